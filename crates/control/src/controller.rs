@@ -1,0 +1,247 @@
+//! The seam between a transport and a congestion controller.
+//!
+//! Windows are counted in full-sized packets, as Linux counts them: the integer arithmetic of its
+//! controllers is part of their behaviour. A byte-counting transport multiplies by its datagram
+//! size.
+
+use jostle_units::{Rate, Span, Time};
+
+/// Where the transport's loss recovery stands (`tcp_ca_state` in Linux).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecoveryState {
+    /// Nothing is suspected.
+    #[default]
+    Open,
+    /// Packets arrived out of order; not yet taken for loss.
+    Disorder,
+    /// The window shrinks after a congestion signal without loss (ECN).
+    Cwr,
+    /// Fast recovery.
+    Recovery,
+    /// Recovery after a retransmission timeout.
+    Loss,
+}
+
+/// Who brings cwnd down after a congestion signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecoveryOwner {
+    /// The transport moves cwnd to the controller's ssthresh by Proportional Rate Reduction
+    /// (RFC 6937), as Linux does for window-based controllers.
+    Transport,
+    /// The controller answers every ACK with the cwnd it wants (`cong_control` in Linux).
+    Controller,
+}
+
+/// What a connection looks like when its handshake is complete.
+#[derive(Clone, Copy, Debug)]
+pub struct Established {
+    /// Time of the first ACK.
+    pub now: Time,
+    /// Payload of a full-sized packet.
+    pub mss_bytes: u32,
+    /// Initial window.
+    pub initial_window: u32,
+    /// RTT of the handshake, if it could be measured.
+    pub rtt: Option<Span>,
+}
+
+/// A burst of packets that was just handed to the network.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// Time of sending.
+    pub now: Time,
+    /// Packets in the burst, retransmissions included.
+    pub packets: u32,
+    /// Packets sent since the connection began, this burst included.
+    pub total_sent: u64,
+    /// Packets that were in flight before the burst.
+    pub prior_in_flight: u32,
+    /// The connection had gone idle because its application had nothing to send.
+    pub after_idle: bool,
+}
+
+/// What an ACK measured, before loss detection acts on it (`pkts_acked` in Linux).
+#[derive(Clone, Copy, Debug)]
+pub struct Measurement {
+    /// Time at which the ACK arrived.
+    pub now: Time,
+    /// RTT of the packet sent last among those newly acknowledged; none where only
+    /// retransmissions were acknowledged.
+    pub rtt: Option<Span>,
+    /// Packets newly acknowledged cumulatively.
+    pub packets: u32,
+    /// First packet that is not acknowledged (`snd_una`), counted from the connection's start.
+    pub first_unacked: u64,
+    /// Next packet to be sent for the first time (`snd_nxt`).
+    pub next_to_send: u64,
+    /// Where recovery stood when the ACK arrived.
+    pub state: RecoveryState,
+    /// Pacing rate in force; none if packets are not paced.
+    pub pacing_rate: Option<Rate>,
+}
+
+/// A delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation, `tcp_rate.c` in Linux).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateSample {
+    /// Packets delivered over `interval`.
+    pub delivered: u32,
+    /// The longer of the send and the ACK phase. Samples shorter than the min RTT never appear.
+    pub interval: Span,
+}
+
+/// Everything an ACK tells a controller.
+#[derive(Clone, Copy, Debug)]
+pub struct AckSample {
+    /// Time at which the ACK arrived.
+    pub now: Time,
+    /// Packets newly known to be delivered, cumulatively or selectively acknowledged.
+    pub acked: u32,
+    /// Packets newly marked lost.
+    pub lost: u32,
+    /// RTT of the packet sent last among those newly acknowledged.
+    pub rtt: Option<Span>,
+    /// Smoothed RTT (RFC 6298).
+    pub srtt: Span,
+    /// Windowed minimum of the RTT, over 300 s.
+    pub min_rtt: Span,
+    /// Delivery-rate sample, where one could be taken.
+    pub rate: Option<RateSample>,
+    /// `delivered` as it was when the packet sent last among those newly acknowledged was sent.
+    pub prior_delivered: u64,
+    /// Time at which that packet was sent.
+    pub sent_at: Time,
+    /// The rate sample was limited by the application, not by the network.
+    pub app_limited: bool,
+    /// The ACK acknowledges a single packet, so a delayed-ACK timer may have held it back.
+    pub ack_delayed: bool,
+    /// Packets delivered since the connection began.
+    pub delivered: u64,
+    /// Packets marked lost since the connection began.
+    pub total_lost: u64,
+    /// Packets sent since the connection began, retransmissions included.
+    pub total_sent: u64,
+    /// Packets in flight before the ACK.
+    pub prior_in_flight: u32,
+    /// Packets in flight after the ACK and its loss marks.
+    pub in_flight: u32,
+    /// First packet that is not acknowledged (`snd_una`).
+    pub first_unacked: u64,
+    /// Next packet to be sent for the first time (`snd_nxt`).
+    pub next_to_send: u64,
+    /// Earliest time at which pacing lets the next packet leave (`tcp_wstamp_ns` in Linux).
+    pub next_departure: Time,
+    /// Where recovery stands after the ACK.
+    pub state: RecoveryState,
+    /// The window was the limit of what was sent, so it may grow (RFC 9293's successor to
+    /// RFC 2861, `tcp_is_cwnd_limited` in Linux).
+    pub cwnd_limited: bool,
+    /// The transport is not reducing cwnd at the moment, so window-based growth applies.
+    pub may_grow: bool,
+    /// The ACK ended an episode of fast recovery or timeout recovery.
+    pub left_recovery: bool,
+    /// Packets newly reported as marked with congestion experienced.
+    pub ce_marked: u32,
+}
+
+/// Why a window must shrink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Loss found by acknowledgements: fast recovery starts.
+    Loss,
+    /// The receiver echoed a congestion-experienced mark.
+    Ecn,
+    /// The retransmission timer expired.
+    Timeout,
+}
+
+/// A congestion signal: at most one per window of data.
+#[derive(Clone, Copy, Debug)]
+pub struct Congestion {
+    /// Time of the signal.
+    pub now: Time,
+    /// What it was.
+    pub signal: Signal,
+    /// Packets in flight, marks of loss already subtracted.
+    pub in_flight: u32,
+    /// Next packet to be sent for the first time (`snd_nxt`).
+    pub next_to_send: u64,
+}
+
+/// Receives a controller's internal state, for plots. Names carry their unit
+/// (`bottleneck_bps`, `k_s`).
+pub trait Observer {
+    /// One value of the controller's state.
+    fn value(&mut self, name: &'static str, value: f64);
+}
+
+/// A congestion controller.
+///
+/// For every ACK the transport calls [`on_measurement`](Self::on_measurement), then runs loss
+/// detection (which may call [`on_congestion`](Self::on_congestion) or
+/// [`on_state`](Self::on_state)), then [`on_ack`](Self::on_ack).
+pub trait Controller: Send {
+    /// The handshake is complete: set the initial window.
+    fn on_established(&mut self, established: &Established);
+
+    /// Packets were sent.
+    fn on_send(&mut self, _sent: &Sent) {}
+
+    /// An ACK arrived; loss detection has not yet seen it.
+    fn on_measurement(&mut self, _measurement: &Measurement) {}
+
+    /// An ACK was processed.
+    fn on_ack(&mut self, ack: &AckSample);
+
+    /// Congestion was signalled: set ssthresh. The window itself follows as
+    /// [`recovery_owner`](Self::recovery_owner) says; after a timeout the transport of a
+    /// window-based controller sets it with [`set_cwnd`](Self::set_cwnd).
+    fn on_congestion(&mut self, congestion: &Congestion);
+
+    /// Recovery went from one state to another.
+    fn on_state(&mut self, _now: Time, _state: RecoveryState) {}
+
+    /// The last congestion signal proved to be spurious: restore the window it took.
+    fn on_undo(&mut self, now: Time);
+
+    /// The transport takes cwnd to a value: PRR, a timeout, a long idle time.
+    fn set_cwnd(&mut self, cwnd: u32);
+
+    /// The transport raises ssthresh for the window it takes away while the application is slow
+    /// (RFC 2861).
+    fn set_ssthresh(&mut self, _ssthresh: u32) {}
+
+    /// Congestion window, at least 1.
+    fn cwnd(&self) -> u32;
+
+    /// Slow-start threshold; none while there is none.
+    fn ssthresh(&self) -> Option<u32> {
+        None
+    }
+
+    /// Pacing rate that the controller requires; none if the transport may choose.
+    fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
+
+    /// Packets that the transport should send in one burst where it can; none if it may choose.
+    fn burst_packets(&self) -> Option<u32> {
+        None
+    }
+
+    /// Who brings cwnd down.
+    fn recovery_owner(&self) -> RecoveryOwner;
+
+    /// When to call [`on_wakeup`](Self::on_wakeup); none if only events matter.
+    fn next_wakeup(&self) -> Option<Time> {
+        None
+    }
+
+    /// The time of [`next_wakeup`](Self::next_wakeup) has come.
+    fn on_wakeup(&mut self, _now: Time) {}
+
+    /// Name of the mode the controller is in (`slow_start`, `probe_bw`, …).
+    fn mode(&self) -> &'static str;
+
+    /// Shows internal state to `observer`. Which names appear does not change during a connection.
+    fn observe(&self, _observer: &mut dyn Observer) {}
+}

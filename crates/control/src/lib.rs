@@ -1,0 +1,23 @@
+//! Congestion controllers and slow-start methods without input or output of their own.
+//!
+//! A transport tells a [`Controller`] what happened and asks it for a congestion window and a
+//! pacing rate. Time is passed in; a controller never reads a clock and draws random numbers only
+//! from the stream it was given. [`Sampler`] turns a transport's sends and ACKs into the samples
+//! that controllers work on.
+
+pub mod algorithms;
+mod controller;
+mod filter;
+pub mod registry;
+mod sampler;
+pub mod slow_start;
+mod windowed;
+
+pub use controller::{
+    AckSample, Congestion, Controller, Established, Measurement, Observer, RateSample,
+    RecoveryOwner, RecoveryState, Sent, Signal,
+};
+pub use filter::WindowedMax;
+pub use sampler::{Delivery, RttEstimator, Sampler, SendStamp};
+pub use slow_start::SlowStart;
+pub use windowed::{INFINITE_SSTHRESH, Window, WindowLaw, Windowed};

@@ -1,0 +1,345 @@
+//! RTT, minimum RTT, RTO and delivery rate, computed in one place for every transport.
+//!
+//! The delivery rate follows draft-cheng-iccrg-delivery-rate-estimation as Linux 6.1 implements it
+//! (`tcp_rate.c`); the RTT estimator follows RFC 6298 with Linux's variance (`tcp_input.c`).
+
+use jostle_units::{Span, Time};
+
+use crate::controller::RateSample;
+
+/// What a transport remembers with every packet it sends, for the delivery rate.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SendStamp {
+    /// Time of (the latest) sending.
+    pub sent_at: Time,
+    /// Send time of the packet whose delivery began the current flight.
+    first_sent_at: Time,
+    /// Time of the latest delivery known when the packet was sent.
+    delivered_at: Time,
+    /// Packets delivered when the packet was sent.
+    delivered: u64,
+    /// The application had left the network idle when the packet was sent.
+    app_limited: bool,
+}
+
+/// The packet sent last among those that the present ACK delivers.
+#[derive(Clone, Copy, Debug)]
+struct Newest {
+    stamp: SendStamp,
+    /// Orders packets that were sent at the same time.
+    end: u64,
+}
+
+/// Delivery-rate sampler of one connection.
+#[derive(Clone, Debug, Default)]
+pub struct Sampler {
+    delivered: u64,
+    delivered_at: Time,
+    first_sent_at: Time,
+    /// Samples up to this count of delivered packets are limited by the application; 0 for none.
+    app_limited_until: u64,
+    newest: Option<Newest>,
+    send_elapsed: Span,
+}
+
+/// What an ACK says of the delivery rate.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Delivery {
+    /// The sample, unless it is too short to mean anything.
+    pub rate: Option<RateSample>,
+    /// `delivered` when the newest packet was sent.
+    pub prior_delivered: u64,
+    /// When the newest packet was sent.
+    pub sent_at: Time,
+    /// The sample was limited by the application.
+    pub app_limited: bool,
+}
+
+impl Sampler {
+    /// Packets delivered since the connection began.
+    #[inline]
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Stamps a packet that is sent at `now`. `nothing_in_flight`: no packet was outstanding.
+    #[inline]
+    pub fn on_send(&mut self, now: Time, nothing_in_flight: bool) -> SendStamp {
+        if nothing_in_flight {
+            // A flight begins: neither phase may reach back into the idle time before it.
+            self.first_sent_at = now;
+            self.delivered_at = now;
+        }
+        SendStamp {
+            sent_at: now,
+            first_sent_at: self.first_sent_at,
+            delivered_at: self.delivered_at,
+            delivered: self.delivered,
+            app_limited: self.app_limited_until != 0,
+        }
+    }
+
+    /// A packet that ends at position `end` of the stream is newly acknowledged.
+    #[inline]
+    pub fn on_delivered(&mut self, stamp: &SendStamp, end: u64) {
+        self.delivered += 1;
+        let newer = match self.newest {
+            None => true,
+            Some(best) => (stamp.sent_at, end) > (best.stamp.sent_at, best.end),
+        };
+        if newer {
+            self.newest = Some(Newest { stamp: *stamp, end });
+            self.first_sent_at = stamp.sent_at;
+            self.send_elapsed = stamp.sent_at.since(stamp.first_sent_at);
+        }
+    }
+
+    /// The application has nothing to send although cwnd would allow it: samples of what is now
+    /// in flight understate the path.
+    #[inline]
+    pub fn set_app_limited(&mut self, in_flight: u32) {
+        self.app_limited_until = (self.delivered + u64::from(in_flight)).max(1);
+    }
+
+    /// Ends the processing of an ACK: the sample of the packets delivered by it.
+    #[inline]
+    pub fn finish_ack(&mut self, now: Time, min_rtt: Span) -> Delivery {
+        if self.app_limited_until != 0 && self.delivered > self.app_limited_until {
+            self.app_limited_until = 0;
+        }
+        let Some(newest) = self.newest.take() else {
+            return Delivery::default();
+        };
+        let prior_at = newest.stamp.delivered_at;
+        self.delivered_at = now;
+        // "The rate is the smaller of send rate and ACK rate": the longer of both phases divides.
+        let interval = self.send_elapsed.max(now.since(prior_at));
+        let delivered = self.delivered - newest.stamp.delivered;
+        // "If the interval is less than min_rtt the sample is unreliable" (stretched ACKs, or a
+        // retransmission that was not needed): Linux discards it.
+        let rate = (interval >= min_rtt && !interval.is_zero())
+            .then_some(RateSample { delivered: delivered as u32, interval });
+        Delivery {
+            rate,
+            prior_delivered: newest.stamp.delivered,
+            sent_at: newest.stamp.sent_at,
+            app_limited: newest.stamp.app_limited,
+        }
+    }
+}
+
+/// SRTT, RTTVAR and RTO (RFC 6298 as Linux computes it) and the minimum RTT over 300 s.
+#[derive(Clone, Copy, Debug)]
+pub struct RttEstimator {
+    /// Smoothed RTT in eighths of a microsecond; 0 before the first sample.
+    srtt_8us: u64,
+    /// Mean deviation in quarters of a microsecond.
+    mdev_4us: u64,
+    /// Largest mean deviation of the present round, in quarters of a microsecond.
+    mdev_max_4us: u64,
+    /// RTTVAR in quarters of a microsecond.
+    rttvar_4us: u64,
+    /// Position of the stream whose acknowledgement ends the present round.
+    round_end: u64,
+    minimum: [(Time, Span); 3],
+}
+
+/// Linux: `TCP_RTO_MIN`, the floor of RTTVAR's share in the RTO.
+const RTO_MIN_US: u64 = 200_000;
+/// Linux: `TCP_RTO_MAX`.
+const RTO_MAX: Span = Span::from_secs(120);
+/// RFC 6298 (2.1) "the sender SHOULD set RTO <- 1 second".
+const RTO_INITIAL: Span = Span::from_secs(1);
+/// Linux: `tcp_min_rtt_wlen`.
+const MIN_RTT_WINDOW: Span = Span::from_secs(300);
+
+impl Default for RttEstimator {
+    fn default() -> Self {
+        Self {
+            srtt_8us: 0,
+            mdev_4us: 0,
+            mdev_max_4us: 0,
+            rttvar_4us: 0,
+            round_end: 0,
+            minimum: [(Time::ZERO, Span::MAX); 3],
+        }
+    }
+}
+
+impl RttEstimator {
+    /// Takes in a sample. `first_unacked` and `next_to_send` delimit rounds.
+    pub fn on_sample(&mut self, rtt: Span, first_unacked: u64, next_to_send: u64) {
+        let m = rtt.as_us().max(1);
+        if self.srtt_8us == 0 {
+            // RFC 6298 (2.2): SRTT <- R, RTTVAR <- R/2. In quarters R/2 is 2·R.
+            self.srtt_8us = m << 3;
+            self.mdev_4us = m << 1;
+            self.rttvar_4us = self.mdev_4us.max(RTO_MIN_US);
+            self.mdev_max_4us = self.rttvar_4us;
+            self.round_end = next_to_send;
+            return;
+        }
+        let error = m as i64 - (self.srtt_8us >> 3) as i64;
+        self.srtt_8us = (self.srtt_8us as i64 + error).max(1) as u64;
+        let mut deviation = error.abs() - (self.mdev_4us >> 2) as i64;
+        if error < 0 && deviation > 0 {
+            // Linux: a falling RTT must not raise the RTO; such samples weigh an eighth.
+            deviation >>= 3;
+        }
+        self.mdev_4us = (self.mdev_4us as i64 + deviation).max(0) as u64;
+        if self.mdev_4us > self.mdev_max_4us {
+            self.mdev_max_4us = self.mdev_4us;
+            self.rttvar_4us = self.rttvar_4us.max(self.mdev_max_4us);
+        }
+        if first_unacked > self.round_end {
+            if self.mdev_max_4us < self.rttvar_4us {
+                self.rttvar_4us -= (self.rttvar_4us - self.mdev_max_4us) >> 2;
+            }
+            self.round_end = next_to_send;
+            self.mdev_max_4us = RTO_MIN_US;
+        }
+    }
+
+    /// Takes a sample into the minimum, which may come from an ACK that [`on_sample`] must not see.
+    ///
+    /// [`on_sample`]: Self::on_sample
+    #[inline]
+    pub fn on_min_sample(&mut self, now: Time, rtt: Span) {
+        let sample = (now, rtt);
+        let [best, second, third] = &mut self.minimum;
+        if rtt <= best.1 || now.since(third.0) > MIN_RTT_WINDOW {
+            self.minimum = [sample; 3];
+            return;
+        }
+        if rtt <= second.1 {
+            (*second, *third) = (sample, sample);
+        } else if rtt <= third.1 {
+            *third = sample;
+        }
+        let age = now.since(best.0);
+        if age > MIN_RTT_WINDOW {
+            (*best, *second, *third) = (*second, *third, sample);
+            if now.since(best.0) > MIN_RTT_WINDOW {
+                (*best, *second, *third) = (*second, *third, sample);
+            }
+        } else if second.0 == best.0 && age > MIN_RTT_WINDOW.mul_div(1, 4) {
+            (*second, *third) = (sample, sample);
+        } else if third.0 == second.0 && age > MIN_RTT_WINDOW.mul_div(1, 2) {
+            *third = sample;
+        }
+    }
+
+    /// Whether a sample was taken.
+    #[inline]
+    pub fn has_sample(&self) -> bool {
+        self.srtt_8us != 0
+    }
+
+    /// Smoothed RTT; zero before the first sample.
+    #[inline]
+    pub fn srtt(&self) -> Span {
+        Span::from_ns(self.srtt_8us * 125)
+    }
+
+    /// Smoothed RTT in eighths of a microsecond, as Linux keeps it.
+    #[inline]
+    pub fn srtt_8us(&self) -> u64 {
+        self.srtt_8us
+    }
+
+    /// Minimum RTT; [`Span::MAX`] before the first sample.
+    #[inline]
+    pub fn min_rtt(&self) -> Span {
+        self.minimum[0].1
+    }
+
+    /// Retransmission timeout without back-off.
+    #[inline]
+    pub fn rto(&self) -> Span {
+        if self.srtt_8us == 0 {
+            return RTO_INITIAL;
+        }
+        Span::from_us((self.srtt_8us >> 3) + self.rttvar_4us).min(RTO_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at_ms(ms: u64) -> Time {
+        Time::from_ns(ms * 1_000_000)
+    }
+
+    /// algorithms.md §5: "RTO at 40 ms RTT ≥ 240 ms".
+    #[test]
+    fn rto_is_at_least_srtt_plus_200_ms() {
+        let mut rtt = RttEstimator::default();
+        assert_eq!(rtt.rto(), Span::from_secs(1));
+        for i in 0..1000 {
+            rtt.on_sample(Span::from_ms(40), i, i + 10);
+        }
+        assert_eq!(rtt.srtt(), Span::from_ms(40));
+        assert_eq!(rtt.rto(), Span::from_ms(240));
+    }
+
+    #[test]
+    fn the_first_sample_sets_the_variance_to_half() {
+        let mut rtt = RttEstimator::default();
+        rtt.on_sample(Span::from_ms(600), 0, 10);
+        assert_eq!(rtt.rto(), Span::from_ms(600 + 4 * 300));
+    }
+
+    #[test]
+    fn the_minimum_ages_out_after_300_s() {
+        let mut rtt = RttEstimator::default();
+        rtt.on_min_sample(at_ms(0), Span::from_ms(40));
+        for s in 1..=300 {
+            rtt.on_min_sample(at_ms(s * 1000), Span::from_ms(50));
+            assert_eq!(rtt.min_rtt(), Span::from_ms(40), "after {s} s");
+        }
+        rtt.on_min_sample(at_ms(301_000), Span::from_ms(50));
+        assert_eq!(rtt.min_rtt(), Span::from_ms(50));
+    }
+
+    #[test]
+    fn a_steady_stream_measures_its_rate() {
+        // One packet every 10 ms over an RTT of 40 ms: 100 packets a second.
+        let mut sampler = Sampler::default();
+        let mut stamps = Vec::new();
+        let mut last = Delivery::default();
+        for i in 0..40 {
+            if let Some(acked) = (i as usize).checked_sub(4) {
+                sampler.on_delivered(&stamps[acked], acked as u64 + 1);
+                last = sampler.finish_ack(at_ms(i * 10), Span::from_ms(40));
+            }
+            stamps.push(sampler.on_send(at_ms(i * 10), i == 0));
+        }
+        let rate = last.rate.unwrap();
+        let per_s = f64::from(rate.delivered) / rate.interval.as_secs_f64();
+        assert!((per_s - 100.0).abs() < 12.0, "{per_s} packets/s");
+    }
+
+    #[test]
+    fn samples_shorter_than_the_min_rtt_are_discarded() {
+        let mut sampler = Sampler::default();
+        let stamp = sampler.on_send(at_ms(0), true);
+        sampler.on_delivered(&stamp, 1);
+        assert!(sampler.finish_ack(at_ms(30), Span::from_ms(40)).rate.is_none());
+    }
+
+    #[test]
+    fn app_limited_marks_end_when_their_flight_is_delivered() {
+        let mut sampler = Sampler::default();
+        sampler.set_app_limited(0);
+        let marked = sampler.on_send(at_ms(0), true);
+        sampler.on_delivered(&marked, 1);
+        assert!(sampler.finish_ack(at_ms(40), Span::ZERO).app_limited);
+        let second = sampler.on_send(at_ms(40), true);
+        sampler.on_delivered(&second, 2);
+        assert!(sampler.finish_ack(at_ms(80), Span::ZERO).app_limited);
+        let third = sampler.on_send(at_ms(80), true);
+        sampler.on_delivered(&third, 3);
+        assert!(!sampler.finish_ack(at_ms(120), Span::ZERO).app_limited);
+    }
+}

@@ -1,0 +1,19 @@
+//! Links without a clock of their own: a queue in front of a capacity, then a delay, then losses.
+//!
+//! A [`Link`] is driven from outside with `push(now, packet)`, `pop(now)` and `next_time()`. The
+//! simulator drives it from its event heap; an emulator can drive the same code from a timer.
+
+pub mod capacity;
+pub mod delay;
+mod link;
+pub mod loss;
+mod packet;
+pub mod queue;
+pub mod registry;
+
+pub use capacity::Capacity;
+pub use delay::Delay;
+
+pub use loss::Loss;
+pub use packet::{Ecn, Fate, Packet, Reason};
+pub use queue::QueueDiscipline;

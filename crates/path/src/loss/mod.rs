@@ -1,0 +1,11 @@
+//! Losses of packets that were sent, one file per kind.
+
+use jostle_units::Time;
+
+use crate::packet::Reason;
+
+/// Loss on a link. Calls come in order of time.
+pub trait Loss: Send {
+    /// Whether the packet that has been sent at `now` is lost, and why.
+    fn verdict(&mut self, now: Time) -> Option<Reason>;
+}

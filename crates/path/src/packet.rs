@@ -1,0 +1,88 @@
+//! What travels on links.
+
+use jostle_units::Time;
+
+/// The ECN field of the IP header (RFC 3168, RFC 9331).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// The transport does not understand marks.
+    #[default]
+    NotCapable,
+    /// ECT(0): classic ECN.
+    Capable,
+    /// ECT(1): L4S.
+    L4s,
+    /// Congestion experienced.
+    Marked,
+}
+
+/// A packet: what a link needs to know, and a small transport header `B` without payload.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<B> {
+    /// Flow that the packet belongs to; queues tell flows apart by it.
+    pub flow: u32,
+    /// Size on the wire, link header included.
+    pub size_bytes: u32,
+    /// When the packet entered the queue it is in; set by the link.
+    pub queued_at: Time,
+    /// ECN field.
+    pub ecn: Ecn,
+    /// Position on the packet's way; the network's own use.
+    pub hop: u8,
+    /// Transport header.
+    pub body: B,
+}
+
+/// Why a packet was dropped or marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Reason {
+    /// It did not fit into the queue.
+    Overflow,
+    /// Occupancy drop: the queue was above its threshold.
+    Occupancy,
+    /// RED: the average queue was above its lower threshold.
+    Red,
+    /// CoDel: the standing delay was above its target.
+    Codel,
+    /// PIE: the drop probability hit it.
+    Pie,
+    /// Random loss after sending.
+    Loss,
+    /// An outage of the link.
+    Outage,
+}
+
+impl Reason {
+    /// All reasons, in the order of their numbers.
+    pub const ALL: [Self; 7] = [
+        Self::Overflow,
+        Self::Occupancy,
+        Self::Red,
+        Self::Codel,
+        Self::Pie,
+        Self::Loss,
+        Self::Outage,
+    ];
+
+    /// Name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Overflow => "overflow",
+            Self::Occupancy => "occupancy",
+            Self::Red => "red",
+            Self::Codel => "codel",
+            Self::Pie => "pie",
+            Self::Loss => "loss",
+            Self::Outage => "outage",
+        }
+    }
+}
+
+/// What happens to packets in a queue beside coming and going. Called rarely, so dynamically.
+pub trait Fate<B> {
+    /// The packet is gone.
+    fn dropped(&mut self, now: Time, packet: &Packet<B>, reason: Reason);
+    /// The packet carries a congestion-experienced mark from here on.
+    fn marked(&mut self, now: Time, packet: &Packet<B>, reason: Reason);
+}

@@ -1,0 +1,352 @@
+//! One run, fully resolved. Units stand at the end of names; nothing is optional because of a
+//! default, only because it may be absent from the run.
+
+use std::collections::BTreeMap;
+
+use jostle_catalogue::Value;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One run: a network, the flows that share it, and what to measure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunSpec {
+    /// Every random stream of the run is derived from this number and a component's name.
+    pub seed: u64,
+    /// Length of the run.
+    pub duration_ns: u64,
+    /// Bin of the time series.
+    pub interval_ns: u64,
+    /// What is recorded beyond the series.
+    pub trace: TraceLevel,
+    /// Windows of time for every statistic. They may overlap; `overall` is among them.
+    pub phases: Vec<PhaseSpec>,
+    /// All links of the network. Flows name them by position.
+    pub links: Vec<LinkSpec>,
+    /// All flows.
+    pub flows: Vec<FlowSpec>,
+}
+
+/// What is recorded beyond the series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceLevel {
+    /// Nothing.
+    None,
+    /// One row for every ACK that reaches a sender.
+    Acks,
+}
+
+/// A window of time, `from_ns` included, `to_ns` excluded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PhaseSpec {
+    /// Name of the phase.
+    pub name: String,
+    /// Start.
+    pub from_ns: u64,
+    /// End.
+    pub to_ns: u64,
+}
+
+/// One direction of a link: queue, then capacity, then delay, then loss.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// Name of the link; names its random streams too.
+    pub name: String,
+    /// Rate at which it sends.
+    pub capacity: CapacitySpec,
+    /// Discipline of the queue in front of it.
+    pub queue: QueueSpec,
+    /// Propagation delay after sending.
+    pub delay: DelaySpec,
+    /// Loss of packets that were sent.
+    pub loss: LossSpec,
+    /// Spans of time in which everything sent is lost.
+    pub outages: Option<OutageSpec>,
+}
+
+/// Rate of a link over time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum CapacitySpec {
+    /// One rate for the whole run.
+    Constant {
+        /// Bits per second, Ethernet header included.
+        rate_bps: u64,
+    },
+    /// Piecewise constant rate. The first step is at 0.
+    Steps {
+        /// Steps in order of time.
+        steps: Vec<RateStep>,
+    },
+    /// Delivery opportunities as in a Mahimahi trace: each carries up to `opportunity_bytes`.
+    Trace {
+        /// Millisecond of each opportunity, never decreasing; the trace repeats after the last.
+        opportunities_ms: Vec<u32>,
+        /// Bytes that one opportunity carries (1500 of IP, 1514 with the Ethernet header).
+        opportunity_bytes: u32,
+    },
+}
+
+/// From `at_ns` on the rate is `rate_bps`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RateStep {
+    /// Time of the step.
+    pub at_ns: u64,
+    /// Rate from then on; 0 stops the link.
+    pub rate_bps: u64,
+}
+
+/// A queue's limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// In bytes on the wire.
+    Bytes(u64),
+    /// In packets of any size.
+    Packets(u64),
+}
+
+/// A queue discipline with all its parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum QueueSpec {
+    /// First in, first out; arrivals that do not fit are dropped.
+    DropTail {
+        /// Most that it holds.
+        limit: Limit,
+    },
+    /// Drop-tail that also drops arrivals at random while the queue is long (satellite gateway).
+    OccupancyDrop {
+        /// Most that it holds.
+        limit: Limit,
+        /// Arrivals that find more than this many bytes are dropped with `probability`.
+        threshold_bytes: u64,
+        /// Probability of such a drop.
+        probability: f64,
+    },
+    /// Random early detection (Floyd, Jacobson 1993), as Linux `sch_red`.
+    Red {
+        /// Most that it holds.
+        limit: Limit,
+        /// Average queue below which nothing is dropped.
+        min_bytes: u64,
+        /// Average queue above which everything is dropped or marked.
+        max_bytes: u64,
+        /// Drop probability when the average reaches `max_bytes`.
+        max_probability: f64,
+        /// Weight of a new sample in the average.
+        weight: f64,
+        /// Mark ECN-capable packets instead of dropping them.
+        ecn: bool,
+    },
+    /// CoDel (RFC 8289).
+    Codel {
+        /// Most that it holds.
+        limit: Limit,
+        /// Acceptable standing delay.
+        target_ns: u64,
+        /// Window in which the minimum delay must fall below the target.
+        interval_ns: u64,
+        /// Mark ECN-capable packets instead of dropping them.
+        ecn: bool,
+    },
+    /// FQ-CoDel (RFC 8290).
+    FqCodel {
+        /// Most that all its queues hold together, in packets.
+        limit_packets: u64,
+        /// Number of queues that flows are hashed to.
+        queues: u32,
+        /// Bytes a queue may send per round.
+        quantum_bytes: u32,
+        /// Acceptable standing delay.
+        target_ns: u64,
+        /// Window in which the minimum delay must fall below the target.
+        interval_ns: u64,
+        /// Mark ECN-capable packets instead of dropping them.
+        ecn: bool,
+    },
+    /// PIE (RFC 8033), as Linux `sch_pie`.
+    Pie {
+        /// Most that it holds.
+        limit: Limit,
+        /// Delay that the controller steers to.
+        target_ns: u64,
+        /// Period of the probability's update.
+        update_ns: u64,
+        /// Weight of the present deviation from the target, per second.
+        alpha: f64,
+        /// Weight of the present trend, per second.
+        beta: f64,
+        /// Mark ECN-capable packets instead of dropping them while the probability is below 10 %.
+        ecn: bool,
+    },
+}
+
+/// Propagation delay of a link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DelaySpec {
+    /// Piecewise constant base delay. The first step is at 0.
+    pub steps: Vec<DelayStep>,
+    /// Random delay on top.
+    pub jitter: Option<JitterSpec>,
+}
+
+/// From `at_ns` on the delay is `delay_ns`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DelayStep {
+    /// Time of the step.
+    pub at_ns: u64,
+    /// Delay from then on.
+    pub delay_ns: u64,
+}
+
+/// Random delay with a given distribution, correlated in time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JitterSpec {
+    /// The distribution, as points of its quantile function, linear in between.
+    pub quantiles: Vec<Quantile>,
+    /// Time constant after which the delay is nearly independent of what it was (0: every packet
+    /// draws anew).
+    pub correlation_ns: u64,
+    /// Whether a packet may overtake its predecessor.
+    pub reorder: bool,
+}
+
+/// A point of a quantile function.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Quantile {
+    /// Probability in 0 … 1.
+    pub probability: f64,
+    /// Value not exceeded with that probability.
+    pub value_ns: u64,
+}
+
+/// Loss per packet.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum LossSpec {
+    /// None.
+    None,
+    /// Every packet is lost independently.
+    Independent {
+        /// Probability of loss.
+        probability: f64,
+    },
+    /// Two states with a loss probability each (Gilbert 1960, Elliott 1963); one step per packet.
+    GilbertElliott {
+        /// Probability of leaving the good state, per packet.
+        good_to_bad: f64,
+        /// Probability of leaving the bad state, per packet.
+        bad_to_good: f64,
+        /// Loss probability in the good state.
+        loss_good: f64,
+        /// Loss probability in the bad state.
+        loss_bad: f64,
+    },
+}
+
+/// Outages: events in time, Poisson, with a distribution of durations.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OutageSpec {
+    /// Mean time from the end of one outage to the start of the next.
+    pub mean_interval_ns: u64,
+    /// Durations, as points of their quantile function, linear in between.
+    pub durations: Vec<Quantile>,
+}
+
+/// One flow: a sender, a receiver, and the way between them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FlowSpec {
+    /// Name of the flow; names its random streams too.
+    pub name: String,
+    /// Transport protocol.
+    pub transport: Transport,
+    /// Congestion controller with all its parameters.
+    pub controller: Algorithm,
+    /// Slow-start method with all its parameters; absent for a controller that has its own.
+    pub slow_start: Option<Algorithm>,
+    /// Links from sender to receiver, as positions in `links`.
+    pub path: Vec<u32>,
+    /// Links from receiver to sender.
+    pub reverse_path: Vec<u32>,
+    /// Delay of this flow beside the delays of its links. It lies on the way back, where a packet
+    /// has left every queue of `path` behind.
+    pub access_delay_ns: u64,
+    /// When the sender opens the connection.
+    pub start_ns: u64,
+    /// When the application stops sending (absent: at the end of the run).
+    pub stop_ns: Option<u64>,
+    /// What the application sends.
+    pub source: SourceSpec,
+    /// Whether a window-based controller's packets are paced, as under Linux's `fq`.
+    pub pacing: bool,
+    /// Whether the endpoints negotiate classic ECN (RFC 3168).
+    pub ecn: bool,
+    /// Initial congestion window.
+    pub initial_window_packets: u32,
+    /// Largest window that the receiver advertises.
+    pub receive_window_bytes: u64,
+    /// Rate of the sender's own network card (absent: sending takes no time there).
+    pub nic_rate_bps: Option<u64>,
+}
+
+/// Transport protocol of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Transport {
+    /// TCP as Linux 6.1 speaks it.
+    Tcp,
+}
+
+/// An algorithm of the registry with a value for each of its parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Algorithm {
+    /// Name in the registry.
+    pub name: String,
+    /// Values by parameter name.
+    pub parameters: BTreeMap<String, Value>,
+}
+
+/// What the application hands to the transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum SourceSpec {
+    /// Always something to send.
+    Bulk,
+    /// A given amount, then the connection ends.
+    Fixed {
+        /// Payload bytes.
+        bytes: u64,
+    },
+    /// Bulk while on, silent while off.
+    OnOff {
+        /// Mean length of an on period.
+        on_ns: u64,
+        /// Mean length of an off period.
+        off_ns: u64,
+        /// Draw both from exponential distributions instead of using them as they are.
+        exponential: bool,
+    },
+    /// Responses of a given size: the next is sent a think time after the last was acknowledged.
+    RequestResponse {
+        /// Payload bytes of a response.
+        bytes: u64,
+        /// Mean think time.
+        think_ns: u64,
+        /// Draw think times from an exponential distribution.
+        exponential: bool,
+        /// Responses after which the connection ends (absent: none).
+        count: Option<u64>,
+    },
+}

@@ -1,0 +1,1 @@
+"""A congestion-control laboratory."""
