@@ -3,6 +3,8 @@
 //! [`RunSpec`] describes ONE run, fully resolved: base units, no defaults left. Its JSON Schema is
 //! the contract with everything that plans runs.
 
+mod sink;
 mod spec;
 
+pub use sink::{AckRow, FlowState, Nothing, Sink};
 pub use spec::*;
