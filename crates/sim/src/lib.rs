@@ -1,1 +1,34 @@
-//! placeholder
+//! The packet simulator: one run in virtual time.
+//!
+//! [`run`] takes a [`RunSpec`](jostle_record::RunSpec) and tells a [`Sink`](jostle_record::Sink)
+//! what happens. Same spec, same events, on any machine.
+
+mod build;
+mod engine;
+mod network;
+mod receiver;
+mod runs;
+mod segment;
+mod sender;
+mod simulation;
+mod source;
+
+pub use simulation::{Counts, run};
+
+use thiserror::Error;
+
+/// Why a run did not end.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Error {
+    /// A link or a flow cannot be built from its spec.
+    #[error("{what}: {why}")]
+    Unbuildable {
+        /// Name of the link or flow.
+        what: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Whoever started the run wants it no more.
+    #[error("the run was cancelled")]
+    Cancelled,
+}

@@ -1,0 +1,194 @@
+//! The event queue: what happens next, in virtual time.
+
+use std::cmp::Ordering;
+
+use dary_heap::QuaternaryHeap;
+use jostle_units::Time;
+
+/// Something that is due. The number says whose: a link's or a flow's position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A packet leaves a link at its far end.
+    Link(u32),
+    /// A packet reaches the end of a flow's access delay.
+    Access(u32),
+    /// A flow's network card has sent a packet.
+    Nic(u32),
+    /// A flow's retransmission, loss-probe or reordering timer.
+    Retransmission(u32),
+    /// A flow's pacing timer.
+    Pacing(u32),
+    /// A receiver's delayed-ACK or ACK-compression timer.
+    Acknowledgement(u32),
+    /// A controller's own wake-up.
+    Wakeup(u32),
+    /// A flow's application.
+    Source(u32),
+    /// The end of an interval, or a phase boundary.
+    Observe,
+}
+
+/// A place in the queue: events at the same time happen in the order they were scheduled.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// Time in the upper half, sequence number in the lower: one comparison orders both.
+    key: u128,
+    event: Event,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+impl Eq for Entry {}
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Entry {
+    /// Reversed, since the heap gives the greatest first.
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key.cmp(&self.key)
+    }
+}
+
+/// The events to come.
+#[derive(Debug, Default)]
+pub(crate) struct Agenda {
+    heap: QuaternaryHeap<Entry>,
+    scheduled: u64,
+}
+
+impl Agenda {
+    /// Schedules `event` at `at`, after everything already scheduled for that time.
+    #[inline]
+    pub fn schedule(&mut self, at: Time, event: Event) {
+        self.scheduled += 1;
+        let key = u128::from(at.as_ns()) << 64 | u128::from(self.scheduled);
+        self.heap.push(Entry { key, event });
+    }
+
+    /// The next event.
+    #[inline]
+    pub fn pop(&mut self) -> Option<(Time, Event)> {
+        let entry = self.heap.pop()?;
+        Some((Time::from_ns((entry.key >> 64) as u64), entry.event))
+    }
+}
+
+/// A timer that is re-armed for nearly every packet, without a heap operation each time: the event
+/// in the queue stays where it is and is moved on when it turns out to be early.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timer {
+    deadline: Time,
+    /// When the earliest event that was scheduled for this timer is due.
+    due: Time,
+}
+
+impl Default for Timer {
+    fn default() -> Self {
+        Self { deadline: Time::NEVER, due: Time::NEVER }
+    }
+}
+
+impl Timer {
+    /// Sets the deadline; [`Time::NEVER`] stops the timer.
+    #[inline]
+    pub fn set(&mut self, deadline: Time) {
+        self.deadline = deadline;
+    }
+
+    /// Schedules an event if the deadline lies before the one that is due.
+    #[inline]
+    pub fn arrange(&mut self, agenda: &mut Agenda, event: Event) {
+        if self.deadline < self.due {
+            self.due = self.deadline;
+            agenda.schedule(self.deadline, event);
+        }
+    }
+
+    /// An event of this timer came up: whether the timer has expired. If it has, it is stopped.
+    #[inline]
+    pub fn expired(&mut self, now: Time) -> bool {
+        if now < self.due {
+            // A later deadline was replaced by an earlier one, which has been served.
+            return false;
+        }
+        self.due = Time::NEVER;
+        if now < self.deadline {
+            return false;
+        }
+        self.deadline = Time::NEVER;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn equal_times_keep_their_order() {
+        let mut agenda = Agenda::default();
+        for i in 0..100 {
+            agenda.schedule(Time::from_ns(7), Event::Link(i));
+        }
+        agenda.schedule(Time::from_ns(3), Event::Observe);
+        assert_eq!(agenda.pop(), Some((Time::from_ns(3), Event::Observe)));
+        for i in 0..100 {
+            assert_eq!(agenda.pop(), Some((Time::from_ns(7), Event::Link(i))));
+        }
+        assert_eq!(agenda.pop(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn events_come_in_order_of_time(times in prop::collection::vec(0u64..1000, 0..200)) {
+            let mut agenda = Agenda::default();
+            for &at in &times {
+                agenda.schedule(Time::from_ns(at), Event::Observe);
+            }
+            let mut sorted = times;
+            sorted.sort_unstable();
+            let popped: Vec<_> = std::iter::from_fn(|| agenda.pop()).map(|(t, _)| t.as_ns()).collect();
+            prop_assert_eq!(popped, sorted);
+        }
+
+        /// A timer that is moved at random expires once per deadline that is not moved away, at it.
+        #[test]
+        fn timers_expire_at_their_last_deadline(moves in prop::collection::vec((0u64..50, 0u64..60), 1..60)) {
+            let mut agenda = Agenda::default();
+            let mut timer = Timer::default();
+            let mut now = 0;
+            let mut expected = Time::NEVER;
+            for (step, delay) in moves {
+                let until = now + step;
+                // Serve what is due before the next move, as the simulator's loop does.
+                let mut later = Vec::new();
+                while let Some((at, event)) = agenda.pop() {
+                    if at.as_ns() > until {
+                        later.push((at, event));
+                        break;
+                    }
+                    if timer.expired(at) {
+                        prop_assert_eq!(at, expected);
+                        expected = Time::NEVER;
+                    }
+                    timer.arrange(&mut agenda, Event::Observe);
+                }
+                for (at, event) in later {
+                    agenda.schedule(at, event);
+                }
+                prop_assert!(expected.as_ns() > until, "missed {expected}");
+                now = until;
+                expected = Time::from_ns(now + delay + 1);
+                timer.set(expected);
+                timer.arrange(&mut agenda, Event::Observe);
+            }
+        }
+    }
+}

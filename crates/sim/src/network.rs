@@ -1,0 +1,268 @@
+//! The network between the endpoints: links, the flows' ways through them, the hosts' cards.
+
+use std::collections::VecDeque;
+
+use jostle_path::{Ecn, Link, Packet, Probe, Reason};
+use jostle_record::Sink;
+use jostle_units::{Rate, Span, Time};
+
+use crate::engine::{Agenda, Event};
+use crate::segment::{Kind, Segment, SimPacket};
+use crate::sender::Egress;
+
+/// A link and when its event is due.
+struct Hop {
+    link: Link<Segment>,
+    due: Time,
+}
+
+/// A sender's network card: packets leave it one after the other.
+#[derive(Debug)]
+struct Card {
+    rate: Rate,
+    queue: VecDeque<SimPacket>,
+    queued_bytes: u64,
+}
+
+/// A flow's way.
+pub(crate) struct Route {
+    path: Box<[u32]>,
+    reverse_path: Box<[u32]>,
+    access_delay: Span,
+    /// Packets on the access delay, in order.
+    access: VecDeque<(Time, Segment)>,
+    card: Option<Card>,
+    ecn: bool,
+}
+
+impl Route {
+    pub fn new(
+        path: &[u32],
+        reverse_path: &[u32],
+        access_delay: Span,
+        card_rate: Option<Rate>,
+        ecn: bool,
+    ) -> Self {
+        Self {
+            path: path.into(),
+            reverse_path: reverse_path.into(),
+            access_delay,
+            access: VecDeque::new(),
+            card: card_rate.map(|rate| Card { rate, queue: VecDeque::new(), queued_bytes: 0 }),
+            ecn,
+        }
+    }
+}
+
+/// Everything between the endpoints, and the agenda of what happens next.
+pub(crate) struct Network {
+    hops: Vec<Hop>,
+    routes: Vec<Route>,
+    pub agenda: Agenda,
+}
+
+/// Tells a sink what happens on a link.
+struct LinkProbe<'a, S> {
+    sink: &'a mut S,
+    link: u32,
+}
+
+impl<S: Sink> Probe<Segment> for LinkProbe<'_, S> {
+    #[inline]
+    fn queue_changed(&mut self, now: Time, bytes: u64, packets: u64) {
+        self.sink.queue_changed(now, self.link, bytes, packets);
+    }
+
+    #[inline]
+    fn sent(&mut self, start: Time, _finish: Time, packet: &SimPacket) {
+        self.sink.link_sent(start, self.link, packet.size_bytes);
+    }
+
+    #[inline]
+    fn dropped(&mut self, now: Time, packet: &SimPacket, reason: Reason) {
+        self.sink.dropped(now, self.link, packet.flow, reason as u8);
+    }
+
+    #[inline]
+    fn marked(&mut self, now: Time, packet: &SimPacket, reason: Reason) {
+        self.sink.marked(now, self.link, packet.flow, reason as u8);
+    }
+}
+
+impl Network {
+    pub fn new(links: Vec<Link<Segment>>, routes: Vec<Route>) -> Self {
+        let hops = links.into_iter().map(|link| Hop { link, due: Time::NEVER }).collect();
+        Self { hops, routes, agenda: Agenda::default() }
+    }
+
+    /// A packet goes on to its next link; it has one.
+    #[inline]
+    fn push<S: Sink>(&mut self, now: Time, link: u32, packet: SimPacket, sink: &mut S) {
+        let hop = &mut self.hops[link as usize];
+        hop.link.push(now, packet, &mut LinkProbe { sink, link });
+        self.arrange(link);
+    }
+
+    /// Schedules a link's event if it is due earlier than before.
+    #[inline]
+    fn arrange(&mut self, link: u32) {
+        let hop = &mut self.hops[link as usize];
+        let next = hop.link.next_time();
+        if next < hop.due {
+            hop.due = next;
+            self.agenda.schedule(next, Event::Link(link));
+        }
+    }
+
+    /// A link's event came up: begins to take what has arrived at its far end.
+    #[inline]
+    pub fn begin_link(&mut self, now: Time, link: u32) {
+        let hop = &mut self.hops[link as usize];
+        if now >= hop.due {
+            hop.due = Time::NEVER;
+        }
+    }
+
+    /// The next packet that has arrived at the far end of `link` and at its receiver or sender;
+    /// those that have another link ahead are passed on. Once there is none, the link's next event
+    /// is scheduled.
+    #[inline]
+    pub fn arrived<S: Sink>(&mut self, now: Time, link: u32, sink: &mut S) -> Option<SimPacket> {
+        loop {
+            let hop = &mut self.hops[link as usize];
+            let Some(mut packet) = hop.link.pop(now, &mut LinkProbe { sink, link }) else {
+                self.arrange(link);
+                return None;
+            };
+            let route = &self.routes[packet.flow as usize];
+            let forward = matches!(packet.body.kind, Kind::Syn | Kind::Data);
+            let path = if forward { &route.path } else { &route.reverse_path };
+            packet.hop += 1;
+            match path.get(usize::from(packet.hop)) {
+                Some(&next) => self.push(now, next, packet, sink),
+                None if forward => return Some(packet),
+                None => self.enter_access(now, packet.flow, packet.body),
+            }
+        }
+    }
+
+    /// The receiver of `flow` sends.
+    #[inline]
+    pub fn send_back<S: Sink>(&mut self, now: Time, flow: u32, segment: Segment, sink: &mut S) {
+        match self.routes[flow as usize].reverse_path.first() {
+            None => self.enter_access(now, flow, segment),
+            Some(&link) => self.push(now, link, packet(flow, segment, Ecn::NotCapable), sink),
+        }
+    }
+
+    #[inline]
+    fn enter_access(&mut self, now: Time, flow: u32, segment: Segment) {
+        let route = &mut self.routes[flow as usize];
+        let exit = now + route.access_delay;
+        if route.access.is_empty() {
+            self.agenda.schedule(exit, Event::Access(flow));
+        }
+        route.access.push_back((exit, segment));
+    }
+
+    /// The access delay's event came up: the next segment that has reached the sender. Once there
+    /// is none, the next event is scheduled.
+    #[inline]
+    pub fn reached_sender(&mut self, now: Time, flow: u32) -> Option<Segment> {
+        let access = &mut self.routes[flow as usize].access;
+        let &(exit, segment) = access.front()?;
+        if exit > now {
+            self.agenda.schedule(exit, Event::Access(flow));
+            return None;
+        }
+        access.pop_front();
+        Some(segment)
+    }
+
+    /// A network card has sent a packet: passes it on. Returns whether its queue has drained to
+    /// where its flow may send again.
+    pub fn on_card<S: Sink>(&mut self, now: Time, flow: u32, sink: &mut S) {
+        let route = &mut self.routes[flow as usize];
+        let Some(card) = &mut route.card else { return };
+        let Some(packet) = card.queue.pop_front() else { return };
+        card.queued_bytes -= u64::from(packet.size_bytes);
+        if let Some(next) = card.queue.front() {
+            let at = now + card.rate.time_for(u64::from(next.size_bytes));
+            self.agenda.schedule(at, Event::Nic(flow));
+        }
+        let link = route.path[0];
+        self.push(now, link, packet, sink);
+    }
+
+    /// Brings every link up to `now`, so that nothing before `now` remains to be told.
+    pub fn advance<S: Sink>(&mut self, now: Time, sink: &mut S) {
+        for (link, hop) in self.hops.iter_mut().enumerate() {
+            hop.link.advance(now, &mut LinkProbe { sink, link: link as u32 });
+        }
+    }
+
+    /// Bytes that wait at each link, and those that its capacity could have carried so far.
+    pub fn observe(&self, now: Time) -> impl Iterator<Item = (u64, f64)> {
+        self.hops.iter().map(move |hop| (hop.link.queue_bytes(), hop.link.offered_bytes(now)))
+    }
+
+    /// The sending side's door to the network.
+    #[inline]
+    pub fn port<'a, S: Sink>(&'a mut self, flow: u32, sink: &'a mut S) -> Port<'a, S> {
+        Port { network: self, sink, flow }
+    }
+}
+
+#[inline]
+fn packet(flow: u32, segment: Segment, ecn: Ecn) -> SimPacket {
+    Packet {
+        flow,
+        size_bytes: segment.wire_bytes(),
+        queued_at: Time::ZERO,
+        ecn,
+        hop: 0,
+        body: segment,
+    }
+}
+
+/// A sender's door to the network.
+pub(crate) struct Port<'a, S> {
+    network: &'a mut Network,
+    sink: &'a mut S,
+    flow: u32,
+}
+
+impl<S: Sink> Egress for Port<'_, S> {
+    #[inline]
+    fn transmit(&mut self, now: Time, segment: Segment) {
+        let flow = self.flow;
+        let route = &mut self.network.routes[flow as usize];
+        // RFC 3168 §6.1.1: a SYN is not ECN-capable itself.
+        let capable = route.ecn && segment.kind == Kind::Data;
+        let packet = packet(flow, segment, if capable { Ecn::Capable } else { Ecn::NotCapable });
+        match &mut route.card {
+            None => {
+                let link = route.path[0];
+                self.network.push(now, link, packet, self.sink);
+            }
+            Some(card) => {
+                if card.queue.is_empty() {
+                    let at = now + card.rate.time_for(u64::from(packet.size_bytes));
+                    self.network.agenda.schedule(at, Event::Nic(flow));
+                }
+                card.queued_bytes += u64::from(packet.size_bytes);
+                card.queue.push_back(packet);
+            }
+        }
+    }
+
+    #[inline]
+    fn host_queue_bytes(&self) -> u64 {
+        self.network.routes[self.flow as usize].card.as_ref().map_or(0, |card| card.queued_bytes)
+    }
+
+    #[inline]
+    fn note_sent(&mut self, now: Time, packets: u32, wire_bytes: u64, retransmission: bool) {
+        self.sink.sent(now, self.flow, packets, wire_bytes, retransmission);
+    }
+}

@@ -1,0 +1,460 @@
+//! The receiving side of a TCP connection, as Linux 6.1 behaves: when it acknowledges, what it
+//! selectively acknowledges, how its window opens.
+
+use jostle_path::Ecn;
+use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
+
+use crate::engine::{Agenda, Event, Timer};
+use crate::runs::Runs;
+use crate::segment::{Block, MAX_BLOCKS, Segment};
+
+/// `TCP_ATO_MIN`, `TCP_DELACK_MIN`.
+const DELAYED_ACK_MIN: Span = Span::from_ms(40);
+/// `TCP_DELACK_MAX`.
+const DELAYED_ACK_MAX: Span = Span::from_ms(200);
+/// `TCP_MAX_QUICKACKS`.
+const QUICK_ACKS_MAX: u32 = 16;
+/// `tcp_comp_sack_nr`: ACKs that may be compressed into one.
+const COMPRESSED_MAX: u32 = 44;
+/// `tcp_comp_sack_delay_ns`.
+const COMPRESSION_MAX: Span = Span::from_ms(1);
+/// Duplicate ACKs that are sent before compression begins (`TCP_FASTRETRANS_THRESH`).
+const UNCOMPRESSED_DUPLICATES: u32 = 3;
+/// Window of a SYN-ACK, which cannot be scaled (RFC 7323 §2.2).
+const INITIAL_WINDOW_BYTES: u64 = 65_535;
+
+/// The receiving side of a connection.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    flow: u32,
+    /// First segment that has not arrived (`rcv_nxt`).
+    next: u32,
+    /// `next` when the last ACK was sent (`rcv_wup`).
+    acked: u32,
+    /// Segments that arrived beyond a gap.
+    ahead: Runs,
+    /// Runs in `ahead`, most recently extended first; some of them.
+    recent: [Block; 4],
+    recent_count: usize,
+    duplicate: Option<Block>,
+    /// Segments that are not full sized and not yet delivered, with what they lack.
+    short: Vec<(u32, u32)>,
+
+    /// `rcv_ssthresh`: the window that has been grown into, in bytes.
+    window_bytes: u64,
+    window_max_bytes: u64,
+    /// End of the window that was offered, in segments: never taken back.
+    offered: u32,
+
+    /// `icsk_ack.quick`: segments to be acknowledged at once.
+    quick: u32,
+    /// `icsk_ack.ato`; zero before the first segment.
+    patience: Span,
+    last_arrival: Time,
+    delayed: Time,
+    compressed: u32,
+    compression: Time,
+    duplicates_at: u32,
+    duplicates: u32,
+    timer: Timer,
+
+    /// `ts_recent`: what the next ACK echoes.
+    echo_ms: u32,
+    ecn: bool,
+    /// RFC 3168 §6.1.3: ECE is set until the sender answers with CWR.
+    ece: bool,
+    /// RTT of the handshake as this side saw it.
+    rtt: Span,
+}
+
+/// What arrived in order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    /// Payload that the application can read now.
+    pub bytes: u64,
+    /// The ACK to send, if one is due.
+    pub ack: Option<Segment>,
+}
+
+impl Receiver {
+    /// `rtt`: the path's base RTT, which Linux measures from its SYN-ACK.
+    pub fn new(flow: u32, window_max_bytes: u64, rtt: Span) -> Self {
+        Self {
+            flow,
+            next: 0,
+            acked: 0,
+            ahead: Runs::default(),
+            recent: [Block::default(); 4],
+            recent_count: 0,
+            duplicate: None,
+            short: Vec::new(),
+            window_bytes: INITIAL_WINDOW_BYTES.min(window_max_bytes),
+            window_max_bytes,
+            offered: 0,
+            quick: 0,
+            patience: Span::ZERO,
+            last_arrival: Time::ZERO,
+            delayed: Time::NEVER,
+            compressed: 0,
+            compression: Time::NEVER,
+            duplicates_at: 0,
+            duplicates: 0,
+            timer: Timer::default(),
+            echo_ms: 0,
+            ecn: false,
+            ece: false,
+            rtt,
+        }
+    }
+
+    /// A SYN arrived: the answer.
+    pub fn on_syn(&mut self, syn: &Segment) -> Segment {
+        self.ecn = syn.ecn_flag;
+        Segment::syn_ack(self.ecn, self.window())
+    }
+
+    /// A data segment arrived.
+    pub fn on_data(&mut self, now: Time, segment: &Segment, ecn: Ecn) -> Arrival {
+        if self.ecn {
+            self.note_marks(segment, ecn);
+        }
+        // RFC 7323 §4.3: the timestamp of the segment that advances the left edge is echoed.
+        if segment.number <= self.acked {
+            self.echo_ms = segment.timestamp_ms;
+        }
+        if segment.number < self.next || self.ahead.contains(segment.number) {
+            return self.on_duplicate(segment.number);
+        }
+        self.last_arrival_was(now);
+        self.grow_window();
+        if u32::from(segment.payload) < FULL_PAYLOAD_BYTES {
+            self.short.push((segment.number, FULL_PAYLOAD_BYTES - u32::from(segment.payload)));
+        }
+        if segment.number > self.next {
+            self.keep(segment.number);
+            return Arrival { bytes: 0, ack: self.decide(now, false) };
+        }
+        let had_gap = !self.ahead.is_empty();
+        let end = self.ahead.take_from(self.next);
+        let bytes = self.payload_until(end);
+        self.next = end;
+        self.forget_before_next();
+        // RFC 5681 §4.2: "a TCP receiver SHOULD send an immediate ACK when the incoming segment
+        // fills in all or part of a gap"; Linux does when the last gap closes.
+        let closed = had_gap && self.ahead.is_empty();
+        Arrival { bytes, ack: self.decide(now, closed) }
+    }
+
+    /// Payload of the segments from `next` to `end`.
+    fn payload_until(&mut self, end: u32) -> u64 {
+        let mut bytes = u64::from(end - self.next) * u64::from(FULL_PAYLOAD_BYTES);
+        if !self.short.is_empty() {
+            self.short.retain(|&(number, lacking)| {
+                let delivered = number < end;
+                bytes -= if delivered { u64::from(lacking) } else { 0 };
+                !delivered
+            });
+        }
+        bytes
+    }
+
+    /// Delayed-ACK engine (`tcp_event_data_recv`).
+    fn last_arrival_was(&mut self, now: Time) {
+        let gap = now.since(self.last_arrival);
+        if self.patience.is_zero() {
+            // The first segment: the sender is in slow start and needs every ACK.
+            self.quicken(QUICK_ACKS_MAX);
+            self.patience = DELAYED_ACK_MIN;
+        } else if gap <= DELAYED_ACK_MIN.mul_div(1, 2) {
+            self.patience = self.patience.mul_div(1, 2) + DELAYED_ACK_MIN.mul_div(1, 2);
+        } else if gap < self.patience {
+            self.patience = self.patience.mul_div(1, 2) + gap;
+        } else if gap > Span::from_ms(200) + self.rtt {
+            // "Too long gap": the sender has probably restarted its window.
+            self.quicken(QUICK_ACKS_MAX);
+        }
+        self.last_arrival = now;
+    }
+
+    /// `tcp_incr_quickack`.
+    fn quicken(&mut self, most: u32) {
+        let fitting = (self.window_bytes / u64::from(2 * FULL_PAYLOAD_BYTES)).max(2);
+        self.quick = self.quick.max(most.min(fitting as u32));
+    }
+
+    /// `tcp_grow_window`: two segments more for every one that arrives, up to the buffer; while
+    /// the window grows every segment is acknowledged at once.
+    fn grow_window(&mut self) {
+        if self.window_bytes < self.window_max_bytes {
+            self.window_bytes =
+                (self.window_bytes + u64::from(2 * FULL_PAYLOAD_BYTES)).min(self.window_max_bytes);
+            self.quick = self.quick.max(1);
+        }
+    }
+
+    /// RFC 3168 §6.1.3.
+    fn note_marks(&mut self, segment: &Segment, ecn: Ecn) {
+        if segment.ecn_flag {
+            self.ece = false;
+        }
+        if ecn == Ecn::Marked && !self.ece {
+            self.ece = true;
+            // `tcp_enter_quickack_mode(2)`
+            self.quicken(2);
+            self.patience = DELAYED_ACK_MIN;
+        }
+    }
+
+    /// A segment arrived again (`tcp_send_dupack`).
+    fn on_duplicate(&mut self, number: u32) -> Arrival {
+        self.duplicate = Some(Block { start: number, end: number + 1 });
+        self.quicken(QUICK_ACKS_MAX);
+        self.patience = DELAYED_ACK_MIN;
+        Arrival { bytes: 0, ack: Some(self.acknowledge()) }
+    }
+
+    /// Keeps a segment that arrived beyond a gap.
+    fn keep(&mut self, number: u32) {
+        let run = self.ahead.insert(number);
+        let kept = &mut self.recent;
+        let mut count = 0;
+        // The blocks that the run has grown out of leave the list; the others keep their order.
+        for i in 0..self.recent_count {
+            if !run.covers(kept[i]) {
+                kept[count] = kept[i];
+                count += 1;
+            }
+        }
+        count = count.min(kept.len() - 1);
+        kept.copy_within(0..count, 1);
+        kept[0] = run;
+        self.recent_count = count + 1;
+    }
+
+    fn forget_before_next(&mut self) {
+        if self.recent_count == 0 {
+            return;
+        }
+        let next = self.next;
+        let mut count = 0;
+        for i in 0..self.recent_count {
+            if self.recent[i].end > next {
+                self.recent[count] = self.recent[i];
+                count += 1;
+            }
+        }
+        self.recent_count = count;
+    }
+
+    /// Whether to acknowledge now, later, or with others (`__tcp_ack_snd_check`).
+    fn decide(&mut self, now: Time, at_once: bool) -> Option<Segment> {
+        // RFC 5681 §4.2: "a TCP receiver MUST NOT … delay … an ACK for at least every second
+        // full-sized segment".
+        if self.next - self.acked > 1 || self.quick > 0 || at_once {
+            return Some(self.acknowledge());
+        }
+        if self.ahead.is_empty() {
+            self.delay(now);
+            return None;
+        }
+        if self.compressed >= COMPRESSED_MAX {
+            return Some(self.acknowledge());
+        }
+        if self.duplicates_at != self.next {
+            self.duplicates_at = self.next;
+            self.duplicates = 0;
+        }
+        if self.duplicates < UNCOMPRESSED_DUPLICATES {
+            self.duplicates += 1;
+            return Some(self.acknowledge());
+        }
+        self.compressed += 1;
+        if self.compression == Time::NEVER {
+            self.compression = now + self.rtt.mul_div(1, 20).min(COMPRESSION_MAX);
+            self.set_timer();
+        }
+        None
+    }
+
+    /// `tcp_send_delayed_ack`.
+    fn delay(&mut self, now: Time) {
+        let mut patience = self.patience;
+        if patience > DELAYED_ACK_MIN {
+            patience = patience.min(Span::from_ms(500)).min(self.rtt.max(DELAYED_ACK_MIN));
+        }
+        self.delayed = self.delayed.min(now + patience.min(DELAYED_ACK_MAX));
+        self.set_timer();
+    }
+
+    fn set_timer(&mut self) {
+        self.timer.set(self.delayed.min(self.compression));
+    }
+
+    /// Schedules the timer if it moved forward.
+    #[inline]
+    pub fn arrange(&mut self, agenda: &mut Agenda) {
+        self.timer.arrange(agenda, Event::Acknowledgement(self.flow));
+    }
+
+    /// An event of the timer came up: the ACK to send, if it is due.
+    pub fn on_timer(&mut self, now: Time) -> Option<Segment> {
+        if !self.timer.expired(now) {
+            return None;
+        }
+        if self.compression > now && self.delayed <= now {
+            // A delayed ACK was missed: the application is slow, be more patient.
+            self.patience = (self.patience + self.patience).min(Span::from_ms(200) + self.rtt);
+        }
+        Some(self.acknowledge())
+    }
+
+    /// Segments that the sender may send beyond `next`.
+    fn window(&mut self) -> u32 {
+        // Data beyond a gap occupies the buffer (`tcp_space`).
+        let held = u64::from(self.ahead.len()) * u64::from(FULL_PAYLOAD_BYTES);
+        let free = self.window_max_bytes.saturating_sub(held).min(self.window_bytes);
+        let window = (free / u64::from(FULL_PAYLOAD_BYTES)) as u32;
+        self.offered = self.offered.max(self.next.saturating_add(window));
+        self.offered - self.next
+    }
+
+    /// The ACK of what has arrived so far.
+    fn acknowledge(&mut self) -> Segment {
+        self.delayed = Time::NEVER;
+        self.compression = Time::NEVER;
+        self.compressed = 0;
+        self.timer.set(Time::NEVER);
+        if self.quick > 0 {
+            self.quick -= 1;
+            if self.quick == 0 {
+                self.patience = DELAYED_ACK_MIN;
+            }
+        }
+        self.acked = self.next;
+        let mut ack = Segment::ack(self.next, self.echo_ms, self.window(), self.ece);
+        let mut count = 0;
+        if let Some(block) = self.duplicate.take() {
+            ack.duplicate = true;
+            ack.blocks[0] = block;
+            count = 1;
+        }
+        for block in &self.recent[..self.recent_count] {
+            if count < MAX_BLOCKS {
+                ack.blocks[count] = *block;
+                count += 1;
+            }
+        }
+        ack.block_count = count as u8;
+        ack
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at_us(us: u64) -> Time {
+        Time::from_ns(us * 1_000)
+    }
+
+    fn arrive(receiver: &mut Receiver, us: u64, number: u32) -> Arrival {
+        receiver.on_data(at_us(us), &Segment::data(number, 1448, 7, false), Ecn::NotCapable)
+    }
+
+    /// A receiver whose window has grown as far as it will.
+    fn settled() -> (Receiver, u32) {
+        let mut receiver = Receiver::new(0, 100_000, Span::from_ms(40));
+        for i in 0..100 {
+            arrive(&mut receiver, u64::from(i) * 100, i);
+        }
+        (receiver, 100)
+    }
+
+    #[test]
+    fn every_segment_is_acknowledged_while_the_window_grows() {
+        let mut receiver = Receiver::new(0, 1 << 20, Span::from_ms(40));
+        for i in 0..40 {
+            let ack = arrive(&mut receiver, u64::from(i) * 100, i).ack.unwrap();
+            assert_eq!(ack.number, i + 1);
+        }
+    }
+
+    #[test]
+    fn then_every_second_one() {
+        let (mut receiver, next) = settled();
+        let acks: Vec<_> = (next..next + 10)
+            .map(|i| arrive(&mut receiver, 10_000 + u64::from(i), i).ack.is_some())
+            .collect();
+        assert_eq!(acks.iter().filter(|&&sent| sent).count(), 5);
+        assert!(acks.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+
+    #[test]
+    fn a_lone_segment_is_acknowledged_after_40_ms() {
+        let (mut receiver, next) = settled();
+        let mut agenda = Agenda::default();
+        let mut number = next;
+        while arrive(&mut receiver, 20_000, number).ack.is_some() {
+            number += 1;
+        }
+        receiver.arrange(&mut agenda);
+        let (at, event) = agenda.pop().unwrap();
+        assert_eq!(event, Event::Acknowledgement(0));
+        assert_eq!(at, at_us(60_000));
+        assert_eq!(receiver.on_timer(at).unwrap().number, number + 1);
+    }
+
+    #[test]
+    fn blocks_name_the_most_recent_run_first() {
+        let (mut receiver, next) = settled();
+        arrive(&mut receiver, 20_000, next + 2);
+        arrive(&mut receiver, 20_000, next + 5);
+        let ack = arrive(&mut receiver, 20_000, next + 3).ack.unwrap();
+        let block = |start, end| Block { start: next + start, end: next + end };
+        assert_eq!(ack.blocks(), [block(2, 4), block(5, 6)]);
+        let merged = arrive(&mut receiver, 20_000, next + 4);
+        assert_eq!(receiver.recent[0], block(2, 6));
+        assert_eq!(merged.bytes, 0);
+    }
+
+    #[test]
+    fn duplicate_acks_are_compressed_after_the_third() {
+        let (mut receiver, next) = settled();
+        let sent: Vec<_> = (next + 1..next + 8)
+            .map(|i| arrive(&mut receiver, 20_000, i).ack.is_some())
+            .collect();
+        assert_eq!(sent, [true, true, true, false, false, false, false]);
+        let mut agenda = Agenda::default();
+        receiver.arrange(&mut agenda);
+        assert_eq!(agenda.pop().unwrap().0, at_us(21_000));
+    }
+
+    #[test]
+    fn the_segment_that_closes_the_last_gap_is_acknowledged_at_once() {
+        let (mut receiver, next) = settled();
+        arrive(&mut receiver, 20_000, next + 1);
+        let arrival = arrive(&mut receiver, 20_100, next);
+        assert_eq!(arrival.bytes, 2 * 1448);
+        assert_eq!(arrival.ack.unwrap().number, next + 2);
+    }
+
+    #[test]
+    fn duplicates_are_reported() {
+        let (mut receiver, next) = settled();
+        let ack = arrive(&mut receiver, 20_000, next - 5).ack.unwrap();
+        assert!(ack.duplicate);
+        assert_eq!(ack.blocks(), [Block { start: next - 5, end: next - 4 }]);
+    }
+
+    #[test]
+    fn ece_stands_until_cwr() {
+        let mut receiver = Receiver::new(0, 100_000, Span::from_ms(40));
+        receiver.on_syn(&Segment::syn(true));
+        let marked = receiver.on_data(at_us(0), &Segment::data(0, 1448, 1, false), Ecn::Marked);
+        assert!(marked.ack.unwrap().ecn_flag);
+        let still = receiver.on_data(at_us(1), &Segment::data(1, 1448, 1, false), Ecn::Capable);
+        assert!(still.ack.unwrap().ecn_flag);
+        let answered = receiver.on_data(at_us(2), &Segment::data(2, 1448, 1, true), Ecn::Capable);
+        assert!(!answered.ack.unwrap().ecn_flag);
+    }
+}

@@ -1,0 +1,139 @@
+//! The TCP header that travels in a packet.
+//!
+//! Sequence numbers count segments, not bytes: every segment but the last of a message is full
+//! sized, and 2³² of them are 6 TB. A run that could exceed that is refused beforehand.
+
+use jostle_path::Packet;
+use jostle_units::HEADER_BYTES;
+
+/// SACK blocks that fit beside the timestamps option (RFC 2018).
+pub(crate) const MAX_BLOCKS: usize = 3;
+
+/// Size on the wire of a SYN or SYN-ACK: Ethernet, IPv4, TCP with 20 bytes of options.
+pub(crate) const SYN_BYTES: u32 = 14 + 20 + 40;
+
+/// A range of segments, end excluded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub start: u32,
+    pub end: u32,
+}
+
+impl Block {
+    /// Whether `other` lies inside.
+    #[inline]
+    pub const fn covers(self, other: Self) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+}
+
+/// What kind of segment it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Opens the connection, from the sender.
+    Syn,
+    /// Answers it.
+    SynAck,
+    /// Data, from the sender.
+    Data,
+    /// An ACK, from the receiver.
+    Ack,
+}
+
+/// A TCP header. One layout serves both directions so that packets have one size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    pub kind: Kind,
+    /// Data: CWR (RFC 3168). ACK: ECE. SYN and SYN-ACK: ECN is understood.
+    pub ecn_flag: bool,
+    /// ACK: the first block is a duplicate (RFC 2883).
+    pub duplicate: bool,
+    /// ACK: number of blocks.
+    pub block_count: u8,
+    /// Data: payload bytes.
+    pub payload: u16,
+    /// Data: its number. ACK: the first segment that has not arrived.
+    pub number: u32,
+    /// TSval of data, TSecr of an ACK, in milliseconds as Linux ticks.
+    pub timestamp_ms: u32,
+    /// ACK: segments that the receiver can take beyond `number`.
+    pub window: u32,
+    /// ACK: segments that arrived out of order, most recent first.
+    pub blocks: [Block; MAX_BLOCKS],
+}
+
+/// A packet of the simulated network.
+pub(crate) type SimPacket = Packet<Segment>;
+
+impl Segment {
+    const EMPTY: Self = Self {
+        kind: Kind::Data,
+        ecn_flag: false,
+        duplicate: false,
+        block_count: 0,
+        payload: 0,
+        number: 0,
+        timestamp_ms: 0,
+        window: 0,
+        blocks: [Block { start: 0, end: 0 }; MAX_BLOCKS],
+    };
+
+    /// A SYN.
+    pub const fn syn(ecn: bool) -> Self {
+        Self { kind: Kind::Syn, ecn_flag: ecn, ..Self::EMPTY }
+    }
+
+    /// A SYN-ACK that offers `window` segments.
+    pub const fn syn_ack(ecn: bool, window: u32) -> Self {
+        Self { kind: Kind::SynAck, ecn_flag: ecn, window, ..Self::EMPTY }
+    }
+
+    /// A data segment.
+    #[inline]
+    pub const fn data(number: u32, payload: u16, timestamp_ms: u32, cwr: bool) -> Self {
+        Self { number, payload, timestamp_ms, ecn_flag: cwr, ..Self::EMPTY }
+    }
+
+    /// An ACK without blocks.
+    #[inline]
+    pub const fn ack(number: u32, timestamp_ms: u32, window: u32, ece: bool) -> Self {
+        Self { kind: Kind::Ack, number, timestamp_ms, window, ecn_flag: ece, ..Self::EMPTY }
+    }
+
+    /// The blocks of an ACK.
+    #[inline]
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks[..usize::from(self.block_count)]
+    }
+
+    /// Size on the wire, link header included.
+    #[inline]
+    pub const fn wire_bytes(&self) -> u32 {
+        match self.kind {
+            Kind::Syn | Kind::SynAck => SYN_BYTES,
+            Kind::Data => HEADER_BYTES + self.payload as u32,
+            // A SACK option of n blocks takes 2 + 8·n bytes, padded to a multiple of 4.
+            Kind::Ack if self.block_count == 0 => HEADER_BYTES,
+            Kind::Ack => HEADER_BYTES + 4 + 8 * self.block_count as u32,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_fills_one_cache_line() {
+        assert!(size_of::<SimPacket>() <= 72, "{}", size_of::<SimPacket>());
+    }
+
+    #[test]
+    fn sizes_are_those_of_ethernet_frames() {
+        assert_eq!(Segment::data(0, 1448, 0, false).wire_bytes(), 1514);
+        let mut ack = Segment::ack(0, 0, 0, false);
+        assert_eq!(ack.wire_bytes(), 66);
+        ack.block_count = 3;
+        assert_eq!(ack.wire_bytes(), 66 + 28);
+    }
+}

@@ -1,0 +1,366 @@
+//! What an ACK does (`tcp_ack` in Linux).
+
+use jostle_control::{AckSample, Measurement, RecoveryOwner, RecoveryState};
+use jostle_record::AckRow;
+use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
+
+use super::recovery::{Findings, Repair};
+use super::{Connection, Egress, Sender, timestamp_ms};
+use crate::segment::{Block, MAX_BLOCKS, Segment};
+
+/// Send times from which RTTs are taken: of the first and the last segment newly acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    first: Option<Time>,
+    last: Option<Time>,
+}
+
+impl Ends {
+    #[inline]
+    fn note(&mut self, sent_at: Time) {
+        self.first.get_or_insert(sent_at);
+        self.last = Some(sent_at);
+    }
+}
+
+/// RTT samples of an ACK.
+#[derive(Clone, Copy, Debug, Default)]
+struct RttSamples {
+    /// For SRTT: of the first segment acknowledged (`seq_rtt_us`).
+    smoothed: Option<Span>,
+    /// For controllers and the minimum: of the last (`ca_rtt_us`).
+    newest: Option<Span>,
+    /// The ACK may have been held back by a delayed-ACK timer.
+    delayed: bool,
+}
+
+impl Sender {
+    /// An ACK arrived; what is to be recorded of it.
+    pub fn on_ack(
+        &mut self,
+        now: Time,
+        ack: &Segment,
+        out: &mut impl Egress,
+    ) -> Option<AckRow> {
+        let prior_first = self.board.first();
+        if self.connection != Connection::Established || ack.number > self.board.next() {
+            return None;
+        }
+        let prior_in_flight = self.board.in_flight();
+        let prior_delivered = self.sampler.delivered();
+        let prior_lost = self.board.total_lost();
+        let prior_state = self.state;
+        self.window_end = self.window_end.max(ack.number.saturating_add(ack.window));
+
+        let mut findings = Findings {
+            advanced: ack.number > prior_first,
+            ecn_echo: self.ecn && ack.ecn_flag,
+            ..Findings::default()
+        };
+        let had_outstanding = self.board.outstanding() > 0;
+        if findings.advanced {
+            self.timeouts = 0;
+        }
+        let prior_highest = self.board.highest_sacked();
+        let prior_sacked = self.board.sacked();
+        let mut sack_ends = Ends::default();
+        if ack.block_count > 0 {
+            sack_ends = self.process_blocks(now, ack, prior_first, &mut findings);
+        }
+        if ack.number < prior_first {
+            // An old ACK: only its blocks can be news.
+            if findings.sacked || findings.duplicate {
+                let repair = self.advance_recovery(now, ack.timestamp_ms, &mut findings);
+                self.repair(now, repair, out);
+            }
+            return None;
+        }
+
+        let acked = ack.number - prior_first;
+        let rtt = self.process_cumulative(now, ack, prior_highest, sack_ends, &mut findings);
+        if let Some(prior) = self.sampler.newest_prior_delivered() {
+            self.rack.update_window(prior, self.sampler.delivered());
+        }
+        let single = acked == 1 && prior_sacked == 0 && rtt.delayed;
+        self.controller.on_measurement(&Measurement {
+            now,
+            rtt: rtt.newest,
+            packets: acked,
+            first_unacked: u64::from(self.board.first()),
+            next_to_send: u64::from(self.board.next()),
+            state: self.state,
+            pacing_rate: self.visible_pacing_rate(),
+        });
+        self.take_answers();
+
+        if !had_outstanding {
+            if findings.duplicate {
+                self.advance_recovery(now, ack.timestamp_ms, &mut findings);
+            }
+            self.write(now, out);
+            return None;
+        }
+        findings.duplicate_ack = !findings.advanced && !findings.duplicate;
+        if self.probe_high.is_some() {
+            self.on_probe_acknowledged(now, ack.number, &findings);
+        }
+        let dubious = !findings.advanced
+            || findings.sacked
+            || findings.ecn_echo
+            || findings.duplicate
+            || self.state != RecoveryState::Open;
+        let mut repair = Repair::None;
+        if dubious {
+            repair = self.advance_recovery(now, ack.timestamp_ms, &mut findings);
+        }
+        if findings.set_timer {
+            self.set_probe_or_rto(now);
+        }
+
+        let delivered = (self.sampler.delivered() - prior_delivered) as u32;
+        let lost = (self.board.total_lost() - prior_lost) as u32;
+        let delivery = self.sampler.finish_ack(now, self.rtt.min_rtt());
+        // "If reordering is high then always grow cwnd whenever data is delivered", otherwise on
+        // cumulative progress only (RFC 5681; `tcp_may_raise_cwnd`).
+        let progress = findings.advanced || (findings.sacked && self.reordering > 3);
+        let reducing = self.in_reduction();
+        let sample = AckSample {
+            now,
+            acked: delivered,
+            lost,
+            rtt: rtt.newest,
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min_rtt(),
+            rate: delivery.rate,
+            prior_delivered: delivery.prior_delivered,
+            sent_at: delivery.sent_at,
+            app_limited: delivery.app_limited,
+            ack_delayed: single,
+            delivered: self.sampler.delivered(),
+            total_lost: self.board.total_lost(),
+            total_sent: self.total_sent,
+            prior_in_flight,
+            in_flight: self.board.in_flight(),
+            first_unacked: u64::from(self.board.first()),
+            next_to_send: u64::from(self.board.next()),
+            next_departure: self.departure.max(now),
+            state: self.state,
+            cwnd_limited: self.is_cwnd_limited(),
+            may_grow: !reducing && progress,
+            left_recovery: self.state != prior_state
+                && matches!(prior_state, RecoveryState::Recovery | RecoveryState::Loss),
+            ce_marked: if findings.ecn_echo { delivered } else { 0 },
+        };
+        if reducing {
+            self.reduce_window(delivered, lost, findings.advanced);
+        }
+        self.controller.on_ack(&sample);
+        self.take_answers();
+        self.update_pacing_rate();
+        self.repair(now, repair, out);
+        self.write(now, out);
+        Some(AckRow {
+            rtt: rtt.newest,
+            cwnd_bytes: u64::from(self.cwnd) * u64::from(FULL_PAYLOAD_BYTES),
+            in_flight_bytes: u64::from(self.board.in_flight()) * u64::from(FULL_PAYLOAD_BYTES),
+            acked_bytes: self.acked_bytes,
+            lost_packets: lost,
+        })
+    }
+
+    /// `tcp_xmit_recovery`.
+    fn repair(&mut self, now: Time, repair: Repair, out: &mut impl Egress) {
+        match repair {
+            Repair::None => return,
+            Repair::Lost => {}
+            Repair::New => {
+                self.write(now, out);
+                if self.board.next() > self.high {
+                    return;
+                }
+                self.frto = false;
+            }
+        }
+        self.retransmit_lost(now, out);
+    }
+
+    /// `tcp_sacktag_write_queue`.
+    #[cold]
+    fn process_blocks(
+        &mut self,
+        now: Time,
+        ack: &Segment,
+        prior_first: u32,
+        findings: &mut Findings,
+    ) -> Ends {
+        let mut blocks = [Block::default(); MAX_BLOCKS];
+        let mut count = usize::from(ack.block_count);
+        blocks[..count].copy_from_slice(ack.blocks());
+        if ack.duplicate {
+            self.note_duplicate(blocks[0], prior_first, findings);
+            blocks.copy_within(1.., 0);
+            count -= 1;
+        }
+        // Ascending, so that later blocks do not make earlier ones look reordered.
+        blocks[..count].sort_unstable_by_key(|block| block.start);
+
+        let min_rtt = self.rtt.min_rtt();
+        let high = self.high;
+        let mut ends = Ends::default();
+        let mut reordered: Option<u32> = None;
+        let Self { board, sampler, rack, .. } = self;
+        for &block in &blocks[..count] {
+            let highest = board.highest_sacked();
+            board.sack(block, |number, slot| {
+                findings.sacked = true;
+                rack.advance(now, slot, number + 1, min_rtt);
+                sampler.on_delivered(&slot.stamp, u64::from(number) + 1);
+                if !slot.ever_retransmitted() {
+                    if number < highest {
+                        reordered = Some(reordered.map_or(number, |low| low.min(number)));
+                    }
+                    findings.original |= number < high;
+                    ends.note(slot.stamp.sent_at);
+                }
+            });
+        }
+        if let Some(low) = reordered
+            && (self.state != RecoveryState::Loss || self.undo_marker.is_some())
+        {
+            self.note_reordering(low);
+        }
+        ends
+    }
+
+    /// `tcp_check_dsack`, `tcp_dsack_seen`: the receiver got a segment twice (RFC 2883).
+    fn note_duplicate(&mut self, block: Block, prior_first: u32, findings: &mut Findings) {
+        if self.probe_high == Some(block.end) {
+            findings.probe_duplicate = true;
+        }
+        self.duplicates_reported += 1;
+        if self.duplicates_reported > self.total_retransmitted {
+            // The network, not the sender, made the copy.
+            return;
+        }
+        if self.reordering_seen && !findings.probe_duplicate {
+            self.rack.duplicate_seen = true;
+        }
+        findings.duplicate = true;
+        // A spurious retransmission is a delivery, too.
+        self.sampler.count_spurious();
+        let of_this_episode = self.undo_marker.is_some_and(|marker| block.end > marker);
+        let retransmitted = block.end <= prior_first
+            || (block.end <= self.board.next() && self.board.slot(block.start).ever_retransmitted());
+        if of_this_episode && retransmitted && self.undo_retrans > 0 {
+            self.undo_retrans -= 1;
+        }
+    }
+
+    /// `tcp_clean_rtx_queue` and `tcp_ack_update_rtt`.
+    fn process_cumulative(
+        &mut self,
+        now: Time,
+        ack: &Segment,
+        prior_highest: u32,
+        sack_ends: Ends,
+        findings: &mut Findings,
+    ) -> RttSamples {
+        let min_rtt = self.rtt.min_rtt();
+        let high = self.high;
+        let echo_ms = ack.timestamp_ms;
+        let mut ends = Ends::default();
+        let mut reordered: Option<u32> = None;
+        let mut payload = 0;
+        let Self { board, sampler, rack, .. } = self;
+        board.acknowledge(ack.number, |number, slot| {
+            payload += u64::from(slot.payload);
+            let ever = slot.ever_retransmitted();
+            findings.retransmitted |= ever;
+            if slot.is_sacked() {
+                return;
+            }
+            if !ever {
+                ends.note(slot.stamp.sent_at);
+                reordered.get_or_insert(number);
+                findings.original |= number < high;
+            }
+            sampler.on_delivered(&slot.stamp, u64::from(number) + 1);
+            // An echo from before the retransmission acknowledges the original.
+            let spurious = ever && echo_ms != 0 && echo_ms < timestamp_ms(slot.stamp.sent_at);
+            if !spurious {
+                rack.advance(now, slot, number + 1, min_rtt);
+            }
+        });
+        self.acked_bytes += payload;
+        let samples = self.take_rtt(now, echo_ms, ends, sack_ends, payload, findings);
+
+        if findings.advanced {
+            findings.set_timer = true;
+            if let Some(low) = reordered
+                && low < prior_highest
+            {
+                self.note_reordering(low);
+            }
+        } else if let Some(first) = sack_ends.first
+            && self.board.outstanding() > 0
+        {
+            // The RTO is not extended by SACKs of data older than the head's last transmission.
+            let head = self.board.slot(self.board.first()).stamp.sent_at;
+            findings.set_timer = first < head;
+        }
+        samples
+    }
+
+    fn take_rtt(
+        &mut self,
+        now: Time,
+        echo_ms: u32,
+        ends: Ends,
+        sack_ends: Ends,
+        payload: u64,
+        findings: &Findings,
+    ) -> RttSamples {
+        let mut samples = RttSamples::default();
+        // Karn's algorithm (RFC 6298 §3): nothing is known if a retransmission is involved.
+        if !findings.retransmitted {
+            samples.smoothed = ends.first.map(|at| now.since(at));
+            samples.newest = ends.last.map(|at| now.since(at));
+            let lone_runt = payload > 0 && payload < u64::from(FULL_PAYLOAD_BYTES);
+            samples.delayed = lone_runt
+                && !(findings.sacked || findings.ecn_echo || findings.duplicate);
+        }
+        if let (Some(first), Some(last)) = (sack_ends.first, sack_ends.last) {
+            samples.smoothed = samples.smoothed.or(Some(now.since(first)));
+            samples.newest = Some(now.since(last));
+        }
+        if samples.smoothed.is_none() && findings.advanced && echo_ms != 0 {
+            // The timestamps option tells retransmissions apart (RFC 7323 §4), to a millisecond.
+            let elapsed_ms = timestamp_ms(now).saturating_sub(echo_ms).max(1);
+            samples.smoothed = Some(Span::from_ms(u64::from(elapsed_ms)));
+            samples.newest = samples.smoothed;
+        }
+        if let (Some(smoothed), Some(newest)) = (samples.smoothed, samples.newest) {
+            if !(samples.delayed && newest > self.rtt.min_rtt()) {
+                self.rtt.on_min_sample(now, newest);
+            }
+            self.rtt.on_sample(
+                smoothed,
+                u64::from(self.board.first()),
+                u64::from(self.board.next()),
+            );
+            // RFC 6298: the back-off ends with the first valid sample.
+            self.rto = self.rtt.rto();
+        }
+        samples
+    }
+
+    /// `tcp_is_cwnd_limited`.
+    pub(super) fn is_cwnd_limited(&self) -> bool {
+        self.cwnd_limited
+            || (self.cwnd < self.ssthresh && self.cwnd < 2 * self.max_outstanding)
+    }
+
+    pub(super) fn owns_window(&self) -> bool {
+        self.owner == RecoveryOwner::Transport
+    }
+}

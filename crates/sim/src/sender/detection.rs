@@ -1,0 +1,111 @@
+//! RACK (RFC 8985): a packet is lost when one that was sent sufficiently later has been delivered.
+
+use jostle_control::RecoveryState;
+use jostle_units::{Span, Time};
+
+use super::Sender;
+use super::scoreboard::{Slot, Verdict};
+
+/// `TCP_RACK_RECOVERY_THRESH`: recoveries for which a widened reordering window is kept.
+const PERSIST: u32 = 16;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rack {
+    /// Send time and end of the packet sent last among those delivered (`RACK.xmit_ts`).
+    sent_at: Time,
+    end: u32,
+    /// Its RTT (`RACK.rtt`).
+    rtt: Span,
+    /// Something was delivered since losses were last looked for.
+    pub advanced: bool,
+    /// The reordering window in quarters of the min RTT; 0 stands for 1.
+    steps: u32,
+    pub persist: u32,
+    pub duplicate_seen: bool,
+    last_delivered: u64,
+}
+
+impl Rack {
+    /// RFC 8985 §6.2 step 2 "Update the state for the most recently sent segment that has been
+    /// delivered" (`tcp_rack_advance`).
+    #[inline]
+    pub fn advance(&mut self, now: Time, slot: &Slot, end: u32, min_rtt: Span) {
+        let rtt = now.since(slot.stamp.sent_at);
+        if rtt < min_rtt && slot.ever_retransmitted() {
+            // The ACK is too early to be that of the retransmission.
+            return;
+        }
+        self.advanced = true;
+        self.rtt = rtt;
+        if (slot.stamp.sent_at, end) > (self.sent_at, self.end) {
+            (self.sent_at, self.end) = (slot.stamp.sent_at, end);
+        }
+    }
+
+    /// Widens the reordering window after a round that reported a duplicate
+    /// (`tcp_rack_update_reo_wnd`). `prior_delivered`: of the newest packet of this ACK.
+    #[inline]
+    pub fn update_window(&mut self, prior_delivered: u64, delivered: u64) {
+        if prior_delivered < self.last_delivered {
+            self.duplicate_seen = false;
+        }
+        if self.duplicate_seen {
+            self.steps = (self.steps.max(1) + 1).min(255);
+            self.duplicate_seen = false;
+            self.last_delivered = delivered;
+            self.persist = PERSIST;
+        } else if self.persist == 0 {
+            self.steps = 1;
+        }
+    }
+
+    pub fn note_recovery_undone(&mut self) {
+        self.persist = (self.persist + 1).min(PERSIST);
+    }
+}
+
+impl Sender {
+    /// `tcp_rack_reo_wnd`: how long a packet may be late. RFC 8985 §6.2 step 4.
+    fn reordering_window(&self) -> Span {
+        if !self.reordering_seen
+            && (matches!(self.state, RecoveryState::Recovery | RecoveryState::Loss)
+                || self.board.sacked() >= self.reordering)
+        {
+            return Span::ZERO;
+        }
+        let steps = u64::from(self.rack.steps.max(1));
+        self.rtt.min_rtt().mul_div(steps, 4).min(self.rtt.srtt())
+    }
+
+    /// Marks lost what RACK says is lost; returns how long to wait before looking again, if any
+    /// packet is late but within the reordering window.
+    ///
+    /// Linux waits for the latest of those packets; its remaining time is that of the packet sent
+    /// last among those delivered or slightly less, so the latter is taken, which needs no search.
+    pub(super) fn detect_losses(&mut self, now: Time) -> Option<Span> {
+        let window = self.reordering_window();
+        let rack = self.rack;
+        let patience = rack.rtt + window;
+        let waiting = self.board.detect_lost(|number, slot| {
+            let sent_at = slot.stamp.sent_at;
+            if (sent_at, number + 1) >= (rack.sent_at, rack.end) {
+                Verdict::Later
+            } else if now.since(sent_at) >= patience {
+                Verdict::Lost
+            } else {
+                Verdict::Wait
+            }
+        });
+        waiting.then(|| patience - now.since(rack.sent_at))
+    }
+
+    /// `tcp_timeout_mark_lost`: after a timeout everything outstanding is lost, except what was
+    /// sent so recently that RACK would not yet say so.
+    pub(super) fn mark_timed_out(&mut self, now: Time) {
+        let rack = self.rack;
+        let first = self.board.first();
+        self.board.mark_lost_where(|number, slot| {
+            number == first || now.since(slot.stamp.sent_at) >= rack.rtt
+        });
+    }
+}

@@ -1,0 +1,384 @@
+//! The sending side of a TCP connection, as Linux 6.1 behaves with SACK, timestamps and RACK.
+//!
+//! Linux names are given where a field or a rule has one. The files: what is outstanding
+//! (`scoreboard`), what an ACK does (`acknowledge`), the states of recovery (`recovery`), RACK and
+//! its timers (`detection`, `timers`), what leaves when (`transmit`).
+
+mod acknowledge;
+mod detection;
+mod recovery;
+mod scoreboard;
+mod timers;
+mod transmit;
+
+use jostle_control::{
+    Congestion, Controller, Established, RecoveryOwner, RecoveryState, RttEstimator, Sampler,
+    Signal,
+};
+use jostle_units::{FULL_PAYLOAD_BYTES, Rate, Span, Time};
+
+use crate::engine::{Agenda, Event, Timer};
+use crate::segment::Segment;
+use detection::Rack;
+use scoreboard::Scoreboard;
+use timers::Pending;
+
+/// Where a sender's packets go.
+pub(crate) trait Egress {
+    /// Hands a segment to the host's network card.
+    fn transmit(&mut self, now: Time, segment: Segment);
+
+    /// Bytes of this flow that wait in its own host (TCP small queues count them).
+    fn host_queue_bytes(&self) -> u64;
+
+    /// For the record: a burst was handed over.
+    fn note_sent(&mut self, now: Time, packets: u32, wire_bytes: u64, retransmission: bool);
+}
+
+/// `TCP_RTO_MAX` in Linux.
+const RTO_MAX: Span = Span::from_secs(120);
+
+/// What a sender is told about its flow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options {
+    /// Position of the flow.
+    pub flow: u32,
+    /// Packets of a window-based controller are paced, as under `fq`.
+    pub pacing: bool,
+    /// Offer ECN in the SYN.
+    pub ecn: bool,
+    /// Initial window.
+    pub initial_window: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Connection {
+    Closed,
+    SynSent,
+    Established,
+}
+
+/// The sending side of a connection.
+pub(crate) struct Sender {
+    options: Options,
+    connection: Connection,
+    syn_sent_at: Time,
+    board: Scoreboard,
+    sampler: Sampler,
+    rtt: RttEstimator,
+    controller: Box<dyn Controller>,
+    owner: RecoveryOwner,
+    ecn: bool,
+
+    /// End of the data that the application has written, in segments.
+    written: u32,
+    /// Segments that are not full sized, lowest first: the ends of messages.
+    short: std::collections::VecDeque<(u32, u16)>,
+    /// End of the receiver's window, in segments.
+    window_end: u32,
+
+    /// Copies of the controller's answers, taken after everything that may change them.
+    cwnd: u32,
+    ssthresh: u32,
+    pacing_rate: Rate,
+    /// Packets leave one after the other at the pacing rate.
+    paced: bool,
+
+    state: RecoveryState,
+    /// `high_seq`: `snd_nxt` when the present state was entered.
+    high: u32,
+    prior_cwnd: u32,
+    /// The reduction in force may be undone (`prior_ssthresh` in Linux is not zero).
+    undoable: bool,
+    prr_delivered: u32,
+    prr_out: u32,
+    /// `undo_marker`: `snd_una` when the reduction that may be undone began.
+    undo_marker: Option<u32>,
+    /// `undo_retrans`: retransmissions not yet reported as duplicates; −1: none sent yet.
+    undo_retrans: i32,
+    /// `retrans_stamp`: timestamp of the first retransmission of the episode, 0 for none.
+    retransmission_stamp_ms: u32,
+    /// `frto`: the timeout may prove to be spurious (RFC 5682).
+    frto: bool,
+    /// RFC 3168: CWR is to be set on the next new segment.
+    cwr_due: bool,
+
+    rack: Rack,
+    /// `reordering`: how many packets a packet was seen to be late, at least 3.
+    reordering: u32,
+    reordering_seen: bool,
+    /// `tlp_high_seq`: `snd_nxt` when the outstanding loss probe was sent.
+    probe_high: Option<u32>,
+    /// The probe was a retransmission.
+    probe_retransmitted: bool,
+    duplicates_reported: u64,
+
+    pending: Pending,
+    timer: Timer,
+    rto: Span,
+    /// `icsk_retransmits`: timeouts since snd_una last advanced.
+    timeouts: u32,
+    pacing_timer: Timer,
+    wakeup_timer: Timer,
+    /// `tcp_wstamp_ns`: when pacing lets the next packet leave.
+    departure: Time,
+
+    /// `is_cwnd_limited`, `max_packets_out`, `cwnd_usage_seq`: how far the window is used.
+    cwnd_limited: bool,
+    max_outstanding: u32,
+    usage_until: u32,
+    /// `snd_cwnd_used`, `snd_cwnd_stamp`: RFC 2861.
+    cwnd_used: u32,
+    cwnd_stamp: Time,
+    last_send: Time,
+
+    total_sent: u64,
+    total_retransmitted: u64,
+    acked_bytes: u64,
+}
+
+impl Sender {
+    pub fn new(options: Options, controller: Box<dyn Controller>) -> Self {
+        let owner = controller.recovery_owner();
+        let paced = options.pacing || controller.pacing_rate().is_some();
+        Self {
+            options,
+            connection: Connection::Closed,
+            syn_sent_at: Time::ZERO,
+            board: Scoreboard::default(),
+            sampler: Sampler::default(),
+            rtt: RttEstimator::default(),
+            controller,
+            owner,
+            ecn: false,
+            written: 0,
+            short: std::collections::VecDeque::new(),
+            window_end: 0,
+            cwnd: options.initial_window,
+            ssthresh: u32::MAX,
+            pacing_rate: Rate::MAX,
+            paced,
+            state: RecoveryState::Open,
+            high: 0,
+            prior_cwnd: 0,
+            undoable: false,
+            prr_delivered: 0,
+            prr_out: 0,
+            undo_marker: None,
+            undo_retrans: 0,
+            retransmission_stamp_ms: 0,
+            frto: false,
+            cwr_due: false,
+            rack: Rack::default(),
+            reordering: 3,
+            reordering_seen: false,
+            probe_high: None,
+            probe_retransmitted: false,
+            duplicates_reported: 0,
+            pending: Pending::None,
+            timer: Timer::default(),
+            rto: Span::from_secs(1),
+            timeouts: 0,
+            pacing_timer: Timer::default(),
+            wakeup_timer: Timer::default(),
+            departure: Time::ZERO,
+            cwnd_limited: false,
+            max_outstanding: 0,
+            usage_until: 0,
+            cwnd_used: 0,
+            cwnd_stamp: Time::ZERO,
+            last_send: Time::ZERO,
+            total_sent: 0,
+            total_retransmitted: 0,
+            acked_bytes: 0,
+        }
+    }
+
+    /// Opens the connection.
+    pub fn open(&mut self, now: Time, out: &mut impl Egress) {
+        if self.connection == Connection::Closed {
+            self.connection = Connection::SynSent;
+            self.send_syn(now, out);
+        }
+    }
+
+    fn send_syn(&mut self, now: Time, out: &mut impl Egress) {
+        self.syn_sent_at = now;
+        out.transmit(now, Segment::syn(self.options.ecn));
+        self.pending = Pending::Retransmission;
+        self.timer.set(now + self.rto);
+    }
+
+    /// A SYN-ACK arrived.
+    pub fn on_syn_ack(&mut self, now: Time, segment: &Segment, out: &mut impl Egress) {
+        if self.connection != Connection::SynSent {
+            return;
+        }
+        self.connection = Connection::Established;
+        self.pending = Pending::None;
+        self.timer.set(Time::NEVER);
+        self.ecn = self.options.ecn && segment.ecn_flag;
+        self.window_end = segment.window;
+        // Karn's algorithm: the RTT of a retransmitted SYN is ambiguous.
+        let rtt = (self.timeouts == 0).then(|| now.since(self.syn_sent_at));
+        if let Some(rtt) = rtt {
+            self.rtt.on_sample(rtt, 0, 1);
+            self.rtt.on_min_sample(now, rtt);
+            self.rto = self.rtt.rto();
+        }
+        // RFC 6298 (5.7) allows IW of one segment only if the SYN was lost; Linux reduces it when
+        // more than one retransmission was needed.
+        let initial_window = if self.timeouts > 1 { 1 } else { self.options.initial_window };
+        self.timeouts = 0;
+        self.cwnd_stamp = now;
+        self.controller.on_established(&Established {
+            now,
+            mss_bytes: FULL_PAYLOAD_BYTES,
+            initial_window,
+            rtt,
+        });
+        self.take_answers();
+        self.update_pacing_rate();
+        // The first write finds the network idle: Linux calls its first samples app-limited.
+        self.sampler.set_app_limited(0);
+        self.write(now, out);
+    }
+
+    /// The application writes `bytes` more, or as much as the connection will ever take.
+    pub fn supply(&mut self, now: Time, bytes: Option<u64>, out: &mut impl Egress) {
+        let established = self.connection == Connection::Established;
+        if established {
+            self.restart_after_idle(now);
+            self.note_application_limit();
+        }
+        match bytes {
+            None => self.written = u32::MAX,
+            Some(bytes) => {
+                let full = u64::from(FULL_PAYLOAD_BYTES);
+                self.written += (bytes / full) as u32;
+                let rest = (bytes % full) as u16;
+                if rest > 0 {
+                    self.short.push_back((self.written, rest));
+                    self.written += 1;
+                }
+            }
+        }
+        if established {
+            self.write(now, out);
+        }
+    }
+
+    /// The application writes nothing more; what was not sent yet is discarded.
+    pub fn withdraw(&mut self) {
+        self.written = self.written.min(self.board.next());
+        while self.short.back().is_some_and(|&(number, _)| number >= self.written) {
+            self.short.pop_back();
+        }
+    }
+
+    /// Everything that was written is acknowledged.
+    pub fn is_drained(&self) -> bool {
+        self.connection == Connection::Established
+            && self.written == self.board.first()
+            && self.board.outstanding() == 0
+    }
+
+    pub fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+
+    pub fn in_flight(&self) -> u32 {
+        self.board.in_flight()
+    }
+
+    pub fn srtt(&self) -> Span {
+        self.rtt.srtt()
+    }
+
+    pub fn controller(&self) -> &dyn Controller {
+        self.controller.as_ref()
+    }
+
+    /// The rate at which packets leave, if they are paced.
+    pub fn visible_pacing_rate(&self) -> Option<Rate> {
+        (self.paced && self.pacing_rate < Rate::MAX).then_some(self.pacing_rate)
+    }
+
+    /// Name of the mode for plots: recovery hides the controller's own.
+    pub fn mode(&self) -> &'static str {
+        match (self.connection, self.state, self.owner) {
+            (Connection::Closed | Connection::SynSent, ..) => "handshake",
+            (_, RecoveryState::Loss, _) => "timeout",
+            (_, RecoveryState::Recovery, RecoveryOwner::Transport) => "recovery",
+            (_, RecoveryState::Cwr, RecoveryOwner::Transport) => "cwr",
+            _ => self.controller.mode(),
+        }
+    }
+
+    /// Schedules whatever timer moved forward.
+    #[inline]
+    pub fn arrange(&mut self, agenda: &mut Agenda) {
+        let flow = self.options.flow;
+        self.timer.arrange(agenda, Event::Retransmission(flow));
+        self.pacing_timer.arrange(agenda, Event::Pacing(flow));
+        self.wakeup_timer.arrange(agenda, Event::Wakeup(flow));
+    }
+
+    /// Copies the controller's answers.
+    #[inline]
+    fn take_answers(&mut self) {
+        self.cwnd = self.controller.cwnd().max(1);
+        self.ssthresh = self.controller.ssthresh().unwrap_or(u32::MAX);
+        if let Some(rate) = self.controller.pacing_rate() {
+            self.pacing_rate = rate;
+            self.paced = true;
+        }
+        self.wakeup_timer.set(self.controller.next_wakeup().unwrap_or(Time::NEVER));
+    }
+
+    fn set_cwnd(&mut self, cwnd: u32) {
+        self.controller.set_cwnd(cwnd.max(1));
+        self.cwnd = self.controller.cwnd().max(1);
+    }
+
+    fn set_state(&mut self, now: Time, state: RecoveryState) {
+        self.controller.on_state(now, state);
+        self.state = state;
+    }
+
+    /// CWR or recovery: PRR moves cwnd (`tcp_in_cwnd_reduction`).
+    #[inline]
+    fn in_reduction(&self) -> bool {
+        matches!(self.state, RecoveryState::Cwr | RecoveryState::Recovery)
+    }
+
+    /// Linux: `tcp_update_pacing_rate`. cwnd per SRTT, at 200 % in the early part of slow start
+    /// and 120 % afterwards. It also governs the size of bursts when packets are not paced.
+    #[inline]
+    fn update_pacing_rate(&mut self) {
+        if self.owner == RecoveryOwner::Controller || self.rtt.srtt_8us() == 0 {
+            return;
+        }
+        let percent = if self.cwnd < self.ssthresh / 2 { 200 } else { 120 };
+        let window = u64::from(self.cwnd.max(self.board.outstanding()));
+        // bytes/s = percent/100 · MSS · window / (srtt_8us / 8 · 10⁻⁶)
+        let per_s = u64::from(FULL_PAYLOAD_BYTES) * 80_000 * percent * window / self.rtt.srtt_8us();
+        self.pacing_rate = Rate::from_bytes_per_s(per_s);
+    }
+
+    fn congestion(&mut self, now: Time, signal: Signal) {
+        self.controller.on_congestion(&Congestion {
+            now,
+            signal,
+            in_flight: self.board.in_flight(),
+            next_to_send: u64::from(self.board.next()),
+        });
+        self.take_answers();
+    }
+}
+
+/// The millisecond clock of the timestamps option (`TCP_TS_HZ` 1000 in Linux), never 0.
+#[inline]
+fn timestamp_ms(now: Time) -> u32 {
+    (now.as_ns() / 1_000_000) as u32 + 1
+}

@@ -1,0 +1,413 @@
+//! The states of recovery: when a reduction begins, how PRR carries it out, when it is undone.
+
+use jostle_control::{RecoveryOwner, RecoveryState, Signal};
+use jostle_units::Time;
+
+use super::Sender;
+
+/// What is to be sent after an ACK was processed (`REXMIT_*` in Linux).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repair {
+    /// Nothing but what the window allows anyway.
+    None,
+    /// What is marked lost.
+    Lost,
+    /// New data first, to tell whether the timeout was spurious.
+    New,
+}
+
+/// What an ACK has brought to light; the flags of Linux's `tcp_ack` that outlive a line or two.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Findings {
+    /// snd_una advanced.
+    pub advanced: bool,
+    /// A segment was newly SACKed.
+    pub sacked: bool,
+    /// Data that was never retransmitted was acknowledged, of what was sent before `high`.
+    pub original: bool,
+    /// A retransmitted segment was cumulatively acknowledged.
+    pub retransmitted: bool,
+    /// The ACK reports a duplicate.
+    pub duplicate: bool,
+    /// The duplicate is that of a loss probe.
+    pub probe_duplicate: bool,
+    /// ECE is set.
+    pub ecn_echo: bool,
+    /// The ACK brings no news at all: a duplicate ACK.
+    pub duplicate_ack: bool,
+    /// A retransmission was found to be lost.
+    pub lost_retransmission: bool,
+    /// The timer is to be set anew.
+    pub set_timer: bool,
+}
+
+impl Sender {
+    /// `tcp_any_retrans_done`.
+    fn any_retransmission(&self) -> bool {
+        self.board.retransmitted() > 0
+            || (self.board.outstanding() > 0
+                && self.board.slot(self.board.first()).ever_retransmitted())
+    }
+
+    /// `tcp_init_undo`.
+    fn begin_undo(&mut self) {
+        self.undo_marker = Some(self.board.first());
+        let probes = i32::from(self.probe_high.is_some() && self.probe_retransmitted);
+        let out = self.board.retransmitted() as i32 + probes;
+        // 0 would mean "all retransmissions were reported as duplicates".
+        self.undo_retrans = if out == 0 { -1 } else { out };
+    }
+
+    /// `tcp_init_cwnd_reduction`.
+    fn begin_reduction(&mut self, now: Time, signal: Signal) {
+        self.high = self.board.next();
+        self.probe_high = None;
+        self.prior_cwnd = self.cwnd;
+        self.prr_delivered = 0;
+        self.prr_out = 0;
+        self.congestion(now, signal);
+        self.cwr_due = self.ecn;
+    }
+
+    /// `tcp_enter_recovery`.
+    pub(super) fn enter_recovery(&mut self, now: Time, ecn_echo: bool) {
+        if !self.any_retransmission() {
+            self.retransmission_stamp_ms = 0;
+        }
+        self.undoable = false;
+        self.begin_undo();
+        if !self.in_reduction() {
+            // A mark of congestion cannot prove to be spurious.
+            self.undoable = !ecn_echo;
+            self.begin_reduction(now, Signal::Loss);
+        }
+        self.set_state(now, RecoveryState::Recovery);
+        self.take_answers();
+    }
+
+    /// `tcp_enter_cwr`.
+    fn enter_cwr(&mut self, now: Time) {
+        self.undoable = false;
+        if matches!(self.state, RecoveryState::Open | RecoveryState::Disorder) {
+            self.undo_marker = None;
+            self.begin_reduction(now, Signal::Ecn);
+            self.set_state(now, RecoveryState::Cwr);
+            self.take_answers();
+        }
+    }
+
+    /// `tcp_enter_loss`.
+    pub(super) fn enter_loss(&mut self, now: Time) {
+        let first_of_episode =
+            !matches!(self.state, RecoveryState::Recovery | RecoveryState::Loss);
+        self.mark_timed_out(now);
+        let orderly = matches!(self.state, RecoveryState::Open | RecoveryState::Disorder);
+        // The threshold falls once per window of data.
+        if orderly
+            || self.high <= self.board.first()
+            || (self.state == RecoveryState::Loss && self.timeouts == 0)
+        {
+            self.undoable = true;
+            self.prior_cwnd = self.cwnd;
+            self.congestion(now, Signal::Timeout);
+            self.begin_undo();
+        }
+        self.set_cwnd(self.board.in_flight() + 1);
+        if orderly && self.board.sacked() >= 3 {
+            // So many SACKs and still a timeout: reordering was overestimated.
+            self.reordering = self.reordering.min(3);
+        }
+        self.set_state(now, RecoveryState::Loss);
+        self.take_answers();
+        self.high = self.board.next();
+        self.probe_high = None;
+        self.cwr_due = self.ecn;
+        // RFC 5682 §3.2: not when a recovery was under way, except for repeated timeouts.
+        self.frto = first_of_episode || self.timeouts > 0;
+    }
+
+    /// `tcp_end_cwnd_reduction`: PRR ends at ssthresh.
+    fn end_reduction(&mut self) {
+        if self.owner == RecoveryOwner::Controller {
+            return;
+        }
+        let stands = self.state == RecoveryState::Cwr || self.undo_marker.is_some();
+        if self.ssthresh < u32::MAX && stands {
+            self.set_cwnd(self.ssthresh);
+        }
+    }
+
+    /// Proportional Rate Reduction (RFC 6937, `tcp_cwnd_reduction`).
+    pub(super) fn reduce_window(&mut self, delivered: u32, lost: u32, advanced: bool) {
+        if delivered == 0 || self.owner == RecoveryOwner::Controller {
+            return;
+        }
+        self.prr_delivered += delivered;
+        let pipe = self.board.in_flight();
+        let room = i64::from(self.ssthresh) - i64::from(pipe);
+        let mut send = if room < 0 {
+            // "sndcnt = CEIL(prr_delivered * ssthresh / RecoverFS) - prr_out"
+            let due = (u64::from(self.ssthresh) * u64::from(self.prr_delivered))
+                .div_ceil(u64::from(self.prior_cwnd.max(1)));
+            due as i64 - i64::from(self.prr_out)
+        } else {
+            let conserved = i64::from(self.prr_delivered) - i64::from(self.prr_out);
+            let mut limit = conserved.max(i64::from(delivered));
+            if advanced && lost == 0 {
+                // Slow-start reduction bound: the ACK shows that recovery makes progress.
+                limit += 1;
+            }
+            limit.min(room)
+        };
+        // A fast retransmission is always sent on entering recovery.
+        send = send.max(i64::from(self.prr_out == 0));
+        self.set_cwnd((i64::from(pipe) + send).max(1) as u32);
+    }
+
+    /// An ACK of data that was there before the first retransmission (`tcp_packet_delayed`).
+    fn was_only_delayed(&self, echo_ms: u32) -> bool {
+        self.retransmission_stamp_ms == 0
+            || (echo_ms != 0 && echo_ms < self.retransmission_stamp_ms)
+    }
+
+    /// `tcp_may_undo`.
+    fn may_undo(&self, echo_ms: u32) -> bool {
+        self.undo_marker.is_some() && (self.undo_retrans == 0 || self.was_only_delayed(echo_ms))
+    }
+
+    /// `tcp_undo_cwnd_reduction`.
+    fn undo(&mut self, now: Time, unmark: bool) {
+        if unmark {
+            self.board.unmark_lost();
+        }
+        if self.undoable {
+            self.controller.on_undo(now);
+            self.take_answers();
+            self.cwr_due = false;
+        }
+        self.cwnd_stamp = now;
+        self.undo_marker = None;
+        self.rack.advanced = true;
+    }
+
+    /// `tcp_try_undo_recovery`.
+    fn leave_recovery(&mut self, now: Time, echo_ms: u32) {
+        if self.may_undo(echo_ms) {
+            self.undo(now, false);
+        } else {
+            self.rack.persist = self.rack.persist.saturating_sub(1);
+        }
+        self.set_state(now, RecoveryState::Open);
+        self.take_answers();
+    }
+
+    /// `tcp_try_undo_loss`.
+    fn try_undo_loss(&mut self, now: Time, echo_ms: u32, proven: bool) -> bool {
+        if !proven && !self.may_undo(echo_ms) {
+            return false;
+        }
+        self.undo(now, true);
+        self.timeouts = 0;
+        self.set_state(now, RecoveryState::Open);
+        self.take_answers();
+        true
+    }
+
+    /// `tcp_try_undo_dsack`: every retransmission was reported as a duplicate.
+    fn try_undo_duplicates(&mut self, now: Time) -> bool {
+        if self.undo_marker.is_some() && self.undo_retrans == 0 {
+            self.rack.note_recovery_undone();
+            self.undo(now, false);
+            return true;
+        }
+        false
+    }
+
+    /// `tcp_try_keep_open`.
+    fn keep_open(&mut self, now: Time) {
+        let orderly = self.board.sacked() + self.board.lost() == 0 && !self.any_retransmission();
+        let state = if orderly { RecoveryState::Open } else { RecoveryState::Disorder };
+        if self.state != state {
+            self.set_state(now, state);
+            self.take_answers();
+            self.high = self.board.next();
+        }
+    }
+
+    /// `tcp_try_to_open`.
+    fn try_to_open(&mut self, now: Time, findings: &Findings) {
+        if !self.any_retransmission() {
+            self.retransmission_stamp_ms = 0;
+        }
+        if findings.ecn_echo {
+            self.enter_cwr(now);
+        }
+        if self.state != RecoveryState::Cwr {
+            self.keep_open(now);
+        }
+    }
+
+    /// `tcp_identify_packet_loss`.
+    fn identify_losses(&mut self, now: Time, findings: &mut Findings) {
+        if self.board.outstanding() == 0 || !self.rack.advanced {
+            return;
+        }
+        self.rack.advanced = false;
+        let retransmitted = self.board.retransmitted();
+        if let Some(wait) = self.detect_losses(now) {
+            self.set_reordering_timer(now, wait);
+            findings.set_timer = false;
+        }
+        if self.board.retransmitted() < retransmitted {
+            findings.lost_retransmission = true;
+        }
+    }
+
+    /// `tcp_process_tlp_ack`, RFC 8985 §7.4: did the loss probe repair a loss?
+    pub(super) fn on_probe_acknowledged(&mut self, now: Time, ack: u32, findings: &Findings) {
+        let Some(high) = self.probe_high else { return };
+        if ack < high {
+            return;
+        }
+        if !self.probe_retransmitted || findings.probe_duplicate {
+            self.probe_high = None;
+        } else if ack > high {
+            // The probe was needed: RFC 8985 §7.4.2 asks for a congestion response.
+            self.undo_marker = None;
+            self.begin_reduction(now, Signal::Loss);
+            self.set_state(now, RecoveryState::Cwr);
+            self.take_answers();
+            self.end_reduction();
+            self.keep_open(now);
+        } else if findings.duplicate_ack && !findings.sacked {
+            self.probe_high = None;
+        }
+    }
+
+    /// The state machine of recovery (`tcp_fastretrans_alert`). `echo_ms`: TSecr of the ACK.
+    pub(super) fn advance_recovery(
+        &mut self,
+        now: Time,
+        echo_ms: u32,
+        findings: &mut Findings,
+    ) -> Repair {
+        if findings.ecn_echo {
+            self.undoable = false;
+        }
+        let covered = self.board.first() >= self.high;
+        match self.state {
+            RecoveryState::Open => self.retransmission_stamp_ms = 0,
+            // CWR is held until something beyond `high` is acknowledged, so that the receiver
+            // has seen the CWR flag.
+            RecoveryState::Cwr if self.board.first() > self.high => {
+                self.end_reduction();
+                self.set_state(now, RecoveryState::Open);
+                self.take_answers();
+            }
+            RecoveryState::Recovery if covered => {
+                self.leave_recovery(now, echo_ms);
+                // Linux runs this in state Open: only an episode that was not undone ends at
+                // ssthresh.
+                self.end_reduction();
+            }
+            _ => {}
+        }
+        match self.state {
+            RecoveryState::Recovery => {
+                if findings.advanced && self.undo_partially(now, echo_ms) {
+                    return Repair::None;
+                }
+                if self.try_undo_duplicates(now) {
+                    self.try_to_open(now, findings);
+                }
+                self.identify_losses(now, findings);
+                if self.state != RecoveryState::Recovery {
+                    if self.board.lost() == 0 {
+                        return Repair::None;
+                    }
+                    self.enter_recovery(now, findings.ecn_echo);
+                }
+                return Repair::Lost;
+            }
+            RecoveryState::Loss => {
+                let repair = self.process_loss(now, echo_ms, findings);
+                self.identify_losses(now, findings);
+                if self.state != RecoveryState::Open && !findings.lost_retransmission {
+                    return repair;
+                }
+            }
+            _ => {}
+        }
+        if matches!(self.state, RecoveryState::Open | RecoveryState::Disorder) {
+            self.try_undo_duplicates(now);
+        }
+        self.identify_losses(now, findings);
+        if self.board.lost() == 0 {
+            self.try_to_open(now, findings);
+            return Repair::None;
+        }
+        self.enter_recovery(now, findings.ecn_echo);
+        Repair::Lost
+    }
+
+    /// `tcp_try_undo_partial`: a hole was filled by the original, not by its retransmission.
+    /// Returns whether to send new data only.
+    fn undo_partially(&mut self, now: Time, echo_ms: u32) -> bool {
+        if self.undo_marker.is_none() || !self.was_only_delayed(echo_ms) {
+            return false;
+        }
+        self.note_reordering(self.board.first());
+        if self.board.retransmitted() > 0 {
+            return true;
+        }
+        if !self.any_retransmission() {
+            self.retransmission_stamp_ms = 0;
+        }
+        self.undo(now, true);
+        self.keep_open(now);
+        false
+    }
+
+    /// `tcp_process_loss`: the timeout's own recovery, with F-RTO (RFC 5682 §3.1).
+    fn process_loss(&mut self, now: Time, echo_ms: u32, findings: &Findings) -> Repair {
+        let recovered = self.board.first() >= self.high;
+        if findings.advanced && self.try_undo_loss(now, echo_ms, false) {
+            return Repair::None;
+        }
+        if self.frto {
+            // Step 3.b: data sent before the timeout and never again was acknowledged.
+            if findings.original && self.try_undo_loss(now, echo_ms, true) {
+                return Repair::None;
+            }
+            if self.board.next() > self.high {
+                if findings.sacked || findings.duplicate_ack {
+                    // Step 3.a: the loss was real.
+                    self.frto = false;
+                }
+            } else if findings.advanced && !recovered {
+                self.high = self.board.next();
+                // Step 2.b: "transmit up to two new (previously unsent) segments".
+                if self.has_data() && self.board.next() < self.window_end {
+                    return Repair::New;
+                }
+                self.frto = false;
+            }
+        }
+        if recovered {
+            self.leave_recovery(now, echo_ms);
+            return Repair::None;
+        }
+        Repair::Lost
+    }
+
+    /// `tcp_check_sack_reordering`: a segment was delivered after later ones. `low`: its number.
+    pub(super) fn note_reordering(&mut self, low: u32) {
+        let high = self.board.highest_sacked();
+        if low >= high {
+            return;
+        }
+        // `tcp_max_reordering`: 300.
+        self.reordering = self.reordering.max((high - low).min(300));
+        self.reordering_seen = true;
+    }
+}

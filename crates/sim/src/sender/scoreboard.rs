@@ -1,0 +1,506 @@
+//! What the sender knows of every segment it has sent and not yet seen acknowledged.
+//!
+//! No operation scans the window: SACKed runs are skipped by a union-find, loss detection looks at
+//! each segment once per transmission, and segments to be retransmitted wait in a heap.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use jostle_control::SendStamp;
+use jostle_units::Time;
+
+use crate::segment::Block;
+
+const SACKED: u8 = 1;
+const LOST: u8 = 2;
+/// A retransmission is in flight (`TCPCB_SACKED_RETRANS` in Linux).
+const RETRANSMITTED: u8 = 4;
+const EVER_RETRANSMITTED: u8 = 8;
+
+/// A segment that was sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Slot {
+    /// State of the delivery-rate sampler at its latest transmission.
+    pub stamp: SendStamp,
+    /// Payload bytes.
+    pub payload: u16,
+    flags: u8,
+    /// Meaningful once SACKed: the next segment that may not be.
+    skip: u32,
+}
+
+impl Slot {
+    /// Whether it was ever retransmitted, so that its RTT is ambiguous.
+    #[inline]
+    pub const fn ever_retransmitted(&self) -> bool {
+        self.flags & EVER_RETRANSMITTED != 0
+    }
+
+    /// Whether it has been selectively acknowledged.
+    #[inline]
+    pub const fn is_sacked(&self) -> bool {
+        self.flags & SACKED != 0
+    }
+}
+
+/// Segments from `first` (`snd_una`) to `next` (`snd_nxt`).
+#[derive(Debug)]
+pub(crate) struct Scoreboard {
+    slots: Box<[Slot]>,
+    first: u32,
+    next: u32,
+    sacked: u32,
+    lost: u32,
+    retransmitted: u32,
+    /// Segments marked lost since the connection began, retransmissions included.
+    total_lost: u64,
+    /// End of the highest SACKed segment; at least `first`.
+    highest_sacked: u32,
+    /// Below it, no segment is in flight in its original transmission.
+    originals: u32,
+    /// Retransmissions in the order of sending; stale once acknowledged or lost.
+    retransmissions: VecDeque<(u32, Time)>,
+    /// Segments marked lost and not yet retransmitted, some of them stale.
+    pending: BinaryHeap<Reverse<u32>>,
+}
+
+impl Default for Scoreboard {
+    fn default() -> Self {
+        Self {
+            slots: vec![Slot::default(); 64].into_boxed_slice(),
+            first: 0,
+            next: 0,
+            sacked: 0,
+            lost: 0,
+            retransmitted: 0,
+            total_lost: 0,
+            highest_sacked: 0,
+            originals: 0,
+            retransmissions: VecDeque::new(),
+            pending: BinaryHeap::new(),
+        }
+    }
+}
+
+impl Scoreboard {
+    /// First segment that is not cumulatively acknowledged (`snd_una`).
+    #[inline]
+    pub fn first(&self) -> u32 {
+        self.first
+    }
+
+    /// Next segment to be sent for the first time (`snd_nxt`).
+    #[inline]
+    pub fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Segments that are not cumulatively acknowledged (`packets_out`).
+    #[inline]
+    pub fn outstanding(&self) -> u32 {
+        self.next - self.first
+    }
+
+    /// Segments believed to be in the network (`tcp_packets_in_flight`).
+    #[inline]
+    pub fn in_flight(&self) -> u32 {
+        self.outstanding() + self.retransmitted - self.sacked - self.lost
+    }
+
+    /// Segments SACKed (`sacked_out`).
+    #[inline]
+    pub fn sacked(&self) -> u32 {
+        self.sacked
+    }
+
+    /// Segments marked lost (`lost_out`).
+    #[inline]
+    pub fn lost(&self) -> u32 {
+        self.lost
+    }
+
+    /// Segments whose retransmission is in flight (`retrans_out`).
+    #[inline]
+    pub fn retransmitted(&self) -> u32 {
+        self.retransmitted
+    }
+
+    /// Segments marked lost since the connection began.
+    #[inline]
+    pub fn total_lost(&self) -> u64 {
+        self.total_lost
+    }
+
+    /// End of the highest SACKed segment (`tcp_highest_sack_seq`).
+    #[inline]
+    pub fn highest_sacked(&self) -> u32 {
+        self.highest_sacked.max(self.first)
+    }
+
+    #[inline]
+    fn index(&self, number: u32) -> usize {
+        // The table's length is a power of two.
+        number as usize & (self.slots.len() - 1)
+    }
+
+    /// The segment `number`, which must be outstanding.
+    #[inline]
+    pub fn slot(&self, number: u32) -> &Slot {
+        debug_assert!((self.first..self.next).contains(&number));
+        &self.slots[self.index(number)]
+    }
+
+    #[inline]
+    fn slot_mut(&mut self, number: u32) -> &mut Slot {
+        debug_assert!((self.first..self.next).contains(&number));
+        let index = self.index(number);
+        &mut self.slots[index]
+    }
+
+    /// Appends a segment that is sent for the first time.
+    #[inline]
+    pub fn push(&mut self, stamp: SendStamp, payload: u16) {
+        if self.outstanding() as usize == self.slots.len() {
+            self.grow();
+        }
+        let index = self.index(self.next);
+        self.slots[index] = Slot { stamp, payload, flags: 0, skip: 0 };
+        self.next += 1;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mut slots = vec![Slot::default(); self.slots.len() * 2].into_boxed_slice();
+        let mask = slots.len() - 1;
+        for number in self.first..self.next {
+            slots[number as usize & mask] = *self.slot(number);
+        }
+        self.slots = slots;
+    }
+
+    /// A segment is sent again.
+    pub fn retransmit(&mut self, number: u32, stamp: SendStamp) {
+        let slot = self.slot_mut(number);
+        slot.stamp = stamp;
+        let newly = slot.flags & RETRANSMITTED == 0;
+        slot.flags |= RETRANSMITTED | EVER_RETRANSMITTED;
+        self.retransmitted += u32::from(newly);
+        self.retransmissions.push_back((number, stamp.sent_at));
+    }
+
+    /// A segment is sent again as a loss probe: it stays what it was, but its RTT is ambiguous.
+    pub fn probe(&mut self, number: u32, stamp: SendStamp) {
+        let slot = self.slot_mut(number);
+        slot.stamp = stamp;
+        slot.flags |= EVER_RETRANSMITTED;
+    }
+
+    /// Everything before `end` is acknowledged. `each` sees every segment that leaves: its
+    /// number and its slot.
+    #[inline]
+    pub fn acknowledge(&mut self, end: u32, mut each: impl FnMut(u32, &Slot)) {
+        debug_assert!(end <= self.next);
+        while self.first < end {
+            let number = self.first;
+            let slot = &self.slots[self.index(number)];
+            each(number, slot);
+            let flags = slot.flags;
+            if flags != 0 {
+                self.sacked -= u32::from(flags & SACKED != 0);
+                self.lost -= u32::from(flags & LOST != 0);
+                self.retransmitted -= u32::from(flags & RETRANSMITTED != 0);
+            }
+            self.first += 1;
+        }
+        self.originals = self.originals.max(self.first);
+        if self.first == self.next {
+            self.pending.clear();
+            self.retransmissions.clear();
+        }
+    }
+
+    /// The first segment at or after `number` that is not SACKed, or the end of `limit`.
+    fn next_unsacked(&mut self, number: u32, limit: u32) -> u32 {
+        let mut end = number;
+        while end < limit && self.slot(end).is_sacked() {
+            end = self.slot(end).skip;
+        }
+        // Path compression: later look-ups from `number` and what lies between go there directly.
+        let mut at = number;
+        while at < end {
+            let slot = self.slot_mut(at);
+            at = slot.skip;
+            slot.skip = end;
+        }
+        end
+    }
+
+    /// The segments of `block` have arrived. `each` sees those of which it is news: the number and
+    /// the slot as it was.
+    pub fn sack(&mut self, block: Block, mut each: impl FnMut(u32, &Slot)) {
+        let end = block.end.min(self.next);
+        let mut number = self.next_unsacked(block.start.max(self.first), end);
+        while number < end {
+            each(number, self.slot(number));
+            self.mark_sacked(number);
+            number = self.next_unsacked(number + 1, end);
+        }
+        self.highest_sacked = self.highest_sacked.max(end);
+    }
+
+    fn mark_sacked(&mut self, number: u32) {
+        let slot = self.slot_mut(number);
+        let flags = slot.flags;
+        slot.skip = number + 1;
+        slot.flags |= SACKED;
+        // Linux keeps the retransmission of a segment that was not marked lost in flight
+        // ("believing that retransmission is still in flight").
+        let forget_retransmission = flags & RETRANSMITTED != 0 && flags & LOST != 0;
+        slot.flags &= !LOST;
+        if forget_retransmission {
+            slot.flags &= !RETRANSMITTED;
+            self.retransmitted -= 1;
+        }
+        self.lost -= u32::from(flags & LOST != 0);
+        self.sacked += 1;
+    }
+
+    /// Marks a segment lost, in whichever transmission is in flight; nothing if it is SACKed or
+    /// already waits for retransmission.
+    pub fn mark_lost(&mut self, number: u32) {
+        let slot = self.slot_mut(number);
+        let flags = slot.flags;
+        if flags & SACKED != 0 || flags & (LOST | RETRANSMITTED) == LOST {
+            return;
+        }
+        slot.flags = (flags | LOST) & !RETRANSMITTED;
+        if flags & LOST == 0 {
+            self.lost += 1;
+        }
+        if flags & RETRANSMITTED != 0 {
+            self.retransmitted -= 1;
+        }
+        self.total_lost += 1;
+        self.pending.push(Reverse(number));
+    }
+
+    /// The lowest segment that is marked lost and not yet retransmitted.
+    pub fn next_lost(&mut self) -> Option<u32> {
+        while let Some(&Reverse(number)) = self.pending.peek() {
+            if number >= self.first && self.slot(number).flags & (LOST | RETRANSMITTED) == LOST {
+                return Some(number);
+            }
+            self.pending.pop();
+        }
+        None
+    }
+
+    /// Takes back every mark of loss (the undo of a spurious recovery).
+    pub fn unmark_lost(&mut self) {
+        for number in self.first..self.next {
+            self.slot_mut(number).flags &= !LOST;
+        }
+        self.lost = 0;
+        self.pending.clear();
+        // Originals whose mark was taken back are in flight again.
+        self.originals = self.first;
+    }
+
+    /// RACK (RFC 8985 §6.2 step 5, `tcp_rack_detect_loss` in Linux): offers the segments in
+    /// flight in the order they were sent, originals and retransmissions each for themselves,
+    /// until `is_lost` says no. Those it says yes to are marked lost. Returns whether a segment
+    /// was sent before the one that `is_lost` compares with but is not yet late enough.
+    pub fn detect_lost(&mut self, mut is_lost: impl FnMut(u32, &Slot) -> Verdict) -> bool {
+        let mut waiting = false;
+        while self.originals < self.next {
+            let number = self.originals;
+            let slot = self.slot(number);
+            if slot.flags & SACKED != 0 {
+                self.originals = self.next_unsacked(number, self.next);
+                continue;
+            }
+            if slot.flags & (LOST | RETRANSMITTED) == 0 {
+                match is_lost(number, slot) {
+                    Verdict::Lost => self.mark_lost(number),
+                    Verdict::Wait => {
+                        waiting = true;
+                        break;
+                    }
+                    Verdict::Later => break,
+                }
+            }
+            self.originals += 1;
+        }
+        while let Some(&(number, sent_at)) = self.retransmissions.front() {
+            if number >= self.first {
+                let slot = self.slot(number);
+                let current = slot.flags & RETRANSMITTED != 0
+                    && slot.flags & SACKED == 0
+                    && slot.stamp.sent_at == sent_at;
+                if current {
+                    match is_lost(number, slot) {
+                        Verdict::Lost => self.mark_lost(number),
+                        Verdict::Wait => {
+                            waiting = true;
+                            break;
+                        }
+                        Verdict::Later => break,
+                    }
+                }
+            }
+            self.retransmissions.pop_front();
+        }
+        waiting
+    }
+
+    /// Marks lost what `late` says of every outstanding segment (after a timeout).
+    pub fn mark_lost_where(&mut self, mut late: impl FnMut(u32, &Slot) -> bool) {
+        for number in self.first..self.next {
+            if late(number, self.slot(number)) {
+                self.mark_lost(number);
+            }
+        }
+    }
+}
+
+/// What loss detection says of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is lost.
+    Lost,
+    /// It may be reordered: look again when the reordering window has passed.
+    Wait,
+    /// It was sent later than what was delivered: nothing can be said.
+    Later,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn stamp(ns: u64) -> SendStamp {
+        let mut stamp = SendStamp::default();
+        stamp.sent_at = Time::from_ns(ns);
+        stamp
+    }
+
+    fn filled(n: u32) -> Scoreboard {
+        let mut board = Scoreboard::default();
+        for i in 0..n {
+            board.push(stamp(u64::from(i)), 1448);
+        }
+        board
+    }
+
+    fn sacked_by(board: &mut Scoreboard, start: u32, end: u32) -> Vec<u32> {
+        let mut news = Vec::new();
+        board.sack(Block { start, end }, |number, _| news.push(number));
+        news
+    }
+
+    #[test]
+    fn only_news_is_reported() {
+        let mut board = filled(100);
+        assert_eq!(sacked_by(&mut board, 10, 13), [10, 11, 12]);
+        assert_eq!(sacked_by(&mut board, 10, 14), [13]);
+        assert_eq!(sacked_by(&mut board, 20, 22), [20, 21]);
+        assert_eq!(sacked_by(&mut board, 8, 22), [8, 9, 14, 15, 16, 17, 18, 19]);
+        assert_eq!(board.in_flight(), 100 - 14);
+    }
+
+    #[test]
+    fn a_lost_retransmission_waits_for_another() {
+        let mut board = filled(10);
+        board.mark_lost(3);
+        assert_eq!(board.next_lost(), Some(3));
+        board.retransmit(3, stamp(100));
+        assert_eq!((board.next_lost(), board.in_flight()), (None, 10));
+        let lost = board.detect_lost(|number, _| {
+            if number == 3 { Verdict::Lost } else { Verdict::Later }
+        });
+        assert!(!lost);
+        assert_eq!((board.next_lost(), board.in_flight(), board.total_lost()), (Some(3), 9, 2));
+    }
+
+    /// The plainest possible model: one state per segment, every counter by counting.
+    #[derive(Default)]
+    struct Model {
+        segments: Vec<(bool, bool, bool)>,
+        first: u32,
+    }
+
+    impl Model {
+        fn in_flight(&self) -> u32 {
+            self.segments[self.first as usize..]
+                .iter()
+                .map(|&(sacked, lost, again)| {
+                    (1 + u32::from(again)) - u32::from(sacked) - u32::from(lost)
+                })
+                .sum()
+        }
+        fn next_lost(&self) -> Option<u32> {
+            (self.first..self.segments.len() as u32).find(|&i| {
+                let (sacked, lost, again) = self.segments[i as usize];
+                lost && !again && !sacked
+            })
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_plain_model(
+            operations in prop::collection::vec((0u8..6, 0u32..400, 1u32..40), 1..300),
+        ) {
+            let mut board = Scoreboard::default();
+            let mut model = Model::default();
+            for (clock, (operation, a, b)) in operations.into_iter().enumerate() {
+                let (first, next) = (board.first(), board.next());
+                let span = next - first;
+                match operation {
+                    0 => for _ in 0..b {
+                        board.push(stamp(clock as u64), 1448);
+                        model.segments.push((false, false, false));
+                    },
+                    1 => {
+                        let end = first + (b / 4).min(span);
+                        board.acknowledge(end, |_, _| ());
+                        model.first = end;
+                    }
+                    2 if span > 0 => {
+                        let start = first + a % span;
+                        let end = (start + b).min(next);
+                        let news = sacked_by(&mut board, start, end);
+                        let mut expected = Vec::new();
+                        for i in start..end {
+                            let s = &mut model.segments[i as usize];
+                            if !s.0 {
+                                expected.push(i);
+                                if s.1 { s.2 = false; }
+                                (s.0, s.1) = (true, false);
+                            }
+                        }
+                        prop_assert_eq!(news, expected);
+                    }
+                    3 if span > 0 => {
+                        let number = first + a % span;
+                        board.mark_lost(number);
+                        let s = &mut model.segments[number as usize];
+                        if !s.0 && !(s.1 && !s.2) { (s.1, s.2) = (true, false); }
+                    }
+                    4 => if let Some(number) = board.next_lost() {
+                        board.retransmit(number, stamp(clock as u64));
+                        model.segments[number as usize].2 = true;
+                    },
+                    5 if a < 20 => {
+                        board.unmark_lost();
+                        for s in &mut model.segments[first as usize..] { s.1 = false; }
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!(board.in_flight(), model.in_flight());
+                prop_assert_eq!(board.next_lost(), model.next_lost());
+            }
+        }
+    }
+}

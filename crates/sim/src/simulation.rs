@@ -1,0 +1,299 @@
+//! The simulator's loop.
+
+use jostle_control::Observer;
+use jostle_path::Packet;
+use jostle_record::{FlowState, RunSpec, Sink};
+use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
+
+use crate::Error;
+use crate::build::{self, Ends};
+use crate::engine::Event;
+use crate::network::Network;
+use crate::segment::{Kind, Segment, SimPacket};
+use crate::source::Action;
+
+/// Events between two looks at whether the run was cancelled.
+const CANCEL_CHECK_EVENTS: u64 = 1 << 16;
+
+/// How much a run did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Events taken from the queue.
+    pub events: u64,
+    /// Packets that reached the far end of a link, data and acknowledgements.
+    pub link_packets: u64,
+}
+
+/// Runs `spec` and tells `sink` what happens. `cancelled` is asked now and then.
+///
+/// # Errors
+/// When a part cannot be built from the spec, or when the run was cancelled.
+pub fn run(
+    spec: &RunSpec,
+    sink: &mut impl Sink,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Counts, Error> {
+    let links =
+        spec.links.iter().map(|link| build::link(link, spec.seed)).collect::<Result<_, _>>()?;
+    let routes = spec.flows.iter().map(build::route).collect();
+    let ends = (0..)
+        .zip(&spec.flows)
+        .map(|(position, flow)| build::ends(flow, position, spec))
+        .collect::<Result<_, _>>()?;
+    let mut simulation = Simulation {
+        network: Network::new(links, routes),
+        flows: ends,
+        observations: Observations::new(spec),
+        sink,
+        counts: Counts::default(),
+    };
+    simulation.run(cancelled)?;
+    Ok(simulation.counts)
+}
+
+/// Instants at which the state of everything is shown to the sink: ends of intervals and
+/// boundaries of phases.
+struct Observations {
+    duration: Time,
+    interval: Span,
+    next_sample: Time,
+    boundaries: Vec<Time>,
+    next_boundary: usize,
+    offered: Vec<f64>,
+}
+
+impl Observations {
+    fn new(spec: &RunSpec) -> Self {
+        let mut boundaries: Vec<_> = spec
+            .phases
+            .iter()
+            .flat_map(|phase| [phase.from_ns, phase.to_ns])
+            .chain([0, spec.duration_ns])
+            .map(Time::from_ns)
+            .collect();
+        boundaries.sort_unstable();
+        boundaries.dedup();
+        let interval = Span::from_ns(spec.interval_ns);
+        Self {
+            duration: Time::from_ns(spec.duration_ns),
+            interval,
+            next_sample: (Time::ZERO + interval).min(Time::from_ns(spec.duration_ns)),
+            boundaries,
+            next_boundary: 0,
+            offered: Vec::new(),
+        }
+    }
+
+    fn boundary(&self) -> Time {
+        self.boundaries.get(self.next_boundary).copied().unwrap_or(Time::NEVER)
+    }
+
+    fn next(&self) -> Time {
+        self.next_sample.min(self.boundary())
+    }
+}
+
+struct Simulation<'a, S> {
+    network: Network,
+    flows: Vec<Ends>,
+    observations: Observations,
+    sink: &'a mut S,
+    counts: Counts,
+}
+
+/// Passes a controller's internal state on to a sink.
+struct Internals<'a, S> {
+    sink: &'a mut S,
+    now: Time,
+    flow: u32,
+}
+
+impl<S: Sink> Observer for Internals<'_, S> {
+    fn value(&mut self, name: &'static str, value: f64) {
+        self.sink.internal(self.now, self.flow, name, value);
+    }
+}
+
+impl<S: Sink> Simulation<'_, S> {
+    fn run(&mut self, cancelled: &dyn Fn() -> bool) -> Result<(), Error> {
+        self.network.agenda.schedule(self.observations.next(), Event::Observe);
+        for (flow, ends) in (0..).zip(&self.flows) {
+            self.network.agenda.schedule(ends.start, Event::Source(flow));
+        }
+        let end = self.observations.duration;
+        while let Some((now, event)) = self.network.agenda.pop() {
+            if event == Event::Observe {
+                self.observe(now);
+                if now >= end {
+                    break;
+                }
+                continue;
+            }
+            self.counts.events += 1;
+            if self.counts.events % CANCEL_CHECK_EVENTS == 0 && cancelled() {
+                return Err(Error::Cancelled);
+            }
+            self.handle(now, event);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn handle(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Link(link) => {
+                self.network.begin_link(now, link);
+                while let Some(packet) = self.network.arrived(now, link, self.sink) {
+                    self.counts.link_packets += 1;
+                    self.receive(now, packet);
+                }
+            }
+            Event::Access(flow) => {
+                while let Some(segment) = self.network.reached_sender(now, flow) {
+                    self.acknowledge(now, flow, &segment);
+                }
+            }
+            Event::Nic(flow) => {
+                self.network.on_card(now, flow, self.sink);
+                self.with_sender(flow, |sender, port| sender.on_host_queue_drained(now, port));
+            }
+            Event::Retransmission(flow) => {
+                self.with_sender(flow, |sender, port| sender.on_timer(now, port));
+            }
+            Event::Pacing(flow) => {
+                self.with_sender(flow, |sender, port| sender.on_pacing_timer(now, port));
+            }
+            Event::Wakeup(flow) => {
+                self.with_sender(flow, |sender, port| sender.on_wakeup(now, port));
+            }
+            Event::Acknowledgement(flow) => {
+                let ends = &mut self.flows[flow as usize];
+                let ack = ends.receiver.on_timer(now);
+                ends.receiver.arrange(&mut self.network.agenda);
+                if let Some(ack) = ack {
+                    self.network.send_back(now, flow, ack, self.sink);
+                }
+            }
+            Event::Source(flow) => self.act(now, flow),
+            Event::Observe => {}
+        }
+    }
+
+    /// Lets a flow's sender do something, then schedules its timers.
+    #[inline]
+    fn with_sender(
+        &mut self,
+        flow: u32,
+        action: impl FnOnce(&mut crate::sender::Sender, &mut crate::network::Port<'_, S>),
+    ) {
+        let ends = &mut self.flows[flow as usize];
+        action(&mut ends.sender, &mut self.network.port(flow, self.sink));
+        ends.sender.arrange(&mut self.network.agenda);
+    }
+
+    /// A packet has reached the receiver.
+    #[inline]
+    fn receive(&mut self, now: Time, packet: SimPacket) {
+        let Packet { flow, size_bytes, ecn, body, .. } = packet;
+        let receiver = &mut self.flows[flow as usize].receiver;
+        let ack = if body.kind == Kind::Data {
+            self.sink.received(now, flow, size_bytes);
+            let arrival = receiver.on_data(now, &body, ecn);
+            if arrival.bytes > 0 {
+                self.sink.delivered(now, flow, arrival.bytes);
+            }
+            receiver.arrange(&mut self.network.agenda);
+            arrival.ack
+        } else {
+            Some(receiver.on_syn(&body))
+        };
+        if let Some(ack) = ack {
+            self.network.send_back(now, flow, ack, self.sink);
+        }
+    }
+
+    /// A segment has reached the sender.
+    #[inline]
+    fn acknowledge(&mut self, now: Time, flow: u32, segment: &Segment) {
+        let Ends { sender, source, start, .. } = &mut self.flows[flow as usize];
+        let drained_before = sender.is_drained();
+        if segment.kind == Kind::SynAck {
+            sender.on_syn_ack(now, segment, &mut self.network.port(flow, self.sink));
+        } else {
+            let row = sender.on_ack(now, segment, &mut self.network.port(flow, self.sink));
+            if let Some(row) = row {
+                self.sink.acked(now, flow, &row);
+            }
+        }
+        sender.arrange(&mut self.network.agenda);
+        if sender.is_drained() && !drained_before {
+            match source.on_drained(now) {
+                Ok(next) if next < Time::NEVER => {
+                    self.network.agenda.schedule(next, Event::Source(flow));
+                }
+                Ok(_) => {}
+                Err(_) => self.sink.completed(now, flow, now.since(*start)),
+            }
+        }
+    }
+
+    /// The application of a flow starts, acts or stops.
+    fn act(&mut self, now: Time, flow: u32) {
+        let ends = &mut self.flows[flow as usize];
+        if now >= ends.stop {
+            ends.sender.withdraw();
+            return;
+        }
+        if now == ends.start && ends.stop < Time::NEVER {
+            self.network.agenda.schedule(ends.stop, Event::Source(flow));
+        }
+        let (action, next) = ends.source.act(now);
+        if next < Time::NEVER {
+            self.network.agenda.schedule(next.min(ends.stop), Event::Source(flow));
+        }
+        self.with_sender(flow, |sender, port| {
+            match action {
+                Action::Write(bytes) => sender.supply(now, Some(bytes), port),
+                Action::WriteForever => sender.supply(now, None, port),
+                Action::Pause | Action::Finish => sender.withdraw(),
+            }
+            sender.open(now, port);
+        });
+    }
+
+    /// Shows the state of everything to the sink.
+    fn observe(&mut self, now: Time) {
+        self.network.advance(now, self.sink);
+        if now >= self.observations.next_sample {
+            for (flow, ends) in (0..).zip(&self.flows) {
+                let sender = &ends.sender;
+                let bytes = |packets: u32| u64::from(packets) * u64::from(FULL_PAYLOAD_BYTES);
+                let state = FlowState {
+                    srtt: sender.srtt(),
+                    cwnd_bytes: bytes(sender.cwnd()),
+                    ssthresh_bytes: sender.controller().ssthresh().map(bytes),
+                    in_flight_bytes: bytes(sender.in_flight()),
+                    pacing_rate: sender.visible_pacing_rate(),
+                    mode: sender.mode(),
+                };
+                self.sink.flow_state(now, flow, &state);
+                sender.controller().observe(&mut Internals { sink: self.sink, now, flow });
+            }
+            for (link, (queue_bytes, offered)) in (0..).zip(self.network.observe(now)) {
+                self.sink.link_state(now, link, queue_bytes, offered);
+            }
+            let next = now + self.observations.interval;
+            let end = self.observations.duration;
+            self.observations.next_sample = if now >= end { Time::NEVER } else { next.min(end) };
+        }
+        if now >= self.observations.boundary() {
+            self.observations.offered.clear();
+            self.observations.offered.extend(self.network.observe(now).map(|(_, offered)| offered));
+            self.sink.boundary(now, &self.observations.offered);
+            self.observations.next_boundary += 1;
+        }
+        if now < self.observations.duration {
+            self.network.agenda.schedule(self.observations.next(), Event::Observe);
+        }
+    }
+}
