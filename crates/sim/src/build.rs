@@ -37,8 +37,7 @@ fn invalid(what: &str, error: impl std::fmt::Display) -> Error {
 
 pub(crate) fn link(spec: &LinkSpec, seed: u64) -> Result<Link<Segment>, Error> {
     let random = |part: &str| Stream::new(seed, &format!("link/{}/{part}", spec.name));
-    let queue =
-        queue(&spec.queue, random("queue")).map_err(|e| invalid(&spec.name, e))?;
+    let queue = queue(&spec.queue, random("queue")).map_err(|e| invalid(&spec.name, e))?;
     let capacity = capacity_of(&spec.capacity).map_err(|e| invalid(&spec.name, e))?;
     let delay = delay_of(&spec.delay, random("jitter")).map_err(|e| invalid(&spec.name, e))?;
     let mut losses: Vec<Box<dyn Loss>> = Vec::new();
@@ -118,17 +117,19 @@ fn queue(
             interval: span(interval_ns),
             ecn,
         })?),
-        QueueSpec::Pie { limit: most, target_ns, update_ns, alpha, beta, ecn } => Box::new(Pie::new(
-            PieParameters {
-                limit: limit(most),
-                target: span(target_ns),
-                update: span(update_ns),
-                alpha,
-                beta,
-                ecn,
-            },
-            random,
-        )?),
+        QueueSpec::Pie { limit: most, target_ns, update_ns, alpha, beta, ecn } => {
+            Box::new(Pie::new(
+                PieParameters {
+                    limit: limit(most),
+                    target: span(target_ns),
+                    update: span(update_ns),
+                    alpha,
+                    beta,
+                    ecn,
+                },
+                random,
+            )?)
+        }
     })
 }
 
@@ -152,20 +153,22 @@ fn quantiles(points: &[Quantile]) -> Result<Quantiles, jostle_path::Error> {
 }
 
 fn delay_of(spec: &DelaySpec, random: Stream) -> Result<Box<dyn Delay>, jostle_path::Error> {
-    let mut base: Box<dyn Delay> = match spec.steps[..] {
-        [only] => Box::new(delay::Constant::new(Span::from_ns(only.delay_ns))),
-        ref steps => {
-            let steps =
-                steps.iter().map(|s| (Time::from_ns(s.at_ns), Span::from_ns(s.delay_ns))).collect();
-            Box::new(delay::Steps::new(steps)?)
-        }
+    let steps = || {
+        let steps = spec.steps.iter();
+        let steps = steps.map(|step| (Time::from_ns(step.at_ns), Span::from_ns(step.delay_ns)));
+        delay::Steps::new(steps.collect())
     };
-    if let Some(jitter) = &spec.jitter {
-        let correlation = Span::from_ns(jitter.correlation_ns);
-        let table = quantiles(&jitter.quantiles)?;
-        // JIT base = Box::new(Jitter::new(base, table, correlation, jitter.reorder, random));
-    }
-    Ok(base)
+    Ok(match (&spec.jitter, &spec.steps[..]) {
+        (Some(jitter), _) => Box::new(Jitter::new(
+            steps()?,
+            quantiles(&jitter.quantiles)?,
+            Span::from_ns(jitter.correlation_ns),
+            jitter.reorder,
+            random,
+        )),
+        (None, [only]) => Box::new(delay::Constant::new(Span::from_ns(only.delay_ns))),
+        (None, _) => Box::new(steps()?),
+    })
 }
 
 pub(crate) fn route(spec: &FlowSpec) -> Route {

@@ -420,9 +420,8 @@ mod tests {
     #[test]
     fn duplicate_acks_are_compressed_after_the_third() {
         let (mut receiver, next) = settled();
-        let sent: Vec<_> = (next + 1..next + 8)
-            .map(|i| arrive(&mut receiver, 20_000, i).ack.is_some())
-            .collect();
+        let sent: Vec<_> =
+            (next + 1..next + 8).map(|i| arrive(&mut receiver, 20_000, i).ack.is_some()).collect();
         assert_eq!(sent, [true, true, true, false, false, false, false]);
         let mut agenda = Agenda::default();
         receiver.arrange(&mut agenda);

@@ -20,7 +20,7 @@ pub(crate) struct Runs {
 
 impl Default for Runs {
     fn default() -> Self {
-        Self { tags: vec![0; 64].into_boxed_slice(), floor: 0, ceiling: 0, len: 0 }
+        Self { tags: vec![0; 16].into_boxed_slice(), floor: 0, ceiling: 0, len: 0 }
     }
 }
 

@@ -130,7 +130,7 @@ impl<S: Sink> Simulation<'_, S> {
                 continue;
             }
             self.counts.events += 1;
-            if self.counts.events % CANCEL_CHECK_EVENTS == 0 && cancelled() {
+            if self.counts.events.is_multiple_of(CANCEL_CHECK_EVENTS) && cancelled() {
                 return Err(Error::Cancelled);
             }
             self.handle(now, event);

@@ -36,12 +36,7 @@ struct RttSamples {
 
 impl Sender {
     /// An ACK arrived; what is to be recorded of it.
-    pub fn on_ack(
-        &mut self,
-        now: Time,
-        ack: &Segment,
-        out: &mut impl Egress,
-    ) -> Option<AckRow> {
+    pub fn on_ack(&mut self, now: Time, ack: &Segment, out: &mut impl Egress) -> Option<AckRow> {
         let prior_first = self.board.first();
         if self.connection != Connection::Established || ack.number > self.board.next() {
             return None;
@@ -250,7 +245,8 @@ impl Sender {
         self.sampler.count_spurious();
         let of_this_episode = self.undo_marker.is_some_and(|marker| block.end > marker);
         let retransmitted = block.end <= prior_first
-            || (block.end <= self.board.next() && self.board.slot(block.start).ever_retransmitted());
+            || (block.end <= self.board.next()
+                && self.board.slot(block.start).ever_retransmitted());
         if of_this_episode && retransmitted && self.undo_retrans > 0 {
             self.undo_retrans -= 1;
         }
@@ -326,8 +322,8 @@ impl Sender {
             samples.smoothed = ends.first.map(|at| now.since(at));
             samples.newest = ends.last.map(|at| now.since(at));
             let lone_runt = payload > 0 && payload < u64::from(FULL_PAYLOAD_BYTES);
-            samples.delayed = lone_runt
-                && !(findings.sacked || findings.ecn_echo || findings.duplicate);
+            samples.delayed =
+                lone_runt && !(findings.sacked || findings.ecn_echo || findings.duplicate);
         }
         if let (Some(first), Some(last)) = (sack_ends.first, sack_ends.last) {
             samples.smoothed = samples.smoothed.or(Some(now.since(first)));
@@ -356,8 +352,7 @@ impl Sender {
 
     /// `tcp_is_cwnd_limited`.
     pub(super) fn is_cwnd_limited(&self) -> bool {
-        self.cwnd_limited
-            || (self.cwnd < self.ssthresh && self.cwnd < 2 * self.max_outstanding)
+        self.cwnd_limited || (self.cwnd < self.ssthresh && self.cwnd < 2 * self.max_outstanding)
     }
 
     pub(super) fn owns_window(&self) -> bool {

@@ -98,8 +98,7 @@ impl Sender {
 
     /// `tcp_enter_loss`.
     pub(super) fn enter_loss(&mut self, now: Time) {
-        let first_of_episode =
-            !matches!(self.state, RecoveryState::Recovery | RecoveryState::Loss);
+        let first_of_episode = !matches!(self.state, RecoveryState::Recovery | RecoveryState::Loss);
         self.mark_timed_out(now);
         let orderly = matches!(self.state, RecoveryState::Open | RecoveryState::Disorder);
         // The threshold falls once per window of data.
