@@ -56,7 +56,9 @@ pub struct Sent {
     pub total_sent: u64,
     /// Packets that were in flight before the burst.
     pub prior_in_flight: u32,
-    /// The connection had gone idle because its application had nothing to send.
+    /// The connection had gone idle because its application had nothing to send: nothing was in
+    /// flight, and samples count as limited by the application
+    /// ([`Sampler::is_app_limited`](crate::Sampler::is_app_limited)).
     pub after_idle: bool,
 }
 
@@ -223,9 +225,17 @@ pub trait Controller: Send {
         None
     }
 
-    /// Packets that the transport should send in one burst where it can; none if it may choose.
+    /// Fewest packets that the transport's choice of burst size should come to (`min_tso_segs` in
+    /// Linux); none if it may choose.
     fn burst_packets(&self) -> Option<u32> {
         None
+    }
+
+    /// The controller keeps the flight small on purpose (BBR's PROBE_RTT), so that delivery rates
+    /// would understate the path. While this holds after an ACK, the transport marks what is in
+    /// flight with [`Sampler::set_app_limited`](crate::Sampler::set_app_limited) before it sends.
+    fn holds_back(&self) -> bool {
+        false
     }
 
     /// Who brings cwnd down.

@@ -20,4 +20,4 @@ pub use controller::{
 pub use filter::WindowedMax;
 pub use sampler::{Delivery, RttEstimator, Sampler, SendStamp};
 pub use slow_start::SlowStart;
-pub use windowed::{INFINITE_SSTHRESH, Window, WindowLaw, Windowed};
+pub use windowed::{INFINITE_SSTHRESH, Kernel, Window, WindowLaw, Windowed};

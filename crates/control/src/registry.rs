@@ -47,10 +47,17 @@ pub struct SlowStartRow {
 }
 
 /// All controllers, in the order they are listed.
-pub const CONTROLLERS: &[ControllerRow] = &[algorithms::RENO];
+pub const CONTROLLERS: &[ControllerRow] = &[
+    algorithms::RENO,
+    algorithms::CUBIC,
+    algorithms::BBR,
+    algorithms::HYBLA,
+    algorithms::VEGAS,
+    algorithms::VIVACE,
+];
 
 /// All slow-start methods, in the order they are listed.
-pub const SLOW_STARTS: &[SlowStartRow] = &[slow_start::STANDARD];
+pub const SLOW_STARTS: &[SlowStartRow] = &[slow_start::STANDARD, slow_start::HYSTART];
 
 /// The controller called `name`.
 pub fn controller(name: &str) -> Option<&'static ControllerRow> {

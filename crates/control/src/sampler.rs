@@ -94,11 +94,29 @@ impl Sampler {
         }
     }
 
+    /// A copy of a packet that had been delivered already was delivered, too (D-SACK).
+    #[inline]
+    pub fn count_spurious(&mut self) {
+        self.delivered += 1;
+    }
+
+    /// `delivered` when the newest packet of the present ACK was sent, if it delivered any.
+    #[inline]
+    pub fn newest_prior_delivered(&self) -> Option<u64> {
+        self.newest.map(|newest| newest.stamp.delivered)
+    }
+
     /// The application has nothing to send although cwnd would allow it: samples of what is now
     /// in flight understate the path.
     #[inline]
     pub fn set_app_limited(&mut self, in_flight: u32) {
         self.app_limited_until = (self.delivered + u64::from(in_flight)).max(1);
+    }
+
+    /// Whether packets sent now count as limited by the application.
+    #[inline]
+    pub fn is_app_limited(&self) -> bool {
+        self.app_limited_until != 0
     }
 
     /// Ends the processing of an ACK: the sample of the packets delivered by it.

@@ -1,6 +1,6 @@
 //! Window-based controllers: a window law composed with a slow-start method.
 
-use jostle_units::Time;
+use jostle_units::{Span, Time};
 
 use crate::controller::{
     AckSample, Congestion, Controller, Established, Measurement, Observer, RecoveryOwner,
@@ -37,6 +37,12 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
+    /// Three quarters of cwnd as Linux rounds them.
+    #[inline]
+    pub const fn three_quarters(&self) -> u32 {
+        self.cwnd / 2 + self.cwnd / 4
+    }
+
     /// Standard slow start (RFC 5681: "increments cwnd by at most SMSS bytes for each ACK
     /// received that cumulatively acknowledges new data", in packets and without the cap as Linux
     /// has it): one packet per packet acknowledged, up to ssthresh. Returns the packets left over
@@ -57,15 +63,35 @@ impl Window {
         let per_increase = per_increase.max(1);
         if self.count >= per_increase {
             self.count = 0;
-            self.cwnd += 1;
+            self.cwnd = self.cwnd.saturating_add(1);
         }
-        self.count += acked;
+        self.count = self.count.saturating_add(acked);
         if self.count >= per_increase {
             let increase = self.count / per_increase;
             self.count -= increase * per_increase;
-            self.cwnd += increase;
+            self.cwnd = self.cwnd.saturating_add(increase);
         }
         self.cwnd = self.cwnd.min(self.clamp);
+    }
+}
+
+/// The kernel whose behaviour a law or a slow-start method follows where releases differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kernel {
+    /// Linux 4.15 (2018), the kernel of many published measurements.
+    V4_15,
+    /// Linux 6.1 (2022).
+    #[default]
+    V6_1,
+}
+
+impl Kernel {
+    /// The words of a registry's `linux` parameter.
+    pub const CHOICES: &'static [&'static str] = &["6.1", "4.15"];
+
+    /// The kernel that one of [`CHOICES`](Self::CHOICES) names.
+    pub fn from_choice(choice: &str) -> Self {
+        if choice == "4.15" { Self::V4_15 } else { Self::V6_1 }
     }
 }
 
@@ -74,8 +100,10 @@ pub trait WindowLaw: Send {
     /// The handshake is complete; `window` holds the initial window.
     fn on_established(&mut self, _window: &mut Window, _established: &Established) {}
 
-    /// The connection sends again after its application was idle.
-    fn on_restart_after_idle(&mut self, _window: &mut Window, _idle: &Sent) {}
+    /// Packets were sent while none was in flight (`CA_EVENT_TX_START` in Linux): the first flight,
+    /// the first after an idle time, and the first after a timeout. `idle` has passed since the
+    /// packet sent before them; zero for the first flight.
+    fn on_flight_start(&mut self, _window: &mut Window, _now: Time, _idle: Span) {}
 
     /// An ACK arrived; loss detection has not yet seen it.
     fn on_measurement(&mut self, _window: &mut Window, _measurement: &Measurement) {}
@@ -127,35 +155,59 @@ pub struct Windowed<L> {
     window: Window,
     law: L,
     slow_start: Box<dyn SlowStart>,
+    state: RecoveryState,
+    /// cwnd before the last congestion signal.
     prior_cwnd: u32,
+    /// ssthresh to return to if that signal was spurious; 0 if it cannot be undone.
     prior_ssthresh: u32,
+    last_sent_at: Option<Time>,
+    next_to_send: u64,
 }
 
 impl<L: WindowLaw> Windowed<L> {
     /// Composes `law` with `slow_start`.
     pub fn new(law: L, slow_start: Box<dyn SlowStart>) -> Self {
-        Self { window: Window::default(), law, slow_start, prior_cwnd: 0, prior_ssthresh: 0 }
+        Self {
+            window: Window::default(),
+            law,
+            slow_start,
+            state: RecoveryState::Open,
+            prior_cwnd: 0,
+            prior_ssthresh: 0,
+            last_sent_at: None,
+            next_to_send: 0,
+        }
+    }
+
+    /// ssthresh for a window about to shrink (`tcp_current_ssthresh` in Linux): three quarters of
+    /// cwnd at least, unless a reduction is under way.
+    fn current_ssthresh(&self) -> u32 {
+        match self.state {
+            RecoveryState::Cwr | RecoveryState::Recovery => self.window.ssthresh,
+            _ => self.window.three_quarters().max(self.window.ssthresh),
+        }
     }
 }
 
 impl<L: WindowLaw> Controller for Windowed<L> {
     fn on_established(&mut self, established: &Established) {
-        self.window = Window { cwnd: established.initial_window, ..Window::default() };
+        self.window = Window { cwnd: established.initial_window.max(1), ..Window::default() };
         self.law.on_established(&mut self.window, established);
         self.slow_start.on_established(&mut self.window, established);
     }
 
     fn on_send(&mut self, sent: &Sent) {
-        if sent.after_idle {
-            self.law.on_restart_after_idle(&mut self.window, sent);
+        if sent.prior_in_flight == 0 {
+            let idle = self.last_sent_at.map_or(Span::ZERO, |last| sent.now.since(last));
+            self.law.on_flight_start(&mut self.window, sent.now, idle);
         }
+        self.last_sent_at = Some(sent.now);
     }
 
     fn on_measurement(&mut self, measurement: &Measurement) {
+        self.next_to_send = measurement.next_to_send;
         self.law.on_measurement(&mut self.window, measurement);
-        if self.window.in_slow_start() {
-            self.slow_start.on_measurement(&mut self.window, measurement);
-        }
+        self.slow_start.on_measurement(&mut self.window, measurement);
     }
 
     fn on_ack(&mut self, ack: &AckSample) {
@@ -166,19 +218,25 @@ impl<L: WindowLaw> Controller for Windowed<L> {
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) {
-        let window = &mut self.window;
-        self.prior_cwnd = window.cwnd;
-        // `tcp_current_ssthresh` in Linux: a window that shrank for want of data counts as ¾.
-        self.prior_ssthresh = window.ssthresh.max(window.cwnd / 2 + window.cwnd / 4);
-        window.ssthresh = self.law.ssthresh(window, congestion).max(2);
-        window.count = 0;
-        if congestion.signal == Signal::Timeout {
-            self.slow_start.on_timeout();
-        }
+        self.next_to_send = congestion.next_to_send;
+        self.prior_cwnd = self.window.cwnd;
+        self.prior_ssthresh = match congestion.signal {
+            // Linux never takes back an answer to ECN (`tcp_enter_cwr`).
+            Signal::Ecn => 0,
+            Signal::Loss | Signal::Timeout => self.current_ssthresh(),
+        };
+        self.window.ssthresh = self.law.ssthresh(&self.window, congestion).max(2);
+        self.window.count = 0;
     }
 
     fn on_state(&mut self, now: Time, state: RecoveryState) {
+        self.state = state;
         self.law.on_state(&mut self.window, now, state);
+        if state == RecoveryState::Loss {
+            // Not in `on_congestion`: of several timeouts in a row only the first one signals.
+            self.window.count = 0;
+            self.slow_start.on_timeout(now, self.next_to_send);
+        }
     }
 
     fn on_undo(&mut self, _now: Time) {
@@ -251,6 +309,91 @@ mod tests {
         w.additive_increase(100, 60);
         w.additive_increase(20, 1);
         assert_eq!((w.cwnd, w.count), (11, 1));
+    }
+
+    fn reno(cwnd: u32) -> Windowed<crate::algorithms::Reno> {
+        let mut reno =
+            Windowed::new(crate::algorithms::Reno, Box::new(crate::slow_start::Standard));
+        reno.set_cwnd(cwnd);
+        reno
+    }
+
+    fn signal(controller: &mut dyn Controller, signal: Signal) {
+        controller.on_congestion(&Congestion {
+            now: Time::ZERO,
+            signal,
+            in_flight: 0,
+            next_to_send: 0,
+        });
+    }
+
+    #[test]
+    fn undo_restores_the_window_and_three_quarters_of_it_as_threshold() {
+        let mut controller = reno(100);
+        signal(&mut controller, Signal::Loss);
+        controller.set_cwnd(50);
+        assert_eq!((controller.cwnd(), controller.ssthresh()), (50, Some(50)));
+        controller.on_undo(Time::ZERO);
+        assert_eq!((controller.cwnd(), controller.ssthresh()), (100, None));
+        controller.set_ssthresh(60);
+        signal(&mut controller, Signal::Timeout);
+        controller.set_cwnd(1);
+        controller.on_undo(Time::ZERO);
+        assert_eq!((controller.cwnd(), controller.ssthresh()), (100, Some(75)));
+    }
+
+    #[test]
+    fn the_answer_to_a_mark_cannot_be_undone() {
+        let mut controller = reno(100);
+        signal(&mut controller, Signal::Loss);
+        signal(&mut controller, Signal::Ecn);
+        controller.set_cwnd(50);
+        controller.on_undo(Time::ZERO);
+        assert_eq!((controller.cwnd(), controller.ssthresh()), (50, Some(50)));
+    }
+
+    #[test]
+    fn a_timeout_during_recovery_keeps_the_reduced_threshold_for_undo() {
+        let mut controller = reno(100);
+        signal(&mut controller, Signal::Loss);
+        controller.on_state(Time::ZERO, RecoveryState::Recovery);
+        signal(&mut controller, Signal::Timeout);
+        controller.on_undo(Time::ZERO);
+        assert_eq!(controller.ssthresh(), Some(50));
+    }
+
+    /// Counts what its controller tells it.
+    #[derive(Default)]
+    struct Listener {
+        flights: Vec<Span>,
+    }
+
+    impl WindowLaw for Listener {
+        fn on_flight_start(&mut self, _window: &mut Window, _now: Time, idle: Span) {
+            self.flights.push(idle);
+        }
+
+        fn avoid(&mut self, _window: &mut Window, _acked: u32, _ack: &AckSample) {}
+
+        fn ssthresh(&mut self, _window: &Window, _congestion: &Congestion) -> u32 {
+            2
+        }
+    }
+
+    #[test]
+    fn a_flight_starts_when_nothing_is_in_flight() {
+        let mut controller =
+            Windowed::new(Listener::default(), Box::new(crate::slow_start::Standard));
+        for (at_ms, prior_in_flight) in [(10, 0), (20, 10), (500, 0)] {
+            controller.on_send(&Sent {
+                now: Time::ZERO + Span::from_ms(at_ms),
+                packets: 1,
+                total_sent: 1,
+                prior_in_flight,
+                after_idle: false,
+            });
+        }
+        assert_eq!(controller.law.flights, [Span::ZERO, Span::from_ms(480)]);
     }
 
     #[test]

@@ -5,15 +5,19 @@
 
 pub mod capacity;
 pub mod delay;
+mod error;
 mod link;
 pub mod loss;
 mod packet;
+mod probe;
 pub mod queue;
 pub mod registry;
 
 pub use capacity::Capacity;
 pub use delay::Delay;
-
+pub use error::Error;
+pub use link::Link;
 pub use loss::Loss;
 pub use packet::{Ecn, Fate, Packet, Reason};
+pub use probe::Probe;
 pub use queue::QueueDiscipline;

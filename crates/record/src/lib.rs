@@ -1,10 +1,27 @@
 //! What goes into a run and what comes out of it.
 //!
 //! [`RunSpec`] describes ONE run, fully resolved: base units, no defaults left. Its JSON Schema is
-//! the contract with everything that plans runs.
+//! the contract with everything that plans runs. A simulator tells a [`Sink`] what happens; the
+//! [`Recorder`] is the sink that measures, and [`RunRecord`] is what it leaves behind.
 
+mod flow_meter;
+mod histogram;
+mod link_meter;
+mod recorder;
+mod run_record;
 mod sink;
 mod spec;
+mod summary;
+mod tables;
+mod timeline;
+mod validate;
 
+pub use recorder::Recorder;
+pub use run_record::RunRecord;
 pub use sink::{AckRow, FlowState, Nothing, Sink};
 pub use spec::*;
+pub use summary::{
+    ByPhase, Fairness, FlowPhase, FlowSummary, LinkPhase, LinkSummary, Summary, jain,
+};
+pub use tables::{AckTable, FlowTable, InternalTable, LinkTable, Names};
+pub use validate::SpecError;

@@ -1,7 +1,24 @@
-//! Congestion controllers, one file each.
+//! Congestion controllers, one file or folder each.
 
+mod bbr;
+mod cubic;
+#[cfg(test)]
+mod fixtures;
+mod hybla;
 mod reno;
+mod vegas;
+mod vivace;
 
+pub use bbr::Bbr;
+pub use cubic::Cubic;
+pub use hybla::Hybla;
 pub use reno::Reno;
+pub use vegas::Vegas;
+pub use vivace::Vivace;
 
+pub(crate) use bbr::ROW as BBR;
+pub(crate) use cubic::ROW as CUBIC;
+pub(crate) use hybla::ROW as HYBLA;
 pub(crate) use reno::ROW as RENO;
+pub(crate) use vegas::ROW as VEGAS;
+pub(crate) use vivace::ROW as VIVACE;

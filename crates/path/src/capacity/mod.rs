@@ -1,5 +1,14 @@
 //! Capacities: how long a link takes to send, one file per kind.
 
+mod constant;
+mod serialiser;
+mod steps;
+mod trace;
+
+pub use constant::Constant;
+pub use steps::Steps;
+pub use trace::Trace;
+
 use jostle_units::Time;
 
 /// A link's sending rate over time. Lazily asked, in order of time.

@@ -1,5 +1,16 @@
 //! Delays after sending, one file per kind.
 
+mod constant;
+mod jitter;
+mod normal;
+mod quantiles;
+mod steps;
+
+pub use constant::Constant;
+pub use jitter::Jitter;
+pub use quantiles::Quantiles;
+pub use steps::Steps;
+
 use jostle_units::{Span, Time};
 
 /// Propagation delay of a link over time.
@@ -7,7 +18,8 @@ pub trait Delay: Send {
     /// Delay of a packet that has been sent at `now`. Calls come in order of time.
     fn delay(&mut self, now: Time) -> Span;
 
-    /// Whether a packet may overtake its predecessor. If not, the link holds it back.
+    /// Whether a packet may overtake its predecessor. If not, the link holds it back. The answer
+    /// never changes.
     fn may_reorder(&self) -> bool {
         false
     }

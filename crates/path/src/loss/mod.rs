@@ -1,5 +1,13 @@
 //! Losses of packets that were sent, one file per kind.
 
+mod gilbert_elliott;
+mod independent;
+mod outages;
+
+pub use gilbert_elliott::{GilbertElliott, Transitions};
+pub use independent::Independent;
+pub use outages::Outages;
+
 use jostle_units::Time;
 
 use crate::packet::Reason;

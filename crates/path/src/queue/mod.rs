@@ -1,8 +1,27 @@
 //! Queue disciplines, one file per kind.
 
+mod codel;
+mod drop_tail;
+mod fifo;
+mod fq_codel;
+mod occupancy_drop;
+mod pie;
+mod red;
+#[cfg(test)]
+mod testing;
+
+pub use codel::{Codel, CodelParameters};
+pub use drop_tail::DropTail;
+pub use fq_codel::{FqCodel, FqCodelParameters};
+pub use occupancy_drop::OccupancyDrop;
+pub use pie::{Pie, PieParameters};
+pub use red::{Red, RedParameters};
+
+pub(crate) use fifo::{Backlog, Fifo};
+
 use jostle_units::Time;
 
-use crate::packet::{Fate, Packet};
+use crate::packet::{Ecn, Fate, Packet};
 
 /// A queue in front of a link. It holds packets that wait, not the one being sent.
 pub trait QueueDiscipline<B>: Send {
@@ -11,6 +30,8 @@ pub trait QueueDiscipline<B>: Send {
     fn enqueue(&mut self, now: Time, packet: Packet<B>, fate: &mut dyn Fate<B>);
 
     /// The link is free: the packet to send next, after any drops that the discipline decides on.
+    /// The link asks whenever it gets free, also when nothing waits; having got a packet, it asks
+    /// again as soon as that packet has been sent.
     fn dequeue(&mut self, now: Time, fate: &mut dyn Fate<B>) -> Option<Packet<B>>;
 
     /// Bytes waiting.
@@ -18,4 +39,36 @@ pub trait QueueDiscipline<B>: Send {
 
     /// Packets waiting.
     fn packets(&self) -> u64;
+}
+
+/// The most that a queue holds. A packet that does not fit is dropped, even if it could be sent at
+/// once: a queue smaller than a packet lets nothing through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// In bytes on the wire, as Linux's `bfifo`.
+    Bytes(u64),
+    /// In packets of any size, as Linux's `pfifo`.
+    Packets(u64),
+}
+
+impl Limit {
+    /// Whether a packet of `size_bytes` fits beside `backlog`.
+    #[inline]
+    fn admits(self, backlog: Backlog, size_bytes: u32) -> bool {
+        match self {
+            Self::Bytes(limit) => backlog.bytes + u64::from(size_bytes) <= limit,
+            Self::Packets(limit) => backlog.packets < limit,
+        }
+    }
+}
+
+/// Marks a packet if its transport understands marks. A packet that came in marked counts as
+/// marked again, as in Linux's `INET_ECN_set_ce`: its sender will slow down without a drop.
+#[inline]
+fn mark<B>(packet: &mut Packet<B>) -> bool {
+    let capable = packet.ecn != Ecn::NotCapable;
+    if capable {
+        packet.ecn = Ecn::Marked;
+    }
+    capable
 }

@@ -151,6 +151,9 @@ impl Sender {
         }
         self.controller.on_ack(&sample);
         self.take_answers();
+        if self.controller.holds_back() {
+            self.sampler.set_app_limited(self.board.in_flight());
+        }
         self.update_pacing_rate();
         self.repair(now, repair, out);
         self.write(now, out);

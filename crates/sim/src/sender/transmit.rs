@@ -150,7 +150,7 @@ impl Sender {
             packets,
             total_sent: self.total_sent,
             prior_in_flight,
-            after_idle: prior_in_flight == 0,
+            after_idle: prior_in_flight == 0 && self.sampler.is_app_limited(),
         });
         if prior_in_flight == 0 {
             self.take_answers();

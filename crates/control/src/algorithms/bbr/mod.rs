@@ -1,0 +1,418 @@
+//! BBR, version 1, as `tcp_bbr.c` of Linux 6.1 behaves.
+//!
+//! Differences: times are nanoseconds where Linux has jiffies (PROBE_RTT and the age of the
+//! minimum RTT), and the constants of its source are parameters.
+
+mod model;
+mod modes;
+mod parameters;
+mod policer;
+#[cfg(test)]
+mod tests;
+
+use jostle_catalogue::Entry;
+use jostle_units::{Rate, Span, Stream, Time};
+
+use self::model::{AckAggregation, FullPipe, GAIN_UNIT, Pacing, Rounds};
+use self::modes::Mode;
+use self::parameters::{PARAMETERS, Parameters};
+use self::policer::{Event, Finding, LongTerm};
+use crate::controller::{
+    AckSample, Congestion, Controller, Established, Observer, RecoveryOwner, RecoveryState, Sent,
+};
+use crate::filter::WindowedMax;
+use crate::registry::{ControllerRow, Parts, Start};
+
+pub(crate) const ROW: ControllerRow = ControllerRow {
+    entry: Entry {
+        name: "bbr",
+        summary: "paces at the largest delivery rate seen, with a window of two BDPs",
+        class: "hybrid",
+        based_on: &[],
+        source: "Cardwell et al., \"BBR: Congestion-Based Congestion Control\", ACM Queue 2016; \
+                 Linux 6.1 tcp_bbr.c",
+        parameters: PARAMETERS,
+    },
+    start: Start::Own,
+    build: |parts| Box::new(Bbr::new(parts)),
+};
+
+/// `TCP_INIT_CWND` in Linux: the window while no RTT is known.
+const INIT_CWND: u32 = 10;
+/// RTT assumed for the first pacing rate when the handshake gave none, in microseconds.
+const NOMINAL_RTT_US: u64 = 1_000;
+/// Bytes per second below which single packets are sent (`bbr_min_tso_rate`, 1.2 Mbit/s).
+const SINGLE_PACKET_BYTES_PER_S: u64 = 1_200_000 / 8;
+/// Largest burst that the window budgets for (`GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER`).
+const MAX_BURST_BYTES: u64 = 65_536 - 1 - 320;
+
+/// The controller.
+pub struct Bbr {
+    parameters: Parameters,
+    random: Stream,
+    pacing: Pacing,
+    mode: Mode,
+    /// Phase of the gain cycle, while in PROBE_BW.
+    phase: u32,
+    phase_start: Time,
+    pacing_gain: u64,
+    cwnd_gain: u64,
+    cwnd: u32,
+    /// Last window from before recovery or PROBE_RTT.
+    prior_cwnd: u32,
+    ssthresh: Option<u32>,
+    pacing_bytes_per_s: u64,
+    has_seen_rtt: bool,
+    max_bandwidth: WindowedMax,
+    rounds: Rounds,
+    aggregation: AckAggregation,
+    full_pipe: FullPipe,
+    long_term: LongTerm,
+    min_rtt_us: Option<u64>,
+    min_rtt_at: Time,
+    probe_rtt_until: Option<Time>,
+    probe_rtt_round_done: bool,
+    /// PROBE_RTT held the flight down when the latest ACK came.
+    holds_back: bool,
+    /// Sending again after the application was idle; nothing was delivered since.
+    idle_restart: bool,
+    /// First round of recovery: send a packet per packet delivered.
+    conserves_packets: bool,
+    /// Recovery state at the latest ACK or timeout.
+    prior_state: RecoveryState,
+    /// A timeout that long-term sampling has not seen yet.
+    timed_out: bool,
+    /// Time of the latest delivery (`delivered_mstamp` in Linux).
+    delivered_at: Time,
+}
+
+fn is_recovery(state: RecoveryState) -> bool {
+    matches!(state, RecoveryState::Recovery | RecoveryState::Loss)
+}
+
+impl Bbr {
+    /// A controller with the parameters and random numbers of `parts`.
+    fn new(parts: Parts) -> Self {
+        let parameters = Parameters::new(&parts.values);
+        Self {
+            parameters,
+            random: parts.random,
+            pacing: Pacing { mss_bytes: 1, margin_percent: parameters.pacing_margin_percent },
+            mode: Mode::Startup,
+            phase: 0,
+            phase_start: Time::ZERO,
+            pacing_gain: parameters.startup_gain,
+            cwnd_gain: parameters.startup_gain,
+            cwnd: INIT_CWND,
+            prior_cwnd: 0,
+            ssthresh: None,
+            pacing_bytes_per_s: 0,
+            has_seen_rtt: false,
+            max_bandwidth: WindowedMax::default(),
+            rounds: Rounds::default(),
+            aggregation: AckAggregation::default(),
+            full_pipe: FullPipe::default(),
+            long_term: LongTerm::default(),
+            min_rtt_us: None,
+            min_rtt_at: Time::ZERO,
+            probe_rtt_until: None,
+            probe_rtt_round_done: false,
+            holds_back: false,
+            idle_restart: false,
+            conserves_packets: false,
+            prior_state: RecoveryState::Open,
+            timed_out: false,
+            delivered_at: Time::ZERO,
+        }
+    }
+
+    /// Windowed maximum of the delivery rate.
+    fn max_bandwidth(&self) -> u64 {
+        self.max_bandwidth.get()
+    }
+
+    /// Bandwidth that is used: the policer's, if there is one.
+    fn bandwidth(&self) -> u64 {
+        self.long_term.bandwidth().unwrap_or_else(|| self.max_bandwidth())
+    }
+
+    fn bdp(&self, bandwidth: u64, gain: u64) -> u32 {
+        self.min_rtt_us.map_or(INIT_CWND, |rtt_us| model::bdp(bandwidth, rtt_us, gain))
+    }
+
+    /// Packets in flight that fill the path at `gain`.
+    fn inflight(&self, bandwidth: u64, gain: u64) -> u32 {
+        self.with_quantum(self.bdp(bandwidth, gain))
+    }
+
+    /// `bbr_quantization_budget`: room for three bursts under way inside the hosts, an even number
+    /// against delayed ACKs, and a little more for the probe where the BDP is small.
+    fn with_quantum(&self, packets: u32) -> u32 {
+        let even = packets.saturating_add(3 * self.burst_goal()).saturating_add(1) & !1;
+        let probe = if self.mode == Mode::ProbeBw && self.phase == 0 { 2 } else { 0 };
+        even.saturating_add(probe)
+    }
+
+    /// Packets in a burst of one millisecond (`bbr_tso_segs_goal`; 2¹⁰ is the pacing shift).
+    fn burst_goal(&self) -> u32 {
+        let bytes = (self.pacing_bytes_per_s >> 10).min(MAX_BURST_BYTES);
+        ((bytes / self.pacing.mss_bytes) as u32).max(self.min_burst()).min(0x7f)
+    }
+
+    fn min_burst(&self) -> u32 {
+        if self.pacing_bytes_per_s < SINGLE_PACKET_BYTES_PER_S { 1 } else { 2 }
+    }
+
+    fn start_pacing(&mut self, rtt: Option<Span>) {
+        let rtt_us = match rtt {
+            Some(rtt) => {
+                self.has_seen_rtt = true;
+                rtt.as_us().max(1)
+            }
+            None => NOMINAL_RTT_US,
+        };
+        if let Some(bandwidth) = model::bandwidth_of(u64::from(self.cwnd), rtt_us) {
+            self.pacing_bytes_per_s =
+                self.pacing.bytes_per_s(bandwidth, self.parameters.startup_gain);
+        }
+    }
+
+    /// Until the pipe is full the rate only rises: single samples of STARTUP are noise.
+    fn set_pacing(&mut self, gain: u64, srtt: Span) {
+        let rate = self.pacing.bytes_per_s(self.bandwidth(), gain);
+        if !self.has_seen_rtt && !srtt.is_zero() {
+            self.start_pacing(Some(srtt));
+        }
+        if self.full_pipe.reached || rate > self.pacing_bytes_per_s {
+            self.pacing_bytes_per_s = rate;
+        }
+    }
+
+    /// Remembers the window that recovery or PROBE_RTT is about to cut (`bbr_save_cwnd`).
+    fn save_cwnd(&mut self) {
+        let cut_already = is_recovery(self.prior_state) || self.mode == Mode::ProbeRtt;
+        self.prior_cwnd = if cut_already { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
+    }
+
+    fn sample_long_term(&mut self, event: &Event) {
+        if !self.parameters.policer_detection {
+            return;
+        }
+        match self.long_term.on_event(event, self.pacing) {
+            Finding::Nothing => {}
+            Finding::Policed => self.pacing_gain = GAIN_UNIT,
+            Finding::Expired => self.enter_probe_bw(),
+        }
+    }
+
+    /// Long-term sampling counts a timeout as the lossy end of a round. Linux does so at once; the
+    /// counters of that moment are those of the next ACK without its own share.
+    fn settle_timeout(&mut self, ack: &AckSample) {
+        if std::mem::take(&mut self.timed_out) {
+            self.sample_long_term(&Event {
+                lossy: true,
+                app_limited: false,
+                round_started: true,
+                probing_bandwidth: self.mode == Mode::ProbeBw,
+                delivered: ack.delivered.saturating_sub(u64::from(ack.acked)),
+                lost: ack.total_lost.saturating_sub(u64::from(ack.lost)),
+                delivered_at: self.delivered_at,
+            });
+        }
+    }
+
+    /// Rounds, long-term sampling and the bandwidth filter (`bbr_update_bw`).
+    fn update_bandwidth(&mut self, ack: &AckSample) {
+        self.rounds.started = false;
+        let Some(bandwidth) = ack.rate.as_ref().and_then(model::bandwidth) else { return };
+        self.rounds.on_sample(ack);
+        if self.rounds.started {
+            self.conserves_packets = false;
+        }
+        self.sample_long_term(&Event {
+            lossy: ack.lost > 0,
+            app_limited: ack.app_limited,
+            round_started: self.rounds.started,
+            probing_bandwidth: self.mode == Mode::ProbeBw,
+            delivered: ack.delivered,
+            lost: ack.total_lost,
+            delivered_at: self.delivered_at,
+        });
+        // What the application limits tells nothing of the path, unless it beats the estimate.
+        if !ack.app_limited || bandwidth >= self.max_bandwidth() {
+            let window = self.parameters.bandwidth_window;
+            self.max_bandwidth.update(window, self.rounds.count, bandwidth);
+        }
+        if self.parameters.ack_aggregation && ack.acked > 0 {
+            let used = self.bandwidth();
+            self.aggregation.on_ack(ack, self.rounds.started, used, self.cwnd);
+        }
+    }
+
+    fn check_full_pipe(&mut self, ack: &AckSample) {
+        if self.rounds.started && !ack.app_limited {
+            let p = &self.parameters;
+            let bandwidth = self.max_bandwidth.get();
+            self.full_pipe.on_round(bandwidth, p.full_pipe_growth, p.full_pipe_rounds);
+        }
+    }
+
+    /// Conserves packets in the first round of recovery and restores the window after it
+    /// (`bbr_set_cwnd_to_recover_or_restore`). Returns the window if nothing else may change it.
+    fn recover(&mut self, ack: &AckSample) -> Option<u32> {
+        self.cwnd = self.cwnd.saturating_sub(ack.lost).max(1);
+        let conserved = ack.in_flight.saturating_add(ack.acked);
+        let was_recovery = is_recovery(self.prior_state);
+        if ack.state == RecoveryState::Recovery && self.prior_state != RecoveryState::Recovery {
+            self.conserves_packets = true;
+            self.rounds.restart(ack.delivered);
+            self.cwnd = conserved;
+        } else if was_recovery && !is_recovery(ack.state) {
+            self.cwnd = self.cwnd.max(self.prior_cwnd);
+            self.conserves_packets = false;
+        }
+        self.prior_state = ack.state;
+        self.conserves_packets.then(|| self.cwnd.max(conserved))
+    }
+
+    /// Moves cwnd towards its target by what was acknowledged (`bbr_set_cwnd`).
+    fn update_cwnd(&mut self, ack: &AckSample) {
+        if ack.acked > 0 {
+            self.cwnd = match self.recover(ack) {
+                Some(cwnd) => cwnd,
+                None => self.towards_target(ack).max(self.parameters.min_window),
+            };
+        }
+        if self.mode == Mode::ProbeRtt {
+            self.cwnd = self.cwnd.min(self.parameters.min_window);
+        }
+    }
+
+    fn towards_target(&self, ack: &AckSample) -> u32 {
+        let bandwidth = self.bandwidth();
+        let mut target = self.bdp(bandwidth, self.cwnd_gain);
+        if self.full_pipe.reached && self.parameters.ack_aggregation {
+            target = target.saturating_add(self.aggregation.allowance(bandwidth));
+        }
+        let target = self.with_quantum(target);
+        let grown = self.cwnd.saturating_add(ack.acked);
+        if self.full_pipe.reached {
+            grown.min(target)
+        } else if self.cwnd < target || ack.delivered < u64::from(INIT_CWND) {
+            grown
+        } else {
+            self.cwnd
+        }
+    }
+
+    fn bits_per_s(&self, bandwidth: u64) -> f64 {
+        bandwidth as f64 * self.pacing.mss_bytes as f64 * 8e6 / f64::from(1 << 24)
+    }
+}
+
+impl Controller for Bbr {
+    fn on_established(&mut self, established: &Established) {
+        self.pacing.mss_bytes = u64::from(established.mss_bytes.max(1));
+        self.cwnd = established.initial_window;
+        self.min_rtt_us = established.rtt.map(Span::as_us);
+        self.min_rtt_at = established.now;
+        self.delivered_at = established.now;
+        self.aggregation.restart(established.now);
+        self.start_pacing(established.rtt);
+    }
+
+    /// `CWND_EVENT_TX_START` of Linux.
+    fn on_send(&mut self, sent: &Sent) {
+        if !sent.after_idle {
+            return;
+        }
+        self.idle_restart = true;
+        self.aggregation.restart(sent.now);
+        // The application did not fill the path: no need to start faster than the path.
+        if self.mode == Mode::ProbeBw {
+            self.set_pacing(GAIN_UNIT, Span::ZERO);
+        } else if self.mode == Mode::ProbeRtt {
+            self.check_probe_rtt_over(sent.now);
+        }
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        self.settle_timeout(ack);
+        self.holds_back = false;
+        if ack.acked > 0 {
+            self.delivered_at = ack.now;
+        }
+        self.update_bandwidth(ack);
+        self.update_phase(ack);
+        self.check_full_pipe(ack);
+        self.check_drain(ack);
+        self.update_min_rtt(ack);
+        self.update_gains();
+        self.set_pacing(self.pacing_gain, ack.srtt);
+        self.update_cwnd(ack);
+    }
+
+    fn on_congestion(&mut self, _congestion: &Congestion) {
+        self.save_cwnd();
+    }
+
+    fn on_state(&mut self, _now: Time, state: RecoveryState) {
+        if state == RecoveryState::Loss {
+            self.prior_state = RecoveryState::Loss;
+            self.full_pipe.on_timeout();
+            self.timed_out = true;
+        }
+    }
+
+    fn on_undo(&mut self, _now: Time) {
+        self.full_pipe.on_undo();
+        self.long_term.reset();
+        self.timed_out = false;
+    }
+
+    fn set_cwnd(&mut self, cwnd: u32) {
+        self.cwnd = cwnd.max(1);
+    }
+
+    fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+
+    fn ssthresh(&self) -> Option<u32> {
+        self.ssthresh
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        let rate = self.pacing_bytes_per_s;
+        (rate > 0).then_some(Rate::from_bytes_per_s(rate))
+    }
+
+    fn burst_packets(&self) -> Option<u32> {
+        Some(self.min_burst())
+    }
+
+    fn holds_back(&self) -> bool {
+        self.holds_back
+    }
+
+    fn recovery_owner(&self) -> RecoveryOwner {
+        RecoveryOwner::Controller
+    }
+
+    fn mode(&self) -> &'static str {
+        self.mode.name()
+    }
+
+    fn observe(&self, observer: &mut dyn Observer) {
+        let gain = |gain: u64| gain as f64 / GAIN_UNIT as f64;
+        observer.value("bottleneck_bps", self.bits_per_s(self.max_bandwidth()));
+        observer.value("policed_bps", self.bits_per_s(self.long_term.bandwidth().unwrap_or(0)));
+        observer.value("min_rtt_s", self.min_rtt_us.unwrap_or(0) as f64 * 1e-6);
+        observer.value("pacing_gain", gain(self.pacing_gain));
+        observer.value("cwnd_gain", gain(self.cwnd_gain));
+        observer.value("round_count", self.rounds.count as f64);
+        observer.value("extra_acked_packets", f64::from(self.aggregation.max_extra()));
+        observer.value("prior_cwnd_packets", f64::from(self.prior_cwnd));
+        observer.value("full_pipe", f64::from(u8::from(self.full_pipe.reached)));
+    }
+}

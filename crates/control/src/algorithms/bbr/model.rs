@@ -1,0 +1,279 @@
+//! What BBR knows of the path: rounds, delivery rate, ACK aggregation, whether the pipe is full.
+//!
+//! Bandwidths are packets per microsecond in 2⁻²⁴ (`BW_SCALE` in Linux), gains are in 256ths.
+
+use jostle_units::Time;
+
+use crate::controller::{AckSample, RateSample};
+
+/// One in the unit of gains (`BBR_UNIT`).
+pub(super) const GAIN_UNIT: u64 = 256;
+
+const BW_SCALE: u32 = 24;
+
+/// Bandwidth of a delivery-rate sample; none for a sample without a whole microsecond.
+pub(super) fn bandwidth(sample: &RateSample) -> Option<u64> {
+    bandwidth_of(u64::from(sample.delivered), sample.interval.as_us())
+}
+
+/// Bandwidth of `packets` in `interval_us`; none for an empty interval.
+pub(super) fn bandwidth_of(packets: u64, interval_us: u64) -> Option<u64> {
+    (packets << BW_SCALE).checked_div(interval_us)
+}
+
+/// Whole packets that `bandwidth` delivers in `interval_us`.
+pub(super) fn packets_in(bandwidth: u64, interval_us: u64) -> u64 {
+    ((u128::from(bandwidth) * u128::from(interval_us)) >> BW_SCALE) as u64
+}
+
+/// `gain` × `bandwidth` × `rtt_us`, rounded up as `bbr_bdp` does: rounding down would feed back
+/// into a lower bandwidth.
+pub(super) fn bdp(bandwidth: u64, rtt_us: u64, gain: u64) -> u32 {
+    let product = u128::from(bandwidth) * u128::from(rtt_us) * u128::from(gain) / 256;
+    product.div_ceil(1 << BW_SCALE).min(u128::from(u32::MAX / 2)) as u32
+}
+
+/// Turns bandwidths into pacing rates.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pacing {
+    pub(super) mss_bytes: u64,
+    pub(super) margin_percent: u64,
+}
+
+impl Pacing {
+    /// Bytes per second of payload at `gain` × `bandwidth` less the margin.
+    pub(super) fn bytes_per_s(self, bandwidth: u64, gain: u64) -> u64 {
+        let per_us = (u128::from(bandwidth) * u128::from(self.mss_bytes) * u128::from(gain)) >> 8;
+        let per_s = (per_us * u128::from(10_000 * (100 - self.margin_percent))) >> BW_SCALE;
+        u64::try_from(per_s).unwrap_or(u64::MAX)
+    }
+}
+
+/// Round trips, counted by packets: a round ends when a packet sent after its start is delivered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rounds {
+    pub(super) count: u64,
+    /// The present ACK started a round.
+    pub(super) started: bool,
+    end_delivered: u64,
+}
+
+impl Rounds {
+    pub(super) fn on_sample(&mut self, ack: &AckSample) {
+        if ack.prior_delivered >= self.end_delivered {
+            self.end_delivered = ack.delivered;
+            self.count += 1;
+            self.started = true;
+        }
+    }
+
+    /// Lets a round start now.
+    pub(super) fn restart(&mut self, delivered: u64) {
+        self.end_delivered = delivered;
+    }
+}
+
+/// Most packets that arrived acknowledged beyond what the bandwidth explains, over the last five
+/// to ten rounds (`bbr_update_ack_aggregation`).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AckAggregation {
+    epoch_start: Time,
+    epoch_acked: u64,
+    extra: [u32; 2],
+    half: usize,
+    half_rounds: u32,
+}
+
+impl AckAggregation {
+    /// Rounds in each half of the window.
+    const HALF_ROUNDS: u32 = 5;
+    /// Longest time whose packets may be added to cwnd.
+    const MAX_EXTRA_US: u64 = 100_000;
+    /// An epoch of so many packets is too old to start from.
+    const EPOCH_MAX_PACKETS: u64 = 1 << 20;
+
+    pub(super) fn restart(&mut self, now: Time) {
+        self.epoch_start = now;
+        self.epoch_acked = 0;
+    }
+
+    /// `ack` acknowledges at least one packet.
+    pub(super) fn on_ack(&mut self, ack: &AckSample, round: bool, bandwidth: u64, cwnd: u32) {
+        if round {
+            self.half_rounds += 1;
+            if self.half_rounds >= Self::HALF_ROUNDS {
+                self.half_rounds = 0;
+                self.half ^= 1;
+                self.extra[self.half] = 0;
+            }
+        }
+        let mut expected = packets_in(bandwidth, ack.now.since(self.epoch_start).as_us());
+        let acked = u64::from(ack.acked);
+        if self.epoch_acked <= expected || self.epoch_acked + acked >= Self::EPOCH_MAX_PACKETS {
+            self.restart(ack.now);
+            expected = 0;
+        }
+        self.epoch_acked += acked;
+        let extra = (self.epoch_acked - expected).min(u64::from(cwnd)) as u32;
+        self.extra[self.half] = self.extra[self.half].max(extra);
+    }
+
+    /// Packets to add to cwnd.
+    pub(super) fn allowance(&self, bandwidth: u64) -> u32 {
+        let most = packets_in(bandwidth, Self::MAX_EXTRA_US);
+        u64::from(self.max_extra()).min(most) as u32
+    }
+
+    pub(super) fn max_extra(&self) -> u32 {
+        self.extra[0].max(self.extra[1])
+    }
+}
+
+/// Whether STARTUP filled the pipe: the bandwidth stopped growing (`bbr_check_full_bw_reached`).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FullPipe {
+    pub(super) reached: bool,
+    bandwidth: u64,
+    stalled_rounds: u32,
+}
+
+impl FullPipe {
+    /// A round started whose samples the application did not limit.
+    pub(super) fn on_round(&mut self, bandwidth: u64, growth: u64, rounds: u32) {
+        if self.reached {
+            return;
+        }
+        if bandwidth >= (self.bandwidth * growth) >> 8 {
+            self.bandwidth = bandwidth;
+            self.stalled_rounds = 0;
+            return;
+        }
+        self.stalled_rounds += 1;
+        self.reached = self.stalled_rounds >= rounds;
+    }
+
+    /// A timeout: the next round counts as growth whatever it measures. That the pipe was full
+    /// stays known.
+    pub(super) fn on_timeout(&mut self) {
+        self.bandwidth = 0;
+    }
+
+    /// The congestion was spurious.
+    pub(super) fn on_undo(&mut self) {
+        self.bandwidth = 0;
+        self.stalled_rounds = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithms::fixtures::ack;
+    use jostle_units::Span;
+
+    /// 50 Mbit/s in packets of 1514 bytes, 4128.1 a second.
+    fn link() -> u64 {
+        bandwidth(&RateSample { delivered: 4128, interval: Span::from_secs(1) }).unwrap()
+    }
+
+    #[test]
+    fn bandwidth_is_scaled_by_2_to_the_24() {
+        assert_eq!(link(), 4128 * (1 << 24) / 1_000_000);
+        let short = RateSample { delivered: 3, interval: Span::from_ns(900) };
+        assert_eq!(bandwidth(&short), None);
+    }
+
+    #[test]
+    fn the_bdp_rounds_up() {
+        assert_eq!(bdp(link(), 40_000, 256), 166);
+        assert_eq!(bdp(link(), 40_000, 512), 331);
+        assert_eq!(bdp(1 << 24, 7, 256), 7);
+        assert_eq!(bdp((1 << 24) + 1, 7, 256), 8);
+    }
+
+    #[test]
+    fn pacing_stays_one_percent_below_the_bandwidth() {
+        let pacing = Pacing { mss_bytes: 1448, margin_percent: 1 };
+        let rate = pacing.bytes_per_s(link(), GAIN_UNIT);
+        let exact = 0.99 * 4128.0 * 1448.0;
+        assert!((rate as f64 / exact - 1.0).abs() < 1e-4, "{rate} against {exact}");
+        assert_eq!(pacing.bytes_per_s(link(), 512), 2 * rate + 1);
+    }
+
+    #[test]
+    fn a_round_lasts_until_a_packet_sent_in_it_is_delivered() {
+        let mut rounds = Rounds::default();
+        let mut starts = Vec::new();
+        for delivered in 1..=40u64 {
+            // Ten packets are in flight all the time.
+            let sample = AckSample {
+                delivered,
+                prior_delivered: delivered.saturating_sub(10),
+                ..ack(delivered)
+            };
+            rounds.started = false;
+            rounds.on_sample(&sample);
+            if rounds.started {
+                starts.push(delivered);
+            }
+        }
+        assert_eq!(starts, [1, 11, 21, 31]);
+        assert_eq!(rounds.count, 4);
+    }
+
+    #[test]
+    fn the_pipe_is_full_after_three_rounds_without_a_quarter_more() {
+        let mut pipe = FullPipe::default();
+        for bandwidth in [1000, 1250, 1562] {
+            pipe.on_round(bandwidth, 320, 3);
+        }
+        pipe.on_round(1951, 320, 3);
+        pipe.on_round(1951, 320, 3);
+        assert!(!pipe.reached, "two rounds are not enough");
+        pipe.on_round(1951, 320, 3);
+        assert!(pipe.reached);
+    }
+
+    #[test]
+    fn growth_starts_the_count_anew() {
+        let mut pipe = FullPipe::default();
+        for bandwidth in [1000, 1100, 1200, 1250, 1300, 1400] {
+            pipe.on_round(bandwidth, 320, 3);
+        }
+        assert!(!pipe.reached);
+        pipe.on_round(1500, 320, 3);
+        assert!(pipe.reached);
+        pipe.on_timeout();
+        assert!(pipe.reached, "a timeout does not empty the pipe");
+    }
+
+    #[test]
+    fn bursts_of_acks_widen_the_window_by_their_excess() {
+        let mut aggregation = AckAggregation::default();
+        // The bandwidth is one packet a millisecond, but ACKs come eight at a time, 8 ms apart.
+        let per_ms = bandwidth_of(1, 1000).unwrap();
+        for burst in 0..20u64 {
+            let sample =
+                AckSample { acked: 8, now: Time::from_ns(burst * 8_000_000), ..ack(8 * burst) };
+            aggregation.on_ack(&sample, burst % 4 == 0, per_ms, 1000);
+        }
+        // What the expected rate does not explain when a burst arrives is the burst itself, or
+        // two where the epoch did not end between them (8 packets against 7.99 expected).
+        assert!((8..=16).contains(&aggregation.max_extra()), "{}", aggregation.max_extra());
+        assert_eq!(aggregation.allowance(per_ms / 1000), 0, "100 ms of a slow link hold nothing");
+    }
+
+    #[test]
+    fn the_aggregation_window_forgets() {
+        let mut aggregation = AckAggregation::default();
+        let per_ms = bandwidth_of(1, 1000).unwrap();
+        let burst = AckSample { acked: 50, now: Time::from_ns(1_000_000), ..ack(50) };
+        aggregation.on_ack(&burst, true, per_ms, 1000);
+        for round in 0..10u64 {
+            let now = Time::from_ns(1_000_000_000 * (round + 1));
+            aggregation.on_ack(&AckSample { now, ..ack(51 + round) }, true, per_ms, 1000);
+            let kept = aggregation.max_extra() == 50;
+            assert_eq!(kept, round < 8, "after {} rounds", round + 2);
+        }
+    }
+}

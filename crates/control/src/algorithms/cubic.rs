@@ -1,0 +1,480 @@
+//! CUBIC as Linux has it.
+
+use jostle_catalogue::{Entry, Kind, Parameter, Values};
+use jostle_units::{Span, Time};
+
+use crate::controller::{AckSample, Congestion, Established, Measurement, Observer, RecoveryState};
+use crate::registry::{ControllerRow, Start};
+use crate::slow_start::Standard;
+use crate::windowed::{Kernel, Window, WindowLaw, Windowed};
+
+pub(crate) const ROW: ControllerRow = ControllerRow {
+    entry: Entry {
+        name: "cubic",
+        summary: "grows along a cubic curve of the time since the last loss",
+        class: "loss",
+        based_on: &["bic"],
+        source: "Ha, Rhee & Xu, CUBIC, ACM SIGOPS OSR 42(5), 2008; RFC 9438; \
+                 Linux 6.1 and 4.15 tcp_cubic.c",
+        parameters: &[
+            Parameter {
+                name: "fast_convergence",
+                summary: "remember less than the window at a loss below the last one",
+                kind: Kind::Bool { default: true },
+            },
+            Parameter {
+                name: "beta",
+                summary: "share of the window that is kept at a loss, in 1024ths",
+                kind: Kind::Integer { default: 717, min: 1, max: 1023 },
+            },
+            Parameter {
+                name: "initial_ssthresh",
+                summary: "first slow-start threshold in packets, only with hystart off; 0 for none",
+                kind: Kind::Integer { default: 0, min: 0, max: 0x7fff_ffff },
+            },
+            Parameter {
+                name: "bic_scale",
+                summary: "steepness: C in packets/s³ is 10/1024 of it",
+                kind: Kind::Integer { default: 41, min: 1, max: 1_000_000 },
+            },
+            Parameter {
+                name: "tcp_friendliness",
+                summary: "never grow slower than Reno would",
+                kind: Kind::Bool { default: true },
+            },
+            Parameter {
+                name: "hystart",
+                summary: "off: standard slow start in place of the one composed with",
+                kind: Kind::Bool { default: true },
+            },
+            Parameter {
+                name: "linux",
+                summary: "kernel to follow, in HyStart too; 4.15 looks ahead by whole milliseconds \
+                          rounded down, 6.1 rounded up",
+                kind: Kind::Choice { default: "6.1", choices: Kernel::CHOICES },
+            },
+        ],
+    },
+    start: Start::Composed("hystart"),
+    build: |parts| {
+        let law = Cubic::new(&parts.values);
+        let mut slow_start = parts.slow_start;
+        if !parts.values.bool("hystart") {
+            slow_start = Box::new(Standard);
+        }
+        slow_start.follow(law.kernel);
+        Box::new(Windowed::new(law, slow_start))
+    },
+};
+
+/// `BICTCP_BETA_SCALE`.
+const BETA_ONE: u64 = 1024;
+
+/// The curve's time is counted in 1024ths of a second (`BICTCP_HZ`).
+const TICKS_PER_S: u64 = 1 << 10;
+
+/// Fixed point of the curve: C is in 1024ths, the cube of a time in 1024ths of a second in 2⁻³⁰ s³.
+const CURVE_SHIFT: u32 = 10 + 3 * 10;
+
+/// Linux recomputes the curve for an unchanged cwnd only after more than a 32nd of a second.
+const REFRESH_MS: u64 = 1000 / 32;
+
+/// RTT samples during the first second of an epoch still carry the queue of the loss.
+const DEAF_MS: u64 = 1000;
+
+/// The CUBIC window law, with Linux's integer arithmetic on a clock of 1 ms (HZ = 1000).
+///
+/// Its differences from RFC 9438 are Linux's: the target looks ahead by the minimum RTT instead
+/// of the smoothed one; growth is capped at one packet per two acknowledged (1.5 × per round
+/// trip); the Reno estimate never switches to a slope of 1 (RFC 9438 §4.3 "α_cubic to 1 once
+/// W_est ≥ cwnd_prior"); β applies to cwnd, not to the packets in flight.
+///
+/// One difference from Linux is its own: K is the exact cubic root, where Linux takes one Newton
+/// step from a table, at most 0.15 % away.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    fast_convergence: bool,
+    beta: u64,
+    initial_ssthresh: u32,
+    friendly: bool,
+    hystart: bool,
+    kernel: Kernel,
+    /// 1024 · C, C in packets per s³.
+    curve_scale: u64,
+    /// 2⁴⁰ / (1024 · C): turns a distance in packets into the cube of a time in ticks.
+    cube_factor: u64,
+    /// 8 times the packets that Reno with the same β acknowledges per increase by one, per packet
+    /// of window: RFC 9438's α_cubic = 3 (1 − β) / (1 + β), inverted.
+    reno_scale: u64,
+    state: State,
+}
+
+/// What a timeout resets (`bictcp_reset`).
+#[derive(Clone, Debug, Default)]
+struct State {
+    /// Packets to acknowledge for an increase by one.
+    per_increase: u32,
+    /// W_max: cwnd at the last loss, or less by fast convergence; 0 before the first.
+    w_max: u32,
+    last_cwnd: u32,
+    last_update_ms: u64,
+    /// Height of the plateau.
+    origin: u32,
+    /// Time from the start of the epoch to the plateau, in ticks.
+    k: u64,
+    delay_min_us: Option<u64>,
+    epoch_ms: Option<u64>,
+    /// Packets acknowledged and not yet counted in `reno_cwnd`.
+    acks: u64,
+    /// What cwnd Reno would have.
+    reno_cwnd: u32,
+    region: Region,
+}
+
+/// Which part of the curve decides the growth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Region {
+    #[default]
+    Concave,
+    Convex,
+    RenoFriendly,
+}
+
+const fn ms(now: Time) -> u64 {
+    now.as_ns() / 1_000_000
+}
+
+/// The largest integer whose cube does not exceed `x`.
+fn cubic_root(x: u64) -> u64 {
+    // Correct to a unit for any u64; the integers then settle it.
+    let mut root = libm::cbrt(x as f64) as u64;
+    let cube = |r: u64| u128::from(r) * u128::from(r) * u128::from(r);
+    while cube(root) > u128::from(x) {
+        root -= 1;
+    }
+    while cube(root + 1) <= u128::from(x) {
+        root += 1;
+    }
+    root
+}
+
+impl Cubic {
+    /// CUBIC with the parameters of its registry row.
+    pub fn new(values: &Values) -> Self {
+        let beta = u64::from(values.u32("beta")).clamp(1, BETA_ONE - 1);
+        let curve_scale = u64::from(values.u32("bic_scale")).max(1) * 10;
+        Self {
+            fast_convergence: values.bool("fast_convergence"),
+            beta,
+            initial_ssthresh: values.u32("initial_ssthresh"),
+            friendly: values.bool("tcp_friendliness"),
+            hystart: values.bool("hystart"),
+            kernel: Kernel::from_choice(values.choice("linux")),
+            curve_scale,
+            cube_factor: (1 << CURVE_SHIFT) / curve_scale,
+            reno_scale: 8 * (BETA_ONE + beta) / 3 / (BETA_ONE - beta),
+            state: State::default(),
+        }
+    }
+
+    /// The minimum RTT in clock ticks: by how much the curve looks ahead.
+    fn look_ahead_ms(&self) -> u64 {
+        let us = self.state.delay_min_us.unwrap_or(0);
+        match self.kernel {
+            Kernel::V4_15 => us / 1000,
+            Kernel::V6_1 => us.div_ceil(1000),
+        }
+    }
+
+    /// An epoch begins with the first packet acknowledged in congestion avoidance after a loss.
+    fn start_epoch(&mut self, cwnd: u32, acked: u32, now_ms: u64) {
+        let s = &mut self.state;
+        s.epoch_ms = Some(now_ms);
+        s.acks = u64::from(acked);
+        s.reno_cwnd = cwnd;
+        let below = u64::from(s.w_max.saturating_sub(cwnd));
+        s.k = cubic_root(self.cube_factor.saturating_mul(below));
+        s.origin = s.w_max.max(cwnd);
+    }
+
+    /// The cubic curve now and one minimum RTT ahead, and the growth that leads there.
+    fn follow_curve(&mut self, cwnd: u32, now_ms: u64) {
+        let elapsed_ms = now_ms.saturating_sub(self.state.epoch_ms.unwrap_or(now_ms));
+        let t = (elapsed_ms + self.look_ahead_ms()) * TICKS_PER_S / 1000;
+        let s = &mut self.state;
+        let offset = u128::from(t.abs_diff(s.k));
+        // Linux's 64 bits hold the cube for 346 s at the default steepness and wrap beyond.
+        let height = (u128::from(self.curve_scale) * offset)
+            .saturating_mul(offset * offset)
+            .checked_shr(CURVE_SHIFT)
+            .and_then(|h| u32::try_from(h).ok())
+            .unwrap_or(u32::MAX);
+        let target = if t < s.k {
+            s.region = Region::Concave;
+            s.origin.saturating_sub(height)
+        } else {
+            s.region = Region::Convex;
+            s.origin.saturating_add(height)
+        };
+        s.per_increase = match target.checked_sub(cwnd) {
+            None | Some(0) => cwnd.saturating_mul(100),
+            Some(gap) => cwnd / gap,
+        };
+        if s.w_max == 0 {
+            // "The initial growth may be too conservative": 5 % per round trip at least.
+            s.per_increase = s.per_increase.min(20);
+        }
+    }
+
+    /// RFC 9438 §4.3, "Reno-friendly region": grow at least as Reno with the same β on average.
+    fn follow_reno(&mut self, cwnd: u32) {
+        let s = &mut self.state;
+        let per_increase = (u64::from(cwnd) * self.reno_scale / 8).max(1);
+        if s.acks > per_increase {
+            let increases = (s.acks - 1) / per_increase;
+            s.acks -= increases * per_increase;
+            let reno = u64::from(s.reno_cwnd).saturating_add(increases);
+            s.reno_cwnd = u32::try_from(reno).unwrap_or(u32::MAX);
+        }
+        if let Some(ahead) = s.reno_cwnd.checked_sub(cwnd).filter(|&ahead| ahead > 0)
+            && s.per_increase > cwnd / ahead
+        {
+            s.per_increase = cwnd / ahead;
+            s.region = Region::RenoFriendly;
+        }
+    }
+
+    /// Recomputes the growth (`bictcp_update`), unless it was just computed for this cwnd.
+    fn update(&mut self, cwnd: u32, acked: u32, now_ms: u64) {
+        let s = &mut self.state;
+        s.acks += u64::from(acked);
+        let since_update_ms = now_ms.saturating_sub(s.last_update_ms);
+        if s.last_cwnd == cwnd && since_update_ms <= REFRESH_MS {
+            return;
+        }
+        // At most once per clock tick; what follows the curve may still be asked of Reno.
+        if s.epoch_ms.is_none() || since_update_ms > 0 {
+            s.last_cwnd = cwnd;
+            s.last_update_ms = now_ms;
+            if s.epoch_ms.is_none() {
+                self.start_epoch(cwnd, acked, now_ms);
+            }
+            self.follow_curve(cwnd, now_ms);
+        }
+        if self.friendly {
+            self.follow_reno(cwnd);
+        }
+        self.state.per_increase = self.state.per_increase.max(2);
+    }
+}
+
+impl WindowLaw for Cubic {
+    fn on_established(&mut self, window: &mut Window, _established: &Established) {
+        self.state = State::default();
+        if !self.hystart && self.initial_ssthresh > 0 {
+            window.ssthresh = self.initial_ssthresh;
+        }
+    }
+
+    /// Idle time does not count: the epoch moves with it, so that the window goes on growing from
+    /// where it stood.
+    fn on_flight_start(&mut self, _window: &mut Window, now: Time, idle: Span) {
+        if let Some(epoch_ms) = &mut self.state.epoch_ms {
+            let idle_ms = ms(now) - ms(now - idle);
+            *epoch_ms = (*epoch_ms + idle_ms).min(ms(now));
+        }
+    }
+
+    fn on_measurement(&mut self, _window: &mut Window, measurement: &Measurement) {
+        let Some(rtt) = measurement.rtt else { return };
+        let s = &mut self.state;
+        let now_ms = ms(measurement.now);
+        if s.epoch_ms.is_some_and(|epoch_ms| now_ms.saturating_sub(epoch_ms) < DEAF_MS) {
+            return;
+        }
+        let delay_us = rtt.as_us().max(1);
+        s.delay_min_us = Some(s.delay_min_us.map_or(delay_us, |min| min.min(delay_us)));
+    }
+
+    fn avoid(&mut self, window: &mut Window, acked: u32, ack: &AckSample) {
+        self.update(window.cwnd, acked, ms(ack.now));
+        window.additive_increase(self.state.per_increase, acked);
+    }
+
+    fn ssthresh(&mut self, window: &Window, _congestion: &Congestion) -> u32 {
+        let cwnd = u64::from(window.cwnd);
+        let s = &mut self.state;
+        s.epoch_ms = None;
+        // RFC 9438 §4.7, fast convergence: a window that did not reach the last W_max gives way to
+        // others by aiming lower still. Both products fit: factors are at most 1.
+        s.w_max = if window.cwnd < s.w_max && self.fast_convergence {
+            (cwnd * (BETA_ONE + self.beta) / (2 * BETA_ONE)) as u32
+        } else {
+            window.cwnd
+        };
+        ((cwnd * self.beta / BETA_ONE) as u32).max(2)
+    }
+
+    fn on_state(&mut self, _window: &mut Window, _now: Time, state: RecoveryState) {
+        if state == RecoveryState::Loss {
+            self.state = State::default();
+        }
+    }
+
+    fn mode(&self) -> &'static str {
+        match self.state.region {
+            Region::Concave => "concave",
+            Region::Convex => "convex",
+            Region::RenoFriendly => "reno_friendly",
+        }
+    }
+
+    fn observe(&self, observer: &mut dyn Observer) {
+        let s = &self.state;
+        observer.value("w_max_packets", f64::from(s.w_max));
+        observer.value("origin_packets", f64::from(s.origin));
+        observer.value("k_s", s.k as f64 / TICKS_PER_S as f64);
+        observer.value("reno_cwnd_packets", f64::from(s.reno_cwnd));
+        observer.value("delay_min_s", s.delay_min_us.unwrap_or(0) as f64 * 1e-6);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::Signal;
+
+    fn cubic() -> Cubic {
+        Cubic::new(&ROW.entry.defaults())
+    }
+
+    fn at_ms(ms: u64) -> Time {
+        Time::ZERO + Span::from_ms(ms)
+    }
+
+    fn lose(law: &mut Cubic, window: &mut Window) {
+        let congestion = Congestion {
+            now: Time::ZERO,
+            signal: Signal::Loss,
+            in_flight: window.cwnd,
+            next_to_send: 0,
+        };
+        window.ssthresh = law.ssthresh(window, &congestion);
+        window.cwnd = window.ssthresh;
+    }
+
+    #[test]
+    fn fixed_point_constants_are_those_of_linux() {
+        let law = cubic();
+        assert_eq!((law.curve_scale, law.reno_scale), (410, 15));
+        assert_eq!(law.cube_factor, 2_681_735_677);
+    }
+
+    #[test]
+    fn the_cubic_root_is_exact() {
+        for root in [0u64, 1, 2, 10, 9_300, 100_000, 2_642_245] {
+            assert_eq!(cubic_root(root.pow(3)), root);
+            assert_eq!(cubic_root((root + 1).saturating_pow(3) - 1).max(root), root.max(root));
+        }
+        assert_eq!(cubic_root(u64::MAX), 2_642_245);
+    }
+
+    /// algorithms.md: after a loss at 1000, K = cbrt(300 / 0.4) = 9.09 s and W(K) = 1000 ± 1.
+    #[test]
+    fn the_plateau_is_the_old_maximum_after_k() {
+        let mut law = cubic();
+        let mut window = Window { cwnd: 1000, ..Window::default() };
+        lose(&mut law, &mut window);
+        assert_eq!(window.cwnd, 700);
+        // One ACK per packet, 100 ms round trips: cwnd follows the curve.
+        let (mut now_ns, mut at_k) = (0u64, 0);
+        while now_ns < 9_080_000_000 {
+            law.update(window.cwnd, 1, now_ns / 1_000_000);
+            window.additive_increase(law.state.per_increase, 1);
+            now_ns += 100_000_000 / u64::from(window.cwnd);
+            at_k = window.cwnd;
+        }
+        let k_s = law.state.k as f64 / 1024.0;
+        assert!((k_s - 9.08).abs() < 0.02, "K = {k_s} s");
+        assert!((999..=1001).contains(&at_k), "W(K) = {at_k}");
+    }
+
+    #[test]
+    fn fast_convergence_aims_lower_after_a_loss_below_the_last() {
+        let mut law = cubic();
+        let mut window = Window { cwnd: 1000, ..Window::default() };
+        lose(&mut law, &mut window);
+        assert_eq!(law.state.w_max, 1000);
+        window.cwnd = 800;
+        lose(&mut law, &mut window);
+        assert_eq!((law.state.w_max, window.cwnd), (680, 560));
+        law.fast_convergence = false;
+        window.cwnd = 600;
+        lose(&mut law, &mut window);
+        assert_eq!(law.state.w_max, 600);
+    }
+
+    #[test]
+    fn growth_is_computed_once_in_31_ms_while_cwnd_stands_still() {
+        let mut law = cubic();
+        law.state.w_max = 1000;
+        law.update(700, 1, 5_000);
+        let first = law.state.per_increase;
+        law.update(700, 1, 5_031);
+        assert_eq!(law.state.per_increase, first);
+        law.update(700, 1, 5_500);
+        assert_ne!(law.state.per_increase, first);
+    }
+
+    #[test]
+    fn idle_time_moves_the_epoch() {
+        let mut law = cubic();
+        let mut window = Window::default();
+        law.update(100, 1, 1_000);
+        law.on_flight_start(&mut window, at_ms(9_000), Span::from_ms(5_000));
+        assert_eq!(law.state.epoch_ms, Some(6_000));
+        law.on_flight_start(&mut window, at_ms(9_500), Span::from_ms(9_500));
+        assert_eq!(law.state.epoch_ms, Some(9_500), "never later than now");
+    }
+
+    #[test]
+    fn rtts_of_the_first_second_of_an_epoch_are_ignored() {
+        let mut law = cubic();
+        let mut window = Window::default();
+        let mut hear = |law: &mut Cubic, at: u64, rtt: u64| {
+            let m = Measurement {
+                now: at_ms(at),
+                rtt: Some(Span::from_ms(rtt)),
+                packets: 1,
+                first_unacked: 1,
+                next_to_send: 2,
+                state: RecoveryState::Open,
+                pacing_rate: None,
+            };
+            law.on_measurement(&mut window, &m);
+            law.state.delay_min_us
+        };
+        assert_eq!(hear(&mut law, 500, 80), Some(80_000));
+        law.update(100, 1, 1_000);
+        assert_eq!(hear(&mut law, 1_999, 40), Some(80_000));
+        assert_eq!(hear(&mut law, 2_000, 40), Some(40_000));
+    }
+
+    #[test]
+    fn kernels_round_the_look_ahead_differently() {
+        let mut law = cubic();
+        law.state.delay_min_us = Some(40_100);
+        assert_eq!(law.look_ahead_ms(), 41);
+        law.kernel = Kernel::V4_15;
+        assert_eq!(law.look_ahead_ms(), 40);
+    }
+
+    #[test]
+    fn a_timeout_forgets_everything() {
+        let mut law = cubic();
+        let mut window = Window { cwnd: 1000, ..Window::default() };
+        lose(&mut law, &mut window);
+        law.on_state(&mut window, at_ms(1), RecoveryState::Loss);
+        assert_eq!((law.state.w_max, law.state.epoch_ms), (0, None));
+    }
+}

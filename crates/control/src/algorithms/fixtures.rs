@@ -1,0 +1,37 @@
+//! ACKs for the tests of controllers.
+
+use jostle_units::{Span, Time};
+
+use crate::controller::{AckSample, RecoveryState};
+
+const RTT: Span = Span::from_ms(40);
+
+/// An ACK of one packet that says nothing else.
+pub(crate) fn ack(delivered: u64) -> AckSample {
+    AckSample {
+        now: Time::ZERO,
+        acked: 1,
+        lost: 0,
+        rtt: None,
+        srtt: RTT,
+        min_rtt: RTT,
+        rate: None,
+        prior_delivered: 0,
+        sent_at: Time::ZERO,
+        app_limited: false,
+        ack_delayed: false,
+        delivered,
+        total_lost: 0,
+        total_sent: delivered,
+        prior_in_flight: 10,
+        in_flight: 9,
+        first_unacked: delivered,
+        next_to_send: delivered,
+        next_departure: Time::ZERO,
+        state: RecoveryState::Open,
+        cwnd_limited: true,
+        may_grow: true,
+        left_recovery: false,
+        ce_marked: 0,
+    }
+}

@@ -1,0 +1,225 @@
+//! What Vivace tries, and what it makes of the results: starting, probing, moving.
+
+use jostle_units::Time;
+
+use super::Vivace;
+use super::interval::Interval;
+use super::step::Confidence;
+
+/// A rate in bit/s and the utility it had.
+pub(super) type Tried = (f64, f64);
+
+/// The present phase.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Phase {
+    /// Multiplies the rate every interval, usually by two, until the utility falls.
+    Starting {
+        /// The best interval so far, which is the latest whose result is known.
+        best: Option<Tried>,
+    },
+    /// Tries a higher and a lower rate, twice, in random order.
+    Probing {
+        /// In each pair, whether the higher rate comes first.
+        higher_first: [bool; 2],
+        /// Intervals begun.
+        begun: usize,
+        /// Results of those of which `known` tells the number.
+        results: [Tried; 4],
+        known: usize,
+    },
+    /// Moves in one direction while the utility rises that way.
+    Moving { previous: Tried, confidence: Confidence },
+}
+
+impl Phase {
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::Starting { .. } => "starting",
+            Self::Probing { .. } => "probing",
+            Self::Moving { .. } => "moving",
+        }
+    }
+}
+
+/// What the latest interval came to, for plots; zeros before the first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LastResult {
+    pub(super) utility: f64,
+    pub(super) gradient: f64,
+    pub(super) raw_gradient: f64,
+    pub(super) loss: f64,
+    pub(super) sent_bps: f64,
+}
+
+impl Vivace {
+    /// Begins a probe around the present rate.
+    pub(super) fn probe(&mut self, now: Time) {
+        self.drop_measurements();
+        let order = self.random.bits();
+        self.phase = Phase::Probing {
+            higher_first: [order & 1 == 0, order & 2 == 0],
+            begun: 0,
+            results: [(0.0, 0.0); 4],
+            known: 0,
+        };
+        self.after_interval(now);
+    }
+
+    /// Sending begins after idle time: what was measured across it is worth nothing.
+    pub(super) fn restart(&mut self, now: Time, before: u64) {
+        match self.phase {
+            Phase::Starting { .. } => {
+                self.drop_measurements();
+                self.measure(now, before, self.rate_bps);
+            }
+            Phase::Probing { .. } | Phase::Moving { .. } => self.probe(now),
+        }
+    }
+
+    /// Rate of the interval `index` of a probe.
+    fn probe_rate(&self, higher_first: [bool; 2], index: usize) -> f64 {
+        let higher = higher_first[index / 2] == index.is_multiple_of(2);
+        let epsilon = self.parameters.epsilon;
+        self.allowed(self.rate_bps * if higher { 1.0 + epsilon } else { 1.0 - epsilon })
+    }
+
+    /// An interval was sent: what comes next.
+    pub(super) fn after_interval(&mut self, now: Time) {
+        match self.phase {
+            // An interval's result comes one RTT after its end, when the next one was sent too.
+            // To speed up once more without knowing it would be to fly blind.
+            Phase::Starting { .. } if self.intervals.len() < 2 => self.speed_up(now),
+            Phase::Probing { higher_first, begun, results, known } if begun < 4 => {
+                let rate_bps = self.probe_rate(higher_first, begun);
+                self.phase = Phase::Probing { higher_first, begun: begun + 1, results, known };
+                self.measure(now, self.total_sent, rate_bps);
+            }
+            Phase::Starting { .. } | Phase::Probing { .. } | Phase::Moving { .. } => {
+                self.hold(self.rate_bps);
+            }
+        }
+    }
+
+    fn speed_up(&mut self, now: Time) {
+        self.rate_bps = self.allowed(self.parameters.start_gain * self.rate_bps);
+        self.measure(now, self.total_sent, self.rate_bps);
+    }
+
+    /// Evaluates the intervals all of whose packets are delivered or lost.
+    pub(super) fn take_results(&mut self, now: Time) {
+        while self.intervals.front().is_some_and(|i| i.end.is_some() && i.last <= self.resolved) {
+            let Some(interval) = self.intervals.pop_front() else { return };
+            let tried = (interval.rate_bps, self.evaluate(&interval));
+            match self.phase {
+                Phase::Starting { best } => self.started(now, best, tried),
+                Phase::Probing { higher_first, begun, mut results, known } => {
+                    results[known] = tried;
+                    let known = known + 1;
+                    self.phase = Phase::Probing { higher_first, begun, results, known };
+                    if known == results.len() {
+                        self.decide(now, results);
+                    }
+                }
+                Phase::Moving { previous, confidence } => {
+                    self.moved(now, previous, confidence, tried);
+                }
+            }
+        }
+    }
+
+    fn evaluate(&mut self, interval: &Interval) -> f64 {
+        let p = &self.parameters;
+        let starting = matches!(self.phase, Phase::Starting { .. });
+        let mut loss = interval.loss();
+        let mut gradient = interval.trend.filtered(p.gradient_tolerance, p.noise_gain);
+        if starting {
+            gradient = gradient.max(0.0);
+            if loss < p.start_loss_tolerance {
+                loss = 0.0;
+            }
+        }
+        let sent_bps = interval.sent_bps(self.packet_bits);
+        let utility = p.utility.of(sent_bps, loss, gradient);
+        let raw_gradient = interval.trend.gradient();
+        self.last = LastResult { utility, gradient, raw_gradient, loss: interval.loss(), sent_bps };
+        utility
+    }
+
+    pub(super) fn started(&mut self, now: Time, best: Option<Tried>, tried: Tried) {
+        if best.is_some_and(|best| tried.1 <= best.1) {
+            self.fall_back();
+            self.probe(now);
+            return;
+        }
+        self.phase = Phase::Starting { best: Some(tried) };
+        if !self.measuring {
+            self.speed_up(now);
+        }
+    }
+
+    /// Takes the rate of the starting phase back to the highest one that was good.
+    pub(super) fn fall_back(&mut self) {
+        if let Phase::Starting { best } = self.phase {
+            let good = best.map_or(self.rate_bps / self.parameters.start_gain, |best| best.0);
+            self.rate_bps = self.allowed(good);
+        }
+    }
+
+    /// Ends the starting phase before its results are in when the RTT tells them.
+    pub(super) fn watch_start(&mut self, now: Time) {
+        let limit = 1.0 + self.parameters.start_rtt_tolerance;
+        if matches!(self.phase, Phase::Starting { .. })
+            && self.srtt.as_secs_f64() > limit * self.srtt_at_start.as_secs_f64()
+        {
+            self.fall_back();
+            self.probe(now);
+        }
+    }
+
+    /// Utility gained per unit of the rate between two results; none between equal rates.
+    fn slope(&self, a: Tried, b: Tried) -> Option<f64> {
+        let apart = (a.0 - b.0) / self.parameters.utility.unit_bps();
+        (apart != 0.0).then(|| (a.1 - b.1) / apart)
+    }
+
+    /// All of a probe is known: move if both pairs point the same way, else probe again.
+    pub(super) fn decide(&mut self, now: Time, results: [Tried; 4]) {
+        let [a, b, c, d] = results;
+        let (Some(first), Some(second)) = (self.slope(a, b), self.slope(c, d)) else {
+            // The lowest rate allowed made both the same: only up is left to try.
+            self.rate_bps = self.allowed(self.rate_bps * (1.0 + self.parameters.epsilon));
+            return self.probe(now);
+        };
+        if (first > 0.0) != (second > 0.0) {
+            return self.probe(now);
+        }
+        let better = if (second > 0.0) == (c.0 > d.0) { c } else { d };
+        self.step(now, better, Confidence::default(), (first + second) / 2.0);
+    }
+
+    /// A step was evaluated: go on in its direction, or go back and probe.
+    pub(super) fn moved(
+        &mut self,
+        now: Time,
+        previous: Tried,
+        confidence: Confidence,
+        tried: Tried,
+    ) {
+        let direction = tried.0 - previous.0;
+        match self.slope(tried, previous) {
+            Some(slope) if slope * direction > 0.0 => self.step(now, tried, confidence, slope),
+            _ => {
+                self.rate_bps = previous.0;
+                self.probe(now);
+            }
+        }
+    }
+
+    /// Takes a step from `from` along `slope` and measures there.
+    fn step(&mut self, now: Time, from: Tried, mut confidence: Confidence, slope: f64) {
+        let change = confidence.step(&self.parameters.steps, from.0, slope);
+        self.phase = Phase::Moving { previous: from, confidence };
+        self.rate_bps = self.allowed(from.0 + change);
+        self.measure(now, self.total_sent, self.rate_bps);
+    }
+}

@@ -1,0 +1,129 @@
+//! Parameters of PCC Vivace.
+
+use jostle_catalogue::{Kind, Parameter, Values};
+
+use super::step::Steps;
+use super::utility::{Form, Utility};
+
+/// A coefficient that defaults to that of the form.
+const fn coefficient(name: &'static str, summary: &'static str) -> Parameter {
+    Parameter { name, summary, kind: Kind::Number { default: -1.0, min: -1.0, max: 1e9 } }
+}
+
+const fn share(name: &'static str, summary: &'static str, default: f64, max: f64) -> Parameter {
+    Parameter { name, summary, kind: Kind::Number { default, min: 0.0, max } }
+}
+
+pub(super) const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "form",
+        summary: "utility function: satellite (throughput 1, loss 10, RTT 2, linear in Mbit/s), \
+                  paper (1, 11.35, 900, power 0.9), linear (Linux port: 1, 11, 900), scaled \
+                  (WebRTC, bit/s: 0.001, 10, 0.005, power 0.9)",
+        kind: Kind::Choice {
+            default: "satellite",
+            choices: &["satellite", "paper", "linear", "scaled"],
+        },
+    },
+    coefficient("throughput_coefficient", "reward of the rate; -1 for that of the form"),
+    coefficient("loss_coefficient", "cost of the share of packets lost; -1 for that of the form"),
+    coefficient("rtt_coefficient", "cost of the RTT gradient; -1 for that of the form"),
+    Parameter {
+        name: "exponent",
+        summary: "power of the rate in its reward; -1 for that of the form",
+        kind: Kind::Number { default: -1.0, min: -1.0, max: 3.0 },
+    },
+    coefficient(
+        "step_size",
+        "rate change per unit of the utility's gradient, in the form's unit of the rate; -1 for \
+         that of the form (1, scaled 5)",
+    ),
+    share("epsilon", "distance of probed rates from the present one, as a share of it", 0.05, 0.5),
+    share("change_bound", "largest first change of the rate, as a share of it", 0.05, 1.0),
+    share("change_bound_step", "widening of the bound each time a change hits it", 0.05, 1.0),
+    share("min_change", "smallest change of the rate, as a share of it", 0.02, 0.5),
+    share("gradient_tolerance", "RTT gradients below this count as 0", 0.03, 10.0),
+    share(
+        "noise_gain",
+        "RTT gradients below this many times the residuals of their regression, relative to the \
+         mean RTT, count as 0",
+        1.0,
+        100.0,
+    ),
+    Parameter {
+        name: "start_gain",
+        summary: "growth of the rate per interval of the starting phase (Linux port: 1.5)",
+        kind: Kind::Number { default: 2.0, min: 1.01, max: 4.0 },
+    },
+    share("start_loss_tolerance", "share of losses that the starting phase overlooks", 0.1, 1.0),
+    share(
+        "start_rtt_tolerance",
+        "growth of the smoothed RTT within an interval that ends the starting phase, as a share",
+        0.3,
+        1e6,
+    ),
+    Parameter {
+        name: "minimum_rate",
+        summary: "lowest rate; never less than two packets per round trip either",
+        kind: Kind::Rate { default_bps: 500_000, min_bps: 1_000, max_bps: 1_000_000_000_000 },
+    },
+    Parameter {
+        name: "interval_rtts",
+        summary: "length of a monitor interval, in smoothed RTTs",
+        kind: Kind::Number { default: 1.0, min: 0.1, max: 10.0 },
+    },
+    share("interval_jitter", "largest random lengthening of an interval, as a share", 0.1, 10.0),
+    Parameter {
+        name: "interval_packets",
+        summary: "fewest packets of a monitor interval",
+        kind: Kind::Integer { default: 20, min: 2, max: 100_000 },
+    },
+];
+
+/// The parameters, resolved.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parameters {
+    pub(super) utility: Utility,
+    pub(super) steps: Steps,
+    pub(super) epsilon: f64,
+    pub(super) gradient_tolerance: f64,
+    pub(super) noise_gain: f64,
+    pub(super) start_gain: f64,
+    pub(super) start_loss_tolerance: f64,
+    pub(super) start_rtt_tolerance: f64,
+    pub(super) minimum_bps: f64,
+    pub(super) interval_rtts: f64,
+    pub(super) interval_jitter: f64,
+    pub(super) interval_packets: u64,
+}
+
+impl Parameters {
+    pub(super) fn new(values: &Values) -> Self {
+        let utility = Utility::from_values(values);
+        let step_size = match (values.number("step_size"), utility.form) {
+            (given, _) if given >= 0.0 => given,
+            (_, Form::Scaled) => 5.0,
+            _ => 1.0,
+        };
+        Self {
+            utility,
+            steps: Steps {
+                conversion_bps: step_size * utility.unit_bps(),
+                bound: values.number("change_bound"),
+                bound_step: values.number("change_bound_step"),
+                least: values.number("min_change"),
+            },
+            // Rates that are the same have no slope between them.
+            epsilon: values.number("epsilon").max(1e-3),
+            gradient_tolerance: values.number("gradient_tolerance"),
+            noise_gain: values.number("noise_gain"),
+            start_gain: values.number("start_gain"),
+            start_loss_tolerance: values.number("start_loss_tolerance"),
+            start_rtt_tolerance: values.number("start_rtt_tolerance"),
+            minimum_bps: values.rate("minimum_rate").as_bps() as f64,
+            interval_rtts: values.number("interval_rtts"),
+            interval_jitter: values.number("interval_jitter"),
+            interval_packets: u64::from(values.u32("interval_packets")),
+        }
+    }
+}

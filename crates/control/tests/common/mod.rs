@@ -1,0 +1,67 @@
+//! One flow over one bottleneck, packet by packet: the smallest world in which a controller shows
+//! its behaviour. A FIFO of fixed rate and buffer, a fixed delay after it, a source that always
+//! has data. It calls a [`Controller`] in the order the trait prescribes, and leaves out
+//! everything else an endpoint does (handshake, reordering, TSO, window validation).
+//!
+//! Every transmission has its own number, as in QUIC: a lost packet's data goes out under a new
+//! number, so `first_unacked` passes a hole when the hole is declared lost, about one round trip
+//! before TCP's would.
+
+#![allow(dead_code, unused_imports)] // Each test crate uses its own part.
+
+mod transfer;
+
+use jostle_catalogue::Value;
+use jostle_control::{Controller, registry};
+use jostle_units::{FULL_PACKET_BYTES, Rate, Span, Stream};
+
+pub use transfer::Transfer;
+
+/// The path. May be changed while a transfer runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    /// Rate of the bottleneck, which counts [`FULL_PACKET_BYTES`] per packet.
+    pub rate: Rate,
+    /// Round trip without queueing and without transmission at the bottleneck.
+    pub rtt: Span,
+    /// Packets that fit into the bottleneck, the one in transmission included.
+    pub buffer: usize,
+    /// Probability that a packet is lost before it reaches the bottleneck.
+    pub loss: f64,
+    /// Packets per ACK. An ACK waits 40 ms at most, and never while packets are missing.
+    pub ack_every: usize,
+}
+
+impl Path {
+    /// A path without random loss whose receiver acknowledges every packet.
+    pub fn new(rate: Rate, rtt: Span, buffer: usize) -> Self {
+        Self { rate, rtt, buffer, loss: 0.0, ack_every: 1 }
+    }
+
+    /// Bandwidth-delay product in packets.
+    pub fn bdp(&self) -> f64 {
+        self.rate.bytes_in(self.rtt) as f64 / f64::from(FULL_PACKET_BYTES)
+    }
+}
+
+/// A controller of the registry with its usual slow start, every parameter at its default.
+pub fn default_controller(name: &str) -> Box<dyn Controller> {
+    build(name, &[], None)
+}
+
+/// A controller of the registry with parameters, and another slow start if `slow_start` names one.
+pub fn build(
+    name: &str,
+    parameters: &[(&str, Value)],
+    slow_start: Option<&str>,
+) -> Box<dyn Controller> {
+    let row = registry::controller(name).unwrap();
+    let own = match row.start {
+        registry::Start::Composed(own) => own,
+        registry::Start::Own => "standard",
+    };
+    let start = registry::slow_start(slow_start.unwrap_or(own)).unwrap();
+    let start = start.create(&Default::default()).unwrap();
+    let given = parameters.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+    row.create(&given, start, Stream::new(1, name)).unwrap()
+}

@@ -1,0 +1,352 @@
+//! The transfer: sender, bottleneck and receiver.
+
+mod recovery;
+
+use std::collections::VecDeque;
+
+use jostle_control::{
+    AckSample, Controller, Established, Measurement, RecoveryOwner, RecoveryState, RttEstimator,
+    Sampler, SendStamp, Sent,
+};
+use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, Span, Stream, Time};
+
+use super::Path;
+
+struct Packet {
+    stamp: SendStamp,
+    delivered: bool,
+}
+
+/// A transfer over a [`Path`].
+pub struct Transfer {
+    pub path: Path,
+    pub controller: Box<dyn Controller>,
+    pub now: Time,
+    pub rtt: RttEstimator,
+    pub state: RecoveryState,
+    /// Packets that the application has offered so far; no limit at first.
+    offered: u64,
+    pub total_sent: u64,
+    pub total_lost: u64,
+    pub in_flight: u32,
+    /// Timeouts so far.
+    pub timeouts: u64,
+    /// Episodes of fast recovery so far.
+    pub recoveries: u64,
+    /// Round trips so far: a round ends when the packet sent first in it is acknowledged.
+    pub rounds: u64,
+    sampler: Sampler,
+    random: Stream,
+    /// Packets from `first_unacked` to `total_sent`.
+    window: VecDeque<Packet>,
+    first_unacked: u64,
+    /// One past the highest number delivered.
+    delivered_end: u64,
+    round_end: u64,
+    recovery_end: u64,
+    prr_delivered: u64,
+    prr_out: u64,
+    prior_cwnd: u32,
+    /// Times at which packets leave the bottleneck.
+    departures: VecDeque<Time>,
+    /// Arrivals at the receiver's side of the return path: time, number.
+    arrivals: VecDeque<(Time, u64)>,
+    unacknowledged: Vec<u64>,
+    ack_deadline: Time,
+    timeout_at: Time,
+    /// Timeouts since an ACK last advanced.
+    backoff: u32,
+    next_departure: Time,
+    held_by_pacing: bool,
+    cwnd_limited: bool,
+    max_in_flight: u32,
+    usage_end: u64,
+}
+
+impl Transfer {
+    /// Starts a transfer; the handshake takes one round trip from time 0.
+    pub fn new(path: Path, controller: Box<dyn Controller>) -> Self {
+        let now = Time::ZERO + path.rtt;
+        let mut transfer = Self {
+            path,
+            controller,
+            now,
+            rtt: RttEstimator::default(),
+            state: RecoveryState::Open,
+            offered: u64::MAX,
+            total_sent: 0,
+            total_lost: 0,
+            in_flight: 0,
+            timeouts: 0,
+            recoveries: 0,
+            rounds: 0,
+            sampler: Sampler::default(),
+            random: Stream::new(1, "harness/loss"),
+            window: VecDeque::new(),
+            first_unacked: 0,
+            delivered_end: 0,
+            round_end: 0,
+            recovery_end: 0,
+            prr_delivered: 0,
+            prr_out: 0,
+            prior_cwnd: 0,
+            departures: VecDeque::new(),
+            arrivals: VecDeque::new(),
+            unacknowledged: Vec::new(),
+            ack_deadline: Time::NEVER,
+            timeout_at: Time::NEVER,
+            backoff: 0,
+            next_departure: now,
+            held_by_pacing: false,
+            cwnd_limited: false,
+            max_in_flight: 0,
+            usage_end: 0,
+        };
+        transfer.rtt.on_sample(path.rtt, 0, 0);
+        transfer.rtt.on_min_sample(now, path.rtt);
+        transfer.controller.on_established(&Established {
+            now,
+            mss_bytes: FULL_PAYLOAD_BYTES,
+            initial_window: 10,
+            rtt: Some(path.rtt),
+        });
+        transfer.send();
+        transfer
+    }
+
+    /// Runs until `seconds` after time 0.
+    pub fn run_until(&mut self, seconds: f64) {
+        let end = Time::ZERO + Span::from_secs_f64(seconds);
+        while self.next_time() <= end {
+            self.step();
+        }
+        self.now = end;
+    }
+
+    /// Runs until `n` more rounds are over.
+    pub fn run_rounds(&mut self, n: u64) {
+        let end = self.rounds + n;
+        while self.rounds < end {
+            self.step();
+        }
+    }
+
+    /// The application offers packets up to `total`, counted from the start of the transfer.
+    pub fn offer(&mut self, total: u64) {
+        self.offered = total.max(self.total_sent);
+        self.send();
+    }
+
+    /// Packets in the bottleneck, the one in transmission included.
+    pub fn queue(&mut self) -> usize {
+        while self.departures.front().is_some_and(|&at| at <= self.now) {
+            self.departures.pop_front();
+        }
+        self.departures.len()
+    }
+
+    /// Packets delivered so far.
+    pub fn delivered(&self) -> u64 {
+        self.sampler.delivered()
+    }
+
+    /// Time of the next event; [`Time::NEVER`] if nothing is under way.
+    pub fn next_time(&self) -> Time {
+        let arrival = self.arrivals.front().map_or(Time::NEVER, |a| a.0);
+        let pacing = if self.held_by_pacing { self.next_departure } else { Time::NEVER };
+        let wakeup = self.controller.next_wakeup().unwrap_or(Time::NEVER);
+        arrival.min(pacing).min(wakeup.max(self.now)).min(self.ack_deadline).min(self.timeout_at)
+    }
+
+    /// Lets the next event happen.
+    pub fn step(&mut self) {
+        self.now = self.next_time();
+        assert!(self.now < Time::NEVER, "the transfer is stuck");
+        if self.arrivals.front().is_some_and(|a| a.0 <= self.now) {
+            self.arrive();
+        } else if self.ack_deadline <= self.now {
+            self.acknowledge();
+        } else if self.timeout_at <= self.now {
+            self.time_out();
+        }
+        if self.controller.next_wakeup().is_some_and(|at| at <= self.now) {
+            self.controller.on_wakeup(self.now);
+        }
+        self.send();
+    }
+
+    fn arrive(&mut self) {
+        let Some((_, number)) = self.arrivals.pop_front() else { return };
+        let expected = self.unacknowledged.last().map_or(self.delivered_end, |last| last + 1);
+        self.unacknowledged.push(number);
+        let missing = number != expected || self.first_unacked < self.delivered_end;
+        if missing || self.unacknowledged.len() >= self.path.ack_every {
+            self.acknowledge();
+        } else {
+            self.ack_deadline = self.ack_deadline.min(self.now + Span::from_ms(40));
+        }
+    }
+
+    /// One ACK, with the phases in Linux's order (`tcp_ack`).
+    fn acknowledge(&mut self) {
+        self.ack_deadline = Time::NEVER;
+        let prior_in_flight = self.in_flight;
+        let prior_unacked = self.first_unacked;
+        let mut acked = 0;
+        let mut newest = Time::ZERO;
+        for number in self.unacknowledged.drain(..) {
+            self.delivered_end = self.delivered_end.max(number + 1);
+            // A packet that was taken for lost has left the window.
+            let Some(index) = number.checked_sub(self.first_unacked) else { continue };
+            let packet = &mut self.window[index as usize];
+            packet.delivered = true;
+            acked += 1;
+            newest = packet.stamp.sent_at;
+            self.sampler.on_delivered(&packet.stamp, number + 1);
+            self.in_flight -= 1;
+        }
+        let rtt = (newest > Time::ZERO).then(|| self.now.since(newest));
+        self.advance();
+        if let Some(rtt) = rtt {
+            self.rtt.on_sample(rtt, self.first_unacked, self.total_sent);
+            self.rtt.on_min_sample(self.now, rtt);
+        }
+        let packets = (self.first_unacked - prior_unacked) as u32;
+        if packets > 0 {
+            self.backoff = 0;
+        }
+        self.controller.on_measurement(&Measurement {
+            now: self.now,
+            rtt,
+            packets,
+            first_unacked: self.first_unacked,
+            next_to_send: self.total_sent,
+            state: self.state,
+            pacing_rate: self.controller.pacing_rate(),
+        });
+        let lost = self.detect_loss();
+        let was_in_recovery = self.in_recovery();
+        self.recover(lost);
+        let reducing =
+            self.state == RecoveryState::Recovery && self.owner() == RecoveryOwner::Transport;
+        let delivery = self.sampler.finish_ack(self.now, self.rtt.min_rtt());
+        if reducing {
+            self.reduce(acked, packets > 0 && lost == 0);
+        }
+        let slow_start = self.controller.ssthresh().is_none_or(|s| self.controller.cwnd() < s);
+        self.controller.on_ack(&AckSample {
+            now: self.now,
+            acked,
+            lost,
+            rtt,
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min_rtt(),
+            rate: delivery.rate,
+            prior_delivered: delivery.prior_delivered,
+            sent_at: delivery.sent_at,
+            app_limited: delivery.app_limited,
+            ack_delayed: false,
+            delivered: self.sampler.delivered(),
+            total_lost: self.total_lost,
+            total_sent: self.total_sent,
+            prior_in_flight,
+            in_flight: self.in_flight,
+            first_unacked: self.first_unacked,
+            next_to_send: self.total_sent,
+            next_departure: self.next_departure,
+            state: self.state,
+            cwnd_limited: self.cwnd_limited
+                || (slow_start && self.controller.cwnd() < 2 * self.max_in_flight),
+            may_grow: packets > 0 && !reducing,
+            left_recovery: was_in_recovery && !self.in_recovery(),
+            ce_marked: 0,
+        });
+        if self.controller.holds_back() {
+            self.sampler.set_app_limited(self.in_flight);
+        }
+        if self.first_unacked > self.round_end {
+            self.round_end = self.total_sent;
+            self.rounds += 1;
+        }
+        self.arm_timeout();
+    }
+
+    /// Moves `first_unacked` over delivered packets.
+    fn advance(&mut self) {
+        while self.window.front().is_some_and(|packet| packet.delivered) {
+            self.window.pop_front();
+            self.first_unacked += 1;
+        }
+    }
+
+    /// Sends what the window, the pacing rate and the application allow, as one burst.
+    fn send(&mut self) {
+        let room = self.controller.cwnd().saturating_sub(self.in_flight);
+        let left = u32::try_from(self.offered - self.total_sent).unwrap_or(u32::MAX);
+        let mut packets = room.min(left);
+        self.held_by_pacing = false;
+        if packets > 0
+            && let Some(rate) = self.controller.pacing_rate()
+        {
+            if self.next_departure > self.now {
+                self.held_by_pacing = true;
+                return;
+            }
+            let burst = self.controller.burst_packets().unwrap_or(1).max(1);
+            self.held_by_pacing = packets > burst;
+            packets = packets.min(burst);
+            // Linux paces payload: `tcp_update_skb_after_send` charges skb->len before the headers.
+            let size_bytes = u64::from(packets) * u64::from(FULL_PAYLOAD_BYTES);
+            self.next_departure = self.now + rate.time_for(size_bytes);
+        }
+        if packets > 0 {
+            self.transmit(packets);
+        }
+        let limited = self.in_flight >= self.controller.cwnd();
+        if packets > 0 {
+            self.validate(limited);
+        }
+        if self.total_sent == self.offered && !limited {
+            self.sampler.set_app_limited(self.in_flight);
+        }
+    }
+
+    /// Remembers for a window of data whether cwnd was its limit (`tcp_cwnd_validate`).
+    fn validate(&mut self, limited: bool) {
+        let rises = !self.cwnd_limited && self.in_flight > self.max_in_flight;
+        if limited || rises || self.first_unacked >= self.usage_end {
+            self.cwnd_limited = limited;
+            self.max_in_flight = self.in_flight;
+            self.usage_end = self.total_sent;
+        }
+    }
+
+    fn transmit(&mut self, packets: u32) {
+        let prior_in_flight = self.in_flight;
+        let before = self.total_sent;
+        for number in before..before + u64::from(packets) {
+            let stamp = self.sampler.on_send(self.now, self.in_flight == 0);
+            self.window.push_back(Packet { stamp, delivered: false });
+            self.total_sent += 1;
+            self.in_flight += 1;
+            if !self.random.chance(self.path.loss) && self.queue() < self.path.buffer {
+                let start = self.departures.back().map_or(self.now, |&at| at.max(self.now));
+                let end = start + self.path.rate.time_for(u64::from(FULL_PACKET_BYTES));
+                self.departures.push_back(end);
+                let last = self.arrivals.back().map_or(Time::ZERO, |a| a.0);
+                self.arrivals.push_back(((end + self.path.rtt).max(last), number));
+            }
+        }
+        self.prr_out += u64::from(packets);
+        if prior_in_flight == 0 {
+            self.arm_timeout();
+        }
+        self.controller.on_send(&Sent {
+            now: self.now,
+            packets,
+            total_sent: self.total_sent,
+            prior_in_flight,
+            after_idle: prior_in_flight == 0 && self.sampler.is_app_limited(),
+        });
+    }
+}

@@ -1,0 +1,265 @@
+//! What every controller and slow-start method of the registry must do, whatever happens.
+//!
+//! Overflow panics here (the test profile keeps debug assertions), so arithmetic is checked too.
+
+mod broken;
+#[path = "../common/mod.rs"]
+mod common;
+mod driver;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use broken::{Broken, Fault};
+use driver::{Ack, Operation, drive, operation};
+use jostle_catalogue::{Entry, Kind, Value};
+use jostle_control::registry::{CONTROLLERS, ControllerRow, SLOW_STARTS, Start};
+use jostle_control::{Controller, Signal};
+use jostle_units::{Span, Stream};
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+type Given = BTreeMap<String, Value>;
+
+/// Largest window a row documents.
+fn largest_cwnd(row: &str) -> u32 {
+    match row {
+        "hybla" => 65_535,
+        _ => u32::MAX,
+    }
+}
+
+fn create(row: &ControllerRow, given: &Given, slow_start: &str) -> Box<dyn Controller> {
+    let slow_start = jostle_control::registry::slow_start(slow_start).unwrap();
+    let slow_start = slow_start.create(&Given::new()).unwrap();
+    row.create(given, slow_start, Stream::new(7, row.entry.name)).unwrap()
+}
+
+/// Slow starts that a row can be composed with.
+fn slow_starts(row: &ControllerRow) -> Vec<&'static str> {
+    match row.start {
+        Start::Composed(_) => SLOW_STARTS.iter().map(|start| start.entry.name).collect(),
+        Start::Own => vec!["standard"],
+    }
+}
+
+/// The smallest and the largest value of a parameter, or all of its words.
+fn extremes(kind: &Kind) -> Vec<Value> {
+    match *kind {
+        Kind::Bool { .. } => vec![Value::Bool(false), Value::Bool(true)],
+        Kind::Integer { min, max, .. }
+        | Kind::Span { min_ns: min, max_ns: max, .. }
+        | Kind::Rate { min_bps: min, max_bps: max, .. }
+        | Kind::Size { min_bytes: min, max_bytes: max, .. } => {
+            vec![Value::Integer(min), Value::Integer(max)]
+        }
+        Kind::Number { min, max, .. } => vec![Value::Number(min), Value::Number(max)],
+        Kind::Choice { choices, .. } => {
+            choices.iter().map(|&word| Value::Choice(word.to_owned())).collect()
+        }
+    }
+}
+
+/// Values just outside a parameter's range.
+fn beyond(kind: &Kind) -> Vec<Value> {
+    match *kind {
+        Kind::Integer { min, max, .. }
+        | Kind::Span { min_ns: min, max_ns: max, .. }
+        | Kind::Rate { min_bps: min, max_bps: max, .. }
+        | Kind::Size { min_bytes: min, max_bytes: max, .. } => {
+            let outside = [min.checked_sub(1), max.checked_add(1)];
+            outside.into_iter().flatten().map(Value::Integer).collect()
+        }
+        Kind::Number { min, max, .. } => {
+            vec![Value::Number(min - 1.0), Value::Number(max + 1.0), Value::Number(f64::NAN)]
+        }
+        Kind::Bool { .. } => vec![Value::Integer(1)],
+        Kind::Choice { .. } => vec![Value::Choice("no such word".to_owned())],
+    }
+}
+
+/// Every parameter alone at each of its extremes, then all at their first, all at their last.
+fn settings(entry: &Entry) -> Vec<Given> {
+    let one = |name: &str, value| Given::from([(name.to_owned(), value)]);
+    let mut settings = vec![Given::new()];
+    for parameter in entry.parameters {
+        settings.extend(extremes(&parameter.kind).into_iter().map(|v| one(parameter.name, v)));
+    }
+    for end in [0, usize::MAX] {
+        let all = entry.parameters.iter().map(|parameter| {
+            let values = extremes(&parameter.kind);
+            (parameter.name.to_owned(), values[end.min(values.len() - 1)].clone())
+        });
+        settings.push(all.collect());
+    }
+    settings
+}
+
+const QUIET_ACK: Ack = Ack {
+    share: 127,
+    lost: 0,
+    marked: 0,
+    rtt: Some(Span::from_ms(50)),
+    interval: Span::from_ms(50),
+    app_limited: false,
+    cwnd_limited: true,
+    pacing: None,
+};
+
+/// A connection that meets everything once: growth, loss, undo, marks, idle time, timeouts.
+fn life() -> Vec<Operation> {
+    let grow = |rtt_ms| {
+        let ack = Ack { rtt: Some(Span::from_ms(rtt_ms)), ..QUIET_ACK };
+        [Operation::Send(1_000), Operation::Wait(Span::from_ms(rtt_ms)), Operation::Ack(ack)]
+    };
+    let mut life = Vec::new();
+    for signal in [Signal::Loss, Signal::Ecn, Signal::Timeout, Signal::Timeout] {
+        life.extend((0..60).flat_map(|i| grow(50 + i / 4)));
+        life.push(Operation::Signal(signal));
+        life.push(Operation::Reduce(1));
+        life.extend((0..5).flat_map(|_| grow(60)));
+        life.push(Operation::Recover);
+    }
+    life.extend((0..40).flat_map(|_| grow(50)));
+    life.extend([Operation::Signal(Signal::Loss), Operation::Undo, Operation::Recover]);
+    life.push(Operation::Idle(Span::from_secs(30)));
+    life.extend((0..40).flat_map(|_| grow(500)));
+    life
+}
+
+/// The same operations give the same answers, all of them sound.
+fn conforms(build: &dyn Fn() -> Box<dyn Controller>, largest: u32) -> Result<(), String> {
+    conforms_in(build, largest, &life())
+}
+
+fn conforms_in(
+    build: &dyn Fn() -> Box<dyn Controller>,
+    largest: u32,
+    operations: &[Operation],
+) -> Result<(), String> {
+    let first = drive(build().as_mut(), largest, operations)?;
+    let second = drive(build().as_mut(), largest, operations)?;
+    if first == second { Ok(()) } else { Err("two runs differ".to_owned()) }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_controller_survives_everything(
+        operations in proptest::collection::vec(operation(), 1..150),
+    ) {
+        for row in CONTROLLERS {
+            for slow_start in slow_starts(row) {
+                let build = || create(row, &Given::new(), slow_start);
+                conforms_in(&build, largest_cwnd(row.entry.name), &operations).map_err(|why| {
+                    TestCaseError::fail(format!("{} with {slow_start}: {why}", row.entry.name))
+                })?;
+            }
+        }
+    }
+
+    /// Parameters at their limits must not break what holds at their defaults.
+    #[test]
+    fn every_setting_survives_everything(
+        operations in proptest::collection::vec(operation(), 1..60),
+        choice in any::<proptest::sample::Index>(),
+    ) {
+        for row in CONTROLLERS {
+            let settings = settings(&row.entry);
+            let given = choice.get(&settings);
+            let build = || create(row, given, slow_starts(row)[0]);
+            conforms_in(&build, largest_cwnd(row.entry.name), &operations).map_err(|why| {
+                TestCaseError::fail(format!("{} with {given:?}: {why}", row.entry.name))
+            })?;
+        }
+    }
+}
+
+#[test]
+fn every_setting_builds_and_lives() {
+    for row in CONTROLLERS {
+        for given in settings(&row.entry) {
+            for slow_start in slow_starts(row) {
+                let build = || create(row, &given, slow_start);
+                if let Err(why) = conforms(&build, largest_cwnd(row.entry.name)) {
+                    panic!("{} with {slow_start} and {given:?}: {why}", row.entry.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_slow_start_setting_builds_and_lives() {
+    let reno = jostle_control::registry::controller("reno").unwrap();
+    for row in SLOW_STARTS {
+        for given in settings(&row.entry) {
+            let build = || {
+                let slow_start = row.create(&given).unwrap();
+                reno.create(&Given::new(), slow_start, Stream::new(7, "reno")).unwrap()
+            };
+            if let Err(why) = conforms(&build, u32::MAX) {
+                panic!("{} with {given:?}: {why}", row.entry.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn values_out_of_range_are_refused() {
+    let entries = CONTROLLERS.iter().map(|row| &row.entry);
+    for entry in entries.chain(SLOW_STARTS.iter().map(|row| &row.entry)) {
+        for parameter in entry.parameters {
+            for value in beyond(&parameter.kind) {
+                let given = Given::from([(parameter.name.to_owned(), value.clone())]);
+                let refused = entry.resolve(&given).is_err();
+                assert!(refused, "{}.{} took {value:?}", entry.name, parameter.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_are_complete_and_names_unique() {
+    for entries in [
+        CONTROLLERS.iter().map(|row| &row.entry).collect::<Vec<_>>(),
+        SLOW_STARTS.iter().map(|row| &row.entry).collect(),
+    ] {
+        let names: BTreeSet<_> = entries.iter().map(|entry| entry.name).collect();
+        assert_eq!(names.len(), entries.len());
+        for entry in entries {
+            for text in [entry.name, entry.summary, entry.class, entry.source] {
+                assert!(!text.is_empty(), "{} is incomplete", entry.name);
+            }
+            let parameters: BTreeSet<_> = entry.parameters.iter().map(|p| p.name).collect();
+            assert_eq!(parameters.len(), entry.parameters.len(), "{}", entry.name);
+        }
+    }
+    for row in CONTROLLERS {
+        if let Start::Composed(name) = row.start {
+            assert!(jostle_control::registry::slow_start(name).is_some(), "{name}");
+        }
+    }
+}
+
+/// The checks themselves: each fault must be seen, and the controller without it must pass.
+#[test]
+fn every_fault_is_seen() {
+    let sound = || common::default_controller("cubic");
+    // More than it reaches in this life.
+    let largest = 1 << 30;
+    conforms(&sound, largest).unwrap();
+    for (fault, complaint) in Fault::ALL {
+        let broken = || Box::new(Broken::new(sound(), fault)) as Box<dyn Controller>;
+        let seen = conforms(&broken, largest).unwrap_err();
+        assert!(seen.contains(complaint), "{fault:?} was taken for: {seen}");
+    }
+}
+
+#[test]
+#[cfg_attr(not(debug_assertions), ignore = "overflow wraps without debug assertions")]
+#[should_panic(expected = "overflow")]
+fn overflow_panics_in_these_tests() {
+    let one = std::hint::black_box(1u32);
+    std::hint::black_box(u32::MAX + one);
+}

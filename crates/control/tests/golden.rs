@@ -1,0 +1,103 @@
+//! Golden traces: cwnd, ssthresh and mode of every controller at the end of each round of one
+//! scripted transfer. A difference means that behaviour changed; if it was meant to, write the
+//! traces anew with `JOSTLE_BLESS=1 cargo test -p jostle-control --test golden` and review them.
+
+mod common;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+
+use common::{Path, Transfer, build};
+use jostle_catalogue::Value;
+use jostle_control::registry::CONTROLLERS;
+use jostle_units::{Rate, Span};
+
+/// Steps until `until_s`, with a line at the end of every round.
+fn follow(transfer: &mut Transfer, until_s: f64, text: &mut String) {
+    let end = jostle_units::Time::ZERO + Span::from_secs_f64(until_s);
+    let mut rounds = transfer.rounds;
+    while transfer.next_time() <= end {
+        transfer.step();
+        if transfer.rounds != rounds {
+            rounds = transfer.rounds;
+            let ssthresh =
+                transfer.controller.ssthresh().map_or("-".to_owned(), |value| value.to_string());
+            writeln!(
+                text,
+                "{:>9.3} {:>6} {:>8} {}",
+                transfer.now.as_secs_f64(),
+                transfer.controller.cwnd(),
+                ssthresh,
+                transfer.controller.mode(),
+            )
+            .unwrap();
+        }
+    }
+    transfer.run_until(until_s);
+}
+
+/// 20 Mbit/s, 50 ms and one BDP of buffer: start-up, the first losses, an application that pauses
+/// for 1.5 s, a path that halves its rate, one that fails for a second.
+fn trace(controller: &str, parameters: &[(&str, Value)]) -> String {
+    let mut path = Path::new(Rate::from_mbps(20), Span::from_ms(50), 82);
+    path.ack_every = 2;
+    let mut transfer = Transfer::new(path, build(controller, parameters, None));
+    let mut text = "   time_s   cwnd ssthresh mode\n".to_owned();
+    follow(&mut transfer, 5.0, &mut text);
+    text.push_str("# the application pauses until 6.5 s\n");
+    transfer.offer(0);
+    follow(&mut transfer, 6.5, &mut text);
+    transfer.offer(u64::MAX);
+    follow(&mut transfer, 9.0, &mut text);
+    text.push_str("# 10 Mbit/s\n");
+    transfer.path.rate = Rate::from_mbps(10);
+    follow(&mut transfer, 12.0, &mut text);
+    text.push_str("# nothing arrives until 13 s\n");
+    transfer.path.loss = 1.0;
+    follow(&mut transfer, 13.0, &mut text);
+    transfer.path.loss = 0.0;
+    follow(&mut transfer, 18.0, &mut text);
+    writeln!(
+        text,
+        "# {} sent, {} lost, {} recoveries, {} timeouts",
+        transfer.total_sent, transfer.total_lost, transfer.recoveries, transfer.timeouts
+    )
+    .unwrap();
+    text
+}
+
+/// The first line in which two texts differ.
+fn difference(expected: &str, found: &str) -> String {
+    let lines = expected.lines().zip(found.lines()).enumerate();
+    for (number, (expected, found)) in lines {
+        if expected != found {
+            return format!("line {}: expected `{expected}`, found `{found}`", number + 1);
+        }
+    }
+    format!("{} lines instead of {}", found.lines().count(), expected.lines().count())
+}
+
+#[test]
+fn every_controller_follows_its_golden_trace() {
+    let old = Value::Choice("4.15".to_owned());
+    let mut cases: Vec<_> =
+        CONTROLLERS.iter().map(|row| (row.entry.name, row.entry.name, vec![])).collect();
+    cases.push(("cubic-linux-4.15", "cubic", vec![("linux", old)]));
+    cases.push(("cubic-no-hystart", "cubic", vec![("hystart", Value::Bool(false))]));
+
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut differences = Vec::new();
+    for (name, controller, parameters) in cases {
+        let file = folder.join(format!("{name}.txt"));
+        let found = trace(controller, &parameters);
+        if std::env::var_os("JOSTLE_BLESS").is_some() {
+            fs::write(&file, &found).unwrap();
+        }
+        let expected = fs::read_to_string(&file).unwrap_or_default();
+        if expected != found {
+            differences.push(format!("{name}, {}", difference(&expected, &found)));
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}

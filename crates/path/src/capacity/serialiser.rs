@@ -1,0 +1,68 @@
+//! Sending at a rate without losing fractions of a nanosecond.
+//!
+//! A 1514-byte packet takes 121.12 ns at 100 Gbit/s. Rounded up each, packets that follow each
+//! other without a gap would make that a link of 99.3 Gbit/s. So the rest of the division is kept,
+//! and a packet that starts where its predecessor has ended gets what the rounding of that end left
+//! over. The arithmetic is exact: in units of 1 ns divided by the rate in bit/s.
+
+use jostle_units::{Rate, Time};
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// Sends packets at one rate.
+#[derive(Clone, Debug)]
+pub struct Serialiser {
+    rate_bps: u64,
+    /// Size that `whole_ns` and `part` are for: nearly always that of the next packet.
+    size_bytes: u32,
+    whole_ns: u64,
+    /// Rest of the sending time, in units of 1 ns ÷ rate.
+    part: u64,
+    /// Result of the last call.
+    finish: Time,
+    /// How much earlier than `finish` the packet has really been sent, in the same unit.
+    spare: u64,
+}
+
+impl Serialiser {
+    pub fn new(rate: Rate) -> Self {
+        Self {
+            rate_bps: rate.as_bps(),
+            size_bytes: 0,
+            whole_ns: 0,
+            part: 0,
+            finish: Time::ZERO,
+            spare: 0,
+        }
+    }
+
+    pub fn rate_bps(&self) -> u64 {
+        self.rate_bps
+    }
+
+    /// When a packet that starts at `start` has been sent: the exact time, rounded up.
+    #[inline]
+    pub fn finish(&mut self, start: Time, size_bytes: u32) -> Time {
+        if size_bytes != self.size_bytes {
+            self.measure(size_bytes);
+        }
+        let spare = if start == self.finish { self.spare } else { 0 };
+        let (extra_ns, spare) = if self.part > spare {
+            (1, self.rate_bps - (self.part - spare))
+        } else {
+            (0, spare - self.part)
+        };
+        let total_ns = start.as_ns().saturating_add(self.whole_ns).saturating_add(extra_ns);
+        self.finish = Time::from_ns(total_ns);
+        self.spare = spare;
+        self.finish
+    }
+
+    #[cold]
+    fn measure(&mut self, size_bytes: u32) {
+        let bits_ns = u64::from(size_bytes) * (8 * NS_PER_S);
+        self.size_bytes = size_bytes;
+        self.whole_ns = bits_ns.checked_div(self.rate_bps).unwrap_or(u64::MAX);
+        self.part = bits_ns.checked_rem(self.rate_bps).unwrap_or(0);
+    }
+}

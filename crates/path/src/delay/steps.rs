@@ -1,0 +1,73 @@
+//! A delay that is constant between given times.
+
+use jostle_units::{Span, Time};
+
+use super::Delay;
+use crate::error::Error;
+
+/// A piecewise constant delay. After a step down, packets are held back until those sent before
+/// the step have arrived.
+#[derive(Clone, Debug)]
+pub struct Steps {
+    steps: Vec<(Time, Span)>,
+    /// The step in force, its delay and its end.
+    current: usize,
+    delay: Span,
+    until: Time,
+}
+
+impl Steps {
+    /// A delay given by the times from which on it holds, the first of them 0, strictly increasing.
+    ///
+    /// # Errors
+    /// When there is no step, the first is not at 0, or they are not in order.
+    pub fn new(steps: Vec<(Time, Span)>) -> Result<Self, Error> {
+        let (first, delay) = *steps.first().ok_or(Error::Empty("delay steps"))?;
+        if first != Time::ZERO {
+            return Err(Error::Start("delay steps"));
+        }
+        if let Some(index) = steps.windows(2).position(|pair| pair[0].0 >= pair[1].0) {
+            return Err(Error::Order("delay steps", index + 1));
+        }
+        let until = steps.get(1).map_or(Time::NEVER, |step| step.0);
+        Ok(Self { steps, current: 0, delay, until })
+    }
+
+    #[cold]
+    fn step(&mut self) {
+        self.current += 1;
+        self.delay = self.steps[self.current].1;
+        self.until = self.steps.get(self.current + 1).map_or(Time::NEVER, |step| step.0);
+    }
+}
+
+impl Delay for Steps {
+    #[inline]
+    fn delay(&mut self, now: Time) -> Span {
+        while now >= self.until && self.until != Time::NEVER {
+            self.step();
+        }
+        self.delay
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_step_holds_from_its_time_on() {
+        let at = |ms| Time::ZERO + Span::from_ms(ms);
+        let list = vec![
+            (at(0), Span::from_ms(20)),
+            (at(10), Span::from_ms(5)),
+            (at(11), Span::from_ms(6)),
+        ];
+        let mut delay = Steps::new(list).unwrap();
+        assert_eq!(delay.delay(Time::from_ns(9_999_999)), Span::from_ms(20));
+        assert_eq!(delay.delay(at(10)), Span::from_ms(5));
+        assert_eq!(delay.delay(at(500)), Span::from_ms(6));
+        assert!(Steps::new(vec![]).is_err());
+        assert!(Steps::new(vec![(at(1), Span::ZERO)]).is_err());
+    }
+}

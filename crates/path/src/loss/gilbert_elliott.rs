@@ -1,0 +1,87 @@
+//! Loss in bursts: two states with a loss probability each (Gilbert 1960, Elliott 1963).
+
+use jostle_units::{Stream, Time};
+
+use super::Loss;
+use crate::error::{self, Error};
+use crate::packet::Reason;
+
+/// Parameters of [`GilbertElliott`], all of them probabilities per packet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Transitions {
+    /// Leaving the good state.
+    pub good_to_bad: f64,
+    /// Leaving the bad state.
+    pub bad_to_good: f64,
+    /// Loss in the good state.
+    pub loss_good: f64,
+    /// Loss in the bad state.
+    pub loss_bad: f64,
+}
+
+/// A Markov chain of two states that takes one step per packet. It starts in its stationary
+/// distribution (in the good state if it never changes).
+#[derive(Clone, Debug)]
+pub struct GilbertElliott {
+    transitions: Transitions,
+    bad: bool,
+    random: Stream,
+}
+
+impl GilbertElliott {
+    /// The chain with these probabilities.
+    ///
+    /// # Errors
+    /// When one of them is no probability.
+    pub fn new(transitions: Transitions, mut random: Stream) -> Result<Self, Error> {
+        let Transitions { good_to_bad, bad_to_good, loss_good, loss_bad } = transitions;
+        error::probability("gilbert_elliott.good_to_bad", good_to_bad)?;
+        error::probability("gilbert_elliott.bad_to_good", bad_to_good)?;
+        error::probability("gilbert_elliott.loss_good", loss_good)?;
+        error::probability("gilbert_elliott.loss_bad", loss_bad)?;
+        let leaving = good_to_bad + bad_to_good;
+        let bad = leaving > 0.0 && random.chance(good_to_bad / leaving);
+        Ok(Self { transitions, bad, random })
+    }
+}
+
+impl Loss for GilbertElliott {
+    #[inline]
+    fn verdict(&mut self, _: Time) -> Option<Reason> {
+        let Transitions { good_to_bad, bad_to_good, loss_good, loss_bad } = self.transitions;
+        let (loss, leave) =
+            if self.bad { (loss_bad, bad_to_good) } else { (loss_good, good_to_bad) };
+        let lost = self.random.chance(loss);
+        self.bad ^= self.random.chance(leave);
+        lost.then_some(Reason::Loss)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BURSTS: Transitions =
+        Transitions { good_to_bad: 0.01, bad_to_good: 0.2, loss_good: 0.0, loss_bad: 1.0 };
+
+    #[test]
+    fn bursts_have_their_share_and_their_length() {
+        let mut loss = GilbertElliott::new(BURSTS, Stream::new(4, "loss")).unwrap();
+        let lost: Vec<bool> = (0..400_000).map(|_| loss.verdict(Time::ZERO).is_some()).collect();
+        let share = lost.iter().filter(|lost| **lost).count() as f64 / lost.len() as f64;
+        let bursts = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
+        // 0.01 ÷ 0.21 of all packets, 1 ÷ 0.2 packets per burst.
+        assert!((share - 0.01 / 0.21).abs() < 0.002, "{share}");
+        assert!((share * lost.len() as f64 / bursts - 5.0).abs() < 0.25);
+    }
+
+    #[test]
+    fn it_starts_in_its_stationary_distribution() {
+        let bad = (0..10_000)
+            .filter(|seed| GilbertElliott::new(BURSTS, Stream::new(*seed, "loss")).unwrap().bad)
+            .count();
+        assert!((400..560).contains(&bad), "{bad} of 10,000, 476 expected");
+        let fixed = Transitions { good_to_bad: 0.0, bad_to_good: 0.0, ..BURSTS };
+        assert!(!GilbertElliott::new(fixed, Stream::new(1, "loss")).unwrap().bad);
+    }
+}

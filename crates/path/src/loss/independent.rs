@@ -1,0 +1,48 @@
+//! Every packet is lost with the same probability, whatever happens to others.
+
+use jostle_units::{Stream, Time};
+
+use super::Loss;
+use crate::error::{self, Error};
+use crate::packet::Reason;
+
+/// Independent loss.
+#[derive(Clone, Debug)]
+pub struct Independent {
+    probability: f64,
+    random: Stream,
+}
+
+impl Independent {
+    /// Loss of every packet with `probability`.
+    ///
+    /// # Errors
+    /// When `probability` is not one.
+    pub fn new(probability: f64, random: Stream) -> Result<Self, Error> {
+        let probability = error::probability("independent.probability", probability)?;
+        Ok(Self { probability, random })
+    }
+}
+
+impl Loss for Independent {
+    #[inline]
+    fn verdict(&mut self, _: Time) -> Option<Reason> {
+        self.random.chance(self.probability).then_some(Reason::Loss)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_come_at_their_rate_and_without_memory() {
+        let mut loss = Independent::new(0.1, Stream::new(2, "loss")).unwrap();
+        let lost: Vec<bool> = (0..200_000).map(|_| loss.verdict(Time::ZERO).is_some()).collect();
+        let count = lost.iter().filter(|lost| **lost).count();
+        let pairs = lost.windows(2).filter(|pair| pair[0] && pair[1]).count();
+        assert!((19_400..20_600).contains(&count), "{count}");
+        assert!((1_850..2_150).contains(&pairs), "{pairs}");
+        assert!(Independent::new(-0.1, Stream::new(2, "loss")).is_err());
+    }
+}

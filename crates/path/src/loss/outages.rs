@@ -1,0 +1,118 @@
+//! Outages: spans of time in which everything sent is lost. They are events in time, not per
+//! packet: a busy link meets as many of them as a quiet one.
+
+use jostle_units::{Span, Stream, Time};
+
+use super::Loss;
+use crate::delay::Quantiles;
+use crate::error::Error;
+use crate::packet::Reason;
+
+/// Outages at random times, with exponentially distributed time from the end of one to the start
+/// of the next, and durations from a distribution.
+#[derive(Clone, Debug)]
+pub struct Outages {
+    mean_interval_ns: f64,
+    durations: Quantiles,
+    random: Stream,
+    /// The outage that is going on or comes next.
+    start: Time,
+    end: Time,
+}
+
+impl Outages {
+    /// Outages a mean time of `mean_interval` apart that last as `durations` says.
+    ///
+    /// # Errors
+    /// When `mean_interval` is zero.
+    pub fn new(mean_interval: Span, durations: Quantiles, random: Stream) -> Result<Self, Error> {
+        if mean_interval.is_zero() {
+            return Err(Error::Zero("the mean interval of outages"));
+        }
+        let mut outages = Self {
+            mean_interval_ns: mean_interval.as_ns() as f64,
+            durations,
+            random,
+            start: Time::ZERO,
+            end: Time::ZERO,
+        };
+        outages.draw();
+        Ok(outages)
+    }
+
+    #[cold]
+    fn draw(&mut self) {
+        // At least a nanosecond apart, so that time goes on whatever is drawn.
+        let gap_ns = self.random.exponential(self.mean_interval_ns).max(1.0);
+        self.start = self.end + Span::from_ns(gap_ns as u64);
+        self.end = self.start + self.durations.value(self.random.uniform());
+    }
+}
+
+impl Loss for Outages {
+    #[inline]
+    fn verdict(&mut self, now: Time) -> Option<Reason> {
+        while now >= self.end && self.end != Time::NEVER {
+            self.draw();
+        }
+        (now >= self.start).then_some(Reason::Outage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outages(seed: u64) -> Outages {
+        let durations =
+            Quantiles::new(vec![(0.0, Span::from_ms(100)), (1.0, Span::from_ms(300))]).unwrap();
+        Outages::new(Span::from_secs(10), durations, Stream::new(seed, "outage")).unwrap()
+    }
+
+    /// Start and length in milliseconds of all outages within `hours`, as a packet per ms sees them.
+    fn seen(mut outages: Outages, hours: u64) -> Vec<(u64, u64)> {
+        let mut list: Vec<(u64, u64)> = Vec::new();
+        let mut before = false;
+        for ms in 0..hours * 3_600_000 {
+            let lost = outages.verdict(Time::ZERO + Span::from_ms(ms)).is_some();
+            match (before, lost, list.last_mut()) {
+                (false, true, _) => list.push((ms, 1)),
+                (true, true, Some(last)) => last.1 += 1,
+                _ => {}
+            }
+            before = lost;
+        }
+        list
+    }
+
+    #[test]
+    fn outages_are_poisson_events_in_time_with_their_durations() {
+        let list = seen(outages(1), 10);
+        // 36,000 s at one per 10.2 s: 3,529 ± 59.
+        assert!((3_300..3_760).contains(&list.len()), "{}", list.len());
+        let mean = |values: &mut dyn Iterator<Item = f64>| {
+            let values: Vec<f64> = values.collect();
+            values.iter().sum::<f64>() / values.len() as f64
+        };
+        let length = mean(&mut list.iter().map(|outage| outage.1 as f64));
+        assert!((length - 200.0).abs() < 4.0, "{length}");
+        assert!(list.iter().all(|outage| (99..=301).contains(&outage.1)));
+        let gaps =
+            || list.windows(2).map(|pair| (pair[1].0 - pair[0].0 - pair[0].1) as f64 / 10_000.0);
+        // An exponential's standard deviation equals its mean.
+        assert!((mean(&mut gaps()) - 1.0).abs() < 0.06);
+        assert!((mean(&mut gaps().map(|gap| gap * gap)) - 2.0).abs() < 0.3);
+    }
+
+    #[test]
+    fn they_do_not_depend_on_how_often_packets_come() {
+        let (mut often, mut rarely) = (outages(2), outages(2));
+        for ms in 0..2_000_000 {
+            let now = Time::ZERO + Span::from_ms(ms);
+            let lost = often.verdict(now);
+            if ms % 997 == 0 {
+                assert_eq!(rarely.verdict(now), lost);
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What all disciplines keep: an account of what waits, and a first-in-first-out store.
+
+use std::collections::VecDeque;
+
+use crate::packet::Packet;
+
+/// How much waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Backlog {
+    pub bytes: u64,
+    pub packets: u64,
+}
+
+impl Backlog {
+    #[inline]
+    pub fn add(&mut self, size_bytes: u32) {
+        self.bytes += u64::from(size_bytes);
+        self.packets += 1;
+    }
+
+    #[inline]
+    pub fn remove(&mut self, size_bytes: u32) {
+        self.bytes -= u64::from(size_bytes);
+        self.packets -= 1;
+    }
+}
+
+/// A first-in-first-out store with its account.
+#[derive(Debug)]
+pub(crate) struct Fifo<B> {
+    packets: VecDeque<Packet<B>>,
+    backlog: Backlog,
+}
+
+impl<B> Default for Fifo<B> {
+    fn default() -> Self {
+        Self { packets: VecDeque::new(), backlog: Backlog::default() }
+    }
+}
+
+impl<B> Fifo<B> {
+    #[inline]
+    pub fn push(&mut self, packet: Packet<B>) {
+        self.backlog.add(packet.size_bytes);
+        self.packets.push_back(packet);
+    }
+
+    #[inline]
+    pub fn pop(&mut self) -> Option<Packet<B>> {
+        let packet = self.packets.pop_front()?;
+        self.backlog.remove(packet.size_bytes);
+        Some(packet)
+    }
+
+    #[inline]
+    pub fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}

@@ -1,0 +1,301 @@
+//! FQ-CoDel (RFC 8290), as Linux `net/sched/sch_fq_codel.c`: flows are hashed to queues that take
+//! turns by deficit round robin, new ones first, each under CoDel's control. Linux's second limit,
+//! on kernel memory, does not exist here.
+
+use std::collections::VecDeque;
+
+use jostle_units::{Span, Time};
+
+use super::codel::{Head, Law, State};
+use super::{Backlog, QueueDiscipline};
+use crate::error::Error;
+use crate::packet::{Fate, Packet, Reason};
+
+/// Most packets that one overflow drops from the fattest queue. RFC 8290, 4.1.3: finding it "is an
+/// O(N) operation"; a batch spreads its cost.
+const DROP_BATCH_PACKETS: u32 = 64;
+
+/// Parameters of [`FqCodel`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FqCodelParameters {
+    /// Most packets that all queues hold together.
+    pub limit_packets: u64,
+    /// Number of queues that flows are hashed to.
+    pub queues: u32,
+    /// Bytes that a queue may send per round.
+    pub quantum_bytes: u32,
+    /// Acceptable standing delay.
+    pub target: Span,
+    /// Window in which the minimum delay must fall below the target.
+    pub interval: Span,
+    /// Mark ECN-capable packets instead of dropping them.
+    pub ecn: bool,
+}
+
+/// Queues that take turns, each under CoDel's control.
+#[derive(Debug)]
+pub struct FqCodel<B> {
+    limit_packets: u64,
+    quantum_bytes: i64,
+    law: Law,
+    queues: Vec<Queue<B>>,
+    /// Bytes in each queue, apart from the queues so that the search for the fattest is quick.
+    bytes: Vec<u64>,
+    total: Backlog,
+    /// Queues that have their first turn since they were empty.
+    new: VecDeque<u32>,
+    /// Queues that had one.
+    old: VecDeque<u32>,
+}
+
+#[derive(Debug)]
+struct Queue<B> {
+    packets: VecDeque<Packet<B>>,
+    codel: State,
+    /// Bytes that it may still send in this round.
+    deficit_bytes: i64,
+    /// Whether it is in one of the lists.
+    listed: bool,
+}
+
+/// One queue's head. The guard of CoDel looks at what is left in all queues, as in Linux.
+struct QueueHead<'a, B> {
+    packets: &'a mut VecDeque<Packet<B>>,
+    bytes: &'a mut u64,
+    total: &'a mut Backlog,
+}
+
+impl<B> Head<B> for QueueHead<'_, B> {
+    #[inline]
+    fn take(&mut self) -> Option<Packet<B>> {
+        let packet = self.packets.pop_front()?;
+        *self.bytes -= u64::from(packet.size_bytes);
+        self.total.remove(packet.size_bytes);
+        Some(packet)
+    }
+
+    #[inline]
+    fn left_bytes(&self) -> u64 {
+        self.total.bytes
+    }
+}
+
+impl<B> FqCodel<B> {
+    /// Empty queues.
+    ///
+    /// # Errors
+    /// When there is no queue, no quantum or no interval.
+    pub fn new(parameters: FqCodelParameters) -> Result<Self, Error> {
+        let FqCodelParameters { limit_packets, queues, quantum_bytes, target, interval, ecn } =
+            parameters;
+        if queues == 0 {
+            return Err(Error::Zero("fq_codel.queues"));
+        }
+        if quantum_bytes == 0 {
+            return Err(Error::Zero("fq_codel.quantum"));
+        }
+        let empty = |_| Queue {
+            packets: VecDeque::new(),
+            codel: State::default(),
+            deficit_bytes: 0,
+            listed: false,
+        };
+        Ok(Self {
+            limit_packets,
+            quantum_bytes: i64::from(quantum_bytes),
+            law: Law::new(target, interval, ecn)?,
+            queues: (0..queues).map(empty).collect(),
+            bytes: vec![0; queues as usize],
+            total: Backlog::default(),
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+        })
+    }
+
+    /// The queue of a flow: the finaliser of MurmurHash3, scaled to the number of queues. Linux
+    /// perturbs its hash at random; here a flow's number alone decides, so that runs repeat.
+    #[inline]
+    fn queue_of(&self, flow: u32) -> usize {
+        let mut hash = flow;
+        hash = (hash ^ (hash >> 16)).wrapping_mul(0x85eb_ca6b);
+        hash = (hash ^ (hash >> 13)).wrapping_mul(0xc2b2_ae35);
+        hash ^= hash >> 16;
+        ((u64::from(hash) * self.queues.len() as u64) >> 32) as usize
+    }
+
+    /// RFC 8290, 4.1.3: on overflow, the queue with the most bytes gives up packets at its head:
+    /// up to half of its bytes, but no more than a batch.
+    #[cold]
+    fn drop_from_fattest(&mut self, now: Time, fate: &mut dyn Fate<B>) {
+        let mut fattest = 0;
+        for (index, bytes) in self.bytes.iter().enumerate() {
+            if *bytes > self.bytes[fattest] {
+                fattest = index;
+            }
+        }
+        let stop_bytes = self.bytes[fattest].div_ceil(2);
+        let queue = &mut self.queues[fattest];
+        let mut head = QueueHead {
+            packets: &mut queue.packets,
+            bytes: &mut self.bytes[fattest],
+            total: &mut self.total,
+        };
+        let mut drops = 0;
+        while drops < DROP_BATCH_PACKETS && (drops == 0 || *head.bytes > stop_bytes) {
+            let Some(packet) = head.take() else { break };
+            fate.dropped(now, &packet, Reason::Overflow);
+            drops += 1;
+        }
+        // CoDel goes on from a stronger signal, as in Linux.
+        queue.codel.count = queue.codel.count.saturating_add(drops);
+    }
+}
+
+impl<B: Send> QueueDiscipline<B> for FqCodel<B> {
+    fn enqueue(&mut self, now: Time, packet: Packet<B>, fate: &mut dyn Fate<B>) {
+        let index = self.queue_of(packet.flow);
+        let queue = &mut self.queues[index];
+        self.bytes[index] += u64::from(packet.size_bytes);
+        self.total.add(packet.size_bytes);
+        queue.packets.push_back(packet);
+        if !queue.listed {
+            queue.listed = true;
+            queue.deficit_bytes = self.quantum_bytes;
+            self.new.push_back(index as u32);
+        }
+        if self.total.packets > self.limit_packets {
+            self.drop_from_fattest(now, fate);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate<B>) -> Option<Packet<B>> {
+        loop {
+            let from_new = !self.new.is_empty();
+            let index = *if from_new { self.new.front() } else { self.old.front() }?;
+            let slot = index as usize;
+            let queue = &mut self.queues[slot];
+            if queue.deficit_bytes <= 0 {
+                queue.deficit_bytes += self.quantum_bytes;
+                if from_new {
+                    self.new.pop_front()
+                } else {
+                    self.old.pop_front()
+                };
+                self.old.push_back(index);
+                continue;
+            }
+            let mut head = QueueHead {
+                packets: &mut queue.packets,
+                bytes: &mut self.bytes[slot],
+                total: &mut self.total,
+            };
+            if let Some(packet) = queue.codel.dequeue(&self.law, now, &mut head, fate) {
+                queue.deficit_bytes -= i64::from(packet.size_bytes);
+                return Some(packet);
+            }
+            // RFC 8290, 4.2: an empty new queue moves to the old ones, lest a flow that sends now
+            // and then starves them; an empty old one leaves.
+            if from_new {
+                self.new.pop_front()
+            } else {
+                self.old.pop_front()
+            };
+            if from_new && !self.old.is_empty() {
+                self.old.push_back(index);
+            } else {
+                queue.listed = false;
+            }
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.total.bytes
+    }
+
+    fn packets(&self) -> u64 {
+        self.total.packets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Fates, packet};
+    use super::*;
+
+    const PARAMETERS: FqCodelParameters = FqCodelParameters {
+        limit_packets: 10_240,
+        queues: 1024,
+        quantum_bytes: 1514,
+        target: Span::from_ms(5),
+        interval: Span::from_ms(100),
+        ecn: false,
+    };
+
+    fn of_flow(flow: u32, size_bytes: u32) -> Packet<()> {
+        Packet { flow, ..packet(size_bytes) }
+    }
+
+    fn flows(queue: &mut FqCodel<()>, n: usize) -> Vec<u32> {
+        let mut fates = Fates::default();
+        (0..n).map_while(|_| queue.dequeue(Time::ZERO, &mut fates).map(|p| p.flow)).collect()
+    }
+
+    #[test]
+    fn queues_take_turns_by_bytes() {
+        let (mut queue, mut fates) = (FqCodel::new(PARAMETERS).unwrap(), Fates::default());
+        for _ in 0..300 {
+            queue.enqueue(Time::ZERO, of_flow(1, 1514), &mut fates);
+            queue.enqueue(Time::ZERO, of_flow(2, 757), &mut fates);
+        }
+        let served = flows(&mut queue, 300);
+        let first = served.iter().filter(|flow| **flow == 1).count();
+        assert_eq!(first, 100, "packets of half the size come twice as often");
+    }
+
+    #[test]
+    fn a_new_flow_goes_ahead_of_old_ones_once() {
+        let (mut queue, mut fates) = (FqCodel::new(PARAMETERS).unwrap(), Fates::default());
+        for _ in 0..10 {
+            queue.enqueue(Time::ZERO, of_flow(1, 1514), &mut fates);
+        }
+        assert_eq!(flows(&mut queue, 2), [1, 1]);
+        for _ in 0..3 {
+            queue.enqueue(Time::ZERO, of_flow(2, 1514), &mut fates);
+        }
+        // Flow 2 goes first, then is last of the old ones; flow 1, its quantum spent, gets a new one
+        // behind it. From there they take turns.
+        assert_eq!(flows(&mut queue, 6), [2, 2, 1, 2, 1, 1]);
+    }
+
+    #[test]
+    fn overflow_takes_half_of_the_fattest_queue_up_to_64_packets_from_its_head() {
+        let small = FqCodelParameters { limit_packets: 100, ..PARAMETERS };
+        let (mut queue, mut fates) = (FqCodel::new(small).unwrap(), Fates::default());
+        for _ in 0..60 {
+            queue.enqueue(Time::ZERO, of_flow(1, 1514), &mut fates);
+        }
+        for _ in 0..41 {
+            queue.enqueue(Time::ZERO, of_flow(2, 1514), &mut fates);
+        }
+        assert_eq!(fates.dropped.len(), 30);
+        assert!(fates.dropped.iter().all(|(_, reason)| *reason == Reason::Overflow));
+        assert_eq!(queue.packets(), 71);
+
+        let large = FqCodelParameters { limit_packets: 1_000, ..PARAMETERS };
+        let (mut queue, mut fates) = (FqCodel::new(large).unwrap(), Fates::default());
+        for _ in 0..1_001 {
+            queue.enqueue(Time::ZERO, of_flow(1, 1514), &mut fates);
+        }
+        assert_eq!((fates.dropped.len(), queue.packets()), (64, 937));
+    }
+
+    #[test]
+    fn flows_spread_over_the_queues() {
+        let queue = FqCodel::<()>::new(PARAMETERS).unwrap();
+        let mut hits = vec![0u32; 1024];
+        (0..10_240).for_each(|flow| hits[queue.queue_of(flow)] += 1);
+        // Poisson with mean 10: more than 30 in any of 1024 has a probability below 10⁻⁴.
+        assert!(hits.iter().all(|n| *n <= 30));
+        assert!(hits.iter().filter(|n| **n == 0).count() < 5);
+    }
+}

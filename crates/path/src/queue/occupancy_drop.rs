@@ -1,0 +1,100 @@
+//! A drop-tail queue that also drops arrivals at random while it is long: the gateway of a
+//! geostationary satellite network (Claypool, Chung, Claypool 2021) drops a quarter of them while
+//! it is more than half full.
+
+use jostle_units::{Stream, Time};
+
+use super::{Fifo, Limit, QueueDiscipline};
+use crate::error::{self, Error};
+use crate::packet::{Fate, Packet, Reason};
+
+/// A first-in-first-out queue that drops arrivals at random while more than a threshold waits.
+#[derive(Debug)]
+pub struct OccupancyDrop<B> {
+    limit: Limit,
+    threshold_bytes: u64,
+    probability: f64,
+    random: Stream,
+    fifo: Fifo<B>,
+}
+
+impl<B> OccupancyDrop<B> {
+    /// An empty queue that holds up to `limit` and drops with `probability` whatever finds more
+    /// than `threshold_bytes` waiting.
+    ///
+    /// # Errors
+    /// When `probability` is not one.
+    pub fn new(
+        limit: Limit,
+        threshold_bytes: u64,
+        probability: f64,
+        random: Stream,
+    ) -> Result<Self, Error> {
+        let probability = error::probability("occupancy_drop.probability", probability)?;
+        Ok(Self { limit, threshold_bytes, probability, random, fifo: Fifo::default() })
+    }
+}
+
+impl<B: Send> QueueDiscipline<B> for OccupancyDrop<B> {
+    fn enqueue(&mut self, now: Time, packet: Packet<B>, fate: &mut dyn Fate<B>) {
+        let backlog = self.fifo.backlog();
+        if !self.limit.admits(backlog, packet.size_bytes) {
+            fate.dropped(now, &packet, Reason::Overflow);
+        } else if backlog.bytes > self.threshold_bytes && self.random.chance(self.probability) {
+            fate.dropped(now, &packet, Reason::Occupancy);
+        } else {
+            self.fifo.push(packet);
+        }
+    }
+
+    fn dequeue(&mut self, _: Time, _: &mut dyn Fate<B>) -> Option<Packet<B>> {
+        self.fifo.pop()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.fifo.backlog().bytes
+    }
+
+    fn packets(&self) -> u64 {
+        self.fifo.backlog().packets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Fates, packet};
+    use super::*;
+
+    #[test]
+    fn a_quarter_is_dropped_while_the_queue_is_above_its_threshold_and_none_below() {
+        let stream = Stream::new(3, "occupancy");
+        let mut queue =
+            OccupancyDrop::new(Limit::Bytes(36_000_000), 18_000_000, 0.25, stream).unwrap();
+        let mut fates = Fates::default();
+        // 12,000 packets of 1500 bytes are exactly the threshold, which is not above it.
+        for _ in 0..12_001 {
+            queue.enqueue(Time::ZERO, packet(1500), &mut fates);
+        }
+        assert!(fates.dropped.is_empty());
+        for _ in 0..10_000 {
+            queue.enqueue(Time::ZERO, packet(1500), &mut fates);
+        }
+        let dropped = fates.dropped.len();
+        assert!((2_400..2_600).contains(&dropped), "{dropped}");
+        assert!(fates.dropped.iter().all(|(_, reason)| *reason == Reason::Occupancy));
+    }
+
+    #[test]
+    fn overflow_is_told_as_such() {
+        let mut queue = OccupancyDrop::new(Limit::Packets(2), 0, 1.0, Stream::new(1, "o")).unwrap();
+        let mut fates = Fates::default();
+        queue.enqueue(Time::ZERO, packet(1500), &mut fates);
+        queue.enqueue(Time::ZERO, packet(1500), &mut fates);
+        assert_eq!(fates.dropped.pop().map(|d| d.1), Some(Reason::Occupancy));
+        queue.probability = 0.0;
+        queue.enqueue(Time::ZERO, packet(1500), &mut fates);
+        queue.enqueue(Time::ZERO, packet(1500), &mut fates);
+        assert_eq!(fates.dropped.pop().map(|d| d.1), Some(Reason::Overflow));
+        assert!(OccupancyDrop::<()>::new(Limit::Packets(1), 0, 1.5, Stream::new(1, "o")).is_err());
+    }
+}

@@ -1,0 +1,346 @@
+//! PIE (RFC 8033) as Linux runs it by default (`net/sched/sch_pie.c`): the delay is that of the
+//! packet dequeued last (timestamps, not the departure-rate estimator), drops are derandomised,
+//! `bytemode` is off.
+//!
+//! There is no timer: an update of the probability that has come due is made up for before
+//! anything else happens to the queue. Between two updates nothing changes that they look at, so
+//! this is exact. Updates fall on multiples of the period (Linux waits 500 ms for the first).
+
+use jostle_units::{FULL_PACKET_BYTES, Span, Stream, Time};
+
+use super::{Fifo, Limit, QueueDiscipline, mark};
+use crate::error::{self, Error};
+use crate::packet::{Fate, Packet, Reason};
+
+/// RFC 8033, 4.4: bursts of up to 150 ms pass.
+const BURST_ALLOWANCE: Span = Span::from_ms(150);
+/// RFC 8033, 5.1: above 10 % ECN-capable packets are dropped too.
+const MARK_ECN_THRESHOLD: f64 = 0.1;
+/// RFC 8033, 5.5: beyond 250 ms the probability grows by another 2 % per update.
+const HIGH_DELAY: Span = Span::from_ms(250);
+/// RFC 8033, 5.4: bounds of the accumulated probability that keep drops evenly apart.
+const NO_DROP_BELOW: f64 = 0.85;
+const DROP_FROM: f64 = 8.5;
+
+/// Parameters of [`Pie`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PieParameters {
+    /// Most that it holds.
+    pub limit: Limit,
+    /// Delay that the controller steers to.
+    pub target: Span,
+    /// Period of the probability's update.
+    pub update: Span,
+    /// Weight of the present deviation from the target, per second (RFC 8033: 0.125; `tc`: 2, in
+    /// sixteenths).
+    pub alpha: f64,
+    /// Weight of the present trend, per second (RFC 8033: 1.25; `tc`: 20, in sixteenths).
+    pub beta: f64,
+    /// Mark ECN-capable packets instead of dropping them while the probability is up to 10 %.
+    pub ecn: bool,
+}
+
+/// A queue under PIE's control.
+#[derive(Debug)]
+pub struct Pie<B> {
+    parameters: PieParameters,
+    control: Control,
+    next_update: Time,
+    random: Stream,
+    fifo: Fifo<B>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Control {
+    probability: f64,
+    accumulated: f64,
+    delay: Span,
+    /// `delay` at the last update.
+    delay_before: Span,
+    burst_left: Span,
+    last_dequeue: Option<Time>,
+}
+
+impl Control {
+    fn new() -> Self {
+        Self {
+            probability: 0.0,
+            accumulated: 0.0,
+            delay: Span::ZERO,
+            delay_before: Span::ZERO,
+            burst_left: BURST_ALLOWANCE,
+            last_dequeue: None,
+        }
+    }
+
+    /// RFC 8033, 5.5 (and 4.2): the smaller the probability, the smaller its steps.
+    fn scale(&self) -> f64 {
+        match self.probability {
+            p if p < 0.000_001 => 1.0 / 2048.0,
+            p if p < 0.000_01 => 1.0 / 512.0,
+            p if p < 0.000_1 => 1.0 / 128.0,
+            p if p < 0.001 => 1.0 / 32.0,
+            p if p < 0.01 => 1.0 / 8.0,
+            p if p < 0.1 => 1.0 / 2.0,
+            _ => 1.0,
+        }
+    }
+
+    fn update(&mut self, parameters: &PieParameters, backlog_bytes: u64) {
+        let seconds = Span::as_secs_f64;
+        let deviation = seconds(self.delay) - seconds(parameters.target);
+        let trend = seconds(self.delay) - seconds(self.delay_before);
+        let mut step = self.scale() * (parameters.alpha * deviation + parameters.beta * trend);
+        // RFC 8033, 5.5: cap the step to 2 % once the probability is 10 % or more.
+        if step > 0.02 && self.probability >= 0.1 {
+            step = 0.02;
+        }
+        if self.delay > HIGH_DELAY {
+            step += 0.02;
+        }
+        self.probability = (self.probability + step).clamp(0.0, 1.0);
+        let idle = self.delay.is_zero() && self.delay_before.is_zero() && backlog_bytes == 0;
+        if idle {
+            // RFC 8033, 4.2: "exponentially decays" by 1/64 per update.
+            self.probability -= self.probability / 64.0;
+        }
+        let low = Span::from_ns(parameters.target.as_ns() / 2);
+        if self.probability == 0.0 && self.delay < low && self.delay_before < low {
+            self.burst_left = BURST_ALLOWANCE;
+            self.last_dequeue = None;
+            self.accumulated = 0.0;
+        }
+        self.delay_before = self.delay;
+    }
+
+    /// Whether another update would change nothing.
+    fn at_rest(&self, parameters: &PieParameters) -> bool {
+        let low = Span::from_ns(parameters.target.as_ns() / 2);
+        self.probability == 0.0
+            && self.delay == self.delay_before
+            && self.delay < low
+            && self.burst_left == BURST_ALLOWANCE
+            && self.last_dequeue.is_none()
+    }
+
+    /// RFC 8033, 4.1 and 5.4: whether an arrival is to be marked or dropped.
+    fn strikes(&mut self, target: Span, backlog_bytes: u64, random: &mut Stream) -> bool {
+        let half_target = Span::from_ns(target.as_ns() / 2);
+        if !self.burst_left.is_zero()
+            || (self.delay < half_target && self.probability < 0.2)
+            || backlog_bytes < 2 * u64::from(FULL_PACKET_BYTES)
+        {
+            return false;
+        }
+        if self.probability == 0.0 {
+            self.accumulated = 0.0;
+        } else {
+            self.accumulated += self.probability;
+        }
+        if self.accumulated < NO_DROP_BELOW {
+            return false;
+        }
+        if self.accumulated >= DROP_FROM {
+            return true;
+        }
+        let hit = random.chance(self.probability);
+        if hit {
+            self.accumulated = 0.0;
+        }
+        hit
+    }
+
+    fn departure(&mut self, now: Time, queued_at: Time, left_bytes: u64) {
+        self.delay = if left_bytes == 0 { Span::ZERO } else { now.since(queued_at) };
+        // As in Linux, the allowance is spent by time between departures, not by updates.
+        if let Some(last) = self.last_dequeue {
+            self.burst_left = self.burst_left - now.since(last);
+        }
+        self.last_dequeue = Some(now);
+    }
+}
+
+impl<B> Pie<B> {
+    /// An empty queue.
+    ///
+    /// # Errors
+    /// When the period is zero or a weight negative.
+    pub fn new(parameters: PieParameters, random: Stream) -> Result<Self, Error> {
+        if parameters.update.is_zero() {
+            return Err(Error::Zero("pie.update"));
+        }
+        error::within("pie.alpha", parameters.alpha, 0.0, f64::MAX)?;
+        error::within("pie.beta", parameters.beta, 0.0, f64::MAX)?;
+        Ok(Self {
+            parameters,
+            control: Control::new(),
+            next_update: Time::ZERO + parameters.update,
+            random,
+            fifo: Fifo::default(),
+        })
+    }
+
+    /// Makes up for the updates that were due by `now`.
+    #[inline]
+    fn catch_up(&mut self, now: Time) {
+        while self.next_update <= now {
+            if self.control.at_rest(&self.parameters) {
+                let periods = now.since(self.next_update).as_ns() / self.parameters.update.as_ns();
+                self.next_update += self.parameters.update.mul_div(periods + 1, 1);
+                return;
+            }
+            self.control.update(&self.parameters, self.fifo.backlog().bytes);
+            self.next_update += self.parameters.update;
+        }
+    }
+}
+
+impl<B: Send> QueueDiscipline<B> for Pie<B> {
+    fn enqueue(&mut self, now: Time, mut packet: Packet<B>, fate: &mut dyn Fate<B>) {
+        self.catch_up(now);
+        let backlog = self.fifo.backlog();
+        let PieParameters { limit, target, ecn, .. } = self.parameters;
+        if !limit.admits(backlog, packet.size_bytes) {
+            self.control.accumulated = 0.0;
+            fate.dropped(now, &packet, Reason::Overflow);
+            return;
+        }
+        if self.control.strikes(target, backlog.bytes, &mut self.random) {
+            let marks = ecn && self.control.probability <= MARK_ECN_THRESHOLD && mark(&mut packet);
+            if !marks {
+                self.control.accumulated = 0.0;
+                fate.dropped(now, &packet, Reason::Pie);
+                return;
+            }
+            fate.marked(now, &packet, Reason::Pie);
+        }
+        self.fifo.push(packet);
+    }
+
+    fn dequeue(&mut self, now: Time, _: &mut dyn Fate<B>) -> Option<Packet<B>> {
+        self.catch_up(now);
+        let packet = self.fifo.pop()?;
+        self.control.departure(now, packet.queued_at, self.fifo.backlog().bytes);
+        Some(packet)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.fifo.backlog().bytes
+    }
+
+    fn packets(&self) -> u64 {
+        self.fifo.backlog().packets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Fates, capable};
+    use super::*;
+
+    const PARAMETERS: PieParameters = PieParameters {
+        limit: Limit::Packets(1000),
+        target: Span::from_ms(15),
+        update: Span::from_ms(15),
+        alpha: 0.125,
+        beta: 1.25,
+        ecn: true,
+    };
+
+    fn after_update(probability: f64, delay_ms: u64, before_ms: u64) -> f64 {
+        let mut control = Control {
+            probability,
+            delay: Span::from_ms(delay_ms),
+            delay_before: Span::from_ms(before_ms),
+            ..Control::new()
+        };
+        control.update(&PARAMETERS, 100_000);
+        control.probability
+    }
+
+    #[test]
+    fn steps_of_the_probability_are_those_of_the_specification() {
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} instead of {b}");
+        // 0.125 · (35 − 15) ms + 1.25 · (35 − 25) ms = 0.0025 + 0.0125 = 0.015, before scaling.
+        close(after_update(0.2, 35, 25), 0.215);
+        close(after_update(0.05, 35, 25), 0.05 + 0.015 / 2.0);
+        close(after_update(0.005, 35, 25), 0.005 + 0.015 / 8.0);
+        close(after_update(0.000_5, 35, 25), 0.000_5 + 0.015 / 32.0);
+        close(after_update(0.000_05, 35, 25), 0.000_05 + 0.015 / 128.0);
+        close(after_update(0.000_005, 35, 25), 0.000_005 + 0.015 / 512.0);
+        close(after_update(0.0, 35, 25), 0.015 / 2048.0);
+        // Steps up are capped to 2 % above 10 %; beyond 250 ms another 2 % comes on top.
+        close(after_update(0.2, 200, 100), 0.22);
+        close(after_update(0.2, 300, 100), 0.24);
+        // Down: 0.125 · (5 − 15) ms + 1.25 · (5 − 15) ms = −0.01375; never below 0.
+        close(after_update(0.2, 5, 15), 0.186_25);
+        close(after_update(0.000_000_1, 5, 15), 0.0);
+        close(after_update(0.995, 300, 100), 1.0);
+    }
+
+    #[test]
+    fn an_idle_queue_forgets_its_probability_by_a_64th_per_update() {
+        let mut control = Control { probability: 0.5, ..Control::new() };
+        control.update(&PARAMETERS, 0);
+        assert!((control.probability - (0.5 - 0.125 * 0.015) * 63.0 / 64.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn bursts_up_to_the_allowance_pass_and_a_standing_queue_does_not() {
+        let mut queue = Pie::new(PARAMETERS, Stream::new(1, "pie")).unwrap();
+        let mut fates = Fates::default();
+        // Two packets in, one out, every millisecond: the delay grows by half a ms per ms.
+        let mut first = None;
+        for ms in 0..900 {
+            let now = Time::ZERO + Span::from_ms(ms);
+            queue.enqueue(now, capable(now, 1500), &mut fates);
+            queue.enqueue(now, capable(now, 1500), &mut fates);
+            queue.dequeue(now, &mut fates);
+            if first.is_none() && !fates.marked.is_empty() {
+                first = Some(ms);
+            }
+        }
+        assert!(first.is_some_and(|ms| ms > 150), "{first:?}");
+        assert!(queue.control.probability > MARK_ECN_THRESHOLD);
+        assert!(fates.dropped.iter().all(|(_, reason)| *reason == Reason::Pie));
+        assert!(!fates.dropped.is_empty(), "above 10 % capable packets are dropped too");
+    }
+
+    #[test]
+    fn drops_are_spread_evenly() {
+        let mut control = Control {
+            probability: 0.05,
+            delay: Span::from_ms(20),
+            burst_left: Span::ZERO,
+            ..Control::new()
+        };
+        let mut random = Stream::new(9, "spread");
+        let (mut gap, mut gaps) = (0u32, Vec::new());
+        for _ in 0..200_000 {
+            gap += 1;
+            if control.strikes(Span::from_ms(15), 100_000, &mut random) {
+                control.accumulated = 0.0;
+                gaps.push(gap);
+                gap = 0;
+            }
+        }
+        // 0.85 ÷ 0.05 = 17 packets at least, 8.5 ÷ 0.05 = 170 at most; then geometric.
+        assert!(gaps.iter().all(|gap| (17..=171).contains(gap)));
+        let mean = gaps.iter().map(|gap| f64::from(*gap)).sum::<f64>() / gaps.len() as f64;
+        assert!((mean - 36.5).abs() < 1.0, "{mean}");
+    }
+
+    #[test]
+    fn updates_made_up_for_are_those_a_timer_would_have_made() {
+        let mut lazy = Pie::<()>::new(PARAMETERS, Stream::new(1, "pie")).unwrap();
+        lazy.control.probability = 0.3;
+        lazy.control.delay_before = Span::from_ms(10);
+        let mut eager = lazy.control;
+        for _ in 0..4_000 {
+            eager.update(&PARAMETERS, 0);
+        }
+        lazy.catch_up(Time::ZERO + Span::from_secs(60));
+        assert_eq!(lazy.control.probability, eager.probability);
+        assert_eq!(lazy.next_update, Time::ZERO + Span::from_ms(60_015));
+    }
+}

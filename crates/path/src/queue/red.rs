@@ -1,0 +1,276 @@
+//! Random early detection (Floyd, Jacobson 1993) as in Linux: `include/net/red.h`,
+//! `net/sched/sch_red.c`. Averages and probabilities are floating-point here, fixed-point there.
+//!
+//! One thing differs. While the queue is idle, its average decays as if `m` packets had come by
+//! (Floyd, Jacobson, section 4). Linux wants the administrator to say how long a packet takes
+//! (`avpkt`, `bandwidth`); this queue measures it from its own departures.
+
+use jostle_units::{Stream, Time};
+
+use super::{Fifo, Limit, QueueDiscipline, mark};
+use crate::error::{self, Error};
+use crate::packet::{Fate, Packet, Reason};
+
+/// Weight of a new packet in the mean sending time.
+const SENDING_TIME_WEIGHT: f64 = 1.0 / 8.0;
+
+/// Parameters of [`Red`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedParameters {
+    /// Most that it holds.
+    pub limit: Limit,
+    /// Average queue below which nothing is dropped.
+    pub min_bytes: u64,
+    /// Average queue from which on everything is dropped or marked (no `gentle` slope above it, as
+    /// in Linux). If it equals `min_bytes`, the queue drops or marks by that single threshold;
+    /// with `weight` 1 by the instantaneous length, as DCTCP wants it.
+    pub max_bytes: u64,
+    /// Drop probability when the average reaches `max_bytes`.
+    pub max_probability: f64,
+    /// Weight of a new sample in the average.
+    pub weight: f64,
+    /// Mark ECN-capable packets instead of dropping them, also above `max_bytes`.
+    pub ecn: bool,
+}
+
+/// Random early detection.
+#[derive(Debug)]
+pub struct Red<B> {
+    parameters: RedParameters,
+    average: Average,
+    early: Early,
+    random: Stream,
+    fifo: Fifo<B>,
+}
+
+/// The average queue length.
+#[derive(Debug, Default)]
+struct Average {
+    bytes: f64,
+    /// Since when nothing waits and nothing is sent.
+    idle_since: Option<Time>,
+    /// When the packet that is being sent left the queue.
+    sending_since: Option<Time>,
+    sending_time_ns: f64,
+}
+
+impl Average {
+    fn arrival(&mut self, now: Time, waiting_bytes: u64, weight: f64) {
+        match self.idle_since.take() {
+            None => self.bytes += weight * (waiting_bytes as f64 - self.bytes),
+            // avg ← (1 − w)^m · avg with m = idle time ÷ time of a packet.
+            Some(since) if self.bytes >= 1.0 && self.sending_time_ns > 0.0 => {
+                let m = now.since(since).as_ns() as f64 / self.sending_time_ns;
+                self.bytes *= libm::pow(1.0 - weight, m);
+            }
+            Some(_) => self.bytes = 0.0,
+        }
+    }
+
+    /// The link asks for the next packet, which means that the last one has been sent.
+    fn departure(&mut self, now: Time, found: bool) {
+        if let Some(since) = self.sending_since.take() {
+            let time_ns = now.since(since).as_ns() as f64;
+            if self.sending_time_ns == 0.0 {
+                self.sending_time_ns = time_ns;
+            } else {
+                self.sending_time_ns += SENDING_TIME_WEIGHT * (time_ns - self.sending_time_ns);
+            }
+        }
+        if found {
+            self.sending_since = Some(now);
+        } else {
+            self.idle_since.get_or_insert(now);
+        }
+    }
+}
+
+/// Spreads early drops evenly: with probability `p` the gap between two is uniform in 1 … 1/p
+/// instead of geometric (Floyd, Jacobson, section 7, method 2).
+#[derive(Debug, Default)]
+struct Early {
+    /// Packets since the last early drop; absent below the lower threshold.
+    count: Option<u32>,
+    /// The random number that `count · p` must reach.
+    bar: f64,
+}
+
+impl Early {
+    fn hits(&mut self, probability: f64, random: &mut Stream) -> bool {
+        let count = match self.count {
+            None => {
+                self.bar = random.uniform();
+                self.count = Some(0);
+                return false;
+            }
+            Some(count) => count.saturating_add(1),
+        };
+        let hit = probability * f64::from(count) >= self.bar;
+        if hit {
+            self.bar = random.uniform();
+        }
+        self.count = Some(if hit { 0 } else { count });
+        hit
+    }
+}
+
+impl<B> Red<B> {
+    /// An empty queue.
+    ///
+    /// # Errors
+    /// When the upper threshold lies below the lower one, or a probability or weight is none.
+    pub fn new(parameters: RedParameters, random: Stream) -> Result<Self, Error> {
+        error::probability("red.max_probability", parameters.max_probability)?;
+        error::within("red.weight", parameters.weight, f64::MIN_POSITIVE, 1.0)?;
+        let (min, max) = (parameters.min_bytes as f64, parameters.max_bytes as f64);
+        error::within("red.max_bytes", max, min, f64::INFINITY)?;
+        Ok(Self {
+            parameters,
+            average: Average::default(),
+            early: Early::default(),
+            random,
+            fifo: Fifo::default(),
+        })
+    }
+
+    /// Whether an arrival is to be marked or dropped, given the average.
+    fn strikes(&mut self) -> bool {
+        let (min, max) = (self.parameters.min_bytes as f64, self.parameters.max_bytes as f64);
+        if self.average.bytes < min || self.average.bytes >= max {
+            self.early.count = None;
+            return self.average.bytes >= max;
+        }
+        let share = (self.average.bytes - min) / (max - min);
+        self.early.hits(self.parameters.max_probability * share, &mut self.random)
+    }
+}
+
+impl<B: Send> QueueDiscipline<B> for Red<B> {
+    fn enqueue(&mut self, now: Time, mut packet: Packet<B>, fate: &mut dyn Fate<B>) {
+        let backlog = self.fifo.backlog();
+        self.average.arrival(now, backlog.bytes, self.parameters.weight);
+        let strikes = self.strikes();
+        let marks = strikes && self.parameters.ecn && mark(&mut packet);
+        if strikes && !marks {
+            fate.dropped(now, &packet, Reason::Red);
+        } else if !self.parameters.limit.admits(backlog, packet.size_bytes) {
+            fate.dropped(now, &packet, Reason::Overflow);
+        } else {
+            if marks {
+                fate.marked(now, &packet, Reason::Red);
+            }
+            self.fifo.push(packet);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, _: &mut dyn Fate<B>) -> Option<Packet<B>> {
+        let packet = self.fifo.pop();
+        self.average.departure(now, packet.is_some());
+        packet
+    }
+
+    fn bytes(&self) -> u64 {
+        self.fifo.backlog().bytes
+    }
+
+    fn packets(&self) -> u64 {
+        self.fifo.backlog().packets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Fates, capable, packet};
+    use super::*;
+    use jostle_units::Span;
+
+    const PARAMETERS: RedParameters = RedParameters {
+        limit: Limit::Bytes(1_000_000),
+        min_bytes: 30_000,
+        max_bytes: 90_000,
+        max_probability: 0.02,
+        weight: 0.25,
+        ecn: false,
+    };
+
+    fn red(parameters: RedParameters) -> Red<()> {
+        Red::new(parameters, Stream::new(1, "red")).unwrap()
+    }
+
+    #[test]
+    fn the_average_follows_the_queue_as_found_on_arrival() {
+        let (mut queue, mut fates) = (red(PARAMETERS), Fates::default());
+        for _ in 0..4 {
+            queue.enqueue(Time::ZERO, packet(1000), &mut fates);
+        }
+        // Found 0, 1000, 2000, 3000 bytes: 0, 250, 687.5, 1265.625.
+        assert_eq!(queue.average.bytes, 1265.625);
+    }
+
+    #[test]
+    fn the_average_decays_while_idle_by_the_packets_that_could_have_been_sent() {
+        let (mut queue, mut fates) = (red(PARAMETERS), Fates::default());
+        for _ in 0..4 {
+            queue.enqueue(Time::ZERO, packet(1000), &mut fates);
+        }
+        let sending = Span::from_us(80);
+        let mut now = Time::ZERO;
+        while queue.dequeue(now, &mut fates).is_some() {
+            now += sending;
+        }
+        queue.enqueue(now + Span::from_us(240), packet(1000), &mut fates);
+        // Three packet times idle: (1 − ¼)³.
+        assert!((queue.average.bytes - 1265.625 * 0.421_875).abs() < 1e-9);
+    }
+
+    #[test]
+    fn gaps_between_early_drops_are_uniform_up_to_the_inverse_probability() {
+        let (mut early, mut random) = (Early::default(), Stream::new(5, "gaps"));
+        assert!(!early.hits(0.05, &mut random), "the first packet above the threshold passes");
+        let mut gaps = [0u32; 21];
+        let mut gap = 0;
+        for _ in 0..210_000 {
+            gap += 1;
+            if early.hits(0.05, &mut random) {
+                gaps[gap] += 1;
+                gap = 0;
+            }
+        }
+        // Mean gap (1 + 20) ÷ 2 = 10.5: 20,000 drops, 1,000 for each gap of 1 … 20.
+        assert_eq!(gaps[0], 0);
+        assert!(gaps[1..].iter().all(|n| (870..1_130).contains(n)), "{gaps:?}");
+    }
+
+    #[test]
+    fn between_the_thresholds_the_probability_rises_linearly() {
+        let mut queue = red(RedParameters { max_probability: 0.1, ..PARAMETERS });
+        let mut share = |average: f64| {
+            queue.average.bytes = average;
+            (0..100_000).filter(|_| queue.strikes()).count() as f64 / 1e5
+        };
+        assert_eq!(share(29_999.0), 0.0);
+        // Uniform gaps 1 … 1/p have the mean (1 + 1/p)/2: at p = 0.05 one drop in 10.5.
+        assert!((share(60_000.0) - 1.0 / 10.5).abs() < 0.002);
+        assert!((share(89_999.0) - 1.0 / 5.5).abs() < 0.004);
+        assert_eq!(share(90_000.0), 1.0);
+    }
+
+    #[test]
+    fn one_threshold_marks_by_the_instantaneous_queue() {
+        let step = RedParameters { max_bytes: 30_000, weight: 1.0, ecn: true, ..PARAMETERS };
+        let (mut queue, mut fates) = (red(step), Fates::default());
+        for _ in 0..40 {
+            queue.enqueue(Time::ZERO, capable(Time::ZERO, 1000), &mut fates);
+        }
+        assert_eq!((fates.marked.len(), fates.dropped.len()), (10, 0));
+        queue.enqueue(Time::ZERO, packet(1000), &mut fates);
+        assert_eq!(fates.dropped, [(Time::ZERO, Reason::Red)]);
+        assert!(
+            Red::<()>::new(
+                RedParameters { max_bytes: 29_999, ..PARAMETERS },
+                Stream::new(1, "red")
+            )
+            .is_err()
+        );
+    }
+}

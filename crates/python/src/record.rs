@@ -1,0 +1,128 @@
+//! A run's record as Python sees it.
+
+use jostle_path::Reason;
+use jostle_record::{AckTable, FlowTable, InternalTable, LinkTable, RunRecord};
+use numpy::{Element, IntoPyArray};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// What a run leaves behind.
+#[pyclass(frozen, module = "jostle._core")]
+pub struct Record {
+    /// The measures per phase, as a JSON document.
+    #[pyo3(get)]
+    summary: String,
+    /// One row per interval and flow.
+    #[pyo3(get)]
+    flows: Py<PyDict>,
+    /// One row per interval and link.
+    #[pyo3(get)]
+    links: Py<PyDict>,
+    /// One row per interval, flow and internal quantity of its controller.
+    #[pyo3(get)]
+    internals: Py<PyDict>,
+    /// One row per ACK, if the spec asks for it.
+    #[pyo3(get)]
+    acks: Option<Py<PyDict>>,
+    /// Names of the modes that `flows["mode"]` counts.
+    #[pyo3(get)]
+    modes: Vec<&'static str>,
+    /// Names of the quantities that `internals["quantity"]` counts.
+    #[pyo3(get)]
+    quantities: Vec<&'static str>,
+}
+
+impl Record {
+    /// Moves the columns of a record into NumPy arrays.
+    pub fn new(py: Python<'_>, record: RunRecord) -> PyResult<Self> {
+        let summary = serde_json::to_string(&record.summary)
+            .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        Ok(Self {
+            summary,
+            modes: record.flows.modes.as_slice().to_vec(),
+            quantities: record.internals.quantities.as_slice().to_vec(),
+            flows: flows(py, record.flows)?,
+            links: links(py, record.links)?,
+            internals: internals(py, record.internals)?,
+            acks: record.acks.map(|table| acks(py, table)).transpose()?,
+        })
+    }
+}
+
+/// Columns by name, in the order in which they are added.
+struct Columns<'py>(Bound<'py, PyDict>);
+
+impl<'py> Columns<'py> {
+    fn new(py: Python<'py>) -> Self {
+        Self(PyDict::new(py))
+    }
+
+    /// Adds a column; NumPy owns its memory from here on.
+    fn with<T: Element>(self, name: &str, column: Vec<T>) -> PyResult<Self> {
+        self.0.set_item(name, column.into_pyarray(self.0.py()))?;
+        Ok(self)
+    }
+
+    fn finish(self) -> Py<PyDict> {
+        self.0.unbind()
+    }
+}
+
+fn flows(py: Python<'_>, table: FlowTable) -> PyResult<Py<PyDict>> {
+    let columns = Columns::new(py)
+        .with("time_s", table.time_s)?
+        .with("flow", table.flow)?
+        .with("sending_rate_bps", table.sending_rate_bps)?
+        .with("throughput_bps", table.throughput_bps)?
+        .with("goodput_bps", table.goodput_bps)?
+        .with("rtt_mean_s", table.rtt_mean_s)?
+        .with("rtt_last_s", table.rtt_last_s)?
+        .with("srtt_s", table.srtt_s)?
+        .with("cwnd_bytes", table.cwnd_bytes)?
+        .with("ssthresh_bytes", table.ssthresh_bytes)?
+        .with("in_flight_bytes", table.in_flight_bytes)?
+        .with("sent_packets", table.sent_packets)?
+        .with("retransmitted_packets", table.retransmitted_packets)?
+        .with("pacing_rate_bps", table.pacing_rate_bps)?
+        .with("mode", table.mode)?;
+    Ok(columns.finish())
+}
+
+fn links(py: Python<'_>, table: LinkTable) -> PyResult<Py<PyDict>> {
+    let mut columns = Columns::new(py)
+        .with("time_s", table.time_s)?
+        .with("link", table.link)?
+        .with("utilisation", table.utilisation)?
+        .with("queue_bytes", table.queue_bytes)?
+        .with("queue_mean_bytes", table.queue_mean_bytes)?
+        .with("sent_packets", table.sent_packets)?;
+    for (reason, column) in Reason::ALL.iter().zip(table.dropped) {
+        columns = columns.with(&format!("dropped_{}", reason.name()), column)?;
+    }
+    for (reason, column) in Reason::ALL.iter().zip(table.marked) {
+        columns = columns.with(&format!("marked_{}", reason.name()), column)?;
+    }
+    Ok(columns.finish())
+}
+
+fn internals(py: Python<'_>, table: InternalTable) -> PyResult<Py<PyDict>> {
+    let columns = Columns::new(py)
+        .with("time_s", table.time_s)?
+        .with("flow", table.flow)?
+        .with("quantity", table.quantity)?
+        .with("value", table.value)?;
+    Ok(columns.finish())
+}
+
+fn acks(py: Python<'_>, table: AckTable) -> PyResult<Py<PyDict>> {
+    let columns = Columns::new(py)
+        .with("time_s", table.time_s)?
+        .with("flow", table.flow)?
+        .with("rtt_s", table.rtt_s)?
+        .with("cwnd_bytes", table.cwnd_bytes)?
+        .with("in_flight_bytes", table.in_flight_bytes)?
+        .with("acked_bytes", table.acked_bytes)?
+        .with("lost_packets", table.lost_packets)?;
+    Ok(columns.finish())
+}

@@ -1,0 +1,42 @@
+//! The registries as JSON: help, documentation and checks in Python derive from them.
+
+use jostle_catalogue::Entry;
+use jostle_control::registry::{CONTROLLERS, SLOW_STARTS, Start};
+use jostle_path::registry::{CAPACITIES, DELAYS, LOSSES, QUEUES};
+use jostle_record::RunSpec;
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+/// All registries as a JSON document: lists of rows by kind, in the order of the registry. A
+/// controller's row names its default slow start under `slow_start`, or null if it has its own.
+#[pyfunction]
+pub fn registry() -> String {
+    json!({
+        "controllers": CONTROLLERS.iter().map(|row| controller(&row.entry, row.start)).collect::<Vec<_>>(),
+        "slow_starts": rows(SLOW_STARTS.iter().map(|row| &row.entry)),
+        "queues": rows(QUEUES.iter().map(|row| &row.entry)),
+        "capacities": rows(CAPACITIES.iter().map(|row| &row.entry)),
+        "delays": rows(DELAYS.iter().map(|row| &row.entry)),
+        "losses": rows(LOSSES.iter().map(|row| &row.entry)),
+    })
+    .to_string()
+}
+
+fn rows<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Value> {
+    entries.map(|entry| json!(entry)).collect()
+}
+
+fn controller(entry: &Entry, start: Start) -> Value {
+    let mut row = json!(entry);
+    row["slow_start"] = match start {
+        Start::Composed(name) => name.into(),
+        Start::Own => Value::Null,
+    };
+    row
+}
+
+/// JSON Schema of a RunSpec.
+#[pyfunction]
+pub fn run_spec_schema() -> String {
+    json!(schemars::schema_for!(RunSpec)).to_string()
+}

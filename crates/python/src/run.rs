@@ -1,0 +1,140 @@
+//! Running one RunSpec for Python.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use jostle_record::{Recorder, RunRecord, RunSpec, SpecError};
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::record::Record;
+
+create_exception!(jostle._core, Cancelled, PyException, "A run was cancelled before its end.");
+
+/// Time between two looks at whether Python wants the run no more.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How much of a spec an error message shows.
+const SHOWN_BYTES: usize = 4_000;
+
+/// Checks a RunSpec given as JSON.
+///
+/// Raises
+/// ------
+/// ValueError
+///     If it is none, or makes no sense.
+#[pyfunction]
+pub fn check(spec_json: &str) -> PyResult<()> {
+    parse(spec_json).map(|_| ())
+}
+
+/// Runs a RunSpec given as JSON, without holding the interpreter's lock.
+///
+/// Parameters
+/// ----------
+/// spec_json : str
+///     The RunSpec.
+/// cancelled : callable, optional
+///     Asked every 50 ms or so whether to give up.
+///
+/// Returns
+/// -------
+/// Record
+///     Measures and columns.
+///
+/// Raises
+/// ------
+/// ValueError
+///     If the spec is none, or makes no sense.
+/// Cancelled
+///     If `cancelled` returned true. What it raises is passed on, as is Ctrl-C.
+/// RuntimeError
+///     If the simulator failed. That is a bug; the message has all it takes to repeat it.
+#[pyfunction]
+#[pyo3(signature = (spec_json, cancelled=None))]
+pub fn run(py: Python<'_>, spec_json: &str, cancelled: Option<Py<PyAny>>) -> PyResult<Record> {
+    let spec = parse(spec_json)?;
+    let record = py.detach(|| {
+        let watch = Watch::new(cancelled);
+        let outcome = catch_unwind(AssertUnwindSafe(|| simulate(&spec, &watch)));
+        match outcome {
+            Ok(Ok(record)) => Ok(record),
+            Ok(Err(error)) => Err(watch.explain(&error)),
+            Err(panic) => Err(bug(&spec, spec_json, panic.as_ref())),
+        }
+    })?;
+    Record::new(py, record)
+}
+
+fn parse(spec_json: &str) -> PyResult<RunSpec> {
+    RunSpec::from_json(spec_json)
+        .map_err(|error: SpecError| PyValueError::new_err(error.to_string()))
+}
+
+fn simulate(spec: &RunSpec, watch: &Watch) -> Result<RunRecord, jostle_sim::Error> {
+    let mut recorder = Recorder::new(spec);
+    jostle_sim::run(spec, &mut recorder, &|| watch.is_cancelled())?;
+    Ok(recorder.finish())
+}
+
+/// Watches whether Python wants the run no more.
+struct Watch {
+    cancelled: Option<Py<PyAny>>,
+    polled: Cell<Option<Instant>>,
+    /// What was raised meanwhile.
+    raised: RefCell<Option<PyErr>>,
+}
+
+impl Watch {
+    fn new(cancelled: Option<Py<PyAny>>) -> Self {
+        Self { cancelled, polled: Cell::new(None), raised: RefCell::new(None) }
+    }
+
+    /// Asks Python, unless it was asked just before: that takes the interpreter's lock.
+    fn is_cancelled(&self) -> bool {
+        if self.polled.get().is_some_and(|polled| polled.elapsed() < POLL_INTERVAL) {
+            return false;
+        }
+        let answer = Python::attach(|py| {
+            py.check_signals()?;
+            match &self.cancelled {
+                Some(cancelled) => cancelled.bind(py).call0()?.is_truthy(),
+                None => Ok(false),
+            }
+        });
+        // Measured from the answer on, so that a slow one cannot bring the run to a halt.
+        self.polled.set(Some(Instant::now()));
+        answer.unwrap_or_else(|error| {
+            self.raised.replace(Some(error));
+            true
+        })
+    }
+
+    /// The exception for a run that ended with `error`.
+    fn explain(&self, error: &jostle_sim::Error) -> PyErr {
+        match (error, self.raised.take()) {
+            (_, Some(raised)) => raised,
+            (jostle_sim::Error::Cancelled, None) => Cancelled::new_err(error.to_string()),
+            (_, None) => PyValueError::new_err(error.to_string()),
+        }
+    }
+}
+
+/// The exception for a panic of the simulator.
+fn bug(spec: &RunSpec, spec_json: &str, panic: &(dyn Any + Send)) -> PyErr {
+    let message = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message");
+    let end = spec_json.floor_char_boundary(SHOWN_BYTES);
+    let more = if end < spec_json.len() { " …" } else { "" };
+    PyRuntimeError::new_err(format!(
+        "a bug in jostle's engine {}: {message}; seed {}, spec {}{more}",
+        env!("JOSTLE_ENGINE_VERSION"),
+        spec.seed,
+        &spec_json[..end],
+    ))
+}

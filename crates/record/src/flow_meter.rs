@@ -1,0 +1,337 @@
+//! What is accumulated for one flow.
+
+use jostle_units::{Span, Time};
+
+use crate::histogram::Histogram;
+use crate::sink::{AckRow, FlowState};
+use crate::tables::{FlowTable, seconds, seconds_or_nan};
+
+/// What only ever grows. Any stretch of time is the difference between two copies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FlowCounters {
+    /// Bytes that the source put on the wire.
+    pub sent_bytes: u64,
+    /// Bytes on the wire that reached the receiver.
+    pub received_bytes: u64,
+    /// Payload delivered in order.
+    pub delivered_bytes: u64,
+    /// Packets sent, retransmissions included.
+    pub sent_packets: u64,
+    /// Packets sent again.
+    pub retransmitted_packets: u64,
+    /// ACKs that gave an RTT sample.
+    pub rtt_samples: u64,
+    /// Sum of the samples: 64 bits hold 584 years of round trips.
+    pub rtt_sum_ns: u64,
+}
+
+impl FlowCounters {
+    fn since(&self, earlier: &Self) -> Self {
+        Self {
+            sent_bytes: self.sent_bytes - earlier.sent_bytes,
+            received_bytes: self.received_bytes - earlier.received_bytes,
+            delivered_bytes: self.delivered_bytes - earlier.delivered_bytes,
+            sent_packets: self.sent_packets - earlier.sent_packets,
+            retransmitted_packets: self.retransmitted_packets - earlier.retransmitted_packets,
+            rtt_samples: self.rtt_samples - earlier.rtt_samples,
+            rtt_sum_ns: self.rtt_sum_ns - earlier.rtt_sum_ns,
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.sent_bytes += other.sent_bytes;
+        self.received_bytes += other.received_bytes;
+        self.delivered_bytes += other.delivered_bytes;
+        self.sent_packets += other.sent_packets;
+        self.retransmitted_packets += other.retransmitted_packets;
+        self.rtt_samples += other.rtt_samples;
+        self.rtt_sum_ns += other.rtt_sum_ns;
+    }
+}
+
+/// What a flow did during a stretch of time. Integers throughout, so that the union of stretches
+/// does not depend on their order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FlowTotals {
+    pub counters: FlowCounters,
+    pub rtt_squares_ns2: u128,
+    pub rtt_ns: Histogram,
+    /// ∫ cwnd dt over the flow's life.
+    pub cwnd_bytes_ns: u128,
+    /// Length of the flow's life.
+    pub life_ns: u64,
+}
+
+impl FlowTotals {
+    /// The union with a disjoint stretch.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.counters.add(&other.counters);
+        self.rtt_squares_ns2 += other.rtt_squares_ns2;
+        self.rtt_ns.merge(&other.rtt_ns);
+        self.cwnd_bytes_ns += other.cwnd_bytes_ns;
+        self.life_ns += other.life_ns;
+    }
+
+    /// Mean of the RTT samples.
+    pub(crate) fn rtt_mean_s(&self) -> Option<f64> {
+        mean_s(&self.counters)
+    }
+
+    /// Standard deviation of the RTT samples (n − 1); none for fewer than two.
+    pub(crate) fn rtt_sd_s(&self) -> Option<f64> {
+        let n = u128::from(self.counters.rtt_samples);
+        if n < 2 {
+            return None;
+        }
+        let sum = u128::from(self.counters.rtt_sum_ns);
+        // n·Σx² − (Σx)² in integers: in floating point the difference of two nearly equal numbers.
+        // Its terms leave 128 bits only where n·x_rms passes 2⁶⁴ ns.
+        let spread = match n.checked_mul(self.rtt_squares_ns2) {
+            Some(product) => product.saturating_sub(sum * sum) as f64,
+            None => (n as f64 * self.rtt_squares_ns2 as f64 - sum as f64 * sum as f64).max(0.0),
+        };
+        Some((spread / (n as f64 * (n - 1) as f64)).sqrt() / 1e9)
+    }
+
+    /// Mean over time of cwnd, during the flow's life.
+    pub(crate) fn cwnd_mean_bytes(&self) -> Option<f64> {
+        (self.life_ns > 0).then(|| self.cwnd_bytes_ns as f64 / self.life_ns as f64)
+    }
+}
+
+fn mean_s(counters: &FlowCounters) -> Option<f64> {
+    (counters.rtt_samples > 0)
+        .then(|| counters.rtt_sum_ns as f64 / counters.rtt_samples as f64 / 1e9)
+}
+
+/// Measures one flow.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowMeter {
+    total: FlowCounters,
+    rtt_last: Option<Span>,
+    cwnd_bytes: u64,
+    /// `cwnd_bytes` is accounted for until here; [`Time::NEVER`] before the first ACK.
+    cwnd_until: Time,
+    /// The segment that has not ended. Its counters are filled in when it does.
+    segment: FlowTotals,
+    segment_start: FlowCounters,
+    bin_start: FlowCounters,
+    bin_from: Time,
+    /// From here on only ACKs prolong the flow's life.
+    ends: Time,
+    completion: Option<Span>,
+    segments: Vec<FlowTotals>,
+}
+
+impl FlowMeter {
+    /// `ends`: when the application stops, [`Time::NEVER`] if it does not.
+    pub(crate) fn new(ends: Time, segments: usize) -> Self {
+        Self {
+            total: FlowCounters::default(),
+            rtt_last: None,
+            cwnd_bytes: 0,
+            cwnd_until: Time::NEVER,
+            segment: FlowTotals::default(),
+            segment_start: FlowCounters::default(),
+            bin_start: FlowCounters::default(),
+            bin_from: Time::ZERO,
+            ends,
+            completion: None,
+            segments: Vec::with_capacity(segments),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn sent(&mut self, packets: u32, wire_bytes: u64, retransmission: bool) {
+        self.total.sent_bytes += wire_bytes;
+        self.total.sent_packets += u64::from(packets);
+        self.total.retransmitted_packets += u64::from(packets) * u64::from(retransmission);
+    }
+
+    #[inline]
+    pub(crate) fn received(&mut self, wire_bytes: u32) {
+        self.total.received_bytes += u64::from(wire_bytes);
+    }
+
+    #[inline]
+    pub(crate) fn delivered(&mut self, payload_bytes: u64) {
+        self.total.delivered_bytes += payload_bytes;
+    }
+
+    #[inline]
+    pub(crate) fn acked(&mut self, now: Time, row: &AckRow) {
+        if let Some(rtt) = row.rtt {
+            let ns = rtt.as_ns();
+            self.total.rtt_samples += 1;
+            self.total.rtt_sum_ns += ns;
+            self.segment.rtt_squares_ns2 += u128::from(ns) * u128::from(ns);
+            self.segment.rtt_ns.record(ns, 1);
+            self.rtt_last = Some(rtt);
+        }
+        self.hold_cwnd(now);
+        self.cwnd_bytes = row.cwnd_bytes;
+        self.cwnd_until = now;
+    }
+
+    /// Accounts for cwnd as it was until `now`. Before the first ACK no time has passed, since
+    /// nothing is later than [`Time::NEVER`].
+    #[inline]
+    fn hold_cwnd(&mut self, now: Time) {
+        let held_ns = now.since(self.cwnd_until).as_ns();
+        self.segment.cwnd_bytes_ns += u128::from(self.cwnd_bytes) * u128::from(held_ns);
+        self.segment.life_ns += held_ns;
+    }
+
+    pub(crate) fn completed(&mut self, now: Time, after: Span) {
+        self.completion = Some(after);
+        self.ends = self.ends.min(now);
+    }
+
+    /// Time from start to completion.
+    pub(crate) fn completion(&self) -> Option<Span> {
+        self.completion
+    }
+
+    /// A segment ends at `now`.
+    pub(crate) fn close_segment(&mut self, now: Time) {
+        if self.cwnd_until != Time::NEVER {
+            let until = now.min(self.ends.max(self.cwnd_until));
+            self.hold_cwnd(until);
+            self.cwnd_until = until;
+        }
+        let mut totals = std::mem::take(&mut self.segment);
+        totals.counters = self.total.since(&self.segment_start);
+        self.segment_start = self.total;
+        self.segments.push(totals);
+    }
+
+    /// All segments that ended.
+    pub(crate) fn segments(&self) -> &[FlowTotals] {
+        &self.segments
+    }
+
+    /// A bin of the series ends at `now`.
+    pub(crate) fn close_bin(
+        &mut self,
+        now: Time,
+        flow: u32,
+        state: &FlowState,
+        table: &mut FlowTable,
+    ) {
+        let bin = self.total.since(&self.bin_start);
+        let length_ns = now.since(self.bin_from).as_ns();
+        table.time_s.push(seconds(now.as_ns()));
+        table.flow.push(flow);
+        table.sending_rate_bps.push(bits_per_s(bin.sent_bytes, length_ns));
+        table.throughput_bps.push(bits_per_s(bin.received_bytes, length_ns));
+        table.goodput_bps.push(bits_per_s(bin.delivered_bytes, length_ns));
+        table.rtt_mean_s.push(mean_s(&bin).unwrap_or(f64::NAN));
+        table.rtt_last_s.push(seconds_or_nan(self.rtt_last.take()));
+        table.srtt_s.push(seconds_or_nan(Some(state.srtt).filter(|srtt| !srtt.is_zero())));
+        table.cwnd_bytes.push(state.cwnd_bytes as f64);
+        table.ssthresh_bytes.push(state.ssthresh_bytes.map_or(f64::NAN, |bytes| bytes as f64));
+        table.in_flight_bytes.push(state.in_flight_bytes as f64);
+        table.sent_packets.push(bin.sent_packets as u32);
+        table.retransmitted_packets.push(bin.retransmitted_packets as u32);
+        table.pacing_rate_bps.push(state.pacing_rate.map_or(f64::NAN, |rate| rate.as_bps() as f64));
+        table.mode.push(table.modes.code(state.mode) as u8);
+        self.bin_start = self.total;
+        self.bin_from = now;
+    }
+}
+
+/// The rate that carries `bytes` in `length_ns`.
+pub(crate) fn bits_per_s(bytes: u64, length_ns: u64) -> f64 {
+    bytes as f64 * 8e9 / length_ns as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn at(s: u64) -> Time {
+        Time::from_ns(s * SECOND)
+    }
+
+    fn ack(rtt_ns: Option<u64>, cwnd_bytes: u64) -> AckRow {
+        AckRow {
+            rtt: rtt_ns.map(Span::from_ns),
+            cwnd_bytes,
+            in_flight_bytes: 0,
+            acked_bytes: 0,
+            lost_packets: 0,
+        }
+    }
+
+    #[test]
+    fn cwnd_is_weighted_by_the_time_it_holds() {
+        let mut meter = FlowMeter::new(Time::NEVER, 2);
+        meter.acked(at(1), &ack(None, 1_000));
+        meter.acked(at(4), &ack(None, 5_000));
+        meter.close_segment(at(5));
+        meter.close_segment(at(10));
+        // 3 s of 1000 and 1 s of 5000; the second before the first ACK does not count.
+        assert_eq!(meter.segments()[0].cwnd_mean_bytes(), Some(2_000.0));
+        assert_eq!(meter.segments()[1].cwnd_mean_bytes(), Some(5_000.0));
+    }
+
+    #[test]
+    fn a_flow_without_acks_has_no_window() {
+        let mut meter = FlowMeter::new(Time::NEVER, 1);
+        meter.close_segment(at(5));
+        assert_eq!(meter.segments()[0].cwnd_mean_bytes(), None);
+        assert_eq!(meter.segments()[0].rtt_mean_s(), None);
+    }
+
+    #[test]
+    fn life_ends_with_the_last_ack_of_a_stopped_or_complete_flow() {
+        let mut stopped = FlowMeter::new(at(3), 1);
+        stopped.acked(at(1), &ack(None, 1_000));
+        stopped.acked(at(5), &ack(None, 9_000));
+        stopped.close_segment(at(10));
+        assert_eq!(stopped.segments()[0].life_ns, 4 * SECOND);
+        assert_eq!(stopped.segments()[0].cwnd_mean_bytes(), Some(1_000.0));
+
+        let mut complete = FlowMeter::new(Time::NEVER, 2);
+        complete.acked(at(1), &ack(None, 1_000));
+        complete.acked(at(2), &ack(None, 2_000));
+        complete.completed(at(2), Span::from_secs(2));
+        complete.close_segment(at(5));
+        complete.close_segment(at(9));
+        assert_eq!(complete.segments()[0].life_ns, SECOND);
+        assert_eq!(complete.segments()[1].cwnd_mean_bytes(), None);
+        assert_eq!(complete.completion(), Some(Span::from_secs(2)));
+    }
+
+    #[test]
+    fn the_deviation_of_nearly_equal_round_trips_is_exact() {
+        let mut meter = FlowMeter::new(Time::NEVER, 1);
+        for rtt_ns in [600_000_001, 600_000_002, 600_000_003] {
+            meter.acked(at(1), &ack(Some(rtt_ns), 1));
+        }
+        meter.close_segment(at(2));
+        let totals = &meter.segments()[0];
+        assert_eq!(totals.rtt_sd_s(), Some(1e-9));
+        assert_eq!(totals.rtt_mean_s(), Some(0.600_000_002));
+        assert_eq!(totals.rtt_ns.min(), Some(600_000_001));
+    }
+
+    #[test]
+    fn the_deviation_survives_sums_beyond_128_bits() {
+        let totals = FlowTotals {
+            counters: FlowCounters {
+                rtt_samples: 1 << 32,
+                rtt_sum_ns: 1 << 62,
+                ..FlowCounters::default()
+            },
+            rtt_squares_ns2: 1 << 97,
+            ..FlowTotals::default()
+        };
+        let sd_s = totals.rtt_sd_s().unwrap();
+        // Variance: Σx²/n − mean² = 2⁶⁵ − 2⁶⁰.
+        let expected_s = ((1u128 << 65) as f64 - (1u128 << 60) as f64).sqrt() / 1e9;
+        assert!((sd_s / expected_s - 1.0).abs() < 1e-9, "{sd_s} beside {expected_s}");
+    }
+}

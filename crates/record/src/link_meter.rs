@@ -1,0 +1,208 @@
+//! What is accumulated for one link.
+
+use jostle_path::Reason;
+use jostle_units::Time;
+
+use crate::histogram::Histogram;
+use crate::timeline::{Cursor, Timeline};
+
+pub(crate) const REASONS: usize = Reason::ALL.len();
+
+/// What a link did during a stretch of time. Integers throughout, so that the union of stretches
+/// does not depend on their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LinkCounters {
+    pub sent_bytes: u64,
+    pub sent_packets: u64,
+    pub dropped: [u64; REASONS],
+    pub marked: [u64; REASONS],
+    /// ∫ queue dt.
+    pub queue_bytes_ns: u128,
+}
+
+impl LinkCounters {
+    fn add(&mut self, other: &Self) {
+        self.sent_bytes += other.sent_bytes;
+        self.sent_packets += other.sent_packets;
+        for i in 0..REASONS {
+            self.dropped[i] += other.dropped[i];
+            self.marked[i] += other.marked[i];
+        }
+        self.queue_bytes_ns += other.queue_bytes_ns;
+    }
+}
+
+/// The same with the distribution of the queue.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LinkTotals {
+    pub counters: LinkCounters,
+    /// Nanoseconds for which the queue held so many bytes.
+    pub queue_bytes: Histogram,
+}
+
+impl LinkTotals {
+    /// The union with a disjoint stretch.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.counters.add(&other.counters);
+        self.queue_bytes.merge(&other.queue_bytes);
+    }
+}
+
+/// A link at the end of an interval, as the simulator told it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkState {
+    pub queue_bytes: u64,
+    pub offered_bytes: f64,
+}
+
+/// Counters of the stretch since the last cut, for one of the two sides of a link.
+#[derive(Clone, Copy, Debug)]
+struct Side {
+    cursor: Cursor,
+    counters: LinkCounters,
+}
+
+/// Measures one link. It cuts time by itself: events carry a link's own time, which may be ahead of
+/// the calls that end intervals and phases. Its two sides do so apart, because what happens on the
+/// wire is told when a packet's sending starts, with the time at which it ends.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkMeter {
+    /// The queue, and what it drops and marks.
+    queue: Side,
+    /// What is sent, and lost on the way.
+    wire: Side,
+    queue_now_bytes: u64,
+    /// The queue is accounted for until here.
+    queue_until: Time,
+    queue_bytes: Histogram,
+    bins: Vec<LinkCounters>,
+    segments: Vec<LinkTotals>,
+    states: Vec<LinkState>,
+}
+
+impl LinkMeter {
+    pub(crate) fn new(timeline: &Timeline) -> Self {
+        let side = Side { cursor: Cursor::new(timeline), counters: LinkCounters::default() };
+        Self {
+            queue: side,
+            wire: side,
+            queue_now_bytes: 0,
+            queue_until: Time::ZERO,
+            queue_bytes: Histogram::default(),
+            bins: vec![LinkCounters::default(); timeline.bins()],
+            segments: vec![LinkTotals::default(); timeline.segments()],
+            states: Vec::with_capacity(timeline.bins()),
+        }
+    }
+
+    /// Ends what ends at or before `now` on the side of the queue.
+    #[inline]
+    fn advance_queue(&mut self, now: Time, timeline: &Timeline) {
+        if now >= self.queue.cursor.cut() {
+            self.cut_queue(now, timeline);
+        }
+    }
+
+    #[cold]
+    fn cut_queue(&mut self, now: Time, timeline: &Timeline) {
+        while self.queue.cursor.is_due(now) {
+            self.hold_queue(self.queue.cursor.cut());
+            let counters = std::mem::take(&mut self.queue.counters);
+            let segment = &mut self.segments[self.queue.cursor.segment()];
+            segment.counters.add(&counters);
+            self.bins[self.queue.cursor.bin()].add(&counters);
+            if self.queue.cursor.step(timeline) {
+                segment.queue_bytes = std::mem::take(&mut self.queue_bytes);
+            }
+        }
+    }
+
+    /// Ends what ends at or before `now` on the side of the wire.
+    #[inline]
+    fn advance_wire(&mut self, now: Time, timeline: &Timeline) {
+        if now >= self.wire.cursor.cut() {
+            self.cut_wire(now, timeline);
+        }
+    }
+
+    #[cold]
+    fn cut_wire(&mut self, now: Time, timeline: &Timeline) {
+        while self.wire.cursor.is_due(now) {
+            let counters = std::mem::take(&mut self.wire.counters);
+            self.segments[self.wire.cursor.segment()].counters.add(&counters);
+            self.bins[self.wire.cursor.bin()].add(&counters);
+            self.wire.cursor.step(timeline);
+        }
+    }
+
+    /// Accounts for the queue as it was until `now`.
+    #[inline]
+    fn hold_queue(&mut self, now: Time) {
+        debug_assert!(now >= self.queue_until, "a queue's time went back");
+        let held_ns = now.since(self.queue_until).as_ns();
+        self.queue.counters.queue_bytes_ns +=
+            u128::from(self.queue_now_bytes) * u128::from(held_ns);
+        self.queue_bytes.record(self.queue_now_bytes, held_ns);
+        self.queue_until = now;
+    }
+
+    #[inline]
+    pub(crate) fn queue_changed(&mut self, now: Time, bytes: u64, timeline: &Timeline) {
+        self.advance_queue(now, timeline);
+        self.hold_queue(now);
+        self.queue_now_bytes = bytes;
+    }
+
+    #[inline]
+    pub(crate) fn sent(&mut self, now: Time, wire_bytes: u32, timeline: &Timeline) {
+        self.advance_wire(now, timeline);
+        self.wire.counters.sent_bytes += u64::from(wire_bytes);
+        self.wire.counters.sent_packets += 1;
+    }
+
+    pub(crate) fn dropped(&mut self, now: Time, reason: u8, timeline: &Timeline) {
+        let reason = usize::from(reason);
+        match Reason::ALL.get(reason) {
+            Some(Reason::Loss | Reason::Outage) => {
+                self.advance_wire(now, timeline);
+                self.wire.counters.dropped[reason] += 1;
+            }
+            Some(_) => {
+                self.advance_queue(now, timeline);
+                self.queue.counters.dropped[reason] += 1;
+            }
+            None => debug_assert!(false, "no reason has number {reason}"),
+        }
+    }
+
+    pub(crate) fn marked(&mut self, now: Time, reason: u8, timeline: &Timeline) {
+        self.advance_queue(now, timeline);
+        self.queue.counters.marked[usize::from(reason)] += 1;
+    }
+
+    /// The end of an interval.
+    pub(crate) fn state(&mut self, state: LinkState) {
+        self.states.push(state);
+    }
+
+    /// The end of the run.
+    pub(crate) fn finish(&mut self, timeline: &Timeline) {
+        self.advance_queue(timeline.end(), timeline);
+        self.advance_wire(timeline.end(), timeline);
+    }
+
+    /// What happened in each bin of the series.
+    pub(crate) fn bins(&self) -> &[LinkCounters] {
+        &self.bins
+    }
+
+    /// What happened in each segment between boundaries of phases.
+    pub(crate) fn segments(&self) -> &[LinkTotals] {
+        &self.segments
+    }
+
+    /// The states at the ends of the bins.
+    pub(crate) fn states(&self) -> &[LinkState] {
+        &self.states
+    }
+}

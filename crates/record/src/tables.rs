@@ -1,0 +1,190 @@
+//! Columns of what was recorded. A value that does not exist is NaN.
+
+use jostle_path::Reason;
+use jostle_units::{Span, Time};
+
+const REASONS: usize = Reason::ALL.len();
+
+/// Words that a column holds by their position: modes of controllers, names of quantities.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    names: Vec<&'static str>,
+    last: usize,
+}
+
+impl Names {
+    /// The words, in the order of their first use.
+    pub fn as_slice(&self) -> &[&'static str] {
+        &self.names
+    }
+
+    /// Position of `name`, which is added if it is new.
+    pub(crate) fn code(&mut self, name: &'static str) -> usize {
+        // A controller names its quantities in the same order every time.
+        let next = if self.last + 1 < self.names.len() { self.last + 1 } else { 0 };
+        self.last = if self.names.get(next) == Some(&name) {
+            next
+        } else if let Some(found) = self.names.iter().position(|known| *known == name) {
+            found
+        } else {
+            self.names.push(name);
+            self.names.len() - 1
+        };
+        self.last
+    }
+}
+
+/// Seconds, exact to the last bit of the quotient.
+#[inline]
+pub(crate) fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+#[inline]
+pub(crate) fn seconds_or_nan(span: Option<Span>) -> f64 {
+    span.map_or(f64::NAN, |span| seconds(span.as_ns()))
+}
+
+/// One row per interval and flow, in order of time, then of the flows in the spec.
+///
+/// Rates and counts are those of the interval that ends at `time_s`; window, threshold, bytes in
+/// flight, pacing rate and mode are what they were at its end.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowTable {
+    /// End of the interval.
+    pub time_s: Vec<f64>,
+    /// Position of the flow in the spec.
+    pub flow: Vec<u32>,
+    /// Bits that the sender put on the wire, headers included, per second.
+    pub sending_rate_bps: Vec<f64>,
+    /// Bits that reached the receiver, headers included, per second.
+    pub throughput_bps: Vec<f64>,
+    /// Bits of payload that reached the application in order, per second.
+    pub goodput_bps: Vec<f64>,
+    /// Mean of the RTT samples of the interval; NaN if there were none.
+    pub rtt_mean_s: Vec<f64>,
+    /// Last RTT sample of the interval; NaN if there was none.
+    pub rtt_last_s: Vec<f64>,
+    /// Smoothed RTT; NaN before the first sample.
+    pub srtt_s: Vec<f64>,
+    /// Congestion window.
+    pub cwnd_bytes: Vec<f64>,
+    /// Slow-start threshold; NaN while there is none.
+    pub ssthresh_bytes: Vec<f64>,
+    /// Bytes in flight.
+    pub in_flight_bytes: Vec<f64>,
+    /// Packets sent, retransmissions included.
+    pub sent_packets: Vec<u32>,
+    /// Packets sent again.
+    pub retransmitted_packets: Vec<u32>,
+    /// Pacing rate; NaN if packets are not paced.
+    pub pacing_rate_bps: Vec<f64>,
+    /// Mode of the controller, as position in `modes`.
+    pub mode: Vec<u8>,
+    /// Names of the modes.
+    pub modes: Names,
+}
+
+impl FlowTable {
+    /// A table with room for `rows`.
+    pub(crate) fn with_capacity(rows: usize) -> Self {
+        Self {
+            time_s: Vec::with_capacity(rows),
+            flow: Vec::with_capacity(rows),
+            sending_rate_bps: Vec::with_capacity(rows),
+            throughput_bps: Vec::with_capacity(rows),
+            goodput_bps: Vec::with_capacity(rows),
+            rtt_mean_s: Vec::with_capacity(rows),
+            rtt_last_s: Vec::with_capacity(rows),
+            srtt_s: Vec::with_capacity(rows),
+            cwnd_bytes: Vec::with_capacity(rows),
+            ssthresh_bytes: Vec::with_capacity(rows),
+            in_flight_bytes: Vec::with_capacity(rows),
+            sent_packets: Vec::with_capacity(rows),
+            retransmitted_packets: Vec::with_capacity(rows),
+            pacing_rate_bps: Vec::with_capacity(rows),
+            mode: Vec::with_capacity(rows),
+            modes: Names::default(),
+        }
+    }
+}
+
+/// One row per interval and link, in order of time, then of the links in the spec.
+///
+/// Utilisation, mean and counts are those of the interval that ends at `time_s`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkTable {
+    /// End of the interval.
+    pub time_s: Vec<f64>,
+    /// Position of the link in the spec.
+    pub link: Vec<u32>,
+    /// Bytes sent ÷ bytes that the capacity could have carried; NaN while the link was stopped.
+    pub utilisation: Vec<f64>,
+    /// Bytes waiting at the end of the interval.
+    pub queue_bytes: Vec<f64>,
+    /// Mean over time of the bytes waiting.
+    pub queue_mean_bytes: Vec<f64>,
+    /// Packets sent.
+    pub sent_packets: Vec<u32>,
+    /// Packets dropped, by reason in the order of [`Reason::ALL`].
+    pub dropped: [Vec<u32>; REASONS],
+    /// Packets marked, by reason in the order of [`Reason::ALL`].
+    pub marked: [Vec<u32>; REASONS],
+}
+
+/// One row per interval, flow and internal quantity of its controller.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InternalTable {
+    /// End of the interval.
+    pub time_s: Vec<f64>,
+    /// Position of the flow in the spec.
+    pub flow: Vec<u32>,
+    /// The quantity, as position in `quantities`.
+    pub quantity: Vec<u16>,
+    /// Its value, in the unit that its name ends with.
+    pub value: Vec<f64>,
+    /// Names of the quantities.
+    pub quantities: Names,
+}
+
+impl InternalTable {
+    pub(crate) fn push(&mut self, now: Time, flow: u32, quantity: &'static str, value: f64) {
+        self.time_s.push(seconds(now.as_ns()));
+        self.flow.push(flow);
+        self.quantity.push(self.quantities.code(quantity) as u16);
+        self.value.push(value);
+    }
+}
+
+/// One row per ACK that reached a sender, in order of time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AckTable {
+    /// Arrival of the ACK.
+    pub time_s: Vec<f64>,
+    /// Position of the flow in the spec.
+    pub flow: Vec<u32>,
+    /// RTT sample; NaN if the ACK gave none.
+    pub rtt_s: Vec<f64>,
+    /// Congestion window after the ACK.
+    pub cwnd_bytes: Vec<f64>,
+    /// Bytes in flight after the ACK.
+    pub in_flight_bytes: Vec<f64>,
+    /// Payload acknowledged since the connection began.
+    pub acked_bytes: Vec<u64>,
+    /// Packets marked lost by the ACK.
+    pub lost_packets: Vec<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_coded_by_first_use() {
+        let mut names = Names::default();
+        let codes: Vec<usize> =
+            ["a", "b", "a", "c", "b", "c", "a"].iter().map(|name| names.code(name)).collect();
+        assert_eq!(codes, [0, 1, 0, 2, 1, 2, 0]);
+        assert_eq!(names.as_slice(), ["a", "b", "c"]);
+    }
+}

@@ -1,0 +1,38 @@
+//! Why a RunSpec is refused.
+
+use std::fmt::Display;
+
+use jostle_catalogue::ParameterError;
+use thiserror::Error;
+
+/// Why a RunSpec is refused. The message says where, what, and what would be accepted.
+#[derive(Debug, Error)]
+pub enum SpecError {
+    /// It is not JSON, or lacks a key, has one too many, or one of the wrong type.
+    #[error("not a RunSpec: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A value does not fit.
+    #[error("`{at}` cannot be {given}: expected {expected}")]
+    Unfit {
+        /// Place of the value, such as `links[0].queue.limit`.
+        at: String,
+        /// The value.
+        given: String,
+        /// What would be accepted.
+        expected: String,
+    },
+    /// An algorithm has no such parameter, or the parameter no such value.
+    #[error("`{at}`: {source}")]
+    Parameter {
+        /// Place of the algorithm, such as `flows[0].controller`.
+        at: String,
+        /// What does not fit.
+        source: ParameterError,
+    },
+}
+
+impl SpecError {
+    pub(super) fn unfit(at: &str, given: impl Display, expected: impl Into<String>) -> Self {
+        Self::Unfit { at: at.to_owned(), given: given.to_string(), expected: expected.into() }
+    }
+}

@@ -1,0 +1,127 @@
+//! Which flows make sense.
+
+use jostle_control::registry::{self, CONTROLLERS, SLOW_STARTS, Start};
+use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES};
+
+use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, link, within};
+use crate::{FlowSpec, RunSpec, SourceSpec};
+
+/// A packet carries its position on its way in eight bits.
+const MAX_HOPS: usize = 255;
+/// Largest initial window: beyond any bandwidth-delay product worth jumping to.
+const MAX_INITIAL_WINDOW_PACKETS: u32 = 1 << 20;
+
+pub(super) fn check(at: &str, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
+    if flow.path.is_empty() {
+        return Err(SpecError::unfit(&format!("{at}.path"), "empty", "at least one link"));
+    }
+    path(&format!("{at}.path"), &flow.path, spec.links.len())?;
+    path(&format!("{at}.reverse_path"), &flow.reverse_path, spec.links.len())?;
+    within(&format!("{at}.access_delay_ns"), flow.access_delay_ns, 0..=MAX_NS)?;
+    within(&format!("{at}.start_ns"), flow.start_ns, 0..=spec.duration_ns - 1)?;
+    if let Some(stop_ns) = flow.stop_ns {
+        within(&format!("{at}.stop_ns"), stop_ns, flow.start_ns + 1..=MAX_NS)?;
+    }
+    source(&format!("{at}.source"), &flow.source)?;
+    let window = flow.initial_window_packets;
+    within(&format!("{at}.initial_window_packets"), window, 1..=MAX_INITIAL_WINDOW_PACKETS)?;
+    let smallest = u64::from(FULL_PAYLOAD_BYTES);
+    within(&format!("{at}.receive_window_bytes"), flow.receive_window_bytes, smallest..=MAX_BYTES)?;
+    if let Some(rate_bps) = flow.nic_rate_bps {
+        within(&format!("{at}.nic_rate_bps"), rate_bps, 1..=MAX_BPS)?;
+    }
+    controller(at, flow)?;
+    packets(at, flow, spec)
+}
+
+fn path(at: &str, path: &[u32], links: usize) -> Result<(), SpecError> {
+    if path.len() > MAX_HOPS {
+        let given = format!("{} links long", path.len());
+        return Err(SpecError::unfit(at, given, format!("at most {MAX_HOPS} links")));
+    }
+    match path.iter().position(|link| *link as usize >= links) {
+        None => Ok(()),
+        Some(i) => Err(SpecError::unfit(
+            &format!("{at}[{i}]"),
+            path[i],
+            format!("the position of a link, 0 to {}", links - 1),
+        )),
+    }
+}
+
+fn source(at: &str, source: &SourceSpec) -> Result<(), SpecError> {
+    let name = |key: &str| format!("{at}.{key}");
+    match *source {
+        SourceSpec::Bulk => Ok(()),
+        SourceSpec::Fixed { bytes } => within(&name("bytes"), bytes, 1..=MAX_BYTES),
+        SourceSpec::OnOff { on_ns, off_ns, exponential: _ } => {
+            within(&name("on_ns"), on_ns, 1..=MAX_NS)?;
+            within(&name("off_ns"), off_ns, 1..=MAX_NS)
+        }
+        SourceSpec::RequestResponse { bytes, think_ns, exponential: _, count } => {
+            within(&name("bytes"), bytes, 1..=MAX_BYTES)?;
+            within(&name("think_ns"), think_ns, 0..=MAX_NS)?;
+            within(&name("count"), count.unwrap_or(1), 1..=u64::MAX)
+        }
+    }
+}
+
+fn controller(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
+    let at_controller = format!("{at}.controller");
+    let Some(row) = registry::controller(&flow.controller.name) else {
+        let known: Vec<_> = CONTROLLERS.iter().map(|row| row.entry.name).collect();
+        return Err(unknown(&at_controller, &flow.controller.name, &known));
+    };
+    row.entry
+        .resolve(&flow.controller.parameters)
+        .map_err(|source| SpecError::Parameter { at: at_controller, source })?;
+
+    let at_start = format!("{at}.slow_start");
+    let known: Vec<_> = SLOW_STARTS.iter().map(|row| row.entry.name).collect();
+    match (&flow.slow_start, row.start) {
+        (None, Start::Own) => Ok(()),
+        (Some(given), Start::Composed(_)) => match registry::slow_start(&given.name) {
+            Some(method) => method
+                .entry
+                .resolve(&given.parameters)
+                .map(|_| ())
+                .map_err(|source| SpecError::Parameter { at: at_start, source }),
+            None => Err(unknown(&at_start, &given.name, &known)),
+        },
+        (Some(given), Start::Own) => Err(SpecError::unfit(
+            &at_start,
+            format!("\"{}\"", given.name),
+            format!("none: `{}` has its own", row.entry.name),
+        )),
+        (None, Start::Composed(_)) => {
+            Err(SpecError::unfit(&at_start, "absent", format!("one of {}", known.join(", "))))
+        }
+    }
+}
+
+fn unknown(at: &str, given: &str, known: &[&str]) -> SpecError {
+    SpecError::unfit(at, format!("\"{given}\""), format!("one of {}", known.join(", ")))
+}
+
+/// Packets are counted in 32 bits.
+fn packets(at: &str, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
+    let fastest_bps = flow
+        .path
+        .iter()
+        .map(|link| link::peak_bps(&spec.links[*link as usize].capacity))
+        .max()
+        .unwrap_or(0);
+    let bits = u128::from(fastest_bps) * u128::from(spec.duration_ns) / 1_000_000_000;
+    let packets = bits / u128::from(8 * FULL_PACKET_BYTES);
+    if packets < 1 << 32 {
+        return Ok(());
+    }
+    let longest_s = (1u128 << 32) * u128::from(8 * FULL_PACKET_BYTES) / u128::from(fastest_bps);
+    Err(SpecError::unfit(
+        "duration_ns",
+        spec.duration_ns,
+        format!(
+            "at most {longest_s} s, in which `{at}` can send 2³² packets at {fastest_bps} bit/s"
+        ),
+    ))
+}

@@ -1,0 +1,157 @@
+//! Which RunSpecs make sense. Whatever passes here, a simulator can run.
+
+mod error;
+mod flow;
+mod link;
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+pub use error::SpecError;
+
+use crate::RunSpec;
+
+/// Longest span of time: 2⁵³ ns, 104 days. Every nanosecond up to it is exact in an `f64`, and in
+/// the JSON of any language.
+pub(crate) const MAX_NS: u64 = 1 << 53;
+/// Fastest rate: 1 Tbit/s. A full packet takes 12 ns there; beyond, whole nanoseconds are too
+/// coarse.
+pub(crate) const MAX_BPS: u64 = 1_000_000_000_000;
+/// Largest amount of data: 2⁵³ bytes.
+pub(crate) const MAX_BYTES: u64 = 1 << 53;
+/// Most rows of one series: the columns of a hundred million take 10 GB.
+const MAX_ROWS: u64 = 100_000_000;
+
+impl RunSpec {
+    /// Reads and checks a RunSpec.
+    ///
+    /// # Errors
+    /// When `json` is no RunSpec, or a RunSpec that makes no sense.
+    pub fn from_json(json: &str) -> Result<Self, SpecError> {
+        let spec: Self = serde_json::from_str(json)?;
+        spec.validate()?;
+        Ok(spec)
+    }
+
+    /// Checks that the spec makes sense: what the types cannot say.
+    ///
+    /// # Errors
+    /// The first thing that does not, where it is, and what would be accepted.
+    pub fn validate(&self) -> Result<(), SpecError> {
+        within("duration_ns", self.duration_ns, 1..=MAX_NS)?;
+        within("interval_ns", self.interval_ns, 1..=MAX_NS)?;
+        self.check_phases()?;
+        self.check_names()?;
+        for (i, link) in self.links.iter().enumerate() {
+            link::check(&format!("links[{i}]"), link)?;
+        }
+        for (i, flow) in self.flows.iter().enumerate() {
+            flow::check(&format!("flows[{i}]"), flow, self)?;
+        }
+        self.check_series()
+    }
+
+    fn check_phases(&self) -> Result<(), SpecError> {
+        for (i, phase) in self.phases.iter().enumerate() {
+            within(&format!("phases[{i}].to_ns"), phase.to_ns, 1..=self.duration_ns)?;
+            within(&format!("phases[{i}].from_ns"), phase.from_ns, 0..=phase.to_ns - 1)?;
+        }
+        let overall = self.phases.iter().find(|phase| phase.name == "overall");
+        match overall.map(|phase| (phase.from_ns, phase.to_ns)) {
+            Some((0, to_ns)) if to_ns == self.duration_ns => Ok(()),
+            Some((from_ns, to_ns)) => Err(SpecError::unfit(
+                "phases",
+                format!("`overall` from {from_ns} to {to_ns} ns"),
+                format!("it to go from 0 to the run's end at {} ns", self.duration_ns),
+            )),
+            None => Err(SpecError::unfit(
+                "phases",
+                "a list without `overall`",
+                format!("that phase, from 0 to {} ns", self.duration_ns),
+            )),
+        }
+    }
+
+    fn check_names(&self) -> Result<(), SpecError> {
+        if self.links.is_empty() {
+            return Err(SpecError::unfit("links", "empty", "at least one link"));
+        }
+        if self.flows.is_empty() {
+            return Err(SpecError::unfit("flows", "empty", "at least one flow"));
+        }
+        distinct("phases", self.phases.iter().map(|phase| phase.name.as_str()))?;
+        distinct("links", self.links.iter().map(|link| link.name.as_str()))?;
+        distinct("flows", self.flows.iter().map(|flow| flow.name.as_str()))
+    }
+
+    fn check_series(&self) -> Result<(), SpecError> {
+        let bins = self.duration_ns.div_ceil(self.interval_ns);
+        let wider = self.flows.len().max(self.links.len()) as u64;
+        if bins.saturating_mul(wider) <= MAX_ROWS {
+            return Ok(());
+        }
+        Err(SpecError::unfit(
+            "interval_ns",
+            self.interval_ns,
+            format!("one that gives at most {MAX_ROWS} rows for {wider} flows or links"),
+        ))
+    }
+}
+
+/// Names must be there and differ: random streams and results are told apart by them.
+fn distinct<'a>(list: &str, names: impl Iterator<Item = &'a str>) -> Result<(), SpecError> {
+    let mut seen = std::collections::BTreeMap::new();
+    for (i, name) in names.enumerate() {
+        let at = format!("{list}[{i}].name");
+        if name.is_empty() {
+            return Err(SpecError::unfit(&at, "empty", "a name"));
+        }
+        if let Some(first) = seen.insert(name, i) {
+            return Err(SpecError::unfit(
+                &at,
+                format!("\"{name}\""),
+                format!("a name other than that of {list}[{first}]"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a number lies in a range; NaN does not.
+fn within<T: PartialOrd + Display>(
+    at: &str,
+    given: T,
+    accepted: RangeInclusive<T>,
+) -> Result<(), SpecError> {
+    if accepted.contains(&given) {
+        return Ok(());
+    }
+    let expected = format!("{} to {}", accepted.start(), accepted.end());
+    Err(SpecError::unfit(at, given, expected))
+}
+
+fn probability(at: &str, given: f64) -> Result<(), SpecError> {
+    within(at, given, 0.0..=1.0)
+}
+
+/// Checks the times of steps: the first at 0, each later than the one before it.
+fn steps(at: &str, times_ns: impl Iterator<Item = u64>) -> Result<(), SpecError> {
+    let mut previous = None;
+    for (i, at_ns) in times_ns.enumerate() {
+        let place = format!("{at}[{i}].at_ns");
+        match previous {
+            None if at_ns != 0 => {
+                return Err(SpecError::unfit(&place, at_ns, "0 for the first step"));
+            }
+            Some(earlier) if at_ns <= earlier => {
+                let expected = format!("a time after {earlier}, that of the step before it");
+                return Err(SpecError::unfit(&place, at_ns, expected));
+            }
+            _ => previous = Some(at_ns),
+        }
+    }
+    match previous {
+        Some(_) => Ok(()),
+        None => Err(SpecError::unfit(at, "empty", "at least one step")),
+    }
+}

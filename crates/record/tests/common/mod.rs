@@ -1,0 +1,101 @@
+//! RunSpecs to test with.
+
+#![allow(dead_code, reason = "every test file uses another part")]
+
+use serde_json::{Value, json};
+
+pub const MS: u64 = 1_000_000;
+pub const S: u64 = 1_000 * MS;
+
+/// Two Reno flows share one link of 8 Mbit/s for 10 s; phases overlap.
+pub fn dumbbell() -> Value {
+    json!({
+        "seed": 1, "duration_ns": 10 * S, "interval_ns": S, "trace": "none",
+        "phases": [
+            {"name": "overall", "from_ns": 0, "to_ns": 10 * S},
+            {"name": "startup", "from_ns": 0, "to_ns": 4 * S},
+            {"name": "middle", "from_ns": 2 * S, "to_ns": 6 * S},
+        ],
+        "links": [link("bottleneck", json!({"kind": "drop_tail", "limit": {"bytes": 50_000}}))],
+        "flows": [flow("first", json!({"kind": "bulk"})), flow("second", json!({"kind": "bulk"}))],
+    })
+}
+
+/// Every key and every variant there is, in as few links and flows as possible.
+pub fn everything() -> Value {
+    let mut spec = dumbbell();
+    spec["trace"] = json!("acks");
+    spec["links"] = json!([
+        link(
+            "occupancy",
+            json!({"kind": "occupancy_drop", "limit": {"bytes": 50_000},
+            "threshold_bytes": 25_000, "probability": 0.25})
+        ),
+        link(
+            "red",
+            json!({"kind": "red", "limit": {"packets": 50}, "min_bytes": 10_000,
+            "max_bytes": 30_000, "max_probability": 0.1, "weight": 0.002, "ecn": false})
+        ),
+        link(
+            "codel",
+            json!({"kind": "codel", "limit": {"packets": 50}, "target_ns": 5 * MS,
+            "interval_ns": 100 * MS, "ecn": true})
+        ),
+        link(
+            "fq_codel",
+            json!({"kind": "fq_codel", "limit_packets": 10_240, "queues": 1024,
+            "quantum_bytes": 1514, "target_ns": 5 * MS, "interval_ns": 100 * MS, "ecn": true})
+        ),
+        link(
+            "pie",
+            json!({"kind": "pie", "limit": {"packets": 1000}, "target_ns": 15 * MS,
+            "update_ns": 15 * MS, "alpha": 0.125, "beta": 1.25, "ecn": true})
+        ),
+        link("plain", json!({"kind": "drop_tail", "limit": {"packets": 100}})),
+    ]);
+    spec["links"][0]["capacity"] = json!({"kind": "steps", "steps": [
+        {"at_ns": 0, "rate_bps": 8_000_000}, {"at_ns": S, "rate_bps": 0}]});
+    spec["links"][1]["capacity"] = json!({"kind": "trace", "opportunities_ms": [1, 1, 3],
+        "opportunity_bytes": 1514});
+    let points = json!([{"probability": 0.0, "value_ns": 0}, {"probability": 1.0, "value_ns": MS}]);
+    spec["links"][0]["delay"]["jitter"] =
+        json!({"quantiles": points, "correlation_ns": 0, "reorder": false});
+    spec["links"][0]["outages"] = json!({"mean_interval_ns": S, "durations": points});
+    spec["links"][1]["loss"] = json!({"kind": "independent", "probability": 0.01});
+    spec["links"][2]["loss"] = json!({"kind": "gilbert_elliott", "good_to_bad": 0.01,
+        "bad_to_good": 0.5, "loss_good": 0.0, "loss_bad": 1.0});
+    spec["flows"] = json!([
+        flow("fixed", json!({"kind": "fixed", "bytes": 1_000_000})),
+        flow("on_off", json!({"kind": "on_off", "on_ns": S, "off_ns": S, "exponential": true})),
+        flow(
+            "web",
+            json!({"kind": "request_response", "bytes": 10_000, "think_ns": S,
+            "exponential": false, "count": 3})
+        ),
+        flow("bulk", json!({"kind": "bulk"})),
+    ]);
+    spec["flows"][0]["path"] = json!([0, 1, 2, 3, 4]);
+    spec["flows"][0]["reverse_path"] = json!([5]);
+    spec["flows"][0]["stop_ns"] = json!(5 * S);
+    spec["flows"][0]["nic_rate_bps"] = json!(1_000_000_000);
+    spec
+}
+
+fn link(name: &str, queue: Value) -> Value {
+    json!({
+        "name": name, "queue": queue, "loss": {"kind": "none"}, "outages": null,
+        "capacity": {"kind": "constant", "rate_bps": 8_000_000},
+        "delay": {"steps": [{"at_ns": 0, "delay_ns": 10 * MS}], "jitter": null},
+    })
+}
+
+fn flow(name: &str, source: Value) -> Value {
+    json!({
+        "name": name, "transport": "tcp", "source": source,
+        "controller": {"name": "reno", "parameters": {}},
+        "slow_start": {"name": "standard", "parameters": {}},
+        "path": [0], "reverse_path": [], "access_delay_ns": 10 * MS,
+        "start_ns": 0, "stop_ns": null, "pacing": false, "ecn": false,
+        "initial_window_packets": 10, "receive_window_bytes": 60_000_000, "nic_rate_bps": null,
+    })
+}

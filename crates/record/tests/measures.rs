@@ -1,0 +1,316 @@
+//! Measures of small runs, computed by hand.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod common;
+
+use common::{MS, S, dumbbell};
+use jostle_path::Reason;
+use jostle_record::{AckRow, FlowState, Recorder, RunRecord, RunSpec, Sink};
+use jostle_units::{Rate, Span, Time};
+use serde_json::{Value, json};
+
+fn at(ms: u64) -> Time {
+    Time::from_ns(ms * MS)
+}
+
+fn spec(change: impl FnOnce(&mut Value)) -> RunSpec {
+    let mut json = dumbbell();
+    change(&mut json);
+    RunSpec::from_json(&json.to_string()).unwrap()
+}
+
+fn ack(rtt_ms: u64, cwnd_bytes: u64) -> AckRow {
+    AckRow {
+        rtt: Some(Span::from_ms(rtt_ms)),
+        cwnd_bytes,
+        in_flight_bytes: 1_448,
+        acked_bytes: 2_896,
+        lost_packets: 1,
+    }
+}
+
+const STATE: FlowState = FlowState {
+    srtt: Span::ZERO,
+    cwnd_bytes: 14_480,
+    ssthresh_bytes: None,
+    in_flight_bytes: 1_448,
+    pacing_rate: None,
+    mode: "slow_start",
+};
+
+/// 8 Mbit/s carry 1000 bytes per millisecond.
+fn offered_until(ms: u64) -> f64 {
+    (ms * 1_000) as f64
+}
+
+/// Ends second number `second` (from 1), and phases with it.
+fn end_second(recorder: &mut Recorder, second: u64, queue_bytes: u64) {
+    let now = at(second * 1_000);
+    for flow in 0..2 {
+        recorder.flow_state(now, flow, &STATE);
+        recorder.internal(now, flow, "k_s", second as f64);
+    }
+    recorder.link_state(now, 0, queue_bytes, offered_until(second * 1_000));
+    if [2, 4, 6, 10].contains(&second) {
+        recorder.boundary(now, &[offered_until(second * 1_000)]);
+    }
+}
+
+/// The first flow sends a packet of 1000 bytes with 900 of payload every 100 ms and sees RTTs of
+/// 100, 200, 300, 400 ms in turn; every tenth packet is a retransmission. The queue holds 3000
+/// bytes in the second half of every second. The second flow does nothing.
+fn steady() -> RunRecord {
+    let spec = spec(|_| ());
+    let mut recorder = Recorder::new(&spec);
+    recorder.boundary(Time::ZERO, &[0.0]);
+    for i in 0..100u64 {
+        let now = at(i * 100);
+        recorder.sent(now, 0, 1, 1_000, i % 10 == 9);
+        recorder.link_sent(now, 0, 1_000);
+        recorder.received(now, 0, 1_000);
+        recorder.delivered(now, 0, 900);
+        recorder.acked(now, 0, &ack(100 * (i % 4 + 1), if i < 40 { 10_000 } else { 20_000 }));
+        match i % 10 {
+            0 => recorder.queue_changed(now, 0, 0, 0),
+            5 => recorder.queue_changed(now, 0, 3_000, 3),
+            7 => recorder.dropped(now, 0, 0, Reason::Overflow as u8),
+            8 => recorder.marked(now, 0, 0, Reason::Codel as u8),
+            _ => {}
+        }
+        if i % 10 == 9 {
+            end_second(&mut recorder, i / 10 + 1, 3_000);
+        }
+    }
+    recorder.finish()
+}
+
+#[test]
+fn a_steady_flow_is_measured_as_computed_by_hand() {
+    let record = steady();
+    let flow = &record.summary.flows[0];
+    let overall = flow.phases.get("overall").unwrap();
+    assert_eq!(overall.sending_rate_bps, 80_000.0);
+    assert_eq!(overall.throughput_bps, 80_000.0);
+    assert_eq!(overall.goodput_bps, 72_000.0);
+    assert_eq!(overall.goodput_ratio, Some(0.9));
+    assert_eq!((overall.sent_packets, overall.retransmitted_packets), (100, 10));
+    assert_eq!(overall.retransmission_ratio, Some(0.1));
+    assert_eq!(overall.rtt_mean_s, Some(0.25));
+    assert_eq!(overall.rtt_min_s, Some(0.1));
+    // 25 samples each of 100, 200, 300, 400 ms: Σ(x − 250)² = 50·(150² + 50²) ms².
+    let sd_s = (50.0 * (0.15f64.powi(2) + 0.05f64.powi(2)) / 99.0).sqrt();
+    assert!((overall.rtt_sd_s.unwrap() - sd_s).abs() < 1e-12);
+    assert!((overall.rtt_p50_s.unwrap() / 0.25 - 1.0).abs() < 1.0 / 64.0);
+    assert!((overall.rtt_p95_s.unwrap() / 0.4 - 1.0).abs() < 1.0 / 64.0);
+    assert_eq!(overall.power_bits, Some(320_000.0));
+    assert_eq!(overall.cwnd_mean_bytes, Some(16_000.0));
+    assert_eq!(flow.phases.get("startup").unwrap().cwnd_mean_bytes, Some(10_000.0));
+    assert_eq!(flow.phases.get("middle").unwrap().cwnd_mean_bytes, Some(15_000.0));
+    assert_eq!(flow.phases.get("middle").unwrap().sent_packets, 40);
+    assert_eq!(flow.completion_s, None);
+}
+
+#[test]
+fn a_link_is_measured_as_computed_by_hand() {
+    let record = steady();
+    let phases = &record.summary.links[0].phases;
+    for (phase, seconds) in [("overall", 10), ("startup", 4), ("middle", 4)] {
+        let link = phases.get(phase).unwrap();
+        assert_eq!(link.utilisation, Some(0.01), "{phase}");
+        assert_eq!(link.queue_mean_bytes, 1_500.0, "{phase}");
+        assert!((link.queue_p95_bytes / 3_000.0 - 1.0).abs() < 1.0 / 64.0, "{phase}");
+        assert_eq!((link.dropped_packets, link.marked_packets), (seconds, seconds), "{phase}");
+    }
+}
+
+#[test]
+fn a_flow_that_does_nothing_has_no_data() {
+    let record = steady();
+    let overall = record.summary.flows[1].phases.get("overall").unwrap();
+    assert_eq!(overall.throughput_bps, 0.0);
+    assert_eq!(overall.goodput_ratio, None);
+    assert_eq!(overall.retransmission_ratio, None);
+    assert_eq!(overall.rtt_p95_s, None);
+    assert_eq!(overall.power_bits, None);
+    // It was there and got nothing: one of two has it all.
+    assert_eq!(record.summary.fairness.get("overall").unwrap().jain, Some(0.5));
+}
+
+#[test]
+fn the_series_has_a_row_per_second_and_flow() {
+    let record = steady();
+    let flows = &record.flows;
+    assert_eq!(flows.time_s.len(), 20);
+    assert_eq!(flows.flow[..4], [0, 1, 0, 1]);
+    assert_eq!(flows.time_s[..4], [1.0, 1.0, 2.0, 2.0]);
+    assert_eq!(flows.sending_rate_bps[..2], [80_000.0, 0.0]);
+    assert_eq!(flows.goodput_bps[18], 72_000.0);
+    assert_eq!((flows.sent_packets[18], flows.retransmitted_packets[18]), (10, 1));
+    // Samples of the first second: 100, 200, 300, 400, 100, …, 200 ms.
+    assert!((flows.rtt_mean_s[0] - 0.23).abs() < 1e-12);
+    assert_eq!(flows.rtt_last_s[0], 0.2);
+    assert!(flows.rtt_last_s[1].is_nan() && flows.srtt_s[0].is_nan());
+    assert!(flows.ssthresh_bytes[0].is_nan() && flows.pacing_rate_bps[0].is_nan());
+    assert_eq!(flows.modes.as_slice(), ["slow_start"]);
+
+    let links = &record.links;
+    assert_eq!(links.time_s.len(), 10);
+    assert_eq!(links.utilisation, [0.01; 10]);
+    assert_eq!(links.queue_bytes, [3_000.0; 10]);
+    assert_eq!(links.queue_mean_bytes, [1_500.0; 10]);
+    assert_eq!(links.sent_packets, [10; 10]);
+    assert_eq!(links.dropped[Reason::Overflow as usize], [1; 10]);
+    assert_eq!(links.marked[Reason::Codel as usize], [1; 10]);
+    assert_eq!(links.dropped[Reason::Red as usize], [0; 10]);
+
+    assert_eq!(record.internals.value[..3], [1.0, 1.0, 2.0]);
+    assert_eq!(record.internals.quantities.as_slice(), ["k_s"]);
+    assert!(record.acks.is_none());
+}
+
+#[test]
+fn states_become_numbers_where_they_exist() {
+    let spec = spec(|_| ());
+    let mut recorder = Recorder::new(&spec);
+    let state = FlowState {
+        srtt: Span::from_ms(600),
+        ssthresh_bytes: Some(7_240),
+        pacing_rate: Some(Rate::from_mbps(5)),
+        mode: "probe_bw",
+        ..STATE
+    };
+    recorder.flow_state(at(1_000), 0, &STATE);
+    recorder.flow_state(at(1_000), 1, &state);
+    let flows = recorder.finish().flows;
+    assert_eq!(flows.srtt_s[1], 0.6);
+    assert_eq!(flows.ssthresh_bytes[1], 7_240.0);
+    assert_eq!(flows.pacing_rate_bps[1], 5_000_000.0);
+    assert_eq!(flows.mode, [0, 1]);
+    assert_eq!(flows.modes.as_slice(), ["slow_start", "probe_bw"]);
+}
+
+#[test]
+fn events_of_a_link_count_where_their_own_time_is() {
+    let spec = spec(|_| ());
+    let mut recorder = Recorder::new(&spec);
+    // Sending starts at 1.9 s and ends at 2.1 s, where the packet is lost; both are told at once,
+    // ahead of what the queue does meanwhile.
+    recorder.queue_changed(at(1_500), 0, 4_000, 4);
+    recorder.link_sent(at(2_100), 0, 1_000);
+    recorder.dropped(at(2_100), 0, 0, Reason::Loss as u8);
+    recorder.queue_changed(at(1_900), 0, 2_000, 2);
+    recorder.dropped(at(1_950), 0, 0, Reason::Overflow as u8);
+    recorder.link_sent(Time::NEVER, 0, 1_000);
+    for second in 1..=10 {
+        end_second(&mut recorder, second, 0);
+    }
+    let record = recorder.finish();
+    assert_eq!(record.links.sent_packets, [0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(record.links.dropped[Reason::Loss as usize][..3], [0, 0, 1]);
+    assert_eq!(record.links.dropped[Reason::Overflow as usize][..3], [0, 1, 0]);
+    assert_eq!(record.links.queue_mean_bytes[..3], [0.0, 1_800.0, 2_000.0]);
+    let middle = record.summary.links[0].phases.get("middle").unwrap();
+    assert_eq!((middle.dropped_packets, middle.queue_mean_bytes), (1, 2_000.0));
+}
+
+#[test]
+fn the_last_interval_may_be_shorter() {
+    let spec = spec(|json| json["interval_ns"] = json!(4 * S));
+    let mut recorder = Recorder::new(&spec);
+    for (ms, offered) in [(4_000, 4e6), (8_000, 8e6), (10_000, 10e6)] {
+        recorder.sent(at(ms - 500), 0, 1, 1_000, false);
+        recorder.link_sent(at(ms - 500), 0, 1_000);
+        recorder.flow_state(at(ms), 0, &STATE);
+        recorder.link_state(at(ms), 0, 0, offered);
+    }
+    let record = recorder.finish();
+    assert_eq!(record.flows.sending_rate_bps, [2_000.0, 2_000.0, 4_000.0]);
+    assert_eq!(record.links.utilisation, [0.00025, 0.00025, 0.0005]);
+    assert_eq!(record.links.time_s, [4.0, 8.0, 10.0]);
+}
+
+#[test]
+fn fairness_counts_the_flows_that_were_there() {
+    let spec = spec(|json| {
+        json["flows"][1]["start_ns"] = json!(5 * S);
+        json["phases"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({"name": "end", "from_ns": 8 * S, "to_ns": 10 * S}));
+    });
+    let mut recorder = Recorder::new(&spec);
+    recorder.received(at(1_000), 0, 3_000);
+    for second in [2, 4] {
+        recorder.boundary(at(second * 1_000), &[0.0]);
+    }
+    recorder.received(at(5_500), 0, 3_000);
+    recorder.received(at(5_500), 1, 3_000);
+    recorder.boundary(at(6_000), &[0.0]);
+    recorder.completed(at(7_000), 1, Span::from_secs(2));
+    let record = recorder.finish();
+    let jain = |phase| record.summary.fairness.get(phase).unwrap().jain;
+    assert_eq!(jain("startup"), Some(1.0));
+    assert_eq!(jain("middle"), Some(1.0));
+    assert_eq!(jain("overall"), Some(0.9));
+    assert_eq!(jain("end"), None);
+    assert_eq!(record.summary.flows[1].completion_s, Some(2.0));
+    // A capacity of nothing, or an unknown one, has no utilisation.
+    assert_eq!(record.summary.links[0].phases.get("overall").unwrap().utilisation, None);
+}
+
+#[test]
+fn acks_are_kept_when_asked_for() {
+    let spec = spec(|json| json["trace"] = json!("acks"));
+    let mut recorder = Recorder::new(&spec);
+    recorder.acked(at(100), 1, &ack(40, 14_480));
+    recorder.acked(at(140), 1, &AckRow { rtt: None, ..ack(0, 15_928) });
+    let acks = recorder.finish().acks.unwrap();
+    assert_eq!(acks.time_s, [0.1, 0.14]);
+    assert_eq!(acks.flow, [1, 1]);
+    assert_eq!(acks.rtt_s[0], 0.04);
+    assert!(acks.rtt_s[1].is_nan());
+    assert_eq!(acks.cwnd_bytes, [14_480.0, 15_928.0]);
+    assert_eq!(acks.in_flight_bytes, [1_448.0; 2]);
+    assert_eq!(acks.acked_bytes, [2_896; 2]);
+    assert_eq!(acks.lost_packets, [1; 2]);
+}
+
+#[test]
+fn the_summary_has_the_shape_of_the_contract() {
+    let json = serde_json::to_string(&steady().summary).unwrap();
+    let summary: Value = serde_json::from_str(&json).unwrap();
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&summary), ["fairness", "flows", "links"]);
+    let flow = &summary["flows"][0];
+    assert_eq!(keys(flow), ["completion_s", "controller", "name", "phases"]);
+    assert_eq!(flow["controller"], "reno");
+    assert_eq!(flow["completion_s"], Value::Null);
+    assert_eq!(
+        keys(&flow["phases"]["overall"]),
+        [
+            "cwnd_mean_bytes",
+            "goodput_bps",
+            "goodput_ratio",
+            "power_bits",
+            "retransmission_ratio",
+            "retransmitted_packets",
+            "rtt_mean_s",
+            "rtt_min_s",
+            "rtt_p50_s",
+            "rtt_p95_s",
+            "rtt_sd_s",
+            "sending_rate_bps",
+            "sent_packets",
+            "throughput_bps",
+        ]
+    );
+    let link = &summary["links"][0];
+    assert_eq!(keys(link), ["name", "phases"]);
+    assert_eq!(
+        keys(&link["phases"]["startup"]),
+        ["dropped_packets", "marked_packets", "queue_mean_bytes", "queue_p95_bytes", "utilisation",]
+    );
+    assert_eq!(summary["fairness"]["middle"], json!({"jain": 0.5}));
+    assert!(json.find(r#""overall""#) < json.find(r#""startup""#), "phases in the spec's order");
+}

@@ -1,0 +1,85 @@
+//! The JSON Schema of a RunSpec is a contract: a copy is kept beside the code.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use jostle_record::RunSpec;
+use serde_json::Value;
+
+fn schema() -> Value {
+    serde_json::json!(schemars::schema_for!(RunSpec))
+}
+
+/// Set `JOSTLE_BLESS=1` to write the copy anew.
+#[test]
+fn the_committed_schema_is_current() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/run-spec.json");
+    let current = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
+    if std::env::var_os("JOSTLE_BLESS").is_some() {
+        std::fs::write(&path, &current).unwrap();
+    }
+    let committed = std::fs::read_to_string(&path).unwrap();
+    assert!(committed == current, "schema/run-spec.json is out of date: JOSTLE_BLESS=1 renews it");
+}
+
+/// Names of all keys of objects below `value`.
+fn keys(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, inner) in map {
+                found.insert(key.clone());
+                keys(inner, found);
+            }
+        }
+        Value::Array(list) => list.iter().for_each(|inner| keys(inner, found)),
+        _ => {}
+    }
+}
+
+/// Names of all properties that a schema describes.
+fn properties(schema: &Value, found: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(map) => {
+            if let Some(Value::Object(properties)) = map.get("properties") {
+                found.extend(properties.keys().cloned());
+            }
+            map.values().for_each(|inner| properties(inner, found));
+        }
+        Value::Array(list) => list.iter().for_each(|inner| properties(inner, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_schema_describes_every_key_and_no_other() {
+    let (mut used, mut described) = (BTreeSet::new(), BTreeSet::new());
+    keys(&common::dumbbell(), &mut used);
+    keys(&common::everything(), &mut used);
+    properties(&schema(), &mut described);
+    assert_eq!(used, described);
+}
+
+#[test]
+fn every_property_says_what_it_means() {
+    fn check(schema: &Value) {
+        if let Some(Value::Object(properties)) = schema.get("properties") {
+            // A variant's tag or only key is described with the variant.
+            let variant = properties.len() == 1 && schema.get("description").is_some();
+            for (name, property) in properties {
+                let described = property.get("description").is_some();
+                let tag = property.get("const").is_some();
+                assert!(described || tag || variant, "`{name}` has no description");
+            }
+        }
+        match schema {
+            Value::Object(map) => map.values().for_each(check),
+            Value::Array(list) => list.iter().for_each(check),
+            _ => {}
+        }
+    }
+    check(&schema());
+}

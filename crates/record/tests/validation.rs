@@ -1,0 +1,197 @@
+//! Every rule of validation, by breaking it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod common;
+
+use common::{S, dumbbell, everything};
+use jostle_record::RunSpec;
+use serde_json::{Value, json};
+
+/// The message that a spec is refused with.
+fn refusal(spec: &Value) -> String {
+    RunSpec::from_json(&spec.to_string()).expect_err("accepted").to_string()
+}
+
+/// `everything()` with one value replaced.
+fn with(pointer: &str, value: Value) -> Value {
+    let mut spec = everything();
+    *spec.pointer_mut(pointer).expect(pointer) = value;
+    spec
+}
+
+#[test]
+fn examples_are_accepted_and_survive_json() {
+    for example in [dumbbell(), everything()] {
+        let spec = RunSpec::from_json(&example.to_string()).unwrap();
+        let again = serde_json::to_string(&spec).unwrap();
+        assert_eq!(RunSpec::from_json(&again).unwrap(), spec);
+        assert_eq!(serde_json::from_str::<Value>(&again).unwrap(), example);
+    }
+}
+
+#[test]
+fn broken_json_is_no_spec() {
+    let message = RunSpec::from_json("{").unwrap_err().to_string();
+    assert!(message.starts_with("not a RunSpec: EOF"), "{message}");
+    let mut unknown = dumbbell();
+    unknown["sede"] = json!(2);
+    assert!(refusal(&unknown).contains("unknown field `sede`"));
+    let mut missing = dumbbell();
+    missing["flows"][0].as_object_mut().unwrap().remove("path");
+    assert!(refusal(&missing).contains("missing field `path`"));
+}
+
+#[test]
+fn every_value_out_of_range_is_refused_where_it_is() {
+    let backwards =
+        json!([{"probability": 0.0, "value_ns": 5}, {"probability": 1.0, "value_ns": 4}]);
+    let partial = json!([{"probability": 0.0, "value_ns": 5}, {"probability": 0.9, "value_ns": 9}]);
+    let repeated = json!([{"probability": 0.0, "value_ns": 0}, {"probability": 0.0, "value_ns": 1},
+        {"probability": 1.0, "value_ns": 2}]);
+    let late = json!([{"at_ns": 5, "rate_bps": 1}]);
+    let unordered = json!([{"at_ns": 0, "rate_bps": 1}, {"at_ns": 7, "rate_bps": 1},
+        {"at_ns": 7, "rate_bps": 2}]);
+    let still = json!([{"at_ns": 0, "rate_bps": 0}]);
+    let cases = [
+        ("/duration_ns", json!(0), "`duration_ns` cannot be 0: expected 1 to 9007199254740992"),
+        ("/interval_ns", json!(0), "`interval_ns` cannot be 0"),
+        ("/interval_ns", json!(1), "`interval_ns` cannot be 1: expected one that gives at most"),
+        ("/phases", json!([]), "`phases` cannot be a list without `overall`"),
+        ("/phases/0/to_ns", json!(S), "expected it to go from 0 to the run's end at 10000000000"),
+        ("/phases/1/to_ns", json!(11 * S), "`phases[1].to_ns` cannot be 11000000000: expected 1"),
+        ("/phases/1/from_ns", json!(4 * S), "`phases[1].from_ns` cannot be 4000000000"),
+        ("/phases/2/name", json!("startup"), "a name other than that of phases[1]"),
+        ("/links", json!([]), "`links` cannot be empty"),
+        ("/links/1/name", json!("occupancy"), "`links[1].name` cannot be \"occupancy\""),
+        ("/links/5/capacity/rate_bps", json!(0), "`links[5].capacity.rate_bps` cannot be 0"),
+        ("/links/5/capacity/rate_bps", json!(2e12 as u64), "expected 1 to 1000000000000"),
+        ("/links/0/capacity/steps", json!([]), "`links[0].capacity.steps` cannot be empty"),
+        ("/links/0/capacity/steps", late, "steps[0].at_ns` cannot be 5: expected 0"),
+        (
+            "/links/0/capacity/steps",
+            unordered,
+            "steps[2].at_ns` cannot be 7: expected a time after",
+        ),
+        ("/links/0/capacity/steps", still, "expected a step that sends"),
+        ("/links/1/capacity/opportunities_ms", json!([]), "expected at least one opportunity"),
+        ("/links/1/capacity/opportunities_ms", json!([0, 0]), "the end of the trace's period"),
+        (
+            "/links/1/capacity/opportunities_ms",
+            json!([1, 5, 4]),
+            "opportunities_ms[2]` cannot be 4",
+        ),
+        ("/links/1/capacity/opportunity_bytes", json!(0), "opportunity_bytes` cannot be 0"),
+        ("/links/0/queue/limit/bytes", json!(1513), "limit.bytes` cannot be 1513: expected 1514"),
+        ("/links/5/queue/limit/packets", json!(0), "`links[5].queue.limit.packets` cannot be 0"),
+        ("/links/0/queue/probability", json!(1.5), "probability` cannot be 1.5: expected 0 to 1"),
+        (
+            "/links/1/queue/min_bytes",
+            json!(30_000),
+            "min_bytes` cannot be 30000: expected 1 to 29999",
+        ),
+        ("/links/1/queue/max_bytes", json!(1), "`links[1].queue.max_bytes` cannot be 1"),
+        ("/links/1/queue/max_probability", json!(-0.1), "max_probability` cannot be -0.1"),
+        ("/links/1/queue/weight", json!(0.0), "weight` cannot be 0: expected more than 0"),
+        ("/links/2/queue/target_ns", json!(0), "`links[2].queue.target_ns` cannot be 0"),
+        ("/links/2/queue/interval_ns", json!(0), "`links[2].queue.interval_ns` cannot be 0"),
+        ("/links/3/queue/limit_packets", json!(0), "limit_packets` cannot be 0"),
+        ("/links/3/queue/queues", json!(0), "queues` cannot be 0: expected 1 to 65536"),
+        ("/links/3/queue/quantum_bytes", json!(1), "quantum_bytes` cannot be 1: expected 256"),
+        ("/links/3/queue/target_ns", json!(0), "`links[3].queue.target_ns` cannot be 0"),
+        ("/links/4/queue/update_ns", json!(0), "`links[4].queue.update_ns` cannot be 0"),
+        ("/links/4/queue/alpha", json!(-1.0), "`links[4].queue.alpha` cannot be -1"),
+        ("/links/4/queue/beta", json!(-1.0), "`links[4].queue.beta` cannot be -1"),
+        ("/links/0/delay/steps", json!([]), "`links[0].delay.steps` cannot be empty"),
+        (
+            "/links/0/delay/steps/0/delay_ns",
+            json!(u64::MAX),
+            "delay_ns` cannot be 18446744073709551615",
+        ),
+        ("/links/0/delay/jitter/quantiles", json!([]), "quantiles` cannot be empty"),
+        ("/links/0/delay/jitter/quantiles", partial.clone(), "from probability 0 to 0.9"),
+        (
+            "/links/0/delay/jitter/quantiles",
+            backwards,
+            "quantiles[1]` cannot be 4 ns at probability 1",
+        ),
+        ("/links/0/delay/jitter/quantiles", repeated, "at a probability above 0"),
+        ("/links/0/outages/mean_interval_ns", json!(0), "mean_interval_ns` cannot be 0"),
+        ("/links/0/outages/durations", partial, "`links[0].outages.durations` cannot be points"),
+        ("/links/1/loss/probability", json!(-0.5), "`links[1].loss.probability` cannot be -0.5"),
+        ("/links/2/loss/good_to_bad", json!(2), "`links[2].loss.good_to_bad` cannot be 2"),
+        ("/links/2/loss/bad_to_good", json!(2), "`links[2].loss.bad_to_good` cannot be 2"),
+        ("/links/2/loss/loss_good", json!(2), "`links[2].loss.loss_good` cannot be 2"),
+        ("/links/2/loss/loss_bad", json!(2), "`links[2].loss.loss_bad` cannot be 2"),
+        ("/flows", json!([]), "`flows` cannot be empty"),
+        ("/flows/1/name", json!(""), "`flows[1].name` cannot be empty: expected a name"),
+        ("/flows/0/path", json!([]), "`flows[0].path` cannot be empty"),
+        (
+            "/flows/0/path/1",
+            json!(6),
+            "`flows[0].path[1]` cannot be 6: expected the position of a link",
+        ),
+        ("/flows/0/reverse_path", json!([9]), "`flows[0].reverse_path[0]` cannot be 9"),
+        ("/flows/0/path", json!(vec![0; 256]), "cannot be 256 links long: expected at most 255"),
+        ("/flows/0/start_ns", json!(10 * S), "`flows[0].start_ns` cannot be 10000000000"),
+        ("/flows/0/stop_ns", json!(0), "`flows[0].stop_ns` cannot be 0: expected 1"),
+        ("/flows/0/source/bytes", json!(0), "`flows[0].source.bytes` cannot be 0"),
+        ("/flows/1/source/on_ns", json!(0), "`flows[1].source.on_ns` cannot be 0"),
+        ("/flows/1/source/off_ns", json!(0), "`flows[1].source.off_ns` cannot be 0"),
+        ("/flows/2/source/bytes", json!(0), "`flows[2].source.bytes` cannot be 0"),
+        ("/flows/2/source/count", json!(0), "`flows[2].source.count` cannot be 0"),
+        ("/flows/0/initial_window_packets", json!(0), "initial_window_packets` cannot be 0"),
+        ("/flows/0/receive_window_bytes", json!(1000), "cannot be 1000: expected 1448"),
+        ("/flows/0/nic_rate_bps", json!(0), "`flows[0].nic_rate_bps` cannot be 0"),
+        ("/flows/0/access_delay_ns", json!(u64::MAX), "`flows[0].access_delay_ns` cannot be"),
+        (
+            "/flows/0/controller/name",
+            json!("rneo"),
+            "`flows[0].controller` cannot be \"rneo\": expected one of reno",
+        ),
+        (
+            "/flows/0/controller/parameters",
+            json!({"gain": 2}),
+            "`flows[0].controller`: `reno` has no parameter `gain`",
+        ),
+        (
+            "/flows/0/slow_start",
+            json!(null),
+            "`flows[0].slow_start` cannot be absent: expected one of standard",
+        ),
+        ("/flows/0/slow_start/name", json!("fast"), "`flows[0].slow_start` cannot be \"fast\""),
+        ("/flows/0/slow_start/parameters", json!({"x": 1}), "`standard` has no parameter `x`"),
+    ];
+    for (pointer, value, expected) in cases {
+        let message = refusal(&with(pointer, value));
+        assert!(message.contains(expected), "{pointer}: {message}");
+    }
+}
+
+#[test]
+fn more_packets_than_32_bits_count_are_refused() {
+    let mut long = dumbbell();
+    long["links"][0]["capacity"]["rate_bps"] = json!(100_000_000_000u64);
+    long["interval_ns"] = json!(100 * S);
+    for (seconds, accepted) in [(500, true), (530, false)] {
+        long["duration_ns"] = json!(seconds * S);
+        long["phases"] = json!([{"name": "overall", "from_ns": 0, "to_ns": seconds * S}]);
+        assert_eq!(RunSpec::from_json(&long.to_string()).is_ok(), accepted, "{seconds} s");
+    }
+    assert!(refusal(&long).contains("at most 520 s, in which `flows[0]` can send"));
+}
+
+#[test]
+fn a_controller_with_its_own_slow_start_takes_no_other() {
+    use jostle_control::registry::{CONTROLLERS, Start};
+    for row in CONTROLLERS {
+        let own = row.start == Start::Own;
+        for given in [json!(null), json!({"name": "standard", "parameters": {}})] {
+            let mut spec = dumbbell();
+            spec["flows"][0]["controller"]["name"] = json!(row.entry.name);
+            spec["flows"][0]["slow_start"] = given.clone();
+            let accepted = RunSpec::from_json(&spec.to_string()).is_ok();
+            assert_eq!(accepted, given.is_null() == own, "{} with {given}", row.entry.name);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+"""The compiled engine."""
+
+from collections.abc import Callable
+from typing import Any, Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+ENGINE_VERSION: Final[str]
+"""Version of the package and a hash of the engine's source."""
+
+class Cancelled(Exception):
+    """A run was cancelled before its end."""
+
+@final
+class Record:
+    """What a run leaves behind.
+
+    Columns are arrays of one length per table; values that do not exist are NaN.
+    """
+
+    @property
+    def summary(self) -> str:
+        """The measures per phase, as a JSON document."""
+    @property
+    def flows(self) -> dict[str, npt.NDArray[np.generic]]:
+        """One row per interval and flow; `flow` counts the spec's flows, `mode` is a code."""
+    @property
+    def links(self) -> dict[str, npt.NDArray[np.generic]]:
+        """One row per interval and link; `link` counts the spec's links."""
+    @property
+    def internals(self) -> dict[str, npt.NDArray[np.generic]]:
+        """One row per interval, flow and quantity that its controller shows."""
+    @property
+    def acks(self) -> dict[str, npt.NDArray[np.generic]] | None:
+        """One row per ACK, if the spec asks for it."""
+    @property
+    def modes(self) -> list[str]:
+        """What the codes of `flows["mode"]` mean."""
+    @property
+    def quantities(self) -> list[str]:
+        """What the codes of `internals["quantity"]` mean."""
+
+def run(spec_json: str, cancelled: Callable[[], Any] | None = None) -> Record:
+    """Run a RunSpec given as JSON, without holding the interpreter's lock.
+
+    Parameters
+    ----------
+    spec_json
+        The RunSpec.
+    cancelled
+        Asked every 50 ms or so whether to give up.
+
+    Raises
+    ------
+    ValueError
+        If the spec is none, or makes no sense.
+    Cancelled
+        If `cancelled` returned true. What it raises is passed on, as is Ctrl-C.
+    RuntimeError
+        If the simulator failed. That is a bug; the message has all it takes to repeat it.
+    """
+
+def check(spec_json: str) -> None:
+    """Check a RunSpec given as JSON.
+
+    Raises
+    ------
+    ValueError
+        If it is none, or makes no sense.
+    """
+
+def registry() -> str:
+    """All registries as a JSON document: lists of rows by kind."""
+
+def run_spec_schema() -> str:
+    """JSON Schema of a RunSpec."""

@@ -1,0 +1,96 @@
+"""What `import jostle` offers: the same line that the command line walks."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jostle.backends import Backend
+    from jostle.results import ResultSet
+    from jostle.scenario import Scenario
+
+
+def load(path: str | os.PathLike[str], overrides: Mapping[str, str] | None = None) -> Scenario:
+    """Read a scenario file.
+
+    Parameters
+    ----------
+    path
+        A TOML file.
+    overrides
+        Key → value, as `--set` takes them: `{"bottleneck.rate": "50 Mbit/s"}`.
+
+    Raises
+    ------
+    jostle.scenario.ScenarioError
+        When it is wrong; the text names file, line, key, and what would be accepted.
+    """
+    from jostle import scenario
+
+    return scenario.load(Path(path), overrides)
+
+
+def run(
+    scenario: Scenario | str | os.PathLike[str],
+    backend: str | Backend = "sim",
+    jobs: int | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+    *,
+    repeats: int | None = None,
+    seed: int | None = None,
+) -> ResultSet:
+    """Carry out every run of a scenario.
+
+    Parameters
+    ----------
+    scenario
+        A loaded scenario, or the path of one.
+    backend
+        Name of a backend, or a backend.
+    jobs
+        Runs at the same time; as many as there are cores if absent.
+    store
+        Folder of finished runs, which are not run again; without one, results stay in memory.
+    progress
+        Whether to show progress on stderr.
+    repeats, seed
+        Runs per condition and seed of the first, instead of the scenario's.
+
+    Returns
+    -------
+    ResultSet
+        Runs that failed are listed in `failures`, and a warning is given.
+    """
+    from jostle import conditions
+    from jostle.backends import create
+    from jostle.cli.progress import progress as progress_on_stderr
+    from jostle.executors import local
+    from jostle.session import Session
+    from jostle.store import Store
+
+    loaded = load(scenario) if isinstance(scenario, str | os.PathLike) else scenario
+    plan = loaded.plan(repeats=repeats, seed=seed)
+    executor = local(jobs)
+    session = Session(
+        create(backend) if isinstance(backend, str) else backend,
+        executor,
+        None if store is None else Store(store),
+    )
+    shown = progress_on_stderr(conditions.labels(plan.conditions)) if progress else None
+    try:
+        results = session.carry_out(plan, shown)
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+    if results.failures:
+        first = results.failures[0]
+        warnings.warn(
+            f"{len(results.failures)} runs failed; the first, of seed {first.seed}: {first.error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return results

@@ -1,0 +1,116 @@
+"""What a backend is, and what comes out of a run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Spec = Mapping[str, Any]
+"""One run, fully resolved: a RunSpec as plain data (see `jostle schema run`)."""
+
+Cancelled = Callable[[], bool]
+"""Whether the user has asked for the run to stop."""
+
+
+class Run(Protocol):
+    """A finished run, in memory or in a store.
+
+    The frames hold one row per (interval, flow), (interval, link), (sample) and (ACK); what has
+    no value is null.
+    """
+
+    @property
+    def run_id(self) -> str:
+        """Name of the run: the same spec, backend and engine have the same name."""
+
+    @property
+    def spec(self) -> Spec:
+        """What was run."""
+
+    @property
+    def summary(self) -> Mapping[str, Any]:
+        """Measures per flow, link and phase, and fairness per phase."""
+
+    @property
+    def flows(self) -> pl.DataFrame:
+        """Series of the flows."""
+
+    @property
+    def links(self) -> pl.DataFrame:
+        """Series of the links."""
+
+    @property
+    def internals(self) -> pl.DataFrame:
+        """Internal quantities of the controllers: time_s, flow, quantity, value."""
+
+    @property
+    def acks(self) -> pl.DataFrame | None:
+        """Every ACK that reached a sender, if the spec asks for them."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run as a backend returns it; see `Run` for the frames.
+
+    Attributes
+    ----------
+    backend, backend_version
+        What ran it. The version changes with everything that can change a result.
+    wall_s
+        Seconds of real time that the run took. Never part of what is compared.
+    """
+
+    spec: Spec
+    backend: str
+    backend_version: str
+    summary: Mapping[str, Any]
+    flows: pl.DataFrame
+    links: pl.DataFrame
+    internals: pl.DataFrame
+    acks: pl.DataFrame | None
+    wall_s: float
+
+    @property
+    def run_id(self) -> str:
+        """Name of the run."""
+        return run_id(self.spec, self.backend, self.backend_version)
+
+
+class Backend(Protocol):
+    """Runs one RunSpec at a time; may be called from several threads at once."""
+
+    @property
+    def name(self) -> str:
+        """Name on the command line."""
+
+    @property
+    def version(self) -> str:
+        """Changes with everything that can change a result."""
+
+    def run(self, spec: Spec, cancelled: Cancelled | None = None) -> RunRecord:
+        """Run `spec` to its end.
+
+        Raises
+        ------
+        RunCancelledError
+            When `cancelled` became true before the end.
+        """
+
+
+def canonical_json(value: object) -> str:
+    """Write `value` as JSON that depends on nothing but its meaning."""
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+
+
+def run_id(spec: Spec, backend: str, backend_version: str) -> str:
+    """Name of a run: 32 hexadecimal digits from the spec, the backend and its version."""
+    text = canonical_json({"backend": backend, "spec": spec, "version": backend_version})
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,145 @@
+"""The packet simulator as a backend."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
+from jostle.errors import EngineError, RunCancelledError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+
+    Columns = Mapping[str, np.ndarray[Any, np.dtype[Any]]]
+
+
+class EngineRecord(Protocol):
+    """What the engine returns: a JSON summary and columns; NaN where there is no value."""
+
+    @property
+    def summary(self) -> str:
+        """Measures as a JSON document."""
+
+    @property
+    def flows(self) -> Columns:
+        """One row per (interval, flow); `flow` counts the spec's flows, `mode` is a code."""
+
+    @property
+    def links(self) -> Columns:
+        """One row per (interval, link); `link` counts the spec's links."""
+
+    @property
+    def internals(self) -> Columns:
+        """One row per sample of a controller's state; `quantity` is a code."""
+
+    @property
+    def acks(self) -> Columns | None:
+        """One row per ACK."""
+
+    @property
+    def modes(self) -> Sequence[str]:
+        """What the codes of `mode` mean."""
+
+    @property
+    def quantities(self) -> Sequence[str]:
+        """What the codes of `quantity` mean."""
+
+
+class Engine(Protocol):
+    """The compiled module `jostle._core`, or anything that stands in for it."""
+
+    @property
+    def ENGINE_VERSION(self) -> str:  # noqa: N802
+        """Changes with every change of the engine's source."""
+
+    def run(self, spec_json: str, cancelled: Cancelled | None = None) -> EngineRecord:
+        """Run one spec without holding the interpreter's lock."""
+
+    def registry(self) -> str:
+        """Every algorithm, queue, … as a JSON document."""
+
+    def run_spec_schema(self) -> str:
+        """JSON Schema of a RunSpec."""
+
+
+def load_engine() -> Engine:
+    """Load the compiled engine.
+
+    Raises
+    ------
+    EngineError
+        When it was not built, or for another version of this package.
+    """
+    try:
+        from jostle import _core as engine
+    except ImportError as error:
+        raise EngineError(f"the engine is not built ({error}): run `maturin develop`") from error
+    missing = [n for n in ("ENGINE_VERSION", "run", "registry") if not hasattr(engine, n)]
+    if missing:
+        raise EngineError(
+            f"the engine is too old (it lacks {', '.join(missing)}): run `maturin develop`"
+        )
+    return engine
+
+
+class SimBackend:
+    """Runs a spec in virtual time, packet by packet.
+
+    Parameters
+    ----------
+    engine
+        The engine to use; the compiled one if absent.
+    """
+
+    name = "sim"
+
+    def __init__(self, engine: Engine | None = None) -> None:
+        self._engine = load_engine() if engine is None else engine
+
+    @property
+    def version(self) -> str:
+        """Version of the engine."""
+        return self._engine.ENGINE_VERSION
+
+    def run(self, spec: Spec, cancelled: Cancelled | None = None) -> RunRecord:
+        """Run `spec` to its end; see `Backend.run`."""
+        started = time.perf_counter()
+        try:
+            record = self._engine.run(canonical_json(spec), cancelled)
+        except BaseException as error:
+            if cancelled is not None and cancelled():
+                raise RunCancelledError("stopped before its end") from error
+            raise
+        wall_s = time.perf_counter() - started
+        flow_names = [flow["name"] for flow in spec["flows"]]
+        link_names = [link["name"] for link in spec["links"]]
+        acks = record.acks
+        return RunRecord(
+            spec=spec,
+            backend=self.name,
+            backend_version=self.version,
+            summary=json.loads(record.summary),
+            flows=_frame(record.flows, {"flow": flow_names, "mode": record.modes}),
+            links=_frame(record.links, {"link": link_names}),
+            internals=_frame(record.internals, {"flow": flow_names, "quantity": record.quantities}),
+            acks=None if acks is None else _frame(acks, {"flow": flow_names}),
+            wall_s=wall_s,
+        )
+
+
+def _frame(columns: Columns, words: Mapping[str, Sequence[str]]) -> pl.DataFrame:
+    """Columns as a frame: codes become words, NaN becomes null."""
+    import polars as pl
+    import polars.selectors as cs
+
+    frame = pl.DataFrame({name: pl.Series(values) for name, values in columns.items()})
+    decoded = [
+        pl.Series(name, list(meanings), dtype=pl.String).gather(frame[name])
+        for name, meanings in words.items()
+        if name in frame.columns
+    ]
+    return frame.with_columns(decoded).with_columns(cs.float().fill_nan(None))

@@ -1,0 +1,87 @@
+"""The command line. Commands import what they need when they run: `--help` is instant."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from jostle.cli.environment import Environment
+from jostle.cli.report import report
+from jostle.cli.run import run
+from jostle.cli.show import explain, list_, schema
+from jostle.errors import JostleError
+
+__all__ = ["cli", "main", "status"]
+
+INTERRUPTED = 130
+
+
+def _print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if not wanted or context.resilient_parsing:
+        return
+    from importlib import metadata
+
+    click.echo(f"jostle {metadata.version('jostle')}")
+    context.exit()
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
+def cli() -> None:
+    """Run a congestion-control laboratory: one scenario, every stack, honest numbers.
+
+    Exit status: 0 done, 1 a run failed, 2 the input is wrong, 130 interrupted.
+    """
+
+
+for _command in (run, list_, explain, schema, report):
+    cli.add_command(_command)
+
+
+def main() -> None:
+    """Entry point of the `jostle` command."""
+    sys.exit(status(sys.argv[1:]))
+
+
+def status(arguments: Sequence[str], environment: Environment | None = None) -> int:
+    """Run the command line and return its exit status.
+
+    Parameters
+    ----------
+    arguments
+        Without the name of the program.
+    environment
+        What commands work with; the compiled engine if absent.
+    """
+    try:
+        result = cli.main(
+            list(arguments),
+            prog_name="jostle",
+            standalone_mode=False,
+            obj=environment or Environment(),
+        )
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except JostleError as error:
+        click.echo(f"error: {error}", err=True)
+        return error.exit_status
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; keep the interpreter from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return result if isinstance(result, int) else 0

@@ -1,0 +1,55 @@
+"""What the commands work with, so that a test can put something else in its place."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jostle.backends import Backend, Engine
+    from jostle.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What the commands work with.
+
+    Attributes
+    ----------
+    engine
+        The engine; the compiled one if absent.
+    """
+
+    engine: Engine | None = None
+
+    def load_engine(self) -> Engine:
+        """Return the engine, loaded now if need be."""
+        from jostle.backends import load_engine
+
+        return self.engine if self.engine is not None else load_engine()
+
+    def backend(self, name: str) -> Backend:
+        """Make the backend called `name`."""
+        from jostle.backends import SimBackend, create
+
+        if name == SimBackend.name and self.engine is not None:
+            return SimBackend(self.engine)
+        return create(name)
+
+    def load_scenario(self, file: str, overrides: Mapping[str, str]) -> Scenario:
+        """Read a scenario that may name what the engine has."""
+        from jostle import scenario
+
+        registry = None
+        if self.engine is not None:
+            texts = self.engine.registry(), self.engine.run_spec_schema()
+            registry = scenario.Registry.from_json(*texts)
+        return scenario.load(file, overrides, registry=registry)
+
+    def registry(self) -> dict[str, list[dict[str, Any]]]:
+        """Kind (`controllers`, `queues`, …) → rows."""
+        document = json.loads(self.load_engine().registry())
+        return {kind: rows for kind, rows in document.items() if isinstance(rows, list)}

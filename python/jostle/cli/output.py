@@ -1,0 +1,80 @@
+"""Results as text for a terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from jostle.tables import Table, phase_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from jostle.results import ResultSet
+
+# A pipe has no width; tables then take what they need.
+_PIPE_WIDTH = 240
+
+
+def console() -> Console:
+    """Where results go. What scenarios call things is never read as markup."""
+    from rich.console import Console
+
+    to = Console(markup=False, emoji=False, highlight=False)
+    if not sys.stdout.isatty():
+        to.width = _PIPE_WIDTH
+    return to
+
+
+def print_results(results: ResultSet, phases: Sequence[str]) -> None:
+    """Print a table for each of `phases`, or for all of them if there are none."""
+    if not results.results:
+        return
+    to = console()
+    if results.title:
+        to.print(results.title, style="bold")
+    windows = {phase.name: phase for phase in results.phases}
+    for name in phases or windows:
+        window = windows[name]
+        to.print(f"\n{name} ({window.from_s:g}–{window.to_s:g} s)", style="bold cyan")
+        print_table(to, phase_rows(results, name))
+    to.print(_legend(results))
+
+
+def print_notes(results: ResultSet, err: bool) -> None:
+    """Print what a reader of the numbers should know."""
+    for note in results.notes:
+        click.echo(f"note: {note}", err=err)
+
+
+def print_table(to: Console, table: Table) -> None:
+    """Print a table, a line of space between conditions of several flows."""
+    from rich import box
+    from rich.measure import Measurement
+    from rich.table import Table as RichTable
+
+    drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="")
+    for number, name in enumerate(table.header):
+        words = number < table.text_columns
+        # Only long names of conditions are folded.
+        folds = name == "condition"
+        drawn.add_column(name, justify="left" if words else "right", no_wrap=not folds)
+    for number, row in enumerate(table.rows):
+        last = number + 1 in table.groups and len(table.rows) > len(table.groups)
+        drawn.add_row(*row, end_section=last)
+    # A narrow terminal had better break lines than have names and numbers cut.
+    needed = Measurement.get(to, to.options.update(width=_PIPE_WIDTH), drawn).minimum
+    to.width = max(to.width, needed)
+    to.print(drawn)
+
+
+def _legend(results: ResultSet) -> str:
+    counts = sorted({len(results.of(c)) for c in range(len(results.conditions))} - {0})
+    if counts == [1]:
+        return "One run: there is no confidence interval; give --repeats."
+    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"± half of the 95 % confidence interval of the mean over {n} runs (Student t)."

@@ -1,0 +1,33 @@
+"""`jostle report`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from jostle.cli.environment import Environment
+from jostle.cli.run import carry_out, plan_files, plan_options
+
+
+@click.command(short_help="Write a self-contained HTML report.")
+@plan_options
+@click.option(
+    "--output",
+    "-o",
+    metavar="HTML",
+    default="report.html",
+    show_default=True,
+    help="File to write.",
+)
+@click.pass_obj
+def report(environment: Environment, /, output: str, **options: Any) -> int:
+    """Run each scenario FILE, as far as it is not in the store, and write a report.
+
+    The report is one HTML file with tables, figures, and all that it takes to repeat it.
+    """
+    every = carry_out(environment, plan_files(environment, **options), **options)
+    from jostle.report import write_report
+
+    click.echo(f"report: {write_report(every, output, options['files'])}")
+    return 1 if any(results.failures for results in every) else 0

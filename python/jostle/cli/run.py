@@ -1,0 +1,231 @@
+"""`jostle run`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from jostle.cli.environment import Environment
+from jostle.errors import InputError, InterruptedRunError
+from jostle.measures import unknown
+
+if TYPE_CHECKING:
+    from jostle.results import ResultSet
+    from jostle.session import Plan
+    from jostle.store import Store
+
+DEFAULT_STORE = ".jostle/store"
+BACKENDS = ("sim",)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def plan_options(command: F) -> F:
+    """Options of every command that carries scenarios out."""
+    options = [
+        click.argument("files", metavar="FILE…", nargs=-1, required=True),
+        click.option(
+            "--backend", type=click.Choice(BACKENDS), default="sim", help="What runs them."
+        ),
+        click.option(
+            "--repeats", type=click.IntRange(min=1), help="Runs per condition, one seed each."
+        ),
+        click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the first run."),
+        click.option(
+            "--set",
+            "settings",
+            metavar="KEY=VALUE",
+            multiple=True,
+            help="Override a key of the scenario.",
+        ),
+        click.option(
+            "--jobs",
+            type=click.IntRange(min=1),
+            help="Runs at the same time; as many as there are cores if absent.",
+        ),
+        click.option(
+            "--store",
+            "store_path",
+            metavar="DIR",
+            envvar="JOSTLE_STORE",
+            default=DEFAULT_STORE,
+            show_default=True,
+            show_envvar=True,
+            help="Folder of finished runs.",
+        ),
+        click.option(
+            "--no-cache",
+            is_flag=True,
+            help="Run everything, neither using the store nor adding to it.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command(short_help="Run scenarios and show who gets how much.")
+@plan_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+@click.option(
+    "--figures", "figures", metavar="DIR", help="Draw figures (PNG, SVG, PDF) into this folder."
+)
+@click.option("--report", "report", metavar="HTML", help="Write a self-contained report.")
+@click.option("--phase", "phases", metavar="NAME", multiple=True, help="Show this phase alone.")
+@click.pass_obj
+def run(
+    environment: Environment,
+    /,
+    as_json: bool,
+    figures: str | None,
+    report: str | None,
+    phases: tuple[str, ...],
+    **options: Any,
+) -> int:
+    """Run each scenario FILE and show throughput, RTT, retransmissions and fairness per phase.
+
+    Finished runs are kept in the store and never run again: an interrupted command goes on where
+    it was when it is given again.
+    """
+    plans = plan_files(environment, **options)
+    # What is wrong is told now, not after an hour of running.
+    _check_phases(plans, phases)
+    for folder in (figures, report and Path(report).parent):
+        _make_folder(folder)
+    every = carry_out(environment, plans, **options)
+    from jostle.cli import output
+
+    if as_json:
+        documents = [results.to_dict() for results in every]
+        whole = documents[0] if len(documents) == 1 else documents
+        click.echo(json.dumps(whole, ensure_ascii=False, allow_nan=False))
+    for results in every:
+        if not as_json:
+            output.print_results(results, phases)
+        output.print_notes(results, err=as_json)
+    if figures is not None:
+        _draw(every, options["files"], Path(figures), quiet=as_json)
+    if report is not None:
+        from jostle.report import write_report
+
+        click.echo(f"report: {write_report(every, report, options['files'])}", err=as_json)
+    return 1 if any(results.failures for results in every) else 0
+
+
+def carry_out(
+    environment: Environment,
+    plans: Sequence[Plan],
+    *,
+    backend: str,
+    jobs: int | None,
+    store_path: str,
+    no_cache: bool,
+    **_plan_options: Any,
+) -> list[ResultSet]:
+    """Carry out every plan, with progress on stderr."""
+    from jostle import conditions
+    from jostle.cli.progress import progress
+    from jostle.cli.signals import orderly_interruption
+    from jostle.executors import local
+    from jostle.session import Session
+
+    store = None if no_cache else _store(store_path)
+    executor = local(jobs)
+    session = Session(environment.backend(backend), executor, store)
+    with orderly_interruption() as interruption:
+        try:
+            return [session.carry_out(p, progress(conditions.labels(p.conditions))) for p in plans]
+        except InterruptedRunError as error:
+            error.exit_status = interruption.exit_status
+            raise
+        finally:
+            executor.shutdown(wait=True, cancel_futures=True)
+
+
+def plan_files(
+    environment: Environment,
+    *,
+    files: Sequence[str],
+    repeats: int | None,
+    seed: int | None,
+    settings: Sequence[str],
+    **_run_options: Any,
+) -> list[Plan]:
+    """Load and plan every file; what is wrong with any of them is told at once."""
+    overrides = _overrides(settings)
+    from jostle.scenario import ScenarioError
+
+    plans: list[Plan] = []
+    errors = []
+    for file in files:
+        try:
+            loaded = environment.load_scenario(file, overrides)
+            plans.append(loaded.plan(repeats=repeats, seed=seed))
+        except ScenarioError as error:
+            errors.append(str(error))
+        except ValueError as error:  # The seeds leave their range.
+            errors.append(f"{file}: {error}")
+    if errors:
+        raise InputError("\n\n".join(errors))
+    return plans
+
+
+def _overrides(settings: Sequence[str]) -> dict[str, str]:
+    overrides = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"--set {setting}: write it as KEY=VALUE")
+        overrides[key.strip()] = value.strip()
+    return overrides
+
+
+def _check_phases(plans: Sequence[Plan], names: Sequence[str]) -> None:
+    for plan in plans:
+        known = [phase["name"] for planned in plan.runs[:1] for phase in planned.spec["phases"]]
+        for name in names:
+            if name not in known:
+                raise InputError(unknown("phase", name, known))
+
+
+def _make_folder(folder: str | Path | None) -> None:
+    if folder is None:
+        return
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder {folder}: {error.strerror}") from error
+
+
+def _store(path: str) -> Store:
+    from jostle.store import Store
+
+    return Store(path, warn=lambda text: click.echo(f"warning: {text}", err=True))
+
+
+def _draw(every: Sequence[ResultSet], files: Sequence[str], folder: Path, quiet: bool) -> None:
+    from jostle import pictures
+    from jostle.figures.save import FORMATS
+
+    folders = [folder] if len(every) == 1 else _folders(files, folder)
+    for results, into in zip(every, folders, strict=True):
+        if not results.results:
+            continue
+        first, *others = FORMATS
+        for path in pictures.save_all(results, into):
+            if path.suffix == f".{first}":
+                also = ", ".join(f".{suffix}" for suffix in others)
+                click.echo(f"figure: {path} (also {also})", err=quiet)
+
+
+def _folders(files: Sequence[str], folder: Path) -> list[Path]:
+    """One folder per scenario, told apart by number where file names are the same."""
+    stems = [Path(file).stem for file in files]
+    return [
+        folder / (stem if stems.count(stem) == 1 else f"{stem}-{number}")
+        for number, stem in enumerate(stems, start=1)
+    ]

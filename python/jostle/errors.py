@@ -1,0 +1,59 @@
+"""Errors that a user can act on. Each knows the exit status that the command line ends with."""
+
+from __future__ import annotations
+
+
+class JostleError(Exception):
+    """Something that the user can act on; its text is the whole message."""
+
+    exit_status = 1
+
+
+class InputError(JostleError):
+    """What the user gave cannot be used."""
+
+    exit_status = 2
+
+
+class EngineError(JostleError):
+    """The compiled engine is missing or too old for this package."""
+
+
+class StoreError(InputError):
+    """The store's folder cannot be used."""
+
+
+class StoreFullError(StoreError):
+    """There is no room left for another run; everything stored before is intact."""
+
+    exit_status = 1
+
+
+class RunCancelledError(JostleError):
+    """A run was stopped before its end, because the user asked for it."""
+
+
+class InterruptedRunError(JostleError):
+    """The user interrupted a plan; what was finished is stored.
+
+    Parameters
+    ----------
+    kept
+        Runs of the plan that are in the store; None without a store.
+    total
+        Runs of the plan.
+    """
+
+    exit_status = 130
+
+    def __init__(self, kept: int | None, total: int) -> None:
+        if kept is None:
+            text = f"interrupted: none of the {total} runs is kept without a store"
+        else:
+            text = (
+                f"interrupted: {kept} of {total} runs are in the store; "
+                "give the same command again to go on from there"
+            )
+        super().__init__(text)
+        self.kept = kept
+        self.total = total

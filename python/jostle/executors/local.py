@@ -1,0 +1,39 @@
+"""Threads of this process. The engine runs without the interpreter's lock, so they suffice."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import ParamSpec, Protocol, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Executor(Protocol):
+    """The part of `concurrent.futures.Executor` that a plan needs."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Carry out `fn` some time from now."""
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more work; drop what has not begun if `cancel_futures`."""
+
+
+def available_cores() -> int:
+    """Cores that this process may use (fewer than the machine has, in a container)."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def local(jobs: int | None = None) -> Executor:
+    """Threads of this process.
+
+    Parameters
+    ----------
+    jobs
+        Runs at the same time; as many as there are cores if absent.
+    """
+    return ThreadPoolExecutor(jobs or available_cores(), thread_name_prefix="jostle")

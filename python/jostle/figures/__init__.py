@@ -1,0 +1,7 @@
+"""Figures: what is to be seen (`data`), how it looks (`draw`), where it goes (`save`)."""
+
+from __future__ import annotations
+
+from jostle.figures.data import HeatMapData, Line, PanelData, PhaseBand, StackedData, stacked
+
+__all__ = ["HeatMapData", "Line", "PanelData", "PhaseBand", "StackedData", "stacked"]

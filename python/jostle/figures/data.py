@@ -1,0 +1,178 @@
+"""What figures show, as numbers; nothing here draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jostle.stats import series_band
+from jostle.stats.describe import Floats
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line with a band around it.
+
+    Attributes
+    ----------
+    label
+        What it stands for.
+    time_s, mean, low, high
+        Shape (bins,). NaN where there is no value; NaN in low and high where there is no
+        interval.
+    """
+
+    label: str
+    time_s: Floats
+    mean: Floats
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True)
+class PanelData:
+    """One panel: the y axis and what is on it."""
+
+    quantity: str
+    unit: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class PhaseBand:
+    """A window of time to be shaded."""
+
+    name: str
+    from_s: float
+    to_s: float
+
+
+@dataclass(frozen=True)
+class StackedData:
+    """Panels over a common time axis.
+
+    Attributes
+    ----------
+    title
+        Name of the condition; empty if there is one only.
+    panels
+        From top to bottom; every panel has the same lines in the same order.
+    phases
+        Windows to be shaded.
+    runs
+        Runs behind every line.
+    """
+
+    title: str
+    panels: tuple[PanelData, ...]
+    phases: tuple[PhaseBand, ...]
+    runs: int
+
+
+@dataclass(frozen=True)
+class HeatMapData:
+    """A table of numbers shown as colours.
+
+    Attributes
+    ----------
+    quantity, unit
+        What the numbers are.
+    rows, columns
+        Names.
+    values
+        Shape (rows, columns); NaN where there is no value.
+    lowest, highest
+        Ends of the colour scale.
+    diverging
+        Whether 0 is the neutral middle, with blue above and red below.
+    ends
+        What the lowest and the highest end of the scale mean, in words.
+    """
+
+    quantity: str
+    unit: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: Floats
+    lowest: float
+    highest: float
+    diverging: bool
+    ends: tuple[str, str]
+
+
+# Quantity, unit, column of the series, factor from the column's unit.
+_PANELS = (
+    ("Throughput", "Mbit/s", "throughput_bps", 1e-6),
+    ("RTT", "ms", "rtt_mean_s", 1e3),
+    ("cwnd", "MB", "cwnd_bytes", 1e-6),
+    ("Retransmitted", "%", "retransmission", 100.0),
+)
+_SMALL_CWND_BYTES = 1e6
+
+
+def stacked(
+    series: pl.DataFrame,
+    labels: Mapping[str, str],
+    title: str = "",
+    phases: Sequence[PhaseBand] = (),
+) -> StackedData:
+    """Throughput, RTT, cwnd and retransmissions over time, each flow's mean over runs.
+
+    Parameters
+    ----------
+    series
+        One row per run, bin and flow: seed, time_s (end of the bin), flow, throughput_bps,
+        rtt_mean_s, cwnd_bytes, sent_packets, retransmitted_packets.
+    labels
+        Name in the figure for each flow to be shown, in the order of the legend.
+    title, phases
+        See `StackedData`.
+    """
+    import polars as pl
+
+    share = pl.col("retransmitted_packets") / pl.col("sent_packets")
+    with_share = series.with_columns(
+        # A bin without packets has no share of retransmitted ones.
+        pl.when(pl.col("sent_packets") > 0).then(share).alias("retransmission")
+    )
+    panels = []
+    for quantity, unit, column, factor in _PANELS:
+        lines = tuple(
+            _line(with_share.filter(pl.col("flow") == flow), column, factor, label)
+            for flow, label in labels.items()
+        )
+        panels.append(_readable(PanelData(quantity, unit, lines)))
+    return StackedData(title, tuple(panels), tuple(phases), series["seed"].n_unique())
+
+
+def _line(one_flow: pl.DataFrame, column: str, factor: float, label: str) -> Line:
+    import polars as pl
+
+    wide = one_flow.pivot("seed", index="time_s", values=column, aggregate_function="first")
+    wide = wide.sort("time_s")
+    end_s = wide["time_s"].to_numpy().astype(np.float64)
+    values = wide.drop("time_s").cast(pl.Float64).fill_null(np.nan).to_numpy().T
+    band = series_band(values * factor)
+    # A point stands for its bin: it belongs in the middle.
+    start_s = np.concatenate(([0.0], end_s[:-1]))[: len(end_s)]
+    return Line(label, (start_s + end_s) / 2, band.mean, band.low, band.high)
+
+
+def _readable(panel: PanelData) -> PanelData:
+    """Use kB for windows far below a megabyte."""
+    if panel.unit != "MB":
+        return panel
+    peaks = [np.nanmax(line.mean) for line in panel.lines if np.any(~np.isnan(line.mean))]
+    if not peaks or max(peaks) * 1e6 >= _SMALL_CWND_BYTES:
+        return panel
+    lines = tuple(
+        Line(line.label, line.time_s, line.mean * 1e3, line.low * 1e3, line.high * 1e3)
+        for line in panel.lines
+    )
+    return PanelData(panel.quantity, "kB", lines)

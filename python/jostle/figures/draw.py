@@ -1,0 +1,175 @@
+"""Draws figure data with Matplotlib, without its global state."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import Normalize, TwoSlopeNorm
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from jostle.figures.style import COLOURS, COLUMN_IN, DASHES, GREY, RC
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from jostle.figures.data import HeatMapData, PanelData, PhaseBand, StackedData
+
+_PANEL_IN = 1.05
+_ROW_IN = 0.3
+_LABEL_CHARACTERS = 18
+
+
+def stacked(data: StackedData) -> Figure:
+    """Draw panels over a common time axis, the legend above them."""
+    with mpl.rc_context(RC):  # type: ignore[arg-type]
+        panels = len(data.panels)
+        legend_rows = -(-len(data.panels[0].lines) // 2) + bool(data.title)
+        figure = _figure(panels * _PANEL_IN + 0.45 + 0.16 * legend_rows)
+        axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
+        for axis, panel in zip(axes, data.panels, strict=True):
+            _shade(axis, data.phases)
+            _panel(axis, panel)
+        _name_phases(axes[0], data.phases)
+        axes[-1].set_xlabel("Time (s)")
+        axes[-1].set_xlim(0.0, _end_s(data))
+        figure.align_ylabels(list(axes))
+        handles, names = axes[0].get_legend_handles_labels()
+        figure.legend(
+            handles,
+            names,
+            loc="outside upper center",
+            ncols=min(2, len(names)),
+            title=data.title or None,
+            handlelength=2.4,
+            columnspacing=1.6,
+            borderaxespad=0.1,
+        )
+        return figure
+
+
+def heat_map(data: HeatMapData) -> Figure:
+    """Draw a table of numbers as colours, each number in its cell."""
+    with mpl.rc_context(RC):  # type: ignore[arg-type]
+        rows, columns = data.values.shape
+        lines = sum(max(1, _wrapped(name).count("\n") * 0.6) for name in data.rows)
+        figure = _figure(lines * _ROW_IN + 1.1)
+        axis = figure.subplots()
+        norm: Normalize
+        if data.diverging:
+            colours, norm = mpl.colormaps["RdBu"], TwoSlopeNorm(0.0, data.lowest, data.highest)
+        else:
+            colours, norm = mpl.colormaps["cividis"], Normalize(data.lowest, data.highest)
+        mesh = axis.pcolormesh(
+            np.ma.masked_invalid(data.values), cmap=colours, norm=norm, edgecolors="w", linewidth=1
+        )
+        axis.invert_yaxis()
+        axis.set_xticks(np.arange(columns) + 0.5, data.columns)
+        axis.set_yticks(np.arange(rows) + 0.5, [_wrapped(name) for name in data.rows])
+        axis.tick_params(length=0)
+        axis.grid(visible=False)
+        axis.spines[:].set_visible(False)
+        for row in range(rows):
+            for column in range(columns):
+                _number(axis, data, row, column, colours(norm(data.values[row, column])))
+        unit = f" ({data.unit})" if data.unit else ""
+        bar = figure.colorbar(
+            mesh, ax=axis, orientation="horizontal", location="bottom", pad=0.08, aspect=34
+        )
+        bar.set_label(f"{data.quantity}{unit}", labelpad=1)
+        for x, side, words in ((0, "left", f"◂ {data.ends[0]}"), (1, "right", f"{data.ends[1]} ▸")):
+            bar.ax.text(
+                x,
+                1.25,
+                words,
+                transform=bar.ax.transAxes,
+                ha=side,
+                va="bottom",
+                fontsize=6.5,
+                color=GREY,
+            )
+        bar.outline.set_visible(False)
+        bar.locator = MaxNLocator(6)
+        bar.update_ticks()
+        return figure
+
+
+def _figure(height_in: float) -> Figure:
+    figure = Figure(figsize=(COLUMN_IN, height_in), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _panel(axis: Axes, panel: PanelData) -> None:
+    for index, line in enumerate(panel.lines):
+        colour = COLOURS[index % len(COLOURS)]
+        dash: Any = DASHES[index % len(DASHES)]
+        axis.fill_between(line.time_s, line.low, line.high, color=colour, alpha=0.22, linewidth=0)
+        axis.plot(line.time_s, line.mean, color=colour, linestyle=dash, label=line.label)
+    axis.set_ylabel(f"{panel.quantity}\n({panel.unit})", linespacing=1.1)
+    axis.set_ylim(*_limits(panel))
+    axis.yaxis.set_major_locator(MaxNLocator(4, min_n_ticks=3))
+
+
+def _limits(panel: PanelData) -> tuple[float, float]:
+    """From 0 to a little above the means; a wide band in one bin must not flatten the rest."""
+    means = [line.mean for line in panel.lines]
+    highs = [line.high for line in panel.lines]
+    peak = _largest(means)
+    return 0.0, 1.06 * max(min(_largest(highs), 1.5 * peak), peak) or 1.0
+
+
+def _largest(arrays: list[Any]) -> float:
+    return max((float(np.nanmax(a)) for a in arrays if np.any(~np.isnan(a))), default=0.0)
+
+
+def _shade(axis: Axes, phases: tuple[PhaseBand, ...]) -> None:
+    for phase in phases:
+        axis.axvspan(phase.from_s, phase.to_s, color="#000000", alpha=0.045, linewidth=0, zorder=0)
+
+
+def _name_phases(axis: Axes, phases: tuple[PhaseBand, ...]) -> None:
+    for phase in phases:
+        axis.text(
+            (phase.from_s + phase.to_s) / 2,
+            1.02,
+            phase.name,
+            transform=axis.get_xaxis_transform(),
+            ha="center",
+            va="bottom",
+            fontsize=6.5,
+            color=GREY,
+        )
+
+
+def _signed(value: float) -> str:
+    """Write a number with its sign; what rounds to nothing has none."""
+    text = f"{value:+.1f}"
+    return "0.0" if float(text) == 0.0 else text.replace("-", "\N{MINUS SIGN}")
+
+
+def _wrapped(name: str) -> str:
+    return textwrap.fill(name, _LABEL_CHARACTERS, break_long_words=False)
+
+
+def _end_s(data: StackedData) -> float:
+    ends = [line.time_s[-1] for line in data.panels[0].lines if line.time_s.size]
+    ends += [phase.to_s for phase in data.phases]
+    return max(ends, default=0.0) or 1.0
+
+
+def _number(axis: Axes, data: HeatMapData, row: int, column: int, colour: Any) -> None:
+    value = data.values[row, column]
+    if np.isnan(value):
+        text, ink = "–", GREY
+    else:
+        text = _signed(value) if data.diverging else f"{value:.2f}"
+        red, green, blue = colour[:3]
+        # Relative luminance (WCAG 2): black ink on light cells, white on dark ones.
+        light = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 > 0.2
+        ink = "#000000" if light else "#ffffff"
+    axis.text(column + 0.5, row + 0.5, text, ha="center", va="center", color=ink)

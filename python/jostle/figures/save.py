@@ -1,0 +1,76 @@
+"""Writes figures: whole or not at all, and the same bytes for the same figure."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+
+from jostle.errors import InputError
+from jostle.figures.style import RC
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS = ("png", "svg", "pdf")
+
+# Metadata that would differ from one writing to the next, or with the version of Matplotlib.
+_NO_METADATA: dict[str, dict[str, None]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+}
+
+
+def to_bytes(figure: Figure, format: str) -> bytes:  # noqa: A002
+    """Write `figure` as `png`, `svg` or `pdf`."""
+    if format not in FORMATS:
+        raise InputError(f"no figure format `{format}`: choose one of {', '.join(FORMATS)}")
+    buffer = io.BytesIO()
+    with mpl.rc_context(RC):  # type: ignore[arg-type]
+        figure.savefig(buffer, format=format, metadata=_NO_METADATA[format])
+    return buffer.getvalue()
+
+
+def save(
+    figure: Figure, stem: str | os.PathLike[str], formats: Sequence[str] = FORMATS
+) -> list[Path]:
+    """Write `figure` to `stem`.png, `stem`.svg, … and return the paths.
+
+    Raises
+    ------
+    InputError
+        When a format is unknown or a file cannot be written.
+    """
+    contents = {f".{suffix}": to_bytes(figure, suffix) for suffix in formats}
+    paths = []
+    for suffix, content in contents.items():
+        path = Path(os.fspath(stem) + suffix)
+        replace_file(path, content)
+        paths.append(path)
+    return paths
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file so that nobody ever sees half of it.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(content)
+        partial.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise InputError(f"cannot write {path}: {error.strerror}") from error

@@ -1,0 +1,292 @@
+"""Types of single values in the scenario format, each with its parser and its JSON Schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+from pydantic import PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from jostle.scenario.positions import KeyPath
+from jostle.scenario.units import (
+    Amount,
+    QuantityError,
+    format_amount,
+    parse_amount,
+    parse_probability,
+    parse_rate,
+    parse_size,
+    parse_span,
+)
+
+Steps = tuple[tuple[int, int], ...]
+"""(time in ns, value) in order of time; the first is at 0."""
+QuantileTable = tuple[tuple[float, int], ...]
+"""(probability, value in ns); from 0 to 1, never decreasing."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _+()=-]*")
+LONGEST_DELAY_NS: Final = 3600 * 10**9
+"""An hour, there or back: light to Mars takes a third of it."""
+_NUMBER: Final = r"^\s*\d[\d_]*(\.\d+)?([eE][+-]?\d+)?\s*"
+
+
+class _ElementError(QuantityError):
+    """A mistake in an element of a value."""
+
+    def __init__(self, at: KeyPath, message: str) -> None:
+        super().__init__(message)
+        self.at = at
+
+
+def _checked(parse: Callable[[Any], Any]) -> PlainValidator:
+    def check(given: Any) -> Any:
+        try:
+            return parse(given)
+        except QuantityError as error:
+            at = list(error.at) if isinstance(error, _ElementError) else []
+            context = {"message": str(error), "at": at}
+            raise PydanticCustomError("jostle", "{message}", context) from None
+
+    return PlainValidator(check)
+
+
+def _positive(parse: Callable[[Any], int], example: str) -> Callable[[Any], int]:
+    def check(given: Any) -> int:
+        value = parse(given)
+        if value == 0:
+            raise QuantityError(f'"{given}" must be more than 0 — write for example "{example}"')
+        return value
+
+    return check
+
+
+def _quantity_schema(units: str, example: str) -> WithJsonSchema:
+    schema = {"type": "string", "pattern": f"{_NUMBER}({units})\\s*$", "examples": [example]}
+    return WithJsonSchema(schema)
+
+
+def _element(at: KeyPath, parse: Callable[[Any], Any], given: Any) -> Any:
+    try:
+        return parse(given)
+    except _ElementError as error:
+        raise _ElementError((*at, *error.at), str(error)) from None
+    except QuantityError as error:
+        raise _ElementError(at, str(error)) from None
+
+
+def _pair(index: int, given: Any, form: str) -> tuple[Any, Any]:
+    if not isinstance(given, list) or len(given) != 2:
+        raise _ElementError((index,), f"an element here is a pair {form}")
+    return given[0], given[1]
+
+
+def _steps(parse: Callable[[Any], int], example: str) -> Callable[[Any], Steps]:
+    form = f'["0 s", "{example}"]'
+
+    def check(given: Any) -> Steps:
+        if not isinstance(given, list):
+            return ((0, parse(given)),)
+        if not given:
+            raise QuantityError(f'no steps — write one value, "{example}", or steps [{form}, …]')
+        steps: list[tuple[int, int]] = []
+        for index, element in enumerate(given):
+            at, value = _pair(index, element, form)
+            at_ns = _element((index, 0), parse_span, at)
+            if not steps and at_ns:
+                raise _ElementError((0, 0), 'the first step has to be at "0 s"')
+            if steps and at_ns <= steps[-1][0]:
+                raise _ElementError((index, 0), f'"{at}" is not after the step before it')
+            steps.append((at_ns, _element((index, 1), parse, value)))
+        return tuple(steps)
+
+    return check
+
+
+def _delay(given: Any) -> int:
+    value = parse_span(given)
+    if value > LONGEST_DELAY_NS:
+        raise QuantityError(f'"{given}" is too long for a delay — at most "1 h"')
+    return value
+
+
+def _rates(given: Any) -> Steps:
+    steps = _steps(parse_rate, "144 Mbit/s")(given)
+    if not any(rate for _, rate in steps):
+        shown = f'"{given}"' if isinstance(given, str) else "every step"
+        raise QuantityError(f'{shown} carries nothing — write for example "144 Mbit/s"')
+    return steps
+
+
+def _quantiles(given: Any) -> QuantileTable:
+    form = '["50 %", "33 ms"]'
+    table = isinstance(given, dict)
+    pairs: list[tuple[KeyPath, Any, Any]]
+    if isinstance(given, dict):
+        pairs = [((key,), key, value) for key, value in given.items()]
+    elif isinstance(given, list):
+        pairs = [((index,), *_pair(index, one, form)) for index, one in enumerate(given)]
+    else:
+        raise QuantityError(f"quantiles are a list of pairs {form}")
+    if len(pairs) < 2:
+        raise QuantityError('at least two quantiles are needed: those of "0 %" and "100 %"')
+    points: list[tuple[float, int]] = []
+    for at, written, value in pairs:
+        probability = _element(at if table else (*at, 0), parse_probability, written)
+        span = _element(at if table else (*at, 1), parse_span, value)
+        if points and probability <= points[-1][0]:
+            raise _ElementError(at, f'the probability "{written}" is not above the one before it')
+        if points and span < points[-1][1]:
+            before = format_amount(points[-1][1], "time")
+            raise _ElementError(at, f'quantiles never decrease: "{value}" comes after "{before}"')
+        points.append((probability, span))
+    if points[0][0] != 0 or points[-1][0] != 1:
+        raise QuantityError('quantiles have to reach from "0 %" to "100 %"')
+    return tuple(points)
+
+
+def _durations(given: Any) -> QuantileTable:
+    if isinstance(given, list | dict):
+        points = _quantiles(given)
+    else:
+        value = parse_span(given)
+        points = ((0.0, value), (1.0, value))
+    if points[-1][1] == 0:
+        raise QuantityError('an outage must last longer than "0 s"')
+    return points
+
+
+def _phase(given: Any) -> tuple[int, int]:
+    if not isinstance(given, list) or len(given) != 2:
+        raise QuantityError('a phase is a start and an end, as in ["60 s", "120 s"]')
+    start = _element((0,), parse_span, given[0])
+    end = _element((1,), parse_span, given[1])
+    if end <= start:
+        raise QuantityError(f'the phase ends at "{given[1]}", not after its start "{given[0]}"')
+    return start, end
+
+
+def _name(given: Any) -> str:
+    if not isinstance(given, str) or _NAME.fullmatch(given) is None:
+        shown = f'"{given}"' if isinstance(given, str) else "this"
+        raise QuantityError(
+            f"{shown} is not a name — use letters, digits, spaces and _ + ( ) = -, beginning with "
+            "a letter or digit"
+        )
+    return given
+
+
+def _packets(given: Any) -> int:
+    if isinstance(given, str):
+        amount = parse_amount(given)
+        if amount.unit != "packets":
+            raise QuantityError(f'"{given}" is not in packets — write for example 10')
+        given = int(amount.value)
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise QuantityError("this is not a number of packets — write for example 10")
+    if not 1 <= given <= 1_000_000:
+        raise QuantityError(f"{given} packets are outside 1 … 1000000")
+    return given
+
+
+def _positive_amount(given: Any) -> Amount:
+    amount = parse_amount(given)
+    if amount.value == 0:
+        raise QuantityError(f'"{given}" must be more than 0 — write for example "30 MB"')
+    return amount
+
+
+def named(key: str) -> Callable[[Any], Any]:
+    """Return a validator that reads a bare word as a table whose `key` is that word."""
+
+    def normalise(given: Any) -> Any:
+        return {key: given} if isinstance(given, str) else given
+
+    return normalise
+
+
+def absent(given: Any) -> Any:
+    """Read the word "none" as absence: how a scenario takes a part out of a profile."""
+    return None if given == "none" else given
+
+
+def loss_table(given: Any) -> Any:
+    """Read a bare probability as independent loss."""
+    if isinstance(given, dict):
+        return given
+    return {"kind": "independent", "probability": given}
+
+
+_SPAN_UNITS: Final = "ns|us|µs|ms|s|min|h"
+_RATE_UNITS: Final = "bit/s|kbit/s|Mbit/s|Gbit/s"
+_SIZE_UNITS: Final = "B|kB|MB|GB|KiB|MiB|GiB|packets?"
+_SPAN_SCHEMA: Final = _quantity_schema(_SPAN_UNITS, "600 ms")
+_RATE_SCHEMA: Final = _quantity_schema(_RATE_UNITS, "144 Mbit/s")
+AMOUNT_SCHEMA: Final = _quantity_schema(f"{_SIZE_UNITS}|BDP", "1.5 BDP")
+SPAN_SCHEMA: Final = _SPAN_SCHEMA
+RATE_SCHEMA: Final = _RATE_SCHEMA
+
+
+def _steps_schema(value: WithJsonSchema) -> WithJsonSchema:
+    pair = {
+        "type": "array",
+        "prefixItems": [_SPAN_SCHEMA.json_schema, value.json_schema],
+        "minItems": 2,
+        "maxItems": 2,
+    }
+    return WithJsonSchema({"anyOf": [value.json_schema, {"type": "array", "items": pair}]})
+
+
+PROBABILITY_SCHEMA: Final[dict[str, Any]] = {
+    "anyOf": [
+        {"type": "number", "minimum": 0, "maximum": 1},
+        {"type": "string", "pattern": f"{_NUMBER}%?\\s*$", "examples": ["0.1 %"]},
+    ]
+}
+_QUANTILES: Final[dict[str, Any]] = {
+    "anyOf": [
+        {
+            "type": "array",
+            "items": {
+                "type": "array",
+                "prefixItems": [PROBABILITY_SCHEMA, _SPAN_SCHEMA.json_schema],
+                "minItems": 2,
+                "maxItems": 2,
+            },
+            "minItems": 2,
+        },
+        {"type": "object", "additionalProperties": _SPAN_SCHEMA.json_schema},
+    ]
+}
+_DURATIONS: Final[dict[str, Any]] = {"anyOf": [_SPAN_SCHEMA.json_schema, *_QUANTILES["anyOf"]]}
+_PHASE: Final[dict[str, Any]] = {
+    "type": "array",
+    "items": _SPAN_SCHEMA.json_schema,
+    "minItems": 2,
+    "maxItems": 2,
+}
+_PACKETS: Final[dict[str, Any]] = {
+    "anyOf": [
+        {"type": "integer", "minimum": 1},
+        {"type": "string", "pattern": r"^\s*\d+\s*packets?\s*$"},
+    ]
+}
+
+Name = Annotated[
+    str, _checked(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$"})
+]
+Span = Annotated[int, _checked(parse_span), _SPAN_SCHEMA]
+PositiveSpan = Annotated[int, _checked(_positive(parse_span, "600 ms")), _SPAN_SCHEMA]
+PositiveRate = Annotated[int, _checked(_positive(parse_rate, "1 Gbit/s")), _RATE_SCHEMA]
+PositiveSize = Annotated[
+    int, _checked(_positive(parse_size, "1 MB")), _quantity_schema(_SIZE_UNITS, "1 GB")
+]
+PositiveAmount = Annotated[Amount, _checked(_positive_amount), AMOUNT_SCHEMA]
+Packets = Annotated[int, _checked(_packets), WithJsonSchema(_PACKETS)]
+Probability = Annotated[float, _checked(parse_probability), WithJsonSchema(PROBABILITY_SCHEMA)]
+Rates = Annotated[Steps, _checked(_rates), _steps_schema(_RATE_SCHEMA)]
+Delays = Annotated[Steps, _checked(_steps(_delay, "20 ms")), _steps_schema(_SPAN_SCHEMA)]
+SpanQuantiles = Annotated[QuantileTable, _checked(_quantiles), WithJsonSchema(_QUANTILES)]
+Durations = Annotated[QuantileTable, _checked(_durations), WithJsonSchema(_DURATIONS)]
+Phase = Annotated[tuple[int, int], _checked(_phase), WithJsonSchema(_PHASE)]

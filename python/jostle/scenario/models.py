@@ -1,0 +1,223 @@
+"""The scenario format: every key that a file may hold, and what is written for it.
+
+The models check each value by itself. What depends on several values (a flow's path names a link
+that exists, a phase ends before the run) is checked where a run's specification is resolved.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from jostle.scenario import fields as f
+
+__all__ = [
+    "Algorithm",
+    "Bulk",
+    "Fixed",
+    "Flow",
+    "GilbertElliott",
+    "Independent",
+    "Jitter",
+    "Link",
+    "NamedLink",
+    "OnOff",
+    "Outage",
+    "Queue",
+    "RequestResponse",
+    "ScenarioFile",
+]
+
+
+class _Table(BaseModel):
+    # Validators are built on first use: importing the package stays cheap.
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+
+
+class Algorithm(BaseModel):
+    """A controller or slow start: its name, or a table with its name and parameters."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, defer_build=True)
+
+    name: str
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The keys beside `name`."""
+        return dict(self.model_extra or {})
+
+
+class Queue(BaseModel):
+    """A queue discipline: its kind, or a table with its kind and parameters."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, defer_build=True)
+
+    kind: str
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The keys beside `kind`."""
+        return dict(self.model_extra or {})
+
+
+class Jitter(_Table):
+    """Random delay on top of a link's own."""
+
+    quantiles: f.SpanQuantiles
+    """The distribution of the extra delay: `[["0 %", "0 ms"], …, ["100 %", "9 ms"]]` or a table
+    `{ "0 %" = "0 ms", … }`; linear in between."""
+    correlation: f.Span
+    """Time after which the delay is nearly independent of what it was; "0 s" for every packet a
+    new draw."""
+    reorder: bool = False
+    """Whether a packet may overtake its predecessor."""
+
+
+class Outage(_Table):
+    """Spans of time in which everything sent on a link is lost."""
+
+    every: f.PositiveSpan
+    """Mean time from the end of one to the start of the next; they come as a Poisson process."""
+    durations: f.Durations
+    """One length for all, or quantiles as for jitter."""
+
+
+class Independent(_Table):
+    """Every packet is lost independently."""
+
+    kind: Literal["independent"]
+    probability: f.Probability
+
+
+class GilbertElliott(_Table):
+    """Two states with a loss probability each; one step per packet."""
+
+    kind: Literal["gilbert_elliott"]
+    good_to_bad: f.Probability
+    bad_to_good: f.Probability
+    loss_good: f.Probability = 0.0
+    loss_bad: f.Probability = 1.0
+
+
+Loss = Annotated[
+    Annotated[Independent | GilbertElliott, Field(discriminator="kind")],
+    BeforeValidator(f.loss_table),
+]
+
+
+class Link(_Table):
+    """One direction of a link: queue, then capacity, then delay, then loss."""
+
+    profile: str | None = None
+    """A named link that fills in every key that is not given beside it."""
+    rate: f.Rates | None = None
+    """`"144 Mbit/s"`, or steps `[["0 s", "100 Mbit/s"], ["10 s", "20 Mbit/s"]]`."""
+    trace: str | None = None
+    """A file of delivery opportunities in Mahimahi's format, relative to the scenario's folder."""
+    queue: Annotated[Queue, BeforeValidator(f.named("kind"))] | None = None
+    delay: f.Delays = ((0, 0),)
+    """Propagation delay: `"20 ms"`, or steps as for `rate`."""
+    jitter: Annotated[Jitter | None, BeforeValidator(f.absent)] = None
+    loss: Annotated[Loss | None, BeforeValidator(f.absent)] = None
+    """`"0.1 %"`, or a table whose kind is `independent` or `gilbert_elliott`."""
+    outage: Annotated[Outage | None, BeforeValidator(f.absent)] = None
+
+
+class NamedLink(Link):
+    """A link that flows name in their `path`."""
+
+    name: f.Name
+
+
+class Bulk(_Table):
+    """Always something to send."""
+
+    kind: Literal["bulk"]
+
+
+class Fixed(_Table):
+    """A given amount, then the connection ends."""
+
+    kind: Literal["fixed"]
+    bytes: f.PositiveSize
+
+
+class OnOff(_Table):
+    """Bulk while on, silent while off."""
+
+    kind: Literal["on_off"]
+    on: f.PositiveSpan
+    off: f.PositiveSpan
+    exponential: bool = False
+    """Draw both lengths from exponential distributions with these means."""
+
+
+class RequestResponse(_Table):
+    """Responses of a given size, each a think time after the last was acknowledged."""
+
+    kind: Literal["request_response"]
+    bytes: f.PositiveSize
+    think: f.Span
+    exponential: bool = False
+    """Draw think times from an exponential distribution with this mean."""
+    count: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
+    """Responses after which the connection ends; without it there is no end."""
+
+
+Source = Annotated[
+    Annotated[Bulk | Fixed | OnOff | RequestResponse, Field(discriminator="kind")],
+    BeforeValidator(f.named("kind")),
+]
+
+
+class Flow(_Table):
+    """A sender, a receiver, and the way between them."""
+
+    name: f.Name
+    controller: Annotated[Algorithm, BeforeValidator(f.named("name"))]
+    slow_start: Annotated[Algorithm, BeforeValidator(f.named("name"))] | None = None
+    rtt: f.PositiveSpan | None = None
+    """Round trip of the quiet path in all: links, their median jitter, and the rest of the way."""
+    start: f.Span = 0
+    start_jitter: f.Span = 0
+    """The flow starts at a time drawn uniformly from `start` … `start + start_jitter`."""
+    stop: f.PositiveSpan | None = None
+    bytes: f.PositiveSize | None = None
+    """Short for `source = { kind = "fixed", bytes = … }`."""
+    count: Annotated[int, Field(ge=1, le=100_000)] = 1
+    """So many flows like this one, named `name-1`, `name-2`, …"""
+    transport: Literal["tcp"] = "tcp"
+    source: Source | None = None
+    path: list[str] | None = None
+    """Names of the links from sender to receiver."""
+    reverse_path: list[str] = Field(default_factory=list)
+    """Names of the links from receiver to sender."""
+    pacing: Literal["fq", "none"] = "none"
+    ecn: bool = False
+    initial_window: f.Packets = 10
+    receive_window: f.PositiveAmount | None = None
+    nic_rate: f.PositiveRate | None = None
+
+
+class ScenarioFile(_Table):
+    """A scenario as a person writes it."""
+
+    title: str = ""
+    duration: f.PositiveSpan
+    repeats: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    """Runs of each condition; their seeds are `seed`, `seed + 1`, …"""
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 1
+    interval: f.PositiveSpan | None = None
+    """Bin of the time series: 1 s, or a tenth of the duration if that is shorter."""
+    trace: Literal["none", "acks"] = "none"
+    """`"acks"` also records every ACK."""
+    phases: dict[f.Name, f.Phase] = Field(default_factory=dict)
+    """Windows of time for every statistic: `steady = ["60 s", "120 s"]`."""
+    bottleneck: Link | None = None
+    """The one link that every flow crosses."""
+    links: list[NamedLink] = Field(default_factory=list)
+    """Links by name, instead of `bottleneck`; each flow names those on its `path`."""
+    flows: Annotated[list[Flow], Field(min_length=1)]
+    grid: dict[str, Any] = Field(default_factory=dict)
+    """Keys that vary, with the values of each: every combination is one condition."""

@@ -1,0 +1,241 @@
+"""The engine's registries as Python sees them: algorithms and queues, and their parameters.
+
+Nothing here knows the name of a row; all of them come from the engine.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from jostle.scenario.units import (
+    Amount,
+    QuantityError,
+    format_amount,
+    parse_amount,
+    parse_probability,
+    parse_rate,
+    parse_span,
+)
+
+__all__ = ["Parameter", "Registry", "Row", "Value"]
+
+Value = bool | int | float | str
+"""A resolved parameter: times in ns, rates in bit/s, sizes in bytes."""
+
+_BASE_UNITS: Final[dict[str, str]] = {"span": "ns", "rate": "bps", "size": "bytes"}
+_QUANTITIES: Final[dict[str, Literal["time", "rate", "size"]]] = {
+    "span": "time",
+    "rate": "rate",
+    "size": "size",
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a row.
+
+    Parameters
+    ----------
+    name, summary
+        As the registry has them.
+    kind
+        ``bool``, ``integer``, ``number``, ``span``, ``rate``, ``size`` or ``choice``.
+    default
+        Value when a scenario is silent, in base units; None if a scenario has to give one.
+    minimum, maximum
+        Range, both ends included; None for kinds without one.
+    choices
+        The words of a ``choice``.
+    """
+
+    name: str
+    summary: str
+    kind: str
+    default: Value | None
+    minimum: float | None
+    maximum: float | None
+    choices: tuple[str, ...]
+
+    def expected(self) -> str:
+        """Return what values are accepted, in words."""
+        if self.kind == "bool":
+            return "true or false"
+        if self.kind == "choice":
+            return "one of " + ", ".join(f'"{c}"' for c in self.choices)
+        if self.kind in _QUANTITIES and self.minimum is not None and self.maximum is not None:
+            quantity = _QUANTITIES[self.kind]
+            low = format_amount(int(self.minimum), quantity)
+            high = format_amount(int(self.maximum), quantity)
+            return f'a value from "{low}" to "{high}"'
+        noun = "whole number" if self.kind == "integer" else "number"
+        return f"a {noun} from {self.minimum} to {self.maximum}"
+
+    def parse(self, given: object) -> Value | Amount:
+        """Return the value that a scenario gives, checked against kind and range.
+
+        Returns
+        -------
+        bool, int, float, str or Amount
+            In base units. A ``size`` stays an `Amount`: what a BDP is depends on the link.
+
+        Raises
+        ------
+        QuantityError
+            If the value does not fit.
+        """
+        if self.kind == "size":
+            amount = parse_amount(given)
+            if amount.unit == "bytes":
+                self._check(given, int(amount.value))
+            return amount
+        return self._check(given, self._read(given))
+
+    def _read(self, given: object) -> Value:
+        if self.kind == "span":
+            return parse_span(given)
+        if self.kind == "rate":
+            return parse_rate(given)
+        fits: bool
+        match self.kind:
+            case "bool":
+                fits = isinstance(given, bool)
+            case "integer":
+                fits = isinstance(given, int) and not isinstance(given, bool)
+            case "number":
+                # A probability may be written as a percentage, like everywhere in a scenario.
+                if isinstance(given, str) and self.maximum == 1:
+                    return parse_probability(given)
+                fits = isinstance(given, int | float) and not isinstance(given, bool)
+            case _:
+                fits = isinstance(given, str) and given in self.choices
+        if not fits:
+            raise QuantityError(f"cannot be {_written(given)} — accepted: {self.expected()}")
+        assert isinstance(given, bool | int | float | str)
+        if self.kind != "number":
+            return given
+        # A whole number beyond the range of floats is beyond every parameter's range too.
+        try:
+            return float(given)
+        except OverflowError:
+            return float("inf")
+
+    def _check(self, given: object, value: Value) -> Value:
+        if self.minimum is None or self.maximum is None or isinstance(value, str | bool):
+            return value
+        quantity = _QUANTITIES.get(self.kind)
+        if quantity is not None and value < self.minimum:
+            low = format_amount(int(self.minimum), quantity)
+            raise QuantityError(f'cannot be {_written(given)} — at least "{low}"')
+        if quantity is not None and value > self.maximum:
+            high = format_amount(int(self.maximum), quantity)
+            raise QuantityError(f'cannot be {_written(given)} — at most "{high}"')
+        if not self.minimum <= value <= self.maximum:
+            raise QuantityError(f"cannot be {_written(given)} — accepted: {self.expected()}")
+        return value
+
+
+@dataclass(frozen=True)
+class Row:
+    """A controller, slow start or queue.
+
+    Parameters
+    ----------
+    name, summary, group, source
+        As the registry has them; `group` is its class.
+    parameters
+        By name, in the registry's order.
+    slow_start
+        Name of a controller's default slow start; None if it has its own.
+    """
+
+    name: str
+    summary: str
+    group: str
+    source: str
+    parameters: Mapping[str, Parameter]
+    slow_start: str | None
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Everything that a scenario can name.
+
+    Parameters
+    ----------
+    controllers, slow_starts, queues
+        Rows by name.
+    queue_fields
+        Names of the fields of a queue in a run's specification, by kind of queue.
+    """
+
+    controllers: Mapping[str, Row]
+    slow_starts: Mapping[str, Row]
+    queues: Mapping[str, Row]
+    queue_fields: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def from_json(cls, registry: str, run_spec_schema: str) -> Registry:
+        """Read what `jostle._core.registry` and `jostle._core.run_spec_schema` return."""
+        rows = json.loads(registry)
+        variants = json.loads(run_spec_schema)["$defs"]["QueueSpec"]["oneOf"]
+        return cls(
+            controllers=_rows(rows["controllers"]),
+            slow_starts=_rows(rows["slow_starts"]),
+            queues=_rows(rows["queues"]),
+            queue_fields={
+                v["properties"]["kind"]["const"]: tuple(p for p in v["properties"] if p != "kind")
+                for v in variants
+            },
+        )
+
+    @classmethod
+    def of_engine(cls) -> Registry:
+        """Return the registries of the installed engine."""
+        return _of_engine()
+
+
+@functools.cache
+def _of_engine() -> Registry:
+    core = importlib.import_module("jostle._core")
+    return Registry.from_json(core.registry(), core.run_spec_schema())
+
+
+def _rows(rows: list[dict[str, Any]]) -> dict[str, Row]:
+    return {
+        row["name"]: Row(
+            name=row["name"],
+            summary=row["summary"],
+            group=row["class"],
+            source=row["source"],
+            parameters={p["name"]: _parameter(p) for p in row["parameters"]},
+            slow_start=row.get("slow_start"),
+        )
+        for row in rows
+    }
+
+
+def _parameter(entry: dict[str, Any]) -> Parameter:
+    suffix = f"_{_BASE_UNITS[entry['kind']]}" if entry["kind"] in _BASE_UNITS else ""
+    return Parameter(
+        name=entry["name"],
+        summary=entry["summary"],
+        kind=entry["kind"],
+        default=entry.get(f"default{suffix}"),
+        minimum=entry.get(f"min{suffix}"),
+        maximum=entry.get(f"max{suffix}"),
+        choices=tuple(entry.get("choices", ())),
+    )
+
+
+def _written(given: object) -> str:
+    """`given` as it stands in a TOML file, as far as one line can show it."""
+    if isinstance(given, str):
+        return f'"{given}"'
+    if isinstance(given, bool):
+        return str(given).lower()
+    return str(given)

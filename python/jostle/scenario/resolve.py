@@ -1,0 +1,353 @@
+"""From a scenario without a grid to the specification of one run, all but its seed.
+
+Everything that depends on several keys is checked here. All of it is looked at even after the
+first mistake, so that a file's problems are told at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from jostle.scenario.algorithms import controller_and_slow_start
+from jostle.scenario.links import (
+    BOTTLENECK,
+    LinkFacts,
+    bdp_bytes,
+    link_facts,
+    link_names,
+    link_spec,
+    topology,
+)
+from jostle.scenario.models import Fixed, Flow, OnOff, RequestResponse, ScenarioFile
+from jostle.scenario.positions import KeyPath
+from jostle.scenario.problems import Report, did_you_mean
+from jostle.scenario.registry import Registry
+from jostle.scenario.traces import TraceReader
+from jostle.scenario.units import LARGEST, format_amount
+
+__all__ = ["Template", "resolve"]
+
+OVERALL: Final = "overall"
+"""The phase that is always there: the whole run."""
+
+_LONGEST_NS: Final = 366 * 24 * 3600 * 10**9
+_LONGEST_RTT_NS: Final = 3600 * 10**9
+_MOST_BINS: Final = 10_000_000
+_MOST_FLOWS: Final = 100_000
+_RECEIVE_WINDOW_BYTES: Final = 32 * 2**20
+
+
+@dataclass(frozen=True)
+class Template:
+    """A run's specification without its seed and the starts that are drawn from it.
+
+    Parameters
+    ----------
+    spec
+        The specification; `seed` is 0 and flows start at their earliest.
+    start_jitter_ns
+        By name of flow, for those that have any.
+    """
+
+    spec: Mapping[str, Any]
+    start_jitter_ns: Mapping[str, int]
+
+    def run(self, seed: int) -> dict[str, Any]:
+        """Return the specification of the run with that seed; runs share what the seed leaves."""
+        spec = {**self.spec, "seed": seed}
+        if self.start_jitter_ns:
+            spec["flows"] = [
+                {**flow, "start_ns": flow["start_ns"] + self._drawn(flow["name"], seed)}
+                for flow in self.spec["flows"]
+            ]
+        return spec
+
+    def _drawn(self, flow: str, seed: int) -> int:
+        """Return a start uniform in 0 … jitter (both included), from nothing but seed and name.
+
+        The first 64 bits of SHA-256 over ``"start_jitter/SEED/FLOW"``, scaled: the same on every
+        machine and in every version of Python.
+        """
+        jitter = self.start_jitter_ns.get(flow, 0)
+        digest = hashlib.sha256(f"start_jitter/{seed}/{flow}".encode()).digest()
+        return int.from_bytes(digest[:8], "big") * (jitter + 1) >> 64
+
+
+def resolve(
+    file: ScenarioFile, registry: Registry, read_trace: TraceReader, report: Report
+) -> Template | None:
+    """Return the run that a scenario describes.
+
+    Parameters
+    ----------
+    file
+        The scenario; its grid is not looked at.
+    registry
+        Which controllers, slow starts and queues exist.
+    read_trace
+        Reads link traces.
+    report
+        Takes all problems.
+
+    Returns
+    -------
+    Template or None
+        None if anything was reported.
+    """
+    interval_ns = _interval(file, report)
+    phases = _phases(file, report)
+    found = topology(file, report)
+    links = [link_facts(name, path, link, read_trace, report) for name, path, link in found]
+    rtts = [_rtt(flow, links) for flow in file.flows]
+    largest = max((rtt for rtt in rtts if rtt is not None), default=None)
+    rtt_paths = [("flows", index, key) for index in range(len(rtts)) for key in ("rtt", "path")]
+    specs = [link_spec(one, largest, registry, report, rtt_paths) for one in links]
+    flows = []
+    start_jitter_ns = {}
+    _check_names(file, report)
+    for index, (flow, rtt) in enumerate(zip(file.flows, rtts, strict=True)):
+        spec = _flow(index, file=file, rtt=rtt, links=links, registry=registry, report=report)
+        for name in _copies(flow):
+            flows.append({**spec, "name": name})
+            if flow.start_jitter:
+                start_jitter_ns[name] = flow.start_jitter
+    if report.found or report.hidden or any(spec is None for spec in specs):
+        return None
+    return Template(
+        spec={
+            "seed": 0,
+            "duration_ns": file.duration,
+            "interval_ns": interval_ns,
+            "trace": file.trace,
+            "phases": phases,
+            "links": specs,
+            "flows": flows,
+        },
+        start_jitter_ns=start_jitter_ns,
+    )
+
+
+def _interval(file: ScenarioFile, report: Report) -> int:
+    if file.duration > _LONGEST_NS:
+        report.add(("duration",), "longer than a year of 366 days")
+    if file.interval is None:
+        return max(1, min(10**9, file.duration // 10))
+    shown = format_amount(file.interval, "time")
+    run = format_amount(file.duration, "time")
+    if file.interval > file.duration:
+        report.add(("interval",), f"{shown} is longer than the run of {run}", ("duration",))
+    elif file.duration // file.interval > _MOST_BINS:
+        message = f"{shown} cuts the run of {run} into more than {_MOST_BINS} bins"
+        report.add(("interval",), message, ("duration",))
+    return file.interval
+
+
+def _phases(file: ScenarioFile, report: Report) -> list[dict[str, Any]]:
+    phases = [{"name": OVERALL, "from_ns": 0, "to_ns": file.duration}]
+    for name, (start, end) in file.phases.items():
+        path = ("phases", name)
+        if name == OVERALL:
+            report.add(path, f'"{OVERALL}" is the whole run and always there — choose another name')
+        if end > file.duration:
+            ends, run = format_amount(end, "time"), format_amount(file.duration, "time")
+            report.add(path, f"the phase ends at {ends}, after the run's {run}", ("duration",))
+        phases.append({"name": name, "from_ns": start, "to_ns": end})
+    return phases
+
+
+def _copies(flow: Flow) -> list[str]:
+    if flow.count == 1:
+        return [flow.name]
+    return [f"{flow.name}-{number}" for number in range(1, flow.count + 1)]
+
+
+def _check_names(file: ScenarioFile, report: Report) -> None:
+    seen: set[str] = set()
+    for index, flow in enumerate(file.flows):
+        names = _copies(flow)
+        twice = next((name for name in names if name in seen), None)
+        if twice is not None:
+            report.add(("flows", index, "name"), f'there is another flow "{twice}"')
+        seen.update(names)
+    if len(seen) > _MOST_FLOWS:
+        report.add(("flows",), f"{len(seen)} flows are more than {_MOST_FLOWS}")
+
+
+def _route(flow: Flow, links: Sequence[LinkFacts]) -> tuple[list[LinkFacts], list[LinkFacts]]:
+    """Links there and back, leaving out names that do not exist (which are reported elsewhere)."""
+    by_name = {link.name: link for link in links}
+    if len(links) == 1 and links[0].name == BOTTLENECK and flow.path is None:
+        return [links[0]], []
+    there = [by_name[name] for name in flow.path or () if name in by_name]
+    return there, [by_name[name] for name in flow.reverse_path if name in by_name]
+
+
+def _rtt(flow: Flow, links: Sequence[LinkFacts]) -> int | None:
+    if flow.rtt is not None:
+        return flow.rtt
+    there, back = _route(flow, links)
+    defaults = {link.rtt_ns for link in (*there, *back) if link.rtt_ns is not None}
+    return defaults.pop() if len(defaults) == 1 else None
+
+
+def _flow(
+    index: int,
+    *,
+    file: ScenarioFile,
+    rtt: int | None,
+    links: Sequence[LinkFacts],
+    registry: Registry,
+    report: Report,
+) -> dict[str, Any]:
+    flow, path = file.flows[index], ("flows", index)
+    _check_route(file, flow, path, links, report)
+    _check_times(file, flow, path, report)
+    there, back = _route(flow, links)
+    positions = {link.name: position for position, link in enumerate(links)}
+    controller, slow_start = controller_and_slow_start(flow, path, registry, report)
+    return {
+        "name": flow.name,
+        "transport": flow.transport,
+        "controller": controller,
+        "slow_start": slow_start,
+        "path": [positions[link.name] for link in there],
+        "reverse_path": [positions[link.name] for link in back],
+        "access_delay_ns": _access_delay(flow, rtt, path, links, report),
+        "start_ns": flow.start,
+        "stop_ns": flow.stop,
+        "source": _source(flow, path, report),
+        "pacing": flow.pacing == "fq",
+        "ecn": flow.ecn,
+        "initial_window_packets": flow.initial_window,
+        "receive_window_bytes": _receive_window(flow, rtt or 0, path, there, report),
+        "nic_rate_bps": flow.nic_rate,
+    }
+
+
+def _check_route(
+    file: ScenarioFile, flow: Flow, path: KeyPath, links: Sequence[LinkFacts], report: Report
+) -> None:
+    if file.bottleneck is not None:
+        for key, names in (("path", flow.path or []), ("reverse_path", flow.reverse_path)):
+            for index, name in enumerate(names):
+                if not file.links and name != BOTTLENECK:
+                    message = f'there is no link "{name}" — [[links]] have names, [bottleneck] is'
+                    report.add((*path, key, index), f'{message} "{BOTTLENECK}"', ("links",))
+        return
+    known = link_names(links)
+    for key, names in (("path", flow.path or []), ("reverse_path", flow.reverse_path)):
+        for index, name in enumerate(names):
+            if name not in known:
+                message = f'there is no link "{name}" — {did_you_mean(name, known)}'
+                report.add((*path, key, index), message, ("links",))
+            elif name in names[:index]:
+                report.add((*path, key, index), f'link "{name}" is on the way twice', ("links",))
+    if links and not flow.path:
+        example = ", ".join(f'"{name}"' for name in known[:2])
+        report.add((*path, "path"), f"missing — name the links in order, as in [{example}]")
+
+
+def _check_times(file: ScenarioFile, flow: Flow, path: KeyPath, report: Report) -> None:
+    latest = flow.start + flow.start_jitter
+    start_at, jitter_at, stop_at = ((*path, key) for key in ("start", "start_jitter", "stop"))
+    jittered = " with its jitter" if flow.start_jitter else ""
+    shown = format_amount(latest, "time")
+    run = format_amount(file.duration, "time")
+    if latest >= file.duration:
+        message = f"{shown}{jittered} is not before the end of the run at {run}"
+        report.add(start_at, message, jitter_at, ("duration",))
+    if flow.stop is None:
+        return
+    stop = format_amount(flow.stop, "time")
+    if flow.stop <= latest:
+        message = f"{stop} is not after the flow's start at {shown}{jittered}"
+        report.add(stop_at, message, start_at, jitter_at)
+    elif flow.stop > file.duration:
+        report.add(stop_at, f"{stop} is after the end of the run at {run}", ("duration",))
+
+
+def _access_delay(
+    flow: Flow,
+    rtt: int | None,
+    path: KeyPath,
+    links: Sequence[LinkFacts],
+    report: Report,
+) -> int:
+    """Return what is left of the round trip beside the links.
+
+    A link's median jitter counts as its delay, so that a flow's `rtt` is the median round trip of
+    the quiet path.
+    """
+    there, back = _route(flow, links)
+    crossed = [*there, *back]
+    delays_at = [(*one.path, key) for one in crossed for key in ("delay", "jitter", "profile")]
+    paths = ((*path, "path"), (*path, "reverse_path"), ("links",), ("bottleneck", "profile"))
+    if rtt is None:
+        if links and (there or flow.path is None):
+            report.add((*path, "rtt"), 'missing — write for example rtt = "40 ms"', *paths)
+        return 0
+    if rtt > _LONGEST_RTT_NS:
+        report.add((*path, "rtt"), "longer than 1 h", *paths)
+    taken = sum(one.base_delay_ns for one in crossed)
+    if taken > rtt:
+        slowest = max(crossed, key=lambda one: one.base_delay_ns)
+        names = f'link "{slowest.name}"'
+        if len(crossed) > 1:
+            names = "links " + ", ".join(f'"{one.name}"' for one in crossed)
+        message = (
+            f"{format_amount(rtt, 'time')} is less than the {format_amount(taken, 'time')} of "
+            f"delay and median jitter on {names} — the rtt is that of the whole path"
+        )
+        report.add((*path, "rtt"), message, *paths, *delays_at)
+        return 0
+    return rtt - taken
+
+
+def _source(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
+    if flow.bytes is not None:
+        if flow.source is not None:
+            message = f'the source is "{flow.source.kind}" — write its size there, or keep one'
+            report.add((*path, "bytes"), message, (*path, "source"))
+        return {"kind": "fixed", "bytes": flow.bytes}
+    match flow.source:
+        case Fixed(bytes=size):
+            return {"kind": "fixed", "bytes": size}
+        case OnOff() as source:
+            return {
+                "kind": "on_off",
+                "on_ns": source.on,
+                "off_ns": source.off,
+                "exponential": source.exponential,
+            }
+        case RequestResponse() as source:
+            return {
+                "kind": "request_response",
+                "bytes": source.bytes,
+                "think_ns": source.think,
+                "exponential": source.exponential,
+                "count": source.count,
+            }
+        case _:
+            return {"kind": "bulk"}
+
+
+def _receive_window(
+    flow: Flow, rtt: int, path: KeyPath, there: Sequence[LinkFacts], report: Report
+) -> int:
+    """Return what the scenario says, or so much that the window never limits the flow.
+
+    The factor 2 leaves room for what a controller overshoots before it hears of its losses.
+    """
+    if flow.receive_window is None:
+        needed = [bdp_bytes(one.peak_bps, rtt) + one.queue_bytes for one in there]
+        return min(LARGEST, max(_RECEIVE_WINDOW_BYTES, 2 * max(needed, default=0)))
+    # The path's own product: that of its slowest link.
+    bdp = min((bdp_bytes(one.initial_bps, rtt) for one in there), default=0)
+    window = flow.receive_window.to_bytes(bdp)
+    if not 0 < window <= LARGEST:
+        message = f'{window} bytes on this path — write it in bytes, as in "30 MB"'
+        report.add((*path, "receive_window"), message, *(one.path for one in there))
+    return window

@@ -1,0 +1,339 @@
+"""Reading scenarios: from a file and the changes of a command line to what can be planned."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from jostle.scenario.addressing import changed, find, parse_value, show, value_at
+from jostle.scenario.grid import (
+    Dimension,
+    Level,
+    combinations,
+    filled,
+    read_grid,
+    with_level,
+    with_levels,
+)
+from jostle.scenario.models import ScenarioFile
+from jostle.scenario.plan import Condition, Plan
+from jostle.scenario.positions import KeyPath, line_of, positions
+from jostle.scenario.problems import Problem, Report, ScenarioError, overlaps, starts_with
+from jostle.scenario.registry import Registry
+from jostle.scenario.resolve import Template, resolve
+from jostle.scenario.traces import LinkTrace, TraceReader, read_trace
+from jostle.scenario.units import QuantityError
+from jostle.scenario.validation import validate
+
+__all__ = ["Scenario", "load", "loads"]
+
+_AT_LINE: Final = re.compile(r"\s*\(at line (\d+), column \d+\)|\s*\(at end of document\)")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A scenario that has been read, checked and resolved: every condition of it can run.
+
+    Parameters
+    ----------
+    source
+        Name of the file, as it was given.
+    title
+        Its title; the file's name without an ending if it has none.
+    repeats, seed
+        Runs per condition, and the first one's seed.
+    grid
+        Labels of the values of each key that varies.
+    file
+        The scenario's values, without the grid's.
+    """
+
+    source: str
+    title: str
+    repeats: int
+    seed: int
+    grid: Mapping[str, tuple[str, ...]]
+    file: ScenarioFile
+    _templates: tuple[tuple[Condition, Template], ...] = field(repr=False)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Every combination of the grid's values, the last key varying fastest."""
+        return tuple(condition for condition, _ in self._templates)
+
+    def plan(self, repeats: int | None = None, seed: int | None = None) -> Plan:
+        """Return the runs of the scenario.
+
+        Parameters
+        ----------
+        repeats, seed
+            Instead of the scenario's own.
+
+        Returns
+        -------
+        Plan
+            Condition by condition, each with the seeds `seed`, `seed + 1`, …
+
+        Raises
+        ------
+        ValueError
+            If `repeats` is not positive or a seed is outside 0 … 2⁶³ - 1.
+        """
+        return Plan.of(
+            self.title,
+            self._templates,
+            self.repeats if repeats is None else repeats,
+            self.seed if seed is None else seed,
+        )
+
+
+def load(
+    path: str | Path,
+    overrides: Mapping[str, str] | None = None,
+    *,
+    registry: Registry | None = None,
+) -> Scenario:
+    """Read a scenario from a TOML file.
+
+    Parameters
+    ----------
+    path
+        The file. Link traces that it names are looked for in its folder.
+    overrides
+        Values by key (``{"flows.newcomer.controller": "bbr"}``), each written as in TOML; what is
+        no TOML value is a text, so words need no quotes. A key of the grid no longer varies.
+    registry
+        What can be named; the installed engine's if None.
+
+    Returns
+    -------
+    Scenario
+        Ready to be planned.
+
+    Raises
+    ------
+    ScenarioError
+        If anything is wrong, with all problems that were found.
+    """
+    source = str(path)
+    try:
+        text = Path(path).read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        message = "not UTF-8 text — a scenario is a TOML file, saved as UTF-8"
+        raise ScenarioError(source, [Problem(line, "", message)]) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        message = f"cannot be read: {reason[0].lower()}{reason[1:]}"
+        raise ScenarioError(source, [Problem(0, "", message)]) from None
+    return loads(text, name=source, overrides=overrides, registry=registry)
+
+
+def loads(
+    text: str,
+    *,
+    name: str = "scenario",
+    overrides: Mapping[str, str] | None = None,
+    registry: Registry | None = None,
+) -> Scenario:
+    """Read a scenario from a text.
+
+    Parameters
+    ----------
+    text
+        The TOML document.
+    name
+        What problems call it. Link traces are looked for in its folder.
+    overrides, registry
+        As for `load`.
+
+    Returns
+    -------
+    Scenario
+        Ready to be planned.
+
+    Raises
+    ------
+    ScenarioError
+        If anything is wrong, with all problems that were found.
+    """
+    text = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}").replace("\r\n", "\n")
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(name, [_syntax_problem(str(error), text)]) from None
+    except RecursionError:
+        message = "not valid TOML: nested too deeply"
+        raise ScenarioError(name, [Problem(0, "", message)]) from None
+    return _Loader(name, text, document, registry or Registry.of_engine()).load(overrides or {})
+
+
+class _Loader:
+    def __init__(
+        self, source: str, text: str, document: dict[str, Any], registry: Registry
+    ) -> None:
+        self.source = source
+        self.text = text
+        self.document = document
+        self.registry = registry
+        self.read_trace = _cached_reader(Path(source).parent)
+        self.problems: list[Problem] = []
+        # What the command line has set: the paths, and how it was written.
+        self.overridden: dict[KeyPath, str] = {}
+
+    def load(self, overrides: Mapping[str, str]) -> Scenario:
+        self.override(overrides)
+        report = Report()
+        dimensions = read_grid(self.document, report)
+        base = validate(filled(self.document, dimensions), report)
+        varied = [target for d in dimensions for target in d.targets]
+        grid_is_sound = not any(starts_with(path, ("grid",)) for path, _ in report.found)
+        template = None
+        if base.file is not None:
+            together = Report([*base.replaced, *varied])
+            template = resolve(base.file, self.registry, self.read_trace, together)
+            report.found += together.found
+        # What only the grid gives is judged value by value below.
+        given = [t for t in varied if not value_at(self.document, t)[0]]
+        report.found = [f for f in report.found if not any(overlaps(f[0], t) for t in given)]
+        self.tell(report)
+        for dimension in dimensions if base.file is not None else ():
+            for level in dimension.levels:
+                self.check_level(base.document, base.replaced, dimension, level)
+        templates: list[tuple[Condition, Template]] = []
+        if not self.problems and grid_is_sound and dimensions:
+            templates = self.conditions(dimensions)
+        elif template is not None:
+            templates = [(Condition(0, {}), template)]
+        if self.problems or base.file is None or not templates:
+            raise ScenarioError(self.source, self.problems)
+        return Scenario(
+            source=self.source,
+            title=base.file.title or Path(self.source).stem,
+            repeats=base.file.repeats,
+            seed=base.file.seed,
+            grid={d.key: tuple(level.label for level in d.levels) for d in dimensions},
+            file=base.file,
+            _templates=tuple(templates),
+        )
+
+    def override(self, overrides: Mapping[str, str]) -> None:
+        """Set what the command line sets, in its order."""
+        for key, text in overrides.items():
+            try:
+                targets = find(self.document, key)
+                for target in targets:
+                    self.document = changed(self.document, target, parse_value(text))
+                    self.overridden[target] = f"--set {key}={text}"
+            except QuantityError as error:
+                self.problems.append(Problem(0, f"--set {key}={text}", str(error)))
+                continue
+            self.no_longer_varies(key, text, targets)
+
+    def no_longer_varies(self, key: str, text: str, targets: list[KeyPath]) -> None:
+        grid = self.document.get("grid")
+        for varied in list(grid) if isinstance(grid, dict) and targets[0][0] != "grid" else ():
+            try:
+                paths = find(self.document, varied)
+            except QuantityError:
+                continue
+            if set(paths) <= set(targets):
+                grid = {k: v for k, v in self.document["grid"].items() if k != varied}
+                self.document = {**self.document, "grid": grid}
+                if not grid:
+                    del self.document["grid"]
+            elif any(overlaps(path, target) for path in paths for target in targets):
+                message = f'the grid varies "{varied}" — set that, or take it out of the grid'
+                self.problems.append(Problem(0, f"--set {key}={text}", message))
+
+    def check_level(
+        self,
+        document: Mapping[str, Any],
+        replaced: list[KeyPath],
+        dimension: Dimension,
+        level: Level,
+    ) -> None:
+        """Problems of one value of the grid by itself, whatever the others are."""
+        report = Report()
+        checked = validate(with_level(document, dimension, level), report)
+        if checked.file is not None:
+            together = Report([*checked.replaced, *replaced])
+            resolve(checked.file, self.registry, self.read_trace, together)
+            report.found += together.found
+        for path, message in report.found:
+            target = next((t for t in dimension.targets if path and overlaps(path, t)), None)
+            if target is not None:
+                below = path[len(target) :]
+                key = f'grid."{dimension.key}"' + "".join(f".{step}" for step in below)
+                line = self.line((*level.path, *below))
+                self.problems.append(Problem(line, key, message))
+
+    def conditions(self, dimensions: list[Dimension]) -> list[tuple[Condition, Template]]:
+        """Resolve every combination. What goes wrong here lies in how values fit together."""
+        templates = []
+        told: set[tuple[KeyPath, str]] = set()
+        for index, levels in enumerate(combinations(dimensions)):
+            labels = {d.key: level.label for d, level in zip(dimensions, levels, strict=True)}
+            report = Report()
+            checked = validate(with_levels(self.document, dimensions, levels), report)
+            template = None
+            if checked.file is not None:
+                together = Report(checked.replaced)
+                template = resolve(checked.file, self.registry, self.read_trace, together)
+                report.found += together.found
+            if template is not None:
+                templates.append((Condition(index, labels), template))
+            suffix = ", ".join(f"{key} = {label}" for key, label in labels.items())
+            fresh = [found for found in report.found if found not in told]
+            told.update(fresh)
+            self.tell(report, fresh, f" (in the condition {suffix})")
+        return templates
+
+    def tell(
+        self,
+        report: Report,
+        found: list[tuple[KeyPath, str]] | None = None,
+        suffix: str = "",
+    ) -> None:
+        for path, message in report.found if found is None else found:
+            key = show(self.document, path)
+            # A key that is missing belongs to the table that the command line has set, too.
+            origin = next((o for t, o in self.overridden.items() if starts_with(path, t)), None)
+            if origin is not None:
+                self.problems.append(Problem(0, origin, message + suffix))
+            else:
+                self.problems.append(Problem(self.line(path), key, message + suffix))
+
+    def line(self, path: KeyPath) -> int:
+        if not hasattr(self, "_lines"):
+            self._lines = positions(self.text)
+        return line_of(self._lines, path)
+
+
+def _cached_reader(folder: Path) -> TraceReader:
+    """Return a reader that reads each trace once, however many conditions use it."""
+    cache: dict[str, LinkTrace | QuantityError] = {}
+
+    def read(name: str) -> LinkTrace:
+        if name not in cache:
+            try:
+                cache[name] = read_trace(folder / name)
+            except QuantityError as error:
+                cache[name] = error
+        found = cache[name]
+        if isinstance(found, QuantityError):
+            raise found
+        return found
+
+    return read
+
+
+def _syntax_problem(message: str, text: str) -> Problem:
+    match = _AT_LINE.search(message)
+    line = int(match[1]) if match and match[1] else text.rstrip("\n").count("\n") + 1
+    said = _AT_LINE.sub("", message)
+    return Problem(line, "", f"not valid TOML: {said[:1].lower()}{said[1:]}")

@@ -1,0 +1,151 @@
+"""JSON Schema of the scenario format, for editors and forms.
+
+Keys and their types come from the models, algorithms and queues with their parameters from the
+engine's registry.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from jostle.scenario import models
+from jostle.scenario.fields import AMOUNT_SCHEMA, PROBABILITY_SCHEMA, RATE_SCHEMA, SPAN_SCHEMA
+from jostle.scenario.profiles import profiles
+from jostle.scenario.registry import Parameter, Registry, Row
+
+__all__ = ["json_schema"]
+
+_NONE: Final = {"const": "none"}
+
+
+def json_schema(registry: Registry | None = None) -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of a scenario file.
+
+    Parameters
+    ----------
+    registry
+        What can be named; the installed engine's if None.
+
+    Returns
+    -------
+    dict
+        The schema of the document that a TOML parser makes of the file. It covers what can be said
+        of each key by itself; `jostle.scenario.load` also checks how keys fit together.
+    """
+    registry = registry or Registry.of_engine()
+    schema = _written(models.ScenarioFile.model_json_schema())
+    definitions = schema["$defs"]
+    tables = {**definitions, models.ScenarioFile.__name__: schema}
+    for model, key, description in _descriptions():
+        for heir in (model, "NamedLink") if model == "Link" else (model,):
+            tables[heir]["properties"][key]["description"] = description
+    slow_start = _choice(registry.slow_starts, "name")
+    definitions["Controller"] = _choice(registry.controllers, "name", slow_start)
+    definitions["SlowStart"] = slow_start
+    definitions["Queue"] = _choice(registry.queues, "kind")
+    del definitions["Algorithm"]
+    flow = definitions["Flow"]["properties"]
+    flow["controller"] = {"$ref": "#/$defs/Controller"}
+    flow["slow_start"] = {"$ref": "#/$defs/SlowStart"}
+    flow["source"] = {"anyOf": [{"const": "bulk"}, flow["source"]]}
+    for name in ("Link", "NamedLink"):
+        link = definitions[name]["properties"]
+        link["profile"] = {"enum": list(profiles())}
+        link["queue"] = {"$ref": "#/$defs/Queue"}
+        link["loss"] = {"anyOf": [_NONE, PROBABILITY_SCHEMA, link["loss"]]}
+        for key in ("jitter", "outage"):
+            # Beside a profile a table may name only the keys that it changes.
+            table = {**definitions[key.capitalize()], "required": []}
+            link[key] = {"anyOf": [_NONE, table]}
+    for unused in ("Jitter", "Outage"):
+        del definitions[unused]
+    levels = {"anyOf": [{"type": "array", "minItems": 1}, {"type": "object", "minProperties": 1}]}
+    schema["properties"]["grid"] = {"type": "object", "additionalProperties": levels}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _descriptions() -> Iterator[tuple[str, str, str]]:
+    """Yield model, key and text of every docstring below a key of the models.
+
+    pydantic can collect them too, but does so on import, which every command would wait for.
+    """
+    for table in ast.parse(inspect.getsource(models)).body:
+        if not isinstance(table, ast.ClassDef):
+            continue
+        before: ast.stmt | None = None
+        for statement in table.body:
+            match before, statement:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=key)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    yield table.name, key, " ".join(text.split())
+            before = statement
+
+
+def _choice(
+    rows: Mapping[str, Row], key: str, slow_start: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the schema of a bare name, or of a table with the name and its parameters."""
+    words = {"enum": list(rows)}
+    return {"anyOf": [words, *(_table(row, key, slow_start) for row in rows.values())]}
+
+
+def _table(row: Row, key: str, slow_start: dict[str, Any] | None) -> dict[str, Any]:
+    properties = {name: _parameter(p) for name, p in row.parameters.items()}
+    if slow_start is not None and row.slow_start is not None:
+        properties.setdefault(row.slow_start, {"type": "boolean"})
+        properties["slow_start"] = {"$ref": "#/$defs/SlowStart"}
+    return {
+        "type": "object",
+        "description": row.summary,
+        "properties": {key: {"const": row.name}, **properties},
+        "required": [key, *(n for n, p in row.parameters.items() if p.default is None)],
+        "additionalProperties": False,
+    }
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    schema: dict[str, Any]
+    match parameter.kind:
+        case "bool":
+            schema = {"type": "boolean"}
+        case "choice":
+            schema = {"enum": list(parameter.choices)}
+        case "span":
+            schema = dict(SPAN_SCHEMA.json_schema or {})
+        case "rate":
+            schema = dict(RATE_SCHEMA.json_schema or {})
+        case "size":
+            schema = dict(AMOUNT_SCHEMA.json_schema or {})
+        case kind:
+            number = "integer" if kind == "integer" else "number"
+            schema = {"type": number, "minimum": parameter.minimum, "maximum": parameter.maximum}
+            if kind == "number" and parameter.maximum == 1:
+                schema = {"anyOf": [schema, PROBABILITY_SCHEMA]}
+    return {**schema, "description": parameter.summary}
+
+
+def _written(node: Any) -> Any:
+    """Return `node` as it concerns a file: without nulls, titles, and defaults in base units.
+
+    TOML has no null, an optional key is just absent.
+    """
+    if isinstance(node, list):
+        return [_written(n) for n in node]
+    if not isinstance(node, dict):
+        return node
+    plain = isinstance(node.get("default"), bool | str) or node.get("type") == "integer"
+    node = {
+        key: _written(value)
+        for key, value in node.items()
+        if not (key == "title" and isinstance(value, str)) and (key != "default" or plain)
+    }
+    if "anyOf" in node:
+        others = [one for one in node["anyOf"] if one != {"type": "null"}]
+        rest = {k: v for k, v in node.items() if k != "anyOf"}
+        node = {**others[0], **rest} if len(others) == 1 else {**rest, "anyOf": others}
+    return node

@@ -1,0 +1,310 @@
+"""Quantities with units, as people write them, to exact base units.
+
+Times become nanoseconds, rates bits per second, sizes bytes: whole numbers, computed with rational
+arithmetic, so that ``"0.1 ms"`` is exactly 100,000 ns and never 99,999.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Final, Literal
+
+__all__ = [
+    "LARGEST",
+    "PACKET_BYTES",
+    "Amount",
+    "QuantityError",
+    "format_amount",
+    "parse_amount",
+    "parse_probability",
+    "parse_rate",
+    "parse_size",
+    "parse_span",
+]
+
+PACKET_BYTES: Final = 1514
+"""A full packet on the wire: 1500 bytes of IP and 14 of Ethernet header."""
+
+LARGEST: Final = 2**63 - 1
+"""Largest base value: what a registry's parameters (i64) hold; 292 years in nanoseconds."""
+
+LARGEST_RATE_BPS: Final = 10**12
+"""1 Tbit/s: bounds products of rate and time to 64 bits."""
+
+_SPANS: Final = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "μs": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "min": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+_RATES: Final = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9}
+_SIZES: Final = {
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+}
+_PACKETS: Final = ("packets", "packet")
+_BDP: Final = "BDP"
+
+# What is written for a unit elsewhere, and what it is called here.
+_MISSPELT: Final = {
+    "sec": "s",
+    "secs": "s",
+    "second": "s",
+    "seconds": "s",
+    "msec": "ms",
+    "usec": "us",
+    "nsec": "ns",
+    "m": "min",
+    "mins": "min",
+    "minute": "min",
+    "minutes": "min",
+    "hour": "h",
+    "hours": "h",
+    "bps": "bit/s",
+    "kbps": "kbit/s",
+    "mbps": "Mbit/s",
+    "gbps": "Gbit/s",
+    "kb/s": "kbit/s",
+    "mb/s": "Mbit/s",
+    "gb/s": "Gbit/s",
+    "kbit": "kbit/s",
+    "mbit": "Mbit/s",
+    "gbit": "Gbit/s",
+    "byte": "B",
+    "bytes": "B",
+    "kib": "KiB",
+    "pkt": "packets",
+    "pkts": "packets",
+    "p": "packets",
+}
+
+Unit = Literal["bytes", "packets", "bdp"]
+_Kind = Literal["time", "rate", "size"]
+
+_NAMES: Final[dict[str, str]] = {
+    "time": "a time",
+    "rate": "a rate",
+    "size": "an amount of data",
+}
+_ALL: Final = {**_SPANS, **_RATES, **_SIZES}
+_WRITTEN: Final[dict[str, tuple[str, ...]]] = {
+    "time": ("s", "ms", "us", "ns"),
+    "rate": ("Gbit/s", "Mbit/s", "kbit/s", "bit/s"),
+    "size": ("GB", "MB", "kB", "GiB", "MiB", "KiB", "B"),
+}
+_EXAMPLES: Final[dict[str, tuple[str, str]]] = {
+    "time": ("600", "ms"),
+    "rate": ("144", "Mbit/s"),
+    "size": ("36", "MB"),
+}
+_QUANTITY: Final = re.compile(
+    r"\s*(?P<number>[+-]?(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?)"
+    r"\s*(?P<unit>[^\d\s].*?)?\s*\Z"
+)
+
+
+class QuantityError(ValueError):
+    """A text is not the quantity that its place asks for. The message says what would be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """An amount of data as it was written: bytes, packets, or bandwidth-delay products.
+
+    Parameters
+    ----------
+    value
+        How many of `unit`. Whole for bytes and packets.
+    unit
+        ``"bytes"``, ``"packets"`` (of any size) or ``"bdp"``.
+    """
+
+    value: Fraction
+    unit: Unit
+
+    def to_bytes(self, bdp_bytes: int) -> int:
+        """Whole bytes, given what one bandwidth-delay product is; packets count as full ones."""
+        if self.unit == "packets":
+            return int(self.value * PACKET_BYTES)
+        return int(self.value * bdp_bytes) if self.unit == "bdp" else int(self.value)
+
+    def to_packets(self, bdp_bytes: int) -> int:
+        """Full packets, rounded up, so that what holds something never becomes nothing."""
+        if self.unit == "packets":
+            return int(self.value)
+        return -(-self.to_bytes(bdp_bytes) // PACKET_BYTES)
+
+
+def parse_span(given: object) -> int:
+    """Nanoseconds in a time such as ``"600 ms"``.
+
+    Raises
+    ------
+    QuantityError
+        If `given` is no time, has no unit, is negative, or is finer than a nanosecond.
+    """
+    text, value, _ = _quantity(given, "time", _SPANS)
+    return _whole(text, value, "ns")
+
+
+def parse_rate(given: object) -> int:
+    """Bits per second in a rate such as ``"144 Mbit/s"``.
+
+    Raises
+    ------
+    QuantityError
+        If `given` is no rate, has no unit, is negative, or is not whole bits per second.
+    """
+    text, value, _ = _quantity(given, "rate", _RATES)
+    if value > LARGEST_RATE_BPS:
+        raise QuantityError(f"{text} is too large — at most 1000 Gbit/s")
+    return _whole(text, value, "bit/s")
+
+
+def parse_size(given: object) -> int:
+    """Bytes in a size such as ``"36 MB"``.
+
+    Raises
+    ------
+    QuantityError
+        If `given` is no size, has no unit, is negative, or is not whole bytes.
+    """
+    text, value, unit = _quantity(given, "size", _SIZES, (*_PACKETS, _BDP))
+    if unit == _BDP:
+        raise QuantityError(f'{text} cannot be used here — write it in bytes, as in "36 MB"')
+    if unit in _PACKETS:
+        return _whole(text, value * PACKET_BYTES, "B")
+    return _whole(text, value, "B")
+
+
+def parse_amount(given: object) -> Amount:
+    """Return an amount such as ``"36 MB"``, ``"1000 packets"`` or ``"1.5 BDP"``.
+
+    Raises
+    ------
+    QuantityError
+        If `given` is no amount, has no unit, is negative, or is not whole bytes or packets.
+    """
+    text, value, unit = _quantity(given, "size", _SIZES, (*_PACKETS, _BDP))
+    if unit == _BDP:
+        _in_range(text, value)
+        return Amount(value, "bdp")
+    if unit in _PACKETS:
+        return Amount(Fraction(_whole(text, value, "packets")), "packets")
+    return Amount(Fraction(_whole(text, value, "B")), "bytes")
+
+
+def parse_probability(given: object) -> float:
+    """Return a probability: a number from 0 to 1, or a percentage such as ``"0.1 %"``.
+
+    Raises
+    ------
+    QuantityError
+        If `given` is neither, or lies outside 0 … 1.
+    """
+    text = _shown(given)
+    match = None
+    if isinstance(given, str | int | float) and not isinstance(given, bool):
+        match = _QUANTITY.match(str(given))  # nan and inf do not match
+    if match is None or match["unit"] not in (None, "%"):
+        raise QuantityError(f'{text} is not a probability — write for example 0.01 or "1 %"')
+    value = _number(text, match["number"])
+    if match["unit"] == "%":
+        value /= 100
+    if not 0 <= value <= 1:
+        raise QuantityError(f"{text} is not a probability from 0 to 1 (0 % to 100 %)")
+    return float(value)
+
+
+def format_amount(value: int, kind: Literal["time", "rate", "size"]) -> str:
+    """`value` in base units as a person would write it: in the largest unit that keeps it whole."""
+    units = _WRITTEN[kind]
+    unit = next((u for u in units if value % _ALL[u] == 0), units[-1])
+    return f"{value // _ALL[unit]} {unit}"
+
+
+def _quantity(
+    given: object, kind: _Kind, units: Mapping[str, int], others: tuple[str, ...] = ()
+) -> tuple[str, Fraction, str]:
+    """Split `given` into how it is shown, its value in base units, and its unit."""
+    text = _shown(given)
+    number, unit = _EXAMPLES[kind]
+    example = f'write for example "{number} {unit}"'
+    if isinstance(given, bool) or not isinstance(given, str | int | float):
+        raise QuantityError(f"{text} is not {_NAMES[kind]} — {example}")
+    match = _QUANTITY.match(str(given))
+    if match is None:
+        raise QuantityError(f"{text} is not {_NAMES[kind]} — {example}")
+    if match["unit"] is None:
+        shown = match["number"].lstrip("+-")
+        # Milliseconds for a round trip, seconds for a duration: a number does not tell.
+        second = f' or "{shown} s"' if kind == "time" else ""
+        example = f'write for example "{shown} {unit}"{second}'
+        raise QuantityError(f"{text} has no unit — {example}")
+    written = match["unit"]
+    if written not in units and written not in others:
+        raise QuantityError(_wrong_unit(text, written, kind, (*units, *others), example))
+    value = _number(text, match["number"])
+    if value < 0:
+        raise QuantityError(f"{text} is negative — {example}")
+    return text, value * units.get(written, 1), written
+
+
+def _wrong_unit(text: str, unit: str, kind: str, known: tuple[str, ...], example: str) -> str:
+    for other, units in (("time", _SPANS), ("rate", _RATES), ("size", _SIZES)):
+        if other != kind and (unit in units or (other == "size" and unit in (*_PACKETS, _BDP))):
+            return f"{text} is {_NAMES[other]}, not {_NAMES[kind]} — {example}"
+    accepted = [u for u in known if u.isascii() and u != "packet"]
+    near = _MISSPELT.get(unit.lower())
+    if near not in accepted:
+        same = [u for u in accepted if u.lower() == unit.lower()]
+        near = next(iter(same or difflib.get_close_matches(unit, accepted, n=1)), None)
+    hint = f'did you mean "{near}"? ' if near else ""
+    return f'{text} has the unknown unit "{unit}" — {hint}accepted: {", ".join(accepted)}'
+
+
+def _number(text: str, digits: str) -> Fraction:
+    try:
+        decimal = Decimal(digits.replace("_", ""))
+    except InvalidOperation:  # the exponent alone has too many digits
+        raise QuantityError(f"{text} is out of range") from None
+    # An exponent of a million digits must not be written out only to be refused.
+    if decimal and not -40 < decimal.adjusted() < 40:
+        raise QuantityError(f"{text} is too {'large' if decimal.adjusted() > 0 else 'small'}")
+    return Fraction(decimal)
+
+
+def _in_range(text: str, value: Fraction) -> None:
+    if value > LARGEST:
+        raise QuantityError(f"{text} is too large")
+
+
+def _whole(text: str, value: Fraction, base: str) -> int:
+    _in_range(text, value)
+    if value.denominator != 1:
+        raise QuantityError(f"{text} is not a whole number of {base}")
+    return int(value)
+
+
+def _shown(given: object) -> str:
+    if isinstance(given, str):
+        return f'"{given}"'
+    if isinstance(given, bool):
+        return str(given).lower()
+    if isinstance(given, int | float):
+        return str(given)
+    return "a table" if isinstance(given, dict) else "a list" if isinstance(given, list) else "this"

@@ -1,0 +1,157 @@
+"""Results as tables for people: units that are easily read, mean ± half of the interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+from jostle.stats import Estimate, estimate
+
+if TYPE_CHECKING:
+    from jostle.results import ResultSet
+
+MOST_FLOWS = 12
+"""Flows of a condition that a table shows."""
+
+ABSENT = "–"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text; `groups` says at which rows a new condition begins."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    groups: tuple[int, ...]
+
+    @property
+    def text_columns(self) -> int:
+        """How many columns, counted from the left, hold words and not numbers."""
+        return next(i for i, name in enumerate(self.header) if name.startswith("throughput"))
+
+
+# Heading, unit, key of the summary, factor from the summary's unit.
+_COLUMNS = (
+    ("throughput", "Mbit/s", "throughput_bps", 1e-6),
+    ("RTT", "ms", "rtt_mean_s", 1e3),
+    ("cwnd", "kB", "cwnd_mean_bytes", 1e-3),
+    ("retransmitted", "%", "retransmission_ratio", 100.0),
+)
+_DIGITS = 4
+_MOST_DECIMALS = 3
+
+
+def phase_rows(results: ResultSet, phase: str) -> Table:
+    """One phase: a row per condition and flow."""
+    grid = len(results.conditions) > 1 or bool(results.labels[0])
+    header = (
+        *(("condition",) if grid else ()),
+        "flow",
+        "controller",
+        "throughput",
+        "share",
+        *(name for name, *_ in _COLUMNS[1:]),
+        "Jain",
+    )
+    units = (
+        *(("",) if grid else ()),
+        "",
+        "",
+        "Mbit/s",
+        "%",
+        *(unit for _, unit, *_ in _COLUMNS[1:]),
+        "",
+    )
+    rows: list[tuple[str, ...]] = []
+    groups = []
+    decimals = _decimals(results, phase)
+    for index, label in enumerate(results.labels):
+        body = _condition_rows(results, index, phase, decimals)
+        if body:
+            groups.append(len(rows))
+        for number, row in enumerate(body):
+            rows.append((*((label if number == 0 else "",) if grid else ()), *row))
+    titles = tuple(f"{n}\n{u}" if u else n for n, u in zip(header, units, strict=True))
+    return Table(titles, tuple(rows), tuple(groups))
+
+
+def _decimals(results: ResultSet, phase: str) -> dict[str, int]:
+    """Decimals per key, so that the largest number of a column has some digits, not all."""
+    decimals = {}
+    for _, _, key, factor in _COLUMNS:
+        values = [
+            flow["phases"].get(phase, {}).get(key)
+            for result in results.results
+            for flow in result.run.summary["flows"]
+        ]
+        largest = max((abs(v) * factor for v in values if v is not None), default=0.0)
+        before_point = math.floor(math.log10(largest)) + 1 if largest > 0 else 1
+        decimals[key] = min(max(_DIGITS - before_point, 0), _MOST_DECIMALS)
+    return decimals
+
+
+def _condition_rows(
+    results: ResultSet, condition: int, phase: str, decimals: Mapping[str, int]
+) -> list[tuple[str, ...]]:
+    runs = [r.run.summary for r in results.of(condition)]
+    if not runs:
+        return []
+    flows = runs[0]["flows"]
+    totals = [
+        sum(f["phases"].get(phase, {}).get("throughput_bps") or 0.0 for f in run["flows"])
+        for run in runs
+    ]
+    jain = estimate([run["fairness"].get(phase, {}).get("jain") for run in runs], "1")
+    rows = []
+    for number, flow in enumerate(flows[:MOST_FLOWS]):
+        values = [run["flows"][number]["phases"].get(phase, {}) for run in runs]
+        cells = [
+            with_interval(estimate([v.get(key) for v in values], unit), factor, decimals[key])
+            for _, unit, key, factor in _COLUMNS
+        ]
+        shares = [
+            (v.get("throughput_bps") or 0.0) / total if total else None
+            for v, total in zip(values, totals, strict=True)
+        ]
+        cells.insert(1, plain(estimate(shares, "1").value, 100.0, 1))
+        fairness = with_interval(jain, 1.0, 3) if number == 0 else ""
+        rows.append((flow["name"], flow["controller"], *cells, fairness))
+    if len(flows) > MOST_FLOWS:
+        more = f"… {len(flows) - MOST_FLOWS} more flows"
+        rows.append((more, *[""] * (len(rows[0]) - 1)))
+    return rows
+
+
+def with_interval(found: Estimate, factor: float, decimals: int) -> str:
+    """`mean ± half width`; the mean alone where there is no interval."""
+    text = plain(found.value, factor, decimals)
+    if found.low is None or found.high is None:
+        return text
+    return f"{text} ± {(found.high - found.low) / 2 * factor:.{decimals}f}"
+
+
+def plain(value: float | None, factor: float, decimals: int) -> str:
+    """Write a number with a fixed number of decimals; a dash if it is absent."""
+    return ABSENT if value is None else f"{value * factor:.{decimals}f}"
+
+
+def html_table(table: Table) -> str:
+    """Write a table as HTML."""
+    lines = ['<table class="jostle"><thead><tr>', _html_cells("th", table.header, table)]
+    lines.append("</tr></thead><tbody>")
+    for number, row in enumerate(table.rows):
+        first = ' class="first"' if number in table.groups else ""
+        lines.append(f"<tr{first}>{_html_cells('td', row, table)}</tr>")
+    lines.append("</tbody></table>")
+    return "".join(lines)
+
+
+def _html_cells(tag: str, cells: Sequence[str], table: Table) -> str:
+    return "".join(
+        f'<{tag} style="text-align:{"left" if number < table.text_columns else "right"}">'
+        f"{escape(cell).replace(chr(10), '<br>')}</{tag}>"
+        for number, cell in enumerate(cells)
+    )

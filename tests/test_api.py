@@ -1,0 +1,98 @@
+"""The Python interface."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import fake_core
+import jostle
+import pytest
+from conftest import make_plan
+from jostle.backends import SimBackend, create
+from jostle.errors import InputError
+from jostle.report import render
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "two_flows.py"
+
+
+class Planned:
+    """Stands in for a scenario: it plans."""
+
+    def plan(self, repeats=None, seed=None):
+        return make_plan(repeats or 3)
+
+
+def test_importing_loads_nothing():
+    code = "import jostle, sys; assert 'polars' not in sys.modules; print(dir(jostle))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert all(name in out.stdout for name in ("load", "run", "Scenario", "ResultSet"))
+
+
+def test_run_returns_results(tmp_path, engine):
+    backend = SimBackend(engine)
+    results = jostle.run(Planned(), backend, store=tmp_path, repeats=2)
+    assert isinstance(results, jostle.ResultSet)
+    assert len(results) == 8
+    jostle.run(Planned(), backend, store=tmp_path, repeats=2, jobs=1)
+    assert engine.calls == 8
+
+
+def test_failures_are_listed_and_warned_of(engine):
+    engine.broken_seeds = (1,)
+    with pytest.warns(RuntimeWarning, match="4 runs failed.*upside down"):
+        results = jostle.run(Planned(), SimBackend(engine))
+    assert len(results.failures) == 4
+
+
+def test_unknown_names():
+    with pytest.raises(InputError, match="no backend `magic`: choose one of sim"):
+        create("magic")
+    with pytest.raises(AttributeError):
+        _ = jostle.nonsense
+
+
+def test_version_is_that_of_the_package():
+    from importlib import metadata
+
+    assert jostle.__version__ == metadata.version("jostle")
+
+
+def load_example():
+    specification = importlib.util.spec_from_file_location("two_flows", EXAMPLE)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def test_the_example_runs(tmp_path, capsys):
+    load_example().main(tmp_path)
+    out = capsys.readouterr().out
+    assert "incumbent: " in out
+    assert "newcomer: " in out
+    assert (tmp_path / "two_flows.png").stat().st_size > 1000
+
+
+def test_report_stands_alone(carry_out, engine):
+    results = carry_out(make_plan(2))
+    html = render([results], ["a b.toml"])
+    assert html.count("data:image/svg+xml;base64,") == 6
+    assert html.count('<table class="jostle">') == 3
+    assert "jostle report 'a b.toml'" in html.replace("&#39;", "'")
+    assert results.results[0].run.run_id in html
+    assert "http://" not in html
+    assert "https://" not in html
+    assert render([results], ["a b.toml"]) == html
+
+
+def test_report_names_failures(carry_out):
+    engine = fake_core.FakeEngine(broken_seeds=(1,))
+    from jostle.executors import local
+    from jostle.session import Session
+
+    results = Session(SimBackend(engine), local(2), None).carry_out(make_plan(2))
+    assert render([results]).count("upside down") == 4

@@ -1,0 +1,377 @@
+"""The command line: what it prints where, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import fake_core
+import pytest
+from jostle.cli import status
+from jostle.cli.environment import Environment
+from jostle.cli.progress import BarProgress, LineProgress
+from jostle.results import Failure
+
+SCENARIO = """
+title = "Two flows"
+duration = "10 s"
+interval = "1 s"
+repeats = 3
+[phases]
+steady = ["5 s", "10 s"]
+[bottleneck]
+rate = "50 Mbit/s"
+queue = { kind = "drop_tail", limit = "1 BDP" }
+[[flows]]
+name = "incumbent"
+controller = "cubic"
+rtt = "40 ms"
+[[flows]]
+name = "newcomer"
+controller = "bbr"
+rtt = "40 ms"
+"""
+GRID = '[grid]\n"flows.newcomer.controller" = ["cubic", "bbr"]\n'
+
+
+@pytest.fixture
+def jostle(engine, tmp_path, monkeypatch, capsys):
+    """Run the command in a folder that holds `plain.toml` and `grid.toml`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("JOSTLE_STORE", raising=False)
+    Path("plain.toml").write_text(SCENARIO)
+    Path("grid.toml").write_text(SCENARIO + GRID)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = status(arguments, Environment(engine))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_tables_per_phase(jostle):
+    code, out, err = jostle("run", "grid.toml")
+    assert code == 0
+    assert err == ""
+    assert re.findall(r"^(\w+) \((.*) s\)$", out, re.M) == [("overall", "0–10"), ("steady", "5–10")]
+    assert len(re.findall(r"^ +newcomer +bbr +\d+\.\d+ ± \d+\.\d+ +\d+\.\d ", out, re.M)) == 2
+    assert "mean over 3 runs (Student t)" in out
+
+
+def test_one_phase(jostle):
+    _, out, _ = jostle("run", "grid.toml", "--phase", "steady")
+    assert "steady (5–10 s)" in out
+    assert "overall" not in out
+
+
+def test_second_time_comes_from_the_store(jostle, engine):
+    first = jostle("run", "plain.toml", "--json")
+    second = jostle("run", "plain.toml", "--json")
+    assert first[1] == second[1]
+    assert engine.calls == 3
+    assert "3 of 3 runs are in the store" in second[2]
+    assert len([p for p in Path(".jostle/store").iterdir() if not p.name.startswith(".")]) == 3
+
+
+def test_store_by_option_and_environment(jostle, monkeypatch):
+    monkeypatch.setenv("JOSTLE_STORE", "by-environment")
+    jostle("run", "plain.toml")
+    jostle("run", "plain.toml", "--store", "by-option")
+    assert Path("by-environment").is_dir()
+    assert Path("by-option").is_dir()
+    assert not Path(".jostle").exists()
+
+
+def test_no_cache_touches_no_store(jostle, engine):
+    jostle("run", "plain.toml", "--no-cache")
+    jostle("run", "plain.toml", "--no-cache")
+    assert engine.calls == 6
+    assert not Path(".jostle").exists()
+
+
+def test_json_is_one_document(jostle):
+    code, out, err = jostle("run", "grid.toml", "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert document["schema"] == "jostle.summary/1"
+    assert [c["condition"] for c in document["conditions"]] == [
+        {"flows.newcomer.controller": "cubic"},
+        {"flows.newcomer.controller": "bbr"},
+    ]
+    assert err == ""
+
+
+def test_json_leaves_stdout_to_the_document(jostle):
+    _, out, err = jostle("run", "plain.toml", "--json", "--figures", "figures")
+    assert json.loads(out)["title"] == "Two flows"
+    assert "figure: figures/series.png" in err
+
+
+def test_several_files_are_one_document_too(jostle):
+    _, out, _ = jostle("run", "plain.toml", "grid.toml", "--json", "--repeats", "1")
+    assert [len(d["conditions"]) for d in json.loads(out)] == [1, 2]
+
+
+def test_overrides(jostle):
+    arguments = ("--repeats", "2", "--seed", "7", "--set", "flows.newcomer.controller=cubic")
+    _, out, _ = jostle("run", "plain.toml", "--json", *arguments)
+    runs = json.loads(out)["conditions"][0]["runs"]
+    assert [run["seed"] for run in runs] == [7, 8]
+    assert runs[0]["flows"][1]["controller"] == "cubic"
+
+
+def test_figures_and_their_paths(jostle):
+    code, out, _ = jostle("run", "grid.toml", "--figures", "demo")
+    named = re.findall(r"^figure: (\S+) \(also \.svg, \.pdf\)$", out, re.M)
+    assert code == 0
+    assert named == [
+        f"demo/{name}.png"
+        for name in ("series-cubic", "series-bbr", "jain", "throughput-difference")
+    ]
+    assert len(list(Path("demo").iterdir())) == 12
+    assert all(Path(path).is_file() for path in named)
+
+
+def test_figures_of_several_files_are_kept_apart(jostle):
+    Path("other").mkdir()
+    Path("other/plain.toml").write_text(SCENARIO)
+    jostle("run", "plain.toml", "other/plain.toml", "--figures", "demo")
+    assert sorted(p.name for p in Path("demo").iterdir()) == ["plain-1", "plain-2"]
+
+
+def test_a_failed_run_is_told_and_ends_with_1(jostle, engine):
+    engine.broken_seeds = (2,)
+    code, out, err = jostle("run", "grid.toml")
+    assert code == 1
+    assert "run failed (bbr, seed 2): link `bottleneck`: the queue is upside down" in err
+    assert "over 2 runs" in out
+    assert "Traceback" not in err
+
+
+def test_nothing_random_is_noted(jostle, engine):
+    engine.random = False
+    note = "note: all 3 runs are identical: nothing in this scenario is random"
+    assert note in jostle("run", "plain.toml")[1]
+    assert note in jostle("run", "plain.toml", "--json")[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run",), "Missing argument"),
+        (("run", "absent.toml"), "absent.toml: cannot be read"),
+        (("run", "plain.toml", "--set", "x"), "write it as KEY=VALUE"),
+        (("run", "plain.toml", "--set", "bottleneck.rate=5"), "has no unit"),
+        (("run", "plain.toml", "--phase", "stedy"), "did you mean `steady`"),
+        (("run", "plain.toml", "--repeats", "0"), "--repeats"),
+        (("run", "plain.toml", "--seed", str(2**63 - 1)), "out of range"),
+        (("run", "plain.toml", "--backend", "magic"), "--backend"),
+        (("run", "plain.toml", "--store", "plain.toml"), "cannot use the store plain.toml"),
+        (("run", "plain.toml", "--store", "/proc/x"), "cannot use the store /proc/x"),
+        (("run", "plain.toml", "--figures", "plain.toml/x"), "cannot make the folder"),
+        (("list", "queue"), "did you mean `queues`"),
+        (("list", "scenarios-of-doom"), "did you mean `scenarios`"),
+        (("explain", "cubik"), "did you mean `cubic`"),
+        (("schema", "x"), "'x' is not one of"),
+        (("rnu",), "No such command"),
+    ],
+)
+def test_wrong_input_ends_with_2(jostle, engine, arguments, message):
+    code, out, err = jostle(*arguments)
+    assert code == 2
+    assert out == ""
+    assert message in err
+    assert "Traceback" not in err
+    assert engine.calls == 0
+
+
+def test_mistakes_of_all_files_are_told_at_once(jostle):
+    _, _, err = jostle("run", "no-1.toml", "no-2.toml")
+    assert "no-1.toml" in err
+    assert "no-2.toml" in err
+
+
+def test_a_damaged_run_is_told_and_run_again(jostle, engine):
+    jostle("run", "plain.toml")
+    victim = next(Path(".jostle/store").glob("*/flows.parquet"))
+    victim.write_bytes(victim.read_bytes()[:50])
+    code, _, err = jostle("run", "plain.toml")
+    assert code == 0
+    assert engine.calls == 4
+    assert "warning: run " in err
+    assert "damaged" in err
+
+
+def test_lists(jostle):
+    _, out, _ = jostle("list", "controllers")
+    assert out.splitlines()[1] == "cubic  loss   The default of Linux"
+    assert "standard" in jostle("list", "slow-starts")[1]
+    assert "drop_tail" in jostle("list", "queues")[1]
+    Path("scenarios").mkdir()
+    Path("scenarios/a.toml").write_text('title = "First"')
+    Path("scenarios/b.toml").write_text("= broken")
+    assert jostle("list", "scenarios")[1].splitlines()[1:] == [
+        "scenarios/a.toml  First",
+        "scenarios/b.toml  (not readable)",
+    ]
+
+
+def test_explain(jostle):
+    code, out, _ = jostle("explain", "cubic")
+    assert code == 0
+    for text in (
+        "slow start: standard",
+        "based on:   bic",
+        "source:     RFC 9438",
+        "beta = 0.7    (number, 0.1 … 0.99)",
+        "fast_convergence = true    (true or false)",
+        'linux = "6.1"    (one of "4.15", "6.1")',
+        "What a loss leaves of the window",
+    ):
+        assert text in out
+    _, out, _ = jostle("explain", "hybla")
+    for text in (
+        "slow start: its own",
+        'rtt0 = "25 ms"    (1 ms or more)',
+        'floor = "1 Mbit/s"    (0 … 10 Gbit/s)',
+        "reserve = …    (0 … 1 MB)",
+        "rounds = 3    (whole number, 1 … 9)",
+    ):
+        assert text in out
+    assert "no parameters" in jostle("explain", "standard")[1]
+
+
+def test_schemas(jostle):
+    assert json.loads(jostle("schema", "run")[1])["title"] == "RunSpec"
+    assert "bottleneck" in json.loads(jostle("schema", "scenario")[1])["properties"]
+
+
+def test_report(jostle):
+    code, out, _ = jostle("report", "grid.toml", "-o", "out/report.html")
+    assert code == 0
+    assert out == "report: out/report.html\n"
+    assert Path("out/report.html").stat().st_size > 10_000
+    assert "report: again.html" in jostle("run", "grid.toml", "--report", "again.html")[1]
+
+
+def test_version(jostle):
+    assert re.fullmatch(r"jostle \d+\.\d+\.\d+\S*\n", jostle("--version")[1])
+
+
+HEAVY = ("numpy", "polars", "pydantic", "matplotlib", "scipy", "rich", "jinja2", "duckdb")
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys\nfrom jostle.cli import status\nassert status(['--help']) == 0\n"
+        f"print([m for m in {HEAVY} if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+    assert all(command in done.stdout for command in ("run", "list", "explain", "schema"))
+
+
+def test_help_answers_at_once():
+    def seconds() -> float:
+        began = time.perf_counter()
+        code = "from jostle.cli import main; main()"
+        subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, check=True)
+        return time.perf_counter() - began
+
+    # The best of some: other processes may be running here.
+    assert min(seconds() for _ in range(5)) < 0.3
+
+
+SLOW = """
+import sys
+sys.path.insert(0, {tests!r})
+import fake_core
+from jostle.cli import status
+from jostle.cli.environment import Environment
+class Engine(fake_core.FakeEngine):
+    def run(self, spec_json, cancelled=None):
+        self.lasts_s = 0.0 if self.calls < 2 else 60.0
+        if self.calls >= 2:
+            print("running", flush=True)
+        return super().run(spec_json, cancelled)
+sys.exit(status(["run", "grid.toml", "--jobs", "1"], Environment(Engine())))
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_a_store_that_resumes(jostle, engine, number, code):
+    script = SLOW.format(tests=str(Path(__file__).parent))
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "JOSTLE_STORE": ".jostle/store"},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "running\n"
+        process.send_signal(number)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == code
+    assert "2 of 6 runs are in the store; give the same command again" in err
+    assert "Traceback" not in err
+    assert list(Path(".jostle/store/.partial").iterdir()) == []
+    assert jostle("run", "grid.toml")[0] == 0
+    assert engine.calls == 4
+
+
+def test_output_that_nobody_reads_to_its_end(jostle):
+    script = SLOW.format(tests=str(Path(__file__).parent)).replace("60.0", "0.0")
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        process.wait(20)
+        assert process.stderr is not None
+        assert b"Traceback" not in process.stderr.read()
+
+
+def test_lines_of_progress(capsys):
+    times = iter([0.0, 0.0, 1.0, 6.0, 7.0, 12.0, 13.0])
+    progress = LineProgress(["bbr"], lambda: next(times))
+    progress.begin(6, 1)
+    for _ in range(3):
+        progress.advance()
+    progress.failed(Failure(0, 4, "why"))
+    progress.advance()
+    progress.end()
+    assert capsys.readouterr().err.splitlines() == [
+        "1 of 6 runs are in the store",
+        "2 of 5 runs, about 9 s left",
+        "run failed (bbr, seed 4): why",
+        "4 of 5 runs, about 3 s left",
+    ]
+
+
+def test_bar_begins_and_ends(capsys):
+    bar = BarProgress(["", ""])
+    bar.begin(3, 0)
+    bar.advance()
+    bar.failed(Failure(1, 2, "why"))
+    bar.end()
+    bar.end()
+    assert "run failed (seed 2): why" in capsys.readouterr().err
+    quiet = BarProgress([""])
+    quiet.begin(1, 0)
+    quiet.advance()
+    quiet.end()
+    assert capsys.readouterr().err == ""
+
+
+def test_engine_that_is_too_old(monkeypatch, capsys):
+    monkeypatch.setattr("jostle._core", fake_core, raising=False)
+    assert status(["list", "controllers"]) == 1
+    assert "too old" in capsys.readouterr().err

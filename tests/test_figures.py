@@ -1,0 +1,172 @@
+"""Figures as data, and what is written of them."""
+
+from __future__ import annotations
+
+import re
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import FakePlan, FakePlannedRun, make_plan
+from fake_core import spec
+from jostle import pictures
+from jostle.errors import InputError
+from jostle.figures import PhaseBand, draw, save, stacked
+from jostle.figures.style import COLUMN_IN
+
+
+def series(**columns):
+    rows = {
+        "seed": [1, 1, 2, 2],
+        "time_s": [1.0, 2.0, 1.0, 2.0],
+        "flow": ["a"] * 4,
+        "throughput_bps": [1e6, 2e6, 3e6, 2e6],
+        "rtt_mean_s": [None, 0.1, None, 0.3],
+        "cwnd_bytes": [5e6, 5e6, 5e6, 5e6],
+        "sent_packets": [100, 0, 200, 0],
+        "retransmitted_packets": [1, 0, 4, 0],
+    }
+    return pl.DataFrame(rows | columns)
+
+
+@pytest.fixture
+def results(carry_out):
+    return carry_out(make_plan())
+
+
+def test_stacked_data_by_hand():
+    data = stacked(series(), {"a": "A"}, "title", [PhaseBand("steady", 1, 2)])
+    assert [(p.quantity, p.unit) for p in data.panels] == [
+        ("Throughput", "Mbit/s"), ("RTT", "ms"), ("cwnd", "MB"), ("Retransmitted", "%"),
+    ]  # fmt: skip
+    throughput, rtt, cwnd, again = (panel.lines[0] for panel in data.panels)
+    assert throughput.time_s.tolist() == [0.5, 1.5]
+    assert throughput.mean.tolist() == [2.0, 2.0]
+    assert throughput.high[0] == pytest.approx(2 + 12.7062)
+    assert throughput.low[1] == throughput.high[1] == 2.0
+    assert np.isnan(rtt.mean[0])
+    assert rtt.mean[1] == pytest.approx(200.0)
+    assert cwnd.mean.tolist() == [5.0, 5.0]
+    assert again.mean[0] == pytest.approx(1.5)
+    assert np.isnan(again.mean[1])
+    assert (data.runs, data.title) == (2, "title")
+
+
+def test_small_windows_are_shown_in_kilobytes():
+    panel = stacked(series(cwnd_bytes=[15e3] * 4), {"a": "A"}).panels[2]
+    assert panel.unit == "kB"
+    assert panel.lines[0].mean.tolist() == pytest.approx([15.0, 15.0])
+
+
+def test_data_of_the_heat_maps(results):
+    jain = pictures.jain_data(results)
+    assert jain.rows == ("cubic", "bbr", "vivace", "hybla")
+    assert jain.columns == ("overall", "startup", "steady")
+    assert (jain.lowest, jain.highest) == (0.5, 1.0)
+    expected = results.estimate("jain", "steady")["value"].to_list()
+    assert jain.values[:, 2].tolist() == pytest.approx(expected)
+
+    difference = pictures.difference_data(results)
+    means = results.estimate("throughput", "overall").filter(condition="bbr")["value"]
+    assert difference.values[1, 0] == pytest.approx((means[0] - means[1]) / 1e6)
+    assert difference.lowest == -difference.highest
+    assert difference.ends == ("newcomer ahead", "incumbent ahead")
+
+
+def test_first_ahead_is_blue_and_the_other_is_red(results):
+    figure = pictures.difference(results)
+    mesh = figure.axes[0].collections[0]
+    red, _, blue, _ = mesh.cmap(mesh.norm(80.0))
+    assert blue > red
+    red, _, blue, _ = mesh.cmap(mesh.norm(-80.0))
+    assert red > blue
+    assert mesh.norm(0.0) == 0.5
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert len(texts) == 12
+    assert texts[3].startswith("−")
+
+
+def test_drawn_panels_have_units_and_a_legend_outside(results):
+    figure = pictures.series(results, 1)
+    assert figure.get_size_inches()[0] == COLUMN_IN
+    assert [axis.get_ylabel().split("\n")[1] for axis in figure.axes] == [
+        "(Mbit/s)", "(ms)", "(MB)", "(%)",
+    ]  # fmt: skip
+    assert figure.axes[-1].get_xlabel() == "Time (s)"
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == ["incumbent (cubic)", "newcomer (bbr)"]
+    figure.canvas.draw()
+    legend = figure.legends[0].get_window_extent()
+    assert all(legend.y0 >= axis.get_window_extent().y1 for axis in figure.axes)
+
+
+def test_everything_lies_within_the_figure(carry_out):
+    plan = make_plan(2)
+    value = "cubic (hystart = false, beta = 0.7)"
+    conditions = [*plan.conditions[:3], {"flows.newcomer.controller": value}]
+    results = carry_out(FakePlan("", conditions, plan.runs))
+    for name, make in pictures.all_figures(results).items():
+        figure = make()
+        figure.canvas.draw()
+        width, height = figure.bbox.size
+        box = figure.get_tightbbox().transformed(figure.dpi_scale_trans)
+        assert box.x0 >= -1, name
+        assert box.y0 >= -1, name
+        assert box.x1 <= width + 1, name
+        assert box.y1 <= height + 1, name
+
+
+def test_empty_lines_can_be_drawn():
+    empty = series(rtt_mean_s=[None] * 4, throughput_bps=[0.0] * 4)
+    figure = draw.stacked(stacked(empty, {"a": "A"}))
+    assert len(figure.axes) == 4
+
+
+@pytest.mark.parametrize("suffix", save.FORMATS)
+def test_same_figure_same_bytes(results, suffix):
+    first = save.to_bytes(pictures.series(results, 0), suffix)
+    assert first == save.to_bytes(pictures.series(results, 0), suffix)
+    assert not re.search(rb"20\d\d-\d\d-\d\d|CreationDate", first)
+
+
+def test_png_is_wide_enough_for_print(results):
+    png = save.to_bytes(pictures.jain(results), "png")
+    assert struct.unpack(">I", png[16:20])[0] == COLUMN_IN * 300
+
+
+def test_every_figure_is_written_under_its_conditions_name(results, tmp_path):
+    paths = pictures.save_all(results, tmp_path / "demo", ("png",))
+    stems = ["series-cubic", "series-bbr", "series-vivace", "series-hybla", "jain",
+             "throughput-difference"]  # fmt: skip
+    assert [p.name for p in paths] == [f"{stem}.png" for stem in stems]
+    assert sorted(tmp_path.joinpath("demo").iterdir()) == sorted(paths)
+    assert all(p.stat().st_size > 1000 for p in paths)
+
+
+def test_one_condition_has_no_heat_maps(carry_out):
+    plan = FakePlan("", [{}], [FakePlannedRun(0, 1, spec(1, ("cubic",)))])
+    results = carry_out(plan)
+    assert list(pictures.all_figures(results)) == ["series"]
+    with pytest.raises(InputError, match="two flows"):
+        results.plot(kind="difference")
+
+
+def test_plot_chooses(results):
+    assert len(results.plot("bbr").axes) == 4
+    assert len(results.plot().axes[0].texts) == 12
+
+
+def test_what_cannot_be_written_is_said(results, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot write"):
+        pictures.save_all(results, tmp_path / "file" / "demo", ("png",))
+    with pytest.raises(InputError, match="no figure format `gif`"):
+        save.to_bytes(pictures.jain(results), "gif")
+
+
+def test_figure_data_needs_no_matplotlib():
+    code = "import jostle.figures.data, sys; assert 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,210 @@
+"""A ResultSet: tables, series, estimates, the summary document."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from conftest import FakePlan, FakePlannedRun, make_plan
+from fake_core import FakeEngine, spec
+from jostle.backends import SimBackend
+from jostle.errors import InputError
+from jostle.executors import local
+from jostle.session import Session
+from jostle.tables import phase_rows
+
+KEY = "flows.newcomer.controller"
+
+
+@pytest.fixture
+def results(carry_out):
+    return carry_out(make_plan())
+
+
+def test_flows_have_a_row_per_run_flow_and_phase(results):
+    assert results.flows.height == 4 * 3 * 2 * 3
+    assert results.flows.columns[:8] == [
+        "condition", KEY, "seed", "run_id", "flow", "controller", "completion_s", "phase",
+    ]  # fmt: skip
+    first = results.flows.row(0, named=True)
+    assert (first["condition"], first[KEY], first["seed"]) == ("cubic", "cubic", 1)
+    assert first["completion_s"] is None
+    assert first["throughput_bps"] > 0
+
+
+def test_links_and_fairness(results):
+    assert results.links.height == 4 * 3 * 3
+    assert results.links["utilisation"].is_between(0, 1).all()
+    assert results.fairness.height == 4 * 3 * 3
+
+
+def test_series_has_a_column_per_seed(results):
+    series = results.series("newcomer", "rtt", "bbr")
+    assert series.columns == ["time_s", "seed_1", "seed_2", "seed_3"]
+    assert series["time_s"].to_list() == [float(t) for t in range(1, 11)]
+    assert series["seed_1"][0] is None
+    run = results.of(1)[0].run
+    expected = run.flows.filter(flow="newcomer")["rtt_mean_s"]
+    assert series["seed_1"].to_list() == expected.to_list()
+
+
+def test_series_of_internals_and_full_names(results):
+    internal = results.series("incumbent", "w_max", {KEY: "bbr"})
+    assert internal.height == 10
+    assert results.series("incumbent", "cwnd_bytes", 0).equals(
+        results.series("incumbent", "cwnd", "cubic")
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("incumbnet", "cwnd", 0), "did you mean `incumbent`"),
+        (("incumbent", "cwdn", 0), "did you mean `cwnd`"),
+        (("incumbent", "cwnd"), "several conditions: name one of cubic | bbr | vivace | hybla"),
+        (("incumbent", "cwnd", "reno"), "no such condition"),
+        (("incumbent", "cwnd", 4), "no such condition"),
+        (("incumbent", "cwnd", -1), "no such condition"),
+    ],
+)
+def test_series_says_what_there_is(results, arguments, message):
+    with pytest.raises(InputError) as raised:
+        results.series(*arguments)
+    assert message in str(raised.value)
+
+
+def test_estimate_is_that_of_the_rows(results):
+    frame = results.estimate("goodput", phase="steady")
+    assert frame.height == 8
+    assert frame["n"].to_list() == [3] * 8
+    assert set(frame["unit"]) == {"bit/s"}
+    row = frame.filter(condition="bbr", flow="newcomer").row(0, named=True)
+    rows = results.flows.filter(condition="bbr", flow="newcomer", phase="steady")
+    sample = rows["goodput_bps"].to_numpy()
+    half = 4.30265 * sample.std(ddof=1) / math.sqrt(3)
+    assert row["value"] == pytest.approx(sample.mean())
+    assert row["high"] == pytest.approx(sample.mean() + half, rel=1e-5)
+
+
+def test_estimates_of_links_and_runs(results):
+    assert results.estimate("utilisation")["link"].to_list() == ["bottleneck"] * 4
+    jain = results.estimate("jain", "steady", method="bootstrap")
+    assert "flow" not in jain.columns
+    assert jain["condition"].to_list() == ["cubic", "bbr", "vivace", "hybla"]
+    with pytest.raises(InputError, match="no phase `stedy`; did you mean `steady`"):
+        results.estimate("jain", "stedy")
+    with pytest.raises(InputError, match="no measure"):
+        results.estimate("happiness")
+
+
+def test_one_run_has_no_interval(carry_out):
+    results = carry_out(make_plan(1))
+    frame = results.estimate("rtt")
+    assert frame["low"].null_count() == frame.height
+    assert set(frame["method"]) == {"one run, no interval"}
+    assert "±" not in str(phase_rows(results, "overall").rows)
+
+
+def test_document_is_the_documented_one(results):
+    document = json.loads(results.to_json())
+    assert list(document) == ["schema", "title", "backend", "conditions"]
+    assert document["schema"] == "jostle.summary/1"
+    condition = document["conditions"][1]
+    assert condition["condition"] == {KEY: "bbr"}
+    run = condition["runs"][2]
+    assert list(run) == ["seed", "run_id", "flows", "links", "fairness"]
+    assert run["seed"] == 3
+    assert len(run["run_id"]) == 32
+    assert set(run["flows"][0]) == {"name", "controller", "completion_s", "phases"}
+    # The first second of the fake has no RTT sample.
+    assert run["flows"][0]["phases"]["startup"]["rtt_mean_s"] is None
+    assert "NaN" not in results.to_json()
+
+
+def test_no_values_at_all_still_make_a_table(carry_out):
+    results = carry_out(make_plan())
+    frame = results.flows.filter(phase="startup")
+    assert frame["rtt_mean_s"].null_count() == frame.height
+    assert results.estimate("rtt", "startup")["value"].null_count() == 8
+    assert phase_rows(results, "startup").rows[0][5] == "–"
+
+
+def same_plan(repeats, conditions=2):
+    return make_plan(repeats, ("cubic", "bbr")[:conditions])
+
+
+def not_random(plan):
+    return Session(SimBackend(FakeEngine(random=False)), local(2), None).carry_out(plan)
+
+
+def test_identical_runs_are_noted(carry_out):
+    assert carry_out(same_plan(3)).notes == ()
+    assert not_random(same_plan(1)).notes == ()
+    assert not_random(same_plan(5, 1)).notes == (
+        "all 5 runs are identical: nothing in this scenario is random; give the flows start_jitter",
+    )
+    assert "all 3 runs of every condition are identical" in not_random(same_plan(3)).notes[0]
+
+
+def test_identical_runs_of_some_conditions_are_noted():
+    plan = same_plan(3)
+    changed = [
+        FakePlannedRun(r.condition, r.seed, spec(1, duration_s=10 + r.condition * r.seed))
+        for r in plan.runs
+    ]
+    results = not_random(FakePlan(plan.title, plan.conditions, changed))
+    assert results.notes == (
+        "all 3 runs of cubic are identical: nothing there is random; give the flows start_jitter",
+    )
+
+
+def test_phases_come_in_order_overall_first(results):
+    assert [p.name for p in results.phases] == ["overall", "startup", "steady"]
+    assert (results.phases[2].from_s, results.phases[2].to_s) == (5.0, 10.0)
+
+
+def test_nothing_finished(engine, carry_out):
+    engine.broken_seeds = (1,)
+    results = carry_out(make_plan(1))
+    assert len(results) == 0
+    assert results.flows.height == 0
+    assert results.phases == ()
+    assert results.notes == ()
+    assert json.loads(results.to_json())["conditions"][0]["runs"] == []
+    assert results._repr_html_() == ""
+
+
+def test_table_of_a_phase(results):
+    table = phase_rows(results, "overall")
+    assert [name.partition("\n")[0] for name in table.header] == [
+        "condition", "flow", "controller", "throughput", "share", "RTT", "cwnd",
+        "retransmitted", "Jain",
+    ]  # fmt: skip
+    assert [row[0] for row in table.rows] == ["cubic", "", "bbr", "", "vivace", "", "hybla", ""]
+    shares = [float(row[4]) for row in table.rows]
+    assert np.array(shares).reshape(4, 2).sum(axis=1) == pytest.approx([100.0] * 4, abs=0.11)
+    mean = results.estimate("throughput").filter(condition="bbr", flow="newcomer")["value"][0]
+    assert table.rows[3][3].startswith(f"{mean / 1e6:.1f} ± ")
+
+
+def test_many_flows_are_cut_short(carry_out):
+    crowd = ("cubic",) * 40
+    plan = FakePlan("", [{}], [FakePlannedRun(0, 1, spec(1, crowd))])
+    table = phase_rows(carry_out(plan), "overall")
+    assert len(table.rows) == 13
+    assert table.rows[-1][0] == "… 28 more flows"
+
+
+def test_html_of_a_notebook(results):
+    html = results._repr_html_()
+    assert html.count("<table") == 3
+    assert "newcomer" in html
+
+
+def test_html_escapes_names(carry_out):
+    plan = FakePlan("", [{"k": "<script>"}, {"k": "b"}], [
+        FakePlannedRun(c, 1, spec()) for c in (0, 1)
+    ])  # fmt: skip
+    assert "<script>" not in carry_out(plan)._repr_html_()

@@ -1,0 +1,159 @@
+"""Statistics against numbers worked out by hand or published."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jostle.stats import estimate, jain, mean, percentile, sd, series_band
+
+finite = st.floats(-1e9, 1e9)
+shares = st.lists(st.floats(0, 1e12), min_size=1, max_size=50)
+
+
+def test_descriptive_statistics_by_hand():
+    sample = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]
+    assert mean(sample) == 5.0
+    assert sd(sample) == pytest.approx(math.sqrt(32 / 7))
+    assert percentile(sample, 50) == 4.5
+    assert percentile(sample, 95) == pytest.approx(7 + 0.65 * 2)
+
+
+def test_what_is_absent_is_left_out():
+    assert mean([None, 1.0, math.nan, 3.0]) == 2.0
+    assert mean([None]) is None
+    assert sd([1.0, None]) is None
+    assert percentile([], 50) is None
+
+
+def test_student_t_interval_by_the_table():
+    # t(0.975; 4) = 2.776 in every table; s = sqrt(2.5) for 1 … 5.
+    found = estimate([1, 2, 3, 4, 5], "Mbit/s")
+    assert found.value == 3.0
+    assert found.high is not None
+    assert found.low is not None
+    assert found.high - 3.0 == pytest.approx(2.7764 * math.sqrt(2.5 / 5), abs=1e-4)
+    assert 3.0 - found.low == pytest.approx(found.high - 3.0)
+    assert (found.n, found.unit) == (5, "Mbit/s")
+    assert "Student t 95 %" in found.method
+
+
+def test_interval_of_a_published_sample():
+    # Fisher's iris (1936), sepal length of the first ten setosa: mean 4.86, s = 0.29136.
+    sample = [5.1, 4.9, 4.7, 4.6, 5.0, 5.4, 4.6, 5.0, 4.4, 4.9]
+    found = estimate(sample, "cm")
+    assert found.value == pytest.approx(4.86)
+    assert found.low == pytest.approx(4.86 - 2.26216 * 0.29136 / math.sqrt(10), abs=1e-4)
+
+
+@pytest.mark.parametrize("method", ["t", "bootstrap"])
+def test_one_run_has_no_interval(method):
+    found = estimate([7.0], "s", method)
+    assert (found.value, found.low, found.high, found.n) == (7.0, None, None, 1)
+    assert "no interval" in found.method
+    assert estimate([None], "s", method).value is None
+
+
+def test_bootstrap_is_repeatable_and_skewed_like_its_sample():
+    sample = [1.0, 1.1, 1.2, 1.3, 1.4, 9.0]
+    found = estimate(sample, "s", "bootstrap")
+    assert found == estimate(sample, "s", "bootstrap")
+    assert found.low is not None
+    assert found.high is not None
+    assert found.value is not None
+    assert found.low >= min(sample)
+    assert found.high - found.value > found.value - found.low
+    assert estimate([2.0, 2.0], "s", "bootstrap").high == 2.0
+
+
+def test_bootstrap_and_t_agree_on_a_large_normal_sample():
+    sample = np.random.default_rng(3).normal(10, 2, 400)
+    by_t, by_bootstrap = estimate(sample, "1"), estimate(sample, "1", "bootstrap")
+    assert by_bootstrap.low == pytest.approx(by_t.low, abs=0.03)
+    assert by_bootstrap.high == pytest.approx(by_t.high, abs=0.03)
+
+
+def test_t_interval_covers_as_often_as_it_says():
+    generator = np.random.default_rng(11)
+    covered = 0
+    for _ in range(2000):
+        found = estimate(generator.normal(5, 3, 5), "1")
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= 5 <= found.high
+    # Standard error of the coverage is 0.5 percentage points.
+    assert covered / 2000 == pytest.approx(0.95, abs=0.02)
+
+
+def test_confidence_must_be_a_probability():
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        estimate([1, 2], "1", confidence=95)
+
+
+@given(st.lists(finite, min_size=2, max_size=20))
+def test_interval_contains_its_value(values):
+    found = estimate(values, "1")
+    assert found.low is not None
+    assert found.high is not None
+    assert found.value is not None
+    assert found.low <= found.value <= found.high
+
+
+def test_jain_by_its_definition():
+    assert jain([1, 1, 1, 1]) == 1.0
+    assert jain([1, 0, 0, 0]) == 0.25
+    assert jain([1, 2, 3]) == pytest.approx(36 / 42)
+    # TMA 2019, two Vegas flows of +0 and +200 ms: 14.99 and 72.60 Mbit/s, published as 0.66
+    # (a mean over time); the index of the means is 0.698.
+    assert jain([14.99, 72.60]) == pytest.approx(0.698, abs=5e-4)
+    assert jain([0, 0]) is None
+    assert jain([]) is None
+
+
+@pytest.mark.parametrize("bad", [[-1.0, 1.0], [math.nan], [math.inf]])
+def test_jain_refuses_what_is_no_share(bad):
+    with pytest.raises(ValueError, match="finite and not negative"):
+        jain(bad)
+
+
+@given(shares, st.floats(1e-6, 1e6))
+def test_jain_lies_in_its_range_and_ignores_the_unit(values, factor):
+    index = jain(values)
+    if index is None:
+        assert not any(values)
+        return
+    assert 1 / len(values) - 1e-12 <= index <= 1 + 1e-12
+    # Not below the smallest normal number, where scaling itself is inexact.
+    if min((v for v in values if v), default=1.0) > 1e-290:
+        assert jain([v * factor for v in values]) == pytest.approx(index)
+
+
+def test_band_by_hand():
+    nan = math.nan
+    band = series_band(np.array([[1.0, 2.0, nan, nan], [3.0, 2.0, 5.0, nan]]))
+    assert band.n.tolist() == [2, 2, 1, 0]
+    assert band.mean[:3].tolist() == [2.0, 2.0, 5.0]
+    assert math.isnan(band.mean[3])
+    # t(0.975; 1) = 12.706; s = sqrt(2).
+    assert band.high[0] - 2.0 == pytest.approx(12.7062, abs=1e-3)
+    assert band.low[1] == band.high[1] == 2.0
+    assert np.isnan(band.low[2:]).all()
+    assert np.isnan(band.high[2:]).all()
+
+
+@given(st.lists(st.lists(finite, min_size=3, max_size=3), min_size=2, max_size=6))
+def test_band_is_the_estimate_of_every_bin(rows):
+    values = np.array(rows)
+    band = series_band(values)
+    for column in range(3):
+        found = estimate(values[:, column], "1")
+        assert band.mean[column] == pytest.approx(found.value, abs=1e-5)
+        assert band.low[column] == pytest.approx(found.low, abs=1e-4, rel=1e-9)
+
+
+def test_band_needs_two_dimensions():
+    with pytest.raises(ValueError, match="shape"):
+        series_band(np.array([1.0, 2.0]))

@@ -1,0 +1,222 @@
+"""The store: whole or not at all, whatever happens."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import fake_core
+import pytest
+from jostle.backends import RunRecord, SimBackend, run_id
+from jostle.errors import StoreError, StoreFullError
+from jostle.store import Store
+
+FILES = {
+    "spec.json", "summary.json", "provenance.json", "manifest.json", "timing.json",
+    "flows.parquet", "links.parquet", "internals.parquet",
+}  # fmt: skip
+
+
+def record(seed: int = 1, **kinds: str) -> RunRecord:
+    return SimBackend(fake_core.FakeEngine()).run(fake_core.spec(seed, **kinds))
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in folder.iterdir() if p.name != "timing.json"}
+
+
+def test_what_goes_in_comes_out(tmp_path):
+    run = record(trace="acks")
+    Store(tmp_path).put(run)
+    stored = Store(tmp_path).get(run.run_id)
+    assert stored is not None
+    assert stored.run_id == run.run_id
+    assert stored.spec == run.spec
+    assert stored.summary == run.summary
+    for name in ("flows", "links", "internals", "acks"):
+        assert getattr(stored, name).equals(getattr(run, name))
+    assert stored.provenance["backend_version"] == "fake-1"
+    assert {p.name for p in stored.folder.iterdir()} == FILES | {"acks.parquet"}
+
+
+def test_absent_values_are_null_and_codes_are_words(tmp_path):
+    stored = Store(tmp_path).put(record())
+    flows = stored.flows
+    assert flows["rtt_mean_s"][0] is None
+    assert flows["ssthresh_bytes"].null_count() == len(flows)
+    assert set(flows["flow"]) == {"incumbent", "newcomer"}
+    assert set(flows["mode"]) == {"slow_start", "congestion_avoidance"}
+    assert set(stored.internals["quantity"]) == {"w_max"}
+    assert stored.acks is None
+
+
+def test_same_run_same_bytes(tmp_path):
+    first = Store(tmp_path / "a").put(record(trace="acks"))
+    time.sleep(0.01)
+    second = Store(tmp_path / "b").put(record(trace="acks"))
+    assert content(first.folder) == content(second.folder)
+
+
+def test_run_id_changes_with_spec_backend_and_version_alone():
+    spec = fake_core.spec()
+    reordered = dict(reversed(spec.items()))
+    assert run_id(spec, "sim", "1") == run_id(reordered, "sim", "1")
+    names = {
+        run_id(spec, "sim", "1"),
+        run_id(fake_core.spec(2), "sim", "1"),
+        run_id(spec, "kernel", "1"),
+        run_id(spec, "sim", "2"),
+    }
+    assert len(names) == 4
+
+
+def test_missing_run_is_none(tmp_path):
+    store = Store(tmp_path)
+    assert store.get("0" * 32) is None
+    assert "0" * 32 not in store
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda f: os.truncate(f / "flows.parquet", 100),
+        lambda f: (f / "summary.json").write_text("{}"),
+        lambda f: (f / "links.parquet").unlink(),
+        lambda f: (f / "manifest.json").unlink(),
+        lambda f: (f / "manifest.json").write_text('{"sha256": '),
+        lambda f: (f / "manifest.json").write_text('{"sha256": []}'),
+        lambda f: (f / "manifest.json").write_text('{"sha256": {}}'),
+        lambda f: (f / "manifest.json").write_bytes(b"\xff\xfe\x00"),
+    ],
+    ids=["truncated", "altered", "missing", "torn", "half", "odd", "empty", "binary"],
+)
+def test_damaged_run_is_moved_aside_and_stored_anew(tmp_path, damage):
+    warnings: list[str] = []
+    store = Store(tmp_path, warnings.append)
+    run = record()
+    folder = store.put(run).folder
+    good = content(folder)
+    damage(folder)
+    assert store.get(run.run_id) is None
+    assert not folder.exists()
+    assert len(warnings) == 1
+    assert run.run_id in warnings[0]
+    assert len(list((tmp_path / ".damaged").iterdir())) == 1
+    assert content(store.put(run).folder) == good
+
+
+def test_a_file_in_the_place_of_a_run_is_moved_aside(tmp_path):
+    store = Store(tmp_path, lambda _: None)
+    run = record()
+    (tmp_path / run.run_id).write_text("not a folder")
+    assert store.get(run.run_id) is None
+    assert store.put(run).summary == run.summary
+
+
+def test_concurrent_writers_of_the_same_run(tmp_path):
+    run = record()
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        stored = list(pool.map(lambda _: Store(tmp_path).put(run), range(16)))
+    assert len({s.folder for s in stored}) == 1
+    assert list((tmp_path / ".partial").iterdir()) == []
+    assert not (tmp_path / ".damaged").exists()
+
+
+def test_writer_that_finds_a_damaged_run_replaces_it(tmp_path):
+    store = Store(tmp_path, lambda _: None)
+    run = record()
+    folder = store.put(run).folder
+    good = content(folder)
+    os.truncate(folder / "flows.parquet", 10)
+    assert content(store.put(run).folder) == good
+
+
+WRITER = """
+import sys
+sys.path.insert(0, {tests!r})
+import fake_core
+from jostle.backends import SimBackend
+from jostle.store import Store
+store = Store({root!r})
+print("ready", flush=True)
+for seed in range(1, 100000):
+    store.put(SimBackend(fake_core.FakeEngine()).run(fake_core.spec(seed)))
+"""
+
+
+def test_killed_in_the_middle_of_writing(tmp_path):
+    script = WRITER.format(tests=str(Path(__file__).parent), root=str(tmp_path))
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        deadline = time.monotonic() + 30
+        # Kill while a folder is half written, after some were finished.
+        while time.monotonic() < deadline:
+            finished = [p for p in tmp_path.iterdir() if not p.name.startswith(".")]
+            if len(finished) > 5 and any((tmp_path / ".partial").iterdir()):
+                break
+        process.send_signal(signal.SIGKILL)
+    warnings: list[str] = []
+    store = Store(tmp_path, warnings.append)
+    names = [p.name for p in tmp_path.iterdir() if not p.name.startswith(".")]
+    assert len(names) > 5
+    assert all(store.get(name) is not None for name in names)
+    assert warnings == []
+
+
+def test_leftovers_of_a_killed_writer_are_removed_in_time(tmp_path):
+    store = Store(tmp_path)
+    old, young = (tmp_path / ".partial" / name for name in ("old", "young"))
+    for folder in (old, young):
+        folder.mkdir()
+    os.utime(old, (0, 0))
+    Store(store.root)
+    assert not old.exists()
+    assert young.exists()
+
+
+@pytest.mark.parametrize("place", ["file", "below a file", "proc"])
+def test_unusable_store_is_said_clearly(tmp_path, place):
+    (tmp_path / "file").write_text("")
+    path = {
+        "file": tmp_path / "file",
+        "below a file": tmp_path / "file" / "store",
+        "proc": Path("/proc/store"),
+    }[place]
+    with pytest.raises(StoreError, match=f"cannot use the store {path}") as raised:
+        Store(path)
+    assert raised.value.exit_status == 2
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_read_only_store(tmp_path):
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(StoreError, match="Permission denied"):
+            Store(tmp_path)
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_full_disk_leaves_the_store_as_it_was(tmp_path):
+    store = Store(tmp_path)
+    kept = store.put(record(1))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(StoreFullError, match="no room") as raised:
+            store.put(record(2))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert raised.value.exit_status == 1
+    assert list((tmp_path / ".partial").iterdir()) == []
+    assert store.get(kept.run_id) is not None
+    assert store.get(record(2).run_id) is None
