@@ -119,6 +119,11 @@ def test_everything_lies_within_the_figure(carry_out):
         assert box.y1 <= height + 1, name
 
 
+def test_no_axis_goes_far_beyond_100_percent():
+    wild = series(retransmitted_packets=[100, 0, 0, 0])
+    assert draw.stacked(stacked(wild, {"a": "A"})).axes[3].get_ylim()[1] <= 106
+
+
 def test_empty_lines_can_be_drawn():
     empty = series(rtt_mean_s=[None] * 4, throughput_bps=[0.0] * 4)
     figure = draw.stacked(stacked(empty, {"a": "A"}))

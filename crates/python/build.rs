@@ -1,12 +1,13 @@
 //! Names the engine after its own source: results are kept under that name, so they are made anew
 //! whenever the engine changes, and only then.
 
+use std::env;
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let workspace = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../..");
     let mut files = vec![workspace.join("Cargo.lock")];
     println!("cargo:rerun-if-changed={}", files[0].display());
     for member in entries(&workspace.join("crates"))? {
@@ -16,9 +17,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             collect(&source, &mut files)?;
         }
     }
-    let version =
-        format!("{}+{:012x}", env!("CARGO_PKG_VERSION"), digest(&workspace, files)? >> 16);
-    println!("cargo:rustc-env=JOSTLE_ENGINE_VERSION={version}");
+    let package = env::var("CARGO_PKG_VERSION")?;
+    let source = digest(&workspace, files)? >> 16;
+    println!("cargo:rustc-env=JOSTLE_ENGINE_VERSION={package}+{source:012x}");
     Ok(())
 }
 

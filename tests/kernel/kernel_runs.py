@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from jostle import _core
 from jostle.scenario import loads
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from kernel_runs import PAIRS, SOLO, recorded, shares, simulated
+from kernel_runs import SOLO, recorded, simulated
 
 
 @pytest.mark.parametrize("name", SOLO)

@@ -152,5 +152,18 @@ fn way_through_a_link(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, way_through_a_link);
+fn delays(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("delay");
+    group.throughput(Throughput::Elements(1));
+    let (mut jitter, mut now) = (jitter(300), Time::ZERO);
+    group.bench_function("jitter", |b| {
+        b.iter(|| {
+            now += Span::from_us(12);
+            jitter.delay(now)
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, way_through_a_link, delays);
 criterion_main!(benches);

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # A pipe has no width; tables then take what they need.
 _PIPE_WIDTH = 240
+_FOLDED_WIDTH = 18
 
 
 def console() -> Console:
@@ -54,7 +55,6 @@ def print_notes(results: ResultSet, err: bool) -> None:
 def print_table(to: Console, table: Table) -> None:
     """Print a table, a line of space between conditions of several flows."""
     from rich import box
-    from rich.measure import Measurement
     from rich.table import Table as RichTable
 
     drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="")
@@ -67,9 +67,17 @@ def print_table(to: Console, table: Table) -> None:
         last = number + 1 in table.groups and len(table.rows) > len(table.groups)
         drawn.add_row(*row, end_section=last)
     # A narrow terminal had better break lines than have names and numbers cut.
-    needed = Measurement.get(to, to.options.update(width=_PIPE_WIDTH), drawn).minimum
-    to.width = max(to.width, needed)
+    to.width = max(to.width, _least_width(table))
     to.print(drawn)
+
+
+def _least_width(table: Table) -> int:
+    """Width with nothing folded but long names of conditions."""
+    width = 2
+    for name, *cells in zip(table.header, *table.rows, strict=True):
+        widest = max(len(text) for text in (*name.split("\n"), *cells))
+        width += 3 + (min(widest, _FOLDED_WIDTH) if name == "condition" else widest)
+    return width
 
 
 def _legend(results: ResultSet) -> str:

@@ -104,7 +104,7 @@ def _range(parameter: Mapping[str, Any]) -> str:
         return "one of " + ", ".join(json.dumps(choice) for choice in parameter["choices"])
     suffix = _suffix(parameter)
     low, high = parameter["min" + suffix], parameter["max" + suffix]
-    ends = [_amount(parameter, end) or f"{end:g}" for end in (low, high)]
+    ends = [_amount(parameter, end) or json.dumps(end) for end in (low, high)]
     noun = {"integer": "whole number, ", "number": "number, "}.get(parameter["kind"], "")
     if high >= _NO_LIMIT:
         return f"{noun}{ends[0]} or more"

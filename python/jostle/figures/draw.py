@@ -120,7 +120,8 @@ def _limits(panel: PanelData) -> tuple[float, float]:
     means = [line.mean for line in panel.lines]
     highs = [line.high for line in panel.lines]
     peak = _largest(means)
-    return 0.0, 1.06 * max(min(_largest(highs), 1.5 * peak), peak) or 1.0
+    top = 1.06 * max(min(_largest(highs), 1.5 * peak), peak) or 1.0
+    return 0.0, min(top, 106.0) if panel.unit == "%" else top
 
 
 def _largest(arrays: list[Any]) -> float:

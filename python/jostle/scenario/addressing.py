@@ -39,6 +39,8 @@ def find(document: Mapping[str, Any], key: str) -> list[KeyPath]:
         raise QuantityError(
             f'"{key}" names no key of a {singular} — write it as {parts[0]}.NAME.KEY'
         )
+    if not names:
+        raise QuantityError(f"there are no {parts[0]}")
     if parts[1] == "*":
         return [(parts[0], index, *parts[2:]) for index in range(len(names))]
     if parts[1] not in names:
@@ -127,8 +129,8 @@ def _changed(node: Any, path: KeyPath, value: Any, whole: KeyPath) -> Any:
     if isinstance(node, list) and isinstance(step, int):
         return [_changed(n, rest, value, whole) if i == step else n for i, n in enumerate(node)]
     if not isinstance(node, Mapping):
-        before = ".".join(str(s) for s in whole[: len(whole) - len(path)])
-        raise QuantityError(f'{before} is not a table: it has no key "{step}"')
+        above = whole[len(whole) - len(path) - 1]
+        raise QuantityError(f'"{above}" is not a table: it has no key "{step}"')
     below = node.get(str(step), {})
     if rest and isinstance(below, str) and step in WORD_KEYS:
         below = {WORD_KEYS[str(step)]: below}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -200,10 +200,14 @@ class _Loader:
         # What only the grid gives is judged value by value below.
         given = [t for t in varied if not value_at(self.document, t)[0]]
         report.found = [f for f in report.found if not any(overlaps(f[0], t) for t in given)]
-        self.tell(report)
+        self.tell(report.found)
         for dimension in dimensions if base.file is not None else ():
-            for level in dimension.levels:
-                self.check_level(base.document, base.replaced, dimension, level)
+            others = [t for d in dimensions if d is not dimension for t in d.targets]
+            # What lies below or above another varied key is judged only together with it.
+            if not any(overlaps(t, o) for t in dimension.targets for o in others):
+                hidden = [*base.replaced, *others]
+                for level in dimension.levels:
+                    self.check_level(base.document, hidden, dimension, level)
         templates: list[tuple[Condition, Template]] = []
         if not self.problems and grid_is_sound and dimensions:
             templates = self.conditions(dimensions)
@@ -253,24 +257,18 @@ class _Loader:
     def check_level(
         self,
         document: Mapping[str, Any],
-        replaced: list[KeyPath],
+        hidden: list[KeyPath],
         dimension: Dimension,
         level: Level,
     ) -> None:
-        """Problems of one value of the grid by itself, whatever the others are."""
+        """Tell the problems of one value of the grid by itself, whatever the others are."""
         report = Report()
         checked = validate(with_level(document, dimension, level), report)
         if checked.file is not None:
-            together = Report([*checked.replaced, *replaced])
+            together = Report([*checked.replaced, *hidden])
             resolve(checked.file, self.registry, self.read_trace, together)
             report.found += together.found
-        for path, message in report.found:
-            target = next((t for t in dimension.targets if path and overlaps(path, t)), None)
-            if target is not None:
-                below = path[len(target) :]
-                key = f'grid."{dimension.key}"' + "".join(f".{step}" for step in below)
-                line = self.line((*level.path, *below))
-                self.problems.append(Problem(line, key, message))
+        self.tell(report.found, [(dimension, level)], only_levels=True)
 
     def conditions(self, dimensions: list[Dimension]) -> list[tuple[Condition, Template]]:
         """Resolve every combination. What goes wrong here lies in how values fit together."""
@@ -278,6 +276,7 @@ class _Loader:
         told: set[tuple[KeyPath, str]] = set()
         for index, levels in enumerate(combinations(dimensions)):
             labels = {d.key: level.label for d, level in zip(dimensions, levels, strict=True)}
+            pairs = list(zip(dimensions, levels, strict=True))
             report = Report()
             checked = validate(with_levels(self.document, dimensions, levels), report)
             template = None
@@ -290,23 +289,42 @@ class _Loader:
             suffix = ", ".join(f"{key} = {label}" for key, label in labels.items())
             fresh = [found for found in report.found if found not in told]
             told.update(fresh)
-            self.tell(report, fresh, f" (in the condition {suffix})")
+            self.tell(fresh, pairs, suffix=f" (in the condition {suffix})")
         return templates
 
     def tell(
         self,
-        report: Report,
-        found: list[tuple[KeyPath, str]] | None = None,
+        found: list[tuple[KeyPath, str]],
+        levels: Sequence[tuple[Dimension, Level]] = (),
+        *,
         suffix: str = "",
+        only_levels: bool = False,
     ) -> None:
-        for path, message in report.found if found is None else found:
-            key = show(self.document, path)
+        """Place problems where their values were written: file, grid, or command line."""
+        for path, message in found:
+            in_grid = next(
+                (
+                    (dimension, level, path[len(target) :])
+                    for dimension, level in levels
+                    for target in dimension.targets
+                    if path
+                    and (starts_with(path, target) or (only_levels and overlaps(path, target)))
+                ),
+                None,
+            )
             # A key that is missing belongs to the table that the command line has set, too.
             origin = next((o for t, o in self.overridden.items() if starts_with(path, t)), None)
-            if origin is not None:
-                self.problems.append(Problem(0, origin, message + suffix))
+            if in_grid is not None:
+                dimension, level, below = in_grid
+                line = self.line((*level.path, *below))
+                key = f'grid."{dimension.key}"' + "".join(f".{step}" for step in below)
+            elif only_levels:
+                continue
+            elif origin is not None:
+                line, key = 0, origin
             else:
-                self.problems.append(Problem(self.line(path), key, message + suffix))
+                line, key = self.line(path), show(self.document, path)
+            self.problems.append(Problem(line, key, message + suffix))
 
     def line(self, path: KeyPath) -> int:
         if not hasattr(self, "_lines"):

@@ -13,7 +13,6 @@
 
 use jostle_units::{Span, Stream, Time};
 
-use super::normal::NormalTable;
 use super::{Delay, Quantiles, Steps};
 
 /// Grid points per correlation time.
@@ -31,7 +30,6 @@ pub struct Jitter {
     /// Where in the table the last value was.
     hint: usize,
     latent: Option<Latent>,
-    normal: NormalTable,
     may_reorder: bool,
     random: Stream,
 }
@@ -50,8 +48,7 @@ impl Jitter {
         mut random: Stream,
     ) -> Self {
         let latent = (!correlation.is_zero()).then(|| Latent::new(correlation, &mut random));
-        let normal = NormalTable::new();
-        Self { base, quantiles, hint: 0, latent, normal, may_reorder, random }
+        Self { base, quantiles, hint: 0, latent, may_reorder, random }
     }
 }
 
@@ -60,7 +57,7 @@ impl Delay for Jitter {
     fn delay(&mut self, now: Time) -> Span {
         let probability = match &mut self.latent {
             None => self.random.uniform(),
-            Some(latent) => self.normal.probability(latent.at(now, &mut self.random)),
+            Some(latent) => normal_distribution(latent.at(now, &mut self.random)),
         };
         self.base.delay(now) + self.quantiles.value_near(probability, &mut self.hint)
     }
@@ -68,6 +65,12 @@ impl Delay for Jitter {
     fn may_reorder(&self) -> bool {
         self.may_reorder
     }
+}
+
+/// Probability of a standard normal value up to `z`. (A table with cubic interpolation is a tenth
+/// faster per packet: not worth having.)
+fn normal_distribution(z: f64) -> f64 {
+    0.5 * libm::erfc(-z * std::f64::consts::FRAC_1_SQRT_2)
 }
 
 /// The process `z(t)`, between two grid points.

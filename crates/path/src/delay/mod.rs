@@ -2,7 +2,6 @@
 
 mod constant;
 mod jitter;
-mod normal;
 mod quantiles;
 mod steps;
 

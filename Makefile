@@ -1,0 +1,103 @@
+# `make` alone lists what there is. Everything is installed into .venv; nothing outside the
+# repository is touched but the download caches of pip and cargo.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+PYTHON ?= python3
+BIN    := .venv/bin
+STAMPS := .venv/.stamps
+
+# The interpreter that the engine is built for. Without it PyO3 would be configured anew, and
+# compiled again, for each of pip, clippy and the shell.
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+
+ENGINE := Cargo.toml Cargo.lock rust-toolchain.toml crates/python/build.rs \
+          $(wildcard crates/*/Cargo.toml) $(shell find crates/*/src -name '*.rs')
+
+# jostle-python is an extension module: its tests are in Python, and a test program of its own
+# would have to be linked against libpython, which a plain Python may lack.
+RUST_TESTS := --workspace --exclude jostle-python
+
+say = @printf '\033[1m==> %s\033[0m\n' "$(1)"
+
+.PHONY: help demo test lint test-rust test-python docs bench format clean
+
+help:
+	@echo 'make demo     install into .venv, run the satellite competition, leave its pictures in demo/'
+	@echo 'make test     everything that has to hold: lint, test-rust, test-python, docs'
+	@echo 'make docs     build the documentation into docs/_build/html'
+	@echo 'make bench    measure how fast the engine is'
+	@echo 'make format   format Rust and Python'
+	@echo 'make clean    remove what was built; finished runs in .jostle stay'
+
+demo: $(STAMPS)/package
+	$(call say,Two flows share a satellite link: five pairs of controllers)
+	@$(BIN)/jostle run scenarios/geo-shared.toml --figures demo
+
+test: lint test-rust test-python docs
+	$(call say,All tests passed)
+
+lint: $(STAMPS)/dev
+	$(call say,Format and lint)
+	cargo fmt --all --check
+	$(BIN)/ruff format --check --quiet
+	$(BIN)/ruff check --quiet
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	$(BIN)/mypy
+
+test-rust:
+	$(call say,Tests of the engine)
+	cargo test --quiet $(RUST_TESTS)
+
+test-python: $(STAMPS)/dev
+	$(call say,Tests of the package)
+	$(BIN)/pytest
+
+docs: $(STAMPS)/dev
+	$(call say,Documentation)
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html
+	@echo 'docs/_build/html/index.html'
+
+bench:
+	cargo bench $(RUST_TESTS)
+
+format: $(STAMPS)/dev
+	cargo fmt --all
+	$(BIN)/ruff check --quiet --fix-only
+	$(BIN)/ruff format --quiet
+
+clean:
+	rm -rf target .venv demo docs/_build python/jostle/*.so
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find python tests examples docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMPS)/venv:
+	$(call say,Making .venv)
+	@command -v cargo >/dev/null || { echo 'Rust is missing: see https://rustup.rs'; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo 'Python 3.11 or newer is needed: make PYTHON=/path/to/python3'; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' || \
+	  { echo 'Python cannot make virtual environments. On Debian: apt-get install python3-venv'; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --upgrade pip
+	@mkdir -p $(@D) && touch $@
+
+# Without build isolation: cargo then finds the same interpreter each time and compiles only what
+# has changed.
+$(STAMPS)/package: $(STAMPS)/venv pyproject.toml $(ENGINE)
+	$(call say,Installing jostle. The engine is compiled: some minutes at first)
+	$(BIN)/pip install --quiet $$($(BIN)/python -c \
+	  'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])')
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --no-build-isolation --editable .
+	@touch $@
+
+$(STAMPS)/dev: $(STAMPS)/package pyproject.toml
+	$(call say,Installing what tests and documentation need)
+	$(BIN)/pip install --quiet --group dev --group docs
+	@touch $@

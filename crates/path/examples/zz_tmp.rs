@@ -1,0 +1,138 @@
+//! Cost of a packet's way through a link: one `push` and one `pop`, in a closed loop that keeps
+//! `depth` packets inside, half of them waiting and half on the way.
+
+use jostle_path::delay::{Jitter, Quantiles};
+use jostle_path::queue::{
+    Codel, CodelParameters, DropTail, FqCodel, FqCodelParameters, Limit, Pie, PieParameters, Red,
+    RedParameters,
+};
+use jostle_path::{Delay, Ecn, Link, Packet, Probe, QueueDiscipline, capacity, delay};
+use jostle_units::{FULL_PACKET_BYTES, Rate, Span, Stream, Time};
+
+/// As large as the simulator's transport header.
+type Body = [u64; 5];
+
+/// What a recorder of series does at least: sums.
+#[derive(Default)]
+struct Sums {
+    waiting_byte_ns: u128,
+    bytes: u64,
+    since: Time,
+    sent_bytes: u64,
+}
+
+impl Probe<Body> for Sums {
+    fn queue_changed(&mut self, now: Time, bytes: u64, _: u64) {
+        self.waiting_byte_ns += u128::from(self.bytes) * u128::from(now.since(self.since).as_ns());
+        (self.bytes, self.since) = (bytes, now);
+    }
+
+    fn sent(&mut self, _: Time, _: Time, packet: &Packet<Body>) {
+        self.sent_bytes += u64::from(packet.size_bytes);
+    }
+}
+
+/// A closed loop: whatever comes out goes in again, so no packet may be dropped.
+struct Loop<P> {
+    link: Link<Body>,
+    probe: P,
+}
+
+const RATE: Rate = Rate::from_mbps(1_000);
+
+fn sending(packets: u64) -> Span {
+    RATE.time_for(packets * u64::from(FULL_PACKET_BYTES))
+}
+
+impl<P: Probe<Body>> Loop<P> {
+    fn new(
+        queue: Box<dyn QueueDiscipline<Body>>,
+        delay: Box<dyn Delay>,
+        depth: u64,
+        mut probe: P,
+    ) -> Self {
+        let mut link = Link::new(queue, Box::new(capacity::Constant::new(RATE)), delay, vec![]);
+        for n in 0..depth {
+            let packet = Packet {
+                flow: (n % 16) as u32,
+                size_bytes: FULL_PACKET_BYTES,
+                queued_at: Time::ZERO,
+                ecn: Ecn::Capable,
+                hop: 0,
+                body: [n; 5],
+            };
+            link.push(Time::ZERO, packet, &mut probe);
+        }
+        let mut this = Self { link, probe };
+        (0..2 * depth).for_each(|_| this.turn());
+        this
+    }
+
+    fn turn(&mut self) {
+        let now = self.link.next_time();
+        if let Some(packet) = self.link.pop(now, &mut self.probe) {
+            self.link.push(now, packet, &mut self.probe);
+        }
+    }
+}
+
+fn constant(depth: u64) -> Box<dyn Delay> {
+    Box::new(delay::Constant::new(sending(depth / 2)))
+}
+
+fn jitter(depth: u64) -> Box<dyn Delay> {
+    let points = [(0.0, 0), (0.5, 10), (0.99, 100), (1.0, 1_000)];
+    let points = points.map(|(p, us)| (p, Span::from_us(us))).to_vec();
+    let base = delay::Steps::new(vec![(Time::ZERO, sending(depth / 2))]);
+    let (Ok(base), Ok(table)) = (base, Quantiles::new(points)) else { return constant(depth) };
+    Box::new(Jitter::new(base, table, Span::from_ms(50), false, Stream::new(1, "jitter")))
+}
+
+/// Disciplines with thresholds that let the loop run without drops, but not without work.
+fn queue(name: &str) -> Option<Box<dyn QueueDiscipline<Body>>> {
+    let limit = Limit::Packets(1_000_000);
+    let (target, interval, ecn) = (Span::from_secs(1), Span::from_ms(100), true);
+    let random = Stream::new(1, "queue");
+    Some(match name {
+        "codel" => Box::new(Codel::new(CodelParameters { limit, target, interval, ecn }).ok()?),
+        "fq_codel" => {
+            let parameters = FqCodelParameters {
+                limit_packets: 1_000_000,
+                queues: 1024,
+                quantum_bytes: FULL_PACKET_BYTES,
+                target,
+                interval,
+                ecn,
+            };
+            Box::new(FqCodel::new(parameters).ok()?)
+        }
+        "red" => {
+            let parameters = RedParameters {
+                limit,
+                min_bytes: 100_000,
+                max_bytes: 200_000_000,
+                max_probability: 0.02,
+                weight: 0.002,
+                ecn,
+            };
+            Box::new(Red::new(parameters, random).ok()?)
+        }
+        "pie" => {
+            let update = Span::from_ms(15);
+            // Without weights the probability stays 0, and so nothing is ever dropped.
+            let (alpha, beta) = (0.0, 0.0);
+            let parameters = PieParameters { limit, target, update, alpha, beta, ecn };
+            Box::new(Pie::new(parameters, random).ok()?)
+        }
+        _ => Box::new(DropTail::new(limit)),
+    })
+}
+
+
+fn main(){ 
+ let a: Vec<String> = std::env::args().collect(); let depth: u64 = a[2].parse().unwrap();
+ let d = if a[1]=="jitter" { jitter(depth) } else { constant(depth) };
+ let mut l = Loop::new(queue(&a[1]).unwrap(), d, depth, Sums::default());
+ for _ in 0..30_000_000u64 { l.turn(); }
+ println!("{}", l.probe.sent_bytes);
+}

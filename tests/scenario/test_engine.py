@@ -1,0 +1,72 @@
+"""Scenarios with the registries of the engine that is installed."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from jostle import _core
+from jostle.scenario import Registry, load, loads
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+
+
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    return json.loads(_core.run_spec_schema())
+
+
+@pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.toml")), ids=lambda p: p.stem)
+def test_every_example_loads_and_its_runs_fit_the_schema(
+    path: Path, schema: dict[str, Any]
+) -> None:
+    plan = load(path).plan(repeats=1)
+    assert plan.title
+    assert len(plan.runs) == len(plan.conditions) >= 1
+    validator = jsonschema.Draft202012Validator(schema)
+    for run in plan.runs:
+        validator.validate(run.spec)
+        # What crosses into the engine is this text: NaN or infinity would not survive it.
+        assert json.loads(json.dumps(run.spec, allow_nan=False)) == run.spec
+
+
+def test_the_main_example_is_the_published_one() -> None:
+    plan = load(SCENARIOS / "geo-shared.toml").plan()
+    assert len(plan.runs) == 50
+    labels = [c["flows.newcomer.controller"] for c in plan.conditions]
+    assert labels == ["cubic", "bbr", "vivace", "hybla", "cubic without hystart"]
+    for run in plan.runs:
+        incumbent, newcomer = run.spec["flows"]
+        assert incumbent["controller"]["parameters"]["linux"] == "4.15"
+        assert incumbent["slow_start"]["parameters"]["linux"] == "4.15"
+        assert incumbent["receive_window_bytes"] == newcomer["receive_window_bytes"] == 30_000_000
+    assert plan.runs[-1].spec["flows"][1]["slow_start"]["name"] == "standard"
+    assert len({run.spec["flows"][1]["start_ns"] for run in plan.runs}) == 10
+
+
+def test_every_row_of_the_registry_can_be_named(schema: dict[str, Any]) -> None:
+    registry = Registry.of_engine()
+    for name in registry.controllers:
+        text = f"""
+        duration = "1 s"
+        [bottleneck]
+        rate = "1 Mbit/s"
+        queue = {{ kind = "drop_tail", limit = "1 BDP" }}
+        [[flows]]
+        name = "x"
+        controller = "{name}"
+        rtt = "100 ms"
+        """
+        jsonschema.validate(loads(text).plan().runs[0].spec, schema)
+    for kind, row in registry.queues.items():
+        assert len(registry.queue_fields[kind]) == len(row.parameters)
+
+
+def test_importing_scenarios_stays_cheap() -> None:
+    code = "import sys, jostle.scenario; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"numpy", "polars", "matplotlib", "scipy", "duckdb", "jostle._core"}
+    assert not heavy & set(done.stdout.split())

@@ -1,0 +1,298 @@
+"""What a run is given for what a scenario says."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from jostle.scenario import Registry, Scenario, ScenarioError, load, loads
+
+Read = Callable[..., Scenario]
+QUEUE = 'queue = { kind = "drop_tail", limit = "1 BDP" }'
+
+
+def spec(scenario: Scenario) -> dict[str, Any]:
+    return dict(scenario.plan().runs[0].spec)
+
+
+def test_a_plain_scenario(read: Read, run_spec_schema: dict[str, Any]) -> None:
+    run = spec(read())
+    jsonschema.validate(run, run_spec_schema)
+    assert run["phases"] == [{"name": "overall", "from_ns": 0, "to_ns": 10_000_000_000}]
+    assert run["interval_ns"] == 1_000_000_000
+    assert (run["seed"], run["trace"]) == (1, "none")
+    link = run["links"][0]
+    assert link["capacity"] == {"kind": "constant", "rate_bps": 10_000_000}
+    # 1 BDP is that of the largest round trip: 10 Mbit/s × 80 ms.
+    assert link["queue"] == {"kind": "drop_tail", "limit": {"bytes": 100_000}}
+    first, second = run["flows"]
+    assert (first["path"], first["reverse_path"]) == ([0], [])
+    assert (first["access_delay_ns"], second["access_delay_ns"]) == (40_000_000, 80_000_000)
+    assert first["receive_window_bytes"] == 32 * 2**20
+    assert (first["initial_window_packets"], first["ecn"], first["pacing"]) == (10, False, False)
+    assert first["source"] == {"kind": "bulk"}
+    assert first["slow_start"]["name"] == "hystart"
+    assert second["slow_start"] == {"name": "standard", "parameters": {}}
+
+
+def test_a_short_run_has_at_least_ten_bins(read: Read) -> None:
+    assert spec(read(('"10 s"', '"2 s"')))["interval_ns"] == 200_000_000
+
+
+def test_a_profile_carries_the_quiet_link(read: Read) -> None:
+    run = spec(
+        read(
+            ('rate = "10 Mbit/s"\n' + QUEUE, 'profile = "viasat-2"'),
+            ('rtt = "40 ms"\n', ""),
+            ('"80 ms"', '"800 ms"'),
+        )
+    )
+    link, flow = run["links"][0], run["flows"][0]
+    quantiles = [point["value_ns"] for point in link["delay"]["jitter"]["quantiles"]]
+    delay = link["delay"]["steps"][0]["delay_ns"]
+    assert delay + flow["access_delay_ns"] + quantiles[0] == 564_000_000
+    assert delay + flow["access_delay_ns"] + 33_000_000 == 597_000_000
+    assert link["queue"]["limit"] == {"bytes": 36_000_000}
+    assert flow["receive_window_bytes"] == 2 * (144_000_000 * 597 // 8000 + 36_000_000)
+
+
+def test_keys_beside_a_profile_override_it(read: Read) -> None:
+    keys = """
+    profile = "viasat-2"
+    rate = "10 Mbit/s"
+    jitter = { correlation = "2 s" }
+    outage = "none"
+    """
+    link = spec(
+        read(
+            (f'rate = "10 Mbit/s"\n{QUEUE}', f'{keys}\nqueue = {{ limit = "30 MB" }}'),
+            ('"40 ms"', '"600 ms"'),
+            ('"80 ms"', '"700 ms"'),
+        )
+    )["links"][0]
+    assert link["capacity"]["rate_bps"] == 10_000_000
+    assert link["delay"]["jitter"]["correlation_ns"] == 2_000_000_000
+    assert len(link["delay"]["jitter"]["quantiles"]) > 10
+    assert link["outages"] is None
+    assert link["queue"]["limit"] == {"bytes": 30_000_000}
+    assert link["queue"]["threshold_bytes"] == 18_000_000
+
+
+def test_links_of_a_path_share_the_round_trip(registry: Registry) -> None:
+    text = """
+    duration = "1 s"
+    [[links]]
+    name = "a"
+    rate = "10 Mbit/s"
+    queue = "codel"
+    delay = [["0 s", "5 ms"], ["1 ms", "50 ms"]]
+    [[links]]
+    name = "b"
+    rate = [["0 s", "10 Mbit/s"], ["0.5 s", "0 bit/s"]]
+    queue = { kind = "fq_codel", limit = "2 BDP" }
+    delay = "7 ms"
+    jitter.quantiles = { "0 %" = "0 ms", "100 %" = "4 ms" }
+    jitter.correlation = "0 s"
+    [[flows]]
+    name = "x"
+    controller = "reno"
+    path = ["b"]
+    reverse_path = ["a"]
+    rtt = "50 ms"
+    """
+    run = spec(loads(text, registry=registry))
+    (flow,) = run["flows"]
+    assert (flow["path"], flow["reverse_path"]) == ([1], [0])
+    # The links' first delays and the jitter's median are part of the 50 ms.
+    assert flow["access_delay_ns"] == (50 - 5 - 7 - 2) * 10**6
+    assert run["links"][1]["capacity"]["steps"][1] == {"at_ns": 500_000_000, "rate_bps": 0}
+    # 2 BDP = 125,000 B, in whole packets of 1514 B.
+    assert run["links"][1]["queue"]["limit_packets"] == 83
+
+
+def test_packet_limits_stay_packets(read: Read) -> None:
+    run = spec(read(("1 BDP", "1000 packets")))
+    assert run["links"][0]["queue"]["limit"] == {"packets": 1000}
+
+
+def test_every_queue_of_the_registry_fits_the_run_spec(
+    read: Read, registry: Registry, run_spec_schema: dict[str, Any]
+) -> None:
+    assert registry.queues
+    for kind, row in registry.queues.items():
+        needed = {
+            n: f'{n} = "{i + 1} BDP"'
+            for i, (n, p) in enumerate(row.parameters.items())
+            if p.default is None
+        }
+        needed["limit"] = 'limit = "9 BDP"'
+        table = ", ".join([f'kind = "{kind}"', *needed.values()])
+        run = spec(read((QUEUE, f"queue = {{ {table} }}")))
+        jsonschema.validate(run, run_spec_schema)
+        assert set(run["links"][0]["queue"]) == {"kind", *registry.queue_fields[kind]}
+
+
+def test_a_trace_has_its_mean_rate(tmp_path: Path, registry: Registry) -> None:
+    (tmp_path / "t.mahi").write_text("1\n1\n2\n\n4\n")
+    text = """
+    duration = "1 s"
+    [bottleneck]
+    trace = "t.mahi"
+    queue = { kind = "drop_tail", limit = "10 BDP" }
+    [[flows]]
+    name = "x"
+    controller = "reno"
+    rtt = "4 ms"
+    """
+    (tmp_path / "s.toml").write_text(text)
+    link = spec(load(tmp_path / "s.toml", registry=registry))["links"][0]
+    assert link["capacity"] == {
+        "kind": "trace",
+        "opportunities_ms": [1, 1, 2, 4],
+        "opportunity_bytes": 1514,
+    }
+    # 4 opportunities in 4 ms: 12.112 Mbit/s × 4 ms = 6056 B.
+    assert link["queue"]["limit"] == {"bytes": 60_560}
+
+
+@pytest.mark.parametrize(
+    ("written", "resolved"),
+    [
+        ('"0.1 %"', {"kind": "independent", "probability": 0.001}),
+        ("0.5", {"kind": "independent", "probability": 0.5}),
+        (
+            '{ kind = "independent", probability = "1 %" }',
+            {"kind": "independent", "probability": 0.01},
+        ),
+        (
+            '{ kind = "gilbert_elliott", good_to_bad = 0.1, bad_to_good = "50 %" }',
+            {
+                "kind": "gilbert_elliott",
+                "good_to_bad": 0.1,
+                "bad_to_good": 0.5,
+                "loss_good": 0.0,
+                "loss_bad": 1.0,
+            },
+        ),
+        ('"none"', {"kind": "none"}),
+    ],
+)
+def test_losses(read: Read, written: str, resolved: dict[str, Any]) -> None:
+    assert spec(read((QUEUE, f"loss = {written}\n{QUEUE}")))["links"][0]["loss"] == resolved
+
+
+def test_outages_of_one_length(read: Read) -> None:
+    link = spec(read((QUEUE, f'outage = {{ every = "20 min", durations = "1 s" }}\n{QUEUE}')))[
+        "links"
+    ][0]
+    assert link["outages"] == {
+        "mean_interval_ns": 1_200_000_000_000,
+        "durations": [
+            {"probability": 0.0, "value_ns": 1_000_000_000},
+            {"probability": 1.0, "value_ns": 1_000_000_000},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("written", "resolved"),
+    [
+        ('bytes = "1 GB"', {"kind": "fixed", "bytes": 10**9}),
+        ('source = { kind = "fixed", bytes = "1 kB" }', {"kind": "fixed", "bytes": 1000}),
+        ('source = "bulk"', {"kind": "bulk"}),
+        (
+            'source = { kind = "on_off", on = "1 s", off = "2 s" }',
+            {"kind": "on_off", "on_ns": 10**9, "off_ns": 2 * 10**9, "exponential": False},
+        ),
+        (
+            'source = { kind = "request_response", bytes = "1 kB", think = "0 s", count = 3 }',
+            {
+                "kind": "request_response",
+                "bytes": 1000,
+                "think_ns": 0,
+                "exponential": False,
+                "count": 3,
+            },
+        ),
+    ],
+)
+def test_sources(
+    read: Read, written: str, resolved: dict[str, Any], run_spec_schema: dict[str, Any]
+) -> None:
+    run = spec(read(('rtt = "40 ms"', f'rtt = "40 ms"\n{written}')))
+    jsonschema.validate(run, run_spec_schema)
+    assert run["flows"][0]["source"] == resolved
+
+
+def test_the_other_keys_of_a_flow(read: Read) -> None:
+    keys = """rtt = "40 ms"
+    start = "1 s"
+    stop = "9 s"
+    count = 3
+    pacing = "fq"
+    ecn = true
+    initial_window = "32 packets"
+    receive_window = "2 BDP"
+    nic_rate = "1 Gbit/s"
+    """
+    flows = spec(read(('rtt = "40 ms"', keys)))["flows"]
+    assert [flow["name"] for flow in flows] == ["first-1", "first-2", "first-3", "second"]
+    flow = flows[2]
+    assert (flow["start_ns"], flow["stop_ns"]) == (10**9, 9 * 10**9)
+    assert (flow["pacing"], flow["ecn"]) == (True, True)
+    assert flow["initial_window_packets"] == 32
+    assert flow["receive_window_bytes"] == 100_000
+    assert flow["nic_rate_bps"] == 10**9
+
+
+def controller(read: Read, written: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    flow = spec(read(('controller = "cubic"', written)))["flows"][0]
+    return flow["controller"], flow["slow_start"]
+
+
+def test_parameters_are_all_there(read: Read, registry: Registry) -> None:
+    chosen, start = controller(read, 'controller = { name = "cubic", beta = 800 }')
+    assert set(chosen["parameters"]) == set(registry.controllers["cubic"].parameters)
+    assert (chosen["parameters"]["beta"], chosen["parameters"]["bic_scale"]) == (800, 41)
+    assert start is not None
+    assert set(start["parameters"]) == set(registry.slow_starts["hystart"].parameters)
+
+
+def test_a_slow_start_takes_over_what_it_shares(read: Read) -> None:
+    chosen, start = controller(read, 'controller = { name = "cubic", linux = "4.15" }')
+    assert start is not None
+    assert chosen["parameters"]["linux"] == start["parameters"]["linux"] == "4.15"
+    own = """
+    controller = { name = "cubic", linux = "4.15" }
+    slow_start = { name = "hystart", linux = "6.1" }
+    """
+    _, start = controller(read, own)
+    assert start is not None
+    assert start["parameters"]["linux"] == "6.1"
+
+
+def test_all_ways_to_switch_hystart_off_are_one_run(read: Read) -> None:
+    ways = [
+        'controller = { name = "cubic", hystart = false }',
+        'controller = "cubic"\nslow_start = "standard"',
+        'controller = { name = "cubic", slow_start = "standard" }',
+        'controller = { name = "cubic", slow_start = { name = "standard" } }',
+    ]
+    results = [controller(read, way) for way in ways]
+    assert all(result == results[0] for result in results)
+    chosen, start = results[0]
+    assert start == {"name": "standard", "parameters": {}}
+    assert chosen["parameters"]["hystart"] is False
+
+
+def test_a_controller_with_its_own_slow_start_has_none(read: Read) -> None:
+    chosen, start = controller(read, 'controller = { name = "hybla", rtt0 = "50 ms" }')
+    assert (chosen["parameters"]["rtt0"], start) == (50_000_000, None)
+
+
+def test_what_only_follows_from_a_mistake_is_not_told(read: Read) -> None:
+    """The round trip is wrong: that the queue's limit in BDP is too, is no second mistake."""
+    with pytest.raises(ScenarioError) as caught:
+        read(('"80 ms"', '"80"'), ('"40 ms"', '"40"'))
+    assert [p.key for p in caught.value.problems] == ["flows.first.rtt", "flows.second.rtt"]

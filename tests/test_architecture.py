@@ -1,0 +1,208 @@
+"""What ARCHITECTURE.md promises: who may import whom, what is loaded when, how long a file is."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "python" / "jostle"
+CRATES = sorted(path.parent for path in ROOT.glob("crates/*/Cargo.toml"))
+
+# From the bottom up: a room may use the rooms above its own line that are named beside it.
+CRATE_MAY_USE = {
+    "units": "",
+    "catalogue": "units",
+    "control": "units catalogue",
+    "path": "units catalogue",
+    "record": "units catalogue control path",
+    "sim": "units catalogue control path record",
+    "python": "units catalogue control path record sim",
+}
+ROOM_MAY_USE = {
+    "_core": "",
+    "errors": "",
+    "conditions": "",
+    "measures": "errors",
+    "scenario": "_core errors",
+    "backends": "_core errors",
+    "executors": "",
+    "store": "errors backends",
+    "stats": "",
+    "frames": "errors measures backends",
+    "results": "errors conditions measures backends stats frames",
+    "session": "errors backends executors store results",
+    "figures": "errors stats",
+    "pictures": "errors conditions stats results figures",
+    "tables": "stats results",
+    "report": "figures pictures tables results",
+    "cli": "errors conditions measures scenario backends executors store results session figures "
+    "pictures tables report",
+    "api": "conditions scenario backends executors store results session cli",
+}
+# A ResultSet shows itself, by what is built upon it: loaded when it is asked to.
+SHOWS_ITSELF = {("results", "pictures"), ("results", "tables")}
+
+HEAVY = {"duckdb", "matplotlib", "polars", "scipy"}
+# These draw, and are themselves loaded only when something is drawn.
+DRAWS = {"figures/draw.py", "figures/save.py", "figures/style.py"}
+
+LONGEST_FILE_LINES = 600
+
+
+@dataclass(frozen=True)
+class Import:
+    """An import of a module of `jostle`, or of something else."""
+
+    path: Path
+    line: int
+    module: str
+    on_use: bool
+
+    def __str__(self) -> str:
+        return f"{self.path.relative_to(ROOT)}:{self.line} imports {self.module}"
+
+
+def imports(path: Path) -> Iterator[Import]:
+    """Every import of a file but those for type checkers alone."""
+
+    def visit(node: ast.AST, on_use: bool) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+                continue
+            if isinstance(child, ast.Import):
+                names = [alias.name for alias in child.names]
+            elif isinstance(child, ast.ImportFrom):
+                module = child.module or ""
+                below = [f"{module}.{alias.name}" for alias in child.names]
+                names = below if module == "jostle" else [module]
+            else:
+                function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+                yield from visit(child, on_use or function)
+                continue
+            for name in names:
+                yield Import(path, child.lineno, name, on_use)
+
+    yield from visit(ast.parse(path.read_text("utf-8")), False)
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"]
+
+
+@pytest.mark.parametrize("table", [CRATE_MAY_USE, ROOM_MAY_USE], ids=["crates", "rooms"])
+def test_the_rule_has_no_circles(table: dict[str, str]) -> None:
+    above: set[str] = set()
+    for room, used in table.items():
+        assert set(used.split()) <= above, room
+        above.add(room)
+
+
+def test_every_crate_and_room_is_in_the_rule() -> None:
+    assert {crate.name for crate in CRATES} == set(CRATE_MAY_USE)
+    assert {room_of(path) for path in MODULES} == set(ROOM_MAY_USE) - {"_core"}
+
+
+@pytest.mark.parametrize("crate", CRATES, ids=lambda c: c.name)
+def test_crates_import_downwards(crate: Path) -> None:
+    manifest = tomllib.loads((crate / "Cargo.toml").read_text())
+    for kind in ("dependencies", "dev-dependencies", "build-dependencies"):
+        used = {n.removeprefix("jostle-") for n in manifest.get(kind, {}) if "jostle-" in n}
+        assert used <= set(CRATE_MAY_USE[crate.name].split()), kind
+
+
+@pytest.mark.parametrize("crate", CRATES, ids=lambda c: c.name)
+def test_crates_say_what_they_are(crate: Path) -> None:
+    manifest = tomllib.loads((crate / "Cargo.toml").read_text())
+    assert manifest["package"]["name"] == f"jostle-{crate.name}"
+    assert len(manifest["package"]["description"]) > 20
+    assert manifest["lints"] == {"workspace": True}
+
+
+def test_modules_import_downwards() -> None:
+    wrong = []
+    for path in MODULES:
+        room = room_of(path)
+        allowed = {room, *ROOM_MAY_USE[room].split()}
+        for found in imports(path):
+            package, _, rest = found.module.partition(".")
+            if package != "jostle":
+                continue
+            target = rest.split(".")[0]
+            shown = found.on_use and (room, target) in SHOWS_ITSELF
+            if target not in allowed and not shown:
+                wrong.append(str(found))
+    assert wrong == []
+
+
+def test_the_package_itself_imports_nothing() -> None:
+    found = {i.module for i in imports(PACKAGE / "__init__.py") if not i.on_use}
+    assert found <= {"__future__", "importlib", "typing"}
+
+
+def test_heavy_libraries_are_imported_where_they_are_used() -> None:
+    wrong = [
+        str(found)
+        for path in MODULES
+        for found in imports(path)
+        if found.module.split(".")[0] in HEAVY
+        and not found.on_use
+        and path.relative_to(PACKAGE).as_posix() not in DRAWS
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import jostle; dir(jostle)",
+        "from jostle.cli import status; assert status(['--help']) == 0",
+        "from jostle.cli import status; assert status(['list', 'queues']) == 0",
+    ],
+)
+def test_nothing_heavy_is_loaded_without_need(code: str) -> None:
+    ask = f"{code}\nimport sys; print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    assert not HEAVY & set(done.stderr.split())
+
+
+def texts() -> Iterator[Path]:
+    """Every text file of the project, as git sees it."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, listed.split("\0")):
+        path = ROOT / name
+        if path.is_file() and path.suffix not in {".png", ".gz", ".parquet"}:
+            yield path
+
+
+def test_no_file_knows_the_machine_it_was_written_on() -> None:
+    machine = re.compile(r"/(?:work|farm|root|home/[a-z]+|tmp/bash_jobs)/")
+    wrong = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in texts()
+        for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), 1)
+        if machine.search(line)
+    ]
+    assert wrong == []
+
+
+def test_files_have_one_subject() -> None:
+    lines = {
+        path.relative_to(ROOT).as_posix(): path.read_text("utf-8").count("\n")
+        for path in texts()
+        if path.suffix in {".rs", ".py"}
+        and not {"tests", "benches"} & set(path.relative_to(ROOT).parts)
+    }
+    assert {name: n for name, n in lines.items() if n > LONGEST_FILE_LINES} == {}

@@ -1,0 +1,179 @@
+"""The compiled engine behind `jostle._core`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from jostle import _core
+
+MS = 1_000_000
+S = 1_000 * MS
+
+MEASURES = {
+    "sending_rate_bps",
+    "throughput_bps",
+    "goodput_bps",
+    "goodput_ratio",
+    "rtt_mean_s",
+    "rtt_min_s",
+    "rtt_p50_s",
+    "rtt_p95_s",
+    "rtt_sd_s",
+    "cwnd_mean_bytes",
+    "sent_packets",
+    "retransmitted_packets",
+    "retransmission_ratio",
+    "power_bits",
+}
+
+
+def spec(duration_s: int = 4, **changes: Any) -> str:
+    """Two Reno flows share 10 Mbit/s at a round trip of 40 ms."""
+    link = {
+        "name": "bottleneck",
+        "capacity": {"kind": "constant", "rate_bps": 10_000_000},
+        "queue": {"kind": "drop_tail", "limit": {"bytes": 50_000}},
+        "delay": {"steps": [{"at_ns": 0, "delay_ns": 20 * MS}], "jitter": None},
+        "loss": {"kind": "none"},
+        "outages": None,
+    }
+    flow = {
+        "transport": "tcp",
+        "controller": {"name": "reno", "parameters": {}},
+        "slow_start": {"name": "standard", "parameters": {}},
+        "path": [0],
+        "reverse_path": [],
+        "access_delay_ns": 20 * MS,
+        "start_ns": 0,
+        "stop_ns": None,
+        "source": {"kind": "bulk"},
+        "pacing": False,
+        "ecn": False,
+        "initial_window_packets": 10,
+        "receive_window_bytes": 60_000_000,
+        "nic_rate_bps": None,
+    }
+    run = {
+        "seed": 1,
+        "duration_ns": duration_s * S,
+        "interval_ns": S,
+        "trace": "none",
+        "phases": [{"name": "overall", "from_ns": 0, "to_ns": duration_s * S}],
+        "links": [link],
+        "flows": [{"name": "first", **flow}, {"name": "second", **flow}],
+    }
+    return json.dumps(run | changes)
+
+
+LONG = spec(100_000, interval_ns=1_000 * S)
+"""A run that takes far longer than any test."""
+
+
+def test_a_run_has_the_measures_of_the_contract() -> None:
+    summary = json.loads(_core.run(spec()).summary)
+    assert [flow["name"] for flow in summary["flows"]] == ["first", "second"]
+    measures = summary["flows"][0]["phases"]["overall"]
+    assert set(measures) == MEASURES
+    assert 0 < measures["goodput_bps"] < measures["throughput_bps"] < 10_000_000
+    assert 0.040 < measures["rtt_min_s"] < 0.045
+    link = summary["links"][0]["phases"]["overall"]
+    assert 0.9 < link["utilisation"] <= 1
+    assert 0.5 <= summary["fairness"]["overall"]["jain"] <= 1
+
+
+def test_columns_are_arrays_of_one_length() -> None:
+    record = _core.run(spec(trace="acks"))
+    assert record.acks is not None
+    for table in (record.flows, record.links, record.internals, record.acks):
+        assert len({column.shape for column in table.values()}) == 1
+    assert record.flows["time_s"].tolist() == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert record.flows["flow"].tolist() == [0, 1] * 4
+    assert record.links["link"].dtype == np.uint32
+    assert int(record.flows["mode"].max()) < len(record.modes)
+    # The series and the summary count the same packets.
+    sent = [f["phases"]["overall"]["sent_packets"] for f in json.loads(record.summary)["flows"]]
+    assert record.flows["sent_packets"].sum() == sum(sent)
+    assert _core.run(spec()).acks is None
+
+
+def test_a_run_repeats_to_the_last_bit() -> None:
+    one, two = _core.run(spec(trace="acks")), _core.run(spec(trace="acks"))
+    assert one.summary == two.summary
+    assert one.acks is not None
+    assert two.acks is not None
+    for a, b in ((one.flows, two.flows), (one.links, two.links), (one.acks, two.acks)):
+        assert {k: v.tobytes() for k, v in a.items()} == {k: v.tobytes() for k, v in b.items()}
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ("{", "not a RunSpec: EOF"),
+        (spec(duration_ns=0), "`duration_ns` cannot be 0"),
+        (spec(links=[]), "`links` cannot be empty"),
+    ],
+)
+def test_a_spec_that_makes_no_sense_is_refused(document: str, message: str) -> None:
+    for use in (_core.check, _core.run):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            use(document)
+    _core.check(spec())
+
+
+def test_a_run_can_be_cancelled() -> None:
+    answers = iter([False, False, True])
+    with pytest.raises(_core.Cancelled):
+        _core.run(LONG, lambda: next(answers))
+
+
+def test_what_the_callable_raises_ends_the_run() -> None:
+    def fail() -> bool:
+        raise KeyError("reason")
+
+    with pytest.raises(KeyError, match="reason"):
+        _core.run(LONG, fail)
+
+
+def test_ctrl_c_ends_the_run() -> None:
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        _core.run(LONG)
+
+
+def test_a_run_leaves_the_interpreter_to_others() -> None:
+    stop = threading.Event()
+    raised: list[type[BaseException]] = []
+
+    def work() -> None:
+        try:
+            _core.run(LONG, stop.is_set)
+        except _core.Cancelled as error:
+            raised.append(type(error))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    # With the lock held, this line would be reached at the end of the run only.
+    assert thread.is_alive()
+    stop.set()
+    thread.join(timeout=30)
+    assert raised == [_core.Cancelled]
+
+
+def test_the_registries_name_what_a_scenario_can_use() -> None:
+    registry = json.loads(_core.registry())
+    assert {"controllers", "slow_starts", "queues"} <= set(registry)
+    kinds = {row["name"] for row in registry["queues"]}
+    variants = json.loads(_core.run_spec_schema())["$defs"]["QueueSpec"]["oneOf"]
+    assert kinds == {variant["properties"]["kind"]["const"] for variant in variants}
+    assert all("slow_start" in row for row in registry["controllers"])
+
+
+def test_the_version_names_the_engine_source() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+\+[0-9a-f]{12}", _core.ENGINE_VERSION)
