@@ -9,7 +9,7 @@ import numpy.typing as npt
 ENGINE_VERSION: Final[str]
 """Version of the package and a hash of the engine's source."""
 
-class Cancelled(Exception):
+class Cancelled(Exception):  # noqa: N818 (what happened is no error)
     """A run was cancelled before its end."""
 
 @final

@@ -177,3 +177,15 @@ def test_values_are_judged_with_the_others_of_their_condition(read: Read) -> Non
     """The file's 10 s are never run: a start at 15 s fits both of the grid's durations."""
     grid = '[grid]\n"flows.second.start" = ["5 s", "15 s"]\n"duration" = ["20 s", "30 s"]\n'
     assert len(read(add=grid).plan().runs) == 4
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        '"flows.second.source" = ["bulk", 7]\n"flows.second.source.kind" = ["bulk"]',
+        '"flows.second.slow_start" = [7]\n"flows.second.slow_start.name" = ["standard"]',
+    ],
+)
+def test_keys_of_a_grid_that_leave_no_room_for_each_other(read: Read, grid: str) -> None:
+    with pytest.raises(ScenarioError, match=r"grid: two keys contradict each other: .* no key"):
+        read(add=f"[grid]\n{grid}\n")

@@ -4,7 +4,6 @@
 
 mod common;
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
@@ -23,15 +22,13 @@ fn follow(transfer: &mut Transfer, until_s: f64, text: &mut String) {
             rounds = transfer.rounds;
             let ssthresh =
                 transfer.controller.ssthresh().map_or("-".to_owned(), |value| value.to_string());
-            writeln!(
-                text,
-                "{:>9.3} {:>6} {:>8} {}",
+            text.push_str(&format!(
+                "{:>9.3} {:>6} {:>8} {}\n",
                 transfer.now.as_secs_f64(),
                 transfer.controller.cwnd(),
                 ssthresh,
                 transfer.controller.mode(),
-            )
-            .unwrap();
+            ));
         }
     }
     transfer.run_until(until_s);
@@ -58,12 +55,10 @@ fn trace(controller: &str, parameters: &[(&str, Value)]) -> String {
     follow(&mut transfer, 13.0, &mut text);
     transfer.path.loss = 0.0;
     follow(&mut transfer, 18.0, &mut text);
-    writeln!(
-        text,
-        "# {} sent, {} lost, {} recoveries, {} timeouts",
+    text.push_str(&format!(
+        "# {} sent, {} lost, {} recoveries, {} timeouts\n",
         transfer.total_sent, transfer.total_lost, transfer.recoveries, transfer.timeouts
-    )
-    .unwrap();
+    ));
     text
 }
 

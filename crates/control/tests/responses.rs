@@ -174,17 +174,36 @@ fn vegas_without_samples_is_reno() {
     assert_eq!(vegas.controller.cwnd(), reno.controller.cwnd());
 }
 
-/// The real stack's windows (Linux 6.1 in User-Mode Linux, 50 Mbit/s, 40 ms, 250 kB of buffer,
-/// one flow) at times well after start-up, in packets, and its retransmissions in 40 s.
-const LINUX_6_1: &[(&str, &[(f64, u32)], u64)] = &[
-    ("cubic", &[(20.0, 259), (22.5, 281), (25.0, 281), (27.5, 301), (37.5, 281), (40.0, 283)], 26),
-    ("reno", &[(20.0, 319), (22.5, 197), (25.0, 244), (27.5, 283), (30.0, 317), (40.0, 316)], 336),
-    ("vegas", &[(12.5, 172), (20.0, 172), (40.0, 172)], 329),
+/// What the real stack did (Linux 6.1 in User-Mode Linux, 50 Mbit/s, 40 ms, 250 kB of buffer, one
+/// flow of 40 s).
+struct Recorded {
+    controller: &'static str,
+    /// Times in seconds, well after start-up, and cwnd in packets.
+    windows: &'static [(f64, u32)],
+    retransmissions: u64,
+}
+
+const LINUX_6_1: &[Recorded] = &[
+    Recorded {
+        controller: "cubic",
+        windows: &[(20.0, 259), (22.5, 281), (25.0, 281), (27.5, 301), (37.5, 281), (40.0, 283)],
+        retransmissions: 26,
+    },
+    Recorded {
+        controller: "reno",
+        windows: &[(20.0, 319), (22.5, 197), (25.0, 244), (27.5, 283), (30.0, 317), (40.0, 316)],
+        retransmissions: 336,
+    },
+    Recorded {
+        controller: "vegas",
+        windows: &[(12.5, 172), (20.0, 172), (40.0, 172)],
+        retransmissions: 329,
+    },
 ];
 
 #[test]
 fn the_sawtooth_is_that_of_linux() {
-    for &(name, windows, retransmissions) in LINUX_6_1 {
+    for &Recorded { controller: name, windows, retransmissions } in LINUX_6_1 {
         let path = Path::new(Rate::from_mbps(50), Span::from_ms(40), 165);
         let path = Path { ack_every: 2, ..path };
         let mut transfer = Transfer::new(path, default_controller(name));

@@ -11,8 +11,10 @@ use serde_json::{Value, json};
 /// controller's row names its default slow start under `slow_start`, or null if it has its own.
 #[pyfunction]
 pub fn registry() -> String {
+    let controllers: Vec<_> =
+        CONTROLLERS.iter().map(|row| controller(&row.entry, row.start)).collect();
     json!({
-        "controllers": CONTROLLERS.iter().map(|row| controller(&row.entry, row.start)).collect::<Vec<_>>(),
+        "controllers": controllers,
         "slow_starts": rows(SLOW_STARTS.iter().map(|row| &row.entry)),
         "queues": rows(QUEUES.iter().map(|row| &row.entry)),
         "capacities": rows(CAPACITIES.iter().map(|row| &row.entry)),

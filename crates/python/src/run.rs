@@ -93,6 +93,7 @@ impl Watch {
     }
 
     /// Asks Python, unless it was asked just before: that takes the interpreter's lock.
+    #[expect(clippy::disallowed_methods, reason = "how long a person waits is no virtual time")]
     fn is_cancelled(&self) -> bool {
         if self.polled.get().is_some_and(|polled| polled.elapsed() < POLL_INTERVAL) {
             return false;

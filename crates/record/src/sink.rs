@@ -36,8 +36,9 @@ pub struct AckRow {
 
 /// Records a run. A generic parameter of the simulator: recording nothing costs nothing.
 ///
-/// Times never decrease for a flow, nor for a link, but a link may be some packets ahead of or
-/// behind the flows: it works out its departures when it is asked.
+/// Times never decrease for a flow. Those of a link never decrease for its queue (changes, drops
+/// and marks by the discipline) nor for its wire (sending, losses), but a link works out its
+/// departures when it is asked, and tells a loss when sending starts with the time at which it ends.
 pub trait Sink {
     /// A sender put `packets` packets of together `wire_bytes` on its way at once.
     fn sent(

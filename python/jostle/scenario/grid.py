@@ -104,6 +104,11 @@ def with_levels(
     """Return a copy of `document` with a level of each dimension set.
 
     Shorter keys come before longer ones: a key below another changes what the other has set.
+
+    Raises
+    ------
+    QuantityError
+        If one key's value leaves no room for another key.
     """
     copy = dict(document)
     pairs = list(zip(dimensions, levels, strict=True))
@@ -113,7 +118,13 @@ def with_levels(
 
 
 def filled(document: Mapping[str, Any], dimensions: list[Dimension]) -> dict[str, Any]:
-    """Return a copy of `document` in which keys that only the grid gives have its first value."""
+    """Return a copy of `document` in which keys that only the grid gives have its first value.
+
+    Raises
+    ------
+    QuantityError
+        If one key's value leaves no room for another key.
+    """
     copy = dict(document)
     for dimension in dimensions:
         for target in dimension.targets:
@@ -126,7 +137,9 @@ def _dimension(
     document: Mapping[str, Any], key: str, values: Any, report: Report
 ) -> Dimension | None:
     path: KeyPath = ("grid", key)
-    if "." not in key and isinstance(values, dict) and isinstance(document.get(key), dict | list):
+    # `bottleneck.rate = […]` without quotes is a table "bottleneck" to TOML, not a key that varies.
+    lists = isinstance(values, dict) and any(isinstance(v, list) for v in values.values())
+    if "." not in key and isinstance(values, dict) and (lists or key in document):
         inner = next(iter(values), "key")
         report.add(path, f'put the whole key in quotes: "{key}.{inner}" = […]')
         return None

@@ -189,7 +189,12 @@ class _Loader:
         self.override(overrides)
         report = Report()
         dimensions = read_grid(self.document, report)
-        base = validate(filled(self.document, dimensions), report)
+        try:
+            complete = filled(self.document, dimensions)
+        except QuantityError as error:
+            report.add(("grid",), f"two keys contradict each other: {error}")
+            complete, dimensions = self.document, []
+        base = validate(complete, report)
         varied = [target for d in dimensions for target in d.targets]
         grid_is_sound = not any(starts_with(path, ("grid",)) for path, _ in report.found)
         template = None
@@ -278,8 +283,14 @@ class _Loader:
             labels = {d.key: level.label for d, level in zip(dimensions, levels, strict=True)}
             pairs = list(zip(dimensions, levels, strict=True))
             report = Report()
-            checked = validate(with_levels(self.document, dimensions, levels), report)
             template = None
+            try:
+                document = with_levels(self.document, dimensions, levels)
+            except QuantityError as error:
+                message = f"two keys contradict each other: {error}"
+                self.problems.append(Problem(self.line(("grid",)), "grid", message))
+                break
+            checked = validate(document, report)
             if checked.file is not None:
                 together = Report(checked.replaced)
                 template = resolve(checked.file, self.registry, self.read_trace, together)

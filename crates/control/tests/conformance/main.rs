@@ -2,6 +2,8 @@
 //!
 //! Overflow panics here (the test profile keeps debug assertions), so arithmetic is checked too.
 
+#![allow(clippy::unwrap_used)] // Clippy takes only functions marked `#[test]` for tests.
+
 mod broken;
 #[path = "../common/mod.rs"]
 mod common;

@@ -46,8 +46,8 @@ impl Law {
         Ok(Self { target, interval, ecn })
     }
 
-    /// RFC 8289, 4.3: the time to the next drop shrinks in inverse proportion to the square root
-    /// of the number of drops since the drop state was entered.
+    /// RFC 8289, `control_law`: the time to the next drop shrinks in inverse proportion to the
+    /// square root of the number of drops since the drop state was entered.
     fn next_drop(&self, after: Time, count: u32) -> Time {
         let gap_ns = self.interval.as_ns() as f64 / libm::sqrt(f64::from(count.max(1)));
         after + Span::from_ns(gap_ns as u64)
@@ -98,7 +98,7 @@ impl State {
         packet: Option<&Packet<B>>,
         head: &impl Head<B>,
     ) -> bool {
-        // RFC 8289, 4.2: never drop when less than a packet's worth would be left.
+        // RFC 8289, `dodeque`: never drop when less than a packet's worth would be left.
         let standing = packet.is_some_and(|packet| now.since(packet.queued_at) >= law.target)
             && head.left_bytes() > u64::from(FULL_PACKET_BYTES);
         if !standing {
@@ -142,7 +142,7 @@ impl State {
             return;
         }
         // A long queue may call for drops so fast that the next one is due at once, hence the loop
-        // (RFC 8289, 5.5).
+        // (RFC 8289, `deque`).
         while self.dropping && now >= self.next_drop {
             self.count = self.count.saturating_add(1);
             let struck = self.strike_one(law, now, packet, head, fate);
@@ -176,8 +176,8 @@ impl State {
         Struck::Dropped { still_above: self.above(law, now, packet.as_ref(), head) }
     }
 
-    /// Enters the drop state after its first drop. RFC 8289, 4.3: if the last one was not long ago,
-    /// resume with the drop rate that controlled the queue then.
+    /// Enters the drop state after its first drop. RFC 8289, `deque`: if the last one was not long
+    /// ago, resume with the drop rate that controlled the queue then.
     fn enter(&mut self, law: &Law, now: Time) {
         self.dropping = true;
         let recent = now.since(self.next_drop) < law.interval.mul_div(16, 1);

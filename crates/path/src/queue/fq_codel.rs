@@ -11,8 +11,8 @@ use super::{Backlog, QueueDiscipline};
 use crate::error::Error;
 use crate::packet::{Fate, Packet, Reason};
 
-/// Most packets that one overflow drops from the fattest queue. RFC 8290, 4.1.3: finding it "is an
-/// O(N) operation"; a batch spreads its cost.
+/// Most packets that one overflow drops from the fattest queue. Finding it costs a look at every
+/// queue; a batch spreads that cost.
 const DROP_BATCH_PACKETS: u32 = 64;
 
 /// Parameters of [`FqCodel`].
@@ -123,7 +123,7 @@ impl<B> FqCodel<B> {
         ((u64::from(hash) * self.queues.len() as u64) >> 32) as usize
     }
 
-    /// RFC 8290, 4.1.3: on overflow, the queue with the most bytes gives up packets at its head:
+    /// RFC 8290, 4.1: on overflow, the queue with the most bytes gives up packets at its head:
     /// up to half of its bytes, but no more than a batch.
     #[cold]
     fn drop_from_fattest(&mut self, now: Time, fate: &mut dyn Fate<B>) {

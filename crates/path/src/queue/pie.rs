@@ -16,7 +16,7 @@ use crate::packet::{Fate, Packet, Reason};
 const BURST_ALLOWANCE: Span = Span::from_ms(150);
 /// RFC 8033, 5.1: above 10 % ECN-capable packets are dropped too.
 const MARK_ECN_THRESHOLD: f64 = 0.1;
-/// RFC 8033, 5.5: beyond 250 ms the probability grows by another 2 % per update.
+/// Linux: beyond 250 ms the probability grows by another 2 % per update.
 const HIGH_DELAY: Span = Span::from_ms(250);
 /// RFC 8033, 5.4: bounds of the accumulated probability that keep drops evenly apart.
 const NO_DROP_BELOW: f64 = 0.85;
@@ -73,7 +73,7 @@ impl Control {
         }
     }
 
-    /// RFC 8033, 5.5 (and 4.2): the smaller the probability, the smaller its steps.
+    /// RFC 8033, 4.2: the smaller the probability, the smaller its steps.
     fn scale(&self) -> f64 {
         match self.probability {
             p if p < 0.000_001 => 1.0 / 2048.0,
@@ -101,7 +101,7 @@ impl Control {
         self.probability = (self.probability + step).clamp(0.0, 1.0);
         let idle = self.delay.is_zero() && self.delay_before.is_zero() && backlog_bytes == 0;
         if idle {
-            // RFC 8033, 4.2: "exponentially decays" by 1/64 per update.
+            // Linux decays it by 1/64 per update, RFC 8033 (4.2) by 2 %.
             self.probability -= self.probability / 64.0;
         }
         let low = Span::from_ns(parameters.target.as_ns() / 2);

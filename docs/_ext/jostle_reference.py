@@ -1,0 +1,182 @@
+"""Directives that write the reference from the engine's registries and the scenario schema.
+
+What they print is what `jostle explain`, `jostle --help` and the scenario reader use, so that it
+cannot be out of date.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import click
+from docutils import nodes
+from docutils.parsers.rst import directives
+from jostle import _core
+from jostle.cli import cli
+from jostle.cli.show import _default, _range
+from jostle.scenario import fields, models
+from jostle.scenario.profiles import profiles
+from jostle.scenario.schema import json_schema
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+_UNITS = {
+    json.dumps(schema.json_schema): name
+    for schema, name in (
+        (fields.SPAN_SCHEMA, "time"),
+        (fields.RATE_SCHEMA, "rate"),
+        (fields.AMOUNT_SCHEMA, "amount"),
+    )
+}
+
+
+class _Markdown(SphinxDirective):
+    """A directive that is replaced by Markdown."""
+
+    has_content = False
+
+    def markdown(self) -> Iterator[str]:
+        raise NotImplementedError
+
+    def run(self) -> list[nodes.Node]:
+        lines = "\n".join(self.markdown())
+        return self.parse_text_to_nodes(lines, allow_section_headings=True)
+
+
+class Rows(_Markdown):
+    """Every row of a registry: `controllers`, `slow_starts`, `queues`, …"""
+
+    required_arguments = 1
+
+    def markdown(self) -> Iterator[str]:
+        for row in json.loads(_core.registry())[self.arguments[0]]:
+            summary = row["summary"]
+            yield f"## `{row['name']}`\n\n{_plain(summary[0].upper() + summary[1:])}.\n"
+            facts = [("Class", row["class"])]
+            if row["based_on"]:
+                facts.append(("Based on", ", ".join(row["based_on"])))
+            if "slow_start" in row:
+                facts.append(("Slow start", row["slow_start"] or "its own"))
+            if row["source"]:
+                facts.append(("Source", row["source"]))
+            yield "\\\n".join(f"**{fact}:** {_plain(text)}" for fact, text in facts) + "\n"
+            if row["parameters"]:
+                cells = [
+                    (f"`{p['name']}`", _code(_default(p)), _plain(_range(p)), _plain(p["summary"]))
+                    for p in row["parameters"]
+                ]
+                yield from _table(("Parameter", "Default", "Values", "Meaning"), cells)
+
+
+class Keys(_Markdown):
+    """Every key of a table of the scenario file; the body has a line for each.
+
+    A line is `key: meaning`, or `key (default): meaning`. Keys that the file format does not have,
+    and keys that the body leaves out, break the build.
+    """
+
+    required_arguments = 1
+    has_content = True
+
+    def markdown(self) -> Iterator[str]:
+        schema = json_schema()
+        name = self.arguments[0]
+        table = schema if name == models.ScenarioFile.__name__ else schema["$defs"][name]
+        told = dict(line.split(": ", 1) for line in self.content if line.strip())
+        told = {key.split(" ")[0]: (key, text) for key, text in told.items()}
+        keys = [key for key in table["properties"] if key != "kind"]
+        if set(told) != set(keys):
+            raise self.error(f"{name}: these keys differ: {sorted(set(told) ^ set(keys))}")
+        cells = []
+        for key in keys:
+            head, text = told[key]
+            default = head.removeprefix(key).strip(" ()")
+            if not default and key in table.get("required", ()):
+                default = "required"
+            cells.append((f"`{key}`", _form(table["properties"][key]), default or "–", text))
+        yield from _table(("Key", "Written as", "Default", "Meaning"), cells)
+
+
+class Profiles(_Markdown):
+    """Named links."""
+
+    def markdown(self) -> Iterator[str]:
+        cells = [(f"`{n}`", _plain(p["summary"]), p["rtt"]) for n, p in profiles().items()]
+        yield from _table(("Profile", "What it is", "Default rtt"), cells)
+
+
+class Help(_Markdown):
+    """What `jostle COMMAND --help` prints."""
+
+    optional_arguments = 1
+
+    def markdown(self) -> Iterator[str]:
+        name = self.arguments[0] if self.arguments else None
+        command: click.Command = cli.commands[name] if name else cli
+        path = f"jostle {name}" if name else "jostle"
+        context = click.Context(command, info_name=path, max_content_width=90, terminal_width=90)
+        yield f"```text\n{command.get_help(context)}\n```"
+
+
+class Scenario(_Markdown):
+    """An example as it stands in `scenarios/`."""
+
+    required_arguments = 1
+    option_spec: ClassVar = {"from": directives.unchanged}
+
+    def markdown(self) -> Iterator[str]:
+        path = Path(self.env.srcdir).parent / "scenarios" / self.arguments[0]
+        self.env.note_dependency(str(path))
+        yield f"```toml\n{path.read_text('utf-8').strip()}\n```"
+
+
+def _form(schema: Mapping[str, Any]) -> str:
+    """What a value looks like, in a few words."""
+    bare = {key: value for key, value in schema.items() if key not in ("description", "default")}
+    unit = _UNITS.get(json.dumps(bare))
+    if unit:
+        return unit
+    if "$ref" in bare:
+        return bare["$ref"].rsplit("/", 1)[1].lower()
+    if "const" in bare:
+        return f'`"{bare["const"]}"`'
+    if "enum" in bare:
+        return " or ".join(f'`"{word}"`' for word in bare["enum"])
+    if "anyOf" in bare or "oneOf" in bare:
+        forms = [_form(one) for one in bare.get("anyOf") or bare["oneOf"]]
+        return " or ".join(dict.fromkeys(forms))
+    words = {"boolean": "`true` or `false`", "integer": "whole number", "number": "number"}
+    words |= {"array": "list", "object": "table"}
+    if bare.get("type") == "string" and "examples" in bare:
+        return f'`"{bare["examples"][0]}"`'
+    return words.get(bare.get("type", ""), "text")
+
+
+def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
+    yield "| " + " | ".join(header) + " |"
+    yield "|" + " --- |" * len(header)
+    for row in rows:
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+    yield ""
+
+
+def _plain(text: str) -> str:
+    """Text in which nothing is markup."""
+    return "".join(f"\\{c}" if c in "\\`*_{}[]<>#$" else c for c in text)
+
+
+def _code(text: str) -> str:
+    return f"`{text}`"
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directives."""
+    app.add_directive("registry-rows", Rows)
+    app.add_directive("scenario-keys", Keys)
+    app.add_directive("profiles", Profiles)
+    app.add_directive("cli-help", Help)
+    app.add_directive("scenario", Scenario)
+    return {"parallel_read_safe": True}

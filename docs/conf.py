@@ -1,0 +1,39 @@
+"""Sphinx configuration."""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "jostle"
+author = "the jostle developers"
+copyright = "the jostle developers"  # noqa: A001
+release = metadata.version("jostle")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "jostle_reference",
+]
+exclude_patterns = ["_build"]
+source_suffix = {".md": "markdown"}
+
+myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
+myst_heading_anchors = 3
+
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+# Single backquotes in docstrings are code, as in Markdown.
+default_role = "code"
+
+html_theme = "furo"
+html_title = f"jostle {release}"
+html_copy_source = False
+html_show_sphinx = False
