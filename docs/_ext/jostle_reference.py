@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import click
 from docutils import nodes
-from docutils.parsers.rst import directives
 from jostle import _core
 from jostle.cli import cli
 from jostle.cli.show import _default, _range
@@ -32,29 +31,38 @@ _UNITS = {
     )
 }
 
+_TYPES = {
+    "array": "list",
+    "boolean": "`true` or `false`",
+    "integer": "whole number",
+    "number": "number",
+    "object": "table",
+    "string": "text",
+}
+
 
 class _Markdown(SphinxDirective):
     """A directive that is replaced by Markdown."""
 
     has_content = False
 
-    def markdown(self) -> Iterator[str]:
+    def _markdown(self) -> Iterator[str]:
         raise NotImplementedError
 
     def run(self) -> list[nodes.Node]:
-        lines = "\n".join(self.markdown())
+        lines = "\n".join(self._markdown())
         return self.parse_text_to_nodes(lines, allow_section_headings=True)
 
 
 class Rows(_Markdown):
-    """Every row of a registry: `controllers`, `slow_starts`, `queues`, …"""
+    """Every row of a registry, which is one of those that `jostle list` knows."""
 
     required_arguments = 1
 
-    def markdown(self) -> Iterator[str]:
+    def _markdown(self) -> Iterator[str]:
         for row in json.loads(_core.registry())[self.arguments[0]]:
             summary = row["summary"]
-            yield f"## `{row['name']}`\n\n{_plain(summary[0].upper() + summary[1:])}.\n"
+            yield f"### `{row['name']}`\n\n{_plain(summary[0].upper() + summary[1:])}.\n"
             facts = [("Class", row["class"])]
             if row["based_on"]:
                 facts.append(("Based on", ", ".join(row["based_on"])))
@@ -81,7 +89,7 @@ class Keys(_Markdown):
     required_arguments = 1
     has_content = True
 
-    def markdown(self) -> Iterator[str]:
+    def _markdown(self) -> Iterator[str]:
         schema = json_schema()
         name = self.arguments[0]
         table = schema if name == models.ScenarioFile.__name__ else schema["$defs"][name]
@@ -103,7 +111,7 @@ class Keys(_Markdown):
 class Profiles(_Markdown):
     """Named links."""
 
-    def markdown(self) -> Iterator[str]:
+    def _markdown(self) -> Iterator[str]:
         cells = [(f"`{n}`", _plain(p["summary"]), p["rtt"]) for n, p in profiles().items()]
         yield from _table(("Profile", "What it is", "Default rtt"), cells)
 
@@ -113,7 +121,7 @@ class Help(_Markdown):
 
     optional_arguments = 1
 
-    def markdown(self) -> Iterator[str]:
+    def _markdown(self) -> Iterator[str]:
         name = self.arguments[0] if self.arguments else None
         command: click.Command = cli.commands[name] if name else cli
         path = f"jostle {name}" if name else "jostle"
@@ -125,34 +133,35 @@ class Scenario(_Markdown):
     """An example as it stands in `scenarios/`."""
 
     required_arguments = 1
-    option_spec: ClassVar = {"from": directives.unchanged}
 
-    def markdown(self) -> Iterator[str]:
+    def _markdown(self) -> Iterator[str]:
         path = Path(self.env.srcdir).parent / "scenarios" / self.arguments[0]
         self.env.note_dependency(str(path))
         yield f"```toml\n{path.read_text('utf-8').strip()}\n```"
 
 
 def _form(schema: Mapping[str, Any]) -> str:
-    """What a value looks like, in a few words."""
+    """Say what a value looks like, in a few words."""
     bare = {key: value for key, value in schema.items() if key not in ("description", "default")}
     unit = _UNITS.get(json.dumps(bare))
-    if unit:
-        return unit
-    if "$ref" in bare:
-        return bare["$ref"].rsplit("/", 1)[1].lower()
-    if "const" in bare:
-        return f'`"{bare["const"]}"`'
-    if "enum" in bare:
-        return " or ".join(f'`"{word}"`' for word in bare["enum"])
-    if "anyOf" in bare or "oneOf" in bare:
-        forms = [_form(one) for one in bare.get("anyOf") or bare["oneOf"]]
-        return " or ".join(dict.fromkeys(forms))
-    words = {"boolean": "`true` or `false`", "integer": "whole number", "number": "number"}
-    words |= {"array": "list", "object": "table"}
-    if bare.get("type") == "string" and "examples" in bare:
-        return f'`"{bare["examples"][0]}"`'
-    return words.get(bare.get("type", ""), "text")
+    match bare:
+        case _ if unit:
+            form = unit
+        case {"$ref": str(target)}:
+            form = target.rsplit("/", 1)[1].lower()
+        case {"const": word}:
+            form = f'`"{word}"`'
+        case {"enum": words}:
+            form = " or ".join(f'`"{word}"`' for word in words)
+        case {"anyOf": several} | {"oneOf": several}:
+            form = " or ".join(dict.fromkeys(_form(one) for one in several))
+        case {"type": "string", "examples": [example, *_]}:
+            form = f'`"{example}"`'
+        case {"type": str(name)}:
+            form = _TYPES[name]
+        case _:
+            form = "text"
+    return form
 
 
 def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:

@@ -45,13 +45,16 @@ impl Sender {
         let prior_delivered = self.sampler.delivered();
         let prior_lost = self.board.total_lost();
         let prior_state = self.state;
-        self.window_end = self.window_end.max(ack.number.saturating_add(ack.window));
+        let window_end = self.window_end.max(ack.number.saturating_add(ack.window));
 
         let mut findings = Findings {
+            prior_first,
             advanced: ack.number > prior_first,
+            window_update: window_end > self.window_end,
             ecn_echo: self.ecn && ack.ecn_flag,
             ..Findings::default()
         };
+        self.window_end = window_end;
         let had_outstanding = self.board.outstanding() > 0;
         if findings.advanced {
             self.timeouts = 0;
@@ -67,6 +70,7 @@ impl Sender {
             if findings.sacked || findings.duplicate {
                 let repair = self.advance_recovery(now, ack.timestamp_ms, &mut findings);
                 self.repair(now, repair, out);
+                self.write(now, out);
             }
             return None;
         }
@@ -92,14 +96,13 @@ impl Sender {
             if findings.duplicate {
                 self.advance_recovery(now, ack.timestamp_ms, &mut findings);
             }
+            // The duplicate that a needless loss probe makes comes when all is acknowledged.
+            self.on_probe_acknowledged(now, ack.number, &findings);
             self.write(now, out);
             return None;
         }
-        findings.duplicate_ack = !findings.advanced && !findings.duplicate;
-        if self.probe_high.is_some() {
-            self.on_probe_acknowledged(now, ack.number, &findings);
-        }
-        let dubious = !findings.advanced
+        self.on_probe_acknowledged(now, ack.number, &findings);
+        let dubious = !(findings.advanced || findings.window_update)
             || findings.sacked
             || findings.ecn_echo
             || findings.duplicate
@@ -253,6 +256,9 @@ impl Sender {
         if of_this_episode && retransmitted && self.undo_retrans > 0 {
             self.undo_retrans -= 1;
         }
+        if block.end > prior_first && block.end <= self.board.next() {
+            self.board.retransmission_arrived(block.start);
+        }
     }
 
     /// `tcp_clean_rtx_queue` and `tcp_ack_update_rtt`.
@@ -324,9 +330,12 @@ impl Sender {
         if !findings.retransmitted {
             samples.smoothed = ends.first.map(|at| now.since(at));
             samples.newest = ends.last.map(|at| now.since(at));
-            let lone_runt = payload > 0 && payload < u64::from(FULL_PAYLOAD_BYTES);
+            let runt = payload > 0 && payload < u64::from(FULL_PAYLOAD_BYTES);
+            // Nothing else was delivered since it was sent.
+            let prior_delivered = self.sampler.newest_prior_delivered();
+            let lone = prior_delivered.is_some_and(|prior| prior + 1 == self.sampler.delivered());
             samples.delayed =
-                lone_runt && !(findings.sacked || findings.ecn_echo || findings.duplicate);
+                runt && lone && !(findings.sacked || findings.ecn_echo || findings.duplicate);
         }
         if let (Some(first), Some(last)) = (sack_ends.first, sack_ends.last) {
             samples.smoothed = samples.smoothed.or(Some(now.since(first)));

@@ -19,6 +19,8 @@ pub(super) enum Repair {
 /// What an ACK has brought to light; the flags of Linux's `tcp_ack` that outlive a line or two.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Findings {
+    /// snd_una before the ACK.
+    pub prior_first: u32,
     /// snd_una advanced.
     pub advanced: bool,
     /// A segment was newly SACKed.
@@ -33,12 +35,19 @@ pub(super) struct Findings {
     pub probe_duplicate: bool,
     /// ECE is set.
     pub ecn_echo: bool,
-    /// The ACK brings no news at all: a duplicate ACK.
-    pub duplicate_ack: bool,
+    /// The receiver's window has grown.
+    pub window_update: bool,
     /// A retransmission was found to be lost.
     pub lost_retransmission: bool,
     /// The timer is to be set anew.
     pub set_timer: bool,
+}
+
+impl Findings {
+    /// Neither snd_una nor the window advanced (`FLAG_SND_UNA_ADVANCED`, `FLAG_NOT_DUP`).
+    fn no_progress(&self) -> bool {
+        !(self.advanced || self.window_update)
+    }
 }
 
 impl Sender {
@@ -278,7 +287,8 @@ impl Sender {
             self.take_answers();
             self.end_reduction();
             self.keep_open(now);
-        } else if findings.duplicate_ack && !findings.sacked {
+        } else if findings.no_progress() && !findings.sacked {
+            // A plain duplicate ACK: both the original and the probe have arrived.
             self.probe_high = None;
         }
     }
@@ -313,7 +323,7 @@ impl Sender {
         }
         match self.state {
             RecoveryState::Recovery => {
-                if findings.advanced && self.undo_partially(now, echo_ms) {
+                if findings.advanced && self.undo_partially(now, echo_ms, findings.prior_first) {
                     return Repair::None;
                 }
                 if self.try_undo_duplicates(now) {
@@ -350,12 +360,12 @@ impl Sender {
     }
 
     /// `tcp_try_undo_partial`: a hole was filled by the original, not by its retransmission.
-    /// Returns whether to send new data only.
-    fn undo_partially(&mut self, now: Time, echo_ms: u32) -> bool {
+    /// `hole`: its number. Returns whether to send new data only.
+    fn undo_partially(&mut self, now: Time, echo_ms: u32, hole: u32) -> bool {
         if self.undo_marker.is_none() || !self.was_only_delayed(echo_ms) {
             return false;
         }
-        self.note_reordering(self.board.first());
+        self.note_reordering(hole);
         if self.board.retransmitted() > 0 {
             return true;
         }
@@ -379,7 +389,7 @@ impl Sender {
                 return Repair::None;
             }
             if self.board.next() > self.high {
-                if findings.sacked || findings.duplicate_ack {
+                if findings.sacked || (findings.no_progress() && !findings.duplicate) {
                     // Step 3.a: the loss was real.
                     self.frto = false;
                 }

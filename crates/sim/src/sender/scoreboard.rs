@@ -269,6 +269,15 @@ impl Scoreboard {
         self.sacked += 1;
     }
 
+    /// A copy of a SACKed segment has arrived, too: its retransmission, if one was in flight.
+    pub fn retransmission_arrived(&mut self, number: u32) {
+        let slot = self.slot_mut(number);
+        if slot.flags & (SACKED | RETRANSMITTED) == SACKED | RETRANSMITTED {
+            slot.flags &= !RETRANSMITTED;
+            self.retransmitted -= 1;
+        }
+    }
+
     /// Marks a segment lost, in whichever transmission is in flight; nothing if it is SACKed or
     /// already waits for retransmission.
     pub fn mark_lost(&mut self, number: u32) {
