@@ -32,6 +32,7 @@ autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 # Single backquotes in docstrings are code, as in Markdown.
 default_role = "code"
+smartquotes = False
 
 html_theme = "furo"
 html_title = f"jostle {release}"

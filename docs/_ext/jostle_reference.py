@@ -23,7 +23,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 _UNITS = {
-    json.dumps(schema.json_schema): name
+    json.dumps(schema.json_schema, sort_keys=True): name
     for schema, name in (
         (fields.SPAN_SCHEMA, "time"),
         (fields.RATE_SCHEMA, "rate"),
@@ -31,6 +31,8 @@ _UNITS = {
     )
 }
 
+_FEW = 2
+"""Words that are listed where they may be written; more are told elsewhere."""
 _TYPES = {
     "array": "list",
     "boolean": "`true` or `false`",
@@ -104,7 +106,8 @@ class Keys(_Markdown):
             default = head.removeprefix(key).strip(" ()")
             if not default and key in table.get("required", ()):
                 default = "required"
-            cells.append((f"`{key}`", _form(table["properties"][key]), default or "–", text))
+            form = _form(table["properties"][key], schema["$defs"])
+            cells.append((f"`{key}`", form, default or "–", text))
         yield from _table(("Key", "Written as", "Default", "Meaning"), cells)
 
 
@@ -140,21 +143,22 @@ class Scenario(_Markdown):
         yield f"```toml\n{path.read_text('utf-8').strip()}\n```"
 
 
-def _form(schema: Mapping[str, Any]) -> str:
+def _form(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     """Say what a value looks like, in a few words."""
     bare = {key: value for key, value in schema.items() if key not in ("description", "default")}
-    unit = _UNITS.get(json.dumps(bare))
+    unit = _UNITS.get(json.dumps(bare, sort_keys=True))
     match bare:
         case _ if unit:
             form = unit
         case {"$ref": str(target)}:
-            form = target.rsplit("/", 1)[1].lower()
+            form = _form(definitions[target.rsplit("/", 1)[1]], definitions)
         case {"const": word}:
             form = f'`"{word}"`'
         case {"enum": words}:
-            form = " or ".join(f'`"{word}"`' for word in words)
+            few = len(words) <= _FEW
+            form = " or ".join(f'`"{word}"`' for word in words) if few else "name"
         case {"anyOf": several} | {"oneOf": several}:
-            form = " or ".join(dict.fromkeys(_form(one) for one in several))
+            form = " or ".join(dict.fromkeys(_form(one, definitions) for one in several))
         case {"type": "string", "examples": [example, *_]}:
             form = f'`"{example}"`'
         case {"type": str(name)}:

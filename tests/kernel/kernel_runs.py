@@ -127,7 +127,7 @@ def run_spec(setup: dict[str, Any], later_s: float = 0.0) -> dict[str, Any]:
         wait.append({"at_ns": resolved_ns, "delay_ns": 0})
         link = json.loads(json.dumps(spec["links"][0]))
         link["name"] = f"address-resolution-{position}"
-        link["capacity"] = {"kind": "constant", "rate_bps": 10**12}
+        link["capacity"] = {"kind": "constant", "rate_bps": 10**11}
         link["queue"] = {"kind": "drop_tail", "limit": {"packets": 10**6}}
         link["delay"] = {"steps": wait, "jitter": None}
         spec["links"].append(link)
@@ -139,3 +139,14 @@ def shares(flows: Sequence[FlowRun], duration_s: float) -> list[float]:
     """Each flow's part of the goodput of the second half, in percent."""
     goodputs = [flow.goodput_mbps(duration_s / 2, duration_s) for flow in flows]
     return [100 * goodput / sum(goodputs) for goodput in goodputs]
+
+
+def pair_shares(name: str, setup: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """First flow's share, recorded and simulated, for each of the recorded starts of the second."""
+    runs = json.loads((RECORDED / "pairs.json").read_text())[name]
+    planned_s = setup["flows"][1]["start_s"]
+    kernel = [100 * run["goodput_mbps"][0] / sum(run["goodput_mbps"]) for run in runs]
+    ours = [
+        shares(simulated(setup, run["start_s"] - planned_s), setup["duration_s"])[0] for run in runs
+    ]
+    return np.array(kernel), np.array(ours)

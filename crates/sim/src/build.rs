@@ -29,6 +29,8 @@ pub(crate) struct Ends {
     pub source: Source,
     pub start: Time,
     pub stop: Time,
+    /// The flow was stopped before everything it had to send was sent.
+    pub cut: bool,
 }
 
 fn invalid(what: &str, error: impl std::fmt::Display) -> Error {
@@ -177,7 +179,6 @@ pub(crate) fn route(spec: &FlowSpec) -> Route {
         &spec.reverse_path,
         Span::from_ns(spec.access_delay_ns),
         spec.nic_rate_bps.map(Rate::from_bps),
-        spec.ecn,
     )
 }
 
@@ -224,5 +225,6 @@ pub(crate) fn ends(spec: &FlowSpec, position: u32, run: &RunSpec) -> Result<Ends
         ),
         start: Time::from_ns(spec.start_ns),
         stop: spec.stop_ns.map_or(Time::NEVER, Time::from_ns),
+        cut: false,
     })
 }

@@ -32,7 +32,6 @@ pub(crate) struct Route {
     /// Packets on the access delay, in order.
     access: VecDeque<(Time, Segment)>,
     card: Option<Card>,
-    ecn: bool,
 }
 
 impl Route {
@@ -41,7 +40,6 @@ impl Route {
         reverse_path: &[u32],
         access_delay: Span,
         card_rate: Option<Rate>,
-        ecn: bool,
     ) -> Self {
         Self {
             path: path.into(),
@@ -49,7 +47,6 @@ impl Route {
             access_delay,
             access: VecDeque::new(),
             card: card_rate.map(|rate| Card { rate, queue: VecDeque::new(), queued_bytes: 0 }),
-            ecn,
         }
     }
 }
@@ -59,6 +56,8 @@ pub(crate) struct Network {
     hops: Vec<Hop>,
     routes: Vec<Route>,
     pub agenda: Agenda,
+    /// Packets that reached the far end of a link.
+    pub link_packets: u64,
 }
 
 /// Tells a sink what happens on a link.
@@ -92,7 +91,7 @@ impl<S: Sink> Probe<Segment> for LinkProbe<'_, S> {
 impl Network {
     pub fn new(links: Vec<Link<Segment>>, routes: Vec<Route>) -> Self {
         let hops = links.into_iter().map(|link| Hop { link, due: Time::NEVER }).collect();
-        Self { hops, routes, agenda: Agenda::default() }
+        Self { hops, routes, agenda: Agenda::default(), link_packets: 0 }
     }
 
     /// A packet goes on to its next link; it has one.
@@ -134,6 +133,7 @@ impl Network {
                 self.arrange(link);
                 return None;
             };
+            self.link_packets += 1;
             let route = &self.routes[packet.flow as usize];
             let forward = matches!(packet.body.kind, Kind::Syn | Kind::Data);
             let path = if forward { &route.path } else { &route.reverse_path };
@@ -179,8 +179,7 @@ impl Network {
         Some(segment)
     }
 
-    /// A network card has sent a packet: passes it on. Returns whether its queue has drained to
-    /// where its flow may send again.
+    /// A network card has sent a packet: passes it on.
     pub fn on_card<S: Sink>(&mut self, now: Time, flow: u32, sink: &mut S) {
         let route = &mut self.routes[flow as usize];
         let Some(card) = &mut route.card else { return };
@@ -234,12 +233,10 @@ pub(crate) struct Port<'a, S> {
 
 impl<S: Sink> Egress for Port<'_, S> {
     #[inline]
-    fn transmit(&mut self, now: Time, segment: Segment) {
+    fn transmit(&mut self, now: Time, segment: Segment, ecn: Ecn) {
         let flow = self.flow;
         let route = &mut self.network.routes[flow as usize];
-        // RFC 3168 §6.1.1: a SYN is not ECN-capable itself.
-        let capable = route.ecn && segment.kind == Kind::Data;
-        let packet = packet(flow, segment, if capable { Ecn::Capable } else { Ecn::NotCapable });
+        let packet = packet(flow, segment, ecn);
         match &mut route.card {
             None => {
                 let link = route.path[0];

@@ -54,7 +54,7 @@ pub(crate) struct Segment {
     pub payload: u16,
     /// Data: its number. ACK: the first segment that has not arrived.
     pub number: u32,
-    /// TSval of data, TSecr of an ACK, in milliseconds as Linux ticks.
+    /// TSval of data and SYN, TSecr of ACK and SYN-ACK, in milliseconds as Linux ticks.
     pub timestamp_ms: u32,
     /// ACK: segments that the receiver can take beyond `number`.
     pub window: u32,
@@ -79,13 +79,13 @@ impl Segment {
     };
 
     /// A SYN.
-    pub const fn syn(ecn: bool) -> Self {
-        Self { kind: Kind::Syn, ecn_flag: ecn, ..Self::EMPTY }
+    pub const fn syn(ecn: bool, timestamp_ms: u32) -> Self {
+        Self { kind: Kind::Syn, ecn_flag: ecn, timestamp_ms, ..Self::EMPTY }
     }
 
     /// A SYN-ACK that offers `window` segments.
-    pub const fn syn_ack(ecn: bool, window: u32) -> Self {
-        Self { kind: Kind::SynAck, ecn_flag: ecn, window, ..Self::EMPTY }
+    pub const fn syn_ack(ecn: bool, timestamp_ms: u32, window: u32) -> Self {
+        Self { kind: Kind::SynAck, ecn_flag: ecn, timestamp_ms, window, ..Self::EMPTY }
     }
 
     /// A data segment.

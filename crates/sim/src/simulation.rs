@@ -48,7 +48,8 @@ pub fn run(
         counts: Counts::default(),
     };
     simulation.run(cancelled)?;
-    Ok(simulation.counts)
+    let Simulation { network, counts, .. } = simulation;
+    Ok(Counts { link_packets: network.link_packets, ..counts })
 }
 
 /// Instants at which the state of everything is shown to the sink: ends of intervals and
@@ -144,7 +145,6 @@ impl<S: Sink> Simulation<'_, S> {
             Event::Link(link) => {
                 self.network.begin_link(now, link);
                 while let Some(packet) = self.network.arrived(now, link, self.sink) {
-                    self.counts.link_packets += 1;
                     self.receive(now, packet);
                 }
             }
@@ -215,7 +215,7 @@ impl<S: Sink> Simulation<'_, S> {
     /// A segment has reached the sender.
     #[inline]
     fn acknowledge(&mut self, now: Time, flow: u32, segment: &Segment) {
-        let Ends { sender, source, start, .. } = &mut self.flows[flow as usize];
+        let Ends { sender, source, start, cut, .. } = &mut self.flows[flow as usize];
         let drained_before = sender.is_drained();
         if segment.kind == Kind::SynAck {
             sender.on_syn_ack(now, segment, &mut self.network.port(flow, self.sink));
@@ -226,7 +226,7 @@ impl<S: Sink> Simulation<'_, S> {
             }
         }
         sender.arrange(&mut self.network.agenda);
-        if sender.is_drained() && !drained_before {
+        if sender.is_drained() && !drained_before && !*cut {
             match source.on_drained(now) {
                 Ok(next) if next < Time::NEVER => {
                     self.network.agenda.schedule(next, Event::Source(flow));
@@ -241,7 +241,7 @@ impl<S: Sink> Simulation<'_, S> {
     fn act(&mut self, now: Time, flow: u32) {
         let ends = &mut self.flows[flow as usize];
         if now >= ends.stop {
-            ends.sender.withdraw();
+            ends.cut |= ends.sender.withdraw();
             return;
         }
         if now == ends.start && ends.stop < Time::NEVER {
@@ -255,7 +255,9 @@ impl<S: Sink> Simulation<'_, S> {
             match action {
                 Action::Write(bytes) => sender.supply(now, Some(bytes), port),
                 Action::WriteForever => sender.supply(now, None, port),
-                Action::Pause | Action::Finish => sender.withdraw(),
+                Action::Pause | Action::Finish => {
+                    sender.withdraw();
+                }
             }
             sender.open(now, port);
         });

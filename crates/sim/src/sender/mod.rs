@@ -15,6 +15,7 @@ use jostle_control::{
     Congestion, Controller, Established, RecoveryOwner, RecoveryState, RttEstimator, Sampler,
     Signal,
 };
+use jostle_path::Ecn;
 use jostle_units::{FULL_PAYLOAD_BYTES, Rate, Span, Time};
 
 use crate::engine::{Agenda, Event, Timer};
@@ -25,8 +26,8 @@ use timers::Pending;
 
 /// Where a sender's packets go.
 pub(crate) trait Egress {
-    /// Hands a segment to the host's network card.
-    fn transmit(&mut self, now: Time, segment: Segment);
+    /// Hands a segment to the host's network card; `ecn` goes into its IP header.
+    fn transmit(&mut self, now: Time, segment: Segment, ecn: Ecn);
 
     /// Bytes of this flow that wait in its own host (TCP small queues count them).
     fn host_queue_bytes(&self) -> u64;
@@ -102,6 +103,8 @@ pub(crate) struct Sender {
     frto: bool,
     /// RFC 3168: CWR is to be set on the next new segment.
     cwr_due: bool,
+    /// TCP small queues hold packets back.
+    throttled: bool,
 
     rack: Rack,
     /// `reordering`: how many packets a packet was seen to be late, at least 3.
@@ -169,6 +172,7 @@ impl Sender {
             retransmission_stamp_ms: 0,
             frto: false,
             cwr_due: false,
+            throttled: false,
             rack: Rack::default(),
             reordering: 3,
             reordering_seen: false,
@@ -204,7 +208,8 @@ impl Sender {
 
     fn send_syn(&mut self, now: Time, out: &mut impl Egress) {
         self.syn_sent_at = now;
-        out.transmit(now, Segment::syn(self.options.ecn));
+        // RFC 3168 §6.1.1: a SYN is not ECN-capable itself.
+        out.transmit(now, Segment::syn(self.options.ecn, timestamp_ms(now)), Ecn::NotCapable);
         self.pending = Pending::Retransmission;
         self.timer.set(now + self.rto);
     }
@@ -219,13 +224,16 @@ impl Sender {
         self.timer.set(Time::NEVER);
         self.ecn = self.options.ecn && segment.ecn_flag;
         self.window_end = segment.window;
-        // Karn's algorithm: the RTT of a retransmitted SYN is ambiguous.
-        let rtt = (self.timeouts == 0).then(|| now.since(self.syn_sent_at));
-        if let Some(rtt) = rtt {
-            self.rtt.on_sample(rtt, 0, 1);
-            self.rtt.on_min_sample(now, rtt);
-            self.rto = self.rtt.rto();
-        }
+        let rtt = if self.timeouts == 0 {
+            now.since(self.syn_sent_at)
+        } else {
+            // Karn's algorithm: the RTT of a retransmitted SYN is ambiguous, but for its timestamp.
+            let elapsed_ms = timestamp_ms(now).saturating_sub(segment.timestamp_ms).max(1);
+            Span::from_ms(u64::from(elapsed_ms))
+        };
+        self.rtt.on_sample(rtt, 0, 1);
+        self.rtt.on_min_sample(now, rtt);
+        self.rto = self.rtt.rto();
         // RFC 6298 (5.7) allows IW of one segment only if the SYN was lost; Linux reduces it when
         // more than one retransmission was needed.
         let initial_window = if self.timeouts > 1 { 1 } else { self.options.initial_window };
@@ -235,7 +243,7 @@ impl Sender {
             now,
             mss_bytes: FULL_PAYLOAD_BYTES,
             initial_window,
-            rtt,
+            rtt: Some(rtt),
         });
         self.take_answers();
         self.update_pacing_rate();
@@ -249,15 +257,17 @@ impl Sender {
         let established = self.connection == Connection::Established;
         if established {
             self.restart_after_idle(now);
-            self.note_application_limit();
+            self.note_application_limit(out);
         }
         match bytes {
             None => self.written = u32::MAX,
             Some(bytes) => {
                 let full = u64::from(FULL_PAYLOAD_BYTES);
-                self.written += (bytes / full) as u32;
+                // More than can be counted is more than any valid run can send.
+                let segments = u32::try_from(bytes / full).unwrap_or(u32::MAX);
+                self.written = self.written.saturating_add(segments);
                 let rest = (bytes % full) as u16;
-                if rest > 0 {
+                if rest > 0 && self.written < u32::MAX {
                     self.short.push_back((self.written, rest));
                     self.written += 1;
                 }
@@ -268,12 +278,15 @@ impl Sender {
         }
     }
 
-    /// The application writes nothing more; what was not sent yet is discarded.
-    pub fn withdraw(&mut self) {
+    /// The application writes nothing more; what was not sent yet is discarded. Returns whether
+    /// anything was.
+    pub fn withdraw(&mut self) -> bool {
+        let discarded = self.has_data();
         self.written = self.written.min(self.board.next());
         while self.short.back().is_some_and(|&(number, _)| number >= self.written) {
             self.short.pop_back();
         }
+        discarded
     }
 
     /// Everything that was written is acknowledged.

@@ -1,6 +1,7 @@
 //! What leaves when: bursts, pacing, small queues, validation of the window.
 
 use jostle_control::{RecoveryState, Sent};
+use jostle_path::Ecn;
 use jostle_units::{FULL_PAYLOAD_BYTES, HEADER_BYTES, Span, Time};
 
 use super::{Connection, Egress, Sender, timestamp_ms};
@@ -16,8 +17,8 @@ const BURST_MIN_SEGMENTS: u32 = 2;
 const UNPACED_PACKETS: u64 = 10;
 /// `tcp_limit_output_bytes`.
 const HOST_QUEUE_MAX_BYTES: u64 = 1 << 20;
-/// Memory that a full-sized packet occupies in the sending host.
-const TRUESIZE_BYTES: u64 = 2_304;
+/// Memory that a burst occupies in the sending host beside its payload.
+const BUFFER_OVERHEAD_BYTES: u64 = 856;
 /// `tcp_tso_win_divisor`: a burst may be held back while it is less than a third of the window.
 const WINDOW_DIVISOR: u32 = 3;
 
@@ -77,14 +78,15 @@ impl Sender {
                 && buffered > 1
                 && self.should_defer(now, in_flight, offered, buffered, burst_max)
             {
-                cwnd_limited |= self.cwnd - in_flight < offered;
-                break;
-            }
-            if self.host_queue_is_full(out) {
+                let room = self.cwnd - in_flight;
+                cwnd_limited |= room < offered && room <= buffered;
                 break;
             }
             let burst = quota.min(burst_max).min(offered).min(buffered);
             let burst = if push == Push::Probe { 1 } else { burst };
+            if self.host_queue_is_full(burst, 1, out) {
+                break;
+            }
             self.send_burst(now, burst, out);
             sent += burst;
             if push == Push::Probe {
@@ -110,6 +112,7 @@ impl Sender {
         let prior_in_flight = self.board.in_flight();
         let idle = self.board.outstanding() == 0;
         let departure = self.depart(now);
+        let ecn = if self.ecn { Ecn::Capable } else { Ecn::NotCapable };
         let mut payload_bytes = 0;
         for i in 0..burst {
             let number = self.board.next();
@@ -118,7 +121,7 @@ impl Sender {
             let stamp = self.sampler.on_send(departure, idle && i == 0);
             self.board.push(stamp, payload);
             let cwr = std::mem::take(&mut self.cwr_due);
-            out.transmit(now, Segment::data(number, payload, timestamp_ms(now), cwr));
+            out.transmit(now, Segment::data(number, payload, timestamp_ms(now), cwr), ecn);
         }
         let wire_bytes = payload_bytes + u64::from(burst * HEADER_BYTES);
         out.note_sent(now, burst, wire_bytes, false);
@@ -164,7 +167,8 @@ impl Sender {
         }
         while self.board.in_flight() < self.cwnd {
             let Some(number) = self.board.next_lost() else { return };
-            if self.must_wait(now) || self.host_queue_is_full(out) {
+            // "factor 1" of `tcp_small_queue_check`: repairs may queue twice as much.
+            if self.must_wait(now) || self.host_queue_is_full(1, 2, out) {
                 return;
             }
             let first = number == self.board.first();
@@ -207,7 +211,10 @@ impl Sender {
         let departure = self.depart(now);
         let stamp = self.sampler.on_send(departure, false);
         record(&mut self.board, stamp);
-        out.transmit(now, Segment::data(number, payload, timestamp_ms(now), false));
+        // RFC 3168 §6.1.5: "the sender MUST NOT set either an ECT codepoint … in the IP header of
+        // retransmitted data packets".
+        let segment = Segment::data(number, payload, timestamp_ms(now), false);
+        out.transmit(now, segment, Ecn::NotCapable);
         out.note_sent(now, 1, u64::from(HEADER_BYTES) + u64::from(payload), true);
         self.total_retransmitted += 1;
         self.account(now, 1, prior_in_flight);
@@ -249,7 +256,7 @@ impl Sender {
         let window = self.cwnd.min(self.window_end - self.board.first());
         if limit >= burst_max
             || (!last_buffer && limit >= buffered)
-            || limit >= (window / WINDOW_DIVISOR).max(1)
+            || limit * WINDOW_DIVISOR >= window
         {
             return false;
         }
@@ -291,22 +298,27 @@ impl Sender {
     }
 
     /// TCP small queues (`tcp_small_queue_check`): no more than about 1 ms of the flow's rate
-    /// waits in its own host.
+    /// waits in its own host, but always two bursts. `factor` times that for repairs.
     #[inline]
-    fn host_queue_is_full(&self, out: &impl Egress) -> bool {
+    fn host_queue_is_full(&mut self, burst: u32, factor: u64, out: &impl Egress) -> bool {
         let queued = out.host_queue_bytes();
         if queued == 0 || self.board.outstanding() <= 1 {
             return false;
         }
-        let mut limit = (self.pacing_rate.as_bytes_per_s() >> 10).max(2 * TRUESIZE_BYTES);
+        let bursts = 2 * (u64::from(burst * FULL_PAYLOAD_BYTES) + BUFFER_OVERHEAD_BYTES);
+        let mut limit = (self.pacing_rate.as_bytes_per_s() >> 10).max(bursts);
         if !self.paced {
             limit = limit.min(HOST_QUEUE_MAX_BYTES);
         }
-        queued > limit
+        self.throttled = queued > limit * factor;
+        self.throttled
     }
 
-    /// The host's queue has drained: what TSQ held back may leave.
+    /// The host has sent a packet: what TSQ held back may leave (`tcp_wfree`, `TSQ_THROTTLED`).
     pub fn on_host_queue_drained(&mut self, now: Time, out: &mut impl Egress) {
+        if !std::mem::take(&mut self.throttled) {
+            return;
+        }
         self.retransmit_lost(now, out);
         self.write(now, out);
     }
@@ -380,9 +392,10 @@ impl Sender {
 
     /// `tcp_rate_check_app_limited`, before the application writes: the network idles although the
     /// window would allow more.
-    pub(super) fn note_application_limit(&mut self) {
+    pub(super) fn note_application_limit(&mut self, out: &impl Egress) {
         let in_flight = self.board.in_flight();
         if !self.has_data()
+            && out.host_queue_bytes() == 0
             && in_flight < self.cwnd
             && self.board.lost() <= self.board.retransmitted()
         {
