@@ -24,7 +24,7 @@ ENGINE := Cargo.toml Cargo.lock rust-toolchain.toml crates/python/build.rs \
 # would have to be linked against libpython, which a plain Python may lack.
 RUST_TESTS := --workspace --exclude jostle-python
 
-say = @printf '\033[1m==> %s\033[0m\n' "$(1)"
+say = @if [ -t 1 ]; then printf '\033[1m==> %s\033[0m\n' "$(1)"; else echo "==> $(1)"; fi
 
 .PHONY: help demo test lint test-rust test-python docs bench format clean
 
@@ -97,7 +97,7 @@ $(STAMPS)/package: $(STAMPS)/venv pyproject.toml $(ENGINE)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --no-build-isolation --editable .
 	@touch $@
 
-$(STAMPS)/dev: $(STAMPS)/package pyproject.toml
+$(STAMPS)/dev: pyproject.toml | $(STAMPS)/package
 	$(call say,Installing what tests and documentation need)
 	$(BIN)/pip install --quiet --group dev --group docs
 	@touch $@

@@ -9,8 +9,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "jostle"
-author = "the jostle developers"
-copyright = "the jostle developers"  # noqa: A001
+author = "the jostle authors"
+copyright = "the jostle authors"  # noqa: A001
 release = metadata.version("jostle")
 
 extensions = [

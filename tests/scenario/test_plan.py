@@ -151,6 +151,35 @@ def test_start_jitter_is_drawn_from_seed_and_name_alone(read: Read) -> None:
     assert drawn[:2] == [46_254_031, 1_295_769]
 
 
+def test_flows_are_jittered_by_one_shortest_round_trip(read: Read) -> None:
+    scenario = read(add='[grid]\n"flows.*.rtt" = ["40 ms", "20 ms"]\n')
+    plain, jittered = scenario.plan(repeats=100).runs, scenario.jittered().plan(repeats=100).runs
+    starts = [[flow["start_ns"] for flow in run.spec["flows"]] for run in jittered]
+    near, far = starts[100:], starts[:100]
+    assert all(0 <= start <= 20_000_000 for both in near for start in both)
+    assert 35_000_000 < max(start for both in far for start in both) <= 40_000_000
+    assert all(first != second for first, second in starts)
+    assert [flow["start_ns"] for run in plain for flow in run.spec["flows"]] == [0] * 400
+    assert {**jittered[0].spec, "flows": plain[0].spec["flows"]} == plain[0].spec
+
+
+def test_the_shortest_round_trip_is_that_of_the_nearest_flow(read: Read) -> None:
+    runs = read().jittered().plan(repeats=100).runs
+    assert max(flow["start_ns"] for run in runs for flow in run.spec["flows"]) <= 40_000_000
+
+
+def test_a_scenario_with_start_jitter_keeps_its_own(read: Read) -> None:
+    scenario = read(('rtt = "80 ms"', 'rtt = "80 ms"\nstart_jitter = "100 ms"'))
+    assert scenario.jittered().plan(repeats=5) == scenario.plan(repeats=5)
+
+
+def test_a_flow_without_room_to_start_later_is_left_where_it_is(read: Read) -> None:
+    short = ('rtt = "80 ms"', 'rtt = "80 ms"\nstart = "1 s"\nstop = "1040 ms"')
+    runs = read(short).jittered().plan(repeats=20).runs
+    assert {run.spec["flows"][1]["start_ns"] for run in runs} == {10**9}
+    assert len({run.spec["flows"][0]["start_ns"] for run in runs}) == 20
+
+
 def test_an_unnamed_scenario_is_called_like_its_file(read: Read) -> None:
     assert read(('title = "base"\n', "")).title == "scenario"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from jostle.scenario.algorithms import controller_and_slow_start
@@ -50,10 +50,28 @@ class Template:
         The specification; `seed` is 0 and flows start at their earliest.
     start_jitter_ns
         By name of flow, for those that have any.
+    shortest_rtt_ns
+        Shortest quiet round trip of the flows.
     """
 
     spec: Mapping[str, Any]
     start_jitter_ns: Mapping[str, int]
+    shortest_rtt_ns: int
+
+    def jittered(self) -> Template:
+        """Return the template with starts drawn from one shortest round trip, unless it has any.
+
+        A flow that has less than that from its start to its stop is left where it is.
+        """
+        if self.start_jitter_ns:
+            return self
+        jitter_ns = {
+            flow["name"]: self.shortest_rtt_ns
+            for flow in self.spec["flows"]
+            if flow["start_ns"] + self.shortest_rtt_ns
+            < (flow["stop_ns"] or self.spec["duration_ns"])
+        }
+        return replace(self, start_jitter_ns=jitter_ns)
 
     def run(self, seed: int) -> dict[str, Any]:
         """Return the specification of the run with that seed; runs share what the seed leaves."""
@@ -127,6 +145,7 @@ def resolve(
             "flows": flows,
         },
         start_jitter_ns=start_jitter_ns,
+        shortest_rtt_ns=min((rtt for rtt in rtts if rtt is not None), default=0),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,6 +64,16 @@ class Scenario:
     def conditions(self) -> tuple[Condition, ...]:
         """Every combination of the grid's values, the last key varying fastest."""
         return tuple(condition for condition, _ in self._templates)
+
+    def jittered(self) -> Scenario:
+        """Return the scenario with flows that do not start at the same time in every run.
+
+        Where a condition gives no flow a `start_jitter`, all get one of its shortest round trip.
+        """
+        templates = tuple(
+            (condition, template.jittered()) for condition, template in self._templates
+        )
+        return replace(self, _templates=templates)
 
     def plan(self, repeats: int | None = None, seed: int | None = None) -> Plan:
         """Return the runs of the scenario.

@@ -1,0 +1,55 @@
+"""The documentation names everything that there is, by its present name."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from jostle import _core
+from jostle.measures import MEASURES
+from test_core import spec
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+MEASURES_PAGE = (ROOT / "docs" / "measures.md").read_text("utf-8")
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("scenarios/*.md")])
+
+
+def test_every_measure_is_defined() -> None:
+    for measure in MEASURES:
+        assert f"`{measure.name}`" in MEASURES_PAGE
+        assert f"`{measure.key}`" in MEASURES_PAGE or measure.scope == "run"
+
+
+def test_every_column_of_the_series_is_named() -> None:
+    record = _core.run(spec(1, trace="acks"))
+    assert record.acks is not None
+    by_reason = re.compile("dropped_|marked_")
+    for table in (record.flows, record.links, record.internals, record.acks):
+        for column in table:
+            assert f"`{column}`" in MEASURES_PAGE or by_reason.match(column) or column == "link"
+
+
+def test_the_readme_lists_what_the_registries_have() -> None:
+    registry = json.loads(_core.registry())
+    for kind in ("controllers", "slow_starts", "queues"):
+        for row in registry[kind]:
+            assert f"`{row['name']}`" in README
+
+
+def test_the_first_scenario_is_the_one_in_the_readme() -> None:
+    shown = re.search(r"```toml\n(.*?)```", README, re.DOTALL)
+    assert shown is not None
+    assert tomllib.loads(shown[1]) == tomllib.loads((ROOT / "scenarios/first.toml").read_text())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text("utf-8")
+    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)|src=\"([^\"]+)\"", text)
+    for target in (link or image for link, image in targets):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), target
