@@ -65,9 +65,9 @@ def schema(environment: Environment, what: str) -> None:
     if what == "run":
         document = json.loads(environment.load_engine().run_spec_schema())
     else:
-        from jostle.scenario.models import ScenarioFile
+        from jostle.scenario.schema import json_schema
 
-        document = ScenarioFile.model_json_schema()
+        document = json_schema()
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
