@@ -25,7 +25,8 @@ CRATE_MAY_USE = {
     "path": "units catalogue",
     "record": "units catalogue control path",
     "sim": "units catalogue control path record",
-    "python": "units catalogue control path record sim",
+    "emu": "units path record",
+    "python": "units catalogue control path record sim emu",
 }
 ROOM_MAY_USE = {
     "_core": "",
@@ -33,6 +34,7 @@ ROOM_MAY_USE = {
     "conditions": "",
     "measures": "errors",
     "scenario": "_core errors",
+    "emulate": "_core errors scenario",
     "kernel": "errors",
     "backends": "_core errors kernel",
     "executors": "",
@@ -46,8 +48,8 @@ ROOM_MAY_USE = {
     "tables": "stats results",
     "report": "figures pictures tables results",
     "fidelity": "errors stats results figures tables",
-    "cli": "errors conditions measures scenario kernel backends executors store results session "
-    "figures pictures tables report fidelity",
+    "cli": "errors conditions measures scenario emulate kernel backends executors store results "
+    "session figures pictures tables report fidelity",
     "api": "conditions scenario backends executors store results session cli",
 }
 # A ResultSet shows itself, by what is built upon it: loaded when it is asked to.

@@ -122,12 +122,15 @@ class Profiles(_Markdown):
 class Help(_Markdown):
     """What `jostle COMMAND --help` prints."""
 
-    optional_arguments = 1
+    optional_arguments = 2
 
     def _markdown(self) -> Iterator[str]:
-        name = self.arguments[0] if self.arguments else None
-        command: click.Command = cli.commands[name] if name else cli
-        path = f"jostle {name}" if name else "jostle"
+        command: click.Command = cli
+        for name in self.arguments:
+            if not isinstance(command, click.Group):
+                raise self.error(f"{command.name} has no command {name}")
+            command = command.commands[name]
+        path = " ".join(["jostle", *self.arguments])
         context = click.Context(command, info_name=path, max_content_width=90, terminal_width=90)
         yield f"```text\n{command.get_help(context)}\n```"
 

@@ -75,3 +75,59 @@ def registry() -> str:
 
 def run_spec_schema() -> str:
     """JSON Schema of a RunSpec."""
+
+@final
+class Emulation:
+    """What an emulation leaves behind."""
+
+    @property
+    def summary(self) -> str:
+        """Counts, utilisation and lateness, as a JSON document."""
+    @property
+    def events(self) -> dict[str, npt.NDArray[np.generic]] | None:
+        """One row per drop or mark, if the spec asks for them.
+
+        `direction` is 0 for forward; `link` counts its links, `reason` counts `reasons`, `flow`
+        counts `flows` and is 2³² - 1 for what was no IP packet.
+        """
+    @property
+    def flows(self) -> list[tuple[int, str, int, str, int]]:
+        """Protocol, source, its port, destination, its port."""
+    @property
+    def reasons(self) -> list[str]:
+        """What the codes of `events["reason"]` mean."""
+
+@final
+class Emulator:
+    """Links between two TUN devices, in real time. There is none but on Linux."""
+
+    def __new__(cls, spec_json: str, first: str, second: str) -> Emulator:
+        """Make both devices in the present network namespace.
+
+        Parameters
+        ----------
+        spec_json
+            Links `forward` from the first device to the second and `reverse`, `seed`,
+            `mtu_bytes`, `lateness_bound_ns`, `journal`.
+        first, second
+            Names of the devices.
+
+        Raises
+        ------
+        ValueError
+            If the specification makes no sense.
+        OSError
+            If a device cannot be made.
+        """
+    def run(self) -> Emulation:
+        """Carry packets until it is stopped, without holding the interpreter's lock.
+
+        The time of the links begins now. It can be done once.
+
+        Raises
+        ------
+        OSError
+            If a device is gone.
+        """
+    def stop(self) -> None:
+        """End it, from any thread."""

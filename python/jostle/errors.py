@@ -29,6 +29,10 @@ class StoreFullError(StoreError):
     exit_status = 1
 
 
+class EmulationError(JostleError):
+    """A link cannot be emulated here, or an emulation broke off."""
+
+
 class RunCancelledError(JostleError):
     """A run was stopped before its end, because the user asked for it."""
 

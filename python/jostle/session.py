@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.backends import Backend, Cancelled, Run, run_id
-from jostle.errors import InterruptedRunError, StoreError
+from jostle.errors import InputError, InterruptedRunError, StoreError
 from jostle.results import Failure, Result, ResultSet
 
 if TYPE_CHECKING:
@@ -89,16 +89,35 @@ class Session:
     executor: Executor
     store: Store | None
 
+    def check(self, plan: Plan) -> None:
+        """See that the backend can do every run of `plan`.
+
+        Raises
+        ------
+        InputError
+            When it cannot; the text names the keys that stand in the way.
+        """
+        for planned in plan.runs:
+            try:
+                self.backend.check(planned.spec)
+            except InputError as error:
+                labels = plan.conditions[planned.condition]
+                where = ", ".join(f"{key} = {label}" for key, label in labels.items())
+                raise InputError(f"{where}: {error}" if where else str(error)) from error
+
     def carry_out(self, plan: Plan, progress: Progress | None = None) -> ResultSet:
         """Carry out every run of `plan`. A run that fails does not stop the others.
 
         Raises
         ------
+        InputError
+            When the backend cannot do one of them; then none is run.
         InterruptedRunError
             On KeyboardInterrupt; runs that had finished are stored, the others leave no trace.
         StoreError
             When a result cannot be stored; what was stored before is intact.
         """
+        self.check(plan)
         progress = progress or Progress()
         identified = [
             (planned, run_id(planned.spec, self.backend.name, self.backend.version))

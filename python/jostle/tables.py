@@ -21,16 +21,22 @@ ABSENT = "–"
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text; `groups` says at which rows a new condition begins."""
+    """A table of text.
+
+    Attributes
+    ----------
+    header, rows
+        Texts.
+    groups
+        Rows at which a new condition begins.
+    text_columns
+        How many columns, counted from the left, hold words and not numbers.
+    """
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     groups: tuple[int, ...]
-
-    @property
-    def text_columns(self) -> int:
-        """How many columns, counted from the left, hold words and not numbers."""
-        return next(i for i, name in enumerate(self.header) if name.startswith("throughput"))
+    text_columns: int
 
 
 # Heading, unit, key of the summary, factor from the summary's unit.
@@ -75,7 +81,7 @@ def phase_rows(results: ResultSet, phase: str) -> Table:
         for number, row in enumerate(body):
             rows.append((*((label if number == 0 else "",) if grid else ()), *row))
     titles = tuple(f"{n}\n{u}" if u else n for n, u in zip(header, units, strict=True))
-    return Table(titles, tuple(rows), tuple(groups))
+    return Table(titles, tuple(rows), tuple(groups), header.index("throughput"))
 
 
 def _decimals(results: ResultSet, phase: str) -> dict[str, int]:

@@ -1,6 +1,8 @@
 //! The Python module `jostle._core`: runs one RunSpec without holding the interpreter's lock, hands
 //! its columns to NumPy without copying them, and shows the registries.
 
+#[cfg(target_os = "linux")]
+mod emulate;
 mod record;
 mod registry;
 mod run;
@@ -14,6 +16,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ENGINE_VERSION", env!("JOSTLE_ENGINE_VERSION"))?;
     module.add("Cancelled", module.py().get_type::<run::Cancelled>())?;
     module.add_class::<record::Record>()?;
+    #[cfg(target_os = "linux")]
+    {
+        module.add_class::<emulate::Emulator>()?;
+        module.add_class::<emulate::Emulation>()?;
+    }
     module.add_function(wrap_pyfunction!(registry::registry, module)?)?;
     module.add_function(wrap_pyfunction!(registry::run_spec_schema, module)?)?;
     module.add_function(wrap_pyfunction!(run::check, module)?)?;

@@ -13,7 +13,7 @@ const CHUNK: usize = 16;
 /// by far less, because it is the samples' uneven spread over one bucket that it misses. Only the
 /// range between the smallest and the largest value takes memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Histogram {
+pub struct Histogram {
     /// Bucket of `weights[0]`.
     first: usize,
     weights: Vec<u64>,
@@ -48,7 +48,7 @@ const fn bounds(bucket: usize) -> (u64, u64) {
 impl Histogram {
     /// Adds `weight` to `value`. A weight of zero leaves no trace.
     #[inline]
-    pub(crate) fn record(&mut self, value: u64, weight: u64) {
+    pub fn record(&mut self, value: u64, weight: u64) {
         if weight == 0 {
             return;
         }
@@ -83,7 +83,7 @@ impl Histogram {
     }
 
     /// Adds everything that `other` holds.
-    pub(crate) fn merge(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: &Self) {
         for (i, &weight) in other.weights.iter().enumerate() {
             if weight > 0 {
                 *self.slot(other.first + i) += weight;
@@ -94,15 +94,20 @@ impl Histogram {
     }
 
     /// Smallest value; none in an empty histogram.
-    pub(crate) fn min(&self) -> Option<u64> {
+    pub fn min(&self) -> Option<u64> {
         (self.min <= self.max).then_some(self.min)
+    }
+
+    /// Largest value; none in an empty histogram.
+    pub fn max(&self) -> Option<u64> {
+        (self.min <= self.max).then_some(self.max)
     }
 
     /// The value below which a share `p` of the weight lies; none in an empty histogram.
     ///
     /// Weights count as that many samples, and the result lies linearly between the two samples
     /// next to rank p·(n − 1), as in NumPy's default.
-    pub(crate) fn quantile(&self, p: f64) -> Option<f64> {
+    pub fn quantile(&self, p: f64) -> Option<f64> {
         let n: u64 = self.weights.iter().sum();
         if n == 0 {
             return None;
@@ -172,6 +177,7 @@ mod tests {
     fn nothing_recorded_means_no_quantile() {
         assert_eq!(Histogram::default().quantile(0.5), None);
         assert_eq!(Histogram::default().min(), None);
+        assert_eq!(Histogram::default().max(), None);
         let mut histogram = Histogram::default();
         histogram.record(7, 0);
         assert_eq!(histogram.quantile(0.5), None);
@@ -224,6 +230,7 @@ mod tests {
                 prop_assert_eq!(merged.quantile(p), whole.quantile(p));
             }
             prop_assert_eq!(merged.min(), values.iter().min().copied());
+            prop_assert_eq!(merged.max(), values.iter().max().copied());
         }
     }
 }

@@ -4,6 +4,7 @@
 //! the contract with everything that plans runs. A simulator tells a [`Sink`] what happens; the
 //! [`Recorder`] is the sink that measures, and [`RunRecord`] is what it leaves behind.
 
+mod build;
 mod flow_meter;
 mod histogram;
 mod link_meter;
@@ -16,6 +17,7 @@ mod tables;
 mod timeline;
 mod validate;
 
+pub use histogram::Histogram;
 pub use recorder::Recorder;
 pub use run_record::RunRecord;
 pub use sink::{AckRow, FlowState, Nothing, Sink};

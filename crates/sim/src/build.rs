@@ -3,16 +3,8 @@
 use jostle_control::registry::{self, Start};
 use jostle_control::slow_start::Standard;
 use jostle_control::{Controller, SlowStart};
-use jostle_path::delay::{Jitter, Quantiles};
-use jostle_path::queue::{
-    Codel, CodelParameters, DropTail, FqCodel, FqCodelParameters, Limit, OccupancyDrop, Pie,
-    PieParameters, Red, RedParameters,
-};
-use jostle_path::{Capacity, Delay, Link, Loss, QueueDiscipline, capacity, delay, loss};
-use jostle_record::{
-    Algorithm, CapacitySpec, DelaySpec, FlowSpec, Limit as LimitSpec, LinkSpec, LossSpec, Quantile,
-    QueueSpec, RunSpec,
-};
+use jostle_path::Link;
+use jostle_record::{Algorithm, FlowSpec, LinkSpec, RunSpec};
 use jostle_units::{Rate, Span, Stream, Time};
 
 use crate::Error;
@@ -38,139 +30,7 @@ fn invalid(what: &str, error: impl std::fmt::Display) -> Error {
 }
 
 pub(crate) fn link(spec: &LinkSpec, seed: u64) -> Result<Link<Segment>, Error> {
-    let random = |part: &str| Stream::new(seed, &format!("link/{}/{part}", spec.name));
-    let queue = queue(&spec.queue, random("queue")).map_err(|e| invalid(&spec.name, e))?;
-    let capacity = capacity_of(&spec.capacity).map_err(|e| invalid(&spec.name, e))?;
-    let delay = delay_of(&spec.delay, random("jitter")).map_err(|e| invalid(&spec.name, e))?;
-    let mut losses: Vec<Box<dyn Loss>> = Vec::new();
-    if let Some(outages) = &spec.outages {
-        let durations = quantiles(&outages.durations).map_err(|e| invalid(&spec.name, e))?;
-        let every = Span::from_ns(outages.mean_interval_ns);
-        let outages = loss::Outages::new(every, durations, random("outages"));
-        losses.push(Box::new(outages.map_err(|e| invalid(&spec.name, e))?));
-    }
-    match spec.loss {
-        LossSpec::None => {}
-        LossSpec::Independent { probability } => {
-            let loss = loss::Independent::new(probability, random("loss"));
-            losses.push(Box::new(loss.map_err(|e| invalid(&spec.name, e))?));
-        }
-        LossSpec::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
-            let loss = loss::GilbertElliott::new(
-                loss::Transitions { good_to_bad, bad_to_good, loss_good, loss_bad },
-                random("loss"),
-            );
-            losses.push(Box::new(loss.map_err(|e| invalid(&spec.name, e))?));
-        }
-    }
-    Ok(Link::new(queue, capacity, delay, losses))
-}
-
-fn limit(spec: LimitSpec) -> Limit {
-    match spec {
-        LimitSpec::Bytes(bytes) => Limit::Bytes(bytes),
-        LimitSpec::Packets(packets) => Limit::Packets(packets),
-    }
-}
-
-fn queue(
-    spec: &QueueSpec,
-    random: Stream,
-) -> Result<Box<dyn QueueDiscipline<Segment>>, jostle_path::Error> {
-    let span = Span::from_ns;
-    Ok(match *spec {
-        QueueSpec::DropTail { limit: most } => Box::new(DropTail::new(limit(most))),
-        QueueSpec::OccupancyDrop { limit: most, threshold_bytes, probability } => {
-            Box::new(OccupancyDrop::new(limit(most), threshold_bytes, probability, random)?)
-        }
-        QueueSpec::Red { limit: most, min_bytes, max_bytes, max_probability, weight, ecn } => {
-            Box::new(Red::new(
-                RedParameters {
-                    limit: limit(most),
-                    min_bytes,
-                    max_bytes,
-                    max_probability,
-                    weight,
-                    ecn,
-                },
-                random,
-            )?)
-        }
-        QueueSpec::Codel { limit: most, target_ns, interval_ns, ecn } => {
-            Box::new(Codel::new(CodelParameters {
-                limit: limit(most),
-                target: span(target_ns),
-                interval: span(interval_ns),
-                ecn,
-            })?)
-        }
-        QueueSpec::FqCodel {
-            limit_packets,
-            queues,
-            quantum_bytes,
-            target_ns,
-            interval_ns,
-            ecn,
-        } => Box::new(FqCodel::new(FqCodelParameters {
-            limit_packets,
-            queues,
-            quantum_bytes,
-            target: span(target_ns),
-            interval: span(interval_ns),
-            ecn,
-        })?),
-        QueueSpec::Pie { limit: most, target_ns, update_ns, alpha, beta, ecn } => {
-            Box::new(Pie::new(
-                PieParameters {
-                    limit: limit(most),
-                    target: span(target_ns),
-                    update: span(update_ns),
-                    alpha,
-                    beta,
-                    ecn,
-                },
-                random,
-            )?)
-        }
-    })
-}
-
-fn capacity_of(spec: &CapacitySpec) -> Result<Box<dyn Capacity>, jostle_path::Error> {
-    Ok(match spec {
-        CapacitySpec::Constant { rate_bps } => {
-            Box::new(capacity::Constant::new(Rate::from_bps(*rate_bps)))
-        }
-        CapacitySpec::Steps { steps } => {
-            let steps = steps.iter().map(|s| (Time::from_ns(s.at_ns), Rate::from_bps(s.rate_bps)));
-            Box::new(capacity::Steps::new(steps.collect())?)
-        }
-        CapacitySpec::Trace { opportunities_ms, opportunity_bytes } => {
-            Box::new(capacity::Trace::new(opportunities_ms, *opportunity_bytes)?)
-        }
-    })
-}
-
-fn quantiles(points: &[Quantile]) -> Result<Quantiles, jostle_path::Error> {
-    Quantiles::new(points.iter().map(|q| (q.probability, Span::from_ns(q.value_ns))).collect())
-}
-
-fn delay_of(spec: &DelaySpec, random: Stream) -> Result<Box<dyn Delay>, jostle_path::Error> {
-    let steps = || {
-        let steps = spec.steps.iter();
-        let steps = steps.map(|step| (Time::from_ns(step.at_ns), Span::from_ns(step.delay_ns)));
-        delay::Steps::new(steps.collect())
-    };
-    Ok(match (&spec.jitter, &spec.steps[..]) {
-        (Some(jitter), _) => Box::new(Jitter::new(
-            steps()?,
-            quantiles(&jitter.quantiles)?,
-            Span::from_ns(jitter.correlation_ns),
-            jitter.reorder,
-            random,
-        )),
-        (None, [only]) => Box::new(delay::Constant::new(Span::from_ns(only.delay_ns))),
-        (None, _) => Box::new(steps()?),
-    })
+    spec.build(seed).map_err(|error| invalid(&spec.name, error))
 }
 
 pub(crate) fn route(spec: &FlowSpec) -> Route {

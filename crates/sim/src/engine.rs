@@ -1,6 +1,6 @@
 //! The event queue: what happens next, in virtual time.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 
 use dary_heap::QuaternaryHeap;
 use jostle_units::Time;
@@ -28,37 +28,54 @@ pub(crate) enum Event {
     Observe,
 }
 
-/// A place in the queue: events at the same time happen in the order they were scheduled.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    /// Time in the upper half, sequence number in the lower: one comparison orders both.
-    key: u128,
-    event: Event,
-}
+/// Most flows or links that an entry can name.
+pub(crate) const POSITIONS: u32 = 1 << POSITION_BITS;
 
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-}
-impl Eq for Entry {}
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Entry {
-    /// Reversed, since the heap gives the greatest first.
+const POSITION_BITS: u32 = 20;
+const KIND_BITS: u32 = 4;
+const SEQUENCE_BITS: u32 = 64 - KIND_BITS - POSITION_BITS;
+
+impl Event {
     #[inline]
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.key.cmp(&self.key)
+    fn pack(self) -> u64 {
+        let (kind, position) = match self {
+            Self::Link(position) => (0, position),
+            Self::Access(position) => (1, position),
+            Self::Nic(position) => (2, position),
+            Self::Retransmission(position) => (3, position),
+            Self::Pacing(position) => (4, position),
+            Self::Acknowledgement(position) => (5, position),
+            Self::Wakeup(position) => (6, position),
+            Self::Source(position) => (7, position),
+            Self::Observe => (8, 0),
+        };
+        debug_assert!(position < POSITIONS);
+        kind << POSITION_BITS | u64::from(position)
+    }
+
+    #[inline]
+    fn unpack(bits: u64) -> Self {
+        let position = bits as u32 & (POSITIONS - 1);
+        match bits as u32 >> POSITION_BITS & ((1 << KIND_BITS) - 1) {
+            0 => Self::Link(position),
+            1 => Self::Access(position),
+            2 => Self::Nic(position),
+            3 => Self::Retransmission(position),
+            4 => Self::Pacing(position),
+            5 => Self::Acknowledgement(position),
+            6 => Self::Wakeup(position),
+            7 => Self::Source(position),
+            _ => Self::Observe,
+        }
     }
 }
 
-/// The events to come.
+/// The events to come. An entry is one number: time in the upper half, then a sequence number that
+/// keeps events at the same time in the order they were scheduled, then the event itself. Four of
+/// them, the children of a node, fill a cache line.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
-    heap: QuaternaryHeap<Entry>,
+    heap: QuaternaryHeap<Reverse<u128>>,
     scheduled: u64,
 }
 
@@ -67,15 +84,16 @@ impl Agenda {
     #[inline]
     pub fn schedule(&mut self, at: Time, event: Event) {
         self.scheduled += 1;
-        let key = u128::from(at.as_ns()) << 64 | u128::from(self.scheduled);
-        self.heap.push(Entry { key, event });
+        debug_assert!(self.scheduled < 1 << SEQUENCE_BITS);
+        let order = self.scheduled << (KIND_BITS + POSITION_BITS) | event.pack();
+        self.heap.push(Reverse(u128::from(at.as_ns()) << 64 | u128::from(order)));
     }
 
     /// The next event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, Event)> {
-        let entry = self.heap.pop()?;
-        Some((Time::from_ns((entry.key >> 64) as u64), entry.event))
+        let Reverse(entry) = self.heap.pop()?;
+        Some((Time::from_ns((entry >> 64) as u64), Event::unpack(entry as u64)))
     }
 }
 
@@ -143,6 +161,25 @@ mod tests {
             assert_eq!(agenda.pop(), Some((Time::from_ns(7), Event::Link(i))));
         }
         assert_eq!(agenda.pop(), None);
+    }
+
+    #[test]
+    fn every_event_survives_packing() {
+        for position in [0, 1, 77, POSITIONS - 1] {
+            for event in [
+                Event::Link(position),
+                Event::Access(position),
+                Event::Nic(position),
+                Event::Retransmission(position),
+                Event::Pacing(position),
+                Event::Acknowledgement(position),
+                Event::Wakeup(position),
+                Event::Source(position),
+                Event::Observe,
+            ] {
+                assert_eq!(Event::unpack(event.pack()), event);
+            }
+        }
     }
 
     proptest! {

@@ -28,6 +28,12 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// More flows or links than the simulator can tell apart.
+    #[error("more than {most} flows or links")]
+    TooMany {
+        /// The limit.
+        most: u32,
+    },
     /// Whoever started the run wants it no more.
     #[error("the run was cancelled")]
     Cancelled,

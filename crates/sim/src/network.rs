@@ -24,10 +24,37 @@ struct Card {
     queued_bytes: u64,
 }
 
+/// The links of one direction, in order. Most ways have one link, which is kept at hand: ten
+/// thousand flows do not fit into the cache, and every look elsewhere counts.
+struct Way {
+    len: u8,
+    first: u32,
+    links: Box<[u32]>,
+}
+
+impl Way {
+    fn new(links: &[u32]) -> Self {
+        Self {
+            len: links.len() as u8,
+            first: links.first().copied().unwrap_or(0),
+            links: links.into(),
+        }
+    }
+
+    #[inline]
+    fn get(&self, hop: u8) -> Option<u32> {
+        match hop {
+            _ if hop >= self.len => None,
+            0 => Some(self.first),
+            _ => Some(self.links[usize::from(hop)]),
+        }
+    }
+}
+
 /// A flow's way.
 pub(crate) struct Route {
-    path: Box<[u32]>,
-    reverse_path: Box<[u32]>,
+    path: Way,
+    reverse_path: Way,
     access_delay: Span,
     /// Packets on the access delay, in order.
     access: VecDeque<(Time, Segment)>,
@@ -42,8 +69,8 @@ impl Route {
         card_rate: Option<Rate>,
     ) -> Self {
         Self {
-            path: path.into(),
-            reverse_path: reverse_path.into(),
+            path: Way::new(path),
+            reverse_path: Way::new(reverse_path),
             access_delay,
             access: VecDeque::new(),
             card: card_rate.map(|rate| Card { rate, queue: VecDeque::new(), queued_bytes: 0 }),
@@ -138,8 +165,8 @@ impl Network {
             let forward = matches!(packet.body.kind, Kind::Syn | Kind::Data);
             let path = if forward { &route.path } else { &route.reverse_path };
             packet.hop += 1;
-            match path.get(usize::from(packet.hop)) {
-                Some(&next) => self.push(now, next, packet, sink),
+            match path.get(packet.hop) {
+                Some(next) => self.push(now, next, packet, sink),
                 None if forward => return Some(packet),
                 None => self.enter_access(now, packet.flow, packet.body),
             }
@@ -149,9 +176,9 @@ impl Network {
     /// The receiver of `flow` sends.
     #[inline]
     pub fn send_back<S: Sink>(&mut self, now: Time, flow: u32, segment: Segment, sink: &mut S) {
-        match self.routes[flow as usize].reverse_path.first() {
+        match self.routes[flow as usize].reverse_path.get(0) {
             None => self.enter_access(now, flow, segment),
-            Some(&link) => self.push(now, link, packet(flow, segment, Ecn::NotCapable), sink),
+            Some(link) => self.push(now, link, packet(flow, segment, Ecn::NotCapable), sink),
         }
     }
 
@@ -189,7 +216,7 @@ impl Network {
             let at = now + card.rate.time_for(u64::from(next.size_bytes));
             self.agenda.schedule(at, Event::Nic(flow));
         }
-        let link = route.path[0];
+        let link = route.path.first;
         self.push(now, link, packet, sink);
     }
 
@@ -239,7 +266,7 @@ impl<S: Sink> Egress for Port<'_, S> {
         let packet = packet(flow, segment, ecn);
         match &mut route.card {
             None => {
-                let link = route.path[0];
+                let link = route.path.first;
                 self.network.push(now, link, packet, self.sink);
             }
             Some(card) => {

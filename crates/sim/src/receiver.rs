@@ -20,6 +20,10 @@ const COMPRESSED_MAX: u32 = 44;
 const COMPRESSION_MAX: Span = Span::from_ms(1);
 /// Duplicate ACKs that are sent before compression begins (`TCP_FASTRETRANS_THRESH`).
 const UNCOMPRESSED_DUPLICATES: u32 = 3;
+/// Blocks of which a compressed ACK surely tells (`TCP_SACK_BLOCKS_EXPECTED`).
+const SETTLED_BLOCKS: usize = 2;
+/// By how much a segment may be older than the one echoed last (`TCP_PAWS_WINDOW`).
+const PAWS_WINDOW_MS: u32 = 1;
 /// Window of a SYN-ACK, which cannot be scaled (RFC 7323 §2.2).
 const INITIAL_WINDOW_BYTES: u64 = 65_535;
 
@@ -61,8 +65,12 @@ pub(crate) struct Receiver {
     /// `ts_recent`: what the next ACK echoes.
     echo_ms: u32,
     ecn: bool,
+    /// Data with an ECN codepoint has arrived.
+    ecn_seen: bool,
     /// RFC 3168 §6.1.3: ECE is set until the sender answers with CWR.
     ece: bool,
+    /// The next ACK is due at once (`ICSK_ACK_NOW`).
+    at_once: bool,
     /// RTT of the handshake as this side saw it.
     rtt: Span,
 }
@@ -102,7 +110,9 @@ impl Receiver {
             timer: Timer::default(),
             echo_ms: 0,
             ecn: false,
+            ecn_seen: false,
             ece: false,
+            at_once: false,
             rtt,
         }
     }
@@ -110,39 +120,56 @@ impl Receiver {
     /// A SYN arrived: the answer.
     pub fn on_syn(&mut self, syn: &Segment) -> Segment {
         self.ecn = syn.ecn_flag;
-        Segment::syn_ack(self.ecn, self.window())
+        self.echo_ms = syn.timestamp_ms;
+        Segment::syn_ack(self.ecn, self.echo_ms, self.window())
     }
 
     /// A data segment arrived.
     pub fn on_data(&mut self, now: Time, segment: &Segment, ecn: Ecn) -> Arrival {
-        if self.ecn {
-            self.note_marks(segment, ecn);
+        if segment.timestamp_ms + PAWS_WINDOW_MS < self.echo_ms {
+            return self.on_stale(segment.number);
         }
         // RFC 7323 §4.3: the timestamp of the segment that advances the left edge is echoed.
         if segment.number <= self.acked {
-            self.echo_ms = segment.timestamp_ms;
+            self.echo_ms = self.echo_ms.max(segment.timestamp_ms);
         }
-        if segment.number < self.next || self.ahead.contains(segment.number) {
-            return self.on_duplicate(segment.number);
+        if self.ecn && segment.ecn_flag {
+            // The sender's window may be very small now, so it should not have to wait.
+            self.ece = false;
+            self.at_once = true;
         }
-        self.last_arrival_was(now);
-        self.grow_window();
+        if segment.number < self.next {
+            return self.on_old(segment.number);
+        }
+        if self.ecn {
+            self.note_mark(ecn);
+        }
+        if self.ahead.contains(segment.number) {
+            self.duplicate = Some(Block::of(segment.number));
+            return Arrival { bytes: 0, ack: self.decide(now) };
+        }
         if u32::from(segment.payload) < FULL_PAYLOAD_BYTES {
             self.short.push((segment.number, FULL_PAYLOAD_BYTES - u32::from(segment.payload)));
         }
         if segment.number > self.next {
             self.keep(segment.number);
-            return Arrival { bytes: 0, ack: self.decide(now, false) };
+            self.grow_window();
+            return Arrival { bytes: 0, ack: self.decide(now) };
         }
+        self.time_arrival(now);
+        self.grow_window();
         let had_gap = !self.ahead.is_empty();
         let end = self.ahead.take_from(self.next);
         let bytes = self.payload_until(end);
         self.next = end;
         self.forget_before_next();
-        // RFC 5681 §4.2: "a TCP receiver SHOULD send an immediate ACK when the incoming segment
-        // fills in all or part of a gap"; Linux does when the last gap closes.
-        let closed = had_gap && self.ahead.is_empty();
-        Arrival { bytes, ack: self.decide(now, closed) }
+        if self.ahead.is_empty() {
+            // RFC 5681 §4.2: "a TCP receiver SHOULD send an immediate ACK when the incoming segment
+            // fills in all or part of a gap"; Linux does when the last gap closes. The end of a
+            // message is acknowledged as soon as it is read (`ICSK_ACK_PUSHED`).
+            self.at_once |= had_gap || u32::from(segment.payload) < FULL_PAYLOAD_BYTES;
+        }
+        Arrival { bytes, ack: self.decide(now) }
     }
 
     /// Payload of the segments from `next` to `end`.
@@ -158,8 +185,8 @@ impl Receiver {
         bytes
     }
 
-    /// Delayed-ACK engine (`tcp_event_data_recv`).
-    fn last_arrival_was(&mut self, now: Time) {
+    /// Delayed-ACK engine, for segments in order (`tcp_event_data_recv`).
+    fn time_arrival(&mut self, now: Time) {
         let gap = now.since(self.last_arrival);
         if self.patience.is_zero() {
             // The first segment: the sender is in slow start and needs every ACK.
@@ -188,28 +215,45 @@ impl Receiver {
         if self.window_bytes < self.window_max_bytes {
             self.window_bytes =
                 (self.window_bytes + u64::from(2 * FULL_PAYLOAD_BYTES)).min(self.window_max_bytes);
-            self.quick = self.quick.max(1);
+            // As Linux writes it: an even number of quick ACKs does not shrink, either.
+            self.quick |= 1;
         }
     }
 
-    /// RFC 3168 §6.1.3.
-    fn note_marks(&mut self, segment: &Segment, ecn: Ecn) {
-        if segment.ecn_flag {
-            self.ece = false;
+    /// RFC 3168 §6.1.3 (`__tcp_ecn_check_ce`).
+    fn note_mark(&mut self, ecn: Ecn) {
+        match ecn {
+            Ecn::Marked if !self.ece => {
+                self.ece = true;
+                self.enter_quick_mode(2);
+            }
+            // Probably a retransmission.
+            Ecn::NotCapable if self.ecn_seen => self.enter_quick_mode(2),
+            _ => {}
         }
-        if ecn == Ecn::Marked && !self.ece {
-            self.ece = true;
-            // `tcp_enter_quickack_mode(2)`
-            self.quicken(2);
-            self.patience = DELAYED_ACK_MIN;
-        }
+        self.ecn_seen |= ecn != Ecn::NotCapable;
     }
 
-    /// A segment arrived again (`tcp_send_dupack`).
-    fn on_duplicate(&mut self, number: u32) -> Arrival {
-        self.duplicate = Some(Block { start: number, end: number + 1 });
-        self.quicken(QUICK_ACKS_MAX);
+    /// `tcp_enter_quickack_mode`.
+    fn enter_quick_mode(&mut self, most: u32) {
+        self.quicken(most);
         self.patience = DELAYED_ACK_MIN;
+    }
+
+    /// A segment arrived again that the application has had already.
+    fn on_old(&mut self, number: u32) -> Arrival {
+        self.duplicate = Some(Block::of(number));
+        self.enter_quick_mode(QUICK_ACKS_MAX);
+        Arrival { bytes: 0, ack: Some(self.acknowledge()) }
+    }
+
+    /// RFC 7323 §5.3 (PAWS): a segment older than what was echoed last is dropped and acknowledged
+    /// at once. Reordering can do that to an original whose predecessors were retransmitted.
+    #[cold]
+    fn on_stale(&mut self, number: u32) -> Arrival {
+        if number < self.next {
+            return self.on_old(number);
+        }
         Arrival { bytes: 0, ack: Some(self.acknowledge()) }
     }
 
@@ -217,6 +261,11 @@ impl Receiver {
     fn keep(&mut self, number: u32) {
         let run = self.ahead.insert(number);
         let kept = &mut self.recent;
+        let position = kept[..self.recent_count].iter().position(|block| run.covers(*block));
+        if self.compressed > 0 && position.unwrap_or(self.recent_count) >= SETTLED_BLOCKS {
+            // News of blocks that one ACK may not hold is not withheld.
+            self.at_once = true;
+        }
         let mut count = 0;
         // The blocks that the run has grown out of leave the list; the others keep their order.
         for i in 0..self.recent_count {
@@ -247,10 +296,10 @@ impl Receiver {
     }
 
     /// Whether to acknowledge now, later, or with others (`__tcp_ack_snd_check`).
-    fn decide(&mut self, now: Time, at_once: bool) -> Option<Segment> {
+    fn decide(&mut self, now: Time) -> Option<Segment> {
         // RFC 5681 §4.2: "a TCP receiver MUST NOT … delay … an ACK for at least every second
         // full-sized segment".
-        if self.next - self.acked > 1 || self.quick > 0 || at_once {
+        if self.next - self.acked > 1 || self.quick > 0 || self.at_once {
             return Some(self.acknowledge());
         }
         if self.ahead.is_empty() {
@@ -323,6 +372,7 @@ impl Receiver {
         self.delayed = Time::NEVER;
         self.compression = Time::NEVER;
         self.compressed = 0;
+        self.at_once = false;
         self.timer.set(Time::NEVER);
         if self.quick > 0 {
             self.quick -= 1;
@@ -448,7 +498,7 @@ mod tests {
     #[test]
     fn ece_stands_until_cwr() {
         let mut receiver = Receiver::new(0, 100_000, Span::from_ms(40));
-        receiver.on_syn(&Segment::syn(true));
+        receiver.on_syn(&Segment::syn(true, 1));
         let marked = receiver.on_data(at_us(0), &Segment::data(0, 1448, 1, false), Ecn::Marked);
         assert!(marked.ack.unwrap().ecn_flag);
         let still = receiver.on_data(at_us(1), &Segment::data(1, 1448, 1, false), Ecn::Capable);

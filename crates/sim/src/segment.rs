@@ -20,6 +20,12 @@ pub(crate) struct Block {
 }
 
 impl Block {
+    /// The segment `number` alone.
+    #[inline]
+    pub const fn of(number: u32) -> Self {
+        Self { start: number, end: number + 1 }
+    }
+
     /// Whether `other` lies inside.
     #[inline]
     pub const fn covers(self, other: Self) -> bool {

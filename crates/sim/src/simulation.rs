@@ -7,7 +7,7 @@ use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
 
 use crate::Error;
 use crate::build::{self, Ends};
-use crate::engine::Event;
+use crate::engine::{Event, POSITIONS};
 use crate::network::Network;
 use crate::segment::{Kind, Segment, SimPacket};
 use crate::source::Action;
@@ -33,6 +33,9 @@ pub fn run(
     sink: &mut impl Sink,
     cancelled: &dyn Fn() -> bool,
 ) -> Result<Counts, Error> {
+    if spec.flows.len().max(spec.links.len()) >= POSITIONS as usize {
+        return Err(Error::TooMany { most: POSITIONS });
+    }
     let links =
         spec.links.iter().map(|link| build::link(link, spec.seed)).collect::<Result<_, _>>()?;
     let routes = spec.flows.iter().map(build::route).collect();

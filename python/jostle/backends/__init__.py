@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from jostle.backends.base import Backend, Cancelled, Run, RunRecord, Spec, canonical_json, run_id
 from jostle.backends.sim import Engine, SimBackend, load_engine
 from jostle.errors import InputError
+
+if TYPE_CHECKING:
+    from jostle.kernel import Kind
 
 __all__ = [
     "BACKENDS",
@@ -21,22 +26,31 @@ __all__ = [
     "run_id",
 ]
 
-BACKENDS = {"sim": SimBackend}
-"""Backends by name."""
+BACKENDS = ("sim", "kernel")
+"""Names of the backends."""
 
 
-def create(name: str) -> Backend:
+def create(name: str, *, kernel: Kind | None = None, kernel_version: str | None = None) -> Backend:
     """Make the backend called `name`.
+
+    Parameters
+    ----------
+    kernel, kernel_version
+        Of the backend `kernel`: which one, in virtual time if absent; see `jostle.kernel.find`.
 
     Raises
     ------
     InputError
-        When there is no such backend.
+        When there is no such backend, or no such kernel.
     EngineError
         When its engine is missing.
     """
-    try:
-        backend = BACKENDS[name]
-    except KeyError:
-        raise InputError(f"no backend `{name}`: choose one of {', '.join(BACKENDS)}") from None
-    return backend()
+    if name not in BACKENDS:
+        raise InputError(f"no backend `{name}`: choose one of {', '.join(BACKENDS)}")
+    if name == "kernel":
+        from jostle.backends.kernel import KernelBackend
+
+        return KernelBackend(kernel or "virtual", kernel_version)
+    if kernel is not None or kernel_version is not None:
+        raise InputError(f"the backend `{name}` has no kernel to choose: use the backend `kernel`")
+    return SimBackend()

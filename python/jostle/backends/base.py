@@ -93,6 +93,15 @@ class Backend(Protocol):
     def version(self) -> str:
         """Changes with everything that can change a result."""
 
+    def check(self, spec: Spec) -> None:
+        """See that `spec` can be run here, before anything starts.
+
+        Raises
+        ------
+        InputError
+            When it cannot; the text names the scenario's keys that stand in the way.
+        """
+
     def run(self, spec: Spec, cancelled: Cancelled | None = None) -> RunRecord:
         """Run `spec` to its end.
 

@@ -105,6 +105,9 @@ class SimBackend:
         """Version of the engine."""
         return self._engine.ENGINE_VERSION
 
+    def check(self, spec: Spec) -> None:
+        """Accept `spec`: what a scenario can say, the simulator can do."""
+
     def run(self, spec: Spec, cancelled: Cancelled | None = None) -> RunRecord:
         """Run `spec` to its end; see `Backend.run`."""
         started = time.perf_counter()

@@ -8,10 +8,13 @@ from collections.abc import Sequence
 
 import click
 
+from jostle.cli.emulate import emulate
 from jostle.cli.environment import Environment
+from jostle.cli.kernel import kernel
 from jostle.cli.report import report
 from jostle.cli.run import run
 from jostle.cli.show import explain, list_, schema
+from jostle.cli.validate import validate
 from jostle.errors import JostleError
 
 __all__ = ["cli", "main", "status"]
@@ -44,7 +47,7 @@ def cli() -> None:
     """
 
 
-for _command in (run, list_, explain, schema, report):
+for _command in (run, validate, kernel, emulate, list_, explain, schema, report):
     cli.add_command(_command)
 
 

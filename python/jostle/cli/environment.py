@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from jostle.backends import Backend, Engine
+    from jostle.kernel import Kind
     from jostle.scenario import Scenario
 
 
@@ -31,13 +32,15 @@ class Environment:
 
         return self.engine if self.engine is not None else load_engine()
 
-    def backend(self, name: str) -> Backend:
-        """Make the backend called `name`."""
+    def backend(
+        self, name: str, kernel: Kind | None = None, kernel_version: str | None = None
+    ) -> Backend:
+        """Make the backend called `name`; see `jostle.backends.create`."""
         from jostle.backends import SimBackend, create
 
-        if name == SimBackend.name and self.engine is not None:
+        if name == SimBackend.name and self.engine is not None and kernel is None:
             return SimBackend(self.engine)
-        return create(name)
+        return create(name, kernel=kernel, kernel_version=kernel_version)
 
     def load_scenario(self, file: str, overrides: Mapping[str, str]) -> Scenario:
         """Read a scenario that may name what the engine has."""

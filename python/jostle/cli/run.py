@@ -14,23 +14,49 @@ from jostle.errors import InputError, InterruptedRunError
 from jostle.measures import unknown
 
 if TYPE_CHECKING:
+    from jostle.backends import Backend
+    from jostle.kernel import Kind
     from jostle.results import ResultSet
     from jostle.session import Plan
     from jostle.store import Store
 
 DEFAULT_STORE = ".jostle/store"
-BACKENDS = ("sim",)
+BACKENDS = ("sim", "kernel")
+KERNELS = ("virtual", "realtime", "native")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def plan_options(command: F) -> F:
-    """Options of every command that carries scenarios out."""
+    """Options of every command that carries scenarios out by one backend."""
+    backend = click.option(
+        "--backend",
+        type=click.Choice(BACKENDS),
+        default="sim",
+        show_default=True,
+        help="What runs them: the simulator, or the TCP stack of Linux.",
+    )
+    return backend(kernel_options(scenario_options(command)))
+
+
+def kernel_options(command: F) -> F:
+    """Options that say which kernel the kernel backend uses."""
+    kind = click.option(
+        "--kernel",
+        type=click.Choice(KERNELS),
+        help="Which Linux: one in virtual time (the default), the distribution's in real time, "
+        "or this machine's own, as root.",
+    )
+    version = click.option(
+        "--kernel-version", metavar="VERSION", help="Its series or version, such as 6.1."
+    )
+    return kind(version(command))
+
+
+def scenario_options(command: F) -> F:
+    """Options of every command that carries scenarios out, whatever runs them."""
     options = [
         click.argument("files", metavar="FILE…", nargs=-1, required=True),
-        click.option(
-            "--backend", type=click.Choice(BACKENDS), default="sim", help="What runs them."
-        ),
         click.option(
             "--repeats", type=click.IntRange(min=1), help="Runs per condition, one seed each."
         ),
@@ -95,7 +121,7 @@ def run(
     # What is wrong is told now, not after an hour of running.
     _check_phases(plans, phases)
     for folder in (figures, report and Path(report).parent):
-        _make_folder(folder)
+        make_folder(folder)
     every = carry_out(environment, plans, **options)
     from jostle.cli import output
 
@@ -121,12 +147,27 @@ def carry_out(
     plans: Sequence[Plan],
     *,
     backend: str,
+    kernel: Kind | None,
+    kernel_version: str | None,
     jobs: int | None,
     store_path: str,
     no_cache: bool,
     **_plan_options: Any,
 ) -> list[ResultSet]:
     """Carry out every plan, with progress on stderr."""
+    made = environment.backend(backend, kernel, kernel_version)
+    (every,) = carry_out_with([(made, plans)], jobs, store_path, no_cache=no_cache)
+    return every
+
+
+def carry_out_with(
+    work: Sequence[tuple[Backend, Sequence[Plan]]],
+    jobs: int | None,
+    store_path: str,
+    *,
+    no_cache: bool,
+) -> list[list[ResultSet]]:
+    """Carry out plans by several backends, with progress on stderr; results by backend."""
     from jostle import conditions
     from jostle.cli.progress import progress
     from jostle.cli.signals import orderly_interruption
@@ -135,10 +176,17 @@ def carry_out(
 
     store = None if no_cache else _store(store_path)
     executor = local(jobs)
-    session = Session(environment.backend(backend), executor, store)
+    sessions = [(Session(backend, executor, store), plans) for backend, plans in work]
+    # What a backend cannot do is told now, not after an hour of running.
+    for session, plans in sessions:
+        for plan in plans:
+            session.check(plan)
     with orderly_interruption() as interruption:
         try:
-            return [session.carry_out(p, progress(conditions.labels(p.conditions))) for p in plans]
+            return [
+                [session.carry_out(p, progress(conditions.labels(p.conditions))) for p in plans]
+                for session, plans in sessions
+            ]
         except InterruptedRunError as error:
             error.exit_status = interruption.exit_status
             raise
@@ -153,9 +201,13 @@ def plan_files(
     repeats: int | None,
     seed: int | None,
     settings: Sequence[str],
+    jittered: bool = False,
     **_run_options: Any,
 ) -> list[Plan]:
-    """Load and plan every file; what is wrong with any of them is told at once."""
+    """Load and plan every file; what is wrong with any of them is told at once.
+
+    With `jittered`, flows start at other times in every run; see `Scenario.jittered`.
+    """
     overrides = _overrides(settings)
     from jostle.scenario import ScenarioError
 
@@ -164,7 +216,8 @@ def plan_files(
     for file in files:
         try:
             loaded = environment.load_scenario(file, overrides)
-            plans.append(loaded.plan(repeats=repeats, seed=seed))
+            planned = loaded.jittered() if jittered else loaded
+            plans.append(planned.plan(repeats=repeats, seed=seed))
         except ScenarioError as error:
             errors.append(str(error))
         except ValueError as error:  # The seeds leave their range.
@@ -192,7 +245,8 @@ def _check_phases(plans: Sequence[Plan], names: Sequence[str]) -> None:
                 raise InputError(unknown("phase", name, known))
 
 
-def _make_folder(folder: str | Path | None) -> None:
+def make_folder(folder: str | Path | None) -> None:
+    """Make a folder that results go to, if one is given."""
     if folder is None:
         return
     try:

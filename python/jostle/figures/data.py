@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +26,9 @@ class Line:
     time_s, mean, low, high
         Shape (bins,). NaN where there is no value; NaN in low and high where there is no
         interval.
+    style
+        Positions of its colour and its dash among those of `style.py`; if absent, both are the
+        line's own position in its panel.
     """
 
     label: str
@@ -33,6 +36,7 @@ class Line:
     mean: Floats
     low: Floats
     high: Floats
+    style: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -106,8 +110,10 @@ class HeatMapData:
     ends: tuple[str, str]
 
 
-# Quantity, unit, column of the series, factor from the column's unit.
-_PANELS = (
+PanelColumn = tuple[str, str, str, float]
+"""Quantity, unit, column of the series, factor from the column's unit."""
+
+PANELS: tuple[PanelColumn, ...] = (
     ("Throughput", "Mbit/s", "throughput_bps", 1e-6),
     ("RTT", "ms", "rtt_mean_s", 1e3),
     ("cwnd", "MB", "cwnd_bytes", 1e-6),
@@ -121,6 +127,9 @@ def stacked(
     labels: Mapping[str, str],
     title: str = "",
     phases: Sequence[PhaseBand] = (),
+    *,
+    panels: Sequence[PanelColumn] = PANELS,
+    styles: Mapping[str, tuple[int, int]] | None = None,
 ) -> StackedData:
     """Throughput, RTT, cwnd and retransmissions over time, each flow's mean over runs.
 
@@ -133,6 +142,10 @@ def stacked(
         Name in the figure for each flow to be shown, in the order of the legend.
     title, phases
         See `StackedData`.
+    panels
+        Which columns of the series are shown, from top to bottom.
+    styles
+        Colour and dash of flows; see `Line`.
     """
     import polars as pl
 
@@ -141,14 +154,18 @@ def stacked(
         # A bin without packets has no share of retransmitted ones.
         pl.when(pl.col("sent_packets") > 0).then(share).alias("retransmission")
     )
-    panels = []
-    for quantity, unit, column, factor in _PANELS:
+    styled = styles or {}
+    filled = []
+    for quantity, unit, column, factor in panels:
         lines = tuple(
-            _line(with_share.filter(pl.col("flow") == flow), column, factor, label)
+            replace(
+                _line(with_share.filter(pl.col("flow") == flow), column, factor, label),
+                style=styled.get(flow),
+            )
             for flow, label in labels.items()
         )
-        panels.append(_readable(PanelData(quantity, unit, lines)))
-    return StackedData(title, tuple(panels), tuple(phases), series["seed"].n_unique())
+        filled.append(_readable(PanelData(quantity, unit, lines)))
+    return StackedData(title, tuple(filled), tuple(phases), series["seed"].n_unique())
 
 
 def _line(one_flow: pl.DataFrame, column: str, factor: float, label: str) -> Line:
@@ -172,7 +189,7 @@ def _readable(panel: PanelData) -> PanelData:
     if not peaks or max(peaks) * 1e6 >= _SMALL_CWND_BYTES:
         return panel
     lines = tuple(
-        Line(line.label, line.time_s, line.mean * 1e3, line.low * 1e3, line.high * 1e3)
+        replace(line, mean=line.mean * 1e3, low=line.low * 1e3, high=line.high * 1e3)
         for line in panel.lines
     )
     return PanelData(panel.quantity, "kB", lines)

@@ -106,8 +106,9 @@ def _figure(height_in: float) -> Figure:
 
 def _panel(axis: Axes, panel: PanelData) -> None:
     for index, line in enumerate(panel.lines):
-        colour = COLOURS[index % len(COLOURS)]
-        dash: Any = DASHES[index % len(DASHES)]
+        colour_index, dash_index = line.style or (index, index)
+        colour = COLOURS[colour_index % len(COLOURS)]
+        dash: Any = DASHES[dash_index % len(DASHES)]
         axis.fill_between(line.time_s, line.low, line.high, color=colour, alpha=0.22, linewidth=0)
         axis.plot(line.time_s, line.mean, color=colour, linestyle=dash, label=line.label)
     axis.set_ylabel(f"{panel.quantity}\n({panel.unit})", linespacing=1.1)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from jostle.scenario.addressing import changed, find, parse_value, show, value_at
+from jostle.scenario.document import cached_trace_reader, parse, read_text
 from jostle.scenario.grid import (
     Dimension,
     Level,
@@ -25,13 +24,10 @@ from jostle.scenario.positions import KeyPath, line_of, positions
 from jostle.scenario.problems import Problem, Report, ScenarioError, overlaps, starts_with
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolve import Template, resolve
-from jostle.scenario.traces import LinkTrace, TraceReader, read_trace
 from jostle.scenario.units import QuantityError
 from jostle.scenario.validation import validate
 
 __all__ = ["Scenario", "load", "loads"]
-
-_AT_LINE: Final = re.compile(r"\s*\(at line (\d+), column \d+\)|\s*\(at end of document\)")
 
 
 @dataclass(frozen=True)
@@ -129,18 +125,7 @@ def load(
     ScenarioError
         If anything is wrong, with all problems that were found.
     """
-    source = str(path)
-    try:
-        text = Path(path).read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        message = "not UTF-8 text — a scenario is a TOML file, saved as UTF-8"
-        raise ScenarioError(source, [Problem(line, "", message)]) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        message = f"cannot be read: {reason[0].lower()}{reason[1:]}"
-        raise ScenarioError(source, [Problem(0, "", message)]) from None
-    return loads(text, name=source, overrides=overrides, registry=registry)
+    return loads(read_text(path), name=str(path), overrides=overrides, registry=registry)
 
 
 def loads(
@@ -171,14 +156,7 @@ def loads(
     ScenarioError
         If anything is wrong, with all problems that were found.
     """
-    text = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}").replace("\r\n", "\n")
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(name, [_syntax_problem(str(error), text)]) from None
-    except RecursionError:
-        message = "not valid TOML: nested too deeply"
-        raise ScenarioError(name, [Problem(0, "", message)]) from None
+    text, document = parse(text, name)
     return _Loader(name, text, document, registry or Registry.of_engine()).load(overrides or {})
 
 
@@ -190,7 +168,7 @@ class _Loader:
         self.text = text
         self.document = document
         self.registry = registry
-        self.read_trace = _cached_reader(Path(source).parent)
+        self.read_trace = cached_trace_reader(Path(source).parent)
         self.problems: list[Problem] = []
         # What the command line has set: the paths, and how it was written.
         self.overridden: dict[KeyPath, str] = {}
@@ -351,28 +329,3 @@ class _Loader:
         if not hasattr(self, "_lines"):
             self._lines = positions(self.text)
         return line_of(self._lines, path)
-
-
-def _cached_reader(folder: Path) -> TraceReader:
-    """Return a reader that reads each trace once, however many conditions use it."""
-    cache: dict[str, LinkTrace | QuantityError] = {}
-
-    def read(name: str) -> LinkTrace:
-        if name not in cache:
-            try:
-                cache[name] = read_trace(folder / name)
-            except QuantityError as error:
-                cache[name] = error
-        found = cache[name]
-        if isinstance(found, QuantityError):
-            raise found
-        return found
-
-    return read
-
-
-def _syntax_problem(message: str, text: str) -> Problem:
-    match = _AT_LINE.search(message)
-    line = int(match[1]) if match and match[1] else text.rstrip("\n").count("\n") + 1
-    said = _AT_LINE.sub("", message)
-    return Problem(line, "", f"not valid TOML: {said[:1].lower()}{said[1:]}")

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 
 pub use error::SpecError;
 
-use crate::RunSpec;
+use crate::{LinkSpec, RunSpec};
 
 /// Longest span of time: 2⁵³ ns, 104 days. Every nanosecond up to it is exact in an `f64`, and in
 /// the JSON of any language.
@@ -43,7 +43,7 @@ impl RunSpec {
         self.check_phases()?;
         self.check_names()?;
         for (i, link) in self.links.iter().enumerate() {
-            link::check(&format!("links[{i}]"), link)?;
+            link.validate(&format!("links[{i}]"))?;
         }
         for (i, flow) in self.flows.iter().enumerate() {
             flow::check(&format!("flows[{i}]"), flow, self)?;
@@ -95,6 +95,17 @@ impl RunSpec {
             self.interval_ns,
             format!("one that gives at most {MAX_ROWS} rows for {wider} flows or links"),
         ))
+    }
+}
+
+impl LinkSpec {
+    /// Checks that the link makes sense, for users that need no whole run. `at` is what messages
+    /// call its place.
+    ///
+    /// # Errors
+    /// The first thing that does not, where it is, and what would be accepted.
+    pub fn validate(&self, at: &str) -> Result<(), SpecError> {
+        link::check(at, self)
     }
 }
 

@@ -66,7 +66,7 @@ impl Rack {
 
 impl Sender {
     /// `tcp_rack_reo_wnd`: how long a packet may be late. RFC 8985 §6.2 step 4.
-    fn reordering_window(&self) -> Span {
+    pub(super) fn reordering_window(&self) -> Span {
         if !self.reordering_seen
             && (matches!(self.state, RecoveryState::Recovery | RecoveryState::Loss)
                 || self.board.sacked() >= self.reordering)
@@ -78,10 +78,7 @@ impl Sender {
     }
 
     /// Marks lost what RACK says is lost; returns how long to wait before looking again, if any
-    /// packet is late but within the reordering window.
-    ///
-    /// Linux waits for the latest of those packets; its remaining time is that of the packet sent
-    /// last among those delivered or slightly less, so the latter is taken, which needs no search.
+    /// packet is late but within the reordering window: until the latest of them is lost.
     pub(super) fn detect_losses(&mut self, now: Time) -> Option<Span> {
         let window = self.reordering_window();
         let rack = self.rack;
@@ -96,7 +93,7 @@ impl Sender {
                 Verdict::Wait
             }
         });
-        waiting.then(|| patience - now.since(rack.sent_at))
+        waiting.map(|latest| patience - now.since(latest))
     }
 
     /// `tcp_timeout_mark_lost`: after a timeout everything outstanding is lost, except what was

@@ -11,6 +11,9 @@ mod scoreboard;
 mod timers;
 mod transmit;
 
+#[cfg(test)]
+mod tests;
+
 use jostle_control::{
     Congestion, Controller, Established, RecoveryOwner, RecoveryState, RttEstimator, Sampler,
     Signal,
@@ -32,7 +35,7 @@ pub(crate) trait Egress {
     /// Bytes of this flow that wait in its own host (TCP small queues count them).
     fn host_queue_bytes(&self) -> u64;
 
-    /// For the record: a burst was handed over.
+    /// For the record: a burst is about to be handed over.
     fn note_sent(&mut self, now: Time, packets: u32, wire_bytes: u64, retransmission: bool);
 }
 

@@ -15,6 +15,10 @@ use crate::segment::Block;
 /// flows stay in the cache.
 const INITIAL_SLOTS: usize = 16;
 
+/// Segments among which the latest that waits is looked for: a bound, so that no ACK costs more
+/// than that. Beyond it the timer comes early, and what waits then is left to the next ACK.
+const WAITING_SEARCHED: usize = 32;
+
 const SACKED: u8 = 1;
 const LOST: u8 = 2;
 /// A retransmission is in flight (`TCPCB_SACKED_RETRANS` in Linux).
@@ -321,10 +325,10 @@ impl Scoreboard {
 
     /// RACK (RFC 8985 §6.2 step 5, `tcp_rack_detect_loss` in Linux): offers the segments in
     /// flight in the order they were sent, originals and retransmissions each for themselves,
-    /// until `is_lost` says no. Those it says yes to are marked lost. Returns whether a segment
-    /// was sent before the one that `is_lost` compares with but is not yet late enough.
-    pub fn detect_lost(&mut self, mut is_lost: impl FnMut(u32, &Slot) -> Verdict) -> bool {
-        let mut waiting = false;
+    /// until `is_lost` says no. Those it says yes to are marked lost. Returns when the latest of
+    /// those was sent that are not yet late enough, if there are any.
+    pub fn detect_lost(&mut self, mut is_lost: impl FnMut(u32, &Slot) -> Verdict) -> Option<Time> {
+        let mut waiting = None;
         while self.originals < self.next {
             let number = self.originals;
             let slot = self.slot(number);
@@ -336,7 +340,7 @@ impl Scoreboard {
                 match is_lost(number, slot) {
                     Verdict::Lost => self.mark_lost(number),
                     Verdict::Wait => {
-                        waiting = true;
+                        waiting = Some(self.latest_waiting_original(&mut is_lost));
                         break;
                     }
                     Verdict::Later => break,
@@ -344,26 +348,59 @@ impl Scoreboard {
             }
             self.originals += 1;
         }
-        while let Some(&(number, sent_at)) = self.retransmissions.front() {
-            if number >= self.first {
-                let slot = self.slot(number);
-                let current = slot.flags & RETRANSMITTED != 0
-                    && slot.flags & SACKED == 0
-                    && slot.stamp.sent_at == sent_at;
-                if current {
-                    match is_lost(number, slot) {
-                        Verdict::Lost => self.mark_lost(number),
-                        Verdict::Wait => {
-                            waiting = true;
-                            break;
-                        }
-                        Verdict::Later => break,
+        while let Some(&entry) = self.retransmissions.front() {
+            if self.is_current(entry) {
+                match is_lost(entry.0, self.slot(entry.0)) {
+                    Verdict::Lost => self.mark_lost(entry.0),
+                    Verdict::Wait => {
+                        waiting = waiting.max(Some(self.latest_waiting_repair(&mut is_lost)));
+                        break;
                     }
+                    Verdict::Later => break,
                 }
             }
             self.retransmissions.pop_front();
         }
         waiting
+    }
+
+    /// Whether that retransmission is in flight.
+    fn is_current(&self, (number, sent_at): (u32, Time)) -> bool {
+        number >= self.first && {
+            let slot = self.slot(number);
+            slot.flags & (RETRANSMITTED | SACKED) == RETRANSMITTED && slot.stamp.sent_at == sent_at
+        }
+    }
+
+    /// When the last of the originals was sent that wait as the one at `originals` does.
+    fn latest_waiting_original(&mut self, is_lost: &mut impl FnMut(u32, &Slot) -> Verdict) -> Time {
+        let mut number = self.originals;
+        let mut latest = self.slot(number).stamp.sent_at;
+        for _ in 0..WAITING_SEARCHED {
+            number = self.next_unsacked(number + 1, self.next);
+            if number >= self.next {
+                break;
+            }
+            let slot = self.slot(number);
+            if slot.flags & (LOST | RETRANSMITTED) != 0 {
+                continue;
+            }
+            if is_lost(number, slot) == Verdict::Later {
+                break;
+            }
+            latest = slot.stamp.sent_at;
+        }
+        latest
+    }
+
+    /// When the last of the retransmissions was sent that wait as the first one does.
+    fn latest_waiting_repair(&self, is_lost: &mut impl FnMut(u32, &Slot) -> Verdict) -> Time {
+        let entries = self.retransmissions.iter().take(WAITING_SEARCHED);
+        entries
+            .filter(|entry| self.is_current(**entry))
+            .take_while(|entry| is_lost(entry.0, self.slot(entry.0)) != Verdict::Later)
+            .last()
+            .map_or(Time::ZERO, |entry| entry.1)
     }
 
     /// Marks lost what `late` says of every outstanding segment (after a timeout).
@@ -431,7 +468,7 @@ mod tests {
         assert_eq!((board.next_lost(), board.in_flight()), (None, 10));
         let lost =
             board.detect_lost(|number, _| if number == 3 { Verdict::Lost } else { Verdict::Later });
-        assert!(!lost);
+        assert_eq!(lost, None);
         assert_eq!((board.next_lost(), board.in_flight(), board.total_lost()), (Some(3), 9, 2));
     }
 

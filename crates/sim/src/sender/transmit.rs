@@ -113,23 +113,33 @@ impl Sender {
         let idle = self.board.outstanding() == 0;
         let departure = self.depart(now);
         let ecn = if self.ecn { Ecn::Capable } else { Ecn::NotCapable };
-        let mut payload_bytes = 0;
+        let payload_bytes = self.payload_of(burst);
+        let wire_bytes = payload_bytes + u64::from(burst * HEADER_BYTES);
+        // Before any of them can be dropped.
+        out.note_sent(now, burst, wire_bytes, false);
         for i in 0..burst {
             let number = self.board.next();
             let payload = self.take_payload(number);
-            payload_bytes += u64::from(payload);
             let stamp = self.sampler.on_send(departure, idle && i == 0);
             self.board.push(stamp, payload);
             let cwr = std::mem::take(&mut self.cwr_due);
             out.transmit(now, Segment::data(number, payload, timestamp_ms(now), cwr), ecn);
         }
-        let wire_bytes = payload_bytes + u64::from(burst * HEADER_BYTES);
-        out.note_sent(now, burst, wire_bytes, false);
         self.account(now, burst, prior_in_flight);
         self.pace(departure, payload_bytes);
         if idle || self.pending == super::Pending::LossProbe {
             self.rearm_rto(now);
         }
+    }
+
+    /// Payload bytes of the next `burst` segments.
+    #[inline]
+    fn payload_of(&self, burst: u32) -> u64 {
+        let end = self.board.next() + burst;
+        let short = self.short.iter().take_while(|(number, _)| *number < end);
+        let lacking: u64 =
+            short.map(|(_, it)| u64::from(FULL_PAYLOAD_BYTES) - u64::from(*it)).sum();
+        u64::from(burst * FULL_PAYLOAD_BYTES) - lacking
     }
 
     /// Payload of the new segment `number`.
@@ -211,11 +221,11 @@ impl Sender {
         let departure = self.depart(now);
         let stamp = self.sampler.on_send(departure, false);
         record(&mut self.board, stamp);
-        // RFC 3168 §6.1.5: "the sender MUST NOT set either an ECT codepoint … in the IP header of
-        // retransmitted data packets".
+        out.note_sent(now, 1, u64::from(HEADER_BYTES) + u64::from(payload), true);
+        // RFC 3168 §6.1.5: "ECN-capable TCP implementations MUST NOT set either ECT codepoint … in
+        // the IP header for retransmitted data packets".
         let segment = Segment::data(number, payload, timestamp_ms(now), false);
         out.transmit(now, segment, Ecn::NotCapable);
-        out.note_sent(now, 1, u64::from(HEADER_BYTES) + u64::from(payload), true);
         self.total_retransmitted += 1;
         self.account(now, 1, prior_in_flight);
         self.pace(departure, u64::from(payload));
@@ -223,7 +233,7 @@ impl Sender {
 
     /// Packets in one burst (`tcp_tso_autosize`): what the pacing rate sends in about 1 ms, more
     /// on very short paths.
-    fn burst_segments(&self) -> u32 {
+    pub(super) fn burst_segments(&self) -> u32 {
         let mut bytes = self.pacing_rate.as_bytes_per_s() >> 10;
         // `tcp_tso_rtt_log`: gso_max_size, halved for every 512 us of min RTT.
         let halvings = self.rtt.min_rtt().as_us() >> 9;
@@ -310,8 +320,9 @@ impl Sender {
         if !self.paced {
             limit = limit.min(HOST_QUEUE_MAX_BYTES);
         }
-        self.throttled = queued > limit * factor;
-        self.throttled
+        let full = queued > limit * factor;
+        self.throttled |= full;
+        full
     }
 
     /// The host has sent a packet: what TSQ held back may leave (`tcp_wfree`, `TSQ_THROTTLED`).

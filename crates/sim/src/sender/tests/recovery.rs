@@ -1,0 +1,310 @@
+//! RACK, PRR, undo, ECN.
+
+use super::*;
+
+/// Twenty packets are out, and 40 ms have passed since.
+fn twenty() -> Script {
+    let mut script = Script::bulk(20);
+    script.left();
+    script.until(ms(80));
+    script
+}
+
+#[test]
+fn three_packets_beyond_a_hole_prove_a_loss() {
+    let mut script = twenty();
+    script.receive(script.sack(0, &[(1, 2)]));
+    script.receive(script.sack(0, &[(1, 3)]));
+    assert_eq!(script.state(), RecoveryState::Disorder);
+    assert!(!script.numbers().contains(&0));
+    script.receive(script.sack(0, &[(1, 4)]));
+    assert_eq!(script.state(), RecoveryState::Recovery);
+    assert_eq!(script.numbers()[0], 0);
+    assert_eq!(script.sender.ssthresh, 10);
+}
+
+/// Fewer than three: RFC 8985 waits for min RTT / 4, Linux for 2 ms more.
+#[test]
+fn one_packet_beyond_a_hole_is_enough_after_a_quarter_of_the_rtt() {
+    let mut script = twenty();
+    script.receive(script.sack(0, &[(1, 2)]));
+    script.left();
+    script.until(us(91_999));
+    script.sends_nothing();
+    script.until(ms(92));
+    assert_eq!(script.numbers()[0], 0);
+    assert_eq!(script.state(), RecoveryState::Recovery);
+}
+
+/// Packets 0 and 1 arrive after 2 and 3; nothing is repeated.
+fn reordered() -> Script {
+    let mut script = twenty();
+    script.receive(script.sack(0, &[(2, 4)]));
+    script.receive(script.ack(4));
+    assert!(script.sender.reordering_seen);
+    assert_eq!((script.state(), script.wire.retransmitted), (RecoveryState::Open, 0));
+    script.left();
+    script
+}
+
+/// RFC 8985 §6.2 step 4: once reordering was seen, the window of time always applies.
+#[test]
+fn after_reordering_three_packets_prove_nothing() {
+    let mut script = reordered();
+    script.receive(script.sack(4, &[(5, 9)]));
+    assert_eq!(script.state(), RecoveryState::Disorder);
+    assert!(!script.numbers().contains(&4));
+    script.until(us(91_999));
+    assert!(!script.numbers().contains(&4));
+    script.until(ms(92));
+    assert_eq!(script.numbers()[0], 4);
+}
+
+/// A round of twenty packets of which the first is repeated needlessly, as its duplicate shows.
+fn needless_repair(script: &mut Script) {
+    let (first, end) = (script.sender.board.first(), script.sender.board.next());
+    script.until(script.now + RTT);
+    script.receive(script.sack(first, &[(first + 1, end)]));
+    script.until(script.now + script.sender.reordering_window() + Span::from_ms(2));
+    assert!(script.numbers().contains(&first));
+    let next = script.sender.board.next();
+    script.until(script.now + RTT);
+    script.receive(script.ack(next));
+    script.receive(script.dsack(next, &[(first, first + 1)]));
+    script.until(script.now + RTT);
+    script.receive(script.ack(next + 1));
+}
+
+/// Every round with a duplicate widens the window by a quarter of the min RTT, up to the SRTT.
+#[test]
+fn duplicates_widen_the_reordering_window() {
+    let mut script = reordered();
+    for quarters in 2..=9 {
+        needless_repair(&mut script);
+        let window = script.sender.reordering_window();
+        assert_eq!(window, RTT.mul_div(quarters, 4).min(script.sender.srtt()));
+    }
+}
+
+/// What was sent after the repair arrives, the repair does not: it is repeated without a timeout.
+#[test]
+fn a_lost_repair_is_detected() {
+    let mut script = twenty();
+    script.receive(script.sack(0, &[(1, 20)]));
+    let sent = script.numbers();
+    assert_eq!(sent[0], 0);
+    let new_data = sent[1..].to_vec();
+    assert!(!new_data.is_empty(), "{sent:?}");
+    script.until(ms(120));
+    let end = *new_data.last().unwrap() + 1;
+    script.receive(script.sack(0, &[(1, end)]));
+    assert_eq!(script.numbers()[0], 0);
+    assert_eq!(script.state(), RecoveryState::Recovery);
+    assert_eq!(script.wire.retransmitted, 2);
+    assert_eq!(script.sender.board.total_lost(), 2);
+}
+
+/// A copy of a SACKed packet means that its repair has left the network.
+#[test]
+fn a_duplicate_takes_a_repair_out_of_flight() {
+    let mut script = twenty();
+    script.receive(script.sack(0, &[(2, 6)]));
+    assert_eq!(script.numbers()[..2], [0, 1]);
+    // The original of 1 comes late, so its repair is believed to be still in flight …
+    script.receive(script.sack(0, &[(1, 6)]));
+    let in_flight = script.sender.in_flight();
+    script.sender.withdraw();
+    // … until it arrives, too.
+    script.receive(script.dsack(0, &[(1, 2), (1, 6)]));
+    assert_eq!(script.sender.board.retransmitted(), 1);
+    assert!(script.sender.in_flight() <= in_flight);
+}
+
+/// PRR (RFC 6937): never more than its share is sent, and cwnd ends at ssthresh.
+#[test]
+fn prr_ends_at_ssthresh_and_never_sends_more_than_it_should() {
+    let mut script = Script::bulk(100);
+    script.left();
+    script.until(ms(80));
+    let mut sent = 0;
+    for end in 2..=100 {
+        script.receive(script.sack(0, &[(1, end)]));
+        let left = script.left().len() as u32;
+        if end < 4 {
+            continue;
+        }
+        sent += left;
+        assert_eq!(script.state(), RecoveryState::Recovery);
+        let delivered = end - 3;
+        // "sndcnt = CEIL(prr_delivered * ssthresh / RecoverFS) - prr_out", at least the repair.
+        let share = (delivered * 50).div_ceil(100).max(1);
+        assert!(sent <= share + 1, "{sent} sent for {delivered} delivered");
+        assert!(sent + 2 >= share, "{sent} sent for {delivered} delivered");
+    }
+    assert_eq!(sent, 49, "half of the 97 or so that were delivered in recovery");
+    script.until(ms(120));
+    script.receive(script.ack(script.sender.board.next()));
+    assert_eq!(script.state(), RecoveryState::Open);
+    assert_eq!(script.sender.ssthresh, 50);
+    assert!((49..=51).contains(&script.sender.cwnd()), "{}", script.sender.cwnd());
+}
+
+/// When much more was lost than half, PRR sends what was delivered plus one per ACK that shows
+/// progress (its slow-start bound), no faster.
+#[test]
+fn prr_is_bound_below_ssthresh() {
+    let mut script = Script::bulk(100);
+    script.left();
+    script.until(ms(80));
+    // 80 lost at once, only the last 20 arrive.
+    script.receive(script.sack(0, &[(80, 100)]));
+    assert_eq!(script.numbers(), range(0, 20), "as many as were delivered");
+    assert_eq!(script.sender.in_flight(), 20);
+    script.until(ms(120));
+    for number in 1..=20 {
+        script.receive(script.ack(number));
+        let sent = script.numbers();
+        assert_eq!(sent.len(), 2, "ACK {number}: {sent:?}");
+        assert!(script.sender.cwnd() <= 50);
+    }
+    assert_eq!(script.sender.in_flight(), 40);
+}
+
+/// The late original of a packet: its ACK echoes a time before the repair was sent.
+#[test]
+fn a_timestamp_undoes_a_needless_recovery() {
+    let mut script = twenty();
+    script.receive(script.sack(0, &[(1, 4)]));
+    assert_eq!((script.state(), script.sender.ssthresh), (RecoveryState::Recovery, 10));
+    script.until(ms(85));
+    let original = timestamp_ms(ms(40));
+    script.receive(Segment { timestamp_ms: original, ..script.ack(4) });
+    assert_eq!(script.sender.cwnd(), 21, "restored, and one for what the ACK delivered");
+    assert_eq!(script.sender.ssthresh, u32::MAX);
+    assert_eq!(script.state(), RecoveryState::Open);
+    assert!(script.sender.reordering_seen, "the hole that was filled");
+}
+
+/// The same without help by timestamps: the receiver reports the copy later.
+#[test]
+fn duplicates_of_all_repairs_undo_a_needless_recovery() {
+    let mut script = twenty();
+    script.receive(script.sack(0, &[(1, 4)]));
+    script.until(ms(120));
+    script.receive(script.ack(20));
+    let end = script.sender.board.next();
+    script.receive(script.ack(end));
+    assert_eq!((script.state(), script.sender.ssthresh), (RecoveryState::Open, 10));
+    let reduced = script.sender.cwnd();
+    assert!(reduced <= 12, "{reduced}");
+    script.receive(script.dsack(end, &[(0, 1)]));
+    assert!(script.sender.cwnd() >= 20, "{}", script.sender.cwnd());
+    assert_eq!(script.sender.ssthresh, u32::MAX);
+}
+
+#[test]
+fn one_duplicate_of_two_repairs_undoes_nothing() {
+    let mut script = twenty();
+    script.receive(script.sack(0, &[(2, 6)]));
+    assert_eq!(script.wire.retransmitted, 2);
+    script.until(ms(120));
+    let end = script.sender.board.next();
+    script.receive(script.ack(end));
+    script.receive(script.dsack(end, &[(0, 1)]));
+    assert_eq!(script.sender.ssthresh, 10);
+}
+
+/// More duplicates than there were retransmissions: the network makes copies, and no sender's
+/// mistake is undone by them.
+#[test]
+fn copies_made_by_the_network_undo_nothing() {
+    let mut script = twenty();
+    script.receive(script.dsack(2, &[(0, 1)]));
+    script.receive(script.dsack(4, &[(2, 3)]));
+    script.receive(script.sack(4, &[(5, 8)]));
+    assert_eq!(script.state(), RecoveryState::Recovery);
+    script.until(ms(120));
+    let end = script.sender.board.next();
+    script.receive(script.ack(end));
+    script.receive(script.dsack(end, &[(4, 5)]));
+    assert_eq!(script.sender.ssthresh, 12, "half of 24");
+}
+
+fn marked() -> Script {
+    let mut script = Script::new(Options { initial_window: 20, ecn: true, ..OPTIONS }, reno());
+    script.supply(None);
+    script.connect(RTT);
+    script.left();
+    script.until(ms(80));
+    script
+}
+
+fn ece(ack: Segment) -> Segment {
+    Segment { ecn_flag: true, ..ack }
+}
+
+/// RFC 3168 §6.1.2: "at most once per window of data"; the first new packet says CWR.
+#[test]
+fn marks_halve_the_window_once_per_window() {
+    let mut script = marked();
+    let mut cwr = Vec::new();
+    for number in 1..=20 {
+        script.receive(ece(script.ack(number)));
+        assert_eq!(script.sender.ssthresh, 10);
+        assert_eq!(script.state(), RecoveryState::Cwr);
+        cwr.extend(script.left().iter().map(|it| (it.segment.number, it.segment.ecn_flag)));
+    }
+    assert!(cwr.iter().all(|&(number, flag)| flag == (number == 20)), "{cwr:?}");
+    assert!(script.sender.in_flight() <= 11, "{}", script.sender.in_flight());
+    // The echo stops; the state ends with the first ACK beyond what was out when it began.
+    script.until(ms(120));
+    script.receive(script.ack(21));
+    assert_eq!((script.state(), script.sender.cwnd()), (RecoveryState::Open, 10));
+    // The next mark is a new one.
+    script.receive(ece(script.ack(22)));
+    assert_eq!(script.sender.ssthresh, 5);
+}
+
+/// RFC 3168 §6.1.5.
+#[test]
+fn new_data_is_ecn_capable_and_repairs_are_not() {
+    let mut script = marked();
+    assert_eq!(script.wire.departures[0].ecn, Ecn::NotCapable, "SYN");
+    script.receive(script.sack(0, &[(1, 20)]));
+    let sent = script.left();
+    assert_eq!((sent[0].segment.number, sent[0].ecn), (0, Ecn::NotCapable));
+    assert!(sent.len() > 2);
+    assert!(sent[1..].iter().all(|it| it.ecn == Ecn::Capable), "{sent:?}");
+    assert!(sent[1].segment.ecn_flag, "a loss is answered with CWR, too");
+}
+
+#[test]
+fn without_ecn_nothing_is_capable_and_no_echo_is_believed() {
+    let mut script = twenty();
+    script.receive(ece(script.ack(1)));
+    assert_eq!(script.state(), RecoveryState::Open);
+    assert!(script.wire.departures.iter().all(|it| it.ecn == Ecn::NotCapable));
+}
+
+/// A mark rules out that the reduction was a mistake.
+#[test]
+fn a_recovery_with_marks_is_not_undone() {
+    let mut script = marked();
+    script.receive(ece(script.sack(0, &[(1, 4)])));
+    assert_eq!(script.state(), RecoveryState::Recovery);
+    script.until(ms(85));
+    let original = timestamp_ms(ms(40));
+    script.receive(Segment { timestamp_ms: original, ..script.ack(4) });
+    assert_eq!(script.sender.ssthresh, 10);
+}
+
+/// ACKs that overtook each other: an old one may still bring SACK news.
+#[test]
+fn an_old_ack_with_news_starts_recovery() {
+    let mut script = twenty();
+    script.receive(script.ack(4));
+    script.left();
+    script.receive(script.sack(2, &[(5, 9)]));
+    assert_eq!(script.state(), RecoveryState::Recovery);
+    assert_eq!(script.numbers()[0], 4);
+}

@@ -1,0 +1,300 @@
+//! A sink that keeps the books of a run and says whether they balance.
+
+use jostle_control::slow_start::Standard;
+use jostle_control::{RecoveryOwner, registry};
+use jostle_path::Reason;
+use jostle_record::{AckRow, FlowSpec, FlowState, Limit, QueueSpec, RunSpec, Sink, SourceSpec};
+use jostle_units::{FULL_PAYLOAD_BYTES, HEADER_BYTES, Span, Stream, Time};
+
+/// Allowance beyond cwnd for what is in flight: a loss probe, and what F-RTO may send.
+const FLIGHT_ALLOWANCE_BYTES: u64 = 3 * FULL_PAYLOAD_BYTES as u64;
+/// When SYNs are repeated, after the flow's start.
+const SYNS_S: [u64; 7] = [0, 1, 3, 7, 15, 31, 63];
+
+/// What is in flight after an ACK.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flight {
+    cwnd_bytes: u64,
+    in_flight_bytes: u64,
+    /// Sent so far.
+    sent_bytes: u64,
+}
+
+impl Flight {
+    fn of(row: &AckRow, sent_bytes: u64) -> Self {
+        Self { cwnd_bytes: row.cwnd_bytes, in_flight_bytes: row.in_flight_bytes, sent_bytes }
+    }
+
+    /// Whether between this and `next` more was sent than the window allowed. It may have shrunk
+    /// below what is in flight; and an undo, which takes back marks of loss, may bring into flight
+    /// what nobody sent.
+    fn is_overfilled_by(self, next: Self) -> bool {
+        let allowed = (next.cwnd_bytes + FLIGHT_ALLOWANCE_BYTES)
+            .max(self.cwnd_bytes + FLIGHT_ALLOWANCE_BYTES)
+            .max(self.in_flight_bytes);
+        let sent_bytes = next.sent_bytes - self.sent_bytes;
+        let undone = next.in_flight_bytes > self.in_flight_bytes + sent_bytes;
+        next.in_flight_bytes > allowed && !undone
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Flow {
+    start: Time,
+    forward: Vec<u32>,
+    size_bytes: Option<u64>,
+    /// Its window changes with ACKs and timeouts only, so that it is known at every ACK.
+    window_based: bool,
+    latest: Time,
+    first_sent: Option<Time>,
+    last_sent: Time,
+    sent_packets: u64,
+    sent_bytes: u64,
+    received_packets: u64,
+    received_bytes: u64,
+    dropped_packets: u64,
+    delivered_bytes: u64,
+    acked_bytes: u64,
+    flight: Flight,
+    completions: u64,
+}
+
+impl Flow {
+    /// SYNs that may still be on their way when the first data leave: none that was sent counts
+    /// as data, but all that are dropped do.
+    fn stray_syns(&self) -> u64 {
+        let since = self.first_sent.unwrap_or(Time::NEVER).since(self.start);
+        SYNS_S.iter().filter(|&&s| s > 0 && Span::from_secs(s) <= since).count() as u64
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Link {
+    limit: Limit,
+    latest: Time,
+}
+
+/// The books of one run. The first thing that is wrong stays.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    flows: Vec<Flow>,
+    links: Vec<Link>,
+    error: Option<String>,
+}
+
+impl Ledger {
+    pub fn new(spec: &RunSpec) -> Self {
+        let flows = spec.flows.iter().map(|flow| Flow {
+            start: Time::from_ns(flow.start_ns),
+            forward: flow.path.clone(),
+            size_bytes: size(flow.source),
+            window_based: window_based(flow),
+            ..Flow::default()
+        });
+        let links =
+            spec.links.iter().map(|link| Link { limit: limit(&link.queue), latest: Time::ZERO });
+        Self { flows: flows.collect(), links: links.collect(), error: None }
+    }
+
+    fn wrong(&mut self, what: impl FnOnce() -> String) {
+        if self.error.is_none() {
+            self.error = Some(what());
+        }
+    }
+
+    /// The books of a flow, for which time never goes back.
+    fn at(&mut self, now: Time, flow: u32, what: &str) -> &mut Flow {
+        let latest = self.flows[flow as usize].latest;
+        if now < latest {
+            self.wrong(|| format!("flow {flow}: {what} at {now} after {latest}"));
+        }
+        let books = &mut self.flows[flow as usize];
+        books.latest = now;
+        books
+    }
+
+    /// Nothing may arrive or get lost that was not sent.
+    fn balance(&mut self, flow: u32) {
+        let books = &self.flows[flow as usize];
+        let gone = books.received_packets + books.dropped_packets;
+        if gone > books.sent_packets + books.stray_syns() {
+            let books = books.clone();
+            self.wrong(|| format!("flow {flow}: more is gone than was sent: {books:?}"));
+        }
+    }
+
+    /// When the last packet was sent.
+    pub fn last_sent(&self) -> Time {
+        self.flows.iter().map(|flow| flow.last_sent).max().unwrap_or(Time::ZERO)
+    }
+
+    /// Checks what must hold at the end. `drained`: nothing is on its way any more.
+    pub fn close(mut self, drained: bool) -> Result<Self, String> {
+        for i in 0..self.flows.len() {
+            let flow = self.flows[i].clone();
+            let gone = flow.received_packets + flow.dropped_packets;
+            let wrong = if flow.completions > 1 {
+                Some("completed more than once")
+            } else if flow.size_bytes.is_some_and(|size| flow.delivered_bytes > size) {
+                Some("more was delivered than written")
+            } else if flow.completions == 1 && flow.size_bytes != Some(flow.delivered_bytes) {
+                Some("completed without all its data")
+            } else if drained && gone < flow.sent_packets {
+                Some("packets are missing at the end")
+            } else {
+                None
+            };
+            if let Some(what) = wrong {
+                self.wrong(|| format!("flow {i}: {what}: {flow:?}"));
+            }
+        }
+        match self.error.take() {
+            Some(error) => Err(error),
+            None => Ok(self),
+        }
+    }
+
+    pub fn sent_packets(&self) -> u64 {
+        self.flows.iter().map(|flow| flow.sent_packets).sum()
+    }
+
+    pub fn dropped_packets(&self) -> u64 {
+        self.flows.iter().map(|flow| flow.dropped_packets).sum()
+    }
+
+    /// Whether every flow that sends a known amount has reported that it is done.
+    pub fn all_completed(&self) -> bool {
+        self.flows.iter().all(|flow| flow.size_bytes.is_none() || flow.completions == 1)
+    }
+}
+
+/// What a queue holds at most.
+fn limit(queue: &QueueSpec) -> Limit {
+    match *queue {
+        QueueSpec::DropTail { limit }
+        | QueueSpec::OccupancyDrop { limit, .. }
+        | QueueSpec::Red { limit, .. }
+        | QueueSpec::Codel { limit, .. }
+        | QueueSpec::Pie { limit, .. } => limit,
+        // FQ-CoDel takes the packet in and then makes room for it.
+        QueueSpec::FqCodel { limit_packets, .. } => Limit::Packets(limit_packets),
+    }
+}
+
+fn window_based(flow: &FlowSpec) -> bool {
+    let row = registry::controller(&flow.controller.name).unwrap();
+    let random = Stream::new(0, "unused");
+    let controller = row.create(&flow.controller.parameters, Box::new(Standard), random).unwrap();
+    controller.recovery_owner() == RecoveryOwner::Transport
+}
+
+/// What an application sends in all, if that is known.
+fn size(source: SourceSpec) -> Option<u64> {
+    match source {
+        SourceSpec::Fixed { bytes } => Some(bytes),
+        SourceSpec::RequestResponse { bytes, count, .. } => count.map(|count| count * bytes),
+        SourceSpec::Bulk | SourceSpec::OnOff { .. } => None,
+    }
+}
+
+impl Sink for Ledger {
+    fn sent(&mut self, now: Time, flow: u32, packets: u32, wire_bytes: u64, _: bool) {
+        let books = self.at(now, flow, "sent");
+        books.first_sent.get_or_insert(now);
+        books.last_sent = now;
+        books.sent_packets += u64::from(packets);
+        books.sent_bytes += wire_bytes;
+        let least = u64::from(packets * (HEADER_BYTES + 1));
+        let most = u64::from(packets * (HEADER_BYTES + FULL_PAYLOAD_BYTES));
+        if !(least..=most).contains(&wire_bytes) {
+            self.wrong(|| format!("flow {flow}: {packets} packets of {wire_bytes} bytes"));
+        }
+    }
+
+    fn received(&mut self, now: Time, flow: u32, wire_bytes: u32) {
+        let books = self.at(now, flow, "received");
+        books.received_packets += 1;
+        books.received_bytes += u64::from(wire_bytes);
+        if books.received_bytes > books.sent_bytes {
+            self.wrong(|| format!("flow {flow}: more bytes received than sent"));
+        }
+        self.balance(flow);
+    }
+
+    fn delivered(&mut self, now: Time, flow: u32, payload_bytes: u64) {
+        let books = self.at(now, flow, "delivered");
+        books.delivered_bytes += payload_bytes;
+        let headers = books.received_packets * u64::from(HEADER_BYTES);
+        if books.delivered_bytes + headers > books.received_bytes {
+            self.wrong(|| format!("flow {flow}: more payload delivered than received"));
+        }
+        if payload_bytes == 0 {
+            self.wrong(|| format!("flow {flow}: nothing was delivered"));
+        }
+    }
+
+    fn acked(&mut self, now: Time, flow: u32, row: &AckRow) {
+        let books = self.at(now, flow, "acked");
+        let before = std::mem::replace(&mut books.acked_bytes, row.acked_bytes);
+        let before_it = std::mem::replace(&mut books.flight, Flight::of(row, books.sent_bytes));
+        let overfull = before_it.is_overfilled_by(books.flight);
+        let delivered = books.delivered_bytes;
+        if row.acked_bytes < before || row.acked_bytes > delivered {
+            let now_acked = row.acked_bytes;
+            self.wrong(|| {
+                format!("flow {flow}: {now_acked} acked after {before}, {delivered} delivered")
+            });
+        }
+        if overfull && self.flows[flow as usize].window_based {
+            self.wrong(|| format!("flow {flow}: {row:?} at {now} after {before_it:?}"));
+        }
+    }
+
+    fn completed(&mut self, now: Time, flow: u32, after: Span) {
+        let books = self.at(now, flow, "completed");
+        books.completions += 1;
+        if books.start + after != now {
+            self.wrong(|| format!("flow {flow}: completed at {now}, told {after}"));
+        }
+    }
+
+    fn queue_changed(&mut self, now: Time, link: u32, bytes: u64, packets: u64) {
+        let Link { limit, latest } = self.links[link as usize];
+        if now < latest {
+            self.wrong(|| format!("link {link}: its queue changed at {now} after {latest}"));
+        }
+        self.links[link as usize].latest = now;
+        let fits = match limit {
+            Limit::Bytes(most) => bytes <= most,
+            Limit::Packets(most) => packets <= most,
+        };
+        if !fits || (bytes == 0) != (packets == 0) {
+            self.wrong(|| format!("link {link}: {packets} packets of {bytes} bytes wait"));
+        }
+    }
+
+    fn dropped(&mut self, now: Time, link: u32, flow: u32, reason: u8) {
+        let latest = self.links[link as usize].latest;
+        if now < latest {
+            self.wrong(|| format!("link {link}: dropped at {now} after {latest}"));
+        }
+        // Losses on the way are told early, when sending starts, with the time of its end.
+        let early = reason == Reason::Loss as u8 || reason == Reason::Outage as u8;
+        if !early {
+            self.links[link as usize].latest = now;
+        }
+        let books = &mut self.flows[flow as usize];
+        // Neither ACKs nor the handshake are told as sent.
+        if books.forward.contains(&link) && books.first_sent.is_some() {
+            books.dropped_packets += 1;
+            self.balance(flow);
+        }
+    }
+
+    fn flow_state(&mut self, now: Time, flow: u32, state: &FlowState) {
+        self.at(now, flow, "shown");
+        if state.cwnd_bytes < u64::from(FULL_PAYLOAD_BYTES) {
+            self.wrong(|| format!("flow {flow}: a window of {} bytes", state.cwnd_bytes));
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! RunSpecs to test and to measure with.
+
+#![allow(dead_code, reason = "every user takes another part")]
+
+use std::collections::BTreeMap;
+
+use jostle_control::registry::{self, Start};
+use jostle_record::*;
+
+pub const US: u64 = 1_000;
+pub const MS: u64 = 1_000_000;
+pub const S: u64 = 1_000 * MS;
+pub const MBPS: u64 = 1_000_000;
+pub const GBPS: u64 = 1_000 * MBPS;
+
+/// An algorithm with the parameters it has if nobody says anything.
+pub fn algorithm(name: &str) -> Algorithm {
+    Algorithm { name: name.to_owned(), parameters: BTreeMap::new() }
+}
+
+/// A run with the phases `overall` and `second half`.
+pub fn run(duration_ns: u64, links: Vec<LinkSpec>, flows: Vec<FlowSpec>) -> RunSpec {
+    let phase =
+        |name: &str, from_ns| PhaseSpec { name: name.to_owned(), from_ns, to_ns: duration_ns };
+    RunSpec {
+        seed: 1,
+        duration_ns,
+        interval_ns: 100 * MS,
+        trace: TraceLevel::None,
+        phases: vec![phase("overall", 0), phase("second half", duration_ns / 2)],
+        links,
+        flows,
+    }
+}
+
+/// A drop-tail link without delay of its own.
+pub fn link(name: &str, rate_bps: u64, limit_bytes: u64) -> LinkSpec {
+    LinkSpec {
+        name: name.to_owned(),
+        capacity: CapacitySpec::Constant { rate_bps },
+        queue: QueueSpec::DropTail { limit: Limit::Bytes(limit_bytes) },
+        delay: constant_delay(0),
+        loss: LossSpec::None,
+        outages: None,
+    }
+}
+
+pub fn constant_delay(delay_ns: u64) -> DelaySpec {
+    DelaySpec { steps: vec![DelayStep { at_ns: 0, delay_ns }], jitter: None }
+}
+
+/// A bulk flow over the first link and an uncongested way back.
+pub fn flow(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
+    FlowSpec {
+        name: name.to_owned(),
+        transport: Transport::Tcp,
+        controller: algorithm(controller),
+        slow_start: slow_start(controller),
+        path: vec![0],
+        reverse_path: vec![],
+        access_delay_ns: rtt_ns,
+        start_ns: 0,
+        stop_ns: None,
+        source: SourceSpec::Bulk,
+        pacing: false,
+        ecn: false,
+        initial_window_packets: 10,
+        receive_window_bytes: 60_000_000,
+        nic_rate_bps: None,
+    }
+}
+
+/// The slow start of a controller that is composed with one.
+pub fn slow_start(controller: &str) -> Option<Algorithm> {
+    match registry::controller(controller)?.start {
+        Start::Composed(name) => Some(algorithm(name)),
+        Start::Own => None,
+    }
+}
+
+/// Bytes that fill a path once.
+pub fn bdp_bytes(rate_bps: u64, rtt_ns: u64) -> u64 {
+    (u128::from(rate_bps) * u128::from(rtt_ns) / (8 * u128::from(S))) as u64
+}

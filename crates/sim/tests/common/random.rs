@@ -1,0 +1,275 @@
+//! RunSpecs at random: whatever a spec can say, in runs of some thousand packets.
+
+use jostle_control::registry::CONTROLLERS;
+use jostle_record::*;
+use proptest::option;
+use proptest::prelude::*;
+
+use crate::common::*;
+
+/// Packets that the slowest link of a run may carry during it.
+const PACKETS: u64 = 2_000;
+/// Bits of a full packet.
+const PACKET_BITS: u64 = 8 * 1_514;
+
+/// Between `from` and `to`, every factor of two as likely as any other.
+fn log_uniform(from: u64, to: u64) -> impl Strategy<Value = u64> {
+    (0..=(to / from).ilog2(), 1_000..2_000u64)
+        .prop_map(move |(doublings, mantissa)| ((from << doublings) * mantissa / 1_000).min(to))
+}
+
+fn queue_limit(bdp_bytes: u64) -> impl Strategy<Value = Limit> {
+    // From two packets to twice the bandwidth-delay product.
+    (log_uniform(2, (2 * bdp_bytes / 1_514).clamp(4, 4_000)), any::<bool>()).prop_map(
+        |(packets, in_bytes)| {
+            if in_bytes { Limit::Bytes(packets * 1_514) } else { Limit::Packets(packets) }
+        },
+    )
+}
+
+fn queue(bdp_bytes: u64) -> impl Strategy<Value = QueueSpec> {
+    (queue_limit(bdp_bytes), 0..6, any::<bool>(), 0.0..0.5).prop_map(
+        move |(limit, kind, ecn, probability)| {
+            let limit_bytes = match limit {
+                Limit::Bytes(bytes) => bytes,
+                Limit::Packets(packets) => packets * 1_514,
+            };
+            match kind {
+                0 => QueueSpec::DropTail { limit },
+                1 => QueueSpec::OccupancyDrop {
+                    limit,
+                    threshold_bytes: limit_bytes / 2,
+                    probability,
+                },
+                2 => QueueSpec::Red {
+                    limit,
+                    min_bytes: limit_bytes / 6 + 1,
+                    max_bytes: limit_bytes / 2 + 2,
+                    max_probability: 0.1,
+                    weight: 0.002,
+                    ecn,
+                },
+                3 => QueueSpec::Codel { limit, target_ns: 5 * MS, interval_ns: 100 * MS, ecn },
+                4 => QueueSpec::FqCodel {
+                    limit_packets: (limit_bytes / 1_514).max(2),
+                    queues: 16,
+                    quantum_bytes: 1_514,
+                    target_ns: 5 * MS,
+                    interval_ns: 100 * MS,
+                    ecn,
+                },
+                _ => QueueSpec::Pie {
+                    limit,
+                    target_ns: 15 * MS,
+                    update_ns: 15 * MS,
+                    alpha: 0.125,
+                    beta: 1.25,
+                    ecn,
+                },
+            }
+        },
+    )
+}
+
+fn capacity(rate_bps: u64) -> impl Strategy<Value = CapacitySpec> {
+    let halved = move |at_ns| CapacitySpec::Steps {
+        steps: vec![
+            RateStep { at_ns: 0, rate_bps },
+            RateStep { at_ns, rate_bps: 0 },
+            RateStep { at_ns: 2 * at_ns, rate_bps: rate_bps / 2 },
+        ],
+    };
+    // Opportunities of a fortieth of a second's worth, so that traces stay short.
+    let opportunity_bytes = (rate_bps / 8 / 1_000).clamp(1_514, 1 << 20) as u32;
+    let per_s = (rate_bps / 8 / u64::from(opportunity_bytes)).max(1);
+    let opportunities_ms = (1..=per_s.min(1_000)).map(|i| (i * 1_000 / per_s.min(1_000)) as u32);
+    let trace =
+        CapacitySpec::Trace { opportunities_ms: opportunities_ms.collect(), opportunity_bytes };
+    prop_oneof![
+        4 => Just(CapacitySpec::Constant { rate_bps }),
+        1 => (100 * MS..S).prop_map(halved),
+        1 => Just(trace),
+    ]
+}
+
+fn quantiles(most_ns: u64) -> Vec<Quantile> {
+    [(0.0, 0), (0.9, most_ns / 10), (1.0, most_ns)]
+        .map(|(probability, value_ns)| Quantile { probability, value_ns })
+        .to_vec()
+}
+
+fn delay(delay_ns: u64) -> impl Strategy<Value = DelaySpec> {
+    let jitter = (10 * US..20 * MS, 0..50 * MS, any::<bool>()).prop_map(
+        |(most_ns, correlation_ns, reorder)| JitterSpec {
+            quantiles: quantiles(most_ns),
+            correlation_ns,
+            reorder,
+        },
+    );
+    (option::weighted(0.3, jitter), option::weighted(0.2, 50 * MS..500 * MS)).prop_map(
+        move |(jitter, step_ns)| {
+            let mut steps = vec![DelayStep { at_ns: 0, delay_ns }];
+            steps.extend(step_ns.map(|at_ns| DelayStep { at_ns, delay_ns: delay_ns / 2 }));
+            DelaySpec { steps, jitter }
+        },
+    )
+}
+
+fn loss() -> impl Strategy<Value = LossSpec> {
+    prop_oneof![
+        2 => Just(LossSpec::None),
+        1 => (0.0..0.05).prop_map(|probability| LossSpec::Independent { probability }),
+        1 => (0.001..0.05, 0.2..1.0, 0.0..0.01, 0.3..1.0).prop_map(
+            |(good_to_bad, bad_to_good, loss_good, loss_bad)| LossSpec::GilbertElliott {
+                good_to_bad, bad_to_good, loss_good, loss_bad,
+            }
+        ),
+    ]
+}
+
+fn outages() -> impl Strategy<Value = Option<OutageSpec>> {
+    let outages = (200 * MS..5 * S, MS..500 * MS).prop_map(|(mean_interval_ns, most_ns)| {
+        OutageSpec { mean_interval_ns, durations: quantiles(most_ns) }
+    });
+    option::weighted(0.15, outages)
+}
+
+fn any_link(name: &'static str, rate_bps: u64, rtt_ns: u64) -> impl Strategy<Value = LinkSpec> {
+    let bdp = bdp_bytes(rate_bps, rtt_ns);
+    (capacity(rate_bps), queue(bdp), delay(rtt_ns / 8), loss(), outages()).prop_map(
+        move |(capacity, queue, delay, loss, outages)| LinkSpec {
+            name: name.to_owned(),
+            capacity,
+            queue,
+            delay,
+            loss,
+            outages,
+        },
+    )
+}
+
+fn source(finite: bool) -> BoxedStrategy<SourceSpec> {
+    let fixed = log_uniform(1, 400_000).prop_map(|bytes| SourceSpec::Fixed { bytes });
+    let responses = (log_uniform(1, 100_000), 0..500 * MS, any::<bool>(), 1..5u64).prop_map(
+        |(bytes, think_ns, exponential, count)| SourceSpec::RequestResponse {
+            bytes,
+            think_ns,
+            exponential,
+            count: Some(count),
+        },
+    );
+    if finite {
+        return prop_oneof![fixed, responses].boxed();
+    }
+    let on_off = (MS..500 * MS, MS..500 * MS, any::<bool>())
+        .prop_map(|(on_ns, off_ns, exponential)| SourceSpec::OnOff { on_ns, off_ns, exponential });
+    prop_oneof![3 => Just(SourceSpec::Bulk), 1 => fixed, 1 => responses, 1 => on_off].boxed()
+}
+
+/// A spec that shows itself as the JSON that repeats the run.
+#[derive(Clone)]
+pub struct Case(pub RunSpec);
+
+impl std::fmt::Debug for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&serde_json::to_string(&self.0).map_err(|_| std::fmt::Error)?)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Network {
+    links: Vec<LinkSpec>,
+    two_links: bool,
+    reverse_link: bool,
+    rtt_ns: u64,
+    duration_ns: u64,
+}
+
+fn any_flow(
+    index: usize,
+    network: &Network,
+    finite: bool,
+) -> impl Strategy<Value = FlowSpec> + use<> {
+    let Network { two_links, reverse_link, rtt_ns, duration_ns, .. } = *network;
+    let windows = (1..40u32, prop_oneof![Just(60_000_000), log_uniform(1_448, 500_000)]);
+    let times = (0..duration_ns.min(2 * S) / 2, option::weighted(0.2, 1..duration_ns));
+    let nic = option::weighted(0.3, log_uniform(MBPS, 10 * GBPS));
+    (
+        prop::sample::select(CONTROLLERS.iter().map(|row| row.entry.name).collect::<Vec<_>>()),
+        source(finite),
+        (any::<bool>(), any::<bool>()),
+        windows,
+        times,
+        nic,
+        (0..=rtt_ns, any::<bool>()),
+    )
+        .prop_map(
+            move |(
+                controller,
+                source,
+                (pacing, ecn),
+                windows,
+                (start_ns, length_ns),
+                nic,
+                (delay, long),
+            )| {
+                FlowSpec {
+                    path: if two_links && long { vec![0, 1] } else { vec![0] },
+                    reverse_path: if reverse_link {
+                        vec![1 + u32::from(two_links)]
+                    } else {
+                        vec![]
+                    },
+                    start_ns,
+                    stop_ns: length_ns.filter(|_| !finite).map(|length_ns| start_ns + length_ns),
+                    source,
+                    pacing,
+                    ecn,
+                    initial_window_packets: windows.0,
+                    receive_window_bytes: windows.1,
+                    nic_rate_bps: nic,
+                    ..flow(&format!("flow {index}"), controller, delay)
+                }
+            },
+        )
+}
+
+/// One to four flows over one or two links, and perhaps a congested way back. `finite`: every flow
+/// has so much to send and no more, and 1000 s to do it; otherwise the run ends with packets on
+/// their way.
+pub fn any_run(finite: bool) -> impl Strategy<Value = Case> {
+    let shape = (
+        log_uniform(MBPS, GBPS),
+        log_uniform(MBPS, GBPS),
+        log_uniform(MS, 600 * MS),
+        any::<bool>(),
+        option::weighted(0.4, log_uniform(64_000, 100 * MBPS)),
+    );
+    shape
+        .prop_flat_map(move |(rate_bps, second_bps, rtt_ns, two_links, reverse_bps)| {
+            let slowest_bps = if two_links { rate_bps.min(second_bps) } else { rate_bps };
+            let busy_ns = PACKETS * PACKET_BITS * S / slowest_bps;
+            let duration_ns = if finite { 1_000 * S } else { busy_ns.max(4 * rtt_ns) };
+            (
+                any_link("first", rate_bps, rtt_ns),
+                any_link("second", second_bps, rtt_ns),
+                any_link("back", reverse_bps.unwrap_or(MBPS), rtt_ns),
+            )
+                .prop_map(move |(first, second, back)| {
+                    let mut links = vec![first];
+                    links.extend(two_links.then_some(second));
+                    links.extend(reverse_bps.map(|_| back));
+                    let reverse_link = reverse_bps.is_some();
+                    Network { links, two_links, reverse_link, rtt_ns, duration_ns }
+                })
+        })
+        .prop_flat_map(move |network| {
+            let flows: Vec<_> = (0..4).map(|i| any_flow(i, &network, finite)).collect();
+            (Just(network), flows, 1..=4usize, any::<u64>())
+        })
+        .prop_map(move |(network, mut flows, count, seed)| {
+            flows.truncate(count);
+            let interval_ns = if finite { 10 * S } else { 100 * MS };
+            Case(RunSpec { seed, interval_ns, ..run(network.duration_ns, network.links, flows) })
+        })
+}

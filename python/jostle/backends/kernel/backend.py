@@ -1,0 +1,114 @@
+"""The real Linux TCP stack as a backend."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+
+from jostle.backends.base import Cancelled, RunRecord, Spec
+from jostle.backends.kernel import capabilities, job
+from jostle.backends.kernel.controllers import Defaults, defaults_of
+from jostle.backends.kernel.record import record
+from jostle.backends.kernel.runner import PROGRAM, KernelRunError, carried_out
+from jostle.backends.sim import Engine, load_engine
+from jostle.kernel import Image, Kind, find
+
+# A guest that passes packets at a tenth of its usual speed is not stuck.
+_PATIENCE_S = 120.0
+_LEAST_PACKETS_PER_S = 3_000
+_PACKET_BITS = 12_112
+
+
+class KernelBackend:
+    """Runs a spec on the real TCP stack, in network namespaces joined by `tc`.
+
+    Parameters
+    ----------
+    kind
+        `virtual`: User-Mode Linux in virtual time; `realtime`: the distribution's, in real time;
+        `native`: this machine's own kernel, as root.
+    version
+        Of the kernel: `6.1`, `6.12`; see `jostle.kernel.find`.
+    image
+        The kernel itself, instead of one that is looked for.
+    engine
+        Knows controllers' defaults; the compiled one if absent.
+
+    Raises
+    ------
+    jostle.kernel.KernelMissingError
+        When there is no such kernel.
+    """
+
+    name = "kernel"
+
+    def __init__(
+        self,
+        kind: Kind = "virtual",
+        version: str | None = None,
+        *,
+        image: Image | None = None,
+        engine: Engine | None = None,
+    ) -> None:
+        self.image = find(kind, version) if image is None else image
+        self._engine = engine
+
+    @functools.cached_property
+    def version(self) -> str:
+        """Kernel, and a hash of all that decides what is measured in it."""
+        return f"{self.image.identity}+{_program_hash()}"
+
+    @functools.cached_property
+    def _defaults(self) -> Defaults:
+        engine = load_engine() if self._engine is None else self._engine
+        return defaults_of(json.loads(engine.registry()))
+
+    def check(self, spec: Spec) -> None:
+        """See that `spec` can be run here; see `Backend.check`."""
+        capabilities.check(spec, self._defaults)
+
+    def run(self, spec: Spec, cancelled: Cancelled | None = None) -> RunRecord:
+        """Run `spec` to its end; see `Backend.run`.
+
+        Raises
+        ------
+        KernelRunError
+            When the guest fails; the text says why.
+        """
+        self.check(spec)
+        done = carried_out(
+            job.build(spec, self.image, self._defaults),
+            self.image,
+            memory_mb=job.memory_mb(spec),
+            timeout_s=timeout_s(spec, self.image.kind),
+            cancelled=cancelled,
+        )
+        with done as (folder, wall_s):
+            try:
+                return record(spec, folder, self.name, self.version, wall_s)
+            except (OSError, ValueError) as error:
+                raise KernelRunError(f"what the guest left cannot be read: {error}") from error
+
+
+def timeout_s(spec: Spec, kind: Kind) -> float:
+    """Seconds of real time after which a run is stuck."""
+    duration_s: float = spec["duration_ns"] / 1e9
+    if kind != "virtual":
+        return _PATIENCE_S + 2 * duration_s
+    rates = (
+        max(step["rate_bps"] for step in link["capacity"].get("steps", [link["capacity"]]))
+        for link in spec["links"]
+    )
+    packets: float = sum(rates) * duration_s / _PACKET_BITS
+    return _PATIENCE_S + packets / _LEAST_PACKETS_PER_S + duration_s
+
+
+@functools.cache
+def _program_hash() -> str:
+    """Hash of everything here: the guest program, the network it is told to build, the record."""
+    whole = hashlib.sha256()
+    for path in sorted(PROGRAM.parent.rglob("*.py")):
+        whole.update(path.relative_to(PROGRAM.parent).as_posix().encode() + b"\0")
+        whole.update(path.read_bytes())
+    return whole.hexdigest()[:12]

@@ -1,0 +1,100 @@
+"""What a RunSpec may ask of the kernel backend, checked before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from jostle.backends.base import Spec
+from jostle.backends.kernel import controllers, queues
+from jostle.backends.kernel.problems import Problem, flow_key, link_key
+from jostle.errors import InputError
+
+_SIMULATOR = "the simulator can"
+
+# Each router on the way takes one of the 255 hops that a packet has, at most three per link.
+_MAX_LINKS = 80
+# Two private networks of 10.0.0.0/8 number them.
+_MAX_FLOWS = 1000
+# linux/pkt_sched.h: the limits of fifos and AQMs are 32 bits wide.
+_MAX_LIMIT = 2**32 - 1
+
+
+def check(spec: Spec, defaults: controllers.Defaults) -> None:
+    """See that a run can be done.
+
+    Parameters
+    ----------
+    defaults
+        Of controllers' parameters; see `controllers.defaults_of`.
+
+    Raises
+    ------
+    InputError
+        When it cannot; the text names every key that stands in the way.
+    """
+    found = problems(spec, defaults)
+    if found:
+        listed = "\n".join(f"  {problem}" for problem in found)
+        raise InputError(f"the kernel backend cannot run this scenario:\n{listed}")
+
+
+def problems(spec: Spec, defaults: controllers.Defaults) -> list[Problem]:
+    """Everything that a run asks and cannot have."""
+    found = list(_run_problems(spec))
+    for link in spec["links"]:
+        found.extend(_link_problems(link))
+    for flow in spec["flows"]:
+        found.extend(_flow_problems(flow))
+    found.extend(controllers.module_parameters(spec["flows"], defaults)[1])
+    return list(dict.fromkeys(found))
+
+
+def _run_problems(spec: Spec) -> Iterator[Problem]:
+    if spec["trace"] != "none":
+        text = f'"{spec["trace"]}": what TCP_INFO tells is sampled, not told per ACK; {_SIMULATOR}'
+        yield Problem("trace", text)
+    if len(spec["flows"]) > _MAX_FLOWS:
+        yield Problem("flows", f"{len(spec['flows'])} flows: at most {_MAX_FLOWS}; {_SIMULATOR}")
+
+
+def _link_problems(link: dict[str, Any]) -> Iterator[Problem]:
+    yield from _capacity_problems(link)
+    for problem in queues.problems(link["queue"]):
+        yield Problem(link_key(link, f"queue.{problem.key}"), problem.text)
+    limit = max(link["queue"].get("limit", {"packets": 0}).values())
+    if limit > _MAX_LIMIT:
+        text = f"{limit}: Linux counts in 32 bits, at most {_MAX_LIMIT}"
+        yield Problem(link_key(link, "queue.limit"), text)
+    delay = link["delay"]
+    if len(delay["steps"]) > 1:
+        text = f"a delay that changes would reorder packets in netem; {_SIMULATOR}"
+        yield Problem(link_key(link, "delay"), text)
+    if delay["jitter"] is not None:
+        text = f"netem's random delays are independent or reorder packets; {_SIMULATOR}"
+        yield Problem(link_key(link, "jitter"), text)
+    if link["outages"] is not None:
+        yield Problem(link_key(link, "outage"), f"`tc` has no outages; {_SIMULATOR}")
+
+
+def _capacity_problems(link: dict[str, Any]) -> Iterator[Problem]:
+    capacity = link["capacity"]
+    if capacity["kind"] == "trace":
+        text = f"`tc` has no delivery opportunities, only rates; {_SIMULATOR}"
+        yield Problem(link_key(link, "trace"), text)
+    for step in capacity.get("steps", []):
+        if step["rate_bps"] < 8:
+            text = f"{step['rate_bps']} bit/s at {step['at_ns'] / 1e9:g} s: htb cannot stop; "
+            yield Problem(link_key(link, "rate"), f"{text}{_SIMULATOR}")
+
+
+def _flow_problems(flow: dict[str, Any]) -> Iterator[Problem]:
+    if flow["transport"] != "tcp":
+        text = f"`{flow['transport']}`: the kernel's stack speaks tcp"
+        yield Problem(flow_key(flow, "transport"), text)
+    for key in ("path", "reverse_path"):
+        if len(set(flow[key])) < len(flow[key]):
+            text = f"it crosses a link twice, which routes by address cannot say; {_SIMULATOR}"
+            yield Problem(flow_key(flow, key), text)
+        if len(flow[key]) > _MAX_LINKS:
+            yield Problem(flow_key(flow, key), f"{len(flow[key])} links: at most {_MAX_LINKS}")

@@ -1,0 +1,58 @@
+"""Carries a job out and says on the console what went wrong, if anything did."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from . import network, sampling, traffic
+from .clock import fine_timers
+from .failure import GuestFailure, report
+
+
+def main(folder: Path) -> None:
+    """Carry out the job in `folder`."""
+    job: dict[str, Any] = json.loads((folder / "job.json").read_bytes())
+    fine_timers()
+    network.load_modules(job["modules"])
+    network.check_controllers(job["controllers"])
+    network.set_parameters(job["parameters"], job["may_set_parameters"])
+    hosts = network.build(job)
+    flows = [traffic.Flow(number, flow, hosts) for number, flow in enumerate(job["flows"])]
+    queues = [sampling.QueueProbe(queue, hosts) for queue in job["queues"]]
+    timetable = network.Timetable(job["timetable"], hosts)
+    start_ns = traffic.start(flows, timetable)
+    with sampling.Recording(folder / "samples", flows, queues) as recording:
+        recording.follow(start_ns, job["duration_ns"], job["step_ns"], job["cuts_ns"])
+    traffic.check(flows, timetable)
+    events = {"flows": [flow.events(start_ns) for flow in flows]}
+    partial = folder / "events.partial"
+    partial.write_text(json.dumps(events))
+    # Its name appears last: whoever finds it finds everything.
+    partial.rename(folder / "events.json")
+
+
+def _status() -> int:
+    try:
+        main(Path(sys.argv[1]))
+    except GuestFailure as failure:
+        return report(str(failure))
+    except OSError as error:
+        named = f"{error.filename}: " if error.filename else ""
+        return report(f"{named}{error.strerror or error}")
+    except Exception:
+        traceback.print_exc()
+        return report("a bug, see above")
+    return 0
+
+
+if __name__ == "__main__":
+    status = _status()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Senders are blocked in the kernel and would never be joined.
+    os._exit(status)

@@ -1,0 +1,102 @@
+"""Network namespaces without names.
+
+A namespace that only descriptors hold ends with the process that has them, however that ends:
+nothing has to be tidied up, even after SIGKILL.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from .clock import libc
+from .failure import GuestFailure
+
+_CLONE_NEWNET = 0x40000000
+_OWN = "/proc/thread-self/ns/net"
+
+
+class Host:
+    """A host of the emulated network: a network namespace.
+
+    Parameters
+    ----------
+    name
+        For messages.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        home = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            _succeeds(libc.unshare(_CLONE_NEWNET), "cannot make a network namespace")
+            self.descriptor = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
+        finally:
+            _enter(home)
+            os.close(home)
+
+    @property
+    def path(self) -> str:
+        """A path by which other programs find it."""
+        return f"/proc/{os.getpid()}/fd/{self.descriptor}"
+
+    def enter(self) -> None:
+        """Move the calling thread into it."""
+        _enter(self.descriptor)
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Be in it for a while; programs that are started meanwhile are, too."""
+        home = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self.enter()
+            yield
+        finally:
+            _enter(home)
+            os.close(home)
+
+    def batch(self, program: str, lines: Sequence[str]) -> None:
+        """Give `ip` or `tc` commands to carry out inside; see the function `batch`."""
+        with self.entered():
+            batch(program, lines)
+
+
+def batch(program: str, lines: Sequence[str]) -> None:
+    """Give `ip` or `tc` commands to carry out where the calling thread is.
+
+    Raises
+    ------
+    GuestFailure
+        When one of them fails.
+    """
+    done = subprocess.run(
+        [program, "-batch", "-"],
+        input="".join(f"{line}\n" for line in lines),
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if done.returncode == 0:
+        return
+    said = done.stdout.strip()
+    # "Command failed -:3": the third line of what it read.
+    number = re.search(r"-:(\d+)", said)
+    line = lines[int(number[1]) - 1] if number else "; ".join(lines)
+    if "kind is unknown" in said:
+        raise GuestFailure(f"this kernel lacks the queueing discipline of `{program} {line}`")
+    raise GuestFailure(f"`{program} {line}` failed: {said}")
+
+
+def _enter(descriptor: int) -> None:
+    _succeeds(libc.setns(descriptor, _CLONE_NEWNET), "cannot enter a network namespace")
+
+
+def _succeeds(result: int, otherwise: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{otherwise}: {os.strerror(number)}")

@@ -1,0 +1,177 @@
+"""Looks at every socket and every bottleneck at fixed times, and writes what it saw.
+
+A sample is a record of fixed size, read by `jostle.backends.kernel.samples`: the time in ns of the
+run, for each flow the kernel's own structures as they are (sender's `tcp_info`, the controller's
+details, receiver's `tcp_info`), for each queue its counters. Numbers are in the machine's order.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+from .clock import sleep_until
+from .failure import GuestFailure
+from .namespaces import Host
+from .traffic import Flow
+
+TCP_INFO_BYTES = 232
+DETAILS_BYTES = 24
+XSTATS_BYTES = 64
+QUEUE = struct.Struct(f"=QQIIII{XSTATS_BYTES}sQ")
+"""Bytes and packets sent, bytes and packets waiting, drops, overlimits, own statistics, losses."""
+
+_TCP_CC_INFO = 26
+_NO_INFO = bytes(TCP_INFO_BYTES)
+_NO_DETAILS = bytes(DETAILS_BYTES)
+
+# linux/rtnetlink.h, linux/gen_stats.h
+_RTM_NEWQDISC, _RTM_GETQDISC = 36, 38
+_NLM_F_REQUEST, _NLM_F_ECHO = 1, 8
+_NLMSG_ERROR = 2
+_TCA_XSTATS, _TCA_STATS2 = 4, 7
+_STATS_BASIC, _STATS_QUEUE, _STATS_PKT64 = 1, 3, 8
+_NESTED = 0x8000
+
+
+class QueueProbe:
+    """Counters of a link's queue, asked of the kernel by netlink: `tc` costs a process each time.
+
+    Parameters
+    ----------
+    job
+        Where the queue is, and where what was sent is lost, if it may be.
+    """
+
+    def __init__(self, job: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
+        self._queue = _Qdisc(job["queue"], hosts)
+        self._losses = None if job["losses"] is None else _Qdisc(job["losses"], hosts)
+
+    def read(self) -> bytes:
+        """One record."""
+        found = self._queue.read()
+        lost = 0 if self._losses is None else self._losses.read()["drops"]
+        return QUEUE.pack(
+            found["bytes"],
+            found["packets"],
+            found["backlog"],
+            found["qlen"],
+            found["drops"],
+            found["overlimits"],
+            found["xstats"],
+            lost,
+        )
+
+
+class _Qdisc:
+    def __init__(self, place: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
+        with hosts[place["host"]].entered():
+            self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+            index = socket.if_nametoindex(place["device"])
+        self._netlink.bind((0, 0))
+        body = struct.pack("=BxxxiIII", socket.AF_UNSPEC, index, place["handle"], 0, 0)
+        # Without ECHO the answer goes only to those who subscribe to everything.
+        flags = _NLM_F_REQUEST | _NLM_F_ECHO
+        self._request = struct.pack("=IHHII", 16 + len(body), _RTM_GETQDISC, flags, 0, 0) + body
+
+    def read(self) -> dict[str, Any]:
+        self._netlink.send(self._request)
+        answer = self._netlink.recv(1 << 16)
+        length, kind = struct.unpack_from("=IH", answer)
+        if kind == _NLMSG_ERROR:
+            number = -struct.unpack_from("=i", answer, 16)[0]
+            raise GuestFailure(f"a queue cannot be read: {os.strerror(number)}")
+        found: dict[str, Any] = {"xstats": b""}
+        for name, content in _attributes(answer, 36, length):
+            if name == _TCA_XSTATS:
+                found["xstats"] = content[:XSTATS_BYTES]
+            elif name == _TCA_STATS2:
+                _read_stats(content, found)
+        return found
+
+
+def _read_stats(content: bytes, found: dict[str, Any]) -> None:
+    for name, value in _attributes(content, 0, len(content)):
+        if name == _STATS_BASIC:
+            found["bytes"], packets = struct.unpack_from("=QI", value)
+            found.setdefault("packets", packets)
+        elif name == _STATS_PKT64:
+            (found["packets"],) = struct.unpack_from("=Q", value)
+        elif name == _STATS_QUEUE:
+            keys = ("qlen", "backlog", "drops", "requeues", "overlimits")
+            found.update(zip(keys, struct.unpack_from("=5I", value), strict=True))
+
+
+def _attributes(message: bytes, at: int, end: int) -> Iterator[tuple[int, bytes]]:
+    while at + 4 <= end:
+        length, name = struct.unpack_from("=HH", message, at)
+        if length < 4:
+            return
+        yield name & ~_NESTED, message[at + 4 : at + length]
+        at += (length + 3) & ~3
+
+
+class Recording:
+    """The file of samples, while it is written.
+
+    Parameters
+    ----------
+    path
+        The file.
+    flows, queues
+        What is looked at.
+    """
+
+    def __init__(self, path: Path, flows: Sequence[Flow], queues: Sequence[QueueProbe]) -> None:
+        self._flows = flows
+        self._queues = queues
+        self._file: BinaryIO = path.open("xb", buffering=1 << 18)
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    def follow(self, start_ns: int, duration_ns: int, step_ns: int, cuts_ns: Sequence[int]) -> None:
+        """Sample every `step_ns`, at `cuts_ns`, and at the end."""
+        moments = {*range(0, duration_ns, step_ns), *cuts_ns, duration_ns}
+        for moment_ns in sorted(moments):
+            sleep_until(start_ns + moment_ns)
+            self._file.write(self._sample(start_ns))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def _sample(self, start_ns: int) -> bytes:
+        parts = [struct.pack("=q", time.monotonic_ns() - start_ns)]
+        for flow in self._flows:
+            parts.append(_tcp_info(flow.sender))
+            parts.append(_details(flow.sender) if flow.has_details else _NO_DETAILS)
+            parts.append(_tcp_info(flow.receiver))
+        parts.extend(queue.read() for queue in self._queues)
+        return b"".join(parts)
+
+
+def _tcp_info(connection: socket.socket | None) -> bytes:
+    if connection is None:
+        return _NO_INFO
+    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)
+    return info.ljust(TCP_INFO_BYTES, b"\0")
+
+
+def _details(connection: socket.socket | None) -> bytes:
+    if connection is None:
+        return _NO_DETAILS
+    details = connection.getsockopt(socket.IPPROTO_TCP, _TCP_CC_INFO, DETAILS_BYTES)
+    return details.ljust(DETAILS_BYTES, b"\0")

@@ -1,0 +1,271 @@
+"""Applications: what they send over real sockets, and when.
+
+A wake-up of a process costs far more than a packet, above all in a guest kernel. Senders block in
+the kernel, receivers wake once per `read_bytes`. A receiver that slept and read later would change
+the traffic: unread data delay ACKs (`__tcp_ack_snd_check`). SO_RCVLOWAT leaves them alone, and
+MSG_TRUNC throws data away without copying them.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import select
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from .clock import sleep_until
+from .failure import GuestFailure
+from .namespaces import Host
+
+_PORT = 5201
+# Whole segments, so that none is short where a write ends.
+_PAYLOAD = memoryview(bytes(724 * 1448))
+_READ_BUFFER_BYTES = 8 << 20
+
+# What Python's socket module has no name for: linux/tcp.h, linux/net_tstamp.h, asm/socket.h.
+_TCP_NOTSENT_LOWAT = 25
+_MSG_ERRQUEUE = 0x2000
+_SO_TIMESTAMPING = 37
+_TX_ACK = 1 << 9
+_ACK_REPORTS = 1 << 4 | 1 << 7 | 1 << 11  # SOFTWARE, OPT_ID, OPT_TSONLY
+
+# An endless sender keeps enough unsent data that no ACK ever finds none …
+_ENDLESS_UNSENT_BYTES = 2 << 20
+# … and one that may be told to stop little, because what the kernel has it will send.
+_STOPPABLE_UNSENT_BYTES = 128 << 10
+
+_LEAD_NS = 100_000_000
+
+
+class _Starts(Protocol):
+    """Something that begins at the run's time 0."""
+
+    failure: str | None
+
+    def start(self, start_ns: int) -> None:
+        """Begin, with the run's time 0 at `start_ns`."""
+
+
+class Flow:
+    """A flow's two ends: a thread each.
+
+    Parameters
+    ----------
+    number
+        Its position in the job.
+    job
+        Its part of the job.
+    """
+
+    def __init__(self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
+        self.number = number
+        self.has_details = bool(job["details"])
+        self.sender: socket.socket | None = None
+        self.receiver: socket.socket | None = None
+        self.failure: BaseException | None = None
+        self._job = job
+        self._hosts = hosts
+        self._listens = threading.Event()
+        self._start_ns = 0
+        self._stop_ns: int | None = None
+        self._opened_ns: int | None = None
+        self._completed_ns: int | None = None
+        self._broken: str | None = None
+        self._written_bytes = 0
+        # How long its application is on, off, or thinks.
+        self._spans_ns: Iterator[int] = itertools.cycle(job["spans_ns"])
+
+    def listen(self) -> None:
+        """Start the receiver; return when it can be reached."""
+        self._thread(self._receive)
+        self._listens.wait()
+
+    def start(self, start_ns: int) -> None:
+        """Start the sender, with the run's time 0 at `start_ns`."""
+        self._start_ns = start_ns
+        stop_ns = self._job["stop_ns"]
+        self._stop_ns = None if stop_ns is None else start_ns + stop_ns
+        self._thread(self._send)
+
+    def events(self, start_ns: int) -> dict[str, Any]:
+        """When what happened, in ns of the run; what did not is absent."""
+        moments = {"opened_ns": self._opened_ns, "completed_ns": self._completed_ns}
+        found: dict[str, Any] = {k: v - start_ns for k, v in moments.items() if v is not None}
+        if self._broken is not None:
+            found["broken"] = self._broken
+        return found
+
+    def _thread(self, target: Callable[[], None]) -> None:
+        def guarded() -> None:
+            try:
+                target()
+            except BaseException as error:
+                self.failure = error
+                self._listens.set()
+
+        threading.Thread(target=guarded, daemon=True).start()
+
+    def _receive(self) -> None:
+        self._hosts[self._job["receiver"]].enter()
+        listener = socket.socket()
+        listener.bind((self._job["receiver_address"], _PORT))
+        listener.listen(1)
+        self._listens.set()
+        connection, _ = listener.accept()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, self._job["read_bytes"])
+        _end_abruptly(connection)
+        self.receiver = connection
+        buffer = bytearray(_READ_BUFFER_BYTES)
+        try:
+            while connection.recv_into(buffer, _READ_BUFFER_BYTES, socket.MSG_TRUNC):
+                pass
+        except (ConnectionError, TimeoutError):
+            return  # The sender's end knows why.
+
+    def _send(self) -> None:
+        self._hosts[self._job["sender"]].enter()
+        sender = socket.socket()
+        controller = self._job["controller"].encode()
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller)
+        unsent_bytes = _ENDLESS_UNSENT_BYTES
+        if self._stop_ns is not None or self._job["source"]["kind"] == "on_off":
+            unsent_bytes = _STOPPABLE_UNSENT_BYTES
+        sender.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, unsent_bytes)
+        _end_abruptly(sender)
+        sender.bind((self._job["sender_address"], 0))
+        sleep_until(self._start_ns + self._job["start_ns"])
+        self.sender = sender
+        self._opened_ns = time.monotonic_ns()
+        try:
+            sender.connect((self._job["receiver_address"], _PORT))
+            self._feed(sender)
+        except (ConnectionError, TimeoutError) as error:
+            # A connection that dies (a link that loses everything) is a result, not a mistake.
+            self._broken = error.strerror or str(error)
+
+    def _feed(self, sender: socket.socket) -> None:
+        source = self._job["source"]
+        match source["kind"]:
+            case "bulk":
+                self._write(sender, None, self._stop_ns)
+            case "fixed":
+                self._answer(sender, iter([source["bytes"]]))
+            case "on_off":
+                self._take_turns(sender)
+            case "request_response":
+                self._answer(sender, _repeated(source["bytes"], source["count"]))
+
+    def _take_turns(self, sender: socket.socket) -> None:
+        """Send without end while on, nothing while off."""
+        turn_ns = time.monotonic_ns()
+        while self._stop_ns is None or turn_ns < self._stop_ns:
+            turn_ns += next(self._spans_ns)
+            until_ns = turn_ns if self._stop_ns is None else min(turn_ns, self._stop_ns)
+            self._write(sender, None, until_ns)
+            turn_ns += next(self._spans_ns)
+            sleep_until(turn_ns)
+
+    def _answer(self, sender: socket.socket, sizes: Iterator[int]) -> None:
+        """Send so many bytes, wait until all are acknowledged, think, send the next."""
+        # The last segment of each must not wait for the ACK of the one before.
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # Reports count bytes from here on, hence not before the connection stands.
+        sender.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _ACK_REPORTS)
+        for number, size_bytes in enumerate(sizes):
+            if number > 0:
+                moment_ns = time.monotonic_ns() + next(self._spans_ns)
+                if self._stop_ns is not None and moment_ns >= self._stop_ns:
+                    return
+                sleep_until(moment_ns)
+            if self._write(sender, size_bytes, self._stop_ns) < size_bytes:
+                return
+            _wait_acknowledged(sender, self._written_bytes)
+        self._completed_ns = time.monotonic_ns()
+
+    def _write(self, sender: socket.socket, size_bytes: int | None, until_ns: int | None) -> int:
+        """Write `size_bytes` (None: without end) until `until_ns`; return how many it took."""
+        written_bytes = 0
+        # Waiting for room in the kernel is cheaper, but cannot be ended in time.
+        sender.setblocking(until_ns is None)
+        while size_bytes is None or written_bytes < size_bytes:
+            left_bytes = len(_PAYLOAD) if size_bytes is None else size_bytes - written_bytes
+            if until_ns is not None and time.monotonic_ns() >= until_ns:
+                break
+            try:
+                if left_bytes <= len(_PAYLOAD) and size_bytes is not None:
+                    ask = [(socket.SOL_SOCKET, _SO_TIMESTAMPING, struct.pack("=I", _TX_ACK))]
+                    taken = sender.sendmsg([_PAYLOAD[:left_bytes]], ask)
+                else:
+                    taken = sender.send(_PAYLOAD)
+            except BlockingIOError:
+                assert until_ns is not None
+                room_within_s = max(0, until_ns - time.monotonic_ns()) / 1e9
+                select.select([], [sender], [], room_within_s)
+            else:
+                written_bytes += taken
+                self._written_bytes += taken
+        sender.setblocking(True)
+        return written_bytes
+
+
+def start(flows: Sequence[Flow], timetable: _Starts) -> int:
+    """Start everything; return the moment of the monotonic clock at which the run begins."""
+    for flow in flows:
+        flow.listen()
+    start_ns = time.monotonic_ns() + _LEAD_NS
+    for flow in flows:
+        flow.start(start_ns)
+    timetable.start(start_ns)
+    return start_ns
+
+
+def check(flows: Sequence[Flow], timetable: _Starts) -> None:
+    """See that every end did what it was asked to.
+
+    Raises
+    ------
+    GuestFailure
+        When one did not.
+    """
+    for flow in flows:
+        if flow.failure is not None:
+            raise GuestFailure(f"flow {flow.number}: {flow.failure}") from flow.failure
+    if timetable.failure is not None:
+        raise GuestFailure(timetable.failure)
+
+
+def _repeated(size_bytes: int, count: int | None) -> Iterator[int]:
+    return itertools.repeat(size_bytes) if count is None else itertools.repeat(size_bytes, count)
+
+
+def _end_abruptly(connection: socket.socket) -> None:
+    """Reset on close: no connection outlives the run, and no namespace because of it."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("=ii", 1, 0))
+
+
+def _wait_acknowledged(sender: socket.socket, total_bytes: int) -> None:
+    """Wait until the first `total_bytes` are acknowledged: the kernel reports it at that moment."""
+    waiting = select.poll()
+    waiting.register(sender, 0)
+    while True:
+        for _, happened in waiting.poll():
+            if happened & select.POLLHUP:
+                raise ConnectionResetError(errno.ECONNRESET, "connection reset")
+        try:
+            _, ancillary, _, _ = sender.recvmsg(1, 512, _MSG_ERRQUEUE | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            number = sender.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if number:
+                raise ConnectionError(number, errno.errorcode.get(number, "broken")) from None
+            continue
+        for level, _, content in ancillary:
+            # struct sock_extended_err: the last word is the offset of the byte that was reported.
+            if level == socket.SOL_IP and len(content) >= 16:
+                (last_byte,) = struct.unpack_from("=I", content, 12)
+                if last_byte == (total_bytes - 1) & 0xFFFFFFFF:
+                    return

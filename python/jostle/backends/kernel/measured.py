@@ -1,0 +1,318 @@
+"""Samples of a run as quantities over time, in the words of a RunRecord.
+
+Counters and states are known at the samples. A counter between two samples lies on the line between
+them; a state stays what it was at the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from jostle.backends.base import Spec
+from jostle.backends.kernel.samples import Samples
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+HEADER_BYTES = 66
+"""Ethernet, IP and TCP headers of a data packet, timestamps included."""
+
+# linux/tcp.h, linux/tcp_states.h
+_SYN_SENT, _NO_STATE = 2, 0
+_CA_CWR, _CA_RECOVERY, _CA_LOSS = 2, 3, 4
+_INFINITE_SSTHRESH = 0x7FFFFFFF
+_BBR_UNIT = 256
+
+FLOW_COUNTERS = (
+    "sent_bytes",
+    "received_bytes",
+    "delivered_bytes",
+    "sent_packets",
+    "retransmitted_packets",
+)
+REASONS = ("overflow", "occupancy", "red", "codel", "pie", "loss", "outage")
+"""Why packets are dropped or marked, as the simulator names it."""
+
+# Words of the discipline's own statistics (linux/pkt_sched.h) that count drops for want of room,
+# None if all other drops are its own; and marks.
+_XSTATS: Mapping[str, tuple[str, int | None, int]] = {
+    "red": ("red", 1, 3),
+    "codel": ("codel", 5, 6),
+    "fq_codel": ("codel", 2, 3),
+    "pie": ("pie", 7, 9),
+}
+
+
+@dataclass(frozen=True)
+class FlowTrack:
+    """A flow over time; arrays hold one value per sample.
+
+    Parameters
+    ----------
+    spec
+        The flow's part of the RunSpec.
+    time_ns
+        Times of the samples.
+    sender, details, receiver
+        What the kernel said of both ends and of the controller.
+    events
+        When it opened and completed.
+    """
+
+    spec: Mapping[str, Any]
+    time_ns: Array
+    sender: NDArray[np.void]
+    details: NDArray[np.void]
+    receiver: NDArray[np.void]
+    events: Mapping[str, Any]
+
+    @cached_property
+    def counters(self) -> dict[str, Array]:
+        """What only ever grows, by name; see `FLOW_COUNTERS`."""
+        import numpy as np
+
+        sent = self.sender["data_segs_out"].astype(float)
+        sent_bytes = self.sender["bytes_sent"].astype(float)
+        got = self.receiver["data_segs_in"].astype(float)
+        # The kernel does not count the bytes of packets that come twice or out of order. All but
+        # the last of a message are full: a received packet is as large as one that was sent.
+        payload_bytes = sent_bytes / np.maximum(sent, 1)
+        received_bytes = got * (HEADER_BYTES + payload_bytes)
+        return {
+            "sent_bytes": sent_bytes + HEADER_BYTES * sent,
+            "received_bytes": np.maximum.accumulate(received_bytes),
+            "delivered_bytes": self.receiver["bytes_received"].astype(float),
+            "sent_packets": sent,
+            "retransmitted_packets": self.sender["total_retrans"].astype(float),
+        }
+
+    @cached_property
+    def connected(self) -> NDArray[np.bool_]:
+        """Whether the handshake is over."""
+        import numpy as np
+
+        found: NDArray[np.bool_] = ~np.isin(self.sender["state"], (_NO_STATE, _SYN_SENT))
+        return found
+
+    @cached_property
+    def fresh(self) -> NDArray[np.bool_]:
+        """Whether an ACK came since the sample before: only then the RTT says something new."""
+        import numpy as np
+
+        acks = self.sender["segs_in"].astype(np.int64)
+        found: NDArray[np.bool_] = self.connected & (np.diff(acks, prepend=0) > 0)
+        return found & (self.sender["rtt_us"] > 0)
+
+    @cached_property
+    def srtt_s(self) -> Array:
+        """Smoothed RTT; NaN before the first."""
+        import numpy as np
+
+        rtt_s = self.sender["rtt_us"] / 1e6
+        known = self.connected & (self.sender["rtt_us"] > 0)
+        return np.where(known, rtt_s, np.nan)
+
+    @cached_property
+    def min_rtt_s(self) -> Array:
+        """The kernel's minimum RTT so far; NaN before the first sample of one."""
+        import numpy as np
+
+        return np.where(self.connected, self.sender["min_rtt_us"] / 1e6, np.nan)
+
+    @cached_property
+    def cwnd_bytes(self) -> Array:
+        """Congestion window; NaN before the handshake is over."""
+        import numpy as np
+
+        cwnd = self.sender["cwnd"].astype(float) * self.sender["snd_mss"]
+        return np.where(self.connected, cwnd, np.nan)
+
+    @property
+    def ssthresh_bytes(self) -> Array:
+        """Slow-start threshold; NaN while there is none."""
+        import numpy as np
+
+        some = self.connected & (self.sender["ssthresh"] < _INFINITE_SSTHRESH)
+        ssthresh = self.sender["ssthresh"].astype(float) * self.sender["snd_mss"]
+        return np.where(some, ssthresh, np.nan)
+
+    @property
+    def in_flight_bytes(self) -> Array:
+        """Bytes in flight, as `tcp_packets_in_flight` counts them."""
+        import numpy as np
+
+        counts = {k: self.sender[k].astype(float) for k in ("unacked", "sacked", "lost", "retrans")}
+        packets = counts["unacked"] - counts["sacked"] - counts["lost"] + counts["retrans"]
+        return np.where(self.connected, packets * self.sender["snd_mss"], 0.0)
+
+    @property
+    def pacing_rate_bps(self) -> Array:
+        """Pacing rate; NaN if packets are not paced. The kernel computes it in any case."""
+        import numpy as np
+
+        paced = self.spec["pacing"] or self.spec["controller"]["name"] == "bbr"
+        rate = self.sender["pacing_rate"]
+        some = self.connected & (rate < 2**63) & paced
+        return np.where(some, rate.astype(float) * 8, np.nan)
+
+    @property
+    def modes(self) -> list[str]:
+        """The state of recovery where that has the window, else the controller's mode."""
+        return [self._mode(number) for number in range(len(self.time_ns))]
+
+    def _mode(self, number: int) -> str:
+        if not self.connected[number]:
+            return "handshake"
+        sender = self.sender[number]
+        recovering = {_CA_CWR: "cwr", _CA_RECOVERY: "recovery", _CA_LOSS: "timeout"}
+        if (state := recovering.get(int(sender["ca_state"]))) is not None:
+            return state
+        if self.spec["controller"]["name"] == "bbr":
+            return _bbr_mode(self.details[number])
+        return "slow_start" if sender["cwnd"] < sender["ssthresh"] else "avoidance"
+
+    @property
+    def internals(self) -> dict[str, Array]:
+        """What the controller shows, by the simulator's names; NaN where it shows nothing."""
+        import numpy as np
+
+        details = self.details
+        found: dict[str, Array] = {}
+        match self.spec["controller"]["name"]:
+            case "bbr":
+                found = {
+                    "bottleneck_bps": details["bbr_bytes_per_s"] * 8.0,
+                    "min_rtt_s": details["bbr_min_rtt_us"] / 1e6,
+                    "pacing_gain": details["bbr_pacing_gain"] / _BBR_UNIT,
+                    "cwnd_gain": details["bbr_cwnd_gain"] / _BBR_UNIT,
+                }
+            case "vegas":
+                rtt_us = details["vegas_min_rtt_us"]
+                found = {"base_rtt_s": np.where(rtt_us < _INFINITE_SSTHRESH, rtt_us / 1e6, np.nan)}
+        return {name: np.where(self.connected, values, np.nan) for name, values in found.items()}
+
+    @property
+    def completion_ns(self) -> int | None:
+        """Time from the flow's start until all its data were acknowledged."""
+        completed = self.events.get("completed_ns")
+        return None if completed is None else int(completed) - int(self.spec["start_ns"])
+
+
+def _bbr_mode(details: np.void) -> str:
+    """tcp_bbr.c: each mode has a pair of gains of its own."""
+    pacing, cwnd = int(details["bbr_pacing_gain"]), int(details["bbr_cwnd_gain"])
+    high = 2 * _BBR_UNIT
+    if cwnd > high:
+        return "startup" if pacing > _BBR_UNIT else "drain"
+    return "probe_rtt" if cwnd == _BBR_UNIT else "probe_bw"
+
+
+@dataclass(frozen=True)
+class LinkTrack:
+    """A link over time; arrays hold one value per sample.
+
+    Parameters
+    ----------
+    spec
+        The link's part of the RunSpec.
+    time_ns
+        Times of the samples.
+    queue
+        Counters of its queue.
+    """
+
+    spec: Mapping[str, Any]
+    time_ns: Array
+    queue: NDArray[np.void]
+
+    @cached_property
+    def counters(self) -> dict[str, Array]:
+        """What only ever grows: bytes and packets sent, drops and marks by reason."""
+        import numpy as np
+
+        nothing = np.zeros(len(self.time_ns))
+        found: dict[str, Array] = {
+            "sent_bytes": self.queue["bytes"].astype(float),
+            "sent_packets": self.queue["packets"].astype(float),
+            **{f"dropped_{reason}": nothing for reason in REASONS},
+            **{f"marked_{reason}": nothing for reason in REASONS},
+            "dropped_loss": self.queue["losses"].astype(float),
+        }
+        drops = self.queue["drops"].astype(float)
+        own = _XSTATS.get(self.spec["queue"]["kind"])
+        if own is None:
+            found["dropped_overflow"] = drops
+            return found
+        reason, overflow_word, marked_word = own
+        overflow = self.queue["xstats"][:, overflow_word].astype(float)
+        found["dropped_overflow"] = overflow
+        found[f"dropped_{reason}"] = np.maximum(drops - overflow, 0)
+        found[f"marked_{reason}"] = self.queue["xstats"][:, marked_word].astype(float)
+        return found
+
+    @cached_property
+    def queue_bytes(self) -> Array:
+        """Bytes waiting."""
+        return self.queue["backlog"].astype(float)
+
+    def offered_bytes(self, at_ns: Array) -> Array:
+        """Bytes that the link could have carried until each moment."""
+        import numpy as np
+
+        capacity = self.spec["capacity"]
+        steps = capacity.get("steps") or [{"at_ns": 0, "rate_bps": capacity["rate_bps"]}]
+        starts = np.array([step["at_ns"] for step in steps], float)
+        rates = np.array([step["rate_bps"] for step in steps], float) / 8e9
+        before = np.concatenate(([0.0], np.cumsum(np.diff(starts) * rates[:-1])))
+        step = np.searchsorted(starts, at_ns, side="right") - 1
+        offered: Array = before[step] + (at_ns - starts[step]) * rates[step]
+        return offered
+
+
+def tracks(spec: Spec, samples: Samples) -> tuple[list[FlowTrack], list[LinkTrack]]:
+    """Flows and links of a run, in the order of its spec."""
+    time_ns = samples.time_ns.astype(float)
+    flows = [
+        FlowTrack(
+            flow,
+            time_ns,
+            samples.senders[:, number],
+            samples.details[:, number],
+            samples.receivers[:, number],
+            samples.events[number],
+        )
+        for number, flow in enumerate(spec["flows"])
+    ]
+    links = [
+        LinkTrack(link, time_ns, samples.queues[:, number])
+        for number, link in enumerate(spec["links"])
+    ]
+    return flows, links
+
+
+def at(track: FlowTrack | LinkTrack, name: str, moments_ns: Array) -> Array:
+    """Read a counter at some moments."""
+    import numpy as np
+
+    return np.interp(moments_ns, track.time_ns, track.counters[name])
+
+
+def position(track: FlowTrack | LinkTrack, moments_ns: Array) -> NDArray[np.int64]:
+    """Find the last sample at or before each moment; a wake-up may be late, never early."""
+    import numpy as np
+
+    found = np.searchsorted(track.time_ns, moments_ns, side="right") - 1
+    # A sample that was meant for this moment stands a little after it.
+    nearest = np.abs(track.time_ns[np.minimum(found + 1, len(track.time_ns) - 1)] - moments_ns)
+    found = np.where(nearest < _LATENESS_NS, found + 1, found)
+    return np.clip(found, 0, len(track.time_ns) - 1)
+
+
+# Less than any distance between samples.
+_LATENESS_NS = 2e6

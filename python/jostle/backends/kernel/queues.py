@@ -1,0 +1,186 @@
+"""Queue disciplines of a RunSpec in the words of `tc`.
+
+One row per kind. A kind without a row is refused; a queueing discipline of our own would be one
+more row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jostle.backends.kernel.problems import Problem
+
+PACKET_BYTES = 1514
+"""A full packet on the wire, Ethernet header included: what htb and the queues count."""
+
+Queue = Mapping[str, Any]
+
+# An average packet for RED's scale, and the range that `tc` searches for its weight.
+_RED_MAX_WLOG = 31
+_RED_MAX_BURST = 1 << 20
+
+
+@dataclass(frozen=True)
+class Discipline:
+    """How a kind of queue is made with `tc`.
+
+    Attributes
+    ----------
+    command
+        The words after `tc qdisc add … handle …:`, given the queue and the link's rate in bit/s.
+    problems
+        Subkey and reason of everything that it cannot do.
+    """
+
+    command: Callable[[Queue, int], str]
+    problems: Callable[[Queue], list[Problem]] = lambda _queue: []
+
+
+def command(queue: Queue, rate_bps: int) -> str:
+    """Words that make `queue`, which must have no problems."""
+    return DISCIPLINES[queue["kind"]].command(queue, rate_bps)
+
+
+def problems(queue: Queue) -> list[Problem]:
+    """List what of `queue` the kernel cannot do, with keys relative to the queue's own."""
+    discipline = DISCIPLINES.get(queue["kind"])
+    if discipline is None:
+        known = ", ".join(DISCIPLINES)
+        text = f"Linux has no queueing discipline `{queue['kind']}`: {known}; the simulator has it"
+        return [Problem("kind", text)]
+    return discipline.problems(queue)
+
+
+def _drop_tail(queue: Queue, _rate_bps: int) -> str:
+    limit = queue["limit"]
+    return (
+        f"bfifo limit {limit['bytes']}" if "bytes" in limit else f"pfifo limit {limit['packets']}"
+    )
+
+
+def _red(queue: Queue, rate_bps: int) -> str:
+    burst = _red_burst(queue["min_bytes"], _red_wlog(queue["weight"]))
+    return (
+        f"red limit {queue['limit']['bytes']} min {queue['min_bytes']} max {queue['max_bytes']} "
+        f"avpkt {PACKET_BYTES} burst {burst} probability {queue['max_probability']:.9f} "
+        f"bandwidth {rate_bps}bit{' ecn' if queue['ecn'] else ''}"
+    )
+
+
+def _red_problems(queue: Queue) -> list[Problem]:
+    found = []
+    if "bytes" not in queue["limit"]:
+        found.append(Problem("limit", "RED of Linux counts bytes: give the limit in bytes"))
+    if _red_burst(queue["min_bytes"], _red_wlog(queue["weight"])) is None:
+        text = f"`tc` cannot express the weight {queue['weight']:g} with this `min`"
+        found.append(Problem("weight", text))
+    return found
+
+
+def _red_wlog(weight: float) -> int:
+    """Linux keeps the weight as a power of two: the nearest one."""
+    return max(1, min(_RED_MAX_WLOG, _rounded_log2(weight)))
+
+
+def _rounded_log2(weight: float) -> int:
+    exponent = 0
+    while 2.0 ** -(exponent + 0.5) > weight and exponent < _RED_MAX_WLOG:
+        exponent += 1
+    return exponent
+
+
+def _red_burst(min_bytes: int, wlog: int) -> int | None:
+    """Find the burst from which `tc` derives a weight, since it does not take the weight itself.
+
+    It takes the largest weight W = 2⁻ʷ for which a burst on an empty queue stays below the lower
+    threshold: burst + 1 − min ⁄ avpkt ≤ (1 − (1 − W)^burst) ⁄ W (iproute2, `tc_red_eval_ewma`).
+    """
+    low, high = 1, _RED_MAX_BURST
+    # The weight that it finds falls as the burst grows: look for the first that gives `wlog`.
+    while low < high:
+        middle = (low + high) // 2
+        if (_wlog_of_burst(min_bytes, middle) or 0) < wlog:
+            low = middle + 1
+        else:
+            high = middle
+    return low if _wlog_of_burst(min_bytes, low) == wlog else None
+
+
+def _wlog_of_burst(min_bytes: int, burst: int) -> int | None:
+    excess = burst + 1 - min_bytes / PACKET_BYTES
+    if excess < 1.0:
+        return None
+    for wlog in range(1, _RED_MAX_WLOG + 1):
+        weight = 2.0**-wlog
+        if excess <= (1 - (1 - weight) ** burst) / weight:
+            return wlog
+    return _RED_MAX_WLOG + 1
+
+
+def _codel(queue: Queue, _rate_bps: int) -> str:
+    return (
+        f"codel limit {_packets(queue['limit'])} target {_time(queue['target_ns'])} "
+        f"interval {_time(queue['interval_ns'])} {_ecn(queue)}"
+    )
+
+
+def _fq_codel(queue: Queue, _rate_bps: int) -> str:
+    # Beside its limit in packets it has one of memory, 32 MB, that a RunSpec knows nothing of.
+    memory_bytes = min(queue["limit_packets"] * 4096, 2**32 - 1)
+    return (
+        f"fq_codel limit {queue['limit_packets']} flows {queue['queues']} "
+        f"quantum {queue['quantum_bytes']} target {_time(queue['target_ns'])} "
+        f"interval {_time(queue['interval_ns'])} memory_limit {memory_bytes} {_ecn(queue)}"
+    )
+
+
+def _pie(queue: Queue, _rate_bps: int) -> str:
+    return (
+        f"pie limit {_packets(queue['limit'])} target {_time(queue['target_ns'])} "
+        f"tupdate {_time(queue['update_ns'])} alpha {round(queue['alpha'] * 16)} "
+        f"beta {round(queue['beta'] * 16)} {_ecn(queue)} nobytemode"
+    )
+
+
+def _pie_problems(queue: Queue) -> list[Problem]:
+    found = _packet_limit_problems(queue)
+    for name in ("alpha", "beta"):
+        sixteenths = queue[name] * 16
+        if sixteenths != round(sixteenths) or not 0 <= sixteenths <= 32:
+            text = f"{queue[name]:g}: Linux takes sixteenths up to 2, such as 0.125 or 1.25"
+            found.append(Problem(name, text))
+    return found
+
+
+def _packet_limit_problems(queue: Queue) -> list[Problem]:
+    """Linux counts packets where the simulator may count bytes: the same only for full packets."""
+    limit = queue["limit"]
+    if "packets" in limit or limit["bytes"] % PACKET_BYTES == 0:
+        return []
+    packets = max(1, limit["bytes"] // PACKET_BYTES)
+    text = f'{queue["kind"]} of Linux counts packets: write for example limit = "{packets} packets"'
+    return [Problem("limit", text)]
+
+
+def _packets(limit: Mapping[str, int]) -> int:
+    return limit["packets"] if "packets" in limit else limit["bytes"] // PACKET_BYTES
+
+
+def _time(span_ns: int) -> str:
+    return f"{round(span_ns / 1000)}us"
+
+
+def _ecn(queue: Queue) -> str:
+    return "ecn" if queue["ecn"] else "noecn"
+
+
+DISCIPLINES: Mapping[str, Discipline] = {
+    "drop_tail": Discipline(_drop_tail),
+    "red": Discipline(_red, _red_problems),
+    "codel": Discipline(_codel, _packet_limit_problems),
+    "fq_codel": Discipline(_fq_codel),
+    "pie": Discipline(_pie, _pie_problems),
+}
+"""Kinds of queues that Linux has."""

@@ -1,0 +1,131 @@
+"""Carries a job out in a kernel, and brings back the folder with what it left."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shlex
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from jostle.backends.base import Cancelled
+from jostle.backends.kernel.guest.failure import PREFIX
+from jostle.errors import JostleError, RunCancelledError
+from jostle.kernel import GuestError, GuestOutput, GuestTimeoutError, Image, run_guest
+from jostle.kernel.images import SYSTEM_PATH
+from jostle.kernel.processes import running
+
+PROGRAM = Path(__file__).parent / "guest"
+"""The guest program, a package of its own."""
+
+_POLL_S = 0.02
+_TAIL_LINES = 20
+_NO_ROOM = os.strerror(errno.ENOSPC)
+
+# Runs in real time would be each other's disturbance.
+_one_at_a_time = threading.Lock()
+
+
+class KernelRunError(JostleError):
+    """A run on the kernel failed."""
+
+
+@contextmanager
+def carried_out(
+    job: Mapping[str, Any],
+    image: Image,
+    *,
+    memory_mb: int,
+    timeout_s: float,
+    cancelled: Cancelled | None,
+) -> Iterator[tuple[Path, float]]:
+    """Carry out a job; a folder with its results, which then goes, and the seconds that it took.
+
+    Raises
+    ------
+    KernelRunError
+        When the guest program or its kernel fails; the text says why.
+    RunCancelledError
+        When `cancelled` became true.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="jostle-run-", ignore_cleanup_errors=True) as made:
+            folder = Path(made).resolve()
+            (folder / "job.json").write_text(json.dumps(job))
+            script = folder / "run"
+            script.write_text(_script(folder))
+            script.chmod(0o755)
+            try:
+                output = _run(script, image, memory_mb, timeout_s, cancelled)
+            except GuestError as error:
+                raise KernelRunError(str(error)) from error
+            _check(output, folder)
+            yield folder, output.wall_s
+    except OSError as error:
+        raise KernelRunError(f"{tempfile.gettempdir()}: {error.strerror or error}") from error
+
+
+def _script(folder: Path) -> str:
+    """Write a script, because a kernel's command line is short and has no quotes worth the name."""
+    words = [os.path.realpath(sys.executable), "-S", "-B", "-m", PROGRAM.name, str(folder)]
+    path = shlex.quote(str(PROGRAM.parent))
+    # -E would hide PYTHONPATH; a PYTHONHOME of the user's is for another Python.
+    return f"#!/bin/sh\nunset PYTHONHOME\nexport PYTHONPATH={path}\nexec {shlex.join(words)}\n"
+
+
+def _run(
+    script: Path, image: Image, memory_mb: int, timeout_s: float, cancelled: Cancelled | None
+) -> GuestOutput:
+    if image.kind == "virtual":
+        return run_guest(
+            image, script, {}, memory_mb=memory_mb, timeout_s=timeout_s, cancelled=cancelled
+        )
+    while not _one_at_a_time.acquire(timeout=_POLL_S):
+        if cancelled is not None and cancelled():
+            raise RunCancelledError("stopped before its end")
+    try:
+        if image.kind == "native":
+            return _run_here(script, timeout_s, cancelled)
+        return run_guest(
+            image, script, {}, memory_mb=memory_mb, timeout_s=timeout_s, cancelled=cancelled
+        )
+    finally:
+        _one_at_a_time.release()
+
+
+def _run_here(script: Path, timeout_s: float, cancelled: Cancelled | None) -> GuestOutput:
+    """Run the program on this machine's own kernel.
+
+    Its namespaces have no names: they end with it, and it with us.
+    """
+    lines: list[str] = []
+    environment = {**os.environ, "PATH": SYSTEM_PATH, "LC_ALL": "C.UTF-8"}
+    started_s = time.monotonic()
+    with running([str(script)], lines.append, environment=environment) as group:
+        while (status := group.wait(_POLL_S)) is None:
+            if cancelled is not None and cancelled():
+                raise RunCancelledError("stopped before its end")
+            if time.monotonic() - started_s > timeout_s:
+                raise GuestTimeoutError(f"the run did not end within {timeout_s:g} s")
+    return GuestOutput("\n".join(lines), status == 0, time.monotonic() - started_s)
+
+
+def _check(output: GuestOutput, folder: Path) -> None:
+    if output.ok and (folder / "events.json").exists():
+        return
+    told = re.findall(rf"^{re.escape(PREFIX)}(.*)$", output.text, re.MULTILINE)
+    if not told:
+        tail = "\n".join(f"  {line}" for line in output.text.splitlines()[-_TAIL_LINES:])
+        raise KernelRunError(f"the guest program ended without a result; it said:\n{tail}")
+    message = told[-1]
+    if _NO_ROOM in message:
+        message = f"no room for the samples in {folder.parent}: free some space, or set TMPDIR"
+    raise KernelRunError(message)

@@ -1,0 +1,310 @@
+"""The network of a RunSpec as hosts (network namespaces), wires (veth pairs) and disciplines.
+
+Flow i has a sender `s<i>` and a receiver `r<i>`. A link l is a chain of routers: `a<l>`, where all
+that it carries comes together and whose device `q` has its rate and queue; if it delays or loses,
+`m<l>`, whose device `d` does that; and `z<l>`, where the ways part again::
+
+    s0 ─out──in.s0─ a0 ─q──in─ m0 ─d──in─ z0 ─to.r0──in─ r0
+    └─back──────────────────────────────────────────back─┘
+
+What comes back crosses the links of `reverse_path`, or goes straight home. The flow's own delay
+lies on the receiver's device `back`, where it cannot disturb the sender: packets that wait in a
+sender's discipline count for TCP small queues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from jostle.backends.base import Spec
+from jostle.backends.kernel import queues
+
+_QUEUE, _FAR = "queue", "far"
+
+ROOT_HANDLE, LEAF_HANDLE = 0x10000, 0x100000
+"""Handles `1:` and `10:`."""
+
+# A fifo of netem must hold all that is on the way; its default is 1000 packets.
+_NETEM_LIMIT = 1_000_000
+# The card's queue is the sockets': TCP small queues bound it long before this.
+_CARD_LIMIT_BYTES = 1_000_000_000
+_PACED = "fq"
+
+_ACK_BYTES = 66
+
+
+@dataclass
+class Host:
+    """A network namespace.
+
+    Attributes
+    ----------
+    sysctls, ip, tc
+        What is set and done in it.
+    """
+
+    name: str
+    sysctls: dict[str, str] = field(default_factory=dict)
+    ip: list[str] = field(default_factory=list)
+    tc: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Topology:
+    """A network, as the guest program builds it.
+
+    Attributes
+    ----------
+    wires
+        Host, device, host, device.
+    queues
+        Where the queue of each link is, and where it loses packets.
+    timetable
+        Commands of `tc` that are due later.
+    """
+
+    hosts: dict[str, Host] = field(default_factory=dict)
+    wires: list[tuple[str, str, str, str]] = field(default_factory=list)
+    queues: list[dict[str, Any]] = field(default_factory=list)
+    timetable: list[dict[str, Any]] = field(default_factory=list)
+
+    def host(self, name: str) -> Host:
+        """Find the host of that name, made now if there is none."""
+        return self.hosts.setdefault(name, Host(name))
+
+    def wire(self, a: str, a_device: str, b: str, b_device: str) -> None:
+        """Connect two hosts, unless these ends are connected already."""
+        wire = (a, a_device, b, b_device)
+        if wire not in self.wires:
+            self.wires.append(wire)
+
+
+def sender_address(flow: int) -> str:
+    """Address of a flow's sender."""
+    return f"10.1.{flow // 250}.{flow % 250 + 1}"
+
+
+def receiver_address(flow: int) -> str:
+    """Address of a flow's receiver."""
+    return f"10.2.{flow // 250}.{flow % 250 + 1}"
+
+
+def topology(spec: Spec, burst_bytes: int) -> Topology:
+    """Lay out the network of a run.
+
+    Parameters
+    ----------
+    burst_bytes
+        What a link may send at once after it was late: nothing where time waits for it.
+    """
+    made = Topology()
+    for number, link in enumerate(spec["links"]):
+        _lay_link(made, number, link, burst_bytes)
+    for number, flow in enumerate(spec["flows"]):
+        _lay_flow(made, number, flow, spec["links"], burst_bytes)
+    made.timetable = _timetable(spec, burst_bytes)
+    return made
+
+
+def _lay_link(made: Topology, number: int, link: Mapping[str, Any], burst_bytes: int) -> None:
+    enters, leaves = made.host(f"a{number}"), made.host(f"z{number}")
+    for router in (enters, leaves):
+        router.sysctls |= _ROUTER
+    rate_bps = _rates(link)[0][1]
+    enters.ip.append(f"route add default dev {_QUEUE}")
+    enters.tc += [
+        f"qdisc add dev {_QUEUE} root handle 1: htb default 10",
+        f"class add dev {_QUEUE} parent 1: classid 1:10 {_htb(rate_bps, burst_bytes)}",
+        f"qdisc add dev {_QUEUE} parent 1:10 handle 10: {queues.command(link['queue'], rate_bps)}",
+    ]
+    place = {"host": enters.name, "device": _QUEUE, "handle": LEAF_HANDLE}
+    losses = None
+    far = _far_side(link)
+    if far is None:
+        made.wire(enters.name, _QUEUE, leaves.name, "in")
+    else:
+        middle = made.host(f"m{number}")
+        middle.sysctls |= _ROUTER
+        middle.ip.append(f"route add default dev {_FAR}")
+        middle.tc.append(f"qdisc add dev {_FAR} root handle 1: {far}")
+        made.wire(enters.name, _QUEUE, middle.name, "in")
+        made.wire(middle.name, _FAR, leaves.name, "in")
+        losses = {"host": middle.name, "device": _FAR, "handle": ROOT_HANDLE}
+    made.queues.append({"queue": place, "losses": losses})
+
+
+def _htb(rate_bps: int, burst_bytes: int) -> str:
+    rate = f"rate {rate_bps}bit ceil {rate_bps}bit"
+    return f"htb {rate} burst {burst_bytes} cburst {burst_bytes} quantum {queues.PACKET_BYTES}"
+
+
+def _far_side(link: Mapping[str, Any]) -> str | None:
+    """Say what happens to packets that were sent: delay and loss."""
+    words = []
+    delay_ns = link["delay"]["steps"][0]["delay_ns"]
+    if delay_ns:
+        words.append(f"delay {_microseconds(delay_ns)}")
+    loss = link["loss"]
+    match loss["kind"]:
+        case "independent" if loss["probability"] > 0:
+            words.append(f"loss random {_percent(loss['probability'])}")
+        case "gilbert_elliott":
+            # p, r, 1-h, 1-k: leave good, leave bad, loss in bad, loss in good.
+            order = ("good_to_bad", "bad_to_good", "loss_bad", "loss_good")
+            words.append("loss gemodel " + " ".join(_percent(loss[name]) for name in order))
+    return f"netem limit {_NETEM_LIMIT} {' '.join(words)}" if words else None
+
+
+def _percent(probability: float) -> str:
+    return f"{probability * 100:.7f}%"
+
+
+def _lay_flow(
+    made: Topology,
+    number: int,
+    flow: Mapping[str, Any],
+    links: Sequence[Mapping[str, Any]],
+    burst_bytes: int,
+) -> None:
+    sender, receiver = made.host(f"s{number}"), made.host(f"r{number}")
+    window_bytes = flow["receive_window_bytes"]
+    for end in (sender, receiver):
+        end.sysctls |= _end_sysctls(window_bytes, flow["ecn"])
+    here, there = sender_address(number), receiver_address(number)
+    window = f"initcwnd {flow['initial_window_packets']}"
+    sender.ip += [f"address add {here}/32 dev lo", f"route add default dev out src {here} {window}"]
+    receiver.ip += [f"address add {there}/32 dev lo", f"route add default dev back src {there}"]
+    sender.tc += list(_card(flow, burst_bytes))
+    delay_ns = _return_delay_ns(flow, links, 0)
+    receiver.tc.append(f"qdisc add dev back root handle 1: {_netem_delay(delay_ns)}")
+    _lay_way(made, (sender.name, "out"), flow["path"], (receiver.name, "in"), there)
+    _lay_way(made, (receiver.name, "back"), flow["reverse_path"], (sender.name, "back"), here)
+
+
+def _card(flow: Mapping[str, Any], burst_bytes: int) -> Iterator[str]:
+    """Give the sender's own device its rate, and the pacing of `fq`."""
+    rate_bps = flow["nic_rate_bps"]
+    parent = "root"
+    if rate_bps is not None:
+        # tbf, unlike htb, cuts the socket's large buffers into packets before it sends.
+        burst = max(burst_bytes, queues.PACKET_BYTES)
+        limits = f"burst {burst} limit {_CARD_LIMIT_BYTES}"
+        yield f"qdisc add dev out root handle 1: tbf rate {rate_bps}bit {limits}"
+        parent = "parent 1:"
+    if flow["pacing"]:
+        yield f"qdisc add dev out {parent} handle 10: {_PACED}"
+
+
+def _lay_way(
+    made: Topology,
+    start: tuple[str, str],
+    path: Sequence[int],
+    end: tuple[str, str],
+    address: str,
+) -> None:
+    """Wires and routes of one direction of a flow to `address`."""
+    end_host, end_device = end
+    if not path:
+        made.wire(*start, *end)
+        return
+    made.wire(*start, f"a{path[0]}", f"in.{start[0]}")
+    for link, following in pairwise(path):
+        made.wire(f"z{link}", f"to.{following}", f"a{following}", f"in.z{link}")
+        made.host(f"z{link}").ip.append(f"route add {address} dev to.{following}")
+    last = f"z{path[-1]}"
+    made.wire(last, f"to.{end_host}", end_host, end_device)
+    made.host(last).ip.append(f"route add {address} dev to.{end_host}")
+
+
+def _return_delay_ns(
+    flow: Mapping[str, Any], links: Sequence[Mapping[str, Any]], at_ns: int
+) -> int:
+    """Add up the delay that belongs to no link, and the times of sending on those that it crosses.
+
+    htb hands a packet over when its sending begins, a link of the simulator when it ends; tbf at
+    the sender likewise.
+    """
+    delay_ns: int = flow["access_delay_ns"]
+    sent = [(link, queues.PACKET_BYTES) for link in flow["path"]]
+    sent += [(link, _ACK_BYTES) for link in flow["reverse_path"]]
+    for link, size_bytes in sent:
+        delay_ns += _sending_ns(size_bytes, _rate_at(links[link], at_ns))
+    if flow["nic_rate_bps"] is not None:
+        delay_ns += _sending_ns(queues.PACKET_BYTES, flow["nic_rate_bps"])
+    return delay_ns
+
+
+def _sending_ns(size_bytes: int, rate_bps: int) -> int:
+    return size_bytes * 8 * 10**9 // rate_bps
+
+
+def _netem_delay(delay_ns: int) -> str:
+    return f"netem limit {_NETEM_LIMIT} delay {_microseconds(delay_ns)}"
+
+
+def _microseconds(span_ns: int) -> str:
+    """`tc` knows no finer unit for delays."""
+    return f"{round(span_ns / 1000)}us"
+
+
+def _rates(link: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """List the steps of a link's rate: time in ns and bit/s, the first at 0."""
+    capacity = link["capacity"]
+    if capacity["kind"] == "constant":
+        return [(0, capacity["rate_bps"])]
+    return [(step["at_ns"], step["rate_bps"]) for step in capacity["steps"]]
+
+
+def _rate_at(link: Mapping[str, Any], at_ns: int) -> int:
+    return [rate_bps for from_ns, rate_bps in _rates(link) if from_ns <= at_ns][-1]
+
+
+def _timetable(spec: Spec, burst_bytes: int) -> list[dict[str, Any]]:
+    """List the steps of rates, and of the delays that make up for sending times."""
+    entries: list[dict[str, Any]] = []
+    links = spec["links"]
+    for number, link in enumerate(links):
+        for at_ns, rate_bps in _rates(link)[1:]:
+            if at_ns >= spec["duration_ns"]:
+                continue
+            change = (
+                f"class change dev {_QUEUE} parent 1: classid 1:10 {_htb(rate_bps, burst_bytes)}"
+            )
+            entries.append({"at_ns": at_ns, "host": f"a{number}", "tc": [change]})
+            for position, flow in enumerate(spec["flows"]):
+                if number in (*flow["path"], *flow["reverse_path"]):
+                    delay = _netem_delay(_return_delay_ns(flow, links, at_ns))
+                    change = f"qdisc change dev back root handle 1: {delay}"
+                    entries.append({"at_ns": at_ns, "host": f"r{position}", "tc": [change]})
+    return sorted(entries, key=lambda entry: int(entry["at_ns"]))
+
+
+_EVERYWHERE = {
+    # What comes in where an answer would not go out is fine here.
+    "net.ipv4.conf.all.rp_filter": "0",
+    "net.ipv4.conf.default.rp_filter": "0",
+    # No packets but the flows'.
+    "net.ipv6.conf.all.disable_ipv6": "1",
+    "net.ipv6.conf.default.disable_ipv6": "1",
+}
+_ROUTER = {**_EVERYWHERE, "net.ipv4.ip_forward": "1"}
+
+
+def _end_sysctls(window_bytes: int, ecn: bool) -> dict[str, str]:
+    # Half of a socket's memory is window (tcp_adv_win_scale 1). The same number as default and
+    # maximum leaves nothing to automatic tuning.
+    receive_bytes = min(2 * window_bytes, 2**31 - 1)
+    # Never the limit: the amount of unsent data is bounded per socket.
+    send_bytes = min(4 * window_bytes + (16 << 20), 2**31 - 1)
+    return {
+        **_EVERYWHERE,
+        "net.ipv4.ip_default_ttl": "255",
+        "net.ipv4.tcp_rmem": f"4096 {receive_bytes} {receive_bytes}",
+        "net.ipv4.tcp_wmem": f"4096 {send_bytes} {send_bytes}",
+        # Every connection starts knowing nothing.
+        "net.ipv4.tcp_no_metrics_save": "1",
+        "net.ipv4.tcp_ecn": "1" if ecn else "0",
+    }

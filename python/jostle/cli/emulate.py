@@ -1,0 +1,113 @@
+"""`jostle emulate`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import click
+
+from jostle.errors import InputError
+
+
+@click.command(short_help="Run a program behind an emulated link.")
+@click.argument("link", metavar="LINK.toml")
+@click.argument("command", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option(
+    "--peer",
+    metavar="PROGRAM",
+    help="Start this program at the far end, which then is a namespace of its own. Without it the "
+    "far end is this host.",
+)
+@click.option("--nat", is_flag=True, help="Let COMMAND reach what this host reaches.")
+@click.option(
+    "--uplink",
+    is_flag=True,
+    help="The file's links carry what COMMAND sends, and [reverse] what it receives.",
+)
+@click.option("--log", metavar="FILE", help="Write every drop and mark to this .parquet or .csv.")
+@click.option("--summary", metavar="FILE", help="Write the summary to this file, as JSON.")
+@click.option(
+    "--lateness",
+    metavar="TIME",
+    default="1 ms",
+    show_default=True,
+    help="How late one packet in a thousand may leave before the emulation is no result.",
+)
+@click.option(
+    "--mtu",
+    "mtu_bytes",
+    type=click.IntRange(1280, 65_535),
+    default=1500,
+    show_default=True,
+    help="Largest IP packet, in bytes.",
+)
+def emulate(
+    *,
+    link: str,
+    command: tuple[str, ...],
+    peer: str | None,
+    nat: bool,
+    uplink: bool,
+    log: str | None,
+    summary: str | None,
+    lateness: str,
+    mtu_bytes: int,
+) -> int:
+    """Run COMMAND in a network namespace of its own, behind the link of LINK.toml.
+
+    The file has a scenario's [bottleneck] or [[links]], which carry what COMMAND receives, and
+    optionally [reverse], which carries what it sends. Without it the way back has the same rate and
+    delay and loses nothing. COMMAND finds its own address in $JOSTLE_ADDRESS and that of the far
+    end in $JOSTLE_PEER. Needs root.
+
+    The summary goes to stderr. The exit status is COMMAND's, or 1 if packets left the link too late
+    for the emulation to be a result.
+    """
+    from jostle import emulate as emulation
+    from jostle.emulate import journal
+    from jostle.scenario import ScenarioError
+    from jostle.scenario.units import QuantityError, parse_span
+
+    try:
+        links = emulation.load(link)
+    except ScenarioError as error:
+        raise InputError(str(error)) from error
+    try:
+        bound_ns = parse_span(lateness)
+    except QuantityError as error:
+        raise InputError(f"--lateness: {error}") from error
+    if peer is not None and nat:
+        raise InputError("--nat and --peer: a far end of its own reaches nothing — keep one")
+    if log is not None:
+        journal.check(Path(log))
+    for file in (log, summary):
+        _check_writable(file)
+    options = emulation.Options(
+        peer=shlex.split(peer) if peer is not None else (),
+        nat=nat,
+        uplink=uplink,
+        lateness_bound_ns=bound_ns,
+        mtu_bytes=mtu_bytes,
+        log=log is not None,
+    )
+    outcome = emulation.emulate(links, command, options)
+    if log is not None and outcome.log is not None:
+        journal.write(outcome.log, Path(log))
+    if summary is not None:
+        Path(summary).write_text(f"{json.dumps(outcome.document, indent=2)}\n", "utf-8")
+    for line in emulation.lines(outcome.document):
+        click.echo(line, err=True)
+    return outcome.exit_status if outcome.valid else 1
+
+
+def _check_writable(file: str | None) -> None:
+    """Tell now, and not after an hour, that a result cannot be written."""
+    if file is None:
+        return
+    try:
+        with Path(file).open("ab"):
+            pass
+    except OSError as error:
+        raise InputError(f"cannot write {file}: {error.strerror}") from error

@@ -1,0 +1,196 @@
+"""`jostle kernel`: the kernels that scenarios can run on."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from jostle.kernel.build import Request
+    from jostle.kernel.status import State
+
+
+@click.group(short_help="Build the kernels that scenarios can run on, show what there is.")
+def kernel() -> None:
+    """Build the kernels that scenarios can run on, and show what there is."""
+
+
+@kernel.command(short_help="Build the virtual-time kernel.")
+@click.option("--version", "series", metavar="6.1|6.12", default="6.1", show_default=True)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Compilers at the same time; as many as there are cores if absent.",
+)
+@click.option("--force", is_flag=True, help="Build anew, from the start, even if it is there.")
+@click.option(
+    "--source",
+    type=click.Path(path_type=Path),
+    metavar="TARBALL",
+    help="A kernel's source; that of the Debian package linux-source-… if absent.",
+)
+@click.option("--no-install", is_flag=True, help="Name missing packages, never install them.")
+def build(
+    series: str, jobs: int | None, force: bool, source: Path | None, no_install: bool
+) -> None:
+    """Build a Linux kernel whose time is virtual, from the distribution's source.
+
+    Takes a few minutes and 3 GB of disk while it lasts; the kernel goes into the user's cache
+    folder after it has booted once. As root on Debian what is missing is installed. Interrupted,
+    the same command goes on from where it was.
+    """
+    from jostle.cli.signals import orderly_interruption
+    from jostle.errors import JostleError
+    from jostle.kernel.build import Request
+
+    request = Request(series, jobs or len(os.sched_getaffinity(0)), source, force)
+    with orderly_interruption() as interruption:
+        try:
+            _build(request, no_install)
+        except KeyboardInterrupt as error:
+            stopped = JostleError("interrupted; give the same command again to go on from there")
+            stopped.exit_status = interruption.exit_status
+            raise stopped from error
+
+
+@kernel.command(short_help="Show which kernels there are.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def status(as_json: bool) -> None:
+    """Show which kernels can be used here, and what to do for the others."""
+    from jostle.kernel import status as kernels
+
+    if as_json:
+        click.echo(json.dumps(kernels.to_dict(), ensure_ascii=False))
+        return
+    _print_states(kernels.states())
+
+
+def _build(request: Request, no_install: bool) -> None:
+    from jostle.kernel.build import build as carry_out
+    from jostle.kernel.build import check_request, existing
+
+    check_request(request)
+    there = existing(request.series)
+    if there is not None and not request.force:
+        click.echo(f"Linux {there.version} is there already: {there.image.path}")
+        click.echo("(--force builds it anew)", err=True)
+        return
+    _provide(request, no_install)
+    started_s = time.monotonic()
+    with _Progress() as progress:
+        done = carry_out(request, progress)
+    took_s = time.monotonic() - started_s
+    click.echo(f"Linux {done.version}, built in {took_s / 60:.1f} min: {done.image.path}")
+
+
+def _provide(request: Request, no_install: bool) -> None:
+    """See to it that everything is installed."""
+    from jostle.kernel import toolchain
+
+    lacking = toolchain.missing(request.series, request.tarball)
+    if not lacking:
+        return
+    command = " ".join(toolchain.install_command(lacking))
+    wanted = toolchain.can_install() and not no_install
+    if wanted and sys.stdin.isatty():
+        click.echo(f"not installed: {', '.join(lacking)}", err=True)
+        wanted = click.confirm(f"Run `{command}` now?", default=True, err=True)
+    elif wanted:
+        click.echo(f"installing what is missing: {command}", err=True)
+    if not wanted:
+        raise toolchain.ToolsMissingError(toolchain.missing_message(lacking))
+    toolchain.install(lacking, lambda line: click.echo(f"  {line}", err=True))
+    still = toolchain.missing(request.series, request.tarball)
+    if still:
+        raise toolchain.ToolsMissingError(toolchain.missing_message(still))
+
+
+class _Progress:
+    """Shows a build on stderr: a bar on a terminal, lines elsewhere."""
+
+    _SHARES = 10
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._task: Any = None
+        self._told = 0
+
+    def __enter__(self) -> _Progress:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            self._bar = Progress(
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                TextColumn("{task.percentage:>3.0f} %"),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def step(self, text: str) -> None:
+        """Show what begins."""
+        if self._bar is None:
+            click.echo(text, err=True)
+            return
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._task = self._bar.add_task(text, total=None)
+
+    def compiled(self, done: int, expected: int) -> None:
+        """Show how much is compiled."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, total=expected)
+            return
+        share = done * self._SHARES // expected
+        if share > self._told:
+            self._told = share
+            click.echo(f"  about {100 * share // self._SHARES} % compiled", err=True)
+
+
+def _print_states(states: list[State]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from jostle.cli.output import console
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="")
+    for name in ("kernel", "can be used", "version", "what there is, and what to do"):
+        table.add_column(name, no_wrap=name == "kernel")
+    for state in states:
+        version = "" if state.image is None else state.image.version
+        told = [state.advice] if state.advice else []
+        told += _details(state)
+        table.add_row(state.kind, "no" if state.image is None else "yes", version, "\n".join(told))
+    console().print(table)
+
+
+def _details(state: State) -> list[str]:
+    told = []
+    details = state.details
+    if state.kind == "virtual":
+        if details["named_by_environment"]:
+            told.append(f"JOSTLE_KERNEL={details['named_by_environment']}")
+        for built in details["built"]:
+            note = "" if built["current"] else " (with options of another version of jostle)"
+            told.append(f"{built['version']}{note}: {built['path']}")
+    elif state.kind == "realtime" and state.image is not None:
+        told.append(f"{state.image.path}, modules in {state.image.modules}")
+    elif state.kind == "native":
+        told.append(f"controllers: {' '.join(details['controllers']) or 'none'}")
+        if details["loadable_controllers"]:
+            told.append(f"with modprobe tcp_…: {' '.join(details['loadable_controllers'])}")
+    return told

@@ -1,0 +1,177 @@
+"""`jostle validate`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jostle.cli.environment import Environment
+from jostle.cli.run import (
+    carry_out_with,
+    kernel_options,
+    make_folder,
+    plan_files,
+    scenario_options,
+)
+from jostle.errors import InputError
+
+if TYPE_CHECKING:
+    from jostle.fidelity import Comparison
+    from jostle.kernel import Kind
+    from jostle.results import ResultSet
+
+
+@click.command(short_help="Compare the simulator with the Linux kernel.")
+@kernel_options
+@scenario_options
+@click.option(
+    "--simulator-repeats",
+    type=click.IntRange(min=1),
+    help="Runs per condition in the simulator, which cost little; as many as on the kernel if "
+    "absent.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+@click.option(
+    "--figures",
+    metavar="DIR",
+    help="Draw the series of both over each other (PNG, SVG, PDF) into this folder.",
+)
+@click.option(
+    "--report",
+    metavar="MARKDOWN",
+    help="Write a page with every cell and the worst ones. The causes of differences are read "
+    "from the TOML file NAME-causes.toml beside it.",
+)
+@click.option("--strict", is_flag=True, help="End with 1 if a cell is outside its tolerance.")
+@click.pass_obj
+def validate(
+    environment: Environment,
+    /,
+    *,
+    files: tuple[str, ...],
+    repeats: int | None,
+    simulator_repeats: int | None,
+    as_json: bool,
+    figures: str | None,
+    report: str | None,
+    strict: bool,
+    kernel: Kind | None,
+    kernel_version: str | None,
+    jobs: int | None,
+    store_path: str,
+    no_cache: bool,
+    **options: Any,
+) -> int:
+    """Run each scenario FILE in the simulator and on the kernel, and show how far they differ.
+
+    Both have the same seeds and from them the same starts, drawn from one shortest round trip where
+    the scenario gives no start_jitter. The exit status is 0 when both were run, however they
+    differ.
+    """
+    from jostle.fidelity import compare
+    from jostle.fidelity.causes import read_causes
+
+    names = _names(files)
+    ours, theirs = (
+        plan_files(environment, files=files, repeats=count, jittered=True, **options)
+        for count in (simulator_repeats or repeats, repeats)
+    )
+    # What is wrong is told now, not after an hour of running.
+    for needed in (figures, report and Path(report).parent):
+        make_folder(needed)
+    causes = read_causes(_causes_file(report)) if report is not None else ()
+    work = [
+        (environment.backend("sim"), ours),
+        (environment.backend("kernel", kernel, kernel_version), theirs),
+    ]
+    done = carry_out_with(work, jobs, store_path, no_cache=no_cache)
+    pairs = list(zip(names, *done, strict=True))
+    comparisons = [compare(*pair) for pair in pairs]
+    _print(comparisons, as_json)
+    if figures is not None:
+        for name, simulator, real in pairs:
+            folder = Path(figures) / name if len(pairs) > 1 else Path(figures)
+            _draw(simulator, real, folder, as_json)
+    if report is not None:
+        from jostle.fidelity.markdown import page
+        from jostle.figures.save import replace_file
+
+        given = {
+            **options,
+            "repeats": repeats,
+            "simulator_repeats": simulator_repeats,
+            "kernel": kernel,
+            "kernel_version": kernel_version,
+            "report": report,
+        }
+        replace_file(Path(report), page(comparisons, causes, _command(given, files)).encode())
+        click.echo(f"report: {report}", err=as_json)
+    outside = any(comparison.within < len(comparison.cells) for comparison in comparisons)
+    failed = any(comparison.failures for comparison in comparisons)
+    return 1 if failed or (strict and outside) else 0
+
+
+def _command(given: Mapping[str, Any], files: Sequence[str]) -> str:
+    """Write the command that gives the same page."""
+    words = ["jostle", "validate"]
+    for name, value in given.items():
+        values = value if name == "settings" else [value] if value is not None else []
+        option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
+        words += [word for each in values for word in (option, str(each))]
+    return shlex.join([*words, *files])
+
+
+def _names(files: Sequence[str]) -> list[str]:
+    """Names of the scenarios; results, figures and causes go by them, so each stands for one."""
+    names = [Path(file).stem for file in files]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"two files are called {twice}: compare them one after the other")
+    return names
+
+
+def _causes_file(report: str) -> Path:
+    path = Path(report)
+    return path.with_name(f"{path.stem}-causes.toml")
+
+
+def _print(comparisons: Sequence[Comparison], as_json: bool) -> None:
+    if as_json:
+        from jostle.fidelity.document import document
+
+        click.echo(json.dumps(document(comparisons), ensure_ascii=False, allow_nan=False))
+        return
+    from jostle.cli import output
+    from jostle.fidelity.tables import comparison_rows
+
+    to = output.console()
+    for comparison in comparisons:
+        to.print(comparison.title, style="bold")
+        output.print_table(to, comparison_rows(comparison))
+    cells = sum(len(comparison.cells) for comparison in comparisons)
+    within = sum(comparison.within for comparison in comparisons)
+    to.print(
+        "± half of the 95 % confidence interval of the mean (Student t). Goodput, share and SRTT "
+        "of the second half, retransmissions of the whole run."
+    )
+    to.print(f"{within} of {cells} cells are within the tolerances.", style="bold")
+
+
+def _draw(simulator: ResultSet, kernel: ResultSet, folder: Path, quiet: bool) -> None:
+    from jostle import conditions
+    from jostle.fidelity.overlay import overlay_data
+    from jostle.figures import draw
+    from jostle.figures.save import FORMATS, save
+
+    first, *others = FORMATS
+    also = ", ".join(f".{suffix}" for suffix in others)
+    for index, slug in enumerate(conditions.slugs(simulator.conditions)):
+        if simulator.of(index) and kernel.of(index):
+            figure = draw.stacked(overlay_data(simulator, kernel, index))
+            path, *_ = save(figure, folder / (f"overlay-{slug}" if slug else "overlay"))
+            click.echo(f"figure: {path.with_suffix(f'.{first}')} (also {also})", err=quiet)

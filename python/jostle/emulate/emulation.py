@@ -1,0 +1,277 @@
+"""Running a program behind emulated links, from the first namespace to the last clean-up."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from jostle.emulate import namespaces, nat
+from jostle.emulate.commands import available
+from jostle.emulate.journal import frame
+from jostle.emulate.link_file import LinkFile
+from jostle.emulate.loop import Loop
+from jostle.emulate.outcome import DIRECTIONS, SCHEMA, Outcome
+from jostle.emulate.relay import Relay, end
+from jostle.emulate.wiring import Wiring
+from jostle.errors import EmulationError, EngineError, InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from jostle._core import Emulation, Emulator
+
+__all__ = ["Options", "emulate"]
+
+_PEER_PATIENCE_S: Final = 2.0
+_TUN: Final = Path("/dev/net/tun")
+# A column of /proc/PID/net/tcp, and what stands in it for a socket that listens (TCP_LISTEN).
+_STATE: Final = 3
+_LISTENS: Final = "0A"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to emulate.
+
+    Parameters
+    ----------
+    peer
+        A program for the far end, which then is a namespace of its own; the far end is the host if
+        there is none.
+    nat
+        Whether the command reaches what the host reaches.
+    uplink
+        Whether the file's links carry what the command sends instead of what it receives.
+    lateness_bound_ns
+        The emulation is no result if one packet in a thousand left later than this.
+    mtu_bytes
+        Largest IP packet.
+    log
+        Whether to keep every drop and mark.
+    """
+
+    peer: Sequence[str] = ()
+    nat: bool = False
+    uplink: bool = False
+    lateness_bound_ns: int = 1_000_000
+    mtu_bytes: int = 1500
+    log: bool = False
+
+
+def emulate(links: LinkFile, command: Sequence[str], options: Options | None = None) -> Outcome:
+    """Run a command behind emulated links until it ends.
+
+    Parameters
+    ----------
+    links
+        The links of both directions.
+    command
+        The program and its arguments. It gets its own and its peer's addresses in the variables
+        `JOSTLE_ADDRESS`, `JOSTLE_PEER`, `JOSTLE_ADDRESS6`, `JOSTLE_PEER6`.
+    options
+        How to do it; the defaults if None.
+
+    Returns
+    -------
+    Outcome
+        The command's exit status and what was counted. An emulation may come to nothing: see
+        `Outcome.valid`.
+
+    Raises
+    ------
+    InputError
+        When there is no such program.
+    EmulationError
+        When links cannot be emulated here, or an emulation broke off.
+    """
+    options = options or Options()
+    for program in (command[0], *options.peer[:1]):
+        if available(program) is None:
+            raise InputError(f"there is no program `{program}`")
+    _check_host(options)
+    namespaces.clean_stale()
+    nat.clean_stale()
+    with Relay() as relay, ExitStack() as stack:
+        try:
+            wiring = Wiring(stack, isolated=bool(options.peer), nat=options.nat)
+            emulator = _emulator(links, wiring, options)
+            ends = wiring.connect()
+            if options.peer and wiring.outside is not None:
+                environment = ends.environment(from_inside=False)
+                # Results go to stdout; what a peer prints is none.
+                peer = _start(options.peer, wiring.outside, environment, stdout=sys.__stderr__)
+                stack.callback(end, peer)
+                _await_peer(peer, wiring.outside)
+            run = _Run(emulator)
+            environment = ends.environment(from_inside=True)
+            exit_status = run.carry_out(command, wiring.inside, environment, relay, stack)
+            unseen = wiring.unseen_drops()
+            emulation = run.finish()
+        finally:
+            relay.close()
+    document = _document(links, options, emulation, unseen)
+    document |= {
+        "command": list(command),
+        "exit_status": exit_status,
+        "real_time_priority": run.loop.real_time,
+    }
+    return Outcome(exit_status, document, _log(document, options, emulation))
+
+
+class _Run:
+    """The loop, and the command that it is for."""
+
+    def __init__(self, emulator: Emulator) -> None:
+        self.loop = Loop(emulator, self._broken)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def carry_out(
+        self,
+        command: Sequence[str],
+        namespace: str,
+        environment: Mapping[str, str],
+        relay: Relay,
+        stack: ExitStack,
+    ) -> int:
+        """Start both and wait for the command."""
+        self.loop.start()
+        stack.callback(self.loop.stop)
+        self.process = _start(command, namespace, environment)
+        stack.callback(end, self.process)
+        if not self.loop.is_alive():
+            self._broken()
+        return relay.wait(self.process)
+
+    def finish(self) -> Emulation:
+        """End the loop."""
+        try:
+            return self.loop.finish()
+        except OSError as error:
+            raise EmulationError(f"the emulation broke off: {error}") from error
+
+    def _broken(self) -> None:
+        # Without links there is nothing to wait for.
+        if self.process is not None:
+            self.process.terminate()
+
+
+def _check_host(options: Options) -> None:
+    if sys.platform != "linux":
+        raise EmulationError("links are emulated on Linux only: they need its network namespaces")
+    if os.geteuid() != 0:
+        raise EmulationError(
+            "emulating a link needs root, for network namespaces and TUN devices: use sudo"
+        )
+    if available("ip") is None:
+        raise EmulationError("`ip` is not installed. On Debian: apt-get install iproute2")
+    if options.nat:
+        nat.require()
+
+
+def _emulator(links: LinkFile, wiring: Wiring, options: Options) -> Emulator:
+    from jostle import _core
+
+    if not hasattr(_core, "Emulator"):
+        raise EngineError("the compiled engine is too old for this package: install jostle again")
+    spec = {
+        "seed": links.seed,
+        "forward": links.links,
+        "reverse": links.reverse,
+        "mtu_bytes": options.mtu_bytes,
+        "lateness_bound_ns": options.lateness_bound_ns,
+        "journal": options.log,
+    }
+    inside, outside = wiring.devices
+    ways = (inside, outside) if options.uplink else (outside, inside)
+    try:
+        return _core.Emulator(json.dumps(spec), *ways)
+    except OSError as error:
+        missing = "" if _TUN.exists() else f" (there is no {_TUN}: the kernel lacks CONFIG_TUN)"
+        raise EmulationError(f"{error}{missing}") from error
+    except ValueError as error:
+        raise InputError(f"{links.source}: {error}") from error
+
+
+def _start(
+    command: Sequence[str], namespace: str, environment: Mapping[str, str], stdout: Any = None
+) -> subprocess.Popen[bytes]:
+    """Start a program in a namespace; `stdout` is None for one that shares our terminal."""
+    ip = available("ip") or "ip"
+    return subprocess.Popen(
+        [ip, "netns", "exec", namespace, *command],
+        env={**os.environ, **environment},
+        stdin=None if stdout is None else subprocess.DEVNULL,
+        stdout=stdout,
+        start_new_session=stdout is not None,
+    )
+
+
+def _await_peer(peer: subprocess.Popen[bytes], namespace: str) -> None:
+    """Wait until a peer's program listens, or for 2 s: not every one does."""
+    until = time.monotonic() + _PEER_PATIENCE_S
+    while time.monotonic() < until and not _listens(peer.pid, namespace):
+        if peer.poll() is not None:
+            raise EmulationError(f"the peer ended at once, with exit status {peer.returncode}")
+        time.sleep(0.01)
+
+
+def _listens(pid: int, namespace: str) -> bool:
+    process = Path("/proc", str(pid))
+    try:
+        # `ip` may not have entered the namespace yet.
+        if not os.path.samefile(process / "ns" / "net", Path("/run/netns", namespace)):
+            return False
+        sockets = {
+            protocol: (process / "net" / protocol).read_text().splitlines()[1:]
+            for protocol in ("tcp", "tcp6", "udp", "udp6")
+            if (process / "net" / protocol).exists()
+        }
+    except OSError:
+        return False
+    return any(
+        protocol.startswith("udp") or line.split()[_STATE] == _LISTENS
+        for protocol, lines in sockets.items()
+        for line in lines
+    )
+
+
+def _document(
+    links: LinkFile, options: Options, emulation: Emulation, unseen: tuple[int, int]
+) -> dict[str, Any]:
+    """Return what was counted, under the names of the directions as COMMAND sees them."""
+    summary = json.loads(emulation.summary)
+    ways = (summary.pop("forward"), summary.pop("reverse"))
+    to_command, from_command = ways[::-1] if options.uplink else ways
+    from_command["unseen_packets"], to_command["unseen_packets"] = unseen
+    if any(unseen):
+        summary["verdict"] = "overrun"
+    return {
+        "schema": SCHEMA,
+        "title": links.title,
+        "link": links.source,
+        "seed": links.seed,
+        **summary,
+        "to_command": to_command,
+        "from_command": from_command,
+    }
+
+
+def _log(
+    document: Mapping[str, Any], options: Options, emulation: Emulation
+) -> pl.DataFrame | None:
+    if not options.log:
+        return None
+    names = DIRECTIONS[::-1] if options.uplink else DIRECTIONS
+    return frame(emulation, [(name, _names(document[name])) for name in names])
+
+
+def _names(direction: Mapping[str, Any]) -> list[str]:
+    return [link["name"] for link in direction["links"]]

@@ -1,0 +1,144 @@
+"""Network namespaces that are taken away again, if need be by the next emulation.
+
+A name says who made it: process id and the time at which that process started, so that neither a
+killed jostle's namespaces stay nor another jostle's go. `ip netns exec NAME …` joins one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import signal
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from jostle.emulate.commands import ip
+from jostle.errors import EmulationError
+
+__all__ = ["Owner", "clean_stale", "create", "names", "processes", "remove"]
+
+_NAME: Final = re.compile(r"jostle-(\d+)-(\d+)-[0-9a-f]+")
+_GRACE_S: Final = 1.0
+# Fields 3 and 22 of /proc/PID/stat, counted behind the program's name (proc(5)).
+_STATE: Final = 3 - 3
+_START_TIME: Final = 22 - 3
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process, told apart from a later one of the same number.
+
+    Parameters
+    ----------
+    pid
+        Its number.
+    started
+        When it started, in clock ticks since the machine did.
+    """
+
+    pid: int
+    started: int
+
+    @classmethod
+    def present(cls) -> Owner:
+        """Return this process."""
+        return cls(os.getpid(), _start_time(os.getpid()) or 0)
+
+    @classmethod
+    def of_process(cls, pid: int) -> Owner | None:
+        """Return the process that has this number now, if there is one."""
+        started = _start_time(pid)
+        return None if started is None else cls(pid, started)
+
+    @classmethod
+    def of(cls, name: str) -> Owner | None:
+        """Return who made what is called `name`; None if it was no jostle."""
+        match = _NAME.match(name)
+        return None if match is None else cls(int(match[1]), int(match[2]))
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return _start_time(self.pid) == self.started
+
+    def label(self) -> str:
+        """Return a new name for what belongs to it."""
+        return f"jostle-{self.pid}-{self.started}-{secrets.token_hex(3)}"
+
+
+def names() -> list[str]:
+    """Return the namespaces that any jostle has made."""
+    found = [line.split()[0] for line in ip("netns", "list").splitlines() if line.strip()]
+    return [name for name in found if Owner.of(name) is not None]
+
+
+def clean_stale() -> list[str]:
+    """Remove the namespaces of killed emulations and return their names."""
+    stale = [name for name in names() if (owner := Owner.of(name)) and not owner.alive]
+    for name in stale:
+        remove(name)
+    return stale
+
+
+def create(name: str) -> None:
+    """Make a namespace whose loopback device is up."""
+    ip("netns", "add", name)
+    ip("link", "set", "dev", "lo", "up", namespace=name)
+
+
+def remove(name: str) -> None:
+    """End what runs in a namespace and remove it. It need not exist."""
+    if not Path("/run/netns", name).exists():
+        return
+    for number, grace_s in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, _GRACE_S)):
+        inside = processes(name)
+        for pid in inside:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        if not inside or _ended(name, grace_s):
+            break
+    try:
+        ip("netns", "delete", name)
+    except EmulationError:
+        # Another jostle that starts just now may be as quick.
+        if Path("/run/netns", name).exists():
+            raise
+
+
+def processes(name: str) -> list[int]:
+    """Return the processes in a namespace, but for this one."""
+    # A namespace whose creation was cut short is a file without processes.
+    try:
+        listed = ip("netns", "pids", name)
+    except EmulationError:
+        return []
+    return [pid for pid in _numbers(listed.split()) if pid != os.getpid()]
+
+
+def _numbers(words: Iterable[str]) -> list[int]:
+    return [int(word) for word in words if word.isdigit()]
+
+
+def _ended(name: str, within_s: float) -> bool:
+    until = time.monotonic() + within_s
+    while processes(name):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _start_time(pid: int) -> int | None:
+    """When a process started; None if there is none, or only what its parent has not asked for."""
+    try:
+        stat = Path("/proc", str(pid), "stat").read_text()
+    except OSError:
+        return None
+    # The name, in brackets, may hold anything, brackets included.
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[_STATE] in ("Z", "X") else int(fields[_START_TIME])

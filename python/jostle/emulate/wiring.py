@@ -1,0 +1,172 @@
+"""What lies around the emulated links: devices, addresses and routes on either side.
+
+Inside, in a namespace of its own, is COMMAND; all that it sends goes over the links. Outside is the
+host, or a second namespace in which nothing but a peer's program runs.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Network
+from pathlib import Path
+from typing import Final
+
+from jostle.emulate import namespaces
+from jostle.emulate.commands import ip, ip_json
+from jostle.emulate.namespaces import Owner
+from jostle.emulate.nat import Nat
+from jostle.errors import EmulationError
+
+__all__ = ["Ends", "Wiring", "free_subnet"]
+
+# RFC 6598: addresses for between a provider and its customers, in use on neither's own networks.
+_SHARED: Final = IPv4Network("100.64.0.0/10")
+_PREFIX_LENGTH: Final = 30
+# RFC 4193: a local prefix; its number was drawn once.
+_LOCAL6: Final = IPv6Network("fd4a:6f73:746c::/48")
+_DEVICE: Final = "jostle0"
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Addresses of both ends.
+
+    Parameters
+    ----------
+    inside, outside
+        IPv4 addresses of COMMAND's side and of the other one.
+    inside6, outside6
+        IPv6 addresses; None where the kernel has no IPv6.
+    """
+
+    inside: str
+    outside: str
+    inside6: str | None
+    outside6: str | None
+
+    def environment(self, *, from_inside: bool) -> dict[str, str]:
+        """Return the variables by which a program on one side learns addresses."""
+        pairs = [(self.inside, self.outside), (self.inside6, self.outside6)]
+        ordered = [pair if from_inside else pair[::-1] for pair in pairs]
+        (own, peer), (own6, peer6) = ordered
+        found = {
+            "JOSTLE_ADDRESS": own,
+            "JOSTLE_PEER": peer,
+            "JOSTLE_ADDRESS6": own6,
+            "JOSTLE_PEER6": peer6,
+        }
+        return {name: address for name, address in found.items() if address is not None}
+
+
+class Wiring:
+    """Namespaces now, and devices once somebody has made them.
+
+    Everything is taken away by `stack`, whatever was finished of it.
+
+    Parameters
+    ----------
+    stack
+        Takes what there is to clean up.
+    isolated
+        Whether the outside is a namespace as well.
+    nat
+        Whether COMMAND reaches what the host reaches.
+    """
+
+    def __init__(self, stack: ExitStack, *, isolated: bool, nat: bool) -> None:
+        self.label = Owner.present().label()
+        self.inside = f"{self.label}-in"
+        self.outside = f"{self.label}-out" if isolated else None
+        token = self.label.rpartition("-")[2]
+        # Names of devices have at most 15 characters, and one space until they are moved.
+        self.devices = (f"jostle-i{token}", f"jostle-o{token}")
+        self._stack = stack
+        self._nat = nat
+        stack.callback(self._delete_outside_device)
+        for name in filter(None, (self.inside, self.outside)):
+            stack.callback(namespaces.remove, name)
+            namespaces.create(name)
+
+    def connect(self) -> Ends:
+        """Move the devices to where they belong, give them addresses and routes, take them up."""
+        subnet, number = free_subnet(set() if self.outside else _addresses())
+        outside, inside = (str(address) for address in subnet.hosts())
+        has_ip6 = Path("/proc/sys/net/ipv6").exists()
+        network6 = _LOCAL6[number << 64]
+        outside6, inside6 = (str(network6 + 1), str(network6 + 2)) if has_ip6 else (None, None)
+        ends = Ends(inside, outside, inside6, outside6)
+        device, outer = self.devices
+        ip("link", "set", "dev", device, "netns", self.inside, "name", _DEVICE)
+        if self.outside is not None:
+            ip("link", "set", "dev", outer, "netns", self.outside, "name", _DEVICE)
+            outer = _DEVICE
+        self._outer = outer
+        _configure(_DEVICE, self.inside, (inside, outside), (inside6, outside6))
+        _configure(outer, self.outside, (outside, inside), (outside6, inside6))
+        ip("route", "add", "default", "dev", _DEVICE, namespace=self.inside)
+        if has_ip6:
+            ip("-6", "route", "add", "default", "dev", _DEVICE, namespace=self.inside)
+        if self._nat:
+            nat = Nat(self.label, str(subnet))
+            self._stack.callback(nat.remove)
+            nat.add()
+        return ends
+
+    def unseen_drops(self) -> tuple[int, int]:
+        """Return packets that the kernel dropped before the links saw them: inside, outside."""
+        return _dropped(_DEVICE, self.inside), _dropped(self._outer, self.outside)
+
+    def _delete_outside_device(self) -> None:
+        if self.outside is None and Path("/sys/class/net", self.devices[1]).exists():
+            # It vanishes by itself when the last to hold it lets go, which may be just now.
+            with suppress(EmulationError):
+                ip("link", "delete", "dev", self.devices[1])
+
+
+def free_subnet(taken: set[str]) -> tuple[IPv4Network, int]:
+    """Return a subnet for two that holds none of `taken`, and its number.
+
+    Raises
+    ------
+    EmulationError
+        When there is none left.
+    """
+    used = {IPv4Address(address) for address in taken}
+    for number, subnet in enumerate(_SHARED.subnets(new_prefix=_PREFIX_LENGTH)):
+        if number > 0xFFFF:
+            break
+        if not any(address in subnet for address in used):
+            return subnet, number
+    raise EmulationError(f"no subnet of {_SHARED} is free")
+
+
+def _addresses() -> set[str]:
+    """Return all IPv4 addresses of the host and of the far ends of its point-to-point links."""
+    found: set[str] = set()
+    for link in ip_json("-4", "address"):
+        for info in link.get("addr_info", ()):
+            found.update(info[key] for key in ("local", "address") if key in info)
+    return found
+
+
+def _configure(
+    device: str,
+    namespace: str | None,
+    addresses: tuple[str, str],
+    addresses6: tuple[str | None, str | None],
+) -> None:
+    # Neither multicast nor a link-local address: nothing but programs should talk on the links.
+    ip("link", "set", "dev", device, "multicast", "off", namespace=namespace)
+    own, peer = addresses
+    ip("address", "add", own, "peer", peer, "dev", device, namespace=namespace)
+    own6, peer6 = addresses6
+    if own6 is not None and peer6 is not None:
+        ip("link", "set", "dev", device, "addrgenmode", "none", namespace=namespace)
+        ip("address", "add", own6, "peer", peer6, "dev", device, "nodad", namespace=namespace)
+    ip("link", "set", "dev", device, "up", namespace=namespace)
+
+
+def _dropped(device: str, namespace: str | None) -> int:
+    shown = ip_json("-statistics", "link", "show", "dev", device, namespace=namespace)
+    return int(shown[0]["stats64"]["tx"]["dropped"])

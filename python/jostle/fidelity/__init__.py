@@ -1,0 +1,28 @@
+"""Fidelity: the simulator beside the kernel, on the same scenario with the same starts."""
+
+from __future__ import annotations
+
+from jostle.fidelity.compare import (
+    Cell,
+    Comparison,
+    FlowComparison,
+    MeasureComparison,
+    compare,
+)
+from jostle.fidelity.observe import QUANTITIES, Observation, Quantity, observe
+from jostle.fidelity.tolerances import TOLERANCES, Kind, Tolerance
+
+__all__ = [
+    "QUANTITIES",
+    "TOLERANCES",
+    "Cell",
+    "Comparison",
+    "FlowComparison",
+    "Kind",
+    "MeasureComparison",
+    "Observation",
+    "Quantity",
+    "Tolerance",
+    "compare",
+    "observe",
+]

@@ -1,0 +1,100 @@
+"""Causes: what people found out about cells that differ, kept in a file beside the report."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from jostle.errors import InputError
+
+if TYPE_CHECKING:
+    from jostle.fidelity.compare import Cell
+
+UNEXPLAINED: Final = "unexplained"
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why some cells differ.
+
+    Parameters
+    ----------
+    scenario
+        Name of the scenario's file without ending; may hold `*`.
+    text
+        The cause, in words.
+    condition
+        Grid keys and the patterns that their values match; other keys do not matter.
+    controller
+        Pattern that one of the cell's controllers matches.
+    """
+
+    scenario: str
+    text: str
+    condition: Mapping[str, str] = field(default_factory=dict)
+    controller: str = "*"
+
+    def explains(self, scenario: str, cell: Cell) -> bool:
+        """Whether this is the cause of a cell's difference."""
+        return (
+            fnmatchcase(scenario, self.scenario)
+            and all(
+                key in cell.condition and fnmatchcase(cell.condition[key], pattern)
+                for key, pattern in self.condition.items()
+            )
+            and any(fnmatchcase(controller, self.controller) for controller in cell.controllers)
+        )
+
+
+def read_causes(path: Path) -> tuple[Cause, ...]:
+    """Read `[[cause]]` tables with `scenario`, `text` and, if need be, `condition`, `controller`.
+
+    Returns
+    -------
+    tuple of Cause
+        In the order of the file; empty if there is no such file.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read or holds something else.
+    """
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: not valid TOML: {error}") from error
+    tables = document.pop("cause", [])
+    if document or not isinstance(tables, list):
+        raise InputError(f"{path}: write nothing but [[cause]] tables")
+    return tuple(_cause(path, number, table) for number, table in enumerate(tables, start=1))
+
+
+def cause_of(causes: Sequence[Cause], scenario: str, cell: Cell) -> str:
+    """Return the text of the first cause that explains a cell, or `UNEXPLAINED`."""
+    return next((c.text for c in causes if c.explains(scenario, cell)), UNEXPLAINED)
+
+
+def _cause(path: Path, number: int, table: Any) -> Cause:
+    where = f"{path}: cause {number}"
+    if not isinstance(table, dict):
+        raise InputError(f"{where}: write it as a [[cause]] table")
+    unknown = table.keys() - {"scenario", "text", "condition", "controller"}
+    if unknown:
+        raise InputError(f"{where}: no key `{min(unknown)}` is known")
+    if not {"scenario", "text"} <= table.keys():
+        raise InputError(f"{where}: `scenario` and `text` are needed")
+    condition = table.get("condition", {})
+    if not isinstance(condition, dict):
+        raise InputError(f"{where}: `condition` is a table of grid keys and values")
+    texts = [*condition.values(), *(v for k, v in table.items() if k != "condition")]
+    if not all(isinstance(text, str) for text in texts):
+        raise InputError(f"{where}: every value is a text")
+    return Cause(**table)

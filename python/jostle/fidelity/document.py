@@ -1,0 +1,89 @@
+"""A comparison as one JSON document, `jostle.fidelity/1`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from jostle.fidelity.tolerances import TOLERANCES
+
+if TYPE_CHECKING:
+    from jostle.fidelity.compare import Cell, Comparison, MeasureComparison
+    from jostle.stats import Estimate
+
+SCHEMA: Final = "jostle.fidelity/1"
+
+
+def document(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """Write comparisons as plain data that JSON can hold."""
+    cells = [cell for comparison in comparisons for cell in comparison.cells]
+    return {
+        "schema": SCHEMA,
+        "tolerances": {
+            kind: {
+                t.quantity: {
+                    "relative": t.relative or None,
+                    "absolute": t.absolute or None,
+                    "or_inside_interval": t.or_inside_interval,
+                }
+                for t in tolerances
+            }
+            for kind, tolerances in TOLERANCES.items()
+        },
+        "cells": {"within": sum(cell.within for cell in cells), "total": len(cells)},
+        "scenarios": [_scenario(comparison) for comparison in comparisons],
+    }
+
+
+def _scenario(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "scenario": comparison.scenario,
+        "title": comparison.title,
+        "versions": {
+            "simulator": comparison.simulator_version,
+            "kernel": comparison.kernel_version,
+        },
+        "conditions": [_cell(cell) for cell in comparison.cells],
+        "failures": [
+            {
+                "side": side,
+                "condition": dict(comparison.cells[failure.condition].condition),
+                "seed": failure.seed,
+                "error": failure.error,
+            }
+            for side, failure in comparison.failures
+        ],
+    }
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    return {
+        "condition": dict(cell.condition),
+        "runs": dict(zip(("simulator", "kernel"), cell.runs, strict=True)),
+        "within": cell.within,
+        "flows": [
+            {
+                "name": flow.name,
+                "controller": flow.controller,
+                "measures": {m.quantity.name: _measure(m) for m in flow.measures},
+            }
+            for flow in cell.flows
+        ],
+    }
+
+
+def _measure(measure: MeasureComparison) -> dict[str, Any]:
+    return {
+        "unit": measure.quantity.unit,
+        "simulator": _estimate(measure.simulator),
+        "kernel": _estimate(measure.kernel),
+        "difference": _estimate(measure.difference) | {"relative": measure.relative},
+        # JSON has no infinity.
+        "excess": None if measure.excess in (None, math.inf) else measure.excess,
+        "within": measure.within,
+    }
+
+
+def _estimate(found: Estimate) -> dict[str, Any]:
+    return {"value": found.value, "low": found.low, "high": found.high, "n": found.n}

@@ -1,0 +1,235 @@
+"""A comparison of many scenarios as a Markdown page: how far the simulator can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from jostle.fidelity.causes import Cause, cause_of
+from jostle.fidelity.observe import QUANTITIES
+from jostle.fidelity.tables import difference_text
+from jostle.fidelity.tolerances import TOLERANCES, Kind
+from jostle.tables import ABSENT, with_interval
+
+if TYPE_CHECKING:
+    from jostle.fidelity.compare import Cell, Comparison, FlowComparison, MeasureComparison
+
+WORST: Final = 10
+"""Cells that are listed with their cause."""
+
+_KINDS: Final[tuple[Kind, ...]] = ("solo", "shared")
+_KIND_TITLES: Final = {"solo": "a flow alone", "shared": "flows that share"}
+_TITLES: Final = {quantity.name: quantity.title for quantity in QUANTITIES}
+
+Row = Sequence[str]
+
+
+def page(comparisons: Sequence[Comparison], causes: Sequence[Cause], command: str) -> str:
+    """Write the page.
+
+    Parameters
+    ----------
+    comparisons
+        One per scenario.
+    causes
+        What is known about cells that differ.
+    command
+        The command that writes this page anew.
+    """
+    placed = [(c.scenario, cell) for c in comparisons for cell in c.cells]
+    cells = [cell for _, cell in placed]
+    parts = [
+        "# Fidelity",
+        _introduction(comparisons, command),
+        "## What is compared",
+        _METHOD,
+        _tolerances(),
+        "## How many cells are within the tolerances",
+        _share_by(cells, _by_kind, ("", "cells", "within", "share")),
+        "By quantity, where it is judged:",
+        _by_quantity(cells),
+        "By the controllers of a cell:",
+        _by_controllers(cells),
+        "By scenario:",
+        _by_scenario(comparisons),
+        "## The worst cells",
+        _worst(placed, causes),
+        "## Every cell",
+        "A difference outside its tolerance is **bold**; one whose own 95 % interval (Welch) "
+        "reaches 0 may be chance and is marked ~.",
+        *(_every_cell(comparison) for comparison in comparisons),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+_METHOD: Final = """\
+Both sides run the same scenario with the same seeds and, drawn from them, the same starts of the
+flows; the simulator may run more often, since that costs little. Where a scenario gives no
+`start_jitter`, every flow starts at a time drawn from one shortest round trip, because competition
+is chaotic and a single pair of starts would show one of many outcomes. A cell is one condition of a
+scenario; its numbers are means over the runs with Student's 95 % interval. Goodput, share (of the
+goodput of all flows) and smoothed RTT are those of the second half of a run, retransmissions those
+of all of it. A cell is within the tolerances if each of its flows is:"""
+
+
+def _introduction(comparisons: Sequence[Comparison], command: str) -> str:
+    kernels = sorted({c.kernel_version for c in comparisons})
+    simulators = sorted({c.simulator_version for c in comparisons})
+    return (
+        "The simulator beside the real Linux TCP stack, cell by cell. This page is written by\n\n"
+        f"```console\n$ {command}\n```\n\n"
+        f"Simulator `{'`, `'.join(simulators)}`, {_runs(comparisons, 0)} per cell; "
+        f"kernel `{'`, `'.join(kernels)}`, {_runs(comparisons, 1)} per cell."
+    )
+
+
+def _runs(comparisons: Sequence[Comparison], side: int) -> str:
+    counts = {cell.runs[side] for comparison in comparisons for cell in comparison.cells}
+    fewest, most = min(counts), max(counts)
+    if fewest == most:
+        return "1 run" if most == 1 else f"{most} runs"
+    return f"{fewest} to {most} runs"
+
+
+def _tolerances() -> str:
+    lines = [
+        f"- {_KIND_TITLES[kind]}: "
+        + "; ".join(f"{_TITLES[t.quantity]} {t.words}" for t in TOLERANCES[kind])
+        for kind in _KINDS
+    ]
+    return "\n".join(lines)
+
+
+def _by_kind(cell: Cell) -> str:
+    return _KIND_TITLES[cell.kind] if cell.compared else "not compared: runs failed"
+
+
+def _share_by(cells: Sequence[Cell], key: Callable[[Cell], str], header: Row) -> str:
+    names = list(dict.fromkeys(key(cell) for cell in cells))
+    rows = []
+    for name in names:
+        found = [cell.within for cell in cells if key(cell) == name]
+        rows.append((name, *_counts(found)))
+    return _table(header, rows)
+
+
+def _counts(within: Sequence[bool]) -> tuple[str, str, str]:
+    share = f"{100 * sum(within) / len(within):.1f} %" if within else ABSENT
+    return str(len(within)), str(sum(within)), share
+
+
+def _by_quantity(cells: Sequence[Cell]) -> str:
+    rows = []
+    for kind in _KINDS:
+        for tolerance in TOLERANCES[kind]:
+            found = [
+                all(m.within for _, m in cell.judged if m.tolerance is tolerance)
+                for cell in cells
+                if cell.compared and cell.kind == kind
+            ]
+            rows.append((_KIND_TITLES[kind], _TITLES[tolerance.quantity], *_counts(found)))
+    return _table(("", "quantity", "cells", "within", "share"), rows)
+
+
+def _by_controllers(cells: Sequence[Cell]) -> str:
+    compared = [cell for cell in cells if cell.compared]
+    mixes = list(dict.fromkeys(_mix(cell) for cell in compared))
+    rows = []
+    for mix in mixes:
+        row = [mix]
+        for kind in _KINDS:
+            found = [c.within for c in compared if c.kind == kind and _mix(c) == mix]
+            row.append(f"{sum(found)} of {len(found)}" if found else "")
+        rows.append(row)
+    return _table(("controllers", *(_KIND_TITLES[kind] for kind in _KINDS)), rows)
+
+
+def _mix(cell: Cell) -> str:
+    return " + ".join(cell.controllers)
+
+
+def _by_scenario(comparisons: Sequence[Comparison]) -> str:
+    rows = [
+        (f"`{c.scenario}`", c.title, *_counts([cell.within for cell in c.cells]))
+        for c in comparisons
+    ]
+    return _table(("scenario", "", "cells", "within", "share"), rows)
+
+
+def _worst(placed: Sequence[tuple[str, Cell]], causes: Sequence[Cause]) -> str:
+    outside = [(scenario, cell) for scenario, cell in placed if not cell.within]
+    if not outside:
+        return "Every cell is within the tolerances."
+    worst = sorted(outside, key=lambda item: -item[1].excess)[:WORST]
+    rows = [
+        (
+            f"`{scenario}` {cell.label}".rstrip(),
+            _worst_difference(cell),
+            cause_of(causes, scenario, cell),
+        )
+        for scenario, cell in worst
+    ]
+    return _table(("cell", "largest difference, simulator less kernel", "cause"), rows)
+
+
+def _worst_difference(cell: Cell) -> str:
+    if not cell.compared:
+        return "runs failed"
+    flow, measure = max(cell.judged, key=_excess)
+    return (
+        f"{flow.name}: {measure.quantity.title} {difference_text(measure)}: "
+        f"{_mean(measure, 'simulator')} beside {_mean(measure, 'kernel')} "
+        f"{measure.quantity.shown_unit}"
+    )
+
+
+def _excess(pair: tuple[FlowComparison, MeasureComparison]) -> float:
+    excess = pair[1].excess
+    return float("inf") if excess is None else excess
+
+
+def _mean(measure: MeasureComparison, side: str) -> str:
+    return with_interval(getattr(measure, side), measure.quantity.factor, measure.quantity.decimals)
+
+
+def _every_cell(comparison: Comparison) -> str:
+    rows: list[Row] = []
+    alone = all(len(cell.flows) <= 1 for cell in comparison.cells)
+    judged = [t.quantity for t in TOLERANCES["solo" if alone else "shared"]]
+    for cell in comparison.cells:
+        for number, flow in enumerate(cell.flows):
+            rows.append(_flow_row(cell if number == 0 else None, flow, judged, alone))
+        if not cell.compared:
+            rows.append((cell.label, "", *["runs failed"] * (2 * len(judged))))
+    names = [_TITLES[name] for name in judged]
+    header = (
+        "condition",
+        "controller" if alone else "flow",
+        *(text for name in names for text in (name, "difference")),
+    )
+    return f"### {comparison.scenario}\n\n{comparison.title}\n\n{_table(header, rows)}"
+
+
+def _flow_row(
+    cell: Cell | None, flow: FlowComparison, judged: Sequence[str], alone: bool
+) -> list[str]:
+    name = flow.controller if alone else f"{flow.name} ({flow.controller})"
+    row = [cell.label if cell else "", name]
+    for quantity in judged:
+        measure = flow.of(quantity)
+        shown = measure.quantity
+        row.append(f"{_mean(measure, 'kernel')} {shown.shown_unit}")
+        text = difference_text(measure)
+        if measure.resolved is False:
+            text = f"~ {text}"
+        row.append(f"**{text}**" if measure.within is False else text)
+    return row
+
+
+def _table(header: Row, rows: Iterable[Row]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(_escaped(text) for text in line)} |" for line in lines)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,185 @@
+"""What the kernel backend refuses, and by which key."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from jostle.backends.kernel import capabilities
+from jostle.errors import InputError
+from kernel_specs import PARKING_LOT, SCENARIO, spec_of
+
+TWO_CUBICS = f"""{SCENARIO}
+[[flows]]
+name = "two"
+controller = {{ name = "cubic", fast_convergence = false }}
+rtt = "40 ms"
+"""
+
+# Override of the scenario → key that is named, and a word of the reason.
+REFUSED = {
+    "trace": ('"acks"', "trace", "per ACK"),
+    "bottleneck.delay": ('[["0 s", "5 ms"], ["5 s", "1 ms"]]', "bottleneck.delay", "reorder"),
+    "bottleneck.jitter": (
+        '{ quantiles = { "0 %" = "0 ms", "100 %" = "5 ms" }, correlation = "1 s" }',
+        "bottleneck.jitter",
+        "netem",
+    ),
+    "bottleneck.outage": ('{ every = "5 s", durations = "1 s" }', "bottleneck.outage", "outages"),
+    "bottleneck.rate": ('[["0 s", "5 Mbit/s"], ["2 s", "0 Mbit/s"]]', "bottleneck.rate", "stop"),
+    "bottleneck.queue": (
+        '{ kind = "occupancy_drop", limit = "1 MB", threshold = "500 kB" }',
+        "bottleneck.queue.kind",
+        "occupancy_drop",
+    ),
+    "bottleneck.queue ": (
+        '{ kind = "codel", limit = "100 kB" }',
+        "bottleneck.queue.limit",
+        '"66 packets"',
+    ),
+    "bottleneck.queue  ": (
+        '{ kind = "pie", alpha = 0.3 }',
+        "bottleneck.queue.alpha",
+        "sixteenths",
+    ),
+    "bottleneck.queue   ": (
+        '{ kind = "red", limit = "80 packets", min = "20 kB", max = "60 kB" }',
+        "bottleneck.queue.limit",
+        "bytes",
+    ),
+    "bottleneck.queue    ": (
+        '{ kind = "drop_tail", limit = "5 GB" }',
+        "bottleneck.queue.limit",
+        "32 bits",
+    ),
+    "flows.one.controller": ('"vivace"', "flows.one.controller", "no controller `vivace`"),
+    "flows.one.controller ": (
+        '{ name = "cubic", linux = "4.15" }',
+        "flows.one.controller.linux",
+        'write "6.1"',
+    ),
+    "flows.one.controller  ": (
+        '{ name = "cubic", beta = 800 }',
+        "flows.one.controller.beta",
+        "tcp_friendliness",
+    ),
+    "flows.one.controller   ": (
+        '{ name = "cubic", bic_scale = 50 }',
+        "flows.one.controller.bic_scale",
+        "no such parameter",
+    ),
+    "flows.one.controller    ": (
+        '{ name = "bbr", startup_gain = 3.0 }',
+        "flows.one.controller.startup_gain",
+        "no such parameter",
+    ),
+    "flows.one.controller     ": (
+        '{ name = "hybla", rtt0 = "12.5 ms" }',
+        "flows.one.controller.rtt0",
+        "whole ms",
+    ),
+    "flows.one.slow_start": (
+        '{ name = "hystart", linux = "4.15" }',
+        "flows.one.slow_start.linux",
+        'write "6.1"',
+    ),
+}
+
+
+@pytest.mark.parametrize("key", REFUSED, ids=lambda key: f"{key.strip()}-{key.count(' ')}")
+def test_a_refusal_names_its_key(key, defaults):
+    value, named, why = REFUSED[key]
+    found = capabilities.problems(spec_of(overrides={key.strip(): value}), defaults)
+    assert named in {problem.key for problem in found}, found
+    assert any(why in problem.text for problem in found if problem.key == named), found
+
+
+def test_mahimahi_traces_are_refused(defaults):
+    spec = spec_of()
+    spec["links"][0]["capacity"] = {
+        "kind": "trace",
+        "opportunities_ms": [1, 2],
+        "opportunity_bytes": 1514,
+    }
+    (problem,) = capabilities.problems(spec, defaults)
+    assert problem.key == "bottleneck.trace"
+
+
+def test_slow_starts_that_linux_has_not_beside_a_controller_are_refused(defaults):
+    spec = spec_of(overrides={"flows.one.controller": '"reno"'})
+    spec["flows"][0]["slow_start"] = {"name": "hystart", "parameters": {}}
+    (problem,) = capabilities.problems(spec, defaults)
+    assert problem.key == "flows.one.slow_start"
+    assert "reno has its own" in problem.text
+
+
+def test_flows_of_one_controller_must_agree(defaults):
+    (problem,) = capabilities.problems(spec_of(TWO_CUBICS), defaults)
+    assert problem.key == "flows.two.controller.fast_convergence"
+    assert "share the kernel's tcp_cubic/fast_convergence: 0 here, 1 for one" in problem.text
+
+
+def test_hystart_must_be_on_or_off_for_all_cubic_flows(defaults):
+    spec = spec_of(TWO_CUBICS.replace("fast_convergence = false", "hystart = false"))
+    (problem,) = capabilities.problems(spec, defaults)
+    assert problem.key == "flows.two.slow_start"
+    assert "tcp_cubic/hystart" in problem.text
+
+
+def test_a_way_that_crosses_a_link_twice_is_refused(defaults):
+    spec = spec_of(PARKING_LOT)
+    spec["flows"][0]["path"] = [0, 1, 0]
+    (problem,) = capabilities.problems(spec, defaults)
+    assert problem.key == "flows.long.path"
+
+
+def test_too_many_flows_and_links_are_refused(defaults):
+    spec = spec_of(PARKING_LOT)
+    spec["links"] *= 40
+    spec["flows"][0]["path"] = list(range(100))
+    spec["flows"] *= 501
+    keys = {problem.key for problem in capabilities.problems(spec, defaults)}
+    assert keys == {"flows", "flows.long.path"}
+
+
+def test_a_transport_that_the_stack_does_not_speak_is_refused(defaults):
+    spec = spec_of()
+    spec["flows"][0]["transport"] = "quic"
+    (problem,) = capabilities.problems(spec, defaults)
+    assert problem.key == "flows.one.transport"
+
+
+def test_names_with_spaces_are_quoted(defaults):
+    spec = spec_of(PARKING_LOT)
+    spec["links"][1]["queue"] = {"kind": "cake"}
+    (problem,) = capabilities.problems(spec, defaults)
+    assert problem.key == 'links."second hop".queue.kind'
+
+
+def test_everything_is_told_at_once(defaults):
+    overrides = {"trace": '"acks"', "flows.one.controller": '"vivace"'}
+    with pytest.raises(InputError, match=re.compile("trace: .*flows.one.controller: ", re.S)):
+        capabilities.check(spec_of(overrides=overrides), defaults)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {},
+        {"bottleneck.queue": '"codel"'},
+        {"bottleneck.queue": '"fq_codel"'},
+        {"bottleneck.queue": '"pie"'},
+        {"bottleneck.queue": '{ kind = "red", limit = "1 MB", min = "30 kB", max = "90 kB" }'},
+        {"bottleneck.queue.limit": '"70 packets"'},
+        {"bottleneck.rate": '[["0 s", "5 Mbit/s"], ["2 s", "8 Mbit/s"]]'},
+        {"bottleneck.loss": '"1 %"', "bottleneck.delay": '"5 ms"'},
+        {"flows.one.controller": '{ name = "cubic", hystart = false }'},
+        {"flows.one.controller": '{ name = "cubic", beta = 800, tcp_friendliness = false }'},
+        {"flows.one.controller": '{ name = "hybla", rtt0 = "30 ms" }'},
+        {"flows.one.slow_start": '{ name = "hystart", detect = "delay" }'},
+        {"flows.one.pacing": '"fq"', "flows.one.nic_rate": '"1 Gbit/s"'},
+    ],
+    ids=str,
+)
+def test_what_the_kernel_can_do_is_accepted(overrides, defaults):
+    capabilities.check(spec_of(overrides=overrides), defaults)

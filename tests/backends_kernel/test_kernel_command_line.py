@@ -1,0 +1,74 @@
+"""`jostle run --backend kernel` and what it says when it cannot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jostle
+import pytest
+from jostle.backends import create
+from jostle.cli import status
+from jostle.errors import InputError
+from jostle.kernel import Image, KernelMissingError
+from kernel_specs import SCENARIO
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "short.toml"
+    path.write_text(SCENARIO.replace('"10 s"', '"3 s"').replace('"5 s"', '"1 s"'))
+    return path
+
+
+@pytest.fixture
+def no_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("JOSTLE_KERNEL", raising=False)
+
+
+@pytest.fixture
+def any_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that is found and never started."""
+    found = Image("virtual", Path("/bin/false"), "6.1.0")
+    monkeypatch.setattr("jostle.backends.kernel.backend.find", lambda _kind, _version: found)
+
+
+@pytest.mark.usefixtures("no_kernel")
+def test_a_missing_kernel_says_what_to_do(file, capsys):
+    assert status(["run", str(file), "--backend", "kernel", "--no-cache"]) == 2
+    assert "jostle kernel build" in capsys.readouterr().err
+    with pytest.raises(KernelMissingError):
+        jostle.run(file, backend="kernel")
+
+
+@pytest.mark.usefixtures("any_kernel")
+def test_what_cannot_be_done_is_told_before_anything_starts(file, tmp_path, capsys):
+    with file.open("a") as text:
+        text.write('[grid]\n"flows.one.controller" = ["cubic", "vivace"]\n')
+    arguments = ["run", str(file), "--backend", "kernel", "--store", str(tmp_path / "store")]
+    assert status(arguments) == 2
+    told = capsys.readouterr().err
+    assert "flows.one.controller = vivace: the kernel backend cannot run this scenario" in told
+    assert "flows.one.controller: Linux has no controller `vivace`: bbr, bic" in told
+    assert [path.name for path in (tmp_path / "store").iterdir()] == [".partial"]
+
+
+def test_the_simulator_has_no_kernel_to_choose(file, capsys):
+    assert status(["run", str(file), "--kernel", "native", "--no-cache"]) == 2
+    assert "use the backend `kernel`" in capsys.readouterr().err
+    with pytest.raises(InputError, match="no kernel to choose"):
+        create("sim", kernel_version="6.1")
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_scenario_on_the_kernel(file, tmp_path, capsys):
+    arguments = ["run", str(file), "--backend", "kernel", "--store", str(tmp_path / "store")]
+    assert status([*arguments, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["backend"] == "kernel"
+    (run,) = document["conditions"][0]["runs"]
+    assert run["flows"][0]["phases"]["overall"]["goodput_bps"] > 15e6
+    assert status(arguments) == 0
+    results = jostle.run(file, backend="kernel", store=tmp_path / "store")
+    assert results.results[0].run.run_id == run["run_id"]

@@ -1,0 +1,242 @@
+"""Short scenarios on a real kernel in virtual time, beside the simulator."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from jostle.backends import SimBackend
+from jostle.backends.kernel import KernelBackend, KernelRunError
+from jostle.errors import RunCancelledError
+from jostle.kernel import Image
+from kernel_specs import PARKING_LOT, SCENARIO, spec_of
+
+PAIR = f"""{SCENARIO}
+[[flows]]
+name = "two"
+controller = "bbr"
+rtt = "40 ms"
+start = "1 s"
+"""
+
+
+@pytest.fixture(scope="module")
+def backend(kernel: Image) -> KernelBackend:
+    return KernelBackend(image=kernel)
+
+
+@pytest.fixture(scope="module")
+def simulator() -> SimBackend:
+    return SimBackend()
+
+
+def overall(record, flow: int = 0, phase: str = "overall"):
+    return record.summary["flows"][flow]["phases"][phase]
+
+
+def test_a_flow_alone_does_what_it_does_in_the_simulator(backend, simulator):
+    spec = spec_of()
+    real, simulated = overall(backend.run(spec)), overall(simulator.run(spec))
+    assert real["goodput_bps"] == pytest.approx(simulated["goodput_bps"], rel=0.03)
+    assert real["rtt_mean_s"] == pytest.approx(simulated["rtt_mean_s"], rel=0.05)
+    # Nothing queues yet: the handshake and the compensation for htb are exact.
+    assert real["rtt_min_s"] == pytest.approx(simulated["rtt_min_s"], abs=10e-6)
+    assert real["sent_packets"] == pytest.approx(simulated["sent_packets"], rel=0.03)
+    assert abs(real["retransmitted_packets"] - simulated["retransmitted_packets"]) < 30
+
+
+def test_runs_repeat_to_the_last_bit(backend):
+    # Of a seed that a kernel draws for itself neither Cubic nor Reno knows anything.
+    spec = spec_of(PAIR.replace("bbr", "reno"))
+    first, second = backend.run(spec), backend.run(spec)
+    assert first.summary == second.summary
+    assert first.flows.equals(second.flows)
+    assert first.links.equals(second.links)
+
+
+def test_a_flow_that_starts_later_shares_the_link(backend):
+    record = backend.run(spec_of(PAIR))
+    late = [overall(record, flow, "late")["goodput_bps"] for flow in (0, 1)]
+    assert sum(late) == pytest.approx(20e6 * 1448 / 1514, rel=0.03)
+    assert min(late) > 1e6
+    flows = record.flows
+    assert flows["flow"].to_list()[:2] == ["one", "two"]
+    assert flows["mode"].to_list()[1] == "handshake"
+    assert overall(record, 1)["sent_packets"] == flows.filter(flow="two")["sent_packets"].sum()
+    assert set(record.internals["flow"]) == {"two"}
+
+
+def test_a_given_amount_completes(backend, simulator):
+    spec = spec_of(overrides={"flows.one.bytes": '"5 MB"', "flows.one.start": '"500 ms"'})
+    real, simulated = backend.run(spec), simulator.run(spec)
+    expected_s = simulated.summary["flows"][0]["completion_s"]
+    assert real.summary["flows"][0]["completion_s"] == pytest.approx(expected_s, rel=0.03)
+    delivered = overall(real)["goodput_bps"] * 10 / 8
+    assert delivered == pytest.approx(5_000_000, abs=1)
+
+
+def test_a_flow_that_stops_leaves_the_link_idle(backend, simulator):
+    spec = spec_of(overrides={"flows.one.stop": '"4 s"'})
+    real, simulated = backend.run(spec), simulator.run(spec)
+    assert overall(real, phase="late")["sent_packets"] == 0
+    sent = overall(simulated)["sent_packets"]
+    # What the kernel's send buffer held at the stop is sent.
+    assert sent <= overall(real)["sent_packets"] <= sent + 200
+
+
+def test_requests_are_answered_one_after_the_other(backend, simulator):
+    source = '{ kind = "request_response", bytes = "20 kB", think = "300 ms", count = 15 }'
+    spec = spec_of(overrides={"flows.one.source": source})
+    real, simulated = backend.run(spec), simulator.run(spec)
+    expected_s = simulated.summary["flows"][0]["completion_s"]
+    assert real.summary["flows"][0]["completion_s"] == pytest.approx(expected_s, rel=0.02)
+    assert overall(real)["goodput_bps"] == pytest.approx(15 * 20_000 * 8 / 10)
+
+
+def test_codel_keeps_the_queue_short(backend, simulator):
+    spec = spec_of(overrides={"bottleneck.queue": '"codel"'})
+    real, simulated = backend.run(spec), simulator.run(spec)
+    link, expected = (r.summary["links"][0]["phases"]["late"] for r in (real, simulated))
+    assert link["queue_mean_bytes"] == pytest.approx(expected["queue_mean_bytes"], rel=0.3)
+    assert real.links["dropped_codel"].sum() > 0
+    assert real.links["dropped_overflow"].sum() == 0
+    assert overall(real)["rtt_mean_s"] < 0.055
+
+
+@pytest.mark.parametrize("kind", ["fq_codel", "pie"])
+def test_other_queues_mark(backend, kind):
+    queue = f'{{ kind = "{kind}", ecn = true }}'
+    spec = spec_of(overrides={"bottleneck.queue": queue, "flows.one.ecn": "true"})
+    link = backend.run(spec).summary["links"][0]["phases"]["overall"]
+    assert link["marked_packets"] > 0
+    assert link["utilisation"] > 0.9
+
+
+def test_red_marks(backend):
+    queue = '{ kind = "red", limit = "400 kB", min = "20 kB", max = "80 kB", ecn = true }'
+    spec = spec_of(overrides={"bottleneck.queue": queue, "flows.one.ecn": "true"})
+    record = backend.run(spec)
+    assert record.links["marked_red"].sum() > 0
+
+
+def test_links_in_a_row_with_delay_loss_and_a_way_back(backend, simulator):
+    spec = spec_of(PARKING_LOT)
+    real, simulated = backend.run(spec), simulator.run(spec)
+    # On the quiet path, the handshake's: 40 ms and the sending times of the links.
+    assert overall(real)["rtt_min_s"] == pytest.approx(0.0423, abs=0.001)
+    losses = real.links.filter(link="second hop")["dropped_loss"].sum()
+    assert 0 < losses < 30
+    for number in (0, 2):
+        used, expected = (
+            r.summary["links"][number]["phases"]["overall"]["utilisation"]
+            for r in (real, simulated)
+        )
+        assert used == pytest.approx(expected, rel=0.5)
+    second = real.summary["links"][1]["phases"]["overall"]
+    assert second["utilisation"] > 0.8
+
+
+def test_a_rate_that_changes(backend):
+    rate = '[["0 s", "20 Mbit/s"], ["5 s", "5 Mbit/s"]]'
+    overrides = {"bottleneck.rate": rate, "bottleneck.queue.limit": '"60 kB"'}
+    record = backend.run(spec_of(overrides=overrides))
+    assert overall(record, phase="late")["goodput_bps"] < 5e6
+    link = record.summary["links"][0]["phases"]["late"]
+    assert link["utilisation"] == pytest.approx(1.0, abs=0.02)
+
+
+def test_pacing_and_a_card(backend):
+    spec = spec_of(overrides={"flows.one.pacing": '"fq"', "flows.one.nic_rate": '"30 Mbit/s"'})
+    record = backend.run(spec)
+    assert overall(record)["goodput_bps"] > 0.9 * 20e6 * 1448 / 1514
+    rates = record.flows["pacing_rate_bps"]
+    assert rates.null_count() == 0
+    assert rates.min() > 1e6
+
+
+def test_the_window_is_the_receivers(backend):
+    spec = spec_of(overrides={"flows.one.receive_window": '"40 kB"'})
+    measures = overall(backend.run(spec), phase="late")
+    # One window per round trip, short of a segment or two.
+    assert 0.8 < measures["goodput_bps"] / (40_000 * 8 / 0.0406) <= 1.0
+
+
+def test_hystart_can_be_switched_off(backend):
+    big = {"bottleneck.queue.limit": '"4 BDP"', "flows.one.rtt": '"100 ms"'}
+    off = {**big, "flows.one.controller": '{ name = "cubic", hystart = false }'}
+    with_it, without = (overall(backend.run(spec_of(overrides=o))) for o in (big, off))
+    assert without["retransmitted_packets"] > with_it["retransmitted_packets"] + 100
+
+
+def test_a_controller_that_the_kernel_lacks_is_named(backend, monkeypatch):
+    spec = spec_of()
+    spec["flows"][0]["controller"] = {"name": "brr", "parameters": {}}
+    monkeypatch.setattr(backend, "check", lambda _spec: None)
+    with pytest.raises(KernelRunError, match="no congestion control brr: there is bbr, bic"):
+        backend.run(spec)
+
+
+def guests(word: str) -> list[int]:
+    """Processes with a word in their command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                if word.encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+@pytest.fixture
+def endless() -> dict:
+    """A run that takes minutes."""
+    spec = spec_of(overrides={"bottleneck.rate": '"1 Gbit/s"', "bottleneck.queue.limit": '"9 MB"'})
+    return spec | {"duration_ns": 600 * 10**9, "phases": spec["phases"][:0]}
+
+
+def test_a_killed_guest_is_an_error_and_leaves_nothing(backend, endless, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def kill() -> None:
+        while not any(tmp_path.glob("jostle-run-*/samples")):
+            time.sleep(0.05)
+        for process in guests(str(tmp_path)):
+            os.kill(process, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(KernelRunError, match=r"kernel broke down|without a result"):
+        backend.run(endless)
+    killer.join()
+    assert guests(str(tmp_path)) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_is_cancelled_and_leaves_nothing(backend, endless, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(RunCancelledError):
+        backend.run(endless, lambda: any(tmp_path.glob("jostle-run-*/samples")))
+    assert guests(str(tmp_path)) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_named(backend, tmp_path, monkeypatch):
+    small = tmp_path / "small"
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(small)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+        pytest.skip("a small file system can be mounted by root only")
+    try:
+        monkeypatch.setattr(tempfile, "tempdir", str(small))
+        with pytest.raises(KernelRunError, match=f"no room for the samples in {small}"):
+            backend.run(spec_of())
+    finally:
+        subprocess.run(["umount", str(small)], check=True)

@@ -1,0 +1,285 @@
+"""Samples as a record: every number from samples that are known by heart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from jostle import _core
+from jostle.backends import SimBackend
+from jostle.backends.kernel import samples
+from jostle.backends.kernel.guest import sampling
+from jostle.backends.kernel.record import record
+from kernel_specs import spec_of
+
+STEP_NS = 10_000_000
+INFO = np.dtype(
+    {
+        "names": list(samples._TCP_INFO),
+        "formats": [kind for kind, _ in samples._TCP_INFO.values()],
+        "offsets": [offset for _, offset in samples._TCP_INFO.values()],
+        "itemsize": sampling.TCP_INFO_BYTES,
+    }
+)
+ESTABLISHED, SYN_SENT = 1, 2
+
+
+def written(folder: Path, infos, queues, *, details=None, events=None, late_ns: int = 0) -> Path:
+    """Write what the guest would have written: one flow, one link, a sample every 10 ms."""
+    with (folder / "samples").open("wb") as file:
+        for number, ((sender, receiver), queue) in enumerate(zip(infos, queues, strict=True)):
+            file.write(np.int64(number * STEP_NS + late_ns).tobytes())
+            file.write(info(sender))
+            file.write((details or b"").ljust(sampling.DETAILS_BYTES, b"\0"))
+            file.write(info(receiver))
+            file.write(
+                sampling.QUEUE.pack(
+                    queue.get("bytes", 0),
+                    queue.get("packets", 0),
+                    queue.get("backlog", 0),
+                    0,
+                    queue.get("drops", 0),
+                    0,
+                    np.array(queue.get("xstats", []), "u4").tobytes(),
+                    queue.get("losses", 0),
+                )
+            )
+    (folder / "events.json").write_text(json.dumps({"flows": [events or {"opened_ns": 0}]}))
+    return folder
+
+
+def info(fields) -> bytes:
+    made = np.zeros((), INFO)
+    for name, value in fields.items():
+        made[name] = value
+    return made.tobytes()
+
+
+def steady(number: int) -> tuple[dict[str, int], dict[str, int]]:
+    """A sender and its receiver after `number` steps: 10 packets each, of which 1 is lost."""
+    sender = {
+        "state": ESTABLISHED if number else SYN_SENT,
+        "snd_mss": 1448,
+        "unacked": 20,
+        "sacked": 3,
+        "lost": 2,
+        "retrans": 1,
+        "rtt_us": 40_000 + 10 * number,
+        "min_rtt_us": 39_000,
+        "ssthresh": 0x7FFFFFFF if number < 100 else 50,
+        "cwnd": 30,
+        "total_retrans": number,
+        "pacing_rate": 10**6,
+        "segs_in": 5 * number,
+        "data_segs_out": 10 * number,
+        "bytes_sent": 14480 * number,
+    }
+    receiver = {
+        "state": ESTABLISHED,
+        "data_segs_in": 9 * number,
+        "bytes_received": 9 * 1448 * number,
+    }
+    return sender, receiver
+
+
+def queue_after(number: int) -> dict[str, int]:
+    return {"bytes": 1514 * 10 * number, "packets": 10 * number, "backlog": 3000, "drops": number}
+
+
+@pytest.fixture
+def spec():
+    return spec_of(overrides={"duration": '"2 s"', "phases.late": '["1 s", "2 s"]'})
+
+
+@pytest.fixture
+def steady_record(spec, tmp_path):
+    infos = [steady(n) for n in range(201)]
+    queues = [queue_after(n) for n in range(201)]
+    return record(spec, written(tmp_path, infos, queues), "kernel", "1", 0.5)
+
+
+def test_measures_of_a_flow(steady_record):
+    (flow,) = steady_record.summary["flows"]
+    late = flow["phases"]["late"]
+    assert flow["completion_s"] is None
+    assert late["sent_packets"] == 1000
+    assert late["retransmitted_packets"] == 100
+    assert late["retransmission_ratio"] == pytest.approx(0.1)
+    assert late["sending_rate_bps"] == pytest.approx(1000 * 1514 * 8)
+    assert late["throughput_bps"] == pytest.approx(900 * 1514 * 8)
+    assert late["goodput_bps"] == pytest.approx(900 * 1448 * 8)
+    assert late["goodput_ratio"] == pytest.approx(900 * 1448 / (1000 * 1514))
+    assert late["rtt_mean_s"] == pytest.approx((40_000 + 10 * 150.5) / 1e6)
+    assert late["rtt_p50_s"] == pytest.approx((40_000 + 10 * 150.5) / 1e6)
+    assert late["cwnd_mean_bytes"] == 30 * 1448
+    assert late["power_bits"] == pytest.approx(late["throughput_bps"] / late["rtt_mean_s"])
+
+
+def test_the_smallest_rtt_is_the_kernels_where_it_fell_in_the_phase(steady_record):
+    (flow,) = steady_record.summary["flows"]
+    assert flow["phases"]["overall"]["rtt_min_s"] == pytest.approx(0.039)
+    # Later only the smoothed RTT is known.
+    assert flow["phases"]["late"]["rtt_min_s"] == pytest.approx((40_000 + 10 * 101) / 1e6)
+
+
+def test_measures_of_a_link(steady_record):
+    (link,) = steady_record.summary["links"]
+    late = link["phases"]["late"]
+    assert late["utilisation"] == pytest.approx(1000 * 1514 * 8 / 20e6)
+    assert late["queue_mean_bytes"] == late["queue_p95_bytes"] == 3000
+    assert (late["dropped_packets"], late["marked_packets"]) == (100, 0)
+
+
+def test_series(steady_record):
+    flows, links = steady_record.flows, steady_record.links
+    assert flows["time_s"].to_list() == [0.2 * n for n in range(1, 11)] or len(flows) == 10
+    assert flows["sent_packets"].sum() == 2000
+    assert flows["in_flight_bytes"].unique().to_list() == [16 * 1448]
+    assert flows["ssthresh_bytes"].to_list()[:4] == [None] * 4
+    assert flows["ssthresh_bytes"].to_list()[-1] == 50 * 1448
+    assert flows["pacing_rate_bps"].null_count() == len(flows)
+    assert flows["mode"].to_list()[0] == "slow_start"
+    assert links["dropped_overflow"].sum() == 200
+    assert links["queue_bytes"].unique().to_list() == [3000]
+
+
+def test_frames_are_those_of_the_simulator(spec, steady_record):
+    simulated = SimBackend(_core).run(spec)
+    assert steady_record.flows.schema == simulated.flows.schema
+    assert steady_record.links.schema == simulated.links.schema
+    assert steady_record.internals.schema == simulated.internals.schema
+    assert steady_record.flows["time_s"].to_list() == simulated.flows["time_s"].to_list()
+    for part in ("flows", "links"):
+        ours, theirs = steady_record.summary[part][0], simulated.summary[part][0]
+        assert ours.keys() == theirs.keys()
+        assert ours["phases"]["late"].keys() == theirs["phases"]["late"].keys()
+    assert steady_record.summary["fairness"].keys() == simulated.summary["fairness"].keys()
+
+
+def test_a_flow_that_never_connected_has_no_measures(spec, tmp_path):
+    infos = [({"state": SYN_SENT, "cwnd": 1, "segs_in": 0}, {})] * 201
+    made = record(spec, written(tmp_path, infos, [{}] * 201), "kernel", "1", 0.5)
+    overall = made.summary["flows"][0]["phases"]["overall"]
+    assert overall["goodput_bps"] == 0
+    absent = [name for name, value in overall.items() if value is None]
+    assert absent == [
+        "goodput_ratio", "rtt_mean_s", "rtt_min_s", "rtt_p50_s", "rtt_p95_s", "rtt_sd_s",
+        "cwnd_mean_bytes", "retransmission_ratio", "power_bits",
+    ]  # fmt: skip
+    assert made.summary["fairness"]["overall"]["jain"] is None
+    assert set(made.flows["mode"]) == {"handshake"}
+    assert made.flows["srtt_s"].null_count() == len(made.flows)
+
+
+def test_idle_times_say_nothing_about_the_rtt(spec, tmp_path):
+    infos = [steady(min(n, 50)) for n in range(201)]
+    made = record(spec, written(tmp_path, infos, [{}] * 201), "kernel", "1", 0.5)
+    phases = made.summary["flows"][0]["phases"]
+    assert phases["late"]["rtt_mean_s"] is None
+    assert phases["overall"]["rtt_mean_s"] == pytest.approx((40_000 + 10 * 25.5) / 1e6)
+    assert made.flows["rtt_last_s"].to_list()[-1] is None
+    assert made.flows["srtt_s"].to_list()[-1] == pytest.approx(0.0405)
+
+
+def test_late_samples_are_taken_for_what_they_are(spec, tmp_path):
+    on_time = [steady(n) for n in range(201)]
+    folder = written(tmp_path, on_time, [queue_after(n) for n in range(201)], late_ns=1_000_000)
+    late = record(spec, folder, "kernel", "1", 0.5).summary["flows"][0]["phases"]["late"]
+    assert late["sending_rate_bps"] == pytest.approx(1000 * 1514 * 8, rel=2e-3)
+
+
+def test_completion_counts_from_the_start_of_the_flow(spec, tmp_path):
+    spec["flows"][0]["start_ns"] = 500_000_000
+    infos = [steady(n) for n in range(201)]
+    events = {"opened_ns": 500_000_000, "completed_ns": 1_250_000_000}
+    folder = written(tmp_path, infos, [{}] * 201, events=events)
+    assert record(spec, folder, "kernel", "1", 0.5).summary["flows"][0]["completion_s"] == 0.75
+
+
+@pytest.mark.parametrize(
+    ("gains", "mode"),
+    [
+        ((739, 739), "startup"),
+        ((88, 739), "drain"),
+        ((320, 512), "probe_bw"),
+        ((256, 256), "probe_rtt"),
+    ],
+)
+def test_modes_and_internals_of_bbr(gains, mode, tmp_path):
+    overrides = {"duration": '"2 s"', "phases.late": '["1 s", "2 s"]'}
+    spec = spec_of(overrides={**overrides, "flows.one.controller": '"bbr"'})
+    details = np.array([5_000_000, 0, 40_000, *gains], "u4").tobytes()
+    infos = [steady(n) for n in range(201)]
+    made = record(spec, written(tmp_path, infos, [{}] * 201, details=details), "kernel", "1", 0.5)
+    assert set(made.flows["mode"]) == {mode}
+    assert set(made.flows["pacing_rate_bps"]) == {8e6}
+    last = dict(made.internals.tail(4).select("quantity", "value").iter_rows())
+    assert last == {
+        "bottleneck_bps": 40e6,
+        "min_rtt_s": 0.04,
+        "pacing_gain": gains[0] / 256,
+        "cwnd_gain": gains[1] / 256,
+    }
+
+
+@pytest.mark.parametrize(
+    ("ca_state", "mode"), [(2, "cwr"), (3, "recovery"), (4, "timeout"), (1, "avoidance")]
+)
+def test_recovery_hides_the_mode(spec, ca_state, mode, tmp_path):
+    sender, receiver = steady(200)
+    infos = [({**sender, "ca_state": ca_state, "ssthresh": 10}, receiver)] * 201
+    made = record(spec, written(tmp_path, infos, [{}] * 201), "kernel", "1", 0.5)
+    assert set(made.flows["mode"]) == {mode}
+
+
+@pytest.mark.parametrize(
+    ("queue", "xstats", "expected"),
+    [
+        ('"codel"', [0, 0, 0, 0, 0, 4, 7], ("codel", 4, 6, 7)),
+        ('"fq_codel"', [0, 0, 4, 7], ("codel", 4, 6, 7)),
+        ('"pie"', [0, 0, 0, 0, 0, 0, 0, 4, 0, 7], ("pie", 4, 6, 7)),
+        (
+            '{ kind = "red", limit = "1 MB", min = "30 kB", max = "90 kB" }',
+            [6, 4, 0, 7],
+            ("red", 4, 6, 7),
+        ),
+    ],
+)
+def test_drops_and_marks_have_reasons(queue, xstats, expected, tmp_path):
+    overrides = {"duration": '"2 s"', "phases.late": '["1 s", "2 s"]', "bottleneck.queue": queue}
+    queues = [{}] + [{"drops": 10, "xstats": xstats, "losses": 5}] * 200
+    infos = [steady(n) for n in range(201)]
+    made = record(spec_of(overrides=overrides), written(tmp_path, infos, queues), "k", "1", 0.5)
+    reason, overflow, early, marked = expected
+    sums = made.links.select(
+        f"dropped_{reason}", "dropped_overflow", "dropped_loss", f"marked_{reason}"
+    )
+    assert sums.sum().row(0) == (early, overflow, 5, marked)
+    assert made.summary["links"][0]["phases"]["overall"]["dropped_packets"] == 15
+
+
+def test_half_a_sample_is_an_error(spec, tmp_path):
+    folder = written(tmp_path, [steady(1)], [{}])
+    whole = (folder / "samples").read_bytes()
+    (folder / "samples").write_bytes(whole[:-1])
+    with pytest.raises(ValueError, match="not whole"):
+        samples.read(folder, 1, 1)
+
+
+def test_the_guest_writes_what_is_read(tmp_path):
+    """A recording of sockets that do not exist and queues that stand still."""
+    absent = SimpleNamespace(sender=None, receiver=None, has_details=True)
+    still = SimpleNamespace(read=lambda: sampling.QUEUE.pack(1, 2, 3, 4, 5, 6, b"\x07", 8))
+    with sampling.Recording(tmp_path / "samples", [absent, absent], [still]) as recording:
+        recording.follow(0, 3_000_000, 1_000_000, [1_500_000])
+    (tmp_path / "events.json").write_text('{"flows": [{}, {}]}')
+    seen = samples.read(tmp_path, 2, 1)
+    assert len(seen.time_ns) == 5
+    assert seen.senders.shape == (5, 2)
+    queue = seen.queues[0, 0]
+    named = ("bytes", "packets", "backlog", "qlen", "drops", "overlimits", "losses")
+    assert [int(queue[name]) for name in named] == [1, 2, 3, 4, 5, 6, 8]
+    assert int(queue["xstats"][0]) == 7

@@ -1,0 +1,166 @@
+"""Jobs that go wrong: what is said, and what is left behind. No kernel and no root is needed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from jostle.backends.kernel import runner
+from jostle.backends.kernel.guest import __main__ as guest_main
+from jostle.backends.kernel.runner import KernelRunError, carried_out
+from jostle.errors import RunCancelledError
+from jostle.kernel import Image
+
+HERE = Image("native", None, "1.0")
+
+
+@pytest.fixture
+def guest(tmp_path, monkeypatch):
+    """Put another program in the place of the guest's; folders of jobs are in `tmp_path`."""
+    folder = tmp_path / "guest"
+    folder.mkdir()
+    monkeypatch.setattr(runner, "PROGRAM", folder)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def program(text: str) -> None:
+        (folder / "__main__.py").write_text(f"import os, sys, time\nfolder = sys.argv[1]\n{text}")
+
+    return program
+
+
+def carry_out(timeout_s: float = 20.0, cancelled=None) -> None:
+    done = carried_out({}, HERE, memory_mb=64, timeout_s=timeout_s, cancelled=cancelled)
+    with done as (folder, _wall_s):
+        assert (folder / "events.json").exists()
+
+
+def jobs_left(tmp_path: Path) -> list[Path]:
+    return list(tmp_path.glob("jostle-run-*"))
+
+
+def processes_with(word: str) -> list[int]:
+    """Processes that have a word in their command line, but this one."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                if word.encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+def test_a_job_that_is_done(guest, tmp_path):
+    guest("open(f'{folder}/events.json', 'w').write('{}')")
+    carry_out()
+    assert jobs_left(tmp_path) == []
+
+
+def test_the_guest_says_why(guest, tmp_path):
+    guest("print('jostle-guest: no such thing'); sys.exit(1)")
+    with pytest.raises(KernelRunError, match=r"^no such thing$"):
+        carry_out()
+    assert jobs_left(tmp_path) == []
+
+
+def test_a_guest_that_says_nothing_is_quoted(guest):
+    guest("print('Segmentation fault'); os.kill(os.getpid(), 11)")
+    with pytest.raises(KernelRunError, match="without a result; it said:\n  Segmentation fault"):
+        carry_out()
+
+
+def test_success_without_a_result_is_none(guest):
+    guest("")
+    with pytest.raises(KernelRunError, match="without a result"):
+        carry_out()
+
+
+def test_a_full_disk_is_named(guest, tmp_path, monkeypatch, capsys):
+    def write(_folder: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/somewhere/samples")
+
+    monkeypatch.setattr(guest_main, "main", write)
+    monkeypatch.setattr(sys, "argv", ["guest", "/somewhere"])
+    assert guest_main._status() == 1
+    told = capsys.readouterr().out
+    guest(f"print({told!r}, end=''); sys.exit(1)")
+    with pytest.raises(KernelRunError, match=f"no room for the samples in {tmp_path}.*TMPDIR"):
+        carry_out()
+
+
+def test_a_folder_that_cannot_be_made_is_named(guest, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    with pytest.raises(KernelRunError, match="absent: No such file"):
+        carry_out()
+
+
+def test_a_bug_in_the_guest_is_shown(monkeypatch, capsys):
+    monkeypatch.setattr(guest_main, "main", lambda _folder: {}[1])
+    monkeypatch.setattr(sys, "argv", ["guest", "/somewhere"])
+    assert guest_main._status() == 1
+    captured = capsys.readouterr()
+    assert captured.out == "jostle-guest: a bug, see above\n"
+    assert "KeyError" in captured.err
+
+
+def test_a_guest_that_hangs_is_ended_with_its_children(guest, tmp_path):
+    guest("os.fork(); os.fork(); time.sleep(60)")
+    with pytest.raises(KernelRunError, match="did not end within 1 s"):
+        carry_out(timeout_s=1.0)
+    assert processes_with(str(tmp_path)) == []
+    assert jobs_left(tmp_path) == []
+
+
+def test_a_run_is_cancelled_at_once(guest, tmp_path):
+    guest("open(f'{folder}/../started', 'w'); os.fork(); time.sleep(60)")
+    started_s = time.monotonic()
+    with pytest.raises(RunCancelledError):
+        carry_out(cancelled=(tmp_path / "started").exists)
+    assert time.monotonic() - started_s < 10
+    assert processes_with(str(tmp_path)) == []
+    assert jobs_left(tmp_path) == []
+
+
+def test_a_killed_guest_is_an_error(guest, tmp_path):
+    guest("open(f'{folder}/../started', 'w'); time.sleep(60)")
+
+    def kill() -> None:
+        while not (tmp_path / "started").exists():
+            time.sleep(0.01)
+        for process in processes_with(f"{tmp_path}/jostle-run-"):
+            os.kill(process, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(KernelRunError, match="without a result"):
+        carry_out()
+    killer.join()
+    assert jobs_left(tmp_path) == []
+
+
+def test_runs_in_real_time_wait_for_each_other(guest, tmp_path):
+    guest(
+        "open(f'{folder}/../log', 'a').write('begin ')\n"
+        "time.sleep(0.2)\n"
+        "open(f'{folder}/../log', 'a').write('end ')\n"
+        "open(f'{folder}/events.json', 'w').write('{}')"
+    )
+    threads = [threading.Thread(target=carry_out) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (tmp_path / "log").read_text() == "begin end " * 3
+
+
+def test_a_run_that_waits_can_be_cancelled(guest):
+    with runner._one_at_a_time, pytest.raises(RunCancelledError):
+        carry_out(cancelled=lambda: True)

@@ -1,0 +1,263 @@
+"""A RunSpec as hosts, wires, `tc` commands and module parameters."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from jostle.backends.kernel import controllers, job, queues
+from jostle.backends.kernel.topology import topology
+from jostle.kernel import Image
+from kernel_specs import PARKING_LOT, SCENARIO, spec_of
+
+VIRTUAL = Image("virtual", None, "6.1.0")
+NATIVE = Image("native", None, "6.1.0")
+
+
+def flow_keys(spec, defaults):
+    return controllers.module_parameters(spec["flows"], defaults)[0]
+
+
+def test_a_dumbbell():
+    made = topology(spec_of(), 200)
+    assert list(made.hosts) == ["a0", "z0", "s0", "r0"]
+    assert made.wires == [
+        ("a0", "queue", "z0", "in"),
+        ("s0", "out", "a0", "in.s0"),
+        ("z0", "to.r0", "r0", "in"),
+        ("r0", "back", "s0", "back"),
+    ]
+    assert made.hosts["a0"].tc == [
+        "qdisc add dev queue root handle 1: htb default 10",
+        "class add dev queue parent 1: classid 1:10 htb rate 20000000bit ceil 20000000bit "
+        "burst 200 cburst 200 quantum 1514",
+        "qdisc add dev queue parent 1:10 handle 10: bfifo limit 100000",
+    ]
+    assert made.hosts["z0"].ip == ["route add 10.2.0.1 dev to.r0"]
+    assert made.timetable == []
+
+
+def test_the_return_delay_makes_up_for_htb_that_hands_over_at_the_beginning():
+    # 40 ms, and 1514 bytes at 20 Mbit/s, in whole microseconds as `tc` wants them.
+    (command,) = topology(spec_of(), 200).hosts["r0"].tc
+    expected_us = 40_000 + round(1514 * 8 / 20)
+    assert command == f"qdisc add dev back root handle 1: netem limit 1000000 delay {expected_us}us"
+
+
+def test_sending_times_of_every_link_and_of_the_card_count():
+    spec = spec_of(PARKING_LOT)
+    spec["flows"][0]["nic_rate_bps"] = 100_000_000
+    (command,) = topology(spec, 200).hosts["r0"].tc
+    sending_us = 1514 * 8 / 20 + 1514 * 8 / 10 + 66 * 8 / 1 + 1514 * 8 / 100
+    delay_us = int(command.split()[-1].removesuffix("us"))
+    assert delay_us == pytest.approx(40_000 - 5_000 + sending_us, abs=1)
+
+
+def test_links_in_a_row_share_routers_and_part_by_address():
+    made = topology(spec_of(PARKING_LOT), 200)
+    assert ("z0", "to.1", "a1", "in.z0") in made.wires
+    assert ("s1", "out", "a1", "in.s1") in made.wires
+    assert made.hosts["z0"].ip == ["route add 10.2.0.1 dev to.1"]
+    assert made.hosts["z1"].ip == ["route add 10.2.0.1 dev to.r0", "route add 10.2.0.2 dev to.r1"]
+    # The long flow's ACKs cross the third link; the short one's go straight home.
+    assert ("r0", "back", "a2", "in.r0") in made.wires
+    assert ("z2", "to.s0", "s0", "back") in made.wires
+    assert made.hosts["z2"].ip == ["route add 10.1.0.1 dev to.s0"]
+    assert ("r1", "back", "s1", "back") in made.wires
+    assert len(made.wires) == len(set(made.wires))
+
+
+def test_delay_and_loss_lie_behind_the_queue():
+    made = topology(spec_of(PARKING_LOT), 200)
+    assert made.hosts["m0"].tc == [
+        "qdisc add dev far root handle 1: netem limit 1000000 delay 5000us"
+    ]
+    assert made.hosts["m1"].tc == [
+        "qdisc add dev far root handle 1: netem limit 1000000 loss random 0.1000000%"
+    ]
+    assert "m2" not in made.hosts
+    assert [queue["losses"] and queue["losses"]["host"] for queue in made.queues] == [
+        "m0",
+        "m1",
+        None,
+    ]
+
+
+def test_bursts_of_losses_in_the_order_of_netem():
+    spec = spec_of()
+    spec["links"][0]["loss"] = {
+        "kind": "gilbert_elliott",
+        "good_to_bad": 0.01,
+        "bad_to_good": 0.2,
+        "loss_good": 0.001,
+        "loss_bad": 0.5,
+    }
+    (command,) = topology(spec, 200).hosts["m0"].tc
+    loss = "loss gemodel 1.0000000% 20.0000000% 50.0000000% 0.1000000%"
+    assert command.endswith(f"netem limit 1000000 {loss}")
+
+
+def test_steps_of_a_rate_change_the_class_and_the_delays():
+    rate = '[["0 s", "20 Mbit/s"], ["2 s", "5 Mbit/s"], ["99 s", "1 Mbit/s"]]'
+    spec = spec_of(overrides={"bottleneck.rate": rate, "bottleneck.queue.limit": '"100 kB"'})
+    first, second = topology(spec, 200).timetable
+    assert (first["at_ns"], first["host"]) == (2 * 10**9, "a0")
+    assert "class change dev queue parent 1: classid 1:10 htb rate 5000000bit" in first["tc"][0]
+    assert (second["at_ns"], second["host"]) == (2 * 10**9, "r0")
+    assert second["tc"][0].endswith(f"delay {40_000 + round(1514 * 8 / 5)}us")
+
+
+def test_ends_of_a_flow():
+    overrides = {
+        "flows.one.pacing": '"fq"',
+        "flows.one.nic_rate": '"50 Mbit/s"',
+        "flows.one.initial_window": "4",
+        "flows.one.receive_window": '"1 MB"',
+        "flows.one.ecn": "true",
+    }
+    sender = topology(spec_of(overrides=overrides), 200).hosts["s0"]
+    assert sender.tc == [
+        "qdisc add dev out root handle 1: tbf rate 50000000bit burst 1514 limit 1000000000",
+        "qdisc add dev out parent 1: handle 10: fq",
+    ]
+    assert "route add default dev out src 10.1.0.1 initcwnd 4" in sender.ip
+    assert sender.sysctls["net.ipv4.tcp_rmem"] == "4096 2000000 2000000"
+    assert sender.sysctls["net.ipv4.tcp_ecn"] == "1"
+
+
+def test_every_flow_has_addresses_of_its_own():
+    spec = spec_of()
+    spec["flows"] = [{**spec["flows"][0], "name": str(number)} for number in range(1000)]
+    made = job.build(spec, VIRTUAL, {"cubic": {}, "hystart": {}})
+    ends = [flow[end] for flow in made["flows"] for end in ("sender_address", "receiver_address")]
+    assert len(set(ends)) == 2000
+    assert all(0 < int(part) < 255 for end in ends for part in (end.split(".")[3],))
+    assert all(len(device) < 16 for wire in made["wires"] for device in (wire[1], wire[3]))
+
+
+@pytest.mark.parametrize(
+    ("queue", "words"),
+    [
+        ('{ kind = "drop_tail", limit = "70 packets" }', "pfifo limit 70"),
+        ('"codel"', "codel limit 1000 target 5000us interval 100000us noecn"),
+        (
+            '{ kind = "fq_codel", queues = 64, ecn = false }',
+            "flows 64 quantum 1514 target 5000us interval 100000us",
+        ),
+        (
+            '{ kind = "pie", ecn = true }',
+            "pie limit 1000 target 15000us tupdate 15000us alpha 2 beta 20 ecn nobytemode",
+        ),
+        (
+            '{ kind = "red", limit = "200 kB", min = "20 kB", max = "60 kB", ecn = true }',
+            "red limit 200000 min 20000 max 60000 avpkt 1514 burst ",
+        ),
+    ],
+)
+def test_queues(queue, words):
+    spec = spec_of(overrides={"bottleneck.queue": queue})
+    assert words in queues.command(spec["links"][0]["queue"], 20_000_000)
+
+
+@pytest.mark.parametrize("min_bytes", [1514, 30_000, 3_000_000])
+@pytest.mark.parametrize("weight", [0.25, 0.02, 0.002, 0.0001])
+def test_red_is_told_the_burst_of_which_tc_makes_the_weight(weight, min_bytes):
+    def tc_red_eval_ewma(burst: int) -> int:
+        # As iproute2 has it: the weight is 2 to the power of minus the result.
+        excess = burst + 1 - min_bytes / 1514
+        assert excess >= 1
+        for wlog in range(1, 32):
+            share = 0.5**wlog
+            if excess <= (1 - (1 - share) ** burst) / share:
+                return wlog
+        return -1
+
+    queue = {
+        "kind": "red",
+        "limit": {"bytes": 10**7},
+        "min_bytes": min_bytes,
+        "max_bytes": 3 * min_bytes,
+        "max_probability": 0.02,
+        "weight": weight,
+        "ecn": False,
+    }
+    found = queues.problems(queue)
+    if found:
+        assert [problem.key for problem in found] == ["weight"]
+        # A lower threshold of one packet or of thousands leaves no burst that gives the weight.
+        assert min_bytes != 30_000 or weight == 0.25
+        return
+    words = queues.command(queue, 10**7).split()
+    burst = int(words[words.index("burst") + 1])
+    assert 2.0 ** -tc_red_eval_ewma(burst) == pytest.approx(weight, rel=math.sqrt(2) - 1)
+
+
+def test_module_parameters_of_cubic(defaults):
+    overrides = {"flows.one.controller": '{ name = "cubic", fast_convergence = false }'}
+    assert flow_keys(spec_of(overrides=overrides), defaults) == {
+        "tcp_cubic/fast_convergence": "0",
+        "tcp_cubic/beta": "717",
+        "tcp_cubic/initial_ssthresh": "0",
+        "tcp_cubic/tcp_friendliness": "1",
+        "tcp_cubic/hystart": "1",
+        "tcp_cubic/hystart_detect": "3",
+        "tcp_cubic/hystart_low_window": "16",
+        "tcp_cubic/hystart_ack_delta_us": "2000",
+    }
+
+
+@pytest.mark.parametrize(
+    ("override", "parameters"),
+    [
+        ({"flows.one.controller": '"reno"'}, {}),
+        ({"flows.one.controller": '"bbr"'}, {}),
+        ({"flows.one.controller": '"hybla"'}, {"tcp_hybla/rtt0": "25"}),
+        (
+            {"flows.one.controller": '{ name = "vegas", alpha = 3 }'},
+            {"tcp_vegas/alpha": "3", "tcp_vegas/beta": "4", "tcp_vegas/gamma": "1"},
+        ),
+    ],
+)
+def test_module_parameters_of_others(override, parameters, defaults):
+    assert flow_keys(spec_of(overrides=override), defaults) == parameters
+
+
+def test_hystart_off(defaults):
+    overrides = {"flows.one.controller": '{ name = "cubic", hystart = false }'}
+    assert flow_keys(spec_of(overrides=overrides), defaults)["tcp_cubic/hystart"] == "0"
+
+
+def test_this_machine_is_left_as_it_is(defaults):
+    here = job.build(spec_of(), NATIVE, defaults)
+    assert (here["may_set_parameters"], here["sysctls"]) == (False, {})
+    guest = job.build(spec_of(), VIRTUAL, defaults)
+    assert guest["may_set_parameters"] is True
+    assert guest["sysctls"].keys() == {"net.ipv4.tcp_mem"}
+
+
+@pytest.mark.parametrize(
+    ("flows", "interval", "step_ms"),
+    [(1, 1000, 10), (2, 1000, 20), (9, 1000, 50), (2, 15, 15), (1, 25, 25 / 3)],
+)
+def test_samples_divide_the_interval(flows, interval, step_ms):
+    spec = spec_of()
+    spec["flows"] *= flows
+    spec["interval_ns"] = interval * 1_000_000
+    step_ns = job.step_ns(spec)
+    assert step_ns == pytest.approx(step_ms * 1e6, abs=1)
+
+
+def test_ends_of_intervals_and_phases_are_sampled():
+    spec = spec_of(SCENARIO.replace('late = ["5 s"', 'late = ["4.321 s"'))
+    cuts = job.cuts_ns(spec)
+    assert {0, 1 * 10**9, 4_321_000_000, 10 * 10**9} <= set(cuts)
+
+
+def test_a_guest_has_memory_for_what_is_in_flight():
+    small, large = spec_of(), spec_of()
+    large["links"][0]["capacity"]["rate_bps"] = 10**9
+    large["flows"][0]["access_delay_ns"] = 600_000_000
+    large["flows"][0]["receive_window_bytes"] = 300 * 10**6
+    in_flight_mb = 10**9 / 8 * 0.6 / 2**20
+    assert job.memory_mb(small) < 600
+    assert job.memory_mb(large) > 512 + 3 * in_flight_mb

@@ -1,0 +1,293 @@
+"""Real programs behind emulated links, in namespaces. They need root and TUN devices."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from jostle import _core
+from jostle.emulate import namespaces
+from jostle.emulate.namespaces import Owner
+
+TRAFFIC = Path(__file__).with_name("traffic.py")
+JOSTLE = [sys.executable, "-c", "from jostle.cli import main; main()"]
+# A full segment's payload and what it takes on the wire.
+GOODPUT = 1448 / 1514
+
+
+def can_emulate() -> bool:
+    if os.geteuid() != 0 or shutil.which("ip") is None or not hasattr(_core, "Emulator"):
+        return False
+    try:
+        _core.Emulator(json.dumps(SPEC), "jostle-probe-a", "jostle-probe-b")
+    except OSError:
+        return False
+    made = subprocess.run(["ip", "netns", "add", "jostle-probe"], capture_output=True, check=False)
+    subprocess.run(["ip", "netns", "delete", "jostle-probe"], capture_output=True, check=False)
+    return made.returncode == 0
+
+
+def link_spec(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "capacity": {"kind": "constant", "rate_bps": 10**6},
+        "queue": {"kind": "drop_tail", "limit": {"packets": 10}},
+        "delay": {"steps": [{"at_ns": 0, "delay_ns": 0}], "jitter": None},
+        "loss": {"kind": "none"},
+        "outages": None,
+    }
+
+
+SPEC = {
+    "seed": 1,
+    "forward": [link_spec("there")],
+    "reverse": [link_spec("back")],
+    "mtu_bytes": 1500,
+    "lateness_bound_ns": 10**6,
+    "journal": False,
+}
+
+pytestmark = pytest.mark.skipif(
+    not can_emulate(), reason="emulating a link needs root, `ip`, namespaces and TUN devices"
+)
+
+
+@dataclass(frozen=True)
+class Emulated:
+    status: int
+    printed: str
+    said: str
+    document: dict[str, Any]
+    log: pl.DataFrame
+
+
+def traffic(*words: str) -> list[str]:
+    return [sys.executable, str(TRAFFIC), *words]
+
+
+def command(folder: Path, link: str, *options: str) -> list[str]:
+    file = folder / "link.toml"
+    file.write_text(link)
+    return [*JOSTLE, "emulate", str(file), *options]
+
+
+def emulated(
+    folder: Path,
+    link: str,
+    program: Sequence[str],
+    peer: Sequence[str] = (),
+    *options: str,
+    lateness: str = "1 s",
+) -> Emulated:
+    log, summary = folder / "log.parquet", folder / "summary.json"
+    files = ["--log", str(log), "--summary", str(summary), "--lateness", lateness]
+    peer = peer or traffic("serve")
+    whole = command(folder, link, *files, "--peer", shlex.join(peer), *options, "--", *program)
+    done = subprocess.run(whole, capture_output=True, text=True, timeout=30, check=False)
+    document = json.loads(summary.read_text()) if summary.exists() else {}
+    assert document, done.stderr
+    return Emulated(done.returncode, done.stdout, done.stderr, document, pl.read_parquet(log))
+
+
+def links_of(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [link for way in ("to_command", "from_command") for link in document[way]["links"]]
+
+
+def check_account(found: Emulated) -> None:
+    """Every packet is accounted for, and the log has what the counters have."""
+    for name in ("to_command", "from_command"):
+        way = found.document[name]
+        ended = ("delivered", "refused", "dropped", "left")
+        assert way["arrived_packets"] == sum(way[f"{one}_packets"] for one in ended)
+        assert way["unseen_packets"] == 0
+    for event, counted in (("drop", "dropped"), ("mark", "marked")):
+        logged = found.log.filter(event=event)
+        assert logged.height == sum(
+            sum(link[counted].values()) for link in links_of(found.document)
+        )
+        for link in links_of(found.document):
+            for reason, count in link[counted].items():
+                assert logged.filter(link=link["name"], reason=reason).height == count
+
+
+def test_a_ping_takes_the_delay_of_both_ways(tmp_path: Path) -> None:
+    link = """
+        rtt = "20 ms"
+        [bottleneck]
+        rate = "100 Mbit/s"
+        delay = "15 ms"
+        queue = { kind = "drop_tail", limit = "1 BDP" }
+    """
+    found = emulated(tmp_path, link, traffic("ping", "20"))
+    assert found.status == 0, found.said
+    rtts_ms = json.loads(found.printed)
+    assert min(rtts_ms) >= 20
+    # The median: what single wake-ups of a busy machine are late says nothing about the link.
+    assert statistics.median(rtts_ms) < 21
+    check_account(found)
+    for way in ("to_command", "from_command"):
+        assert found.document[way]["delivered_packets"] == 20
+    assert 0 <= found.document["lateness"]["p50_s"] <= found.document["lateness"]["max_s"]
+    assert "on time" in found.said
+
+
+def test_a_connection_gets_the_rate_of_the_link(tmp_path: Path) -> None:
+    link = """
+        [bottleneck]
+        rate = "20 Mbit/s"
+        delay = "10 ms"
+        queue = { kind = "drop_tail", limit = "1 BDP" }
+    """
+    found = emulated(tmp_path, link, traffic("download", "3"), traffic("serve"))
+    assert found.status == 0, found.said
+    assert float(found.printed) == pytest.approx(20e6 * GOODPUT, rel=0.03)
+    check_account(found)
+    # TCP fills a queue until it overflows.
+    drops = found.log.filter(event="drop")
+    assert drops.height > 0
+    assert set(drops["reason"]) == {"overflow"}
+    assert set(drops["direction"]) == {"to_command"}
+    assert set(drops["protocol"]) == {"tcp"}
+    assert set(drops["source_port"]) == {5000}
+    assert set(drops["size_bytes"]) == {1514}
+    assert drops["time_s"].is_sorted()
+    bottleneck = found.document["to_command"]["links"][0]
+    assert bottleneck["utilisation"] == pytest.approx(1, abs=0.1)
+    assert bottleneck["queue_max_bytes"] <= 50_000
+
+
+def test_marks_arrive_at_the_program(tmp_path: Path) -> None:
+    link = """
+        [[links]]
+        name = "access"
+        rate = "100 Mbit/s"
+        queue = { kind = "drop_tail", limit = "1 MB" }
+        [[links]]
+        name = "shared"
+        rate = "10 Mbit/s"
+        queue = { kind = "codel", limit = "1 MB", ecn = true }
+        [reverse]
+        rate = "1 Mbit/s"
+        queue = { kind = "drop_tail", limit = "100 kB" }
+    """
+    found = emulated(tmp_path, link, traffic("count_marks"), traffic("spray"))
+    assert found.status == 0, found.said
+    received, marked = json.loads(found.printed)
+    access, shared = found.document["to_command"]["links"]
+    assert received == 400
+    assert marked == shared["marked"]["codel"] > 0
+    assert (access["marked"], shared["dropped"]) == ({}, {})
+    check_account(found)
+
+
+def test_an_emulation_that_is_late_is_no_result(tmp_path: Path) -> None:
+    link = """
+        [bottleneck]
+        rate = "10 Mbit/s"
+        queue = { kind = "drop_tail", limit = "1 MB" }
+    """
+    found = emulated(tmp_path, link, traffic("ping", "3"), lateness="0 s")
+    assert (found.status, found.document["exit_status"]) == (1, 0)
+    assert found.document["verdict"] == "late"
+    assert "INVALID: late" in found.said
+
+
+def test_the_status_is_that_of_the_command(tmp_path: Path) -> None:
+    found = emulated(tmp_path, LINK, ["sh", "-c", "exit 7"], (), "--uplink")
+    assert (found.status, found.document["exit_status"]) == (7, 7)
+
+
+LINK = """
+    [bottleneck]
+    rate = "10 Mbit/s"
+    delay = "5 ms"
+    queue = { kind = "drop_tail", limit = "1 MB" }
+"""
+
+
+def own_namespaces(pid: int) -> list[str]:
+    return [name for name in namespaces.names() if name.startswith(f"jostle-{pid}-")]
+
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start emulations whose far end is this host, and wait for the command to say something."""
+    processes = []
+
+    def started(*program: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [*command(tmp_path, LINK), "--", *program],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        processes.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    yield started
+    for process in processes:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+def test_the_host_is_the_far_end(start: Start) -> None:
+    devices = set(os.listdir("/sys/class/net"))
+    ping_host = shlex.join(traffic("ping", "3"))
+    process = start("sh", "-c", f"echo ready; {ping_host}")
+    added = set(os.listdir("/sys/class/net")) - devices
+    printed, said = process.communicate(timeout=20)
+    assert process.returncode == 0, said
+    assert min(json.loads(printed)) >= 10
+    assert len(added) == 1
+    assert not added & set(os.listdir("/sys/class/net"))
+    assert own_namespaces(process.pid) == []
+
+
+def test_signals_reach_the_command_and_everything_is_taken_down(start: Start) -> None:
+    script = 'trap "echo told; exit 3" TERM; sleep 50 & echo ready; wait'
+    process = start("sh", "-c", script)
+    assert own_namespaces(process.pid) != []
+    process.send_signal(signal.SIGTERM)
+    printed, said = process.communicate(timeout=20)
+    assert (process.returncode, printed) == (3, "told\n"), said
+    assert own_namespaces(process.pid) == []
+    assert "s of emulation" in said
+
+
+def test_the_next_start_removes_what_a_killed_one_left(start: Start) -> None:
+    killed = start("sh", "-c", "echo ready; exec sleep 50")
+    (left,) = own_namespaces(killed.pid)
+    (pid,) = namespaces.processes(left)
+    orphan = Owner.of_process(pid)
+    killed.kill()
+    killed.wait()
+    assert own_namespaces(killed.pid) == [left]
+    assert orphan is not None
+    assert orphan.alive
+    living = start("sh", "-c", "echo ready; exec sleep 50")
+    assert own_namespaces(killed.pid) == []
+    assert not orphan.alive
+    # What is alive stays.
+    assert namespaces.clean_stale() == []
+    assert len(own_namespaces(living.pid)) == 1
+    living.terminate()
+    assert living.wait(20) == 128 + signal.SIGTERM
+    assert own_namespaces(living.pid) == []
