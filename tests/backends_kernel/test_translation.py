@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 
 import pytest
-from jostle.backends.kernel import controllers, job, queues
-from jostle.backends.kernel.topology import topology
+from jostle.backends.kernel import controllers, job, modules, queues
+from jostle.backends.kernel.topology import Burst, topology
 from jostle.kernel import Image
 from kernel_specs import PARKING_LOT, SCENARIO, spec_of
 
 VIRTUAL = Image("virtual", None, "6.1.0")
 NATIVE = Image("native", None, "6.1.0")
+BURST = Burst(200, 0)
 
 
 def flow_keys(spec, defaults):
@@ -19,7 +20,7 @@ def flow_keys(spec, defaults):
 
 
 def test_a_dumbbell():
-    made = topology(spec_of(), 200)
+    made = topology(spec_of(), BURST)
     assert list(made.hosts) == ["a0", "z0", "s0", "r0"]
     assert made.wires == [
         ("a0", "queue", "z0", "in"),
@@ -39,7 +40,7 @@ def test_a_dumbbell():
 
 def test_the_return_delay_makes_up_for_htb_that_hands_over_at_the_beginning():
     # 40 ms, and 1514 bytes at 20 Mbit/s, in whole microseconds as `tc` wants them.
-    (command,) = topology(spec_of(), 200).hosts["r0"].tc
+    (command,) = topology(spec_of(), BURST).hosts["r0"].tc
     expected_us = 40_000 + round(1514 * 8 / 20)
     assert command == f"qdisc add dev back root handle 1: netem limit 1000000 delay {expected_us}us"
 
@@ -47,14 +48,14 @@ def test_the_return_delay_makes_up_for_htb_that_hands_over_at_the_beginning():
 def test_sending_times_of_every_link_and_of_the_card_count():
     spec = spec_of(PARKING_LOT)
     spec["flows"][0]["nic_rate_bps"] = 100_000_000
-    (command,) = topology(spec, 200).hosts["r0"].tc
+    (command,) = topology(spec, BURST).hosts["r0"].tc
     sending_us = 1514 * 8 / 20 + 1514 * 8 / 10 + 66 * 8 / 1 + 1514 * 8 / 100
     delay_us = int(command.split()[-1].removesuffix("us"))
     assert delay_us == pytest.approx(40_000 - 5_000 + sending_us, abs=1)
 
 
 def test_links_in_a_row_share_routers_and_part_by_address():
-    made = topology(spec_of(PARKING_LOT), 200)
+    made = topology(spec_of(PARKING_LOT), BURST)
     assert ("z0", "to.1", "a1", "in.z0") in made.wires
     assert ("s1", "out", "a1", "in.s1") in made.wires
     assert made.hosts["z0"].ip == ["route add 10.2.0.1 dev to.1"]
@@ -68,7 +69,7 @@ def test_links_in_a_row_share_routers_and_part_by_address():
 
 
 def test_delay_and_loss_lie_behind_the_queue():
-    made = topology(spec_of(PARKING_LOT), 200)
+    made = topology(spec_of(PARKING_LOT), BURST)
     assert made.hosts["m0"].tc == [
         "qdisc add dev far root handle 1: netem limit 1000000 delay 5000us"
     ]
@@ -92,7 +93,7 @@ def test_bursts_of_losses_in_the_order_of_netem():
         "loss_good": 0.001,
         "loss_bad": 0.5,
     }
-    (command,) = topology(spec, 200).hosts["m0"].tc
+    (command,) = topology(spec, BURST).hosts["m0"].tc
     loss = "loss gemodel 1.0000000% 20.0000000% 50.0000000% 0.1000000%"
     assert command.endswith(f"netem limit 1000000 {loss}")
 
@@ -100,7 +101,7 @@ def test_bursts_of_losses_in_the_order_of_netem():
 def test_steps_of_a_rate_change_the_class_and_the_delays():
     rate = '[["0 s", "20 Mbit/s"], ["2 s", "5 Mbit/s"], ["99 s", "1 Mbit/s"]]'
     spec = spec_of(overrides={"bottleneck.rate": rate, "bottleneck.queue.limit": '"100 kB"'})
-    first, second = topology(spec, 200).timetable
+    first, second = topology(spec, BURST).timetable
     assert (first["at_ns"], first["host"]) == (2 * 10**9, "a0")
     assert "class change dev queue parent 1: classid 1:10 htb rate 5000000bit" in first["tc"][0]
     assert (second["at_ns"], second["host"]) == (2 * 10**9, "r0")
@@ -115,7 +116,7 @@ def test_ends_of_a_flow():
         "flows.one.receive_window": '"1 MB"',
         "flows.one.ecn": "true",
     }
-    sender = topology(spec_of(overrides=overrides), 200).hosts["s0"]
+    sender = topology(spec_of(overrides=overrides), BURST).hosts["s0"]
     assert sender.tc == [
         "qdisc add dev out root handle 1: tbf rate 50000000bit burst 1514 limit 1000000000",
         "qdisc add dev out parent 1: handle 10: fq",
@@ -261,3 +262,23 @@ def test_a_guest_has_memory_for_what_is_in_flight():
     in_flight_mb = 10**9 / 8 * 0.6 / 2**20
     assert job.memory_mb(small) < 600
     assert job.memory_mb(large) > 512 + 3 * in_flight_mb
+
+
+def test_modules_are_loaded_after_those_they_depend_on(tmp_path):
+    (tmp_path / "modules.dep").write_text(
+        "kernel/tcp_yeah.ko: kernel/tcp_vegas.ko\nkernel/tcp_vegas.ko:\nkernel/sch-htb.ko:\n"
+    )
+    spec = spec_of(overrides={"bottleneck.queue": '"pie"', "flows.one.pacing": '"fq"'})
+    assert modules.needed(spec) == [
+        "veth", "sch_htb", "sch_netem", "sch_pie", "tcp_cubic", "sch_fq"
+    ]  # fmt: skip
+    # What is not listed is built in.
+    assert modules.files(["veth", "sch_htb", "tcp_yeah", "tcp_vegas"], tmp_path) == [
+        str(tmp_path / "kernel" / name) for name in ("sch-htb.ko", "tcp_vegas.ko", "tcp_yeah.ko")
+    ]
+
+
+def test_what_may_be_sent_at_once_grows_with_the_rate():
+    burst = Burst(1600, 1000)
+    assert burst.size_bytes(1_000_000) == 1600
+    assert burst.size_bytes(100_000_000) == 12_500

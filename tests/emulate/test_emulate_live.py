@@ -192,6 +192,16 @@ def test_marks_arrive_at_the_program(tmp_path: Path) -> None:
     check_account(found)
 
 
+@pytest.mark.skipif(not Path("/proc/sys/net/ipv6").exists(), reason="no IPv6 here")
+def test_ipv6_crosses_the_link(tmp_path: Path) -> None:
+    found = emulated(tmp_path, LINK, traffic("ping6"))
+    assert found.status == 0, found.said
+    assert float(found.printed) >= 10
+    # Nothing but the echo and its answer: no neighbour is looked for, no router asked.
+    for way in ("to_command", "from_command"):
+        assert found.document[way]["arrived_packets"] == 1
+
+
 def test_an_emulation_that_is_late_is_no_result(tmp_path: Path) -> None:
     link = """
         [bottleneck]

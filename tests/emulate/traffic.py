@@ -24,15 +24,27 @@ def ping(count: str) -> None:
         raw.settimeout(2)
         for number in range(int(count)):
             # Type 8, code 0; the checksum of a header whose only other content is the number.
-            sent = time.perf_counter()
-            raw.send(struct.pack("!BBHHH", 8, 0, 0xFFFF - 0x0800 - number, 0, number))
-            # Behind 20 bytes of IP header: type 0, code 0, and whose answer it is.
-            answer = (0, 0, 0, number)
-            while _without_checksum(raw.recv(100)[20:28]) != answer:
-                pass
-            rtts_ms.append((time.perf_counter() - sent) * 1e3)
+            echo = struct.pack("!BBHHH", 8, 0, 0xFFFF - 0x0800 - number, 0, number)
+            # The answer, of type 0, comes behind 20 bytes of IP header.
+            rtts_ms.append(_rtt_ms(raw, echo, 20, (0, 0, 0, number)))
             time.sleep(0.005)
     print(json.dumps(rtts_ms))
+
+
+def ping6() -> None:
+    """Print the round-trip time, in ms, of an ICMPv6 echo; the kernel adds its checksum."""
+    with socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6) as raw:
+        raw.connect((os.environ["JOSTLE_PEER6"], 0))
+        raw.settimeout(2)
+        print(_rtt_ms(raw, struct.pack("!BBHHH", 128, 0, 0, 0, 1), 0, (129, 0, 0, 1)))
+
+
+def _rtt_ms(raw: socket.socket, echo: bytes, ahead: int, answer: tuple[int, ...]) -> float:
+    sent = time.perf_counter()
+    raw.send(echo)
+    while _without_checksum(raw.recv(100)[ahead : ahead + 8]) != answer:
+        pass
+    return (time.perf_counter() - sent) * 1e3
 
 
 def _without_checksum(header: bytes) -> tuple[int, ...]:

@@ -52,10 +52,8 @@ fn long_path(bdp_packets: u64) -> RunSpec {
 
 /// `flows` flows that share a link of `rate_bps`, and come one after the other within 100 ms.
 fn crowd(flows: u64, rate_bps: u64, duration_ns: u64) -> RunSpec {
-    let flow = |i| FlowSpec {
-        start_ns: i * 100 * MS / flows,
-        ..cubic(&format!("flow {i}"), 40 * MS)
-    };
+    let flow =
+        |i| FlowSpec { start_ns: i * 100 * MS / flows, ..cubic(&format!("flow {i}"), 40 * MS) };
     dumbbell(rate_bps, 40 * MS, duration_ns, (0..flows).map(flow).collect())
 }
 

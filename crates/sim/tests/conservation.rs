@@ -34,7 +34,7 @@ fn audit(spec: &RunSpec) -> Result<Ledger, String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(30000))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn the_books_balance_at_every_moment(case in random::any_run(false)) {

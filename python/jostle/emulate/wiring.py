@@ -26,6 +26,7 @@ _PREFIX_LENGTH: Final = 30
 # RFC 4193: a local prefix; its number was drawn once.
 _LOCAL6: Final = IPv6Network("fd4a:6f73:746c::/48")
 _DEVICE: Final = "jostle0"
+_NO_IP6: Final = Path("/proc/sys/net/ipv6/conf/default/disable_ipv6")
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Wiring:
         """Move the devices to where they belong, give them addresses and routes, take them up."""
         subnet, number = free_subnet(set() if self.outside else _addresses())
         outside, inside = (str(address) for address in subnet.hosts())
-        has_ip6 = Path("/proc/sys/net/ipv6").exists()
+        has_ip6 = _has_ip6()
         network6 = _LOCAL6[number << 64]
         outside6, inside6 = (str(network6 + 1), str(network6 + 2)) if has_ip6 else (None, None)
         ends = Ends(inside, outside, inside6, outside6)
@@ -102,8 +103,8 @@ class Wiring:
             ip("link", "set", "dev", outer, "netns", self.outside, "name", _DEVICE)
             outer = _DEVICE
         self._outer = outer
-        _configure(_DEVICE, self.inside, (inside, outside), (inside6, outside6))
-        _configure(outer, self.outside, (outside, inside), (outside6, inside6))
+        _configure(_DEVICE, self.inside, (inside, outside), inside6)
+        _configure(outer, self.outside, (outside, inside), outside6)
         ip("route", "add", "default", "dev", _DEVICE, namespace=self.inside)
         if has_ip6:
             ip("-6", "route", "add", "default", "dev", _DEVICE, namespace=self.inside)
@@ -141,6 +142,13 @@ def free_subnet(taken: set[str]) -> tuple[IPv4Network, int]:
     raise EmulationError(f"no subnet of {_SHARED} is free")
 
 
+def _has_ip6() -> bool:
+    try:
+        return _NO_IP6.read_text().strip() == "0"
+    except OSError:
+        return False
+
+
 def _addresses() -> set[str]:
     """Return all IPv4 addresses of the host and of the far ends of its point-to-point links."""
     found: set[str] = set()
@@ -154,16 +162,16 @@ def _configure(
     device: str,
     namespace: str | None,
     addresses: tuple[str, str],
-    addresses6: tuple[str | None, str | None],
+    own6: str | None,
 ) -> None:
     # Neither multicast nor a link-local address: nothing but programs should talk on the links.
     ip("link", "set", "dev", device, "multicast", "off", namespace=namespace)
     own, peer = addresses
     ip("address", "add", own, "peer", peer, "dev", device, namespace=namespace)
-    own6, peer6 = addresses6
-    if own6 is not None and peer6 is not None:
+    if own6 is not None:
         ip("link", "set", "dev", device, "addrgenmode", "none", namespace=namespace)
-        ip("address", "add", own6, "peer", peer6, "dev", device, "nodad", namespace=namespace)
+        # A subnet, as Linux makes no route to the peer of an IPv6 address on a device that is down.
+        ip("address", "add", f"{own6}/64", "dev", device, "nodad", namespace=namespace)
     ip("link", "set", "dev", device, "up", namespace=namespace)
 
 

@@ -7,8 +7,15 @@ from typing import Any
 
 from jostle.backends.base import Spec
 from jostle.backends.kernel import controllers
+from jostle.backends.kernel.modules import files, needed
 from jostle.backends.kernel.spans import spans_ns
-from jostle.backends.kernel.topology import Topology, receiver_address, sender_address, topology
+from jostle.backends.kernel.topology import (
+    Burst,
+    Topology,
+    receiver_address,
+    sender_address,
+    topology,
+)
 from jostle.kernel import Image, Kind
 
 WITH_DETAILS = ("bbr", "vegas")
@@ -17,7 +24,11 @@ WITH_DETAILS = ("bbr", "vegas")
 # What a link may make up for if it was late. In virtual time that is a few microseconds, because
 # reading the clock takes one (arch/um/kernel/time.c, `timer_read`), and more would let an idle link
 # send two packets at once.
-_BURST_BYTES: dict[Kind, int] = {"virtual": 200, "realtime": 1600, "native": 1600}
+_BURSTS: dict[Kind, Burst] = {
+    "virtual": Burst(200, 0),
+    "realtime": Burst(1600, 10000),
+    "native": Burst(1600, 100),
+}
 
 # Each sample costs some system calls per flow.
 _STEP_PER_FLOW_NS = 10_000_000
@@ -35,13 +46,13 @@ _PAGE_BYTES = 4096
 
 def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str, Any]:
     """Translate a run that has no problems (see `capabilities`)."""
-    made = topology(spec, _BURST_BYTES[image.kind])
+    made = topology(spec, _BURSTS[image.kind])
     parameters, _ = controllers.module_parameters(spec["flows"], defaults)
     return {
         "duration_ns": spec["duration_ns"],
         "step_ns": step_ns(spec),
         "cuts_ns": cuts_ns(spec),
-        "modules": [],
+        "modules": [] if image.modules is None else files(needed(spec), image.modules),
         "controllers": sorted({flow["controller"]["name"] for flow in spec["flows"]}),
         "parameters": parameters,
         # Parameters and memory limits of this machine are not ours.

@@ -36,6 +36,26 @@ _PACED = "fq"
 _ACK_BYTES = 66
 
 
+@dataclass(frozen=True)
+class Burst:
+    """What a link may send at once, to make up for a timer that was late.
+
+    Attributes
+    ----------
+    least_bytes
+        At any rate.
+    lateness_us
+        As much as the link sends in this time, if that is more.
+    """
+
+    least_bytes: int
+    lateness_us: int
+
+    def size_bytes(self, rate_bps: int) -> int:
+        """Size at a rate."""
+        return max(self.least_bytes, rate_bps * self.lateness_us // 8_000_000)
+
+
 @dataclass
 class Host:
     """A network namespace.
@@ -92,24 +112,24 @@ def receiver_address(flow: int) -> str:
     return f"10.2.{flow // 250}.{flow % 250 + 1}"
 
 
-def topology(spec: Spec, burst_bytes: int) -> Topology:
+def topology(spec: Spec, burst: Burst) -> Topology:
     """Lay out the network of a run.
 
     Parameters
     ----------
-    burst_bytes
-        What a link may send at once after it was late: nothing where time waits for it.
+    burst
+        What a link may send at once after it was late.
     """
     made = Topology()
     for number, link in enumerate(spec["links"]):
-        _lay_link(made, number, link, burst_bytes)
+        _lay_link(made, number, link, burst)
     for number, flow in enumerate(spec["flows"]):
-        _lay_flow(made, number, flow, spec["links"], burst_bytes)
-    made.timetable = _timetable(spec, burst_bytes)
+        _lay_flow(made, number, flow, spec["links"], burst)
+    made.timetable = _timetable(spec, burst)
     return made
 
 
-def _lay_link(made: Topology, number: int, link: Mapping[str, Any], burst_bytes: int) -> None:
+def _lay_link(made: Topology, number: int, link: Mapping[str, Any], burst: Burst) -> None:
     enters, leaves = made.host(f"a{number}"), made.host(f"z{number}")
     for router in (enters, leaves):
         router.sysctls |= _ROUTER
@@ -117,7 +137,7 @@ def _lay_link(made: Topology, number: int, link: Mapping[str, Any], burst_bytes:
     enters.ip.append(f"route add default dev {_QUEUE}")
     enters.tc += [
         f"qdisc add dev {_QUEUE} root handle 1: htb default 10",
-        f"class add dev {_QUEUE} parent 1: classid 1:10 {_htb(rate_bps, burst_bytes)}",
+        f"class add dev {_QUEUE} parent 1: classid 1:10 {_htb(rate_bps, burst)}",
         f"qdisc add dev {_QUEUE} parent 1:10 handle 10: {queues.command(link['queue'], rate_bps)}",
     ]
     place = {"host": enters.name, "device": _QUEUE, "handle": LEAF_HANDLE}
@@ -136,9 +156,10 @@ def _lay_link(made: Topology, number: int, link: Mapping[str, Any], burst_bytes:
     made.queues.append({"queue": place, "losses": losses})
 
 
-def _htb(rate_bps: int, burst_bytes: int) -> str:
+def _htb(rate_bps: int, burst: Burst) -> str:
     rate = f"rate {rate_bps}bit ceil {rate_bps}bit"
-    return f"htb {rate} burst {burst_bytes} cburst {burst_bytes} quantum {queues.PACKET_BYTES}"
+    size_bytes = burst.size_bytes(rate_bps)
+    return f"htb {rate} burst {size_bytes} cburst {size_bytes} quantum {queues.PACKET_BYTES}"
 
 
 def _far_side(link: Mapping[str, Any]) -> str | None:
@@ -167,7 +188,7 @@ def _lay_flow(
     number: int,
     flow: Mapping[str, Any],
     links: Sequence[Mapping[str, Any]],
-    burst_bytes: int,
+    burst: Burst,
 ) -> None:
     sender, receiver = made.host(f"s{number}"), made.host(f"r{number}")
     window_bytes = flow["receive_window_bytes"]
@@ -177,21 +198,21 @@ def _lay_flow(
     window = f"initcwnd {flow['initial_window_packets']}"
     sender.ip += [f"address add {here}/32 dev lo", f"route add default dev out src {here} {window}"]
     receiver.ip += [f"address add {there}/32 dev lo", f"route add default dev back src {there}"]
-    sender.tc += list(_card(flow, burst_bytes))
+    sender.tc += list(_card(flow, burst))
     delay_ns = _return_delay_ns(flow, links, 0)
     receiver.tc.append(f"qdisc add dev back root handle 1: {_netem_delay(delay_ns)}")
     _lay_way(made, (sender.name, "out"), flow["path"], (receiver.name, "in"), there)
     _lay_way(made, (receiver.name, "back"), flow["reverse_path"], (sender.name, "back"), here)
 
 
-def _card(flow: Mapping[str, Any], burst_bytes: int) -> Iterator[str]:
+def _card(flow: Mapping[str, Any], burst: Burst) -> Iterator[str]:
     """Give the sender's own device its rate, and the pacing of `fq`."""
     rate_bps = flow["nic_rate_bps"]
     parent = "root"
     if rate_bps is not None:
         # tbf, unlike htb, cuts the socket's large buffers into packets before it sends.
-        burst = max(burst_bytes, queues.PACKET_BYTES)
-        limits = f"burst {burst} limit {_CARD_LIMIT_BYTES}"
+        size_bytes = max(burst.size_bytes(rate_bps), queues.PACKET_BYTES)
+        limits = f"burst {size_bytes} limit {_CARD_LIMIT_BYTES}"
         yield f"qdisc add dev out root handle 1: tbf rate {rate_bps}bit {limits}"
         parent = "parent 1:"
     if flow["pacing"]:
@@ -262,7 +283,7 @@ def _rate_at(link: Mapping[str, Any], at_ns: int) -> int:
     return [rate_bps for from_ns, rate_bps in _rates(link) if from_ns <= at_ns][-1]
 
 
-def _timetable(spec: Spec, burst_bytes: int) -> list[dict[str, Any]]:
+def _timetable(spec: Spec, burst: Burst) -> list[dict[str, Any]]:
     """List the steps of rates, and of the delays that make up for sending times."""
     entries: list[dict[str, Any]] = []
     links = spec["links"]
@@ -270,9 +291,7 @@ def _timetable(spec: Spec, burst_bytes: int) -> list[dict[str, Any]]:
         for at_ns, rate_bps in _rates(link)[1:]:
             if at_ns >= spec["duration_ns"]:
                 continue
-            change = (
-                f"class change dev {_QUEUE} parent 1: classid 1:10 {_htb(rate_bps, burst_bytes)}"
-            )
+            change = f"class change dev {_QUEUE} parent 1: classid 1:10 {_htb(rate_bps, burst)}"
             entries.append({"at_ns": at_ns, "host": f"a{number}", "tc": [change]})
             for position, flow in enumerate(spec["flows"]):
                 if number in (*flow["path"], *flow["reverse_path"]):
