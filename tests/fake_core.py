@@ -154,7 +154,12 @@ def spec(
             {"name": "steady", "from_ns": duration_s * second // 2, "to_ns": duration_s * second},
         ],
         "links": [
-            {"name": "bottleneck", "capacity": {"kind": "constant", "rate_bps": 144_000_000}}
+            {
+                "name": "bottleneck",
+                "capacity": {"kind": "constant", "rate_bps": 144_000_000},
+                "loss": {"kind": "none"},
+                "outages": None,
+            }
         ],
         "flows": [
             {"name": name, "controller": {"name": controller, "parameters": {}}}

@@ -10,7 +10,7 @@ from pathlib import Path
 import fake_core
 import jostle
 import pytest
-from conftest import make_plan
+from fake_plan import make_plan
 from jostle.backends import SimBackend, create
 from jostle.errors import InputError
 from jostle.report import render

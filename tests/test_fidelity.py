@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from conftest import FakePlan, FakePlannedRun
 from fake_backend import Constant, FakeBackend
 from fake_core import spec
+from fake_plan import FakePlan, FakePlannedRun
 from jostle.backends import RunRecord
 from jostle.executors import local
 from jostle.fidelity import TOLERANCES, Tolerance, compare, observe
@@ -26,9 +26,14 @@ from jostle.stats import Estimate, difference, estimate
 Of = Callable[[Mapping[str, Any], int], Constant]
 
 
-def results(name: str, behaviour: Of, controllers=("cubic",), seeds=3, broken=()) -> ResultSet:
+def results(
+    name: str, behaviour: Of, controllers=("cubic",), *, seeds=3, broken=(), link=None
+) -> ResultSet:
     backend = FakeBackend(name, behaviour, lambda s: s["seed"] in broken)
-    runs = [FakePlannedRun(0, seed, spec(seed, controllers)) for seed in range(1, seeds + 1)]
+    specs = [spec(seed, controllers) for seed in range(1, seeds + 1)]
+    for one in specs:
+        one["links"][0] |= link or {}
+    runs = [FakePlannedRun(0, one["seed"], one) for one in specs]
     executor = local(1)
     try:
         return Session(backend, executor, None).carry_out(FakePlan("A title", [{}], runs))
@@ -139,6 +144,28 @@ def test_a_share_inside_the_interval_of_the_kernel_is_within():
     assert cell.excess == pytest.approx(40 / 74.5, rel=1e-3)
     # The other way round it is not: a simulator does not excuse itself by its own spread.
     assert not compared(wild, by_name(incumbent=9, newcomer=1), ("cubic", "bbr")).within
+
+
+@pytest.mark.parametrize(
+    ("link", "kind"),
+    [
+        ({}, "solo"),
+        ({"loss": {"kind": "independent", "probability": 0.01}}, "lossy"),
+        ({"outages": {"mean_interval_ns": 10**9, "durations": []}}, "lossy"),
+    ],
+)
+def test_random_losses_have_tolerances_of_their_own(link: dict[str, Any], kind: str):
+    """The kernel's goodput is 9, 10 and 11 Mbit/s: 10.5 is far off, and inside its interval."""
+
+    def wild(_flow: Mapping[str, Any], seed: int) -> Constant:
+        return Constant(goodput_bps=8e6 + seed * 1e6)
+
+    (cell,) = compare(
+        "a-scenario",
+        results("sim", constant(goodput_bps=10.5e6), link=link),
+        results("kernel", wild, link=link),
+    ).cells
+    assert (cell.kind, cell.within) == (kind, kind == "lossy")
 
 
 def test_a_tolerance_without_numbers_allows_nothing():

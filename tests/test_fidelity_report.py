@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import FakePlan, FakePlannedRun
 from fake_backend import Behaviour, Constant, FakeBackend
 from fake_core import spec
+from fake_plan import FakePlan, FakePlannedRun
 from jostle.errors import InputError
 from jostle.executors import local
 from jostle.fidelity import Comparison, compare
@@ -68,7 +68,7 @@ def test_page(comparisons: list[Comparison]) -> None:
         ["retransmitted", "12", "12", "100.0 %"],
         ["share", "12", "12", "100.0 %"],
     ]
-    assert controllers[2:] == [["bbr", "2 of 12", ""], ["cubic + bbr", "", "12 of 12"]]
+    assert controllers[2:] == [["bbr", "2 of 12", "", ""], ["cubic + bbr", "", "", "12 of 12"]]
     assert scenarios[2] == ["`alone`", "Title of alone", "12", "2", "16.7 %"]
     assert len(worst) == 2 + 10
     assert worst[2] == [

@@ -10,8 +10,8 @@ import sys
 import numpy as np
 import polars as pl
 import pytest
-from conftest import FakePlan, FakePlannedRun, make_plan
 from fake_core import spec
+from fake_plan import FakePlan, FakePlannedRun, make_plan
 from jostle import pictures
 from jostle.errors import InputError
 from jostle.figures import PhaseBand, draw, save, stacked

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from conftest import FakePlan, FakePlannedRun, make_plan
 from fake_core import FakeEngine, spec
+from fake_plan import FakePlan, FakePlannedRun, make_plan
 from jostle.backends import SimBackend
 from jostle.errors import InputError
 from jostle.executors import local

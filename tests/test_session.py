@@ -8,7 +8,7 @@ import threading
 
 import fake_core
 import pytest
-from conftest import FakePlan, FakePlannedRun, make_plan
+from fake_plan import FakePlan, FakePlannedRun, make_plan
 from jostle.backends import SimBackend
 from jostle.errors import InterruptedRunError, RunCancelledError, StoreError, StoreFullError
 from jostle.executors import available_cores, local

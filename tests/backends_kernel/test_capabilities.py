@@ -7,7 +7,8 @@ import re
 import pytest
 from jostle.backends.kernel import capabilities
 from jostle.errors import InputError
-from kernel_specs import PARKING_LOT, SCENARIO, spec_of
+
+from backends_kernel.kernel_specs import PARKING_LOT, SCENARIO, spec_of
 
 TWO_CUBICS = f"""{SCENARIO}
 [[flows]]

@@ -11,7 +11,8 @@ from jostle.backends import create
 from jostle.cli import status
 from jostle.errors import InputError
 from jostle.kernel import Image, KernelMissingError
-from kernel_specs import SCENARIO
+
+from backends_kernel.kernel_specs import SCENARIO
 
 
 @pytest.fixture

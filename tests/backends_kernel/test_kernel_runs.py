@@ -15,7 +15,8 @@ from jostle.backends import SimBackend
 from jostle.backends.kernel import KernelBackend, KernelRunError
 from jostle.errors import RunCancelledError
 from jostle.kernel import Image
-from kernel_specs import PARKING_LOT, SCENARIO, spec_of
+
+from backends_kernel.kernel_specs import PARKING_LOT, SCENARIO, spec_of
 
 PAIR = f"""{SCENARIO}
 [[flows]]

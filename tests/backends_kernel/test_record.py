@@ -13,7 +13,8 @@ from jostle.backends import SimBackend
 from jostle.backends.kernel import samples
 from jostle.backends.kernel.guest import sampling
 from jostle.backends.kernel.record import record
-from kernel_specs import spec_of
+
+from backends_kernel.kernel_specs import spec_of
 
 STEP_NS = 10_000_000
 INFO = np.dtype(
@@ -171,6 +172,7 @@ def test_a_flow_that_never_connected_has_no_measures(spec, tmp_path):
     ]  # fmt: skip
     assert made.summary["fairness"]["overall"]["jain"] is None
     assert set(made.flows["mode"]) == {"handshake"}
+    assert set(made.flows["cwnd_bytes"]) == {14480}
     assert made.flows["srtt_s"].null_count() == len(made.flows)
 
 
@@ -274,7 +276,7 @@ def test_the_guest_writes_what_is_read(tmp_path):
     absent = SimpleNamespace(sender=None, receiver=None, has_details=True)
     still = SimpleNamespace(read=lambda: sampling.QUEUE.pack(1, 2, 3, 4, 5, 6, b"\x07", 8))
     with sampling.Recording(tmp_path / "samples", [absent, absent], [still]) as recording:
-        recording.follow(0, 3_000_000, 1_000_000, [1_500_000])
+        recording.follow(0, [0, 1_000_000, 1_500_000, 2_000_000, 3_000_000])
     (tmp_path / "events.json").write_text('{"flows": [{}, {}]}')
     seen = samples.read(tmp_path, 2, 1)
     assert len(seen.time_ns) == 5

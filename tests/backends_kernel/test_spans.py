@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from jostle import _core
 from jostle.backends.kernel.spans import Stream, spans_ns
-from kernel_specs import SCENARIO, spec_of
+
+from backends_kernel.kernel_specs import SCENARIO, spec_of
 
 ON_OFF = SCENARIO.replace(
     'rtt = "40 ms"',

@@ -6,9 +6,11 @@ import math
 
 import pytest
 from jostle.backends.kernel import controllers, job, modules, queues
+from jostle.backends.kernel.guest.sampling import moments_ns
 from jostle.backends.kernel.topology import Burst, topology
 from jostle.kernel import Image
-from kernel_specs import PARKING_LOT, SCENARIO, spec_of
+
+from backends_kernel.kernel_specs import PARKING_LOT, SCENARIO, spec_of
 
 VIRTUAL = Image("virtual", None, "6.1.0")
 NATIVE = Image("native", None, "6.1.0")
@@ -237,21 +239,24 @@ def test_this_machine_is_left_as_it_is(defaults):
 
 
 @pytest.mark.parametrize(
-    ("flows", "interval", "step_ms"),
-    [(1, 1000, 10), (2, 1000, 20), (9, 1000, 50), (2, 15, 15), (1, 25, 25 / 3)],
+    ("flows", "interval", "parts"),
+    [(1, 1000, 100), (2, 1000, 50), (9, 1000, 20), (2, 15, 1), (1, 25, 3)],
 )
-def test_samples_divide_the_interval(flows, interval, step_ms):
+def test_samples_divide_the_interval(flows, interval, parts):
     spec = spec_of()
     spec["flows"] *= flows
     spec["interval_ns"] = interval * 1_000_000
-    step_ns = job.step_ns(spec)
-    assert step_ns == pytest.approx(step_ms * 1e6, abs=1)
+    assert job.samples_per_interval(spec) == parts
 
 
-def test_ends_of_intervals_and_phases_are_sampled():
+def test_ends_of_intervals_and_phases_are_sampled(defaults):
     spec = spec_of(SCENARIO.replace('late = ["5 s"', 'late = ["4.321 s"'))
-    cuts = job.cuts_ns(spec)
-    assert {0, 1 * 10**9, 4_321_000_000, 10 * 10**9} <= set(cuts)
+    spec["interval_ns"] = 70_000_001
+    moments = moments_ns(job.build(spec, VIRTUAL, defaults))
+    ends = {70_000_001 * number for number in range(143)}
+    assert {*ends, 4_321_000_000, 10 * 10**9} <= set(moments)
+    assert moments == sorted(set(moments))
+    assert len(moments) == 142 * 8 + 7 + 2
 
 
 def test_a_guest_has_memory_for_what_is_in_flight():

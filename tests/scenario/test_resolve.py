@@ -79,6 +79,21 @@ def test_keys_beside_a_profile_override_it(read: Read) -> None:
     assert link["queue"]["threshold_bytes"] == 18_000_000
 
 
+def test_a_default_limit_in_packets_is_counted_in_packets(registry: Registry) -> None:
+    text = """
+    duration = "1 s"
+    [bottleneck]
+    rate = "10 Mbit/s"
+    queue = "fq_codel"
+    [[flows]]
+    name = "x"
+    controller = "reno"
+    rtt = "50 ms"
+    """
+    (link,) = spec(loads(text, registry=registry))["links"]
+    assert link["queue"]["limit_packets"] == 10_240
+
+
 def test_links_of_a_path_share_the_round_trip(registry: Registry) -> None:
     text = """
     duration = "1 s"

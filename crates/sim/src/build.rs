@@ -1,14 +1,13 @@
-//! From a RunSpec to links, routes and endpoints.
+//! From a RunSpec to links and endpoints.
 
 use jostle_control::registry::{self, Start};
 use jostle_control::slow_start::Standard;
 use jostle_control::{Controller, SlowStart};
 use jostle_path::Link;
 use jostle_record::{Algorithm, FlowSpec, LinkSpec, RunSpec};
-use jostle_units::{Rate, Span, Stream, Time};
+use jostle_units::{Span, Stream, Time};
 
 use crate::Error;
-use crate::network::Route;
 use crate::receiver::Receiver;
 use crate::segment::Segment;
 use crate::sender::{Options, Sender};
@@ -31,15 +30,6 @@ fn invalid(what: &str, error: impl std::fmt::Display) -> Error {
 
 pub(crate) fn link(spec: &LinkSpec, seed: u64) -> Result<Link<Segment>, Error> {
     spec.build(seed).map_err(|error| invalid(&spec.name, error))
-}
-
-pub(crate) fn route(spec: &FlowSpec) -> Route {
-    Route::new(
-        &spec.path,
-        &spec.reverse_path,
-        Span::from_ns(spec.access_delay_ns),
-        spec.nic_rate_bps.map(Rate::from_bps),
-    )
 }
 
 fn slow_start(spec: Option<&Algorithm>, flow: &str) -> Result<Box<dyn SlowStart>, Error> {

@@ -5,12 +5,12 @@ use std::cmp::Reverse;
 use dary_heap::QuaternaryHeap;
 use jostle_units::Time;
 
-/// Something that is due. The number says whose: a link's or a flow's position.
+/// Something that is due. The number says whose: a link's, a delay line's or a flow's position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A packet leaves a link at its far end.
     Link(u32),
-    /// A packet reaches the end of a flow's access delay.
+    /// A packet reaches the end of a delay line.
     Access(u32),
     /// A flow's network card has sent a packet.
     Nic(u32),
@@ -36,6 +36,12 @@ const KIND_BITS: u32 = 4;
 const SEQUENCE_BITS: u32 = 64 - KIND_BITS - POSITION_BITS;
 
 impl Event {
+    /// Whether it moves a packet on.
+    #[inline]
+    const fn moves_a_packet(self) -> bool {
+        matches!(self, Self::Link(_) | Self::Access(_) | Self::Nic(_))
+    }
+
     #[inline]
     fn pack(self) -> u64 {
         let (kind, position) = match self {
@@ -73,9 +79,14 @@ impl Event {
 /// The events to come. An entry is one number: time in the upper half, then a sequence number that
 /// keeps events at the same time in the order they were scheduled, then the event itself. Four of
 /// them, the children of a node, fill a cache line.
+///
+/// Packets are moved on by a few sources of events, each with one event in the queue; timers are
+/// many, one or two for every flow, and rarely come up. Two heaps keep every packet from paying for
+/// the depth that the timers would give to a common one.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
-    heap: QuaternaryHeap<Reverse<u128>>,
+    packets: QuaternaryHeap<Reverse<u128>>,
+    timers: QuaternaryHeap<Reverse<u128>>,
     scheduled: u64,
 }
 
@@ -86,13 +97,16 @@ impl Agenda {
         self.scheduled += 1;
         debug_assert!(self.scheduled < 1 << SEQUENCE_BITS);
         let order = self.scheduled << (KIND_BITS + POSITION_BITS) | event.pack();
-        self.heap.push(Reverse(u128::from(at.as_ns()) << 64 | u128::from(order)));
+        let heap = if event.moves_a_packet() { &mut self.packets } else { &mut self.timers };
+        heap.push(Reverse(u128::from(at.as_ns()) << 64 | u128::from(order)));
     }
 
     /// The next event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, Event)> {
-        let Reverse(entry) = self.heap.pop()?;
+        // The greater is the earlier one, and none is less than any.
+        let timer_first = self.timers.peek() > self.packets.peek();
+        let Reverse(entry) = if timer_first { self.timers.pop() } else { self.packets.pop() }?;
         Some((Time::from_ns((entry >> 64) as u64), Event::unpack(entry as u64)))
     }
 }
@@ -152,13 +166,14 @@ mod tests {
     #[test]
     fn equal_times_keep_their_order() {
         let mut agenda = Agenda::default();
+        let event = |i| if i % 3 == 0 { Event::Pacing(i) } else { Event::Link(i) };
         for i in 0..100 {
-            agenda.schedule(Time::from_ns(7), Event::Link(i));
+            agenda.schedule(Time::from_ns(7), event(i));
         }
         agenda.schedule(Time::from_ns(3), Event::Observe);
         assert_eq!(agenda.pop(), Some((Time::from_ns(3), Event::Observe)));
         for i in 0..100 {
-            assert_eq!(agenda.pop(), Some((Time::from_ns(7), Event::Link(i))));
+            assert_eq!(agenda.pop(), Some((Time::from_ns(7), event(i))));
         }
         assert_eq!(agenda.pop(), None);
     }
@@ -186,8 +201,9 @@ mod tests {
         #[test]
         fn events_come_in_order_of_time(times in prop::collection::vec(0u64..1000, 0..200)) {
             let mut agenda = Agenda::default();
-            for &at in &times {
-                agenda.schedule(Time::from_ns(at), Event::Observe);
+            for (i, &at) in (0..).zip(&times) {
+                let event = if i % 2 == 0 { Event::Link(i) } else { Event::Retransmission(i) };
+                agenda.schedule(Time::from_ns(at), event);
             }
             let mut sorted = times;
             sorted.sort_unstable();

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use jostle_path::{Ecn, Link, Packet, Probe, Reason};
-use jostle_record::Sink;
+use jostle_record::{FlowSpec, Sink};
 use jostle_units::{Rate, Span, Time};
 
 use crate::engine::{Agenda, Event};
@@ -22,6 +22,12 @@ struct Card {
     rate: Rate,
     queue: VecDeque<SimPacket>,
     queued_bytes: u64,
+}
+
+impl Card {
+    fn new(rate: Rate) -> Self {
+        Self { rate, queue: VecDeque::new(), queued_bytes: 0 }
+    }
 }
 
 /// The links of one direction, in order. Most ways have one link, which is kept at hand: ten
@@ -51,36 +57,34 @@ impl Way {
     }
 }
 
-/// A flow's way.
-pub(crate) struct Route {
-    path: Way,
-    reverse_path: Way,
-    access_delay: Span,
-    /// Packets on the access delay, in order.
-    access: VecDeque<(Time, Segment)>,
-    card: Option<Card>,
+/// What flows with the same access delay have on their last way back, in order: one line for all
+/// of them, so that they need one event together.
+struct DelayLine {
+    delay: Span,
+    travelling: VecDeque<Arriving>,
 }
 
-impl Route {
-    pub fn new(
-        path: &[u32],
-        reverse_path: &[u32],
-        access_delay: Span,
-        card_rate: Option<Rate>,
-    ) -> Self {
-        Self {
-            path: Way::new(path),
-            reverse_path: Way::new(reverse_path),
-            access_delay,
-            access: VecDeque::new(),
-            card: card_rate.map(|rate| Card { rate, queue: VecDeque::new(), queued_bytes: 0 }),
-        }
-    }
+/// A segment on a delay line, and when it leaves.
+#[derive(Clone, Copy)]
+struct Arriving {
+    exit: Time,
+    flow: u32,
+    segment: Segment,
+}
+
+/// A flow's way.
+struct Route {
+    path: Way,
+    reverse_path: Way,
+    /// The delay line behind the last link of `reverse_path`.
+    line: u32,
+    card: Option<Box<Card>>,
 }
 
 /// Everything between the endpoints, and the agenda of what happens next.
 pub(crate) struct Network {
     hops: Vec<Hop>,
+    lines: Vec<DelayLine>,
     routes: Vec<Route>,
     pub agenda: Agenda,
     /// Packets that reached the far end of a link.
@@ -116,9 +120,21 @@ impl<S: Sink> Probe<Segment> for LinkProbe<'_, S> {
 }
 
 impl Network {
-    pub fn new(links: Vec<Link<Segment>>, routes: Vec<Route>) -> Self {
+    pub fn new(links: Vec<Link<Segment>>, flows: &[FlowSpec]) -> Self {
         let hops = links.into_iter().map(|link| Hop { link, due: Time::NEVER }).collect();
-        Self { hops, routes, agenda: Agenda::default(), link_packets: 0 }
+        let mut delays: Vec<_> = flows.iter().map(|flow| flow.access_delay_ns).collect();
+        delays.sort_unstable();
+        delays.dedup();
+        let route = |flow: &FlowSpec| Route {
+            path: Way::new(&flow.path),
+            reverse_path: Way::new(&flow.reverse_path),
+            line: delays.partition_point(|delay| *delay < flow.access_delay_ns) as u32,
+            card: flow.nic_rate_bps.map(|bps| Box::new(Card::new(Rate::from_bps(bps)))),
+        };
+        let routes = flows.iter().map(route).collect();
+        let line = |ns: &u64| DelayLine { delay: Span::from_ns(*ns), travelling: VecDeque::new() };
+        let lines = delays.iter().map(line).collect();
+        Self { hops, lines, routes, agenda: Agenda::default(), link_packets: 0 }
     }
 
     /// A packet goes on to its next link; it has one.
@@ -184,26 +200,27 @@ impl Network {
 
     #[inline]
     fn enter_access(&mut self, now: Time, flow: u32, segment: Segment) {
-        let route = &mut self.routes[flow as usize];
-        let exit = now + route.access_delay;
-        if route.access.is_empty() {
-            self.agenda.schedule(exit, Event::Access(flow));
+        let number = self.routes[flow as usize].line;
+        let line = &mut self.lines[number as usize];
+        let exit = now + line.delay;
+        if line.travelling.is_empty() {
+            self.agenda.schedule(exit, Event::Access(number));
         }
-        route.access.push_back((exit, segment));
+        line.travelling.push_back(Arriving { exit, flow, segment });
     }
 
-    /// The access delay's event came up: the next segment that has reached the sender. Once there
+    /// The event of a delay line came up: the next segment that has reached its sender. Once there
     /// is none, the next event is scheduled.
     #[inline]
-    pub fn reached_sender(&mut self, now: Time, flow: u32) -> Option<Segment> {
-        let access = &mut self.routes[flow as usize].access;
-        let &(exit, segment) = access.front()?;
+    pub fn reached_sender(&mut self, now: Time, line: u32) -> Option<(u32, Segment)> {
+        let travelling = &mut self.lines[line as usize].travelling;
+        let &Arriving { exit, flow, segment } = travelling.front()?;
         if exit > now {
-            self.agenda.schedule(exit, Event::Access(flow));
+            self.agenda.schedule(exit, Event::Access(line));
             return None;
         }
-        access.pop_front();
-        Some(segment)
+        travelling.pop_front();
+        Some((flow, segment))
     }
 
     /// A network card has sent a packet: passes it on.

@@ -38,13 +38,12 @@ pub fn run(
     }
     let links =
         spec.links.iter().map(|link| build::link(link, spec.seed)).collect::<Result<_, _>>()?;
-    let routes = spec.flows.iter().map(build::route).collect();
     let ends = (0..)
         .zip(&spec.flows)
         .map(|(position, flow)| build::ends(flow, position, spec))
         .collect::<Result<_, _>>()?;
     let mut simulation = Simulation {
-        network: Network::new(links, routes),
+        network: Network::new(links, &spec.flows),
         flows: ends,
         observations: Observations::new(spec),
         sink,
@@ -151,8 +150,8 @@ impl<S: Sink> Simulation<'_, S> {
                     self.receive(now, packet);
                 }
             }
-            Event::Access(flow) => {
-                while let Some(segment) = self.network.reached_sender(now, flow) {
+            Event::Access(line) => {
+                while let Some((flow, segment)) = self.network.reached_sender(now, line) {
                     self.acknowledge(now, flow, &segment);
                 }
             }

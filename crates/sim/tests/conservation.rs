@@ -1,6 +1,8 @@
 //! The books of random runs balance: packets neither appear nor vanish, data arrive once, queues
 //! keep their limits, time goes forward.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod common;
 #[path = "common/ledger.rs"]
 mod ledger;

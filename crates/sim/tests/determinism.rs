@@ -1,5 +1,7 @@
 //! Same spec, same events; and nobody's random numbers depend on who else is there.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod common;
 #[path = "common/random.rs"]
 mod random;

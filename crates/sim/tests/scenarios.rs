@@ -1,5 +1,7 @@
 //! What flows do on networks that everybody knows, with the numbers that are expected of them.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod common;
 
 use common::*;

@@ -16,6 +16,7 @@ from jostle.fidelity.tolerances import TOLERANCES, Kind, Tolerance
 from jostle.stats import Estimate, difference, estimate
 
 if TYPE_CHECKING:
+    from jostle.backends import Spec
     from jostle.conditions import Condition
     from jostle.results import Failure, ResultSet
 
@@ -94,6 +95,8 @@ class Cell:
     ----------
     condition, label
         Its values of the grid, and its name.
+    kind
+        What is judged in it; None if a side has no run.
     flows
         In the order of the scenario; none if a side has no run.
     runs
@@ -102,13 +105,9 @@ class Cell:
 
     condition: Condition
     label: str
+    kind: Kind | None
     flows: tuple[FlowComparison, ...]
     runs: tuple[int, int]
-
-    @property
-    def kind(self) -> Kind:
-        """Whether the flow is alone."""
-        return "solo" if len(self.flows) == 1 else "shared"
 
     @property
     def compared(self) -> bool:
@@ -202,19 +201,25 @@ def compare(scenario: str, simulator: ResultSet, kernel: ResultSet) -> Compariso
 def _cell(simulator: ResultSet, kernel: ResultSet, condition: int, label: str) -> Cell:
     ours = [observe(result.run) for result in simulator.of(condition)]
     theirs = [observe(result.run) for result in kernel.of(condition)]
-    flows: tuple[FlowComparison, ...] = ()
-    if ours and theirs:
-        specs = simulator.of(condition)[0].run.spec["flows"]
-        kind: Kind = "solo" if len(specs) == 1 else "shared"
-        flows = tuple(
-            FlowComparison(
-                flow["name"],
-                flow["controller"]["name"],
-                _measures(flow["name"], kind, ours, theirs),
-            )
-            for flow in specs
+    place, runs = simulator.conditions[condition], (len(ours), len(theirs))
+    if not ours or not theirs:
+        return Cell(place, label, None, (), runs)
+    spec = simulator.of(condition)[0].run.spec
+    kind = _kind(spec)
+    flows = tuple(
+        FlowComparison(
+            flow["name"], flow["controller"]["name"], _measures(flow["name"], kind, ours, theirs)
         )
-    return Cell(simulator.conditions[condition], label, flows, (len(ours), len(theirs)))
+        for flow in spec["flows"]
+    )
+    return Cell(place, label, kind, flows, runs)
+
+
+def _kind(spec: Spec) -> Kind:
+    if len(spec["flows"]) > 1:
+        return "shared"
+    loses = any(link["loss"]["kind"] != "none" or link["outages"] for link in spec["links"])
+    return "lossy" if loses else "solo"
 
 
 def _measures(

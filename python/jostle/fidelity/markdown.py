@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 WORST: Final = 10
 """Cells that are listed with their cause."""
 
-_KINDS: Final[tuple[Kind, ...]] = ("solo", "shared")
-_KIND_TITLES: Final = {"solo": "a flow alone", "shared": "flows that share"}
+_KIND_TITLES: Final[dict[Kind, str]] = {
+    "solo": "a flow alone",
+    "lossy": "alone, with random loss",
+    "shared": "flows that share",
+}
 _TITLES: Final = {quantity.name: quantity.title for quantity in QUANTITIES}
 
 Row = Sequence[str]
@@ -95,13 +98,13 @@ def _tolerances() -> str:
     lines = [
         f"- {_KIND_TITLES[kind]}: "
         + "; ".join(f"{_TITLES[t.quantity]} {t.words}" for t in TOLERANCES[kind])
-        for kind in _KINDS
+        for kind in _KIND_TITLES
     ]
     return "\n".join(lines)
 
 
 def _by_kind(cell: Cell) -> str:
-    return _KIND_TITLES[cell.kind] if cell.compared else "not compared: runs failed"
+    return "not compared: runs failed" if cell.kind is None else _KIND_TITLES[cell.kind]
 
 
 def _share_by(cells: Sequence[Cell], key: Callable[[Cell], str], header: Row) -> str:
@@ -120,14 +123,15 @@ def _counts(within: Sequence[bool]) -> tuple[str, str, str]:
 
 def _by_quantity(cells: Sequence[Cell]) -> str:
     rows = []
-    for kind in _KINDS:
+    for kind in _KIND_TITLES:
         for tolerance in TOLERANCES[kind]:
             found = [
                 all(m.within for _, m in cell.judged if m.tolerance is tolerance)
                 for cell in cells
                 if cell.compared and cell.kind == kind
             ]
-            rows.append((_KIND_TITLES[kind], _TITLES[tolerance.quantity], *_counts(found)))
+            if found:
+                rows.append((_KIND_TITLES[kind], _TITLES[tolerance.quantity], *_counts(found)))
     return _table(("", "quantity", "cells", "within", "share"), rows)
 
 
@@ -137,11 +141,11 @@ def _by_controllers(cells: Sequence[Cell]) -> str:
     rows = []
     for mix in mixes:
         row = [mix]
-        for kind in _KINDS:
+        for kind in _KIND_TITLES:
             found = [c.within for c in compared if c.kind == kind and _mix(c) == mix]
             row.append(f"{sum(found)} of {len(found)}" if found else "")
         rows.append(row)
-    return _table(("controllers", *(_KIND_TITLES[kind] for kind in _KINDS)), rows)
+    return _table(("controllers", *(_KIND_TITLES[kind] for kind in _KIND_TITLES)), rows)
 
 
 def _mix(cell: Cell) -> str:
@@ -195,7 +199,7 @@ def _mean(measure: MeasureComparison, side: str) -> str:
 def _every_cell(comparison: Comparison) -> str:
     rows: list[Row] = []
     alone = all(len(cell.flows) <= 1 for cell in comparison.cells)
-    judged = [t.quantity for t in TOLERANCES["solo" if alone else "shared"]]
+    judged = [tolerance.quantity for tolerance in TOLERANCES["solo" if alone else "shared"]]
     for cell in comparison.cells:
         for number, flow in enumerate(cell.flows):
             rows.append(_flow_row(cell if number == 0 else None, flow, judged, alone))

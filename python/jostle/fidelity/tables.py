@@ -41,7 +41,7 @@ def _cell_rows(cell: Cell) -> Iterator[tuple[str, ...]]:
 def _flow_rows(cell: Cell, flow: FlowComparison) -> Iterator[tuple[str, ...]]:
     for measure in flow.measures:
         shown = measure.quantity
-        if cell.kind == "solo" and shown.name == "share":
+        if len(cell.flows) == 1 and shown.name == "share":
             continue
         yield (
             f"{shown.title} ({shown.shown_unit})",

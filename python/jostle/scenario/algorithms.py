@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, Final
 
 from jostle.scenario.models import Algorithm, Flow, Queue
@@ -107,8 +108,10 @@ def queue_spec(
             return None
         if field == "limit":
             spec[field] = _limit(value, bdp)
-        elif field.endswith("_packets") and isinstance(value, Amount):
-            spec[field] = value.to_packets(bdp)
+        elif field.endswith("_packets"):
+            # The registry states every default size in bytes.
+            amount = value if isinstance(value, Amount) else Amount(Fraction(value), "bytes")
+            spec[field] = amount.to_packets(bdp)
         else:
             spec[field] = value.to_bytes(bdp) if isinstance(value, Amount) else value
     return spec if _queue_holds(spec, path, report, also) else None

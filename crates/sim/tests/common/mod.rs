@@ -1,6 +1,7 @@
 //! RunSpecs to test and to measure with.
 
 #![allow(dead_code, reason = "every user takes another part")]
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
 

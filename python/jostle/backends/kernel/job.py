@@ -26,7 +26,7 @@ WITH_DETAILS = ("bbr", "vegas")
 # send two packets at once.
 _BURSTS: dict[Kind, Burst] = {
     "virtual": Burst(200, 0),
-    "realtime": Burst(1600, 10000),
+    "realtime": Burst(1600, 1000),
     "native": Burst(1600, 100),
 }
 
@@ -50,7 +50,8 @@ def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str,
     parameters, _ = controllers.module_parameters(spec["flows"], defaults)
     return {
         "duration_ns": spec["duration_ns"],
-        "step_ns": step_ns(spec),
+        "interval_ns": spec["interval_ns"],
+        "samples_per_interval": samples_per_interval(spec),
         "cuts_ns": cuts_ns(spec),
         "modules": [] if image.modules is None else files(needed(spec), image.modules),
         "controllers": sorted({flow["controller"]["name"] for flow in spec["flows"]}),
@@ -63,19 +64,18 @@ def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str,
     }
 
 
-def step_ns(spec: Spec) -> int:
-    """Time between samples: a part of the interval of the series."""
+def samples_per_interval(spec: Spec) -> int:
+    """Into how many parts samples divide an interval of the series."""
     target_ns = _STEP_PER_FLOW_NS * len(spec["flows"])
     target_ns = max(_LEAST_STEP_NS, min(_LONGEST_STEP_NS, target_ns))
     interval_ns: int = spec["interval_ns"]
-    return math.ceil(interval_ns / math.ceil(interval_ns / target_ns))
+    return math.ceil(interval_ns / target_ns)
 
 
 def cuts_ns(spec: Spec) -> list[int]:
-    """Moments that must be sampled: ends of intervals and phases."""
-    ends = range(spec["interval_ns"], spec["duration_ns"], spec["interval_ns"])
+    """Moments that are sampled beside those: bounds of phases."""
     bounds = {bound for phase in spec["phases"] for bound in (phase["from_ns"], phase["to_ns"])}
-    return sorted({*ends, *(bound for bound in bounds if bound <= spec["duration_ns"])})
+    return sorted(bound for bound in bounds if bound <= spec["duration_ns"])
 
 
 def memory_mb(spec: Spec) -> int:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 HEADER_BYTES = 66
 """Ethernet, IP and TCP headers of a data packet, timestamps included."""
 
+PAYLOAD_BYTES = 1448
+"""What a full packet carries beside them."""
+
 # linux/tcp.h, linux/tcp_states.h
 _SYN_SENT, _NO_STATE = 2, 0
 _CA_CWR, _CA_RECOVERY, _CA_LOSS = 2, 3, 4
@@ -132,6 +135,11 @@ class FlowTrack:
 
         cwnd = self.sender["cwnd"].astype(float) * self.sender["snd_mss"]
         return np.where(self.connected, cwnd, np.nan)
+
+    @property
+    def initial_cwnd_bytes(self) -> float:
+        """The window before the connection stands."""
+        return float(self.spec["initial_window_packets"] * PAYLOAD_BYTES)
 
     @property
     def ssthresh_bytes(self) -> Array:
@@ -304,15 +312,11 @@ def at(track: FlowTrack | LinkTrack, name: str, moments_ns: Array) -> Array:
 
 
 def position(track: FlowTrack | LinkTrack, moments_ns: Array) -> NDArray[np.int64]:
-    """Find the last sample at or before each moment; a wake-up may be late, never early."""
+    """Find the sample that was meant for each moment: every one that counts was asked for."""
     import numpy as np
 
-    found = np.searchsorted(track.time_ns, moments_ns, side="right") - 1
-    # A sample that was meant for this moment stands a little after it.
-    nearest = np.abs(track.time_ns[np.minimum(found + 1, len(track.time_ns) - 1)] - moments_ns)
-    found = np.where(nearest < _LATENESS_NS, found + 1, found)
-    return np.clip(found, 0, len(track.time_ns) - 1)
-
-
-# Less than any distance between samples.
-_LATENESS_NS = 2e6
+    after = np.clip(np.searchsorted(track.time_ns, moments_ns), 1, len(track.time_ns) - 1)
+    before = after - 1
+    # A wake-up may be late.
+    nearer = moments_ns - track.time_ns[before] <= track.time_ns[after] - moments_ns
+    return np.where(nearer, before, after)

@@ -91,7 +91,8 @@ def _flow_frame(flow: FlowTrack, ends_ns: Array) -> pl.DataFrame:
             "rtt_mean_s": rtt_mean_s,
             "rtt_last_s": rtt_last_s,
             "srtt_s": flow.srtt_s[last],
-            "cwnd_bytes": np.nan_to_num(flow.cwnd_bytes[last]),
+            # The window that the first flight will have.
+            "cwnd_bytes": np.nan_to_num(flow.cwnd_bytes[last], nan=flow.initial_cwnd_bytes),
             "ssthresh_bytes": flow.ssthresh_bytes[last],
             "in_flight_bytes": flow.in_flight_bytes[last],
             "sent_packets": _counts(at(flow, "sent_packets", edges_ns)),

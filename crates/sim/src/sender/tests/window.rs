@@ -148,7 +148,7 @@ fn small_bursts_wait_for_the_next_ack() {
     assert_eq!(script.numbers(), [103]);
 }
 
-/// "At least some fraction of a window": a third is compared in bytes, not in whole packets.
+/// A third of the window is compared exactly, not in whole packets.
 #[test]
 fn a_third_of_the_window_is_not_rounded_down() {
     for (cwnd, deferred) in [(12, false), (13, true), (14, true)] {

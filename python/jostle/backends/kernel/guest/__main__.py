@@ -27,7 +27,7 @@ def main(folder: Path) -> None:
     timetable = network.Timetable(job["timetable"], hosts)
     start_ns = traffic.start(flows, timetable)
     with sampling.Recording(folder / "samples", flows, queues) as recording:
-        recording.follow(start_ns, job["duration_ns"], job["step_ns"], job["cuts_ns"])
+        recording.follow(start_ns, sampling.moments_ns(job))
     traffic.check(flows, timetable)
     events = {"flows": [flow.events(start_ns) for flow in flows]}
     partial = folder / "events.partial"

@@ -40,6 +40,18 @@ _STATS_BASIC, _STATS_QUEUE, _STATS_PKT64 = 1, 3, 8
 _NESTED = 0x8000
 
 
+def moments_ns(job: Mapping[str, Any]) -> list[int]:
+    """When a job wants samples: in equal parts of every interval, at its cuts, and at the end."""
+    interval_ns, parts = job["interval_ns"], job["samples_per_interval"]
+    regular = (
+        begin_ns + part * interval_ns // parts
+        for begin_ns in range(0, job["duration_ns"], interval_ns)
+        for part in range(parts)
+    )
+    within = {moment_ns for moment_ns in regular if moment_ns < job["duration_ns"]}
+    return sorted({*within, *job["cuts_ns"], job["duration_ns"]})
+
+
 class QueueProbe:
     """Counters of a link's queue, asked of the kernel by netlink: `tc` costs a process each time.
 
@@ -144,10 +156,9 @@ class Recording:
     ) -> None:
         self._file.close()
 
-    def follow(self, start_ns: int, duration_ns: int, step_ns: int, cuts_ns: Sequence[int]) -> None:
-        """Sample every `step_ns`, at `cuts_ns`, and at the end."""
-        moments = {*range(0, duration_ns, step_ns), *cuts_ns, duration_ns}
-        for moment_ns in sorted(moments):
+    def follow(self, start_ns: int, moments_ns: Sequence[int]) -> None:
+        """Sample at these times of the run, which begins at `start_ns`."""
+        for moment_ns in moments_ns:
             sleep_until(start_ns + moment_ns)
             self._file.write(self._sample(start_ns))
         self._file.flush()

@@ -1,0 +1,28 @@
+"""The distribution's User-Mode Linux, in real time."""
+
+from __future__ import annotations
+
+import pytest
+from jostle.backends.kernel import KernelBackend
+from jostle.kernel import KernelMissingError, find
+
+from backends_kernel.kernel_specs import spec_of
+
+
+def test_a_short_run_in_real_time():
+    try:
+        image = find("realtime")
+    except KernelMissingError as error:
+        pytest.skip(str(error))
+    overrides = {
+        "duration": '"3 s"',
+        "phases.late": '["1 s", "3 s"]',
+        "bottleneck.rate": '"5 Mbit/s"',
+        "flows.one.controller": '"vegas"',
+    }
+    record = KernelBackend(image=image).run(spec_of(overrides=overrides))
+    late = record.summary["flows"][0]["phases"]["late"]
+    # Real time is what a busy machine leaves of it.
+    assert 1e6 < late["goodput_bps"] < 5.5e6
+    assert 0.04 < late["rtt_min_s"] < 0.2
+    assert record.wall_s > 2.5
