@@ -58,6 +58,7 @@ def page(comparisons: Sequence[Comparison], causes: Sequence[Cause], command: st
         "## The worst cells",
         _worst(placed, causes),
         "## Every cell",
+        "The kernel's mean, and the simulator's less the kernel's. "
         "A difference outside its tolerance is **bold**; one whose own 95 % interval (Welch) "
         "reaches 0 may be chance and is marked ~.",
         *(_every_cell(comparison) for comparison in comparisons),
@@ -209,7 +210,7 @@ def _every_cell(comparison: Comparison) -> str:
     header = (
         "condition",
         "controller" if alone else "flow",
-        *(text for name in names for text in (name, "difference")),
+        *(text for name in names for text in (f"{name}, kernel", "difference")),
     )
     return f"### {comparison.scenario}\n\n{comparison.title}\n\n{_table(header, rows)}"
 
