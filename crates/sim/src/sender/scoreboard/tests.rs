@@ -44,6 +44,26 @@ fn a_lost_retransmission_waits_for_another() {
     assert_eq!((board.next_lost(), board.in_flight(), board.total_lost()), (Some(3), 9, 2));
 }
 
+/// After an undo, a repair is in flight of what is not lost; it stays so when the original turns
+/// up, until its copy does.
+#[test]
+fn a_copy_takes_a_repair_out_of_flight() {
+    let mut board = filled(10);
+    board.mark_lost(3);
+    board.retransmit(3, stamp(100));
+    board.unmark_lost();
+    sacked_by(&mut board, 3, 4);
+    assert_eq!((board.in_flight(), board.retransmitted()), (10, 1));
+    board.retransmission_arrived(3);
+    board.retransmission_arrived(3);
+    assert_eq!((board.in_flight(), board.retransmitted()), (9, 0));
+    // What has not arrived at all is still awaited.
+    board.mark_lost(5);
+    board.retransmit(5, stamp(101));
+    board.retransmission_arrived(5);
+    assert_eq!((board.in_flight(), board.retransmitted()), (9, 1));
+}
+
 /// The plainest possible model: one state per segment, every counter by counting.
 #[derive(Default)]
 struct Model {

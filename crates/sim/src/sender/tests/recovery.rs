@@ -104,22 +104,6 @@ fn a_lost_repair_is_detected() {
     assert_eq!(script.sender.board.total_lost(), 2);
 }
 
-/// A copy of a SACKed packet means that its repair has left the network.
-#[test]
-fn a_duplicate_takes_a_repair_out_of_flight() {
-    let mut script = twenty();
-    script.receive(script.sack(0, &[(2, 6)]));
-    assert_eq!(script.numbers()[..2], [0, 1]);
-    // The original of 1 comes late, so its repair is believed to be still in flight …
-    script.receive(script.sack(0, &[(1, 6)]));
-    let in_flight = script.sender.in_flight();
-    script.sender.withdraw();
-    // … until it arrives, too.
-    script.receive(script.dsack(0, &[(1, 2), (1, 6)]));
-    assert_eq!(script.sender.board.retransmitted(), 1);
-    assert!(script.sender.in_flight() <= in_flight);
-}
-
 /// PRR (RFC 6937): never more than its share is sent, and cwnd ends at ssthresh.
 #[test]
 fn prr_ends_at_ssthresh_and_never_sends_more_than_it_should() {
