@@ -7,6 +7,7 @@ cannot be out of date.
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -48,8 +49,9 @@ class _Markdown(SphinxDirective):
 
     has_content = False
 
+    @abstractmethod
     def _markdown(self) -> Iterator[str]:
-        raise NotImplementedError
+        """Yield the lines that take the directive's place."""
 
     def run(self) -> list[nodes.Node]:
         lines = "\n".join(self._markdown())
