@@ -10,6 +10,7 @@ import pytest
 from fake_plan import FakePlan
 from jostle.backends import SimBackend
 from jostle.executors import local
+from jostle.kernel import Image, KernelMissingError, find
 from jostle.results import ResultSet
 from jostle.session import Session
 from jostle.store import Store
@@ -36,3 +37,12 @@ def carry_out(engine: fake_core.FakeEngine) -> Carry:
             executor.shutdown()
 
     return carry
+
+
+@pytest.fixture(scope="session")
+def virtual_kernel() -> Image:
+    """A virtual-time kernel: the one that JOSTLE_KERNEL names, or else one that was built."""
+    try:
+        return find("virtual")
+    except KernelMissingError as error:
+        pytest.skip(f"no virtual-time kernel: {error}")

@@ -1,4 +1,4 @@
-"""A kernel for tests, if there is any."""
+"""What the tests of the kernel backend share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 from jostle import _core
 from jostle.backends.kernel.controllers import Defaults, defaults_of
-from jostle.kernel import Image, KernelMissingError, find
+from jostle.kernel import Image
 
 
 @pytest.fixture(scope="session")
@@ -16,8 +16,5 @@ def defaults() -> Defaults:
 
 
 @pytest.fixture(scope="session")
-def kernel() -> Image:
-    try:
-        return find("virtual")
-    except KernelMissingError as error:
-        pytest.skip(f"no virtual-time kernel: {error}")
+def kernel(virtual_kernel: Image) -> Image:
+    return virtual_kernel

@@ -1,4 +1,4 @@
-"""Kernels for tests: shell scripts that look like one, and a real one if there is any."""
+"""Kernels for tests: shell scripts that look like one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from fake_toolchain import FakeToolchain, fake_toolchain
-from jostle.kernel import Image, KernelMissingError, find, toolchain
+from jostle.kernel import toolchain
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,12 +28,3 @@ def tools(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> FakeT
     monkeypatch.setenv("PATH", str(fake.programs))
     monkeypatch.setattr(toolchain, "SOURCES", fake.sources)
     return fake
-
-
-@pytest.fixture(scope="session")
-def virtual_kernel() -> Image:
-    """A virtual-time kernel: the one that JOSTLE_KERNEL names, or else one that was built."""
-    try:
-        return find("virtual")
-    except KernelMissingError as error:
-        pytest.skip(f"no virtual-time kernel: {error}")
