@@ -48,8 +48,9 @@ ROOM_MAY_USE = {
     "tables": "stats results",
     "report": "figures pictures tables results",
     "fidelity": "errors stats results figures tables",
+    "studies": "errors conditions measures scenario backends session results stats figures tables",
     "cli": "errors conditions measures scenario emulate kernel backends executors store results "
-    "session figures pictures tables report fidelity",
+    "session figures pictures tables report fidelity studies",
     "api": "conditions scenario backends executors store results session cli",
 }
 # A ResultSet shows itself, by what is built upon it: loaded when it is asked to.
