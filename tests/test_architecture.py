@@ -58,7 +58,7 @@ SHOWS_ITSELF = {("results", "pictures"), ("results", "tables")}
 
 HEAVY = {"duckdb", "matplotlib", "polars", "scipy"}
 # These draw, and are themselves loaded only when something is drawn.
-DRAWS = {"figures/draw.py", "figures/save.py", "figures/style.py"}
+DRAWS = {"figures/charts.py", "figures/draw.py", "figures/save.py", "figures/style.py"}
 
 LONGEST_FILE_LINES = 600
 
