@@ -288,6 +288,8 @@ def _combined(
         with np.errstate(divide="ignore", invalid="ignore"):
             spread = many / others
         spread = spread[np.isfinite(spread)]
+        if not spread.size:
+            return Estimate(value, None, None, n, unit, f"{words}, no interval")
     low, high = _interval(spread)
     return Estimate(value, low, high, n, unit, f"{words}, percentile bootstrap 95 % interval")
 

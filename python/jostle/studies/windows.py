@@ -125,11 +125,16 @@ class RunView:
         return self._run.spec
 
     def _delivered(self, flow: str) -> tuple[Floats, Floats]:
-        """Give the ends of the bins and the bytes delivered by then, both from 0."""
+        """Give the ends of the bins and the bytes delivered by then, both from 0.
+
+        They end with the bin in which the last byte arrived.
+        """
         series = self._series[flow]
         ends = series["time_s"]
         amounts = series["goodput_bps"] / 8 * (ends - _starts(ends))
-        return np.concatenate(([0.0], ends)), np.concatenate(([0.0], np.cumsum(amounts)))
+        busy = int(np.nonzero(amounts)[0].max(initial=0)) + 1
+        delivered = np.cumsum(amounts[:busy])
+        return np.concatenate(([0.0], ends[:busy])), np.concatenate(([0.0], delivered))
 
     @cached_property
     def _series(self) -> Mapping[str, Columns]:
