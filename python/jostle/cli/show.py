@@ -15,6 +15,7 @@ from jostle.errors import InputError
 from jostle.measures import unknown
 
 SCENARIOS = "scenarios"
+STUDIES = "studies"
 
 _SUFFIXES = {"span": "_ns", "rate": "_bps", "size": "_bytes"}
 """What the registry's keys of a default and a range end with, by kind of parameter."""
@@ -22,7 +23,7 @@ _NO_LIMIT = 2**63 - 1
 """A range's end that stands for having none."""
 
 
-@click.command("list", short_help="List controllers, slow starts, queues, scenarios.")
+@click.command("list", short_help="List controllers, slow starts, queues, scenarios, studies.")
 @click.argument("kind")
 @click.option("--tree", is_flag=True, help="Show who builds on whom: a family tree.")
 @click.option(
@@ -32,7 +33,7 @@ _NO_LIMIT = 2**63 - 1
 )
 @click.pass_obj
 def list_(environment: Environment, kind: str, *, tree: bool, figure: Path | None) -> None:
-    """List everything of a KIND, such as controllers, slow-starts, queues, scenarios."""
+    """List everything of a KIND, such as controllers, slow-starts, queues, scenarios, studies."""
     if figure and not tree:
         raise InputError("--figure draws the family tree: give --tree, too")
     if tree:
@@ -41,6 +42,9 @@ def list_(environment: Environment, kind: str, *, tree: bool, figure: Path | Non
     elif kind == SCENARIOS:
         rows = [(str(path), "", title) for path, title in _scenarios()]
         header = ("file", "", "title")
+    elif kind == STUDIES:
+        rows = [(name, "", title) for name, title in _studies()]
+        header = ("id", "", "title")
     else:
         entries = _entries(environment, kind)
         rows = [(row["name"], row["class"], row["summary"]) for row in entries]
@@ -83,7 +87,7 @@ def _entries(environment: Environment, kind: str) -> Sequence[Mapping[str, Any]]
     entries = registry.get(kind.replace("-", "_"))
     if entries is None:
         kinds = [name.replace("_", "-") for name in registry]
-        raise InputError(unknown("kind", kind, [*kinds, SCENARIOS]))
+        raise InputError(unknown("kind", kind, [*kinds, SCENARIOS, STUDIES]))
     return entries
 
 
@@ -91,7 +95,7 @@ def _family(environment: Environment, kind: str, file: Path | None) -> list[tupl
     """Lines of the family tree, which is drawn into `file` if there is one."""
     from jostle.figures.family import family_tree, tree_lines
 
-    entries = [] if kind == SCENARIOS else _entries(environment, kind)
+    entries = [] if kind in (SCENARIOS, STUDIES) else _entries(environment, kind)
     if not any(row.get("based_on") for row in entries):
         raise InputError(f"no family tree of {kind}: none builds on another; controllers have one")
     if file:
@@ -176,6 +180,16 @@ def _scenarios() -> list[tuple[Path, str]]:
         found.append((path, str(title)))
     if not found:
         raise InputError("no scenarios here: there is no folder `scenarios` with TOML files")
+    return found
+
+
+def _studies() -> list[tuple[str, str]]:
+    """Studies here, or else of the source tree; with their titles."""
+    from jostle.studies import load, names
+
+    found = [(name, load(name).file.title) for name in names()]
+    if not found:
+        raise InputError("no studies here: there is no folder `studies` with study.toml files")
     return found
 
 
