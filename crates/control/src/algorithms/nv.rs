@@ -311,7 +311,8 @@ impl WindowLaw for Nv {
     }
 
     fn ssthresh(&mut self, window: &Window, _congestion: &Congestion) -> u32 {
-        ((u64::from(window.cwnd) * LOSS_KEEPS_1024THS >> 10) as u32).max(2)
+        let kept = (u64::from(window.cwnd) * LOSS_KEEPS_1024THS) >> 10;
+        (kept as u32).max(2)
     }
 
     fn on_state(&mut self, _window: &mut Window, _now: Time, state: RecoveryState) {

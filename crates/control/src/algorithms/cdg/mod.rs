@@ -308,7 +308,7 @@ impl WindowLaw for Cdg {
         self.next_to_send = congestion.next_to_send;
         match self.queue {
             Queue::BackingOff => {
-                let kept = u64::from(window.cwnd) * u64::from(self.backoff_beta) >> 10;
+                let kept = (u64::from(window.cwnd) * u64::from(self.backoff_beta)) >> 10;
                 (kept as u32).max(2)
             }
             Queue::NotFull if self.use_tolerance => window.cwnd,
