@@ -1,5 +1,6 @@
 //! A sender alone, as packetdrill tests one: a script of ACKs and of time, and what leaves when.
 
+mod hooks;
 mod recovery;
 mod stream;
 mod timers;
