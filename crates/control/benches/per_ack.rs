@@ -8,7 +8,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use jostle_control::registry::{self, CONTROLLERS, Start};
 use jostle_control::{
     AckSample, Congestion, Controller, Established, Measurement, RateSample, RecoveryOwner,
-    RecoveryState, Sent, Signal,
+    RecoveryState, Sent, Signal, Timestamps,
 };
 use jostle_units::{Span, Stream, Time};
 
@@ -17,6 +17,11 @@ const RTT: Span = Span::from_ms(100);
 const ACK_GAP: Span = Span::from_us(100);
 const IN_FLIGHT: u32 = 1_000;
 const ACKS_PER_LOSS: u64 = 10_000;
+
+/// The clock of the timestamps option.
+fn ms(now: Time) -> u32 {
+    (now.as_ns() / 1_000_000) as u32
+}
 
 /// A connection in the middle of a long transfer.
 struct Steady {
@@ -52,13 +57,20 @@ impl Steady {
             now: self.now,
             rtt: Some(RTT),
             packets: 1,
+            delivered: IN_FLIGHT,
+            sacked: 0,
+            timestamps: Some(Timestamps {
+                value_ms: ms(self.now - RTT.mul_div(1, 2)),
+                echo_ms: ms(self.now - RTT),
+                now_ms: ms(self.now),
+            }),
             first_unacked,
             next_to_send,
             state: RecoveryState::Open,
             pacing_rate: None,
         });
         if loses {
-            self.lose(next_to_send);
+            self.reduce(next_to_send, Signal::Loss, RecoveryState::Recovery);
         }
         self.controller.on_ack(&AckSample {
             now: self.now,
@@ -86,6 +98,9 @@ impl Steady {
             left_recovery: false,
             ce_marked: 0,
         });
+        if self.controller.take_reduction_request() {
+            self.reduce(next_to_send, Signal::Request, RecoveryState::Cwr);
+        }
         if self.controller.next_wakeup().is_some_and(|at| at <= self.now) {
             self.controller.on_wakeup(self.now);
         }
@@ -98,17 +113,18 @@ impl Steady {
         });
     }
 
-    fn lose(&mut self, next_to_send: u64) {
+    fn reduce(&mut self, next_to_send: u64, signal: Signal, state: RecoveryState) {
         self.controller.on_congestion(&Congestion {
             now: self.now,
-            signal: Signal::Loss,
+            signal,
             in_flight: IN_FLIGHT,
             next_to_send,
         });
-        self.controller.on_state(self.now, RecoveryState::Recovery);
+        self.controller.on_state(self.now, state);
         if self.controller.recovery_owner() == RecoveryOwner::Transport {
             self.controller.set_cwnd(self.controller.ssthresh().unwrap_or(IN_FLIGHT));
         }
+        self.controller.on_reduction_end(self.now);
         self.controller.on_state(self.now, RecoveryState::Open);
     }
 }

@@ -62,8 +62,20 @@ pub struct Sent {
     pub after_idle: bool,
 }
 
+/// The timestamps option of an ACK (RFC 7323) in milliseconds, the tick that Linux gives it
+/// (`TCP_TS_HZ`). Each clock has an origin of its own and wraps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timestamps {
+    /// The receiver's clock when it sent the ACK (TSval).
+    pub value_ms: u32,
+    /// The sender's clock when it sent the packet that the ACK echoes (TSecr).
+    pub echo_ms: u32,
+    /// The sender's clock now.
+    pub now_ms: u32,
+}
+
 /// What an ACK measured, before loss detection acts on it (`pkts_acked` in Linux).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Measurement {
     /// Time at which the ACK arrived.
     pub now: Time,
@@ -72,6 +84,13 @@ pub struct Measurement {
     pub rtt: Option<Span>,
     /// Packets newly acknowledged cumulatively.
     pub packets: u32,
+    /// Packets delivered since the packet was sent that was sent last among those newly delivered
+    /// (`ack_sample.in_flight` in Linux, in bytes there); 0 if none was.
+    pub delivered: u32,
+    /// Packets beyond `first_unacked` that are selectively acknowledged (`sacked_out`).
+    pub sacked: u32,
+    /// Timestamps option of the ACK; none for a transport without it.
+    pub timestamps: Option<Timestamps>,
     /// First packet that is not acknowledged (`snd_una`), counted from the connection's start.
     pub first_unacked: u64,
     /// Next packet to be sent for the first time (`snd_nxt`).
@@ -152,6 +171,9 @@ pub enum Signal {
     Loss,
     /// The receiver echoed a congestion-experienced mark.
     Ecn,
+    /// The controller asked for it
+    /// ([`take_reduction_request`](Controller::take_reduction_request)).
+    Request,
     /// The retransmission timer expired.
     Timeout,
 }
@@ -198,6 +220,22 @@ pub trait Controller: Send {
     /// [`recovery_owner`](Self::recovery_owner) says; after a timeout the transport of a
     /// window-based controller sets it with [`set_cwnd`](Self::set_cwnd).
     fn on_congestion(&mut self, congestion: &Congestion);
+
+    /// Takes the controller's request that the transport reduce the window as it would for a mark
+    /// (a module of Linux that calls `tcp_enter_cwr`). Asked after every [`on_ack`](Self::on_ack).
+    /// The answer to a request is [`on_congestion`](Self::on_congestion) with [`Signal::Request`]
+    /// and state [`RecoveryState::Cwr`], unless a reduction or recovery is under way.
+    fn take_reduction_request(&mut self) -> bool {
+        false
+    }
+
+    /// The transport has brought cwnd down to ssthresh, or recovery has ended in another way
+    /// (`CA_EVENT_COMPLETE_CWR` in Linux).
+    fn on_reduction_end(&mut self, _now: Time) {}
+
+    /// The application writes again after more than a retransmission timeout of silence, and the
+    /// transport is about to take cwnd and ssthresh down for it (`CA_EVENT_CWND_RESTART` in Linux).
+    fn on_idle_restart(&mut self, _now: Time) {}
 
     /// Recovery went from one state to another.
     fn on_state(&mut self, _now: Time, _state: RecoveryState) {}

@@ -15,7 +15,7 @@ mod windowed;
 
 pub use controller::{
     AckSample, Congestion, Controller, Established, Measurement, Observer, RateSample,
-    RecoveryOwner, RecoveryState, Sent, Signal,
+    RecoveryOwner, RecoveryState, Sent, Signal, Timestamps,
 };
 pub use filter::WindowedMax;
 pub use sampler::{Delivery, RttEstimator, Sampler, SendStamp};

@@ -53,6 +53,12 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::BBR,
     algorithms::HYBLA,
     algorithms::VEGAS,
+    algorithms::VENO,
+    algorithms::YEAH,
+    algorithms::ILLINOIS,
+    algorithms::CDG,
+    algorithms::LP,
+    algorithms::NV,
     algorithms::VIVACE,
 ];
 

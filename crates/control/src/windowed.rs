@@ -75,6 +75,21 @@ impl Window {
     }
 }
 
+/// Reno's growth (`tcp_reno_cong_avoid` in Linux), which other laws fall back on.
+pub(crate) fn grow_as_reno(window: &mut Window, slow_start: &mut dyn SlowStart, ack: &AckSample) {
+    if !ack.cwnd_limited {
+        return;
+    }
+    let mut acked = ack.acked;
+    if window.in_slow_start() {
+        acked = slow_start.grow(window, ack);
+        if acked == 0 {
+            return;
+        }
+    }
+    window.additive_increase(window.cwnd, acked);
+}
+
 /// The kernel whose behaviour a law or a slow-start method follows where releases differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kernel {
@@ -135,6 +150,19 @@ pub trait WindowLaw: Send {
 
     /// Recovery went from one state to another (`set_state` in Linux).
     fn on_state(&mut self, _window: &mut Window, _now: Time, _state: RecoveryState) {}
+
+    /// Takes the law's request for a reduction
+    /// ([`Controller::take_reduction_request`]); `tcp_enter_cwr` in Linux.
+    fn take_reduction_request(&mut self) -> bool {
+        false
+    }
+
+    /// A reduction by the transport is over (`CA_EVENT_COMPLETE_CWR` in Linux).
+    fn on_reduction_end(&mut self, _window: &mut Window, _now: Time) {}
+
+    /// The transport is about to shrink the window for a long silence (`CA_EVENT_CWND_RESTART` in
+    /// Linux).
+    fn on_idle_restart(&mut self, _window: &mut Window, _now: Time) {}
 
     /// cwnd after a spurious congestion signal, given the cwnd before it.
     fn undo(&mut self, window: &Window, prior_cwnd: u32) -> u32 {
@@ -221,12 +249,24 @@ impl<L: WindowLaw> Controller for Windowed<L> {
         self.next_to_send = congestion.next_to_send;
         self.prior_cwnd = self.window.cwnd;
         self.prior_ssthresh = match congestion.signal {
-            // Linux never takes back an answer to ECN (`tcp_enter_cwr`).
-            Signal::Ecn => 0,
+            // Linux never takes back an answer to ECN or to a module (`tcp_enter_cwr`).
+            Signal::Ecn | Signal::Request => 0,
             Signal::Loss | Signal::Timeout => self.current_ssthresh(),
         };
         self.window.ssthresh = self.law.ssthresh(&self.window, congestion).max(2);
         self.window.count = 0;
+    }
+
+    fn take_reduction_request(&mut self) -> bool {
+        self.law.take_reduction_request()
+    }
+
+    fn on_reduction_end(&mut self, now: Time) {
+        self.law.on_reduction_end(&mut self.window, now);
+    }
+
+    fn on_idle_restart(&mut self, now: Time) {
+        self.law.on_idle_restart(&mut self.window, now);
     }
 
     fn on_state(&mut self, now: Time, state: RecoveryState) {

@@ -58,6 +58,8 @@ pub(crate) fn ends(spec: &FlowSpec, position: u32, run: &RunSpec) -> Result<Ends
         pacing: spec.pacing,
         ecn: spec.ecn,
         initial_window: spec.initial_window_packets,
+        timestamp_offset: Stream::new(run.seed, &format!("flow/{}/timestamps", spec.name)).bits()
+            as u32,
     };
     let base_ns: u64 = spec
         .path

@@ -6,7 +6,7 @@ use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
 
 use crate::engine::{Agenda, Event, Timer};
 use crate::runs::Runs;
-use crate::segment::{Block, MAX_BLOCKS, Segment};
+use crate::segment::{Block, MAX_BLOCKS, Segment, timestamp_ms};
 
 /// `TCP_ATO_MIN`, `TCP_DELACK_MIN`.
 const DELAYED_ACK_MIN: Span = Span::from_ms(40);
@@ -127,7 +127,7 @@ impl Receiver {
     /// A data segment arrived.
     pub fn on_data(&mut self, now: Time, segment: &Segment, ecn: Ecn) -> Arrival {
         if segment.timestamp_ms + PAWS_WINDOW_MS < self.echo_ms {
-            return self.on_stale(segment.number);
+            return self.on_stale(now, segment.number);
         }
         // RFC 7323 §4.3: the timestamp of the segment that advances the left edge is echoed.
         if segment.number <= self.acked {
@@ -139,7 +139,7 @@ impl Receiver {
             self.at_once = true;
         }
         if segment.number < self.next {
-            return self.on_old(segment.number);
+            return self.on_old(now, segment.number);
         }
         if self.ecn {
             self.note_mark(ecn);
@@ -241,20 +241,20 @@ impl Receiver {
     }
 
     /// A segment arrived again that the application has had already.
-    fn on_old(&mut self, number: u32) -> Arrival {
+    fn on_old(&mut self, now: Time, number: u32) -> Arrival {
         self.duplicate = Some(Block::of(number));
         self.enter_quick_mode(QUICK_ACKS_MAX);
-        Arrival { bytes: 0, ack: Some(self.acknowledge()) }
+        Arrival { bytes: 0, ack: Some(self.acknowledge(now)) }
     }
 
     /// RFC 7323 §5.3 (PAWS): a segment older than what was echoed last is dropped and acknowledged
     /// at once. Reordering can do that to an original whose predecessors were retransmitted.
     #[cold]
-    fn on_stale(&mut self, number: u32) -> Arrival {
+    fn on_stale(&mut self, now: Time, number: u32) -> Arrival {
         if number < self.next {
-            return self.on_old(number);
+            return self.on_old(now, number);
         }
-        Arrival { bytes: 0, ack: Some(self.acknowledge()) }
+        Arrival { bytes: 0, ack: Some(self.acknowledge(now)) }
     }
 
     /// Keeps a segment that arrived beyond a gap.
@@ -300,14 +300,14 @@ impl Receiver {
         // RFC 5681 §4.2: "a TCP receiver MUST NOT … delay … an ACK for at least every second
         // full-sized segment".
         if self.next - self.acked > 1 || self.quick > 0 || self.at_once {
-            return Some(self.acknowledge());
+            return Some(self.acknowledge(now));
         }
         if self.ahead.is_empty() {
             self.delay(now);
             return None;
         }
         if self.compressed >= COMPRESSED_MAX {
-            return Some(self.acknowledge());
+            return Some(self.acknowledge(now));
         }
         if self.duplicates_at != self.next {
             self.duplicates_at = self.next;
@@ -315,7 +315,7 @@ impl Receiver {
         }
         if self.duplicates < UNCOMPRESSED_DUPLICATES {
             self.duplicates += 1;
-            return Some(self.acknowledge());
+            return Some(self.acknowledge(now));
         }
         self.compressed += 1;
         if self.compression == Time::NEVER {
@@ -354,7 +354,7 @@ impl Receiver {
             // A delayed ACK was missed: the application is slow, be more patient.
             self.patience = (self.patience + self.patience).min(Span::from_ms(200) + self.rtt);
         }
-        Some(self.acknowledge())
+        Some(self.acknowledge(now))
     }
 
     /// Segments that the sender may send beyond `next`.
@@ -368,7 +368,7 @@ impl Receiver {
     }
 
     /// The ACK of what has arrived so far.
-    fn acknowledge(&mut self) -> Segment {
+    fn acknowledge(&mut self, now: Time) -> Segment {
         self.delayed = Time::NEVER;
         self.compression = Time::NEVER;
         self.compressed = 0;
@@ -382,6 +382,7 @@ impl Receiver {
         }
         self.acked = self.next;
         let mut ack = Segment::ack(self.next, self.echo_ms, self.window(), self.ece);
+        ack.clock = timestamp_ms(now) as u16;
         let mut count = 0;
         if let Some(block) = self.duplicate.take() {
             ack.duplicate = true;

@@ -4,7 +4,7 @@
 //! sized, and 2³² of them are 6 TB. A run that could exceed that is refused beforehand.
 
 use jostle_path::Packet;
-use jostle_units::HEADER_BYTES;
+use jostle_units::{HEADER_BYTES, Time};
 
 /// SACK blocks that fit beside the timestamps option (RFC 2018).
 pub(crate) const MAX_BLOCKS: usize = 3;
@@ -31,6 +31,12 @@ impl Block {
     pub const fn covers(self, other: Self) -> bool {
         self.start <= other.start && other.end <= self.end
     }
+}
+
+/// The millisecond clock of the timestamps option (`TCP_TS_HZ` 1000 in Linux), never 0.
+#[inline]
+pub(crate) fn timestamp_ms(now: Time) -> u32 {
+    (now.as_ns() / 1_000_000) as u32 + 1
 }
 
 /// What kind of segment it is.
@@ -62,6 +68,9 @@ pub(crate) struct Segment {
     pub number: u32,
     /// TSval of data and SYN, TSecr of ACK and SYN-ACK, in milliseconds as Linux ticks.
     pub timestamp_ms: u32,
+    /// ACK: the low bits of TSval without the receiver's offset, in milliseconds. The sender has
+    /// the same clock and completes them; all 32 would make the packet outgrow a cache line.
+    pub clock: u16,
     /// ACK: segments that the receiver can take beyond `number`.
     pub window: u32,
     /// ACK: segments that arrived out of order, most recent first.
@@ -80,6 +89,7 @@ impl Segment {
         payload: 0,
         number: 0,
         timestamp_ms: 0,
+        clock: 0,
         window: 0,
         blocks: [Block { start: 0, end: 0 }; MAX_BLOCKS],
     };

@@ -2,7 +2,7 @@
 
 use jostle_units::{Span, Time};
 
-use crate::controller::{AckSample, RecoveryState};
+use crate::controller::{AckSample, Measurement, RecoveryState};
 
 const RTT: Span = Span::from_ms(40);
 
@@ -34,4 +34,9 @@ pub(crate) fn ack(delivered: u64) -> AckSample {
         left_recovery: false,
         ce_marked: 0,
     }
+}
+
+/// An ACK of one packet that measured `rtt`.
+pub(crate) fn measurement(rtt: Span) -> Measurement {
+    Measurement { rtt: Some(rtt), packets: 1, delivered: 1, ..Measurement::default() }
 }

@@ -1,24 +1,43 @@
 //! Congestion controllers, one file or folder each.
 
 mod bbr;
+mod cdg;
 mod cubic;
 #[cfg(test)]
 mod fixtures;
 mod hybla;
+mod illinois;
+mod lp;
+mod nv;
 mod reno;
+mod round_rtts;
 mod vegas;
+mod veno;
 mod vivace;
+mod yeah;
 
 pub use bbr::Bbr;
+pub use cdg::Cdg;
 pub use cubic::Cubic;
 pub use hybla::Hybla;
+pub use illinois::Illinois;
+pub use lp::Lp;
+pub use nv::Nv;
 pub use reno::Reno;
 pub use vegas::Vegas;
+pub use veno::Veno;
 pub use vivace::Vivace;
+pub use yeah::Yeah;
 
 pub(crate) use bbr::ROW as BBR;
+pub(crate) use cdg::ROW as CDG;
 pub(crate) use cubic::ROW as CUBIC;
 pub(crate) use hybla::ROW as HYBLA;
+pub(crate) use illinois::ROW as ILLINOIS;
+pub(crate) use lp::ROW as LP;
+pub(crate) use nv::ROW as NV;
 pub(crate) use reno::ROW as RENO;
 pub(crate) use vegas::ROW as VEGAS;
+pub(crate) use veno::ROW as VENO;
 pub(crate) use vivace::ROW as VIVACE;
+pub(crate) use yeah::ROW as YEAH;

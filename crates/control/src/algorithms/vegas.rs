@@ -3,10 +3,11 @@
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::{Span, Time};
 
+use super::round_rtts::RoundRtts;
 use crate::controller::{AckSample, Congestion, Measurement, Observer, RecoveryState};
 use crate::registry::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed};
+use crate::windowed::{Window, WindowLaw, Windowed, grow_as_reno};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -46,18 +47,7 @@ pub struct Vegas {
     alpha: u64,
     beta: u64,
     gamma: u64,
-    /// The connection is in state `Open`.
-    enabled: bool,
-    /// The packet whose acknowledgement ends the round (`beg_snd_nxt`).
-    round_end: u64,
-    /// `snd_nxt` as last heard of.
-    next_to_send: u64,
-    /// RTT samples in the round.
-    samples: u32,
-    /// Minimum RTT of the round, plus 1 µs so that it is never zero; none before a sample.
-    round_min_us: Option<u64>,
-    /// Minimum RTT since the last idle time.
-    base_us: Option<u64>,
+    rtts: RoundRtts,
     /// Packets in the queue when last computed.
     queued: u64,
 }
@@ -69,38 +59,8 @@ impl Vegas {
             alpha: u64::from(values.u32("alpha")),
             beta: u64::from(values.u32("beta")),
             gamma: u64::from(values.u32("gamma")),
-            enabled: true,
-            round_end: 0,
-            next_to_send: 0,
-            samples: 0,
-            round_min_us: None,
-            base_us: None,
+            rtts: RoundRtts::default(),
             queued: 0,
-        }
-    }
-
-    /// Waits for a full round of fresh samples (`vegas_enable`).
-    fn enable(&mut self) {
-        self.enabled = true;
-        self.start_round(self.next_to_send);
-    }
-
-    fn start_round(&mut self, round_end: u64) {
-        self.round_end = round_end;
-        self.samples = 0;
-        self.round_min_us = None;
-    }
-
-    fn reno(&mut self, window: &mut Window, slow_start: &mut dyn SlowStart, ack: &AckSample) {
-        if !ack.cwnd_limited {
-            return;
-        }
-        let mut acked = ack.acked;
-        if window.in_slow_start() {
-            acked = slow_start.grow(window, ack);
-        }
-        if acked > 0 {
-            self.avoid(window, acked, ack);
         }
     }
 
@@ -138,33 +98,23 @@ impl Vegas {
 }
 
 impl WindowLaw for Vegas {
-    /// After an idle time the path may be another: base RTT is learnt anew.
     fn on_flight_start(&mut self, _window: &mut Window, _now: Time, _idle: Span) {
-        self.base_us = None;
-        self.enable();
+        self.rtts.on_flight_start();
     }
 
     fn on_measurement(&mut self, _window: &mut Window, measurement: &Measurement) {
-        self.next_to_send = measurement.next_to_send;
-        let Some(rtt) = measurement.rtt else { return };
-        let rtt_us = rtt.as_us() + 1;
-        self.base_us = Some(self.base_us.map_or(rtt_us, |base| base.min(rtt_us)));
-        self.round_min_us = Some(self.round_min_us.map_or(rtt_us, |min| min.min(rtt_us)));
-        self.samples = self.samples.saturating_add(1);
+        self.rtts.on_measurement(measurement);
     }
 
     fn grow(&mut self, window: &mut Window, slow_start: &mut dyn SlowStart, ack: &AckSample) {
-        if !self.enabled {
-            self.reno(window, slow_start, ack);
-        } else if ack.first_unacked > self.round_end {
-            match (self.round_min_us, self.base_us) {
-                (Some(rtt_us), Some(base_us)) if self.samples > 2 => {
-                    self.adjust(window, slow_start, ack, (rtt_us, base_us));
-                }
-                // One or two ACKs per round are probably delayed ones.
-                _ => self.reno(window, slow_start, ack),
+        if !self.rtts.enabled() {
+            grow_as_reno(window, slow_start, ack);
+        } else if self.rtts.round_is_over(ack) {
+            match self.rtts.minima_us() {
+                Some(minima_us) => self.adjust(window, slow_start, ack, minima_us),
+                None => grow_as_reno(window, slow_start, ack),
             }
-            self.start_round(ack.next_to_send);
+            self.rtts.start_round(ack.next_to_send);
         } else if window.in_slow_start() {
             slow_start.grow(window, ack);
         }
@@ -176,20 +126,16 @@ impl WindowLaw for Vegas {
     }
 
     fn ssthresh(&mut self, window: &Window, congestion: &Congestion) -> u32 {
-        self.next_to_send = congestion.next_to_send;
+        self.rtts.on_congestion(congestion);
         (window.cwnd / 2).max(2)
     }
 
     fn on_state(&mut self, _window: &mut Window, _now: Time, state: RecoveryState) {
-        if state == RecoveryState::Open {
-            self.enable();
-        } else {
-            self.enabled = false;
-        }
+        self.rtts.on_state(state);
     }
 
     fn observe(&self, observer: &mut dyn Observer) {
-        observer.value("base_rtt_s", self.base_us.unwrap_or(0) as f64 * 1e-6);
+        observer.value("base_rtt_s", self.rtts.base_us().unwrap_or(0) as f64 * 1e-6);
         observer.value("queued_packets", self.queued as f64);
     }
 }
@@ -212,8 +158,7 @@ mod tests {
                 packets: 1,
                 first_unacked: 1,
                 next_to_send,
-                state: RecoveryState::Open,
-                pacing_rate: None,
+                ..Measurement::default()
             },
         );
     }
@@ -251,7 +196,7 @@ mod tests {
     fn after_a_round(rtt_us: u64, samples: u32) -> u32 {
         let mut law = vegas();
         let mut window = Window { cwnd: 100, ssthresh: 50, ..Window::default() };
-        law.base_us = Some(100_000);
+        law.rtts = RoundRtts::with_base_us(100_000);
         for _ in 0..samples {
             hear(&mut law, &mut window, rtt_us - 1, 100);
         }
@@ -279,23 +224,9 @@ mod tests {
     fn slow_start_ends_at_the_window_that_fills_the_path() {
         let mut law = vegas();
         let mut window = Window { cwnd: 100, ..Window::default() };
-        law.base_us = Some(100_000);
+        law.rtts = RoundRtts::with_base_us(100_000);
         (0..3).for_each(|_| hear(&mut law, &mut window, 199_999, 100));
         law.grow(&mut window, &mut Standard, &ack(1));
         assert_eq!((window.cwnd, window.ssthresh), (51, 51));
-    }
-
-    #[test]
-    fn only_state_open_is_vegas_and_only_a_new_flight_forgets_the_base() {
-        let mut law = vegas();
-        let mut window = Window::default();
-        hear(&mut law, &mut window, 9_999, 500);
-        law.on_state(&mut window, Time::ZERO, RecoveryState::Disorder);
-        assert!(!law.enabled);
-        law.on_state(&mut window, Time::ZERO, RecoveryState::Open);
-        assert!(law.enabled);
-        assert_eq!((law.round_end, law.base_us), (500, Some(10_000)));
-        law.on_flight_start(&mut window, Time::ZERO, Span::ZERO);
-        assert_eq!(law.base_us, None);
     }
 }

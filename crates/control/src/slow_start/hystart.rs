@@ -272,8 +272,8 @@ mod tests {
             packets: 1,
             first_unacked: number,
             next_to_send: number + 100,
-            state: crate::RecoveryState::Open,
             pacing_rate,
+            ..Measurement::default()
         }
     }
 

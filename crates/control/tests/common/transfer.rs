@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use jostle_control::{
     AckSample, Controller, Established, Measurement, RecoveryOwner, RecoveryState, RttEstimator,
-    Sampler, SendStamp, Sent,
+    Sampler, SendStamp, Sent, Timestamps,
 };
 use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, Span, Stream, Time};
 
@@ -193,6 +193,7 @@ impl Transfer {
         let prior_in_flight = self.in_flight;
         let prior_unacked = self.first_unacked;
         let mut acked = 0;
+        let mut oldest = Time::NEVER;
         let mut newest = Time::ZERO;
         for number in self.unacknowledged.drain(..) {
             self.delivered_end = self.delivered_end.max(number + 1);
@@ -201,10 +202,12 @@ impl Transfer {
             let packet = &mut self.window[index as usize];
             packet.delivered = true;
             acked += 1;
+            oldest = oldest.min(packet.stamp.sent_at);
             newest = packet.stamp.sent_at;
             self.sampler.on_delivered(&packet.stamp, number + 1);
             self.in_flight -= 1;
         }
+        let newest_prior = self.sampler.newest_prior_delivered();
         let rtt = (newest > Time::ZERO).then(|| self.now.since(newest));
         self.advance();
         if let Some(rtt) = rtt {
@@ -219,6 +222,9 @@ impl Transfer {
             now: self.now,
             rtt,
             packets,
+            delivered: newest_prior.map_or(0, |prior| (self.delivered() - prior) as u32),
+            sacked: self.sacked(),
+            timestamps: Some(self.timestamps(oldest)),
             first_unacked: self.first_unacked,
             next_to_send: self.total_sent,
             state: self.state,
@@ -227,8 +233,8 @@ impl Transfer {
         let lost = self.detect_loss();
         let was_in_recovery = self.in_recovery();
         self.recover(lost);
-        let reducing =
-            self.state == RecoveryState::Recovery && self.owner() == RecoveryOwner::Transport;
+        let reducing = matches!(self.state, RecoveryState::Cwr | RecoveryState::Recovery)
+            && self.owner() == RecoveryOwner::Transport;
         let delivery = self.sampler.finish_ack(self.now, self.rtt.min_rtt());
         if reducing {
             self.reduce(acked, packets > 0 && lost == 0);
@@ -261,6 +267,9 @@ impl Transfer {
             left_recovery: was_in_recovery && !self.in_recovery(),
             ce_marked: 0,
         });
+        if self.controller.take_reduction_request() {
+            self.enter_cwr();
+        }
         if self.controller.holds_back() {
             self.sampler.set_app_limited(self.in_flight);
         }
@@ -269,6 +278,24 @@ impl Transfer {
             self.rounds += 1;
         }
         self.arm_timeout();
+    }
+
+    /// Packets delivered beyond `first_unacked`. Outside of recovery there are few of them to go
+    /// through: three more and the hole before them is declared lost.
+    fn sacked(&self) -> u32 {
+        let ahead = self.delivered_end.saturating_sub(self.first_unacked) as usize;
+        self.window.iter().take(ahead).filter(|packet| packet.delivered).count() as u32
+    }
+
+    /// Timestamps of an ACK that echoes the packet sent at `echoed`; its way back takes half of
+    /// the round trip, and both clocks start with the transfer.
+    fn timestamps(&self, echoed: Time) -> Timestamps {
+        let ms = |at: Time| (at.as_ns() / 1_000_000) as u32 + 1;
+        Timestamps {
+            value_ms: ms(self.now - self.path.rtt.mul_div(1, 2)),
+            echo_ms: ms(echoed.min(self.now)),
+            now_ms: ms(self.now),
+        }
     }
 
     /// Moves `first_unacked` over delivered packets.

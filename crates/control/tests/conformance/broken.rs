@@ -94,6 +94,10 @@ impl Controller for Broken {
         self.sound.on_congestion(congestion);
     }
 
+    fn take_reduction_request(&mut self) -> bool {
+        self.sound.take_reduction_request()
+    }
+
     fn on_state(&mut self, now: Time, state: RecoveryState) {
         self.sound.on_state(now, state);
     }

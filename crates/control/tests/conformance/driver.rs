@@ -3,7 +3,7 @@
 
 use jostle_control::{
     AckSample, Congestion, Controller, Established, Measurement, Observer, RateSample,
-    RecoveryOwner, RecoveryState, RttEstimator, Sent, Signal,
+    RecoveryOwner, RecoveryState, RttEstimator, Sent, Signal, Timestamps,
 };
 use jostle_units::{Rate, Span, Time};
 use proptest::prelude::*;
@@ -173,7 +173,7 @@ impl Driver<'_> {
     fn apply(&mut self, operation: Operation) -> Result<(), String> {
         match operation {
             Operation::Send(packets) => self.send(packets),
-            Operation::Ack(ack) => self.acknowledge(ack),
+            Operation::Ack(ack) => return self.acknowledge(ack),
             Operation::Signal(signal) => return self.signal(signal),
             Operation::Recover => self.recover(),
             Operation::Undo => return self.undo(),
@@ -186,6 +186,9 @@ impl Driver<'_> {
                 (self.in_flight, self.first_unacked) = (0, self.next_to_send);
                 self.app_limited = true;
                 self.now += span;
+                if self.owner() == RecoveryOwner::Transport && span > self.rtt.rto() {
+                    self.controller.on_idle_restart(self.now);
+                }
             }
             Operation::Wait(span) => self.now += span,
         }
@@ -207,7 +210,7 @@ impl Driver<'_> {
         self.app_limited = false;
     }
 
-    fn acknowledge(&mut self, ack: Ack) {
+    fn acknowledge(&mut self, ack: Ack) -> Result<(), String> {
         let prior_in_flight = self.in_flight;
         let acked = part(prior_in_flight, ack.share);
         let lost = if ack.lost == 0 { 0 } else { part(prior_in_flight - acked, ack.lost) };
@@ -225,6 +228,9 @@ impl Driver<'_> {
             now: self.now,
             rtt,
             packets: acked,
+            delivered: (self.delivered - prior_delivered) as u32,
+            sacked: lost.min(self.in_flight),
+            timestamps: Some(self.timestamps(rtt)),
             first_unacked: self.first_unacked,
             next_to_send: self.next_to_send,
             state: self.state,
@@ -259,6 +265,22 @@ impl Driver<'_> {
             left_recovery: false,
             ce_marked: u32::from(ack.marked).min(acked),
         });
+        let orderly = matches!(self.state, RecoveryState::Open | RecoveryState::Disorder);
+        if self.controller.take_reduction_request() && orderly {
+            return self.signal(Signal::Request);
+        }
+        Ok(())
+    }
+
+    /// Timestamps as a path would give them whose way back takes half of the RTT.
+    fn timestamps(&self, rtt: Option<Span>) -> Timestamps {
+        let ms = |at: Time| (at.as_ns() / 1_000_000) as u32 + 1;
+        let rtt = rtt.unwrap_or(Span::ZERO);
+        Timestamps {
+            value_ms: ms(self.now - rtt.mul_div(1, 2)),
+            echo_ms: ms(self.now - rtt),
+            now_ms: ms(self.now),
+        }
     }
 
     fn signal(&mut self, signal: Signal) -> Result<(), String> {
@@ -275,7 +297,7 @@ impl Driver<'_> {
         });
         self.state = match signal {
             Signal::Loss => RecoveryState::Recovery,
-            Signal::Ecn => RecoveryState::Cwr,
+            Signal::Ecn | Signal::Request => RecoveryState::Cwr,
             Signal::Timeout => RecoveryState::Loss,
         };
         if self.owner() == RecoveryOwner::Transport {
@@ -298,6 +320,9 @@ impl Driver<'_> {
             && let Some(ssthresh) = self.controller.ssthresh()
         {
             self.controller.set_cwnd(ssthresh);
+        }
+        if ended && self.owner() == RecoveryOwner::Transport {
+            self.controller.on_reduction_end(self.now);
         }
         if self.state != RecoveryState::Open {
             self.state = RecoveryState::Open;

@@ -26,6 +26,7 @@ type Given = BTreeMap<String, Value>;
 fn largest_cwnd(row: &str) -> u32 {
     match row {
         "hybla" => 65_535,
+        "yeah" => u32::MAX / 128,
         _ => u32::MAX,
     }
 }

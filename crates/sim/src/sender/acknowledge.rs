@@ -1,6 +1,6 @@
 //! What an ACK does (`tcp_ack` in Linux).
 
-use jostle_control::{AckSample, Measurement, RecoveryOwner, RecoveryState};
+use jostle_control::{AckSample, Measurement, RecoveryOwner, RecoveryState, Signal, Timestamps};
 use jostle_record::AckRow;
 use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
 
@@ -77,21 +77,11 @@ impl Sender {
 
         let acked = ack.number - prior_first;
         let rtt = self.process_cumulative(now, ack, prior_highest, sack_ends, &mut findings);
-        if let Some(prior) = self.sampler.newest_prior_delivered() {
+        let newest_prior = self.sampler.newest_prior_delivered();
+        if let Some(prior) = newest_prior {
             self.rack.update_window(prior, self.sampler.delivered());
         }
         let single = acked == 1 && prior_sacked == 0 && rtt.delayed;
-        self.controller.on_measurement(&Measurement {
-            now,
-            rtt: rtt.newest,
-            packets: acked,
-            first_unacked: u64::from(self.board.first()),
-            next_to_send: u64::from(self.board.next()),
-            state: self.state,
-            pacing_rate: self.visible_pacing_rate(),
-        });
-        self.take_answers();
-
         if !had_outstanding {
             if findings.duplicate {
                 self.advance_recovery(now, ack.timestamp_ms, &mut findings);
@@ -101,6 +91,19 @@ impl Sender {
             self.write(now, out);
             return None;
         }
+        self.controller.on_measurement(&Measurement {
+            now,
+            rtt: rtt.newest,
+            packets: acked,
+            delivered: newest_prior.map_or(0, |prior| (self.sampler.delivered() - prior) as u32),
+            sacked: self.board.sacked(),
+            timestamps: Some(self.timestamps(now, ack)),
+            first_unacked: u64::from(self.board.first()),
+            next_to_send: u64::from(self.board.next()),
+            state: self.state,
+            pacing_rate: self.visible_pacing_rate(),
+        });
+        self.take_answers();
         self.on_probe_acknowledged(now, ack.number, &findings);
         let dubious = !(findings.advanced || findings.window_update)
             || findings.sacked
@@ -154,6 +157,9 @@ impl Sender {
         }
         self.controller.on_ack(&sample);
         self.take_answers();
+        if self.controller.take_reduction_request() {
+            self.enter_cwr(now, Signal::Request);
+        }
         if self.controller.holds_back() {
             self.sampler.set_app_limited(self.board.in_flight());
         }
@@ -167,6 +173,19 @@ impl Sender {
             acked_bytes: self.acked_bytes,
             lost_packets: lost,
         })
+    }
+
+    /// The timestamps option as Linux sees it. The receiver's clock is the sender's but for an
+    /// offset, since both count virtual time.
+    fn timestamps(&self, now: Time, ack: &Segment) -> Timestamps {
+        let now_ms = timestamp_ms(now);
+        // No ACK travels for the 65 s after which its 16 bits would be ambiguous.
+        let age_ms = u32::from((now_ms as u16).wrapping_sub(ack.clock));
+        Timestamps {
+            value_ms: now_ms.wrapping_sub(age_ms).wrapping_add(self.options.timestamp_offset),
+            echo_ms: ack.timestamp_ms,
+            now_ms,
+        }
     }
 
     /// `tcp_xmit_recovery`.

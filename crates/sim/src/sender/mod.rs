@@ -22,7 +22,7 @@ use jostle_path::Ecn;
 use jostle_units::{FULL_PAYLOAD_BYTES, Rate, Span, Time};
 
 use crate::engine::{Agenda, Event, Timer};
-use crate::segment::Segment;
+use crate::segment::{Segment, timestamp_ms};
 use detection::Rack;
 use scoreboard::Scoreboard;
 use timers::Pending;
@@ -53,6 +53,9 @@ pub(crate) struct Options {
     pub ecn: bool,
     /// Initial window.
     pub initial_window: u32,
+    /// By how much the receiver's timestamps are ahead of the sender's, in ms. Linux draws one for
+    /// every connection (`net.ipv4.tcp_timestamps` 1).
+    pub timestamp_offset: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -391,10 +394,4 @@ impl Sender {
         });
         self.take_answers();
     }
-}
-
-/// The millisecond clock of the timestamps option (`TCP_TS_HZ` 1000 in Linux), never 0.
-#[inline]
-fn timestamp_ms(now: Time) -> u32 {
-    (now.as_ns() / 1_000_000) as u32 + 1
 }

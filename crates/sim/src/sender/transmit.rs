@@ -388,6 +388,7 @@ impl Sender {
         if self.board.outstanding() > 0 || !self.owns_window() || idle <= self.rto {
             return;
         }
+        self.controller.on_idle_restart(now);
         self.keep_threshold();
         let least = self.options.initial_window.min(self.cwnd);
         let mut cwnd = self.cwnd;

@@ -43,6 +43,7 @@ def _whole(unit_ns: int, unit: str) -> Callable[[Any], str]:
     return convert
 
 
+_seconds = _whole(1_000_000_000, "s")
 _milliseconds = _whole(1_000_000, "ms")
 _microseconds = _whole(1_000, "µs")
 
@@ -67,7 +68,7 @@ def _numbers(*names: str) -> dict[str, tuple[str, Callable[[Any], str]]]:
     return {name: (name, _number) for name in names}
 
 
-# bic_scale of cubic and all of illinois can be set only while a module is loaded.
+# bic_scale of cubic, window of cdg and all of illinois can be set only while a module is loaded.
 _PARAMETERS: Mapping[str, _Module] = {
     "cubic": _Module(
         "tcp_cubic",
@@ -78,9 +79,17 @@ _PARAMETERS: Mapping[str, _Module] = {
         _numbers("fast_convergence", "max_increment", "low_window", "beta", "initial_ssthresh")
         | _numbers("smooth_part"),
     ),
-    "cdg": _Module("tcp_cdg", _numbers("use_ineff", "use_shadow", "use_tolerance")),
+    "cdg": _Module(
+        "tcp_cdg",
+        _numbers("backoff_beta", "backoff_factor", "hystart_detect")
+        | _numbers("use_ineff", "use_shadow", "use_tolerance"),
+    ),
     "htcp": _Module("tcp_htcp", _numbers("use_rtt_scaling", "use_bandwidth_switch")),
     "hybla": _Module("tcp_hybla", {"rtt0": ("rtt0", _milliseconds)}),
+    "nv": _Module(
+        "tcp_nv",
+        _numbers("nv_pad", "nv_min_cwnd") | {"nv_reset_period": ("nv_reset_period", _seconds)},
+    ),
     "vegas": _Module("tcp_vegas", _numbers("alpha", "beta", "gamma")),
 }
 

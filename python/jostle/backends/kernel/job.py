@@ -18,7 +18,7 @@ from jostle.backends.kernel.topology import (
 )
 from jostle.kernel import Image, Kind
 
-WITH_DETAILS = ("bbr", "vegas")
+WITH_DETAILS = ("bbr", "illinois", "nv", "vegas", "yeah")
 """Controllers whose inside TCP_CC_INFO shows."""
 
 # What a link may make up for if it was late. In virtual time that is a few microseconds, because

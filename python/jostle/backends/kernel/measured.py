@@ -30,6 +30,7 @@ PAYLOAD_BYTES = 1448
 _SYN_SENT, _NO_STATE = 2, 0
 _CA_CWR, _CA_RECOVERY, _CA_LOSS = 2, 3, 4
 _INFINITE_SSTHRESH = 0x7FFFFFFF
+_NO_RTT_US = 0x7FFFFFFF
 _BBR_UNIT = 256
 
 FLOW_COUNTERS = (
@@ -200,9 +201,13 @@ class FlowTrack:
                     "pacing_gain": details["bbr_pacing_gain"] / _BBR_UNIT,
                     "cwnd_gain": details["bbr_cwnd_gain"] / _BBR_UNIT,
                 }
-            case "vegas":
-                rtt_us = details["vegas_min_rtt_us"]
-                found = {"base_rtt_s": np.where(rtt_us < _INFINITE_SSTHRESH, rtt_us / 1e6, np.nan)}
+            # Modules fill in the same two fields, each in a way of its own (`*_get_info`).
+            case "vegas" | "yeah":
+                found = {"base_rtt_s": _rtt_s(details["vegas_rtt_us"])}
+            case "illinois":
+                found = {"base_rtt_s": _rtt_s(details["vegas_min_rtt_us"])}
+            case "nv":
+                found = {"min_rtt_s": _rtt_s(details["vegas_min_rtt_us"])}
         return {name: np.where(self.connected, values, np.nan) for name, values in found.items()}
 
     @property
@@ -210,6 +215,13 @@ class FlowTrack:
         """Time from the flow's start until all its data were acknowledged."""
         completed = self.events.get("completed_ns")
         return None if completed is None else int(completed) - int(self.spec["start_ns"])
+
+
+def _rtt_s(rtt_us: Array) -> Array:
+    """NaN where the module has no sample yet, which it writes as 2³¹ − 1 or more."""
+    import numpy as np
+
+    return np.where(rtt_us < _NO_RTT_US, rtt_us / 1e6, np.nan)
 
 
 def _bbr_mode(details: np.void) -> str:

@@ -30,7 +30,7 @@ _TCP_INFO = {
 _DETAILS = {
     "bbr_bytes_per_s": ("u8", 0), "bbr_min_rtt_us": ("u4", 8),
     "bbr_pacing_gain": ("u4", 12), "bbr_cwnd_gain": ("u4", 16),
-    "vegas_min_rtt_us": ("u4", 12),
+    "vegas_rtt_us": ("u4", 8), "vegas_min_rtt_us": ("u4", 12),
 }  # fmt: skip
 
 _QUEUE = [

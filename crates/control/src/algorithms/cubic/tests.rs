@@ -105,8 +105,7 @@ fn rtts_of_the_first_second_of_an_epoch_are_ignored() {
             packets: 1,
             first_unacked: 1,
             next_to_send: 2,
-            state: RecoveryState::Open,
-            pacing_rate: None,
+            ..Measurement::default()
         };
         law.on_measurement(&mut window, &m);
         law.state.delay_min_us

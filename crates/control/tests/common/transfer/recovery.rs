@@ -51,22 +51,46 @@ impl Transfer {
         });
     }
 
+    /// The controller asks for a reduction (`tcp_enter_cwr`).
+    pub(super) fn enter_cwr(&mut self) {
+        if matches!(self.state, RecoveryState::Open | RecoveryState::Disorder) {
+            (self.prr_delivered, self.prr_out) = (0, 0);
+            self.recovery_end = self.total_sent;
+            self.signal(Signal::Request);
+            self.set_state(RecoveryState::Cwr);
+        }
+    }
+
+    /// PRR ends at ssthresh (`tcp_end_cwnd_reduction`).
+    fn end_reduction(&mut self) {
+        if self.owner() == RecoveryOwner::Transport {
+            let ssthresh = self.controller.ssthresh().unwrap_or(self.prior_cwnd);
+            self.controller.set_cwnd(ssthresh);
+            self.controller.on_reduction_end(self.now);
+        }
+    }
+
     /// Leaves and enters recovery (`tcp_fastretrans_alert`).
     pub(super) fn recover(&mut self, lost: u32) {
+        if self.state == RecoveryState::Cwr && self.first_unacked > self.recovery_end {
+            self.end_reduction();
+            self.set_state(RecoveryState::Open);
+        }
         if self.in_recovery() && self.first_unacked >= self.recovery_end {
-            if self.state == RecoveryState::Recovery && self.owner() == RecoveryOwner::Transport {
-                let ssthresh = self.controller.ssthresh().unwrap_or(self.prior_cwnd);
-                self.controller.set_cwnd(ssthresh);
+            if self.state == RecoveryState::Recovery {
+                self.end_reduction();
             }
             self.set_state(RecoveryState::Open);
         }
         if !self.in_recovery() && lost > 0 {
             self.recoveries += 1;
-            (self.prr_delivered, self.prr_out) = (0, 0);
+            if self.state != RecoveryState::Cwr {
+                (self.prr_delivered, self.prr_out) = (0, 0);
+                self.signal(Signal::Loss);
+            }
             self.recovery_end = self.total_sent + u64::from(lost);
-            self.signal(Signal::Loss);
             self.set_state(RecoveryState::Recovery);
-        } else if !self.in_recovery() {
+        } else if !self.in_recovery() && self.state != RecoveryState::Cwr {
             let hole = self.first_unacked < self.delivered_end;
             self.set_state(if hole { RecoveryState::Disorder } else { RecoveryState::Open });
         }
@@ -96,7 +120,8 @@ impl Transfer {
     /// The retransmission timer expired: everything in flight counts as lost. Within a window of
     /// data that has met congestion, only the state tells the controller (`tcp_enter_loss`).
     pub(super) fn time_out(&mut self) {
-        let met_congestion = self.in_recovery() && self.first_unacked < self.recovery_end;
+        let reduced = self.in_recovery() || self.state == RecoveryState::Cwr;
+        let met_congestion = reduced && self.first_unacked < self.recovery_end;
         let first = !met_congestion || (self.state == RecoveryState::Loss && self.backoff == 0);
         self.timeouts += 1;
         self.backoff += 1;

@@ -1,5 +1,6 @@
 //! A sender alone, as packetdrill tests one: a script of ACKs and of time, and what leaves when.
 
+mod hooks;
 mod recovery;
 mod stream;
 mod timers;
@@ -21,7 +22,8 @@ use crate::receiver::Receiver;
 use crate::segment::{Block, Kind, Segment};
 
 const RTT: Span = Span::from_ms(40);
-const OPTIONS: Options = Options { flow: 0, pacing: false, ecn: false, initial_window: 10 };
+const OPTIONS: Options =
+    Options { flow: 0, pacing: false, ecn: false, initial_window: 10, timestamp_offset: 0 };
 
 fn ms(ms: u64) -> Time {
     Time::ZERO + Span::from_ms(ms)

@@ -1,0 +1,332 @@
+//! TCP-LP as Linux has it.
+
+use jostle_catalogue::Entry;
+
+use crate::controller::{AckSample, Congestion, Measurement, Observer, Timestamps};
+use crate::registry::{ControllerRow, Start};
+use crate::slow_start::SlowStart;
+use crate::windowed::{Window, WindowLaw, Windowed, grow_as_reno};
+
+pub(crate) const ROW: ControllerRow = ControllerRow {
+    entry: Entry {
+        name: "lp",
+        summary: "Reno that gives way as soon as the one-way delay rises",
+        class: "delay",
+        based_on: &["reno"],
+        source: "Kuzmanovic & Knightly, TCP-LP, IEEE INFOCOM 2003; Linux 6.1 tcp_lp.c",
+        parameters: &[],
+    },
+    start: Start::Composed("standard"),
+    build: |parts| Box::new(Windowed::new(Lp::default(), parts.slow_start)),
+};
+
+/// Ticks per second of the one-way delay and of the sender's timestamps (`LP_RESOL`,
+/// `TCP_TS_HZ`).
+const TICKS_PER_S: u32 = 1_000;
+/// δ of the paper: share of the range of delays, in percent, beyond which they are congestion.
+const DELTA_PERCENT: u32 = 15;
+/// The inference phase lasts three round trips.
+const INFERENCE_RTTS: u32 = 3;
+
+/// The TCP-LP window law: Reno with an *early congestion indication* when the smoothed one-way
+/// delay exceeds its minimum by 15 % of its range. The first one halves the window and begins an
+/// inference phase of three round trips without growth; one within it takes the window to 1.
+///
+/// One-way delays are differences of timestamps, TSval − TSecr, so an unknown offset between the
+/// clocks is part of them. All arithmetic is that of Linux in 32 bits, and with it what comes of
+/// large offsets: see the page of this controller.
+#[derive(Clone, Debug)]
+pub struct Lp {
+    /// Ticks per second of the receiver's clock, 0 before an estimate (`remote_hz`).
+    remote_hz: u32,
+    /// Timestamps of the ACK before, 0 before the first.
+    remote_ref: u32,
+    local_ref: u32,
+    /// Smoothed one-way delay, in eighths (`sowd`).
+    smoothed_8ms: u32,
+    owd_min_ms: u32,
+    owd_max_ms: u32,
+    /// The largest delay of all; `owd_max_ms` is the one before it (`owd_max_rsv`).
+    owd_max_reserved_ms: u32,
+    /// When the window was last cut, 0 for never (`last_drop`).
+    last_cut_ms: u32,
+    inference_ms: u32,
+    within_inference: bool,
+}
+
+impl Default for Lp {
+    fn default() -> Self {
+        Self {
+            remote_hz: 0,
+            remote_ref: 0,
+            local_ref: 0,
+            smoothed_8ms: 0,
+            owd_min_ms: u32::MAX,
+            owd_max_ms: 0,
+            owd_max_reserved_ms: 0,
+            last_cut_ms: 0,
+            inference_ms: 0,
+            within_inference: false,
+        }
+    }
+}
+
+impl Lp {
+    /// The receiver's clock rate from the step since the last ACK, smoothed by 1/64
+    /// (`tcp_lp_remote_hz_estimator`).
+    fn estimate_remote_hz(&mut self, now: &Timestamps) {
+        let remote = now.value_ms.wrapping_sub(self.remote_ref);
+        let local = now.echo_ms.wrapping_sub(self.local_ref);
+        let known = self.remote_ref != 0 && self.local_ref != 0;
+        if known && remote != 0 && local != 0 {
+            let measured = i64::from(TICKS_PER_S.wrapping_mul(remote) / local);
+            self.remote_hz = if self.remote_hz.wrapping_shl(6) > 0 {
+                // Whole hertz survive from one estimate to the next: errors below 64 do not raise
+                // it, and any negative error lowers it.
+                let smoothed = i64::from(self.remote_hz.wrapping_shl(6));
+                ((smoothed + measured - (smoothed >> 6)) >> 6) as u32
+            } else {
+                measured as u32
+            };
+        }
+        (self.remote_ref, self.local_ref) = (now.value_ms, now.echo_ms);
+    }
+
+    /// The one-way delay of an ACK's data, if one can be told (`tcp_lp_owd_calculator`).
+    fn one_way_delay_ms(&mut self, now: &Timestamps) -> Option<u32> {
+        self.estimate_remote_hz(now);
+        // A whole number of ticks per tick: a clock thought to be faster than 1 kHz counts as one
+        // that stands still.
+        let scale = TICKS_PER_S.checked_div(self.remote_hz)?;
+        let owd_ms = now.value_ms.wrapping_mul(scale).wrapping_sub(now.echo_ms);
+        (owd_ms > 0).then_some(owd_ms)
+    }
+
+    /// `tcp_lp_rtt_sample`.
+    fn take_delay(&mut self, owd_ms: u32) {
+        self.owd_min_ms = self.owd_min_ms.min(owd_ms);
+        if owd_ms > self.owd_max_ms {
+            if owd_ms > self.owd_max_reserved_ms {
+                // The largest of all is not trusted until a second one comes near.
+                self.owd_max_ms = match self.owd_max_reserved_ms {
+                    0 => owd_ms,
+                    reserved => reserved,
+                };
+                self.owd_max_reserved_ms = owd_ms;
+            } else {
+                self.owd_max_ms = owd_ms;
+            }
+        }
+        self.smoothed_8ms = if self.smoothed_8ms == 0 {
+            owd_ms.wrapping_shl(3)
+        } else {
+            self.smoothed_8ms.wrapping_add(owd_ms).wrapping_sub(self.smoothed_8ms >> 3)
+        };
+    }
+
+    /// The smoothed delay is below the threshold of congestion.
+    const fn is_within_threshold(&self) -> bool {
+        let range = self.owd_max_ms.wrapping_sub(self.owd_min_ms);
+        let margin = DELTA_PERCENT.wrapping_mul(range) / 100;
+        self.smoothed_8ms >> 3 < self.owd_min_ms.wrapping_add(margin)
+    }
+}
+
+impl WindowLaw for Lp {
+    /// The window is cut here, in whatever state the connection is; ssthresh stays.
+    fn on_measurement(&mut self, window: &mut Window, measurement: &Measurement) {
+        // Without the timestamps option there is nothing to judge by: Reno.
+        let Some(now) = measurement.timestamps else { return };
+        if measurement.rtt.is_some_and(|rtt| rtt.as_us() > 0)
+            && let Some(owd_ms) = self.one_way_delay_ms(&now)
+        {
+            self.take_delay(owd_ms);
+        }
+        let rtt_ms = now.now_ms.wrapping_sub(now.echo_ms);
+        if rtt_ms as i32 > 0 {
+            self.inference_ms = INFERENCE_RTTS.wrapping_mul(rtt_ms);
+        }
+        self.within_inference =
+            self.last_cut_ms != 0 && now.now_ms.wrapping_sub(self.last_cut_ms) < self.inference_ms;
+        if self.is_within_threshold() {
+            return;
+        }
+        // Minimum and maximum start anew from the delay that was too long.
+        self.owd_min_ms = self.smoothed_8ms >> 3;
+        self.owd_max_ms = self.smoothed_8ms >> 2;
+        self.owd_max_reserved_ms = self.smoothed_8ms >> 2;
+        window.cwnd = if self.within_inference { 1 } else { (window.cwnd / 2).max(1) };
+        self.last_cut_ms = now.now_ms;
+    }
+
+    fn grow(&mut self, window: &mut Window, slow_start: &mut dyn SlowStart, ack: &AckSample) {
+        if !self.within_inference {
+            grow_as_reno(window, slow_start, ack);
+        }
+    }
+
+    /// Reno's, outside the inference phase.
+    fn avoid(&mut self, window: &mut Window, acked: u32, _ack: &AckSample) {
+        window.additive_increase(window.cwnd, acked);
+    }
+
+    fn ssthresh(&mut self, window: &Window, _congestion: &Congestion) -> u32 {
+        (window.cwnd / 2).max(2)
+    }
+
+    fn mode(&self) -> &'static str {
+        if self.within_inference { "inference" } else { "avoidance" }
+    }
+
+    fn observe(&self, observer: &mut dyn Observer) {
+        let known = self.owd_min_ms <= self.owd_max_ms;
+        let min_ms = if known { self.owd_min_ms } else { 0 };
+        observer.value("owd_s", f64::from(self.smoothed_8ms >> 3) * 1e-3);
+        observer.value("owd_min_s", f64::from(min_ms) * 1e-3);
+        observer.value("owd_max_s", f64::from(self.owd_max_ms) * 1e-3);
+        observer.value("remote_clock_hz", f64::from(self.remote_hz));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithms::fixtures::{ack, measurement};
+    use crate::slow_start::Standard;
+    use jostle_units::Span;
+
+    /// A path of 50 ms, one-way `owd_ms`, whose receiver's clock is ahead by `offset_ms`.
+    struct Talk {
+        law: Lp,
+        window: Window,
+        now_ms: u32,
+        gap_ms: u32,
+        offset_ms: u32,
+    }
+
+    impl Talk {
+        fn new(offset_ms: u32) -> Self {
+            let window = Window { cwnd: 64, ssthresh: 2, ..Window::default() };
+            Self { law: Lp::default(), window, now_ms: 1_000, gap_ms: 10, offset_ms }
+        }
+
+        /// The next ACK, whose data took `owd_ms`.
+        fn hear(&mut self, owd_ms: u32) {
+            self.now_ms += self.gap_ms;
+            let sent_ms = self.now_ms - 25 - owd_ms;
+            self.law.on_measurement(
+                &mut self.window,
+                &Measurement {
+                    timestamps: Some(Timestamps {
+                        value_ms: (self.now_ms - 25).wrapping_add(self.offset_ms),
+                        echo_ms: sent_ms,
+                        now_ms: self.now_ms,
+                    }),
+                    ..measurement(Span::from_ms(u64::from(25 + owd_ms)))
+                },
+            );
+        }
+    }
+
+    /// The first sample is its own minimum and maximum, hence not below the threshold: Linux cuts.
+    #[test]
+    fn the_first_delay_halves_the_window() {
+        let mut talk = Talk::new(0);
+        talk.hear(25);
+        assert_eq!(talk.window.cwnd, 64, "no clock rate yet");
+        talk.hear(25);
+        assert_eq!((talk.window.cwnd, talk.law.remote_hz), (32, 1_000));
+        assert_eq!((talk.law.owd_min_ms, talk.law.owd_max_ms), (25, 50));
+    }
+
+    /// Minimum 25 ms, maximum 50 ms: congestion from 25 + ⌊15 % · 25⌋ = 28 ms on.
+    #[test]
+    fn delay_beyond_the_threshold_cuts_to_half_and_again_to_one() {
+        // So far apart that steps of 6 ms do not disturb the estimate of the receiver's clock.
+        let mut talk = Talk { gap_ms: 100, ..Talk::new(0) };
+        (0..40).for_each(|_| talk.hear(25));
+        (0..40).for_each(|_| talk.hear(27));
+        assert_eq!((talk.law.smoothed_8ms >> 3, talk.window.cwnd), (27, 32));
+        let cuts = [33, 39, 45, 51].map(|owd_ms| {
+            talk.hear(owd_ms);
+            (talk.law.smoothed_8ms >> 3, talk.window.cwnd)
+        });
+        // The cut starts the range anew from 29 to 58 ms: the next one is due at 29 + ⌊15 % · 29⌋,
+        // and comes within three round trips.
+        assert_eq!(cuts, [(27, 32), (29, 16), (31, 16), (33, 1)]);
+    }
+
+    /// A delay that rises by a tenth of the time makes the receiver's clock look faster than 1 kHz,
+    /// and from then on delays mean nothing.
+    #[test]
+    fn a_quickly_rising_delay_unhinges_the_clock_rate() {
+        let mut talk = Talk::new(0);
+        (0..40).for_each(|_| talk.hear(25));
+        talk.hear(26);
+        assert_eq!(talk.law.remote_hz, 1_001);
+        assert!(talk.law.owd_min_ms > 1 << 28, "{} ms", talk.law.owd_min_ms);
+    }
+
+    #[test]
+    fn nothing_grows_during_inference() {
+        let mut talk = Talk::new(0);
+        talk.hear(25);
+        talk.hear(25);
+        let grown = |talk: &mut Talk| {
+            let before = talk.window;
+            talk.law.grow(&mut talk.window, &mut Standard, &ack(1));
+            talk.window != before
+        };
+        assert!(grown(&mut talk), "the cut itself does not count as within");
+        talk.hear(25);
+        assert!(!grown(&mut talk));
+        assert_eq!(talk.law.mode(), "inference");
+        // Three round trips of 50 ms after the cut, the fifteenth ACK after it.
+        (0..13).for_each(|_| talk.hear(25));
+        assert!(!grown(&mut talk));
+        talk.hear(25);
+        assert!(grown(&mut talk));
+    }
+
+    /// A random offset of 32 bits, as Linux gives every connection, makes the range 0.15 of the
+    /// offset; one beyond 2²⁹ ms does not even fit into the smoothed delay. Either way no delay is
+    /// ever too long, but for the first.
+    #[test]
+    fn an_offset_between_the_clocks_blinds_it() {
+        for (offset_ms, cwnd) in [(100_000_000, 32), (3_000_000_000, 64)] {
+            let mut talk = Talk::new(offset_ms);
+            (0..20).for_each(|_| talk.hear(25));
+            (0..200).for_each(|_| talk.hear(500));
+            assert_eq!(talk.window.cwnd, cwnd, "offset {offset_ms} ms");
+        }
+    }
+
+    #[test]
+    fn the_clock_rate_falls_by_a_hertz_and_rises_by_64ths() {
+        let mut law = Lp { remote_hz: 1_000, remote_ref: 1, local_ref: 1, ..Lp::default() };
+        let mut step = |remote, local| {
+            law.estimate_remote_hz(&Timestamps {
+                value_ms: law.remote_ref + remote,
+                echo_ms: law.local_ref + local,
+                now_ms: 0,
+            });
+            law.remote_hz
+        };
+        assert_eq!(step(1_000, 1_000), 1_000);
+        assert_eq!(step(1_063, 1_000), 1_000);
+        assert_eq!(step(1_064, 1_000), 1_001);
+        assert_eq!(step(1_000, 1_000), 1_000);
+        assert_eq!(step(5, 0), 1_000);
+        assert_eq!(step(1, 2), 992);
+        assert_eq!(step(2, 1), 1_007);
+    }
+
+    #[test]
+    fn without_timestamps_it_is_reno() {
+        let mut talk = Talk::new(0);
+        talk.law.on_measurement(&mut talk.window, &measurement(Span::from_ms(50)));
+        talk.window.count = 63;
+        talk.law.grow(&mut talk.window, &mut Standard, &ack(1));
+        assert_eq!(talk.window.cwnd, 65);
+    }
+}
