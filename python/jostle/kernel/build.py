@@ -181,7 +181,7 @@ class _Build:
         return self._folder / "configured"
 
     def _configure(self, version: str) -> None:
-        source.add_own_modules(self._tree)
+        source.make_ours(self._tree)
         if _is_stamped(self._configured, config.digest()):
             return
         self._reporter.step(f"configuring Linux {version}")

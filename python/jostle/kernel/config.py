@@ -8,12 +8,14 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from jostle.kernel import edits
+
 DEFAULT_SERIES = "6.1"
 SERIES = ("6.1", "6.12")
 """Kernel series that can be built."""
 
 MODULE_FOLDER = Path(__file__).parent / "module"
-"""C files here are built into the kernel, as queueing disciplines."""
+"""C files here are built into the kernel, beside its queueing disciplines."""
 
 CONTROLLERS: Mapping[str, str] = {
     "bbr": "BBR", "bic": "BIC", "cdg": "CDG", "cubic": "CUBIC", "dctcp": "DCTCP",
@@ -44,6 +46,8 @@ _ON = [
 
 _OFF = [
     "SECURITY", "AUDIT", "WLAN", "WIRELESS", "DEBUG_INFO",
+    # Random numbers of the host, which no seed fixes.
+    "HW_RANDOM", "UML_RANDOM",
     # Not needed by anybody here, and a good part of what would have to be compiled.
     "EXT4_FS", "REISERFS_FS", "ISO9660_FS", "SOUND", "ETHERNET", "PPP", "SLIP",
 ]  # fmt: skip
@@ -77,18 +81,19 @@ def unmet(config_text: str) -> list[str]:
 
 def lacking(available: Iterable[str]) -> list[str]:
     """Congestion controls that a kernel should have and does not."""
-    return sorted({"reno", *CONTROLLERS} - set(available))
+    return sorted({"reno", *CONTROLLERS, *edits.COPIES} - set(available))
 
 
-def modules() -> list[Path]:
-    """C files of our own that are built into the kernel."""
-    return sorted(MODULE_FOLDER.glob("*.c"))
+def own_files() -> list[Path]:
+    """C files of our own that are built into the kernel, and their headers."""
+    return sorted(path for path in MODULE_FOLDER.iterdir() if path.suffix in {".c", ".h"})
 
 
 @functools.cache
 def digest() -> str:
-    """Hash of all that is asked of the kernel: options and own source files."""
+    """Hash of all that is asked of the kernel: options, edits, and files of our own."""
     whole = hashlib.sha256(fragment().encode())
-    for path in modules():
+    whole.update(repr((edits.EDITS, edits.COPIES)).encode())
+    for path in own_files():
         whole.update(path.name.encode() + b"\0" + path.read_bytes())
     return whole.hexdigest()[:12]

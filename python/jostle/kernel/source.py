@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -10,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from jostle.errors import InputError, JostleError
-from jostle.kernel import config
+from jostle.kernel import config, edits
 from jostle.kernel.processes import running
 
 _WAIT_S = 0.5
-_OWN = "jostle"
 
 
 class SourceError(InputError):
@@ -46,7 +46,7 @@ def is_extracted(tarball: Path, folder: Path) -> bool:
         stamp = json.loads(_stamp(folder).read_bytes())
     except (OSError, ValueError):
         return False
-    return folder.is_dir() and bool(stamp == identity(tarball))
+    return folder.is_dir() and bool(stamp == _extraction(tarball))
 
 
 def extract(tarball: Path, folder: Path) -> None:
@@ -76,7 +76,7 @@ def extract(tarball: Path, folder: Path) -> None:
             raise JostleError(f"the disk of {folder.parent} is full")
         raise SourceError(f"{tarball} cannot be extracted: {last}")
     partial.rename(folder)
-    _stamp(folder).write_text(json.dumps(identity(tarball)), "utf-8")
+    _stamp(folder).write_text(json.dumps(_extraction(tarball)), "utf-8")
 
 
 def version(folder: Path, series: str) -> str:
@@ -103,27 +103,33 @@ def version(folder: Path, series: str) -> str:
     return found
 
 
-def add_own_modules(folder: Path) -> None:
-    """Put our own C files, if there are any, where the kernel's queueing disciplines are."""
-    sources = config.modules()
-    schedulers = folder / "net" / "sched"
-    own = schedulers / _OWN
-    if not sources and not own.exists():
-        return
+def make_ours(folder: Path) -> None:
+    """Edit the kernel's files, and add those of our own beside its queueing disciplines.
+
+    Raises
+    ------
+    MovedSourceError
+        When the source is not what the edits were written for.
+    """
+    edits.apply(folder)
+    files = {path.name: path.read_text("utf-8") for path in config.own_files()}
+    files |= edits.copies(folder)
+    objects = (name.removesuffix(".c") for name in sorted(files) if name.endswith(".c"))
+    files["Makefile"] = "".join(f"obj-y += {name}.o\n" for name in objects)
+    own = folder / edits.OWN_FOLDER
     own.mkdir(exist_ok=True)
-    for path in sources:
-        _write_if_changed(own / path.name, path.read_text("utf-8"))
-    _write_if_changed(own / "Makefile", "".join(f"obj-y += {p.stem}.o\n" for p in sources))
-    makefile = schedulers / "Makefile"
-    line = f"obj-y += {_OWN}/\n"
+    for name, text in files.items():
+        edits.write_if_changed(own / name, text)
+    makefile = own.parent / "Makefile"
+    line = f"obj-y += {own.name}/\n"
     text = makefile.read_text("utf-8")
-    _write_if_changed(makefile, text if line in text else text + line)
+    edits.write_if_changed(makefile, text if line in text else text + line)
 
 
-def _write_if_changed(path: Path, text: str) -> None:
-    # make goes by times of files.
-    if not path.exists() or path.read_text("utf-8") != text:
-        path.write_text(text, "utf-8")
+def _extraction(tarball: Path) -> dict[str, Any]:
+    """What a folder was made from; edits of another version of jostle could not be found again."""
+    made_by = hashlib.sha256(repr(edits.EDITS).encode()).hexdigest()
+    return {**identity(tarball), "edits": made_by}
 
 
 def _stamp(folder: Path) -> Path:

@@ -1,0 +1,207 @@
+"""Changes to the kernel's own files: few, small, and each found again or refused.
+
+An edit names a file and the text that it replaces, which has to be there exactly once. A kernel whose
+source has moved on is refused with the name of the edit, not built into something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from jostle.errors import InputError
+
+OWN_FOLDER = Path("net/sched/jostle")
+"""Where files of our own and copies go, relative to the kernel's source."""
+
+
+class MovedSourceError(InputError):
+    """The kernel's source is not what an edit was written for."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A change to one file.
+
+    Attributes
+    ----------
+    file
+        Relative to the kernel's source.
+    why
+        What it is for.
+    before, after
+        The text that is replaced, and by what.
+    """
+
+    file: str
+    why: str
+    before: str
+    after: str
+
+    def applied_to(self, text: str) -> str:
+        """Return the changed text.
+
+        Raises
+        ------
+        MovedSourceError
+            When the text to be replaced is not there exactly once.
+        """
+        count = text.count(self.before)
+        if count != 1:
+            raise MovedSourceError(
+                f"{self.file} of this kernel is not as expected: the text to be changed "
+                f"({self.why}) is there {count} times"
+            )
+        return text.replace(self.before, self.after)
+
+
+EDITS: tuple[Edit, ...] = (
+    Edit(
+        "arch/um/Kconfig",
+        "a tick of 1 ms instead of 10, as servers have it",
+        "config HZ\n\tint\n\tdefault 100\n",
+        "config HZ\n\tint\n\tdefault 1000\n",
+    ),
+    Edit(
+        "arch/um/os-Linux/util.c",
+        "random numbers from a seed",
+        "ssize_t os_getrandom(void *buf, size_t len, unsigned int flags)\n{\n",
+        f'#include "../../../{OWN_FOLDER}/jostle_seed.h"\n\n'
+        "ssize_t os_getrandom(void *buf, size_t len, unsigned int flags)\n{\n"
+        "\tif (jostle_seeded()) {\n\t\tjostle_fill(buf, len);\n\t\treturn len;\n\t}\n",
+    ),
+    Edit(
+        "drivers/char/random.c",
+        "no random numbers from the timing of interrupts",
+        "static void _mix_pool_bytes(const void *buf, size_t len)\n{\n",
+        f'#include "../../{OWN_FOLDER}/jostle_seed.h"\n\n'
+        "static void _mix_pool_bytes(const void *buf, size_t len)\n{\n"
+        "\tif (jostle_seeded())\n\t\treturn;\n",
+    ),
+)
+"""All changes to the kernel's own files."""
+
+
+def _named(name: str) -> Edit:
+    return Edit(_CUBIC, "a name of its own", '.name\t\t= "cubic",', f'.name\t\t= "{name}",')
+
+
+_CUBIC = "net/ipv4/tcp_cubic.c"
+
+# HyStart and the look-ahead of the window as Linux 4.15 had them. Its clock and its delays are in
+# milliseconds and eighths of one; here they stay in microseconds, of which only such multiples
+# occur, so that every comparison has the same result.
+_AS_IN_4_15 = (
+    Edit(
+        _CUBIC,
+        "a clock of milliseconds",
+        "\treturn tcp_sk(sk)->tcp_mstamp;\n",
+        "\treturn div_u64(tcp_sk(sk)->tcp_mstamp, USEC_PER_MSEC) * USEC_PER_MSEC;\n",
+    ),
+    Edit(
+        _CUBIC,
+        "rounds that end where the window grows",
+        "\tif (after(tp->snd_una, ca->end_seq))\n\t\tbictcp_hystart_reset(sk);\n\n"
+        "\t/* hystart triggers",
+        "\t/* hystart triggers",
+    ),
+    Edit(
+        _CUBIC,
+        "rounds that end where the window grows",
+        "\tif (tcp_in_slow_start(tp)) {\n\t\tacked =",
+        "\tif (tcp_in_slow_start(tp)) {\n"
+        "\t\tif (hystart && after(ack, ca->end_seq))\n\t\t\tbictcp_hystart_reset(sk);\n"
+        "\t\tacked =",
+    ),
+    Edit(
+        _CUBIC,
+        "trains of half the smallest delay",
+        "\t\t\tthreshold = ca->delay_min + hystart_ack_delay(sk);\n",
+        "\t\t\tthreshold = ca->delay_min / 125 / 16 * USEC_PER_MSEC;\n",
+    ),
+    Edit(
+        _CUBIC,
+        "no regard to pacing",
+        "\t\t\tif (sk->sk_pacing_status == SK_PACING_NONE)\n\t\t\t\tthreshold >>= 1;\n",
+        "",
+    ),
+    Edit(
+        _CUBIC,
+        "the smallest of the first eight delays",
+        "\t\tif (ca->curr_rtt > delay)\n\t\t\tca->curr_rtt = delay;\n"
+        "\t\tif (ca->sample_cnt < HYSTART_MIN_SAMPLES) {\n",
+        "\t\tif (ca->sample_cnt < HYSTART_MIN_SAMPLES) {\n"
+        "\t\t\tif (ca->curr_rtt > delay)\n\t\t\t\tca->curr_rtt = delay;\n",
+    ),
+    Edit(
+        _CUBIC,
+        "delays in eighths of a millisecond",
+        "\tdelay = sample->rtt_us;\n\tif (delay == 0)\n\t\tdelay = 1;\n",
+        "\tdelay = max_t(u32, sample->rtt_us / 125, 1) * 125;\n",
+    ),
+    Edit(
+        _CUBIC,
+        "a look ahead by whole milliseconds",
+        "\tt += usecs_to_jiffies(ca->delay_min);\n",
+        "\tt += msecs_to_jiffies(ca->delay_min / USEC_PER_MSEC);\n",
+    ),
+)
+
+COPIES: Mapping[str, tuple[str, tuple[Edit, ...]]] = {
+    name: (_CUBIC, (_named(name), *changes))
+    for name, changes in {
+        "cubic_2": (),
+        "cubic_415": _AS_IN_4_15,
+        "cubic_415_2": _AS_IN_4_15,
+    }.items()
+}
+"""Congestion control → the file that it is a changed copy of, and the changes.
+
+Parameters belong to a module, not to a connection: two flows with different ones need two modules.
+"""
+
+
+def apply(folder: Path) -> None:
+    """Edit the extracted source in place; what has been edited stays as it is.
+
+    Raises
+    ------
+    MovedSourceError
+        When the source is not what the edits were written for.
+    """
+    for edit in EDITS:
+        path = folder / edit.file
+        text = _read(path, edit.file)
+        if edit.after not in text:
+            path.write_text(edit.applied_to(text), "utf-8")
+
+
+def copies(folder: Path) -> dict[str, str]:
+    """Text of every copy by the name of its file.
+
+    Raises
+    ------
+    MovedSourceError
+        When the source is not what the edits were written for.
+    """
+    found = {}
+    for name, (file, changes) in COPIES.items():
+        text = _read(folder / file, file)
+        for change in changes:
+            text = change.applied_to(text)
+        found[f"tcp_{name}.c"] = text
+    return found
+
+
+def write_if_changed(path: Path, text: str) -> None:
+    """Write a file unless it has that text: make goes by times of files."""
+    if not path.exists() or path.read_text("utf-8") != text:
+        path.write_text(text, "utf-8")
+
+
+def _read(path: Path, file: str) -> str:
+    try:
+        return path.read_text("utf-8")
+    except OSError as error:
+        raise MovedSourceError(f"this kernel has no file {file}: {error.strerror}") from error

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What user space tells the queueing disciplines "jostle_link" and
+ * "jostle_queue", and what they tell it.
+ *
+ * Times are nanoseconds since the link's origin unless said otherwise, rates
+ * bit/s, probabilities 53-bit numbers, seeds those of a stream of random
+ * numbers (see jostle_random.h).
+ */
+#ifndef JOSTLE_LINK_H
+#define JOSTLE_LINK_H
+
+#include <linux/types.h>
+
+/*
+ * Options of "jostle_link". Those that are lists may be given in parts: what
+ * comes later is added at the end.
+ */
+enum {
+	TCA_JOSTLE_LINK_UNSPEC,
+	TCA_JOSTLE_LINK_ORIGIN,		/* __u64: moment of CLOCK_MONOTONIC */
+	TCA_JOSTLE_LINK_RATES,		/* jostle_step[]: bit/s, the first at 0 */
+	TCA_JOSTLE_LINK_OPPORTUNITIES,	/* __u32[]: ms; instead of rates */
+	TCA_JOSTLE_LINK_OPPORTUNITY_BYTES, /* __u32 */
+	TCA_JOSTLE_LINK_DELAYS,		/* jostle_step[]: ns, the first at 0 */
+	TCA_JOSTLE_LINK_REORDER,	/* flag: packets may overtake each other */
+	TCA_JOSTLE_LINK_JITTER_STEP,	/* __u64: time between two values of */
+	TCA_JOSTLE_LINK_JITTER,		/* __u64[]: ns on top, linear in between */
+	TCA_JOSTLE_LINK_DRAWS,		/* __u64: seed of jitter per packet, from */
+	TCA_JOSTLE_LINK_QUANTILES,	/* jostle_quantile[] */
+	TCA_JOSTLE_LINK_OUTAGES,	/* jostle_outage[], in order */
+	TCA_JOSTLE_LINK_LOSS,		/* jostle_loss */
+	__TCA_JOSTLE_LINK_MAX
+};
+
+#define TCA_JOSTLE_LINK_MAX (__TCA_JOSTLE_LINK_MAX - 1)
+
+/* From a time on, a rate or delay. */
+struct jostle_step {
+	__u64 at_ns;
+	__u64 value;
+};
+
+/* A point of a quantile function, linear in between. */
+struct jostle_quantile {
+	__u64 probability;
+	__u64 value_ns;
+};
+
+/* Everything that has been sent from start to end, end excluded, is lost. */
+struct jostle_outage {
+	__u64 start_ns;
+	__u64 end_ns;
+};
+
+/* Gilbert's and Elliott's chain; without changes of state, independent loss. */
+struct jostle_loss {
+	__u64 seed;
+	__u64 skip;	/* numbers of the stream that are used up */
+	__u64 good_to_bad;
+	__u64 bad_to_good;
+	__u64 loss_good;
+	__u64 loss_bad;
+	__u64 bad;	/* whether it starts there */
+};
+
+/* Statistics of "jostle_link", from its start on. */
+struct jostle_link_xstats {
+	__u64 sent_packets;
+	__u64 sent_bytes;
+	__u64 lost_packets;
+	__u64 outage_packets;
+	__u64 travelling_packets;	/* now */
+	__u64 travelling_bytes;		/* now */
+};
+
+/* Options of "jostle_queue". */
+enum {
+	TCA_JOSTLE_QUEUE_UNSPEC,
+	TCA_JOSTLE_QUEUE_PARMS,		/* jostle_queue_parms */
+	__TCA_JOSTLE_QUEUE_MAX
+};
+
+#define TCA_JOSTLE_QUEUE_MAX (__TCA_JOSTLE_QUEUE_MAX - 1)
+
+/*
+ * First in, first out. What finds more than a threshold waiting is dropped
+ * with a probability, what does not fit always.
+ */
+struct jostle_queue_parms {
+	__u64 limit_bytes;
+	__u64 limit_packets;
+	__u64 threshold_bytes;
+	__u64 probability;
+	__u64 seed;
+};
+
+/* Statistics of "jostle_queue": dropped packets. */
+struct jostle_queue_xstats {
+	__u32 overflow;
+	__u32 occupancy;
+};
+
+#endif

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * "jostle_link": one direction of a link of jostle's. A queue (its child, any
+ * discipline), then a capacity, then a delay, then losses; what has come
+ * through goes to the device.
+ *
+ * It plays back what user space has drawn beforehand from the random streams
+ * of jostle's simulator: when there are outages, how the delay changes, when
+ * something can be sent. Decisions per packet it draws itself, from the same
+ * streams. So both have the same weather.
+ *
+ * A packet takes two timers: the end of its sending, when the next one leaves
+ * the queue, and its exit. Both are computed from each other and not from the
+ * time at which a timer was heard, so that lateness does not add up. Without
+ * reordering, an exit is held back to the one before it.
+ */
+
+#include <linux/module.h>
+#include <net/netlink.h>
+#include <net/pkt_sched.h>
+
+#include "jostle_link.h"
+#include "jostle_link_parts.h"
+
+struct jostle_link {
+	struct Qdisc *queue;
+	struct qdisc_watchdog watchdog;
+
+	/* CLOCK_MONOTONIC at time 0. */
+	u64 origin_ns;
+	struct jostle_capacity capacity;
+	struct jostle_delay delay;
+	struct jostle_losses losses;
+
+	/* What is being sent or travels, in order of exit. */
+	struct sk_buff_head pipe;
+	u64 last_exit_ns;
+	/* When the next packet leaves the queue; JOSTLE_NEVER while idle. */
+	u64 free_ns;
+	/* The queue had nothing when it was last asked. */
+	bool idle;
+
+	struct jostle_link_xstats stats;
+};
+
+struct link_skb_cb {
+	u64 exit_ns;
+};
+
+static struct link_skb_cb *link_skb_cb(struct sk_buff *skb)
+{
+	qdisc_cb_private_validate(skb, sizeof(struct link_skb_cb));
+	return (struct link_skb_cb *)qdisc_skb_cb(skb)->data;
+}
+
+static u64 link_now(const struct jostle_link *q)
+{
+	u64 now = ktime_get_ns();
+
+	return now > q->origin_ns ? now - q->origin_ns : 0;
+}
+
+static void link_travel(struct jostle_link *q, struct sk_buff *skb, u64 exit_ns)
+{
+	struct sk_buff *before = skb_peek_tail(&q->pipe);
+
+	if (!q->delay.reorder) {
+		exit_ns = max(exit_ns, q->last_exit_ns);
+		q->last_exit_ns = exit_ns;
+	}
+	link_skb_cb(skb)->exit_ns = exit_ns;
+	while (before && link_skb_cb(before)->exit_ns > exit_ns)
+		before = skb_queue_is_first(&q->pipe, before) ?
+			 NULL : skb_queue_prev(&q->pipe, before);
+	if (before)
+		__skb_queue_after(&q->pipe, before, skb);
+	else
+		__skb_queue_head(&q->pipe, skb);
+	q->stats.travelling_packets++;
+	q->stats.travelling_bytes += qdisc_pkt_len(skb);
+}
+
+static void link_lose(struct Qdisc *sch, struct sk_buff *skb, u64 *counter)
+{
+	(*counter)++;
+	qdisc_qstats_drop(sch);
+	qdisc_qstats_backlog_dec(sch, skb);
+	sch->q.qlen--;
+	qdisc_tree_reduce_backlog(sch, 1, qdisc_pkt_len(skb));
+	kfree_skb(skb);
+}
+
+/* Sends the packet that is due at free_ns. */
+static void link_serve(struct Qdisc *sch)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+	struct sk_buff *skb = q->queue->ops->dequeue(q->queue);
+	bool outage, lost;
+	u64 sent_ns, exit_ns;
+
+	if (!skb) {
+		q->idle = true;
+		q->free_ns = JOSTLE_NEVER;
+		return;
+	}
+	sent_ns = jostle_sent(&q->capacity, q->free_ns, qdisc_pkt_len(skb));
+	q->free_ns = sent_ns;
+	q->stats.sent_packets++;
+	q->stats.sent_bytes += qdisc_pkt_len(skb);
+	if (sent_ns == JOSTLE_NEVER) {
+		link_travel(q, skb, JOSTLE_NEVER);
+		return;
+	}
+
+	exit_ns = sent_ns + jostle_delay_at(&q->delay, sent_ns);
+	/* Every process sees every packet; an outage is what it is put down to. */
+	outage = jostle_in_outage(&q->losses, sent_ns);
+	lost = jostle_lost(&q->losses);
+	if (outage)
+		link_lose(sch, skb, &q->stats.outage_packets);
+	else if (lost)
+		link_lose(sch, skb, &q->stats.lost_packets);
+	else
+		link_travel(q, skb, exit_ns);
+}
+
+static void link_advance(struct Qdisc *sch, u64 now)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+
+	/* JOSTLE_NEVER is after every time. */
+	while (q->free_ns <= now)
+		link_serve(sch);
+}
+
+static int link_enqueue(struct sk_buff *skb, struct Qdisc *sch,
+			struct sk_buff **to_free)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+	unsigned int len = qdisc_pkt_len(skb);
+	u64 now = link_now(q);
+	int ret;
+
+	/* What is due at this instant makes room for what comes. */
+	link_advance(sch, now);
+	ret = qdisc_enqueue(skb, q->queue, to_free);
+	if (q->idle) {
+		q->idle = false;
+		q->free_ns = now;
+	}
+	if (ret != NET_XMIT_SUCCESS) {
+		if (net_xmit_drop_count(ret))
+			qdisc_qstats_drop(sch);
+		return ret;
+	}
+	sch->qstats.backlog += len;
+	sch->q.qlen++;
+	return NET_XMIT_SUCCESS;
+}
+
+static struct sk_buff *link_dequeue(struct Qdisc *sch)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+	u64 now = link_now(q), next;
+	struct sk_buff *skb;
+
+	link_advance(sch, now);
+	skb = skb_peek(&q->pipe);
+	next = skb ? link_skb_cb(skb)->exit_ns : JOSTLE_NEVER;
+	if (next <= now) {
+		__skb_unlink(skb, &q->pipe);
+		q->stats.travelling_packets--;
+		q->stats.travelling_bytes -= qdisc_pkt_len(skb);
+		qdisc_qstats_backlog_dec(sch, skb);
+		sch->q.qlen--;
+		qdisc_bstats_update(sch, skb);
+		return skb;
+	}
+	next = min(next, q->free_ns);
+	if (next != JOSTLE_NEVER)
+		qdisc_watchdog_schedule_ns(&q->watchdog, q->origin_ns + next);
+	return NULL;
+}
+
+#define LIST(type) NLA_POLICY_MIN_LEN(sizeof(type))
+
+static const struct nla_policy link_policy[TCA_JOSTLE_LINK_MAX + 1] = {
+	[TCA_JOSTLE_LINK_ORIGIN] = { .type = NLA_U64 },
+	[TCA_JOSTLE_LINK_RATES] = LIST(struct jostle_step),
+	[TCA_JOSTLE_LINK_OPPORTUNITIES] = LIST(u32),
+	[TCA_JOSTLE_LINK_OPPORTUNITY_BYTES] = NLA_POLICY_MIN(NLA_U32, 1),
+	[TCA_JOSTLE_LINK_DELAYS] = LIST(struct jostle_step),
+	[TCA_JOSTLE_LINK_REORDER] = { .type = NLA_FLAG },
+	[TCA_JOSTLE_LINK_JITTER_STEP] = { .type = NLA_U64 },
+	[TCA_JOSTLE_LINK_JITTER] = LIST(u64),
+	[TCA_JOSTLE_LINK_DRAWS] = { .type = NLA_U64 },
+	[TCA_JOSTLE_LINK_QUANTILES] = LIST(struct jostle_quantile),
+	[TCA_JOSTLE_LINK_OUTAGES] = LIST(struct jostle_outage),
+	[TCA_JOSTLE_LINK_LOSS] =
+		NLA_POLICY_EXACT_LEN(sizeof(struct jostle_loss)),
+};
+
+static int link_change(struct Qdisc *sch, struct nlattr *opt,
+		       struct netlink_ext_ack *extack)
+{
+	struct nlattr *tb[TCA_JOSTLE_LINK_MAX + 1];
+	struct jostle_link *q = qdisc_priv(sch);
+	int err;
+
+	err = nla_parse_nested(tb, TCA_JOSTLE_LINK_MAX, opt, link_policy,
+			       extack);
+	if (err)
+		return err;
+
+	err = jostle_capacity_change(sch, &q->capacity, tb);
+	err = err ?: jostle_delay_change(sch, &q->delay, tb);
+	err = err ?: jostle_losses_change(sch, &q->losses, tb);
+	if (!err && tb[TCA_JOSTLE_LINK_ORIGIN]) {
+		sch_tree_lock(sch);
+		q->origin_ns = nla_get_u64(tb[TCA_JOSTLE_LINK_ORIGIN]);
+		sch_tree_unlock(sch);
+	}
+	if (err == -EINVAL)
+		NL_SET_ERR_MSG(extack, "a list makes no sense");
+	return err;
+}
+
+static int link_init(struct Qdisc *sch, struct nlattr *opt,
+		     struct netlink_ext_ack *extack)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+
+	q->queue = &noop_qdisc;
+	q->idle = true;
+	q->free_ns = JOSTLE_NEVER;
+	__skb_queue_head_init(&q->pipe);
+	qdisc_watchdog_init(&q->watchdog, sch);
+
+	q->queue = qdisc_create_dflt(sch->dev_queue, &pfifo_qdisc_ops,
+				     TC_H_MAKE(sch->handle, 1), extack);
+	if (!q->queue) {
+		q->queue = &noop_qdisc;
+		return -ENOMEM;
+	}
+	qdisc_hash_add(q->queue, true);
+	return opt ? link_change(sch, opt, extack) : 0;
+}
+
+static void link_reset(struct Qdisc *sch)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+
+	qdisc_reset(q->queue);
+	__skb_queue_purge(&q->pipe);
+	q->stats.travelling_packets = 0;
+	q->stats.travelling_bytes = 0;
+	q->idle = true;
+	q->free_ns = JOSTLE_NEVER;
+	q->last_exit_ns = 0;
+	qdisc_watchdog_cancel(&q->watchdog);
+}
+
+static void link_destroy(struct Qdisc *sch)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+
+	qdisc_watchdog_cancel(&q->watchdog);
+	qdisc_put(q->queue);
+	jostle_capacity_free(&q->capacity);
+	jostle_delay_free(&q->delay);
+	jostle_losses_free(&q->losses);
+}
+
+static int link_dump(struct Qdisc *sch, struct sk_buff *skb)
+{
+	/* Lists are too long to be shown; no user asks for them. */
+	return skb->len;
+}
+
+static int link_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+	struct jostle_link_xstats stats = q->stats;
+
+	return gnet_stats_copy_app(d, &stats, sizeof(stats));
+}
+
+/* The queue is the only class, number 1. */
+static int link_graft(struct Qdisc *sch, unsigned long arg, struct Qdisc *new,
+		      struct Qdisc **old, struct netlink_ext_ack *extack)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+
+	*old = qdisc_replace(sch, new ?: &noop_qdisc, &q->queue);
+	return 0;
+}
+
+static struct Qdisc *link_leaf(struct Qdisc *sch, unsigned long arg)
+{
+	return ((struct jostle_link *)qdisc_priv(sch))->queue;
+}
+
+static unsigned long link_find(struct Qdisc *sch, u32 classid)
+{
+	return 1;
+}
+
+static void link_walk(struct Qdisc *sch, struct qdisc_walker *walker)
+{
+	if (!walker->stop)
+		tc_qdisc_stats_dump(sch, 1, walker);
+}
+
+static int link_dump_class(struct Qdisc *sch, unsigned long class,
+			   struct sk_buff *skb, struct tcmsg *tcm)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+
+	tcm->tcm_handle |= TC_H_MIN(1);
+	tcm->tcm_info = q->queue->handle;
+	return 0;
+}
+
+static const struct Qdisc_class_ops link_class_ops = {
+	.graft	= link_graft,
+	.leaf	= link_leaf,
+	.find	= link_find,
+	.walk	= link_walk,
+	.dump	= link_dump_class,
+};
+
+static struct Qdisc_ops link_ops __read_mostly = {
+	.id		= "jostle_link",
+	.cl_ops		= &link_class_ops,
+	.priv_size	= sizeof(struct jostle_link),
+	.enqueue	= link_enqueue,
+	.dequeue	= link_dequeue,
+	.peek		= qdisc_peek_dequeued,
+	.init		= link_init,
+	.reset		= link_reset,
+	.destroy	= link_destroy,
+	.change		= link_change,
+	.dump		= link_dump,
+	.dump_stats	= link_dump_stats,
+	.owner		= THIS_MODULE,
+};
+
+static int __init link_module_init(void)
+{
+	return register_qdisc(&link_ops);
+}
+device_initcall(link_module_init);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("One direction of a link: queue, capacity, delay, losses");
