@@ -51,6 +51,7 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::RENO,
     algorithms::CUBIC,
     algorithms::BBR,
+    algorithms::BBR3,
     algorithms::HYBLA,
     algorithms::VEGAS,
     algorithms::VIVACE,

@@ -1,6 +1,7 @@
 //! Congestion controllers, one file or folder each.
 
 mod bbr;
+mod bbr3;
 mod cubic;
 #[cfg(test)]
 mod fixtures;
@@ -10,6 +11,7 @@ mod vegas;
 mod vivace;
 
 pub use bbr::Bbr;
+pub use bbr3::Bbr3;
 pub use cubic::Cubic;
 pub use hybla::Hybla;
 pub use reno::Reno;
@@ -17,6 +19,7 @@ pub use vegas::Vegas;
 pub use vivace::Vivace;
 
 pub(crate) use bbr::ROW as BBR;
+pub(crate) use bbr3::ROW as BBR3;
 pub(crate) use cubic::ROW as CUBIC;
 pub(crate) use hybla::ROW as HYBLA;
 pub(crate) use reno::ROW as RENO;

@@ -3,7 +3,7 @@
 //! Differences: times are nanoseconds where Linux has jiffies (PROBE_RTT and the age of the
 //! minimum RTT), and the constants of its source are parameters.
 
-mod model;
+pub(super) mod model;
 mod modes;
 mod parameters;
 mod policer;
@@ -244,8 +244,11 @@ impl Bbr {
             self.max_bandwidth.update(window, self.rounds.count, bandwidth);
         }
         if self.parameters.ack_aggregation && ack.acked > 0 {
+            if self.rounds.started {
+                self.aggregation.on_round();
+            }
             let used = self.bandwidth();
-            self.aggregation.on_ack(ack, self.rounds.started, used, self.cwnd);
+            self.aggregation.on_ack(ack, used, self.cwnd);
         }
     }
 
@@ -303,10 +306,6 @@ impl Bbr {
         } else {
             self.cwnd
         }
-    }
-
-    fn bits_per_s(&self, bandwidth: u64) -> f64 {
-        bandwidth as f64 * self.pacing.mss_bytes as f64 * 8e6 / f64::from(1 << 24)
     }
 }
 
@@ -405,8 +404,9 @@ impl Controller for Bbr {
 
     fn observe(&self, observer: &mut dyn Observer) {
         let gain = |gain: u64| gain as f64 / GAIN_UNIT as f64;
-        observer.value("bottleneck_bps", self.bits_per_s(self.max_bandwidth()));
-        observer.value("policed_bps", self.bits_per_s(self.long_term.bandwidth().unwrap_or(0)));
+        let bps = |bandwidth| self.pacing.bits_per_s(bandwidth);
+        observer.value("bottleneck_bps", bps(self.max_bandwidth()));
+        observer.value("policed_bps", bps(self.long_term.bandwidth().unwrap_or(0)));
         observer.value("min_rtt_s", self.min_rtt_us.unwrap_or(0) as f64 * 1e-6);
         observer.value("pacing_gain", gain(self.pacing_gain));
         observer.value("cwnd_gain", gain(self.cwnd_gain));
