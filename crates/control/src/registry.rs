@@ -58,7 +58,8 @@ pub const CONTROLLERS: &[ControllerRow] = &[
 ];
 
 /// All slow-start methods, in the order they are listed.
-pub const SLOW_STARTS: &[SlowStartRow] = &[slow_start::STANDARD, slow_start::HYSTART];
+pub const SLOW_STARTS: &[SlowStartRow] =
+    &[slow_start::STANDARD, slow_start::HYSTART, slow_start::STOPEG];
 
 /// The controller called `name`.
 pub fn controller(name: &str) -> Option<&'static ControllerRow> {

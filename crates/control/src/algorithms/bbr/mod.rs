@@ -22,6 +22,7 @@ use crate::controller::{
 };
 use crate::filter::WindowedMax;
 use crate::registry::{ControllerRow, Parts, Start};
+use crate::slow_start::stopeg::ForwardShare;
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -67,6 +68,7 @@ pub struct Bbr {
     rounds: Rounds,
     aggregation: AckAggregation,
     full_pipe: FullPipe,
+    forward_share: ForwardShare,
     long_term: LongTerm,
     min_rtt_us: Option<u64>,
     min_rtt_at: Time,
@@ -112,6 +114,7 @@ impl Bbr {
             rounds: Rounds::default(),
             aggregation: AckAggregation::default(),
             full_pipe: FullPipe::default(),
+            forward_share: ForwardShare::default(),
             long_term: LongTerm::default(),
             min_rtt_us: None,
             min_rtt_at: Time::ZERO,
@@ -257,6 +260,22 @@ impl Bbr {
             let p = &self.parameters;
             let bandwidth = self.max_bandwidth.get();
             self.full_pipe.on_round(bandwidth, p.full_pipe_growth, p.full_pipe_rounds);
+        }
+        if let Some(threshold) = self.parameters.stopeg_threshold
+            && self.mode == Mode::Startup
+        {
+            self.check_forward_share(ack, threshold);
+        }
+    }
+
+    /// StopEG as the end of STARTUP; not of Linux.
+    fn check_forward_share(&mut self, ack: &AckSample, threshold: f64) {
+        let min_rtt = Span::from_us(self.min_rtt_us.unwrap_or(0));
+        if let Some(share) = self.forward_share.finish(ack.now, ack.delivered, min_rtt) {
+            self.full_pipe.reached |= share > threshold && !ack.app_limited;
+        }
+        if self.rounds.started {
+            self.forward_share.start(ack.now, ack.delivered, ack.in_flight);
         }
     }
 
