@@ -52,6 +52,7 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::CUBIC,
     algorithms::BBR,
     algorithms::BBR3,
+    algorithms::MODEST_BBR,
     algorithms::HYBLA,
     algorithms::VEGAS,
     algorithms::VIVACE,

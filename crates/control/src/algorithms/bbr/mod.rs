@@ -94,7 +94,7 @@ fn is_recovery(state: RecoveryState) -> bool {
 
 impl Bbr {
     /// A controller with the parameters and random numbers of `parts`.
-    fn new(parts: Parts) -> Self {
+    pub(super) fn new(parts: Parts) -> Self {
         let parameters = Parameters::new(&parts.values);
         Self {
             parameters,
@@ -310,13 +310,28 @@ impl Bbr {
         }
     }
 
-    fn towards_target(&self, ack: &AckSample) -> u32 {
+    /// The window that the model asks for.
+    pub(super) fn target(&self) -> u32 {
         let bandwidth = self.bandwidth();
         let mut target = self.bdp(bandwidth, self.cwnd_gain);
         if self.full_pipe.reached && self.parameters.ack_aggregation {
             target = target.saturating_add(self.aggregation.allowance(bandwidth));
         }
-        let target = self.with_quantum(target);
+        self.with_quantum(target)
+    }
+
+    /// The gain cycle is running: neither start-up nor PROBE_RTT.
+    pub(super) fn is_steady(&self) -> bool {
+        self.mode == Mode::ProbeBw
+    }
+
+    /// The latest ACK started a round.
+    pub(super) fn round_started(&self) -> bool {
+        self.rounds.started
+    }
+
+    fn towards_target(&self, ack: &AckSample) -> u32 {
+        let target = self.target();
         let grown = self.cwnd.saturating_add(ack.acked);
         if self.full_pipe.reached {
             grown.min(target)
