@@ -7,8 +7,8 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use jostle_control::registry::{self, CONTROLLERS, Start};
 use jostle_control::{
-    AckSample, Congestion, Controller, Established, Measurement, RateSample, RecoveryOwner,
-    RecoveryState, Sent, Signal, Timestamps,
+    AckSample, Congestion, Controller, Established, LostPacket, Measurement, RateSample,
+    RecoveryOwner, RecoveryState, Sent, Signal, Timestamps,
 };
 use jostle_units::{Span, Stream, Time};
 
@@ -70,6 +70,14 @@ impl Steady {
             pacing_rate: None,
         });
         if loses {
+            self.controller.on_lost(&LostPacket {
+                now: self.now,
+                number: first_unacked,
+                in_flight_at_send: IN_FLIGHT,
+                lost_since_send: 1,
+                app_limited: false,
+                delivered: self.delivered,
+            });
             self.reduce(next_to_send, Signal::Loss, RecoveryState::Recovery);
         }
         self.controller.on_ack(&AckSample {
@@ -82,6 +90,8 @@ impl Steady {
             rate: Some(RateSample { delivered: IN_FLIGHT, interval: RTT }),
             prior_delivered: self.delivered.saturating_sub(u64::from(IN_FLIGHT)),
             sent_at: self.now - RTT,
+            in_flight_at_send: IN_FLIGHT,
+            lost_since_send: u32::from(loses),
             app_limited: false,
             ack_delayed: false,
             delivered: self.delivered,

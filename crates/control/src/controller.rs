@@ -110,6 +110,24 @@ pub struct RateSample {
     pub interval: Span,
 }
 
+/// A packet that was just marked lost (`skb_marked_lost` in Linux's BBR v3, "per-packet (P) state"
+/// in draft-ietf-ccwg-bbr).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostPacket {
+    /// Time at which it was marked.
+    pub now: Time,
+    /// Its number; packets that were first sent one after the other have numbers in a row.
+    pub number: u64,
+    /// Packets in flight when it had been sent, itself included (`P.tx_in_flight`).
+    pub in_flight_at_send: u32,
+    /// Packets marked lost since it was sent, itself included.
+    pub lost_since_send: u32,
+    /// The application had left the network idle when it was sent.
+    pub app_limited: bool,
+    /// Packets delivered since the connection began.
+    pub delivered: u64,
+}
+
 /// Everything an ACK tells a controller.
 #[derive(Clone, Copy, Debug)]
 pub struct AckSample {
@@ -131,6 +149,11 @@ pub struct AckSample {
     pub prior_delivered: u64,
     /// Time at which that packet was sent.
     pub sent_at: Time,
+    /// Packets in flight when that packet had been sent, itself included; 0 if nothing was newly
+    /// acknowledged.
+    pub in_flight_at_send: u32,
+    /// Packets marked lost since that packet was sent; 0 if nothing was newly acknowledged.
+    pub lost_since_send: u32,
     /// The rate sample was limited by the application, not by the network.
     pub app_limited: bool,
     /// The ACK acknowledges a single packet, so a delayed-ACK timer may have held it back.
@@ -154,7 +177,8 @@ pub struct AckSample {
     /// Where recovery stands after the ACK.
     pub state: RecoveryState,
     /// The window was the limit of what was sent, so it may grow (RFC 9293's successor to
-    /// RFC 2861, `tcp_is_cwnd_limited` in Linux).
+    /// RFC 2861, `tcp_is_cwnd_limited` in Linux). In slow start, half of the window is enough for a
+    /// controller that leaves its recovery to the transport.
     pub cwnd_limited: bool,
     /// The transport is not reducing cwnd at the moment, so window-based growth applies.
     pub may_grow: bool,
@@ -201,7 +225,7 @@ pub trait Observer {
 /// A congestion controller.
 ///
 /// For every ACK the transport calls [`on_measurement`](Self::on_measurement), then runs loss
-/// detection (which may call [`on_congestion`](Self::on_congestion) or
+/// detection (which may call [`on_lost`](Self::on_lost), [`on_congestion`](Self::on_congestion) or
 /// [`on_state`](Self::on_state)), then [`on_ack`](Self::on_ack).
 pub trait Controller: Send {
     /// The handshake is complete: set the initial window.
@@ -212,6 +236,10 @@ pub trait Controller: Send {
 
     /// An ACK arrived; loss detection has not yet seen it.
     fn on_measurement(&mut self, _measurement: &Measurement) {}
+
+    /// A packet was marked lost, by an ACK or by a timer. Comes before
+    /// [`on_congestion`](Self::on_congestion) where the loss begins an episode of recovery.
+    fn on_lost(&mut self, _lost: &LostPacket) {}
 
     /// An ACK was processed.
     fn on_ack(&mut self, ack: &AckSample);

@@ -14,7 +14,7 @@ pub mod slow_start;
 mod windowed;
 
 pub use controller::{
-    AckSample, Congestion, Controller, Established, Measurement, Observer, RateSample,
+    AckSample, Congestion, Controller, Established, LostPacket, Measurement, Observer, RateSample,
     RecoveryOwner, RecoveryState, Sent, Signal, Timestamps,
 };
 pub use filter::WindowedMax;

@@ -51,6 +51,8 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::RENO,
     algorithms::CUBIC,
     algorithms::BBR,
+    algorithms::BBR3,
+    algorithms::MODEST_BBR,
     algorithms::HYBLA,
     algorithms::VEGAS,
     algorithms::VENO,
@@ -63,7 +65,8 @@ pub const CONTROLLERS: &[ControllerRow] = &[
 ];
 
 /// All slow-start methods, in the order they are listed.
-pub const SLOW_STARTS: &[SlowStartRow] = &[slow_start::STANDARD, slow_start::HYSTART];
+pub const SLOW_STARTS: &[SlowStartRow] =
+    &[slow_start::STANDARD, slow_start::HYSTART, slow_start::STOPEG];
 
 /// The controller called `name`.
 pub fn controller(name: &str) -> Option<&'static ControllerRow> {

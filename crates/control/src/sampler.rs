@@ -5,9 +5,10 @@
 
 use jostle_units::{Span, Time};
 
-use crate::controller::RateSample;
+use crate::controller::{LostPacket, RateSample};
 
-/// What a transport remembers with every packet it sends, for the delivery rate.
+/// What a transport remembers with every packet it sends, for the delivery rate. There is one for
+/// every packet in flight, so it is kept to 40 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SendStamp {
     /// Time of (the latest) sending.
@@ -18,8 +19,26 @@ pub struct SendStamp {
     delivered_at: Time,
     /// Packets delivered when the packet was sent.
     delivered: u64,
-    /// The application had left the network idle when the packet was sent.
-    app_limited: bool,
+    /// Packets marked lost when the packet was sent, modulo 2³².
+    lost: u32,
+    /// Packets in flight when the packet had been sent, itself included; the highest bit says that
+    /// the application had left the network idle.
+    flight: u32,
+}
+
+/// The bit of [`SendStamp::flight`] that stands for the application's limit.
+const APP_LIMITED: u32 = 1 << 31;
+
+impl SendStamp {
+    #[inline]
+    const fn in_flight(&self) -> u32 {
+        self.flight & !APP_LIMITED
+    }
+
+    #[inline]
+    const fn app_limited(&self) -> bool {
+        self.flight & APP_LIMITED != 0
+    }
 }
 
 /// The packet sent last among those that the present ACK delivers.
@@ -34,6 +53,8 @@ struct Newest {
 #[derive(Clone, Debug, Default)]
 pub struct Sampler {
     delivered: u64,
+    /// Packets marked lost, modulo 2³².
+    lost: u32,
     delivered_at: Time,
     first_sent_at: Time,
     /// Samples up to this count of delivered packets are limited by the application; 0 for none.
@@ -51,6 +72,10 @@ pub struct Delivery {
     pub prior_delivered: u64,
     /// When the newest packet was sent.
     pub sent_at: Time,
+    /// Packets in flight when the newest packet had been sent, itself included.
+    pub in_flight_at_send: u32,
+    /// Packets marked lost since then.
+    pub lost_since_send: u32,
     /// The sample was limited by the application.
     pub app_limited: bool,
 }
@@ -63,8 +88,9 @@ impl Sampler {
     }
 
     /// Stamps a packet that is sent at `now`. `nothing_in_flight`: no packet was outstanding.
+    /// `in_flight`: packets in flight with it.
     #[inline]
-    pub fn on_send(&mut self, now: Time, nothing_in_flight: bool) -> SendStamp {
+    pub fn on_send(&mut self, now: Time, nothing_in_flight: bool, in_flight: u32) -> SendStamp {
         if nothing_in_flight {
             // A flight begins: neither phase may reach back into the idle time before it.
             self.first_sent_at = now;
@@ -75,7 +101,23 @@ impl Sampler {
             first_sent_at: self.first_sent_at,
             delivered_at: self.delivered_at,
             delivered: self.delivered,
-            app_limited: self.app_limited_until != 0,
+            lost: self.lost,
+            flight: in_flight & !APP_LIMITED
+                | if self.app_limited_until != 0 { APP_LIMITED } else { 0 },
+        }
+    }
+
+    /// The packet `number` was marked lost.
+    #[inline]
+    pub fn on_lost(&mut self, now: Time, stamp: &SendStamp, number: u64) -> LostPacket {
+        self.lost = self.lost.wrapping_add(1);
+        LostPacket {
+            now,
+            number,
+            in_flight_at_send: stamp.in_flight(),
+            lost_since_send: self.lost.wrapping_sub(stamp.lost),
+            app_limited: stamp.app_limited(),
+            delivered: self.delivered,
         }
     }
 
@@ -141,7 +183,9 @@ impl Sampler {
             rate,
             prior_delivered: newest.stamp.delivered,
             sent_at: newest.stamp.sent_at,
-            app_limited: newest.stamp.app_limited,
+            in_flight_at_send: newest.stamp.in_flight(),
+            lost_since_send: self.lost.wrapping_sub(newest.stamp.lost),
+            app_limited: newest.stamp.app_limited(),
         }
     }
 }
@@ -331,7 +375,7 @@ mod tests {
                 sampler.on_delivered(&stamps[acked], acked as u64 + 1);
                 last = sampler.finish_ack(at_ms(i * 10), Span::from_ms(40));
             }
-            stamps.push(sampler.on_send(at_ms(i * 10), i == 0));
+            stamps.push(sampler.on_send(at_ms(i * 10), i == 0, 4));
         }
         let rate = last.rate.unwrap();
         let per_s = f64::from(rate.delivered) / rate.interval.as_secs_f64();
@@ -341,7 +385,7 @@ mod tests {
     #[test]
     fn samples_shorter_than_the_min_rtt_are_discarded() {
         let mut sampler = Sampler::default();
-        let stamp = sampler.on_send(at_ms(0), true);
+        let stamp = sampler.on_send(at_ms(0), true, 1);
         sampler.on_delivered(&stamp, 1);
         assert!(sampler.finish_ack(at_ms(30), Span::from_ms(40)).rate.is_none());
     }
@@ -350,14 +394,35 @@ mod tests {
     fn app_limited_marks_end_when_their_flight_is_delivered() {
         let mut sampler = Sampler::default();
         sampler.set_app_limited(0);
-        let marked = sampler.on_send(at_ms(0), true);
+        let marked = sampler.on_send(at_ms(0), true, 1);
         sampler.on_delivered(&marked, 1);
         assert!(sampler.finish_ack(at_ms(40), Span::ZERO).app_limited);
-        let second = sampler.on_send(at_ms(40), true);
+        let second = sampler.on_send(at_ms(40), true, 1);
         sampler.on_delivered(&second, 2);
         assert!(sampler.finish_ack(at_ms(80), Span::ZERO).app_limited);
-        let third = sampler.on_send(at_ms(80), true);
+        let third = sampler.on_send(at_ms(80), true, 1);
         sampler.on_delivered(&third, 3);
         assert!(!sampler.finish_ack(at_ms(120), Span::ZERO).app_limited);
+    }
+
+    #[test]
+    fn stamps_know_the_flight_and_the_losses_since() {
+        let mut sampler = Sampler::default();
+        let stamps: Vec<_> = (1..=5).map(|n| sampler.on_send(at_ms(0), n == 1, n)).collect();
+        sampler.set_app_limited(5);
+        let last = sampler.on_send(at_ms(1), false, 6);
+        sampler.on_delivered(&stamps[3], 4);
+        for (number, lost_since_send) in [(0, 1), (1, 2)] {
+            let lost = sampler.on_lost(at_ms(40), &stamps[number], number as u64);
+            assert_eq!(lost.lost_since_send, lost_since_send);
+            assert_eq!(lost.in_flight_at_send, number as u32 + 1);
+            assert_eq!((lost.number, lost.delivered, lost.app_limited), (number as u64, 1, false));
+        }
+        let delivery = sampler.finish_ack(at_ms(40), Span::ZERO);
+        assert_eq!((delivery.in_flight_at_send, delivery.lost_since_send), (4, 2));
+        let later = sampler.on_send(at_ms(41), false, 3);
+        assert!(sampler.on_lost(at_ms(80), &last, 5).app_limited);
+        assert_eq!(sampler.on_lost(at_ms(80), &later, 6).lost_since_send, 2);
+        assert_eq!(size_of::<SendStamp>(), 40);
     }
 }

@@ -18,6 +18,8 @@ pub(crate) fn ack(delivered: u64) -> AckSample {
         rate: None,
         prior_delivered: 0,
         sent_at: Time::ZERO,
+        in_flight_at_send: 10,
+        lost_since_send: 0,
         app_limited: false,
         ack_delayed: false,
         delivered,

@@ -174,6 +174,8 @@ mod tests {
             rate: None,
             prior_delivered: 0,
             sent_at: Time::ZERO,
+            in_flight_at_send: 10,
+            lost_since_send: 0,
             app_limited: false,
             ack_delayed: false,
             delivered: 0,

@@ -2,6 +2,7 @@
 
 mod hystart;
 mod standard;
+pub(crate) mod stopeg;
 
 use jostle_units::Time;
 
@@ -10,9 +11,11 @@ use crate::windowed::{Kernel, Window};
 
 pub use hystart::HyStart;
 pub use standard::Standard;
+pub use stopeg::StopEg;
 
 pub(crate) use hystart::ROW as HYSTART;
 pub(crate) use standard::ROW as STANDARD;
+pub(crate) use stopeg::ROW as STOPEG;
 
 /// A slow-start method. It leaves slow start by setting `window.ssthresh`.
 pub trait SlowStart: Send {

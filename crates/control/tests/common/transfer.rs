@@ -239,7 +239,8 @@ impl Transfer {
         if reducing {
             self.reduce(acked, packets > 0 && lost == 0);
         }
-        let slow_start = self.controller.ssthresh().is_none_or(|s| self.controller.cwnd() < s);
+        let slow_start = self.owner() == RecoveryOwner::Transport
+            && self.controller.ssthresh().is_none_or(|s| self.controller.cwnd() < s);
         self.controller.on_ack(&AckSample {
             now: self.now,
             acked,
@@ -250,6 +251,8 @@ impl Transfer {
             rate: delivery.rate,
             prior_delivered: delivery.prior_delivered,
             sent_at: delivery.sent_at,
+            in_flight_at_send: delivery.in_flight_at_send,
+            lost_since_send: delivery.lost_since_send,
             app_limited: delivery.app_limited,
             ack_delayed: false,
             delivered: self.sampler.delivered(),
@@ -352,7 +355,7 @@ impl Transfer {
         let prior_in_flight = self.in_flight;
         let before = self.total_sent;
         for number in before..before + u64::from(packets) {
-            let stamp = self.sampler.on_send(self.now, self.in_flight == 0);
+            let stamp = self.sampler.on_send(self.now, self.in_flight == 0, self.in_flight + 1);
             self.window.push_back(Packet { stamp, delivered: false });
             self.total_sent += 1;
             self.in_flight += 1;

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 
 use jostle_control::{
-    AckSample, Congestion, Controller, Established, Measurement, Observer, RecoveryOwner,
-    RecoveryState, Sent, Signal,
+    AckSample, Congestion, Controller, Established, LostPacket, Measurement, Observer,
+    RecoveryOwner, RecoveryState, Sent, Signal,
 };
 use jostle_units::{Rate, Time};
 
@@ -82,6 +82,10 @@ impl Controller for Broken {
     fn on_measurement(&mut self, measurement: &Measurement) {
         self.now = measurement.now;
         self.sound.on_measurement(measurement);
+    }
+
+    fn on_lost(&mut self, lost: &LostPacket) {
+        self.sound.on_lost(lost);
     }
 
     fn on_ack(&mut self, ack: &AckSample) {

@@ -2,7 +2,7 @@
 //! what a controller must never get wrong.
 
 use jostle_control::{
-    AckSample, Congestion, Controller, Established, Measurement, Observer, RateSample,
+    AckSample, Congestion, Controller, Established, LostPacket, Measurement, Observer, RateSample,
     RecoveryOwner, RecoveryState, RttEstimator, Sent, Signal, Timestamps,
 };
 use jostle_units::{Rate, Span, Time};
@@ -236,6 +236,17 @@ impl Driver<'_> {
             state: self.state,
             pacing_rate: self.controller.pacing_rate().or(ack.pacing),
         });
+        // A controller learns no more from the thousandth than from the third.
+        for i in 0..lost.min(3) {
+            self.controller.on_lost(&LostPacket {
+                now: self.now,
+                number: self.first_unacked + 2 * u64::from(i),
+                in_flight_at_send: prior_in_flight,
+                lost_since_send: i + 1,
+                app_limited: ack.app_limited,
+                delivered: self.delivered,
+            });
+        }
         let interval = ack.interval.max(self.rtt.min_rtt()).max(Span::from_ns(1));
         let delivered = (self.delivered - prior_delivered) as u32;
         let reducing = matches!(self.state, RecoveryState::Cwr | RecoveryState::Recovery);
@@ -249,6 +260,8 @@ impl Driver<'_> {
             rate: (acked > 0).then_some(RateSample { delivered, interval }),
             prior_delivered,
             sent_at: self.now - rtt.unwrap_or(Span::ZERO),
+            in_flight_at_send: if acked > 0 { prior_in_flight } else { 0 },
+            lost_since_send: if acked > 0 { lost } else { 0 },
             app_limited: ack.app_limited,
             ack_delayed: acked == 1,
             delivered: self.delivered,

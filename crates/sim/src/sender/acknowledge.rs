@@ -135,6 +135,8 @@ impl Sender {
             rate: delivery.rate,
             prior_delivered: delivery.prior_delivered,
             sent_at: delivery.sent_at,
+            in_flight_at_send: delivery.in_flight_at_send,
+            lost_since_send: delivery.lost_since_send,
             app_limited: delivery.app_limited,
             ack_delayed: single,
             delivered: self.sampler.delivered(),
@@ -383,7 +385,8 @@ impl Sender {
 
     /// `tcp_is_cwnd_limited`.
     pub(super) fn is_cwnd_limited(&self) -> bool {
-        self.cwnd_limited || (self.cwnd < self.ssthresh && self.cwnd < 2 * self.max_outstanding)
+        let slow_start = self.owns_window() && self.cwnd < self.ssthresh;
+        self.cwnd_limited || (slow_start && self.cwnd < 2 * self.max_outstanding)
     }
 
     pub(super) fn owns_window(&self) -> bool {

@@ -93,6 +93,7 @@ impl Sender {
                 Verdict::Wait
             }
         });
+        self.tell_losses(now);
         waiting.map(|latest| patience - now.since(latest))
     }
 
@@ -104,5 +105,18 @@ impl Sender {
         self.board.mark_lost_where(|number, slot| {
             number == first || now.since(slot.stamp.sent_at) >= rack.rtt
         });
+        self.tell_losses(now);
+    }
+
+    /// Tells the controller of every packet that was newly marked lost.
+    fn tell_losses(&mut self, now: Time) {
+        let mut lost = self.board.take_newly_lost();
+        for &number in &lost {
+            let stamp = &self.board.slot(number).stamp;
+            let packet = self.sampler.on_lost(now, stamp, u64::from(number));
+            self.controller.on_lost(&packet);
+        }
+        lost.clear();
+        self.board.return_newly_lost(lost);
     }
 }

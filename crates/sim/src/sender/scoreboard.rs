@@ -68,6 +68,8 @@ pub(crate) struct Scoreboard {
     originals: u32,
     /// Retransmissions in the order of sending; stale once acknowledged or lost.
     retransmissions: VecDeque<(u32, Time)>,
+    /// Segments marked lost since they were last asked for.
+    newly_lost: Vec<u32>,
     /// Segments marked lost and not yet retransmitted, some of them stale.
     pending: BinaryHeap<Reverse<u32>>,
 }
@@ -85,6 +87,7 @@ impl Default for Scoreboard {
             highest_sacked: 0,
             originals: 0,
             retransmissions: VecDeque::new(),
+            newly_lost: Vec::new(),
             pending: BinaryHeap::new(),
         }
     }
@@ -298,7 +301,20 @@ impl Scoreboard {
             self.retransmitted -= 1;
         }
         self.total_lost += 1;
+        self.newly_lost.push(number);
         self.pending.push(Reverse(number));
+    }
+
+    /// Segments marked lost since the last call, in the order in which they were. To be given back
+    /// empty, so that its memory is used again.
+    #[inline]
+    pub fn take_newly_lost(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.newly_lost)
+    }
+
+    #[inline]
+    pub fn return_newly_lost(&mut self, emptied: Vec<u32>) {
+        self.newly_lost = emptied;
     }
 
     /// The lowest segment that is marked lost and not yet retransmitted.

@@ -120,7 +120,7 @@ impl Sender {
         for i in 0..burst {
             let number = self.board.next();
             let payload = self.take_payload(number);
-            let stamp = self.sampler.on_send(departure, idle && i == 0);
+            let stamp = self.sampler.on_send(departure, idle && i == 0, prior_in_flight + i + 1);
             self.board.push(stamp, payload);
             let cwr = std::mem::take(&mut self.cwr_due);
             out.transmit(now, Segment::data(number, payload, timestamp_ms(now), cwr), ecn);
@@ -219,7 +219,7 @@ impl Sender {
         let prior_in_flight = self.board.in_flight();
         let payload = self.board.slot(number).payload;
         let departure = self.depart(now);
-        let stamp = self.sampler.on_send(departure, false);
+        let stamp = self.sampler.on_send(departure, false, prior_in_flight + 1);
         record(&mut self.board, stamp);
         out.note_sent(now, 1, u64::from(HEADER_BYTES) + u64::from(payload), true);
         // RFC 3168 §6.1.5: "ECN-capable TCP implementations MUST NOT set either ECT codepoint … in

@@ -3,7 +3,7 @@
 //! Differences: times are nanoseconds where Linux has jiffies (PROBE_RTT and the age of the
 //! minimum RTT), and the constants of its source are parameters.
 
-mod model;
+pub(super) mod model;
 mod modes;
 mod parameters;
 mod policer;
@@ -22,6 +22,7 @@ use crate::controller::{
 };
 use crate::filter::WindowedMax;
 use crate::registry::{ControllerRow, Parts, Start};
+use crate::slow_start::stopeg::ForwardShare;
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -67,6 +68,7 @@ pub struct Bbr {
     rounds: Rounds,
     aggregation: AckAggregation,
     full_pipe: FullPipe,
+    forward_share: ForwardShare,
     long_term: LongTerm,
     min_rtt_us: Option<u64>,
     min_rtt_at: Time,
@@ -92,7 +94,7 @@ fn is_recovery(state: RecoveryState) -> bool {
 
 impl Bbr {
     /// A controller with the parameters and random numbers of `parts`.
-    fn new(parts: Parts) -> Self {
+    pub(super) fn new(parts: Parts) -> Self {
         let parameters = Parameters::new(&parts.values);
         Self {
             parameters,
@@ -112,6 +114,7 @@ impl Bbr {
             rounds: Rounds::default(),
             aggregation: AckAggregation::default(),
             full_pipe: FullPipe::default(),
+            forward_share: ForwardShare::default(),
             long_term: LongTerm::default(),
             min_rtt_us: None,
             min_rtt_at: Time::ZERO,
@@ -244,8 +247,11 @@ impl Bbr {
             self.max_bandwidth.update(window, self.rounds.count, bandwidth);
         }
         if self.parameters.ack_aggregation && ack.acked > 0 {
+            if self.rounds.started {
+                self.aggregation.on_round();
+            }
             let used = self.bandwidth();
-            self.aggregation.on_ack(ack, self.rounds.started, used, self.cwnd);
+            self.aggregation.on_ack(ack, used, self.cwnd);
         }
     }
 
@@ -254,6 +260,22 @@ impl Bbr {
             let p = &self.parameters;
             let bandwidth = self.max_bandwidth.get();
             self.full_pipe.on_round(bandwidth, p.full_pipe_growth, p.full_pipe_rounds);
+        }
+        if let Some(threshold) = self.parameters.stopeg_threshold
+            && self.mode == Mode::Startup
+        {
+            self.check_forward_share(ack, threshold);
+        }
+    }
+
+    /// StopEG as the end of STARTUP; not of Linux.
+    fn check_forward_share(&mut self, ack: &AckSample, threshold: f64) {
+        let min_rtt = Span::from_us(self.min_rtt_us.unwrap_or(0));
+        if let Some(share) = self.forward_share.finish(ack.now, ack.delivered, min_rtt) {
+            self.full_pipe.reached |= share > threshold && !ack.app_limited;
+        }
+        if self.rounds.started {
+            self.forward_share.start(ack.now, ack.delivered, ack.in_flight);
         }
     }
 
@@ -288,13 +310,28 @@ impl Bbr {
         }
     }
 
-    fn towards_target(&self, ack: &AckSample) -> u32 {
+    /// The window that the model asks for.
+    pub(super) fn target(&self) -> u32 {
         let bandwidth = self.bandwidth();
         let mut target = self.bdp(bandwidth, self.cwnd_gain);
         if self.full_pipe.reached && self.parameters.ack_aggregation {
             target = target.saturating_add(self.aggregation.allowance(bandwidth));
         }
-        let target = self.with_quantum(target);
+        self.with_quantum(target)
+    }
+
+    /// The gain cycle is running: neither start-up nor PROBE_RTT.
+    pub(super) fn is_steady(&self) -> bool {
+        self.mode == Mode::ProbeBw
+    }
+
+    /// The latest ACK started a round.
+    pub(super) fn round_started(&self) -> bool {
+        self.rounds.started
+    }
+
+    fn towards_target(&self, ack: &AckSample) -> u32 {
+        let target = self.target();
         let grown = self.cwnd.saturating_add(ack.acked);
         if self.full_pipe.reached {
             grown.min(target)
@@ -303,10 +340,6 @@ impl Bbr {
         } else {
             self.cwnd
         }
-    }
-
-    fn bits_per_s(&self, bandwidth: u64) -> f64 {
-        bandwidth as f64 * self.pacing.mss_bytes as f64 * 8e6 / f64::from(1 << 24)
     }
 }
 
@@ -405,8 +438,9 @@ impl Controller for Bbr {
 
     fn observe(&self, observer: &mut dyn Observer) {
         let gain = |gain: u64| gain as f64 / GAIN_UNIT as f64;
-        observer.value("bottleneck_bps", self.bits_per_s(self.max_bandwidth()));
-        observer.value("policed_bps", self.bits_per_s(self.long_term.bandwidth().unwrap_or(0)));
+        let bps = |bandwidth| self.pacing.bits_per_s(bandwidth);
+        observer.value("bottleneck_bps", bps(self.max_bandwidth()));
+        observer.value("policed_bps", bps(self.long_term.bandwidth().unwrap_or(0)));
         observer.value("min_rtt_s", self.min_rtt_us.unwrap_or(0) as f64 * 1e-6);
         observer.value("pacing_gain", gain(self.pacing_gain));
         observer.value("cwnd_gain", gain(self.cwnd_gain));

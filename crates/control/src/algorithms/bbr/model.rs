@@ -1,4 +1,5 @@
 //! What BBR knows of the path: rounds, delivery rate, ACK aggregation, whether the pipe is full.
+//! Version 3 shares it.
 //!
 //! Bandwidths are packets per microsecond in 2⁻²⁴ (`BW_SCALE` in Linux), gains are in 256ths.
 
@@ -7,59 +8,64 @@ use jostle_units::Time;
 use crate::controller::{AckSample, RateSample};
 
 /// One in the unit of gains (`BBR_UNIT`).
-pub(super) const GAIN_UNIT: u64 = 256;
+pub(in crate::algorithms) const GAIN_UNIT: u64 = 256;
 
 const BW_SCALE: u32 = 24;
 
 /// Bandwidth of a delivery-rate sample; none for a sample without a whole microsecond.
-pub(super) fn bandwidth(sample: &RateSample) -> Option<u64> {
+pub(in crate::algorithms) fn bandwidth(sample: &RateSample) -> Option<u64> {
     bandwidth_of(u64::from(sample.delivered), sample.interval.as_us())
 }
 
 /// Bandwidth of `packets` in `interval_us`; none for an empty interval.
-pub(super) fn bandwidth_of(packets: u64, interval_us: u64) -> Option<u64> {
+pub(in crate::algorithms) fn bandwidth_of(packets: u64, interval_us: u64) -> Option<u64> {
     (packets << BW_SCALE).checked_div(interval_us)
 }
 
 /// Whole packets that `bandwidth` delivers in `interval_us`.
-pub(super) fn packets_in(bandwidth: u64, interval_us: u64) -> u64 {
+pub(in crate::algorithms) fn packets_in(bandwidth: u64, interval_us: u64) -> u64 {
     ((u128::from(bandwidth) * u128::from(interval_us)) >> BW_SCALE) as u64
 }
 
 /// `gain` × `bandwidth` × `rtt_us`, rounded up as `bbr_bdp` does: rounding down would feed back
 /// into a lower bandwidth.
-pub(super) fn bdp(bandwidth: u64, rtt_us: u64, gain: u64) -> u32 {
+pub(in crate::algorithms) fn bdp(bandwidth: u64, rtt_us: u64, gain: u64) -> u32 {
     let product = u128::from(bandwidth) * u128::from(rtt_us) * u128::from(gain) / 256;
     product.div_ceil(1 << BW_SCALE).min(u128::from(u32::MAX / 2)) as u32
 }
 
 /// Turns bandwidths into pacing rates.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pacing {
-    pub(super) mss_bytes: u64,
-    pub(super) margin_percent: u64,
+pub(in crate::algorithms) struct Pacing {
+    pub(in crate::algorithms) mss_bytes: u64,
+    pub(in crate::algorithms) margin_percent: u64,
 }
 
 impl Pacing {
     /// Bytes per second of payload at `gain` × `bandwidth` less the margin.
-    pub(super) fn bytes_per_s(self, bandwidth: u64, gain: u64) -> u64 {
+    pub(in crate::algorithms) fn bytes_per_s(self, bandwidth: u64, gain: u64) -> u64 {
         let per_us = (u128::from(bandwidth) * u128::from(self.mss_bytes) * u128::from(gain)) >> 8;
         let per_s = (per_us * u128::from(10_000 * (100 - self.margin_percent))) >> BW_SCALE;
         u64::try_from(per_s).unwrap_or(u64::MAX)
+    }
+
+    /// Bits per second of payload at `bandwidth`, for plots.
+    pub(in crate::algorithms) fn bits_per_s(self, bandwidth: u64) -> f64 {
+        bandwidth as f64 * self.mss_bytes as f64 * 8e6 / f64::from(1 << BW_SCALE)
     }
 }
 
 /// Round trips, counted by packets: a round ends when a packet sent after its start is delivered.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rounds {
-    pub(super) count: u64,
+pub(in crate::algorithms) struct Rounds {
+    pub(in crate::algorithms) count: u64,
     /// The present ACK started a round.
-    pub(super) started: bool,
+    pub(in crate::algorithms) started: bool,
     end_delivered: u64,
 }
 
 impl Rounds {
-    pub(super) fn on_sample(&mut self, ack: &AckSample) {
+    pub(in crate::algorithms) fn on_sample(&mut self, ack: &AckSample) {
         if ack.prior_delivered >= self.end_delivered {
             self.end_delivered = ack.delivered;
             self.count += 1;
@@ -68,7 +74,7 @@ impl Rounds {
     }
 
     /// Lets a round start now.
-    pub(super) fn restart(&mut self, delivered: u64) {
+    pub(in crate::algorithms) fn restart(&mut self, delivered: u64) {
         self.end_delivered = delivered;
     }
 }
@@ -76,7 +82,7 @@ impl Rounds {
 /// Most packets that arrived acknowledged beyond what the bandwidth explains, over the last five
 /// to ten rounds (`bbr_update_ack_aggregation`).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct AckAggregation {
+pub(in crate::algorithms) struct AckAggregation {
     epoch_start: Time,
     epoch_acked: u64,
     extra: [u32; 2],
@@ -92,21 +98,28 @@ impl AckAggregation {
     /// An epoch of so many packets is too old to start from.
     const EPOCH_MAX_PACKETS: u64 = 1 << 20;
 
-    pub(super) fn restart(&mut self, now: Time) {
+    pub(in crate::algorithms) fn restart(&mut self, now: Time) {
         self.epoch_start = now;
         self.epoch_acked = 0;
     }
 
-    /// `ack` acknowledges at least one packet.
-    pub(super) fn on_ack(&mut self, ack: &AckSample, round: bool, bandwidth: u64, cwnd: u32) {
-        if round {
-            self.half_rounds += 1;
-            if self.half_rounds >= Self::HALF_ROUNDS {
-                self.half_rounds = 0;
-                self.half ^= 1;
-                self.extra[self.half] = 0;
-            }
+    /// A round began: after [`HALF_ROUNDS`](Self::HALF_ROUNDS) of them the older half is forgotten.
+    pub(in crate::algorithms) fn on_round(&mut self) {
+        self.half_rounds += 1;
+        if self.half_rounds >= Self::HALF_ROUNDS {
+            self.half_rounds = 0;
+            self.half ^= 1;
+            self.extra[self.half] = 0;
         }
+    }
+
+    /// A round began: forgets every other one.
+    pub(in crate::algorithms) fn forget(&mut self) {
+        (self.extra, self.half_rounds) = ([0; 2], 0);
+    }
+
+    /// `ack` acknowledges at least one packet.
+    pub(in crate::algorithms) fn on_ack(&mut self, ack: &AckSample, bandwidth: u64, cwnd: u32) {
         let mut expected = packets_in(bandwidth, ack.now.since(self.epoch_start).as_us());
         let acked = u64::from(ack.acked);
         if self.epoch_acked <= expected || self.epoch_acked + acked >= Self::EPOCH_MAX_PACKETS {
@@ -119,27 +132,27 @@ impl AckAggregation {
     }
 
     /// Packets to add to cwnd.
-    pub(super) fn allowance(&self, bandwidth: u64) -> u32 {
+    pub(in crate::algorithms) fn allowance(&self, bandwidth: u64) -> u32 {
         let most = packets_in(bandwidth, Self::MAX_EXTRA_US);
         u64::from(self.max_extra()).min(most) as u32
     }
 
-    pub(super) fn max_extra(&self) -> u32 {
+    pub(in crate::algorithms) fn max_extra(&self) -> u32 {
         self.extra[0].max(self.extra[1])
     }
 }
 
 /// Whether STARTUP filled the pipe: the bandwidth stopped growing (`bbr_check_full_bw_reached`).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FullPipe {
-    pub(super) reached: bool,
+pub(in crate::algorithms) struct FullPipe {
+    pub(in crate::algorithms) reached: bool,
     bandwidth: u64,
     stalled_rounds: u32,
 }
 
 impl FullPipe {
     /// A round started whose samples the application did not limit.
-    pub(super) fn on_round(&mut self, bandwidth: u64, growth: u64, rounds: u32) {
+    pub(in crate::algorithms) fn on_round(&mut self, bandwidth: u64, growth: u64, rounds: u32) {
         if self.reached {
             return;
         }
@@ -154,14 +167,19 @@ impl FullPipe {
 
     /// A timeout: the next round counts as growth whatever it measures. That the pipe was full
     /// stays known.
-    pub(super) fn on_timeout(&mut self) {
+    pub(in crate::algorithms) fn on_timeout(&mut self) {
         self.bandwidth = 0;
     }
 
     /// The congestion was spurious.
-    pub(super) fn on_undo(&mut self) {
+    pub(in crate::algorithms) fn on_undo(&mut self) {
         self.bandwidth = 0;
         self.stalled_rounds = 0;
+    }
+
+    /// Looks for a full pipe anew; growth counts from `bandwidth`.
+    pub(in crate::algorithms) fn restart(&mut self, bandwidth: u64) {
+        *self = Self { bandwidth, ..Self::default() };
     }
 }
 
@@ -255,7 +273,10 @@ mod tests {
         for burst in 0..20u64 {
             let sample =
                 AckSample { acked: 8, now: Time::from_ns(burst * 8_000_000), ..ack(8 * burst) };
-            aggregation.on_ack(&sample, burst % 4 == 0, per_ms, 1000);
+            if burst % 4 == 0 {
+                aggregation.on_round();
+            }
+            aggregation.on_ack(&sample, per_ms, 1000);
         }
         // What the expected rate does not explain when a burst arrives is the burst itself, or
         // two where the epoch did not end between them (8 packets against 7.99 expected).
@@ -268,10 +289,12 @@ mod tests {
         let mut aggregation = AckAggregation::default();
         let per_ms = bandwidth_of(1, 1000).unwrap();
         let burst = AckSample { acked: 50, now: Time::from_ns(1_000_000), ..ack(50) };
-        aggregation.on_ack(&burst, true, per_ms, 1000);
+        aggregation.on_round();
+        aggregation.on_ack(&burst, per_ms, 1000);
         for round in 0..10u64 {
             let now = Time::from_ns(1_000_000_000 * (round + 1));
-            aggregation.on_ack(&AckSample { now, ..ack(51 + round) }, true, per_ms, 1000);
+            aggregation.on_round();
+            aggregation.on_ack(&AckSample { now, ..ack(51 + round) }, per_ms, 1000);
             let kept = aggregation.max_extra() == 50;
             assert_eq!(kept, round < 8, "after {} rounds", round + 2);
         }

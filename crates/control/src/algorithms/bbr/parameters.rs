@@ -4,6 +4,7 @@ use jostle_catalogue::{Kind, Parameter, Values};
 use jostle_units::Span;
 
 use super::model::GAIN_UNIT;
+use crate::slow_start::stopeg::DEFAULT_THRESHOLD;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -63,6 +64,17 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         kind: Kind::Integer { default: 3, min: 1, max: 100 },
     },
     Parameter {
+        name: "startup_exit",
+        summary: "what ends STARTUP: a bandwidth that no longer grows, or also StopEG's share of \
+                  the flight on the forward path",
+        kind: Kind::Choice { default: "bandwidth", choices: &["bandwidth", "stopeg"] },
+    },
+    Parameter {
+        name: "stopeg_threshold",
+        summary: "share of the flight on the forward path above which StopEG ends STARTUP",
+        kind: Kind::Number { default: DEFAULT_THRESHOLD, min: 0.5, max: 1.0 },
+    },
+    Parameter {
         name: "pacing_margin_percent",
         summary: "how far pacing stays below the estimated bandwidth, in percent",
         kind: Kind::Integer { default: 1, min: 0, max: 50 },
@@ -89,6 +101,8 @@ pub(super) struct Parameters {
     pub(super) yield_gain: u64,
     pub(super) full_pipe_growth: u64,
     pub(super) full_pipe_rounds: u32,
+    /// StopEG's threshold, where it may end STARTUP.
+    pub(super) stopeg_threshold: Option<f64>,
     pub(super) bandwidth_window: u64,
     pub(super) min_rtt_window: Span,
     pub(super) probe_rtt_duration: Span,
@@ -111,6 +125,8 @@ impl Parameters {
             yield_gain: gain("yield_gain"),
             full_pipe_growth: gain("full_pipe_growth"),
             full_pipe_rounds: values.u32("full_pipe_rounds"),
+            stopeg_threshold: (values.choice("startup_exit") == "stopeg")
+                .then(|| values.number("stopeg_threshold")),
             bandwidth_window: u64::from(values.u32("bandwidth_window")),
             min_rtt_window: values.span("min_rtt_window"),
             probe_rtt_duration: values.span("probe_rtt_duration"),

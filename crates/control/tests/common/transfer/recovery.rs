@@ -13,7 +13,9 @@ impl Transfer {
         let was_in_window = self.first_unacked < self.recovery_end;
         while self.first_unacked + 3 < self.delivered_end {
             // The front of the window is never a delivered packet.
-            self.window.pop_front();
+            let Some(packet) = self.window.pop_front() else { break };
+            let lost_packet = self.sampler.on_lost(self.now, &packet.stamp, self.first_unacked);
+            self.controller.on_lost(&lost_packet);
             self.first_unacked += 1;
             lost += 1;
             self.advance();
@@ -128,7 +130,12 @@ impl Transfer {
         self.total_lost += u64::from(self.in_flight);
         let retransmissions = u64::from(self.in_flight);
         self.in_flight = 0;
-        self.window.clear();
+        for (number, packet) in (self.first_unacked..).zip(self.window.drain(..)) {
+            if !packet.delivered {
+                let lost = self.sampler.on_lost(self.now, &packet.stamp, number);
+                self.controller.on_lost(&lost);
+            }
+        }
         self.first_unacked = self.total_sent;
         self.recovery_end = self.total_sent + retransmissions;
         if first {

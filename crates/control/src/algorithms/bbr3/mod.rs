@@ -1,0 +1,397 @@
+//! BBR, version 3: draft-ietf-ccwg-bbr as of August 2026, after -06. Names of functions and
+//! variables beside the code are the draft's.
+//!
+//! Windows are counted in packets, and bandwidths and gains have the units of version 1, whose
+//! model of rounds, rates and ACK aggregation this shares.
+
+mod bounds;
+mod parameters;
+mod states;
+#[cfg(test)]
+mod tests;
+
+use jostle_catalogue::Entry;
+use jostle_units::{Rate, Span, Stream, Time};
+
+use self::bounds::{Bounds, Latest, UNBOUNDED, Undo};
+use self::parameters::{PARAMETERS, Parameters};
+use self::states::{CycleMax, Probe, State};
+use super::bbr::model::{self, AckAggregation, FullPipe, GAIN_UNIT, Pacing, Rounds};
+use crate::controller::{
+    AckSample, Congestion, Controller, Established, LostPacket, Observer, RecoveryOwner,
+    RecoveryState, Sent,
+};
+use crate::registry::{ControllerRow, Parts, Start};
+
+pub(crate) const ROW: ControllerRow = ControllerRow {
+    entry: Entry {
+        name: "bbr3",
+        summary: "BBR that bounds its flight where probes for bandwidth lost too much",
+        class: "hybrid",
+        based_on: &["bbr"],
+        source: "Cardwell, Swett, Beshay (eds.), draft-ietf-ccwg-bbr, August 2026 (after -06)",
+        parameters: PARAMETERS,
+    },
+    start: Start::Own,
+    build: |parts| Box::new(Bbr3::new(parts)),
+};
+
+/// RTT assumed for the first pacing rate when the handshake gave none (`InitPacingRate`).
+const NOMINAL_RTT_US: u64 = 1_000;
+/// "C.send_quantum = min(C.send_quantum, 64 KBytes)"
+const MAX_QUANTUM_BYTES: u64 = 65_536;
+/// Growth of the delivery rate per round, in 256ths, below which the pipe may be full …
+const FULL_PIPE_GROWTH: u64 = 320;
+/// … and rounds without it after which it is.
+const FULL_PIPE_ROUNDS: u32 = 3;
+
+/// Minima of the RTT in microseconds, and when they were seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct MinRtt {
+    /// `min_rtt`, of the BDP.
+    us: Option<u64>,
+    at: Time,
+    /// `probe_rtt_min_delay`, which ProbeRTT keeps fresh.
+    recent_us: Option<u64>,
+    recent_at: Time,
+    /// `probe_rtt_expired`.
+    expired: bool,
+}
+
+/// The controller.
+pub struct Bbr3 {
+    parameters: Parameters,
+    random: Stream,
+    pacing: Pacing,
+    state: State,
+    cwnd: u32,
+    initial_window: u32,
+    /// Last window from before recovery or ProbeRTT.
+    prior_cwnd: u32,
+    ssthresh: Option<u32>,
+    pacing_bytes_per_s: u64,
+    has_seen_rtt: bool,
+    rounds: Rounds,
+    /// Delivery rate of the present ACK; 0 if it gave none.
+    sample_bandwidth: u64,
+    max_bandwidth: CycleMax,
+    /// `bw`: the maximum, bounded by the short-term model.
+    bandwidth: u64,
+    aggregation: AckAggregation,
+    /// The search for a plateau of the rate in the present acceleration (`full_bw_now`).
+    plateau: FullPipe,
+    /// `full_bw_reached`.
+    full_pipe: bool,
+    drain_start_round: u64,
+    probe: Probe,
+    bounds: Bounds,
+    latest: Latest,
+    undo: Option<Undo>,
+    min_rtt: MinRtt,
+    probe_rtt_until: Option<Time>,
+    probe_rtt_round_done: bool,
+    /// ProbeRTT held the flight down when the latest ACK came.
+    holds_back: bool,
+    /// Sending again after the application was idle; nothing was delivered since.
+    idle_restart: bool,
+    recovery: RecoveryState,
+    /// Packets delivered when the transport last told.
+    delivered: u64,
+}
+
+fn is_recovery(state: RecoveryState) -> bool {
+    matches!(state, RecoveryState::Recovery | RecoveryState::Loss)
+}
+
+impl Bbr3 {
+    /// A controller with the parameters and random numbers of `parts`.
+    fn new(parts: Parts) -> Self {
+        let parameters = Parameters::new(&parts.values);
+        Self {
+            parameters,
+            random: parts.random,
+            pacing: Pacing { mss_bytes: 1, margin_percent: parameters.pacing_margin_percent },
+            state: State::Startup,
+            cwnd: 10,
+            initial_window: 10,
+            prior_cwnd: 0,
+            ssthresh: None,
+            pacing_bytes_per_s: 0,
+            has_seen_rtt: false,
+            rounds: Rounds::default(),
+            sample_bandwidth: 0,
+            max_bandwidth: CycleMax::default(),
+            bandwidth: 0,
+            aggregation: AckAggregation::default(),
+            plateau: FullPipe::default(),
+            full_pipe: false,
+            drain_start_round: 0,
+            probe: Probe::default(),
+            bounds: Bounds::default(),
+            latest: Latest::default(),
+            undo: None,
+            min_rtt: MinRtt::default(),
+            probe_rtt_until: None,
+            probe_rtt_round_done: false,
+            holds_back: false,
+            idle_restart: false,
+            recovery: RecoveryState::Open,
+            delivered: 0,
+        }
+    }
+
+    /// `BDPMultiple`.
+    fn bdp_multiple(&self, bandwidth: u64, gain: u64) -> u32 {
+        self.min_rtt.us.map_or(self.initial_window, |us| model::bdp(bandwidth, us, gain))
+    }
+
+    fn max_bdp(&self) -> u32 {
+        self.bdp_multiple(self.max_bandwidth.get(), GAIN_UNIT)
+    }
+
+    /// `TargetInflight`: "Our estimated BDP, unless congestion cut C.cwnd."
+    fn target_inflight(&self) -> u32 {
+        self.bdp_multiple(self.bandwidth, GAIN_UNIT).min(self.cwnd)
+    }
+
+    /// `Inflight`.
+    fn inflight(&self, bandwidth: u64, gain: u64) -> u32 {
+        self.with_quantum(self.bdp_multiple(bandwidth, gain))
+    }
+
+    /// `QuantizationBudget`.
+    fn with_quantum(&self, packets: u32) -> u32 {
+        let budget = (3 * self.quantum_bytes()).div_ceil(self.pacing.mss_bytes) as u32;
+        let probe = if self.state == State::Up { 2 } else { 0 };
+        packets.max(budget).max(self.parameters.min_pipe_cwnd).saturating_add(probe)
+    }
+
+    /// `SetSendQuantum`.
+    fn quantum_bytes(&self) -> u64 {
+        let least = 2 * self.pacing.mss_bytes;
+        (self.pacing_bytes_per_s / 1000).min(MAX_QUANTUM_BYTES).max(least)
+    }
+
+    /// `InitPacingRate`.
+    fn start_pacing(&mut self, rtt: Option<Span>) {
+        self.has_seen_rtt |= rtt.is_some();
+        let rtt_us = rtt.map_or(NOMINAL_RTT_US, |rtt| rtt.as_us().max(1));
+        if let Some(bandwidth) = model::bandwidth_of(u64::from(self.initial_window), rtt_us) {
+            let gain = self.parameters.startup_pacing_gain;
+            self.pacing_bytes_per_s = self.pacing.bytes_per_s(bandwidth, gain);
+        }
+    }
+
+    /// `SetPacingRateWithGain`: until the pipe is full the rate only rises.
+    fn set_pacing(&mut self, gain: u64) {
+        let rate = self.pacing.bytes_per_s(self.bandwidth, gain);
+        if self.full_pipe || rate > self.pacing_bytes_per_s {
+            self.pacing_bytes_per_s = rate;
+        }
+    }
+
+    /// `SaveCwnd`.
+    fn save_cwnd(&mut self) {
+        let cut_already = is_recovery(self.recovery) || self.state == State::ProbeRtt;
+        self.prior_cwnd = if cut_already { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
+    }
+
+    /// `UpdateLatestDeliverySignals`, `UpdateCongestionSignals`, `UpdateACKAggregation`,
+    /// `CheckFullBWReached`: all that a delivery-rate sample tells.
+    fn update_model(&mut self, ack: &AckSample) {
+        self.rounds.started = false;
+        self.latest.round_started = false;
+        self.sample_bandwidth = 0;
+        let Some(rate) = &ack.rate else { return };
+        let Some(bandwidth) = model::bandwidth(rate) else { return };
+        self.sample_bandwidth = bandwidth;
+        self.latest.on_sample(ack, bandwidth, rate.delivered);
+        self.rounds.on_sample(ack);
+        if self.rounds.started {
+            self.probe.rounds_since = self.probe.rounds_since.saturating_add(1);
+        }
+        if !ack.app_limited || bandwidth >= self.max_bandwidth.get() {
+            self.max_bandwidth.update(bandwidth);
+        }
+        self.adapt_short_term();
+        if ack.acked > 0 {
+            self.update_aggregation(ack);
+        }
+        if self.rounds.started && !ack.app_limited {
+            self.plateau.on_round(bandwidth, FULL_PIPE_GROWTH, FULL_PIPE_ROUNDS);
+            self.full_pipe |= self.plateau.reached;
+        }
+    }
+
+    fn update_aggregation(&mut self, ack: &AckSample) {
+        if self.rounds.started {
+            // "in Startup, just remember 1 round"
+            if self.full_pipe {
+                self.aggregation.on_round();
+            } else {
+                self.aggregation.forget();
+            }
+        }
+        self.aggregation.on_ack(ack, self.bandwidth, self.cwnd);
+    }
+
+    /// `SetCwnd`.
+    fn set_window(&mut self, ack: &AckSample) {
+        if ack.acked > 0 {
+            let inflight = self.bdp_multiple(self.bandwidth, self.cwnd_gain());
+            let max = self.with_quantum(inflight.saturating_add(self.aggregation.max_extra()));
+            let grown = self.cwnd.saturating_add(ack.acked);
+            if self.full_pipe {
+                self.cwnd = grown.min(max);
+            } else if self.cwnd < max || ack.delivered < u64::from(self.initial_window) {
+                self.cwnd = grown;
+            }
+            self.cwnd = self.cwnd.max(self.parameters.min_pipe_cwnd);
+        }
+        if self.state == State::ProbeRtt {
+            self.cwnd = self.cwnd.min(self.probe_rtt_cwnd());
+        }
+        self.bound_window();
+    }
+
+    /// `ProbeRTTCwnd`.
+    fn probe_rtt_cwnd(&self) -> u32 {
+        let gain = self.parameters.probe_rtt_cwnd_gain;
+        self.bdp_multiple(self.bandwidth, gain).max(self.parameters.min_pipe_cwnd)
+    }
+
+    /// `BoundCwndForModel`.
+    fn bound_window(&mut self) {
+        let cap = match self.state {
+            State::Startup | State::Drain => UNBOUNDED,
+            State::Down | State::Refill | State::Up => self.bounds.inflight_long,
+            State::Cruise | State::ProbeRtt => self.inflight_with_headroom(),
+        };
+        let cap = cap.min(self.bounds.inflight_short).max(self.parameters.min_pipe_cwnd);
+        self.cwnd = self.cwnd.min(cap);
+    }
+}
+
+impl Controller for Bbr3 {
+    fn on_established(&mut self, established: &Established) {
+        self.pacing.mss_bytes = u64::from(established.mss_bytes.max(1));
+        self.initial_window = established.initial_window;
+        self.cwnd = established.initial_window;
+        let us = established.rtt.map(Span::as_us);
+        let at = established.now;
+        self.min_rtt = MinRtt { us, at, recent_us: us, recent_at: at, expired: false };
+        self.aggregation.restart(at);
+        self.start_pacing(established.rtt);
+    }
+
+    /// `HandleRestartFromIdle`.
+    fn on_send(&mut self, sent: &Sent) {
+        if !sent.after_idle {
+            return;
+        }
+        self.idle_restart = true;
+        self.aggregation.restart(sent.now);
+        if self.state.is_probe_bw() {
+            self.set_pacing(GAIN_UNIT);
+        } else if self.state == State::ProbeRtt {
+            self.check_probe_rtt_over(sent.now);
+        }
+    }
+
+    fn on_lost(&mut self, lost: &LostPacket) {
+        self.handle_lost_packet(lost);
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        self.holds_back = false;
+        self.delivered = ack.delivered;
+        self.update_model(ack);
+        self.check_startup_done(ack);
+        self.check_drain_done(ack);
+        self.update_cycle(ack);
+        self.update_min_rtt(ack);
+        self.check_probe_rtt(ack);
+        if let Some(rate) = &ack.rate {
+            self.latest.advance(self.sample_bandwidth, rate.delivered);
+        }
+        self.bandwidth = self.max_bandwidth.get().min(self.bounds.bandwidth_short);
+        if !self.has_seen_rtt && !ack.srtt.is_zero() {
+            self.start_pacing(Some(ack.srtt));
+        }
+        self.set_pacing(self.pacing_gain());
+        self.set_window(ack);
+    }
+
+    fn on_congestion(&mut self, _congestion: &Congestion) {
+        self.save_cwnd();
+        self.save_bounds();
+    }
+
+    fn on_state(&mut self, _now: Time, state: RecoveryState) {
+        if state == RecoveryState::Loss {
+            self.bound_before_timeout();
+        } else if !is_recovery(state) {
+            if is_recovery(self.recovery) {
+                self.cwnd = self.cwnd.max(self.prior_cwnd);
+            }
+            self.undo = None;
+        }
+        self.recovery = state;
+    }
+
+    fn on_undo(&mut self, _now: Time) {
+        self.undo_loss();
+    }
+
+    fn set_cwnd(&mut self, cwnd: u32) {
+        self.cwnd = cwnd.max(1);
+    }
+
+    fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+
+    fn ssthresh(&self) -> Option<u32> {
+        self.ssthresh
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        let rate = self.pacing_bytes_per_s;
+        (rate > 0).then_some(Rate::from_bytes_per_s(rate))
+    }
+
+    /// "C.send_quantum = max(C.send_quantum, 2 * C.SMSS)"
+    fn burst_packets(&self) -> Option<u32> {
+        Some(2)
+    }
+
+    fn holds_back(&self) -> bool {
+        self.holds_back
+    }
+
+    fn recovery_owner(&self) -> RecoveryOwner {
+        RecoveryOwner::Controller
+    }
+
+    fn mode(&self) -> &'static str {
+        self.state.name()
+    }
+
+    fn observe(&self, observer: &mut dyn Observer) {
+        let gain = |gain: u64| gain as f64 / GAIN_UNIT as f64;
+        let bps = |bandwidth| self.pacing.bits_per_s(bandwidth);
+        // No bound shows as 0.
+        let bound = |packets: u32| if packets == UNBOUNDED { 0.0 } else { f64::from(packets) };
+        observer.value("bottleneck_bps", bps(self.max_bandwidth.get()));
+        observer.value("bw_shortterm_bps", bps(self.bounds.short_bandwidth().unwrap_or(0)));
+        observer.value("inflight_shortterm_packets", bound(self.bounds.inflight_short));
+        observer.value("inflight_longterm_packets", bound(self.bounds.inflight_long));
+        observer.value("min_rtt_s", self.min_rtt.us.unwrap_or(0) as f64 * 1e-6);
+        observer.value("pacing_gain", gain(self.pacing_gain()));
+        observer.value("cwnd_gain", gain(self.cwnd_gain()));
+        observer.value("round_count", self.rounds.count as f64);
+        observer.value("extra_acked_packets", f64::from(self.aggregation.max_extra()));
+        observer.value("prior_cwnd_packets", f64::from(self.prior_cwnd));
+        observer.value("full_pipe", f64::from(u8::from(self.full_pipe)));
+    }
+}

@@ -1,0 +1,166 @@
+//! Parameters of BBR v3: the constants of the draft, under its names.
+
+use jostle_catalogue::{Kind, Parameter, Values};
+use jostle_units::Span;
+
+use crate::algorithms::bbr::model::GAIN_UNIT;
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+const fn gain(default: f64) -> Kind {
+    Kind::Number { default, min: 0.1, max: 10.0 }
+}
+
+const fn span(default_ns: i64, min_ns: i64) -> Kind {
+    Kind::Span { default_ns, min_ns, max_ns: 3600 * SECOND_NS }
+}
+
+pub(super) const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "startup_pacing_gain",
+        summary: "pacing gain of Startup: the smallest with which the rate doubles, 4 ln 2",
+        kind: gain(2.77),
+    },
+    Parameter {
+        name: "drain_pacing_gain",
+        summary: "pacing gain of Drain; drafts before -05 have 0.35",
+        kind: gain(0.5),
+    },
+    Parameter {
+        name: "down_pacing_gain",
+        summary: "pacing gain of ProbeBW_DOWN, which drains what the probe queued",
+        kind: gain(0.9),
+    },
+    Parameter {
+        name: "up_pacing_gain",
+        summary: "pacing gain of ProbeBW_UP, which probes for more bandwidth",
+        kind: gain(1.25),
+    },
+    Parameter {
+        name: "default_cwnd_gain",
+        summary: "cwnd in bandwidth-delay products, where nothing else is said",
+        kind: gain(2.0),
+    },
+    Parameter {
+        name: "up_cwnd_gain",
+        summary: "cwnd in bandwidth-delay products in ProbeBW_UP",
+        kind: gain(2.25),
+    },
+    Parameter {
+        name: "probe_rtt_cwnd_gain",
+        summary: "cwnd in bandwidth-delay products in ProbeRTT",
+        kind: gain(0.5),
+    },
+    Parameter {
+        name: "loss_thresh",
+        summary: "share of packets lost in a round trip from which a probe went too high",
+        kind: Kind::Number { default: 0.02, min: 0.0, max: 0.5 },
+    },
+    Parameter {
+        name: "beta",
+        summary: "share that loss leaves of the short-term and long-term bounds, at least",
+        kind: Kind::Number { default: 0.7, min: 0.0, max: 1.0 },
+    },
+    Parameter {
+        name: "headroom",
+        summary: "share of inflight_longterm left to others while cruising",
+        kind: Kind::Number { default: 0.15, min: 0.0, max: 1.0 },
+    },
+    Parameter {
+        name: "min_pipe_cwnd",
+        summary: "smallest cwnd, in packets",
+        kind: Kind::Integer { default: 4, min: 1, max: 1000 },
+    },
+    Parameter {
+        name: "startup_full_loss_cnt",
+        summary: "gaps of lost packets in a round trip from which losses end Startup; 0: any loss",
+        kind: Kind::Integer { default: 6, min: 0, max: 1000 },
+    },
+    Parameter {
+        name: "min_rtt_filter_len",
+        summary: "time over which the minimum RTT is taken",
+        kind: span(10 * SECOND_NS, SECOND_NS / 10),
+    },
+    Parameter {
+        name: "probe_rtt_interval",
+        summary: "time without a new minimum of the RTT after which ProbeRTT follows",
+        kind: span(5 * SECOND_NS, SECOND_NS / 10),
+    },
+    Parameter {
+        name: "probe_rtt_duration",
+        summary: "least time spent at the small window of ProbeRTT; 0 never probes",
+        kind: span(SECOND_NS / 5, 0),
+    },
+    Parameter {
+        name: "bw_probe_wait",
+        summary: "least time between probes for bandwidth; a random part of a second comes on top",
+        kind: span(2 * SECOND_NS, 0),
+    },
+    Parameter {
+        name: "bw_probe_max_rounds",
+        summary: "round trips between probes at most, for the sake of Reno and CUBIC",
+        kind: Kind::Integer { default: 63, min: 1, max: 1_000_000 },
+    },
+    Parameter {
+        name: "precautionary",
+        summary: "after a probe that went too high, the next one turns back where that one failed",
+        kind: Kind::Bool { default: true },
+    },
+    Parameter {
+        name: "pacing_margin_percent",
+        summary: "how far pacing stays below the estimated bandwidth, in percent",
+        kind: Kind::Integer { default: 1, min: 0, max: 50 },
+    },
+];
+
+/// The parameters in the form the arithmetic needs. Gains are in 256ths.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parameters {
+    pub(super) startup_pacing_gain: u64,
+    pub(super) drain_pacing_gain: u64,
+    pub(super) down_pacing_gain: u64,
+    pub(super) up_pacing_gain: u64,
+    pub(super) default_cwnd_gain: u64,
+    pub(super) up_cwnd_gain: u64,
+    pub(super) probe_rtt_cwnd_gain: u64,
+    pub(super) loss_thresh: f64,
+    pub(super) beta: f64,
+    pub(super) headroom: f64,
+    pub(super) min_pipe_cwnd: u32,
+    pub(super) startup_full_loss_cnt: u32,
+    pub(super) min_rtt_filter_len: Span,
+    pub(super) probe_rtt_interval: Span,
+    pub(super) probe_rtt_duration: Span,
+    pub(super) bw_probe_wait: Span,
+    pub(super) bw_probe_max_rounds: u32,
+    pub(super) precautionary: bool,
+    pub(super) pacing_margin_percent: u64,
+}
+
+impl Parameters {
+    pub(super) fn new(values: &Values) -> Self {
+        let gain = |name| (values.number(name) * GAIN_UNIT as f64) as u64;
+        Self {
+            // Rounded up: a lower gain would not double.
+            startup_pacing_gain: gain("startup_pacing_gain") + 1,
+            drain_pacing_gain: gain("drain_pacing_gain"),
+            down_pacing_gain: gain("down_pacing_gain"),
+            up_pacing_gain: gain("up_pacing_gain"),
+            default_cwnd_gain: gain("default_cwnd_gain"),
+            up_cwnd_gain: gain("up_cwnd_gain"),
+            probe_rtt_cwnd_gain: gain("probe_rtt_cwnd_gain"),
+            loss_thresh: values.number("loss_thresh"),
+            beta: values.number("beta"),
+            headroom: values.number("headroom"),
+            min_pipe_cwnd: values.u32("min_pipe_cwnd"),
+            startup_full_loss_cnt: values.u32("startup_full_loss_cnt"),
+            min_rtt_filter_len: values.span("min_rtt_filter_len"),
+            probe_rtt_interval: values.span("probe_rtt_interval"),
+            probe_rtt_duration: values.span("probe_rtt_duration"),
+            bw_probe_wait: values.span("bw_probe_wait"),
+            bw_probe_max_rounds: values.u32("bw_probe_max_rounds"),
+            precautionary: values.bool("precautionary"),
+            pacing_margin_percent: u64::from(values.u32("pacing_margin_percent")),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The family of BBR beside other flows.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod common;
+
+use common::*;
+use jostle_record::{Recorder, RunSpec, Summary};
+
+fn measure(spec: &RunSpec) -> Summary {
+    spec.validate().unwrap();
+    let mut recorder = Recorder::new(spec);
+    jostle_sim::run(spec, &mut recorder, &|| false).unwrap();
+    recorder.finish().summary
+}
+
+/// Goodput in Mbit/s and retransmitted packets of every flow in the second half of the run.
+fn settled(summary: &Summary) -> Vec<(f64, u64)> {
+    let phases = summary.flows.iter().map(|flow| flow.phases.get("second half").unwrap());
+    phases.map(|phase| (phase.goodput_bps / 1e6, phase.retransmitted_packets)).collect()
+}
+
+/// A Cubic flow and another one that starts a second later share 50 Mbit/s at 40 ms.
+fn beside_cubic(controller: &str, buffer_bytes: u64) -> Vec<(f64, u64)> {
+    let mut newcomer = flow("newcomer", controller, 40 * MS);
+    newcomer.start_ns = S;
+    let flows = vec![flow("incumbent", "cubic", 40 * MS), newcomer];
+    settled(&measure(&run(120 * S, vec![link("bottleneck", 50 * MBPS, buffer_bytes)], flows)))
+}
+
+/// Where version 1 takes nine tenths from Cubic, version 3 leaves it a third at least; Cubic, in
+/// turn, does not shut version 3 out of a deep buffer.
+#[test]
+fn version_3_shares_with_cubic_where_version_1_does_not() {
+    for buffer_bytes in [62_500, 125_000, 250_000] {
+        let old = beside_cubic("bbr", buffer_bytes);
+        let new = beside_cubic("bbr3", buffer_bytes);
+        assert!(old[0].0 < 0.2 * old[1].0, "{buffer_bytes} B: {old:?}");
+        assert!(new[0].0 > 0.5 * new[1].0, "{buffer_bytes} B: {new:?}");
+        // Retransmissions of both.
+        assert!(
+            2 * (new[0].1 + new[1].1) < old[0].1 + old[1].1,
+            "{buffer_bytes} B: {old:?} {new:?}"
+        );
+        assert!(new[0].0 + new[1].0 > 0.93 * 47.8, "{buffer_bytes} B: {new:?}");
+    }
+    let deep = beside_cubic("bbr3", 2_000_000);
+    assert!(deep[1].0 > 10.0 && deep[0].0 > 10.0, "{deep:?}");
+}
+
+#[test]
+fn two_of_version_3_share_equally() {
+    let mut second = flow("second", "bbr3", 40 * MS);
+    second.start_ns = S;
+    let flows = vec![flow("first", "bbr3", 40 * MS), second];
+    let summary = measure(&run(120 * S, vec![link("bottleneck", 50 * MBPS, 250_000)], flows));
+    let jain = summary.fairness.get("second half").unwrap().jain.unwrap();
+    assert!(jain > 0.95, "{jain}");
+}
