@@ -95,7 +95,7 @@ fn standard_slow_start_doubles_until_a_loss() {
     assert!(transfer.total_lost > 0);
 }
 
-/// RFC 3742, §2: "the congestion window is increased by at most max_ssthresh/2" per round trip.
+/// RFC 3742, §2: with K = int(cwnd / (0.5 max_ssthresh)) a round trip is worth max_ssthresh / 2.
 #[test]
 fn limited_slow_start_adds_fifty_packets_a_round() {
     let mut transfer = Transfer::new(fifty_mbps(1.0), reno("limited", &[]));

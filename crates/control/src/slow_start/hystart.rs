@@ -91,7 +91,7 @@ struct Margin {
 /// `HYSTART_DELAY_THRESH` and the shift it is called with.
 const LINUX_MARGIN: Margin = Margin { divisor: 8, min_us: 4_000, max_us: 16_000 };
 
-/// From memory of the papers and of the authors' first kernel code (2.6.29).
+/// As the authors' first kernel code (2.6.29) has it: 2 to 16 ms, and `delay_min >> 4`.
 const PAPER_MARGIN: Margin = Margin { divisor: 16, min_us: 2_000, max_us: 16_000 };
 
 /// `HYSTART_MIN_SAMPLES`: delays that make a round's minimum trustworthy.

@@ -105,7 +105,7 @@ impl HyStartPlusPlus {
         }
     }
 
-    /// "An implementation MUST use HyStart++ only for the initial slow start (when the ssthresh is
+    /// "An implementation SHOULD use HyStart++ only for the initial slow start (when the ssthresh is
     /// at its initial value of arbitrarily high per RFC 5681) and fall back to using standard slow
     /// start for the remainder of the connection lifetime."
     const fn applies(window: &Window) -> bool {
