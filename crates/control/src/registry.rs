@@ -65,8 +65,16 @@ pub const CONTROLLERS: &[ControllerRow] = &[
 ];
 
 /// All slow-start methods, in the order they are listed.
-pub const SLOW_STARTS: &[SlowStartRow] =
-    &[slow_start::STANDARD, slow_start::HYSTART, slow_start::STOPEG];
+pub const SLOW_STARTS: &[SlowStartRow] = &[
+    slow_start::STANDARD,
+    slow_start::LIMITED,
+    slow_start::HYSTART,
+    slow_start::HYSTART_PAPER,
+    slow_start::HYSTART_PLUS_PLUS,
+    slow_start::SEARCH,
+    slow_start::CAPSTART,
+    slow_start::STOPEG,
+];
 
 /// The controller called `name`.
 pub fn controller(name: &str) -> Option<&'static ControllerRow> {

@@ -5,7 +5,7 @@ mod bbr3;
 mod cdg;
 mod cubic;
 #[cfg(test)]
-mod fixtures;
+pub(crate) mod fixtures;
 mod hybla;
 mod illinois;
 mod lp;

@@ -1,4 +1,4 @@
-//! HyStart as Linux's CUBIC has it.
+//! HyStart as Linux's CUBIC has it, and as its papers do.
 
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::{Rate, Span, Time};
@@ -17,21 +17,9 @@ pub(crate) const ROW: SlowStartRow = SlowStartRow {
         source: "Ha & Rhee, Taming the elephants, Computer Networks 55(9), 2011; \
                  Linux 6.1 and 4.15 tcp_cubic.c",
         parameters: &[
-            Parameter {
-                name: "detect",
-                summary: "which signs end slow start (hystart_detect)",
-                kind: Kind::Choice { default: "both", choices: &["both", "train", "delay"] },
-            },
-            Parameter {
-                name: "low_window",
-                summary: "smallest cwnd that is watched, in packets (hystart_low_window)",
-                kind: Kind::Integer { default: 16, min: 0, max: 1_000_000 },
-            },
-            Parameter {
-                name: "ack_delta",
-                summary: "largest gap between the ACKs of a train (hystart_ack_delta_us)",
-                kind: Kind::Span { default_ns: 2_000_000, min_ns: 0, max_ns: 1_000_000_000 },
-            },
+            DETECT,
+            LOW_WINDOW,
+            ACK_DELTA,
             Parameter {
                 name: "linux",
                 summary: "kernel to follow; 4.15 has a clock of 1 ms, takes delays from the first \
@@ -45,6 +33,66 @@ pub(crate) const ROW: SlowStartRow = SlowStartRow {
     },
     build: |values| Box::new(HyStart::new(values)),
 };
+
+pub(crate) const PAPER_ROW: SlowStartRow = SlowStartRow {
+    entry: Entry {
+        name: "hystart_paper",
+        summary: "HyStart as published: a rise of the delay by a sixteenth, 2 to 16 ms, is enough",
+        class: "delay",
+        based_on: &["standard"],
+        source: "Ha & Rhee, Hybrid slow start for high-bandwidth and long-distance networks, \
+                 PFLDnet 2008; Taming the elephants, Computer Networks 55(9), 2011",
+        parameters: &[
+            DETECT,
+            LOW_WINDOW,
+            ACK_DELTA,
+            Parameter {
+                name: "baseline",
+                summary: "what a round's delay is compared with: the connection's minimum, or that \
+                          of the round before",
+                kind: Kind::Choice {
+                    default: "connection",
+                    choices: &["connection", "last round"],
+                },
+            },
+        ],
+    },
+    build: |values| Box::new(HyStart::published(values)),
+};
+
+const DETECT: Parameter = Parameter {
+    name: "detect",
+    summary: "which signs end slow start (hystart_detect)",
+    kind: Kind::Choice { default: "both", choices: &["both", "train", "delay"] },
+};
+
+const LOW_WINDOW: Parameter = Parameter {
+    name: "low_window",
+    summary: "smallest cwnd that is watched, in packets (hystart_low_window)",
+    kind: Kind::Integer { default: 16, min: 0, max: 1_000_000 },
+};
+
+const ACK_DELTA: Parameter = Parameter {
+    name: "ack_delta",
+    summary: "largest gap between the ACKs of a train (hystart_ack_delta_us)",
+    kind: Kind::Span { default_ns: 2_000_000, min_ns: 0, max_ns: 1_000_000_000 },
+};
+
+/// By how much a round's minimum RTT must exceed what it is compared with.
+#[derive(Clone, Copy, Debug)]
+struct Margin {
+    /// One part in so many of that RTT …
+    divisor: u64,
+    /// … but no less and no more than this.
+    min_us: u64,
+    max_us: u64,
+}
+
+/// `HYSTART_DELAY_THRESH` and the shift it is called with.
+const LINUX_MARGIN: Margin = Margin { divisor: 8, min_us: 4_000, max_us: 16_000 };
+
+/// As the authors' first kernel code (2.6.29) has it: 2 to 16 ms, and `delay_min >> 4`.
+const PAPER_MARGIN: Margin = Margin { divisor: 16, min_us: 2_000, max_us: 16_000 };
 
 /// `HYSTART_MIN_SAMPLES`: delays that make a round's minimum trustworthy.
 const MIN_SAMPLES: u32 = 8;
@@ -72,6 +120,9 @@ pub struct HyStart {
     /// Set by the `linux` parameter, which then outweighs the controller's.
     own_kernel: bool,
     kernel: Kernel,
+    margin: Margin,
+    /// Delays are compared with the last round's minimum, not with the connection's.
+    by_rounds: bool,
     mss_bytes: u32,
     /// A way out was found: nothing more to look for until a timeout.
     found: bool,
@@ -83,21 +134,42 @@ pub struct HyStart {
     round_end: u64,
     /// Minimum RTT of the round, in the same unit.
     round_min: u64,
+    /// Minimum RTT of the round before; none if it had no samples.
+    last_round_min: Option<u64>,
     samples: u32,
 }
 
 impl HyStart {
     /// HyStart with the parameters of its registry row.
     pub fn new(values: &Values) -> Self {
-        let detect = values.choice("detect");
         let linux = values.choice("linux");
+        let own_kernel = Kernel::CHOICES.contains(&linux);
+        Self { own_kernel, ..Self::following(Kernel::from_choice(linux), values) }
+    }
+
+    /// HyStart as its authors published it, with the parameters of the registry's other row. The
+    /// kernel code that they wrote for it counts time in milliseconds, takes a round's first eight
+    /// delays and knows no pacing, all of which 4.15 still did.
+    pub fn published(values: &Values) -> Self {
+        Self {
+            own_kernel: true,
+            margin: PAPER_MARGIN,
+            by_rounds: values.choice("baseline") == "last round",
+            ..Self::following(Kernel::V4_15, values)
+        }
+    }
+
+    fn following(kernel: Kernel, values: &Values) -> Self {
+        let detect = values.choice("detect");
         Self {
             train: detect != "delay",
             delay: detect != "train",
             low_window: values.u32("low_window"),
             ack_delta_us: values.span("ack_delta").as_us(),
-            own_kernel: Kernel::CHOICES.contains(&linux),
-            kernel: Kernel::from_choice(linux),
+            own_kernel: false,
+            kernel,
+            margin: LINUX_MARGIN,
+            by_rounds: false,
             mss_bytes: 0,
             found: false,
             delay_min: None,
@@ -105,6 +177,7 @@ impl HyStart {
             last_ack_us: 0,
             round_end: 0,
             round_min: u64::MAX,
+            last_round_min: None,
             samples: 0,
         }
     }
@@ -130,6 +203,7 @@ impl HyStart {
         self.round_start_us = self.clock_us(now);
         self.last_ack_us = self.round_start_us;
         self.round_end = next_to_send;
+        self.last_round_min = (self.samples > 0).then_some(self.round_min);
         self.round_min = u64::MAX;
         self.samples = 0;
     }
@@ -162,7 +236,7 @@ impl HyStart {
         now_us.saturating_sub(self.round_start_us) > limit_us
     }
 
-    /// Whether the round's delays are above the connection's minimum.
+    /// Whether the round's delays are above those it is compared with.
     fn delay_found(&mut self, delay: u64, delay_min: u64) -> bool {
         let full = self.samples >= MIN_SAMPLES;
         // 4.15 leaves the minimum as it is once it has its samples, 6.1 keeps lowering it.
@@ -173,9 +247,14 @@ impl HyStart {
             self.samples += 1;
             return false;
         }
+        let Some(baseline) = (if self.by_rounds { self.last_round_min } else { Some(delay_min) })
+        else {
+            return false;
+        };
         let unit_us = self.delay_unit_us();
-        let margin = (delay_min / 8).clamp(4_000 / unit_us, 16_000 / unit_us);
-        self.round_min > delay_min + margin
+        let Margin { divisor, min_us, max_us } = self.margin;
+        let margin = (baseline / divisor).clamp(min_us / unit_us, max_us / unit_us);
+        self.round_min > baseline + margin
     }
 }
 
@@ -196,6 +275,7 @@ impl SlowStart for HyStart {
     }
 
     fn on_established(&mut self, _window: &mut Window, established: &Established) {
+        self.samples = 0;
         self.mss_bytes = established.mss_bytes;
         self.found = false;
         self.delay_min = None;
@@ -235,161 +315,10 @@ impl SlowStart for HyStart {
     fn on_timeout(&mut self, now: Time, next_to_send: u64) {
         self.found = false;
         self.delay_min = None;
+        self.samples = 0;
         self.start_round(now, next_to_send);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::registry;
-    use jostle_catalogue::Value;
-
-    const BASE: Span = Span::from_ms(100);
-
-    /// HyStart with parameters, its connection established, at a window of 100.
-    fn hystart(parameters: &[(&str, &str)]) -> (HyStart, Window) {
-        let given = parameters
-            .iter()
-            .map(|(name, choice)| (name.to_string(), Value::Choice(choice.to_string())))
-            .collect();
-        let mut hystart = HyStart::new(&ROW.entry.resolve(&given).unwrap());
-        let mut window = Window { cwnd: 100, ..Window::default() };
-        let established = Established {
-            now: Time::ZERO + BASE,
-            mss_bytes: 1448,
-            initial_window: 10,
-            rtt: Some(BASE),
-        };
-        hystart.on_established(&mut window, &established);
-        (hystart, window)
-    }
-
-    fn ack(now: Time, rtt: Span, number: u64, pacing_rate: Option<Rate>) -> Measurement {
-        Measurement {
-            now,
-            rtt: Some(rtt),
-            packets: 1,
-            first_unacked: number,
-            next_to_send: number + 100,
-            pacing_rate,
-            ..Measurement::default()
-        }
-    }
-
-    /// ACKs every `gap` from the first ACK of a round on, until slow start ends: how long the
-    /// train was.
-    fn train_length(parameters: &[(&str, &str)], gap: Span, pacing: Option<Rate>) -> Option<Span> {
-        let (mut hystart, mut window) = hystart(parameters);
-        let start = Time::ZERO + BASE + BASE;
-        let mut now = start;
-        for i in 0..1_000 {
-            // The first ACK starts a round in which the rest of 1,000 packets falls.
-            let next_to_send = if i == 0 { 1_000 } else { 2_000 };
-            let m = Measurement { next_to_send, ..ack(now, BASE, i + 1, pacing) };
-            hystart.on_measurement(&mut window, &m);
-            if hystart.kernel == Kernel::V4_15 && i == 0 {
-                hystart.start_round(now, next_to_send);
-            }
-            if !window.in_slow_start() {
-                assert_eq!(window.ssthresh, 100);
-                return Some(now.since(start));
-            }
-            now += gap;
-        }
-        None
-    }
-
-    /// algorithms.md: at 100 ms without pacing, a train of more than 50 ms (plus half the slack).
-    #[test]
-    fn a_train_of_half_the_rtt_ends_slow_start_without_pacing() {
-        let length = train_length(&[], Span::from_us(250), None).unwrap();
-        assert_eq!(length, Span::from_us(50_750), "the first ACK after 50 + 0.5 ms");
-    }
-
-    #[test]
-    fn pacing_asks_for_a_train_of_a_whole_rtt() {
-        let length = train_length(&[], Span::from_us(250), Some(Rate::from_mbps(10))).unwrap();
-        assert_eq!(length, Span::from_us(101_250), "the first ACK after 100 + 1 ms");
-        let fast = train_length(&[], Span::from_us(250), Some(Rate::from_mbps(10_000))).unwrap();
-        assert_eq!(fast, Span::from_us(100_250), "four bursts take 0.2 ms at 10 Gbit/s");
-    }
-
-    #[test]
-    fn a_gap_of_more_than_2_ms_breaks_the_train() {
-        assert_eq!(train_length(&[], Span::from_us(2_001), None), None);
-        assert!(train_length(&[], Span::from_us(2_000), None).is_some());
-        assert_eq!(train_length(&[("detect", "delay")], Span::from_us(250), None), None);
-    }
-
-    /// Rounds of 20 ACKs, 3 ms apart, whose RTT rises by 0.1 ms from round to round: the queueing
-    /// delay at which slow start ends.
-    fn delay_at_exit(parameters: &[(&str, &str)]) -> Option<Span> {
-        let (mut hystart, mut window) = hystart(parameters);
-        let mut now = Time::ZERO + BASE + BASE;
-        for i in 0..20 * 300 {
-            let queued = Span::from_us(100 * (i / 20));
-            let next_to_send = i + 20;
-            let m = Measurement { next_to_send, ..ack(now, BASE + queued, i + 1, None) };
-            hystart.on_measurement(&mut window, &m);
-            if hystart.kernel == Kernel::V4_15 && i % 20 == 0 {
-                hystart.start_round(now, next_to_send);
-            }
-            if !window.in_slow_start() {
-                return Some(queued);
-            }
-            now += Span::from_ms(3);
-        }
-        None
-    }
-
-    /// algorithms.md: at 100 ms, when the queueing delay first exceeds 12.5 ms.
-    #[test]
-    fn a_delay_of_an_eighth_ends_slow_start() {
-        assert_eq!(delay_at_exit(&[]), Some(Span::from_us(12_600)));
-        assert_eq!(delay_at_exit(&[("detect", "train")]), None);
-        // In eighths of a millisecond: 12.5 ms is 100 of them, exceeded at 12.625 ms.
-        assert_eq!(delay_at_exit(&[("linux", "4.15")]), Some(Span::from_us(12_700)));
-    }
-
-    #[test]
-    fn small_windows_are_left_alone() {
-        let (mut hystart, mut window) = hystart(&[]);
-        window.cwnd = 15;
-        for i in 0..100 {
-            let now = Time::ZERO + BASE + Span::from_ms(i);
-            hystart.on_measurement(&mut window, &ack(now, BASE + Span::from_ms(i), i, None));
-        }
-        assert!(window.in_slow_start());
-    }
-
-    #[test]
-    fn the_old_kernel_halves_the_train_whatever_the_pacing() {
-        let old = [("linux", "4.15")];
-        let paced = train_length(&old, Span::from_us(250), Some(Rate::from_mbps(10))).unwrap();
-        assert_eq!(paced, Span::from_ms(51), "the first ACK whose millisecond exceeds 50");
-        assert_eq!(train_length(&old, Span::from_us(250), None), Some(paced));
-    }
-
-    #[test]
-    fn the_controller_names_the_kernel_unless_a_parameter_does() {
-        for (linux, followed) in [("as the controller", Kernel::V4_15), ("6.1", Kernel::V6_1)] {
-            let (mut hystart, _) = hystart(&[("linux", linux)]);
-            hystart.follow(Kernel::V4_15);
-            assert_eq!(hystart.kernel, followed);
-        }
-        assert!(registry::slow_start("hystart").is_some());
-    }
-
-    #[test]
-    fn a_timeout_starts_anew() {
-        let (mut hystart, mut window) = hystart(&[]);
-        hystart.found = true;
-        hystart.delay_min = Some(1);
-        hystart.on_timeout(Time::ZERO + Span::from_secs(5), 500);
-        assert!(!hystart.found);
-        window.cwnd = 20;
-        hystart.on_measurement(&mut window, &ack(Time::ZERO + Span::from_secs(6), BASE, 501, None));
-        assert_eq!(hystart.delay_min, Some(100_000));
-    }
-}
+mod tests;

@@ -1,6 +1,10 @@
 //! Slow-start methods: what a window-based controller does below ssthresh. One file each.
 
+mod capstart;
 mod hystart;
+mod hystart_plus_plus;
+mod limited;
+mod search;
 mod standard;
 pub(crate) mod stopeg;
 
@@ -9,11 +13,19 @@ use jostle_units::Time;
 use crate::controller::{AckSample, Established, Measurement};
 use crate::windowed::{Kernel, Window};
 
+pub use capstart::CapStart;
 pub use hystart::HyStart;
+pub use hystart_plus_plus::HyStartPlusPlus;
+pub use limited::Limited;
+pub use search::Search;
 pub use standard::Standard;
 pub use stopeg::StopEg;
 
-pub(crate) use hystart::ROW as HYSTART;
+pub(crate) use capstart::ROW as CAPSTART;
+pub(crate) use hystart::{PAPER_ROW as HYSTART_PAPER, ROW as HYSTART};
+pub(crate) use hystart_plus_plus::ROW as HYSTART_PLUS_PLUS;
+pub(crate) use limited::ROW as LIMITED;
+pub(crate) use search::ROW as SEARCH;
 pub(crate) use standard::ROW as STANDARD;
 pub(crate) use stopeg::ROW as STOPEG;
 

@@ -1,0 +1,367 @@
+//! HyStart++.
+
+use jostle_catalogue::{Entry, Kind, Parameter, Values};
+use jostle_units::{Span, Time};
+
+use super::SlowStart;
+use crate::controller::{AckSample, Established, Measurement};
+use crate::registry::SlowStartRow;
+use crate::windowed::{INFINITE_SSTHRESH, Window};
+
+pub(crate) const ROW: SlowStartRow = SlowStartRow {
+    entry: Entry {
+        name: "hystart++",
+        summary: "slows down when the delay of a round rises over the last one's, and looks again",
+        class: "delay",
+        based_on: &["hystart"],
+        source: "RFC 9406",
+        parameters: &[
+            Parameter {
+                name: "min_rtt_thresh",
+                summary: "smallest rise of a round's delay that counts",
+                kind: Kind::Span { default_ns: 4_000_000, min_ns: 0, max_ns: 1_000_000_000 },
+            },
+            Parameter {
+                name: "max_rtt_thresh",
+                summary: "largest rise that is waited for",
+                kind: Kind::Span { default_ns: 16_000_000, min_ns: 0, max_ns: 1_000_000_000 },
+            },
+            Parameter {
+                name: "min_rtt_divisor",
+                summary: "share of the last round's minimum RTT that is a rise: one in so many",
+                kind: Kind::Integer { default: 8, min: 1, max: 1_000 },
+            },
+            Parameter {
+                name: "n_rtt_sample",
+                summary: "RTT samples that make a round's minimum trustworthy",
+                kind: Kind::Integer { default: 8, min: 1, max: 1_000 },
+            },
+            Parameter {
+                name: "css_growth_divisor",
+                summary: "by how much conservative slow start grows more slowly",
+                kind: Kind::Integer { default: 4, min: 2, max: 1_000 },
+            },
+            Parameter {
+                name: "css_rounds",
+                summary: "rounds of conservative slow start before congestion avoidance",
+                kind: Kind::Integer { default: 5, min: 1, max: 1_000 },
+            },
+            Parameter {
+                name: "l",
+                summary: "most packets that an ACK counts for, if packets are not paced",
+                kind: Kind::Integer { default: 8, min: 1, max: 0x7fff_ffff },
+            },
+        ],
+    },
+    build: |values| Box::new(HyStartPlusPlus::new(values)),
+};
+
+/// RFC 9406, §4.2. Each round's minimum RTT is compared with the last one's. If it has risen, the
+/// window goes on growing at a quarter of the pace for five rounds (conservative slow start, CSS):
+/// if the delay falls back in that time, the rise was jitter and slow start resumes; if not, slow
+/// start is over.
+#[derive(Clone, Debug)]
+pub struct HyStartPlusPlus {
+    min_rtt_thresh: Span,
+    max_rtt_thresh: Span,
+    min_rtt_divisor: u64,
+    n_rtt_sample: u32,
+    css_growth_divisor: u32,
+    css_rounds: u32,
+    most_per_ack: u32,
+    state: State,
+}
+
+#[derive(Clone, Debug, Default)]
+struct State {
+    /// `windowEnd`: the packet whose acknowledgement ends the round.
+    round_end: u64,
+    /// `currentRoundMinRTT`; none stands for the RFC's infinity.
+    round_min: Option<Span>,
+    /// `lastRoundMinRTT`.
+    last_round_min: Option<Span>,
+    samples: u32,
+    /// `cssBaselineMinRtt`: there is one during CSS.
+    baseline: Option<Span>,
+    /// Rounds of CSS that are over.
+    css_rounds: u32,
+    /// Packets acknowledged in CSS towards the next increase by one.
+    css_count: u32,
+    paced: bool,
+}
+
+impl HyStartPlusPlus {
+    /// HyStart++ with the parameters of its registry row.
+    pub fn new(values: &Values) -> Self {
+        Self {
+            min_rtt_thresh: values.span("min_rtt_thresh"),
+            max_rtt_thresh: values.span("max_rtt_thresh"),
+            min_rtt_divisor: u64::from(values.u32("min_rtt_divisor").max(1)),
+            n_rtt_sample: values.u32("n_rtt_sample"),
+            css_growth_divisor: values.u32("css_growth_divisor").max(1),
+            css_rounds: values.u32("css_rounds"),
+            most_per_ack: values.u32("l"),
+            state: State::default(),
+        }
+    }
+
+    /// "An implementation SHOULD use HyStart++ only for the initial slow start (when the ssthresh is
+    /// at its initial value of arbitrarily high per RFC 5681) and fall back to using standard slow
+    /// start for the remainder of the connection lifetime."
+    const fn applies(window: &Window) -> bool {
+        window.ssthresh == INFINITE_SSTHRESH && window.in_slow_start()
+    }
+
+    /// A round ended: "When windowEnd is ACKed, the current round ends and windowEnd is set to
+    /// SND.NXT."
+    fn start_round(&mut self, window: &mut Window, next_to_send: u64) {
+        let s = &mut self.state;
+        s.round_end = next_to_send;
+        s.last_round_min = s.round_min.take();
+        s.samples = 0;
+        if s.baseline.is_some() {
+            // "If the transition into CSS happens in the middle of a round, that partial round
+            // counts towards the limit."
+            s.css_rounds += 1;
+            if s.css_rounds >= self.css_rounds {
+                window.ssthresh = window.cwnd;
+            }
+        }
+    }
+
+    /// "RttThresh = max(MIN_RTT_THRESH, min(lastRoundMinRTT / MIN_RTT_DIVISOR, MAX_RTT_THRESH))".
+    fn rise(&self, last_round_min: Span) -> Span {
+        let share = last_round_min.mul_div(1, self.min_rtt_divisor);
+        share.min(self.max_rtt_thresh).max(self.min_rtt_thresh)
+    }
+
+    /// The checks of a round with enough samples.
+    fn judge(&mut self, round_min: Span) {
+        match (self.state.baseline, self.state.last_round_min) {
+            // "If (currentRoundMinRTT < cssBaselineMinRtt): cssBaselineMinRtt = infinity, resume
+            // slow start including HyStart++".
+            (Some(baseline), _) => {
+                if round_min < baseline {
+                    self.state.baseline = None;
+                }
+            }
+            // "If (currentRoundMinRTT >= (lastRoundMinRTT + RttThresh)): cssBaselineMinRtt =
+            // currentRoundMinRTT, exit slow start and enter CSS".
+            (None, Some(last)) => {
+                if round_min >= last.saturating_add(self.rise(last)) {
+                    self.state.baseline = Some(round_min);
+                    self.state.css_rounds = 0;
+                    self.state.css_count = 0;
+                }
+            }
+            (None, None) => {}
+        }
+    }
+}
+
+impl SlowStart for HyStartPlusPlus {
+    fn on_established(&mut self, _window: &mut Window, _established: &Established) {
+        self.state = State::default();
+    }
+
+    fn on_measurement(&mut self, window: &mut Window, measurement: &Measurement) {
+        if !Self::applies(window) {
+            return;
+        }
+        self.state.paced = measurement.pacing_rate.is_some();
+        if measurement.first_unacked > self.state.round_end {
+            self.start_round(window, measurement.next_to_send);
+        }
+        let Some(rtt) = measurement.rtt else { return };
+        let round_min = self.state.round_min.map_or(rtt, |min| min.min(rtt));
+        self.state.round_min = Some(round_min);
+        self.state.samples = self.state.samples.saturating_add(1);
+        if self.state.samples >= self.n_rtt_sample {
+            self.judge(round_min);
+        }
+    }
+
+    fn grow(&mut self, window: &mut Window, ack: &AckSample) -> u32 {
+        if !Self::applies(window) {
+            return window.slow_start(ack.acked);
+        }
+        // "L = infinity if paced, L = 8 if non-paced". What exceeds it is not counted at all.
+        let counted = if self.state.paced { ack.acked } else { ack.acked.min(self.most_per_ack) };
+        if self.state.baseline.is_none() {
+            // "cwnd = cwnd + min(N, L * SMSS)".
+            return window.slow_start(counted);
+        }
+        // "cwnd = cwnd + (min(N, L * SMSS) / CSS_GROWTH_DIVISOR)"; parts of a packet add up.
+        let count = self.state.css_count.saturating_add(counted);
+        self.state.css_count = count % self.css_growth_divisor;
+        window.slow_start(count / self.css_growth_divisor)
+    }
+
+    fn on_timeout(&mut self, _now: Time, next_to_send: u64) {
+        self.state = State { round_end: next_to_send, ..State::default() };
+    }
+
+    fn mode(&self) -> &'static str {
+        if self.state.baseline.is_some() { "conservative_slow_start" } else { "slow_start" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithms::fixtures;
+    use jostle_catalogue::Value;
+    use jostle_units::Rate;
+
+    const WINDOW: u64 = 20;
+
+    /// A connection with `WINDOW` packets in flight, whose window is watched apart.
+    struct Rounds {
+        hystart: HyStartPlusPlus,
+        window: Window,
+        acked: u64,
+        paced: bool,
+    }
+
+    impl Rounds {
+        fn new() -> Self {
+            let hystart = HyStartPlusPlus::new(&ROW.entry.defaults());
+            Self { hystart, window: Window::default(), acked: 0, paced: false }
+        }
+
+        fn hear(&mut self, rtt: Span) {
+            self.acked += 1;
+            self.hystart.on_measurement(
+                &mut self.window,
+                &Measurement {
+                    now: Time::ZERO,
+                    rtt: Some(rtt),
+                    packets: 1,
+                    first_unacked: self.acked,
+                    next_to_send: self.acked + WINDOW - 1,
+                    pacing_rate: self.paced.then_some(Rate::from_mbps(10)),
+                    ..Measurement::default()
+                },
+            );
+        }
+
+        /// A round of ACKs with one RTT.
+        fn round(&mut self, rtt_ms: f64) {
+            (0..WINDOW).for_each(|_| self.hear(Span::from_secs_f64(rtt_ms / 1e3)));
+        }
+
+        fn in_css(&self) -> bool {
+            self.hystart.mode() == "conservative_slow_start"
+        }
+    }
+
+    #[test]
+    fn a_rise_of_an_eighth_between_4_and_16_ms_slows_it_down() {
+        for (last, rise) in [(10.0, 4.0), (100.0, 12.5), (600.0, 16.0)] {
+            for (rtt, enters) in [(last + rise - 0.01, false), (last + rise, true)] {
+                let mut rounds = Rounds::new();
+                rounds.round(last);
+                rounds.round(last);
+                rounds.round(rtt);
+                assert_eq!(rounds.in_css(), enters, "{rtt} ms after {last} ms");
+                assert!(rounds.window.in_slow_start());
+            }
+        }
+    }
+
+    /// Unlike HyStart, which compares with the connection's minimum.
+    #[test]
+    fn a_slow_rise_goes_unnoticed() {
+        let mut rounds = Rounds::new();
+        (0..20).for_each(|i| rounds.round(100.0 + 10.0 * f64::from(i)));
+        assert!(!rounds.in_css());
+    }
+
+    #[test]
+    fn eight_samples_decide() {
+        let mut rounds = Rounds::new();
+        rounds.round(100.0);
+        for i in 0..8 {
+            assert!(!rounds.in_css(), "after {i}");
+            rounds.hear(Span::from_ms(120));
+        }
+        assert!(rounds.in_css());
+    }
+
+    #[test]
+    fn slow_start_is_over_after_five_rounds_of_css() {
+        let mut rounds = Rounds::new();
+        rounds.round(100.0);
+        // The eighth ACK of the second round enters, and that round is the first of the five.
+        (0..5).for_each(|_| rounds.round(120.0));
+        assert!(rounds.window.in_slow_start());
+        rounds.hear(Span::from_ms(120));
+        assert_eq!(rounds.window.ssthresh, rounds.window.cwnd);
+    }
+
+    #[test]
+    fn delay_that_falls_below_the_baseline_resumes_slow_start() {
+        let mut rounds = Rounds::new();
+        rounds.round(100.0);
+        rounds.round(120.0);
+        rounds.round(120.0);
+        assert!(rounds.in_css());
+        rounds.round(119.9);
+        assert!(!rounds.in_css());
+        // It can be entered again, with five rounds anew.
+        rounds.round(140.0);
+        assert!(rounds.in_css());
+        (0..4).for_each(|_| rounds.round(140.0));
+        assert!(rounds.window.in_slow_start());
+    }
+
+    fn grown(hystart: &mut HyStartPlusPlus, window: &mut Window, acked: u32) -> u32 {
+        let before = window.cwnd;
+        hystart.grow(window, &AckSample { acked, ..fixtures::ack(0) });
+        window.cwnd - before
+    }
+
+    /// algorithms.md: five rounds of CSS make 1.25⁵ = 3.05 times the window.
+    #[test]
+    fn css_grows_by_a_quarter_per_round() {
+        let mut rounds = Rounds::new();
+        rounds.hystart.state.baseline = Some(Span::from_ms(100));
+        let mut window = Window { cwnd: 1000, ..Window::default() };
+        for _ in 0..5 {
+            (0..window.cwnd).for_each(|_| {
+                grown(&mut rounds.hystart, &mut window, 1);
+            });
+        }
+        let gain = f64::from(window.cwnd) / 1000.0;
+        assert!((gain / 1.25f64.powi(5) - 1.0).abs() < 0.005, "{gain}");
+    }
+
+    #[test]
+    fn an_ack_counts_for_eight_packets_unless_packets_are_paced() {
+        for (paced, increase) in [(false, 8), (true, 50)] {
+            let mut rounds = Rounds { paced, ..Rounds::new() };
+            rounds.hear(Span::from_ms(100));
+            let mut window = Window::default();
+            assert_eq!(grown(&mut rounds.hystart, &mut window, 50), increase);
+            // After a loss slow start is the standard one.
+            window.ssthresh = 1000;
+            assert_eq!(grown(&mut rounds.hystart, &mut window, 50), 50);
+        }
+    }
+
+    #[test]
+    fn only_the_initial_slow_start_is_watched() {
+        let mut rounds = Rounds::new();
+        rounds.window.ssthresh = 500;
+        rounds.round(100.0);
+        rounds.round(200.0);
+        assert!(!rounds.in_css());
+    }
+
+    /// RFC 9406, §4.3: "The minimum value of CSS_GROWTH_DIVISOR MUST be at least 2."
+    #[test]
+    fn a_divisor_of_one_is_refused() {
+        let given = [("css_growth_divisor".to_owned(), Value::Integer(1))].into();
+        assert!(ROW.entry.resolve(&given).is_err());
+    }
+}
