@@ -57,7 +57,9 @@ def spec(duration_s: int = 4, **changes: Any) -> str:
         "pacing": False,
         "ecn": False,
         "initial_window_packets": 10,
+        "initial_pacing": False,
         "receive_window_bytes": 60_000_000,
+        "initial_receive_window_bytes": 65_535,
         "nic_rate_bps": None,
     }
     run = {

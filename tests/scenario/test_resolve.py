@@ -248,7 +248,9 @@ def test_the_other_keys_of_a_flow(read: Read) -> None:
     pacing = "fq"
     ecn = true
     initial_window = "32 packets"
+    initial_pacing = true
     receive_window = "2 BDP"
+    initial_receive_window = "1 BDP"
     nic_rate = "1 Gbit/s"
     """
     flows = spec(read(('rtt = "40 ms"', keys)))["flows"]
@@ -256,8 +258,9 @@ def test_the_other_keys_of_a_flow(read: Read) -> None:
     flow = flows[2]
     assert (flow["start_ns"], flow["stop_ns"]) == (10**9, 9 * 10**9)
     assert (flow["pacing"], flow["ecn"]) == (True, True)
-    assert flow["initial_window_packets"] == 32
+    assert (flow["initial_window_packets"], flow["initial_pacing"]) == (32, True)
     assert flow["receive_window_bytes"] == 100_000
+    assert flow["initial_receive_window_bytes"] == 50_000
     assert flow["nic_rate_bps"] == 10**9
 
 

@@ -43,6 +43,34 @@ pub struct Established {
     pub initial_window: u32,
     /// RTT of the handshake, if it could be measured.
     pub rtt: Option<Span>,
+    /// What may be sent before the first ACK.
+    pub prospect: Prospect,
+}
+
+/// What the ends and the path say about the first flight, for start-ups that send more than an
+/// initial window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prospect {
+    /// Packets that the application has written so far; none if there is no end to them.
+    pub backlog: Option<u64>,
+    /// Packets that the receiver has offered to take.
+    pub receive_window: u32,
+}
+
+impl Default for Prospect {
+    /// No limit but the controller's own.
+    fn default() -> Self {
+        Self { backlog: None, receive_window: u32::MAX }
+    }
+}
+
+impl Prospect {
+    /// Packets that could be sent at once if there were no congestion: the lesser of the data and
+    /// the receiver's window.
+    pub fn sendable(&self) -> u32 {
+        let backlog = self.backlog.map_or(u32::MAX, |it| u32::try_from(it).unwrap_or(u32::MAX));
+        backlog.min(self.receive_window)
+    }
 }
 
 /// A burst of packets that was just handed to the network.
@@ -220,7 +248,9 @@ pub trait Controller: Send {
         None
     }
 
-    /// Pacing rate that the controller requires; none if the transport may choose.
+    /// Pacing rate that the controller requires; none if the transport may choose. A window-based
+    /// controller requires one for as long as its start-up spreads a flight over time, from the
+    /// first packet on.
     fn pacing_rate(&self) -> Option<Rate> {
         None
     }

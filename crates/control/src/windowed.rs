@@ -1,6 +1,6 @@
 //! Window-based controllers: a window law composed with a slow-start method.
 
-use jostle_units::{Span, Time};
+use jostle_units::{Rate, Span, Time};
 
 use crate::controller::{
     AckSample, Congestion, Controller, Established, Measurement, Observer, RecoveryOwner,
@@ -212,6 +212,7 @@ impl<L: WindowLaw> Controller for Windowed<L> {
 
     fn on_ack(&mut self, ack: &AckSample) {
         self.law.on_any_ack(&mut self.window, ack);
+        self.slow_start.on_ack(&mut self.window, ack);
         if ack.may_grow {
             self.law.grow(&mut self.window, self.slow_start.as_mut(), ack);
         }
@@ -227,6 +228,7 @@ impl<L: WindowLaw> Controller for Windowed<L> {
         };
         self.window.ssthresh = self.law.ssthresh(&self.window, congestion).max(2);
         self.window.count = 0;
+        self.slow_start.on_congestion(&mut self.window, congestion);
     }
 
     fn on_state(&mut self, now: Time, state: RecoveryState) {
@@ -263,8 +265,20 @@ impl<L: WindowLaw> Controller for Windowed<L> {
         (self.window.ssthresh < INFINITE_SSTHRESH).then_some(self.window.ssthresh)
     }
 
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.slow_start.pacing_rate()
+    }
+
     fn recovery_owner(&self) -> RecoveryOwner {
         RecoveryOwner::Transport
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.slow_start.next_wakeup()
+    }
+
+    fn on_wakeup(&mut self, now: Time) {
+        self.slow_start.on_wakeup(&mut self.window, now);
     }
 
     fn mode(&self) -> &'static str {

@@ -294,8 +294,14 @@ pub struct FlowSpec {
     pub ecn: bool,
     /// Initial congestion window.
     pub initial_window_packets: u32,
+    /// Whether the initial window is spread over the round trip that the handshake took, instead
+    /// of leaving at once.
+    pub initial_pacing: bool,
     /// Largest window that the receiver advertises.
     pub receive_window_bytes: u64,
+    /// Window that it offers before any data have arrived. A SYN-ACK can offer 65,535 bytes
+    /// (RFC 7323 §2.2); a receiver that spoke last, as one that asked for a download, offers more.
+    pub initial_receive_window_bytes: u64,
     /// Rate of the sender's own network card (absent: sending takes no time there).
     pub nic_rate_bps: Option<u64>,
 }

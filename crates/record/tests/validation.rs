@@ -142,6 +142,11 @@ fn every_value_out_of_range_is_refused_where_it_is() {
         ("/flows/2/source/count", json!(0), "`flows[2].source.count` cannot be 0"),
         ("/flows/0/initial_window_packets", json!(0), "initial_window_packets` cannot be 0"),
         ("/flows/0/receive_window_bytes", json!(1000), "cannot be 1000: expected 1448"),
+        (
+            "/flows/0/initial_receive_window_bytes",
+            json!(60_000_001),
+            "cannot be 60000001: expected 1448 to 60000000",
+        ),
         ("/flows/0/nic_rate_bps", json!(0), "`flows[0].nic_rate_bps` cannot be 0"),
         ("/flows/0/access_delay_ns", json!(u64::MAX), "`flows[0].access_delay_ns` cannot be"),
         (

@@ -58,6 +58,7 @@ pub(crate) fn ends(spec: &FlowSpec, position: u32, run: &RunSpec) -> Result<Ends
         pacing: spec.pacing,
         ecn: spec.ecn,
         initial_window: spec.initial_window_packets,
+        initial_pacing: spec.initial_pacing,
     };
     let base_ns: u64 = spec
         .path
@@ -68,7 +69,8 @@ pub(crate) fn ends(spec: &FlowSpec, position: u32, run: &RunSpec) -> Result<Ends
     let rtt = Span::from_ns(spec.access_delay_ns + base_ns);
     Ok(Ends {
         sender: Sender::new(options, controller(spec, run.seed)?),
-        receiver: Receiver::new(position, spec.receive_window_bytes, rtt),
+        receiver: Receiver::new(position, spec.receive_window_bytes, rtt)
+            .offering(spec.initial_receive_window_bytes),
         source: Source::new(
             spec.source,
             Stream::new(run.seed, &format!("flow/{}/source", spec.name)),

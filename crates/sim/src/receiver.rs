@@ -24,7 +24,7 @@ const UNCOMPRESSED_DUPLICATES: u32 = 3;
 const SETTLED_BLOCKS: usize = 2;
 /// By how much a segment may be older than the one echoed last (`TCP_PAWS_WINDOW`).
 const PAWS_WINDOW_MS: u32 = 1;
-/// Window of a SYN-ACK, which cannot be scaled (RFC 7323 §2.2).
+/// Window of a SYN-ACK, which cannot be scaled (RFC 7323 §2.2), unless a run says otherwise.
 const INITIAL_WINDOW_BYTES: u64 = 65_535;
 
 /// The receiving side of a connection.
@@ -115,6 +115,12 @@ impl Receiver {
             at_once: false,
             rtt,
         }
+    }
+
+    /// Offers `window_bytes` before any data have arrived instead of what a SYN-ACK can hold.
+    pub fn offering(mut self, window_bytes: u64) -> Self {
+        self.window_bytes = window_bytes.min(self.window_max_bytes);
+        self
     }
 
     /// A SYN arrived: the answer.

@@ -196,7 +196,13 @@ class Flow(_Table):
     pacing: Literal["fq", "none"] = "none"
     ecn: bool = False
     initial_window: f.Packets = 10
+    initial_pacing: bool = False
+    """Spread the initial window over the round trip of the handshake instead of sending it at
+    once."""
     receive_window: f.PositiveAmount | None = None
+    initial_receive_window: f.PositiveAmount | None = None
+    """What the receiver offers before any data have arrived: 65,535 bytes, which a SYN-ACK can say,
+    or `receive_window` if that is less."""
     nic_rate: f.PositiveRate | None = None
 
 

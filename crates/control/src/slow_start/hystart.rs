@@ -260,6 +260,7 @@ mod tests {
             mss_bytes: 1448,
             initial_window: 10,
             rtt: Some(BASE),
+            prospect: Default::default(),
         };
         hystart.on_established(&mut window, &established);
         (hystart, window)

@@ -3,9 +3,9 @@
 mod hystart;
 mod standard;
 
-use jostle_units::Time;
+use jostle_units::{Rate, Time};
 
-use crate::controller::{AckSample, Established, Measurement};
+use crate::controller::{AckSample, Congestion, Established, Measurement};
 use crate::windowed::{Kernel, Window};
 
 pub use hystart::HyStart;
@@ -19,18 +19,39 @@ pub trait SlowStart: Send {
     /// The controller it is composed with follows `kernel` (called once, before anything else).
     fn follow(&mut self, _kernel: Kernel) {}
 
-    /// The handshake is complete; `window` holds the initial window.
+    /// The handshake is complete; `window` holds the initial window, which may be replaced.
     fn on_established(&mut self, _window: &mut Window, _established: &Established) {}
 
     /// An ACK arrived, during slow start or after it; loss detection has not yet seen it. Only
     /// while `window.in_slow_start()` may ssthresh be set.
     fn on_measurement(&mut self, _window: &mut Window, _measurement: &Measurement) {}
 
+    /// An ACK was processed, during slow start or after it, whether the window may grow or not:
+    /// before it grows.
+    fn on_ack(&mut self, _window: &mut Window, _ack: &AckSample) {}
+
     /// Grow the window for `ack.acked` packets; returns those left over for congestion avoidance.
     fn grow(&mut self, window: &mut Window, ack: &AckSample) -> u32;
 
+    /// Congestion was signalled, and the law has set ssthresh.
+    fn on_congestion(&mut self, _window: &mut Window, _congestion: &Congestion) {}
+
     /// The retransmission timer expired: start anew. `next_to_send` is `snd_nxt`.
     fn on_timeout(&mut self, _now: Time, _next_to_send: u64) {}
+
+    /// Rate at which packets must leave; none if the transport may choose. It may change whenever
+    /// one of the methods here was called.
+    fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
+
+    /// When to call [`on_wakeup`](Self::on_wakeup); none if only events matter.
+    fn next_wakeup(&self) -> Option<Time> {
+        None
+    }
+
+    /// The time of [`next_wakeup`](Self::next_wakeup) has come.
+    fn on_wakeup(&mut self, _window: &mut Window, _now: Time) {}
 
     /// Name of the mode, for plots.
     fn mode(&self) -> &'static str {

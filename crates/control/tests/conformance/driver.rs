@@ -133,7 +133,13 @@ pub fn drive(
 ) -> Result<Vec<Shown>, String> {
     let now = Time::ZERO + Span::from_ms(50);
     let rtt = Some(Span::from_ms(50));
-    controller.on_established(&Established { now, mss_bytes: 1448, initial_window: 10, rtt });
+    controller.on_established(&Established {
+        now,
+        mss_bytes: 1448,
+        initial_window: 10,
+        rtt,
+        prospect: Default::default(),
+    });
     let mut values = Values::default();
     controller.observe(&mut values);
     let names = values.0.into_iter().map(|(name, _)| name).collect();

@@ -226,7 +226,9 @@ fn any_flow(
                     pacing,
                     ecn,
                     initial_window_packets: windows.0,
+                    initial_pacing: windows.0 % 2 == 0,
                     receive_window_bytes: windows.1,
+                    initial_receive_window_bytes: windows.1.min(65_535),
                     nic_rate_bps: nic,
                     ..flow(&format!("flow {index}"), controller, delay)
                 }
