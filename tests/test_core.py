@@ -43,6 +43,7 @@ def spec(duration_s: int = 4, **changes: Any) -> str:
         "delay": {"steps": [{"at_ns": 0, "delay_ns": 20 * MS}], "jitter": None},
         "loss": {"kind": "none"},
         "outages": None,
+        "quick_start": None,
     }
     flow = {
         "transport": "tcp",

@@ -6,6 +6,8 @@
 
 use jostle_units::{Rate, Span, Time};
 
+use crate::slow_start::RateCode;
+
 /// Where the transport's loss recovery stands (`tcp_ca_state` in Linux).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RecoveryState {
@@ -55,12 +57,14 @@ pub struct Prospect {
     pub backlog: Option<u64>,
     /// Packets that the receiver has offered to take.
     pub receive_window: u32,
+    /// Rate that every router of the path has granted ([`Controller::rate_request`]).
+    pub granted: Option<Rate>,
 }
 
 impl Default for Prospect {
     /// No limit but the controller's own.
     fn default() -> Self {
-        Self { backlog: None, receive_window: u32::MAX }
+        Self { backlog: None, receive_window: u32::MAX, granted: None }
     }
 }
 
@@ -210,6 +214,11 @@ pub trait Observer {
 /// detection (which may call [`on_congestion`](Self::on_congestion) or
 /// [`on_state`](Self::on_state)), then [`on_ack`](Self::on_ack).
 pub trait Controller: Send {
+    /// Rate that the SYN asks the routers of the path for (RFC 4782).
+    fn rate_request(&self) -> RateCode {
+        RateCode::NONE
+    }
+
     /// The handshake is complete: set the initial window.
     fn on_established(&mut self, established: &Established);
 

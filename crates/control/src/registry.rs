@@ -57,7 +57,13 @@ pub const CONTROLLERS: &[ControllerRow] = &[
 ];
 
 /// All slow-start methods, in the order they are listed.
-pub const SLOW_STARTS: &[SlowStartRow] = &[slow_start::STANDARD, slow_start::HYSTART];
+pub const SLOW_STARTS: &[SlowStartRow] = &[
+    slow_start::STANDARD,
+    slow_start::HYSTART,
+    slow_start::SUSS,
+    slow_start::JUMPSTART,
+    slow_start::QUICKSTART,
+];
 
 /// The controller called `name`.
 pub fn controller(name: &str) -> Option<&'static ControllerRow> {

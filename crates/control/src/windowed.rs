@@ -6,7 +6,7 @@ use crate::controller::{
     AckSample, Congestion, Controller, Established, Measurement, Observer, RecoveryOwner,
     RecoveryState, Sent, Signal,
 };
-use crate::slow_start::SlowStart;
+use crate::slow_start::{RateCode, SlowStart};
 
 /// `TCP_INFINITE_SSTHRESH` in Linux: no slow-start threshold yet.
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
@@ -190,6 +190,10 @@ impl<L: WindowLaw> Windowed<L> {
 }
 
 impl<L: WindowLaw> Controller for Windowed<L> {
+    fn rate_request(&self) -> RateCode {
+        self.slow_start.rate_request()
+    }
+
     fn on_established(&mut self, established: &Established) {
         self.window = Window { cwnd: established.initial_window.max(1), ..Window::default() };
         self.law.on_established(&mut self.window, established);
@@ -245,6 +249,7 @@ impl<L: WindowLaw> Controller for Windowed<L> {
         if self.prior_ssthresh == 0 {
             return;
         }
+        self.slow_start.on_undo();
         self.window.cwnd = self.law.undo(&self.window, self.prior_cwnd).max(1);
         self.window.ssthresh = self.window.ssthresh.max(self.prior_ssthresh);
     }

@@ -65,6 +65,18 @@ pub struct LinkSpec {
     pub loss: LossSpec,
     /// Spans of time in which everything sent is lost.
     pub outages: Option<OutageSpec>,
+    /// How its router answers Quick-Start requests (absent: it grants nothing).
+    pub quick_start: Option<QuickStartSpec>,
+}
+
+/// A router that takes part in Quick-Start (RFC 4782). It grants what is left of an allowance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QuickStartSpec {
+    /// Rate that traffic and grants may use together.
+    pub allowance_bps: u64,
+    /// Traffic is measured over this and the elapsed part of the next; grants count as long.
+    pub interval_ns: u64,
 }
 
 /// Rate of a link over time.

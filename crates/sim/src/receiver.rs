@@ -127,7 +127,7 @@ impl Receiver {
     pub fn on_syn(&mut self, syn: &Segment) -> Segment {
         self.ecn = syn.ecn_flag;
         self.echo_ms = syn.timestamp_ms;
-        Segment::syn_ack(self.ecn, self.echo_ms, self.window())
+        Segment::syn_ack(syn, self.window())
     }
 
     /// A data segment arrived.

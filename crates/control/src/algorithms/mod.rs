@@ -3,7 +3,7 @@
 mod bbr;
 mod cubic;
 #[cfg(test)]
-mod fixtures;
+pub(crate) mod fixtures;
 mod hybla;
 mod reno;
 mod vegas;

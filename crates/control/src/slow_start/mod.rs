@@ -1,7 +1,11 @@
 //! Slow-start methods: what a window-based controller does below ssthresh. One file each.
 
+mod first_flight;
 mod hystart;
+mod jumpstart;
+mod quickstart;
 mod standard;
+mod suss;
 
 use jostle_units::{Rate, Time};
 
@@ -9,15 +13,26 @@ use crate::controller::{AckSample, Congestion, Established, Measurement};
 use crate::windowed::{Kernel, Window};
 
 pub use hystart::HyStart;
+pub use jumpstart::JumpStart;
+pub use quickstart::{QuickStart, RateCode};
 pub use standard::Standard;
+pub use suss::Suss;
 
 pub(crate) use hystart::ROW as HYSTART;
+pub(crate) use jumpstart::ROW as JUMPSTART;
+pub(crate) use quickstart::ROW as QUICKSTART;
 pub(crate) use standard::ROW as STANDARD;
+pub(crate) use suss::ROW as SUSS;
 
 /// A slow-start method. It leaves slow start by setting `window.ssthresh`.
 pub trait SlowStart: Send {
     /// The controller it is composed with follows `kernel` (called once, before anything else).
     fn follow(&mut self, _kernel: Kernel) {}
+
+    /// Rate that the SYN asks the routers of the path for (RFC 4782).
+    fn rate_request(&self) -> RateCode {
+        RateCode::NONE
+    }
 
     /// The handshake is complete; `window` holds the initial window, which may be replaced.
     fn on_established(&mut self, _window: &mut Window, _established: &Established) {}
@@ -35,6 +50,9 @@ pub trait SlowStart: Send {
 
     /// Congestion was signalled, and the law has set ssthresh.
     fn on_congestion(&mut self, _window: &mut Window, _congestion: &Congestion) {}
+
+    /// The last congestion signal proved to be spurious.
+    fn on_undo(&mut self) {}
 
     /// The retransmission timer expired: start anew. `next_to_send` is `snd_nxt`.
     fn on_timeout(&mut self, _now: Time, _next_to_send: u64) {}

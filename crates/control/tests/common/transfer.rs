@@ -5,8 +5,8 @@ mod recovery;
 use std::collections::VecDeque;
 
 use jostle_control::{
-    AckSample, Controller, Established, Measurement, Prospect, RecoveryOwner, RecoveryState, RttEstimator,
-    Sampler, SendStamp, Sent,
+    AckSample, Controller, Established, Measurement, Prospect, RecoveryOwner, RecoveryState,
+    RttEstimator, Sampler, SendStamp, Sent,
 };
 use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, Span, Stream, Time};
 

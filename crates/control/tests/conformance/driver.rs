@@ -2,7 +2,7 @@
 //! what a controller must never get wrong.
 
 use jostle_control::{
-    AckSample, Congestion, Controller, Established, Measurement, Observer, RateSample,
+    AckSample, Congestion, Controller, Established, Measurement, Observer, Prospect, RateSample,
     RecoveryOwner, RecoveryState, RttEstimator, Sent, Signal,
 };
 use jostle_units::{Rate, Span, Time};
@@ -138,7 +138,11 @@ pub fn drive(
         mss_bytes: 1448,
         initial_window: 10,
         rtt,
-        prospect: Default::default(),
+        prospect: Prospect {
+            backlog: None,
+            receive_window: 40_000,
+            granted: Some(Rate::from_mbps(100)),
+        },
     });
     let mut values = Values::default();
     controller.observe(&mut values);

@@ -15,8 +15,8 @@ mod transmit;
 mod tests;
 
 use jostle_control::{
-    Congestion, Controller, Established, Prospect, RecoveryOwner, RecoveryState, RttEstimator, Sampler,
-    Signal,
+    Congestion, Controller, Established, Prospect, RateCode, RecoveryOwner, RecoveryState,
+    RttEstimator, Sampler, Signal,
 };
 use jostle_path::Ecn;
 use jostle_units::{FULL_PAYLOAD_BYTES, Rate, Span, Time};
@@ -221,7 +221,11 @@ impl Sender {
     fn send_syn(&mut self, now: Time, out: &mut impl Egress) {
         self.syn_sent_at = now;
         // RFC 3168 §6.1.1: a SYN is not ECN-capable itself.
-        out.transmit(now, Segment::syn(self.options.ecn, timestamp_ms(now)), Ecn::NotCapable);
+        // A router may be there that drops packets with options it does not know: a SYN that is sent
+        // again asks for nothing.
+        let rate = if self.timeouts == 0 { self.controller.rate_request() } else { RateCode::NONE };
+        let syn = Segment::syn(self.options.ecn, timestamp_ms(now), rate);
+        out.transmit(now, syn, Ecn::NotCapable);
         self.pending = Pending::Retransmission;
         self.timer.set(now + self.rto);
     }
@@ -259,6 +263,7 @@ impl Sender {
             prospect: Prospect {
                 backlog: (self.written < u32::MAX).then_some(u64::from(self.written)),
                 receive_window: self.window_end,
+                granted: segment.rate.rate(),
             },
         });
         if self.options.initial_pacing {
@@ -394,7 +399,8 @@ impl Sender {
     /// and 120 % afterwards. It also governs the size of bursts when packets are not paced.
     #[inline]
     fn update_pacing_rate(&mut self) {
-        if self.rate_required || self.owner == RecoveryOwner::Controller || self.rtt.srtt_8us() == 0 {
+        if self.rate_required || self.owner == RecoveryOwner::Controller || self.rtt.srtt_8us() == 0
+        {
             return;
         }
         let percent = if self.cwnd < self.ssthresh / 2 { 200 } else { 120 };

@@ -43,6 +43,7 @@ pub fn link(name: &str, rate_bps: u64, limit_bytes: u64) -> LinkSpec {
         delay: constant_delay(0),
         loss: LossSpec::None,
         outages: None,
+        quick_start: None,
     }
 }
 

@@ -144,6 +144,7 @@ fn any_link(name: &'static str, rate_bps: u64, rtt_ns: u64) -> impl Strategy<Val
             delay,
             loss,
             outages,
+            quick_start: None,
         },
     )
 }

@@ -77,6 +77,9 @@ def _link_problems(link: dict[str, Any]) -> Iterator[Problem]:
         yield Problem(link_key(link, "jitter"), text)
     if link["outages"] is not None:
         yield Problem(link_key(link, "outage"), f"`tc` has no outages; {_SIMULATOR}")
+    if link["quick_start"] is not None:
+        text = f"Linux does not forward Quick-Start requests; {_SIMULATOR}"
+        yield Problem(link_key(link, "quick_start"), text)
 
 
 def _capacity_problems(link: dict[str, Any]) -> Iterator[Problem]:
