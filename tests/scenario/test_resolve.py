@@ -197,6 +197,14 @@ def test_losses(read: Read, written: str, resolved: dict[str, Any]) -> None:
     assert spec(read((QUEUE, f"loss = {written}\n{QUEUE}")))["links"][0]["loss"] == resolved
 
 
+def test_a_router_grants_an_allowance(read: Read) -> None:
+    table = '{ allowance = "8 Mbit/s", interval = "600 ms" }'
+    for written, interval_ns in (('"8 Mbit/s"', 150 * 10**6), (table, 600 * 10**6)):
+        link = spec(read((QUEUE, f"quick_start = {written}\n{QUEUE}")))["links"][0]
+        assert link["quick_start"] == {"allowance_bps": 8_000_000, "interval_ns": interval_ns}
+    assert spec(read())["links"][0]["quick_start"] is None
+
+
 def test_outages_of_one_length(read: Read) -> None:
     link = spec(read((QUEUE, f'outage = {{ every = "20 min", durations = "1 s" }}\n{QUEUE}')))[
         "links"

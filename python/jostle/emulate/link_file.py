@@ -153,7 +153,7 @@ class _Resolver:
             ]
         for one in facts:
             if one.link.quick_start is not None:
-                message = "an emulated link sees no Quick-Start requests — take it out"
+                message = "an emulated link grants nothing — take it out"
                 report.add((*one.path, "quick_start"), message)
         for path, message in report.found:
             self.report.add(_renamed(path, renamed), message)

@@ -229,7 +229,7 @@ def _flow(
     there, back = _route(flow, links)
     positions = {link.name: position for position, link in enumerate(links)}
     controller, slow_start = controller_and_slow_start(flow, path, registry, report)
-    receive_window = _receive_window(flow, rtt or 0, path, there, report)
+    receive_window, initial_receive_window = _receive_windows(flow, rtt or 0, path, there, report)
     return {
         "name": flow.name,
         "transport": flow.transport,
@@ -246,9 +246,7 @@ def _flow(
         "initial_window_packets": flow.initial_window,
         "initial_pacing": flow.initial_pacing,
         "receive_window_bytes": receive_window,
-        "initial_receive_window_bytes": _initial_receive_window(
-            flow, rtt or 0, receive_window, path, there, report
-        ),
+        "initial_receive_window_bytes": initial_receive_window,
         "nic_rate_bps": flow.nic_rate,
     }
 
@@ -377,23 +375,19 @@ def _receive_window(
     return window
 
 
-def _initial_receive_window(
-    flow: Flow,
-    rtt: int,
-    receive_window: int,
-    path: KeyPath,
-    there: Sequence[LinkFacts],
-    report: Report,
-) -> int:
-    """Return what the scenario says, or what a SYN-ACK can say of the receiver's window."""
+def _receive_windows(
+    flow: Flow, rtt: int, path: KeyPath, there: Sequence[LinkFacts], report: Report
+) -> tuple[int, int]:
+    """Return the largest window and the first: what a SYN-ACK can say unless the scenario does."""
+    largest = _receive_window(flow, rtt, path, there, report)
     if flow.initial_receive_window is None:
-        return min(_SYN_WINDOW_BYTES, receive_window)
-    window = flow.initial_receive_window.to_bytes(_path_bdp(rtt, there))
-    if not 0 < window <= receive_window:
-        message = f"{window} bytes are not within the receive_window of {receive_window} bytes"
+        return largest, min(_SYN_WINDOW_BYTES, largest)
+    first = flow.initial_receive_window.to_bytes(_path_bdp(rtt, there))
+    if not 0 < first <= largest:
+        message = f"{first} bytes are not within the receive_window of {largest} bytes"
         at = (*path, "initial_receive_window")
         report.add(at, message, (*path, "receive_window"), *(one.path for one in there))
-    return window
+    return largest, first
 
 
 def _path_bdp(rtt: int, there: Sequence[LinkFacts]) -> int:
