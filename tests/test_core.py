@@ -43,6 +43,7 @@ def spec(duration_s: int = 4, **changes: Any) -> str:
         "delay": {"steps": [{"at_ns": 0, "delay_ns": 20 * MS}], "jitter": None},
         "loss": {"kind": "none"},
         "outages": None,
+        "quick_start": None,
     }
     flow = {
         "transport": "tcp",
@@ -57,7 +58,9 @@ def spec(duration_s: int = 4, **changes: Any) -> str:
         "pacing": False,
         "ecn": False,
         "initial_window_packets": 10,
+        "initial_pacing": False,
         "receive_window_bytes": 60_000_000,
+        "initial_receive_window_bytes": 65_535,
         "nic_rate_bps": None,
     }
     run = {

@@ -27,6 +27,14 @@ REFUSED = {
         "netem",
     ),
     "bottleneck.outage": ('{ every = "5 s", durations = "1 s" }', "bottleneck.outage", "outages"),
+    "bottleneck.quick_start": ('"5 Mbit/s"', "bottleneck.quick_start", "Quick-Start"),
+    "flows.one.initial_pacing": ("true", "flows.one.initial_pacing", "fq"),
+    "flows.one.initial_receive_window": (
+        '"1 MB"',
+        "flows.one.initial_receive_window",
+        "SYN-ACK",
+    ),
+    "flows.one.slow_start ": ('"suss"', "flows.one.slow_start", "the simulator can"),
     "bottleneck.rate": ('[["0 s", "5 Mbit/s"], ["2 s", "0 Mbit/s"]]', "bottleneck.rate", "stop"),
     "bottleneck.queue": (
         '{ kind = "occupancy_drop", limit = "1 MB", threshold = "500 kB" }',

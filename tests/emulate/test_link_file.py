@@ -133,6 +133,10 @@ def test_without_a_way_back_a_row_of_links_gets_the_narrowest_rate(tmp_path: Pat
             'rtt = "90 ms"\n' + ONE + ONE.replace("bottleneck", "reverse"),
             ["1: rtt: the links of [reverse] have delays of their own — keep either"],
         ),
+        (
+            ONE.replace("[bottleneck]", '[bottleneck]\nquick_start = "5 Mbit/s"'),
+            ["3: bottleneck.quick_start: an emulated link grants nothing — take it out"],
+        ),
         ("seed = -1\n" + ONE, [f"1: seed: a seed is a whole number from 0 to {2**63 - 1}"]),
         (
             '[[links]]\nname = "a"\nrate = "1 Mbit/s"\nqueue = "fq_codel"\n'

@@ -197,6 +197,14 @@ def test_losses(read: Read, written: str, resolved: dict[str, Any]) -> None:
     assert spec(read((QUEUE, f"loss = {written}\n{QUEUE}")))["links"][0]["loss"] == resolved
 
 
+def test_a_router_grants_an_allowance(read: Read) -> None:
+    table = '{ allowance = "8 Mbit/s", interval = "600 ms" }'
+    for written, interval_ns in (('"8 Mbit/s"', 150 * 10**6), (table, 600 * 10**6)):
+        link = spec(read((QUEUE, f"quick_start = {written}\n{QUEUE}")))["links"][0]
+        assert link["quick_start"] == {"allowance_bps": 8_000_000, "interval_ns": interval_ns}
+    assert spec(read())["links"][0]["quick_start"] is None
+
+
 def test_outages_of_one_length(read: Read) -> None:
     link = spec(read((QUEUE, f'outage = {{ every = "20 min", durations = "1 s" }}\n{QUEUE}')))[
         "links"
@@ -248,7 +256,9 @@ def test_the_other_keys_of_a_flow(read: Read) -> None:
     pacing = "fq"
     ecn = true
     initial_window = "32 packets"
+    initial_pacing = true
     receive_window = "2 BDP"
+    initial_receive_window = "1 BDP"
     nic_rate = "1 Gbit/s"
     """
     flows = spec(read(('rtt = "40 ms"', keys)))["flows"]
@@ -256,8 +266,9 @@ def test_the_other_keys_of_a_flow(read: Read) -> None:
     flow = flows[2]
     assert (flow["start_ns"], flow["stop_ns"]) == (10**9, 9 * 10**9)
     assert (flow["pacing"], flow["ecn"]) == (True, True)
-    assert flow["initial_window_packets"] == 32
+    assert (flow["initial_window_packets"], flow["initial_pacing"]) == (32, True)
     assert flow["receive_window_bytes"] == 100_000
+    assert flow["initial_receive_window_bytes"] == 50_000
     assert flow["nic_rate_bps"] == 10**9
 
 

@@ -39,6 +39,7 @@ impl Steady {
             mss_bytes: 1448,
             initial_window: 10,
             rtt: Some(RTT),
+            prospect: Default::default(),
         });
         // Through start-up: ten losses.
         for _ in 0..10 * ACKS_PER_LOSS {

@@ -6,6 +6,8 @@
 
 use jostle_units::{Rate, Span, Time};
 
+use crate::slow_start::RateCode;
+
 /// Where the transport's loss recovery stands (`tcp_ca_state` in Linux).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RecoveryState {
@@ -43,6 +45,36 @@ pub struct Established {
     pub initial_window: u32,
     /// RTT of the handshake, if it could be measured.
     pub rtt: Option<Span>,
+    /// What may be sent before the first ACK.
+    pub prospect: Prospect,
+}
+
+/// What the ends and the path say about the first flight, for start-ups that send more than an
+/// initial window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prospect {
+    /// Packets that the application has written so far; none if there is no end to them.
+    pub backlog: Option<u64>,
+    /// Packets that the receiver has offered to take.
+    pub receive_window: u32,
+    /// Rate that every router of the path has granted ([`Controller::rate_request`]).
+    pub granted: Option<Rate>,
+}
+
+impl Default for Prospect {
+    /// No limit but the controller's own.
+    fn default() -> Self {
+        Self { backlog: None, receive_window: u32::MAX, granted: None }
+    }
+}
+
+impl Prospect {
+    /// Packets that could be sent at once if there were no congestion: the lesser of the data and
+    /// the receiver's window.
+    pub fn sendable(&self) -> u32 {
+        let backlog = self.backlog.map_or(u32::MAX, |it| u32::try_from(it).unwrap_or(u32::MAX));
+        backlog.min(self.receive_window)
+    }
 }
 
 /// A burst of packets that was just handed to the network.
@@ -228,6 +260,11 @@ pub trait Observer {
 /// detection (which may call [`on_lost`](Self::on_lost), [`on_congestion`](Self::on_congestion) or
 /// [`on_state`](Self::on_state)), then [`on_ack`](Self::on_ack).
 pub trait Controller: Send {
+    /// Rate that the SYN asks the routers of the path for (RFC 4782).
+    fn rate_request(&self) -> RateCode {
+        RateCode::NONE
+    }
+
     /// The handshake is complete: set the initial window.
     fn on_established(&mut self, established: &Established);
 
@@ -286,7 +323,9 @@ pub trait Controller: Send {
         None
     }
 
-    /// Pacing rate that the controller requires; none if the transport may choose.
+    /// Pacing rate that the controller requires; none if the transport may choose. A window-based
+    /// controller requires one for as long as its start-up spreads a flight over time, from the
+    /// first packet on.
     fn pacing_rate(&self) -> Option<Rate> {
         None
     }

@@ -14,10 +14,10 @@ pub mod slow_start;
 mod windowed;
 
 pub use controller::{
-    AckSample, Congestion, Controller, Established, LostPacket, Measurement, Observer, RateSample,
-    RecoveryOwner, RecoveryState, Sent, Signal, Timestamps,
+    AckSample, Congestion, Controller, Established, LostPacket, Measurement, Observer, Prospect,
+    RateSample, RecoveryOwner, RecoveryState, Sent, Signal, Timestamps,
 };
 pub use filter::WindowedMax;
 pub use sampler::{Delivery, RttEstimator, Sampler, SendStamp};
-pub use slow_start::SlowStart;
+pub use slow_start::{RateCode, SlowStart};
 pub use windowed::{INFINITE_SSTHRESH, Kernel, Window, WindowLaw, Windowed};

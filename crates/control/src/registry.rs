@@ -74,6 +74,9 @@ pub const SLOW_STARTS: &[SlowStartRow] = &[
     slow_start::SEARCH,
     slow_start::CAPSTART,
     slow_start::STOPEG,
+    slow_start::SUSS,
+    slow_start::JUMPSTART,
+    slow_start::QUICKSTART,
 ];
 
 /// The controller called `name`.

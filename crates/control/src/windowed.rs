@@ -1,12 +1,12 @@
 //! Window-based controllers: a window law composed with a slow-start method.
 
-use jostle_units::{Span, Time};
+use jostle_units::{Rate, Span, Time};
 
 use crate::controller::{
     AckSample, Congestion, Controller, Established, Measurement, Observer, RecoveryOwner,
     RecoveryState, Sent, Signal,
 };
-use crate::slow_start::SlowStart;
+use crate::slow_start::{RateCode, SlowStart};
 
 /// `TCP_INFINITE_SSTHRESH` in Linux: no slow-start threshold yet.
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
@@ -218,6 +218,10 @@ impl<L: WindowLaw> Windowed<L> {
 }
 
 impl<L: WindowLaw> Controller for Windowed<L> {
+    fn rate_request(&self) -> RateCode {
+        self.slow_start.rate_request()
+    }
+
     fn on_established(&mut self, established: &Established) {
         self.window = Window { cwnd: established.initial_window.max(1), ..Window::default() };
         self.law.on_established(&mut self.window, established);
@@ -240,6 +244,7 @@ impl<L: WindowLaw> Controller for Windowed<L> {
 
     fn on_ack(&mut self, ack: &AckSample) {
         self.law.on_any_ack(&mut self.window, ack);
+        self.slow_start.on_ack(&mut self.window, ack);
         if ack.may_grow {
             self.law.grow(&mut self.window, self.slow_start.as_mut(), ack);
         }
@@ -255,6 +260,7 @@ impl<L: WindowLaw> Controller for Windowed<L> {
         };
         self.window.ssthresh = self.law.ssthresh(&self.window, congestion).max(2);
         self.window.count = 0;
+        self.slow_start.on_congestion(&mut self.window, congestion);
     }
 
     fn take_reduction_request(&mut self) -> bool {
@@ -283,6 +289,7 @@ impl<L: WindowLaw> Controller for Windowed<L> {
         if self.prior_ssthresh == 0 {
             return;
         }
+        self.slow_start.on_undo();
         self.window.cwnd = self.law.undo(&self.window, self.prior_cwnd).max(1);
         self.window.ssthresh = self.window.ssthresh.max(self.prior_ssthresh);
     }
@@ -303,8 +310,20 @@ impl<L: WindowLaw> Controller for Windowed<L> {
         (self.window.ssthresh < INFINITE_SSTHRESH).then_some(self.window.ssthresh)
     }
 
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.slow_start.pacing_rate()
+    }
+
     fn recovery_owner(&self) -> RecoveryOwner {
         RecoveryOwner::Transport
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.slow_start.next_wakeup()
+    }
+
+    fn on_wakeup(&mut self, now: Time) {
+        self.slow_start.on_wakeup(&mut self.window, now);
     }
 
     fn mode(&self) -> &'static str {

@@ -17,7 +17,8 @@ fn spec(queue_packets: u64, lateness_bound_ns: u64) -> EmulationSpec {
             r#"[{{"name": "{name}", "capacity": {{"kind": "constant", "rate_bps": 10000000}},
                 "queue": {{"kind": "drop_tail", "limit": {{"packets": {packets}}}}},
                 "delay": {{"steps": [{{"at_ns": 0, "delay_ns": 20000000}}], "jitter": null}},
-                "loss": {{"kind": "none"}}, "outages": null}}]"#
+                "loss": {{"kind": "none"}}, "outages": null,
+                "quick_start": null}}]"#
         )
     };
     EmulationSpec::from_json(&format!(

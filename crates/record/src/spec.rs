@@ -65,6 +65,18 @@ pub struct LinkSpec {
     pub loss: LossSpec,
     /// Spans of time in which everything sent is lost.
     pub outages: Option<OutageSpec>,
+    /// How its router answers Quick-Start requests (absent: it grants nothing).
+    pub quick_start: Option<QuickStartSpec>,
+}
+
+/// A router that takes part in Quick-Start (RFC 4782). It grants what is left of an allowance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QuickStartSpec {
+    /// Rate that traffic and grants may use together.
+    pub allowance_bps: u64,
+    /// Traffic is measured over this and the elapsed part of the next; grants count as long.
+    pub interval_ns: u64,
 }
 
 /// Rate of a link over time.
@@ -294,8 +306,14 @@ pub struct FlowSpec {
     pub ecn: bool,
     /// Initial congestion window.
     pub initial_window_packets: u32,
+    /// Whether the initial window is spread over the round trip that the handshake took, instead
+    /// of leaving at once.
+    pub initial_pacing: bool,
     /// Largest window that the receiver advertises.
     pub receive_window_bytes: u64,
+    /// Window that it offers before any data have arrived. A SYN-ACK can offer 65,535 bytes
+    /// (RFC 7323 §2.2); a receiver that spoke last, as one that asked for a download, offers more.
+    pub initial_receive_window_bytes: u64,
     /// Rate of the sender's own network card (absent: sending takes no time there).
     pub nic_rate_bps: Option<u64>,
 }

@@ -117,6 +117,8 @@ fn every_value_out_of_range_is_refused_where_it_is() {
         ),
         ("/links/0/delay/jitter/quantiles", repeated, "at a probability above 0"),
         ("/links/0/outages/mean_interval_ns", json!(0), "mean_interval_ns` cannot be 0"),
+        ("/links/0/quick_start/allowance_bps", json!(0), "quick_start.allowance_bps` cannot be 0"),
+        ("/links/0/quick_start/interval_ns", json!(0), "quick_start.interval_ns` cannot be 0"),
         ("/links/0/outages/durations", partial, "`links[0].outages.durations` cannot be points"),
         ("/links/1/loss/probability", json!(-0.5), "`links[1].loss.probability` cannot be -0.5"),
         ("/links/2/loss/good_to_bad", json!(2), "`links[2].loss.good_to_bad` cannot be 2"),
@@ -142,6 +144,11 @@ fn every_value_out_of_range_is_refused_where_it_is() {
         ("/flows/2/source/count", json!(0), "`flows[2].source.count` cannot be 0"),
         ("/flows/0/initial_window_packets", json!(0), "initial_window_packets` cannot be 0"),
         ("/flows/0/receive_window_bytes", json!(1000), "cannot be 1000: expected 1448"),
+        (
+            "/flows/0/initial_receive_window_bytes",
+            json!(60_000_001),
+            "cannot be 60000001: expected 1448 to 60000000",
+        ),
         ("/flows/0/nic_rate_bps", json!(0), "`flows[0].nic_rate_bps` cannot be 0"),
         ("/flows/0/access_delay_ns", json!(u64::MAX), "`flows[0].access_delay_ns` cannot be"),
         (

@@ -60,6 +60,7 @@ pub(crate) fn ends(spec: &FlowSpec, position: u32, run: &RunSpec) -> Result<Ends
         initial_window: spec.initial_window_packets,
         timestamp_offset: Stream::new(run.seed, &format!("flow/{}/timestamps", spec.name)).bits()
             as u32,
+        initial_pacing: spec.initial_pacing,
     };
     let base_ns: u64 = spec
         .path
@@ -70,7 +71,8 @@ pub(crate) fn ends(spec: &FlowSpec, position: u32, run: &RunSpec) -> Result<Ends
     let rtt = Span::from_ns(spec.access_delay_ns + base_ns);
     Ok(Ends {
         sender: Sender::new(options, controller(spec, run.seed)?),
-        receiver: Receiver::new(position, spec.receive_window_bytes, rtt),
+        receiver: Receiver::new(position, spec.receive_window_bytes, rtt)
+            .offering(spec.initial_receive_window_bytes),
         source: Source::new(
             spec.source,
             Stream::new(run.seed, &format!("flow/{}/source", spec.name)),

@@ -2,18 +2,22 @@
 
 use std::collections::VecDeque;
 
+use jostle_control::RateCode;
 use jostle_path::{Ecn, Link, Packet, Probe, Reason};
-use jostle_record::{FlowSpec, Sink};
+use jostle_record::{FlowSpec, LinkSpec, Sink};
 use jostle_units::{Rate, Span, Time};
 
 use crate::engine::{Agenda, Event};
+use crate::quick_start::Router;
 use crate::segment::{Kind, Segment, SimPacket};
 use crate::sender::Egress;
 
-/// A link and when its event is due.
+/// A link, the router before it, and when its event is due.
 struct Hop {
     link: Link<Segment>,
     due: Time,
+    /// It knows Quick-Start.
+    router: Option<Box<Router>>,
 }
 
 /// A sender's network card: packets leave it one after the other.
@@ -120,8 +124,12 @@ impl<S: Sink> Probe<Segment> for LinkProbe<'_, S> {
 }
 
 impl Network {
-    pub fn new(links: Vec<Link<Segment>>, flows: &[FlowSpec]) -> Self {
-        let hops = links.into_iter().map(|link| Hop { link, due: Time::NEVER }).collect();
+    pub fn new(links: Vec<Link<Segment>>, specs: &[LinkSpec], flows: &[FlowSpec]) -> Self {
+        let hop = |(link, spec): (_, &LinkSpec)| {
+            let router = spec.quick_start.as_ref().map(|spec| Box::new(Router::new(spec)));
+            Hop { link, due: Time::NEVER, router }
+        };
+        let hops = links.into_iter().zip(specs).map(hop).collect();
         let mut delays: Vec<_> = flows.iter().map(|flow| flow.access_delay_ns).collect();
         delays.sort_unstable();
         delays.dedup();
@@ -139,8 +147,14 @@ impl Network {
 
     /// A packet goes on to its next link; it has one.
     #[inline]
-    fn push<S: Sink>(&mut self, now: Time, link: u32, packet: SimPacket, sink: &mut S) {
+    fn push<S: Sink>(&mut self, now: Time, link: u32, mut packet: SimPacket, sink: &mut S) {
         let hop = &mut self.hops[link as usize];
+        match &mut hop.router {
+            Some(router) => router.pass(now, &mut packet),
+            // RFC 4782: a router that does not decrement the option's TTL has not agreed.
+            None if packet.body.kind == Kind::Syn => packet.body.rate = RateCode::NONE,
+            None => {}
+        }
         hop.link.push(now, packet, &mut LinkProbe { sink, link });
         self.arrange(link);
     }

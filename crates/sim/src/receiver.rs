@@ -24,7 +24,7 @@ const UNCOMPRESSED_DUPLICATES: u32 = 3;
 const SETTLED_BLOCKS: usize = 2;
 /// By how much a segment may be older than the one echoed last (`TCP_PAWS_WINDOW`).
 const PAWS_WINDOW_MS: u32 = 1;
-/// Window of a SYN-ACK, which cannot be scaled (RFC 7323 §2.2).
+/// Window of a SYN-ACK, which cannot be scaled (RFC 7323 §2.2), unless a run says otherwise.
 const INITIAL_WINDOW_BYTES: u64 = 65_535;
 
 /// The receiving side of a connection.
@@ -117,11 +117,17 @@ impl Receiver {
         }
     }
 
+    /// Offers `window_bytes` before any data have arrived instead of what a SYN-ACK can hold.
+    pub fn offering(mut self, window_bytes: u64) -> Self {
+        self.window_bytes = window_bytes.min(self.window_max_bytes);
+        self
+    }
+
     /// A SYN arrived: the answer.
     pub fn on_syn(&mut self, syn: &Segment) -> Segment {
         self.ecn = syn.ecn_flag;
         self.echo_ms = syn.timestamp_ms;
-        Segment::syn_ack(self.ecn, self.echo_ms, self.window())
+        Segment::syn_ack(syn, self.window())
     }
 
     /// A data segment arrived.

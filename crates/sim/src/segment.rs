@@ -3,6 +3,7 @@
 //! Sequence numbers count segments, not bytes: every segment but the last of a message is full
 //! sized, and 2³² of them are 6 TB. A run that could exceed that is refused beforehand.
 
+use jostle_control::RateCode;
 use jostle_path::Packet;
 use jostle_units::{HEADER_BYTES, Time};
 
@@ -11,6 +12,9 @@ pub(crate) const MAX_BLOCKS: usize = 3;
 
 /// Size on the wire of a SYN or SYN-ACK: Ethernet, IPv4, TCP with 20 bytes of options.
 pub(crate) const SYN_BYTES: u32 = 14 + 20 + 40;
+
+/// Size of Quick-Start's option (RFC 4782): of IP in a SYN, of TCP in the SYN-ACK that answers it.
+const QUICK_START_BYTES: u32 = 8;
 
 /// A range of segments, end excluded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,6 +66,8 @@ pub(crate) struct Segment {
     pub duplicate: bool,
     /// ACK: number of blocks.
     pub block_count: u8,
+    /// SYN: rate asked for, as lowered on the way. SYN-ACK: what was granted (RFC 4782).
+    pub rate: RateCode,
     /// Data: payload bytes.
     pub payload: u16,
     /// Data: its number. ACK: the first segment that has not arrived.
@@ -86,6 +92,7 @@ impl Segment {
         ecn_flag: false,
         duplicate: false,
         block_count: 0,
+        rate: RateCode::NONE,
         payload: 0,
         number: 0,
         timestamp_ms: 0,
@@ -94,14 +101,14 @@ impl Segment {
         blocks: [Block { start: 0, end: 0 }; MAX_BLOCKS],
     };
 
-    /// A SYN.
-    pub const fn syn(ecn: bool, timestamp_ms: u32) -> Self {
-        Self { kind: Kind::Syn, ecn_flag: ecn, timestamp_ms, ..Self::EMPTY }
+    /// A SYN that asks for `rate`.
+    pub const fn syn(ecn: bool, timestamp_ms: u32, rate: RateCode) -> Self {
+        Self { kind: Kind::Syn, ecn_flag: ecn, timestamp_ms, rate, ..Self::EMPTY }
     }
 
-    /// A SYN-ACK that offers `window` segments.
-    pub const fn syn_ack(ecn: bool, timestamp_ms: u32, window: u32) -> Self {
-        Self { kind: Kind::SynAck, ecn_flag: ecn, timestamp_ms, window, ..Self::EMPTY }
+    /// The answer to `syn`, which offers `window` segments.
+    pub const fn syn_ack(syn: &Self, window: u32) -> Self {
+        Self { kind: Kind::SynAck, window, ..*syn }
     }
 
     /// A data segment.
@@ -126,7 +133,8 @@ impl Segment {
     #[inline]
     pub const fn wire_bytes(&self) -> u32 {
         match self.kind {
-            Kind::Syn | Kind::SynAck => SYN_BYTES,
+            Kind::Syn | Kind::SynAck if self.rate.is_none() => SYN_BYTES,
+            Kind::Syn | Kind::SynAck => SYN_BYTES + QUICK_START_BYTES,
             Kind::Data => HEADER_BYTES + self.payload as u32,
             // A SACK option of n blocks takes 2 + 8·n bytes, padded to a multiple of 4.
             Kind::Ack if self.block_count == 0 => HEADER_BYTES,

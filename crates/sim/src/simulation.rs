@@ -43,7 +43,7 @@ pub fn run(
         .map(|(position, flow)| build::ends(flow, position, spec))
         .collect::<Result<_, _>>()?;
     let mut simulation = Simulation {
-        network: Network::new(links, &spec.flows),
+        network: Network::new(links, &spec.links, &spec.flows),
         flows: ends,
         observations: Observations::new(spec),
         sink,

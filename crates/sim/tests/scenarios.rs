@@ -7,7 +7,7 @@ mod common;
 use common::*;
 use jostle_record::{
     FlowPhase, FlowSpec, FlowState, Limit, LinkPhase, LinkSpec, LossSpec, OutageSpec, Quantile,
-    QueueSpec, Recorder, RunSpec, Sink, SourceSpec, Summary,
+    QueueSpec, QuickStartSpec, Recorder, RunSpec, Sink, SourceSpec, Summary,
 };
 use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, Time};
 
@@ -284,4 +284,74 @@ fn a_flow_survives_outages() {
         let share = sink.delivered_bytes as f64 * 8.0 / 120.0 / 10e6;
         assert!(share > 0.6, "{controller}: {share}");
     }
+}
+
+fn started_by(start: &str, bytes: u64, rtt_ns: u64) -> FlowSpec {
+    let mut download = flow("download", "cubic", rtt_ns);
+    download.source = SourceSpec::Fixed { bytes };
+    download.slow_start = Some(algorithm(start));
+    download.initial_receive_window_bytes = download.receive_window_bytes;
+    download
+}
+
+fn completion_s(spec: &RunSpec) -> f64 {
+    measure(spec).flows[0].completion_s.unwrap()
+}
+
+/// Liu et al. 2007: what fits into the path is there after two round trips and a half; its last ACK
+/// half a round trip later.
+#[test]
+fn jumpstart_sends_everything_in_the_first_round_trip() {
+    let wide = || link("wide", 1_000 * MBPS, 1 << 30);
+    let jump = run(5 * S, vec![wide()], vec![started_by("jumpstart", 200 * 1_448, 100 * MS)]);
+    let took_s = completion_s(&jump);
+    assert!((0.295..0.305).contains(&took_s), "{took_s} s");
+    // The window that a SYN-ACK can offer, 45 packets, is the jump; ACKs open it.
+    let mut narrow = jump;
+    narrow.flows[0].initial_receive_window_bytes = 65_535;
+    assert!(completion_s(&narrow) > 0.35);
+}
+
+/// algorithms.md: "1 MB at 50 Mbit/s, 100 ms: ≥ 1 RTT saved, zero extra loss".
+#[test]
+fn suss_saves_a_round_trip() {
+    let at = |start| {
+        let path = link("path", 50 * MBPS, 625_000);
+        measure(&run(5 * S, vec![path], vec![started_by(start, 1_000_000, 100 * MS)]))
+    };
+    let (hystart, suss) = (at("hystart"), at("suss"));
+    let took = |summary: &Summary| summary.flows[0].completion_s.unwrap();
+    assert!(took(&suss) < took(&hystart) - 0.1, "{} and {} s", took(&suss), took(&hystart));
+    for summary in [hystart, suss] {
+        assert_eq!(summary.links[0].phases.get("overall").unwrap().dropped_packets, 0);
+    }
+}
+
+/// RFC 4782: every router of the path may lower the request; one that does not know Quick-Start
+/// refuses it.
+#[test]
+fn quick_start_is_granted_by_the_whole_path() {
+    let links = |allowances: [Option<u64>; 2]| {
+        let granting = |(name, allowance): (_, Option<u64>)| {
+            let mut link = link(name, 100 * MBPS, 1 << 20);
+            link.quick_start = allowance
+                .map(|allowance_bps| QuickStartSpec { allowance_bps, interval_ns: 100 * MS });
+            link
+        };
+        ["near", "far"].into_iter().zip(allowances).map(granting).collect::<Vec<_>>()
+    };
+    let at = |allowances| {
+        let mut asking = started_by("quickstart", 400 * 1_448, 100 * MS);
+        asking.path = vec![0, 1];
+        completion_s(&run(5 * S, links(allowances), vec![asking]))
+    };
+    // 82 Mbit/s are 676 packets in a round trip: all in the first, paced over 59 ms of it.
+    let all = at([Some(90 * MBPS), Some(90 * MBPS)]);
+    assert!((0.255..0.265).contains(&all), "{all} s");
+    // 20.48 Mbit/s are 169: two round trips.
+    let less = at([Some(90 * MBPS), Some(21 * MBPS)]);
+    assert!((0.36..0.41).contains(&less), "{less} s");
+    // 10, 20, 40, 80, 160, 90.
+    let nothing = at([Some(90 * MBPS), None]);
+    assert!((0.6..0.75).contains(&nothing), "{nothing} s");
 }

@@ -151,6 +151,10 @@ class _Resolver:
                 link_facts(name, path, link, self.read_trace, report)
                 for name, path, link in topology(checked.file, report)
             ]
+        for one in facts:
+            if one.link.quick_start is not None:
+                message = "an emulated link grants nothing — take it out"
+                report.add((*one.path, "quick_start"), message)
         for path, message in report.found:
             self.report.add(_renamed(path, renamed), message)
         for one in facts:
@@ -223,6 +227,7 @@ class _Resolver:
             },
             "loss": {"kind": "none"},
             "outages": None,
+            "quick_start": None,
         }
 
 

@@ -218,6 +218,13 @@ def loss_table(given: Any) -> Any:
     return {"kind": "independent", "probability": given}
 
 
+def quick_start_table(given: Any) -> Any:
+    """Read a bare rate as an allowance, and the word "none" as absence."""
+    if given is None or isinstance(given, dict):
+        return given
+    return None if given == "none" else {"allowance": given}
+
+
 _SPAN_UNITS: Final = "ns|us|µs|ms|s|min|h"
 _RATE_UNITS: Final = "bit/s|kbit/s|Mbit/s|Gbit/s"
 _SIZE_UNITS: Final = "B|kB|MB|GB|KiB|MiB|GiB|packets?"

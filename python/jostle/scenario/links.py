@@ -181,6 +181,12 @@ def link_spec(
             "mean_interval_ns": link.outage.every,
             "durations": _quantiles(link.outage.durations),
         },
+        "quick_start": None
+        if link.quick_start is None
+        else {
+            "allowance_bps": link.quick_start.allowance,
+            "interval_ns": link.quick_start.interval,
+        },
     }
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "OnOff",
     "Outage",
     "Queue",
+    "QuickStart",
     "RequestResponse",
     "ScenarioFile",
 ]
@@ -83,6 +84,15 @@ class Outage(_Table):
     """One length for all, or quantiles as for jitter."""
 
 
+class QuickStart(_Table):
+    """A router that grants Quick-Start requests (RFC 4782): it has an allowance to give."""
+
+    allowance: f.PositiveRate
+    """Rate that traffic and grants may use together."""
+    interval: f.PositiveSpan = 150_000_000
+    """Time over which traffic is measured, and for which a grant counts as used."""
+
+
 class Independent(_Table):
     """Every packet is lost independently."""
 
@@ -122,6 +132,9 @@ class Link(_Table):
     loss: Annotated[Loss | None, BeforeValidator(f.absent)] = None
     """`"0.1 %"`, or a table whose kind is `independent` or `gilbert_elliott`."""
     outage: Annotated[Outage | None, BeforeValidator(f.absent)] = None
+    quick_start: Annotated[QuickStart | None, BeforeValidator(f.quick_start_table)] = None
+    """`"45 Mbit/s"`, what its router may grant to Quick-Start requests beside the traffic, or a
+    table; a link without it grants nothing."""
 
 
 class NamedLink(Link):
@@ -196,7 +209,13 @@ class Flow(_Table):
     pacing: Literal["fq", "none"] = "none"
     ecn: bool = False
     initial_window: f.Packets = 10
+    initial_pacing: bool = False
+    """Spread the initial window over the round trip of the handshake instead of sending it at
+    once."""
     receive_window: f.PositiveAmount | None = None
+    initial_receive_window: f.PositiveAmount | None = None
+    """What the receiver offers before any data have arrived: 65,535 bytes, which a SYN-ACK can say,
+    or `receive_window` if that is less."""
     nic_rate: f.PositiveRate | None = None
 
 

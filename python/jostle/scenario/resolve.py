@@ -38,6 +38,8 @@ _LONGEST_RTT_NS: Final = 3600 * 10**9
 _MOST_BINS: Final = 10_000_000
 _MOST_FLOWS: Final = 100_000
 _RECEIVE_WINDOW_BYTES: Final = 32 * 2**20
+_SYN_WINDOW_BYTES: Final = 65_535
+"""Largest window that a SYN-ACK can offer: it cannot be scaled (RFC 7323, section 2.2)."""
 
 
 @dataclass(frozen=True)
@@ -227,6 +229,7 @@ def _flow(
     there, back = _route(flow, links)
     positions = {link.name: position for position, link in enumerate(links)}
     controller, slow_start = controller_and_slow_start(flow, path, registry, report)
+    receive_window, initial_receive_window = _receive_windows(flow, rtt or 0, path, there, report)
     return {
         "name": flow.name,
         "transport": flow.transport,
@@ -241,7 +244,9 @@ def _flow(
         "pacing": flow.pacing == "fq",
         "ecn": flow.ecn,
         "initial_window_packets": flow.initial_window,
-        "receive_window_bytes": _receive_window(flow, rtt or 0, path, there, report),
+        "initial_pacing": flow.initial_pacing,
+        "receive_window_bytes": receive_window,
+        "initial_receive_window_bytes": initial_receive_window,
         "nic_rate_bps": flow.nic_rate,
     }
 
@@ -363,10 +368,28 @@ def _receive_window(
     if flow.receive_window is None:
         needed = [bdp_bytes(one.peak_bps, rtt) + one.queue_bytes for one in there]
         return min(LARGEST, max(_RECEIVE_WINDOW_BYTES, 2 * max(needed, default=0)))
-    # The path's own product: that of its slowest link.
-    bdp = min((bdp_bytes(one.initial_bps, rtt) for one in there), default=0)
-    window = flow.receive_window.to_bytes(bdp)
+    window = flow.receive_window.to_bytes(_path_bdp(rtt, there))
     if not 0 < window <= LARGEST:
         message = f'{window} bytes on this path — write it in bytes, as in "30 MB"'
         report.add((*path, "receive_window"), message, *(one.path for one in there))
     return window
+
+
+def _receive_windows(
+    flow: Flow, rtt: int, path: KeyPath, there: Sequence[LinkFacts], report: Report
+) -> tuple[int, int]:
+    """Return the largest window and the first: what a SYN-ACK can say unless the scenario does."""
+    largest = _receive_window(flow, rtt, path, there, report)
+    if flow.initial_receive_window is None:
+        return largest, min(_SYN_WINDOW_BYTES, largest)
+    first = flow.initial_receive_window.to_bytes(_path_bdp(rtt, there))
+    if not 0 < first <= largest:
+        message = f"{first} bytes are not within the receive_window of {largest} bytes"
+        at = (*path, "initial_receive_window")
+        report.add(at, message, (*path, "receive_window"), *(one.path for one in there))
+    return largest, first
+
+
+def _path_bdp(rtt: int, there: Sequence[LinkFacts]) -> int:
+    """Return the bandwidth-delay product of a way: that of its slowest link."""
+    return min((bdp_bytes(one.initial_bps, rtt) for one in there), default=0)

@@ -60,7 +60,8 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
             # Beside a profile a table may name only the keys that it changes.
             table = {**definitions[key.capitalize()], "required": []}
             link[key] = {"anyOf": [_NONE, table]}
-    for unused in ("Jitter", "Outage"):
+        link["quick_start"] = {"anyOf": [_NONE, RATE_SCHEMA.json_schema, definitions["QuickStart"]]}
+    for unused in ("Jitter", "Outage", "QuickStart"):
         del definitions[unused]
     levels = {"anyOf": [{"type": "array", "minItems": 1}, {"type": "object", "minProperties": 1}]}
     schema["properties"]["grid"] = {"type": "object", "additionalProperties": levels}

@@ -206,6 +206,7 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "flows": models.Flow,
     "jitter": models.Jitter,
     "outage": models.Outage,
+    "quick_start": models.QuickStart,
     **{
         str(get_args(variant.model_fields["kind"].annotation)[0]): variant
         for variant in (

@@ -168,7 +168,13 @@ mod tests {
     fn established(rtt: Option<Span>) -> (Hybla, Window) {
         let mut law = Hybla::new(&ROW.entry.defaults());
         let mut window = Window::default();
-        let established = Established { now: Time::ZERO, mss_bytes: 1448, initial_window: 10, rtt };
+        let established = Established {
+            now: Time::ZERO,
+            mss_bytes: 1448,
+            initial_window: 10,
+            rtt,
+            prospect: Default::default(),
+        };
         law.on_established(&mut window, &established);
         (law, window)
     }

@@ -113,8 +113,8 @@ const GSO_MAX_BYTES: u64 = 65_536 - 321;
 /// timeout both forget the minimum.
 #[derive(Clone, Debug)]
 pub struct HyStart {
-    train: bool,
-    delay: bool,
+    detects_train: bool,
+    detects_delay: bool,
     low_window: u32,
     ack_delta_us: u64,
     /// Set by the `linux` parameter, which then outweighs the controller's.
@@ -137,6 +137,16 @@ pub struct HyStart {
     /// Minimum RTT of the round before; none if it had no samples.
     last_round_min: Option<u64>,
     samples: u32,
+    train: TrainPart,
+}
+
+/// Which of a round's ACKs make up its train.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TrainPart {
+    /// These, which stand for so many times as long a train.
+    Of(u64),
+    /// Not these: their packets did not leave as ACKs came.
+    None,
 }
 
 impl HyStart {
@@ -162,8 +172,8 @@ impl HyStart {
     fn following(kernel: Kernel, values: &Values) -> Self {
         let detect = values.choice("detect");
         Self {
-            train: detect != "delay",
-            delay: detect != "train",
+            detects_train: detect != "delay",
+            detects_delay: detect != "train",
             low_window: values.u32("low_window"),
             ack_delta_us: values.span("ack_delta").as_us(),
             own_kernel: false,
@@ -179,7 +189,13 @@ impl HyStart {
             round_min: u64::MAX,
             last_round_min: None,
             samples: 0,
+            train: TrainPart::Of(1),
         }
+    }
+
+    /// For start-ups that pace a part of each flight: what the ACKs from now on are to trains.
+    pub(super) fn set_train(&mut self, train: TrainPart) {
+        self.train = train;
     }
 
     /// Resolution of delays: 4.15 keeps them in eighths of a millisecond.
@@ -228,12 +244,13 @@ impl HyStart {
 
     /// Whether ACKs have come in close succession for long enough.
     fn train_found(&mut self, now: Time, limit_us: u64) -> bool {
+        let TrainPart::Of(scale) = self.train else { return false };
         let now_us = self.clock_us(now);
         if now_us.saturating_sub(self.last_ack_us) > self.ack_delta_us {
             return false;
         }
         self.last_ack_us = now_us;
-        now_us.saturating_sub(self.round_start_us) > limit_us
+        now_us.saturating_sub(self.round_start_us).saturating_mul(scale) > limit_us
     }
 
     /// Whether the round's delays are above those it is compared with.
@@ -297,8 +314,8 @@ impl SlowStart for HyStart {
             return;
         }
         let limit_us = self.train_limit_us(delay_min, window.cwnd, rtt, measurement.pacing_rate);
-        let by_train = self.train && self.train_found(measurement.now, limit_us);
-        let by_delay = self.delay && self.delay_found(delay, delay_min);
+        let by_train = self.detects_train && self.train_found(measurement.now, limit_us);
+        let by_delay = self.detects_delay && self.delay_found(delay, delay_min);
         if by_train || by_delay {
             self.found = true;
             window.ssthresh = window.cwnd;

@@ -5,8 +5,8 @@ mod recovery;
 use std::collections::VecDeque;
 
 use jostle_control::{
-    AckSample, Controller, Established, Measurement, RecoveryOwner, RecoveryState, RttEstimator,
-    Sampler, SendStamp, Sent, Timestamps,
+    AckSample, Controller, Established, Measurement, Prospect, RecoveryOwner, RecoveryState,
+    RttEstimator, Sampler, SendStamp, Sent, Timestamps,
 };
 use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, Span, Stream, Time};
 
@@ -66,6 +66,11 @@ pub struct Transfer {
 impl Transfer {
     /// Starts a transfer; the handshake takes one round trip from time 0.
     pub fn new(path: Path, controller: Box<dyn Controller>) -> Self {
+        Self::of(u64::MAX, path, controller)
+    }
+
+    /// Starts a transfer of `packets`.
+    pub fn of(packets: u64, path: Path, controller: Box<dyn Controller>) -> Self {
         let now = Time::ZERO + path.rtt;
         let mut transfer = Self {
             path,
@@ -73,7 +78,7 @@ impl Transfer {
             now,
             rtt: RttEstimator::default(),
             state: RecoveryState::Open,
-            offered: u64::MAX,
+            offered: packets,
             total_sent: 0,
             total_lost: 0,
             in_flight: 0,
@@ -109,6 +114,10 @@ impl Transfer {
             mss_bytes: FULL_PAYLOAD_BYTES,
             initial_window: 10,
             rtt: Some(path.rtt),
+            prospect: Prospect {
+                backlog: (packets < u64::MAX).then_some(packets),
+                ..Prospect::default()
+            },
         });
         transfer.send();
         transfer

@@ -2,8 +2,8 @@
 //! what a controller must never get wrong.
 
 use jostle_control::{
-    AckSample, Congestion, Controller, Established, LostPacket, Measurement, Observer, RateSample,
-    RecoveryOwner, RecoveryState, RttEstimator, Sent, Signal, Timestamps,
+    AckSample, Congestion, Controller, Established, LostPacket, Measurement, Observer, Prospect,
+    RateSample, RecoveryOwner, RecoveryState, RttEstimator, Sent, Signal, Timestamps,
 };
 use jostle_units::{Rate, Span, Time};
 use proptest::prelude::*;
@@ -133,7 +133,17 @@ pub fn drive(
 ) -> Result<Vec<Shown>, String> {
     let now = Time::ZERO + Span::from_ms(50);
     let rtt = Some(Span::from_ms(50));
-    controller.on_established(&Established { now, mss_bytes: 1448, initial_window: 10, rtt });
+    controller.on_established(&Established {
+        now,
+        mss_bytes: 1448,
+        initial_window: 10,
+        rtt,
+        prospect: Prospect {
+            backlog: None,
+            receive_window: 40_000,
+            granted: Some(Rate::from_mbps(100)),
+        },
+    });
     let mut values = Values::default();
     controller.observe(&mut values);
     let names = values.0.into_iter().map(|(name, _)| name).collect();

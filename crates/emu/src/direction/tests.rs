@@ -18,6 +18,7 @@ fn link(name: &str, delay_ms: u64, queue: QueueSpec) -> LinkSpec {
         },
         loss: LossSpec::None,
         outages: None,
+        quick_start: None,
     }
 }
 

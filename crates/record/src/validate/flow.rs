@@ -27,6 +27,9 @@ pub(super) fn check(at: &str, flow: &FlowSpec, spec: &RunSpec) -> Result<(), Spe
     within(&format!("{at}.initial_window_packets"), window, 1..=MAX_INITIAL_WINDOW_PACKETS)?;
     let smallest = u64::from(FULL_PAYLOAD_BYTES);
     within(&format!("{at}.receive_window_bytes"), flow.receive_window_bytes, smallest..=MAX_BYTES)?;
+    let window_bytes = flow.initial_receive_window_bytes;
+    let name = format!("{at}.initial_receive_window_bytes");
+    within(&name, window_bytes, smallest..=flow.receive_window_bytes)?;
     if let Some(rate_bps) = flow.nic_rate_bps {
         within(&format!("{at}.nic_rate_bps"), rate_bps, 1..=MAX_BPS)?;
     }

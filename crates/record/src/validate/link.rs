@@ -3,7 +3,10 @@
 use jostle_units::FULL_PACKET_BYTES;
 
 use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, probability, steps, within};
-use crate::{CapacitySpec, DelaySpec, Limit, LinkSpec, LossSpec, OutageSpec, Quantile, QueueSpec};
+use crate::{
+    CapacitySpec, DelaySpec, Limit, LinkSpec, LossSpec, OutageSpec, Quantile, QueueSpec,
+    QuickStartSpec,
+};
 
 /// Linux: `sch_fq_codel` takes up to 65536 flows …
 const MAX_QUEUES: u32 = 65_536;
@@ -15,10 +18,14 @@ pub(super) fn check(at: &str, link: &LinkSpec) -> Result<(), SpecError> {
     queue(&format!("{at}.queue"), &link.queue)?;
     delay(&format!("{at}.delay"), &link.delay)?;
     loss(&format!("{at}.loss"), &link.loss)?;
-    match &link.outages {
-        Some(outages) => outage(&format!("{at}.outages"), outages),
-        None => Ok(()),
+    if let Some(outages) = &link.outages {
+        outage(&format!("{at}.outages"), outages)?;
     }
+    if let Some(QuickStartSpec { allowance_bps, interval_ns }) = link.quick_start {
+        within(&format!("{at}.quick_start.allowance_bps"), allowance_bps, 1..=MAX_BPS)?;
+        within(&format!("{at}.quick_start.interval_ns"), interval_ns, 1..=MAX_NS)?;
+    }
+    Ok(())
 }
 
 fn capacity(at: &str, capacity: &CapacitySpec) -> Result<(), SpecError> {

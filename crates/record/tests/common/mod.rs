@@ -61,6 +61,7 @@ pub fn everything() -> Value {
     spec["links"][0]["delay"]["jitter"] =
         json!({"quantiles": points, "correlation_ns": 0, "reorder": false});
     spec["links"][0]["outages"] = json!({"mean_interval_ns": S, "durations": points});
+    spec["links"][0]["quick_start"] = json!({"allowance_bps": 8_000_000, "interval_ns": 100 * MS});
     spec["links"][1]["loss"] = json!({"kind": "independent", "probability": 0.01});
     spec["links"][2]["loss"] = json!({"kind": "gilbert_elliott", "good_to_bad": 0.01,
         "bad_to_good": 0.5, "loss_good": 0.0, "loss_bad": 1.0});
@@ -84,6 +85,7 @@ pub fn everything() -> Value {
 fn link(name: &str, queue: Value) -> Value {
     json!({
         "name": name, "queue": queue, "loss": {"kind": "none"}, "outages": null,
+        "quick_start": null,
         "capacity": {"kind": "constant", "rate_bps": 8_000_000},
         "delay": {"steps": [{"at_ns": 0, "delay_ns": 10 * MS}], "jitter": null},
     })
@@ -96,6 +98,7 @@ fn flow(name: &str, source: Value) -> Value {
         "slow_start": {"name": "standard", "parameters": {}},
         "path": [0], "reverse_path": [], "access_delay_ns": 10 * MS,
         "start_ns": 0, "stop_ns": null, "pacing": false, "ecn": false,
-        "initial_window_packets": 10, "receive_window_bytes": 60_000_000, "nic_rate_bps": null,
+        "initial_window_packets": 10, "initial_pacing": false, "receive_window_bytes": 60_000_000,
+        "initial_receive_window_bytes": 65_535, "nic_rate_bps": null,
     })
 }

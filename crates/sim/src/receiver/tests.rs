@@ -1,4 +1,5 @@
 use super::*;
+use jostle_control::RateCode;
 
 fn at_us(us: u64) -> Time {
     Time::from_ns(us * 1_000)
@@ -95,7 +96,7 @@ fn duplicates_are_reported() {
 #[test]
 fn ece_stands_until_cwr() {
     let mut receiver = Receiver::new(0, 100_000, Span::from_ms(40));
-    receiver.on_syn(&Segment::syn(true, 1));
+    receiver.on_syn(&Segment::syn(true, 1, RateCode::NONE));
     let marked = receiver.on_data(at_us(0), &Segment::data(0, 1448, 1, false), Ecn::Marked);
     assert!(marked.ack.unwrap().ecn_flag);
     let still = receiver.on_data(at_us(1), &Segment::data(1, 1448, 1, false), Ecn::Capable);
@@ -123,7 +124,7 @@ fn timer(receiver: &mut Receiver) -> Option<Time> {
 #[test]
 fn the_window_grows_by_two_segments_up_to_the_limit() {
     let mut receiver = Receiver::new(0, 200 * 1448, Span::from_ms(40));
-    assert_eq!(receiver.on_syn(&Segment::syn(false, 1)).window, 45);
+    assert_eq!(receiver.on_syn(&Segment::syn(false, 1, RateCode::NONE)).window, 45);
     for number in 0..150 {
         let ack = arrive(&mut receiver, u64::from(number), number).ack;
         let expected = (65_535 + 2 * 1448 * (u64::from(number) + 1)).min(200 * 1448) / 1448;
@@ -137,7 +138,7 @@ fn the_window_grows_by_two_segments_up_to_the_limit() {
 #[test]
 fn a_window_smaller_than_that_of_a_syn_ack_is_respected() {
     let mut receiver = Receiver::new(0, 3 * 1448, Span::from_ms(40));
-    assert_eq!(receiver.on_syn(&Segment::syn(false, 1)).window, 3);
+    assert_eq!(receiver.on_syn(&Segment::syn(false, 1, RateCode::NONE)).window, 3);
     assert_eq!(arrive(&mut receiver, 0, 0).ack.unwrap().window, 3);
 }
 

@@ -76,6 +76,9 @@ impl Sender {
         }
 
         let acked = ack.number - prior_first;
+        if acked > 0 {
+            self.first_flight_rate = None;
+        }
         let rtt = self.process_cumulative(now, ack, prior_highest, sack_ends, &mut findings);
         let newest_prior = self.sampler.newest_prior_delivered();
         if let Some(prior) = newest_prior {

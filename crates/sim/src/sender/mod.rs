@@ -15,8 +15,8 @@ mod transmit;
 mod tests;
 
 use jostle_control::{
-    Congestion, Controller, Established, RecoveryOwner, RecoveryState, RttEstimator, Sampler,
-    Signal,
+    Congestion, Controller, Established, Prospect, RateCode, RecoveryOwner, RecoveryState,
+    RttEstimator, Sampler, Signal,
 };
 use jostle_path::Ecn;
 use jostle_units::{FULL_PAYLOAD_BYTES, Rate, Span, Time};
@@ -56,6 +56,8 @@ pub(crate) struct Options {
     /// By how much the receiver's timestamps are ahead of the sender's, in ms. Linux draws one for
     /// every connection (`net.ipv4.tcp_timestamps` 1).
     pub timestamp_offset: u32,
+    /// The initial window leaves over the round trip that the handshake took.
+    pub initial_pacing: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +92,11 @@ pub(crate) struct Sender {
     pacing_rate: Rate,
     /// Packets leave one after the other at the pacing rate.
     paced: bool,
+    /// The pacing rate is not this side's to choose: the controller requires it, or the first
+    /// flight is spread.
+    rate_required: bool,
+    /// Rate that spreads the first flight over a round trip, until its first ACK.
+    first_flight_rate: Option<Rate>,
 
     state: RecoveryState,
     /// `high_seq`: `snd_nxt` when the present state was entered.
@@ -167,6 +174,8 @@ impl Sender {
             ssthresh: u32::MAX,
             pacing_rate: Rate::MAX,
             paced,
+            rate_required: false,
+            first_flight_rate: None,
             state: RecoveryState::Open,
             high: 0,
             prior_cwnd: 0,
@@ -215,7 +224,11 @@ impl Sender {
     fn send_syn(&mut self, now: Time, out: &mut impl Egress) {
         self.syn_sent_at = now;
         // RFC 3168 §6.1.1: a SYN is not ECN-capable itself.
-        out.transmit(now, Segment::syn(self.options.ecn, timestamp_ms(now)), Ecn::NotCapable);
+        // A router may be there that drops packets with options it does not know: a SYN that is sent
+        // again asks for nothing.
+        let rate = if self.timeouts == 0 { self.controller.rate_request() } else { RateCode::NONE };
+        let syn = Segment::syn(self.options.ecn, timestamp_ms(now), rate);
+        out.transmit(now, syn, Ecn::NotCapable);
         self.pending = Pending::Retransmission;
         self.timer.set(now + self.rto);
     }
@@ -250,7 +263,16 @@ impl Sender {
             mss_bytes: FULL_PAYLOAD_BYTES,
             initial_window,
             rtt: Some(rtt),
+            prospect: Prospect {
+                backlog: (self.written < u32::MAX).then_some(u64::from(self.written)),
+                receive_window: self.window_end,
+                granted: segment.rate.rate(),
+            },
         });
+        if self.options.initial_pacing {
+            let window_bytes = u64::from(self.controller.cwnd()) * u64::from(FULL_PAYLOAD_BYTES);
+            self.first_flight_rate = Some(Rate::of(window_bytes, rtt));
+        }
         self.take_answers();
         self.update_pacing_rate();
         // The first write finds the network idle: Linux calls its first samples app-limited.
@@ -348,10 +370,15 @@ impl Sender {
     fn take_answers(&mut self) {
         self.cwnd = self.controller.cwnd().max(1);
         self.ssthresh = self.controller.ssthresh().unwrap_or(u32::MAX);
-        if let Some(rate) = self.controller.pacing_rate() {
+        let required = match (self.controller.pacing_rate(), self.first_flight_rate) {
+            (Some(rate), Some(first_flight)) => Some(rate.min(first_flight)),
+            (rate, first_flight) => rate.or(first_flight),
+        };
+        if let Some(rate) = required {
             self.pacing_rate = rate;
-            self.paced = true;
         }
+        self.rate_required = required.is_some();
+        self.paced = self.options.pacing || self.rate_required;
         self.wakeup_timer.set(self.controller.next_wakeup().unwrap_or(Time::NEVER));
     }
 
@@ -375,7 +402,8 @@ impl Sender {
     /// and 120 % afterwards. It also governs the size of bursts when packets are not paced.
     #[inline]
     fn update_pacing_rate(&mut self) {
-        if self.owner == RecoveryOwner::Controller || self.rtt.srtt_8us() == 0 {
+        if self.rate_required || self.owner == RecoveryOwner::Controller || self.rtt.srtt_8us() == 0
+        {
             return;
         }
         let percent = if self.cwnd < self.ssthresh / 2 { 200 } else { 120 };

@@ -289,7 +289,8 @@ impl Sender {
     /// The time that a packet sent now carries: never before that of its predecessor.
     #[inline]
     fn depart(&mut self, now: Time) -> Time {
-        self.departure.max(now)
+        // What pacing held back may leave at once when pacing ends.
+        if self.paced { self.departure.max(now) } else { now }
     }
 
     /// `tcp_update_skb_after_send`: when the next packet may leave. A packet that left late, since
@@ -299,12 +300,18 @@ impl Sender {
         self.departure = departure;
         if self.paced
             && self.pacing_rate.as_bps() > 0
-            && self.total_sent >= UNPACED_PACKETS
+            && (self.total_sent >= UNPACED_PACKETS || self.spreads_first_flight())
             && self.pacing_rate < jostle_units::Rate::MAX
         {
             let time = self.pacing_rate.time_for(payload_bytes);
             self.departure += time - time.mul_div(1, 2).min(credit);
         }
+    }
+
+    /// A rate that is required of a window-based controller's start holds for its first packets,
+    /// too: without them it would not be a rate.
+    fn spreads_first_flight(&self) -> bool {
+        self.first_flight_rate.is_some() || (self.rate_required && self.owns_window())
     }
 
     /// TCP small queues (`tcp_small_queue_check`): no more than about 1 ms of the flow's rate

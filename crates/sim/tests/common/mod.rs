@@ -43,6 +43,7 @@ pub fn link(name: &str, rate_bps: u64, limit_bytes: u64) -> LinkSpec {
         delay: constant_delay(0),
         loss: LossSpec::None,
         outages: None,
+        quick_start: None,
     }
 }
 
@@ -66,7 +67,9 @@ pub fn flow(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
         pacing: false,
         ecn: false,
         initial_window_packets: 10,
+        initial_pacing: false,
         receive_window_bytes: 60_000_000,
+        initial_receive_window_bytes: 65_535,
         nic_rate_bps: None,
     }
 }

@@ -144,6 +144,7 @@ fn any_link(name: &'static str, rate_bps: u64, rtt_ns: u64) -> impl Strategy<Val
             delay,
             loss,
             outages,
+            quick_start: None,
         },
     )
 }
@@ -226,7 +227,9 @@ fn any_flow(
                     pacing,
                     ecn,
                     initial_window_packets: windows.0,
+                    initial_pacing: windows.0 % 2 == 0,
                     receive_window_bytes: windows.1,
+                    initial_receive_window_bytes: windows.1.min(65_535),
                     nic_rate_bps: nic,
                     ..flow(&format!("flow {index}"), controller, delay)
                 }

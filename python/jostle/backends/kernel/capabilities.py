@@ -18,6 +18,8 @@ _MAX_LINKS = 80
 _MAX_FLOWS = 1000
 # linux/pkt_sched.h: the limits of fifos and AQMs are 32 bits wide.
 _MAX_LIMIT = 2**32 - 1
+# What a SYN-ACK can offer (RFC 7323, section 2.2).
+_SYN_WINDOW = 65_535
 
 
 def check(spec: Spec, defaults: controllers.Defaults) -> None:
@@ -75,6 +77,9 @@ def _link_problems(link: dict[str, Any]) -> Iterator[Problem]:
         yield Problem(link_key(link, "jitter"), text)
     if link["outages"] is not None:
         yield Problem(link_key(link, "outage"), f"`tc` has no outages; {_SIMULATOR}")
+    if link["quick_start"] is not None:
+        text = f"Linux does not forward Quick-Start requests; {_SIMULATOR}"
+        yield Problem(link_key(link, "quick_start"), text)
 
 
 def _capacity_problems(link: dict[str, Any]) -> Iterator[Problem]:
@@ -92,6 +97,12 @@ def _flow_problems(flow: dict[str, Any]) -> Iterator[Problem]:
     if flow["transport"] != "tcp":
         text = f"`{flow['transport']}`: the kernel's stack speaks tcp"
         yield Problem(flow_key(flow, "transport"), text)
+    if flow["initial_pacing"]:
+        text = f"Linux paces no more than fq does, from the 11th packet on; {_SIMULATOR}"
+        yield Problem(flow_key(flow, "initial_pacing"), text)
+    if flow["initial_receive_window_bytes"] != min(_SYN_WINDOW, flow["receive_window_bytes"]):
+        text = f"a receiver here answers with a SYN-ACK of {_SYN_WINDOW} bytes; {_SIMULATOR}"
+        yield Problem(flow_key(flow, "initial_receive_window"), text)
     for key in ("path", "reverse_path"):
         if len(set(flow[key])) < len(flow[key]):
             text = f"it crosses a link twice, which routes by address cannot say; {_SIMULATOR}"

@@ -24,6 +24,7 @@ fn bbr(seed: u64, given: &[(&str, Value)]) -> Bbr {
         mss_bytes: 1448,
         initial_window: 10,
         rtt: Some(RTT),
+        prospect: Default::default(),
     });
     bbr
 }

@@ -24,6 +24,7 @@ fn bbr3(seed: u64, given: &[(&str, Value)]) -> Bbr3 {
         mss_bytes: 1448,
         initial_window: 10,
         rtt: Some(RTT),
+        prospect: Default::default(),
     });
     bbr
 }

@@ -26,6 +26,7 @@ fn vivace(seed: u64, given: &[(&str, Value)]) -> Vivace {
         mss_bytes: 1448,
         initial_window: 10,
         rtt: Some(RTT),
+        prospect: Default::default(),
     });
     vivace
 }

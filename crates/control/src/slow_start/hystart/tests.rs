@@ -24,6 +24,7 @@ fn establish(mut hystart: HyStart) -> (HyStart, Window) {
         mss_bytes: 1448,
         initial_window: 10,
         rtt: Some(BASE),
+        prospect: Default::default(),
     };
     hystart.on_established(&mut window, &established);
     (hystart, window)

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use jostle_control::algorithms::Reno;
 use jostle_control::slow_start::Standard;
 use jostle_control::{
-    AckSample, Congestion, Controller, Established, RecoveryOwner, RecoveryState, Windowed,
+    AckSample, Congestion, Controller, Established, RateCode, RecoveryOwner, RecoveryState,
+    Windowed,
 };
 use jostle_path::Ecn;
 use jostle_units::{Span, Time};
@@ -22,8 +23,14 @@ use crate::receiver::Receiver;
 use crate::segment::{Block, Kind, Segment};
 
 const RTT: Span = Span::from_ms(40);
-const OPTIONS: Options =
-    Options { flow: 0, pacing: false, ecn: false, initial_window: 10, timestamp_offset: 0 };
+const OPTIONS: Options = Options {
+    flow: 0,
+    pacing: false,
+    ecn: false,
+    initial_window: 10,
+    timestamp_offset: 0,
+    initial_pacing: false,
+};
 
 fn ms(ms: u64) -> Time {
     Time::ZERO + Span::from_ms(ms)
@@ -146,7 +153,8 @@ impl Script {
 
     /// The answer to the SYN with that timestamp arrives now.
     fn syn_ack(&mut self, echo_ms: u32, window: u32) {
-        let syn_ack = Segment::syn_ack(self.sender.options.ecn, echo_ms, window);
+        let syn = Segment::syn(self.sender.options.ecn, echo_ms, RateCode::NONE);
+        let syn_ack = Segment::syn_ack(&syn, window);
         self.sender.on_syn_ack(self.now, &syn_ack, &mut self.wire);
         self.sender.arrange(&mut self.agenda);
     }
@@ -283,7 +291,7 @@ impl Loopback {
     /// Connects and sends the first data.
     fn start(&mut self, bytes: Option<u64>) {
         self.script.supply(bytes);
-        let answer = self.receiver.on_syn(&Segment::syn(false, 1));
+        let answer = self.receiver.on_syn(&Segment::syn(false, 1, RateCode::NONE));
         self.script.connect_with(self.rtt, answer.window);
         self.collect();
     }

@@ -258,3 +258,25 @@ fn an_idle_card_does_not_push_what_waits_for_an_ack() {
     script.sender.on_host_queue_drained(script.now, &mut script.wire);
     script.sends_nothing();
 }
+
+/// An initial window of 100 packets that is spread over the 40 ms of the handshake: every packet at
+/// its share of the round trip, but for the burst of two that it is in, and the half of a burst's
+/// time that Linux credits the first one with.
+#[test]
+fn an_initial_window_is_paced_over_the_handshake() {
+    let options = Options { initial_window: 100, initial_pacing: true, ..OPTIONS };
+    let mut script = Script::new(options, reno());
+    script.supply(None);
+    script.connect(RTT);
+    script.until(ms(80));
+    let left = script.timed_numbers();
+    assert_eq!(left.len(), 100);
+    for (at, number) in left {
+        let share = |number: u32| ms(40) + Span::from_us(400 * u64::from(number));
+        let window = share(number.saturating_sub(2))..=share(number) + Span::from_us(1);
+        assert!(window.contains(&at), "{number} at {at:?}");
+    }
+    // Then as ACKs come, without pacing: the two of slow start for each.
+    script.receive(script.ack(2));
+    assert_eq!(script.numbers(), range(100, 104));
+}

@@ -1,0 +1,123 @@
+//! A router's side of Quick-Start (RFC 4782).
+
+use jostle_control::RateCode;
+use jostle_record::QuickStartSpec;
+use jostle_units::{Rate, Span, Time};
+
+use crate::segment::{Kind, SimPacket};
+
+/// Grants what is left of an allowance: what has arrived lately uses it, and so does what was
+/// granted lately, for it is still to arrive.
+///
+/// "Lately" is the present interval and the one before it. Grants count in full until both are over;
+/// arrivals count by their mean rate.
+#[derive(Debug)]
+pub(crate) struct Router {
+    allowance: Rate,
+    interval: Span,
+    start: Time,
+    /// Of the interval before the present one, then of the present one.
+    arrived_bytes: [u64; 2],
+    granted_bps: [u64; 2],
+}
+
+impl Router {
+    pub fn new(spec: &QuickStartSpec) -> Self {
+        Self {
+            allowance: Rate::from_bps(spec.allowance_bps),
+            interval: Span::from_ns(spec.interval_ns),
+            start: Time::ZERO,
+            arrived_bytes: [0; 2],
+            granted_bps: [0; 2],
+        }
+    }
+
+    /// A packet enters the link.
+    #[inline]
+    pub fn pass(&mut self, now: Time, packet: &mut SimPacket) {
+        if now.since(self.start) >= self.interval {
+            self.turn(now);
+        }
+        self.arrived_bytes[1] += u64::from(packet.size_bytes);
+        if packet.body.kind == Kind::Syn {
+            packet.body.rate = self.grant(now, packet.body.rate);
+        }
+    }
+
+    #[cold]
+    fn turn(&mut self, now: Time) {
+        let intervals = now.since(self.start).as_ns() / self.interval.as_ns();
+        let kept = |values: [u64; 2]| [if intervals == 1 { values[1] } else { 0 }, 0];
+        self.arrived_bytes = kept(self.arrived_bytes);
+        self.granted_bps = kept(self.granted_bps);
+        self.start += Span::from_ns(intervals * self.interval.as_ns());
+    }
+
+    fn grant(&mut self, now: Time, request: RateCode) -> RateCode {
+        let looked_at = self.interval + now.since(self.start);
+        let used = Rate::of(self.arrived_bytes.iter().sum(), looked_at);
+        let taken_bps = used.as_bps() + self.granted_bps.iter().sum::<u64>();
+        let spare = Rate::from_bps(self.allowance.as_bps().saturating_sub(taken_bps));
+        let granted = request.min(RateCode::not_above(spare));
+        self.granted_bps[1] += granted.rate().map_or(0, Rate::as_bps);
+        granted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::Segment;
+    use jostle_path::{Ecn, Packet};
+
+    fn router() -> Router {
+        Router::new(&QuickStartSpec { allowance_bps: 50_000_000, interval_ns: 100_000_000 })
+    }
+
+    fn packet(body: Segment) -> SimPacket {
+        Packet {
+            flow: 0,
+            size_bytes: body.wire_bytes(),
+            queued_at: Time::ZERO,
+            ecn: Ecn::NotCapable,
+            hop: 0,
+            body,
+        }
+    }
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Span::from_ms(ms)
+    }
+
+    /// What a SYN that asks for `bps` gets.
+    fn ask(router: &mut Router, now: Time, bps: u64) -> u64 {
+        let rate = RateCode::not_above(Rate::from_bps(bps));
+        let mut syn = packet(Segment::syn(false, 1, rate));
+        router.pass(now, &mut syn);
+        syn.body.rate.rate().map_or(0, Rate::as_bps)
+    }
+
+    #[test]
+    fn a_request_is_lowered_to_what_is_spare() {
+        let mut router = router();
+        assert_eq!(ask(&mut router, at(0), 10_240_000), 10_240_000);
+        // 50 − 10.24, less a SYN: 20.48 is the next lower.
+        assert_eq!(ask(&mut router, at(1), 1_310_720_000), 20_480_000);
+        assert_eq!(ask(&mut router, at(2), 1_310_720_000), 10_240_000);
+        // Grants count for an interval after the one in which they were made.
+        assert_eq!(ask(&mut router, at(199), 1_310_720_000), 5_120_000);
+        assert_eq!(ask(&mut router, at(400), 1_310_720_000), 40_960_000);
+    }
+
+    #[test]
+    fn traffic_uses_the_allowance() {
+        let mut router = router();
+        // 41 Mbit/s until 300 ms.
+        for i in 0..1_016 {
+            let now = Time::ZERO + Span::from_us(295 * i);
+            router.pass(now, &mut packet(Segment::data(0, 1448, 1, false)));
+        }
+        assert_eq!(ask(&mut router, at(300), 1_310_720_000), 5_120_000);
+        assert_eq!(ask(&mut router, at(600), 1_310_720_000), 40_960_000);
+    }
+}
