@@ -14,8 +14,8 @@ pub mod slow_start;
 mod windowed;
 
 pub use controller::{
-    AckSample, Congestion, Controller, Established, Measurement, Observer, RateSample,
-    RecoveryOwner, RecoveryState, Sent, Signal,
+    AckSample, Congestion, Controller, EcnFeedback, Established, Marks, Measurement, Observer,
+    RateSample, RecoveryOwner, RecoveryState, Sent, Signal,
 };
 pub use filter::WindowedMax;
 pub use sampler::{Delivery, RttEstimator, Sampler, SendStamp};

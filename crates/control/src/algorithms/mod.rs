@@ -2,6 +2,7 @@
 
 mod bbr;
 mod cubic;
+mod dctcp;
 #[cfg(test)]
 mod fixtures;
 mod hybla;
@@ -11,6 +12,7 @@ mod vivace;
 
 pub use bbr::Bbr;
 pub use cubic::Cubic;
+pub use dctcp::Dctcp;
 pub use hybla::Hybla;
 pub use reno::Reno;
 pub use vegas::Vegas;
@@ -18,6 +20,7 @@ pub use vivace::Vivace;
 
 pub(crate) use bbr::ROW as BBR;
 pub(crate) use cubic::ROW as CUBIC;
+pub(crate) use dctcp::ROW as DCTCP;
 pub(crate) use hybla::ROW as HYBLA;
 pub(crate) use reno::ROW as RENO;
 pub(crate) use vegas::ROW as VEGAS;

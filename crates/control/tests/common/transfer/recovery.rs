@@ -51,24 +51,41 @@ impl Transfer {
         });
     }
 
-    /// Leaves and enters recovery (`tcp_fastretrans_alert`).
-    pub(super) fn recover(&mut self, lost: u32) {
+    /// Leaves and enters recovery (`tcp_fastretrans_alert`), and the reduction that marks ask for.
+    pub(super) fn recover(&mut self, lost: u32, marked: u32) {
+        if self.state == RecoveryState::Cwr && self.first_unacked > self.recovery_end {
+            self.end_reduction();
+            self.set_state(RecoveryState::Open);
+        }
         if self.in_recovery() && self.first_unacked >= self.recovery_end {
-            if self.state == RecoveryState::Recovery && self.owner() == RecoveryOwner::Transport {
-                let ssthresh = self.controller.ssthresh().unwrap_or(self.prior_cwnd);
-                self.controller.set_cwnd(ssthresh);
+            if self.state == RecoveryState::Recovery {
+                self.end_reduction();
             }
             self.set_state(RecoveryState::Open);
         }
         if !self.in_recovery() && lost > 0 {
             self.recoveries += 1;
-            (self.prr_delivered, self.prr_out) = (0, 0);
             self.recovery_end = self.total_sent + u64::from(lost);
-            self.signal(Signal::Loss);
+            if self.state != RecoveryState::Cwr {
+                (self.prr_delivered, self.prr_out) = (0, 0);
+                self.signal(Signal::Loss);
+            }
             self.set_state(RecoveryState::Recovery);
-        } else if !self.in_recovery() {
+        } else if !self.in_recovery() && self.state != RecoveryState::Cwr && marked > 0 {
+            (self.prr_delivered, self.prr_out) = (0, 0);
+            self.recovery_end = self.total_sent;
+            self.signal(Signal::Ecn);
+            self.set_state(RecoveryState::Cwr);
+        } else if !self.in_recovery() && self.state != RecoveryState::Cwr {
             let hole = self.first_unacked < self.delivered_end;
             self.set_state(if hole { RecoveryState::Disorder } else { RecoveryState::Open });
+        }
+    }
+
+    fn end_reduction(&mut self) {
+        if self.owner() == RecoveryOwner::Transport {
+            let ssthresh = self.controller.ssthresh().unwrap_or(self.prior_cwnd);
+            self.controller.set_cwnd(ssthresh);
         }
     }
 
