@@ -56,7 +56,7 @@ pub(crate) struct Segment {
     pub duplicate: bool,
     /// ACK: number of blocks.
     pub block_count: u8,
-    /// Data: payload bytes.
+    /// Data: payload bytes. ACK: packets that came in marked, modulo 2¹⁶ (RFC 9768).
     pub payload: u16,
     /// Data: its number. ACK: the first segment that has not arrived.
     pub number: u32,
@@ -104,6 +104,14 @@ impl Segment {
     #[inline]
     pub const fn ack(number: u32, timestamp_ms: u32, window: u32, ece: bool) -> Self {
         Self { kind: Kind::Ack, number, timestamp_ms, window, ecn_flag: ece, ..Self::EMPTY }
+    }
+
+    /// How many more packets came in marked than the `known` of which earlier ACKs told.
+    #[inline]
+    pub const fn newly_marked(&self, known: u64) -> u16 {
+        let news = self.payload.wrapping_sub(known as u16);
+        // An ACK that was overtaken knows of fewer.
+        if news < 1 << 15 { news } else { 0 }
     }
 
     /// The blocks of an ACK.

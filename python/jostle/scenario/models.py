@@ -194,7 +194,8 @@ class Flow(_Table):
     reverse_path: list[str] = Field(default_factory=list)
     """Names of the links from receiver to sender."""
     pacing: Literal["fq", "none"] = "none"
-    ecn: bool = False
+    ecn: bool | None = None
+    """Whether both ends know ECN: as the controller needs it if absent."""
     initial_window: f.Packets = 10
     receive_window: f.PositiveAmount | None = None
     nic_rate: f.PositiveRate | None = None

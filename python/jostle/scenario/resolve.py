@@ -239,11 +239,19 @@ def _flow(
         "stop_ns": flow.stop,
         "source": _source(flow, path, report),
         "pacing": flow.pacing == "fq",
-        "ecn": flow.ecn,
+        "ecn": _ecn(flow, registry),
         "initial_window_packets": flow.initial_window,
         "receive_window_bytes": _receive_window(flow, rtt or 0, path, there, report),
         "nic_rate_bps": flow.nic_rate,
     }
+
+
+def _ecn(flow: Flow, registry: Registry) -> bool:
+    """Return what the scenario says, or whether the controller is one that needs ECN."""
+    if flow.ecn is not None:
+        return flow.ecn
+    row = registry.controllers.get(flow.controller.name)
+    return row is not None and row.needs_ecn
 
 
 def _check_route(

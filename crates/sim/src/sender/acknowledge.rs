@@ -1,6 +1,6 @@
 //! What an ACK does (`tcp_ack` in Linux).
 
-use jostle_control::{AckSample, Measurement, RecoveryOwner, RecoveryState};
+use jostle_control::{AckSample, EcnFeedback, Marks, Measurement, RecoveryOwner, RecoveryState};
 use jostle_record::AckRow;
 use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
 
@@ -51,9 +51,11 @@ impl Sender {
             prior_first,
             advanced: ack.number > prior_first,
             window_update: window_end > self.window_end,
-            ecn_echo: self.ecn && ack.ecn_flag,
             ..Findings::default()
         };
+        // The flag of an overtaken ACK is of no interest, nor is its count.
+        let current = ack.number >= prior_first;
+        findings.ecn_echo = current && self.reports_marks(ack);
         self.window_end = window_end;
         let had_outstanding = self.board.outstanding() > 0;
         if findings.advanced {
@@ -90,6 +92,7 @@ impl Sender {
             state: self.state,
             pacing_rate: self.visible_pacing_rate(),
         });
+        let marked = self.note_marks(now, ack, prior_delivered);
         self.take_answers();
 
         if !had_outstanding {
@@ -147,7 +150,7 @@ impl Sender {
             may_grow: !reducing && progress,
             left_recovery: self.state != prior_state
                 && matches!(prior_state, RecoveryState::Recovery | RecoveryState::Loss),
-            ce_marked: if findings.ecn_echo { delivered } else { 0 },
+            ce_marked: marked,
         };
         if reducing {
             self.reduce_window(delivered, lost, findings.advanced);
@@ -167,6 +170,40 @@ impl Sender {
             acked_bytes: self.acked_bytes,
             lost_packets: lost,
         })
+    }
+
+    /// Whether an ACK tells of marked packets.
+    #[inline]
+    fn reports_marks(&self, ack: &Segment) -> bool {
+        match self.feedback {
+            EcnFeedback::None => false,
+            EcnFeedback::Classic | EcnFeedback::PerPacket => ack.ecn_flag,
+            EcnFeedback::Counted => ack.newly_marked(self.marked) > 0,
+        }
+    }
+
+    /// Counts the packets that an ACK reports as marked, and tells the controller. With ECE they
+    /// are all that the ACK has delivered (`tcp_count_delivered`).
+    #[inline]
+    fn note_marks(&mut self, now: Time, ack: &Segment, prior_delivered: u64) -> u32 {
+        if self.feedback == EcnFeedback::None {
+            return 0;
+        }
+        let delivered = self.sampler.delivered();
+        let marked = match self.feedback {
+            EcnFeedback::Counted => u32::from(ack.newly_marked(self.marked)),
+            _ if ack.ecn_flag => (delivered - prior_delivered) as u32,
+            _ => 0,
+        };
+        self.marked += u64::from(marked);
+        self.controller.on_marks(&Marks {
+            now,
+            delivered,
+            marked: self.marked,
+            first_unacked: u64::from(self.board.first()),
+            next_to_send: u64::from(self.board.next()),
+        });
+        marked
     }
 
     /// `tcp_xmit_recovery`.
