@@ -34,6 +34,23 @@ pub enum RecoveryOwner {
     Controller,
 }
 
+/// How a sender learns of packets that the network marked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EcnFeedback {
+    /// Not at all: packets are not ECN-capable.
+    #[default]
+    None,
+    /// RFC 3168: ECE from the first mark on, until the sender says that it has slowed down. Tells
+    /// of a mark per window of data.
+    Classic,
+    /// RFC 8257: ECE says of every ACK whether the packets that it acknowledges were marked
+    /// (`TCP_CONG_NEEDS_ECN` in Linux). All packets are ECT(0), those without data as well.
+    PerPacket,
+    /// RFC 9768 (AccECN): ACKs carry the number of packets that came in marked. All packets are
+    /// ECT(1), the codepoint of L4S (RFC 9331).
+    Counted,
+}
+
 /// What a connection looks like when its handshake is complete.
 #[derive(Clone, Copy, Debug)]
 pub struct Established {
@@ -131,6 +148,21 @@ pub struct Measurement {
     pub state: RecoveryState,
     /// Pacing rate in force; none if packets are not paced.
     pub pacing_rate: Option<Rate>,
+}
+
+/// What an ACK says of marks, on a connection that negotiated ECN.
+#[derive(Clone, Copy, Debug)]
+pub struct Marks {
+    /// Time at which the ACK arrived.
+    pub now: Time,
+    /// Packets delivered since the connection began, those of this ACK included.
+    pub delivered: u64,
+    /// Packets that the receiver reported as marked since the connection began.
+    pub marked: u64,
+    /// First packet that is not acknowledged (`snd_una`).
+    pub first_unacked: u64,
+    /// Next packet to be sent for the first time (`snd_nxt`).
+    pub next_to_send: u64,
 }
 
 /// A delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation, `tcp_rate.c` in Linux).
@@ -256,14 +288,25 @@ pub trait Observer {
 
 /// A congestion controller.
 ///
-/// For every ACK the transport calls [`on_measurement`](Self::on_measurement), then runs loss
-/// detection (which may call [`on_lost`](Self::on_lost), [`on_congestion`](Self::on_congestion) or
+/// For every ACK the transport calls [`on_measurement`](Self::on_measurement), with ECN
+/// [`on_marks`](Self::on_marks), then runs loss detection (which may call
+/// [`on_lost`](Self::on_lost), [`on_congestion`](Self::on_congestion) or
 /// [`on_state`](Self::on_state)), then [`on_ack`](Self::on_ack).
 pub trait Controller: Send {
     /// Rate that the SYN asks the routers of the path for (RFC 4782).
     fn rate_request(&self) -> RateCode {
         RateCode::NONE
     }
+
+    /// The feedback without which the controller is not what it is for. A transport offers ECN for
+    /// it whatever its own settings are.
+    fn needs_ecn(&self) -> EcnFeedback {
+        EcnFeedback::None
+    }
+
+    /// What the handshake agreed on; comes before [`on_established`](Self::on_established). A
+    /// controller that is not told may take what it needs for granted.
+    fn on_ecn_negotiated(&mut self, _feedback: EcnFeedback) {}
 
     /// The handshake is complete: set the initial window.
     fn on_established(&mut self, established: &Established);
@@ -277,6 +320,10 @@ pub trait Controller: Send {
     /// A packet was marked lost, by an ACK or by a timer. Comes before
     /// [`on_congestion`](Self::on_congestion) where the loss begins an episode of recovery.
     fn on_lost(&mut self, _lost: &LostPacket) {}
+
+    /// What the ACK says of marks: after [`on_measurement`](Self::on_measurement), on connections
+    /// with ECN only (`in_ack_event` in Linux).
+    fn on_marks(&mut self, _marks: &Marks) {}
 
     /// An ACK was processed.
     fn on_ack(&mut self, ack: &AckSample);

@@ -14,8 +14,8 @@ pub mod slow_start;
 mod windowed;
 
 pub use controller::{
-    AckSample, Congestion, Controller, Established, LostPacket, Measurement, Observer, Prospect,
-    RateSample, RecoveryOwner, RecoveryState, Sent, Signal, Timestamps,
+    AckSample, Congestion, Controller, EcnFeedback, Established, LostPacket, Marks, Measurement,
+    Observer, Prospect, RateSample, RecoveryOwner, RecoveryState, Sent, Signal, Timestamps,
 };
 pub use filter::WindowedMax;
 pub use sampler::{Delivery, RttEstimator, Sampler, SendStamp};

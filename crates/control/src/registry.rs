@@ -6,7 +6,7 @@ use jostle_catalogue::{Entry, ParameterError, Value, Values};
 use jostle_units::Stream;
 
 use crate::algorithms;
-use crate::controller::Controller;
+use crate::controller::{Controller, EcnFeedback};
 use crate::slow_start::{self, SlowStart};
 
 /// Which slow start a controller uses.
@@ -62,6 +62,7 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::LP,
     algorithms::NV,
     algorithms::VIVACE,
+    algorithms::DCTCP,
 ];
 
 /// All slow-start methods, in the order they are listed.
@@ -90,6 +91,13 @@ pub fn slow_start(name: &str) -> Option<&'static SlowStartRow> {
 }
 
 impl ControllerRow {
+    /// The feedback on marks that the controller needs ([`Controller::needs_ecn`]).
+    pub fn needs_ecn(&self) -> EcnFeedback {
+        let random = Stream::new(0, self.entry.name);
+        self.create(&BTreeMap::new(), Box::new(slow_start::Standard), random)
+            .map_or(EcnFeedback::None, |controller| controller.needs_ecn())
+    }
+
     /// Builds the controller from parameters as a scenario gives them.
     ///
     /// # Errors

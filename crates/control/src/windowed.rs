@@ -3,8 +3,8 @@
 use jostle_units::{Rate, Span, Time};
 
 use crate::controller::{
-    AckSample, Congestion, Controller, Established, Measurement, Observer, RecoveryOwner,
-    RecoveryState, Sent, Signal,
+    AckSample, Congestion, Controller, EcnFeedback, Established, Marks, Measurement, Observer,
+    RecoveryOwner, RecoveryState, Sent, Signal,
 };
 use crate::slow_start::{RateCode, SlowStart};
 
@@ -112,6 +112,14 @@ impl Kernel {
 
 /// What makes one window-based controller differ from another.
 pub trait WindowLaw: Send {
+    /// The feedback on marks that the law needs ([`Controller::needs_ecn`]).
+    fn needs_ecn(&self) -> EcnFeedback {
+        EcnFeedback::None
+    }
+
+    /// The feedback that it gets, once that is known.
+    fn on_ecn_negotiated(&mut self, _feedback: EcnFeedback) {}
+
     /// The handshake is complete; `window` holds the initial window.
     fn on_established(&mut self, _window: &mut Window, _established: &Established) {}
 
@@ -122,6 +130,10 @@ pub trait WindowLaw: Send {
 
     /// An ACK arrived; loss detection has not yet seen it.
     fn on_measurement(&mut self, _window: &mut Window, _measurement: &Measurement) {}
+
+    /// An ACK of a connection with ECN arrived; loss detection has not yet seen it
+    /// ([`Controller::on_marks`]).
+    fn on_marks(&mut self, _window: &mut Window, _marks: &Marks) {}
 
     /// An ACK was processed, whether the window may grow or not (`in_ack_event` in Linux).
     fn on_any_ack(&mut self, _window: &mut Window, _ack: &AckSample) {}
@@ -222,6 +234,14 @@ impl<L: WindowLaw> Controller for Windowed<L> {
         self.slow_start.rate_request()
     }
 
+    fn needs_ecn(&self) -> EcnFeedback {
+        self.law.needs_ecn()
+    }
+
+    fn on_ecn_negotiated(&mut self, feedback: EcnFeedback) {
+        self.law.on_ecn_negotiated(feedback);
+    }
+
     fn on_established(&mut self, established: &Established) {
         self.window = Window { cwnd: established.initial_window.max(1), ..Window::default() };
         self.law.on_established(&mut self.window, established);
@@ -240,6 +260,10 @@ impl<L: WindowLaw> Controller for Windowed<L> {
         self.next_to_send = measurement.next_to_send;
         self.law.on_measurement(&mut self.window, measurement);
         self.slow_start.on_measurement(&mut self.window, measurement);
+    }
+
+    fn on_marks(&mut self, marks: &Marks) {
+        self.law.on_marks(&mut self.window, marks);
     }
 
     fn on_ack(&mut self, ack: &AckSample) {

@@ -34,11 +34,13 @@ fn follow(transfer: &mut Transfer, until_s: f64, text: &mut String) {
     transfer.run_until(until_s);
 }
 
-/// 20 Mbit/s, 50 ms and one BDP of buffer: start-up, the first losses, an application that pauses
+/// 20 Mbit/s, 50 ms and one BDP of buffer, of which a third may fill before controllers that need
+/// marks get some: start-up, the first losses, an application that pauses
 /// for 1.5 s, a path that halves its rate, one that fails for a second.
 fn trace(controller: &str, parameters: &[(&str, Value)]) -> String {
     let mut path = Path::new(Rate::from_mbps(20), Span::from_ms(50), 82);
     path.ack_every = 2;
+    path.mark_above = 27;
     let mut transfer = Transfer::new(path, build(controller, parameters, None));
     let mut text = "   time_s   cwnd ssthresh mode\n".to_owned();
     follow(&mut transfer, 5.0, &mut text);

@@ -47,6 +47,8 @@ pub enum Reason {
     Codel,
     /// PIE: the drop probability hit it.
     Pie,
+    /// A step: it waited for longer than the threshold.
+    Step,
     /// Random loss after sending.
     Loss,
     /// An outage of the link.
@@ -55,12 +57,13 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Overflow,
         Self::Occupancy,
         Self::Red,
         Self::Codel,
         Self::Pie,
+        Self::Step,
         Self::Loss,
         Self::Outage,
     ];
@@ -73,6 +76,7 @@ impl Reason {
             Self::Red => "red",
             Self::Codel => "codel",
             Self::Pie => "pie",
+            Self::Step => "step",
             Self::Loss => "loss",
             Self::Outage => "outage",
         }

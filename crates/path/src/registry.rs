@@ -170,6 +170,19 @@ const PIE: Entry = Entry {
     ],
 };
 
+const STEP_MARK: Entry = Entry {
+    name: "step_mark",
+    summary: "Drop-tail that marks what has waited for longer than a threshold, as DCTCP wants it",
+    class: "active",
+    based_on: &["drop_tail"],
+    source: "Alizadeh et al.: Data Center TCP (DCTCP), SIGCOMM 2010; RFC 8257; Linux \
+             include/net/codel_impl.h (ce_threshold)",
+    parameters: &[
+        size("limit", LIMIT, packets(1_000)),
+        span("threshold", "ECN-capable packets that have waited longer are marked", MS),
+    ],
+};
+
 /// All queue disciplines.
 pub const QUEUES: &[QueueRow] = &[
     QueueRow { entry: DROP_TAIL },
@@ -178,6 +191,7 @@ pub const QUEUES: &[QueueRow] = &[
     QueueRow { entry: CODEL },
     QueueRow { entry: FQ_CODEL },
     QueueRow { entry: PIE },
+    QueueRow { entry: STEP_MARK },
 ];
 
 /// All kinds of capacity.

@@ -4,7 +4,7 @@
 use jostle_path::delay::{Jitter, Quantiles};
 use jostle_path::queue::{
     Codel, CodelParameters, DropTail, FqCodel, FqCodelParameters, Limit, OccupancyDrop, Pie,
-    PieParameters, Red, RedParameters,
+    PieParameters, Red, RedParameters, StepMark,
 };
 use jostle_path::{Capacity, Delay, Error, Link, Loss, QueueDiscipline, capacity, delay, loss};
 use jostle_units::{Rate, Span, Stream, Time};
@@ -110,6 +110,9 @@ fn queue<B: Copy + Send + 'static>(
                 },
                 random,
             )?)
+        }
+        QueueSpec::StepMark { limit: most, threshold_ns } => {
+            Box::new(StepMark::new(limit(most), span(threshold_ns)))
         }
     })
 }

@@ -196,6 +196,13 @@ pub enum QueueSpec {
         /// Mark ECN-capable packets instead of dropping them while the probability is below 10 %.
         ecn: bool,
     },
+    /// Drop-tail that marks, as DCTCP wants it; Linux's `ce_threshold`.
+    StepMark {
+        /// Most that it holds.
+        limit: Limit,
+        /// ECN-capable packets that have waited for longer are marked.
+        threshold_ns: u64,
+    },
 }
 
 /// Propagation delay of a link.

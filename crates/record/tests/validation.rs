@@ -102,6 +102,7 @@ fn every_value_out_of_range_is_refused_where_it_is() {
         ("/links/4/queue/update_ns", json!(0), "`links[4].queue.update_ns` cannot be 0"),
         ("/links/4/queue/alpha", json!(-1.0), "`links[4].queue.alpha` cannot be -1"),
         ("/links/4/queue/beta", json!(-1.0), "`links[4].queue.beta` cannot be -1"),
+        ("/links/6/queue/threshold_ns", json!(0), "`links[6].queue.threshold_ns` cannot be 0"),
         ("/links/0/delay/steps", json!([]), "`links[0].delay.steps` cannot be empty"),
         (
             "/links/0/delay/steps/0/delay_ns",
@@ -130,8 +131,8 @@ fn every_value_out_of_range_is_refused_where_it_is() {
         ("/flows/0/path", json!([]), "`flows[0].path` cannot be empty"),
         (
             "/flows/0/path/1",
-            json!(6),
-            "`flows[0].path[1]` cannot be 6: expected the position of a link",
+            json!(7),
+            "`flows[0].path[1]` cannot be 7: expected the position of a link",
         ),
         ("/flows/0/reverse_path", json!([9]), "`flows[0].reverse_path[0]` cannot be 9"),
         ("/flows/0/path", json!(vec![0; 256]), "cannot be 256 links long: expected at most 255"),

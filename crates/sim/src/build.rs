@@ -2,7 +2,7 @@
 
 use jostle_control::registry::{self, Start};
 use jostle_control::slow_start::Standard;
-use jostle_control::{Controller, SlowStart};
+use jostle_control::{Controller, EcnFeedback, SlowStart};
 use jostle_path::Link;
 use jostle_record::{Algorithm, FlowSpec, LinkSpec, RunSpec};
 use jostle_units::{Span, Stream, Time};
@@ -69,9 +69,16 @@ pub(crate) fn ends(spec: &FlowSpec, position: u32, run: &RunSpec) -> Result<Ends
         .map(|&link| run.links[link as usize].delay.steps[0].delay_ns)
         .sum();
     let rtt = Span::from_ns(spec.access_delay_ns + base_ns);
+    let controller = controller(spec, run.seed)?;
+    // In Linux a receiver echoes marks as its own controller needs it: both ends have the same.
+    let feedback = match (spec.ecn, controller.needs_ecn()) {
+        (false, _) => EcnFeedback::None,
+        (true, EcnFeedback::None) => EcnFeedback::Classic,
+        (true, needed) => needed,
+    };
     Ok(Ends {
-        sender: Sender::new(options, controller(spec, run.seed)?),
-        receiver: Receiver::new(position, spec.receive_window_bytes, rtt)
+        sender: Sender::new(options, controller),
+        receiver: Receiver::new(position, spec.receive_window_bytes, rtt, feedback)
             .offering(spec.initial_receive_window_bytes),
         source: Source::new(
             spec.source,

@@ -205,10 +205,17 @@ impl Network {
 
     /// The receiver of `flow` sends.
     #[inline]
-    pub fn send_back<S: Sink>(&mut self, now: Time, flow: u32, segment: Segment, sink: &mut S) {
+    pub fn send_back<S: Sink>(
+        &mut self,
+        now: Time,
+        flow: u32,
+        segment: Segment,
+        ecn: Ecn,
+        sink: &mut S,
+    ) {
         match self.routes[flow as usize].reverse_path.get(0) {
             None => self.enter_access(now, flow, segment),
-            Some(link) => self.push(now, link, packet(flow, segment, Ecn::NotCapable), sink),
+            Some(link) => self.push(now, link, packet(flow, segment, ecn), sink),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The receiving side of a TCP connection, as Linux 6.1 behaves: when it acknowledges, what it
 //! selectively acknowledges, how its window opens.
 
+use jostle_control::EcnFeedback;
 use jostle_path::Ecn;
 use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
 
@@ -64,29 +65,38 @@ pub(crate) struct Receiver {
 
     /// `ts_recent`: what the next ACK echoes.
     echo_ms: u32,
-    ecn: bool,
+    /// How marks are told of: first what this side is ready for, then what was agreed on.
+    feedback: EcnFeedback,
     /// Data with an ECN codepoint has arrived.
     ecn_seen: bool,
-    /// RFC 3168 §6.1.3: ECE is set until the sender answers with CWR.
+    /// ECE is set. RFC 3168 §6.1.3: until the sender answers with CWR. RFC 8257: while packets
+    /// come in marked.
     ece: bool,
+    /// The data segment that came last was marked (`ce_state`).
+    marked: bool,
+    /// Data segments that came in marked.
+    marks: u64,
     /// The next ACK is due at once (`ICSK_ACK_NOW`).
     at_once: bool,
     /// RTT of the handshake as this side saw it.
     rtt: Span,
 }
 
-/// What arrived in order.
+/// What a data segment brought about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     /// Payload that the application can read now.
     pub bytes: u64,
+    /// An ACK to send first, of what arrived before the segment.
+    pub early: Option<Segment>,
     /// The ACK to send, if one is due.
     pub ack: Option<Segment>,
 }
 
 impl Receiver {
-    /// `rtt`: the path's base RTT, which Linux measures from its SYN-ACK.
-    pub fn new(flow: u32, window_max_bytes: u64, rtt: Span) -> Self {
+    /// `rtt`: the path's base RTT, which Linux measures from its SYN-ACK. `feedback`: how it can
+    /// tell of marks.
+    pub fn new(flow: u32, window_max_bytes: u64, rtt: Span, feedback: EcnFeedback) -> Self {
         Self {
             flow,
             next: 0,
@@ -109,9 +119,11 @@ impl Receiver {
             duplicates: 0,
             timer: Timer::default(),
             echo_ms: 0,
-            ecn: false,
+            feedback,
             ecn_seen: false,
             ece: false,
+            marked: false,
+            marks: 0,
             at_once: false,
             rtt,
         }
@@ -125,9 +137,22 @@ impl Receiver {
 
     /// A SYN arrived: the answer.
     pub fn on_syn(&mut self, syn: &Segment) -> Segment {
-        self.ecn = syn.ecn_flag;
+        // The SYN that came first decides, whatever a repetition of it says: Linux keeps its answer.
+        if self.echo_ms == 0 && !syn.ecn_flag {
+            self.feedback = EcnFeedback::None;
+        }
         self.echo_ms = syn.timestamp_ms;
-        Segment::syn_ack(syn, self.window())
+        Segment::syn_ack(syn, self.feedback != EcnFeedback::None, self.window())
+    }
+
+    /// ECN field of what it sends. RFC 3168 §6.1.4: ACKs "MUST NOT" be ECN-capable; under
+    /// controllers that need ECN Linux makes all packets so.
+    pub const fn ecn(&self) -> Ecn {
+        match self.feedback {
+            EcnFeedback::None | EcnFeedback::Classic => Ecn::NotCapable,
+            EcnFeedback::PerPacket => Ecn::Capable,
+            EcnFeedback::Counted => Ecn::L4s,
+        }
     }
 
     /// A data segment arrived.
@@ -139,7 +164,7 @@ impl Receiver {
         if segment.number <= self.acked {
             self.echo_ms = self.echo_ms.max(segment.timestamp_ms);
         }
-        if self.ecn && segment.ecn_flag {
+        if self.feedback != EcnFeedback::None && segment.ecn_flag {
             // The sender's window may be very small now, so it should not have to wait.
             self.ece = false;
             self.at_once = true;
@@ -147,12 +172,10 @@ impl Receiver {
         if segment.number < self.next {
             return self.on_old(now, segment.number);
         }
-        if self.ecn {
-            self.note_mark(ecn);
-        }
+        let early = self.note_mark(now, ecn, segment.number == self.next);
         if self.ahead.contains(segment.number) {
             self.duplicate = Some(Block::of(segment.number));
-            return Arrival { bytes: 0, ack: self.decide(now) };
+            return Arrival { bytes: 0, early, ack: self.decide(now) };
         }
         if u32::from(segment.payload) < FULL_PAYLOAD_BYTES {
             self.short.push((segment.number, FULL_PAYLOAD_BYTES - u32::from(segment.payload)));
@@ -160,7 +183,7 @@ impl Receiver {
         if segment.number > self.next {
             self.keep(segment.number);
             self.grow_window();
-            return Arrival { bytes: 0, ack: self.decide(now) };
+            return Arrival { bytes: 0, early, ack: self.decide(now) };
         }
         self.time_arrival(now);
         self.grow_window();
@@ -175,7 +198,7 @@ impl Receiver {
             // message is acknowledged as soon as it is read (`ICSK_ACK_PUSHED`).
             self.at_once |= had_gap || u32::from(segment.payload) < FULL_PAYLOAD_BYTES;
         }
-        Arrival { bytes, ack: self.decide(now) }
+        Arrival { bytes, early, ack: self.decide(now) }
     }
 
     /// Payload of the segments from `next` to `end`.
@@ -226,18 +249,53 @@ impl Receiver {
         }
     }
 
-    /// RFC 3168 §6.1.3 (`__tcp_ecn_check_ce`).
-    fn note_mark(&mut self, ecn: Ecn) {
-        match ecn {
-            Ecn::Marked if !self.ece => {
+    /// Takes note of a data segment's ECN field (`__tcp_ecn_check_ce`): an ACK that is due before
+    /// the segment's own. `in_order`: nothing is missing before the segment.
+    fn note_mark(&mut self, now: Time, ecn: Ecn, in_order: bool) -> Option<Segment> {
+        if self.feedback == EcnFeedback::None {
+            return None;
+        }
+        let marked = ecn == Ecn::Marked;
+        let mut early = None;
+        match (self.feedback, ecn) {
+            // Probably a retransmission.
+            (_, Ecn::NotCapable) if self.ecn_seen => self.enter_quick_mode(2),
+            (_, Ecn::NotCapable) => {}
+            // RFC 3168 §6.1.3.
+            (EcnFeedback::Classic, _) if marked && !self.ece => {
                 self.ece = true;
                 self.enter_quick_mode(2);
             }
-            // Probably a retransmission.
-            Ecn::NotCapable if self.ecn_seen => self.enter_quick_mode(2),
+            (EcnFeedback::PerPacket, _) => early = self.echo(now, marked, in_order),
+            (EcnFeedback::Counted, _) => self.count(marked),
             _ => {}
         }
         self.ecn_seen |= ecn != Ecn::NotCapable;
+        early
+    }
+
+    /// RFC 8257 §3.2: "If the CE codepoint … is different from DCTCP.CE, … send an immediate ACK";
+    /// if an ACK was delayed it goes first, and tells what came before (`dctcp_ece_ack_update`).
+    fn echo(&mut self, now: Time, marked: bool, in_order: bool) -> Option<Segment> {
+        let mut early = None;
+        if marked != self.marked {
+            if self.delayed < Time::NEVER {
+                self.ece = self.marked;
+                early = Some(if in_order { self.report(now) } else { self.acknowledge(now) });
+            }
+            self.at_once = true;
+        }
+        self.marked = marked;
+        self.ece = marked;
+        early
+    }
+
+    /// RFC 9768 §3.2.2.5.1: "SHOULD emit an ACK whenever a data packet marked CE arrives after the
+    /// previous packet was not CE"; two more marks are two more segments, which get an ACK anyway.
+    fn count(&mut self, marked: bool) {
+        self.marks += u64::from(marked);
+        self.at_once |= marked && !self.marked;
+        self.marked = marked;
     }
 
     /// `tcp_enter_quickack_mode`.
@@ -250,7 +308,7 @@ impl Receiver {
     fn on_old(&mut self, now: Time, number: u32) -> Arrival {
         self.duplicate = Some(Block::of(number));
         self.enter_quick_mode(QUICK_ACKS_MAX);
-        Arrival { bytes: 0, ack: Some(self.acknowledge(now)) }
+        Arrival { bytes: 0, early: None, ack: Some(self.acknowledge(now)) }
     }
 
     /// RFC 7323 §5.3 (PAWS): a segment older than what was echoed last is dropped and acknowledged
@@ -260,7 +318,7 @@ impl Receiver {
         if number < self.next {
             return self.on_old(now, number);
         }
-        Arrival { bytes: 0, ack: Some(self.acknowledge(now)) }
+        Arrival { bytes: 0, early: None, ack: Some(self.acknowledge(now)) }
     }
 
     /// Keeps a segment that arrived beyond a gap.
@@ -376,19 +434,26 @@ impl Receiver {
     /// The ACK of what has arrived so far.
     fn acknowledge(&mut self, now: Time) -> Segment {
         self.delayed = Time::NEVER;
-        self.compression = Time::NEVER;
-        self.compressed = 0;
         self.at_once = false;
-        self.timer.set(Time::NEVER);
         if self.quick > 0 {
             self.quick -= 1;
             if self.quick == 0 {
                 self.patience = DELAYED_ACK_MIN;
             }
         }
+        self.report(now)
+    }
+
+    /// An ACK beside those that the delayed-ACK engine decides on (`__tcp_send_ack` with another
+    /// `rcv_nxt`).
+    fn report(&mut self, now: Time) -> Segment {
+        self.compression = Time::NEVER;
+        self.compressed = 0;
+        self.set_timer();
         self.acked = self.next;
         let mut ack = Segment::ack(self.next, self.echo_ms, self.window(), self.ece);
         ack.clock = timestamp_ms(now) as u16;
+        ack.payload = self.marks as u16;
         let mut count = 0;
         if let Some(block) = self.duplicate.take() {
             ack.duplicate = true;
@@ -406,5 +471,7 @@ impl Receiver {
     }
 }
 
+#[cfg(test)]
+mod feedback_tests;
 #[cfg(test)]
 mod tests;

@@ -68,7 +68,7 @@ pub(crate) struct Segment {
     pub block_count: u8,
     /// SYN: rate asked for, as lowered on the way. SYN-ACK: what was granted (RFC 4782).
     pub rate: RateCode,
-    /// Data: payload bytes.
+    /// Data: payload bytes. ACK: packets that came in marked, modulo 2¹⁶ (RFC 9768).
     pub payload: u16,
     /// Data: its number. ACK: the first segment that has not arrived.
     pub number: u32,
@@ -106,9 +106,9 @@ impl Segment {
         Self { kind: Kind::Syn, ecn_flag: ecn, timestamp_ms, rate, ..Self::EMPTY }
     }
 
-    /// The answer to `syn`, which offers `window` segments.
-    pub const fn syn_ack(syn: &Self, window: u32) -> Self {
-        Self { kind: Kind::SynAck, window, ..*syn }
+    /// The answer to `syn`, which agrees to ECN or not and offers `window` segments.
+    pub const fn syn_ack(syn: &Self, ecn: bool, window: u32) -> Self {
+        Self { kind: Kind::SynAck, window, ecn_flag: ecn, ..*syn }
     }
 
     /// A data segment.
@@ -121,6 +121,14 @@ impl Segment {
     #[inline]
     pub const fn ack(number: u32, timestamp_ms: u32, window: u32, ece: bool) -> Self {
         Self { kind: Kind::Ack, number, timestamp_ms, window, ecn_flag: ece, ..Self::EMPTY }
+    }
+
+    /// How many more packets came in marked than the `known` of which earlier ACKs told.
+    #[inline]
+    pub const fn newly_marked(&self, known: u64) -> u16 {
+        let news = self.payload.wrapping_sub(known as u16);
+        // An ACK that was overtaken knows of fewer.
+        if news < 1 << 15 { news } else { 0 }
     }
 
     /// The blocks of an ACK.

@@ -172,8 +172,9 @@ impl<S: Sink> Simulation<'_, S> {
                 let ends = &mut self.flows[flow as usize];
                 let ack = ends.receiver.on_timer(now);
                 ends.receiver.arrange(&mut self.network.agenda);
+                let ecn = ends.receiver.ecn();
                 if let Some(ack) = ack {
-                    self.network.send_back(now, flow, ack, self.sink);
+                    self.network.send_back(now, flow, ack, ecn, self.sink);
                 }
             }
             Event::Source(flow) => self.act(now, flow),
@@ -205,12 +206,15 @@ impl<S: Sink> Simulation<'_, S> {
                 self.sink.delivered(now, flow, arrival.bytes);
             }
             receiver.arrange(&mut self.network.agenda);
+            if let Some(ack) = arrival.early {
+                self.network.send_back(now, flow, ack, receiver.ecn(), self.sink);
+            }
             arrival.ack
         } else {
             Some(receiver.on_syn(&body))
         };
         if let Some(ack) = ack {
-            self.network.send_back(now, flow, ack, self.sink);
+            self.network.send_back(now, flow, ack, receiver.ecn(), self.sink);
         }
     }
 

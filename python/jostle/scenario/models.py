@@ -207,7 +207,8 @@ class Flow(_Table):
     reverse_path: list[str] = Field(default_factory=list)
     """Names of the links from receiver to sender."""
     pacing: Literal["fq", "none"] = "none"
-    ecn: bool = False
+    ecn: bool | None = None
+    """Whether both ends know ECN: as the controller needs it if absent."""
     initial_window: f.Packets = 10
     initial_pacing: bool = False
     """Spread the initial window over the round trip of the handshake instead of sending it at

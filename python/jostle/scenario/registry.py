@@ -151,6 +151,8 @@ class Row:
         By name, in the registry's order.
     slow_start
         Name of a controller's default slow start; None if it has its own.
+    needs_ecn
+        Whether a controller is for connections with ECN.
     """
 
     name: str
@@ -159,6 +161,7 @@ class Row:
     source: str
     parameters: Mapping[str, Parameter]
     slow_start: str | None
+    needs_ecn: bool = False
 
 
 @dataclass(frozen=True)
@@ -214,6 +217,7 @@ def _rows(rows: list[dict[str, Any]]) -> dict[str, Row]:
             source=row["source"],
             parameters={p["name"]: _parameter(p) for p in row["parameters"]},
             slow_start=row.get("slow_start"),
+            needs_ecn=row.get("needs_ecn", False),
         )
         for row in rows
     }

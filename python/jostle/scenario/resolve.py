@@ -242,13 +242,21 @@ def _flow(
         "stop_ns": flow.stop,
         "source": _source(flow, path, report),
         "pacing": flow.pacing == "fq",
-        "ecn": flow.ecn,
+        "ecn": _ecn(flow, registry),
         "initial_window_packets": flow.initial_window,
         "initial_pacing": flow.initial_pacing,
         "receive_window_bytes": receive_window,
         "initial_receive_window_bytes": initial_receive_window,
         "nic_rate_bps": flow.nic_rate,
     }
+
+
+def _ecn(flow: Flow, registry: Registry) -> bool:
+    """Return what the scenario says, or whether the controller is one that needs ECN."""
+    if flow.ecn is not None:
+        return flow.ecn
+    row = registry.controllers.get(flow.controller.name)
+    return row is not None and row.needs_ecn
 
 
 def _check_route(

@@ -29,14 +29,17 @@ pub struct Path {
     pub buffer: usize,
     /// Probability that a packet is lost before it reaches the bottleneck.
     pub loss: f64,
+    /// Packets that may wait, the one in transmission included, before arrivals are marked, if the
+    /// controller is one that needs marks.
+    pub mark_above: usize,
     /// Packets per ACK. An ACK waits 40 ms at most, and never while packets are missing.
     pub ack_every: usize,
 }
 
 impl Path {
-    /// A path without random loss whose receiver acknowledges every packet.
+    /// A path without random loss and marks whose receiver acknowledges every packet.
     pub fn new(rate: Rate, rtt: Span, buffer: usize) -> Self {
-        Self { rate, rtt, buffer, loss: 0.0, ack_every: 1 }
+        Self { rate, rtt, buffer, loss: 0.0, mark_above: usize::MAX, ack_every: 1 }
     }
 
     /// Bandwidth-delay product in packets.

@@ -5,8 +5,8 @@ mod recovery;
 use std::collections::VecDeque;
 
 use jostle_control::{
-    AckSample, Controller, Established, Measurement, Prospect, RecoveryOwner, RecoveryState,
-    RttEstimator, Sampler, SendStamp, Sent, Timestamps,
+    AckSample, Controller, EcnFeedback, Established, Marks, Measurement, Prospect, RecoveryOwner,
+    RecoveryState, RttEstimator, Sampler, SendStamp, Sent, Timestamps,
 };
 use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, Span, Stream, Time};
 
@@ -15,6 +15,7 @@ use super::Path;
 struct Packet {
     stamp: SendStamp,
     delivered: bool,
+    marked: bool,
 }
 
 /// A transfer over a [`Path`].
@@ -29,12 +30,15 @@ pub struct Transfer {
     pub total_sent: u64,
     pub total_lost: u64,
     pub in_flight: u32,
+    /// Packets reported as marked so far.
+    pub total_marked: u64,
     /// Timeouts so far.
     pub timeouts: u64,
     /// Episodes of fast recovery so far.
     pub recoveries: u64,
     /// Round trips so far: a round ends when the packet sent first in it is acknowledged.
     pub rounds: u64,
+    ecn: EcnFeedback,
     sampler: Sampler,
     random: Stream,
     /// Packets from `first_unacked` to `total_sent`.
@@ -82,9 +86,11 @@ impl Transfer {
             total_sent: 0,
             total_lost: 0,
             in_flight: 0,
+            total_marked: 0,
             timeouts: 0,
             recoveries: 0,
             rounds: 0,
+            ecn: EcnFeedback::None,
             sampler: Sampler::default(),
             random: Stream::new(1, "harness/loss"),
             window: VecDeque::new(),
@@ -109,6 +115,8 @@ impl Transfer {
         };
         transfer.rtt.on_sample(path.rtt, 0, 0);
         transfer.rtt.on_min_sample(now, path.rtt);
+        transfer.ecn = transfer.controller.needs_ecn();
+        transfer.controller.on_ecn_negotiated(transfer.ecn);
         transfer.controller.on_established(&Established {
             now,
             mss_bytes: FULL_PAYLOAD_BYTES,
@@ -201,7 +209,7 @@ impl Transfer {
         self.ack_deadline = Time::NEVER;
         let prior_in_flight = self.in_flight;
         let prior_unacked = self.first_unacked;
-        let mut acked = 0;
+        let (mut acked, mut marked) = (0, 0);
         let mut oldest = Time::NEVER;
         let mut newest = Time::ZERO;
         for number in self.unacknowledged.drain(..) {
@@ -212,6 +220,7 @@ impl Transfer {
             packet.delivered = true;
             acked += 1;
             oldest = oldest.min(packet.stamp.sent_at);
+            marked += u32::from(packet.marked);
             newest = packet.stamp.sent_at;
             self.sampler.on_delivered(&packet.stamp, number + 1);
             self.in_flight -= 1;
@@ -239,9 +248,19 @@ impl Transfer {
             state: self.state,
             pacing_rate: self.controller.pacing_rate(),
         });
+        self.total_marked += u64::from(marked);
+        if self.ecn != EcnFeedback::None {
+            self.controller.on_marks(&Marks {
+                now: self.now,
+                delivered: self.sampler.delivered(),
+                marked: self.total_marked,
+                first_unacked: self.first_unacked,
+                next_to_send: self.total_sent,
+            });
+        }
         let lost = self.detect_loss();
         let was_in_recovery = self.in_recovery();
-        self.recover(lost);
+        self.recover(lost, marked);
         let reducing = matches!(self.state, RecoveryState::Cwr | RecoveryState::Recovery)
             && self.owner() == RecoveryOwner::Transport;
         let delivery = self.sampler.finish_ack(self.now, self.rtt.min_rtt());
@@ -277,7 +296,7 @@ impl Transfer {
                 || (slow_start && self.controller.cwnd() < 2 * self.max_in_flight),
             may_grow: packets > 0 && !reducing,
             left_recovery: was_in_recovery && !self.in_recovery(),
-            ce_marked: 0,
+            ce_marked: marked,
         });
         if self.controller.take_reduction_request() {
             self.enter_cwr();
@@ -365,10 +384,12 @@ impl Transfer {
         let before = self.total_sent;
         for number in before..before + u64::from(packets) {
             let stamp = self.sampler.on_send(self.now, self.in_flight == 0, self.in_flight + 1);
-            self.window.push_back(Packet { stamp, delivered: false });
+            let queue = self.queue();
+            let marked = self.ecn != EcnFeedback::None && queue > self.path.mark_above;
+            self.window.push_back(Packet { stamp, delivered: false, marked });
             self.total_sent += 1;
             self.in_flight += 1;
-            if !self.random.chance(self.path.loss) && self.queue() < self.path.buffer {
+            if !self.random.chance(self.path.loss) && queue < self.path.buffer {
                 let start = self.departures.back().map_or(self.now, |&at| at.max(self.now));
                 let end = start + self.path.rate.time_for(u64::from(FULL_PACKET_BYTES));
                 self.departures.push_back(end);

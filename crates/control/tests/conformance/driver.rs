@@ -2,8 +2,9 @@
 //! what a controller must never get wrong.
 
 use jostle_control::{
-    AckSample, Congestion, Controller, Established, LostPacket, Measurement, Observer, Prospect,
-    RateSample, RecoveryOwner, RecoveryState, RttEstimator, Sent, Signal, Timestamps,
+    AckSample, Congestion, Controller, EcnFeedback, Established, LostPacket, Marks, Measurement,
+    Observer, Prospect, RateSample, RecoveryOwner, RecoveryState, RttEstimator, Sent, Signal,
+    Timestamps,
 };
 use jostle_units::{Rate, Span, Time};
 use proptest::prelude::*;
@@ -118,6 +119,7 @@ struct Driver<'a> {
     next_to_send: u64,
     in_flight: u32,
     delivered: u64,
+    marked: u64,
     total_lost: u64,
     app_limited: bool,
 }
@@ -158,6 +160,7 @@ pub fn drive(
         next_to_send: 0,
         in_flight: 0,
         delivered: 0,
+        marked: 0,
         total_lost: 0,
         app_limited: false,
     };
@@ -255,6 +258,16 @@ impl Driver<'_> {
                 lost_since_send: i + 1,
                 app_limited: ack.app_limited,
                 delivered: self.delivered,
+            });
+        }
+        self.marked += u64::from(ack.marked).min(u64::from(acked));
+        if self.controller.needs_ecn() != EcnFeedback::None {
+            self.controller.on_marks(&Marks {
+                now: self.now,
+                delivered: self.delivered,
+                marked: self.marked,
+                first_unacked: self.first_unacked,
+                next_to_send: self.next_to_send,
             });
         }
         let interval = ack.interval.max(self.rtt.min_rtt()).max(Span::from_ns(1));

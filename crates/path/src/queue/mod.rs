@@ -7,6 +7,7 @@ mod fq_codel;
 mod occupancy_drop;
 mod pie;
 mod red;
+mod step_mark;
 #[cfg(test)]
 mod testing;
 
@@ -16,6 +17,7 @@ pub use fq_codel::{FqCodel, FqCodelParameters};
 pub use occupancy_drop::OccupancyDrop;
 pub use pie::{Pie, PieParameters};
 pub use red::{Red, RedParameters};
+pub use step_mark::StepMark;
 
 pub(crate) use fifo::{Backlog, Fifo};
 

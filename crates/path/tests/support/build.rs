@@ -5,13 +5,16 @@
 use jostle_path::loss::Transitions;
 use jostle_path::queue::{
     Codel, CodelParameters, DropTail, FqCodel, FqCodelParameters, Limit, OccupancyDrop, Pie,
-    PieParameters, Red, RedParameters,
+    PieParameters, Red, RedParameters, StepMark,
 };
 use jostle_path::{Capacity, Delay, Loss, QueueDiscipline, capacity, delay, loss};
 use jostle_units::{Rate, Span, Stream, Time};
 
 /// Number of kinds of queue.
-pub const QUEUES: usize = 6;
+pub const QUEUES: usize = 7;
+/// Positions of kinds that are not like the others.
+pub const OCCUPANCY_DROP: usize = 1;
+pub const STEP_MARK: usize = 6;
 /// Number of kinds of capacity.
 pub const CAPACITIES: usize = 4;
 /// Number of kinds of delay.
@@ -53,11 +56,12 @@ pub fn queue(
                 FqCodelParameters { limit_packets, queues, quantum_bytes, target, interval, ecn };
             return (Box::new(FqCodel::new(parameters).unwrap()), Limit::Packets(limit_packets));
         }
-        _ => {
+        5 => {
             let (update, alpha, beta) = (Span::from_us(400), 20.0, 200.0);
             let parameters = PieParameters { limit, target, update, alpha, beta, ecn };
             Box::new(Pie::new(parameters, random).unwrap())
         }
+        _ => Box::new(StepMark::new(limit, target)),
     };
     (queue, limit)
 }

@@ -124,6 +124,10 @@ fn queue(at: &str, queue: &QueueSpec) -> Result<(), SpecError> {
             within(&name("alpha"), alpha, 0.0..=f64::MAX)?;
             within(&name("beta"), beta, 0.0..=f64::MAX)
         }
+        QueueSpec::StepMark { limit, threshold_ns } => {
+            limit_holds_a_packet(at, limit)?;
+            within(&name("threshold_ns"), threshold_ns, 1..=MAX_NS)
+        }
     }
 }
 

@@ -52,6 +52,7 @@ pub fn everything() -> Value {
             "update_ns": 15 * MS, "alpha": 0.125, "beta": 1.25, "ecn": true})
         ),
         link("plain", json!({"kind": "drop_tail", "limit": {"packets": 100}})),
+        link("step", json!({"kind": "step_mark", "limit": {"packets": 1000}, "threshold_ns": MS})),
     ]);
     spec["links"][0]["capacity"] = json!({"kind": "steps", "steps": [
         {"at_ns": 0, "rate_bps": 8_000_000}, {"at_ns": S, "rate_bps": 0}]});

@@ -11,7 +11,7 @@ fn arrive(receiver: &mut Receiver, us: u64, number: u32) -> Arrival {
 
 /// A receiver whose window has grown as far as it will.
 fn settled() -> (Receiver, u32) {
-    let mut receiver = Receiver::new(0, 100_000, Span::from_ms(40));
+    let mut receiver = Receiver::new(0, 100_000, Span::from_ms(40), EcnFeedback::Classic);
     for i in 0..100 {
         arrive(&mut receiver, u64::from(i) * 100, i);
     }
@@ -20,7 +20,7 @@ fn settled() -> (Receiver, u32) {
 
 #[test]
 fn every_segment_is_acknowledged_while_the_window_grows() {
-    let mut receiver = Receiver::new(0, 1 << 20, Span::from_ms(40));
+    let mut receiver = Receiver::new(0, 1 << 20, Span::from_ms(40), EcnFeedback::Classic);
     for i in 0..40 {
         let ack = arrive(&mut receiver, u64::from(i) * 100, i).ack.unwrap();
         assert_eq!(ack.number, i + 1);
@@ -95,7 +95,7 @@ fn duplicates_are_reported() {
 
 #[test]
 fn ece_stands_until_cwr() {
-    let mut receiver = Receiver::new(0, 100_000, Span::from_ms(40));
+    let mut receiver = Receiver::new(0, 100_000, Span::from_ms(40), EcnFeedback::Classic);
     receiver.on_syn(&Segment::syn(true, 1, RateCode::NONE));
     let marked = receiver.on_data(at_us(0), &Segment::data(0, 1448, 1, false), Ecn::Marked);
     assert!(marked.ack.unwrap().ecn_flag);
@@ -123,7 +123,7 @@ fn timer(receiver: &mut Receiver) -> Option<Time> {
 /// arrives (`tcp_grow_window`), up to the limit.
 #[test]
 fn the_window_grows_by_two_segments_up_to_the_limit() {
-    let mut receiver = Receiver::new(0, 200 * 1448, Span::from_ms(40));
+    let mut receiver = Receiver::new(0, 200 * 1448, Span::from_ms(40), EcnFeedback::Classic);
     assert_eq!(receiver.on_syn(&Segment::syn(false, 1, RateCode::NONE)).window, 45);
     for number in 0..150 {
         let ack = arrive(&mut receiver, u64::from(number), number).ack;
@@ -137,7 +137,7 @@ fn the_window_grows_by_two_segments_up_to_the_limit() {
 
 #[test]
 fn a_window_smaller_than_that_of_a_syn_ack_is_respected() {
-    let mut receiver = Receiver::new(0, 3 * 1448, Span::from_ms(40));
+    let mut receiver = Receiver::new(0, 3 * 1448, Span::from_ms(40), EcnFeedback::Classic);
     assert_eq!(receiver.on_syn(&Segment::syn(false, 1, RateCode::NONE)).window, 3);
     assert_eq!(arrive(&mut receiver, 0, 0).ack.unwrap().window, 3);
 }
@@ -171,7 +171,7 @@ fn the_window_never_shrinks() {
 #[test]
 fn it_starts_with_quick_acks() {
     for (window_bytes, quick) in [(65_535, 16), (10 * 1448, 5), (1448, 2)] {
-        let mut receiver = Receiver::new(0, window_bytes, Span::from_ms(40));
+        let mut receiver = Receiver::new(0, window_bytes, Span::from_ms(40), EcnFeedback::Classic);
         let acked: Vec<_> =
             (0..40).map(|i| arrive(&mut receiver, u64::from(i), i).ack.is_some()).collect();
         let first_delayed = acked.iter().position(|acked| !acked);
@@ -183,7 +183,8 @@ fn it_starts_with_quick_acks() {
 /// Quick ACKs do not run out while the window grows, and so some are left afterwards.
 #[test]
 fn quick_acks_outlast_the_growth_of_the_window() {
-    let mut receiver = Receiver::new(0, 65_535 + 40 * 1448, Span::from_ms(40));
+    let mut receiver =
+        Receiver::new(0, 65_535 + 40 * 1448, Span::from_ms(40), EcnFeedback::Classic);
     let delayed = (0..100).find(|&i| arrive(&mut receiver, u64::from(i), i).ack.is_none());
     assert_eq!(delayed, Some(20 + 16));
 }
@@ -195,7 +196,7 @@ fn patience_grows_with_every_lone_segment() {
     for (rtt_ms, patience_ms) in
         [(40, [40, 40, 40, 40]), (150, [40, 80, 150, 150]), (600, [40, 80, 160, 200])]
     {
-        let mut receiver = Receiver::new(0, 65_535, Span::from_ms(rtt_ms));
+        let mut receiver = Receiver::new(0, 65_535, Span::from_ms(rtt_ms), EcnFeedback::Classic);
         for i in 0..16 {
             arrive(&mut receiver, 0, i);
         }
@@ -333,13 +334,6 @@ fn a_short_segment_beyond_a_gap_is_delivered_with_its_own_length() {
     assert!(receiver.short.is_empty());
 }
 
-/// A settled receiver that understands ECN.
-fn ecn() -> (Receiver, u32) {
-    let (mut receiver, next) = settled();
-    receiver.ecn = true;
-    (receiver, next)
-}
-
 fn marked(receiver: &mut Receiver, number: u32, cwr: bool, ecn: Ecn) -> Option<Segment> {
     receiver.on_data(at_us(20_000), &Segment::data(number, 1448, 7, cwr), ecn).ack
 }
@@ -347,7 +341,7 @@ fn marked(receiver: &mut Receiver, number: u32, cwr: bool, ecn: Ecn) -> Option<S
 /// The sender's window may be down to a packet, at the mark as at CWR: it should not wait for ACKs.
 #[test]
 fn marks_and_their_answers_are_acknowledged_at_once() {
-    let (mut receiver, next) = ecn();
+    let (mut receiver, next) = settled();
     assert!(marked(&mut receiver, next, false, Ecn::Marked).is_some_and(|ack| ack.ecn_flag));
     assert!(marked(&mut receiver, next + 1, false, Ecn::Marked).is_some_and(|ack| ack.ecn_flag));
     assert!(marked(&mut receiver, next + 2, false, Ecn::Capable).is_none());
@@ -360,7 +354,7 @@ fn marks_and_their_answers_are_acknowledged_at_once() {
 /// What is not ECN-capable amid what is must be a repair, and its sender waits for the ACK.
 #[test]
 fn a_repair_among_capable_segments_is_acknowledged_at_once() {
-    let (mut receiver, next) = ecn();
+    let (mut receiver, next) = settled();
     assert!(marked(&mut receiver, next, false, Ecn::NotCapable).is_none());
     assert!(marked(&mut receiver, next + 1, false, Ecn::Capable).is_some());
     assert!(marked(&mut receiver, next + 2, false, Ecn::NotCapable).is_some());

@@ -1,6 +1,8 @@
 //! What an ACK does (`tcp_ack` in Linux).
 
-use jostle_control::{AckSample, Measurement, RecoveryOwner, RecoveryState, Signal, Timestamps};
+use jostle_control::{
+    AckSample, EcnFeedback, Marks, Measurement, RecoveryOwner, RecoveryState, Signal, Timestamps,
+};
 use jostle_record::AckRow;
 use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
 
@@ -51,9 +53,11 @@ impl Sender {
             prior_first,
             advanced: ack.number > prior_first,
             window_update: window_end > self.window_end,
-            ecn_echo: self.ecn && ack.ecn_flag,
             ..Findings::default()
         };
+        // The flag of an overtaken ACK is of no interest, nor is its count.
+        let current = ack.number >= prior_first;
+        findings.ecn_echo = current && self.reports_marks(ack);
         self.window_end = window_end;
         let had_outstanding = self.board.outstanding() > 0;
         if findings.advanced {
@@ -86,6 +90,7 @@ impl Sender {
         }
         let single = acked == 1 && prior_sacked == 0 && rtt.delayed;
         if !had_outstanding {
+            self.note_marks(now, ack, prior_delivered);
             if findings.duplicate {
                 self.advance_recovery(now, ack.timestamp_ms, &mut findings);
             }
@@ -106,6 +111,7 @@ impl Sender {
             state: self.state,
             pacing_rate: self.visible_pacing_rate(),
         });
+        let marked = self.note_marks(now, ack, prior_delivered);
         self.take_answers();
         self.on_probe_acknowledged(now, ack.number, &findings);
         let dubious = !(findings.advanced || findings.window_update)
@@ -155,7 +161,7 @@ impl Sender {
             may_grow: !reducing && progress,
             left_recovery: self.state != prior_state
                 && matches!(prior_state, RecoveryState::Recovery | RecoveryState::Loss),
-            ce_marked: if findings.ecn_echo { delivered } else { 0 },
+            ce_marked: marked,
         };
         if reducing {
             self.reduce_window(delivered, lost, findings.advanced);
@@ -191,6 +197,40 @@ impl Sender {
             echo_ms: ack.timestamp_ms,
             now_ms,
         }
+    }
+
+    /// Whether an ACK tells of marked packets.
+    #[inline]
+    fn reports_marks(&self, ack: &Segment) -> bool {
+        match self.feedback {
+            EcnFeedback::None => false,
+            EcnFeedback::Classic | EcnFeedback::PerPacket => ack.ecn_flag,
+            EcnFeedback::Counted => ack.newly_marked(self.marked) > 0,
+        }
+    }
+
+    /// Counts the packets that an ACK reports as marked, and tells the controller. With ECE they
+    /// are all that the ACK has delivered (`tcp_count_delivered`).
+    #[inline]
+    fn note_marks(&mut self, now: Time, ack: &Segment, prior_delivered: u64) -> u32 {
+        if self.feedback == EcnFeedback::None {
+            return 0;
+        }
+        let delivered = self.sampler.delivered();
+        let marked = match self.feedback {
+            EcnFeedback::Counted => u32::from(ack.newly_marked(self.marked)),
+            _ if ack.ecn_flag => (delivered - prior_delivered) as u32,
+            _ => 0,
+        };
+        self.marked += u64::from(marked);
+        self.controller.on_marks(&Marks {
+            now,
+            delivered,
+            marked: self.marked,
+            first_unacked: u64::from(self.board.first()),
+            next_to_send: u64::from(self.board.next()),
+        });
+        marked
     }
 
     /// `tcp_xmit_recovery`.

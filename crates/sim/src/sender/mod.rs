@@ -15,8 +15,8 @@ mod transmit;
 mod tests;
 
 use jostle_control::{
-    Congestion, Controller, Established, Prospect, RateCode, RecoveryOwner, RecoveryState,
-    RttEstimator, Sampler, Signal,
+    Congestion, Controller, EcnFeedback, Established, Prospect, RateCode, RecoveryOwner,
+    RecoveryState, RttEstimator, Sampler, Signal,
 };
 use jostle_path::Ecn;
 use jostle_units::{FULL_PAYLOAD_BYTES, Rate, Span, Time};
@@ -49,7 +49,7 @@ pub(crate) struct Options {
     pub flow: u32,
     /// Packets of a window-based controller are paced, as under `fq`.
     pub pacing: bool,
-    /// Offer ECN in the SYN.
+    /// Offer ECN in the SYN even if the controller does not need it.
     pub ecn: bool,
     /// Initial window.
     pub initial_window: u32,
@@ -77,7 +77,10 @@ pub(crate) struct Sender {
     rtt: RttEstimator,
     controller: Box<dyn Controller>,
     owner: RecoveryOwner,
-    ecn: bool,
+    /// How the receiver tells of marks: first what the controller needs, then what was agreed on.
+    feedback: EcnFeedback,
+    /// Packets that were reported as marked (`delivered_ce`).
+    marked: u64,
 
     /// End of the data that the application has written, in segments.
     written: u32,
@@ -157,6 +160,7 @@ impl Sender {
     pub fn new(options: Options, controller: Box<dyn Controller>) -> Self {
         let owner = controller.recovery_owner();
         let paced = options.pacing || controller.pacing_rate().is_some();
+        let feedback = controller.needs_ecn();
         Self {
             options,
             connection: Connection::Closed,
@@ -166,7 +170,8 @@ impl Sender {
             rtt: RttEstimator::default(),
             controller,
             owner,
-            ecn: false,
+            feedback,
+            marked: 0,
             written: 0,
             short: std::collections::VecDeque::new(),
             window_end: 0,
@@ -223,12 +228,14 @@ impl Sender {
 
     fn send_syn(&mut self, now: Time, out: &mut impl Egress) {
         self.syn_sent_at = now;
-        // RFC 3168 §6.1.1: a SYN is not ECN-capable itself.
-        // A router may be there that drops packets with options it does not know: a SYN that is sent
-        // again asks for nothing.
-        let rate = if self.timeouts == 0 { self.controller.rate_request() } else { RateCode::NONE };
-        let syn = Segment::syn(self.options.ecn, timestamp_ms(now), rate);
-        out.transmit(now, syn, Ecn::NotCapable);
+        // RFC 3168 §6.1.1.1: a SYN that is sent again offers no ECN, for the offer may be what kept
+        // the first one from arriving (`tcp_ecn_fallback`). Nor does it ask for a rate: a router
+        // may be there that drops packets with options it does not know.
+        let first = self.timeouts == 0;
+        let rate = if first { self.controller.rate_request() } else { RateCode::NONE };
+        let syn = Segment::syn(first && self.wants_ecn(), timestamp_ms(now), rate);
+        // RFC 3168 §6.1.1: a SYN is not ECN-capable itself, unless the controller needs it.
+        out.transmit(now, syn, self.ecn_of(false));
         self.pending = Pending::Retransmission;
         self.timer.set(now + self.rto);
     }
@@ -241,7 +248,12 @@ impl Sender {
         self.connection = Connection::Established;
         self.pending = Pending::None;
         self.timer.set(Time::NEVER);
-        self.ecn = self.options.ecn && segment.ecn_flag;
+        if !(self.wants_ecn() && segment.ecn_flag) {
+            self.feedback = EcnFeedback::None;
+        } else if self.feedback == EcnFeedback::None {
+            self.feedback = EcnFeedback::Classic;
+        }
+        self.controller.on_ecn_negotiated(self.feedback);
         self.window_end = segment.window;
         let rtt = if self.timeouts == 0 {
             now.since(self.syn_sent_at)
@@ -278,6 +290,22 @@ impl Sender {
         // The first write finds the network idle: Linux calls its first samples app-limited.
         self.sampler.set_app_limited(0);
         self.write(now, out);
+    }
+
+    fn wants_ecn(&self) -> bool {
+        self.options.ecn || self.feedback != EcnFeedback::None
+    }
+
+    /// ECN field of a packet; `new`: it is data that was never sent before. RFC 3168 §6.1.5: an
+    /// ECT codepoint "MUST NOT" be set on retransmissions; under controllers that need ECN Linux
+    /// makes all packets ECN-capable (`tcp_ecn_send`).
+    fn ecn_of(&self, new: bool) -> Ecn {
+        match self.feedback {
+            EcnFeedback::Classic if new => Ecn::Capable,
+            EcnFeedback::None | EcnFeedback::Classic => Ecn::NotCapable,
+            EcnFeedback::PerPacket => Ecn::Capable,
+            EcnFeedback::Counted => Ecn::L4s,
+        }
     }
 
     /// The application writes `bytes` more, or as much as the connection will ever take.

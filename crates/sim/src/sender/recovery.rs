@@ -1,6 +1,6 @@
 //! The states of recovery: when a reduction begins, how PRR carries it out, when it is undone.
 
-use jostle_control::{RecoveryOwner, RecoveryState, Signal};
+use jostle_control::{EcnFeedback, RecoveryOwner, RecoveryState, Signal};
 use jostle_units::Time;
 
 use super::Sender;
@@ -33,7 +33,7 @@ pub(super) struct Findings {
     pub duplicate: bool,
     /// The duplicate is that of a loss probe.
     pub probe_duplicate: bool,
-    /// ECE is set.
+    /// Packets were reported as marked.
     pub ecn_echo: bool,
     /// The receiver's window has grown.
     pub window_update: bool,
@@ -67,6 +67,11 @@ impl Sender {
         self.undo_retrans = if out == 0 { -1 } else { out };
     }
 
+    /// Whether CWR answers ECE (`tcp_ecn_queue_cwr`). With counted marks there is no such exchange.
+    fn answers_echo(&self) -> bool {
+        matches!(self.feedback, EcnFeedback::Classic | EcnFeedback::PerPacket)
+    }
+
     /// `tcp_init_cwnd_reduction`.
     fn begin_reduction(&mut self, now: Time, signal: Signal) {
         self.high = self.board.next();
@@ -75,7 +80,7 @@ impl Sender {
         self.prr_delivered = 0;
         self.prr_out = 0;
         self.congestion(now, signal);
-        self.cwr_due = self.ecn;
+        self.cwr_due = self.answers_echo();
     }
 
     /// `tcp_enter_recovery`.
@@ -129,7 +134,7 @@ impl Sender {
         self.take_answers();
         self.high = self.board.next();
         self.probe_high = None;
-        self.cwr_due = self.ecn;
+        self.cwr_due = self.answers_echo();
         // RFC 5682 §3.2: not when a recovery was under way, except for repeated timeouts.
         self.frto = first_of_episode || self.timeouts > 0;
     }

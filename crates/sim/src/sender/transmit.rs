@@ -1,7 +1,6 @@
 //! What leaves when: bursts, pacing, small queues, validation of the window.
 
 use jostle_control::{RecoveryState, Sent};
-use jostle_path::Ecn;
 use jostle_units::{FULL_PAYLOAD_BYTES, HEADER_BYTES, Span, Time};
 
 use super::{Connection, Egress, Sender, timestamp_ms};
@@ -112,7 +111,7 @@ impl Sender {
         let prior_in_flight = self.board.in_flight();
         let idle = self.board.outstanding() == 0;
         let departure = self.depart(now);
-        let ecn = if self.ecn { Ecn::Capable } else { Ecn::NotCapable };
+        let ecn = self.ecn_of(true);
         let payload_bytes = self.payload_of(burst);
         let wire_bytes = payload_bytes + u64::from(burst * HEADER_BYTES);
         // Before any of them can be dropped.
@@ -222,10 +221,8 @@ impl Sender {
         let stamp = self.sampler.on_send(departure, false, prior_in_flight + 1);
         record(&mut self.board, stamp);
         out.note_sent(now, 1, u64::from(HEADER_BYTES) + u64::from(payload), true);
-        // RFC 3168 §6.1.5: "ECN-capable TCP implementations MUST NOT set either ECT codepoint … in
-        // the IP header for retransmitted data packets".
         let segment = Segment::data(number, payload, timestamp_ms(now), false);
-        out.transmit(now, segment, Ecn::NotCapable);
+        out.transmit(now, segment, self.ecn_of(false));
         self.total_retransmitted += 1;
         self.account(now, 1, prior_in_flight);
         self.pace(departure, u64::from(payload));

@@ -175,7 +175,8 @@ fn limit(queue: &QueueSpec) -> Limit {
         | QueueSpec::OccupancyDrop { limit, .. }
         | QueueSpec::Red { limit, .. }
         | QueueSpec::Codel { limit, .. }
-        | QueueSpec::Pie { limit, .. } => limit,
+        | QueueSpec::Pie { limit, .. }
+        | QueueSpec::StepMark { limit, .. } => limit,
         // FQ-CoDel takes the packet in and then makes room for it.
         QueueSpec::FqCodel { limit_packets, .. } => Limit::Packets(limit_packets),
     }

@@ -28,7 +28,7 @@ fn queue_limit(bdp_bytes: u64) -> impl Strategy<Value = Limit> {
 }
 
 fn queue(bdp_bytes: u64) -> impl Strategy<Value = QueueSpec> {
-    (queue_limit(bdp_bytes), 0..6, any::<bool>(), 0.0..0.5).prop_map(
+    (queue_limit(bdp_bytes), 0..7, any::<bool>(), 0.0..0.5).prop_map(
         move |(limit, kind, ecn, probability)| {
             let limit_bytes = match limit {
                 Limit::Bytes(bytes) => bytes,
@@ -58,7 +58,7 @@ fn queue(bdp_bytes: u64) -> impl Strategy<Value = QueueSpec> {
                     interval_ns: 100 * MS,
                     ecn,
                 },
-                _ => QueueSpec::Pie {
+                5 => QueueSpec::Pie {
                     limit,
                     target_ns: 15 * MS,
                     update_ns: 15 * MS,
@@ -66,6 +66,7 @@ fn queue(bdp_bytes: u64) -> impl Strategy<Value = QueueSpec> {
                     beta: 1.25,
                     ecn,
                 },
+                _ => QueueSpec::StepMark { limit, threshold_ns: MS },
             }
         },
     )

@@ -19,6 +19,9 @@ NAMES = ("reno", *MODULES)
 LINUX_NOW = "6.1"
 """The flavour of a controller that means: as the kernel that runs has it."""
 
+NEEDS_ECN = ("dctcp",)
+"""Those of them that have to be at both ends (`TCP_CONG_NEEDS_ECN`)."""
+
 Flow = Mapping[str, Any]
 Defaults = Mapping[str, Mapping[str, Any]]
 """Controller or slow start → parameter → default."""
@@ -84,6 +87,7 @@ _PARAMETERS: Mapping[str, _Module] = {
         _numbers("backoff_beta", "backoff_factor", "hystart_detect")
         | _numbers("use_ineff", "use_shadow", "use_tolerance"),
     ),
+    "dctcp": _Module("tcp_dctcp", _numbers("dctcp_shift_g", "dctcp_alpha_on_init")),
     "htcp": _Module("tcp_htcp", _numbers("use_rtt_scaling", "use_bandwidth_switch")),
     "hybla": _Module("tcp_hybla", {"rtt0": ("rtt0", _milliseconds)}),
     "nv": _Module(

@@ -18,7 +18,7 @@ from jostle.backends.kernel.topology import (
 )
 from jostle.kernel import Image, Kind
 
-WITH_DETAILS = ("bbr", "illinois", "nv", "vegas", "yeah")
+WITH_DETAILS = ("bbr", "dctcp", "illinois", "nv", "vegas", "yeah")
 """Controllers whose inside TCP_CC_INFO shows."""
 
 # What a link may make up for if it was late. In virtual time that is a few microseconds, because
@@ -123,6 +123,12 @@ def _network(made: Topology) -> dict[str, Any]:
     }
 
 
+def _receiver_controller(flow: dict[str, Any]) -> str | None:
+    """Tell which controller the receiver needs to echo marks; without it there is no ECN."""
+    name: str = flow["controller"]["name"]
+    return name if name in controllers.NEEDS_ECN and flow["ecn"] else None
+
+
 def _flow(spec: Spec, number: int) -> dict[str, Any]:
     flow = spec["flows"][number]
     window_bytes = flow["receive_window_bytes"]
@@ -132,6 +138,7 @@ def _flow(spec: Spec, number: int) -> dict[str, Any]:
         "sender_address": sender_address(number),
         "receiver_address": receiver_address(number),
         "controller": flow["controller"]["name"],
+        "receiver_controller": _receiver_controller(flow),
         "details": flow["controller"]["name"] in WITH_DETAILS,
         "read_bytes": max(1, min(_READ_BYTES, window_bytes // _READ_PARTS)),
         "start_ns": flow["start_ns"],

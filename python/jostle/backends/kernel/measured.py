@@ -32,6 +32,7 @@ _CA_CWR, _CA_RECOVERY, _CA_LOSS = 2, 3, 4
 _INFINITE_SSTHRESH = 0x7FFFFFFF
 _NO_RTT_US = 0x7FFFFFFF
 _BBR_UNIT = 256
+_DCTCP_UNIT = 1024
 
 FLOW_COUNTERS = (
     "sent_bytes",
@@ -40,16 +41,17 @@ FLOW_COUNTERS = (
     "sent_packets",
     "retransmitted_packets",
 )
-REASONS = ("overflow", "occupancy", "red", "codel", "pie", "loss", "outage")
+REASONS = ("overflow", "occupancy", "red", "codel", "pie", "step", "loss", "outage")
 """Why packets are dropped or marked, as the simulator names it."""
 
 # Words of the discipline's own statistics (linux/pkt_sched.h) that count drops for want of room,
-# None if all other drops are its own; and marks.
+# all other drops being its own; and marks.
 _XSTATS: Mapping[str, tuple[str, int | None, int]] = {
     "red": ("red", 1, 3),
     "codel": ("codel", 5, 6),
     "fq_codel": ("codel", 2, 3),
     "pie": ("pie", 7, 9),
+    "step_mark": ("step", 5, 8),
 }
 
 
@@ -201,6 +203,9 @@ class FlowTrack:
                     "pacing_gain": details["bbr_pacing_gain"] / _BBR_UNIT,
                     "cwnd_gain": details["bbr_cwnd_gain"] / _BBR_UNIT,
                 }
+            case "dctcp":
+                enabled = details["dctcp_enabled"] != 0
+                found = {"alpha": np.where(enabled, details["dctcp_alpha"] / _DCTCP_UNIT, np.nan)}
             # Modules fill in the same two fields, each in a way of its own (`*_get_info`).
             case "vegas" | "yeah":
                 found = {"base_rtt_s": _rtt_s(details["vegas_rtt_us"])}

@@ -17,6 +17,9 @@ PACKET_BYTES = 1514
 
 Queue = Mapping[str, Any]
 
+# Its clock wraps after 73 minutes, and compares times that are less than half of that apart.
+_NEVER = "2000s"
+
 # An average packet for RED's scale, and the range that `tc` searches for its weight.
 _RED_MAX_WLOG = 31
 _RED_MAX_BURST = 1 << 20
@@ -154,6 +157,14 @@ def _pie_problems(queue: Queue) -> list[Problem]:
     return found
 
 
+def _step_mark(queue: Queue, _rate_bps: int) -> str:
+    # CoDel that never acts of its own accord: only its threshold is left.
+    return (
+        f"codel limit {_packets(queue['limit'])} target {_NEVER} interval {_NEVER} "
+        f"ce_threshold {_time(queue['threshold_ns'])} noecn"
+    )
+
+
 def _packet_limit_problems(queue: Queue) -> list[Problem]:
     """Linux counts packets where the simulator may count bytes: the same only for full packets."""
     limit = queue["limit"]
@@ -182,5 +193,6 @@ DISCIPLINES: Mapping[str, Discipline] = {
     "codel": Discipline(_codel, _packet_limit_problems),
     "fq_codel": Discipline(_fq_codel),
     "pie": Discipline(_pie, _pie_problems),
+    "step_mark": Discipline(_step_mark, _packet_limit_problems),
 }
 """Kinds of queues that Linux has."""

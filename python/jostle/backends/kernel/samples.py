@@ -26,10 +26,11 @@ _TCP_INFO = {
     "data_segs_out": ("u4", 156), "bytes_sent": ("u8", 200),
 }  # fmt: skip
 
-# struct tcp_bbr_info and struct tcpvegas_info of linux/inet_diag.h, which share their place.
+# struct tcp_bbr_info, tcp_dctcp_info and tcpvegas_info of linux/inet_diag.h share their place.
 _DETAILS = {
     "bbr_bytes_per_s": ("u8", 0), "bbr_min_rtt_us": ("u4", 8),
     "bbr_pacing_gain": ("u4", 12), "bbr_cwnd_gain": ("u4", 16),
+    "dctcp_enabled": ("u2", 0), "dctcp_alpha": ("u4", 4),
     "vegas_rtt_us": ("u4", 8), "vegas_min_rtt_us": ("u4", 12),
 }  # fmt: skip
 

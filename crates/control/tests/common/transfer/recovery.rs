@@ -72,8 +72,8 @@ impl Transfer {
         }
     }
 
-    /// Leaves and enters recovery (`tcp_fastretrans_alert`).
-    pub(super) fn recover(&mut self, lost: u32) {
+    /// Leaves and enters recovery (`tcp_fastretrans_alert`), and the reduction that marks ask for.
+    pub(super) fn recover(&mut self, lost: u32, marked: u32) {
         if self.state == RecoveryState::Cwr && self.first_unacked > self.recovery_end {
             self.end_reduction();
             self.set_state(RecoveryState::Open);
@@ -92,6 +92,11 @@ impl Transfer {
             }
             self.recovery_end = self.total_sent + u64::from(lost);
             self.set_state(RecoveryState::Recovery);
+        } else if !self.in_recovery() && self.state != RecoveryState::Cwr && marked > 0 {
+            (self.prr_delivered, self.prr_out) = (0, 0);
+            self.recovery_end = self.total_sent;
+            self.signal(Signal::Ecn);
+            self.set_state(RecoveryState::Cwr);
         } else if !self.in_recovery() && self.state != RecoveryState::Cwr {
             let hole = self.first_unacked < self.delivered_end;
             self.set_state(if hole { RecoveryState::Disorder } else { RecoveryState::Open });

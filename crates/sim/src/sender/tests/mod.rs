@@ -1,6 +1,7 @@
 //! A sender alone, as packetdrill tests one: a script of ACKs and of time, and what leaves when.
 
 mod hooks;
+mod marks;
 mod recovery;
 mod stream;
 mod timers;
@@ -11,8 +12,8 @@ use std::collections::BTreeMap;
 use jostle_control::algorithms::Reno;
 use jostle_control::slow_start::Standard;
 use jostle_control::{
-    AckSample, Congestion, Controller, Established, RateCode, RecoveryOwner, RecoveryState,
-    Windowed,
+    AckSample, Congestion, Controller, EcnFeedback, Established, RateCode, RecoveryOwner,
+    RecoveryState, Windowed,
 };
 use jostle_path::Ecn;
 use jostle_units::{Span, Time};
@@ -153,8 +154,9 @@ impl Script {
 
     /// The answer to the SYN with that timestamp arrives now.
     fn syn_ack(&mut self, echo_ms: u32, window: u32) {
-        let syn = Segment::syn(self.sender.options.ecn, echo_ms, RateCode::NONE);
-        let syn_ack = Segment::syn_ack(&syn, window);
+        let ecn = self.sender.wants_ecn();
+        let syn = Segment::syn(ecn, echo_ms, RateCode::NONE);
+        let syn_ack = Segment::syn_ack(&syn, ecn, window);
         self.sender.on_syn_ack(self.now, &syn_ack, &mut self.wire);
         self.sender.arrange(&mut self.agenda);
     }
@@ -278,7 +280,7 @@ impl Loopback {
     fn new(options: Options, controller: Box<dyn Controller>, rtt: Span) -> Self {
         Self {
             script: Script::new(options, controller),
-            receiver: Receiver::new(0, 60_000_000, rtt),
+            receiver: Receiver::new(0, 60_000_000, rtt, EcnFeedback::Classic),
             receiver_agenda: Agenda::default(),
             rtt,
             travelling: BTreeMap::new(),

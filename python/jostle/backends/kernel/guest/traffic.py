@@ -113,6 +113,8 @@ class Flow:
     def _receive(self) -> None:
         self._hosts[self._job["receiver"]].enter()
         listener = socket.socket()
+        if self._job["receiver_controller"] is not None:
+            _set_controller(listener, self._job["receiver_controller"])
         listener.bind((self._job["receiver_address"], _PORT))
         listener.listen(1)
         self._listens.set()
@@ -130,8 +132,7 @@ class Flow:
     def _send(self) -> None:
         self._hosts[self._job["sender"]].enter()
         sender = socket.socket()
-        controller = self._job["controller"].encode()
-        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller)
+        _set_controller(sender, self._job["controller"])
         unsent_bytes = _ENDLESS_UNSENT_BYTES
         if self._stop_ns is not None or self._job["source"]["kind"] == "on_off":
             unsent_bytes = _STOPPABLE_UNSENT_BYTES
@@ -241,6 +242,10 @@ def check(flows: Sequence[Flow], timetable: _Starts) -> None:
 
 def _repeated(size_bytes: int, count: int | None) -> Iterator[int]:
     return itertools.repeat(size_bytes) if count is None else itertools.repeat(size_bytes, count)
+
+
+def _set_controller(connection: socket.socket, name: str) -> None:
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
 
 
 def _end_abruptly(connection: socket.socket) -> None:

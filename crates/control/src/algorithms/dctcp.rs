@@ -1,0 +1,288 @@
+//! DCTCP as Linux has it.
+
+use jostle_catalogue::{Entry, Kind, Parameter, Values};
+use jostle_units::Time;
+
+use crate::controller::{
+    AckSample, Congestion, EcnFeedback, Marks, Observer, RecoveryState, Signal,
+};
+use crate::registry::{ControllerRow, Start};
+use crate::windowed::{Window, WindowLaw, Windowed};
+
+pub(crate) const ROW: ControllerRow = ControllerRow {
+    entry: Entry {
+        name: "dctcp",
+        summary: "gives way to marks in proportion to their share",
+        class: "ecn",
+        based_on: &["reno"],
+        source: "Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010; RFC 8257; \
+                 Linux 6.1 tcp_dctcp.c",
+        parameters: &[
+            Parameter {
+                name: "dctcp_shift_g",
+                summary: "a round's share of marks weighs 2^-g in the average alpha",
+                kind: Kind::Integer { default: 4, min: 0, max: 10 },
+            },
+            Parameter {
+                name: "dctcp_alpha_on_init",
+                summary: "alpha at first, in 1024ths",
+                kind: Kind::Integer { default: 1024, min: 0, max: 1024 },
+            },
+        ],
+    },
+    start: Start::Composed("standard"),
+    build: |parts| Box::new(Windowed::new(Dctcp::new(&parts.values), parts.slow_start)),
+};
+
+/// α = 1 (`DCTCP_MAX_ALPHA`).
+const ONE: u64 = 1024;
+
+/// The DCTCP window law: Reno, but for marks, to which it gives up W · α/2 instead of W/2; α is a
+/// moving average of the share of packets that were marked. Without ECN it is Reno.
+#[derive(Clone, Debug)]
+pub struct Dctcp {
+    shift_g: u32,
+    /// α in 1024ths.
+    alpha: u64,
+    /// The packet whose acknowledgement ends the round (`next_seq`).
+    round_end: u64,
+    /// Packets delivered, and marked, when the round began.
+    delivered: u64,
+    marked: u64,
+    /// cwnd before the last answer to congestion (`loss_cwnd`).
+    prior_cwnd: u32,
+    /// ECN was not negotiated.
+    is_reno: bool,
+}
+
+impl Dctcp {
+    /// DCTCP with the parameters of its registry row.
+    pub fn new(values: &Values) -> Self {
+        Self {
+            shift_g: values.u32("dctcp_shift_g"),
+            alpha: u64::from(values.u32("dctcp_alpha_on_init")),
+            round_end: 0,
+            delivered: 0,
+            marked: 0,
+            prior_cwnd: 0,
+            is_reno: false,
+        }
+    }
+
+    /// RFC 8257 §3.3: "DCTCP.Alpha = DCTCP.Alpha * (1 - g) + g * M", in Linux's integers.
+    fn update_alpha(&mut self, marked: u64, delivered: u64) {
+        // Where a 16th of it is less than one unit Linux takes all of it (`min_not_zero`): an α
+        // below 2^g/1024 falls to zero at once.
+        let faded = self.alpha >> self.shift_g;
+        self.alpha -= if faded == 0 { self.alpha } else { faded };
+        if marked > 0 {
+            let share = (marked << (10 - self.shift_g)) / delivered.max(1);
+            self.alpha = (self.alpha + share).min(ONE);
+        }
+    }
+
+    /// RFC 8257 §3.5: "a DCTCP sender MUST react to loss episodes in the same way as conventional
+    /// TCP" (`dctcp_react_to_loss`).
+    fn halve(&mut self, window: &Window) -> u32 {
+        self.prior_cwnd = window.cwnd;
+        (window.cwnd / 2).max(2)
+    }
+}
+
+impl WindowLaw for Dctcp {
+    fn needs_ecn(&self) -> EcnFeedback {
+        EcnFeedback::PerPacket
+    }
+
+    fn on_ecn_negotiated(&mut self, feedback: EcnFeedback) {
+        self.is_reno = feedback == EcnFeedback::None;
+    }
+
+    fn on_marks(&mut self, _window: &mut Window, marks: &Marks) {
+        if self.is_reno || marks.first_unacked < self.round_end {
+            return;
+        }
+        self.update_alpha(marks.marked - self.marked, marks.delivered - self.delivered);
+        self.round_end = marks.next_to_send;
+        self.delivered = marks.delivered;
+        self.marked = marks.marked;
+    }
+
+    fn avoid(&mut self, window: &mut Window, acked: u32, _ack: &AckSample) {
+        window.additive_increase(window.cwnd, acked);
+    }
+
+    /// RFC 8257 §3.4: "cwnd = cwnd * (1 - DCTCP.Alpha / 2)". Linux asks this of a loss, too, and
+    /// corrects the answer when recovery begins ([`on_state`](Self::on_state)); the loss that only
+    /// a probe repaired (RFC 8985 §7.4.2) keeps it.
+    fn ssthresh(&mut self, window: &Window, congestion: &Congestion) -> u32 {
+        if self.is_reno || congestion.signal == Signal::Timeout {
+            return self.halve(window);
+        }
+        self.prior_cwnd = window.cwnd;
+        // Linux multiplies in 32 bits, which a window above four million packets would overflow.
+        let reduction = (u64::from(window.cwnd) * self.alpha) >> 11;
+        (window.cwnd - reduction as u32).max(2)
+    }
+
+    fn on_state(&mut self, window: &mut Window, _now: Time, state: RecoveryState) {
+        if state == RecoveryState::Recovery && !self.is_reno {
+            window.ssthresh = self.halve(window);
+        }
+    }
+
+    fn undo(&mut self, window: &Window, prior_cwnd: u32) -> u32 {
+        window.cwnd.max(if self.is_reno { prior_cwnd } else { self.prior_cwnd })
+    }
+
+    fn observe(&self, observer: &mut dyn Observer) {
+        observer.value("alpha", self.alpha as f64 / ONE as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Controller;
+    use crate::slow_start::Standard;
+
+    fn dctcp() -> Dctcp {
+        Dctcp::new(&ROW.entry.resolve(&Default::default()).unwrap())
+    }
+
+    fn window(cwnd: u32) -> Window {
+        Window { cwnd, ..Window::default() }
+    }
+
+    fn signal(signal: Signal) -> Congestion {
+        Congestion { now: Time::ZERO, signal, in_flight: 0, next_to_send: 0 }
+    }
+
+    /// A round of ten packets, `marked` of them marked.
+    fn round(law: &mut Dctcp, number: u64, marked: u64) {
+        law.on_marks(
+            &mut window(10),
+            &Marks {
+                now: Time::ZERO,
+                delivered: 10 * number,
+                marked: law.marked + marked,
+                first_unacked: 10 * number,
+                next_to_send: 10 * number + 10,
+            },
+        );
+    }
+
+    /// algorithms.md: after 16 clean rounds α is 0.36 ± 0.01, which is (15/16)^16.
+    #[test]
+    fn alpha_fades_by_a_16th_per_round() {
+        let mut law = dctcp();
+        assert_eq!(law.alpha, 1024);
+        for number in 1..=16 {
+            round(&mut law, number, 0);
+        }
+        assert!((law.alpha as f64 / 1024.0 - 0.36).abs() < 0.01, "{}", law.alpha);
+        // 1024, 960, 900, 844, 792 …: each step truncates.
+        let mut law = dctcp();
+        for (number, expected) in (1..).zip([960, 900, 844, 792, 743]) {
+            round(&mut law, number, 0);
+            assert_eq!(law.alpha, expected);
+        }
+    }
+
+    /// What is less than a 16th of a unit cannot fade by a 16th: Linux drops it at once.
+    #[test]
+    fn an_alpha_below_16_units_falls_to_zero() {
+        for (before, after) in [(32, 30), (16, 15), (15, 0), (1, 0), (0, 0)] {
+            let mut law = Dctcp { alpha: before, ..dctcp() };
+            law.update_alpha(0, 10);
+            assert_eq!(law.alpha, after, "from {before}");
+        }
+    }
+
+    #[test]
+    fn alpha_converges_to_the_share_of_marks() {
+        let mut law = dctcp();
+        for number in 1..=200 {
+            round(&mut law, number, 3);
+        }
+        // 3 · 64 / 10 = 19 units per round against α/16: 19 · 16 = 304 ≤ α < 320; 0.3 = 307.2.
+        assert!((304..320).contains(&law.alpha), "{}", law.alpha);
+        for number in 201..=300 {
+            round(&mut law, number, 10);
+        }
+        assert_eq!(law.alpha, 1024);
+    }
+
+    #[test]
+    fn a_round_ends_when_the_packet_sent_last_at_its_start_is_acknowledged() {
+        let mut law = dctcp();
+        round(&mut law, 1, 10);
+        let before = law.alpha;
+        let mut within = |first_unacked| {
+            let marks = Marks {
+                now: Time::ZERO,
+                delivered: first_unacked,
+                marked: 10,
+                first_unacked,
+                next_to_send: 100,
+            };
+            law.on_marks(&mut window(10), &marks);
+            law.alpha
+        };
+        assert_eq!(within(19), before, "round 1 sent packets up to number 19");
+        assert_ne!(within(20), before);
+    }
+
+    #[test]
+    fn a_mark_takes_half_of_alpha_and_the_first_one_half_of_the_window() {
+        let mut law = dctcp();
+        assert_eq!(law.ssthresh(&window(101), &signal(Signal::Ecn)), 51, "101 − (101·1024 >> 11)");
+        law.alpha = 256;
+        assert_eq!(law.ssthresh(&window(100), &signal(Signal::Ecn)), 88, "100 − (25600 >> 11)");
+        law.alpha = 10;
+        assert_eq!(law.ssthresh(&window(100), &signal(Signal::Ecn)), 100);
+        assert_eq!(law.ssthresh(&window(2), &signal(Signal::Ecn)), 2);
+    }
+
+    #[test]
+    fn a_loss_halves_when_recovery_begins_and_a_timeout_at_once() {
+        let mut controller = Windowed::new(Dctcp { alpha: 0, ..dctcp() }, Box::new(Standard));
+        controller.set_cwnd(100);
+        controller.on_congestion(&signal(Signal::Loss));
+        assert_eq!(controller.ssthresh(), Some(100), "as a mark would have it");
+        controller.on_state(Time::ZERO, RecoveryState::Recovery);
+        assert_eq!(controller.ssthresh(), Some(50));
+        controller.set_cwnd(50);
+        controller.on_undo(Time::ZERO);
+        assert_eq!(controller.cwnd(), 100);
+        controller.on_congestion(&signal(Signal::Timeout));
+        assert_eq!(controller.ssthresh(), Some(50));
+    }
+
+    /// A loss while marks already bring the window down halves what is left of it.
+    #[test]
+    fn recovery_halves_the_window_that_it_finds() {
+        let mut controller = Windowed::new(Dctcp { alpha: 512, ..dctcp() }, Box::new(Standard));
+        controller.set_cwnd(100);
+        controller.on_congestion(&signal(Signal::Ecn));
+        controller.on_state(Time::ZERO, RecoveryState::Cwr);
+        assert_eq!(controller.ssthresh(), Some(75));
+        controller.set_cwnd(80);
+        controller.on_state(Time::ZERO, RecoveryState::Recovery);
+        assert_eq!(controller.ssthresh(), Some(40));
+    }
+
+    #[test]
+    fn without_ecn_it_is_reno() {
+        let law = Dctcp { alpha: 0, ..dctcp() };
+        let mut controller = Windowed::new(law, Box::new(Standard));
+        assert_eq!(controller.needs_ecn(), EcnFeedback::PerPacket);
+        controller.on_ecn_negotiated(EcnFeedback::None);
+        controller.set_cwnd(100);
+        controller.on_congestion(&signal(Signal::Loss));
+        assert_eq!(controller.ssthresh(), Some(50));
+        controller.set_cwnd(60);
+        controller.on_state(Time::ZERO, RecoveryState::Recovery);
+        assert_eq!(controller.ssthresh(), Some(50), "not halved again");
+    }
+}
