@@ -57,3 +57,43 @@ fn two_of_version_3_share_equally() {
     let jain = summary.fairness.get("second half").unwrap().jain.unwrap();
     assert!(jain > 0.95, "{jain}");
 }
+
+/// A flow of 100 Mbit/s at 40 ms beside a Cubic flow, with parameters.
+fn beside_cubic_at_100(controller: &str, words: &[(&str, &str)]) -> Vec<(f64, u64)> {
+    let mut newcomer = flow("newcomer", controller, 40 * MS);
+    newcomer.start_ns = S / 4;
+    for (name, word) in words {
+        let value = jostle_catalogue::Value::Choice((*word).to_owned());
+        newcomer.controller.parameters.insert((*name).to_owned(), value);
+    }
+    let flows = vec![flow("incumbent", "cubic", 40 * MS), newcomer];
+    settled(&measure(&run(60 * S, vec![link("bottleneck", 100 * MBPS, 500_000)], flows)))
+}
+
+/// The paper's claim, in each of its readings: fewer retransmissions than BBR's and more for Cubic.
+#[test]
+fn modest_bbr_gives_way_to_cubic() {
+    let bbr = beside_cubic_at_100("bbr", &[]);
+    for increase in ["per ack", "per round trip"] {
+        for control in ["cwnd and pacing", "cwnd"] {
+            let words = [("increase", increase), ("control", control)];
+            let modest = beside_cubic_at_100("modest-bbr", &words);
+            let told = format!("{increase}, {control}: {modest:?} against {bbr:?}");
+            assert!(modest[0].0 > 1.2 * bbr[0].0, "{told}");
+            assert!(modest[1].1 < bbr[1].1 * 3 / 4, "{told}");
+            assert!(modest[0].0 + modest[1].0 > 0.99 * (bbr[0].0 + bbr[1].0), "{told}");
+        }
+    }
+}
+
+/// A single flow fits into one BDP of buffer: where nothing is lost there is nothing to give.
+#[test]
+fn modest_bbr_alone_is_bbr() {
+    let alone = |name| {
+        let flows = vec![flow("only", name, 40 * MS)];
+        settled(&measure(&run(40 * S, vec![link("bottleneck", 100 * MBPS, 500_000)], flows)))
+    };
+    let modest = alone("modest-bbr");
+    assert_eq!(modest[0].1, 0);
+    assert!((modest[0].0 / alone("bbr")[0].0 - 1.0).abs() < 0.005);
+}

@@ -189,8 +189,8 @@ impl Bbr3 {
         }
     }
 
-    /// A timeout has cut cwnd: bounds that are still to be set start from the window before it (as
-    /// Linux's v3 does; the draft would take the window of one packet).
+    /// A timeout has cut cwnd: bounds that are still to be set start from the window before it (the
+    /// draft would take the window of one packet).
     pub(super) fn bound_before_timeout(&mut self) {
         if !self.state.is_probing() && self.bounds.inflight_short == UNBOUNDED {
             self.bounds.inflight_short = self.cwnd.max(self.prior_cwnd);
