@@ -78,17 +78,19 @@ impl Lp {
         let remote = now.value_ms.wrapping_sub(self.remote_ref);
         let local = now.echo_ms.wrapping_sub(self.local_ref);
         let known = self.remote_ref != 0 && self.local_ref != 0;
+        // In 64ths of a hertz, whose lower 32 bits Linux keeps from one ACK to the next.
+        let mut smoothed = i64::from(self.remote_hz.wrapping_shl(6));
         if known && remote != 0 && local != 0 {
             let measured = i64::from(TICKS_PER_S.wrapping_mul(remote) / local);
-            self.remote_hz = if self.remote_hz.wrapping_shl(6) > 0 {
-                // Whole hertz survive from one estimate to the next: errors below 64 do not raise
-                // it, and any negative error lowers it.
-                let smoothed = i64::from(self.remote_hz.wrapping_shl(6));
-                ((smoothed + measured - (smoothed >> 6)) >> 6) as u32
+            if smoothed > 0 {
+                smoothed += measured - (smoothed >> 6);
             } else {
-                measured as u32
-            };
+                smoothed = measured << 6;
+            }
         }
+        // Whole hertz survive: errors below 64 do not raise the estimate, any negative one lowers
+        // it.
+        self.remote_hz = (smoothed >> 6) as u32;
         (self.remote_ref, self.local_ref) = (now.value_ms, now.echo_ms);
     }
 
