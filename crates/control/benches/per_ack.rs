@@ -57,6 +57,7 @@ impl Steady {
             state: RecoveryState::Open,
             pacing_rate: None,
         });
+        self.controller.on_ack_event(self.now, loses);
         if loses {
             self.lose(next_to_send);
         }
@@ -108,6 +109,7 @@ impl Steady {
         self.controller.on_state(self.now, RecoveryState::Recovery);
         if self.controller.recovery_owner() == RecoveryOwner::Transport {
             self.controller.set_cwnd(self.controller.ssthresh().unwrap_or(IN_FLIGHT));
+            self.controller.on_reduction_end(self.now);
         }
         self.controller.on_state(self.now, RecoveryState::Open);
     }

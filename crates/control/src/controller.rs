@@ -178,8 +178,8 @@ pub trait Observer {
 
 /// A congestion controller.
 ///
-/// For every ACK the transport calls [`on_measurement`](Self::on_measurement), then runs loss
-/// detection (which may call [`on_congestion`](Self::on_congestion) or
+/// For every ACK the transport calls [`on_measurement`](Self::on_measurement) and
+/// [`on_ack_event`](Self::on_ack_event), then runs loss detection (which may call [`on_congestion`](Self::on_congestion) or
 /// [`on_state`](Self::on_state)), then [`on_ack`](Self::on_ack).
 pub trait Controller: Send {
     /// The handshake is complete: set the initial window.
@@ -191,6 +191,11 @@ pub trait Controller: Send {
     /// An ACK arrived; loss detection has not yet seen it.
     fn on_measurement(&mut self, _measurement: &Measurement) {}
 
+    /// The same ACK is about to reach loss detection (`in_ack_event` in Linux). `slow_path`: its
+    /// header was not the one that a TCP in steady state predicts, for it carries SACK blocks, an
+    /// ECN echo, or another window than the ACK before (`CA_ACK_SLOWPATH`).
+    fn on_ack_event(&mut self, _now: Time, _slow_path: bool) {}
+
     /// An ACK was processed.
     fn on_ack(&mut self, ack: &AckSample);
 
@@ -201,6 +206,10 @@ pub trait Controller: Send {
 
     /// Recovery went from one state to another.
     fn on_state(&mut self, _now: Time, _state: RecoveryState) {}
+
+    /// The transport has brought cwnd down to ssthresh, after fast recovery or a mark
+    /// (`CA_EVENT_COMPLETE_CWR` in Linux).
+    fn on_reduction_end(&mut self, _now: Time) {}
 
     /// The last congestion signal proved to be spurious: restore the window it took.
     fn on_undo(&mut self, now: Time);

@@ -53,6 +53,11 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::BBR,
     algorithms::HYBLA,
     algorithms::VEGAS,
+    algorithms::BIC,
+    algorithms::HIGHSPEED,
+    algorithms::SCALABLE,
+    algorithms::HTCP,
+    algorithms::WESTWOOD,
     algorithms::VIVACE,
 ];
 

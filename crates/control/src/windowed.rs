@@ -108,6 +108,9 @@ pub trait WindowLaw: Send {
     /// An ACK arrived; loss detection has not yet seen it.
     fn on_measurement(&mut self, _window: &mut Window, _measurement: &Measurement) {}
 
+    /// The same ACK is about to reach loss detection ([`Controller::on_ack_event`]).
+    fn on_ack_event(&mut self, _window: &mut Window, _now: Time, _slow_path: bool) {}
+
     /// An ACK was processed, whether the window may grow or not (`in_ack_event` in Linux).
     fn on_any_ack(&mut self, _window: &mut Window, _ack: &AckSample) {}
 
@@ -135,6 +138,9 @@ pub trait WindowLaw: Send {
 
     /// Recovery went from one state to another (`set_state` in Linux).
     fn on_state(&mut self, _window: &mut Window, _now: Time, _state: RecoveryState) {}
+
+    /// The transport has brought cwnd down to ssthresh ([`Controller::on_reduction_end`]).
+    fn on_reduction_end(&mut self, _window: &mut Window, _now: Time) {}
 
     /// cwnd after a spurious congestion signal, given the cwnd before it.
     fn undo(&mut self, window: &Window, prior_cwnd: u32) -> u32 {
@@ -210,6 +216,10 @@ impl<L: WindowLaw> Controller for Windowed<L> {
         self.slow_start.on_measurement(&mut self.window, measurement);
     }
 
+    fn on_ack_event(&mut self, now: Time, slow_path: bool) {
+        self.law.on_ack_event(&mut self.window, now, slow_path);
+    }
+
     fn on_ack(&mut self, ack: &AckSample) {
         self.law.on_any_ack(&mut self.window, ack);
         if ack.may_grow {
@@ -237,6 +247,10 @@ impl<L: WindowLaw> Controller for Windowed<L> {
             self.window.count = 0;
             self.slow_start.on_timeout(now, self.next_to_send);
         }
+    }
+
+    fn on_reduction_end(&mut self, now: Time) {
+        self.law.on_reduction_end(&mut self.window, now);
     }
 
     fn on_undo(&mut self, _now: Time) {

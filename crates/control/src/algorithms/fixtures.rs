@@ -2,7 +2,7 @@
 
 use jostle_units::{Span, Time};
 
-use crate::controller::{AckSample, RecoveryState};
+use crate::controller::{AckSample, Congestion, Measurement, RecoveryState, Signal};
 
 const RTT: Span = Span::from_ms(40);
 
@@ -33,5 +33,23 @@ pub(crate) fn ack(delivered: u64) -> AckSample {
         may_grow: true,
         left_recovery: false,
         ce_marked: 0,
+    }
+}
+
+/// Fast recovery begins.
+pub(crate) fn loss() -> Congestion {
+    Congestion { now: Time::ZERO, signal: Signal::Loss, in_flight: 10, next_to_send: 10 }
+}
+
+/// A measurement in state `Open`.
+pub(crate) fn measurement(now: Time, packets: u32, rtt: Option<Span>) -> Measurement {
+    Measurement {
+        now,
+        rtt,
+        packets,
+        first_unacked: 0,
+        next_to_send: 0,
+        state: RecoveryState::Open,
+        pacing_rate: None,
     }
 }

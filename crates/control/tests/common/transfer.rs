@@ -224,6 +224,9 @@ impl Transfer {
             state: self.state,
             pacing_rate: self.controller.pacing_rate(),
         });
+        // SACK blocks keep an ACK off the predicted path.
+        let has_blocks = self.first_unacked < self.delivered_end;
+        self.controller.on_ack_event(self.now, has_blocks);
         let lost = self.detect_loss();
         let was_in_recovery = self.in_recovery();
         self.recover(lost);

@@ -90,6 +90,8 @@ impl Sender {
             state: self.state,
             pacing_rate: self.visible_pacing_rate(),
         });
+        let slow_path = self.leaves_fast_path(ack, &findings);
+        self.controller.on_ack_event(now, slow_path);
         self.take_answers();
 
         if !had_outstanding {
@@ -167,6 +169,17 @@ impl Sender {
             acked_bytes: self.acked_bytes,
             lost_packets: lost,
         })
+    }
+
+    /// Whether an ACK takes the slow path (`tcp_rcv_established`): it does not look as header
+    /// prediction expects, with the window of the ACK before and without blocks or marks.
+    fn leaves_fast_path(&mut self, ack: &Segment, findings: &Findings) -> bool {
+        let same_window = ack.window == self.peer_window;
+        // `tcp_may_update_window`: of two ACKs of the same number the larger window holds.
+        if findings.advanced || ack.window > self.peer_window {
+            self.peer_window = ack.window;
+        }
+        ack.block_count > 0 || ack.ecn_flag || !same_window
     }
 
     /// `tcp_xmit_recovery`.

@@ -80,6 +80,8 @@ pub(crate) struct Sender {
     short: std::collections::VecDeque<(u32, u16)>,
     /// End of the receiver's window, in segments.
     window_end: u32,
+    /// `snd_wnd`: the window as it was last offered, in segments.
+    peer_window: u32,
 
     /// Copies of the controller's answers, taken after everything that may change them.
     cwnd: u32,
@@ -160,6 +162,7 @@ impl Sender {
             written: 0,
             short: std::collections::VecDeque::new(),
             window_end: 0,
+            peer_window: 0,
             cwnd: options.initial_window,
             ssthresh: u32::MAX,
             pacing_rate: Rate::MAX,
@@ -227,6 +230,7 @@ impl Sender {
         self.timer.set(Time::NEVER);
         self.ecn = self.options.ecn && segment.ecn_flag;
         self.window_end = segment.window;
+        self.peer_window = segment.window;
         let rtt = if self.timeouts == 0 {
             now.since(self.syn_sent_at)
         } else {

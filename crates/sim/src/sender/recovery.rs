@@ -135,7 +135,7 @@ impl Sender {
     }
 
     /// `tcp_end_cwnd_reduction`: PRR ends at ssthresh.
-    fn end_reduction(&mut self) {
+    fn end_reduction(&mut self, now: Time) {
         if self.owner == RecoveryOwner::Controller {
             return;
         }
@@ -143,6 +143,9 @@ impl Sender {
         if self.ssthresh < u32::MAX && stands {
             self.set_cwnd(self.ssthresh);
         }
+        // `CA_EVENT_COMPLETE_CWR`, after an undone reduction too.
+        self.controller.on_reduction_end(now);
+        self.take_answers();
     }
 
     /// Proportional Rate Reduction (RFC 6937, `tcp_cwnd_reduction`).
@@ -285,7 +288,7 @@ impl Sender {
             self.begin_reduction(now, Signal::Loss);
             self.set_state(now, RecoveryState::Cwr);
             self.take_answers();
-            self.end_reduction();
+            self.end_reduction(now);
             self.keep_open(now);
         } else if findings.no_progress() && !findings.sacked {
             // A plain duplicate ACK: both the original and the probe have arrived.
@@ -309,7 +312,7 @@ impl Sender {
             // CWR is held until something beyond `high` is acknowledged, so that the receiver
             // has seen the CWR flag.
             RecoveryState::Cwr if self.board.first() > self.high => {
-                self.end_reduction();
+                self.end_reduction(now);
                 self.set_state(now, RecoveryState::Open);
                 self.take_answers();
             }
@@ -317,7 +320,7 @@ impl Sender {
                 self.leave_recovery(now, echo_ms);
                 // Linux runs this in state Open: only an episode that was not undone ends at
                 // ssthresh.
-                self.end_reduction();
+                self.end_reduction(now);
             }
             _ => {}
         }

@@ -57,6 +57,7 @@ impl Transfer {
             if self.state == RecoveryState::Recovery && self.owner() == RecoveryOwner::Transport {
                 let ssthresh = self.controller.ssthresh().unwrap_or(self.prior_cwnd);
                 self.controller.set_cwnd(ssthresh);
+                self.controller.on_reduction_end(self.now);
             }
             self.set_state(RecoveryState::Open);
         }
