@@ -70,6 +70,7 @@ impl Steady {
             state: RecoveryState::Open,
             pacing_rate: None,
         });
+        self.controller.on_ack_event(self.now, loses);
         if loses {
             self.controller.on_lost(&LostPacket {
                 now: self.now,
@@ -134,6 +135,7 @@ impl Steady {
         self.controller.on_state(self.now, state);
         if self.controller.recovery_owner() == RecoveryOwner::Transport {
             self.controller.set_cwnd(self.controller.ssthresh().unwrap_or(IN_FLIGHT));
+            self.controller.on_reduction_end(self.now);
         }
         self.controller.on_reduction_end(self.now);
         self.controller.on_state(self.now, RecoveryState::Open);

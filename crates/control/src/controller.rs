@@ -288,9 +288,9 @@ pub trait Observer {
 
 /// A congestion controller.
 ///
-/// For every ACK the transport calls [`on_measurement`](Self::on_measurement), with ECN
-/// [`on_marks`](Self::on_marks), then runs loss detection (which may call
-/// [`on_lost`](Self::on_lost), [`on_congestion`](Self::on_congestion) or
+/// For every ACK the transport calls [`on_measurement`](Self::on_measurement),
+/// [`on_ack_event`](Self::on_ack_event) and with ECN [`on_marks`](Self::on_marks), then runs loss
+/// detection (which may call [`on_lost`](Self::on_lost), [`on_congestion`](Self::on_congestion) or
 /// [`on_state`](Self::on_state)), then [`on_ack`](Self::on_ack).
 pub trait Controller: Send {
     /// Rate that the SYN asks the routers of the path for (RFC 4782).
@@ -316,6 +316,11 @@ pub trait Controller: Send {
 
     /// An ACK arrived; loss detection has not yet seen it.
     fn on_measurement(&mut self, _measurement: &Measurement) {}
+
+    /// The same ACK is about to reach loss detection (`in_ack_event` in Linux). `slow_path`: its
+    /// header was not the one that a TCP in steady state predicts, for it carries SACK blocks, an
+    /// ECN echo, or another window than the ACK before (`CA_ACK_SLOWPATH`).
+    fn on_ack_event(&mut self, _now: Time, _slow_path: bool) {}
 
     /// A packet was marked lost, by an ACK or by a timer. Comes before
     /// [`on_congestion`](Self::on_congestion) where the loss begins an episode of recovery.

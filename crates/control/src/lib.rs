@@ -8,6 +8,7 @@
 pub mod algorithms;
 mod controller;
 mod filter;
+mod jiffies;
 pub mod registry;
 mod sampler;
 pub mod slow_start;

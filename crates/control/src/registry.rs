@@ -61,6 +61,11 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::CDG,
     algorithms::LP,
     algorithms::NV,
+    algorithms::BIC,
+    algorithms::HIGHSPEED,
+    algorithms::SCALABLE,
+    algorithms::HTCP,
+    algorithms::WESTWOOD,
     algorithms::VIVACE,
     algorithms::DCTCP,
 ];

@@ -131,6 +131,9 @@ pub trait WindowLaw: Send {
     /// An ACK arrived; loss detection has not yet seen it.
     fn on_measurement(&mut self, _window: &mut Window, _measurement: &Measurement) {}
 
+    /// The same ACK is about to reach loss detection ([`Controller::on_ack_event`]).
+    fn on_ack_event(&mut self, _window: &mut Window, _now: Time, _slow_path: bool) {}
+
     /// An ACK of a connection with ECN arrived; loss detection has not yet seen it
     /// ([`Controller::on_marks`]).
     fn on_marks(&mut self, _window: &mut Window, _marks: &Marks) {}
@@ -260,6 +263,10 @@ impl<L: WindowLaw> Controller for Windowed<L> {
         self.next_to_send = measurement.next_to_send;
         self.law.on_measurement(&mut self.window, measurement);
         self.slow_start.on_measurement(&mut self.window, measurement);
+    }
+
+    fn on_ack_event(&mut self, now: Time, slow_path: bool) {
+        self.law.on_ack_event(&mut self.window, now, slow_path);
     }
 
     fn on_marks(&mut self, marks: &Marks) {

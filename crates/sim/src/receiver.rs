@@ -38,6 +38,9 @@ pub(crate) struct Receiver {
     acked: u32,
     /// Segments that arrived beyond a gap.
     ahead: Runs,
+    /// Segments that the latest arrival brought into order beside itself. The application reads at
+    /// once, but not before they are acknowledged.
+    unread: u32,
     /// Runs in `ahead`, most recently extended first; some of them.
     recent: [Block; 4],
     recent_count: usize,
@@ -102,6 +105,7 @@ impl Receiver {
             next: 0,
             acked: 0,
             ahead: Runs::default(),
+            unread: 0,
             recent: [Block::default(); 4],
             recent_count: 0,
             duplicate: None,
@@ -157,6 +161,7 @@ impl Receiver {
 
     /// A data segment arrived.
     pub fn on_data(&mut self, now: Time, segment: &Segment, ecn: Ecn) -> Arrival {
+        self.unread = 0;
         if segment.timestamp_ms + PAWS_WINDOW_MS < self.echo_ms {
             return self.on_stale(now, segment.number);
         }
@@ -190,6 +195,7 @@ impl Receiver {
         let had_gap = !self.ahead.is_empty();
         let end = self.ahead.take_from(self.next);
         let bytes = self.payload_until(end);
+        self.unread = end - self.next - 1;
         self.next = end;
         self.forget_before_next();
         if self.ahead.is_empty() {
@@ -414,6 +420,7 @@ impl Receiver {
         if !self.timer.expired(now) {
             return None;
         }
+        self.unread = 0;
         if self.compression > now && self.delayed <= now {
             // A delayed ACK was missed: the application is slow, be more patient.
             self.patience = (self.patience + self.patience).min(Span::from_ms(200) + self.rtt);
@@ -423,8 +430,8 @@ impl Receiver {
 
     /// Segments that the sender may send beyond `next`.
     fn window(&mut self) -> u32 {
-        // Data beyond a gap occupies the buffer (`tcp_space`).
-        let held = u64::from(self.ahead.len()) * u64::from(FULL_PAYLOAD_BYTES);
+        // Data beyond a gap and data not yet read occupy the buffer (`tcp_space`).
+        let held = u64::from(self.ahead.len() + self.unread) * u64::from(FULL_PAYLOAD_BYTES);
         let free = self.window_max_bytes.saturating_sub(held).min(self.window_bytes);
         let window = (free / u64::from(FULL_PAYLOAD_BYTES)) as u32;
         self.offered = self.offered.max(self.next.saturating_add(window));

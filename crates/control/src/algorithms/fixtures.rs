@@ -2,7 +2,7 @@
 
 use jostle_units::{Span, Time};
 
-use crate::controller::{AckSample, Measurement, RecoveryState};
+use crate::controller::{AckSample, Congestion, Measurement, RecoveryState, Signal};
 
 const RTT: Span = Span::from_ms(40);
 
@@ -36,6 +36,16 @@ pub(crate) fn ack(delivered: u64) -> AckSample {
         left_recovery: false,
         ce_marked: 0,
     }
+}
+
+/// Fast recovery begins.
+pub(crate) fn loss() -> Congestion {
+    Congestion { now: Time::ZERO, signal: Signal::Loss, in_flight: 10, next_to_send: 10 }
+}
+
+/// A measurement in state `Open`.
+pub(crate) fn measured(now: Time, packets: u32, rtt: Option<Span>) -> Measurement {
+    Measurement { now, rtt, packets, ..Measurement::default() }
 }
 
 /// An ACK of one packet that measured `rtt`.

@@ -20,24 +20,24 @@ use crate::windowed::{Kernel, Window};
 pub use capstart::CapStart;
 pub use hystart::HyStart;
 pub use hystart_plus_plus::HyStartPlusPlus;
+pub use jumpstart::JumpStart;
 pub use limited::Limited;
+pub use quickstart::{QuickStart, RateCode};
 pub use search::Search;
 pub use standard::Standard;
 pub use stopeg::StopEg;
+pub use suss::Suss;
 
 pub(crate) use capstart::ROW as CAPSTART;
 pub(crate) use hystart::{PAPER_ROW as HYSTART_PAPER, ROW as HYSTART};
 pub(crate) use hystart_plus_plus::ROW as HYSTART_PLUS_PLUS;
-pub use jumpstart::JumpStart;
 pub(crate) use jumpstart::ROW as JUMPSTART;
 pub(crate) use limited::ROW as LIMITED;
 pub(crate) use quickstart::ROW as QUICKSTART;
-pub use quickstart::{QuickStart, RateCode};
 pub(crate) use search::ROW as SEARCH;
 pub(crate) use standard::ROW as STANDARD;
 pub(crate) use stopeg::ROW as STOPEG;
 pub(crate) use suss::ROW as SUSS;
-pub use suss::Suss;
 
 /// A slow-start method. It leaves slow start by setting `window.ssthresh`.
 pub trait SlowStart: Send {

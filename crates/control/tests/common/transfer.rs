@@ -248,6 +248,9 @@ impl Transfer {
             state: self.state,
             pacing_rate: self.controller.pacing_rate(),
         });
+        // SACK blocks keep an ACK off the predicted path.
+        let has_blocks = self.first_unacked < self.delivered_end;
+        self.controller.on_ack_event(self.now, has_blocks);
         self.total_marked += u64::from(marked);
         if self.ecn != EcnFeedback::None {
             self.controller.on_marks(&Marks {

@@ -108,9 +108,18 @@ impl Observer for Values {
     }
 }
 
+/// What a controller may do.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Largest cwnd it may answer.
+    pub largest_cwnd: u32,
+    /// After a timeout ssthresh is an estimate, and may exceed cwnd.
+    pub estimates_after_timeout: bool,
+}
+
 struct Driver<'a> {
     controller: &'a mut dyn Controller,
-    largest_cwnd: u32,
+    limits: Limits,
     names: Vec<&'static str>,
     now: Time,
     rtt: RttEstimator,
@@ -130,7 +139,7 @@ struct Driver<'a> {
 /// The first thing it got wrong.
 pub fn drive(
     controller: &mut dyn Controller,
-    largest_cwnd: u32,
+    limits: Limits,
     operations: &[Operation],
 ) -> Result<Vec<Shown>, String> {
     let now = Time::ZERO + Span::from_ms(50);
@@ -151,7 +160,7 @@ pub fn drive(
     let names = values.0.into_iter().map(|(name, _)| name).collect();
     let mut driver = Driver {
         controller,
-        largest_cwnd,
+        limits,
         names,
         now,
         rtt: RttEstimator::default(),
@@ -249,6 +258,7 @@ impl Driver<'_> {
             state: self.state,
             pacing_rate: self.controller.pacing_rate().or(ack.pacing),
         });
+        self.controller.on_ack_event(self.now, self.state != RecoveryState::Open || ack.share < 64);
         // A controller learns no more from the thousandth than from the third.
         for i in 0..lost.min(3) {
             self.controller.on_lost(&LostPacket {
@@ -338,7 +348,11 @@ impl Driver<'_> {
         };
         if self.owner() == RecoveryOwner::Transport {
             let ssthresh = self.controller.ssthresh().ok_or("no ssthresh after a signal")?;
-            if ssthresh < 2 || ssthresh > prior.max(2) {
+            let most = match signal {
+                Signal::Timeout if self.limits.estimates_after_timeout => u32::MAX,
+                _ => prior.max(2),
+            };
+            if ssthresh < 2 || ssthresh > most {
                 return Err(format!("ssthresh {ssthresh} after a signal at {prior}"));
             }
             if signal == Signal::Timeout {
@@ -388,7 +402,7 @@ impl Driver<'_> {
         }
         let controller = &*self.controller;
         let cwnd = controller.cwnd();
-        if cwnd == 0 || cwnd > self.largest_cwnd {
+        if cwnd == 0 || cwnd > self.limits.largest_cwnd {
             return Err(format!("cwnd {cwnd}"));
         }
         let ssthresh = controller.ssthresh();

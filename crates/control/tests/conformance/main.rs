@@ -12,7 +12,7 @@ mod driver;
 use std::collections::{BTreeMap, BTreeSet};
 
 use broken::{Broken, Fault};
-use driver::{Ack, Operation, drive, operation};
+use driver::{Ack, Limits, Operation, drive, operation};
 use jostle_catalogue::{Entry, Kind, Value};
 use jostle_control::registry::{CONTROLLERS, ControllerRow, SLOW_STARTS, Start};
 use jostle_control::{Controller, Signal};
@@ -29,6 +29,12 @@ fn largest_cwnd(row: &str) -> u32 {
         "yeah" => u32::MAX / 128,
         _ => u32::MAX,
     }
+}
+
+/// What a row may do that others may not.
+fn limits(row: &str) -> Limits {
+    // Westwood+ sets ssthresh to an estimate, which a timeout after timeouts may find above cwnd.
+    Limits { largest_cwnd: largest_cwnd(row), estimates_after_timeout: row == "westwood" }
 }
 
 fn create(row: &ControllerRow, given: &Given, slow_start: &str) -> Box<dyn Controller> {
@@ -130,17 +136,17 @@ fn life() -> Vec<Operation> {
 }
 
 /// The same operations give the same answers, all of them sound.
-fn conforms(build: &dyn Fn() -> Box<dyn Controller>, largest: u32) -> Result<(), String> {
-    conforms_in(build, largest, &life())
+fn conforms(build: &dyn Fn() -> Box<dyn Controller>, limits: Limits) -> Result<(), String> {
+    conforms_in(build, limits, &life())
 }
 
 fn conforms_in(
     build: &dyn Fn() -> Box<dyn Controller>,
-    largest: u32,
+    limits: Limits,
     operations: &[Operation],
 ) -> Result<(), String> {
-    let first = drive(build().as_mut(), largest, operations)?;
-    let second = drive(build().as_mut(), largest, operations)?;
+    let first = drive(build().as_mut(), limits, operations)?;
+    let second = drive(build().as_mut(), limits, operations)?;
     if first == second { Ok(()) } else { Err("two runs differ".to_owned()) }
 }
 
@@ -154,7 +160,7 @@ proptest! {
         for row in CONTROLLERS {
             for slow_start in slow_starts(row) {
                 let build = || create(row, &Given::new(), slow_start);
-                conforms_in(&build, largest_cwnd(row.entry.name), &operations).map_err(|why| {
+                conforms_in(&build, limits(row.entry.name), &operations).map_err(|why| {
                     TestCaseError::fail(format!("{} with {slow_start}: {why}", row.entry.name))
                 })?;
             }
@@ -171,7 +177,7 @@ proptest! {
             let settings = settings(&row.entry);
             let given = choice.get(&settings);
             let build = || create(row, given, slow_starts(row)[0]);
-            conforms_in(&build, largest_cwnd(row.entry.name), &operations).map_err(|why| {
+            conforms_in(&build, limits(row.entry.name), &operations).map_err(|why| {
                 TestCaseError::fail(format!("{} with {given:?}: {why}", row.entry.name))
             })?;
         }
@@ -184,7 +190,7 @@ fn every_setting_builds_and_lives() {
         for given in settings(&row.entry) {
             for slow_start in slow_starts(row) {
                 let build = || create(row, &given, slow_start);
-                if let Err(why) = conforms(&build, largest_cwnd(row.entry.name)) {
+                if let Err(why) = conforms(&build, limits(row.entry.name)) {
                     panic!("{} with {slow_start} and {given:?}: {why}", row.entry.name);
                 }
             }
@@ -201,7 +207,7 @@ fn every_slow_start_setting_builds_and_lives() {
                 let slow_start = row.create(&given).unwrap();
                 reno.create(&Given::new(), slow_start, Stream::new(7, "reno")).unwrap()
             };
-            if let Err(why) = conforms(&build, u32::MAX) {
+            if let Err(why) = conforms(&build, limits("reno")) {
                 panic!("{} with {given:?}: {why}", row.entry.name);
             }
         }
@@ -250,11 +256,11 @@ fn rows_are_complete_and_names_unique() {
 fn every_fault_is_seen() {
     let sound = || common::default_controller("cubic");
     // More than it reaches in this life.
-    let largest = 1 << 30;
-    conforms(&sound, largest).unwrap();
+    let limits = Limits { largest_cwnd: 1 << 30, estimates_after_timeout: false };
+    conforms(&sound, limits).unwrap();
     for (fault, complaint) in Fault::ALL {
         let broken = || Box::new(Broken::new(sound(), fault)) as Box<dyn Controller>;
-        let seen = conforms(&broken, largest).unwrap_err();
+        let seen = conforms(&broken, limits).unwrap_err();
         assert!(seen.contains(complaint), "{fault:?} was taken for: {seen}");
     }
 }

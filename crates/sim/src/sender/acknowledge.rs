@@ -89,6 +89,7 @@ impl Sender {
             self.rack.update_window(prior, self.sampler.delivered());
         }
         let single = acked == 1 && prior_sacked == 0 && rtt.delayed;
+        let slow_path = self.leaves_fast_path(ack, &findings);
         if !had_outstanding {
             self.note_marks(now, ack, prior_delivered);
             if findings.duplicate {
@@ -111,6 +112,7 @@ impl Sender {
             state: self.state,
             pacing_rate: self.visible_pacing_rate(),
         });
+        self.controller.on_ack_event(now, slow_path);
         let marked = self.note_marks(now, ack, prior_delivered);
         self.take_answers();
         self.on_probe_acknowledged(now, ack.number, &findings);
@@ -231,6 +233,17 @@ impl Sender {
             next_to_send: u64::from(self.board.next()),
         });
         marked
+    }
+
+    /// Whether an ACK takes the slow path (`tcp_rcv_established`): it does not look as header
+    /// prediction expects, with the window of the ACK before and without blocks or marks.
+    fn leaves_fast_path(&mut self, ack: &Segment, findings: &Findings) -> bool {
+        let same_window = ack.window == self.peer_window;
+        // `tcp_may_update_window`: of two ACKs of the same number the larger window holds.
+        if findings.advanced || ack.window > self.peer_window {
+            self.peer_window = ack.window;
+        }
+        ack.block_count > 0 || ack.ecn_flag || !same_window
     }
 
     /// `tcp_xmit_recovery`.

@@ -88,6 +88,8 @@ pub(crate) struct Sender {
     short: std::collections::VecDeque<(u32, u16)>,
     /// End of the receiver's window, in segments.
     window_end: u32,
+    /// `snd_wnd`: the window as it was last offered, in segments.
+    peer_window: u32,
 
     /// Copies of the controller's answers, taken after everything that may change them.
     cwnd: u32,
@@ -175,6 +177,7 @@ impl Sender {
             written: 0,
             short: std::collections::VecDeque::new(),
             window_end: 0,
+            peer_window: 0,
             cwnd: options.initial_window,
             ssthresh: u32::MAX,
             pacing_rate: Rate::MAX,
@@ -255,6 +258,7 @@ impl Sender {
         }
         self.controller.on_ecn_negotiated(self.feedback);
         self.window_end = segment.window;
+        self.peer_window = segment.window;
         let rtt = if self.timeouts == 0 {
             now.since(self.syn_sent_at)
         } else {

@@ -148,6 +148,7 @@ impl Sender {
         if self.ssthresh < u32::MAX && stands {
             self.set_cwnd(self.ssthresh);
         }
+        // `CA_EVENT_COMPLETE_CWR`, after an undone reduction too.
         self.controller.on_reduction_end(now);
         self.take_answers();
     }

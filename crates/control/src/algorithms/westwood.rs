@@ -1,0 +1,307 @@
+//! Westwood+ as Linux has it.
+
+use jostle_catalogue::{Entry, Values};
+use jostle_units::Time;
+
+use crate::controller::{AckSample, Congestion, Established, Measurement, Observer, Signal};
+use crate::jiffies::{HZ, Jiffies};
+use crate::registry::{ControllerRow, Start};
+use crate::windowed::{Window, WindowLaw, Windowed};
+
+pub(crate) const ROW: ControllerRow = ControllerRow {
+    entry: Entry {
+        name: "westwood",
+        summary: "Westwood+: grows as Reno, falls to the BDP that the rate of ACKs shows",
+        class: "loss",
+        based_on: &["reno"],
+        source: "Mascolo, Casetti, Gerla, Sanadidi & Wang, TCP Westwood, ACM MobiCom 2001; \
+                 Grieco & Mascolo, ACM SIGCOMM CCR 34(2), 2004; Linux 6.1 tcp_westwood.c",
+        parameters: &[HZ],
+    },
+    start: Start::Composed("standard"),
+    build: |parts| Box::new(Windowed::new(Westwood::new(&parts.values), parts.slow_start)),
+};
+
+/// The RTT before the first sample, which any sample undercuts.
+const FIRST_RTT_S: u64 = 20;
+
+/// Intervals of measurement are longer than a 20th of a second (`TCP_WESTWOOD_RTT_MIN`).
+const INTERVALS_PER_S: u64 = 20;
+
+/// A first-order low-pass filter: an eighth of what is new.
+const fn low_pass(old: u64, new: u64) -> u64 {
+    (7 * old + new) / 8
+}
+
+/// The Westwood+ window law: Reno's growth, and after a congestion event the window that the
+/// estimated bandwidth fills at the least RTT, whatever caused the loss.
+///
+/// The bandwidth is measured once per round trip, in bytes per tick of a coarse clock, and the
+/// least RTT is rounded up to a tick: on short paths the window after a loss depends on the length
+/// of the tick.
+#[derive(Clone, Debug)]
+pub struct Westwood {
+    clock: Jiffies,
+    mss_bytes: u64,
+    /// `snd_una` as last heard of.
+    first_unacked: u64,
+    /// Up to where bytes were counted; none before the first ACK, which only sets it.
+    counted_to: Option<u64>,
+    /// When the interval of measurement began (`rtt_win_sx`).
+    interval_start: u64,
+    /// Bytes that were acknowledged in it (`bk`).
+    bytes: u64,
+    /// Bytes that duplicate ACKs have counted and no cumulative one yet (`accounted`).
+    accounted_bytes: u64,
+    /// Latest and least RTT, in ticks.
+    rtt: u64,
+    min_rtt: u64,
+    /// The next ACK sets the least RTT anew.
+    min_rtt_due: bool,
+    /// Bandwidth after the first filter and after the second, in bytes per tick (`bw_ns_est`,
+    /// `bw_est`).
+    coarse: u64,
+    bandwidth: u64,
+}
+
+impl Westwood {
+    /// Westwood+ with the parameters of its registry row.
+    pub fn new(values: &Values) -> Self {
+        let clock = Jiffies::new(values);
+        let first_rtt = FIRST_RTT_S * clock.hz();
+        Self {
+            clock,
+            mss_bytes: 1,
+            first_unacked: 0,
+            counted_to: None,
+            interval_start: 0,
+            bytes: 0,
+            accounted_bytes: 0,
+            rtt: first_rtt,
+            min_rtt: first_rtt,
+            min_rtt_due: true,
+            coarse: 0,
+            bandwidth: 0,
+        }
+    }
+
+    /// `westwood_filter`.
+    fn measure(&mut self, ticks: u64) {
+        let sample = self.bytes / ticks;
+        if self.coarse == 0 && self.bandwidth == 0 {
+            (self.coarse, self.bandwidth) = (sample, sample);
+        } else {
+            self.coarse = low_pass(self.coarse, sample);
+            self.bandwidth = low_pass(self.bandwidth, self.coarse);
+        }
+    }
+
+    /// `westwood_acked_count`: what an ACK off the predicted path says was delivered. A duplicate
+    /// counts as one packet at once, so that the cumulative ACK which covers it must count less.
+    fn count(&mut self, advanced_bytes: u64) -> u64 {
+        if advanced_bytes == 0 {
+            self.accounted_bytes += self.mss_bytes;
+            return self.mss_bytes;
+        }
+        if advanced_bytes <= self.mss_bytes {
+            return advanced_bytes;
+        }
+        if self.accounted_bytes >= advanced_bytes {
+            self.accounted_bytes -= advanced_bytes;
+            return self.mss_bytes;
+        }
+        advanced_bytes - std::mem::take(&mut self.accounted_bytes)
+    }
+
+    /// The estimated BDP in packets (`tcp_westwood_bw_rttmin`).
+    fn bdp(&self) -> u32 {
+        let packets = self.bandwidth.saturating_mul(self.min_rtt) / self.mss_bytes;
+        u32::try_from(packets).unwrap_or(u32::MAX).max(2)
+    }
+}
+
+impl WindowLaw for Westwood {
+    fn on_established(&mut self, _window: &mut Window, established: &Established) {
+        self.mss_bytes = u64::from(established.mss_bytes.max(1));
+        self.interval_start = self.clock.at(established.now);
+    }
+
+    fn on_measurement(&mut self, _window: &mut Window, measurement: &Measurement) {
+        self.first_unacked = measurement.first_unacked;
+        if let Some(rtt) = measurement.rtt.filter(|rtt| rtt.as_us() > 0) {
+            self.rtt = self.clock.rounded_up(rtt);
+        }
+    }
+
+    fn on_ack_event(&mut self, _window: &mut Window, now: Time, slow_path: bool) {
+        let now = self.clock.at(now);
+        let ticks = now - self.interval_start;
+        if ticks > self.rtt.max(self.clock.hz() / INTERVALS_PER_S) {
+            self.measure(ticks);
+            self.bytes = 0;
+            self.interval_start = now;
+        }
+        let counted_to = self.counted_to.replace(self.first_unacked).unwrap_or(self.first_unacked);
+        // Packets of the ends of messages count in full.
+        let advanced_bytes = (self.first_unacked - counted_to) * self.mss_bytes;
+        self.bytes += if slow_path { self.count(advanced_bytes) } else { advanced_bytes };
+        self.min_rtt = if self.min_rtt_due { self.rtt } else { self.min_rtt.min(self.rtt) };
+        self.min_rtt_due = false;
+    }
+
+    fn avoid(&mut self, window: &mut Window, acked: u32, _ack: &AckSample) {
+        window.additive_increase(window.cwnd, acked);
+    }
+
+    fn ssthresh(&mut self, window: &Window, congestion: &Congestion) -> u32 {
+        if congestion.signal == Signal::Timeout {
+            // `CA_EVENT_LOSS`: the path may have become another one.
+            self.min_rtt_due = true;
+            return self.bdp();
+        }
+        // Reno's, while PRR takes the window down: the estimate replaces it afterwards.
+        (window.cwnd / 2).max(2)
+    }
+
+    fn on_reduction_end(&mut self, window: &mut Window, _now: Time) {
+        window.ssthresh = self.bdp();
+        window.cwnd = window.ssthresh.min(window.clamp);
+    }
+
+    fn observe(&self, observer: &mut dyn Observer) {
+        let bytes_per_s = self.bandwidth as f64 * self.clock.hz() as f64;
+        observer.value("bandwidth_bps", 8.0 * bytes_per_s);
+        observer.value("min_rtt_s", self.clock.seconds(self.min_rtt));
+        observer.value("bdp_packets", f64::from(self.bdp()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jostle_units::Span;
+
+    use super::*;
+    use crate::algorithms::fixtures::{loss, measured};
+    use crate::controller::RecoveryState;
+
+    const MSS: u64 = 1448;
+
+    /// A connection that ACKs reach.
+    struct Connection {
+        law: Westwood,
+        window: Window,
+    }
+
+    impl Connection {
+        fn new(hz: i64) -> Self {
+            let given = [("hz".to_owned(), jostle_catalogue::Value::Integer(hz))].into();
+            let mut law = Westwood::new(&ROW.entry.resolve(&given).unwrap());
+            let mut window = Window::default();
+            let (now, rtt) = (Time::ZERO, None);
+            let established = Established {
+                now,
+                mss_bytes: 1448,
+                initial_window: 10,
+                rtt,
+                prospect: Default::default(),
+            };
+            law.on_established(&mut window, &established);
+            Self { law, window }
+        }
+
+        /// An ACK up to `first_unacked`, at a time and with an RTT in ms.
+        fn hear(&mut self, at_ms: u64, first_unacked: u64, rtt_ms: u64, slow_path: bool) {
+            let now = Time::ZERO + Span::from_ms(at_ms);
+            let rtt = Some(Span::from_ms(rtt_ms));
+            let heard = Measurement { first_unacked, ..measured(now, 1, rtt) };
+            self.law.on_measurement(&mut self.window, &heard);
+            self.law.on_ack_event(&mut self.window, now, slow_path);
+        }
+    }
+
+    /// 10 packets per 10 ms at 50 ms: samples of an RTT and a tick each.
+    #[test]
+    fn a_steady_rate_is_found_and_fills_the_path() {
+        for (hz, rtt_ms, bdp) in [(1000, 50, 50), (100, 50, 50), (100, 51, 60), (1000, 51, 51)] {
+            let mut connection = Connection::new(hz);
+            for i in 0..1_000 {
+                connection.hear(10 * i, 10 * i, rtt_ms, false);
+            }
+            // Whole bytes per tick, an interval after the other.
+            let found = connection.law.bdp();
+            assert!((bdp - 1..=bdp).contains(&found), "{found} at {hz} Hz and {rtt_ms} ms");
+        }
+    }
+
+    #[test]
+    fn the_filters_follow_each_other() {
+        let mut law = Connection::new(100).law;
+        law.bytes = 80_000;
+        law.measure(10);
+        assert_eq!((law.coarse, law.bandwidth), (8_000, 8_000));
+        law.bytes = 160_000;
+        law.measure(10);
+        assert_eq!((law.coarse, law.bandwidth), (9_000, 8_125));
+    }
+
+    #[test]
+    fn an_interval_is_longer_than_the_rtt_and_than_50_ms() {
+        for (rtt_ms, still_ms, over_ms) in [(1, 59, 60), (200, 209, 210)] {
+            let mut connection = Connection::new(100);
+            connection.hear(0, 10, rtt_ms, false);
+            connection.hear(5, 20, rtt_ms, false);
+            connection.hear(still_ms, 30, rtt_ms, false);
+            assert_eq!(connection.law.bytes, 20 * MSS);
+            connection.hear(over_ms, 40, rtt_ms, false);
+            assert_eq!(connection.law.bytes, 10 * MSS, "what closes an interval opens the next");
+            assert_eq!(connection.law.bandwidth, 20 * MSS / (over_ms / 10));
+        }
+    }
+
+    /// Nothing is counted twice off the predicted path: 9 duplicates and the ACK that covers them
+    /// and the hole are 10 packets.
+    #[test]
+    fn a_cumulative_ack_leaves_out_what_duplicates_counted() {
+        let mut connection = Connection::new(100);
+        connection.hear(0, 10, 50, false);
+        (0..9).for_each(|i| connection.hear(i, 10, 50, true));
+        assert_eq!((connection.law.bytes, connection.law.accounted_bytes), (9 * MSS, 9 * MSS));
+        connection.hear(10, 20, 50, true);
+        assert_eq!((connection.law.bytes, connection.law.accounted_bytes), (10 * MSS, 0));
+    }
+
+    #[test]
+    fn the_first_ack_counts_nothing_unless_it_leaves_the_predicted_path() {
+        for (slow_path, bytes) in [(false, 0), (true, MSS)] {
+            let mut connection = Connection::new(100);
+            connection.hear(0, 10, 50, slow_path);
+            assert_eq!(connection.law.bytes, bytes);
+        }
+    }
+
+    #[test]
+    fn a_partial_ack_below_what_duplicates_counted_is_one_packet() {
+        let mut law = Connection::new(100).law;
+        law.accounted_bytes = 5 * MSS;
+        assert_eq!((law.count(3 * MSS), law.accounted_bytes), (MSS, 2 * MSS));
+        assert_eq!((law.count(MSS), law.accounted_bytes), (MSS, 2 * MSS), "not even compared");
+        assert_eq!((law.count(3 * MSS), law.accounted_bytes), (MSS, 0));
+    }
+
+    #[test]
+    fn recovery_ends_at_the_estimate_and_a_timeout_begins_with_it() {
+        let mut connection = Connection::new(100);
+        let Connection { law, window } = &mut connection;
+        (law.bandwidth, law.min_rtt, law.min_rtt_due) = (8 * MSS, 5, false);
+        window.cwnd = 100;
+        assert_eq!(law.ssthresh(window, &loss()), 50);
+        assert!(!law.min_rtt_due);
+        law.on_state(window, Time::ZERO, RecoveryState::Open);
+        law.on_reduction_end(window, Time::ZERO);
+        assert_eq!((window.cwnd, window.ssthresh), (40, 40));
+        let timeout = Congestion { signal: Signal::Timeout, ..loss() };
+        assert_eq!(law.ssthresh(window, &timeout), 40);
+        connection.hear(0, 1, 120, false);
+        assert_eq!(connection.law.min_rtt, 12, "the least RTT is learnt anew");
+    }
+}

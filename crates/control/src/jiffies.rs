@@ -1,0 +1,67 @@
+//! The coarse clock of Linux, in which some of its controllers measure round trips.
+
+use jostle_catalogue::{Kind, Parameter, Values};
+use jostle_units::{Span, Time};
+
+/// The parameter of controllers whose behaviour depends on the length of a tick. Its default is
+/// the tick of User-Mode Linux, the kernel that controllers are judged by.
+pub(crate) const HZ: Parameter = Parameter {
+    name: "hz",
+    summary: "ticks per second of the kernel's clock (CONFIG_HZ): 100 in User-Mode Linux, 250 or \
+              1000 in distributions",
+    kind: Kind::Integer { default: 100, min: 100, max: 1000 },
+};
+
+const US_PER_S: u64 = 1_000_000;
+
+/// A clock of [`HZ`] ticks per second. Its ticks begin with those of time 0.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Jiffies {
+    hz: u64,
+}
+
+impl Jiffies {
+    /// The clock that a row's parameters ask for.
+    pub fn new(values: &Values) -> Self {
+        Self { hz: u64::from(values.u32(HZ.name)) }
+    }
+
+    /// Ticks per second.
+    pub const fn hz(self) -> u64 {
+        self.hz
+    }
+
+    /// Ticks since time 0.
+    #[inline]
+    pub const fn at(self, now: Time) -> u64 {
+        now.since(Time::ZERO).as_us().saturating_mul(self.hz) / US_PER_S
+    }
+
+    /// A span in ticks, rounded up (`usecs_to_jiffies`): no measured RTT is zero.
+    #[inline]
+    pub const fn rounded_up(self, span: Span) -> u64 {
+        span.as_us().saturating_mul(self.hz).div_ceil(US_PER_S)
+    }
+
+    /// A number of ticks in seconds, for plots.
+    pub fn seconds(self, ticks: u64) -> f64 {
+        ticks as f64 / self.hz as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_round_down_and_spans_up() {
+        for (hz, span_us, whole, up) in
+            [(100, 40_001, 4, 5), (100, 9_999, 0, 1), (250, 40_000, 10, 10), (1000, 40_001, 40, 41)]
+        {
+            let clock = Jiffies { hz };
+            let span = Span::from_us(span_us);
+            assert_eq!(clock.at(Time::ZERO + span), whole, "{span_us} us at {hz}");
+            assert_eq!(clock.rounded_up(span), up, "{span_us} us at {hz}");
+        }
+    }
+}
