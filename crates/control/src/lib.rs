@@ -8,6 +8,7 @@
 pub mod algorithms;
 mod controller;
 mod filter;
+pub mod memory;
 pub mod registry;
 mod sampler;
 pub mod slow_start;

@@ -22,8 +22,14 @@ use crate::receiver::Receiver;
 use crate::segment::{Block, Kind, Segment};
 
 const RTT: Span = Span::from_ms(40);
-const OPTIONS: Options =
-    Options { flow: 0, pacing: false, ecn: false, initial_window: 10, initial_pacing: false };
+const OPTIONS: Options = Options {
+    flow: 0,
+    pacing: false,
+    ecn: false,
+    initial_window: 10,
+    initial_pacing: false,
+    peer: 0,
+};
 
 fn ms(ms: u64) -> Time {
     Time::ZERO + Span::from_ms(ms)
