@@ -6,6 +6,7 @@
 
 use jostle_units::{Rate, Span, Time};
 
+use crate::memory::Occasion;
 use crate::slow_start::RateCode;
 
 /// Where the transport's loss recovery stands (`tcp_ca_state` in Linux).
@@ -286,13 +287,17 @@ pub trait Observer {
     fn value(&mut self, name: &'static str, value: f64);
 }
 
-/// A congestion controller.
+/// A congestion controller. What is added here has to be passed on by the layers of `memory`.
 ///
 /// For every ACK the transport calls [`on_measurement`](Self::on_measurement),
 /// [`on_ack_event`](Self::on_ack_event) and with ECN [`on_marks`](Self::on_marks), then runs loss
 /// detection (which may call [`on_lost`](Self::on_lost), [`on_congestion`](Self::on_congestion) or
 /// [`on_state`](Self::on_state)), then [`on_ack`](Self::on_ack).
 pub trait Controller: Send {
+    /// The connection opens: what the host remembers of the peer may shape its start. Called before
+    /// [`on_established`](Self::on_established).
+    fn on_open(&mut self, _occasion: &mut Occasion<'_>) {}
+
     /// Rate that the SYN asks the routers of the path for (RFC 4782).
     fn rate_request(&self) -> RateCode {
         RateCode::NONE
@@ -360,6 +365,9 @@ pub trait Controller: Send {
     /// The last congestion signal proved to be spurious: restore the window it took.
     fn on_undo(&mut self, now: Time);
 
+    /// The connection closes: what it found out may be remembered.
+    fn on_close(&mut self, _occasion: &mut Occasion<'_>) {}
+
     /// The transport takes cwnd to a value: PRR, a timeout, a long idle time.
     fn set_cwnd(&mut self, cwnd: u32);
 
@@ -386,6 +394,12 @@ pub trait Controller: Send {
     /// Linux); none if it may choose.
     fn burst_packets(&self) -> Option<u32> {
         None
+    }
+
+    /// The first flight may exceed the receiver's window, for it will have grown by the time that
+    /// the packets arrive. A window of 0 is respected.
+    fn overrides_receive_window(&self) -> bool {
+        false
     }
 
     /// The controller keeps the flight small on purpose (BBR's PROBE_RTT), so that delivery rates

@@ -9,6 +9,7 @@ pub mod algorithms;
 mod controller;
 mod filter;
 mod jiffies;
+pub mod memory;
 pub mod registry;
 mod sampler;
 pub mod slow_start;

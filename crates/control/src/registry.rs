@@ -7,6 +7,7 @@ use jostle_units::Stream;
 
 use crate::algorithms;
 use crate::controller::{Controller, EcnFeedback};
+use crate::memory;
 use crate::slow_start::{self, SlowStart};
 
 /// Which slow start a controller uses.
@@ -44,6 +45,14 @@ pub struct SlowStartRow {
     pub entry: Entry,
     /// Builds it.
     pub build: fn(&Values) -> Box<dyn SlowStart>,
+}
+
+/// A layer of the registry that makes use of what a host remembers.
+pub struct MemoryRow {
+    /// Name, source, parameters.
+    pub entry: Entry,
+    /// Builds it over a controller.
+    pub build: fn(&Values, Box<dyn Controller>) -> Box<dyn Controller>,
 }
 
 /// All controllers, in the order they are listed.
@@ -85,6 +94,10 @@ pub const SLOW_STARTS: &[SlowStartRow] = &[
     slow_start::QUICKSTART,
 ];
 
+/// All layers of memory, in the order they are listed.
+pub const MEMORIES: &[MemoryRow] =
+    &[memory::STATEFUL, memory::TCP_CACHE, memory::TCP_CACHE_PLUS, memory::TCP_WISE];
+
 /// The controller called `name`.
 pub fn controller(name: &str) -> Option<&'static ControllerRow> {
     CONTROLLERS.iter().find(|row| row.entry.name == name)
@@ -93,6 +106,11 @@ pub fn controller(name: &str) -> Option<&'static ControllerRow> {
 /// The slow-start method called `name`.
 pub fn slow_start(name: &str) -> Option<&'static SlowStartRow> {
     SLOW_STARTS.iter().find(|row| row.entry.name == name)
+}
+
+/// The layer of memory called `name`.
+pub fn memory(name: &str) -> Option<&'static MemoryRow> {
+    MEMORIES.iter().find(|row| row.entry.name == name)
 }
 
 impl ControllerRow {
@@ -128,5 +146,19 @@ impl SlowStartRow {
         given: &BTreeMap<String, Value>,
     ) -> Result<Box<dyn SlowStart>, ParameterError> {
         Ok((self.build)(&self.entry.resolve(given)?))
+    }
+}
+
+impl MemoryRow {
+    /// Builds the layer over `inner` from parameters as a scenario gives them.
+    ///
+    /// # Errors
+    /// When a parameter is unknown or does not fit.
+    pub fn create(
+        &self,
+        given: &BTreeMap<String, Value>,
+        inner: Box<dyn Controller>,
+    ) -> Result<Box<dyn Controller>, ParameterError> {
+        Ok((self.build)(&self.entry.resolve(given)?, inner))
     }
 }

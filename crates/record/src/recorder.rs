@@ -52,7 +52,8 @@ impl Recorder {
         let identity = |flow: &crate::FlowSpec| FlowIdentity {
             name: flow.name.clone(),
             controller: flow.controller.name.clone(),
-            start: Time::from_ns(flow.start_ns),
+            // Of those that wait for another, `opened` tells.
+            start: if flow.after.is_some() { Time::NEVER } else { Time::from_ns(flow.start_ns) },
             stop: flow.stop_ns.map_or(Time::NEVER, Time::from_ns),
         };
         let flow_identities: Vec<_> = spec.flows.iter().map(identity).collect();
@@ -96,6 +97,10 @@ impl Recorder {
 }
 
 impl Sink for Recorder {
+    fn opened(&mut self, now: Time, flow: u32) {
+        self.flow_identities[flow as usize].start = now;
+    }
+
     #[inline]
     fn sent(&mut self, _now: Time, flow: u32, packets: u32, wire_bytes: u64, retransmission: bool) {
         self.flows[flow as usize].sent(packets, wire_bytes, retransmission);

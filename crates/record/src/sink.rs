@@ -40,6 +40,8 @@ pub struct AckRow {
 /// and marks by the discipline) nor for its wire (sending, losses), but a link works out its
 /// departures when it is asked, and tells a loss when sending starts with the time at which it ends.
 pub trait Sink {
+    /// The application of a flow opens its connection.
+    fn opened(&mut self, _now: Time, _flow: u32) {}
     /// A sender put `packets` packets of together `wire_bytes` on its way at once.
     fn sent(
         &mut self,

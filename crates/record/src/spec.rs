@@ -294,6 +294,11 @@ pub struct FlowSpec {
     pub controller: Algorithm,
     /// Slow-start method with all its parameters; absent for a controller that has its own.
     pub slow_start: Option<Algorithm>,
+    /// What the sending host makes of earlier connections to the peer, with all its parameters
+    /// (absent: nothing).
+    pub memory: Option<Algorithm>,
+    /// Address of the receiver, as an IPv4 one: what the host's memory knows it by.
+    pub peer: u32,
     /// Links from sender to receiver, as positions in `links`.
     pub path: Vec<u32>,
     /// Links from receiver to sender.
@@ -301,7 +306,9 @@ pub struct FlowSpec {
     /// Delay of this flow beside the delays of its links. It lies on the way back, where a packet
     /// has left every queue of `path` behind.
     pub access_delay_ns: u64,
-    /// When the sender opens the connection.
+    /// The flow that has to be complete before this one opens, as a position before its own.
+    pub after: Option<u32>,
+    /// When the sender opens the connection, counted from the completion of `after` if that is there.
     pub start_ns: u64,
     /// When the application stops sending (absent: at the end of the run).
     pub stop_ns: Option<u64>,

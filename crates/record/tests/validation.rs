@@ -153,6 +153,17 @@ fn every_value_out_of_range_is_refused_where_it_is() {
         ("/flows/0/nic_rate_bps", json!(0), "`flows[0].nic_rate_bps` cannot be 0"),
         ("/flows/0/access_delay_ns", json!(u64::MAX), "`flows[0].access_delay_ns` cannot be"),
         (
+            "/flows/2/after",
+            json!(2),
+            "`flows[2].after` cannot be 2: expected the position of a flow",
+        ),
+        ("/flows/2/after", json!(1), "expected the position of a flow that has an end"),
+        (
+            "/flows/0/memory",
+            json!({"name": "x", "parameters": {}}),
+            "expected one of stateful, tcp",
+        ),
+        (
             "/flows/0/controller/name",
             json!("rneo"),
             "`flows[0].controller` cannot be \"rneo\": expected one of reno",

@@ -18,10 +18,15 @@ pub(crate) struct Ends {
     pub sender: Sender,
     pub receiver: Receiver,
     pub source: Source,
+    /// Opened at, once that is known.
     pub start: Time,
+    /// From the completion of the flow before it to the opening of this one, or from time 0.
+    pub wait: Span,
     pub stop: Time,
     /// The flow was stopped before everything it had to send was sent.
     pub cut: bool,
+    /// Flows that open when this one is complete.
+    pub followers: Vec<u32>,
 }
 
 fn invalid(what: &str, error: impl std::fmt::Display) -> Error {
@@ -49,7 +54,13 @@ fn controller(spec: &FlowSpec, seed: u64) -> Result<Box<dyn Controller>, Error> 
     }
     let start = slow_start(spec.slow_start.as_ref(), &spec.name)?;
     let random = Stream::new(seed, &format!("flow/{}/controller", spec.name));
-    row.create(&spec.controller.parameters, start, random).map_err(|e| invalid(&spec.name, e))
+    let controller = row
+        .create(&spec.controller.parameters, start, random)
+        .map_err(|e| invalid(&spec.name, e))?;
+    let Some(memory) = &spec.memory else { return Ok(controller) };
+    let row = registry::memory(&memory.name)
+        .ok_or_else(|| invalid(&spec.name, format_args!("there is no memory `{}`", memory.name)))?;
+    row.create(&memory.parameters, controller).map_err(|e| invalid(&spec.name, e))
 }
 
 pub(crate) fn ends(spec: &FlowSpec, position: u32, run: &RunSpec) -> Result<Ends, Error> {
@@ -61,6 +72,7 @@ pub(crate) fn ends(spec: &FlowSpec, position: u32, run: &RunSpec) -> Result<Ends
         timestamp_offset: Stream::new(run.seed, &format!("flow/{}/timestamps", spec.name)).bits()
             as u32,
         initial_pacing: spec.initial_pacing,
+        peer: spec.peer,
     };
     let base_ns: u64 = spec
         .path
@@ -84,8 +96,14 @@ pub(crate) fn ends(spec: &FlowSpec, position: u32, run: &RunSpec) -> Result<Ends
             spec.source,
             Stream::new(run.seed, &format!("flow/{}/source", spec.name)),
         ),
-        start: Time::from_ns(spec.start_ns),
+        start: if spec.after.is_some() { Time::NEVER } else { Time::from_ns(spec.start_ns) },
+        wait: Span::from_ns(spec.start_ns),
         stop: spec.stop_ns.map_or(Time::NEVER, Time::from_ns),
         cut: false,
+        followers: (0..)
+            .zip(&run.flows)
+            .filter(|(_, flow)| flow.after == Some(position))
+            .map(|(follower, _)| follower)
+            .collect(),
     })
 }

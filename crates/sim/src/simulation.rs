@@ -1,6 +1,7 @@
 //! The simulator's loop.
 
 use jostle_control::Observer;
+use jostle_control::memory::HostMemory;
 use jostle_path::Packet;
 use jostle_record::{FlowState, RunSpec, Sink};
 use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
@@ -45,6 +46,7 @@ pub fn run(
     let mut simulation = Simulation {
         network: Network::new(links, &spec.links, &spec.flows),
         flows: ends,
+        memory: HostMemory::default(),
         observations: Observations::new(spec),
         sink,
         counts: Counts::default(),
@@ -99,6 +101,8 @@ impl Observations {
 struct Simulation<'a, S> {
     network: Network,
     flows: Vec<Ends>,
+    /// Of the host that all senders run on: peers are told apart by their addresses.
+    memory: HostMemory,
     observations: Observations,
     sink: &'a mut S,
     counts: Counts,
@@ -121,7 +125,9 @@ impl<S: Sink> Simulation<'_, S> {
     fn run(&mut self, cancelled: &dyn Fn() -> bool) -> Result<(), Error> {
         self.network.agenda.schedule(self.observations.next(), Event::Observe);
         for (flow, ends) in (0..).zip(&self.flows) {
-            self.network.agenda.schedule(ends.start, Event::Source(flow));
+            if ends.start < Time::NEVER {
+                self.network.agenda.schedule(ends.start, Event::Source(flow));
+            }
         }
         let end = self.observations.duration;
         while let Some((now, event)) = self.network.agenda.pop() {
@@ -224,6 +230,7 @@ impl<S: Sink> Simulation<'_, S> {
         let Ends { sender, source, start, cut, .. } = &mut self.flows[flow as usize];
         let drained_before = sender.is_drained();
         if segment.kind == Kind::SynAck {
+            sender.recall(now, &mut self.memory);
             sender.on_syn_ack(now, segment, &mut self.network.port(flow, self.sink));
         } else {
             let row = sender.on_ack(now, segment, &mut self.network.port(flow, self.sink));
@@ -232,14 +239,33 @@ impl<S: Sink> Simulation<'_, S> {
             }
         }
         sender.arrange(&mut self.network.agenda);
-        if sender.is_drained() && !drained_before && !*cut {
-            match source.on_drained(now) {
-                Ok(next) if next < Time::NEVER => {
-                    self.network.agenda.schedule(next, Event::Source(flow));
-                }
-                Ok(_) => {}
-                Err(_) => self.sink.completed(now, flow, now.since(*start)),
+        if !sender.is_drained() || drained_before {
+            return;
+        }
+        if *cut {
+            sender.close(now, &mut self.memory);
+            return;
+        }
+        match source.on_drained(now) {
+            Ok(next) if next < Time::NEVER => {
+                self.network.agenda.schedule(next, Event::Source(flow));
             }
+            Ok(_) => {}
+            Err(_) => {
+                sender.close(now, &mut self.memory);
+                let after = now.since(*start);
+                self.complete(now, flow, after);
+            }
+        }
+    }
+
+    /// A flow has sent all it ever will, and all of it was acknowledged.
+    fn complete(&mut self, now: Time, flow: u32, after: Span) {
+        self.sink.completed(now, flow, after);
+        for follower in std::mem::take(&mut self.flows[flow as usize].followers) {
+            let ends = &mut self.flows[follower as usize];
+            ends.start = now + ends.wait;
+            self.network.agenda.schedule(ends.start, Event::Source(follower));
         }
     }
 
@@ -250,8 +276,11 @@ impl<S: Sink> Simulation<'_, S> {
             ends.cut |= ends.sender.withdraw();
             return;
         }
-        if now == ends.start && ends.stop < Time::NEVER {
-            self.network.agenda.schedule(ends.stop, Event::Source(flow));
+        if now == ends.start {
+            self.sink.opened(now, flow);
+            if ends.stop < Time::NEVER {
+                self.network.agenda.schedule(ends.stop, Event::Source(flow));
+            }
         }
         let (action, next) = ends.source.act(now);
         if next < Time::NEVER {

@@ -14,9 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use broken::{Broken, Fault};
 use driver::{Ack, Limits, Operation, drive, operation};
 use jostle_catalogue::{Entry, Kind, Value};
-use jostle_control::registry::{CONTROLLERS, ControllerRow, SLOW_STARTS, Start};
+use jostle_control::memory::{HostMemory, Occasion};
+use jostle_control::registry::{CONTROLLERS, ControllerRow, MEMORIES, SLOW_STARTS, Start};
 use jostle_control::{Controller, Signal};
-use jostle_units::{Span, Stream};
+use jostle_units::{Span, Stream, Time};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -41,6 +42,23 @@ fn create(row: &ControllerRow, given: &Given, slow_start: &str) -> Box<dyn Contr
     let slow_start = jostle_control::registry::slow_start(slow_start).unwrap();
     let slow_start = slow_start.create(&Given::new()).unwrap();
     row.create(given, slow_start, Stream::new(7, row.entry.name)).unwrap()
+}
+
+/// A controller under a layer of memory, on a host that has known the peer for a connection's life.
+fn remembering(memory: &str, row: &ControllerRow, given: &Given) -> Box<dyn Controller> {
+    let layer = jostle_control::registry::memory(memory).unwrap();
+    let mut host = HostMemory::default();
+    let open = |now, memory: &mut HostMemory| {
+        let inner = create(row, &Given::new(), slow_starts(row)[0]);
+        let mut controller = layer.create(given, inner).unwrap();
+        controller.on_open(&mut Occasion { now, peer: 7, memory });
+        controller
+    };
+    let mut first = open(Time::ZERO, &mut host);
+    drive(first.as_mut(), limits("stateful"), &life()).unwrap();
+    let now = Time::ZERO + Span::from_secs(60);
+    first.on_close(&mut Occasion { now, peer: 7, memory: &mut host });
+    open(now, &mut host)
 }
 
 /// Slow starts that a row can be composed with.
@@ -167,6 +185,21 @@ proptest! {
         }
     }
 
+    #[test]
+    fn every_memory_survives_everything(
+        operations in proptest::collection::vec(operation(), 1..100),
+    ) {
+        for memory in MEMORIES {
+            for row in CONTROLLERS {
+                let name = memory.entry.name;
+                let build = || remembering(name, row, &Given::new());
+                conforms_in(&build, limits(row.entry.name), &operations).map_err(|why| {
+                    TestCaseError::fail(format!("{} under {name}: {why}", row.entry.name))
+                })?;
+            }
+        }
+    }
+
     /// Parameters at their limits must not break what holds at their defaults.
     #[test]
     fn every_setting_survives_everything(
@@ -215,9 +248,24 @@ fn every_slow_start_setting_builds_and_lives() {
 }
 
 #[test]
+fn every_memory_setting_builds_and_lives() {
+    for memory in MEMORIES {
+        for given in settings(&memory.entry) {
+            for row in CONTROLLERS {
+                let build = || remembering(memory.entry.name, row, &given);
+                if let Err(why) = conforms(&build, limits(row.entry.name)) {
+                    panic!("{} under {} and {given:?}: {why}", row.entry.name, memory.entry.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn values_out_of_range_are_refused() {
     let entries = CONTROLLERS.iter().map(|row| &row.entry);
-    for entry in entries.chain(SLOW_STARTS.iter().map(|row| &row.entry)) {
+    let entries = entries.chain(SLOW_STARTS.iter().map(|row| &row.entry));
+    for entry in entries.chain(MEMORIES.iter().map(|row| &row.entry)) {
         for parameter in entry.parameters {
             for value in beyond(&parameter.kind) {
                 let given = Given::from([(parameter.name.to_owned(), value.clone())]);
@@ -233,6 +281,7 @@ fn rows_are_complete_and_names_unique() {
     for entries in [
         CONTROLLERS.iter().map(|row| &row.entry).collect::<Vec<_>>(),
         SLOW_STARTS.iter().map(|row| &row.entry).collect(),
+        MEMORIES.iter().map(|row| &row.entry).collect(),
     ] {
         let names: BTreeSet<_> = entries.iter().map(|entry| entry.name).collect();
         assert_eq!(names.len(), entries.len());

@@ -1,6 +1,6 @@
 //! Which flows make sense.
 
-use jostle_control::registry::{self, CONTROLLERS, SLOW_STARTS, Start};
+use jostle_control::registry::{self, CONTROLLERS, MEMORIES, SLOW_STARTS, Start};
 use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES};
 
 use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, link, within};
@@ -11,7 +11,8 @@ const MAX_HOPS: usize = 255;
 /// Largest initial window: beyond any bandwidth-delay product worth jumping to.
 const MAX_INITIAL_WINDOW_PACKETS: u32 = 1 << 20;
 
-pub(super) fn check(at: &str, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
+pub(super) fn check(position: usize, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
+    let at = &format!("flows[{position}]");
     if flow.path.is_empty() {
         return Err(SpecError::unfit(&format!("{at}.path"), "empty", "at least one link"));
     }
@@ -20,8 +21,10 @@ pub(super) fn check(at: &str, flow: &FlowSpec, spec: &RunSpec) -> Result<(), Spe
     within(&format!("{at}.access_delay_ns"), flow.access_delay_ns, 0..=MAX_NS)?;
     within(&format!("{at}.start_ns"), flow.start_ns, 0..=spec.duration_ns - 1)?;
     if let Some(stop_ns) = flow.stop_ns {
-        within(&format!("{at}.stop_ns"), stop_ns, flow.start_ns + 1..=MAX_NS)?;
+        let earliest_ns = if flow.after.is_some() { 0 } else { flow.start_ns };
+        within(&format!("{at}.stop_ns"), stop_ns, earliest_ns + 1..=MAX_NS)?;
     }
+    after(&format!("{at}.after"), position, flow.after, &spec.flows)?;
     source(&format!("{at}.source"), &flow.source)?;
     let window = flow.initial_window_packets;
     within(&format!("{at}.initial_window_packets"), window, 1..=MAX_INITIAL_WINDOW_PACKETS)?;
@@ -34,6 +37,7 @@ pub(super) fn check(at: &str, flow: &FlowSpec, spec: &RunSpec) -> Result<(), Spe
         within(&format!("{at}.nic_rate_bps"), rate_bps, 1..=MAX_BPS)?;
     }
     controller(at, flow)?;
+    memory(at, flow)?;
     packets(at, flow, spec)
 }
 
@@ -99,6 +103,38 @@ fn controller(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
         (None, Start::Composed(_)) => {
             Err(SpecError::unfit(&at_start, "absent", format!("one of {}", known.join(", "))))
         }
+    }
+}
+
+fn memory(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
+    let Some(given) = &flow.memory else { return Ok(()) };
+    let at = format!("{at}.memory");
+    let Some(row) = registry::memory(&given.name) else {
+        let known: Vec<_> = MEMORIES.iter().map(|row| row.entry.name).collect();
+        return Err(unknown(&at, &given.name, &known));
+    };
+    row.entry
+        .resolve(&given.parameters)
+        .map(|_| ())
+        .map_err(|source| SpecError::Parameter { at, source })
+}
+
+/// A flow that waits for another one waits for one before it, so that no flows wait for each other,
+/// and one that ends.
+fn after(
+    at: &str,
+    position: usize,
+    after: Option<u32>,
+    flows: &[FlowSpec],
+) -> Result<(), SpecError> {
+    let Some(after) = after else { return Ok(()) };
+    let before = flows.iter().take(position).nth(after as usize);
+    let Some(before) = before else {
+        return Err(SpecError::unfit(at, after, "the position of a flow before this one"));
+    };
+    match before.source {
+        SourceSpec::Fixed { .. } | SourceSpec::RequestResponse { count: Some(_), .. } => Ok(()),
+        _ => Err(SpecError::unfit(at, after, "the position of a flow that has an end")),
     }
 }
 

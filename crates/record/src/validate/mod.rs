@@ -46,7 +46,7 @@ impl RunSpec {
             link.validate(&format!("links[{i}]"))?;
         }
         for (i, flow) in self.flows.iter().enumerate() {
-            flow::check(&format!("flows[{i}]"), flow, self)?;
+            flow::check(i, flow, self)?;
         }
         self.check_series()
     }

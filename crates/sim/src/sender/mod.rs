@@ -14,6 +14,7 @@ mod transmit;
 #[cfg(test)]
 mod tests;
 
+use jostle_control::memory::{HostMemory, Occasion, Peer};
 use jostle_control::{
     Congestion, Controller, EcnFeedback, Established, Prospect, RateCode, RecoveryOwner,
     RecoveryState, RttEstimator, Sampler, Signal,
@@ -58,6 +59,8 @@ pub(crate) struct Options {
     pub timestamp_offset: u32,
     /// The initial window leaves over the round trip that the handshake took.
     pub initial_pacing: bool,
+    /// Address of the receiver.
+    pub peer: Peer,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,6 +244,20 @@ impl Sender {
         out.transmit(now, syn, self.ecn_of(false));
         self.pending = Pending::Retransmission;
         self.timer.set(now + self.rto);
+    }
+
+    /// A SYN-ACK is about to be taken: what the host remembers of the peer.
+    pub fn recall(&mut self, now: Time, memory: &mut HostMemory) {
+        if self.connection == Connection::SynSent {
+            let peer = self.options.peer;
+            self.controller.on_open(&mut Occasion { now, peer, memory });
+        }
+    }
+
+    /// The connection closes: what the host is to remember.
+    pub fn close(&mut self, now: Time, memory: &mut HostMemory) {
+        let peer = self.options.peer;
+        self.controller.on_close(&mut Occasion { now, peer, memory });
     }
 
     /// A SYN-ACK arrived.

@@ -68,7 +68,7 @@ impl Sender {
                 quota = 1;
             }
             let next = self.board.next();
-            let offered = self.window_end.saturating_sub(next);
+            let offered = self.offered(next);
             if offered == 0 {
                 break;
             }
@@ -260,7 +260,8 @@ impl Sender {
         let room = self.cwnd.saturating_sub(in_flight);
         let limit = room.min(offered);
         let last_buffer = self.written - self.board.next() <= buffered;
-        let window = self.cwnd.min(self.window_end - self.board.first());
+        let first = self.board.first();
+        let window = self.cwnd.min(self.offered(first));
         if limit >= burst_max
             || (!last_buffer && limit >= buffered)
             || limit * WINDOW_DIVISOR >= window
@@ -303,6 +304,14 @@ impl Sender {
             let time = self.pacing_rate.time_for(payload_bytes);
             self.departure += time - time.mul_div(1, 2).min(credit);
         }
+    }
+
+    /// Segments from `number` on that may be sent as far as the receiver is concerned.
+    #[inline]
+    fn offered(&self, number: u32) -> u32 {
+        let offered = self.window_end.saturating_sub(number);
+        let narrow = offered < self.cwnd && self.window_end > self.board.first();
+        if narrow && self.controller.overrides_receive_window() { self.cwnd } else { offered }
     }
 
     /// A rate that is required of a window-based controller's start holds for its first packets,

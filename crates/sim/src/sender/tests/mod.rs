@@ -31,6 +31,7 @@ const OPTIONS: Options = Options {
     initial_window: 10,
     timestamp_offset: 0,
     initial_pacing: false,
+    peer: 0,
 };
 
 fn ms(ms: u64) -> Time {

@@ -1,0 +1,143 @@
+//! TCP-Cache: a connection begins with the window with which the last one ended.
+
+use jostle_catalogue::{Entry, Kind, Parameter, Values};
+use jostle_units::Rate;
+
+use super::Occasion;
+use super::layer::{Layer, Layered};
+use super::table::{Found, Use};
+use crate::controller::{AckSample, Controller, Established, Observer};
+use crate::registry::MemoryRow;
+
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "slots",
+        summary: "entries of the host's table; a peer's is its address modulo their number",
+        kind: Kind::Integer { default: 1_048_576, min: 1, max: 1 << 31 },
+    },
+    Parameter {
+        name: "max_age",
+        summary: "age beyond which an entry does not count; 0 for no limit",
+        kind: Kind::Span { default_ns: 0, min_ns: 0, max_ns: 1 << 53 },
+    },
+];
+
+const SOURCE: &str = "baseline of Guo & Lee, Stateful-TCP, IEEE Access 2020; RFC 9040 §6";
+
+pub(crate) const ROW: MemoryRow = MemoryRow {
+    entry: Entry {
+        name: "tcp-cache",
+        summary: "starts with the window of the last connection to the peer, all at once",
+        class: "window",
+        based_on: &[],
+        source: SOURCE,
+        parameters: PARAMETERS,
+    },
+    build: |values, inner| Box::new(Layered::new(CachedWindow::new(values, false), inner)),
+};
+
+pub(crate) const PACED_ROW: MemoryRow = MemoryRow {
+    entry: Entry {
+        name: "tcp-cache+",
+        summary: "starts with the window of the last connection to the peer, over one round trip",
+        class: "window",
+        based_on: &["tcp-cache"],
+        source: SOURCE,
+        parameters: PARAMETERS,
+    },
+    build: |values, inner| Box::new(Layered::new(CachedWindow::new(values, true), inner)),
+};
+
+/// The window at the end of the last connection, as an initial window.
+pub struct CachedWindow {
+    usage: Use,
+    paces: bool,
+    found: Found<u32>,
+    rate: Option<Rate>,
+}
+
+impl CachedWindow {
+    fn new(values: &Values, paces: bool) -> Self {
+        let usage = Use { slots: values.u32("slots"), max_age: values.span("max_age") };
+        Self { usage, paces, found: Found::Miss, rate: None }
+    }
+}
+
+impl Layer for CachedWindow {
+    fn open(&mut self, occasion: &mut Occasion<'_>) {
+        self.found = occasion.memory.windows.look_up(self.usage, occasion.peer, occasion.now);
+    }
+
+    fn before_start(&mut self, established: &mut Established) {
+        self.rate = None;
+        let Some(window) = self.found.hit() else { return };
+        established.initial_window = window;
+        if self.paces
+            && let Some(rtt) = established.rtt
+        {
+            let rate = Rate::of(u64::from(window) * u64::from(established.mss_bytes), rtt);
+            self.rate = Some(rate).filter(|rate| *rate > Rate::ZERO);
+        }
+    }
+
+    #[inline]
+    fn on_ack(&mut self, _inner: &mut dyn Controller, _ack: &AckSample) {
+        self.rate = None;
+    }
+
+    fn pacing_rate(&self, inner: &dyn Controller) -> Option<Rate> {
+        self.rate.or_else(|| inner.pacing_rate())
+    }
+
+    fn close(&mut self, inner: &dyn Controller, occasion: &mut Occasion<'_>) {
+        occasion.memory.windows.save(self.usage, occasion.peer, occasion.now, inner.cwnd());
+    }
+
+    fn observe(&self, observer: &mut dyn Observer) {
+        observer.value("remembered_packets", f64::from(self.found.hit().unwrap_or(0)));
+        observer.value("lookup", self.found.number());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::HostMemory;
+    use crate::registry;
+    use jostle_units::{Span, Stream, Time};
+    use std::collections::BTreeMap;
+
+    fn opened(name: &str, memory: &mut HostMemory) -> Box<dyn Controller> {
+        let none = BTreeMap::new();
+        let start = registry::slow_start("standard").unwrap().create(&none).unwrap();
+        let reno = registry::controller("reno").unwrap();
+        let inner = reno.create(&none, start, Stream::new(1, "test")).unwrap();
+        let mut controller = registry::memory(name).unwrap().create(&none, inner).unwrap();
+        controller.on_open(&mut Occasion { now: Time::ZERO, peer: 7, memory });
+        controller.on_established(&Established {
+            now: Time::ZERO,
+            mss_bytes: 1448,
+            initial_window: 10,
+            rtt: Some(Span::from_ms(100)),
+            prospect: Default::default(),
+        });
+        controller
+    }
+
+    #[test]
+    fn the_last_window_is_the_first_one() {
+        for (name, rate) in
+            [("tcp-cache", None), ("tcp-cache+", Some(Rate::of(120 * 1448, Span::from_ms(100))))]
+        {
+            let mut memory = HostMemory::default();
+            let mut first = opened(name, &mut memory);
+            assert_eq!((first.cwnd(), first.pacing_rate()), (10, None));
+            first.set_cwnd(120);
+            first.on_close(&mut Occasion { now: Time::ZERO, peer: 7, memory: &mut memory });
+            let mut second = opened(name, &mut memory);
+            assert_eq!((second.cwnd(), second.pacing_rate()), (120, rate), "{name}");
+            second.on_ack(&crate::algorithms::fixtures::ack(2));
+            assert_eq!((second.cwnd(), second.pacing_rate()), (121, None), "{name}");
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Stateful-TCP.
+
+use jostle_catalogue::{Entry, Kind, Parameter, Values};
+use jostle_units::{HEADER_BYTES, Rate, Span};
+
+use super::Occasion;
+use super::estimators::{self, Estimator};
+use super::layer::{Layer, Layered};
+use super::table::{Found, Use};
+use crate::controller::{AckSample, Controller, Established, Observer};
+use crate::registry::MemoryRow;
+
+pub(crate) const ROW: MemoryRow = MemoryRow {
+    entry: Entry {
+        name: "stateful",
+        summary: "starts at the bandwidth that the last connection to the peer measured",
+        class: "bandwidth",
+        based_on: &[],
+        source: "Guo & Lee, Stateful-TCP: A New Approach to Accelerate TCP Slow-Start, IEEE Access \
+                 2020; draft-lee-tcpm-stateful-tcp-00",
+        parameters: &[
+            Parameter {
+                name: "estimator",
+                summary: "what bandwidth is remembered: gap-compensated, Westwood+'s, or BBR's",
+                kind: Kind::Choice { default: "gcbe", choices: estimators::CHOICES },
+            },
+            Parameter {
+                name: "slots",
+                summary: "entries of the host's table; a peer's is its address modulo their number",
+                kind: Kind::Integer { default: 1_048_576, min: 1, max: 1 << 31 },
+            },
+            Parameter {
+                name: "max_age",
+                summary: "age beyond which an entry does not count; 0 for no limit",
+                kind: Kind::Span { default_ns: 0, min_ns: 0, max_ns: 1 << 53 },
+            },
+            Parameter {
+                name: "min_bdp",
+                summary: "largest remembered BDP, in packets, that does not change the start",
+                kind: Kind::Integer { default: 10, min: 0, max: 1_000_000 },
+            },
+            Parameter {
+                name: "save",
+                summary: "after which connections: always, or if their BDP exceeds the initial \
+                          window",
+                kind: Kind::Choice { default: "always", choices: &["always", "large"] },
+            },
+        ],
+    },
+    build: |values, inner| Box::new(Layered::new(Stateful::new(values.clone()), inner)),
+};
+
+/// What is remembered of the path to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Path {
+    /// Payload that it carries.
+    bandwidth: Rate,
+    min_rtt: Span,
+}
+
+impl Path {
+    /// Packets that it holds.
+    fn bdp(self, mss_bytes: u32) -> u32 {
+        let packets = self.bandwidth.bytes_in(self.min_rtt) / u64::from(mss_bytes.max(1));
+        u32::try_from(packets).unwrap_or(u32::MAX)
+    }
+}
+
+/// Three phases. *Start*: the host's table is asked for the peer. A hit gives a window of one BDP,
+/// sent at the remembered bandwidth whatever the receiver's first window says; anything else gives
+/// the controller's own start. *Estimation*: the first ACK brings the window down to what is in
+/// flight and ends the pacing; the estimator listens. *Termination*: its estimate and the minimum
+/// RTT go into the table.
+pub struct Stateful {
+    values: Values,
+    usage: Use,
+    min_bdp: u32,
+    saves_small: bool,
+    estimator: Estimator,
+    found: Found<Path>,
+    min_rtt: Option<Span>,
+    mss_bytes: u32,
+    initial_window: u32,
+    start: Option<Start>,
+    /// Lower bound of the rate of a controller that has its own, while it is in its first mode.
+    floor: Option<(Rate, &'static str)>,
+}
+
+/// Sending what the table said.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    rate: Rate,
+    acks: u32,
+}
+
+impl Start {
+    /// The first ACKs, one of which has to tell whether the start was right.
+    const ACKS: u32 = 10;
+    /// Packets in flight that make a first sample credible.
+    const MIN_IN_FLIGHT: u32 = 5;
+    /// The window if none did, and the least in any case.
+    const FALLBACK: u32 = 10;
+}
+
+impl Stateful {
+    fn new(values: Values) -> Self {
+        Self {
+            usage: Use { slots: values.u32("slots"), max_age: values.span("max_age") },
+            min_bdp: values.u32("min_bdp"),
+            saves_small: values.choice("save") == "always",
+            estimator: Estimator::new(&values, 1),
+            found: Found::Miss,
+            min_rtt: None,
+            mss_bytes: 1,
+            initial_window: 0,
+            start: None,
+            floor: None,
+            values,
+        }
+    }
+}
+
+impl Layer for Stateful {
+    fn open(&mut self, occasion: &mut Occasion<'_>) {
+        self.found = occasion.memory.paths.look_up(self.usage, occasion.peer, occasion.now);
+    }
+
+    fn after_start(&mut self, inner: &mut dyn Controller, established: &Established) {
+        self.mss_bytes = established.mss_bytes;
+        self.initial_window = established.initial_window;
+        self.estimator = Estimator::new(&self.values, established.mss_bytes);
+        (self.start, self.floor) = (None, None);
+        let Some(path) = self.found.hit() else { return };
+        let bdp = path.bdp(established.mss_bytes);
+        if bdp <= self.min_bdp || path.bandwidth == Rate::ZERO {
+            return;
+        }
+        inner.set_cwnd(bdp);
+        self.start = Some(Start { rate: path.bandwidth, acks: 0 });
+        self.floor = inner.pacing_rate().map(|_| (path.bandwidth, inner.mode()));
+    }
+
+    #[inline]
+    fn on_ack(&mut self, inner: &mut dyn Controller, ack: &AckSample) {
+        self.estimator.on_ack(ack);
+        self.min_rtt = Some(ack.min_rtt);
+        let Some(start) = &mut self.start else { return };
+        start.acks += 1;
+        if ack.rtt.is_some() && ack.in_flight > Start::MIN_IN_FLIGHT {
+            inner.set_cwnd(ack.in_flight.max(Start::FALLBACK));
+        } else if start.acks >= Start::ACKS {
+            inner.set_cwnd(Start::FALLBACK);
+        } else {
+            return;
+        }
+        self.start = None;
+    }
+
+    fn pacing_rate(&self, inner: &dyn Controller) -> Option<Rate> {
+        let own = inner.pacing_rate();
+        match (self.start, self.floor) {
+            (Some(start), None) => Some(start.rate),
+            // BBR's STARTUP never lowers its rate; the remembered one is where it begins.
+            (_, Some((rate, mode))) if inner.mode() == mode => own.map(|own| own.max(rate)),
+            _ => own,
+        }
+    }
+
+    fn overrides_receive_window(&self) -> bool {
+        self.start.is_some()
+    }
+
+    fn mode(&self) -> Option<&'static str> {
+        self.start.map(|_| "remembered")
+    }
+
+    fn close(&mut self, _inner: &dyn Controller, occasion: &mut Occasion<'_>) {
+        let (Some(bandwidth), Some(min_rtt)) = (self.estimator.bandwidth(), self.min_rtt) else {
+            return;
+        };
+        let path = Path { bandwidth, min_rtt };
+        if self.saves_small || path.bdp(self.mss_bytes) > self.initial_window {
+            occasion.memory.paths.save(self.usage, occasion.peer, occasion.now, path);
+        }
+    }
+
+    fn observe(&self, observer: &mut dyn Observer) {
+        let wire_bps = |payload: Rate| {
+            let mss = f64::from(self.mss_bytes);
+            payload.as_bps() as f64 * (mss + f64::from(HEADER_BYTES)) / mss
+        };
+        observer.value("estimate_bps", self.estimator.bandwidth().map_or(0.0, wire_bps));
+        let remembered = self.found.hit().map_or(0.0, |path| wire_bps(path.bandwidth));
+        observer.value("remembered_bps", remembered);
+        observer.value("lookup", self.found.number());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithms::fixtures::ack;
+    use crate::memory::HostMemory;
+    use crate::registry;
+    use jostle_catalogue::Value;
+    use jostle_units::{Stream, Time};
+    use std::collections::BTreeMap;
+
+    const RTT: Span = Span::from_ms(100);
+
+    fn on(controller: &str, parameters: &[(&str, Value)]) -> Box<dyn Controller> {
+        let row = registry::controller(controller).unwrap();
+        let start = registry::slow_start("standard").unwrap().create(&BTreeMap::new()).unwrap();
+        let inner = row.create(&BTreeMap::new(), start, Stream::new(1, "test")).unwrap();
+        let given = parameters.iter().map(|(name, value)| (name.to_string(), value.clone()));
+        registry::memory("stateful").unwrap().create(&given.collect(), inner).unwrap()
+    }
+
+    fn at(s: u64) -> Time {
+        Time::ZERO + Span::from_secs(s)
+    }
+
+    fn open(controller: &mut dyn Controller, memory: &mut HostMemory, now: Time) {
+        controller.on_open(&mut Occasion { now, peer: 7, memory });
+        controller.on_established(&Established {
+            now,
+            mss_bytes: 1448,
+            initial_window: 10,
+            rtt: Some(RTT),
+            prospect: Default::default(),
+        });
+    }
+
+    /// Three round trips of 100 ACKs at a packet in 250 us: 46.3 Mbit/s of payload.
+    fn live(controller: &mut dyn Controller, start: Time) {
+        for i in 0..300u64 {
+            let now = start + RTT.mul_div(1 + i / 100, 1) + Span::from_us(250 * (i % 100));
+            controller.on_ack(&AckSample {
+                now,
+                rtt: Some(RTT),
+                min_rtt: RTT,
+                in_flight: 99,
+                ..ack(i + 1)
+            });
+        }
+    }
+
+    fn remember(memory: &mut HostMemory, parameters: &[(&str, Value)], now: Time) {
+        let mut first = on("reno", parameters);
+        open(first.as_mut(), memory, now);
+        assert_eq!((first.cwnd(), first.pacing_rate()), (10, None), "a miss changes nothing");
+        live(first.as_mut(), now);
+        first.on_close(&mut Occasion { now: now + Span::from_secs(1), peer: 7, memory });
+    }
+
+    #[test]
+    fn the_second_connection_starts_with_the_bdp_at_the_bandwidth() {
+        let mut memory = HostMemory::default();
+        remember(&mut memory, &[], at(0));
+        let mut second = on("cubic", &[]);
+        open(second.as_mut(), &mut memory, at(2));
+        // 100 ms of a packet in 250 us.
+        assert_eq!((second.cwnd(), second.ssthresh(), second.mode()), (400, None, "remembered"));
+        assert_eq!(second.pacing_rate(), Some(Rate::of(1448, Span::from_us(250))));
+        assert!(second.overrides_receive_window());
+        let first_ack = AckSample { rtt: Some(RTT), in_flight: 390, ..ack(2) };
+        second.on_ack(&first_ack);
+        assert_eq!((second.cwnd(), second.pacing_rate()), (391, None), "and slow start goes on");
+        assert!(!second.overrides_receive_window());
+    }
+
+    #[test]
+    fn without_a_credible_sample_it_falls_back() {
+        let mut memory = HostMemory::default();
+        remember(&mut memory, &[], at(0));
+        let mut second = on("reno", &[]);
+        open(second.as_mut(), &mut memory, at(2));
+        for i in 1..10 {
+            second.on_ack(&AckSample { in_flight: 390, may_grow: false, ..ack(i) });
+            assert_eq!(second.cwnd(), 400);
+        }
+        second.on_ack(&AckSample { in_flight: 390, may_grow: false, ..ack(10) });
+        assert_eq!((second.cwnd(), second.pacing_rate()), (10, None));
+    }
+
+    #[test]
+    fn what_is_too_old_does_not_count() {
+        let parameters = [("max_age", Value::Integer(5_000_000_000))];
+        let mut memory = HostMemory::default();
+        remember(&mut memory, &parameters, at(0));
+        for (later_s, cwnd) in [(5, 400), (7, 10)] {
+            let mut second = on("reno", &parameters);
+            open(second.as_mut(), &mut memory, at(later_s));
+            assert_eq!(second.cwnd(), cwnd);
+        }
+    }
+
+    /// BBR begins at the remembered rate, or above, for as long as it is in STARTUP.
+    #[test]
+    fn bbr_keeps_the_rate_through_startup() {
+        let mut memory = HostMemory::default();
+        remember(&mut memory, &[], at(0));
+        let mut second = on("bbr", &[]);
+        open(second.as_mut(), &mut memory, at(2));
+        let remembered = Rate::of(1448, Span::from_us(250));
+        assert_eq!((second.cwnd(), second.pacing_rate()), (400, Some(remembered)));
+        second.on_ack(&AckSample { now: at(3), rtt: Some(RTT), in_flight: 390, ..ack(2) });
+        assert_eq!((second.pacing_rate(), second.mode()), (Some(remembered), "startup"));
+    }
+}
