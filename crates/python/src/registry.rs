@@ -13,8 +13,7 @@ use serde_json::{Value, json};
 /// says under `needs_ecn` whether it is for connections with ECN.
 #[pyfunction]
 pub fn registry() -> String {
-    let controllers: Vec<_> =
-        CONTROLLERS.iter().map(controller).collect();
+    let controllers: Vec<_> = CONTROLLERS.iter().map(controller).collect();
     json!({
         "controllers": controllers,
         "slow_starts": rows(SLOW_STARTS.iter().map(|row| &row.entry)),

@@ -43,13 +43,14 @@ fn capable(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
 #[test]
 fn dctcp_keeps_the_queue_at_k_and_a_packet_per_flow() {
     let packet = f64::from(FULL_PACKET_BYTES);
-    for (n, rtt_ns) in [(1u64, MS), (2, MS), (10, MS), (2, 4 * MS)] {
+    for (n, rtt_ns) in [(1u64, MS), (2, MS), (10, MS), (2, 2 * MS)] {
         // 1 Gbit/s: K = 65 packets, the value of the paper, is 787 µs; enough below 5 ms, for it has
         // to be a seventh of the BDP.
         let k = 65.0;
         let threshold_ns = (k * packet * 8.0) as u64;
         let flows = (0..n).map(|i| capable(&format!("f{i}"), "dctcp", rtt_ns)).collect();
-        let summary = measure(&run(4 * S, vec![stepping(1_000 * MBPS, 1_000, threshold_ns)], flows));
+        let summary =
+            measure(&run(4 * S, vec![stepping(1_000 * MBPS, 1_000, threshold_ns)], flows));
         let link = settled_link(&summary);
         let p95 = link.queue_p95_bytes / packet;
         // Linux sends and acknowledges in bursts.
@@ -63,10 +64,8 @@ fn dctcp_keeps_the_queue_at_k_and_a_packet_per_flow() {
 
 #[test]
 fn dctcp_flows_share_equally() {
-    let flows = (0..4).map(|i| FlowSpec {
-        start_ns: i * 200 * MS,
-        ..capable(&format!("f{i}"), "dctcp", 2 * MS)
-    });
+    let flows = (0..4)
+        .map(|i| FlowSpec { start_ns: i * 200 * MS, ..capable(&format!("f{i}"), "dctcp", 2 * MS) });
     let spec = run(8 * S, vec![stepping(1_000 * MBPS, 1_000, 800_000)], flows.collect());
     let jain = measure(&spec).fairness.get("second half").unwrap().jain.unwrap();
     assert!(jain > 0.99, "{jain}");
