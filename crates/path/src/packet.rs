@@ -49,6 +49,8 @@ pub enum Reason {
     Pie,
     /// A step: it waited for longer than the threshold.
     Step,
+    /// DualPI2: the probability of its controller hit it.
+    Pi2,
     /// Random loss after sending.
     Loss,
     /// An outage of the link.
@@ -57,13 +59,14 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Overflow,
         Self::Occupancy,
         Self::Red,
         Self::Codel,
         Self::Pie,
         Self::Step,
+        Self::Pi2,
         Self::Loss,
         Self::Outage,
     ];
@@ -77,6 +80,7 @@ impl Reason {
             Self::Codel => "codel",
             Self::Pie => "pie",
             Self::Step => "step",
+            Self::Pi2 => "pi2",
             Self::Loss => "loss",
             Self::Outage => "outage",
         }

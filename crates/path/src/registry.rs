@@ -183,6 +183,35 @@ const STEP_MARK: Entry = Entry {
     ],
 };
 
+const DUALPI2: Entry = Entry {
+    name: "dualpi2",
+    summary: "Two queues, one for L4S, whose marks are coupled to the other's drops",
+    class: "active",
+    based_on: &["pie"],
+    source: "RFC 9332; Linux 6.17 net/sched/sch_dualpi2.c",
+    parameters: &[
+        size("limit", "most that both queues hold together", packets(10_000)),
+        span("target", "delay that the classic queue is steered to", 15 * MS),
+        span("update", "period of the probability's update", 16 * MS),
+        number("alpha", "weight of the deviation from the target, per s", 0.16, (0.0, 1000.0)),
+        number("beta", "weight of the delay's trend, per s", 3.2, (0.0, 1000.0)),
+        number("coupling", "L4S marks per square root of a classic drop", 2.0, (0.0, 100.0)),
+        span("threshold", "L4S packets that have waited longer are marked", MS),
+        Parameter {
+            name: "ramp",
+            summary: "delay above the threshold over which marks become certain; 0: a step",
+            kind: Kind::Span { default_ns: 0, min_ns: 0, max_ns: LONGEST_NS },
+        },
+        Parameter {
+            name: "scheduler",
+            summary: "weighted turns, or whoever has waited longest with L4S ahead by time_shift",
+            kind: Kind::Choice { default: "weighted", choices: &["weighted", "time_shifted"] },
+        },
+        number("classic_share", "weighted: the classic queue's share of turns", 0.1, (0.0, 1.0)),
+        span("time_shift", "time_shifted: head start of L4S packets", 30 * MS),
+    ],
+};
+
 /// All queue disciplines.
 pub const QUEUES: &[QueueRow] = &[
     QueueRow { entry: DROP_TAIL },
@@ -192,6 +221,7 @@ pub const QUEUES: &[QueueRow] = &[
     QueueRow { entry: FQ_CODEL },
     QueueRow { entry: PIE },
     QueueRow { entry: STEP_MARK },
+    QueueRow { entry: DUALPI2 },
 ];
 
 /// All kinds of capacity.

@@ -21,11 +21,12 @@ proptest! {
         seed: u64,
         list in operations(),
     ) {
+        let two_queues = queue == build::DUALPI2;
         let (queue, _) = build::queue(queue, Limit::Packets(40), seed & 1 == 0, seed);
         let (delay, least) = build::delay(delay, seed);
         let may_reorder = delay.may_reorder();
         let link = Link::new(queue, build::capacity(capacity), delay, build::losses(losses, seed));
-        let account = check_link(link, least, may_reorder, &list).map_err(TestCaseError::fail)?;
+        let account = check_link(link, least, may_reorder, two_queues, &list).map_err(TestCaseError::fail)?;
         let arrived = list.iter().filter(|o| matches!(o, Operation::Arrive { .. })).count() as u64;
         // Only a link that stops for good keeps anything.
         let gone = account.taken + account.dropped;
@@ -64,12 +65,12 @@ fn the_checker_rejects_links_that_are_broken() {
         let (queue, _) = build::queue(0, Limit::Packets(40), false, 1);
         Link::new(queue, build::capacity(0), delay, losses)
     };
-    let hasty = check_link(link(Box::new(Hasty), vec![]), Span::from_ms(5), false, &list);
+    let hasty = check_link(link(Box::new(Hasty), vec![]), Span::from_ms(5), false, false, &list);
     assert!(hasty.is_err_and(|found| found.contains("came at")));
     let (delay, least) = build::delay(0, 1);
-    let mistaken = check_link(link(delay, vec![Box::new(Mistaken)]), least, false, &list);
+    let mistaken = check_link(link(delay, vec![Box::new(Mistaken)]), least, false, false, &list);
     assert!(mistaken.is_err_and(|found| found.contains("Overflow at")));
     let (delay, least) = build::delay(4, 1);
-    let reordering = check_link(link(delay, vec![]), least, false, &list);
+    let reordering = check_link(link(delay, vec![]), least, false, false, &list);
     assert!(reordering.is_err_and(|found| found.contains("came after")));
 }

@@ -3,13 +3,16 @@
 
 use jostle_path::delay::{Jitter, Quantiles};
 use jostle_path::queue::{
-    Codel, CodelParameters, DropTail, FqCodel, FqCodelParameters, Limit, OccupancyDrop, Pie,
-    PieParameters, Red, RedParameters, StepMark,
+    Codel, CodelParameters, DropTail, DualPi2, DualPi2Parameters, FqCodel, FqCodelParameters,
+    Limit, OccupancyDrop, Pie, PieParameters, Red, RedParameters, Scheduling, StepMark,
 };
 use jostle_path::{Capacity, Delay, Error, Link, Loss, QueueDiscipline, capacity, delay, loss};
 use jostle_units::{Rate, Span, Stream, Time};
 
-use crate::{CapacitySpec, DelaySpec, Limit as LimitSpec, LinkSpec, LossSpec, Quantile, QueueSpec};
+use crate::{
+    CapacitySpec, DelaySpec, Limit as LimitSpec, LinkSpec, LossSpec, Quantile, QueueSpec,
+    SchedulerSpec,
+};
 
 impl LinkSpec {
     /// The link that this describes. Its random streams follow from `seed` and its name.
@@ -113,6 +116,36 @@ fn queue<B: Copy + Send + 'static>(
         }
         QueueSpec::StepMark { limit: most, threshold_ns } => {
             Box::new(StepMark::new(limit(most), span(threshold_ns)))
+        }
+        QueueSpec::Dualpi2 {
+            limit: most,
+            target_ns,
+            update_ns,
+            alpha,
+            beta,
+            coupling,
+            threshold_ns,
+            ramp_ns,
+            scheduler,
+            classic_share,
+            time_shift_ns,
+        } => {
+            let scheduling = match scheduler {
+                SchedulerSpec::Weighted => Scheduling::Weighted(classic_share),
+                SchedulerSpec::TimeShifted => Scheduling::TimeShifted(span(time_shift_ns)),
+            };
+            let parameters = DualPi2Parameters {
+                limit: limit(most),
+                target: span(target_ns),
+                update: span(update_ns),
+                alpha,
+                beta,
+                coupling,
+                threshold: span(threshold_ns),
+                ramp: span(ramp_ns),
+                scheduling,
+            };
+            Box::new(DualPi2::new(parameters, random)?)
         }
     })
 }

@@ -203,6 +203,41 @@ pub enum QueueSpec {
         /// ECN-capable packets that have waited for longer are marked.
         threshold_ns: u64,
     },
+    /// Dual-queue coupled AQM for L4S (RFC 9332), as Linux `sch_dualpi2`.
+    Dualpi2 {
+        /// Most that both queues hold together.
+        limit: Limit,
+        /// Delay that the classic queue is steered to.
+        target_ns: u64,
+        /// Period of the probability's update.
+        update_ns: u64,
+        /// Weight of the present deviation from the target, per second.
+        alpha: f64,
+        /// Weight of the present trend, per second.
+        beta: f64,
+        /// Factor by which the L4S queue's probability of marks exceeds the base probability.
+        coupling: f64,
+        /// L4S packets that have waited for longer are marked.
+        threshold_ns: u64,
+        /// Delay above the threshold over which such marks become certain; 0 for a step.
+        ramp_ns: u64,
+        /// How the queues share the link.
+        scheduler: SchedulerSpec,
+        /// The classic queue's share of turns, if they are weighted.
+        classic_share: f64,
+        /// Head start of L4S packets, if whoever has waited longest is next.
+        time_shift_ns: u64,
+    },
+}
+
+/// How two queues share a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SchedulerSpec {
+    /// By turns, in proportion to weights.
+    Weighted,
+    /// The packet that has waited longest is next, with a head start for one of the queues.
+    TimeShifted,
 }
 
 /// Propagation delay of a link.

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use jostle_units::Time;
+
 use crate::packet::Packet;
 
 /// How much waits.
@@ -50,6 +52,12 @@ impl<B> Fifo<B> {
         let packet = self.packets.pop_front()?;
         self.backlog.remove(packet.size_bytes);
         Some(packet)
+    }
+
+    /// When the head was queued.
+    #[inline]
+    pub fn head_queued_at(&self) -> Option<Time> {
+        self.packets.front().map(|packet| packet.queued_at)
     }
 
     #[inline]

@@ -2,6 +2,7 @@
 
 mod codel;
 mod drop_tail;
+mod dualpi2;
 mod fifo;
 mod fq_codel;
 mod occupancy_drop;
@@ -13,6 +14,7 @@ mod testing;
 
 pub use codel::{Codel, CodelParameters};
 pub use drop_tail::DropTail;
+pub use dualpi2::{DualPi2, DualPi2Parameters, Scheduling};
 pub use fq_codel::{FqCodel, FqCodelParameters};
 pub use occupancy_drop::OccupancyDrop;
 pub use pie::{Pie, PieParameters};

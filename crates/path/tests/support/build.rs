@@ -4,17 +4,18 @@
 
 use jostle_path::loss::Transitions;
 use jostle_path::queue::{
-    Codel, CodelParameters, DropTail, FqCodel, FqCodelParameters, Limit, OccupancyDrop, Pie,
-    PieParameters, Red, RedParameters, StepMark,
+    Codel, CodelParameters, DropTail, DualPi2, DualPi2Parameters, FqCodel, FqCodelParameters,
+    Limit, OccupancyDrop, Pie, PieParameters, Red, RedParameters, Scheduling, StepMark,
 };
 use jostle_path::{Capacity, Delay, Loss, QueueDiscipline, capacity, delay, loss};
 use jostle_units::{Rate, Span, Stream, Time};
 
 /// Number of kinds of queue.
-pub const QUEUES: usize = 7;
+pub const QUEUES: usize = 8;
 /// Positions of kinds that are not like the others.
 pub const OCCUPANCY_DROP: usize = 1;
 pub const STEP_MARK: usize = 6;
+pub const DUALPI2: usize = 7;
 /// Number of kinds of capacity.
 pub const CAPACITIES: usize = 4;
 /// Number of kinds of delay.
@@ -61,7 +62,26 @@ pub fn queue(
             let parameters = PieParameters { limit, target, update, alpha, beta, ecn };
             Box::new(Pie::new(parameters, random).unwrap())
         }
-        _ => Box::new(StepMark::new(limit, target)),
+        STEP_MARK => Box::new(StepMark::new(limit, target)),
+        _ => {
+            let scheduling = if ecn {
+                Scheduling::Weighted(0.1)
+            } else {
+                Scheduling::TimeShifted(Span::from_ms(2))
+            };
+            let parameters = DualPi2Parameters {
+                limit,
+                target,
+                update: Span::from_us(400),
+                alpha: 20.0,
+                beta: 200.0,
+                coupling: 2.0,
+                threshold: target,
+                ramp: Span::from_us(100),
+                scheduling,
+            };
+            Box::new(DualPi2::new(parameters, random).unwrap())
+        }
     };
     (queue, limit)
 }

@@ -64,7 +64,10 @@ enum State {
 #[derive(Default)]
 pub struct Account {
     packets: Vec<(Packet<usize>, State)>,
-    /// Of each flow the last packet that came out.
+    /// Packets of a flow keep their order only among those that the link takes for L4S, and among
+    /// the others.
+    pub two_queues: bool,
+    /// Of each flow, in each of its orders, the last packet that came out.
     last: Vec<Option<usize>>,
     wrong: Option<String>,
     pub dropped: u64,
@@ -106,8 +109,11 @@ impl Account {
     fn take(&mut self, packet: &Packet<usize>, in_order: bool) {
         self.leave(packet, State::Taken);
         let flow = packet.flow as usize;
-        self.last.resize(self.last.len().max(flow + 1), None);
-        let last = self.last[flow].replace(packet.body);
+        let arrived = self.packets.get(packet.body).map(|(original, _)| original.ecn);
+        let l4s = matches!(arrived, Some(Ecn::L4s | Ecn::Marked));
+        let order = 2 * flow + usize::from(self.two_queues && l4s);
+        self.last.resize(self.last.len().max(order + 1), None);
+        let last = self.last[order].replace(packet.body);
         if in_order && last.is_some_and(|last| last > packet.body) {
             self.note(format!("packet {} of flow {flow} came after {last:?}", packet.body));
         }
@@ -143,9 +149,10 @@ impl Fate<usize> for Account {
 pub fn check_queue(
     queue: &mut dyn QueueDiscipline<usize>,
     limit: Limit,
+    two_queues: bool,
     operations: &[Operation],
 ) -> Result<Account, String> {
-    let (mut account, mut now) = (Account::default(), Time::ZERO);
+    let (mut account, mut now) = (Account { two_queues, ..Account::default() }, Time::ZERO);
     let draining = std::iter::repeat_n(&Operation::Take, operations.len() + 1);
     for operation in operations.iter().chain(draining) {
         match *operation {
@@ -237,9 +244,11 @@ pub fn check_link(
     mut link: Link<usize>,
     least_delay: Span,
     may_reorder: bool,
+    two_queues: bool,
     operations: &[Operation],
 ) -> Result<Account, String> {
     let (mut watch, mut now, mut last_exit) = (Watch::default(), Time::ZERO, Time::ZERO);
+    watch.account.two_queues = two_queues;
     let draining = std::iter::repeat_n(&Operation::Take, 4 * operations.len() + 4);
     for operation in operations.iter().chain(draining) {
         match *operation {

@@ -128,6 +128,30 @@ fn queue(at: &str, queue: &QueueSpec) -> Result<(), SpecError> {
             limit_holds_a_packet(at, limit)?;
             within(&name("threshold_ns"), threshold_ns, 1..=MAX_NS)
         }
+        QueueSpec::Dualpi2 {
+            limit,
+            target_ns,
+            update_ns,
+            alpha,
+            beta,
+            coupling,
+            threshold_ns,
+            ramp_ns,
+            scheduler: _,
+            classic_share,
+            time_shift_ns,
+        } => {
+            limit_holds_a_packet(at, limit)?;
+            within(&name("target_ns"), target_ns, 1..=MAX_NS)?;
+            within(&name("update_ns"), update_ns, 1..=MAX_NS)?;
+            within(&name("alpha"), alpha, 0.0..=f64::MAX)?;
+            within(&name("beta"), beta, 0.0..=f64::MAX)?;
+            within(&name("coupling"), coupling, 0.0..=f64::MAX)?;
+            within(&name("threshold_ns"), threshold_ns, 1..=MAX_NS)?;
+            within(&name("ramp_ns"), ramp_ns, 0..=MAX_NS)?;
+            probability(&name("classic_share"), classic_share)?;
+            within(&name("time_shift_ns"), time_shift_ns, 1..=MAX_NS)
+        }
     }
 }
 

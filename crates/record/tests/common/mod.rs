@@ -53,6 +53,13 @@ pub fn everything() -> Value {
         ),
         link("plain", json!({"kind": "drop_tail", "limit": {"packets": 100}})),
         link("step", json!({"kind": "step_mark", "limit": {"packets": 1000}, "threshold_ns": MS})),
+        link(
+            "dual",
+            json!({"kind": "dualpi2", "limit": {"packets": 10_000}, "target_ns": 15 * MS,
+            "update_ns": 16 * MS, "alpha": 0.16, "beta": 3.2, "coupling": 2.0,
+            "threshold_ns": MS, "ramp_ns": 0, "scheduler": "weighted", "classic_share": 0.1,
+            "time_shift_ns": 30 * MS})
+        ),
     ]);
     spec["links"][0]["capacity"] = json!({"kind": "steps", "steps": [
         {"at_ns": 0, "rate_bps": 8_000_000}, {"at_ns": S, "rate_bps": 0}]});

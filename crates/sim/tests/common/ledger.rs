@@ -176,7 +176,8 @@ fn limit(queue: &QueueSpec) -> Limit {
         | QueueSpec::Red { limit, .. }
         | QueueSpec::Codel { limit, .. }
         | QueueSpec::Pie { limit, .. }
-        | QueueSpec::StepMark { limit, .. } => limit,
+        | QueueSpec::StepMark { limit, .. }
+        | QueueSpec::Dualpi2 { limit, .. } => limit,
         // FQ-CoDel takes the packet in and then makes room for it.
         QueueSpec::FqCodel { limit_packets, .. } => Limit::Packets(limit_packets),
     }

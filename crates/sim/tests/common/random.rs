@@ -28,7 +28,7 @@ fn queue_limit(bdp_bytes: u64) -> impl Strategy<Value = Limit> {
 }
 
 fn queue(bdp_bytes: u64) -> impl Strategy<Value = QueueSpec> {
-    (queue_limit(bdp_bytes), 0..7, any::<bool>(), 0.0..0.5).prop_map(
+    (queue_limit(bdp_bytes), 0..8, any::<bool>(), 0.0..0.5).prop_map(
         move |(limit, kind, ecn, probability)| {
             let limit_bytes = match limit {
                 Limit::Bytes(bytes) => bytes,
@@ -66,7 +66,24 @@ fn queue(bdp_bytes: u64) -> impl Strategy<Value = QueueSpec> {
                     beta: 1.25,
                     ecn,
                 },
-                _ => QueueSpec::StepMark { limit, threshold_ns: MS },
+                6 => QueueSpec::StepMark { limit, threshold_ns: MS },
+                _ => QueueSpec::Dualpi2 {
+                    limit,
+                    target_ns: 15 * MS,
+                    update_ns: 16 * MS,
+                    alpha: 0.16,
+                    beta: 3.2,
+                    coupling: 2.0,
+                    threshold_ns: MS,
+                    ramp_ns: if ecn { 0 } else { MS },
+                    scheduler: if ecn {
+                        SchedulerSpec::Weighted
+                    } else {
+                        SchedulerSpec::TimeShifted
+                    },
+                    classic_share: 0.1,
+                    time_shift_ns: 30 * MS,
+                },
             }
         },
     )
