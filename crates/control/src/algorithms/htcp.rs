@@ -240,7 +240,7 @@ impl WindowLaw for Htcp {
     }
 
     fn avoid(&mut self, window: &mut Window, _acked: u32, ack: &AckSample) {
-        let credit = u64::from(window.count) * u64::from(self.alpha) >> SHIFT;
+        let credit = (u64::from(window.count) * u64::from(self.alpha)) >> SHIFT;
         if credit >= u64::from(window.cwnd) {
             // The ACK that finds the credit brings none of its own.
             window.cwnd = window.cwnd.saturating_add(1).min(window.clamp);
@@ -260,7 +260,7 @@ impl WindowLaw for Htcp {
             self.max_rtt = min_rtt + (self.max_rtt - min_rtt) * 95 / 100;
         }
         // It fits: β is less than 1.
-        let kept = (u64::from(window.cwnd) * u64::from(self.beta) >> SHIFT) as u32;
+        let kept = ((u64::from(window.cwnd) * u64::from(self.beta)) >> SHIFT) as u32;
         kept.max(2)
     }
 
