@@ -26,7 +26,7 @@ _NO_LIMIT = 2**63 - 1
 @click.argument("kind")
 @click.pass_obj
 def list_(environment: Environment, kind: str) -> None:
-    """List everything of a KIND, such as controllers, slow-starts, queues, scenarios."""
+    """List everything of a KIND, such as controllers, slow-starts, memories, queues, scenarios."""
     if kind == SCENARIOS:
         rows = [(str(path), "", title) for path, title in _scenarios()]
         header = ("file", "", "title")
