@@ -69,6 +69,10 @@ REGISTRY = {
         {"name": "standard", "summary": "Doubles every round trip", "class": "window",
          "based_on": [], "source": "RFC 5681", "parameters": []},
     ],
+    "memories": [
+        {"name": "stateful", "summary": "Starts at the last bandwidth", "class": "bandwidth",
+         "based_on": [], "source": "", "parameters": []},
+    ],
     "queues": [
         {"name": "drop_tail", "summary": "First in, first out", "class": "passive",
          "based_on": [], "source": "", "parameters": [

@@ -43,7 +43,7 @@ def test_every_column_of_the_series_is_named() -> None:
 
 def test_the_readme_lists_what_the_registries_have() -> None:
     registry = json.loads(_core.registry())
-    for kind in ("controllers", "slow_starts", "queues"):
+    for kind in ("controllers", "slow_starts", "memories", "queues"):
         for row in registry[kind]:
             assert f"`{row['name']}`" in README
 

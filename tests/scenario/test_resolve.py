@@ -272,6 +272,40 @@ def test_the_other_keys_of_a_flow(read: Read) -> None:
     assert flow["nic_rate_bps"] == 10**9
 
 
+def test_flows_follow_each_other(read: Read) -> None:
+    keys = """rtt = "40 ms"
+    start = "1 s"
+    bytes = "1 MB"
+    count = 3
+    sequence = "100 ms"
+    memory = { name = "stateful", slots = 16 }
+    """
+    last = 'rtt = "80 ms"\nafter = "first"\nstart = "2 s"\npeer = "192.168.0.1"'
+    flows = spec(read(('rtt = "40 ms"', keys), ('rtt = "80 ms"', last)))["flows"]
+    opens = [(flow["after"], flow["start_ns"] // 10**6) for flow in flows]
+    assert opens == [(None, 1000), (0, 100), (1, 100), (2, 2000)]
+    assert [flow["peer"] for flow in flows] == [0x0A000001] * 3 + [0xC0A80001]
+    assert flows[0]["memory"]["parameters"]["slots"] == 16
+    assert flows[3]["memory"] is None
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ('after = "third"', 'there is no flow "third" before this one'),
+        ('after = "second"', 'there is no flow "second" before this one'),
+        ('after = "first"', '"first" has no end'),
+        ('count = 2\nsequence = "0 s"', "the flows have no end"),
+        ('bytes = "1 MB"\nsequence = "0 s"', "there is a single flow"),
+        ('peer = "300.1.1.1"', "is no IPv4 address"),
+        ('memory = "statefull"', 'did you mean "stateful"'),
+    ],
+)
+def test_what_cannot_follow_is_said(read: Read, keys: str, problem: str) -> None:
+    with pytest.raises(ScenarioError, match=problem):
+        spec(read(('rtt = "80 ms"', f'rtt = "80 ms"\n{keys}')))
+
+
 def controller(read: Read, written: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
     flow = spec(read(('controller = "cubic"', written)))["flows"][0]
     return flow["controller"], flow["slow_start"]

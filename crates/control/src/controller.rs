@@ -289,17 +289,11 @@ pub trait Observer {
 
 /// A congestion controller. What is added here has to be passed on by the layers of `memory`.
 ///
-<<<<<<< ours
 /// For every ACK the transport calls [`on_measurement`](Self::on_measurement),
 /// [`on_ack_event`](Self::on_ack_event) and with ECN [`on_marks`](Self::on_marks), then runs loss
-/// detection (which may call [`on_lost`](Self::on_lost), [`on_congestion`](Self::on_congestion) or
-/// [`on_state`](Self::on_state)), then [`on_ack`](Self::on_ack).
-=======
-/// For every ACK the transport calls [`on_measurement`](Self::on_measurement) and
-/// [`on_ack_event`](Self::on_ack_event), then runs loss detection (which may call
-/// [`on_congestion`](Self::on_congestion), [`on_state`](Self::on_state) or
-/// [`on_reduction_end`](Self::on_reduction_end)), then [`on_ack`](Self::on_ack).
->>>>>>> theirs
+/// detection (which may call [`on_lost`](Self::on_lost), [`on_congestion`](Self::on_congestion),
+/// [`on_state`](Self::on_state) or [`on_reduction_end`](Self::on_reduction_end)), then
+/// [`on_ack`](Self::on_ack).
 pub trait Controller: Send {
     /// The connection opens: what the host remembers of the peer may shape its start. Called before
     /// [`on_established`](Self::on_established).

@@ -2,7 +2,7 @@
 
 use jostle_catalogue::Entry;
 use jostle_control::EcnFeedback;
-use jostle_control::registry::{CONTROLLERS, ControllerRow, SLOW_STARTS, Start};
+use jostle_control::registry::{CONTROLLERS, ControllerRow, MEMORIES, SLOW_STARTS, Start};
 use jostle_path::registry::{CAPACITIES, DELAYS, LOSSES, QUEUES};
 use jostle_record::RunSpec;
 use pyo3::prelude::*;
@@ -17,6 +17,7 @@ pub fn registry() -> String {
     json!({
         "controllers": controllers,
         "slow_starts": rows(SLOW_STARTS.iter().map(|row| &row.entry)),
+        "memories": rows(MEMORIES.iter().map(|row| &row.entry)),
         "queues": rows(QUEUES.iter().map(|row| &row.entry)),
         "capacities": rows(CAPACITIES.iter().map(|row| &row.entry)),
         "delays": rows(DELAYS.iter().map(|row| &row.entry)),

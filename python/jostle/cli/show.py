@@ -33,7 +33,7 @@ _NO_LIMIT = 2**63 - 1
 )
 @click.pass_obj
 def list_(environment: Environment, kind: str, *, tree: bool, figure: Path | None) -> None:
-    """List everything of a KIND, such as controllers, slow-starts, queues, scenarios, studies."""
+    """List everything of a KIND, such as controllers, slow-starts, memories, queues, studies."""
     if figure and not tree:
         raise InputError("--figure draws the family tree: give --tree, too")
     if tree:

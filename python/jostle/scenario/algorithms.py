@@ -1,4 +1,4 @@
-"""Controllers, slow starts and queues: from what a scenario names to what a run is given."""
+"""Controllers, slow starts, memories and queues: from a scenario's names to what a run is given."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jostle.scenario.problems import Report, did_you_mean
 from jostle.scenario.registry import Registry, Row, Value
 from jostle.scenario.units import PACKET_BYTES, Amount, QuantityError
 
-__all__ = ["controller_and_slow_start", "queue_limit_bytes", "queue_spec"]
+__all__ = ["controller_and_slow_start", "memory_spec", "queue_limit_bytes", "queue_spec"]
 
 _STANDARD: Final = "standard"
 """The slow start that a controller falls back to when its own default is switched off."""
@@ -64,6 +64,22 @@ def controller_and_slow_start(
     return controller, {
         "name": start.name,
         "parameters": _parameters(start, own, method_at, report),
+    }
+
+
+def memory_spec(
+    flow: Flow, path: KeyPath, registry: Registry, report: Report
+) -> dict[str, Any] | None:
+    """Return what a flow's host makes of earlier connections; None if nothing, or if reported."""
+    if flow.memory is None:
+        return None
+    where: KeyPath = (*path, "memory")
+    row = _row(flow.memory.name, registry.memories, where, "memory", report)
+    if row is None:
+        return None
+    return {
+        "name": row.name,
+        "parameters": _parameters(row, flow.memory.parameters, where, report),
     }
 
 

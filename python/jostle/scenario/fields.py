@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable
 from typing import Annotated, Any, Final
@@ -177,6 +178,14 @@ def _name(given: Any) -> str:
     return given
 
 
+def _address(given: Any) -> int:
+    try:
+        return int(ipaddress.IPv4Address(given if isinstance(given, str) else ""))
+    except ipaddress.AddressValueError:
+        shown = f'"{given}"' if isinstance(given, str) else "this"
+        raise QuantityError(f'{shown} is no IPv4 address — write for example "10.0.0.1"') from None
+
+
 def _packets(given: Any) -> int:
     if isinstance(given, str):
         amount = parse_amount(given)
@@ -209,6 +218,11 @@ def named(key: str) -> Callable[[Any], Any]:
 def absent(given: Any) -> Any:
     """Read the word "none" as absence: how a scenario takes a part out of a profile."""
     return None if given == "none" else given
+
+
+def memory_table(given: Any) -> Any:
+    """Read a bare word as a table's name, and "none" as absence."""
+    return absent(given) if given == "none" else named("name")(given)
 
 
 def loss_table(given: Any) -> Any:
@@ -290,6 +304,7 @@ PositiveSize = Annotated[
     int, _checked(_positive(parse_size, "1 MB")), _quantity_schema(_SIZE_UNITS, "1 GB")
 ]
 PositiveAmount = Annotated[Amount, _checked(_positive_amount), AMOUNT_SCHEMA]
+Address = Annotated[int, _checked(_address), WithJsonSchema({"type": "string", "format": "ipv4"})]
 Packets = Annotated[int, _checked(_packets), WithJsonSchema(_PACKETS)]
 Probability = Annotated[float, _checked(parse_probability), WithJsonSchema(PROBABILITY_SCHEMA)]
 Rates = Annotated[Steps, _checked(_rates), _steps_schema(_RATE_SCHEMA)]

@@ -190,16 +190,26 @@ class Flow(_Table):
     name: f.Name
     controller: Annotated[Algorithm, BeforeValidator(f.named("name"))]
     slow_start: Annotated[Algorithm, BeforeValidator(f.named("name"))] | None = None
+    memory: Annotated[Algorithm | None, BeforeValidator(f.memory_table)] = None
+    """What the sending host makes of earlier connections to the peer; `"none"` for nothing."""
+    peer: f.Address | None = None
+    """IPv4 address by which the host remembers the receiver; every entry of `flows` has its own
+    unless it says so."""
     rtt: f.PositiveSpan | None = None
     """Round trip of the quiet path in all: links, their median jitter, and the rest of the way."""
     start: f.Span = 0
     start_jitter: f.Span = 0
     """The flow starts at a time drawn uniformly from `start` … `start + start_jitter`."""
+    after: f.Name | None = None
+    """Name of a flow: this one opens `start` after that one is complete."""
     stop: f.PositiveSpan | None = None
     bytes: f.PositiveSize | None = None
     """Short for `source = { kind = "fixed", bytes = … }`."""
     count: Annotated[int, Field(ge=1, le=100_000)] = 1
     """So many flows like this one, named `name-1`, `name-2`, …"""
+    sequence: f.Span | None = None
+    """The flows of `count` open one after the other, each so long after the one before it is
+    complete."""
     transport: Literal["tcp"] = "tcp"
     source: Source | None = None
     path: list[str] | None = None

@@ -141,7 +141,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Row:
-    """A controller, slow start or queue.
+    """A controller, slow start, memory or queue.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class Registry:
 
     Parameters
     ----------
-    controllers, slow_starts, queues
+    controllers, slow_starts, memories, queues
         Rows by name.
     queue_fields
         Names of the fields of a queue in a run's specification, by kind of queue.
@@ -178,6 +178,7 @@ class Registry:
 
     controllers: Mapping[str, Row]
     slow_starts: Mapping[str, Row]
+    memories: Mapping[str, Row]
     queues: Mapping[str, Row]
     queue_fields: Mapping[str, tuple[str, ...]]
 
@@ -189,6 +190,7 @@ class Registry:
         return cls(
             controllers=_rows(rows["controllers"]),
             slow_starts=_rows(rows["slow_starts"]),
+            memories=_rows(rows["memories"]),
             queues=_rows(rows["queues"]),
             queue_fields={
                 v["properties"]["kind"]["const"]: tuple(p for p in v["properties"] if p != "kind")

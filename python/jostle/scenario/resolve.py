@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from jostle.scenario.algorithms import controller_and_slow_start
+from jostle.scenario.algorithms import controller_and_slow_start, memory_spec
 from jostle.scenario.links import (
     BOTTLENECK,
     LinkFacts,
@@ -38,6 +38,9 @@ _LONGEST_RTT_NS: Final = 3600 * 10**9
 _MOST_BINS: Final = 10_000_000
 _MOST_FLOWS: Final = 100_000
 _RECEIVE_WINDOW_BYTES: Final = 32 * 2**20
+_FIRST_PEER: Final = 10 << 24 | 1
+"""10.0.0.1, the address of the first flow's receiver."""
+_HOW_TO_END: Final = 'write for example bytes = "1 MB"'
 _SYN_WINDOW_BYTES: Final = 65_535
 """Largest window that a SYN-ACK can offer: it cannot be scaled (RFC 7323, section 2.2)."""
 
@@ -125,13 +128,14 @@ def resolve(
     largest = max((rtt for rtt in rtts if rtt is not None), default=None)
     rtt_paths = [("flows", index, key) for index in range(len(rtts)) for key in ("rtt", "path")]
     specs = [link_spec(one, largest, registry, report, rtt_paths) for one in links]
-    flows = []
+    flows: list[dict[str, Any]] = []
     start_jitter_ns = {}
     _check_names(file, report)
     for index, (flow, rtt) in enumerate(zip(file.flows, rtts, strict=True)):
         spec = _flow(index, file=file, rtt=rtt, links=links, registry=registry, report=report)
-        for name in _copies(flow):
-            flows.append({**spec, "name": name})
+        for number, name in enumerate(_copies(flow)):
+            order = _order(file, index, number, flows, report)
+            flows.append({**spec, "name": name, **order})
             if flow.start_jitter:
                 start_jitter_ns[name] = flow.start_jitter
     if report.found or report.hidden or any(spec is None for spec in specs):
@@ -177,6 +181,46 @@ def _phases(file: ScenarioFile, report: Report) -> list[dict[str, Any]]:
             report.add(path, f"the phase ends at {ends}, after the run's {run}", ("duration",))
         phases.append({"name": name, "from_ns": start, "to_ns": end})
     return phases
+
+
+def _order(
+    file: ScenarioFile,
+    index: int,
+    number: int,
+    flows: Sequence[Mapping[str, Any]],
+    report: Report,
+) -> dict[str, Any]:
+    """Return what the `number`-th copy of a flow waits for, and how long after that it opens.
+
+    `flows` are those before this one.
+    """
+    first = len(flows) - number
+    flow, path = file.flows[index], ("flows", index)
+    sequence_at, after_at = (*path, "sequence"), (*path, "after")
+    if flow.sequence is not None and number > 0:
+        if number == 1 and not _ends(flows[first]):
+            report.add(sequence_at, f"the flows have no end — {_HOW_TO_END}", (*path, "source"))
+        return {"after": first + number - 1, "start_ns": flow.sequence}
+    if flow.sequence is not None and flow.count == 1:
+        report.add(sequence_at, "there is a single flow — write its count", (*path, "count"))
+    if flow.after is None or (number > 0 and report.found):
+        return {}
+    before = {one["name"]: position for position, one in enumerate(flows[:first])}
+    for other in file.flows[:index]:
+        if other.sequence is not None and other.count > 1:
+            before[other.name] = before[_copies(other)[-1]]
+    position = before.get(flow.after)
+    if position is None:
+        known = did_you_mean(flow.after, tuple(before))
+        report.add(after_at, f'there is no flow "{flow.after}" before this one — {known}')
+    elif not _ends(flows[position]):
+        report.add(after_at, f'"{flow.after}" has no end — {_HOW_TO_END}')
+    return {"after": position}
+
+
+def _ends(flow: Mapping[str, Any]) -> bool:
+    source = flow["source"]
+    return source["kind"] == "fixed" or source.get("count") is not None
 
 
 def _copies(flow: Flow) -> list[str]:
@@ -235,9 +279,12 @@ def _flow(
         "transport": flow.transport,
         "controller": controller,
         "slow_start": slow_start,
+        "memory": memory_spec(flow, path, registry, report),
+        "peer": _FIRST_PEER + index if flow.peer is None else flow.peer,
         "path": [positions[link.name] for link in there],
         "reverse_path": [positions[link.name] for link in back],
         "access_delay_ns": _access_delay(flow, rtt, path, links, report),
+        "after": None,
         "start_ns": flow.start,
         "stop_ns": flow.stop,
         "source": _source(flow, path, report),
@@ -294,7 +341,7 @@ def _check_times(file: ScenarioFile, flow: Flow, path: KeyPath, report: Report) 
     if flow.stop is None:
         return
     stop = format_amount(flow.stop, "time")
-    if flow.stop <= latest:
+    if flow.after is None and flow.stop <= latest:
         message = f"{stop} is not after the flow's start at {shown}{jittered}"
         report.add(stop_at, message, start_at, jitter_at)
     elif flow.stop > file.duration:

@@ -45,11 +45,13 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
     slow_start = _choice(registry.slow_starts, "name")
     definitions["Controller"] = _choice(registry.controllers, "name", slow_start)
     definitions["SlowStart"] = slow_start
+    definitions["Memory"] = _choice(registry.memories, "name")
     definitions["Queue"] = _choice(registry.queues, "kind")
     del definitions["Algorithm"]
     flow = definitions["Flow"]["properties"]
     flow["controller"] = {"$ref": "#/$defs/Controller"}
     flow["slow_start"] = {"$ref": "#/$defs/SlowStart"}
+    flow["memory"] = {"anyOf": [_NONE, {"$ref": "#/$defs/Memory"}]}
     flow["source"] = {"anyOf": [{"const": "bulk"}, flow["source"]]}
     for name in ("Link", "NamedLink"):
         link = definitions[name]["properties"]

@@ -97,6 +97,12 @@ def _flow_problems(flow: dict[str, Any]) -> Iterator[Problem]:
     if flow["transport"] != "tcp":
         text = f"`{flow['transport']}`: the kernel's stack speaks tcp"
         yield Problem(flow_key(flow, "transport"), text)
+    if flow["after"] is not None:
+        text = f"flows open at given times; {_SIMULATOR} let them wait for each other"
+        yield Problem(flow_key(flow, "after"), text)
+    if flow["memory"] is not None:
+        text = f"`{flow['memory']['name']}`: Linux has no such memory of peers; {_SIMULATOR}"
+        yield Problem(flow_key(flow, "memory"), text)
     if flow["initial_pacing"]:
         text = f"Linux paces no more than fq does, from the 11th packet on; {_SIMULATOR}"
         yield Problem(flow_key(flow, "initial_pacing"), text)
