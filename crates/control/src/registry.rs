@@ -55,6 +55,7 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::VEGAS,
     algorithms::VIVACE,
     algorithms::DCTCP,
+    algorithms::PRAGUE,
 ];
 
 /// All slow-start methods, in the order they are listed.
