@@ -403,6 +403,12 @@ pub trait Controller: Send {
         false
     }
 
+    /// Most packets that a burst may have, whatever else it should have (`tso_segs` of TCP Prague);
+    /// none if only the transport bounds it.
+    fn burst_limit(&self) -> Option<u32> {
+        None
+    }
+
     /// The controller keeps the flight small on purpose (BBR's PROBE_RTT), so that delivery rates
     /// would understate the path. While this holds after an ACK, the transport marks what is in
     /// flight with [`Sampler::set_app_limited`](crate::Sampler::set_app_limited) before it sends.

@@ -77,6 +77,7 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::WESTWOOD,
     algorithms::VIVACE,
     algorithms::DCTCP,
+    algorithms::PRAGUE,
 ];
 
 /// All slow-start methods, in the order they are listed.

@@ -123,7 +123,7 @@ fn hystart_as_published_leaves_by_a_smaller_delay() {
     };
     let mut earlier = 0;
     for kbps in (2_000..4_000).step_by(100) {
-        let share = exit("hystart_paper", kbps) / exit("hystart", kbps);
+        let share = exit("hystart-paper", kbps) / exit("hystart", kbps);
         // The same round, a packet later: at most 1 of 40.
         assert!(share < 1.03, "{share} at {kbps} kbit/s");
         earlier += u32::from(share < 0.7);

@@ -6,9 +6,10 @@ mod common;
 
 use common::*;
 use jostle_record::{
-    FlowPhase, FlowSpec, Limit, LinkPhase, LinkSpec, QueueSpec, Recorder, RunSpec, Summary,
+    FlowPhase, FlowSpec, Limit, LinkPhase, LinkSpec, QueueSpec, Recorder, RunSpec, SchedulerSpec,
+    Sink, Summary,
 };
-use jostle_units::FULL_PACKET_BYTES;
+use jostle_units::{FULL_PACKET_BYTES, Time};
 
 fn measure(spec: &RunSpec) -> Summary {
     spec.validate().unwrap();
@@ -44,8 +45,8 @@ fn capable(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
 fn dctcp_keeps_the_queue_at_k_and_a_packet_per_flow() {
     let packet = f64::from(FULL_PACKET_BYTES);
     for (n, rtt_ns) in [(1u64, MS), (2, MS), (10, MS), (2, 2 * MS)] {
-        // 1 Gbit/s: K = 65 packets, the value of the paper, is 787 µs; enough below 5 ms, for it has
-        // to be a seventh of the BDP.
+        // 1 Gbit/s: K = 65 packets, the value of the paper, is 787 µs, and more than the seventh of
+        // the BDP (165 packets at most) that keeps the link busy (§3.4, RFC 8257 §4.1).
         let k = 65.0;
         let threshold_ns = (k * packet * 8.0) as u64;
         let flows = (0..n).map(|i| capable(&format!("f{i}"), "dctcp", rtt_ns)).collect();
@@ -97,4 +98,101 @@ fn a_step_suits_dctcp_and_not_classic_ecn() {
     };
     let (dctcp, reno) = (utilisation("dctcp"), utilisation("reno"));
     assert!(dctcp > 0.97 && reno < 0.92, "dctcp {dctcp}, reno {reno}");
+}
+
+fn dualpi2() -> QueueSpec {
+    QueueSpec::Dualpi2 {
+        limit: Limit::Packets(10_000),
+        target_ns: 15 * MS,
+        update_ns: 16 * MS,
+        alpha: 0.16,
+        beta: 3.2,
+        coupling: 2.0,
+        threshold_ns: MS,
+        ramp_ns: 0,
+        scheduler: SchedulerSpec::Weighted,
+        classic_share: 0.1,
+        time_shift_ns: 30 * MS,
+    }
+}
+
+/// Samples of the queue, once per interval.
+#[derive(Default)]
+struct Queue(Vec<(Time, u64)>);
+
+impl Sink for Queue {
+    fn link_state(&mut self, now: Time, _link: u32, queue_bytes: u64, _offered_bytes: f64) {
+        self.0.push((now, queue_bytes));
+    }
+}
+
+/// algorithms.md: on a step of 1 ms the 99th percentile of the queue is below 2 ms, at more than
+/// 90 % of the rate.
+#[test]
+fn prague_keeps_the_queue_below_two_milliseconds() {
+    for (rate_bps, rtt_ns) in [(50 * MBPS, 10 * MS), (50 * MBPS, 40 * MS), (200 * MBPS, 40 * MS)] {
+        let links = vec![stepping(rate_bps, 1_000, MS)];
+        let mut spec = run(30 * S, links, vec![capable("only", "prague", rtt_ns)]);
+        spec.interval_ns = MS;
+        let mut queue = Queue::default();
+        jostle_sim::run(&spec, &mut queue, &|| false).unwrap();
+        let late = queue.0.iter().filter(|(now, _)| now.as_ns() > 5 * S);
+        let mut delays_ms: Vec<_> =
+            late.map(|(_, bytes)| *bytes as f64 * 8e3 / rate_bps as f64).collect();
+        delays_ms.sort_unstable_by(f64::total_cmp);
+        let p99_ms = delays_ms[delays_ms.len() * 99 / 100];
+        assert!(p99_ms < 2.0, "{p99_ms} ms at {rate_bps} bit/s, {rtt_ns} ns");
+        let utilisation = settled_link(&measure(&spec)).utilisation.unwrap();
+        assert!(utilisation > 0.9, "{utilisation} at {rate_bps} bit/s, {rtt_ns} ns");
+    }
+}
+
+/// A run of Prague beside Cubic through a dual queue.
+fn dual(rtt_ns: u64, ecn: bool, seed: u64) -> Summary {
+    let bottleneck = LinkSpec { queue: dualpi2(), ..link("bottleneck", 50 * MBPS, 0) };
+    let classic = FlowSpec { ecn, ..flow("classic", "cubic", rtt_ns) };
+    let mut spec = run(60 * S, vec![bottleneck], vec![capable("l4s", "prague", rtt_ns), classic]);
+    spec.seed = seed;
+    measure(&spec)
+}
+
+/// RFC 9332 §2.1: flows of both kinds get about the same, each with the delay of its own queue. The
+/// classic flow's RTT is longer by its queue, so that the L4S flow gets somewhat more.
+#[test]
+fn prague_and_cubic_share_a_dual_queue() {
+    for rtt_ns in [40 * MS, 100 * MS] {
+        let mut ratios = 0.0;
+        for seed in 1..=4 {
+            let summary = dual(rtt_ns, false, seed);
+            let (l4s, classic) = (settled(&summary, 0), settled(&summary, 1));
+            ratios += l4s.goodput_bps / classic.goodput_bps;
+            assert!(settled_link(&summary).utilisation.unwrap() > 0.95);
+            let waited_s = [l4s, classic].map(|it| it.rtt_mean_s.unwrap() - rtt_ns as f64 / 1e9);
+            assert!(waited_s[0] < 0.002, "L4S waits for {} s", waited_s[0]);
+            assert!((0.005..0.025).contains(&waited_s[1]), "classic for {} s", waited_s[1]);
+            assert_eq!(l4s.retransmitted_packets, 0);
+            assert!(classic.retransmitted_packets > 0);
+        }
+        let ratio = ratios / 4.0;
+        assert!((0.5..2.0).contains(&ratio), "{ratio} at {rtt_ns} ns");
+    }
+}
+
+#[test]
+fn a_dual_queue_marks_classic_packets_that_can_be_marked() {
+    let summary = dual(40 * MS, true, 1);
+    assert_eq!(settled_link(&summary).dropped_packets, 0);
+    assert!(settled(&summary, 1).goodput_bps > 10e6);
+}
+
+/// The receiver's end knows no ECN: Reno, unpaced.
+#[test]
+fn prague_without_ecn_is_reno() {
+    let of = |controller| {
+        let links = vec![link("bottleneck", 20 * MBPS, 60_000)];
+        measure(&run(10 * S, links, vec![flow("only", controller, 20 * MS)]))
+    };
+    let (prague, reno) = (of("prague"), of("reno"));
+    assert_eq!(settled(&prague, 0).goodput_bps, settled(&reno, 0).goodput_bps);
+    assert_eq!(settled(&prague, 0).retransmitted_packets, settled(&reno, 0).retransmitted_packets);
 }

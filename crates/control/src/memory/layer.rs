@@ -4,8 +4,8 @@ use jostle_units::{Rate, Time};
 
 use super::Occasion;
 use crate::controller::{
-    AckSample, Congestion, Controller, Established, Measurement, Observer, RecoveryOwner,
-    RecoveryState, Sent,
+    AckSample, Congestion, Controller, EcnFeedback, Established, LostPacket, Marks, Measurement,
+    Observer, RecoveryOwner, RecoveryState, Sent,
 };
 use crate::slow_start::RateCode;
 
@@ -63,6 +63,14 @@ impl<L: Layer> Controller for Layered<L> {
         self.inner.rate_request()
     }
 
+    fn needs_ecn(&self) -> EcnFeedback {
+        self.inner.needs_ecn()
+    }
+
+    fn on_ecn_negotiated(&mut self, feedback: EcnFeedback) {
+        self.inner.on_ecn_negotiated(feedback);
+    }
+
     fn on_open(&mut self, occasion: &mut Occasion<'_>) {
         self.layer.open(occasion);
         self.inner.on_open(occasion);
@@ -83,6 +91,18 @@ impl<L: Layer> Controller for Layered<L> {
         self.inner.on_measurement(measurement);
     }
 
+    fn on_ack_event(&mut self, now: Time, slow_path: bool) {
+        self.inner.on_ack_event(now, slow_path);
+    }
+
+    fn on_lost(&mut self, lost: &LostPacket) {
+        self.inner.on_lost(lost);
+    }
+
+    fn on_marks(&mut self, marks: &Marks) {
+        self.inner.on_marks(marks);
+    }
+
     fn on_ack(&mut self, ack: &AckSample) {
         self.layer.on_ack(self.inner.as_mut(), ack);
         self.inner.on_ack(ack);
@@ -90,6 +110,18 @@ impl<L: Layer> Controller for Layered<L> {
 
     fn on_congestion(&mut self, congestion: &Congestion) {
         self.inner.on_congestion(congestion);
+    }
+
+    fn take_reduction_request(&mut self) -> bool {
+        self.inner.take_reduction_request()
+    }
+
+    fn on_reduction_end(&mut self, now: Time) {
+        self.inner.on_reduction_end(now);
+    }
+
+    fn on_idle_restart(&mut self, now: Time) {
+        self.inner.on_idle_restart(now);
     }
 
     fn on_state(&mut self, now: Time, state: RecoveryState) {
@@ -127,6 +159,10 @@ impl<L: Layer> Controller for Layered<L> {
 
     fn burst_packets(&self) -> Option<u32> {
         self.inner.burst_packets()
+    }
+
+    fn burst_limit(&self) -> Option<u32> {
+        self.inner.burst_limit()
     }
 
     fn overrides_receive_window(&self) -> bool {

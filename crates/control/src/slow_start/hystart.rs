@@ -36,7 +36,7 @@ pub(crate) const ROW: SlowStartRow = SlowStartRow {
 
 pub(crate) const PAPER_ROW: SlowStartRow = SlowStartRow {
     entry: Entry {
-        name: "hystart_paper",
+        name: "hystart-paper",
         summary: "HyStart as published: a rise of the delay by a sixteenth, 2 to 16 ms, is enough",
         class: "delay",
         based_on: &["standard"],

@@ -274,6 +274,9 @@ impl Sender {
             self.feedback = EcnFeedback::Classic;
         }
         self.controller.on_ecn_negotiated(self.feedback);
+        // A controller that falls back to another one is that from here on.
+        self.owner = self.controller.recovery_owner();
+        self.paced = self.options.pacing || self.controller.pacing_rate().is_some();
         self.window_end = segment.window;
         self.peer_window = segment.window;
         let rtt = if self.timeouts == 0 {

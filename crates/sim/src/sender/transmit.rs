@@ -239,7 +239,8 @@ impl Sender {
         }
         let segments = bytes.min(BURST_MAX_BYTES) / u64::from(FULL_PAYLOAD_BYTES);
         let least = self.controller.burst_packets().unwrap_or(BURST_MIN_SEGMENTS);
-        (segments as u32).max(least)
+        let most = self.controller.burst_limit().unwrap_or(u32::MAX).max(1);
+        (segments as u32).max(least).min(most)
     }
 
     /// `tcp_tso_should_defer`: wait for a larger burst if the next ACK is about to come.
