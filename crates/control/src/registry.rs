@@ -58,10 +58,12 @@ pub struct MemoryRow {
 /// All controllers, in the order they are listed.
 pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::RENO,
+    algorithms::BIC,
     algorithms::CUBIC,
-    algorithms::BBR,
-    algorithms::BBR3,
-    algorithms::MODEST_BBR,
+    algorithms::HIGHSPEED,
+    algorithms::SCALABLE,
+    algorithms::HTCP,
+    algorithms::WESTWOOD,
     algorithms::HYBLA,
     algorithms::VEGAS,
     algorithms::VENO,
@@ -70,14 +72,12 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::CDG,
     algorithms::LP,
     algorithms::NV,
-    algorithms::BIC,
-    algorithms::HIGHSPEED,
-    algorithms::SCALABLE,
-    algorithms::HTCP,
-    algorithms::WESTWOOD,
-    algorithms::VIVACE,
     algorithms::DCTCP,
     algorithms::PRAGUE,
+    algorithms::BBR,
+    algorithms::BBR3,
+    algorithms::MODEST_BBR,
+    algorithms::VIVACE,
 ];
 
 /// All slow-start methods, in the order they are listed.

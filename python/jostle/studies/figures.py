@@ -150,11 +150,11 @@ def _lines(runs: Runs, figure: FigureSpec) -> CurvesData | None:
 
 def _along(runs: Runs, figure: FigureSpec, curve: CurveSpec) -> list[tuple[float, Value]]:
     """Values of a curve along the x axis."""
-    if figure.x == "size":
+    name, experiment = runs.study.experiment_of(curve)
+    if figure.x not in experiment.keys:
         return [
             (parse_size(size) * 1e-6, curve.model_copy(update={"size": size})) for size in _SIZES
         ]
-    name, experiment = runs.study.experiment_of(curve)
     labels = runs.study.scenarios[name].grid[experiment.keys[figure.x]]
     return [
         (leading_number(label), curve.model_copy(update={"where": where}))

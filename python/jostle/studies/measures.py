@@ -149,6 +149,12 @@ def _queue(run: RunView, link: str, span: Span) -> float | None:
     return float(part.mean()) * 1e-3 if part.size else None
 
 
+def _estimate(run: RunView, flow: str, _span: Span) -> float | None:
+    """What a memory's estimator of bandwidth says in the end."""
+    found = run.last_internal(flow, "estimate_bps")
+    return None if found is None else found * 1e-6
+
+
 def _mbps(column: str) -> StudyMeasure:
     return StudyMeasure("Mbit/s", _mean_rate(column), (column, 1e-6))
 
@@ -176,6 +182,7 @@ MEASURES: Final[Mapping[str, StudyMeasure]] = {
     "download_time": StudyMeasure("s", _completion),
     "utilisation": StudyMeasure("%", _utilisation),
     "queue": StudyMeasure("kB", _queue),
+    "estimate": StudyMeasure("Mbit/s", _estimate),
 }
 """Rates are of the whole window. `download_time` also needs a size; see `RunView.download_s`."""
 

@@ -120,6 +120,14 @@ class RunView:
         delays_ns = sum(link["delay"]["steps"][0]["delay_ns"] for link in links)
         return float(size), float(min(rates)), (spec["access_delay_ns"] + delays_ns) / 1e9
 
+    def last_internal(self, flow: str, quantity: str) -> float | None:
+        """Last value of an internal quantity of a flow's controller; None if it shows none."""
+        import polars as pl
+
+        rows = self._run.internals.filter(pl.col("flow") == flow, pl.col("quantity") == quantity)
+        values = rows["value"].drop_nulls()
+        return float(values[-1]) if values.len() else None
+
     @cached_property
     def _spec(self) -> Spec:
         return self._run.spec
