@@ -81,6 +81,7 @@ def run_guest(
     environment: Mapping[str, str],
     *,
     memory_mb: int = 1024,
+    seed: int | None = None,
     timeout_s: float,
     cancelled: Callable[[], bool] | None = None,
 ) -> GuestOutput:
@@ -101,6 +102,9 @@ def run_guest(
         Variables of the script, beside PATH, HOME and LC_ALL.
     memory_mb
         Memory of the guest; the host gives what of it is used.
+    seed
+        Where all random numbers of a virtual kernel that jostle has built come from; from the host
+        if absent.
     timeout_s
         Seconds of real time.
     cancelled
@@ -127,7 +131,7 @@ def run_guest(
             init.chmod(0o755)
         except OSError as error:
             raise GuestError(f"cannot write {init}: {error.strerror}") from error
-        command = _command_line(image, init, memory_mb)
+        command = _command_line(image, init, memory_mb, seed)
         return _watch(command, host, token, timeout_s, cancelled)
 
 
@@ -175,7 +179,7 @@ def _watch(
     return GuestOutput(text.removesuffix("\n"), rest.split()[:1] == ["0"], wall_s)
 
 
-def _command_line(image: Image, init: Path, memory_mb: int) -> list[str]:
+def _command_line(image: Image, init: Path, memory_mb: int, seed: int | None) -> list[str]:
     words = [
         str(image.path),
         f"mem={memory_mb}M",
@@ -192,6 +196,8 @@ def _command_line(image: Image, init: Path, memory_mb: int) -> list[str]:
     ]
     if image.kind == "virtual":
         words += ["time-travel=inf-cpu", f"time-travel-start={_CLOCK_STARTS_NS}"]
+        if seed is not None:
+            words.append(f"jostle.seed={seed}")
     return words
 
 

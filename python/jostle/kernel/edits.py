@@ -1,7 +1,7 @@
 """Changes to the kernel's own files: few, small, and each found again or refused.
 
-An edit names a file and the text that it replaces, which has to be there exactly once. A kernel whose
-source has moved on is refused with the name of the edit, not built into something else.
+An edit names a file and the text that it replaces, which has to be there exactly once. A kernel
+whose source has moved on is refused with the name of the edit, not built into something else.
 """
 
 from __future__ import annotations
