@@ -189,7 +189,8 @@ def _command_line(image: Image, init: Path, memory_mb: int, seed: int | None) ->
         "rw",
         f"init={_quoted(str(init))}",
         "con=null",
-        "con0=fd:0,fd:1",
+        # No input: a thread would wait for it, and interrupt the guest when the host likes.
+        "con0=null,fd:1",
         "quiet",
         # UML keeps a folder of its own while it runs, and leaves it when it is killed.
         f"uml_dir={init.parent}/uml",

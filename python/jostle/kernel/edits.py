@@ -79,6 +79,12 @@ EDITS: tuple[Edit, ...] = (
         "static void _mix_pool_bytes(const void *buf, size_t len)\n{\n"
         "\tif (jostle_seeded())\n\t\treturn;\n",
     ),
+    Edit(
+        "drivers/char/random.c",
+        "no timers that depend on how many interrupts there were",
+        "\tif (new_count & MIX_INFLIGHT)\n\t\treturn;\n",
+        "\tif (jostle_seeded() || (new_count & MIX_INFLIGHT))\n\t\treturn;\n",
+    ),
 )
 """All changes to the kernel's own files."""
 

@@ -214,11 +214,13 @@ class Flow:
 def start(flows: Sequence[Flow], timetable: _Starts, lead_ns: int) -> int:
     """Start everything; return the moment of the monotonic clock at which the run begins.
 
-    That is `lead_ns` from now, when all threads wait for it and disciplines have come to rest.
+    That is `lead_ns` from now or a little later, when all threads wait for it and disciplines have
+    come to rest.
     """
     for flow in flows:
         flow.listen()
-    start_ns = time.monotonic_ns() + lead_ns
+    # A whole number of them: how long it took to get here must not shift the kernel's ticks.
+    start_ns = (time.monotonic_ns() // lead_ns + 2) * lead_ns
     for flow in flows:
         flow.start(start_ns)
     timetable.start(start_ns)
