@@ -70,6 +70,32 @@ def check(spec_json: str) -> None:
         If it is none, or makes no sense.
     """
 
+def weather(spec_json: str, link: int, points: int) -> dict[str, Any]:
+    """Draw what a link's random parts will do in a run, to be played back elsewhere.
+
+    Parameters
+    ----------
+    spec_json
+        The RunSpec.
+    link
+        Position of the link.
+    points
+        Values of jitter at most.
+
+    Returns
+    -------
+    dict
+        `outages_ns`, start and end of each in turn; `jitter_ns`, delays beyond the base delay
+        every `jitter_step_ns`, linear in between; `jitter_seed`, `queue_seed` and `loss_seed` of
+        the streams of decisions per packet; `loss_bad`, whether a Gilbert–Elliott chain starts in
+        its bad state, and `loss_drawn`, how many numbers of its stream are used up.
+
+    Raises
+    ------
+    ValueError
+        If the spec is none, or makes no sense, or has no such link.
+    """
+
 def registry() -> str:
     """All registries as a JSON document: lists of rows by kind."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -52,6 +52,41 @@ class Plan(Protocol):
         """Every run, in order."""
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """A run at its place in a reduced plan."""
+
+    condition: int
+    seed: int
+    spec: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Reduced:
+    """A plan without some of its conditions."""
+
+    title: str
+    conditions: Sequence[Mapping[str, str]]
+    runs: Sequence[PlannedRun]
+
+
+def without(plan: Plan, conditions: Collection[int]) -> Plan:
+    """Leave out some conditions of a plan, given by their positions."""
+    if not conditions:
+        return plan
+    kept = [index for index in range(len(plan.conditions)) if index not in conditions]
+    place = {index: position for position, index in enumerate(kept)}
+    return _Reduced(
+        plan.title,
+        tuple(plan.conditions[index] for index in kept),
+        tuple(
+            _Kept(place[planned.condition], planned.seed, planned.spec)
+            for planned in plan.runs
+            if planned.condition in place
+        ),
+    )
+
+
 class Progress:
     """Told how a plan goes; this one says nothing.
 
@@ -97,13 +132,23 @@ class Session:
         InputError
             When it cannot; the text names the keys that stand in the way.
         """
+        for error in self.refused(plan).values():
+            raise error
+
+    def refused(self, plan: Plan) -> dict[int, InputError]:
+        """Find the conditions that the backend cannot do, by position, and why."""
+        found: dict[int, InputError] = {}
         for planned in plan.runs:
+            if planned.condition in found:
+                continue
             try:
                 self.backend.check(planned.spec)
             except InputError as error:
                 labels = plan.conditions[planned.condition]
                 where = ", ".join(f"{key} = {label}" for key, label in labels.items())
-                raise InputError(f"{where}: {error}" if where else str(error)) from error
+                text = f"{where}: {error}" if where else str(error)
+                found[planned.condition] = InputError(text)
+        return found
 
     def carry_out(self, plan: Plan, progress: Progress | None = None) -> ResultSet:
         """Carry out every run of `plan`. A run that fails does not stop the others.

@@ -91,15 +91,43 @@ REFUSED = {
     "flows.one.slow_start": (
         '{ name = "hystart", linux = "4.15" }',
         "flows.one.slow_start.linux",
-        'write "6.1"',
+        'part of cubic, which is "6.1"',
     ),
 }
+
+
+# What `tc` has no words for, and the virtual-time kernel has.
+PLAYED_BACK = [
+    "bottleneck.delay",
+    "bottleneck.jitter",
+    "bottleneck.outage",
+    "bottleneck.rate",
+    "bottleneck.queue",
+    "flows.one.controller ",
+]
+
+
+@pytest.mark.parametrize("key", PLAYED_BACK)
+def test_the_virtual_kernel_can_what_tc_cannot(key, defaults):
+    spec = spec_of(overrides={key.strip(): REFUSED[key][0]})
+    assert capabilities.problems(spec, defaults, "virtual") == []
+    for kind in ("realtime", "native"):
+        (problem,) = capabilities.problems(spec, defaults, kind)
+        assert problem.key == REFUSED[key][1]
+        assert "linux" in problem.key or "--kernel virtual" in problem.text
+
+
+def test_jitter_that_is_too_fine_to_be_played_back_is_refused(defaults):
+    jitter = '{ quantiles = { "0 %" = "0 ms", "100 %" = "5 ms" }, correlation = "10 us" }'
+    spec = spec_of(overrides={"bottleneck.jitter": jitter})
+    (problem,) = capabilities.problems(spec, defaults, "virtual")
+    assert problem.key == "bottleneck.jitter.correlation"
 
 
 @pytest.mark.parametrize("key", REFUSED, ids=lambda key: f"{key.strip()}-{key.count(' ')}")
 def test_a_refusal_names_its_key(key, defaults):
     value, named, why = REFUSED[key]
-    found = capabilities.problems(spec_of(overrides={key.strip(): value}), defaults)
+    found = capabilities.problems(spec_of(overrides={key.strip(): value}), defaults, "native")
     assert named in {problem.key for problem in found}, found
     assert any(why in problem.text for problem in found if problem.key == named), found
 
@@ -111,27 +139,36 @@ def test_mahimahi_traces_are_refused(defaults):
         "opportunities_ms": [1, 2],
         "opportunity_bytes": 1514,
     }
-    (problem,) = capabilities.problems(spec, defaults)
+    (problem,) = capabilities.problems(spec, defaults, "native")
     assert problem.key == "bottleneck.trace"
 
 
 def test_slow_starts_that_linux_has_not_beside_a_controller_are_refused(defaults):
     spec = spec_of(overrides={"flows.one.controller": '"reno"'})
     spec["flows"][0]["slow_start"] = {"name": "hystart", "parameters": {}}
-    (problem,) = capabilities.problems(spec, defaults)
+    (problem,) = capabilities.problems(spec, defaults, "native")
     assert problem.key == "flows.one.slow_start"
     assert "reno has its own" in problem.text
 
 
 def test_flows_of_one_controller_must_agree(defaults):
-    (problem,) = capabilities.problems(spec_of(TWO_CUBICS), defaults)
+    (problem,) = capabilities.problems(spec_of(TWO_CUBICS), defaults, "native")
     assert problem.key == "flows.two.controller.fast_convergence"
     assert "share the kernel's tcp_cubic/fast_convergence: 0 here, 1 for one" in problem.text
 
 
+def test_three_flavours_are_one_too_many(defaults):
+    cubic = '{ name = "cubic", beta = 600, tcp_friendliness = false }'
+    third = f'[[flows]]\nname = "three"\ncontroller = {cubic}\nrtt = "40 ms"'
+    spec = spec_of(f"{TWO_CUBICS}{third}")
+    (problem,) = capabilities.problems(spec, defaults, "virtual")
+    assert problem.key == "flows.three.controller.fast_convergence"
+    assert "tcp_cubic_2/fast_convergence" in problem.text
+
+
 def test_hystart_must_be_on_or_off_for_all_cubic_flows(defaults):
     spec = spec_of(TWO_CUBICS.replace("fast_convergence = false", "hystart = false"))
-    (problem,) = capabilities.problems(spec, defaults)
+    (problem,) = capabilities.problems(spec, defaults, "native")
     assert problem.key == "flows.two.slow_start"
     assert "tcp_cubic/hystart" in problem.text
 
@@ -139,7 +176,7 @@ def test_hystart_must_be_on_or_off_for_all_cubic_flows(defaults):
 def test_a_way_that_crosses_a_link_twice_is_refused(defaults):
     spec = spec_of(PARKING_LOT)
     spec["flows"][0]["path"] = [0, 1, 0]
-    (problem,) = capabilities.problems(spec, defaults)
+    (problem,) = capabilities.problems(spec, defaults, "native")
     assert problem.key == "flows.long.path"
 
 
@@ -148,28 +185,28 @@ def test_too_many_flows_and_links_are_refused(defaults):
     spec["links"] *= 40
     spec["flows"][0]["path"] = list(range(100))
     spec["flows"] *= 501
-    keys = {problem.key for problem in capabilities.problems(spec, defaults)}
+    keys = {problem.key for problem in capabilities.problems(spec, defaults, "native")}
     assert keys == {"flows", "flows.long.path"}
 
 
 def test_a_transport_that_the_stack_does_not_speak_is_refused(defaults):
     spec = spec_of()
     spec["flows"][0]["transport"] = "quic"
-    (problem,) = capabilities.problems(spec, defaults)
+    (problem,) = capabilities.problems(spec, defaults, "native")
     assert problem.key == "flows.one.transport"
 
 
 def test_names_with_spaces_are_quoted(defaults):
     spec = spec_of(PARKING_LOT)
     spec["links"][1]["queue"] = {"kind": "cake"}
-    (problem,) = capabilities.problems(spec, defaults)
+    (problem,) = capabilities.problems(spec, defaults, "native")
     assert problem.key == 'links."second hop".queue.kind'
 
 
 def test_everything_is_told_at_once(defaults):
     overrides = {"trace": '"acks"', "flows.one.controller": '"vivace"'}
     with pytest.raises(InputError, match=re.compile("trace: .*flows.one.controller: ", re.S)):
-        capabilities.check(spec_of(overrides=overrides), defaults)
+        capabilities.check(spec_of(overrides=overrides), defaults, "native")
 
 
 @pytest.mark.parametrize(
@@ -192,4 +229,4 @@ def test_everything_is_told_at_once(defaults):
     ids=str,
 )
 def test_what_the_kernel_can_do_is_accepted(overrides, defaults):
-    capabilities.check(spec_of(overrides=overrides), defaults)
+    capabilities.check(spec_of(overrides=overrides), defaults, "native")

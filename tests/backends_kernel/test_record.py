@@ -46,6 +46,7 @@ def written(folder: Path, infos, queues, *, details=None, events=None, late_ns: 
                     0,
                     np.array(queue.get("xstats", []), "u4").tobytes(),
                     queue.get("losses", 0),
+                    queue.get("outages", 0),
                 )
             )
     (folder / "events.json").write_text(json.dumps({"flows": [events or {"opened_ns": 0}]}))
@@ -263,6 +264,41 @@ def test_drops_and_marks_have_reasons(queue, xstats, expected, tmp_path):
     assert made.summary["links"][0]["phases"]["overall"]["dropped_packets"] == 15
 
 
+def test_drops_of_our_own_disciplines_have_reasons(tmp_path):
+    queue = '{ kind = "occupancy_drop", limit = "1 MB", threshold = "500 kB" }'
+    overrides = {"duration": '"2 s"', "phases.late": '["1 s", "2 s"]', "bottleneck.queue": queue}
+    queues = [{}] + [{"drops": 10, "xstats": [4, 6], "losses": 5, "outages": 3}] * 200
+    infos = [steady(n) for n in range(201)]
+    made = record(spec_of(overrides=overrides), written(tmp_path, infos, queues), "k", "1", 0.5)
+    names = ("overflow", "occupancy", "loss", "outage")
+    sums = made.links.select(*(f"dropped_{name}" for name in names)).sum().row(0)
+    assert sums == (4, 6, 5, 3)
+    assert made.summary["links"][0]["phases"]["overall"]["dropped_packets"] == 18
+
+
+def test_a_trace_offers_its_opportunities(tmp_path):
+    spec = spec_of(overrides={"duration": '"2 s"', "phases.late": '["1 s", "2 s"]'})
+    trace = {"kind": "trace", "opportunities_ms": [10, 10, 500], "opportunity_bytes": 1000}
+    spec["links"][0]["capacity"] = trace
+    # 12 opportunities in 2 s, of which one is used.
+    infos = [steady(n) for n in range(201)]
+    queues = [{"bytes": 1000 * (n > 150)} for n in range(201)]
+    made = record(spec, written(tmp_path, infos, queues), "k", "1", 0.5)
+    phases = made.summary["links"][0]["phases"]
+    assert phases["overall"]["utilisation"] == pytest.approx(1 / 12)
+    assert phases["late"]["utilisation"] == pytest.approx(1 / 6)
+
+
+def test_a_link_that_stands_still_has_no_utilisation(tmp_path):
+    rate = '[["0 s", "20 Mbit/s"], ["1 s", "0 Mbit/s"]]'
+    overrides = {"bottleneck.rate": rate, "bottleneck.queue.limit": '"100 kB"'}
+    spec = spec_of(overrides={**overrides, "duration": '"2 s"', "phases.late": '["1 s", "2 s"]'})
+    infos = [steady(n) for n in range(201)]
+    made = record(spec, written(tmp_path, infos, [{}] * 201), "k", "1", 0.5)
+    assert made.links["utilisation"].to_list()[-1] is None
+    assert made.summary["links"][0]["phases"]["late"]["utilisation"] is None
+
+
 def test_half_a_sample_is_an_error(spec, tmp_path):
     folder = written(tmp_path, [steady(1)], [{}])
     whole = (folder / "samples").read_bytes()
@@ -274,7 +310,7 @@ def test_half_a_sample_is_an_error(spec, tmp_path):
 def test_the_guest_writes_what_is_read(tmp_path):
     """A recording of sockets that do not exist and queues that stand still."""
     absent = SimpleNamespace(sender=None, receiver=None, has_details=True)
-    still = SimpleNamespace(read=lambda: sampling.QUEUE.pack(1, 2, 3, 4, 5, 6, b"\x07", 8))
+    still = SimpleNamespace(read=lambda: sampling.QUEUE.pack(1, 2, 3, 4, 5, 6, b"\x07", 8, 9))
     with sampling.Recording(tmp_path / "samples", [absent, absent], [still]) as recording:
         recording.follow(0, [0, 1_000_000, 1_500_000, 2_000_000, 3_000_000])
     (tmp_path / "events.json").write_text('{"flows": [{}, {}]}')
@@ -282,6 +318,6 @@ def test_the_guest_writes_what_is_read(tmp_path):
     assert len(seen.time_ns) == 5
     assert seen.senders.shape == (5, 2)
     queue = seen.queues[0, 0]
-    named = ("bytes", "packets", "backlog", "qlen", "drops", "overlimits", "losses")
-    assert [int(queue[name]) for name in named] == [1, 2, 3, 4, 5, 6, 8]
+    counters = ("bytes", "packets", "backlog", "qlen", "drops", "overlimits", "losses", "outages")
+    assert [int(queue[name]) for name in counters] == [1, 2, 3, 4, 5, 6, 8, 9]
     assert int(queue["xstats"][0]) == 7

@@ -36,9 +36,12 @@ def guest(tmp_path, monkeypatch):
 
 
 def carry_out(timeout_s: float = 20.0, cancelled=None) -> None:
-    done = carried_out({}, HERE, memory_mb=64, timeout_s=timeout_s, cancelled=cancelled)
+    done = carried_out(
+        {}, {"a-file": b"7"}, HERE, memory_mb=64, seed=1, timeout_s=timeout_s, cancelled=cancelled
+    )
     with done as (folder, _wall_s):
         assert (folder / "events.json").exists()
+        assert (folder / "a-file").read_bytes() == b"7"
 
 
 def jobs_left(tmp_path: Path) -> list[Path]:

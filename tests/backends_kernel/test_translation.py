@@ -7,22 +7,23 @@ import math
 import pytest
 from jostle.backends.kernel import controllers, job, modules, queues
 from jostle.backends.kernel.guest.sampling import moments_ns
-from jostle.backends.kernel.topology import Burst, topology
+from jostle.backends.kernel.topology import Burst, Machine, topology
 from jostle.kernel import Image
 
 from backends_kernel.kernel_specs import PARKING_LOT, SCENARIO, spec_of
 
 VIRTUAL = Image("virtual", None, "6.1.0")
 NATIVE = Image("native", None, "6.1.0")
-BURST = Burst(200, 0)
+MACHINE = Machine(Burst(200, 0))
+OWN = Machine(Burst(200, 0), own=True, tick_ns=1_000_000)
 
 
 def flow_keys(spec, defaults):
-    return controllers.module_parameters(spec["flows"], defaults)[0]
+    return controllers.plan(spec["flows"], defaults, "virtual").parameters
 
 
 def test_a_dumbbell():
-    made = topology(spec_of(), BURST)
+    made = topology(spec_of(), MACHINE)
     assert list(made.hosts) == ["a0", "z0", "s0", "r0"]
     assert made.wires == [
         ("a0", "queue", "z0", "in"),
@@ -42,7 +43,7 @@ def test_a_dumbbell():
 
 def test_the_return_delay_makes_up_for_htb_that_hands_over_at_the_beginning():
     # 40 ms, and 1514 bytes at 20 Mbit/s, in whole microseconds as `tc` wants them.
-    (command,) = topology(spec_of(), BURST).hosts["r0"].tc
+    (command,) = topology(spec_of(), MACHINE).hosts["r0"].tc
     expected_us = 40_000 + round(1514 * 8 / 20)
     assert command == f"qdisc add dev back root handle 1: netem limit 1000000 delay {expected_us}us"
 
@@ -50,14 +51,14 @@ def test_the_return_delay_makes_up_for_htb_that_hands_over_at_the_beginning():
 def test_sending_times_of_every_link_and_of_the_card_count():
     spec = spec_of(PARKING_LOT)
     spec["flows"][0]["nic_rate_bps"] = 100_000_000
-    (command,) = topology(spec, BURST).hosts["r0"].tc
+    (command,) = topology(spec, MACHINE).hosts["r0"].tc
     sending_us = 1514 * 8 / 20 + 1514 * 8 / 10 + 66 * 8 / 1 + 1514 * 8 / 100
     delay_us = int(command.split()[-1].removesuffix("us"))
     assert delay_us == pytest.approx(40_000 - 5_000 + sending_us, abs=1)
 
 
 def test_links_in_a_row_share_routers_and_part_by_address():
-    made = topology(spec_of(PARKING_LOT), BURST)
+    made = topology(spec_of(PARKING_LOT), MACHINE)
     assert ("z0", "to.1", "a1", "in.z0") in made.wires
     assert ("s1", "out", "a1", "in.s1") in made.wires
     assert made.hosts["z0"].ip == ["route add 10.2.0.1 dev to.1"]
@@ -71,7 +72,7 @@ def test_links_in_a_row_share_routers_and_part_by_address():
 
 
 def test_delay_and_loss_lie_behind_the_queue():
-    made = topology(spec_of(PARKING_LOT), BURST)
+    made = topology(spec_of(PARKING_LOT), MACHINE)
     assert made.hosts["m0"].tc == [
         "qdisc add dev far root handle 1: netem limit 1000000 delay 5000us"
     ]
@@ -95,7 +96,7 @@ def test_bursts_of_losses_in_the_order_of_netem():
         "loss_good": 0.001,
         "loss_bad": 0.5,
     }
-    (command,) = topology(spec, BURST).hosts["m0"].tc
+    (command,) = topology(spec, MACHINE).hosts["m0"].tc
     loss = "loss gemodel 1.0000000% 20.0000000% 50.0000000% 0.1000000%"
     assert command.endswith(f"netem limit 1000000 {loss}")
 
@@ -103,7 +104,7 @@ def test_bursts_of_losses_in_the_order_of_netem():
 def test_steps_of_a_rate_change_the_class_and_the_delays():
     rate = '[["0 s", "20 Mbit/s"], ["2 s", "5 Mbit/s"], ["99 s", "1 Mbit/s"]]'
     spec = spec_of(overrides={"bottleneck.rate": rate, "bottleneck.queue.limit": '"100 kB"'})
-    first, second = topology(spec, BURST).timetable
+    first, second = topology(spec, MACHINE).timetable
     assert (first["at_ns"], first["host"]) == (2 * 10**9, "a0")
     assert "class change dev queue parent 1: classid 1:10 htb rate 5000000bit" in first["tc"][0]
     assert (second["at_ns"], second["host"]) == (2 * 10**9, "r0")
@@ -118,7 +119,7 @@ def test_ends_of_a_flow():
         "flows.one.receive_window": '"1 MB"',
         "flows.one.ecn": "true",
     }
-    sender = topology(spec_of(overrides=overrides), BURST).hosts["s0"]
+    sender = topology(spec_of(overrides=overrides), MACHINE).hosts["s0"]
     assert sender.tc == [
         "qdisc add dev out root handle 1: tbf rate 50000000bit burst 1514 limit 1000000000",
         "qdisc add dev out parent 1: handle 10: fq",
@@ -136,6 +137,47 @@ def test_every_flow_has_addresses_of_its_own():
     assert len(set(ends)) == 2000
     assert all(0 < int(part) < 255 for end in ends for part in (end.split(".")[3],))
     assert all(len(device) < 16 for wire in made["wires"] for device in (wire[1], wire[3]))
+
+
+def test_a_link_that_tc_has_no_words_for_is_one_discipline():
+    outage = '{ every = "5 s", durations = "1 s" }'
+    spec = spec_of(overrides={"bottleneck.outage": outage, "bottleneck.loss": '"1 %"'})
+    made = topology(spec, OWN)
+    assert list(made.hosts) == ["a0", "z0", "s0", "r0"]
+    (link,) = made.hosts["a0"].disciplines
+    assert link == {
+        "device": "queue",
+        "kind": "jostle_link",
+        "handle": 0x10000,
+        "parent": 0xFFFFFFFF,
+        "options": "jostle_link-0",
+    }
+    assert made.hosts["a0"].tc == ["qdisc add dev queue parent 1:1 handle 10: bfifo limit 100000"]
+    # It hands packets over when their sending ends.
+    assert made.hosts["r0"].tc[0].endswith("delay 40000us")
+    (places,) = made.queues
+    assert (places["queue"]["handle"], places["losses"]["kind"]) == (0x100000, "jostle_link")
+
+
+def test_a_queue_that_linux_has_not_lies_in_a_link_of_ours():
+    queue = '{ kind = "occupancy_drop", limit = "1 MB", threshold = "500 kB" }'
+    disciplines = topology(spec_of(overrides={"bottleneck.queue": queue}), OWN).hosts["a0"]
+    assert disciplines.tc == []
+    kinds = [(made["kind"], made["parent"]) for made in disciplines.disciplines]
+    assert kinds == [("jostle_link", 0xFFFFFFFF), ("jostle_queue", 0x10001)]
+
+
+def test_steps_of_a_rate_are_played_back_where_that_can_be():
+    rate = '[["0 s", "20 Mbit/s"], ["2 s", "0 Mbit/s"]]'
+    spec = spec_of(overrides={"bottleneck.rate": rate, "bottleneck.queue.limit": '"100 kB"'})
+    assert topology(spec, OWN).timetable == []
+    assert len(topology(spec, OWN).hosts["a0"].disciplines) == 1
+
+
+def test_pie_is_asked_for_a_tick_less_where_ticks_are_known():
+    queue = spec_of(overrides={"bottleneck.queue": '"pie"'})["links"][0]["queue"]
+    assert "tupdate 14000us" in queues.command(queue, 10**7, 1_000_000)
+    assert "tupdate 15000us" in queues.command(queue, 10**7, None)
 
 
 @pytest.mark.parametrize(
@@ -228,6 +270,33 @@ def test_module_parameters_of_others(override, parameters, defaults):
 def test_hystart_off(defaults):
     overrides = {"flows.one.controller": '{ name = "cubic", hystart = false }'}
     assert flow_keys(spec_of(overrides=overrides), defaults)["tcp_cubic/hystart"] == "0"
+
+
+TWO_CUBICS = f"""{SCENARIO}
+[[flows]]
+name = "two"
+controller = {{ name = "cubic", hystart = false }}
+rtt = "40 ms"
+"""
+
+
+def test_two_flavours_of_cubic_are_two_modules(defaults):
+    plan = controllers.plan(spec_of(TWO_CUBICS)["flows"], defaults, "virtual")
+    assert (plan.names, plan.problems) == (["cubic", "cubic_2"], [])
+    hystart = {name: plan.parameters[f"tcp_{name}/hystart"] for name in plan.names}
+    assert hystart == {"cubic": "1", "cubic_2": "0"}
+
+
+def test_two_flows_of_a_flavour_share_a_module(defaults):
+    flows = spec_of(TWO_CUBICS.replace("hystart = false", "beta = 717"))["flows"]
+    assert controllers.plan(flows, defaults, "virtual").names == ["cubic", "cubic"]
+
+
+def test_the_cubic_of_linux_4_15_is_a_module_of_its_own(defaults):
+    flows = spec_of(TWO_CUBICS.replace("hystart = false", 'linux = "4.15"'))["flows"]
+    assert controllers.plan(flows, defaults, "virtual").names == ["cubic", "cubic_415"]
+    job_flows = job.build(spec_of(TWO_CUBICS), VIRTUAL, defaults)["flows"]
+    assert [flow["controller"] for flow in job_flows] == ["cubic", "cubic_2"]
 
 
 def test_this_machine_is_left_as_it_is(defaults):

@@ -8,7 +8,7 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from jostle.kernel import config
+from jostle.kernel import config, edits
 
 VERSION = "6.1.99"
 
@@ -49,13 +49,26 @@ echo "version Linux version VERSION"
 echo "controllers reno CONTROLLERS"
 echo "before 0.50"
 echo "after 1800.51"
+echo "random 0b7e"
 """
 
 
 def kernel_script(behaviour: str = _GOOD, version: str = VERSION) -> str:
     """Text of a program that looks like a User-Mode Linux from outside."""
     text = KERNEL.replace("BEHAVIOUR", behaviour)
-    return text.replace("VERSION", version).replace("CONTROLLERS", " ".join(config.CONTROLLERS))
+    return text.replace("VERSION", version).replace(
+        "CONTROLLERS", " ".join([*config.CONTROLLERS, *edits.COPIES])
+    )
+
+
+def edited_files() -> dict[str, str]:
+    """Files with the texts that edits replace, and nothing else."""
+    found: dict[str, str] = {}
+    copied = (edit for _, changes in edits.COPIES.values() for edit in changes)
+    for edit in (*edits.EDITS, *copied):
+        text = found.get(edit.file, "")
+        found[edit.file] = text if edit.before in text else text + edit.before
+    return found
 
 
 def write_program(path: Path, text: str) -> Path:
@@ -88,14 +101,18 @@ class FakeToolchain:
         """Let the compiled kernel do this instead of booting."""
         (self.programs / "kernel").write_text(kernel_script(behaviour))
 
-    def source(self, version: str = VERSION, architecture: str = "um") -> None:
-        """Write the tarball anew."""
+    def source(
+        self, version: str = VERSION, architecture: str = "um", without: str | None = None
+    ) -> None:
+        """Write the tarball anew, without a text if one is given."""
         major, minor, patch = version.split(".")
         files = {
             "Makefile": f"VERSION = {major}\nPATCHLEVEL = {minor}\nSUBLEVEL = {patch}\n",
             f"arch/{architecture}/Kconfig": "",
             "net/sched/Makefile": "obj-y := sch_generic.o\n",
         }
+        for file, text in edited_files().items() if architecture == "um" else ():
+            files[file] = files.get(file, "") + (text.replace(without, "") if without else text)
         with tarfile.open(self.tarball, "w:xz") as tar:
             for name, text in files.items():
                 member = tarfile.TarInfo(f"linux-source-6.1/{name}")

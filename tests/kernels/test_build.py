@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from fake_toolchain import VERSION, FakeToolchain, write_program
 from jostle.errors import InputError, JostleError
-from jostle.kernel import build, config, images, source, toolchain, verify
+from jostle.kernel import build, config, edits, images, source, toolchain, verify
 from jostle.kernel.build import BuildError, Request
 from jostle.kernel.source import SourceError
 from jostle.kernel.verify import UnfitKernelError
@@ -148,10 +148,19 @@ def test_no_kernel_after_all(tools: FakeToolchain) -> None:
         ("sleep 60", "time is not virtual"),
         ("echo nothing", "its first program failed"),
         (
-            "echo version x; echo controllers reno cubic; echo before 0; echo after 1800.1",
+            "echo version x; echo controllers reno cubic; echo before 0; echo after 1800.1; "
+            "echo random 7",
             "lacks the congestion controls bbr, bic",
         ),
-        ("echo version x; echo controllers reno; echo before 0; echo after 10", "clock is wrong"),
+        (
+            "echo version x; echo controllers reno cubic; echo before 0; echo after 1800.1; "
+            'echo "random $$"',
+            "same random numbers from the same seed",
+        ),
+        (
+            "echo version x; echo controllers reno; echo before 0; echo after 10; echo random 7",
+            "clock is wrong",
+        ),
     ],
 )
 def test_a_kernel_that_is_not_fit_is_not_installed(
@@ -291,6 +300,7 @@ def test_own_queueing_disciplines_are_built_in(
 ) -> None:
     plain = config.digest()
     (tmp_path / "sch_own.c").write_text("int own;\n")
+    (tmp_path / "own.h").write_text("int own;\n")
     monkeypatch.setattr(config, "MODULE_FOLDER", tmp_path)
     config.digest.cache_clear()
     try:
@@ -303,8 +313,45 @@ def test_own_queueing_disciplines_are_built_in(
         config.digest.cache_clear()
     schedulers = cache / ".work" / "6.1" / "source" / "net" / "sched"
     assert (schedulers / "Makefile").read_text().count("obj-y += jostle/\n") == 1
-    assert (schedulers / "jostle" / "Makefile").read_text() == "obj-y += sch_own.o\n"
-    assert (schedulers / "jostle" / "sch_own.c").read_text() == "int own;\n"
+    made = (schedulers / "jostle" / "Makefile").read_text()
+    copies = [f"tcp_{name}" for name in edits.COPIES]
+    assert made == "".join(f"obj-y += {name}.o\n" for name in sorted(["sch_own", *copies]))
+    for name in ("sch_own.c", "own.h"):
+        assert (schedulers / "jostle" / name).read_text() == "int own;\n"
+
+
+def test_the_kernels_files_are_edited_once(tools: FakeToolchain, cache: Path) -> None:
+    tools.make("broken")
+    for _ in range(2):
+        with pytest.raises(BuildError):
+            carry_out()
+    tree = cache / ".work" / "6.1" / "source"
+    for edit in edits.EDITS:
+        assert (tree / edit.file).read_text().count(edit.after) == 1, edit
+    for name in edits.COPIES:
+        assert f'"{name}"' in (tree / edits.OWN_FOLDER / f"tcp_{name}.c").read_text()
+
+
+@pytest.mark.parametrize("edit", [*edits.EDITS, *edits.COPIES["cubic_415"][1]])
+def test_a_source_that_has_moved_on_is_refused(tools: FakeToolchain, edit: edits.Edit) -> None:
+    tools.source(without=edit.before)
+    with pytest.raises(edits.MovedSourceError) as moved:
+        carry_out()
+    assert moved.value.exit_status == 2
+    assert edit.file in str(moved.value)
+    assert tools.calls == []
+
+
+def test_edits_of_another_version_are_not_built_upon(
+    tools: FakeToolchain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools.make("broken")
+    with pytest.raises(BuildError):
+        carry_out()
+    tools.make("good")
+    monkeypatch.setattr(edits, "EDITS", edits.EDITS[:1])
+    _, heard = carry_out()
+    assert heard.steps[0] == "extracting"
 
 
 def test_what_is_missing_is_named(tools: FakeToolchain) -> None:

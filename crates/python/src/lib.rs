@@ -6,6 +6,7 @@ mod emulate;
 mod record;
 mod registry;
 mod run;
+mod weather;
 
 use pyo3::prelude::*;
 
@@ -25,5 +26,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(registry::run_spec_schema, module)?)?;
     module.add_function(wrap_pyfunction!(run::check, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(weather::weather, module)?)?;
     Ok(())
 }

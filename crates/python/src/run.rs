@@ -68,7 +68,7 @@ pub fn run(py: Python<'_>, spec_json: &str, cancelled: Option<Py<PyAny>>) -> PyR
     Record::new(py, record)
 }
 
-fn parse(spec_json: &str) -> PyResult<RunSpec> {
+pub(crate) fn parse(spec_json: &str) -> PyResult<RunSpec> {
     RunSpec::from_json(spec_json)
         .map_err(|error: SpecError| PyValueError::new_err(error.to_string()))
 }

@@ -20,7 +20,7 @@ impl LinkSpec {
     /// # Errors
     /// What of it makes no sense; nothing, if [`validate`](Self::validate) passes.
     pub fn build<B: Copy + Send + 'static>(&self, seed: u64) -> Result<Link<B>, Error> {
-        let random = |part: &str| Stream::new(seed, &format!("link/{}/{part}", self.name));
+        let random = |part: &str| Stream::new(seed, &self.stream(part));
         // Outages come first: what is sent in one is put down to it.
         let mut losses: Vec<Box<dyn Loss>> = Vec::new();
         if let Some(spec) = &self.outages {
@@ -45,6 +45,11 @@ impl LinkSpec {
             delay_of(&self.delay, random("jitter"))?,
             losses,
         ))
+    }
+
+    /// Name of the random stream that a part of the link draws from.
+    pub(crate) fn stream(&self, part: &str) -> String {
+        format!("link/{}/{part}", self.name)
     }
 }
 
@@ -165,11 +170,11 @@ fn capacity_of(spec: &CapacitySpec) -> Result<Box<dyn Capacity>, Error> {
     })
 }
 
-fn quantiles(points: &[Quantile]) -> Result<Quantiles, Error> {
+pub(crate) fn quantiles(points: &[Quantile]) -> Result<Quantiles, Error> {
     Quantiles::new(points.iter().map(|q| (q.probability, Span::from_ns(q.value_ns))).collect())
 }
 
-fn delay_of(spec: &DelaySpec, random: Stream) -> Result<Box<dyn Delay>, Error> {
+pub(crate) fn delay_of(spec: &DelaySpec, random: Stream) -> Result<Box<dyn Delay>, Error> {
     let steps = || {
         let steps = spec.steps.iter();
         let steps = steps.map(|step| (Time::from_ns(step.at_ns), Span::from_ns(step.delay_ns)));

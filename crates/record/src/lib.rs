@@ -16,6 +16,7 @@ mod summary;
 mod tables;
 mod timeline;
 mod validate;
+mod weather;
 
 pub use histogram::Histogram;
 pub use recorder::Recorder;
@@ -27,3 +28,4 @@ pub use summary::{
 };
 pub use tables::{AckTable, FlowTable, InternalTable, LinkTable, Names};
 pub use validate::SpecError;
+pub use weather::{LossState, Weather};

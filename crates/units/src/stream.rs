@@ -21,9 +21,14 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 impl Stream {
     /// The stream of the component `name` in the run with `seed`.
     pub fn new(seed: u64, name: &str) -> Self {
+        Self(Xoshiro256PlusPlus::seed_from_u64(Self::seed(seed, name)))
+    }
+
+    /// What [`new`](Self::new) seeds the generator with, xoshiro256++ whose state is filled by
+    /// SplitMix64: for who draws the same numbers elsewhere.
+    pub fn seed(seed: u64, name: &str) -> u64 {
         // Multiplying by an odd constant keeps nearby seeds from cancelling nearby names.
-        let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ fnv1a(name.as_bytes());
-        Self(Xoshiro256PlusPlus::seed_from_u64(mixed))
+        seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ fnv1a(name.as_bytes())
     }
 
     /// The next 64 random bits.
@@ -78,6 +83,21 @@ mod tests {
         assert_eq!(draw(1, "a"), draw(1, "a"));
         assert_ne!(draw(1, "a"), draw(2, "a"));
         assert_ne!(draw(1, "a"), draw(1, "b"));
+    }
+
+    /// The kernel module's `jostle_random.h` does the same.
+    #[test]
+    fn the_generator_is_xoshiro_filled_by_split_mix() {
+        let mut state = Stream::seed(7, "link/bottleneck/queue");
+        let mut words = [0u64; 4];
+        for word in &mut words {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            *word = z ^ (z >> 31);
+        }
+        let first = words[0].wrapping_add(words[3]).rotate_left(23).wrapping_add(words[0]);
+        assert_eq!(Stream::new(7, "link/bottleneck/queue").bits(), first);
     }
 
     #[test]

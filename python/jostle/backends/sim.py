@@ -59,6 +59,9 @@ class Engine(Protocol):
     def run(self, spec_json: str, cancelled: Cancelled | None = None) -> EngineRecord:
         """Run one spec without holding the interpreter's lock."""
 
+    def weather(self, spec_json: str, link: int, points: int) -> Mapping[str, Any]:
+        """Draw what a link's random parts will do in a run."""
+
     def registry(self) -> str:
         """Every algorithm, queue, … as a JSON document."""
 
@@ -78,7 +81,9 @@ def load_engine() -> Engine:
         from jostle import _core as engine
     except ImportError as error:
         raise EngineError(f"the engine is not built ({error}): run `maturin develop`") from error
-    missing = [n for n in ("ENGINE_VERSION", "run", "registry") if not hasattr(engine, n)]
+    missing = [
+        n for n in ("ENGINE_VERSION", "run", "registry", "weather") if not hasattr(engine, n)
+    ]
     if missing:
         raise EngineError(
             f"the engine is too old (it lacks {', '.join(missing)}): run `maturin develop`"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jostle.backends import Backend
     from jostle.kernel import Kind
     from jostle.results import ResultSet
-    from jostle.session import Plan
+    from jostle.session import Plan, Session
     from jostle.store import Store
 
 DEFAULT_STORE = ".jostle/store"
@@ -176,11 +176,8 @@ def carry_out_with(
 
     store = None if no_cache else _store(store_path)
     executor = local(jobs)
-    sessions = [(Session(backend, executor, store), plans) for backend, plans in work]
     # What a backend cannot do is told now, not after an hour of running.
-    for session, plans in sessions:
-        for plan in plans:
-            session.check(plan)
+    sessions = _possible([(Session(backend, executor, store), plans) for backend, plans in work])
     with orderly_interruption() as interruption:
         try:
             return [
@@ -192,6 +189,29 @@ def carry_out_with(
             raise
         finally:
             executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _possible(
+    sessions: Sequence[tuple[Session, Sequence[Plan]]],
+) -> list[tuple[Session, list[Plan]]]:
+    """Leave out the conditions of a grid that a backend cannot do, and say so.
+
+    A scenario of which nothing is left is an error.
+    """
+    from jostle.session import without
+
+    left: list[tuple[Session, list[Plan]]] = [(session, []) for session, _ in sessions]
+    for plans in zip(*(plans for _, plans in sessions), strict=True):
+        refused: dict[int, InputError] = {}
+        for (session, _), plan in zip(sessions, plans, strict=True):
+            refused |= session.refused(plan)
+        if len(refused) == len(plans[0].conditions):
+            raise refused[min(refused)]
+        for _, error in sorted(refused.items()):
+            click.echo(f"left out: {error}", err=True)
+        for (_, kept), plan in zip(left, plans, strict=True):
+            kept.append(without(plan, refused))
+    return left
 
 
 def plan_files(

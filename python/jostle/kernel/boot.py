@@ -81,6 +81,7 @@ def run_guest(
     environment: Mapping[str, str],
     *,
     memory_mb: int = 1024,
+    seed: int | None = None,
     timeout_s: float,
     cancelled: Callable[[], bool] | None = None,
 ) -> GuestOutput:
@@ -101,6 +102,9 @@ def run_guest(
         Variables of the script, beside PATH, HOME and LC_ALL.
     memory_mb
         Memory of the guest; the host gives what of it is used.
+    seed
+        Where all random numbers of a virtual kernel that jostle has built come from; from the host
+        if absent.
     timeout_s
         Seconds of real time.
     cancelled
@@ -127,7 +131,7 @@ def run_guest(
             init.chmod(0o755)
         except OSError as error:
             raise GuestError(f"cannot write {init}: {error.strerror}") from error
-        command = _command_line(image, init, memory_mb)
+        command = _command_line(image, init, memory_mb, seed)
         return _watch(command, host, token, timeout_s, cancelled)
 
 
@@ -175,7 +179,7 @@ def _watch(
     return GuestOutput(text.removesuffix("\n"), rest.split()[:1] == ["0"], wall_s)
 
 
-def _command_line(image: Image, init: Path, memory_mb: int) -> list[str]:
+def _command_line(image: Image, init: Path, memory_mb: int, seed: int | None) -> list[str]:
     words = [
         str(image.path),
         f"mem={memory_mb}M",
@@ -185,13 +189,16 @@ def _command_line(image: Image, init: Path, memory_mb: int) -> list[str]:
         "rw",
         f"init={_quoted(str(init))}",
         "con=null",
-        "con0=fd:0,fd:1",
+        # No input: a thread would wait for it, and interrupt the guest when the host likes.
+        "con0=null,fd:1",
         "quiet",
         # UML keeps a folder of its own while it runs, and leaves it when it is killed.
         f"uml_dir={init.parent}/uml",
     ]
     if image.kind == "virtual":
         words += ["time-travel=inf-cpu", f"time-travel-start={_CLOCK_STARTS_NS}"]
+        if seed is not None:
+            words.append(f"jostle.seed={seed}")
     return words
 
 

@@ -1,7 +1,7 @@
 """Changes to the kernel's own files: few, small, and each found again or refused.
 
-An edit names a file and the text that it replaces, which has to be there exactly once. A kernel whose
-source has moved on is refused with the name of the edit, not built into something else.
+An edit names a file and the text that it replaces, which has to be there exactly once. A kernel
+whose source has moved on is refused with the name of the edit, not built into something else.
 """
 
 from __future__ import annotations
@@ -78,6 +78,12 @@ EDITS: tuple[Edit, ...] = (
         f'#include "../../{OWN_FOLDER}/jostle_seed.h"\n\n'
         "static void _mix_pool_bytes(const void *buf, size_t len)\n{\n"
         "\tif (jostle_seeded())\n\t\treturn;\n",
+    ),
+    Edit(
+        "drivers/char/random.c",
+        "no timers that depend on how many interrupts there were",
+        "\tif (new_count & MIX_INFLIGHT)\n\t\treturn;\n",
+        "\tif (jostle_seeded() || (new_count & MIX_INFLIGHT))\n\t\treturn;\n",
     ),
 )
 """All changes to the kernel's own files."""

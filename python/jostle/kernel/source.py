@@ -127,7 +127,7 @@ def make_ours(folder: Path) -> None:
 
 
 def _extraction(tarball: Path) -> dict[str, Any]:
-    """What a folder was made from; edits of another version of jostle could not be found again."""
+    """Tell what a folder is made from: edits of another version of jostle hide the text of ours."""
     made_by = hashlib.sha256(repr(edits.EDITS).encode()).hexdigest()
     return {**identity(tarball), "edits": made_by}
 

@@ -1,4 +1,4 @@
-"""A kernel is good when it has booted once and its time was virtual."""
+"""A kernel is good when it boots, its time is virtual, and its random numbers are its seed's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ echo "controllers $(cat /proc/sys/net/ipv4/tcp_available_congestion_control)"
 up before
 sleep {_ASLEEP_S}
 up after
+echo "random $(cat /proc/sys/kernel/random/uuid)"
 """
+_SEED = 1
 
 
 class UnfitKernelError(JostleError):
@@ -42,7 +44,7 @@ class Check:
     controllers
         Congestion controls that it has.
     wall_s
-        Seconds of real time for booting, half an hour of sleep, and shutting down.
+        Seconds of real time for booting, half an hour of sleep, and shutting down, once.
     """
 
     banner: str
@@ -62,7 +64,10 @@ def check(image: Image) -> Check:
         script = Path(folder, "check")
         script.write_text(_SCRIPT, "utf-8")
         try:
-            output = run_guest(image, script, {}, memory_mb=256, timeout_s=_TIMEOUT_S)
+            output, again = (
+                run_guest(image, script, {}, memory_mb=256, seed=_SEED, timeout_s=_TIMEOUT_S)
+                for _ in range(2)
+            )
         except GuestTimeoutError as error:
             raise UnfitKernelError(
                 f"half an hour of sleep was not over after {_TIMEOUT_S:g} s, "
@@ -70,12 +75,17 @@ def check(image: Image) -> Check:
             ) from error
         except GuestError as error:
             raise UnfitKernelError(f"it does not boot: {error}") from error
-    told = dict(re.findall(r"^(version|controllers|before|after) (.*)$", output.text, re.M))
-    if not output.ok or len(told) != 4:
+    told, retold = (
+        dict(re.findall(r"^(version|controllers|before|after|random) (.*)$", text, re.M))
+        for text in (output.text, again.text)
+    )
+    if not output.ok or len(told) != 5:
         raise UnfitKernelError(f"its first program failed:\n{output.tail}")
     slept_s = float(told["after"]) - float(told["before"])
     if slept_s < _ASLEEP_S:
         raise UnfitKernelError(f"its clock is wrong: {_ASLEEP_S} s of sleep lasted {slept_s:g} s")
+    if told["random"] != retold.get("random"):
+        raise UnfitKernelError("it does not draw the same random numbers from the same seed")
     controllers = tuple(sorted(told["controllers"].split()))
     lacking = config.lacking(controllers)
     if lacking:

@@ -19,6 +19,14 @@ pub struct Transitions {
     pub loss_bad: f64,
 }
 
+impl Transitions {
+    /// Share of packets that find the bad state; none if the state never changes.
+    pub fn share_of_bad(&self) -> f64 {
+        let leaving = self.good_to_bad + self.bad_to_good;
+        if leaving > 0.0 { self.good_to_bad / leaving } else { 0.0 }
+    }
+}
+
 /// A Markov chain of two states that takes one step per packet. It starts in its stationary
 /// distribution (in the good state if it never changes).
 #[derive(Clone, Debug)]
@@ -39,9 +47,13 @@ impl GilbertElliott {
         error::probability("gilbert_elliott.bad_to_good", bad_to_good)?;
         error::probability("gilbert_elliott.loss_good", loss_good)?;
         error::probability("gilbert_elliott.loss_bad", loss_bad)?;
-        let leaving = good_to_bad + bad_to_good;
-        let bad = leaving > 0.0 && random.chance(good_to_bad / leaving);
+        let bad = random.chance(transitions.share_of_bad());
         Ok(Self { transitions, bad, random })
+    }
+
+    /// Whether the next packet finds the chain in the bad state.
+    pub fn is_bad(&self) -> bool {
+        self.bad
     }
 }
 

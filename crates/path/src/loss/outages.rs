@@ -40,6 +40,16 @@ impl Outages {
         Ok(outages)
     }
 
+    /// Start and end of every outage that begins before `until`.
+    pub fn before(mut self, until: Time) -> Vec<(Time, Time)> {
+        let mut spans = Vec::new();
+        while self.start < until {
+            spans.push((self.start, self.end));
+            self.draw();
+        }
+        spans
+    }
+
     #[cold]
     fn draw(&mut self) {
         // At least a nanosecond apart, so that time goes on whatever is drawn.
@@ -102,6 +112,19 @@ mod tests {
         // An exponential's standard deviation equals its mean.
         assert!((mean(&mut gaps()) - 1.0).abs() < 0.06);
         assert!((mean(&mut gaps().map(|gap| gap * gap)) - 2.0).abs() < 0.3);
+    }
+
+    #[test]
+    fn the_list_of_them_is_what_packets_meet() {
+        let list = outages(3).before(Time::ZERO + Span::from_secs(3600));
+        assert!(list.len() > 300);
+        let mut met = outages(3);
+        for (start, end) in list {
+            let last = Time::from_ns(end.as_ns() - 1);
+            let around = [Time::from_ns(start.as_ns() - 1), start, last, end];
+            let verdicts = around.map(|now| met.verdict(now).is_some());
+            assert_eq!(verdicts, [false, true, true, false], "{start:?} {end:?}");
+        }
     }
 
     #[test]

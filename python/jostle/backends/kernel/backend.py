@@ -6,9 +6,10 @@ import functools
 import hashlib
 import json
 
-from jostle.backends.base import Cancelled, RunRecord, Spec
+from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
 from jostle.backends.kernel import capabilities, job
 from jostle.backends.kernel.controllers import Defaults, defaults_of
+from jostle.backends.kernel.playback import JITTER_POINTS, Weather, peak_bps
 from jostle.backends.kernel.record import record
 from jostle.backends.kernel.runner import PROGRAM, KernelRunError, carried_out
 from jostle.backends.sim import Engine, load_engine
@@ -33,7 +34,7 @@ class KernelBackend:
     image
         The kernel itself, instead of one that is looked for.
     engine
-        Knows controllers' defaults; the compiled one if absent.
+        Knows controllers' defaults, and draws what links do by chance; the compiled one if absent.
 
     Raises
     ------
@@ -60,13 +61,19 @@ class KernelBackend:
         return f"{self.image.identity}+{_program_hash()}"
 
     @functools.cached_property
+    def _loaded(self) -> Engine:
+        return load_engine() if self._engine is None else self._engine
+
+    @functools.cached_property
     def _defaults(self) -> Defaults:
-        engine = load_engine() if self._engine is None else self._engine
-        return defaults_of(json.loads(engine.registry()))
+        return defaults_of(json.loads(self._loaded.registry()))
+
+    def _weather(self, spec_json: str, link: int) -> Weather:
+        return self._loaded.weather(spec_json, link, JITTER_POINTS)
 
     def check(self, spec: Spec) -> None:
         """See that `spec` can be run here; see `Backend.check`."""
-        capabilities.check(spec, self._defaults)
+        capabilities.check(spec, self._defaults, self.image.kind)
 
     def run(self, spec: Spec, cancelled: Cancelled | None = None) -> RunRecord:
         """Run `spec` to its end; see `Backend.run`.
@@ -77,10 +84,13 @@ class KernelBackend:
             When the guest fails; the text says why.
         """
         self.check(spec)
+        text = canonical_json(spec)
         done = carried_out(
             job.build(spec, self.image, self._defaults),
+            job.files(spec, self.image, lambda link: self._weather(text, link)),
             self.image,
             memory_mb=job.memory_mb(spec),
+            seed=spec["seed"],
             timeout_s=timeout_s(spec, self.image.kind),
             cancelled=cancelled,
         )
@@ -96,11 +106,7 @@ def timeout_s(spec: Spec, kind: Kind) -> float:
     duration_s: float = spec["duration_ns"] / 1e9
     if kind != "virtual":
         return _PATIENCE_S + 2 * duration_s
-    rates = (
-        max(step["rate_bps"] for step in link["capacity"].get("steps", [link["capacity"]]))
-        for link in spec["links"]
-    )
-    packets: float = sum(rates) * duration_s / _PACKET_BITS
+    packets = sum(map(peak_bps, spec["links"])) * duration_s / _PACKET_BITS
     return _PATIENCE_S + packets / _LEAST_PACKETS_PER_S + duration_s
 
 

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from jostle.backends.base import Spec
-from jostle.backends.kernel import controllers, queues
+from jostle.backends.kernel import controllers, playback, queues
 from jostle.backends.kernel.problems import Problem, flow_key, link_key
 from jostle.errors import InputError
+from jostle.kernel import Kind
 
 _SIMULATOR = "the simulator can"
+_VIRTUAL = "the virtual-time kernel has: run it with --kernel virtual"
 
 # Each router on the way takes one of the 255 hops that a packet has, at most three per link.
 _MAX_LINKS = 80
@@ -22,33 +24,39 @@ _MAX_LIMIT = 2**32 - 1
 _SYN_WINDOW = 65_535
 
 
-def check(spec: Spec, defaults: controllers.Defaults) -> None:
+def check(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> None:
     """See that a run can be done.
 
     Parameters
     ----------
     defaults
         Of controllers' parameters; see `controllers.defaults_of`.
+    kind
+        Of the kernel.
 
     Raises
     ------
     InputError
         When it cannot; the text names every key that stands in the way.
     """
-    found = problems(spec, defaults)
+    found = problems(spec, defaults, kind)
     if found:
         listed = "\n".join(f"  {problem}" for problem in found)
         raise InputError(f"the kernel backend cannot run this scenario:\n{listed}")
 
 
-def problems(spec: Spec, defaults: controllers.Defaults) -> list[Problem]:
+def problems(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> list[Problem]:
     """Everything that a run asks and cannot have."""
     found = list(_run_problems(spec))
     for link in spec["links"]:
         found.extend(_link_problems(link))
+        if kind == "virtual":
+            found.extend(_playback_problems(link, spec["duration_ns"]))
+        else:
+            found.extend(_problems_of_tc(link))
     for flow in spec["flows"]:
         found.extend(_flow_problems(flow))
-    found.extend(controllers.module_parameters(spec["flows"], defaults)[1])
+    found.extend(controllers.plan(spec["flows"], defaults, kind).problems)
     return list(dict.fromkeys(found))
 
 
@@ -61,36 +69,47 @@ def _run_problems(spec: Spec) -> Iterator[Problem]:
 
 
 def _link_problems(link: dict[str, Any]) -> Iterator[Problem]:
-    yield from _capacity_problems(link)
+    if playback.own_queue(link):
+        return
     for problem in queues.problems(link["queue"]):
         yield Problem(link_key(link, f"queue.{problem.key}"), problem.text)
     limit = max(link["queue"].get("limit", {"packets": 0}).values())
     if limit > _MAX_LIMIT:
         text = f"{limit}: Linux counts in 32 bits, at most {_MAX_LIMIT}"
         yield Problem(link_key(link, "queue.limit"), text)
-    delay = link["delay"]
-    if len(delay["steps"]) > 1:
-        text = f"a delay that changes would reorder packets in netem; {_SIMULATOR}"
-        yield Problem(link_key(link, "delay"), text)
-    if delay["jitter"] is not None:
-        text = f"netem's random delays are independent or reorder packets; {_SIMULATOR}"
-        yield Problem(link_key(link, "jitter"), text)
-    if link["outages"] is not None:
-        yield Problem(link_key(link, "outage"), f"`tc` has no outages; {_SIMULATOR}")
     if link["quick_start"] is not None:
         text = f"Linux does not forward Quick-Start requests; {_SIMULATOR}"
         yield Problem(link_key(link, "quick_start"), text)
 
 
-def _capacity_problems(link: dict[str, Any]) -> Iterator[Problem]:
+def _playback_problems(link: dict[str, Any], duration_ns: int) -> Iterator[Problem]:
+    if playback.too_fine(link, duration_ns):
+        text = f"too short for a run of this length; {_SIMULATOR}"
+        yield Problem(link_key(link, "jitter.correlation"), text)
+
+
+def _problems_of_tc(link: dict[str, Any]) -> Iterator[Problem]:
+    """List what only a link of our own has."""
     capacity = link["capacity"]
     if capacity["kind"] == "trace":
-        text = f"`tc` has no delivery opportunities, only rates; {_SIMULATOR}"
+        text = f"`tc` has no delivery opportunities, only rates; {_VIRTUAL}"
         yield Problem(link_key(link, "trace"), text)
     for step in capacity.get("steps", []):
         if step["rate_bps"] < 8:
             text = f"{step['rate_bps']} bit/s at {step['at_ns'] / 1e9:g} s: htb cannot stop; "
-            yield Problem(link_key(link, "rate"), f"{text}{_SIMULATOR}")
+            yield Problem(link_key(link, "rate"), f"{text}{_VIRTUAL}")
+    if playback.own_queue(link):
+        text = f"`{link['queue']['kind']}`: `tc` has no such queue; {_VIRTUAL}"
+        yield Problem(link_key(link, "queue.kind"), text)
+    delay = link["delay"]
+    if len(delay["steps"]) > 1:
+        text = f"a delay that changes would reorder packets in netem; {_VIRTUAL}"
+        yield Problem(link_key(link, "delay"), text)
+    if delay["jitter"] is not None:
+        text = f"netem's random delays are independent or reorder packets; {_VIRTUAL}"
+        yield Problem(link_key(link, "jitter"), text)
+    if link["outages"] is not None:
+        yield Problem(link_key(link, "outage"), f"`tc` has no outages; {_VIRTUAL}")
 
 
 def _flow_problems(flow: dict[str, Any]) -> Iterator[Problem]:

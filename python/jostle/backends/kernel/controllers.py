@@ -1,16 +1,18 @@
 """Congestion controllers of a RunSpec in the words of the kernel: names and module parameters.
 
 A module's parameters belong to the kernel, not to a connection: all flows of a run that use a
-controller share them.
+module share them. Kernels that jostle has built have cubic's module twice, and twice as Linux 4.15
+had it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.backends.kernel.problems import Problem, flow_key
+from jostle.kernel import Kind
 from jostle.kernel.config import CONTROLLERS as MODULES
 
 NAMES = ("reno", *MODULES)
@@ -51,84 +53,128 @@ _milliseconds = _whole(1_000_000, "ms")
 _microseconds = _whole(1_000, "µs")
 
 
-@dataclass(frozen=True)
-class _Module:
-    """What can be told to a controller's module.
-
-    Attributes
-    ----------
-    name
-        Of the module.
-    parameters
-        Parameter of the RunSpec → the module's, and how its value is written there.
-    """
-
-    name: str
-    parameters: Mapping[str, tuple[str, Callable[[Any], str]]] = field(default_factory=dict)
+_Parameters = Mapping[str, tuple[str, Callable[[Any], str]]]
+"""Parameter of the RunSpec → the module's, and how its value is written there."""
 
 
-def _numbers(*names: str) -> dict[str, tuple[str, Callable[[Any], str]]]:
+def _numbers(*names: str) -> _Parameters:
     return {name: (name, _number) for name in names}
 
 
 # bic_scale of cubic, window of cdg and all of illinois can be set only while a module is loaded.
-_PARAMETERS: Mapping[str, _Module] = {
-    "cubic": _Module(
-        "tcp_cubic",
-        _numbers("fast_convergence", "beta", "initial_ssthresh", "tcp_friendliness"),
-    ),
-    "bic": _Module(
-        "tcp_bic",
-        _numbers("fast_convergence", "max_increment", "low_window", "beta", "initial_ssthresh")
-        | _numbers("smooth_part"),
-    ),
-    "cdg": _Module(
-        "tcp_cdg",
-        _numbers("backoff_beta", "backoff_factor", "hystart_detect")
-        | _numbers("use_ineff", "use_shadow", "use_tolerance"),
-    ),
-    "dctcp": _Module("tcp_dctcp", _numbers("dctcp_shift_g", "dctcp_alpha_on_init")),
-    "htcp": _Module("tcp_htcp", _numbers("use_rtt_scaling", "use_bandwidth_switch")),
-    "hybla": _Module("tcp_hybla", {"rtt0": ("rtt0", _milliseconds)}),
-    "nv": _Module(
-        "tcp_nv",
-        _numbers("nv_pad", "nv_min_cwnd") | {"nv_reset_period": ("nv_reset_period", _seconds)},
-    ),
-    "vegas": _Module("tcp_vegas", _numbers("alpha", "beta", "gamma")),
+_PARAMETERS: Mapping[str, _Parameters] = {
+    "cubic": _numbers("fast_convergence", "beta", "initial_ssthresh", "tcp_friendliness"),
+    "bic": {
+        **_numbers("fast_convergence", "max_increment", "low_window", "beta", "initial_ssthresh"),
+        **_numbers("smooth_part"),
+    },
+    "cdg": {
+        **_numbers("backoff_beta", "backoff_factor", "hystart_detect"),
+        **_numbers("use_ineff", "use_shadow", "use_tolerance"),
+    },
+    "dctcp": _numbers("dctcp_shift_g", "dctcp_alpha_on_init"),
+    "htcp": _numbers("use_rtt_scaling", "use_bandwidth_switch"),
+    "hybla": {"rtt0": ("rtt0", _milliseconds)},
+    "nv": {**_numbers("nv_pad", "nv_min_cwnd"), "nv_reset_period": ("nv_reset_period", _seconds)},
+    "vegas": _numbers("alpha", "beta", "gamma"),
 }
 
-_HYSTART = _Module(
-    "tcp_cubic",
-    {
-        "detect": ("hystart_detect", lambda name: _HYSTART_DETECT[name]),
-        "low_window": ("hystart_low_window", _number),
-        "ack_delta": ("hystart_ack_delta_us", _microseconds),
-    },
-)
+# Parameters of cubic's module.
+_HYSTART: _Parameters = {
+    "detect": ("hystart_detect", lambda name: _HYSTART_DETECT[name]),
+    "low_window": ("hystart_low_window", _number),
+    "ack_delta": ("hystart_ack_delta_us", _microseconds),
+}
+
+# In kernels that jostle has built: see jostle/kernel/edits.py.
+_CUBICS: Mapping[str, Sequence[str]] = {
+    LINUX_NOW: ("cubic", "cubic_2"),
+    "4.15": ("cubic_415", "cubic_415_2"),
+}
 
 
-def module_parameters(
-    flows: Sequence[Flow], defaults: Defaults
-) -> tuple[dict[str, str], list[Problem]]:
-    """Values of module parameters (`tcp_cubic/hystart`), and what cannot be expressed by them."""
-    values: dict[str, str] = {}
+@dataclass(frozen=True)
+class Plan:
+    """Which of the kernel's controllers each flow uses.
+
+    Attributes
+    ----------
+    names
+        Of the controllers, flow by flow, as the kernel knows them.
+    parameters
+        Values of module parameters (`tcp_cubic/hystart`).
+    problems
+        What cannot be expressed by them.
+    """
+
+    names: list[str] = field(default_factory=list)
+    parameters: dict[str, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def plan(flows: Sequence[Flow], defaults: Defaults, kind: Kind) -> Plan:
+    """Find a controller for each flow that has the flow's parameters.
+
+    Parameters
+    ----------
+    kind
+        Of the kernel: those that jostle has built have some controllers more than once.
+    """
+    made = Plan()
     owners: dict[str, str] = {}
-    problems: list[Problem] = []
     for flow in flows:
-        for key, name, value in _flow_parameters(flow, defaults, problems):
-            if values.setdefault(name, value) != value:
-                text = (
-                    f"all flows of a run share the kernel's {name}: {value} here, "
-                    f"{values[name]} for {owners[name]}; the simulator can have both"
-                )
-                problems.append(Problem(key, text))
-            owners.setdefault(name, flow["name"])
-    return values, problems
+        wanted = list(_flow_parameters(flow, defaults, made.problems))
+        names = _candidates(flow, kind, made.problems)
+        clashes = [_clash(name, wanted, made.parameters) for name in names]
+        # The first that can have these values; without one, the last is what the message is about.
+        chosen = clashes.index(None) if None in clashes else -1
+        name, clash = names[chosen], clashes[chosen]
+        if clash is not None:
+            key, parameter, value = clash
+            text = (
+                f"all flows of a run share the kernel's {parameter}: {value} here, "
+                f"{made.parameters[parameter]} for {owners[parameter]}; the simulator can have both"
+            )
+            made.problems.append(Problem(key, text))
+        made.names.append(name)
+        for _, parameter, value in _of_module(name, wanted):
+            made.parameters.setdefault(parameter, value)
+            owners.setdefault(parameter, flow["name"])
+    return made
 
 
-def _flow_parameters(
-    flow: Flow, defaults: Defaults, problems: list[Problem]
-) -> Iterator[tuple[str, str, str]]:
+_Wanted = tuple[str, str, str]
+"""Key of the scenario, parameter of the module, value."""
+
+
+def _of_module(name: str, wanted: Iterable[_Wanted]) -> Iterator[_Wanted]:
+    for key, parameter, value in wanted:
+        yield key, f"tcp_{name}/{parameter}", value
+
+
+def _clash(name: str, wanted: Iterable[_Wanted], taken: Mapping[str, str]) -> _Wanted | None:
+    """Find the first parameter that already has another value."""
+    for key, parameter, value in _of_module(name, wanted):
+        if taken.get(parameter, value) != value:
+            return key, parameter, value
+    return None
+
+
+def _candidates(flow: Flow, kind: Kind, problems: list[Problem]) -> Sequence[str]:
+    """Names of the kernel's controllers that a flow's may be."""
+    controller = flow["controller"]
+    name: str = controller["name"]
+    linux = controller["parameters"].get("linux", LINUX_NOW)
+    if name != "cubic":
+        return (name,)
+    if kind == "virtual":
+        return _CUBICS[linux]
+    if linux != LINUX_NOW:
+        problems.append(_other_kernel(flow_key(flow, "controller.linux"), linux))
+    return (name,)
+
+
+def _flow_parameters(flow: Flow, defaults: Defaults, problems: list[Problem]) -> Iterator[_Wanted]:
     """Key, module parameter and value of everything that a flow asks of its controller."""
     controller = flow["controller"]
     name: str = controller["name"]
@@ -137,40 +183,38 @@ def _flow_parameters(
         text = f"Linux has no controller `{name}`: {', '.join(sorted(NAMES))}; the simulator has it"
         problems.append(Problem(key, text))
         return
-    module = _PARAMETERS.get(name, _Module(f"tcp_{name}"))
+    known = _PARAMETERS.get(name, {})
     given = dict(controller["parameters"])
     if name == "cubic":
         problems.extend(_cubic_problems(flow))
         given.pop("hystart", None)
         given.pop("linux", None)
-    yield from _translated(key, module, given, defaults.get(name, {}), problems)
-    yield from _slow_start(flow, module, defaults, problems)
+    yield from _translated(key, known, given, defaults.get(name, {}), problems)
+    yield from _slow_start(flow, defaults, problems)
 
 
 def _translated(
     key: str,
-    module: _Module,
+    module: _Parameters,
     given: Mapping[str, Any],
     defaults: Mapping[str, Any],
     problems: list[Problem],
-) -> Iterator[tuple[str, str, str]]:
+) -> Iterator[_Wanted]:
     for parameter, value in given.items():
         at = f"{key}.{parameter}"
-        known = module.parameters.get(parameter)
+        known = module.get(parameter)
         if known is None:
             if value != defaults.get(parameter):
                 text = "the kernel's module has no such parameter that could be set; "
                 problems.append(Problem(at, f"{text}the simulator can"))
             continue
         try:
-            yield at, f"{module.name}/{known[0]}", known[1](value)
+            yield at, known[0], known[1](value)
         except _NoValueError as error:
             problems.append(Problem(at, str(error)))
 
 
-def _slow_start(
-    flow: Flow, module: _Module, defaults: Defaults, problems: list[Problem]
-) -> Iterator[tuple[str, str, str]]:
+def _slow_start(flow: Flow, defaults: Defaults, problems: list[Problem]) -> Iterator[_Wanted]:
     """HyStart is a part of cubic; every other controller has its own slow start or Reno's."""
     slow_start = flow["slow_start"]
     key = flow_key(flow, "slow_start")
@@ -184,12 +228,14 @@ def _slow_start(
     if not cubic:
         return
     on = name == "hystart" and flow["controller"]["parameters"].get("hystart", True)
-    yield key, f"{module.name}/hystart", str(int(on))
+    yield key, "hystart", str(int(on))
     if on and slow_start is not None:
         given = dict(slow_start["parameters"])
-        linux = given.pop("linux", LINUX_NOW)
-        if linux not in (LINUX_NOW, "as the controller"):
-            problems.append(_other_kernel(f"{key}.linux", linux))
+        linux = given.pop("linux", "as the controller")
+        cubics = flow["controller"]["parameters"].get("linux", LINUX_NOW)
+        if linux not in (cubics, "as the controller"):
+            text = f'"{linux}": in Linux HyStart is a part of cubic, which is "{cubics}"; '
+            problems.append(Problem(f"{key}.linux", f"{text}the simulator can have both"))
         standard = defaults.get("hystart", {})
         yield from _translated(key, _HYSTART, given, standard, problems)
 
@@ -197,9 +243,6 @@ def _slow_start(
 def _cubic_problems(flow: Flow) -> Iterator[Problem]:
     parameters = flow["controller"]["parameters"]
     key = flow_key(flow, "controller")
-    linux = parameters.get("linux", LINUX_NOW)
-    if linux != LINUX_NOW:
-        yield _other_kernel(f"{key}.linux", linux)
     # `cubictcp_register` derives the friendly region's factor from beta once and for all.
     if parameters.get("beta", 717) != 717 and parameters.get("tcp_friendliness", True):
         text = "with tcp_friendliness Linux takes beta when its module is loaded, 717; "

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from jostle.backends.base import Spec
-from jostle.backends.kernel import controllers
-from jostle.backends.kernel.modules import files, needed
+from jostle.backends.kernel import controllers, modules, playback
 from jostle.backends.kernel.spans import spans_ns
 from jostle.backends.kernel.topology import (
     Burst,
+    Machine,
     Topology,
     receiver_address,
     sender_address,
@@ -24,11 +26,15 @@ WITH_DETAILS = ("bbr", "dctcp", "illinois", "nv", "vegas", "yeah")
 # What a link may make up for if it was late. In virtual time that is a few microseconds, because
 # reading the clock takes one (arch/um/kernel/time.c, `timer_read`), and more would let an idle link
 # send two packets at once.
-_BURSTS: dict[Kind, Burst] = {
-    "virtual": Burst(200, 0),
-    "realtime": Burst(1600, 1000),
-    "native": Burst(1600, 100),
+_MACHINES: dict[Kind, Machine] = {
+    # HZ = 1000, see jostle/kernel/edits.py.
+    "virtual": Machine(Burst(200, 0), own=True, tick_ns=1_000_000),
+    "realtime": Machine(Burst(1600, 1000)),
+    "native": Machine(Burst(1600, 100)),
 }
+
+# PIE waits for half a second before it begins to look at its queue.
+_LEAD_NS = 1_000_000_000
 
 # Each sample costs some system calls per flow.
 _STEP_PER_FLOW_NS = 10_000_000
@@ -46,22 +52,36 @@ _PAGE_BYTES = 4096
 
 def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str, Any]:
     """Translate a run that has no problems (see `capabilities`)."""
-    made = topology(spec, _BURSTS[image.kind])
-    parameters, _ = controllers.module_parameters(spec["flows"], defaults)
+    made = topology(spec, _MACHINES[image.kind])
+    plan = controllers.plan(spec["flows"], defaults, image.kind)
     return {
         "duration_ns": spec["duration_ns"],
         "interval_ns": spec["interval_ns"],
         "samples_per_interval": samples_per_interval(spec),
         "cuts_ns": cuts_ns(spec),
-        "modules": [] if image.modules is None else files(needed(spec), image.modules),
-        "controllers": sorted({flow["controller"]["name"] for flow in spec["flows"]}),
-        "parameters": parameters,
+        "lead_ns": _LEAD_NS,
+        "modules": []
+        if image.modules is None
+        else modules.files(modules.needed(spec), image.modules),
+        "controllers": sorted(set(plan.names)),
+        "parameters": plan.parameters,
         # Parameters and memory limits of this machine are not ours.
         "may_set_parameters": image.kind != "native",
         "sysctls": {} if image.kind == "native" else _memory_sysctls(spec),
         **_network(made),
-        "flows": [_flow(spec, number) for number in range(len(spec["flows"]))],
+        "flows": [_flow(spec, number, name) for number, name in enumerate(plan.names)],
     }
+
+
+def files(spec: Spec, image: Image, weather: Callable[[int], playback.Weather]) -> dict[str, bytes]:
+    """Files that belong to a job, by name.
+
+    Parameters
+    ----------
+    weather
+        What the engine has drawn for a link; asked where it is needed.
+    """
+    return playback.files(spec["links"], weather) if _MACHINES[image.kind].own else {}
 
 
 def samples_per_interval(spec: Spec) -> int:
@@ -83,10 +103,8 @@ def memory_mb(spec: Spec) -> int:
     network_bytes = 0
     longest_ns = max(_base_rtt_ns(spec, flow) for flow in spec["flows"])
     for link in spec["links"]:
-        capacity = link["capacity"]
-        steps = capacity.get("steps", [capacity])
-        rate_bps = max(step["rate_bps"] for step in steps)
-        network_bytes += int(rate_bps) * longest_ns // (8 * 10**9) + _queue_bytes(link["queue"])
+        in_flight_bytes = playback.peak_bps(link) * longest_ns // (8 * 10**9)
+        network_bytes += in_flight_bytes + _queue_bytes(link["queue"])
     windows_bytes = sum(int(flow["receive_window_bytes"]) for flow in spec["flows"])
     needed_mb = _MEMORY_PER_BYTE * min(network_bytes, windows_bytes) >> 20
     # Each namespace, and each sender's unsent data.
@@ -101,8 +119,13 @@ def _queue_bytes(queue: dict[str, Any]) -> int:
 
 def _base_rtt_ns(spec: Spec, flow: dict[str, Any]) -> int:
     links = [spec["links"][number] for number in (*flow["path"], *flow["reverse_path"])]
-    delays = (link["delay"]["steps"][0]["delay_ns"] for link in links)
-    return int(flow["access_delay_ns"] + sum(delays))
+    return int(flow["access_delay_ns"] + sum(_longest_delay_ns(link["delay"]) for link in links))
+
+
+def _longest_delay_ns(delay: dict[str, Any]) -> int:
+    jitter = delay["jitter"]
+    most_ns = 0 if jitter is None else jitter["quantiles"][-1]["value_ns"]
+    return int(max(step["delay_ns"] for step in delay["steps"]) + most_ns)
 
 
 def _memory_sysctls(spec: Spec) -> dict[str, str]:
@@ -113,10 +136,7 @@ def _memory_sysctls(spec: Spec) -> dict[str, str]:
 
 def _network(made: Topology) -> dict[str, Any]:
     return {
-        "hosts": [
-            {"name": host.name, "sysctls": host.sysctls, "ip": host.ip, "tc": host.tc}
-            for host in made.hosts.values()
-        ],
+        "hosts": [asdict(host) for host in made.hosts.values()],
         "wires": [list(wire) for wire in made.wires],
         "queues": made.queues,
         "timetable": made.timetable,
@@ -129,7 +149,7 @@ def _receiver_controller(flow: dict[str, Any]) -> str | None:
     return name if name in controllers.NEEDS_ECN and flow["ecn"] else None
 
 
-def _flow(spec: Spec, number: int) -> dict[str, Any]:
+def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
     flow = spec["flows"][number]
     window_bytes = flow["receive_window_bytes"]
     return {
@@ -137,7 +157,7 @@ def _flow(spec: Spec, number: int) -> dict[str, Any]:
         "receiver": f"r{number}",
         "sender_address": sender_address(number),
         "receiver_address": receiver_address(number),
-        "controller": flow["controller"]["name"],
+        "controller": controller,
         "receiver_controller": _receiver_controller(flow),
         "details": flow["controller"]["name"] in WITH_DETAILS,
         "read_bytes": max(1, min(_READ_BYTES, window_bytes // _READ_PARTS)),

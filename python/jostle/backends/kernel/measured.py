@@ -45,8 +45,9 @@ REASONS = ("overflow", "occupancy", "red", "codel", "pie", "step", "loss", "outa
 """Why packets are dropped or marked, as the simulator names it."""
 
 # Words of the discipline's own statistics (linux/pkt_sched.h) that count drops for want of room,
-# all other drops being its own; and marks.
-_XSTATS: Mapping[str, tuple[str, int | None, int]] = {
+# and marks, None if it makes none; all other drops are its own.
+_XSTATS: Mapping[str, tuple[str, int, int | None]] = {
+    "occupancy_drop": ("occupancy", 0, None),
     "red": ("red", 1, 3),
     "codel": ("codel", 5, 6),
     "fq_codel": ("codel", 2, 3),
@@ -268,6 +269,7 @@ class LinkTrack:
             **{f"dropped_{reason}": nothing for reason in REASONS},
             **{f"marked_{reason}": nothing for reason in REASONS},
             "dropped_loss": self.queue["losses"].astype(float),
+            "dropped_outage": self.queue["outages"].astype(float),
         }
         drops = self.queue["drops"].astype(float)
         own = _XSTATS.get(self.spec["queue"]["kind"])
@@ -278,7 +280,8 @@ class LinkTrack:
         overflow = self.queue["xstats"][:, overflow_word].astype(float)
         found["dropped_overflow"] = overflow
         found[f"dropped_{reason}"] = np.maximum(drops - overflow, 0)
-        found[f"marked_{reason}"] = self.queue["xstats"][:, marked_word].astype(float)
+        if marked_word is not None:
+            found[f"marked_{reason}"] = self.queue["xstats"][:, marked_word].astype(float)
         return found
 
     @cached_property
@@ -291,6 +294,8 @@ class LinkTrack:
         import numpy as np
 
         capacity = self.spec["capacity"]
+        if capacity["kind"] == "trace":
+            return _opportunities(capacity, at_ns) * float(capacity["opportunity_bytes"])
         steps = capacity.get("steps") or [{"at_ns": 0, "rate_bps": capacity["rate_bps"]}]
         starts = np.array([step["at_ns"] for step in steps], float)
         rates = np.array([step["rate_bps"] for step in steps], float) / 8e9
@@ -298,6 +303,17 @@ class LinkTrack:
         step = np.searchsorted(starts, at_ns, side="right") - 1
         offered: Array = before[step] + (at_ns - starts[step]) * rates[step]
         return offered
+
+
+def _opportunities(trace: Mapping[str, Any], at_ns: Array) -> Array:
+    """Count the delivery opportunities of a repeating trace until each moment."""
+    import numpy as np
+
+    moments_ns = np.array(trace["opportunities_ms"], float) * 1e6
+    repetitions, since_ns = np.divmod(at_ns, moments_ns[-1])
+    in_this = np.searchsorted(moments_ns, since_ns, side="right")
+    found: Array = repetitions * len(moments_ns) + in_this
+    return found
 
 
 def tracks(spec: Spec, samples: Samples) -> tuple[list[FlowTrack], list[LinkTrack]]:

@@ -1,7 +1,6 @@
 """Queue disciplines of a RunSpec in the words of `tc`.
 
-One row per kind. A kind without a row is refused; a queueing discipline of our own would be one
-more row.
+One row per kind. Beside them there is the queue of our own, see `playback`.
 """
 
 from __future__ import annotations
@@ -32,18 +31,19 @@ class Discipline:
     Attributes
     ----------
     command
-        The words after `tc qdisc add … handle …:`, given the queue and the link's rate in bit/s.
+        The words after `tc qdisc add … handle …:`, given the queue, the link's rate in bit/s and
+        the length of a jiffy, if that is known.
     problems
         Subkey and reason of everything that it cannot do.
     """
 
-    command: Callable[[Queue, int], str]
+    command: Callable[[Queue, int, int | None], str]
     problems: Callable[[Queue], list[Problem]] = lambda _queue: []
 
 
-def command(queue: Queue, rate_bps: int) -> str:
+def command(queue: Queue, rate_bps: int, tick_ns: int | None = None) -> str:
     """Words that make `queue`, which must have no problems."""
-    return DISCIPLINES[queue["kind"]].command(queue, rate_bps)
+    return DISCIPLINES[queue["kind"]].command(queue, rate_bps, tick_ns)
 
 
 def problems(queue: Queue) -> list[Problem]:
@@ -56,14 +56,14 @@ def problems(queue: Queue) -> list[Problem]:
     return discipline.problems(queue)
 
 
-def _drop_tail(queue: Queue, _rate_bps: int) -> str:
+def _drop_tail(queue: Queue, _rate_bps: int, _tick_ns: int | None) -> str:
     limit = queue["limit"]
     return (
         f"bfifo limit {limit['bytes']}" if "bytes" in limit else f"pfifo limit {limit['packets']}"
     )
 
 
-def _red(queue: Queue, rate_bps: int) -> str:
+def _red(queue: Queue, rate_bps: int, _tick_ns: int | None) -> str:
     burst = _red_burst(queue["min_bytes"], _red_wlog(queue["weight"]))
     return (
         f"red limit {queue['limit']['bytes']} min {queue['min_bytes']} max {queue['max_bytes']} "
@@ -122,14 +122,14 @@ def _wlog_of_burst(min_bytes: int, burst: int) -> int | None:
     return _RED_MAX_WLOG + 1
 
 
-def _codel(queue: Queue, _rate_bps: int) -> str:
+def _codel(queue: Queue, _rate_bps: int, _tick_ns: int | None) -> str:
     return (
         f"codel limit {_packets(queue['limit'])} target {_time(queue['target_ns'])} "
         f"interval {_time(queue['interval_ns'])} {_ecn(queue)}"
     )
 
 
-def _fq_codel(queue: Queue, _rate_bps: int) -> str:
+def _fq_codel(queue: Queue, _rate_bps: int, _tick_ns: int | None) -> str:
     # Beside its limit in packets it has one of memory, 32 MB, that a RunSpec knows nothing of.
     memory_bytes = min(queue["limit_packets"] * 4096, 2**32 - 1)
     return (
@@ -139,10 +139,13 @@ def _fq_codel(queue: Queue, _rate_bps: int) -> str:
     )
 
 
-def _pie(queue: Queue, _rate_bps: int) -> str:
+def _pie(queue: Queue, _rate_bps: int, tick_ns: int | None) -> str:
+    # A timer of so many jiffies fires one later, lest it be early (kernel/time/timer.c,
+    # `calc_index`): asked for one less, PIE has the period that the scenario says.
+    update_ns = max(queue["update_ns"] - tick_ns, tick_ns) if tick_ns else queue["update_ns"]
     return (
         f"pie limit {_packets(queue['limit'])} target {_time(queue['target_ns'])} "
-        f"tupdate {_time(queue['update_ns'])} alpha {round(queue['alpha'] * 16)} "
+        f"tupdate {_time(update_ns)} alpha {round(queue['alpha'] * 16)} "
         f"beta {round(queue['beta'] * 16)} {_ecn(queue)} nobytemode"
     )
 

@@ -123,6 +123,7 @@ def _link_frame(link: LinkTrack, ends_ns: Array) -> pl.DataFrame:
 
     edges_ns = np.concatenate(([0.0], ends_ns))
     offered = np.diff(link.offered_bytes(edges_ns))
+    sent = np.diff(at(link, "sent_bytes", edges_ns))
     counted = {
         f"{what}_{reason}": _counts(at(link, f"{what}_{reason}", edges_ns))
         for what in ("dropped", "marked")
@@ -137,7 +138,9 @@ def _link_frame(link: LinkTrack, ends_ns: Array) -> pl.DataFrame:
         {
             "time_s": ends_ns / 1e9,
             "link": [link.spec["name"]] * len(ends_ns),
-            "utilisation": np.diff(at(link, "sent_bytes", edges_ns)) / offered,
+            "utilisation": np.divide(
+                sent, offered, out=np.full_like(sent, np.nan), where=offered > 0
+            ),
             "queue_bytes": link.queue_bytes[positions[1:]],
             "queue_mean_bytes": np.array(means),
             "sent_packets": _counts(at(link, "sent_packets", edges_ns)),

@@ -41,13 +41,22 @@ class KernelRunError(JostleError):
 @contextmanager
 def carried_out(
     job: Mapping[str, Any],
+    files: Mapping[str, bytes],
     image: Image,
     *,
     memory_mb: int,
+    seed: int,
     timeout_s: float,
     cancelled: Cancelled | None,
 ) -> Iterator[tuple[Path, float]]:
     """Carry out a job; a folder with its results, which then goes, and the seconds that it took.
+
+    Parameters
+    ----------
+    job, files
+        What to do, and the files that it names.
+    seed
+        Where a virtual kernel takes its random numbers from.
 
     Raises
     ------
@@ -60,11 +69,20 @@ def carried_out(
         with tempfile.TemporaryDirectory(prefix="jostle-run-", ignore_cleanup_errors=True) as made:
             folder = Path(made).resolve()
             (folder / "job.json").write_text(json.dumps(job))
+            for name, content in files.items():
+                (folder / name).write_bytes(content)
             script = folder / "run"
             script.write_text(_script(folder))
             script.chmod(0o755)
             try:
-                output = _run(script, image, memory_mb, timeout_s, cancelled)
+                output = _run(
+                    script,
+                    image,
+                    memory_mb=memory_mb,
+                    seed=seed,
+                    timeout_s=timeout_s,
+                    cancelled=cancelled,
+                )
             except GuestError as error:
                 raise KernelRunError(str(error)) from error
             _check(output, folder)
@@ -82,11 +100,23 @@ def _script(folder: Path) -> str:
 
 
 def _run(
-    script: Path, image: Image, memory_mb: int, timeout_s: float, cancelled: Cancelled | None
+    script: Path,
+    image: Image,
+    *,
+    memory_mb: int,
+    seed: int,
+    timeout_s: float,
+    cancelled: Cancelled | None,
 ) -> GuestOutput:
     if image.kind == "virtual":
         return run_guest(
-            image, script, {}, memory_mb=memory_mb, timeout_s=timeout_s, cancelled=cancelled
+            image,
+            script,
+            {},
+            memory_mb=memory_mb,
+            seed=seed,
+            timeout_s=timeout_s,
+            cancelled=cancelled,
         )
     while not _one_at_a_time.acquire(timeout=_POLL_S):
         if cancelled is not None and cancelled():

@@ -20,7 +20,8 @@ from itertools import pairwise
 from typing import Any
 
 from jostle.backends.base import Spec
-from jostle.backends.kernel import queues
+from jostle.backends.kernel import playback, queues
+from jostle.backends.kernel.guest.netlink import ROOT
 
 _QUEUE, _FAR = "queue", "far"
 
@@ -56,6 +57,29 @@ class Burst:
         return max(self.least_bytes, rate_bps * self.lateness_us // 8_000_000)
 
 
+@dataclass(frozen=True)
+class Machine:
+    """What the network depends on beside the run.
+
+    Attributes
+    ----------
+    burst
+        What a link may send at once after it was late.
+    own
+        Whether the kernel has disciplines of our own.
+    tick_ns
+        Length of its jiffies, if that is known.
+    """
+
+    burst: Burst
+    own: bool = False
+    tick_ns: int | None = None
+
+    def has_own_link(self, link: Mapping[str, Any]) -> bool:
+        """Whether a link is a discipline of our own."""
+        return self.own and playback.own_link(link)
+
+
 @dataclass
 class Host:
     """A network namespace.
@@ -64,11 +88,15 @@ class Host:
     ----------
     sysctls, ip, tc
         What is set and done in it.
+    disciplines
+        Disciplines of our own, which come before what `tc` does: device, kind, handle, parent, and
+        the file with the options.
     """
 
     name: str
     sysctls: dict[str, str] = field(default_factory=dict)
     ip: list[str] = field(default_factory=list)
+    disciplines: list[dict[str, Any]] = field(default_factory=list)
     tc: list[str] = field(default_factory=list)
 
 
@@ -112,35 +140,61 @@ def receiver_address(flow: int) -> str:
     return f"10.2.{flow // 250}.{flow % 250 + 1}"
 
 
-def topology(spec: Spec, burst: Burst) -> Topology:
-    """Lay out the network of a run.
-
-    Parameters
-    ----------
-    burst
-        What a link may send at once after it was late.
-    """
+def topology(spec: Spec, machine: Machine) -> Topology:
+    """Lay out the network of a run."""
     made = Topology()
     for number, link in enumerate(spec["links"]):
-        _lay_link(made, number, link, burst)
+        if machine.has_own_link(link):
+            _lay_own_link(made, number, link, machine)
+        else:
+            _lay_link(made, number, link, machine)
     for number, flow in enumerate(spec["flows"]):
-        _lay_flow(made, number, flow, spec["links"], burst)
-    made.timetable = _timetable(spec, burst)
+        _lay_flow(made, number, flow, spec["links"], machine)
+    made.timetable = _timetable(spec, machine)
     return made
 
 
-def _lay_link(made: Topology, number: int, link: Mapping[str, Any], burst: Burst) -> None:
+def _lay_routers(made: Topology, number: int) -> tuple[Host, Host]:
+    """Make the routers at the ends of a link."""
     enters, leaves = made.host(f"a{number}"), made.host(f"z{number}")
     for router in (enters, leaves):
         router.sysctls |= _ROUTER
-    rate_bps = _rates(link)[0][1]
     enters.ip.append(f"route add default dev {_QUEUE}")
+    return enters, leaves
+
+
+def _lay_own_link(made: Topology, number: int, link: Mapping[str, Any], machine: Machine) -> None:
+    """Lay a link that is one discipline of our own, with its queue in it."""
+    enters, leaves = _lay_routers(made, number)
+    made.wire(enters.name, _QUEUE, leaves.name, "in")
+    place = {"host": enters.name, "device": _QUEUE}
+    enters.disciplines.append(_discipline(playback.LINK, number, ROOT_HANDLE, ROOT))
+    if playback.own_queue(link):
+        enters.disciplines.append(_discipline(playback.QUEUE, number, LEAF_HANDLE, ROOT_HANDLE + 1))
+    else:
+        words = queues.command(link["queue"], playback.first_rate_bps(link), machine.tick_ns)
+        enters.tc.append(f"qdisc add dev {_QUEUE} parent 1:1 handle 10: {words}")
+    queue = {**place, "handle": LEAF_HANDLE, "kind": link["queue"]["kind"]}
+    losses = {**place, "handle": ROOT_HANDLE, "kind": playback.LINK}
+    made.queues.append({"queue": queue, "losses": losses})
+
+
+def _discipline(kind: str, link: int, handle: int, parent: int) -> dict[str, Any]:
+    options = playback.file_name(kind, link)
+    made = {"device": _QUEUE, "kind": kind, "handle": handle, "parent": parent}
+    return {**made, "options": options}
+
+
+def _lay_link(made: Topology, number: int, link: Mapping[str, Any], machine: Machine) -> None:
+    enters, leaves = _lay_routers(made, number)
+    rate_bps = _rates(link)[0][1]
+    words = queues.command(link["queue"], rate_bps, machine.tick_ns)
     enters.tc += [
         f"qdisc add dev {_QUEUE} root handle 1: htb default 10",
-        f"class add dev {_QUEUE} parent 1: classid 1:10 {_htb(rate_bps, burst)}",
-        f"qdisc add dev {_QUEUE} parent 1:10 handle 10: {queues.command(link['queue'], rate_bps)}",
+        f"class add dev {_QUEUE} parent 1: classid 1:10 {_htb(rate_bps, machine.burst)}",
+        f"qdisc add dev {_QUEUE} parent 1:10 handle 10: {words}",
     ]
-    place = {"host": enters.name, "device": _QUEUE, "handle": LEAF_HANDLE}
+    place = {"host": enters.name, "device": _QUEUE, "handle": LEAF_HANDLE, "kind": ""}
     losses = None
     far = _far_side(link)
     if far is None:
@@ -152,7 +206,7 @@ def _lay_link(made: Topology, number: int, link: Mapping[str, Any], burst: Burst
         middle.tc.append(f"qdisc add dev {_FAR} root handle 1: {far}")
         made.wire(enters.name, _QUEUE, middle.name, "in")
         made.wire(middle.name, _FAR, leaves.name, "in")
-        losses = {"host": middle.name, "device": _FAR, "handle": ROOT_HANDLE}
+        losses = {"host": middle.name, "device": _FAR, "handle": ROOT_HANDLE, "kind": "netem"}
     made.queues.append({"queue": place, "losses": losses})
 
 
@@ -188,7 +242,7 @@ def _lay_flow(
     number: int,
     flow: Mapping[str, Any],
     links: Sequence[Mapping[str, Any]],
-    burst: Burst,
+    machine: Machine,
 ) -> None:
     sender, receiver = made.host(f"s{number}"), made.host(f"r{number}")
     window_bytes = flow["receive_window_bytes"]
@@ -198,8 +252,8 @@ def _lay_flow(
     window = f"initcwnd {flow['initial_window_packets']}"
     sender.ip += [f"address add {here}/32 dev lo", f"route add default dev out src {here} {window}"]
     receiver.ip += [f"address add {there}/32 dev lo", f"route add default dev back src {there}"]
-    sender.tc += list(_card(flow, burst))
-    delay_ns = _return_delay_ns(flow, links, 0)
+    sender.tc += list(_card(flow, machine.burst))
+    delay_ns = _return_delay_ns(flow, links, machine, 0)
     receiver.tc.append(f"qdisc add dev back root handle 1: {_netem_delay(delay_ns)}")
     _lay_way(made, (sender.name, "out"), flow["path"], (receiver.name, "in"), there)
     _lay_way(made, (receiver.name, "back"), flow["reverse_path"], (sender.name, "back"), here)
@@ -241,18 +295,19 @@ def _lay_way(
 
 
 def _return_delay_ns(
-    flow: Mapping[str, Any], links: Sequence[Mapping[str, Any]], at_ns: int
+    flow: Mapping[str, Any], links: Sequence[Mapping[str, Any]], machine: Machine, at_ns: int
 ) -> int:
     """Add up the delay that belongs to no link, and the times of sending on those that it crosses.
 
-    htb hands a packet over when its sending begins, a link of the simulator when it ends; tbf at
-    the sender likewise.
+    htb hands a packet over when its sending begins, a link of the simulator when it ends, and so
+    does a link of our own; tbf at the sender is like htb.
     """
     delay_ns: int = flow["access_delay_ns"]
     sent = [(link, queues.PACKET_BYTES) for link in flow["path"]]
     sent += [(link, _ACK_BYTES) for link in flow["reverse_path"]]
     for link, size_bytes in sent:
-        delay_ns += _sending_ns(size_bytes, _rate_at(links[link], at_ns))
+        if not machine.has_own_link(links[link]):
+            delay_ns += _sending_ns(size_bytes, _rate_at(links[link], at_ns))
     if flow["nic_rate_bps"] is not None:
         delay_ns += _sending_ns(queues.PACKET_BYTES, flow["nic_rate_bps"])
     return delay_ns
@@ -283,19 +338,23 @@ def _rate_at(link: Mapping[str, Any], at_ns: int) -> int:
     return [rate_bps for from_ns, rate_bps in _rates(link) if from_ns <= at_ns][-1]
 
 
-def _timetable(spec: Spec, burst: Burst) -> list[dict[str, Any]]:
+def _timetable(spec: Spec, machine: Machine) -> list[dict[str, Any]]:
     """List the steps of rates, and of the delays that make up for sending times."""
     entries: list[dict[str, Any]] = []
     links = spec["links"]
     for number, link in enumerate(links):
+        if machine.has_own_link(link):
+            continue
         for at_ns, rate_bps in _rates(link)[1:]:
             if at_ns >= spec["duration_ns"]:
                 continue
-            change = f"class change dev {_QUEUE} parent 1: classid 1:10 {_htb(rate_bps, burst)}"
+            change = (
+                f"class change dev {_QUEUE} parent 1: classid 1:10 {_htb(rate_bps, machine.burst)}"
+            )
             entries.append({"at_ns": at_ns, "host": f"a{number}", "tc": [change]})
             for position, flow in enumerate(spec["flows"]):
                 if number in (*flow["path"], *flow["reverse_path"]):
-                    delay = _netem_delay(_return_delay_ns(flow, links, at_ns))
+                    delay = _netem_delay(_return_delay_ns(flow, links, machine, at_ns))
                     change = f"qdisc change dev back root handle 1: {delay}"
                     entries.append({"at_ns": at_ns, "host": f"r{position}", "tc": [change]})
     return sorted(entries, key=lambda entry: int(entry["at_ns"]))

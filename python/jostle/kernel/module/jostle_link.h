@@ -20,12 +20,12 @@ enum {
 	TCA_JOSTLE_LINK_UNSPEC,
 	TCA_JOSTLE_LINK_ORIGIN,		/* __u64: moment of CLOCK_MONOTONIC */
 	TCA_JOSTLE_LINK_RATES,		/* jostle_step[]: bit/s, the first at 0 */
-	TCA_JOSTLE_LINK_OPPORTUNITIES,	/* __u32[]: ms; instead of rates */
-	TCA_JOSTLE_LINK_OPPORTUNITY_BYTES, /* __u32 */
+	TCA_JOSTLE_LINK_OPPORTUNITIES,	/* __u32[]: ms; instead of rates, with */
+	TCA_JOSTLE_LINK_OPPORTUNITY_BYTES, /* __u32, not later than those */
 	TCA_JOSTLE_LINK_DELAYS,		/* jostle_step[]: ns, the first at 0 */
 	TCA_JOSTLE_LINK_REORDER,	/* flag: packets may overtake each other */
 	TCA_JOSTLE_LINK_JITTER_STEP,	/* __u64: time between two values of */
-	TCA_JOSTLE_LINK_JITTER,		/* __u64[]: ns on top, linear in between */
+	TCA_JOSTLE_LINK_JITTER,		/* __u64[]: ns on top, linear in between; not before it */
 	TCA_JOSTLE_LINK_DRAWS,		/* __u64: seed of jitter per packet, from */
 	TCA_JOSTLE_LINK_QUANTILES,	/* jostle_quantile[] */
 	TCA_JOSTLE_LINK_OUTAGES,	/* jostle_outage[], in order */

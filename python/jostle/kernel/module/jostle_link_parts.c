@@ -19,8 +19,8 @@
  * meanwhile.
  */
 
-static int list_add(struct Qdisc *sch, struct jostle_list *list, size_t size,
-		    const struct nlattr *attr)
+static int list_append(struct Qdisc *sch, struct jostle_list *list, size_t size,
+		       const struct nlattr *attr)
 {
 	void *items = list->items, *old = NULL;
 	u32 more, room = list->room, count;
@@ -52,16 +52,17 @@ static int list_add(struct Qdisc *sch, struct jostle_list *list, size_t size,
 	return 0;
 }
 
-static int steps_add(struct Qdisc *sch, struct jostle_list *list,
-		     const struct nlattr *attr)
+static int steps_append(struct Qdisc *sch, struct jostle_list *list,
+			const struct nlattr *attr)
 {
-	const struct jostle_step *steps;
-	int err = list_add(sch, list, sizeof(*steps), attr);
+	const struct jostle_step *first;
 
-	if (err || !list->count)
-		return err;
-	steps = list->items;
-	return steps[0].at_ns ? -EINVAL : 0;
+	if (attr && !list->count) {
+		first = nla_data(attr);
+		if (first->at_ns)
+			return -EINVAL;
+	}
+	return list_append(sch, list, sizeof(*first), attr);
 }
 
 /* Capacity */
@@ -89,21 +90,23 @@ static void take_rate(struct jostle_capacity *capacity)
 	capacity->spare = 0;
 }
 
+static u32 last_of(const struct nlattr *numbers)
+{
+	const u32 *number = nla_data(numbers);
+
+	return number[nla_len(numbers) / sizeof(*number) - 1];
+}
+
 int jostle_capacity_change(struct Qdisc *sch, struct jostle_capacity *capacity,
 			   struct nlattr **tb)
 {
+	const struct nlattr *opportunities = tb[TCA_JOSTLE_LINK_OPPORTUNITIES];
 	bool fresh = !capacity->rates.count;
 	int err;
 
-	err = steps_add(sch, &capacity->rates, tb[TCA_JOSTLE_LINK_RATES]);
+	err = steps_append(sch, &capacity->rates, tb[TCA_JOSTLE_LINK_RATES]);
 	if (err)
 		return err;
-	err = list_add(sch, &capacity->opportunities, sizeof(u32),
-		       tb[TCA_JOSTLE_LINK_OPPORTUNITIES]);
-	if (err)
-		return err;
-	if (capacity->opportunities.count && !period_ns(capacity))
-		return -EINVAL;
 
 	sch_tree_lock(sch);
 	if (fresh && capacity->rates.count)
@@ -112,9 +115,13 @@ int jostle_capacity_change(struct Qdisc *sch, struct jostle_capacity *capacity,
 		capacity->opportunity_bytes =
 			nla_get_u32(tb[TCA_JOSTLE_LINK_OPPORTUNITY_BYTES]);
 	sch_tree_unlock(sch);
-	if (capacity->opportunities.count && !capacity->opportunity_bytes)
+
+	/* Without length or size they would go on forever. */
+	if (opportunities && (!capacity->opportunity_bytes ||
+			      !last_of(opportunities)))
 		return -EINVAL;
-	return 0;
+	return list_append(sch, &capacity->opportunities, sizeof(u32),
+			   opportunities);
 }
 
 void jostle_capacity_free(struct jostle_capacity *capacity)
@@ -281,15 +288,12 @@ int jostle_delay_change(struct Qdisc *sch, struct jostle_delay *delay,
 {
 	int err;
 
-	err = steps_add(sch, &delay->base, tb[TCA_JOSTLE_LINK_DELAYS]);
+	err = steps_append(sch, &delay->base, tb[TCA_JOSTLE_LINK_DELAYS]);
 	if (err)
 		return err;
-	err = list_add(sch, &delay->jitter, sizeof(u64),
-		       tb[TCA_JOSTLE_LINK_JITTER]);
-	if (err)
-		return err;
-	err = list_add(sch, &delay->quantiles, sizeof(struct jostle_quantile),
-		       tb[TCA_JOSTLE_LINK_QUANTILES]);
+	err = list_append(sch, &delay->quantiles,
+			  sizeof(struct jostle_quantile),
+			  tb[TCA_JOSTLE_LINK_QUANTILES]);
 	if (err)
 		return err;
 
@@ -303,7 +307,11 @@ int jostle_delay_change(struct Qdisc *sch, struct jostle_delay *delay,
 		jostle_seed(&delay->stream,
 			    nla_get_u64(tb[TCA_JOSTLE_LINK_DRAWS]));
 	sch_tree_unlock(sch);
-	return delay->jitter.count && !delay->jitter_step_ns ? -EINVAL : 0;
+
+	if (tb[TCA_JOSTLE_LINK_JITTER] && !delay->jitter_step_ns)
+		return -EINVAL;
+	return list_append(sch, &delay->jitter, sizeof(u64),
+			   tb[TCA_JOSTLE_LINK_JITTER]);
 }
 
 void jostle_delay_free(struct jostle_delay *delay)
@@ -390,8 +398,8 @@ int jostle_losses_change(struct Qdisc *sch, struct jostle_losses *losses,
 	u64 skip;
 	int err;
 
-	err = list_add(sch, &losses->outages, sizeof(struct jostle_outage),
-		       tb[TCA_JOSTLE_LINK_OUTAGES]);
+	err = list_append(sch, &losses->outages, sizeof(struct jostle_outage),
+			  tb[TCA_JOSTLE_LINK_OUTAGES]);
 	if (err || !tb[TCA_JOSTLE_LINK_LOSS])
 		return err;
 

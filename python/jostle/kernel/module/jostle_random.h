@@ -11,10 +11,11 @@
 #define JOSTLE_RANDOM_H
 
 #include <linux/bitops.h>
+#include <linux/bits.h>
 #include <linux/types.h>
 
 /* A probability is a number of 53-bit draws out of all of them. */
-#define JOSTLE_CERTAIN	(1ULL << 53)
+#define JOSTLE_CERTAIN	BIT_ULL(53)
 
 struct jostle_stream {
 	u64 s[4];

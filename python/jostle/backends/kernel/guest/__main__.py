@@ -9,7 +9,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from . import network, sampling, traffic
+from . import links, network, sampling, traffic
 from .clock import fine_timers
 from .failure import GuestFailure, report
 
@@ -21,11 +21,12 @@ def main(folder: Path) -> None:
     network.load_modules(job["modules"])
     network.check_controllers(job["controllers"])
     network.set_parameters(job["parameters"], job["may_set_parameters"])
-    hosts = network.build(job)
+    hosts = network.build(job, folder)
     flows = [traffic.Flow(number, flow, hosts) for number, flow in enumerate(job["flows"])]
     queues = [sampling.QueueProbe(queue, hosts) for queue in job["queues"]]
     timetable = network.Timetable(job["timetable"], hosts)
-    start_ns = traffic.start(flows, timetable)
+    start_ns = traffic.start(flows, timetable, job["lead_ns"])
+    links.begin(job, hosts, start_ns)
     with sampling.Recording(folder / "samples", flows, queues) as recording:
         recording.follow(start_ns, sampling.moments_ns(job))
     traffic.check(flows, timetable)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from . import links
 from .clock import libc, sleep_until
 from .failure import GuestFailure
 from .namespaces import Host, batch
@@ -99,8 +100,8 @@ def _plain(value: str) -> str:
     return {"Y": "1", "N": "0"}.get(value, value)
 
 
-def build(job: Mapping[str, Any]) -> dict[str, Host]:
-    """Make all hosts of a job and connect them."""
+def build(job: Mapping[str, Any], folder: Path) -> dict[str, Host]:
+    """Make all hosts of a job and connect them; `folder` has the files that it names."""
     _set_sysctls(job["sysctls"])
     hosts = {host["name"]: Host(host["name"]) for host in job["hosts"]}
     for host in job["hosts"]:
@@ -124,6 +125,7 @@ def build(job: Mapping[str, Any]) -> dict[str, Host]:
             _switch_offloads_off(devices[name])
             up = [f"link set dev {device} arp off up" for device in devices[name]]
             batch("ip", ["link set dev lo up", *up, *host["ip"]])
+            links.make(host["disciplines"], folder)
             if host["tc"]:
                 batch("tc", host["tc"])
     return hosts

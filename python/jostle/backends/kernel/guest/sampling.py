@@ -11,33 +11,32 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
 from .clock import sleep_until
 from .failure import GuestFailure
+from .links import LINK
 from .namespaces import Host
+from .netlink import TC_BYTES, Device, attributes
 from .traffic import Flow
 
 TCP_INFO_BYTES = 232
 DETAILS_BYTES = 24
 XSTATS_BYTES = 64
-QUEUE = struct.Struct(f"=QQIIII{XSTATS_BYTES}sQ")
-"""Bytes and packets sent, bytes and packets waiting, drops, overlimits, own statistics, losses."""
+QUEUE = struct.Struct(f"=QQIIII{XSTATS_BYTES}sQQ")
+"""Bytes and packets sent, bytes and packets waiting, drops, overlimits, own statistics, losses by
+chance and in outages."""
 
 _TCP_CC_INFO = 26
 _NO_INFO = bytes(TCP_INFO_BYTES)
 _NO_DETAILS = bytes(DETAILS_BYTES)
 
 # linux/rtnetlink.h, linux/gen_stats.h
-_RTM_NEWQDISC, _RTM_GETQDISC = 36, 38
-_NLM_F_REQUEST, _NLM_F_ECHO = 1, 8
-_NLMSG_ERROR = 2
 _TCA_XSTATS, _TCA_STATS2 = 4, 7
 _STATS_BASIC, _STATS_QUEUE, _STATS_PKT64 = 1, 3, 8
-_NESTED = 0x8000
 
 
 def moments_ns(job: Mapping[str, Any]) -> list[int]:
@@ -68,7 +67,6 @@ class QueueProbe:
     def read(self) -> bytes:
         """One record."""
         found = self._queue.read()
-        lost = 0 if self._losses is None else self._losses.read()["drops"]
         return QUEUE.pack(
             found["bytes"],
             found["packets"],
@@ -77,30 +75,34 @@ class QueueProbe:
             found["drops"],
             found["overlimits"],
             found["xstats"],
-            lost,
+            *self._lost(),
         )
+
+    def _lost(self) -> tuple[int, int]:
+        """Packets lost by chance and in outages."""
+        if self._losses is None:
+            return 0, 0
+        found = self._losses.read()
+        if self._losses.kind == LINK:
+            # struct jostle_link_xstats of jostle_link.h.
+            return struct.unpack_from("=16xQQ", found["xstats"])
+        return found["drops"], 0
 
 
 class _Qdisc:
     def __init__(self, place: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
+        self.kind: str = place["kind"]
         with hosts[place["host"]].entered():
-            self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
-            index = socket.if_nametoindex(place["device"])
-        self._netlink.bind((0, 0))
-        body = struct.pack("=BxxxiIII", socket.AF_UNSPEC, index, place["handle"], 0, 0)
-        # Without ECHO the answer goes only to those who subscribe to everything.
-        flags = _NLM_F_REQUEST | _NLM_F_ECHO
-        self._request = struct.pack("=IHHII", 16 + len(body), _RTM_GETQDISC, flags, 0, 0) + body
+            self._device = Device(place["device"])
+        self._question = self._device.query(place["handle"])
 
     def read(self) -> dict[str, Any]:
-        self._netlink.send(self._request)
-        answer = self._netlink.recv(1 << 16)
-        length, kind = struct.unpack_from("=IH", answer)
-        if kind == _NLMSG_ERROR:
-            number = -struct.unpack_from("=i", answer, 16)[0]
-            raise GuestFailure(f"a queue cannot be read: {os.strerror(number)}")
+        try:
+            answer, length = self._device.ask(self._question)
+        except OSError as error:
+            raise GuestFailure(f"a queue cannot be read: {error.strerror}") from error
         found: dict[str, Any] = {"xstats": b""}
-        for name, content in _attributes(answer, 36, length):
+        for name, content in attributes(answer, TC_BYTES, length):
             if name == _TCA_XSTATS:
                 found["xstats"] = content[:XSTATS_BYTES]
             elif name == _TCA_STATS2:
@@ -109,7 +111,7 @@ class _Qdisc:
 
 
 def _read_stats(content: bytes, found: dict[str, Any]) -> None:
-    for name, value in _attributes(content, 0, len(content)):
+    for name, value in attributes(content, 0, len(content)):
         if name == _STATS_BASIC:
             found["bytes"], packets = struct.unpack_from("=QI", value)
             found.setdefault("packets", packets)
@@ -118,15 +120,6 @@ def _read_stats(content: bytes, found: dict[str, Any]) -> None:
         elif name == _STATS_QUEUE:
             keys = ("qlen", "backlog", "drops", "requeues", "overlimits")
             found.update(zip(keys, struct.unpack_from("=5I", value), strict=True))
-
-
-def _attributes(message: bytes, at: int, end: int) -> Iterator[tuple[int, bytes]]:
-    while at + 4 <= end:
-        length, name = struct.unpack_from("=HH", message, at)
-        if length < 4:
-            return
-        yield name & ~_NESTED, message[at + 4 : at + length]
-        at += (length + 3) & ~3
 
 
 class Recording:

@@ -39,8 +39,6 @@ _ENDLESS_UNSENT_BYTES = 2 << 20
 # … and one that may be told to stop little, because what the kernel has it will send.
 _STOPPABLE_UNSENT_BYTES = 128 << 10
 
-_LEAD_NS = 100_000_000
-
 
 class _Starts(Protocol):
     """Something that begins at the run's time 0."""
@@ -214,11 +212,16 @@ class Flow:
         return written_bytes
 
 
-def start(flows: Sequence[Flow], timetable: _Starts) -> int:
-    """Start everything; return the moment of the monotonic clock at which the run begins."""
+def start(flows: Sequence[Flow], timetable: _Starts, lead_ns: int) -> int:
+    """Start everything; return the moment of the monotonic clock at which the run begins.
+
+    That is `lead_ns` from now or a little later, when all threads wait for it and disciplines have
+    come to rest.
+    """
     for flow in flows:
         flow.listen()
-    start_ns = time.monotonic_ns() + _LEAD_NS
+    # A whole number of them: how long it took to get here must not shift the kernel's ticks.
+    start_ns = (time.monotonic_ns() // lead_ns + 2) * lead_ns
     for flow in flows:
         flow.start(start_ns)
     timetable.start(start_ns)

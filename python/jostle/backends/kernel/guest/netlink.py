@@ -1,0 +1,111 @@
+"""Talking to the kernel's traffic control by netlink, where `tc` has no words or costs too much."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Iterator
+
+from .failure import GuestFailure
+
+# linux/netlink.h, linux/rtnetlink.h
+NEW_QDISC, GET_QDISC = 36, 38
+REQUEST, ACKNOWLEDGE, ECHO, EXCLUSIVE, CREATE = 1, 4, 8, 0x200, 0x400
+_ERROR = 2
+_NESTED = 0x8000
+_HEADER = struct.Struct("=IHHII")
+_TCA_KIND, _TCA_OPTIONS = 1, 2
+
+ROOT = 0xFFFFFFFF
+"""The parent of a device's first discipline."""
+
+# struct tcmsg
+_TC = struct.Struct("=BxxxiIII")
+TC_BYTES = _HEADER.size + _TC.size
+
+
+def attribute(number: int, content: bytes) -> bytes:
+    """Write an attribute."""
+    length = 4 + len(content)
+    return struct.pack("=HH", length, number) + content + bytes(-length % 4)
+
+
+def attributes(message: bytes, at: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """Read attributes between two positions: number and content."""
+    while at + 4 <= end:
+        length, number = struct.unpack_from("=HH", message, at)
+        if length < 4:
+            return
+        yield number & ~_NESTED, message[at + 4 : at + length]
+        at += (length + 3) & ~3
+
+
+class Device:
+    """A device in the present network namespace, whose disciplines are asked and changed."""
+
+    def __init__(self, name: str) -> None:
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+        self._socket.bind((0, 0))
+        self._index = socket.if_nametoindex(name)
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._socket.close()
+
+    def query(self, handle: int) -> bytes:
+        """Write the question for a discipline, to be asked often."""
+        # Without ECHO the answer goes only to those who subscribe to everything.
+        return self._message(GET_QDISC, REQUEST | ECHO, handle, 0, b"")
+
+    def ask(self, message: bytes) -> tuple[bytes, int]:
+        """Send a message; return the answer and its length.
+
+        Raises
+        ------
+        OSError
+            What the kernel says against it.
+        """
+        self._socket.send(message)
+        answer = self._socket.recv(1 << 16)
+        length, kind = struct.unpack_from("=IH", answer)
+        if kind == _ERROR:
+            number = -struct.unpack_from("=i", answer, _HEADER.size)[0]
+            if number:
+                raise OSError(number, os.strerror(number))
+        return answer, length
+
+    def add(self, kind: str, handle: int, parent: int, options: bytes) -> None:
+        """Make a discipline.
+
+        Raises
+        ------
+        GuestFailure
+            When the kernel refuses or does not know it.
+        """
+        self._set(kind, handle, parent, options, CREATE | EXCLUSIVE)
+
+    def change(self, kind: str, handle: int, parent: int, options: bytes) -> None:
+        """Give a discipline more options.
+
+        Raises
+        ------
+        GuestFailure
+            When the kernel refuses.
+        """
+        self._set(kind, handle, parent, options, 0)
+
+    def _set(self, kind: str, handle: int, parent: int, options: bytes, flags: int) -> None:
+        body = attribute(_TCA_KIND, kind.encode() + b"\0")
+        body += attribute(_TCA_OPTIONS | _NESTED, options)
+        message = self._message(NEW_QDISC, REQUEST | ACKNOWLEDGE | flags, handle, parent, body)
+        try:
+            self.ask(message)
+        except FileNotFoundError:
+            raise GuestFailure(f"this kernel lacks the queueing discipline {kind}") from None
+        except OSError as error:
+            raise GuestFailure(f"the discipline {kind} is refused: {error.strerror}") from error
+
+    def _message(self, kind: int, flags: int, handle: int, parent: int, body: bytes) -> bytes:
+        body = _TC.pack(socket.AF_UNSPEC, self._index, handle, parent, 0) + body
+        return _HEADER.pack(_HEADER.size + len(body), kind, flags, 0, 0) + body

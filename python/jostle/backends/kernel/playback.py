@@ -1,0 +1,207 @@
+"""Links that `tc` has no words for, as options of queueing disciplines of our own.
+
+`jostle_link` is a link's capacity, delay and losses, with any discipline as its queue;
+`jostle_queue` is the queue with random drops. Both are built into the virtual-time kernel
+(`jostle/kernel/module`, whose `jostle_link.h` says what each option is). They play back what the
+engine has drawn from the run's seed, so that simulator and kernel meet the same outages, delays
+and, for the same packets, the same losses.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jostle.backends.kernel.guest.netlink import attribute
+
+LINK, QUEUE = "jostle_link", "jostle_queue"
+
+JITTER_POINTS = 1 << 22
+"""Values of jitter that a run plays back at most: 32 MB."""
+_CORRELATION_CELLS = 16
+
+# The length of an attribute is 16 bits wide; lists go in several messages.
+_PART_BYTES = 60_000
+_DRAWS = 1 << 53
+
+# jostle_link.h
+_RATES, _OPPORTUNITIES, _OPPORTUNITY_BYTES, _DELAYS, _REORDER = 2, 3, 4, 5, 6
+_JITTER_STEP, _JITTER, _JITTER_SEED, _QUANTILES, _OUTAGES, _LOSS = 7, 8, 9, 10, 11, 12
+_QUEUE_PARAMETERS = 1
+_NO_LIMIT = 2**64 - 1
+
+Weather = Mapping[str, Any]
+"""What the engine has drawn for a link; see `jostle._core.weather`."""
+
+
+def own_queue(link: Mapping[str, Any]) -> bool:
+    """Whether a link's queue is one that Linux has not."""
+    return bool(link["queue"]["kind"] == "occupancy_drop")
+
+
+def own_link(link: Mapping[str, Any]) -> bool:
+    """Whether a link has more than `htb` and `netem` can do, or can do at once."""
+    return (
+        link["capacity"]["kind"] != "constant"
+        or len(link["delay"]["steps"]) > 1
+        or link["delay"]["jitter"] is not None
+        or link["outages"] is not None
+        or own_queue(link)
+    )
+
+
+def first_rate_bps(link: Mapping[str, Any]) -> int:
+    """Rate of a link at its beginning; of a trace, the mean."""
+    capacity = link["capacity"]
+    match capacity["kind"]:
+        case "constant":
+            return int(capacity["rate_bps"])
+        case "steps":
+            return int(capacity["steps"][0]["rate_bps"])
+    moments = capacity["opportunities_ms"]
+    return int(len(moments) * capacity["opportunity_bytes"] * 8_000 // moments[-1])
+
+
+def peak_bps(link: Mapping[str, Any]) -> int:
+    """Return the highest rate of a link, of a trace the mean."""
+    steps = link["capacity"].get("steps")
+    return max(step["rate_bps"] for step in steps) if steps else first_rate_bps(link)
+
+
+def too_fine(link: Mapping[str, Any], duration_ns: int) -> bool:
+    """Whether jitter changes so fast that its values would not fit into memory."""
+    jitter = link["delay"]["jitter"]
+    if jitter is None or jitter["correlation_ns"] == 0:
+        return False
+    return bool(duration_ns * _CORRELATION_CELLS > JITTER_POINTS * jitter["correlation_ns"])
+
+
+def files(
+    links: Sequence[Mapping[str, Any]], weather: Callable[[int], Weather]
+) -> dict[str, bytes]:
+    """Contents of the files with the options of all links that need one, by name."""
+    found: dict[str, bytes] = {}
+    for number, link in enumerate(links):
+        if not own_link(link):
+            continue
+        drawn = weather(number)
+        found[file_name(LINK, number)] = _packed(_link_messages(link, drawn))
+        if own_queue(link):
+            found[file_name(QUEUE, number)] = _packed([_queue_message(link["queue"], drawn)])
+    return found
+
+
+def file_name(kind: str, link: int) -> str:
+    """Name of the file with the options of a link's discipline."""
+    return f"{kind}-{link}"
+
+
+@dataclass(frozen=True)
+class _Option:
+    """An option: a value, or a list of items of `item_bytes` that may be cut between any two."""
+
+    number: int
+    content: bytes
+    item_bytes: int | None = None
+
+    def parts(self) -> Iterator[bytes]:
+        if self.item_bytes is None:
+            yield attribute(self.number, self.content)
+            return
+        step = _PART_BYTES // self.item_bytes * self.item_bytes
+        for start in range(0, len(self.content), step):
+            yield attribute(self.number, self.content[start : start + step])
+
+
+def _link_messages(link: Mapping[str, Any], weather: Weather) -> Iterator[bytes]:
+    """Yield options of `jostle_link`, as messages of bounded size."""
+    parts = b""
+    for option in (
+        *_capacity(link["capacity"]),
+        *_delay(link["delay"], weather),
+        *_losses(link, weather),
+    ):
+        for part in option.parts():
+            if parts and len(parts) + len(part) > _PART_BYTES:
+                yield parts
+                parts = b""
+            parts += part
+    yield parts
+
+
+def _capacity(capacity: Mapping[str, Any]) -> Iterator[_Option]:
+    match capacity["kind"]:
+        case "constant":
+            yield _steps(_RATES, [(0, capacity["rate_bps"])])
+        case "steps":
+            yield _steps(_RATES, [(step["at_ns"], step["rate_bps"]) for step in capacity["steps"]])
+        case "trace":
+            moments = capacity["opportunities_ms"]
+            yield _Option(_OPPORTUNITY_BYTES, struct.pack("=I", capacity["opportunity_bytes"]))
+            yield _Option(_OPPORTUNITIES, struct.pack(f"={len(moments)}I", *moments), 4)
+
+
+def _delay(delay: Mapping[str, Any], weather: Weather) -> Iterator[_Option]:
+    yield _steps(_DELAYS, [(step["at_ns"], step["delay_ns"]) for step in delay["steps"]])
+    jitter = delay["jitter"]
+    if jitter is None:
+        return
+    if jitter["reorder"]:
+        yield _Option(_REORDER, b"")
+    if jitter["correlation_ns"] > 0:
+        yield _Option(_JITTER_STEP, struct.pack("=Q", weather["jitter_step_ns"]))
+        yield _Option(_JITTER, weather["jitter_ns"].tobytes(), 8)
+    else:
+        points = [(_chance(q["probability"]), q["value_ns"]) for q in jitter["quantiles"]]
+        yield _Option(_JITTER_SEED, struct.pack("=Q", weather["jitter_seed"]))
+        yield _Option(_QUANTILES, _pairs(points), 16)
+
+
+def _losses(link: Mapping[str, Any], weather: Weather) -> Iterator[_Option]:
+    if len(weather["outages_ns"]):
+        yield _Option(_OUTAGES, weather["outages_ns"].tobytes(), 16)
+    loss = link["loss"]
+    match loss["kind"]:
+        case "independent":
+            chances = (0.0, 0.0, loss["probability"], 0.0)
+        case "gilbert_elliott":
+            names = ("good_to_bad", "bad_to_good", "loss_good", "loss_bad")
+            chances = tuple(loss[name] for name in names)
+        case _:
+            return
+    state = struct.pack("=QQ", weather["loss_seed"], weather["loss_drawn"])
+    state += struct.pack("=4Q", *map(_chance, chances))
+    yield _Option(_LOSS, state + struct.pack("=Q", weather["loss_bad"]))
+
+
+def _queue_message(queue: Mapping[str, Any], weather: Weather) -> bytes:
+    """Options of `jostle_queue`."""
+    limit = queue["limit"]
+    values = (
+        limit.get("bytes", _NO_LIMIT),
+        limit.get("packets", _NO_LIMIT),
+        queue["threshold_bytes"],
+        _chance(queue["probability"]),
+        weather["queue_seed"],
+    )
+    return attribute(_QUEUE_PARAMETERS, struct.pack("=5Q", *values))
+
+
+def _steps(number: int, steps: Sequence[tuple[int, int]]) -> _Option:
+    return _Option(number, _pairs(steps), 16)
+
+
+def _pairs(pairs: Iterable[tuple[int, int]]) -> bytes:
+    return b"".join(struct.pack("=QQ", *pair) for pair in pairs)
+
+
+def _chance(probability: float) -> int:
+    """Count how many of 2⁵³ equally likely numbers mean yes, as the engine's `chance` does."""
+    return min(math.ceil(probability * _DRAWS), _DRAWS)
+
+
+def _packed(messages: Iterable[bytes]) -> bytes:
+    return b"".join(struct.pack("=I", len(message)) + message for message in messages)
