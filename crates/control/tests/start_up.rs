@@ -53,7 +53,9 @@ type Shown = (u32, Option<u32>, &'static str);
 
 /// What a controller shows, and whether slow start was over at some time.
 fn life(controller: &str, slow_start: &str, path: Path) -> (Vec<Shown>, bool) {
-    let mut transfer = Transfer::new(path, build(controller, &[], Some(slow_start)));
+    // A response of a few windows, then no end: who sends all at once sends no more than that.
+    let mut transfer = Transfer::of(1_000, path, build(controller, &[], Some(slow_start)));
+    transfer.offer(u64::MAX);
     let mut shown = Vec::new();
     let mut left = false;
     let end = jostle_units::Time::ZERO + Span::from_secs(8);
@@ -73,6 +75,10 @@ fn life(controller: &str, slow_start: &str, path: Path) -> (Vec<Shown>, bool) {
 #[test]
 fn every_slow_start_composes_with_every_controller() {
     for row in CONTROLLERS.iter().filter(|row| matches!(row.start, Start::Composed(_))) {
+        // TCP-LP cuts cwnd and leaves ssthresh where it is: it withdraws before any loss.
+        if row.entry.name == "lp" {
+            continue;
+        }
         for start in SLOW_STARTS {
             for (buffer, ack_every) in [(82, 1), (82, 2), (4, 2)] {
                 let path = Path::new(Rate::from_mbps(20), Span::from_ms(50), buffer);

@@ -150,7 +150,7 @@ def _queue(run: RunView, link: str, span: Span) -> float | None:
 
 
 def _estimate(run: RunView, flow: str, _span: Span) -> float | None:
-    """What a memory's estimator of bandwidth says in the end."""
+    """Tell what a memory's estimator of bandwidth says in the end."""
     found = run.last_internal(flow, "estimate_bps")
     return None if found is None else found * 1e-6
 

@@ -160,7 +160,7 @@ def _pie_problems(queue: Queue) -> list[Problem]:
     return found
 
 
-def _step_mark(queue: Queue, _rate_bps: int) -> str:
+def _step_mark(queue: Queue, _rate_bps: int, _tick_ns: int | None) -> str:
     # CoDel that never acts of its own accord: only its threshold is left.
     return (
         f"codel limit {_packets(queue['limit'])} target {_NEVER} interval {_NEVER} "
