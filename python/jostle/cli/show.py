@@ -18,6 +18,7 @@ SCENARIOS = "scenarios"
 
 _SUFFIXES = {"span": "_ns", "rate": "_bps", "size": "_bytes"}
 """What the registry's keys of a default and a range end with, by kind of parameter."""
+_SINGULAR = {"capacities": "capacity", "losses": "loss", "memories": "memory"}
 _NO_LIMIT = 2**63 - 1
 """A range's end that stands for having none."""
 
@@ -72,7 +73,8 @@ def schema(environment: Environment, what: str) -> None:
 
 
 def _explanation(kind: str, row: Mapping[str, Any]) -> str:
-    facts = [("kind", kind.replace("_", " ").removesuffix("s")), ("class", row["class"])]
+    facts = [("kind", _SINGULAR.get(kind, kind.replace("_", " ").removesuffix("s")))]
+    facts.append(("class", row["class"]))
     if row.get("based_on"):
         facts.append(("based on", ", ".join(row["based_on"])))
     if "slow_start" in row:
