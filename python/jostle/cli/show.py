@@ -18,7 +18,6 @@ SCENARIOS = "scenarios"
 
 _SUFFIXES = {"span": "_ns", "rate": "_bps", "size": "_bytes"}
 """What the registry's keys of a default and a range end with, by kind of parameter."""
-_SINGULAR = {"capacities": "capacity", "losses": "loss", "memories": "memory"}
 _NO_LIMIT = 2**63 - 1
 """A range's end that stands for having none."""
 
@@ -27,7 +26,7 @@ _NO_LIMIT = 2**63 - 1
 @click.argument("kind")
 @click.pass_obj
 def list_(environment: Environment, kind: str) -> None:
-    """List everything of a KIND, such as controllers, slow-starts, memories, queues, scenarios."""
+    """List everything of a KIND, such as controllers, slow-starts, queues, scenarios."""
     if kind == SCENARIOS:
         rows = [(str(path), "", title) for path, title in _scenarios()]
         header = ("file", "", "title")
@@ -73,8 +72,7 @@ def schema(environment: Environment, what: str) -> None:
 
 
 def _explanation(kind: str, row: Mapping[str, Any]) -> str:
-    facts = [("kind", _SINGULAR.get(kind, kind.replace("_", " ").removesuffix("s")))]
-    facts.append(("class", row["class"]))
+    facts = [("kind", kind.replace("_", " ").removesuffix("s")), ("class", row["class"])]
     if row.get("based_on"):
         facts.append(("based on", ", ".join(row["based_on"])))
     if "slow_start" in row:
