@@ -18,6 +18,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "jostle_reference",
+    "jostle_algorithms",
 ]
 exclude_patterns = ["_build"]
 source_suffix = {".md": "markdown"}

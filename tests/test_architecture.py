@@ -48,8 +48,9 @@ ROOM_MAY_USE = {
     "tables": "stats results",
     "report": "figures pictures tables results",
     "fidelity": "errors stats results figures tables",
+    "studies": "errors conditions measures scenario backends session results stats figures tables",
     "cli": "errors conditions measures scenario emulate kernel backends executors store results "
-    "session figures pictures tables report fidelity",
+    "session figures pictures tables report fidelity studies",
     "api": "conditions scenario backends executors store results session cli",
 }
 # A ResultSet shows itself, by what is built upon it: loaded when it is asked to.
@@ -57,7 +58,7 @@ SHOWS_ITSELF = {("results", "pictures"), ("results", "tables")}
 
 HEAVY = {"duckdb", "matplotlib", "polars", "scipy"}
 # These draw, and are themselves loaded only when something is drawn.
-DRAWS = {"figures/draw.py", "figures/save.py", "figures/style.py"}
+DRAWS = {"figures/charts.py", "figures/draw.py", "figures/save.py", "figures/style.py"}
 
 LONGEST_FILE_LINES = 600
 

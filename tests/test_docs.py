@@ -15,7 +15,15 @@ from test_core import spec
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 MEASURES_PAGE = (ROOT / "docs" / "measures.md").read_text("utf-8")
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("scenarios/*.md")])
+ALGORITHM_PAGES = sorted((ROOT / "docs" / "algorithms").glob("*.md"))
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").glob("*.md"),
+        *ROOT.glob("scenarios/*.md"),
+        *ALGORITHM_PAGES,
+    ]
+)
 
 
 def test_every_measure_is_defined() -> None:
@@ -38,6 +46,27 @@ def test_the_readme_lists_what_the_registries_have() -> None:
     for kind in ("controllers", "slow_starts", "memories", "queues"):
         for row in registry[kind]:
             assert f"`{row['name']}`" in README
+
+
+def test_every_algorithm_has_a_page_and_every_page_an_algorithm() -> None:
+    registry = json.loads(_core.registry())
+    rows = [row for kind in ("controllers", "slow_starts") for row in registry[kind]]
+    pages = {path.stem: path.read_text("utf-8") for path in ALGORITHM_PAGES}
+    assert set(pages) == {row["name"] for row in rows}
+    for name, text in pages.items():
+        assert f"```{{algorithm}} {name}\n```" in text, name
+        for heading in ("## How it works", "## Deviations", "## Validation"):
+            body = text.partition(heading)[2].partition("\n## ")[0]
+            assert len(body.split()) >= 2, f"{name}: {heading}"
+
+
+def test_ancestors_are_in_the_registry_and_come_before() -> None:
+    for rows in json.loads(_core.registry()).values():
+        if isinstance(rows, list):
+            before: set[str] = set()
+            for row in rows:
+                assert before.issuperset(row["based_on"]), row["name"]
+                before.add(row["name"])
 
 
 def test_the_first_scenario_is_the_one_in_the_readme() -> None:

@@ -67,20 +67,8 @@ class Rows(_Markdown):
         for row in json.loads(_core.registry())[self.arguments[0]]:
             summary = row["summary"]
             yield f"### `{row['name']}`\n\n{_plain(summary[0].upper() + summary[1:])}.\n"
-            facts = [("Class", row["class"])]
-            if row["based_on"]:
-                facts.append(("Based on", ", ".join(row["based_on"])))
-            if "slow_start" in row:
-                facts.append(("Slow start", row["slow_start"] or "its own"))
-            if row["source"]:
-                facts.append(("Source", row["source"]))
-            yield "\\\n".join(f"**{fact}:** {_plain(text)}" for fact, text in facts) + "\n"
-            if row["parameters"]:
-                cells = [
-                    (f"`{p['name']}`", _code(_default(p)), _plain(_range(p)), _plain(p["summary"]))
-                    for p in row["parameters"]
-                ]
-                yield from _table(("Parameter", "Default", "Values", "Meaning"), cells)
+            yield from _facts(row)
+            yield from _parameters(row)
 
 
 class Keys(_Markdown):
@@ -146,6 +134,28 @@ class Scenario(_Markdown):
         path = Path(self.env.srcdir).parent / "scenarios" / self.arguments[0]
         self.env.note_dependency(str(path))
         yield f"```toml\n{path.read_text('utf-8').strip()}\n```"
+
+
+def _facts(row: Mapping[str, Any]) -> Iterator[str]:
+    """Class, origin and source of a row."""
+    facts = [("Class", row["class"])]
+    if row["based_on"]:
+        facts.append(("Based on", ", ".join(row["based_on"])))
+    if "slow_start" in row:
+        facts.append(("Slow start", row["slow_start"] or "its own"))
+    if row["source"]:
+        facts.append(("Source", row["source"]))
+    yield "\\\n".join(f"**{fact}:** {_plain(text)}" for fact, text in facts) + "\n"
+
+
+def _parameters(row: Mapping[str, Any]) -> Iterator[str]:
+    """Table of a row's parameters, if it has any."""
+    if row["parameters"]:
+        cells = [
+            (f"`{p['name']}`", _code(_default(p)), _plain(_range(p)), _plain(p["summary"]))
+            for p in row["parameters"]
+        ]
+        yield from _table(("Parameter", "Default", "Values", "Meaning"), cells)
 
 
 def _form(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:

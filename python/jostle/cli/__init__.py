@@ -14,6 +14,7 @@ from jostle.cli.kernel import kernel
 from jostle.cli.report import report
 from jostle.cli.run import run
 from jostle.cli.show import explain, list_, schema
+from jostle.cli.study import study
 from jostle.cli.validate import validate
 from jostle.errors import JostleError
 
@@ -47,7 +48,7 @@ def cli() -> None:
     """
 
 
-for _command in (run, validate, kernel, emulate, list_, explain, schema, report):
+for _command in (run, study, validate, kernel, emulate, list_, explain, schema, report):
     cli.add_command(_command)
 
 

@@ -15,6 +15,7 @@ from jostle.errors import InputError
 from jostle.measures import unknown
 
 SCENARIOS = "scenarios"
+STUDIES = "studies"
 
 _SUFFIXES = {"span": "_ns", "rate": "_bps", "size": "_bytes"}
 """What the registry's keys of a default and a range end with, by kind of parameter."""
@@ -22,20 +23,30 @@ _NO_LIMIT = 2**63 - 1
 """A range's end that stands for having none."""
 
 
-@click.command("list", short_help="List controllers, slow starts, queues, scenarios.")
+@click.command("list", short_help="List controllers, slow starts, queues, scenarios, studies.")
 @click.argument("kind")
+@click.option("--tree", is_flag=True, help="Show who builds on whom: a family tree.")
+@click.option(
+    "--figure",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="With --tree: draw it into this file (.png, .svg or .pdf).",
+)
 @click.pass_obj
-def list_(environment: Environment, kind: str) -> None:
-    """List everything of a KIND, such as controllers, slow-starts, queues, scenarios."""
-    if kind == SCENARIOS:
+def list_(environment: Environment, kind: str, *, tree: bool, figure: Path | None) -> None:
+    """List everything of a KIND, such as controllers, slow-starts, queues, scenarios, studies."""
+    if figure and not tree:
+        raise InputError("--figure draws the family tree: give --tree, too")
+    if tree:
+        rows = _family(environment, kind, figure)
+        header = ("name", "class", "what it is")
+    elif kind == SCENARIOS:
         rows = [(str(path), "", title) for path, title in _scenarios()]
         header = ("file", "", "title")
+    elif kind == STUDIES:
+        rows = [(name, "", title) for name, title in _studies()]
+        header = ("id", "", "title")
     else:
-        registry = environment.registry()
-        entries = registry.get(kind.replace("-", "_"))
-        if entries is None:
-            kinds = [name.replace("_", "-") for name in registry]
-            raise InputError(unknown("kind", kind, [*kinds, SCENARIOS]))
+        entries = _entries(environment, kind)
         rows = [(row["name"], row["class"], row["summary"]) for row in entries]
         header = ("name", "class", "what it is")
     _print_columns(header, rows)
@@ -54,7 +65,7 @@ def explain(environment: Environment, name: str) -> None:
     for number, (kind, row) in enumerate(found):
         if number:
             click.echo()
-        click.echo(_explanation(kind, row))
+        click.echo(_explanation(kind, row, registry[kind]))
 
 
 @click.command(short_help="Print the JSON Schema of scenarios or runs.")
@@ -71,10 +82,35 @@ def schema(environment: Environment, what: str) -> None:
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
-def _explanation(kind: str, row: Mapping[str, Any]) -> str:
+def _entries(environment: Environment, kind: str) -> Sequence[Mapping[str, Any]]:
+    registry = environment.registry()
+    entries = registry.get(kind.replace("-", "_"))
+    if entries is None:
+        kinds = [name.replace("_", "-") for name in registry]
+        raise InputError(unknown("kind", kind, [*kinds, SCENARIOS, STUDIES]))
+    return entries
+
+
+def _family(environment: Environment, kind: str, file: Path | None) -> list[tuple[str, str, str]]:
+    """Lines of the family tree, which is drawn into `file` if there is one."""
+    from jostle.figures.family import family_tree, tree_lines
+
+    entries = [] if kind in (SCENARIOS, STUDIES) else _entries(environment, kind)
+    if not any(row.get("based_on") for row in entries):
+        raise InputError(f"no family tree of {kind}: none builds on another; controllers have one")
+    if file:
+        from jostle.figures import draw, save
+
+        save.save(draw.family(family_tree(entries)), file.with_suffix(""), (file.suffix[1:],))
+    return [(line + row["name"], row["class"], row["summary"]) for line, row in tree_lines(entries)]
+
+
+def _explanation(kind: str, row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
     facts = [("kind", kind.replace("_", " ").removesuffix("s")), ("class", row["class"])]
     if row.get("based_on"):
         facts.append(("based on", ", ".join(row["based_on"])))
+    if heirs := [other["name"] for other in rows if row["name"] in other.get("based_on", ())]:
+        facts.append(("base of", ", ".join(heirs)))
     if "slow_start" in row:
         facts.append(("slow start", row["slow_start"] or "its own"))
     facts.append(("source", row["source"]))
@@ -144,6 +180,16 @@ def _scenarios() -> list[tuple[Path, str]]:
         found.append((path, str(title)))
     if not found:
         raise InputError("no scenarios here: there is no folder `scenarios` with TOML files")
+    return found
+
+
+def _studies() -> list[tuple[str, str]]:
+    """Studies here, or else of the source tree; with their titles."""
+    from jostle.studies import load, names
+
+    found = [(name, load(name).file.title) for name in names()]
+    if not found:
+        raise InputError("no studies here: there is no folder `studies` with study.toml files")
     return found
 
 

@@ -2,6 +2,26 @@
 
 from __future__ import annotations
 
-from jostle.figures.data import HeatMapData, Line, PanelData, PhaseBand, StackedData, stacked
+from jostle.figures.data import (
+    Curve,
+    CurvesData,
+    GroupsData,
+    HeatMapData,
+    Line,
+    PanelData,
+    PhaseBand,
+    StackedData,
+    stacked,
+)
 
-__all__ = ["HeatMapData", "Line", "PanelData", "PhaseBand", "StackedData", "stacked"]
+__all__ = [
+    "Curve",
+    "CurvesData",
+    "GroupsData",
+    "HeatMapData",
+    "Line",
+    "PanelData",
+    "PhaseBand",
+    "StackedData",
+    "stacked",
+]

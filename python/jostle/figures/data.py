@@ -10,6 +10,7 @@ import numpy as np
 
 from jostle.stats import series_band
 from jostle.stats.describe import Floats
+from jostle.stats.distribution import Box
 
 if TYPE_CHECKING:
     import polars as pl
@@ -193,3 +194,73 @@ def _readable(panel: PanelData) -> PanelData:
         for line in panel.lines
     )
     return PanelData(panel.quantity, "kB", lines)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points that belong together, joined by a line.
+
+    Attributes
+    ----------
+    label
+        What it stands for.
+    x, y
+        Shape (points,).
+    low, high
+        Shape (points,): ends of the interval, NaN where there is none.
+    """
+
+    label: str
+    x: Floats
+    y: Floats
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True)
+class CurvesData:
+    """A measure against something, or distribution functions.
+
+    Attributes
+    ----------
+    x_label, y_label
+        What the axes are, with their units.
+    curves
+        In the order of the legend.
+    log_x
+        Whether the x axis is logarithmic.
+    steps
+        Whether values hold until the next point, as in a distribution function.
+    """
+
+    x_label: str
+    y_label: str
+    curves: tuple[Curve, ...]
+    log_x: bool = False
+    steps: bool = False
+
+
+@dataclass(frozen=True)
+class GroupsData:
+    """Bars or boxes, in groups beside each other.
+
+    Attributes
+    ----------
+    y_label
+        What the y axis is, with its unit.
+    groups
+        Names of the groups; one empty name if there is one group.
+    labels
+        Names within a group, the same in each.
+    boxes
+        Shape (groups, labels); none where there is no value. A bar has its mean, and its interval
+        as `low` and `high`.
+    bars
+        Whether bars are drawn, or boxes.
+    """
+
+    y_label: str
+    groups: tuple[str, ...]
+    labels: tuple[str, ...]
+    boxes: tuple[tuple[Box | None, ...], ...]
+    bars: bool = False

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import Normalize, TwoSlopeNorm
+from matplotlib.colors import Normalize, TwoSlopeNorm, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
 from matplotlib.ticker import MaxNLocator
 
 from jostle.figures.style import COLOURS, COLUMN_IN, DASHES, GREY, RC
@@ -18,10 +19,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from jostle.figures.data import HeatMapData, PanelData, PhaseBand, StackedData
+    from jostle.figures.family import FamilyData, Member
 
 _PANEL_IN = 1.05
 _ROW_IN = 0.3
 _LABEL_CHARACTERS = 18
+_GROUP_IN = 1.75
+_MEMBER_IN = 0.27
+# Of a column's width: what a name's box takes.
+_BOX = 0.52
 
 
 def stacked(data: StackedData) -> Figure:
@@ -96,6 +102,70 @@ def heat_map(data: HeatMapData) -> Figure:
         bar.locator = MaxNLocator(6)
         bar.update_ticks()
         return figure
+
+
+def family(data: FamilyData) -> Figure:
+    """Draw groups as columns, and an arrow from each controller to those that build on it."""
+    with mpl.rc_context(RC):  # type: ignore[arg-type]
+        rows = 1 + max(member.row for member in data.members)
+        size = (_GROUP_IN * len(data.groups), _MEMBER_IN * (rows + 2))
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)
+        axis = figure.subplots()
+        axis.set(xlim=(-0.5, len(data.groups) - 0.5), ylim=(rows + 0.2, -1.5))
+        axis.set_axis_off()
+        for column, group in enumerate(data.groups):
+            axis.text(column, -1.1, group, ha="center", va="center", fontsize=9, weight="bold")
+        for member in data.members:
+            colour = COLOURS[member.group % len(COLOURS)]
+            corner = (member.group - _BOX / 2, _level(member) - 0.34)
+            axis.add_patch(
+                FancyBboxPatch(
+                    corner, _BOX, 0.68, boxstyle="round,pad=0,rounding_size=0.08",
+                    facecolor=_tint(colour), edgecolor=colour, linewidth=0.8,
+                )
+            )  # fmt: skip
+            axis.text(member.group, _level(member), member.name, ha="center", va="center")
+        places = {member.name: member for member in data.members}
+        for ancestor, descendant in data.descents:
+            _descent(axis, places[ancestor], places[descendant])
+        return figure
+
+
+def _level(member: Member) -> float:
+    """Every other column half a row lower, so that level arrows pass between its names."""
+    return member.row + 0.5 * (member.group % 2)
+
+
+def _tint(colour: str) -> tuple[float, ...]:
+    """Mix a colour with white: opaque, so that it hides what passes behind."""
+    return tuple(0.87 + 0.13 * part for part in to_rgb(colour))
+
+
+def _descent(axis: Axes, ancestor: Member, descendant: Member) -> None:
+    """Between columns from side to side; within one, past the names between them on the left."""
+    step = descendant.group - ancestor.group
+    side = (step > 0) - (step < 0)
+    if side:
+        start, end, bend = ancestor.group + side * _BOX / 2, descendant.group - side * _BOX / 2, 0.0
+    else:
+        start = end = ancestor.group - _BOX / 2
+        bend = 0.35 if abs(descendant.row - ancestor.row) > 1 else 0.7
+    axis.annotate(
+        "",
+        (end, _level(descendant)),
+        (start, _level(ancestor)),
+        arrowprops={
+            "arrowstyle": "-|>,head_length=0.25,head_width=0.13",
+            "connectionstyle": f"arc3,rad={bend}",
+            "color": COLOURS[ancestor.group % len(COLOURS)],
+            "alpha": 0.75,
+            "linewidth": 0.6,
+            "shrinkA": 0,
+            "shrinkB": 0.5,
+        },
+        zorder=0,
+    )
 
 
 def _figure(height_in: float) -> Figure:

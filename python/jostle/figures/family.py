@@ -1,0 +1,117 @@
+"""Who builds on whom: the controllers as a family tree, as data and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+GROUPS = ("loss", "hybrid", "delay")
+"""Groups in the order of the columns: hybrids stand between the families they join.
+
+The grouping is that of Turkovic, Kuipers, Uhlig, "Interactions between Congestion Control
+Algorithms", TMA 2019; groups that it does not have follow in the order of the registry.
+"""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A controller in the tree.
+
+    Attributes
+    ----------
+    name
+        Of the controller.
+    group
+        Position of its column.
+    row
+        Position in the column, from the top.
+    """
+
+    name: str
+    group: int
+    row: int
+
+
+@dataclass(frozen=True)
+class FamilyData:
+    """Controllers by group, and who builds on whom.
+
+    Attributes
+    ----------
+    groups
+        Names of the columns, from left to right.
+    members
+        Every controller once.
+    descents
+        Ancestor and descendant.
+    """
+
+    groups: tuple[str, ...]
+    members: tuple[Member, ...]
+    descents: tuple[tuple[str, str], ...]
+
+
+Row = Mapping[str, Any]
+
+
+def family_tree(rows: Sequence[Row]) -> FamilyData:
+    """Lay the controllers out: columns are groups, ancestors stand above their descendants.
+
+    Parameters
+    ----------
+    rows
+        Rows of the registry: `name`, `class`, `based_on`.
+    """
+    groups = _groups(rows)
+    members = []
+    for column, group in enumerate(groups):
+        own = [row for row in rows if row["class"] == group]
+        names = {row["name"] for row in own}
+        roots = [row for row in own if not names.intersection(row["based_on"])]
+        ordered = dict.fromkeys(
+            name for root in roots for _, name in _descendants(root["name"], own, ())
+        )
+        members += [Member(name, column, at) for at, name in enumerate(ordered)]
+    known = {member.name for member in members}
+    descents = [
+        (ancestor, row["name"]) for row in rows for ancestor in row["based_on"] if ancestor in known
+    ]
+    return FamilyData(groups, tuple(members), tuple(descents))
+
+
+def tree_lines(rows: Sequence[Row]) -> Iterator[tuple[str, Row]]:
+    """Yield the tree in the order of a terminal: a line's branches, and the row it ends with.
+
+    A controller with several ancestors stands under the first.
+    """
+    by_name = {row["name"]: row for row in rows}
+    first = {row["name"]: next(iter(row["based_on"]), None) for row in rows}
+    roots = [name for name, ancestor in first.items() if ancestor not in by_name]
+    for root in roots:
+        yield "", by_name[root]
+        yield from _branches(root, first, by_name, "")
+
+
+def _branches(
+    name: str, first: Mapping[str, str | None], by_name: Mapping[str, Row], indent: str
+) -> Iterator[tuple[str, Row]]:
+    children = [child for child, ancestor in first.items() if ancestor == name]
+    for child in children:
+        last = child == children[-1]
+        yield indent + ("└─ " if last else "├─ "), by_name[child]
+        yield from _branches(child, first, by_name, indent + ("   " if last else "│  "))
+
+
+def _groups(rows: Sequence[Row]) -> tuple[str, ...]:
+    found = dict.fromkeys(row["class"] for row in rows)
+    return (*(g for g in GROUPS if g in found), *(g for g in found if g not in GROUPS))
+
+
+def _descendants(
+    name: str, rows: Sequence[Row], above: tuple[str, ...]
+) -> Iterator[tuple[int, str]]:
+    yield len(above), name
+    for row in rows:
+        if name in row["based_on"] and row["name"] not in above:
+            yield from _descendants(row["name"], rows, (*above, name))

@@ -1,0 +1,84 @@
+"""Two samples compared as the studies compare them: t test, effect size, correction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from jostle.stats.describe import present
+
+EffectSize = Literal["small", "medium", "large", "very large"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two independent samples compared.
+
+    Attributes
+    ----------
+    t
+        Student's t; positive where the first mean is the larger one.
+    freedom
+        Degrees of freedom, n₁ + n₂ − 2.
+    p
+        Two-tailed probability of such a t, or a larger one, if the means were the same.
+    d
+        Cohen's d with the pooled standard deviation; of the sign of t.
+    """
+
+    t: float
+    freedom: int
+    p: float
+    d: float
+
+
+def t_test(first: Iterable[float | None], second: Iterable[float | None]) -> Comparison | None:
+    """Independent two-tailed t test with pooled variance (Student 1908), and Cohen's d.
+
+    Parameters
+    ----------
+    first, second
+        One value per independent run, in one unit; None and NaN are left out.
+
+    Returns
+    -------
+    Comparison or None
+        None where a sample has fewer than two values, or nothing varies.
+    """
+    a, b = present(first), present(second)
+    if min(a.size, b.size) < 2:
+        return None
+    freedom = int(a.size + b.size - 2)
+    squares = ((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum()
+    pooled = float(np.sqrt(squares / freedom))
+    if pooled == 0.0:
+        return None
+    from scipy.special import stdtr
+
+    # Cohen, "Statistical Power Analysis for the Behavioral Sciences", 2nd ed., (2.2.1).
+    d = float(a.mean() - b.mean()) / pooled
+    t = d / float(np.sqrt(1 / a.size + 1 / b.size))
+    return Comparison(t, freedom, 2 * float(stdtr(freedom, -abs(t))), d)
+
+
+def bonferroni(p: float, tests: int) -> float:
+    """Correct a probability for having made several tests: p times their number, at most 1."""
+    if tests < 1:
+        raise ValueError("there was one test at least")
+    return min(1.0, p * tests)
+
+
+def effect_size(d: float) -> EffectSize:
+    """Cohen's d in words: small below 0.2, medium to 0.5, large to 0.8, then very large.
+
+    The words of Claypool, Chung and Claypool, PAM 2021.
+    """
+    size = abs(d)
+    if size < 0.2:
+        return "small"
+    if size <= 0.5:
+        return "medium"
+    return "large" if size <= 0.8 else "very large"

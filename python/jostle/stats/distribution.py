@@ -1,0 +1,77 @@
+"""Distributions as figures show them: boxes and empirical distribution functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from jostle.stats.describe import Floats, present
+
+WHISKERS_IQR = 1.4
+"""Reach of the whiskers in interquartile ranges, as in Claypool, Chung and Claypool, PAM 2021."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box plot's numbers, in the unit of the sample.
+
+    Attributes
+    ----------
+    low, high
+        Smallest and largest value within reach of the box: ends of the whiskers.
+    q1, median, q3
+        Quartiles, by linear interpolation.
+    mean
+        Arithmetic mean.
+    outliers
+        Shape (k,): the values beyond the whiskers, in rising order.
+    """
+
+    low: float
+    q1: float
+    median: float
+    q3: float
+    high: float
+    mean: float
+    outliers: Floats
+
+
+def box(values: Iterable[float | None], reach_iqr: float = WHISKERS_IQR) -> Box | None:
+    """Summarise a sample as a box; None for an empty one.
+
+    Parameters
+    ----------
+    values
+        The sample, in any order; None and NaN are left out.
+    reach_iqr
+        How far whiskers may reach from the quartiles, in interquartile ranges.
+    """
+    sample = np.sort(present(values))
+    if not sample.size:
+        return None
+    q1, median, q3 = (float(q) for q in np.percentile(sample, [25, 50, 75]))
+    reach = reach_iqr * (q3 - q1)
+    inside = (sample >= q1 - reach) & (sample <= q3 + reach)
+    kept = sample[inside]
+    return Box(
+        float(kept[0]), q1, median, q3, float(kept[-1]), float(sample.mean()), sample[~inside]
+    )
+
+
+def ecdf(values: Iterable[float | None]) -> tuple[Floats, Floats]:
+    """Empirical cumulative distribution function.
+
+    Parameters
+    ----------
+    values
+        The sample, in any order; None and NaN are left out.
+
+    Returns
+    -------
+    x, share
+        Shape (n,) each: the values in rising order, and the share of the sample that is not larger.
+    """
+    sample = np.sort(present(values))
+    return sample, np.arange(1, sample.size + 1) / max(sample.size, 1)

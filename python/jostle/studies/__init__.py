@@ -1,0 +1,18 @@
+"""Published studies as data: their scenarios, numbers and claims, held against our own runs."""
+
+from __future__ import annotations
+
+from jostle.studies.evaluate import ClaimRow, NumberRow, RankingRow, evaluate
+from jostle.studies.load import Study, load, names
+from jostle.studies.runs import Runs
+
+__all__ = [
+    "ClaimRow",
+    "NumberRow",
+    "RankingRow",
+    "Runs",
+    "Study",
+    "evaluate",
+    "load",
+    "names",
+]

@@ -1,0 +1,164 @@
+"""An evaluation as the JSON document of `jostle study --json`, and as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jostle.stats import Estimate
+from jostle.studies.evaluate import ClaimRow, Evaluation, NumberRow
+from jostle.studies.load import Study
+from jostle.tables import ABSENT
+
+Evaluations = Mapping[str, Evaluation]
+"""By backend, in the order of the columns."""
+
+TITLES = {"sim": "simulator", "kernel": "Linux"}
+_SYMBOLS = {True: "yes", False: "no", None: ABSENT}
+
+
+def document(done: Sequence[tuple[Study, Evaluations]]) -> dict[str, Any]:
+    """Give every study with its claims and numbers as plain data.
+
+    With one backend, each claim and number has its values at the top; with several, the first
+    backend's are there and all are under `backends`.
+    """
+    return {"studies": [_study(study, evaluations) for study, evaluations in done]}
+
+
+def _study(study: Study, evaluations: Evaluations) -> dict[str, Any]:
+    first = next(iter(evaluations.values()))
+    return {
+        "id": study.id,
+        "claims": [
+            {"id": row.id, "text": row.text}
+            | _claim(row)
+            | {"backends": {name: _claim(one.claims[at]) for name, one in evaluations.items()}}
+            for at, row in enumerate(first.claims)
+        ],
+        "numbers": [
+            {"id": row.id, "unit": row.unit, "published": row.published}
+            | _number(row)
+            | {"backends": {name: _number(one.numbers[at]) for name, one in evaluations.items()}}
+            for at, row in enumerate(first.numbers)
+        ],
+        "rankings": [
+            {"id": row.id, "published": row.published, "ours": row.ours, "holds": row.holds}
+            for row in first.rankings
+        ],
+    }
+
+
+def _claim(row: ClaimRow) -> dict[str, Any]:
+    # The part that decides: the first that does not hold, or else the first.
+    part = next((one for one in row.parts if one.holds is not True), row.parts[0])
+    return {
+        "published": part.relation,
+        "ours": part.ours.value,
+        "interval": _interval(part.ours),
+        "holds": row.holds,
+        "parts": [
+            {
+                "relation": one.relation,
+                "ours": one.ours.value,
+                "interval": _interval(one.ours),
+                "holds": one.holds,
+                "certain": one.certain,
+            }
+            for one in row.parts
+        ],
+    }
+
+
+def _number(row: NumberRow) -> dict[str, Any]:
+    return {"ours": row.ours.value, "interval": _interval(row.ours), "holds": row.holds}
+
+
+def _interval(estimate: Estimate) -> list[float] | None:
+    if estimate.low is None or estimate.high is None:
+        return None
+    return [estimate.low, estimate.high]
+
+
+def number_rows(evaluations: Evaluations) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Header and rows of the table of numbers: published, ours, difference, verdict."""
+    header = ["number", "unit", "published"]
+    for name in evaluations:
+        header += [TITLES[name], "difference", "holds"]
+    rows = []
+    for at, first in enumerate(next(iter(evaluations.values())).numbers):
+        published = digits(first.published)
+        if first.published_sd is not None:
+            published += f" (sd {digits(first.published_sd)})"
+        cells = [first.text, first.unit, published]
+        for one in evaluations.values():
+            row = one.numbers[at]
+            cells += [with_interval(row.ours), _difference(row), _SYMBOLS[row.holds]]
+        rows.append(tuple(cells))
+    return tuple(header), rows
+
+
+def claim_rows(evaluations: Evaluations) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Header and rows of the table of claims: what each asks for, ours, verdict."""
+    header = ["claim", "asks for"]
+    for name in evaluations:
+        header += [TITLES[name], "holds"]
+    rows = []
+    for at, first in enumerate(next(iter(evaluations.values())).claims):
+        cells = [first.text, "; ".join(part.relation for part in first.parts)]
+        for one in evaluations.values():
+            row = one.claims[at]
+            sure = row.holds is None or all(part.certain for part in row.parts)
+            ours = "; ".join(with_interval(part.ours, unit=True) for part in row.parts)
+            cells += [ours, _SYMBOLS[row.holds] + ("" if sure else " (open)")]
+        rows.append(tuple(cells))
+    return tuple(header), rows
+
+
+def ranking_rows(evaluations: Evaluations) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Header and rows of the table of orders."""
+    header = ["order of", "published"]
+    for name in evaluations:
+        header += [TITLES[name], "holds"]
+    rows = []
+    for at, first in enumerate(next(iter(evaluations.values())).rankings):
+        cells = [first.text, " > ".join(first.published)]
+        for one in evaluations.values():
+            row = one.rankings[at]
+            ours = ABSENT if row.holds is None else " > ".join(row.ours)
+            cells += [ours, _SYMBOLS[row.holds]]
+        rows.append(tuple(cells))
+    return tuple(header), rows
+
+
+def with_interval(estimate: Estimate, *, unit: bool = False) -> str:
+    """Write a value with half of its interval, or with its ends where it is lopsided."""
+    if estimate.value is None:
+        return ABSENT
+    text = digits(estimate.value)
+    if estimate.low is not None and estimate.high is not None:
+        half = (estimate.high - estimate.low) / 2
+        middle = (estimate.high + estimate.low) / 2
+        if abs(middle - estimate.value) <= 0.1 * half:
+            text += f" ± {digits(half)}"
+        else:
+            text += f" ({digits(estimate.low)} … {digits(estimate.high)})"
+    return f"{text} {estimate.unit}" if unit and estimate.unit else text
+
+
+def digits(value: float) -> str:
+    """Write a number with four digits at most, and one decimal at least below 1000."""
+    size = abs(value)
+    if size >= 1000:
+        return f"{value:.0f}"
+    if size >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if size >= 0.1 or size == 0 else f"{value:.2g}"
+
+
+def _difference(row: NumberRow) -> str:
+    if row.ours.value is None:
+        return ABSENT
+    if row.published == 0:
+        return digits(row.ours.value)
+    return f"{100 * (row.ours.value / row.published - 1):+.0f} %"

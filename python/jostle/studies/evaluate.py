@@ -1,0 +1,323 @@
+"""A study's numbers and claims held against runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from jostle.stats import Estimate, estimate, t_test
+from jostle.stats.describe import Floats
+from jostle.studies.measures import MEASURES
+from jostle.studies.models import Claim, Number, Part, Value
+from jostle.studies.runs import Runs
+
+RESAMPLES = 2000
+"""Resamples of the interval of a ratio."""
+
+
+@dataclass(frozen=True)
+class NumberRow:
+    """A published number beside ours.
+
+    Attributes
+    ----------
+    id, text, unit
+        Name, what it is, unit.
+    published, published_sd
+        As published.
+    ours
+        Our estimate.
+    holds
+        Whether the published number lies inside our interval, or ours within the study's tolerance
+        of it; None where we have no value.
+    finding
+        What is to be said of it.
+    """
+
+    id: str
+    text: str
+    unit: str
+    published: float
+    published_sd: float | None
+    ours: Estimate
+    holds: bool | None
+    finding: str
+
+
+@dataclass(frozen=True)
+class RankingRow:
+    """The order that a published table gives, beside ours.
+
+    Attributes
+    ----------
+    published, ours
+        Labels from the largest value to the smallest.
+    holds
+        Whether the two are the same, apart from pairs that our intervals do not tell apart; None
+        where a value is missing.
+    """
+
+    id: str
+    text: str
+    published: tuple[str, ...]
+    ours: tuple[str, ...]
+    holds: bool | None
+    finding: str
+
+
+@dataclass(frozen=True)
+class Tested:
+    """One comparison of a claim.
+
+    Attributes
+    ----------
+    relation
+        In words: `≥ 2 ×`, `≤ 5 %`, `about 100 Mbit/s`.
+    bound
+        The number that the quantity is held against.
+    ours
+        The quantity: a ratio of two values where both are ours, else the value.
+    holds
+        Whether the relation is true of the estimate; None where a value is missing.
+    certain
+        Whether it is true, or untrue, of the whole interval.
+    """
+
+    relation: str
+    bound: float
+    ours: Estimate
+    holds: bool | None
+    certain: bool
+
+
+@dataclass(frozen=True)
+class ClaimRow:
+    """A claim beside our runs; it holds if every part does."""
+
+    id: str
+    text: str
+    parts: tuple[Tested, ...]
+    holds: bool | None
+    finding: str
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Everything that a study says, held against the runs of one backend."""
+
+    numbers: tuple[NumberRow, ...]
+    rankings: tuple[RankingRow, ...]
+    claims: tuple[ClaimRow, ...]
+
+
+def evaluate(runs: Runs) -> Evaluation:
+    """Hold a study against runs."""
+    file = runs.study.file
+    groups = [(number, list(_numbers(runs, number))) for number in file.numbers]
+    return Evaluation(
+        tuple(row for _, rows in groups for row in rows),
+        tuple(_ranking(number, rows) for number, rows in groups if number.ranking),
+        tuple(_claim(runs, claim) for claim in file.claims),
+    )
+
+
+def value_estimate(runs: Runs, value: Value) -> Estimate:
+    """Estimate a value from its runs, summed up as it says.
+
+    Mean and share have Student's t interval; the others, whose distribution is not known, that of
+    a bootstrap.
+    """
+    unit = "% of runs" if value.summary == "share" else MEASURES[value.measure].unit
+    sample = runs.summary(value)
+    if value.summary in ("mean", "share"):
+        return estimate(sample, unit)
+    array = np.array(sample)
+    if not array.size or (value.summary == "sd" and array.size < 2):
+        return Estimate(None, None, None, len(sample), unit, "no value in any run")
+    low, high = _interval(_resampled(value, array, 0)) if array.size > 1 else (None, None)
+    words = f"{value.summary} over runs, percentile bootstrap 95 % interval"
+    return Estimate(float(_summed(value, array)), low, high, len(sample), unit, words)
+
+
+def _numbers(runs: Runs, number: Number) -> Iterator[NumberRow]:
+    if not isinstance(number.published, dict):
+        yield _number(runs, number, number, "", number.published)
+        return
+    assert number.by is not None
+    for label, published in number.published.items():
+        one = number.model_copy(update={"where": {**number.where, number.by: label}})
+        yield _number(runs, number, one, label, published)
+
+
+def _number(runs: Runs, number: Number, value: Number, label: str, published: float) -> NumberRow:
+    """Hold `number` against runs: of one label of its key, or without one."""
+    name = f"{number.id}.{label}" if label else number.id
+    text = number.text.replace(f"{{{number.by}}}", label)
+    plain = value.statistic == "value"
+    ours = value_estimate(runs, value) if plain else _statistic(runs, value)
+    holds = None
+    if ours.value is not None:
+        near = abs(ours.value - published) <= runs.study.file.tolerance * abs(published)
+        inside = ours.low is not None and ours.high is not None and ours.low <= published
+        holds = near or (inside and ours.high is not None and published <= ours.high)
+    published_sd = number.published_sd.get(label)
+    return NumberRow(name, text, ours.unit, published, published_sd, ours, holds, number.finding)
+
+
+def _statistic(runs: Runs, value: Number) -> Estimate:
+    other = value.model_copy(update={"where": {**value.where, **value.against}})
+    found = t_test(runs.per_run(value), runs.per_run(other))
+    n = len(runs.per_run(value))
+    if found is None:
+        return Estimate(None, None, None, n, "", "two samples that vary are needed")
+    words = f"Student's t on {found.freedom} degrees of freedom, p = {found.p:.2g}"
+    which = (found.t, words) if value.statistic == "t" else (found.d, "Cohen's d, pooled deviation")
+    return Estimate(abs(which[0]), None, None, n, "", which[1])
+
+
+def _ranking(number: Number, rows: list[NumberRow]) -> RankingRow:
+    def labels(key: str) -> tuple[str, ...]:
+        def size(row: NumberRow) -> float:
+            return row.published if key == "published" else row.ours.value or 0.0
+
+        ordered = sorted(rows, key=size, reverse=True)
+        return tuple(row.id.removeprefix(f"{number.id}.") for row in ordered)
+
+    published, ours = labels("published"), labels("ours")
+    by_label = dict(zip((row.id.removeprefix(f"{number.id}.") for row in rows), rows, strict=True))
+    missing = any(row.ours.value is None for row in rows)
+    wrong = any(
+        _above(by_label[lower].ours, by_label[upper].ours)
+        for at, upper in enumerate(published)
+        for lower in published[at + 1 :]
+        if by_label[upper].published != by_label[lower].published
+    )
+    return RankingRow(
+        number.id,
+        number.text.replace(f"{{{number.by}}}", "…"),
+        published,
+        ours,
+        None if missing else not wrong,
+        number.finding,
+    )
+
+
+def _above(one: Estimate, other: Estimate) -> bool:
+    """Whether one lies above another by more than their intervals leave open."""
+    if one.value is None or other.value is None or one.value <= other.value:
+        return False
+    return one.low is None or other.high is None or one.low > other.high
+
+
+def _claim(runs: Runs, claim: Claim) -> ClaimRow:
+    parts = tuple(tested for part in claim.parts for tested in _tested(runs, part))
+    known = [part.holds for part in parts]
+    holds = False if False in known else None if None in known else True
+    return ClaimRow(claim.id, claim.text, parts, holds, claim.finding)
+
+
+def _tested(runs: Runs, part: Part) -> Iterator[Tested]:
+    if part.relation == "order":
+        for upper, lower in zip(part.order[:-1], part.order[1:], strict=True):
+            yield _compared(runs, upper, lower, part.model_copy(update={"relation": "above"}))
+    else:
+        assert part.left is not None
+        assert part.right is not None
+        yield _compared(runs, part.left, part.right, part)
+
+
+def _compared(runs: Runs, left: Value, right: float | Value, part: Part) -> Tested:
+    if not isinstance(right, Value):
+        bound = right * part.factor + part.margin
+        return _judged(value_estimate(runs, left), bound, part, ratio=False)
+    if part.margin or part.within:
+        ours = _combined(runs, left, right, difference=True, factor=part.factor)
+        return _judged(ours, part.margin, part, ratio=False)
+    ours = _combined(runs, left, right, difference=False)
+    return _judged(ours, part.factor, part, ratio=True)
+
+
+def _judged(ours: Estimate, bound: float, part: Part, *, ratio: bool) -> Tested:
+    unit = "×" if ratio else ours.unit
+    words = {"above": "≥", "below": "≤", "about": "about"}[part.relation]
+    relation = f"{words} {bound:g} {unit}".strip()
+    if ours.value is None:
+        return Tested(relation, bound, ours, None, certain=False)
+    margin = part.within or part.tolerance * abs(bound)
+
+    def true_of(value: float) -> bool:
+        if part.relation == "about":
+            return abs(value - bound) <= margin
+        return value >= bound if part.relation == "above" else value <= bound
+
+    holds = true_of(ours.value)
+    ends = [end for end in (ours.low, ours.high) if end is not None]
+    # An interval that reaches over both sides of what is allowed decides nothing.
+    around = part.relation == "about" and len(ends) == 2 and ends[0] < bound < ends[1]
+    certain = bool(ends) and all(true_of(end) == holds for end in ends)
+    return Tested(relation, bound, ours, holds, certain and not (around and not holds))
+
+
+def _combined(
+    runs: Runs, left: Value, right: Value, *, difference: bool, factor: float = 1.0
+) -> Estimate:
+    """Ratio, or difference, of two values, with the interval of a bootstrap."""
+    a, b = np.array(runs.summary(left)), np.array(runs.summary(right))
+    unit = MEASURES[left.measure].unit if difference else "×"
+    n = int(min(a.size, b.size))
+    if n == 0:
+        return Estimate(None, None, None, 0, unit, "no value on one side")
+    one, other = float(_summed(left, a)), float(_summed(right, b))
+    words = "difference" if difference else "ratio"
+    if difference:
+        value = one - factor * other
+    elif other == 0.0:
+        # Nothing on the right: however much there is on the left is more than any factor of it.
+        value = float("inf") if one > 0 else 1.0
+    else:
+        value = one / other
+    if n < 2 or not np.isfinite(value):
+        finite = value if np.isfinite(value) else 1e9
+        return Estimate(finite, None, None, n, unit, f"{words}, no interval")
+    many, others = _resampled(left, a, 1), _resampled(right, b, 2)
+    if difference:
+        spread = many - factor * others
+    else:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spread = many / others
+        spread = spread[np.isfinite(spread)]
+        if not spread.size:
+            return Estimate(value, None, None, n, unit, f"{words}, no interval")
+    low, high = _interval(spread)
+    return Estimate(value, low, high, n, unit, f"{words}, percentile bootstrap 95 % interval")
+
+
+def _interval(spread: Floats) -> tuple[float, float]:
+    low, high = np.percentile(spread, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def _resampled(value: Value, sample: Floats, stream: int) -> Floats:
+    """Summaries of resamples; always the same for the same sample. Shape (RESAMPLES,)."""
+    random = np.random.default_rng([len(sample), stream])
+    drawn = sample[random.integers(0, sample.size, (RESAMPLES, sample.size))]
+    return _summed(value, drawn)
+
+
+def _summed(value: Value, samples: Floats) -> Floats:
+    """Sum up over the last axis."""
+    found: Floats
+    match value.summary:
+        case "sd":
+            found = np.std(samples, axis=-1, ddof=1)
+        case "median":
+            found = np.median(samples, axis=-1)
+        case "min":
+            found = np.min(samples, axis=-1)
+        case "max":
+            found = np.max(samples, axis=-1)
+        case _:
+            found = np.mean(samples, axis=-1)
+    return found

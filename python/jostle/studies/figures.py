@@ -1,0 +1,259 @@
+"""The figures of a study, as data taken from runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from jostle.figures.data import (
+    Curve,
+    CurvesData,
+    GroupsData,
+    HeatMapData,
+    PanelColumn,
+    PanelData,
+    StackedData,
+    stacked,
+)
+from jostle.figures.data import Line as BandLine
+from jostle.scenario.units import parse_size
+from jostle.stats import Estimate, box, ecdf, jain, series_band
+from jostle.stats.describe import Floats
+from jostle.stats.distribution import Box
+from jostle.studies.evaluate import value_estimate
+from jostle.studies.measures import MEASURES
+from jostle.studies.models import Curve as CurveSpec
+from jostle.studies.models import FigureSpec, Value
+from jostle.studies.runs import Runs
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+FigureData = StackedData | HeatMapData | CurvesData | GroupsData
+
+_PANELS: Final[dict[str, PanelColumn]] = {
+    "throughput": ("Throughput", "Mbit/s", "throughput_bps", 1e-6),
+    "rtt": ("RTT", "ms", "rtt_mean_s", 1e3),
+    "cwnd": ("cwnd", "MB", "cwnd_bytes", 1e-6),
+    "retransmitted": ("Retransmitted", "%", "retransmission", 100.0),
+}
+_SIZES: Final = tuple(f"{megabytes} MB" for megabytes in range(1, 51))
+"""Of a figure of download time against size."""
+
+
+def figure_data(runs: Runs, figure: FigureSpec) -> FigureData | None:
+    """Take what a figure shows from runs; None if the backend ran nothing of it."""
+    match figure.kind:
+        case "series":
+            return _series(runs, figure)
+        case "heat_map":
+            return _heat_map(runs, figure)
+        case "cdf":
+            return _cdf(runs, figure)
+        case "lines":
+            return _lines(runs, figure)
+        case _:
+            return _groups(runs, figure)
+
+
+def drawn(data: FigureData) -> Figure:
+    """Draw a figure's data."""
+    from jostle.figures import charts, draw
+
+    match data:
+        case StackedData():
+            return draw.stacked(data)
+        case HeatMapData():
+            return draw.heat_map(data)
+        case CurvesData():
+            return charts.curves(data)
+        case GroupsData():
+            return charts.groups(data)
+
+
+def _series(runs: Runs, figure: FigureSpec) -> StackedData | None:
+    chosen = Value(experiment=figure.experiment, where=figure.where)
+    name, _ = runs.study.experiment_of(chosen)
+    (condition,) = runs.study.conditions(chosen)
+    if name not in runs.results:
+        return None
+    results = runs.results[name]
+    at = runs.position(name, condition)
+    if not results.of(at):
+        return None
+    flows = results.of(at)[0].run.summary["flows"]
+    labels = {
+        flow["name"]: f"{flow['name']} ({flow['controller']})"
+        for flow in flows
+        if not figure.flows or flow["name"] in figure.flows
+    }
+    series = results.condition_series(at)
+    wanted: tuple[str, ...] = figure.panels or tuple(_PANELS)
+    columns = [_PANELS[panel] for panel in wanted if panel in _PANELS]
+    data = stacked(series, labels, panels=columns)
+    if "jain" in wanted:
+        fairness = PanelData("Jain's index", "1", (_jain_line(series, tuple(labels)),))
+        data = StackedData(data.title, (*data.panels, fairness), data.phases, data.runs)
+    return data
+
+
+def _jain_line(series: pl.DataFrame, flows: tuple[str, ...]) -> BandLine:
+    """Fairness per bin, mean over runs."""
+    import polars as pl
+
+    wide = series.filter(pl.col("flow").is_in(flows)).pivot(
+        "flow", index=["seed", "time_s"], values="throughput_bps", aggregate_function="first"
+    )
+    shares = wide.select(flows).cast(pl.Float64).fill_null(0.0).to_numpy()
+    index = wide.select("seed", "time_s").with_columns(
+        jain=pl.Series([np.nan if (found := jain(row)) is None else found for row in shares])
+    )
+    table = index.pivot("seed", index="time_s", values="jain").sort("time_s")
+    ends = table["time_s"].to_numpy()
+    band = series_band(table.drop("time_s").cast(pl.Float64).fill_null(np.nan).to_numpy().T)
+    starts = np.concatenate(([0.0], ends[:-1]))
+    return BandLine("all flows", (starts + ends) / 2, band.mean, band.low, band.high)
+
+
+def _cdf(runs: Runs, figure: FigureSpec) -> CurvesData | None:
+    found = []
+    for curve in figure.curves:
+        by_bin = MEASURES[curve.measure].column is not None and curve.bin is not None
+        sample = runs.per_bin(curve) if by_bin else runs.per_run(curve)
+        x, share = ecdf(sample)
+        if x.size:
+            none = np.full(x.size, np.nan)
+            found.append(Curve(curve.label, x, share, none, none))
+    if not found:
+        return None
+    return CurvesData(_axis(figure.curves[0]), "Share", tuple(found), steps=True)
+
+
+def _lines(runs: Runs, figure: FigureSpec) -> CurvesData | None:
+    found = []
+    for curve in figure.curves:
+        points = [
+            (x, estimate)
+            for x, value in _along(runs, figure, curve)
+            if (estimate := value_estimate(runs, value)).value is not None
+        ]
+        if points:
+            points.sort(key=lambda point: point[0])
+            found.append(_curve(curve.label, points))
+    if not found:
+        return None
+    label = figure.x_label or figure.x
+    return CurvesData(label, _axis(figure.curves[0]), tuple(found), figure.x_scale == "log")
+
+
+def _along(runs: Runs, figure: FigureSpec, curve: CurveSpec) -> list[tuple[float, Value]]:
+    """Values of a curve along the x axis."""
+    if figure.x == "size":
+        return [
+            (parse_size(size) * 1e-6, curve.model_copy(update={"size": size})) for size in _SIZES
+        ]
+    name, experiment = runs.study.experiment_of(curve)
+    labels = runs.study.scenarios[name].grid[experiment.keys[figure.x]]
+    return [
+        (leading_number(label), curve.model_copy(update={"where": where}))
+        for label in labels
+        if runs.study.conditions(
+            curve.model_copy(update={"where": (where := {**curve.where, figure.x: label})})
+        )
+    ]
+
+
+def leading_number(label: str) -> float:
+    """Read the number that a label begins with: 40 of `40 ms`; NaN if there is none."""
+    try:
+        return float(label.split(maxsplit=1)[0])
+    except (ValueError, IndexError):
+        return float("nan")
+
+
+def _curve(label: str, points: list[tuple[float, Estimate]]) -> Curve:
+    def column(values: list[float | None]) -> Floats:
+        return np.array([np.nan if one is None else one for one in values])
+
+    estimates = [estimate for _, estimate in points]
+    return Curve(
+        label,
+        np.array([x for x, _ in points]),
+        column([one.value for one in estimates]),
+        column([one.low for one in estimates]),
+        column([one.high for one in estimates]),
+    )
+
+
+def _groups(runs: Runs, figure: FigureSpec) -> GroupsData | None:
+    names = figure.groups or ("",)
+    per_group = len(figure.curves) // len(names)
+    bars = figure.kind == "bars"
+    found = [_bar(runs, curve) if bars else box(runs.per_run(curve)) for curve in figure.curves]
+    if not any(found):
+        return None
+    rows = tuple(tuple(found[at * per_group : (at + 1) * per_group]) for at in range(len(names)))
+    labels = tuple(curve.label for curve in figure.curves[:per_group])
+    return GroupsData(_axis(figure.curves[0]), names, labels, rows, bars)
+
+
+def _bar(runs: Runs, value: Value) -> Box | None:
+    """Mean and interval in the form of a box."""
+    found = value_estimate(runs, value)
+    if found.value is None:
+        return None
+    low = np.nan if found.low is None else found.low
+    high = np.nan if found.high is None else found.high
+    return Box(low, found.value, found.value, found.value, high, found.value, np.array([]))
+
+
+def _heat_map(runs: Runs, figure: FigureSpec) -> HeatMapData | None:
+    (curve,) = figure.curves
+    name, experiment = runs.study.experiment_of(curve)
+    if name not in runs.results:
+        return None
+    grid = runs.study.scenarios[name].grid
+    rows = grid[experiment.keys[figure.rows]]
+    by_window = figure.columns == "window"
+    columns = figure.windows if by_window else grid[experiment.keys[figure.columns]]
+
+    def value(row: str, column: str) -> float:
+        where = {**curve.where, figure.rows: row}
+        change: dict[str, object] = {
+            "where": where if by_window else {**where, figure.columns: column}
+        }
+        if by_window:
+            change["window"] = column
+        found = value_estimate(runs, curve.model_copy(update=change)).value
+        return float("nan") if found is None else found
+
+    values = np.array([[value(row, column) for column in columns] for row in rows])
+    if np.isnan(values).all():
+        return None
+    measure = MEASURES[curve.measure]
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    if figure.diverging:
+        high = max(abs(low), abs(high)) or 1.0
+        low = -high
+    elif low == high:
+        high = low + 1.0
+    return HeatMapData(
+        quantity=curve.label,
+        unit=measure.unit,
+        rows=tuple(rows),
+        columns=tuple(columns),
+        values=values,
+        lowest=low,
+        highest=high,
+        diverging=figure.diverging,
+        ends=("less", "more"),
+    )
+
+
+def _axis(value: Value) -> str:
+    unit = MEASURES[value.measure].unit
+    name = value.measure.replace("_", " ")
+    words = name[0].upper() + name[1:] if name != "rtt" else "RTT"
+    return f"{words} ({unit})" if unit else words

@@ -1,0 +1,211 @@
+"""Reading studies: `study.toml`, its scenarios, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from jostle.errors import InputError
+from jostle.measures import unknown
+from jostle.scenario import Scenario
+from jostle.scenario import load as load_scenario
+from jostle.scenario.document import parse, read_text
+from jostle.scenario.positions import KeyPath, line_of, positions
+from jostle.scenario.problems import Problem, ScenarioError
+from jostle.studies.measures import MEASURES
+from jostle.studies.models import Experiment, Number, StudyFile, Value
+
+FILE = "study.toml"
+_TREE = Path(__file__).parents[3] / "studies"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study whose scenarios have been read and whose values all name something.
+
+    Attributes
+    ----------
+    id
+        Name of its folder.
+    folder
+        Where it is.
+    file
+        What it says.
+    scenarios
+        By name of the experiment.
+    """
+
+    id: str
+    folder: Path
+    file: StudyFile
+    scenarios: Mapping[str, Scenario]
+
+    def experiment_of(self, value: Value) -> tuple[str, Experiment]:
+        """Name and experiment that a value is of."""
+        name = value.experiment or next(iter(self.file.experiments))
+        return name, self.file.experiments[name]
+
+    def conditions(self, value: Value) -> list[int]:
+        """Positions of the conditions that a value is of."""
+        name, experiment = self.experiment_of(value)
+        wanted = {experiment.keys[key]: label for key, label in value.where.items()}.items()
+        every = enumerate(self.scenarios[name].conditions)
+        return [index for index, condition in every if wanted <= dict(condition).items()]
+
+
+def names(folder: Path | None = None) -> list[str]:
+    """Names of the studies in a folder; those here, or else of the source tree."""
+    return sorted(path.parent.name for path in _root(folder).glob(f"*/{FILE}"))
+
+
+def load(name: str, folder: Path | None = None) -> Study:
+    """Read a study.
+
+    Parameters
+    ----------
+    name
+        Name of its folder.
+    folder
+        Where studies are: `studies` here, or else of the source tree, if absent.
+
+    Raises
+    ------
+    InputError
+        When there is no such study.
+    ScenarioError
+        When it, or a scenario of it, is wrong; the text names file, line and key.
+    """
+    root = _root(folder)
+    path = root / name / FILE
+    if not path.is_file():
+        raise InputError(unknown("study", name, names(folder)))
+    text, document = parse(read_text(path), str(path))
+    lines = positions(text)
+    try:
+        file = StudyFile.model_validate(_with_defaults(document))
+    except ValidationError as error:
+        problems = [
+            _problem(lines, tuple(detail["loc"]), detail["msg"].removeprefix("Value error, "))
+            for detail in error.errors(include_url=False)
+        ]
+        raise ScenarioError(str(path), problems) from None
+    scenarios = {
+        key: load_scenario(path.parent / experiment.scenario)
+        for key, experiment in file.experiments.items()
+    }
+    study = Study(name, path.parent, file, scenarios)
+    problems = [_problem(lines, at, text) for at, text in _mismatches(study)]
+    if problems:
+        raise ScenarioError(str(path), problems)
+    return study
+
+
+def _root(folder: Path | None) -> Path:
+    here = Path("studies")
+    return folder or (here if here.is_dir() else _TREE)
+
+
+def _problem(lines: dict[KeyPath, int], path: KeyPath, text: str) -> Problem:
+    return Problem(line_of(lines, path), ".".join(str(step) for step in path), text)
+
+
+def _with_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Give every value the keys that `defaults` has and it does not."""
+    defaults = document.get("defaults", {})
+    if not isinstance(defaults, dict):
+        return dict(document)
+
+    def filled(table: Any) -> Any:
+        return {**defaults, **table} if isinstance(table, dict) else table
+
+    def filled_part(part: Any) -> Any:
+        if not isinstance(part, dict):
+            return part
+        values = {key: filled(part[key]) for key in ("left", "right") if key in part}
+        if isinstance(part.get("order"), list):
+            values["order"] = [filled(one) for one in part["order"]]
+        return {**part, **values}
+
+    def each(tables: Any, function: Any) -> Any:
+        return [function(one) for one in tables] if isinstance(tables, list) else tables
+
+    whole = dict(document)
+    if "numbers" in whole:
+        whole["numbers"] = each(whole["numbers"], filled)
+    for name, key, function in (("claims", "parts", filled_part), ("figures", "curves", filled)):
+        if name in whole:
+            whole[name] = each(
+                whole[name],
+                lambda one, key=key, function=function: (
+                    {**one, key: each(one[key], function)}
+                    if isinstance(one, dict) and key in one
+                    else one
+                ),
+            )
+    return whole
+
+
+def values(file: StudyFile) -> Iterator[tuple[KeyPath, Value]]:
+    """Every value of a study and where it stands."""
+    for at, number in enumerate(file.numbers):
+        yield ("numbers", at), number
+    for at, claim in enumerate(file.claims):
+        for index, part in enumerate(claim.parts):
+            path: KeyPath = ("claims", at, "parts", index)
+            if part.left is not None:
+                yield (*path, "left"), part.left
+            if isinstance(part.right, Value):
+                yield (*path, "right"), part.right
+            for place, value in enumerate(part.order):
+                yield (*path, "order", place), value
+    for at, figure in enumerate(file.figures):
+        for index, curve in enumerate(figure.curves):
+            yield ("figures", at, "curves", index), curve
+
+
+def _mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
+    """Say what values name that is not there."""
+    for path, value in values(study.file):
+        if value.experiment and value.experiment not in study.file.experiments:
+            yield path, unknown("experiment", value.experiment, study.file.experiments)
+            continue
+        if value.measure not in MEASURES:
+            yield path, unknown("measure", value.measure, MEASURES)
+            continue
+        name, experiment = study.experiment_of(value)
+        keys = [*value.where, *([value.by] if isinstance(value, Number) and value.by else [])]
+        wrong = [key for key in keys if key not in experiment.keys]
+        if wrong:
+            yield path, unknown("key", wrong[0], experiment.keys)
+            continue
+        scenario = study.scenarios[name]
+        if not study.conditions(value):
+            labels = {k: scenario.grid[grid] for k, grid in experiment.keys.items()}
+            yield path, f"no condition has {value.where}; there is {labels}"
+        if isinstance(value, Number) and value.by and isinstance(value.published, dict):
+            there = scenario.grid[experiment.keys[value.by]]
+            for label in (*value.published, *value.against.values()):
+                if label not in there:
+                    yield path, unknown(value.by, label, there)
+        known = {"overall", *(scenario.file.phases or {}), *experiment.windows}
+        if value.window not in known:
+            yield path, unknown("window", value.window, sorted(known))
+    yield from _figure_mismatches(study)
+
+
+def _figure_mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
+    for at, figure in enumerate(study.file.figures):
+        value = Value(experiment=figure.experiment, where=figure.where)
+        if figure.experiment and figure.experiment not in study.file.experiments:
+            yield ("figures", at), unknown("experiment", figure.experiment, study.file.experiments)
+            continue
+        _, experiment = study.experiment_of(value)
+        for key in (*figure.where, figure.rows, figure.columns, figure.x):
+            if key and key not in experiment.keys and key not in ("size", "window"):
+                yield ("figures", at), unknown("key", key, [*experiment.keys, "size", "window"])
+        if figure.kind == "series" and len(study.conditions(value)) != 1:
+            yield ("figures", at), "`where` must choose one condition of the experiment"

@@ -1,0 +1,189 @@
+"""What studies measure of a run: by name, with unit, over any window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from jostle.stats import convergence_s, fct_efficiency, jain, minimum_completion_s
+from jostle.stats.describe import Floats
+from jostle.studies.windows import RunView, Span
+
+Function = Callable[[RunView, str, Span], "float | None"]
+
+
+@dataclass(frozen=True)
+class StudyMeasure:
+    """A measure.
+
+    Attributes
+    ----------
+    unit
+        Unit, for tables.
+    over
+        The measure over a whole window.
+    column
+        Column of the series and factor from its unit, where percentiles of bins make sense.
+    """
+
+    unit: str
+    over: Function
+    column: tuple[str, float] | None = None
+
+
+def _mean_rate(column: str) -> Function:
+    def over(run: RunView, flow: str, span: Span) -> float | None:
+        return run.mean_rate(flow, column, span)
+
+    return over
+
+
+def _rtt(run: RunView, flow: str, span: Span) -> float | None:
+    """Mean of the samples: bins weighted with what arrived in them, as each ACK gives a sample."""
+    part = run.part(flow, span)
+    rtt, weight = part["rtt_mean_s"], part["throughput_bps"]
+    there = ~np.isnan(rtt) & (weight > 0)
+    if not there.any():
+        return None
+    return float(np.average(rtt[there], weights=weight[there])) * 1e3
+
+
+def _retransmitted(run: RunView, flow: str, span: Span) -> float | None:
+    return float(run.part(flow, span)["retransmitted_packets"].sum())
+
+
+def _retransmission(run: RunView, flow: str, span: Span) -> float | None:
+    part = run.part(flow, span)
+    sent = float(part["sent_packets"].sum())
+    return 100.0 * float(part["retransmitted_packets"].sum()) / sent if sent else None
+
+
+def _goodput_ratio(run: RunView, flow: str, span: Span) -> float | None:
+    part = run.part(flow, span)
+    sent = float(part["sending_rate_bps"].sum())
+    return 100.0 * float(part["goodput_bps"].sum()) / sent if sent else None
+
+
+def _power(run: RunView, flow: str, span: Span) -> float | None:
+    rate, rtt = run.mean_rate(flow, "throughput_bps", span), _rtt(run, flow, span)
+    return None if rate is None or not rtt else rate / (rtt / 1e3)
+
+
+def _cwnd(run: RunView, flow: str, span: Span) -> float | None:
+    cwnd = run.part(flow, span)["cwnd_bytes"]
+    there = cwnd[~np.isnan(cwnd)]
+    return float(there.mean()) * 1e-6 if there.size else None
+
+
+def _share(run: RunView, flow: str, span: Span) -> float | None:
+    rates = {name: run.mean_rate(name, "throughput_bps", span) or 0.0 for name in run.flows}
+    total = sum(rates.values())
+    return 100.0 * rates[flow] / total if total else None
+
+
+def _total(run: RunView, _flow: str, span: Span) -> float | None:
+    return sum(run.mean_rate(name, "throughput_bps", span) or 0.0 for name in run.flows)
+
+
+def _total_retransmitted(run: RunView, _flow: str, span: Span) -> float | None:
+    return sum(float(run.part(name, span)["retransmitted_packets"].sum()) for name in run.flows)
+
+
+def _lead(run: RunView, flow: str, span: Span) -> float | None:
+    """Throughput less that of all others."""
+    own = run.mean_rate(flow, "throughput_bps", span) or 0.0
+    return 2 * own - (_total(run, flow, span) or 0.0)
+
+
+def _jain(run: RunView, _flow: str, span: Span) -> float | None:
+    return jain(run.mean_rate(name, "throughput_bps", span) or 0.0 for name in run.flows)
+
+
+def _mean_rtt_of_all(run: RunView, _flow: str, span: Span) -> float | None:
+    found = [_rtt(run, name, span) for name in run.flows]
+    there = [value for value in found if value is not None]
+    return sum(there) / len(there) if there else None
+
+
+def _completion(run: RunView, flow: str, _span: Span) -> float | None:
+    return run.completion_s(flow)
+
+
+def _mean_completion(run: RunView, flow: str, _span: Span) -> float | None:
+    """Mean of all flows whose name begins so: `user` stands for `user-1` and `user-2`."""
+    found = [run.completion_s(name) for name in run.flows if name.startswith(flow)]
+    there = [value for value in found if value is not None]
+    return sum(there) / len(there) if there else None
+
+
+def _efficiency(run: RunView, flow: str, _span: Span) -> float | None:
+    """FCT efficiency; both times from the client's SYN, whose way there ours does not have."""
+    completion_s = run.completion_s(flow)
+    facts = run.transfer(flow)
+    if completion_s is None or facts is None:
+        return None
+    size_bytes, capacity_bps, rtt_s = facts
+    # The client asks half a round trip before the server's connection can send, and a transfer
+    # here ends when the last ACK is back, half a round trip after the last byte arrived.
+    measured_s = completion_s + rtt_s / 2
+    shortest_s = minimum_completion_s(size_bytes, capacity_bps, rtt_s)
+    return min(1.0, fct_efficiency(max(measured_s, shortest_s), *facts))
+
+
+def _convergence(run: RunView, _flow: str, span: Span) -> float | None:
+    parts = [run.part(name, span) for name in run.flows]
+    rates = np.array([part["throughput_bps"] for part in parts])
+    return convergence_s(parts[0]["time_s"], rates)
+
+
+def _utilisation(run: RunView, link: str, span: Span) -> float | None:
+    part = run.link_part(link, span)["utilisation"]
+    return 100.0 * float(part.mean()) if part.size else None
+
+
+def _queue(run: RunView, link: str, span: Span) -> float | None:
+    part = run.link_part(link, span)["queue_mean_bytes"]
+    return float(part.mean()) * 1e-3 if part.size else None
+
+
+def _mbps(column: str) -> StudyMeasure:
+    return StudyMeasure("Mbit/s", _mean_rate(column), (column, 1e-6))
+
+
+MEASURES: Final[Mapping[str, StudyMeasure]] = {
+    "throughput": _mbps("throughput_bps"),
+    "goodput": _mbps("goodput_bps"),
+    "sending_rate": _mbps("sending_rate_bps"),
+    "goodput_ratio": StudyMeasure("%", _goodput_ratio),
+    "rtt": StudyMeasure("ms", _rtt, ("rtt_mean_s", 1e3)),
+    "mean_rtt": StudyMeasure("ms", _mean_rtt_of_all),
+    "cwnd": StudyMeasure("MB", _cwnd, ("cwnd_bytes", 1e-6)),
+    "retransmission": StudyMeasure("%", _retransmission),
+    "retransmitted": StudyMeasure("packets", _retransmitted),
+    "total_retransmitted": StudyMeasure("packets", _total_retransmitted),
+    "power": StudyMeasure("Mbit", _power),
+    "share": StudyMeasure("%", _share),
+    "lead": StudyMeasure("Mbit/s", _lead),
+    "total": StudyMeasure("Mbit/s", _total),
+    "jain": StudyMeasure("", _jain),
+    "completion": StudyMeasure("s", _completion),
+    "mean_completion": StudyMeasure("s", _mean_completion),
+    "efficiency": StudyMeasure("", _efficiency),
+    "convergence": StudyMeasure("s", _convergence),
+    "download_time": StudyMeasure("s", _completion),
+    "utilisation": StudyMeasure("%", _utilisation),
+    "queue": StudyMeasure("kB", _queue),
+}
+"""Rates are of the whole window. `download_time` also needs a size; see `RunView.download_s`."""
+
+
+def bins(run: RunView, measure: StudyMeasure, flow: str, span: Span, bin_s: float | None) -> Floats:
+    """Values of a measure per bin of the window, without bins that have none; shape (bins,)."""
+    if measure.column is None:
+        raise ValueError("this measure has no bins")
+    column, factor = measure.column
+    found = run.rebinned(flow, column, span, bin_s) * factor
+    return found[~np.isnan(found)]

@@ -1,0 +1,286 @@
+"""What a `study.toml` holds. Everything is data: no formula, no code."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Summary = Literal["mean", "sd", "median", "min", "max", "share"]
+Backend = Literal["sim", "kernel"]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Window(_Table):
+    """A part of a run that the scenario's phases cannot say.
+
+    Attributes
+    ----------
+    time
+        From and to, such as `["0 s", "30 s"]`.
+    bytes
+        From and to in shares of the bytes that the flow delivers: `["50 %", "100 %"]`.
+    """
+
+    time: tuple[str, str] | None = None
+    bytes: tuple[str, str] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Window:
+        if (self.time is None) == (self.bytes is None):
+            raise ValueError("give either `time` or `bytes`")
+        return self
+
+
+class Experiment(_Table):
+    """A scenario of the study.
+
+    Attributes
+    ----------
+    scenario
+        File beside the study.
+    keys
+        Short name → key of the scenario's grid.
+    windows
+        Windows beside the phases of the scenario.
+    backends
+        What can run it.
+    kernel_repeats
+        Runs per condition on the kernel, which takes its time; as many as in the simulator if
+        absent.
+    """
+
+    scenario: str
+    keys: dict[str, str] = {}
+    windows: dict[str, Window] = {}
+    backends: tuple[Backend, ...] = ("sim", "kernel")
+    kernel_repeats: Annotated[int, Field(ge=1)] | None = None
+
+
+class Value(_Table):
+    """Which number is meant: of which runs, of which flow, when, and how runs are summed up.
+
+    Attributes
+    ----------
+    experiment
+        Its name; may be absent if there is one.
+    where
+        Short name of a grid key → label of its value; conditions that match all of them.
+    flow
+        Name of the flow (or of the link, for a measure of links); absent for measures of a run.
+    measure
+        Name in `measures.MEASURES`.
+    window
+        A phase of the scenario, or a window of the experiment.
+    bin
+        Length of the bins that a percentile or a peak is taken over; the scenario's interval if
+        absent.
+    percentile
+        Of the bins in the window, instead of the measure over all of it.
+    size
+        Bytes whose download time is meant, for `download_time`.
+    below, above
+        With the summary `share`: the runs that are meant, in the measure's unit.
+    summary
+        Over the runs.
+    """
+
+    experiment: str = ""
+    where: dict[str, str] = {}
+    flow: str = ""
+    measure: str = ""
+    window: str = "overall"
+    bin: str | None = None
+    percentile: Annotated[float, Field(ge=0, le=100)] | None = None
+    size: str | None = None
+    below: float | None = None
+    above: float | None = None
+    summary: Summary = "mean"
+
+
+class Number(Value):
+    """A published number, or one for each value of a grid key.
+
+    Attributes
+    ----------
+    id, text
+        Name, and what it is; `{…}` in the text stands for the label of the key `by`.
+    by
+        Short name of the grid key whose labels `published` goes by.
+    published
+        In the measure's unit.
+    published_sd
+        The published standard deviation over runs, where there is one.
+    against
+        With the statistic `t` or `d`: the runs that are compared with.
+    statistic
+        Of what the runs' values give: themselves, Student's t, or Cohen's d.
+    ranking
+        Whether the order of the published values has to be ours, too.
+    finding
+        What our runs show where they differ, and why.
+    """
+
+    id: str
+    text: str
+    by: str | None = None
+    published: float | dict[str, float]
+    published_sd: dict[str, float] = {}
+    statistic: Literal["value", "t", "d"] = "value"
+    against: dict[str, str] = {}
+    ranking: bool = False
+    finding: str = ""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Number:
+        if (self.by is None) == isinstance(self.published, dict):
+            raise ValueError("`by` goes with a table of published values, one without the other")
+        if (self.statistic == "value") == bool(self.against):
+            raise ValueError("`against` goes with the statistics t and d")
+        return self
+
+
+class Part(_Table):
+    """One comparison of a claim.
+
+    Attributes
+    ----------
+    left
+        What is judged.
+    relation
+        `above`: left > factor · right + margin. `below`: the contrary. `about`: off by at most
+        `tolerance` of it, or by `within`. `order`: every value of `order` above the next.
+    right
+        A number in the measure's unit, or another value.
+    factor, margin, tolerance, within
+        See `relation`.
+    order
+        Values from the largest to the smallest.
+    """
+
+    left: Value | None = None
+    relation: Literal["above", "below", "about", "order"]
+    right: float | Value | None = None
+    factor: float = 1.0
+    margin: float = 0.0
+    tolerance: float = 0.0
+    within: float = 0.0
+    order: tuple[Value, ...] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Part:
+        if self.relation == "order":
+            if len(self.order) < 2 or self.left is not None or self.right is not None:
+                raise ValueError("`order` takes two values or more, without left and right")
+        elif self.left is None or self.right is None or self.order:
+            raise ValueError(f"`{self.relation}` takes `left` and `right`")
+        if (self.relation == "about") != bool(self.tolerance or self.within):
+            raise ValueError("`tolerance` or `within` goes with `about`")
+        return self
+
+
+class Claim(_Table):
+    """A claim of the paper. It holds if all of its parts do.
+
+    Attributes
+    ----------
+    id, text
+        Name, and the claim in one sentence.
+    parts
+        What has to be true of the runs.
+    finding
+        What our runs show where it does not hold, and why.
+    """
+
+    id: str
+    text: str
+    parts: Annotated[tuple[Part, ...], Field(min_length=1)]
+    finding: str = ""
+
+
+class Curve(Value):
+    """A line, a bar or a box of a figure; `label` names it."""
+
+    label: str
+
+
+class FigureSpec(_Table):
+    """A figure in the paper's layout.
+
+    Attributes
+    ----------
+    id, caption
+        Name, and what is to be seen.
+    kind
+        `series`: stacked panels over time of one condition. `boxes`, `bars`: one per curve, with
+        the runs' distribution or mean and interval. `cdf`: distribution of the bins of all runs.
+        `lines`: a measure against a grid key or against download size. `heat_map`: a measure by two
+        grid keys.
+    experiment, where, flows
+        Of a `series`: the condition, and the flows that are shown.
+    panels
+        Of a `series`, from top to bottom.
+    curves
+        Of the other kinds.
+    groups
+        Of `boxes` and `bars`: names of the groups of curves, each with as many curves.
+    x
+        Of `lines`: short name of the grid key along the x axis, or `size`.
+    x_label, x_scale
+        Of `lines`: words for it, and whether the axis is logarithmic.
+    rows, columns
+        Of a `heat_map`: short names of grid keys; `columns` may be `window`.
+    windows
+        Of a `heat_map` by window.
+    diverging
+        Of a `heat_map`: whether 0 is its neutral middle.
+    """
+
+    id: str
+    caption: str
+    kind: Literal["series", "boxes", "bars", "cdf", "lines", "heat_map"]
+    experiment: str = ""
+    where: dict[str, str] = {}
+    flows: tuple[str, ...] = ()
+    panels: tuple[Literal["throughput", "rtt", "cwnd", "retransmitted", "jain"], ...] = ()
+    curves: tuple[Curve, ...] = ()
+    groups: tuple[str, ...] = ()
+    x: str = ""
+    x_label: str = ""
+    x_scale: Literal["linear", "log"] = "linear"
+    rows: str = ""
+    columns: str = ""
+    windows: tuple[str, ...] = ()
+    diverging: bool = False
+
+
+class StudyFile(_Table):
+    """A study.
+
+    Attributes
+    ----------
+    title, paper
+        In a few words, and the citation.
+    setup
+        Markdown file with the setup and every choice that the paper leaves open.
+    tolerance
+        Relative difference up to which a number counts as reproduced, beside lying inside our
+        interval.
+    defaults
+        Keys that every value has unless it says otherwise.
+    experiments, numbers, claims, figures
+        What was run, what came out, what was said of it, what was drawn.
+    """
+
+    title: str
+    paper: str
+    setup: str = "setup.md"
+    tolerance: float = 0.1
+    defaults: Value = Value()
+    experiments: Annotated[dict[str, Experiment], Field(min_length=1)]
+    numbers: tuple[Number, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    figures: tuple[FigureSpec, ...] = ()

@@ -1,0 +1,96 @@
+"""A study as one HTML file that needs nothing beside it."""
+
+from __future__ import annotations
+
+import base64
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from jostle.studies.document import TITLES, Evaluations, claim_rows, number_rows, ranking_rows
+from jostle.studies.load import Study
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawn figure: its name, its caption, who ran what it shows, and its SVG text."""
+
+    name: str
+    caption: str
+    backend: str
+    svg: bytes
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What ran on a backend: its version, and each run by experiment, condition, seed and id."""
+
+    version: str
+    runs: Sequence[tuple[str, str, int, str]]
+
+
+def page(
+    study: Study,
+    evaluations: Evaluations,
+    pictures: Sequence[Picture],
+    provenance: Mapping[str, Provenance],
+    command: Sequence[str],
+) -> str:
+    """Write a study's page.
+
+    Parameters
+    ----------
+    study
+        The study.
+    evaluations, provenance
+        By backend.
+    pictures
+        In the order of the study.
+    command
+        Words of the command that gives the page again.
+    """
+    environment = Environment(
+        loader=PackageLoader("jostle.studies"), autoescape=True, undefined=StrictUndefined
+    )
+    first = next(iter(evaluations.values()))
+    setup = (study.folder / study.file.setup).read_text("utf-8")
+    findings = [
+        (row.text, row.finding)
+        for rows in (first.claims, first.rankings, first.numbers)
+        for row in rows
+        if row.finding
+    ]
+    return environment.get_template("study.html.jinja").render(
+        title=study.file.title,
+        paper=study.file.paper,
+        # The file comes with the study, and HTML in it is shown as text.
+        setup=Markup(MarkdownIt("commonmark", {"html": False}).enable("table").render(setup)),
+        tables=[
+            (name, *make(evaluations))
+            for name, make in (
+                ("Claims", claim_rows), ("Orders", ranking_rows), ("Numbers", number_rows)
+            )
+            if make(evaluations)[1]
+        ],
+        findings=list(dict(reversed(findings)).items())[::-1],
+        score={TITLES[name]: score(one.claims) for name, one in evaluations.items()},
+        figures=[
+            (one.name, one.caption, TITLES[one.backend], base64.b64encode(one.svg).decode())
+            for one in pictures
+        ],
+        provenance={TITLES[name]: one for name, one in provenance.items()},
+        command=shlex.join(command),
+        version=metadata.version("jostle"),
+    )  # fmt: skip
+
+
+def score(claims: Sequence[Any]) -> tuple[int, int]:
+    """How many claims hold, of those that could be judged."""
+    judged = [row.holds for row in claims if row.holds is not None]
+    return sum(judged), len(judged)

@@ -1,0 +1,104 @@
+"""The runs of a study: which there are, and a value's number in each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jostle.scenario.units import parse_size, parse_span
+from jostle.stats.describe import Floats
+from jostle.studies.load import Study
+from jostle.studies.measures import MEASURES, bins
+from jostle.studies.windows import RunView, Span
+
+if TYPE_CHECKING:
+    from jostle.results import ResultSet
+    from jostle.studies.models import Value
+
+
+class Runs:
+    """Finished runs of a study on one backend.
+
+    Parameters
+    ----------
+    study
+        The study.
+    results
+        By name of the experiment; experiments that the backend did not run are absent.
+    """
+
+    def __init__(self, study: Study, results: Mapping[str, ResultSet]) -> None:
+        self.study = study
+        self.results = results
+        self._views: dict[tuple[str, int], list[RunView]] = {}
+
+    def per_run(self, value: Value) -> list[float | None]:
+        """Take a value from each run of the conditions that it is of.
+
+        Returns
+        -------
+        list
+            In the measure's unit, in the order of conditions and seeds; None for a run in which
+            the measure has no value. Empty if this backend has no such run.
+        """
+        return [self._one(value, run, span) for run, span in self._runs(value)]
+
+    def per_bin(self, value: Value) -> Floats:
+        """Take a measure's bins from all runs of a value; shape (bins,)."""
+        bin_s = None if value.bin is None else parse_span(value.bin) / 1e9
+        found = [
+            bins(run, MEASURES[value.measure], value.flow, span, bin_s)
+            for run, span in self._runs(value)
+        ]
+        return np.concatenate(found) if found else np.array([])
+
+    def summary(self, value: Value) -> list[float]:
+        """Give what a summary is made of, without runs that have no value.
+
+        For `share`, 100 for a run that is meant and 0 for another, so that the mean is a
+        percentage.
+        """
+        there = [one for one in self.per_run(value) if one is not None]
+        if value.summary != "share":
+            return there
+        low = -np.inf if value.above is None else value.above
+        high = np.inf if value.below is None else value.below
+        return [100.0 if low <= one <= high else 0.0 for one in there]
+
+    def _runs(self, value: Value) -> Iterator[tuple[RunView, Span]]:
+        name, experiment = self.study.experiment_of(value)
+        if name not in self.results:
+            return
+        window = experiment.windows.get(value.window)
+        for condition in self.study.conditions(value):
+            for run in self.views(name, condition):
+                yield run, run.span(value.window, window, value.flow)
+
+    def views(self, experiment: str, condition: int) -> Sequence[RunView]:
+        """Give the runs of a condition."""
+        key = (experiment, condition)
+        if key not in self._views:
+            results = self.results[experiment]
+            # Positions are those of the results, whose conditions may be fewer than the study's.
+            self._views[key] = [
+                RunView(result.run) for result in results.of(self.position(experiment, condition))
+            ]
+        return self._views[key]
+
+    def position(self, experiment: str, condition: int) -> int:
+        """Position in the results of a condition of the study; −1 if it was not run."""
+        labels = dict(self.study.scenarios[experiment].conditions[condition])
+        conditions = self.results[experiment].conditions
+        return next((at for at, one in enumerate(conditions) if one == labels), -1)
+
+    def _one(self, value: Value, run: RunView, span: Span) -> float | None:
+        measure = MEASURES[value.measure]
+        if value.measure == "download_time" and value.size is not None:
+            return run.download_s(value.flow, parse_size(value.size))
+        if value.percentile is None:
+            return measure.over(run, value.flow, span)
+        bin_s = None if value.bin is None else parse_span(value.bin) / 1e9
+        found = bins(run, measure, value.flow, span, bin_s)
+        return float(np.percentile(found, value.percentile)) if found.size else None

@@ -1,0 +1,105 @@
+"""Numbers and claims of a study held against runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from jostle import _core
+from jostle.backends.sim import SimBackend
+from jostle.executors import local
+from jostle.session import Session
+from jostle.studies import Runs, evaluate, load
+from jostle.studies.carry_out import carry_out, work_of
+from jostle.studies.evaluate import value_estimate
+from jostle.studies.figures import drawn, figure_data
+from jostle.studies.models import Value
+from jostle.studies.windows import Span
+
+
+@pytest.fixture
+def runs(folder) -> Runs:
+    study = load("small", folder)
+    backend = SimBackend(_core)
+    session = Session(backend, local(1), None)
+    done = carry_out(work_of(study, backend, None), lambda one: session.carry_out(one.plan))
+    return Runs(study, done["small"])
+
+
+def test_numbers_claims_and_orders(runs):
+    found = evaluate(runs)
+    numbers = {row.id: row for row in found.numbers}
+    assert list(numbers) == ["throughput.reno", "throughput.bbr", "rtt"]
+    assert numbers["throughput.reno"].holds
+    assert numbers["throughput.reno"].text == "Throughput of reno"
+    assert numbers["throughput.reno"].published_sd == 1
+    assert numbers["throughput.bbr"].holds is False
+    assert numbers["throughput.reno"].ours.value == pytest.approx(10, rel=0.02)
+    (ranking,) = found.rankings
+    assert ranking.published == ("bbr", "reno")
+    claims = {row.id: row for row in found.claims}
+    assert claims["true"].holds
+    assert claims["true"].parts[0].certain
+    assert claims["false"].holds is False
+    ratio = claims["false"].parts[0]
+    assert ratio.relation == "≥ 2 ×"
+    assert ratio.ours.low <= ratio.ours.value <= ratio.ours.high
+
+
+def test_a_backend_without_runs_judges_nothing(runs):
+    found = evaluate(Runs(runs.study, {}))
+    assert {row.holds for row in (*found.numbers, *found.claims, *found.rankings)} == {None}
+    assert all(figure_data(Runs(runs.study, {}), one) is None for one in runs.study.file.figures)
+
+
+def test_windows_by_time_and_by_bytes(runs):
+    (view,) = runs.views("transfer", 0)
+    half = view.span("half", runs.study.file.experiments["transfer"].windows["half"], "download")
+    completion_s = view.completion_s("download")
+    # The last ACK is half a round trip younger than the last byte; bins are 50 ms long.
+    assert half.to_s == pytest.approx(completion_s, abs=0.07)
+    rate = view.mean_rate("download", "goodput_bps", half)
+    assert rate * (half.to_s - half.from_s) * 1e6 / 8 == pytest.approx(1e6, rel=0.05)
+    assert view.download_s("download", 1_000_000) == pytest.approx(half.from_s)
+    assert view.download_s("download", 3_000_000) is None
+
+
+def test_partial_bins_count_in_part(runs):
+    view = runs.views("flow", 0)[0]
+    whole = view.mean_rate("download", "throughput_bps", Span(1.0, 1.2))
+    parts = [
+        view.mean_rate("download", "throughput_bps", Span(a, b))
+        for a, b in ((1.0, 1.05), (1.05, 1.2))
+    ]
+    assert whole == pytest.approx(0.25 * parts[0] + 0.75 * parts[1])
+
+
+def test_summaries(runs):
+    value = Value(where={"controller": "reno"}, flow="download", measure="throughput")
+    sample = np.array(runs.per_run(value))
+    assert sample.size == 3
+    for summary, expected in (
+        ("mean", sample.mean()),
+        ("sd", sample.std(ddof=1)),
+        ("median", np.median(sample)),
+        ("max", sample.max()),
+    ):
+        found = value_estimate(runs, value.model_copy(update={"summary": summary}))
+        assert found.value == pytest.approx(expected)
+    share = value.model_copy(update={"summary": "share", "above": float(sample.max())})
+    assert value_estimate(runs, share).value == pytest.approx(100 / 3)
+
+
+def test_percentiles_of_bins(runs):
+    value = Value(
+        where={"controller": "reno"}, flow="download", measure="rtt", bin="200 ms", percentile=100
+    )
+    peak, *_ = runs.per_run(value)
+    whole, *_ = runs.per_run(value.model_copy(update={"percentile": None, "bin": None}))
+    assert peak > whole
+
+
+def test_every_figure_is_drawn(runs):
+    for spec in runs.study.file.figures:
+        data = figure_data(runs, spec)
+        assert data is not None, spec.id
+        assert drawn(data).axes, spec.id

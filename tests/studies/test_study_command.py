@@ -1,0 +1,100 @@
+"""`jostle study`: what it prints and writes, and what it says of a study that is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from jostle import _core
+from jostle.cli import status
+from jostle.cli.environment import Environment
+
+
+@pytest.fixture
+def jostle(folder, monkeypatch, capsys):
+    """Run the command beside the folder of studies."""
+    monkeypatch.chdir(folder.parent)
+    monkeypatch.delenv("JOSTLE_STORE", raising=False)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = status(arguments, Environment(_core))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_tables_page_and_figures(jostle, folder):
+    code, out, err = jostle("study", "all", "--jobs", "1")
+    assert code == 0, err
+    assert "1 of 2 claims hold (simulator)." in out
+    assert "[1/2] small: flow (sim, 9 runs)" in err
+    page = (folder.parent / "reports" / "small.html").read_text()
+    assert "&lt;b&gt;link&lt;/b&gt;" in page
+    assert page.count("<img ") == 6
+    assert 'src="http' not in page
+    assert "It is said to be faster than the link." in page
+    figures = {path.name for path in (folder.parent / "reports" / "small").iterdir()}
+    assert {"1-series.png", "6-size.pdf"} <= figures
+
+
+def test_the_json_document(jostle):
+    code, out, _ = jostle("study", "small", "--json", "--repeats", "2")
+    assert code == 0
+    (study,) = json.loads(out)["studies"]
+    assert study["id"] == "small"
+    assert [claim["holds"] for claim in study["claims"]] == [True, False]
+    for claim in study["claims"]:
+        assert {"id", "text", "published", "ours", "interval", "holds"} <= claim.keys()
+    for number in study["numbers"]:
+        assert {"id", "unit", "published", "ours", "interval"} <= number.keys()
+
+
+def test_the_second_time_nothing_is_run(jostle):
+    jostle("study", "small")
+    first = jostle("study", "small", "--json")
+    assert "9 of 9 runs are in the store" in first[2]
+
+
+def test_list_studies(jostle):
+    code, out, _ = jostle("list", "studies")
+    assert code == 0
+    assert re.search(r"small\s+A study", out)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('title = "A study"', 'titel = "A study"', "study.toml:1: titel"),
+        ('scenario = "flow.toml"', 'scenario = "flow.tml"', "flow.tml"),
+        ('experiment = "flow"', 'experiment = "flw"', "`flow`"),
+        ('measure = "rtt"\npublished', 'measure = "rt"\npublished', "did you mean `rtt`"),
+        ('where = { controller = "reno" }\nmeasure', 'where = { kind = "reno" }\nmeasure',
+         "key `kind`"),
+        ('by = "controller"\n', "", "`by` goes with"),
+        ("published = { reno = 10, bbr = 1000 }", "published = { reno = 10, bbrr = 1000 }",
+         "did you mean `bbr`"),
+        ('window = "late"\nby', 'window = "lat"\nby', "did you mean `late`"),
+        ('{ bytes = ["50 %", "100 %"] }', "{ }", "either `time` or `bytes`"),
+        ('relation = "about", right = 10, tolerance = 0.05', 'relation = "about", right = 10',
+         "`tolerance` or `within`"),
+        ('kind = "series"\nwhere = { controller = "reno" }', 'kind = "series"',
+         "one condition"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told(jostle, folder, old, new, words):
+    path = folder / "small" / "study.toml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    code, _, err = jostle("study", "small")
+    assert code == 2
+    assert words in err
+    assert re.search(r"small/(study|flow)\.t", err)
+
+
+def test_no_such_study(jostle):
+    code, _, err = jostle("study", "smal")
+    assert code == 2
+    assert "did you mean `small`" in err

@@ -1,0 +1,73 @@
+"""The family tree of the controllers: as data, in the terminal, as a figure."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from jostle import _core
+from jostle.cli import status
+from jostle.cli.environment import Environment
+from jostle.figures import draw
+from jostle.figures.family import family_tree, tree_lines
+
+ROWS = [
+    {"name": "reno", "class": "loss", "based_on": []},
+    {"name": "vegas", "class": "delay", "based_on": ["reno"]},
+    {"name": "scalable", "class": "loss", "based_on": ["reno"]},
+    {"name": "yeah", "class": "hybrid", "based_on": ["scalable", "vegas"]},
+    {"name": "bbr", "class": "hybrid", "based_on": []},
+    {"name": "dctcp", "class": "ecn", "based_on": ["reno"]},
+]
+
+
+def test_ancestors_stand_above_their_descendants() -> None:
+    data = family_tree(ROWS)
+    assert data.groups == ("loss", "hybrid", "delay", "ecn")
+    places = {member.name: (member.group, member.row) for member in data.members}
+    assert places == {
+        "reno": (0, 0), "scalable": (0, 1), "yeah": (1, 0), "bbr": (1, 1), "vegas": (2, 0),
+        "dctcp": (3, 0),
+    }  # fmt: skip
+    assert ("vegas", "yeah") in data.descents
+    assert ("scalable", "yeah") in data.descents
+
+
+def test_branches_of_the_terminal_tree() -> None:
+    assert [branch + row["name"] for branch, row in tree_lines(ROWS)] == [
+        "reno", "├─ vegas", "├─ scalable", "│  └─ yeah", "└─ dctcp", "bbr",
+    ]  # fmt: skip
+
+
+def test_every_controller_is_in_the_tree_once_and_drawn() -> None:
+    rows = json.loads(_core.registry())["controllers"]
+    names = sorted(row["name"] for row in rows)
+    data = family_tree(rows)
+    assert sorted(member.name for member in data.members) == names
+    assert sorted(row["name"] for _, row in tree_lines(rows)) == names
+    axis = draw.family(data).axes[0]
+    drawn = {text.get_text() for text in axis.texts}
+    assert drawn.issuperset({*names, *data.groups})
+    arrows = [text for text in axis.texts if not text.get_text()]
+    assert len(arrows) == len(data.descents)
+
+
+def test_the_command_prints_and_draws_it(tmp_path, capsys) -> None:
+    target = tmp_path / "tree.png"
+    arguments = ["list", "controllers", "--tree", "--figure", str(target)]
+    assert status(arguments, Environment(_core)) == 0
+    assert "─ vegas" in capsys.readouterr().out
+    assert target.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["list", "controllers", "--figure", "x.png"], "--tree"),
+        (["list", "scenarios", "--tree"], "no family tree"),
+        (["list", "controllers", "--tree", "--figure", "x.bmp"], "bmp"),
+    ],
+)
+def test_what_cannot_be_drawn_is_told(arguments: list[str], words: str, capsys) -> None:
+    assert status(arguments, Environment(_core)) == 2
+    assert words in capsys.readouterr().err
