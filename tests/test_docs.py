@@ -56,7 +56,7 @@ def test_the_page_on_start_ups_has_every_slow_start() -> None:
 
 def test_every_algorithm_has_a_page_and_every_page_an_algorithm() -> None:
     registry = json.loads(_core.registry())
-    rows = [row for kind in ("controllers", "slow_starts") for row in registry[kind]]
+    rows = [row for kind in ("controllers", "slow_starts", "memories") for row in registry[kind]]
     pages = {path.stem: path.read_text("utf-8") for path in ALGORITHM_PAGES}
     assert set(pages) == {row["name"] for row in rows}
     for name, text in pages.items():

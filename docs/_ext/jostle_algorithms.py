@@ -14,6 +14,7 @@ from typing import Any
 
 import jostle
 import numpy as np
+import polars as pl
 from jostle import _core
 from jostle.backends.kernel.measured import PAYLOAD_BYTES
 from jostle.figures import PanelData, StackedData, draw, family, save
@@ -23,12 +24,20 @@ from sphinx.application import Sphinx
 
 HERE = Path(__file__).parents[1] / "algorithms"
 RECORDED = HERE / "recorded"
-_LINKS = {"controllers": "controller.toml", "slow_starts": "slow-start.toml"}
-_KEYS = {"controllers": "flows.flow.controller", "slow_starts": "flows.flow.slow_start"}
+_LINKS = {
+    "controllers": "controller.toml",
+    "slow_starts": "slow-start.toml",
+    "memories": "memory.toml",
+}
+_KEYS = {
+    "controllers": "flows.flow.controller",
+    "slow_starts": "flows.flow.slow_start",
+    "memories": "flows.flow.memory",
+}
 
 
 class Algorithm(_Markdown):
-    """A controller or slow start: what the registry and a run of it say."""
+    """A controller, slow start or memory: what the registry and a run of it say."""
 
     required_arguments = 1
 
@@ -40,7 +49,7 @@ class Algorithm(_Markdown):
         yield from _parameters(row)
         results = _results(kind, name)
         internals = results.results[0].run.internals
-        observed = sorted(set(internals["quantity"])) if kind == "controllers" else []
+        observed = sorted(set(internals["quantity"])) if kind != "slow_starts" else []
         if observed:
             yield f"**State that a run shows:** {', '.join(f'`{q}`' for q in observed)}\n"
         stem = self._figure(kind, name, results)
@@ -56,7 +65,7 @@ class Algorithm(_Markdown):
 
 
 class AlgorithmTable(_Markdown):
-    """All controllers or all slow starts, with links to their pages."""
+    """All controllers, slow starts or memories, with links to their pages."""
 
     required_arguments = 1
 
@@ -94,7 +103,8 @@ def _recorded_path(name: str) -> Path:
 
 def _overlay(name: str, results: jostle.ResultSet) -> StackedData:
     """Window and RTT of the simulator and, where it is recorded, of the kernel."""
-    series = results.condition_series(0)
+    # Of flows that follow each other, the last one.
+    series = results.condition_series(0).filter(pl.col("flow") == results.flow_names(0)[-1])
     times = series["time_s"].to_numpy()
     windows = series["cwnd_bytes"].to_numpy() / PAYLOAD_BYTES
     sides = [("simulator", times, windows, series["rtt_mean_s"].to_numpy() * 1e3)]
@@ -129,14 +139,17 @@ def _overlay(name: str, results: jostle.ResultSet) -> StackedData:
 
 
 def _alt(kind: str, name: str) -> str:
-    return f"Window and RTT over time of one flow with {name}" + (
-        "" if kind == "controllers" else " as its slow start"
-    )
+    role = {"controllers": "", "slow_starts": " as its slow start", "memories": " as its memory"}
+    return f"Window and RTT over time of one flow with {name}{role[kind]}"
 
 
 def _caption(kind: str, name: str) -> str:
     if kind == "slow_starts":
         return "*One Reno flow with this slow start: 50 Mbit/s, 100 ms, a buffer of one BDP.*\n"
+    if kind == "memories":
+        return (
+            "*The third of three Cubic flows to one peer: 50 Mbit/s, 100 ms, one BDP of buffer.*\n"
+        )
     beside = ", beside the same flow on Linux 6.1" if _recorded_path(name).exists() else ""
     return f"*One flow alone: 20 Mbit/s, 50 ms, a buffer of one BDP{beside}.*\n"
 

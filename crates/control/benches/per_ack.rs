@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use jostle_control::registry::{self, CONTROLLERS, Start};
+use jostle_control::registry::{self, CONTROLLERS, MEMORIES, SLOW_STARTS, Start};
 use jostle_control::{
     AckSample, Congestion, Controller, Established, LostPacket, Measurement, RateSample,
     RecoveryOwner, RecoveryState, Sent, Signal, Timestamps,
@@ -157,15 +157,42 @@ fn per_ack(criterion: &mut Criterion) {
         let Ok(controller) = row.create(&given, slow_start, Stream::new(1, row.entry.name)) else {
             panic!("`{}` refuses its defaults", row.entry.name);
         };
-        let mut steady = Steady::new(controller);
-        group.bench_function(row.entry.name, |bencher| {
-            bencher.iter(|| {
-                steady.acknowledge();
-                black_box(steady.controller.cwnd())
-            });
-        });
+        measure(&mut group, row.entry.name, controller);
+    }
+    for memory in MEMORIES {
+        let name = format!("reno under {}", memory.entry.name);
+        let Ok(controller) = memory.create(&BTreeMap::new(), reno_with("standard")) else {
+            panic!("`{}` refuses its defaults", memory.entry.name);
+        };
+        measure(&mut group, &name, controller);
+    }
+    for start in SLOW_STARTS {
+        let name = format!("reno with {}", start.entry.name);
+        measure(&mut group, &name, reno_with(start.entry.name));
     }
     group.finish();
+}
+
+type Group<'a> = criterion::BenchmarkGroup<'a, criterion::measurement::WallTime>;
+
+fn measure(group: &mut Group<'_>, name: &str, controller: Box<dyn Controller>) {
+    let mut steady = Steady::new(controller);
+    group.bench_function(name, |bencher| {
+        bencher.iter(|| {
+            steady.acknowledge();
+            black_box(steady.controller.cwnd())
+        });
+    });
+}
+
+fn reno_with(slow_start: &str) -> Box<dyn Controller> {
+    let given = BTreeMap::new();
+    let start = registry::slow_start(slow_start).and_then(|row| row.create(&given).ok());
+    let row = registry::controller("reno");
+    let built =
+        start.zip(row).map(|(start, row)| row.create(&given, start, Stream::new(1, "reno")));
+    let Some(Ok(reno)) = built else { panic!("reno refuses `{slow_start}`") };
+    reno
 }
 
 criterion_group!(benches, per_ack);

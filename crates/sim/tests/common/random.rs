@@ -1,6 +1,6 @@
 //! RunSpecs at random: whatever a spec can say, in runs of some thousand packets.
 
-use jostle_control::registry::CONTROLLERS;
+use jostle_control::registry::{CONTROLLERS, MEMORIES, SLOW_STARTS};
 use jostle_record::*;
 use proptest::option;
 use proptest::prelude::*;
@@ -162,7 +162,9 @@ fn any_link(name: &'static str, rate_bps: u64, rtt_ns: u64) -> impl Strategy<Val
             delay,
             loss,
             outages,
-            quick_start: None,
+            quick_start: rate_bps
+                .is_multiple_of(2)
+                .then_some(QuickStartSpec { allowance_bps: rate_bps, interval_ns: 100 * MS }),
         },
     )
 }
@@ -242,10 +244,12 @@ fn any_flow(
                     start_ns,
                     stop_ns: length_ns.filter(|_| !finite).map(|length_ns| start_ns + length_ns),
                     source,
+                    slow_start: any_slow_start(controller, windows.0),
+                    memory: any_memory(windows.1),
                     pacing,
                     ecn,
                     initial_window_packets: windows.0,
-                    initial_pacing: windows.0 % 2 == 0,
+                    initial_pacing: windows.0.is_multiple_of(2),
                     receive_window_bytes: windows.1,
                     initial_receive_window_bytes: windows.1.min(65_535),
                     nic_rate_bps: nic,
@@ -253,6 +257,17 @@ fn any_flow(
                 }
             },
         )
+}
+
+/// One of all slow starts, for a controller that is composed with one.
+fn any_slow_start(controller: &str, draw: u32) -> Option<Algorithm> {
+    let row = &SLOW_STARTS[draw as usize % SLOW_STARTS.len()];
+    slow_start(controller).map(|_| algorithm(row.entry.name))
+}
+
+/// No memory of the peer that all flows have, or one of all.
+fn any_memory(draw: u64) -> Option<Algorithm> {
+    MEMORIES.get(draw as usize % (2 * MEMORIES.len())).map(|row| algorithm(row.entry.name))
 }
 
 /// One to four flows over one or two links, and perhaps a congested way back. `finite`: every flow

@@ -1,0 +1,216 @@
+//! How flows start: methods that send more than slow start, and hosts that remember their peers.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod common;
+
+use common::*;
+use jostle_record::{FlowSpec, QuickStartSpec, Recorder, RunSpec, Sink, SourceSpec, Summary};
+use jostle_units::Time;
+
+fn measure(spec: &RunSpec) -> Summary {
+    spec.validate().unwrap();
+    let mut recorder = Recorder::new(spec);
+    jostle_sim::run(spec, &mut recorder, &|| false).unwrap();
+    recorder.finish().summary
+}
+
+fn started_by(start: &str, bytes: u64, rtt_ns: u64) -> FlowSpec {
+    let mut download = flow("download", "cubic", rtt_ns);
+    download.source = SourceSpec::Fixed { bytes };
+    download.slow_start = Some(algorithm(start));
+    download.initial_receive_window_bytes = download.receive_window_bytes;
+    download
+}
+
+fn completion_s(spec: &RunSpec) -> f64 {
+    measure(spec).flows[0].completion_s.unwrap()
+}
+
+/// Liu et al. 2007: what fits into the path is there after two round trips and a half; its last ACK
+/// half a round trip later.
+#[test]
+fn jumpstart_sends_everything_in_the_first_round_trip() {
+    let wide = || link("wide", 1_000 * MBPS, 1 << 30);
+    let jump = run(5 * S, vec![wide()], vec![started_by("jumpstart", 200 * 1_448, 100 * MS)]);
+    let took_s = completion_s(&jump);
+    assert!((0.295..0.305).contains(&took_s), "{took_s} s");
+    // The window that a SYN-ACK can offer, 45 packets, is the jump; ACKs open it.
+    let mut narrow = jump;
+    narrow.flows[0].initial_receive_window_bytes = 65_535;
+    assert!(completion_s(&narrow) > 0.35);
+}
+
+/// algorithms.md: "1 MB at 50 Mbit/s, 100 ms: ≥ 1 RTT saved, zero extra loss".
+#[test]
+fn suss_saves_a_round_trip() {
+    let at = |start| {
+        let path = link("path", 50 * MBPS, 625_000);
+        measure(&run(5 * S, vec![path], vec![started_by(start, 1_000_000, 100 * MS)]))
+    };
+    let (hystart, suss) = (at("hystart"), at("suss"));
+    let took = |summary: &Summary| summary.flows[0].completion_s.unwrap();
+    assert!(took(&suss) < took(&hystart) - 0.1, "{} and {} s", took(&suss), took(&hystart));
+    for summary in [hystart, suss] {
+        assert_eq!(summary.links[0].phases.get("overall").unwrap().dropped_packets, 0);
+    }
+}
+
+/// RFC 4782: every router of the path may lower the request; one that does not know Quick-Start
+/// refuses it.
+#[test]
+fn quick_start_is_granted_by_the_whole_path() {
+    let links = |allowances: [Option<u64>; 2]| {
+        let granting = |(name, allowance): (_, Option<u64>)| {
+            let mut link = link(name, 100 * MBPS, 1 << 20);
+            link.quick_start = allowance
+                .map(|allowance_bps| QuickStartSpec { allowance_bps, interval_ns: 100 * MS });
+            link
+        };
+        ["near", "far"].into_iter().zip(allowances).map(granting).collect::<Vec<_>>()
+    };
+    let at = |allowances| {
+        let mut asking = started_by("quickstart", 400 * 1_448, 100 * MS);
+        asking.path = vec![0, 1];
+        completion_s(&run(5 * S, links(allowances), vec![asking]))
+    };
+    // 82 Mbit/s are 676 packets in a round trip: all in the first, paced over 59 ms of it.
+    let all = at([Some(90 * MBPS), Some(90 * MBPS)]);
+    assert!((0.255..0.265).contains(&all), "{all} s");
+    // 20.48 Mbit/s are 169: two round trips.
+    let less = at([Some(90 * MBPS), Some(21 * MBPS)]);
+    assert!((0.36..0.41).contains(&less), "{less} s");
+    // 10, 20, 40, 80, 160, 90.
+    let nothing = at([Some(90 * MBPS), None]);
+    assert!((0.6..0.75).contains(&nothing), "{nothing} s");
+}
+
+/// `count` flows of the same host to the same peer, each 100 ms after the one before it.
+fn visits(
+    memory: Option<&str>,
+    controller: &str,
+    bytes: u64,
+    rtt_ns: u64,
+    count: u32,
+) -> Vec<FlowSpec> {
+    (0..count)
+        .map(|i| {
+            let mut visit = flow(&format!("visit {i}"), controller, rtt_ns);
+            visit.source = SourceSpec::Fixed { bytes };
+            visit.memory = memory.map(algorithm);
+            visit.after = i.checked_sub(1);
+            visit.start_ns = 100 * MS;
+            visit
+        })
+        .collect()
+}
+
+#[test]
+fn flows_open_one_after_the_other() {
+    let flows = visits(None, "reno", 10 * 1_448, 40 * MS, 3);
+    let mut opened = Opened::default();
+    jostle_sim::run(&run(S, vec![link("wide", GBPS, 1 << 20)], flows), &mut opened, &|| false)
+        .unwrap();
+    // A handshake and a round trip each, and the pause.
+    let [first, second, third] = opened.0[..] else { panic!("{:?}", opened.0) };
+    assert_eq!(first, Time::from_ns(100 * MS));
+    for (earlier, later) in [(first, second), (second, third)] {
+        let apart_ms = later.since(earlier).as_secs_f64() * 1e3;
+        assert!((180.0..181.0).contains(&apart_ms), "{apart_ms} ms");
+    }
+}
+
+/// When each flow was opened.
+#[derive(Default)]
+struct Opened(Vec<Time>);
+
+impl Sink for Opened {
+    fn opened(&mut self, now: Time, flow: u32) {
+        assert_eq!(flow as usize, self.0.len());
+        self.0.push(now);
+    }
+}
+
+/// "T_min = 1.5 d + S/C + 0.5 d": 5 MB at 50 Mbit/s and 100 ms in 1.0 s ± 8 % once the path is known.
+/// BBR goes on with STARTUP, which overruns the buffer all the same: it gains less.
+#[test]
+fn the_second_stateful_flow_starts_at_the_bandwidth() {
+    for (controller, slowest_s) in [("reno", 1.08), ("cubic", 1.08), ("bbr", 1.25)] {
+        let path = link("path", 50 * MBPS, 625_000);
+        let flows = visits(Some("stateful"), controller, 5_000_000, 100 * MS, 2);
+        let summary = measure(&run(10 * S, vec![path], flows));
+        let [first, second] = [0, 1].map(|i| summary.flows[i].completion_s.unwrap());
+        assert!((0.92..slowest_s).contains(&second), "{controller}: {second} s after {first} s");
+        assert!(first > 1.3, "{controller}: {first} s");
+    }
+}
+
+/// Another peer in the same slot: the entry is lost, and both start as if they knew nothing.
+#[test]
+fn a_collision_starts_anew() {
+    let path = link("path", 50 * MBPS, 625_000);
+    let mut flows = visits(Some("stateful"), "cubic", 1_000_000, 100 * MS, 4);
+    for (visit, peer) in flows.iter_mut().zip([7, 7, 8, 7]) {
+        visit.peer = peer;
+        let slots = jostle_catalogue::Value::Integer(1);
+        visit.memory.as_mut().unwrap().parameters.insert("slots".to_owned(), slots);
+    }
+    let summary = measure(&run(10 * S, vec![path], flows));
+    let took = |i: usize| summary.flows[i].completion_s.unwrap();
+    assert!(took(1) < 0.7 * took(0), "{} s after {} s", took(1), took(0));
+    for other in [2, 3] {
+        assert!((took(other) / took(0) - 1.0).abs() < 0.01, "{} s", took(other));
+    }
+}
+
+/// The bandwidth that flow after flow remembers, in bits per second with headers.
+fn remembered_bps(bytes: u64, estimator: &str) -> f64 {
+    let path = link("path", 100 * MBPS, 625_000);
+    let mut flows = visits(Some("stateful"), "cubic", bytes, 50 * MS, 1);
+    let choice = jostle_catalogue::Value::Choice(estimator.to_owned());
+    flows[0].memory.as_mut().unwrap().parameters.insert("estimator".to_owned(), choice);
+    let mut last = LastInternal::default();
+    jostle_sim::run(&run(10 * S, vec![path], flows), &mut last, &|| false).unwrap();
+    last.0
+}
+
+#[derive(Default)]
+struct LastInternal(f64);
+
+impl Sink for LastInternal {
+    fn internal(&mut self, _now: Time, _flow: u32, quantity: &'static str, value: f64) {
+        if quantity == "estimate_bps" {
+            self.0 = value;
+        }
+    }
+}
+
+/// The study's figure: 100 Mbit/s, 50 ms; gap compensation is right from 64 kB on, where the others
+/// are far below.
+#[test]
+fn gap_compensation_sees_the_bandwidth_through_short_flows() {
+    for kb in [64, 128, 256, 512, 1024, 2048, 4096, 8192] {
+        let gcbe = remembered_bps(kb * 1_000, "gcbe") / 1e6;
+        assert!((gcbe - 100.0).abs() < 10.0, "{kb} kB: {gcbe} Mbit/s");
+    }
+    for estimator in ["westwood", "bbr"] {
+        for kb in [64, 128, 256] {
+            let found = remembered_bps(kb * 1_000, estimator) / 1e6;
+            assert!(found < 50.0, "{estimator}, {kb} kB: {found} Mbit/s");
+        }
+    }
+    assert!(remembered_bps(20_000_000, "bbr") > 90e6);
+}
+
+/// algorithms.md: the mean completion time is no worse than IW10's after 200 flows.
+#[test]
+fn a_learnt_initial_window_is_no_slower() {
+    let mean = |memory| {
+        let path = link("path", 20 * MBPS, 125_000);
+        let summary =
+            measure(&run(200 * S, vec![path], visits(memory, "cubic", 40_000, 50 * MS, 200)));
+        summary.flows.iter().map(|flow| flow.completion_s.unwrap()).sum::<f64>() / 200.0
+    };
+    let (plain, learnt) = (mean(None), mean(Some("tcp-wise")));
+    assert!(learnt < 0.85 * plain, "{learnt} s against {plain} s");
+}
