@@ -7,8 +7,8 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use jostle_control::registry::{self, CONTROLLERS, Start};
 use jostle_control::{
-    AckSample, Congestion, Controller, Established, Measurement, RateSample, RecoveryOwner,
-    RecoveryState, Sent, Signal,
+    AckSample, Congestion, Controller, EcnFeedback, Established, Marks, Measurement, RateSample,
+    RecoveryOwner, RecoveryState, Sent, Signal,
 };
 use jostle_units::{Span, Stream, Time};
 
@@ -24,11 +24,14 @@ struct Steady {
     now: Time,
     delivered: u64,
     lost: u64,
+    /// The connection has ECN.
+    ecn: bool,
 }
 
 impl Steady {
     fn new(controller: Box<dyn Controller>) -> Self {
-        let mut steady = Self { controller, now: Time::ZERO + RTT, delivered: 0, lost: 0 };
+        let ecn = controller.needs_ecn() != EcnFeedback::None;
+        let mut steady = Self { controller, now: Time::ZERO + RTT, delivered: 0, lost: 0, ecn };
         steady.controller.on_established(&Established {
             now: steady.now,
             mss_bytes: 1448,
@@ -57,6 +60,15 @@ impl Steady {
             state: RecoveryState::Open,
             pacing_rate: None,
         });
+        if self.ecn {
+            self.controller.on_marks(&Marks {
+                now: self.now,
+                delivered: self.delivered,
+                marked: 0,
+                first_unacked,
+                next_to_send,
+            });
+        }
         if loses {
             self.lose(next_to_send);
         }
