@@ -127,6 +127,32 @@ def test_red_marks(backend):
     assert record.links["marked_red"].sum() > 0
 
 
+def test_dctcp_keeps_a_marking_queue_as_short_as_in_the_simulator(backend, simulator):
+    queue = '{ kind = "step_mark", limit = "500 packets", threshold = "3 ms" }'
+    spec = spec_of(overrides={"bottleneck.queue": queue, "flows.one.controller": '"dctcp"'})
+    real, simulated = backend.run(spec), simulator.run(spec)
+    link, expected = (r.summary["links"][0]["phases"]["late"] for r in (real, simulated))
+    assert link["dropped_packets"] == expected["dropped_packets"] == 0
+    assert link["marked_packets"] == pytest.approx(expected["marked_packets"], rel=0.1)
+    assert link["queue_mean_bytes"] == pytest.approx(expected["queue_mean_bytes"], rel=0.1)
+    assert real.links["marked_step"].sum() >= link["marked_packets"]
+    # The average share of marks, as both show it.
+    alphas = [r.internals.filter(quantity="alpha")["value"][-20:].mean() for r in (real, simulated)]
+    assert 0 < alphas[0] < 0.3
+    assert alphas[0] == pytest.approx(alphas[1], rel=0.2)
+
+
+def test_dctcp_whose_receiver_knows_no_ecn_is_reno(backend, simulator):
+    queue = '{ kind = "step_mark", limit = "100 packets", threshold = "1 ms" }'
+    overrides = {"bottleneck.queue": queue, "flows.one.ecn": "false"}
+    spec = spec_of(overrides={**overrides, "flows.one.controller": '"dctcp"'})
+    real, simulated = backend.run(spec), simulator.run(spec)
+    assert real.links["marked_step"].sum() == simulated.links["marked_step"].sum() == 0
+    sent = overall(simulated)["retransmitted_packets"]
+    assert overall(real)["retransmitted_packets"] == pytest.approx(sent, abs=20)
+    assert real.links["dropped_overflow"].sum() > 0
+
+
 def test_links_in_a_row_with_delay_loss_and_a_way_back(backend, simulator):
     spec = spec_of(PARKING_LOT)
     real, simulated = backend.run(spec), simulator.run(spec)

@@ -129,6 +129,25 @@ def test_ends_of_a_flow():
     assert sender.sysctls["net.ipv4.tcp_ecn"] == "1"
 
 
+@pytest.mark.parametrize(
+    ("controller", "ecn", "agreed", "receiver"),
+    [
+        ("dctcp", None, True, "dctcp"),
+        ("dctcp", "false", False, None),
+        ("cubic", "true", True, None),
+        ("cubic", None, False, None),
+    ],
+)
+def test_a_controller_that_needs_ecn_is_put_on_the_receiver_too(controller, ecn, agreed, receiver):
+    overrides = {"flows.one.controller": f'"{controller}"'}
+    if ecn is not None:
+        overrides["flows.one.ecn"] = ecn
+    spec = spec_of(overrides=overrides)
+    assert spec["flows"][0]["ecn"] is agreed
+    made = job.build(spec, VIRTUAL, {controller: {}, "hystart": {}})
+    assert made["flows"][0]["receiver_controller"] == receiver
+
+
 def test_every_flow_has_addresses_of_its_own():
     spec = spec_of()
     spec["flows"] = [{**spec["flows"][0], "name": str(number)} for number in range(1000)]
@@ -196,6 +215,10 @@ def test_pie_is_asked_for_a_tick_less_where_ticks_are_known():
         (
             '{ kind = "red", limit = "200 kB", min = "20 kB", max = "60 kB", ecn = true }',
             "red limit 200000 min 20000 max 60000 avpkt 1514 burst ",
+        ),
+        (
+            '{ kind = "step_mark", limit = "70 packets", threshold = "800 us" }',
+            "codel limit 70 target 2000s interval 2000s ce_threshold 800us noecn",
         ),
     ],
 )

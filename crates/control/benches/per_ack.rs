@@ -7,8 +7,8 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use jostle_control::registry::{self, CONTROLLERS, MEMORIES, SLOW_STARTS, Start};
 use jostle_control::{
-    AckSample, Congestion, Controller, Established, LostPacket, Measurement, RateSample,
-    RecoveryOwner, RecoveryState, Sent, Signal, Timestamps,
+    AckSample, Congestion, Controller, EcnFeedback, Established, LostPacket, Marks, Measurement,
+    RateSample, RecoveryOwner, RecoveryState, Sent, Signal, Timestamps,
 };
 use jostle_units::{Span, Stream, Time};
 
@@ -29,11 +29,14 @@ struct Steady {
     now: Time,
     delivered: u64,
     lost: u64,
+    /// The connection has ECN.
+    ecn: bool,
 }
 
 impl Steady {
     fn new(controller: Box<dyn Controller>) -> Self {
-        let mut steady = Self { controller, now: Time::ZERO + RTT, delivered: 0, lost: 0 };
+        let ecn = controller.needs_ecn() != EcnFeedback::None;
+        let mut steady = Self { controller, now: Time::ZERO + RTT, delivered: 0, lost: 0, ecn };
         steady.controller.on_established(&Established {
             now: steady.now,
             mss_bytes: 1448,
@@ -71,6 +74,15 @@ impl Steady {
             pacing_rate: None,
         });
         self.controller.on_ack_event(self.now, loses);
+        if self.ecn {
+            self.controller.on_marks(&Marks {
+                now: self.now,
+                delivered: self.delivered,
+                marked: 0,
+                first_unacked,
+                next_to_send,
+            });
+        }
         if loses {
             self.controller.on_lost(&LostPacket {
                 now: self.now,

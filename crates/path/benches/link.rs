@@ -4,8 +4,8 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use jostle_path::delay::{Jitter, Quantiles};
 use jostle_path::queue::{
-    Codel, CodelParameters, DropTail, FqCodel, FqCodelParameters, Limit, Pie, PieParameters, Red,
-    RedParameters,
+    Codel, CodelParameters, DropTail, DualPi2, DualPi2Parameters, FqCodel, FqCodelParameters,
+    Limit, Pie, PieParameters, Red, RedParameters, Scheduling, StepMark,
 };
 use jostle_path::{Delay, Ecn, Link, Packet, Probe, QueueDiscipline, capacity, delay};
 use jostle_units::{FULL_PACKET_BYTES, Rate, Span, Stream, Time};
@@ -125,6 +125,22 @@ fn queue(name: &str) -> Option<Box<dyn QueueDiscipline<Body>>> {
             let parameters = PieParameters { limit, target, update, alpha, beta, ecn };
             Box::new(Pie::new(parameters, random).ok()?)
         }
+        "step_mark" => Box::new(StepMark::new(limit, target)),
+        "dualpi2" => {
+            let parameters = DualPi2Parameters {
+                limit,
+                target,
+                update: Span::from_ms(16),
+                // As above.
+                alpha: 0.0,
+                beta: 0.0,
+                coupling: 2.0,
+                threshold: target,
+                ramp: Span::ZERO,
+                scheduling: Scheduling::Weighted(0.1),
+            };
+            Box::new(DualPi2::new(parameters, random).ok()?)
+        }
         _ => Box::new(DropTail::new(limit)),
     })
 }
@@ -133,7 +149,7 @@ fn way_through_a_link(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("push+pop");
     group.throughput(Throughput::Elements(1));
     for depth in [300u64, 80_000] {
-        for name in ["drop_tail", "codel", "fq_codel", "red", "pie"] {
+        for name in ["drop_tail", "codel", "fq_codel", "red", "pie", "step_mark", "dualpi2"] {
             let Some(queue) = queue(name) else { continue };
             let mut closed = Loop::new(queue, constant(depth), depth, Sums::default());
             group.bench_function(BenchmarkId::new(name, depth), |b| b.iter(|| closed.turn()));

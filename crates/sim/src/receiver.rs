@@ -149,8 +149,8 @@ impl Receiver {
         Segment::syn_ack(syn, self.feedback != EcnFeedback::None, self.window())
     }
 
-    /// ECN field of what it sends. RFC 3168 §6.1.4: ACKs "MUST NOT" be ECN-capable; under
-    /// controllers that need ECN Linux makes all packets so.
+    /// ECN field of what it sends. RFC 3168 §6.1.4: pure ACKs "MUST be sent with the not-ECT
+    /// codepoint"; under controllers that need ECN Linux makes all packets capable.
     pub const fn ecn(&self) -> Ecn {
         match self.feedback {
             EcnFeedback::None | EcnFeedback::Classic => Ecn::NotCapable,
@@ -280,8 +280,9 @@ impl Receiver {
         early
     }
 
-    /// RFC 8257 §3.2: "If the CE codepoint … is different from DCTCP.CE, … send an immediate ACK";
-    /// if an ACK was delayed it goes first, and tells what came before (`dctcp_ece_ack_update`).
+    /// RFC 8257 §3.2: an immediate ACK whenever marked packets follow unmarked ones, or the other
+    /// way round. If an ACK was delayed it goes first, and tells what came before
+    /// (`dctcp_ece_ack_update`).
     fn echo(&mut self, now: Time, marked: bool, in_order: bool) -> Option<Segment> {
         let mut early = None;
         if marked != self.marked {
@@ -296,8 +297,8 @@ impl Receiver {
         early
     }
 
-    /// RFC 9768 §3.2.2.5.1: "SHOULD emit an ACK whenever a data packet marked CE arrives after the
-    /// previous packet was not CE"; two more marks are two more segments, which get an ACK anyway.
+    /// RFC 9768, its change-triggered ACKs: the first mark after an unmarked packet is told at once.
+    /// (Its increment-triggered ones are due after two more marks: two segments get an ACK anyway.)
     fn count(&mut self, marked: bool) {
         self.marks += u64::from(marked);
         self.at_once |= marked && !self.marked;

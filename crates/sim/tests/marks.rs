@@ -46,7 +46,7 @@ fn dctcp_keeps_the_queue_at_k_and_a_packet_per_flow() {
     let packet = f64::from(FULL_PACKET_BYTES);
     for (n, rtt_ns) in [(1u64, MS), (2, MS), (10, MS), (2, 2 * MS)] {
         // 1 Gbit/s: K = 65 packets, the value of the paper, is 787 µs, and more than the seventh of
-        // the BDP (165 packets at most) that keeps the link busy (§3.4, RFC 8257 §4.1).
+        // the BDP (165 packets at most) that keeps the link busy (§3.4).
         let k = 65.0;
         let threshold_ns = (k * packet * 8.0) as u64;
         let flows = (0..n).map(|i| capable(&format!("f{i}"), "dctcp", rtt_ns)).collect();

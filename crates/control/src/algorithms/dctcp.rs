@@ -112,7 +112,7 @@ impl WindowLaw for Dctcp {
         window.additive_increase(window.cwnd, acked);
     }
 
-    /// RFC 8257 §3.4: "cwnd = cwnd * (1 - DCTCP.Alpha / 2)". Linux asks this of a loss, too, and
+    /// RFC 8257 §3.3: "cwnd = cwnd * (1 - DCTCP.Alpha / 2)". Linux asks this of a loss, too, and
     /// corrects the answer when recovery begins ([`on_state`](Self::on_state)); the loss that only
     /// a probe repaired (RFC 8985 §7.4.2) keeps it.
     fn ssthresh(&mut self, window: &Window, congestion: &Congestion) -> u32 {

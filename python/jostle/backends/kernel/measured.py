@@ -41,7 +41,7 @@ FLOW_COUNTERS = (
     "sent_packets",
     "retransmitted_packets",
 )
-REASONS = ("overflow", "occupancy", "red", "codel", "pie", "step", "loss", "outage")
+REASONS = ("overflow", "occupancy", "red", "codel", "pie", "step", "pi2", "loss", "outage")
 """Why packets are dropped or marked, as the simulator names it."""
 
 # Words of the discipline's own statistics (linux/pkt_sched.h) that count drops for want of room,

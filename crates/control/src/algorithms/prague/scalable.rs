@@ -119,7 +119,7 @@ impl Scalable {
             && self.srtt < self.rtt_target;
         self.increase = if scaled {
             let square = target_us * target_us;
-            ((rtt_us * rtt_us << PACKET_BITS) + square / 2) / square
+            (((rtt_us * rtt_us) << PACKET_BITS) + square / 2) / square
         } else {
             PACKET
         };
@@ -204,7 +204,7 @@ impl Scalable {
             rate = if second_half { rate - offset } else { rate.saturating_add(offset) };
         }
         self.bytes_per_s = rate;
-        let burst = rate / self.mtu_bytes >> self.burst_shift;
+        let burst = (rate / self.mtu_bytes) >> self.burst_shift;
         self.burst = u32::try_from(burst).unwrap_or(u32::MAX).max(1);
     }
 

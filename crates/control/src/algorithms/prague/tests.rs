@@ -55,7 +55,7 @@ fn shown(prague: &Prague, wanted: &str) -> f64 {
     find.1
 }
 
-/// Draft, §2.3.2: α moves by a 16th of its distance to the share of marks, from the first mark on.
+/// α moves by a 16th of its distance to the share of marks, from the first mark on.
 #[test]
 fn alpha_waits_for_the_first_mark_and_then_follows_the_share() {
     let mut prague = prague(10, &[], RTT);

@@ -126,7 +126,7 @@ impl<B> DualPi2<B> {
         let waited = now.since(waiting.packet.queued_at);
         let native = if waiting.behind { self.native(waited) } else { 0.0 };
         let coupled = if self.total.bytes < QUIET_BYTES { 0.0 } else { self.control.coupled() };
-        // RFC 9332 §2.5.1.1: under overload the delay is kept by drops in both queues.
+        // RFC 9332, appendix A.2: under overload the delay is kept by drops in both queues.
         if coupled > 1.0 && self.control.hits_squared(&mut self.random) {
             return Verdict::Drop;
         }
@@ -142,7 +142,7 @@ impl<B> DualPi2<B> {
         if self.total.bytes < QUIET_BYTES || !self.control.hits_squared(&mut self.random) {
             return Verdict::Pass;
         }
-        // Overload "disables ECN".
+        // RFC 9332, appendix A.2: overload disables ECN.
         if packet.ecn == Ecn::NotCapable || self.control.coupled() > 1.0 {
             Verdict::Drop
         } else {
