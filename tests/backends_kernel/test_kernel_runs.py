@@ -303,17 +303,3 @@ def test_a_full_disk_is_named(backend, tmp_path, monkeypatch):
             backend.run(spec_of())
     finally:
         subprocess.run(["umount", str(small)], check=True)
-
-
-def test_packets_that_the_machine_loses_make_a_run_invalid(backend, monkeypatch):
-    """A large window that opens at once is a burst that does not fit into a small backlog."""
-    monkeypatch.setattr("jostle.backends.kernel.job._BACKLOG_PACKETS", 20)
-    burst = {"flows.one.initial_window": "500", "bottleneck.queue.limit": '"2 MB"'}
-    with pytest.raises(KernelRunError, match=r"lost between hosts.*netdev_max_backlog"):
-        backend.run(spec_of(overrides=burst))
-
-
-def test_a_burst_reaches_its_link_whole(backend):
-    burst = {"flows.one.initial_window": "4000", "bottleneck.queue.limit": '"9 MB"'}
-    record = backend.run(spec_of(overrides=burst))
-    assert overall(record)["retransmitted_packets"] == 0

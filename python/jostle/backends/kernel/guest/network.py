@@ -27,6 +27,8 @@ _MAC = "02:00:00:00:00:01"
 _FINIT_MODULE = 313
 
 _SIOCETHTOOL = 0x8946
+_SOFTNET = Path("/proc/net/softnet_stat")
+
 # ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO of linux/ethtool.h.
 _OFFLOADS = (0x1F, 0x24, 0x2C)
 
@@ -179,7 +181,7 @@ class Wires:
 
 def _lost_on_wires() -> int:
     # A line per processor; the second number counts what did not fit (net/core/net-procfs.c).
-    lines = Path("/proc/net/softnet_stat").read_text().splitlines()
+    lines = _SOFTNET.read_text().splitlines()
     return sum(int(line.split()[1], 16) for line in lines)
 
 
