@@ -7,7 +7,8 @@ from pathlib import Path
 
 import jostle
 import pytest
-from jostle.backends import create
+from jostle.backends import SimBackend, create
+from jostle.backends.kernel import KernelBackend
 from jostle.cli import status
 from jostle.errors import InputError
 from jostle.kernel import Image, KernelMissingError
@@ -46,13 +47,29 @@ def test_a_missing_kernel_says_what_to_do(file, capsys):
 @pytest.mark.usefixtures("any_kernel")
 def test_what_cannot_be_done_is_told_before_anything_starts(file, tmp_path, capsys):
     with file.open("a") as text:
-        text.write('[grid]\n"flows.one.controller" = ["cubic", "vivace"]\n')
+        text.write(
+            '[grid]\n"flows.one.controller" = ["vivace", { name = "bbr", startup_gain = 3.0 }]\n'
+        )
     arguments = ["run", str(file), "--backend", "kernel", "--store", str(tmp_path / "store")]
     assert status(arguments) == 2
     told = capsys.readouterr().err
     assert "flows.one.controller = vivace: the kernel backend cannot run this scenario" in told
     assert "flows.one.controller: Linux has no controller `vivace`: bbr, bic" in told
     assert [path.name for path in (tmp_path / "store").iterdir()] == [".partial"]
+
+
+@pytest.mark.usefixtures("any_kernel")
+def test_conditions_that_cannot_be_done_are_left_out(file, capsys, monkeypatch):
+    with file.open("a") as text:
+        text.write('[grid]\n"flows.one.controller" = ["vivace", "cubic"]\n')
+    simulator = SimBackend()
+    monkeypatch.setattr(KernelBackend, "run", lambda _self, spec, _stop: simulator.run(spec))
+    assert status(["run", str(file), "--backend", "kernel", "--no-cache", "--json"]) == 0
+    out, told = capsys.readouterr()
+    assert "left out: flows.one.controller = vivace: the kernel backend cannot" in told
+    (condition,) = json.loads(out)["conditions"]
+    assert condition["condition"] == {"flows.one.controller": "cubic"}
+    assert jostle.load(file).plan().conditions[0]["flows.one.controller"] == "vivace"
 
 
 def test_the_simulator_has_no_kernel_to_choose(file, capsys):

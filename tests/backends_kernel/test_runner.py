@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from jostle.backends.kernel import runner
 from jostle.backends.kernel.guest import __main__ as guest_main
+from jostle.backends.kernel.guest import network
+from jostle.backends.kernel.guest.failure import GuestFailure
 from jostle.backends.kernel.runner import KernelRunError, carried_out
 from jostle.errors import RunCancelledError
 from jostle.kernel import Image
@@ -103,6 +105,18 @@ def test_a_folder_that_cannot_be_made_is_named(guest, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
     with pytest.raises(KernelRunError, match="absent: No such file"):
         carry_out()
+
+
+def test_packets_that_the_machine_loses_make_a_run_invalid(tmp_path, monkeypatch):
+    counters = tmp_path / "softnet_stat"
+    monkeypatch.setattr(network, "_SOFTNET", counters)
+    # Packets, and what did not fit, in hexadecimal; a line per processor.
+    counters.write_text("00001000 0000000a 00000000\n00002000 00000000 00000000\n")
+    wires = network.Wires()
+    wires.check()
+    counters.write_text("00009000 0000000c 00000000\n00002000 00000010 00000000\n")
+    with pytest.raises(GuestFailure, match=r"18 packets were lost .*netdev_max_backlog"):
+        wires.check()
 
 
 def test_a_bug_in_the_guest_is_shown(monkeypatch, capsys):

@@ -327,7 +327,7 @@ def test_this_machine_is_left_as_it_is(defaults):
     assert (here["may_set_parameters"], here["sysctls"]) == (False, {})
     guest = job.build(spec_of(), VIRTUAL, defaults)
     assert guest["may_set_parameters"] is True
-    assert guest["sysctls"].keys() == {"net.ipv4.tcp_mem"}
+    assert guest["sysctls"].keys() == {"net.ipv4.tcp_mem", "net.core.netdev_max_backlog"}
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ _MEMORY_BASE_MB, _MEMORY_MOST_MB = 512, 8192
 # Kernel memory per byte in flight: the sender's copy, and buffers around each packet.
 _MEMORY_PER_BYTE = 4
 _PAGE_BYTES = 4096
+_BACKLOG_PACKETS = 10_000_000
 
 
 def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str, Any]:
@@ -67,7 +68,7 @@ def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str,
         "parameters": plan.parameters,
         # Parameters and memory limits of this machine are not ours.
         "may_set_parameters": image.kind != "native",
-        "sysctls": {} if image.kind == "native" else _memory_sysctls(spec),
+        "sysctls": {} if image.kind == "native" else _machine_sysctls(spec),
         **_network(made),
         "flows": [_flow(spec, number, name) for number, name in enumerate(plan.names)],
     }
@@ -128,10 +129,14 @@ def _longest_delay_ns(delay: dict[str, Any]) -> int:
     return int(max(step["delay_ns"] for step in delay["steps"]) + most_ns)
 
 
-def _memory_sysctls(spec: Spec) -> dict[str, str]:
+def _machine_sysctls(spec: Spec) -> dict[str, str]:
     # Pages that all of TCP may use; by default a guest with little memory throttles itself.
     pages = (memory_mb(spec) << 20) // _PAGE_BYTES
-    return {"net.ipv4.tcp_mem": f"{pages // 2} {pages * 3 // 4} {pages}"}
+    return {
+        "net.ipv4.tcp_mem": f"{pages // 2} {pages * 3 // 4} {pages}",
+        # Packets between the two ends of a wire: of a burst, more than 1000 would be lost there.
+        "net.core.netdev_max_backlog": str(_BACKLOG_PACKETS),
+    }
 
 
 def _network(made: Topology) -> dict[str, Any]:

@@ -25,11 +25,13 @@ def main(folder: Path) -> None:
     flows = [traffic.Flow(number, flow, hosts) for number, flow in enumerate(job["flows"])]
     queues = [sampling.QueueProbe(queue, hosts) for queue in job["queues"]]
     timetable = network.Timetable(job["timetable"], hosts)
+    wires = network.Wires()
     start_ns = traffic.start(flows, timetable, job["lead_ns"])
     links.begin(job, hosts, start_ns)
     with sampling.Recording(folder / "samples", flows, queues) as recording:
         recording.follow(start_ns, sampling.moments_ns(job))
     traffic.check(flows, timetable)
+    wires.check()
     events = {"flows": [flow.events(start_ns) for flow in flows]}
     partial = folder / "events.partial"
     partial.write_text(json.dumps(events))

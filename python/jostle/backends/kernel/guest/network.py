@@ -27,6 +27,8 @@ _MAC = "02:00:00:00:00:01"
 _FINIT_MODULE = 313
 
 _SIOCETHTOOL = 0x8946
+_SOFTNET = Path("/proc/net/softnet_stat")
+
 # ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO of linux/ethtool.h.
 _OFFLOADS = (0x1F, 0x24, 0x2C)
 
@@ -150,6 +152,37 @@ def _switch_offloads_off(devices: Sequence[str]) -> None:
                 value = ctypes.create_string_buffer(struct.pack("=II", command, 0), 8)
                 request = struct.pack("16sP", device.encode(), ctypes.addressof(value))
                 fcntl.ioctl(control, _SIOCETHTOOL, request.ljust(40, b"\0"))
+
+
+class Wires:
+    """What is lost on the way between two hosts, where nothing should be.
+
+    The receiving end of a wire has a queue of its own, which belongs to the machine.
+    """
+
+    def __init__(self) -> None:
+        self._before = _lost_on_wires()
+
+    def check(self) -> None:
+        """See that nothing was lost since this was made.
+
+        Raises
+        ------
+        GuestFailure
+            When something was.
+        """
+        lost = _lost_on_wires() - self._before
+        if lost:
+            raise GuestFailure(
+                f"{lost} packets were lost between hosts, beside the scenario's links: "
+                "raise net.core.netdev_max_backlog of this machine"
+            )
+
+
+def _lost_on_wires() -> int:
+    # A line per processor; the second number counts what did not fit (net/core/net-procfs.c).
+    lines = _SOFTNET.read_text().splitlines()
+    return sum(int(line.split()[1], 16) for line in lines)
 
 
 class Timetable:

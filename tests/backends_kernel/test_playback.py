@@ -1,0 +1,119 @@
+"""Links as options of the disciplines of our own: what is drawn, and how it is written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+
+import pytest
+from jostle import _core
+from jostle.backends.kernel import playback
+from jostle.backends.kernel.guest.netlink import attributes
+
+from backends_kernel.kernel_specs import spec_of
+
+OVERRIDES = {
+    "bottleneck.jitter": (
+        '{ quantiles = { "0 %" = "0 ms", "100 %" = "5 ms" }, correlation = "800 ms" }'
+    ),
+    "bottleneck.outage": '{ every = "2 s", durations = "500 ms" }',
+    "bottleneck.loss": '{ kind = "gilbert_elliott", good_to_bad = "1 %", bad_to_good = "50 %" }',
+    "bottleneck.queue": '{ kind = "occupancy_drop", limit = "1 MB", threshold = "5 kB" }',
+}
+
+
+def weather(spec, link=0):
+    return _core.weather(json.dumps(spec), link, playback.JITTER_POINTS)
+
+
+def files(spec):
+    return playback.files(spec["links"], lambda link: weather(spec, link))
+
+
+def options(content):
+    """Number and content of every option of a file, and the size of every message."""
+    found, sizes, at = [], [], 0
+    while at < len(content):
+        (length,) = struct.unpack_from("=I", content, at)
+        found += attributes(content, at + 4, at + 4 + length)
+        sizes.append(length)
+        at += 4 + length
+    return found, sizes
+
+
+def test_what_is_drawn_stays_the_same():
+    """The store tells runs apart by this package's sources and not by the engine's.
+
+    Should this ever change on purpose, change something in `playback.py` as well, so that runs in
+    stores are not taken for runs with the new weather.
+    """
+    drawn = weather(spec_of(overrides=OVERRIDES))
+    whole = hashlib.sha256(drawn["outages_ns"].tobytes() + drawn["jitter_ns"].tobytes())
+    rest = sorted((name, value) for name, value in drawn.items() if not name.endswith("s_ns"))
+    whole.update(repr([pair for pair in rest if pair[0] != "jitter_ns"]).encode())
+    assert whole.hexdigest()[:12] == "542c4e6e074b"
+
+
+def test_links_that_tc_can_have_no_file():
+    assert files(spec_of()) == {}
+    assert not playback.own_link(spec_of(overrides={"bottleneck.loss": '"1 %"'})["links"][0])
+
+
+def test_options_of_a_link_and_its_queue():
+    spec = spec_of(overrides=OVERRIDES)
+    drawn, written = weather(spec), files(spec)
+    assert list(written) == ["jostle_link-0", "jostle_queue-0"]
+    (queue,), _ = options(written["jostle_queue-0"])
+    half = 1 << 52
+    parameters = (10**6, 2**64 - 1, 5000, half // 2, drawn["queue_seed"])
+    assert queue == (1, struct.pack("=5Q", *parameters))
+    found = dict(options(written["jostle_link-0"])[0])
+    assert found[2] == struct.pack("=QQ", 0, 20_000_000)
+    assert found[5] == struct.pack("=QQ", 0, 0)
+    assert struct.unpack("=Q", found[7]) == (800_000_000 // 128,)
+    assert found[8] == drawn["jitter_ns"].tobytes()
+    assert found[11] == drawn["outages_ns"].tobytes()
+    seed, drawn_numbers, leaves, returns, good, bad, state = struct.unpack("=7Q", found[12])
+    assert (seed, drawn_numbers, state) == (drawn["loss_seed"], 1, int(drawn["loss_bad"]))
+    # 53-bit numbers below them mean yes: a hundredth of all, half of them, none, all.
+    assert (leaves, returns, good, bad) == (90_071_992_547_410, half, 0, 2 * half)
+
+
+def test_long_lists_are_cut_between_items():
+    spec = spec_of(overrides=OVERRIDES)
+    spec["links"][0]["delay"]["jitter"]["correlation_ns"] = 1_000_000
+    drawn = weather(spec)
+    assert len(drawn["jitter_ns"]) > 1_000_000
+    found, sizes = options(files(spec)["jostle_link-0"])
+    assert max(sizes) <= 60_004
+    parts = [content for number, content in found if number == 8]
+    assert b"".join(parts) == drawn["jitter_ns"].tobytes()
+    assert all(len(part) % 8 == 0 for part in parts)
+
+
+def test_jitter_per_packet_is_drawn_in_the_kernel():
+    jitter = (
+        '{ quantiles = { "0 %" = "1 ms", "100 %" = "5 ms" }, correlation = "0 s", reorder = true }'
+    )
+    spec = spec_of(overrides={"bottleneck.jitter": jitter})
+    found = dict(options(files(spec)["jostle_link-0"])[0])
+    assert found.keys() == {2, 5, 6, 9, 10}
+    assert struct.unpack("=Q", found[9]) == (weather(spec)["jitter_seed"],)
+    assert struct.unpack("=4Q", found[10]) == (0, 1_000_000, 1 << 53, 5_000_000)
+
+
+def test_traces():
+    spec = spec_of()
+    trace = {"kind": "trace", "opportunities_ms": [1, 1, 4], "opportunity_bytes": 1000}
+    spec["links"][0]["capacity"] = trace
+    found, _ = options(files(spec)["jostle_link-0"])
+    # The size comes before the opportunities.
+    assert found[:2] == [(4, struct.pack("=I", 1000)), (3, struct.pack("=3I", 1, 1, 4))]
+    assert playback.first_rate_bps(spec["links"][0]) == 6_000_000
+    assert playback.peak_bps(spec["links"][0]) == 6_000_000
+
+
+def test_the_engine_knows_its_links():
+    with pytest.raises(ValueError, match="no link 3"):
+        weather(spec_of(), 3)
