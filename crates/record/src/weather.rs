@@ -119,6 +119,7 @@ mod tests {
     fn link(correlation_ns: u64) -> LinkSpec {
         let quantile = |probability, value_ns| Quantile { probability, value_ns };
         LinkSpec {
+            quick_start: None,
             name: "bottleneck".into(),
             capacity: CapacitySpec::Constant { rate_bps: 1_000_000 },
             queue: QueueSpec::DropTail { limit: Limit::Packets(10) },
