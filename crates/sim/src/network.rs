@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use jostle_path::{Ecn, Link, Packet, Probe, Reason};
-use jostle_record::{FlowSpec, Sink};
+use jostle_record::{End, FlowSpec, Sink};
 use jostle_units::{Rate, Span, Time};
 
 use crate::engine::{Agenda, Event};
 use crate::segment::{Kind, Segment, SimPacket};
-use crate::sender::Egress;
+use crate::sender::{Egress, timestamp_ms};
 
 /// A link and when its event is due.
 struct Hop {
@@ -192,6 +192,10 @@ impl Network {
     /// The receiver of `flow` sends.
     #[inline]
     pub fn send_back<S: Sink>(&mut self, now: Time, flow: u32, segment: Segment, sink: &mut S) {
+        let segment = segment.stamped(timestamp_ms(now));
+        if S::SEGMENTS {
+            sink.segment(now, flow, End::Receiver, &segment.header(Ecn::NotCapable));
+        }
         match self.routes[flow as usize].reverse_path.get(0) {
             None => self.enter_access(now, flow, segment),
             Some(link) => self.push(now, link, packet(flow, segment, Ecn::NotCapable), sink),
@@ -234,6 +238,9 @@ impl Network {
             self.agenda.schedule(at, Event::Nic(flow));
         }
         let link = route.path.first;
+        if S::SEGMENTS {
+            sink.segment(now, flow, End::Sender, &packet.body.header(packet.ecn));
+        }
         self.push(now, link, packet, sink);
     }
 
@@ -284,6 +291,9 @@ impl<S: Sink> Egress for Port<'_, S> {
         match &mut route.card {
             None => {
                 let link = route.path.first;
+                if S::SEGMENTS {
+                    self.sink.segment(now, flow, End::Sender, &segment.header(ecn));
+                }
                 self.network.push(now, link, packet, self.sink);
             }
             Some(card) => {

@@ -3,7 +3,8 @@
 //! Sequence numbers count segments, not bytes: every segment but the last of a message is full
 //! sized, and 2³² of them are 6 TB. A run that could exceed that is refused beforehand.
 
-use jostle_path::Packet;
+use jostle_path::{Ecn, Packet};
+use jostle_record::{Header, HeaderKind};
 use jostle_units::HEADER_BYTES;
 
 /// SACK blocks that fit beside the timestamps option (RFC 2018).
@@ -56,13 +57,14 @@ pub(crate) struct Segment {
     pub duplicate: bool,
     /// ACK: number of blocks.
     pub block_count: u8,
-    /// Data: payload bytes.
-    pub payload: u16,
+    /// Data: payload bytes. ACK and SYN-ACK, which have none: TSval.
+    pub payload: u32,
     /// Data: its number. ACK: the first segment that has not arrived.
     pub number: u32,
     /// TSval of data and SYN, TSecr of ACK and SYN-ACK, in milliseconds as Linux ticks.
     pub timestamp_ms: u32,
-    /// ACK: segments that the receiver can take beyond `number`.
+    /// ACK: segments that the receiver can take beyond `number`. Data, where a window would mean
+    /// nothing: TSecr.
     pub window: u32,
     /// ACK: segments that arrived out of order, most recent first.
     pub blocks: [Block; MAX_BLOCKS],
@@ -97,13 +99,47 @@ impl Segment {
     /// A data segment.
     #[inline]
     pub const fn data(number: u32, payload: u16, timestamp_ms: u32, cwr: bool) -> Self {
-        Self { number, payload, timestamp_ms, ecn_flag: cwr, ..Self::EMPTY }
+        Self { number, payload: payload as u32, timestamp_ms, ecn_flag: cwr, ..Self::EMPTY }
+    }
+
+    /// The data segment, as it echoes the timestamp that arrived last.
+    #[inline]
+    pub const fn echoing(self, tsecr_ms: u32) -> Self {
+        Self { window: tsecr_ms, ..self }
     }
 
     /// An ACK without blocks.
     #[inline]
     pub const fn ack(number: u32, timestamp_ms: u32, window: u32, ece: bool) -> Self {
         Self { kind: Kind::Ack, number, timestamp_ms, window, ecn_flag: ece, ..Self::EMPTY }
+    }
+
+    /// The ACK or SYN-ACK, as it leaves with a timestamp of its own.
+    #[inline]
+    pub const fn stamped(self, tsval_ms: u32) -> Self {
+        Self { payload: tsval_ms, ..self }
+    }
+
+    /// What its headers say, for those who record packets; `ecn` is in that of IP.
+    pub fn header(&self, ecn: Ecn) -> Header {
+        let (kind, payload, tsval_ms, tsecr_ms, window) = match self.kind {
+            Kind::Syn => (HeaderKind::Syn, 0, self.timestamp_ms, 0, 0),
+            Kind::SynAck => (HeaderKind::SynAck, 0, self.payload, self.timestamp_ms, self.window),
+            Kind::Data => (HeaderKind::Data, self.payload, self.timestamp_ms, self.window, 0),
+            Kind::Ack => (HeaderKind::Ack, 0, self.payload, self.timestamp_ms, self.window),
+        };
+        Header {
+            kind,
+            number: self.number,
+            payload_bytes: payload as u16,
+            ecn,
+            ecn_flag: self.ecn_flag,
+            tsval_ms,
+            tsecr_ms,
+            window_packets: window,
+            blocks: self.blocks.map(|block| (block.start, block.end)),
+            block_count: self.block_count,
+        }
     }
 
     /// The blocks of an ACK.
@@ -117,7 +153,7 @@ impl Segment {
     pub const fn wire_bytes(&self) -> u32 {
         match self.kind {
             Kind::Syn | Kind::SynAck => SYN_BYTES,
-            Kind::Data => HEADER_BYTES + self.payload as u32,
+            Kind::Data => HEADER_BYTES + self.payload,
             // A SACK option of n blocks takes 2 + 8·n bytes, padded to a multiple of 4.
             Kind::Ack if self.block_count == 0 => HEADER_BYTES,
             Kind::Ack => HEADER_BYTES + 4 + 8 * self.block_count as u32,

@@ -1,8 +1,8 @@
 //! The simulator's loop.
 
 use jostle_control::Observer;
-use jostle_path::Packet;
-use jostle_record::{FlowState, RunSpec, Sink};
+use jostle_path::{Ecn, Packet};
+use jostle_record::{End, FlowState, RunSpec, Sink};
 use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
 
 use crate::Error;
@@ -197,6 +197,9 @@ impl<S: Sink> Simulation<'_, S> {
     #[inline]
     fn receive(&mut self, now: Time, packet: SimPacket) {
         let Packet { flow, size_bytes, ecn, body, .. } = packet;
+        if S::SEGMENTS {
+            self.sink.segment(now, flow, End::Receiver, &body.header(ecn));
+        }
         let receiver = &mut self.flows[flow as usize].receiver;
         let ack = if body.kind == Kind::Data {
             self.sink.received(now, flow, size_bytes);
@@ -217,6 +220,9 @@ impl<S: Sink> Simulation<'_, S> {
     /// A segment has reached the sender.
     #[inline]
     fn acknowledge(&mut self, now: Time, flow: u32, segment: &Segment) {
+        if S::SEGMENTS {
+            self.sink.segment(now, flow, End::Sender, &segment.header(Ecn::NotCapable));
+        }
         let Ends { sender, source, start, cut, .. } = &mut self.flows[flow as usize];
         let drained_before = sender.is_drained();
         if segment.kind == Kind::SynAck {

@@ -141,6 +141,8 @@ pub(crate) struct Sender {
     total_sent: u64,
     total_retransmitted: u64,
     acked_bytes: u64,
+    /// `ts_recent`: what the next segment echoes.
+    echo_ms: u32,
 }
 
 impl Sender {
@@ -198,6 +200,7 @@ impl Sender {
             total_sent: 0,
             total_retransmitted: 0,
             acked_bytes: 0,
+            echo_ms: 0,
         }
     }
 
@@ -227,6 +230,7 @@ impl Sender {
         self.timer.set(Time::NEVER);
         self.ecn = self.options.ecn && segment.ecn_flag;
         self.window_end = segment.window;
+        self.echo_ms = segment.payload;
         let rtt = if self.timeouts == 0 {
             now.since(self.syn_sent_at)
         } else {
@@ -395,6 +399,6 @@ impl Sender {
 
 /// The millisecond clock of the timestamps option (`TCP_TS_HZ` 1000 in Linux), never 0.
 #[inline]
-fn timestamp_ms(now: Time) -> u32 {
+pub(crate) fn timestamp_ms(now: Time) -> u32 {
     (now.as_ns() / 1_000_000) as u32 + 1
 }

@@ -123,7 +123,8 @@ impl Sender {
             let stamp = self.sampler.on_send(departure, idle && i == 0);
             self.board.push(stamp, payload);
             let cwr = std::mem::take(&mut self.cwr_due);
-            out.transmit(now, Segment::data(number, payload, timestamp_ms(now), cwr), ecn);
+            let segment = Segment::data(number, payload, timestamp_ms(now), cwr);
+            out.transmit(now, segment.echoing(self.echo_ms), ecn);
         }
         self.account(now, burst, prior_in_flight);
         self.pace(departure, payload_bytes);
@@ -225,7 +226,7 @@ impl Sender {
         // RFC 3168 §6.1.5: "ECN-capable TCP implementations MUST NOT set either ECT codepoint … in
         // the IP header for retransmitted data packets".
         let segment = Segment::data(number, payload, timestamp_ms(now), false);
-        out.transmit(now, segment, Ecn::NotCapable);
+        out.transmit(now, segment.echoing(self.echo_ms), Ecn::NotCapable);
         self.total_retransmitted += 1;
         self.account(now, 1, prior_in_flight);
         self.pace(departure, u64::from(payload));
