@@ -69,7 +69,7 @@ impl RunSpec {
             let name = &flow.name;
             name.starts_with('.') || name.contains(['/', '\0']) || name.len() > FILE_NAME_MAX_BYTES
         };
-        match self.flows.iter().position(|flow| names_no_file(flow)) {
+        match self.flows.iter().position(names_no_file) {
             None => Ok(()),
             Some(i) => Err(SpecError::unfit(
                 &format!("flows[{i}].name"),
