@@ -75,10 +75,8 @@ pub fn run(
     }
     let record = py.detach(|| {
         let watch = Watch::new(cancelled);
-        let outcome = catch_unwind(AssertUnwindSafe(|| match &capture_folder {
-            None => simulate(&spec, &watch),
-            Some(folder) => simulate_capturing(&spec, folder, &watch),
-        }));
+        let outcome =
+            catch_unwind(AssertUnwindSafe(|| simulate(&spec, capture_folder.as_deref(), &watch)));
         match outcome {
             Ok(Ok(record)) => Ok(record),
             Ok(Err(Failure::Run(error))) => Err(watch.explain(&error)),
@@ -112,19 +110,15 @@ impl From<io::Error> for Failure {
     }
 }
 
-fn simulate(spec: &RunSpec, watch: &Watch) -> Result<RunRecord, Failure> {
-    let mut recorder = Recorder::new(spec);
-    jostle_sim::run(spec, &mut recorder, &|| watch.is_cancelled())?;
-    Ok(recorder.finish())
-}
-
-fn simulate_capturing(spec: &RunSpec, folder: &Path, watch: &Watch) -> Result<RunRecord, Failure> {
-    let capture = Capture::create(spec, folder)?;
-    let broken = capture.broken();
+fn simulate(spec: &RunSpec, folder: Option<&Path>, watch: &Watch) -> Result<RunRecord, Failure> {
+    let capture = folder.map(|folder| Capture::create(spec, folder)).transpose()?;
+    let broken = capture.as_ref().map(Capture::broken);
+    let is_broken = || broken.as_ref().is_some_and(|broken| broken.get());
     let mut sinks = (Recorder::new(spec), capture);
-    let ran = jostle_sim::run(spec, &mut sinks, &|| broken.get() || watch.is_cancelled());
+    let ran = jostle_sim::run(spec, &mut sinks, &|| is_broken() || watch.is_cancelled());
     let (recorder, capture) = sinks;
-    if ran.is_ok() || broken.get() {
+    // What broke the capture is why the run was given up.
+    if let Some(capture) = capture.filter(|_| ran.is_ok() || is_broken()) {
         capture.finish()?;
     }
     ran?;

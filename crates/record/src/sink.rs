@@ -95,9 +95,10 @@ impl Header {
 /// and marks by the discipline) nor for its wire (sending, losses), but a link works out its
 /// departures when it is asked, and tells a loss when sending starts with the time at which it ends.
 pub trait Sink {
-    /// Whether [`segment`](Self::segment) wants to be told; it is not unless this says so.
-    const SEGMENTS: bool = false;
-
+    /// Whether [`segment`](Self::segment) is to be called.
+    fn wants_segments(&self) -> bool {
+        false
+    }
     /// A segment left one end of its flow, or reached the other. Times never decrease.
     fn segment(&mut self, _now: Time, _flow: u32, _end: End, _header: &Header) {}
     /// A sender put `packets` packets of together `wire_bytes` on its way at once.
@@ -146,28 +147,35 @@ impl Sink for Nothing {}
 
 /// Both record.
 impl<A: Sink, B: Sink> Sink for (A, B) {
-    const SEGMENTS: bool = A::SEGMENTS || B::SEGMENTS;
+    #[inline]
+    fn wants_segments(&self) -> bool {
+        self.0.wants_segments() || self.1.wants_segments()
+    }
 
     fn segment(&mut self, now: Time, flow: u32, end: End, header: &Header) {
         self.0.segment(now, flow, end, header);
         self.1.segment(now, flow, end, header);
     }
 
+    #[inline]
     fn sent(&mut self, now: Time, flow: u32, packets: u32, wire_bytes: u64, again: bool) {
         self.0.sent(now, flow, packets, wire_bytes, again);
         self.1.sent(now, flow, packets, wire_bytes, again);
     }
 
+    #[inline]
     fn received(&mut self, now: Time, flow: u32, wire_bytes: u32) {
         self.0.received(now, flow, wire_bytes);
         self.1.received(now, flow, wire_bytes);
     }
 
+    #[inline]
     fn delivered(&mut self, now: Time, flow: u32, payload_bytes: u64) {
         self.0.delivered(now, flow, payload_bytes);
         self.1.delivered(now, flow, payload_bytes);
     }
 
+    #[inline]
     fn acked(&mut self, now: Time, flow: u32, row: &AckRow) {
         self.0.acked(now, flow, row);
         self.1.acked(now, flow, row);
@@ -178,11 +186,13 @@ impl<A: Sink, B: Sink> Sink for (A, B) {
         self.1.completed(now, flow, after);
     }
 
+    #[inline]
     fn queue_changed(&mut self, now: Time, link: u32, bytes: u64, packets: u64) {
         self.0.queue_changed(now, link, bytes, packets);
         self.1.queue_changed(now, link, bytes, packets);
     }
 
+    #[inline]
     fn link_sent(&mut self, now: Time, link: u32, wire_bytes: u32) {
         self.0.link_sent(now, link, wire_bytes);
         self.1.link_sent(now, link, wire_bytes);

@@ -193,8 +193,8 @@ impl Network {
     #[inline]
     pub fn send_back<S: Sink>(&mut self, now: Time, flow: u32, segment: Segment, sink: &mut S) {
         let segment = segment.stamped(timestamp_ms(now));
-        if S::SEGMENTS {
-            sink.segment(now, flow, End::Receiver, &segment.header(Ecn::NotCapable));
+        if sink.wants_segments() {
+            tell(sink, now, flow, End::Receiver, &segment, Ecn::NotCapable);
         }
         match self.routes[flow as usize].reverse_path.get(0) {
             None => self.enter_access(now, flow, segment),
@@ -238,8 +238,8 @@ impl Network {
             self.agenda.schedule(at, Event::Nic(flow));
         }
         let link = route.path.first;
-        if S::SEGMENTS {
-            sink.segment(now, flow, End::Sender, &packet.body.header(packet.ecn));
+        if sink.wants_segments() {
+            tell(sink, now, flow, End::Sender, &packet.body, packet.ecn);
         }
         self.push(now, link, packet, sink);
     }
@@ -261,6 +261,21 @@ impl Network {
     pub fn port<'a, S: Sink>(&'a mut self, flow: u32, sink: &'a mut S) -> Port<'a, S> {
         Port { network: self, sink, flow }
     }
+}
+
+/// Tells a sink of a segment at one end of its flow. Hardly any run wants that: it stays out of the
+/// way of those that do not.
+#[cold]
+#[inline(never)]
+pub(crate) fn tell<S: Sink>(
+    sink: &mut S,
+    now: Time,
+    flow: u32,
+    end: End,
+    segment: &Segment,
+    ecn: Ecn,
+) {
+    sink.segment(now, flow, end, &segment.header(ecn));
 }
 
 #[inline]
@@ -291,8 +306,8 @@ impl<S: Sink> Egress for Port<'_, S> {
         match &mut route.card {
             None => {
                 let link = route.path.first;
-                if S::SEGMENTS {
-                    self.sink.segment(now, flow, End::Sender, &segment.header(ecn));
+                if self.sink.wants_segments() {
+                    tell(self.sink, now, flow, End::Sender, &segment, ecn);
                 }
                 self.network.push(now, link, packet, self.sink);
             }

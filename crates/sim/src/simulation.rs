@@ -8,7 +8,7 @@ use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
 use crate::Error;
 use crate::build::{self, Ends};
 use crate::engine::{Event, POSITIONS};
-use crate::network::Network;
+use crate::network::{Network, tell};
 use crate::segment::{Kind, Segment, SimPacket};
 use crate::source::Action;
 
@@ -197,8 +197,8 @@ impl<S: Sink> Simulation<'_, S> {
     #[inline]
     fn receive(&mut self, now: Time, packet: SimPacket) {
         let Packet { flow, size_bytes, ecn, body, .. } = packet;
-        if S::SEGMENTS {
-            self.sink.segment(now, flow, End::Receiver, &body.header(ecn));
+        if self.sink.wants_segments() {
+            tell(self.sink, now, flow, End::Receiver, &body, ecn);
         }
         let receiver = &mut self.flows[flow as usize].receiver;
         let ack = if body.kind == Kind::Data {
@@ -220,8 +220,8 @@ impl<S: Sink> Simulation<'_, S> {
     /// A segment has reached the sender.
     #[inline]
     fn acknowledge(&mut self, now: Time, flow: u32, segment: &Segment) {
-        if S::SEGMENTS {
-            self.sink.segment(now, flow, End::Sender, &segment.header(Ecn::NotCapable));
+        if self.sink.wants_segments() {
+            tell(self.sink, now, flow, End::Sender, segment, Ecn::NotCapable);
         }
         let Ends { sender, source, start, cut, .. } = &mut self.flows[flow as usize];
         let drained_before = sender.is_drained();

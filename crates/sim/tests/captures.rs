@@ -19,7 +19,9 @@ use jostle_units::{FULL_PACKET_BYTES, Time};
 struct Seen(Vec<(Time, End, Header)>);
 
 impl Sink for Seen {
-    const SEGMENTS: bool = true;
+    fn wants_segments(&self) -> bool {
+        true
+    }
 
     fn segment(&mut self, now: Time, flow: u32, end: End, header: &Header) {
         assert_eq!(flow, 0);

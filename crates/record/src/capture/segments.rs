@@ -86,10 +86,8 @@ impl Capture {
     }
 }
 
-impl Sink for Capture {
-    const SEGMENTS: bool = true;
-
-    fn segment(&mut self, now: Time, flow: u32, end: End, header: &Header) {
+impl Capture {
+    fn write(&mut self, now: Time, flow: u32, end: End, header: &Header) {
         if self.error.is_some() {
             return;
         }
@@ -103,6 +101,20 @@ impl Sink for Capture {
         if let Err(error) = written {
             self.error = Some(error);
             self.broken.set(true);
+        }
+    }
+}
+
+/// Many runs are not captured, and one simulator serves all.
+impl Sink for Option<Capture> {
+    #[inline]
+    fn wants_segments(&self) -> bool {
+        self.is_some()
+    }
+
+    fn segment(&mut self, now: Time, flow: u32, end: End, header: &Header) {
+        if let Some(capture) = self {
+            capture.write(now, flow, end, header);
         }
     }
 }
