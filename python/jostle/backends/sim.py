@@ -118,7 +118,7 @@ class SimBackend:
     def run(self, spec: Spec, cancelled: Cancelled | None = None) -> RunRecord:
         """Run `spec` to its end; see `Backend.run`."""
         started = time.perf_counter()
-        captured = None if spec["capture"] is None else Captures()
+        captured = None if spec.get("capture") is None else Captures()
         folder = None if captured is None else captured.folder
         try:
             record = self._engine.run(canonical_json(spec), cancelled, folder)

@@ -179,7 +179,7 @@ def carry_out_with(
     executor = local(jobs)
     sessions = [(Session(backend, executor, store), plans) for backend, plans in work]
     if store is None and any(
-        planned.spec["capture"] for _, plans in work for plan in plans for planned in plan.runs
+        planned.spec.get("capture") for _, plans in work for plan in plans for planned in plan.runs
     ):
         raise InputError("capture: its files are kept in the store; leave out --no-cache")
     # What a backend cannot do is told now, not after an hour of running.
