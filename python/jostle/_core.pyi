@@ -118,9 +118,9 @@ def capture_from_ring(
     Raises
     ------
     ValueError
-        If the spec makes no sense, or has no such end.
+        If the spec makes no sense or has no such end, or `blocks` is damaged.
     OSError
-        If `blocks` is damaged, or on reading and writing.
+        On reading and writing.
     """
 
 def registry() -> str:

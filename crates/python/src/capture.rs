@@ -1,7 +1,7 @@
 //! Captures of the kernel, written as those of the simulator are.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter};
+use std::io::{self, BufReader, BufWriter};
 use std::path::PathBuf;
 
 use jostle_record::capture::{Ring, file_name, from_ring};
@@ -40,9 +40,9 @@ const BUFFER_BYTES: usize = 1 << 18;
 /// Raises
 /// ------
 /// ValueError
-///     If the spec makes no sense, or has no such end.
+///     If the spec makes no sense or has no such end, or `blocks` is damaged.
 /// OSError
-///     If `blocks` is damaged, or on reading and writing.
+///     On reading and writing.
 #[pyfunction]
 #[pyo3(signature = (spec_json, flow, end, *, system, start_ns, received, dropped, blocks, folder))]
 #[expect(clippy::too_many_arguments, reason = "named in Python")]
@@ -69,10 +69,13 @@ pub fn capture_from_ring(
         return Err(PyValueError::new_err(format!("there is no flow {flow}")));
     };
     let ring = Ring { flow, end, system, start_ns, received, dropped };
-    let written = py.detach(|| {
+    let written: io::Result<u64> = py.detach(|| {
         let from = BufReader::with_capacity(BUFFER_BYTES, File::open(blocks)?);
         let to = File::create_new(folder.join(file_name(name, end)))?;
         from_ring(&spec, &ring, from, BufWriter::with_capacity(BUFFER_BYTES, to))
-    })?;
-    Ok(written)
+    });
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => PyValueError::new_err(error.to_string()),
+        _ => error.into(),
+    })
 }

@@ -66,6 +66,21 @@ class Engine(Protocol):
     ) -> EngineRecord:
         """Run one spec without holding the interpreter's lock."""
 
+    def capture_from_ring(
+        self,
+        spec_json: str,
+        flow: int,
+        end: str,
+        *,
+        system: str,
+        start_ns: int,
+        received: int,
+        dropped: int,
+        blocks: Path,
+        folder: Path,
+    ) -> int:
+        """Write what a packet socket of the kernel captured as a pcapng file."""
+
     def registry(self) -> str:
         """Every algorithm, queue, … as a JSON document."""
 

@@ -10,7 +10,8 @@ use crate::{End, RunSpec};
 const BLOCK_HEADER_BYTES: usize = 48;
 /// `struct tpacket3_hdr` up to `tp_net`.
 const PACKET_HEADER_BYTES: usize = 28;
-const VERSION: u32 = 1;
+/// `TPACKET_V3`, which blocks begin with.
+const VERSION: u32 = 2;
 /// Larger than any block that is asked for: what claims to be longer is no block.
 const BLOCK_MAX_BYTES: usize = 1 << 26;
 
@@ -35,7 +36,7 @@ pub struct Ring<'a> {
 /// pcapng file; returns how many. What was captured before or after the run is left out.
 ///
 /// # Errors
-/// When `blocks` is not what it should be, or on reading and writing.
+/// When `blocks` is not what it should be (`InvalidData`), or on reading and writing.
 pub fn from_ring(
     spec: &RunSpec,
     ring: &Ring<'_>,
@@ -77,8 +78,12 @@ fn read_block(blocks: &mut impl Read, block: &mut Vec<u8>) -> io::Result<bool> {
         return Err(damaged("there is something else where a block should begin"));
     }
     block.resize(size, 0);
-    blocks.read_exact(&mut block[BLOCK_HEADER_BYTES..])?;
-    Ok(true)
+    match blocks.read_exact(&mut block[BLOCK_HEADER_BYTES..]) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            Err(damaged("it ends within a block"))
+        }
+        read => read.map(|()| true),
+    }
 }
 
 struct Captured<'a> {

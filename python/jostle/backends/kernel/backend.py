@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import json
 
 from jostle.backends.base import Cancelled, RunRecord, Spec
-from jostle.backends.kernel import capabilities, job
+from jostle.backends.kernel import capabilities, captures, job
 from jostle.backends.kernel.controllers import Defaults, defaults_of
 from jostle.backends.kernel.record import record
 from jostle.backends.kernel.runner import PROGRAM, KernelRunError, carried_out
@@ -60,9 +61,12 @@ class KernelBackend:
         return f"{self.image.identity}+{_program_hash()}"
 
     @functools.cached_property
+    def _loaded(self) -> Engine:
+        return load_engine() if self._engine is None else self._engine
+
+    @functools.cached_property
     def _defaults(self) -> Defaults:
-        engine = load_engine() if self._engine is None else self._engine
-        return defaults_of(json.loads(engine.registry()))
+        return defaults_of(json.loads(self._loaded.registry()))
 
     def check(self, spec: Spec) -> None:
         """See that `spec` can be run here; see `Backend.check`."""
@@ -86,7 +90,9 @@ class KernelBackend:
         )
         with done as (folder, wall_s):
             try:
-                return record(spec, folder, self.name, self.version, wall_s)
+                made = record(spec, folder, self.name, self.version, wall_s)
+                captured = captures.captured(spec, folder, self.image, self._loaded)
+                return dataclasses.replace(made, captured=captured)
             except (OSError, ValueError) as error:
                 raise KernelRunError(f"what the guest left cannot be read: {error}") from error
 

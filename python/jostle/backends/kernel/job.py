@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from jostle.backends.base import Spec
-from jostle.backends.kernel import controllers
+from jostle.backends.kernel import captures, controllers
 from jostle.backends.kernel.modules import files, needed
 from jostle.backends.kernel.spans import spans_ns
 from jostle.backends.kernel.topology import (
@@ -60,6 +60,7 @@ def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str,
         "may_set_parameters": image.kind != "native",
         "sysctls": {} if image.kind == "native" else _memory_sysctls(spec),
         **_network(made),
+        "captures": captures.wanted(spec),
         "flows": [_flow(spec, number) for number in range(len(spec["flows"]))],
     }
 
@@ -91,6 +92,7 @@ def memory_mb(spec: Spec) -> int:
     needed_mb = _MEMORY_PER_BYTE * min(network_bytes, windows_bytes) >> 20
     # Each namespace, and each sender's unsent data.
     needed_mb += 4 * len(spec["flows"])
+    needed_mb += captures.memory_bytes(spec) >> 20
     return min(_MEMORY_BASE_MB + needed_mb, _MEMORY_MOST_MB)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import network, sampling, traffic
+from .capture import Capture
 from .clock import fine_timers
 from .failure import GuestFailure, report
 
@@ -25,11 +26,13 @@ def main(folder: Path) -> None:
     flows = [traffic.Flow(number, flow, hosts) for number, flow in enumerate(job["flows"])]
     queues = [sampling.QueueProbe(queue, hosts) for queue in job["queues"]]
     timetable = network.Timetable(job["timetable"], hosts)
+    capture = Capture(job["captures"], hosts, folder)
     start_ns = traffic.start(flows, timetable)
     with sampling.Recording(folder / "samples", flows, queues) as recording:
         recording.follow(start_ns, sampling.moments_ns(job))
     traffic.check(flows, timetable)
-    events = {"flows": [flow.events(start_ns) for flow in flows]}
+    captured = capture.finish(start_ns)
+    events = {"flows": [flow.events(start_ns) for flow in flows], "captures": captured}
     partial = folder / "events.partial"
     partial.write_text(json.dumps(events))
     # Its name appears last: whoever finds it finds everything.
