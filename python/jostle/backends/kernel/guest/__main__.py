@@ -9,7 +9,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from . import network, sampling, traffic
+from . import disciplines, network, sampling, traffic
 from .capture import Capture
 from .clock import fine_timers
 from .failure import GuestFailure, report
@@ -22,6 +22,7 @@ def main(folder: Path) -> None:
     network.load_modules(job["modules"])
     network.check_controllers(job["controllers"])
     network.set_parameters(job["parameters"], job["may_set_parameters"])
+    disciplines.check(job["hosts"])
     hosts = network.build(job)
     flows = [traffic.Flow(number, flow, hosts) for number, flow in enumerate(job["flows"])]
     queues = [sampling.QueueProbe(queue, hosts) for queue in job["queues"]]

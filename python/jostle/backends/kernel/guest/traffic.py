@@ -40,6 +40,8 @@ _ENDLESS_UNSENT_BYTES = 2 << 20
 _STOPPABLE_UNSENT_BYTES = 128 << 10
 
 _LEAD_NS = 100_000_000
+# Timers that count jiffies fall into step with the run: a multiple of every tick there is.
+_STEP_NS = 100_000_000
 
 
 class _Starts(Protocol):
@@ -217,7 +219,8 @@ def start(flows: Sequence[Flow], timetable: _Starts) -> int:
     """Start everything; return the moment of the monotonic clock at which the run begins."""
     for flow in flows:
         flow.listen()
-    start_ns = time.monotonic_ns() + _LEAD_NS
+    # The same time after a tick of the kernel in every run, however long building its network took.
+    start_ns = -(-(time.monotonic_ns() + _LEAD_NS) // _STEP_NS) * _STEP_NS
     for flow in flows:
         flow.start(start_ns)
     timetable.start(start_ns)
