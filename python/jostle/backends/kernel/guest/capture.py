@@ -46,7 +46,8 @@ _FRAME_BYTES = 256
 
 # Classic BPF: keeps the headers of TCP over IPv4, and nothing of anything else. Offsets count from
 # the Ethernet header.
-_FILTER = (
+_Program = tuple[tuple[int, int, int, int], ...]
+_HEADERS: _Program = (
     (0x28, 0, 0, 12),  # ldh [12]            type of what is inside
     (0x15, 0, 9, 0x0800),  # jeq IPv4, else 11
     (0x30, 0, 0, 23),  # ldb [23]            protocol
@@ -60,6 +61,7 @@ _FILTER = (
     (0x16, 0, 0, 0),  # ret a
     (0x06, 0, 0, 0),  # ret 0
 )
+_NOTHING: _Program = ((0x06, 0, 0, 0),)
 
 
 class _Tap:
@@ -85,15 +87,19 @@ class _Tap:
             _WORD.pack_into(self._view, at + _STATUS_AT, _TP_STATUS_KERNEL)
             self._next = (self._next + 1) % BLOCKS
 
-    def finish(self) -> tuple[int, int]:
-        """End the file; packets that were there, and those of them that found no room."""
+    def close(self) -> tuple[int, int]:
+        """See no more; packets that were there, and those of them that found no room."""
+        _attach(self.socket, _NOTHING)
         statistics = self.socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 12)
+        received, dropped, _ = struct.unpack("=3I", statistics)
+        return received, dropped
+
+    def finish(self) -> None:
+        """Write the last block, which the kernel has handed over by now."""
         self.drain()
         self._file.flush()
         # A guest learns here that the disk is full.
         os.fsync(self._file.fileno())
-        received, dropped, _ = struct.unpack("=3I", statistics)
-        return received, dropped
 
 
 def _packet_socket() -> socket.socket:
@@ -104,16 +110,21 @@ def _packet_socket() -> socket.socket:
         raise GuestFailure(
             f"this kernel cannot capture packets ({error.strerror}): it lacks af_packet"
         ) from error
-    code = b"".join(struct.pack("=HBBI", *line) for line in _FILTER)
-    held = ctypes.create_string_buffer(code, len(code))
-    program = struct.pack("HP", len(_FILTER), ctypes.addressof(held))
-    made.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
+    _attach(made, _HEADERS)
     made.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
     frames = BLOCK_BYTES // _FRAME_BYTES * BLOCKS
     # struct tpacket_req3
     wanted = struct.pack("=7I", BLOCK_BYTES, BLOCKS, _FRAME_BYTES, frames, _PATIENCE_MS, 0, 0)
     made.setsockopt(_SOL_PACKET, _PACKET_RX_RING, wanted)
     return made
+
+
+def _attach(made: socket.socket, program: _Program) -> None:
+    code = b"".join(struct.pack("=HBBI", *line) for line in program)
+    held = ctypes.create_string_buffer(code, len(code))
+    # struct sock_fprog
+    described = struct.pack("HP", len(program), ctypes.addressof(held))
+    made.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, described)
 
 
 class Capture:
@@ -201,9 +212,12 @@ def _follow(taps: Sequence[_Tap], until: int) -> list[tuple[int, int]]:
                 by_number[number].drain()
             else:
                 ended = True
+    counts = [tap.close() for tap in taps]
     # What the kernel still holds it hands over soon.
     time.sleep(3 * _PATIENCE_MS / 1000)
-    return [tap.finish() for tap in taps]
+    for tap in taps:
+        tap.finish()
+    return counts
 
 
 def _clock_offset_ns() -> int:
