@@ -8,7 +8,7 @@ use jostle_units::{Rate, Span, Time};
 
 use crate::engine::{Agenda, Event};
 use crate::segment::{Kind, Segment, SimPacket};
-use crate::sender::{Egress, timestamp_ms};
+use crate::sender::Egress;
 
 /// A link and when its event is due.
 struct Hop {
@@ -192,7 +192,7 @@ impl Network {
     /// The receiver of `flow` sends.
     #[inline]
     pub fn send_back<S: Sink>(&mut self, now: Time, flow: u32, segment: Segment, sink: &mut S) {
-        let segment = segment.stamped(timestamp_ms(now));
+        let segment = segment.stamped(now);
         if sink.wants_segments() {
             tell(sink, now, flow, End::Receiver, &segment, Ecn::NotCapable);
         }
@@ -275,7 +275,7 @@ pub(crate) fn tell<S: Sink>(
     segment: &Segment,
     ecn: Ecn,
 ) {
-    sink.segment(now, flow, end, &segment.header(ecn));
+    sink.segment(now, flow, end, &segment.header(now, ecn));
 }
 
 #[inline]

@@ -148,8 +148,8 @@ impl Receiver {
             self.duplicate = Some(Block::of(segment.number));
             return Arrival { bytes: 0, ack: self.decide(now) };
         }
-        if segment.payload < FULL_PAYLOAD_BYTES {
-            self.short.push((segment.number, FULL_PAYLOAD_BYTES - segment.payload));
+        if u32::from(segment.payload) < FULL_PAYLOAD_BYTES {
+            self.short.push((segment.number, FULL_PAYLOAD_BYTES - u32::from(segment.payload)));
         }
         if segment.number > self.next {
             self.keep(segment.number);
@@ -167,7 +167,7 @@ impl Receiver {
             // RFC 5681 §4.2: "a TCP receiver SHOULD send an immediate ACK when the incoming segment
             // fills in all or part of a gap"; Linux does when the last gap closes. The end of a
             // message is acknowledged as soon as it is read (`ICSK_ACK_PUSHED`).
-            self.at_once |= had_gap || segment.payload < FULL_PAYLOAD_BYTES;
+            self.at_once |= had_gap || u32::from(segment.payload) < FULL_PAYLOAD_BYTES;
         }
         Arrival { bytes, ack: self.decide(now) }
     }

@@ -5,7 +5,7 @@
 
 use jostle_path::{Ecn, Packet};
 use jostle_record::{Header, HeaderKind};
-use jostle_units::HEADER_BYTES;
+use jostle_units::{HEADER_BYTES, Time};
 
 /// SACK blocks that fit beside the timestamps option (RFC 2018).
 pub(crate) const MAX_BLOCKS: usize = 3;
@@ -57,8 +57,11 @@ pub(crate) struct Segment {
     pub duplicate: bool,
     /// ACK: number of blocks.
     pub block_count: u8,
-    /// Data: payload bytes. ACK and SYN-ACK, which have none: TSval.
-    pub payload: u32,
+    /// Data: payload bytes.
+    pub payload: u16,
+    /// ACK and SYN-ACK: the low bits of TSval, in milliseconds. The sender has the same clock and
+    /// completes them; all 32 would make the packet outgrow a cache line.
+    pub clock: u16,
     /// Data: its number. ACK: the first segment that has not arrived.
     pub number: u32,
     /// TSval of data and SYN, TSecr of ACK and SYN-ACK, in milliseconds as Linux ticks.
@@ -68,6 +71,12 @@ pub(crate) struct Segment {
     pub window: u32,
     /// ACK: segments that arrived out of order, most recent first.
     pub blocks: [Block; MAX_BLOCKS],
+}
+
+/// The millisecond clock of the timestamps option (`TCP_TS_HZ` 1000 in Linux), never 0.
+#[inline]
+pub(crate) fn timestamp_ms(now: Time) -> u32 {
+    (now.as_ns() / 1_000_000) as u32 + 1
 }
 
 /// A packet of the simulated network.
@@ -80,6 +89,7 @@ impl Segment {
         duplicate: false,
         block_count: 0,
         payload: 0,
+        clock: 0,
         number: 0,
         timestamp_ms: 0,
         window: 0,
@@ -99,7 +109,7 @@ impl Segment {
     /// A data segment.
     #[inline]
     pub const fn data(number: u32, payload: u16, timestamp_ms: u32, cwr: bool) -> Self {
-        Self { number, payload: payload as u32, timestamp_ms, ecn_flag: cwr, ..Self::EMPTY }
+        Self { number, payload, timestamp_ms, ecn_flag: cwr, ..Self::EMPTY }
     }
 
     /// The data segment, as it echoes the timestamp that arrived last.
@@ -116,22 +126,32 @@ impl Segment {
 
     /// The ACK or SYN-ACK, as it leaves with a timestamp of its own.
     #[inline]
-    pub const fn stamped(self, tsval_ms: u32) -> Self {
-        Self { payload: tsval_ms, ..self }
+    pub fn stamped(self, now: Time) -> Self {
+        Self { clock: timestamp_ms(now) as u16, ..self }
     }
 
-    /// What its headers say, for those who record packets; `ecn` is in that of IP.
-    pub fn header(&self, ecn: Ecn) -> Header {
-        let (kind, payload, tsval_ms, tsecr_ms, window) = match self.kind {
+    /// TSval of an ACK or SYN-ACK that is seen at `now`: none travels for the 65 s after which its
+    /// 16 bits would be ambiguous.
+    #[inline]
+    pub fn tsval_ms(&self, now: Time) -> u32 {
+        let now_ms = timestamp_ms(now);
+        now_ms.wrapping_sub(u32::from((now_ms as u16).wrapping_sub(self.clock)))
+    }
+
+    /// What its headers say, for those who record packets; it is seen at `now`, and `ecn` is in the
+    /// header of IP.
+    pub fn header(&self, now: Time, ecn: Ecn) -> Header {
+        let echo_ms = self.timestamp_ms;
+        let (kind, payload_bytes, tsval_ms, tsecr_ms, window) = match self.kind {
             Kind::Syn => (HeaderKind::Syn, 0, self.timestamp_ms, 0, 0),
-            Kind::SynAck => (HeaderKind::SynAck, 0, self.payload, self.timestamp_ms, self.window),
+            Kind::SynAck => (HeaderKind::SynAck, 0, self.tsval_ms(now), echo_ms, self.window),
             Kind::Data => (HeaderKind::Data, self.payload, self.timestamp_ms, self.window, 0),
-            Kind::Ack => (HeaderKind::Ack, 0, self.payload, self.timestamp_ms, self.window),
+            Kind::Ack => (HeaderKind::Ack, 0, self.tsval_ms(now), echo_ms, self.window),
         };
         Header {
             kind,
             number: self.number,
-            payload_bytes: payload as u16,
+            payload_bytes,
             ecn,
             ecn_flag: self.ecn_flag,
             tsval_ms,
@@ -153,7 +173,7 @@ impl Segment {
     pub const fn wire_bytes(&self) -> u32 {
         match self.kind {
             Kind::Syn | Kind::SynAck => SYN_BYTES,
-            Kind::Data => HEADER_BYTES + self.payload,
+            Kind::Data => HEADER_BYTES + self.payload as u32,
             // A SACK option of n blocks takes 2 + 8·n bytes, padded to a multiple of 4.
             Kind::Ack if self.block_count == 0 => HEADER_BYTES,
             Kind::Ack => HEADER_BYTES + 4 + 8 * self.block_count as u32,
@@ -168,6 +188,15 @@ mod tests {
     #[test]
     fn a_packet_fills_one_cache_line() {
         assert!(size_of::<SimPacket>() <= 72, "{}", size_of::<SimPacket>());
+    }
+
+    #[test]
+    fn the_clock_of_an_ack_is_completed_by_whoever_sees_it() {
+        for (sent_ms, seen_ms) in [(0, 0), (0, 40), (65_530, 65_600), (131_071, 190_000)] {
+            let at = |ms: u64| Time::from_ns(ms * 1_000_000);
+            let ack = Segment::ack(0, 0, 0, false).stamped(at(sent_ms));
+            assert_eq!(ack.tsval_ms(at(seen_ms)), timestamp_ms(at(sent_ms)));
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ use jostle_path::Ecn;
 use jostle_units::{FULL_PAYLOAD_BYTES, Rate, Span, Time};
 
 use crate::engine::{Agenda, Event, Timer};
-use crate::segment::Segment;
+use crate::segment::{Segment, timestamp_ms};
 use detection::Rack;
 use scoreboard::Scoreboard;
 use timers::Pending;
@@ -230,7 +230,7 @@ impl Sender {
         self.timer.set(Time::NEVER);
         self.ecn = self.options.ecn && segment.ecn_flag;
         self.window_end = segment.window;
-        self.echo_ms = segment.payload;
+        self.echo_ms = segment.tsval_ms(now);
         let rtt = if self.timeouts == 0 {
             now.since(self.syn_sent_at)
         } else {
@@ -395,10 +395,4 @@ impl Sender {
         });
         self.take_answers();
     }
-}
-
-/// The millisecond clock of the timestamps option (`TCP_TS_HZ` 1000 in Linux), never 0.
-#[inline]
-pub(crate) fn timestamp_ms(now: Time) -> u32 {
-    (now.as_ns() / 1_000_000) as u32 + 1
 }

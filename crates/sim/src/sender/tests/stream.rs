@@ -92,7 +92,7 @@ fn what_was_not_sent_can_be_withdrawn() {
     script.supply(Some(3 * FULL));
     let sent: Vec<_> = script.left().iter().map(|it| it.segment).collect();
     assert_eq!(sent.iter().map(|it| it.number).collect::<Vec<_>>(), range(10, 13));
-    assert!(sent.iter().all(|it| it.payload == FULL_PAYLOAD_BYTES));
+    assert!(sent.iter().all(|it| u32::from(it.payload) == FULL_PAYLOAD_BYTES));
 }
 
 #[test]
