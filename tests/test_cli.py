@@ -298,11 +298,11 @@ import fake_core
 from jostle.cli import status
 from jostle.cli.environment import Environment
 class Engine(fake_core.FakeEngine):
-    def run(self, spec_json, cancelled=None, capture_folder=None):
+    def run(self, spec_json, cancelled=None):
         self.lasts_s = 0.0 if self.calls < 2 else 60.0
         if self.calls >= 2:
             print("running", flush=True)
-        return super().run(spec_json, cancelled, capture_folder)
+        return super().run(spec_json, cancelled)
 sys.exit(status(["run", "grid.toml", "--jobs", "1"], Environment(Engine())))
 """
 

@@ -134,9 +134,9 @@ class SimBackend:
         """Run `spec` to its end; see `Backend.run`."""
         started = time.perf_counter()
         captured = None if spec.get("capture") is None else Captures()
-        folder = None if captured is None else captured.folder
+        folders = [] if captured is None else [captured.folder]
         try:
-            record = self._engine.run(canonical_json(spec), cancelled, folder)
+            record = self._engine.run(canonical_json(spec), cancelled, *folders)
         except BaseException as error:
             if cancelled is not None and cancelled():
                 raise RunCancelledError("stopped before its end") from error
