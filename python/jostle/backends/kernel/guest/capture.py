@@ -70,10 +70,21 @@ class _Tap:
     def __init__(self, host: Host, path: Path) -> None:
         with host.entered():
             self.socket = _packet_socket()
-        self._ring = mmap.mmap(self.socket.fileno(), BLOCK_BYTES * BLOCKS)
-        self._view = memoryview(self._ring)
+        self._view: memoryview
         self._next = 0
         self._file: BinaryIO = path.open("xb")
+
+    def share(self) -> None:
+        """Share the ring with the kernel, in the process that is to read it.
+
+        Not before it is forked: User-Mode Linux 6.12 loses count of pages that two processes map.
+        """
+        self._view = memoryview(mmap.mmap(self.socket.fileno(), BLOCK_BYTES * BLOCKS))
+
+    def forget(self) -> None:
+        """Leave it to another process."""
+        self.socket.close()
+        self._file.close()
 
     def drain(self) -> None:
         """Write the blocks that the kernel has handed over, and give them back."""
@@ -164,6 +175,8 @@ class Capture:
             _answer(taps, until, answer)
         os.close(until)
         os.close(answer)
+        for tap in taps:
+            tap.forget()
 
     def finish(self, start_ns: int) -> dict[str, Any]:
         """End it; per host what was seen and lost, and the packets' time at the start of the run.
@@ -200,6 +213,8 @@ def _answer(taps: Sequence[_Tap], until: int, answer: int) -> None:
 
 
 def _follow(taps: Sequence[_Tap], until: int) -> list[tuple[int, int]]:
+    for tap in taps:
+        tap.share()
     by_number = {tap.socket.fileno(): tap for tap in taps}
     waiting = select.poll()
     waiting.register(until, select.POLLIN)
