@@ -1,5 +1,6 @@
 # `make` alone lists what there is. Everything is installed into .venv; nothing outside the
-# repository is touched but the download caches of pip and cargo.
+# repository is touched but the download caches of pip and cargo, and by `make kernels` (which CI
+# runs before the tests) the machine's packages and the user's cache of kernels.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -20,17 +21,23 @@ export PIP_ROOT_USER_ACTION := ignore
 ENGINE := Cargo.toml Cargo.lock rust-toolchain.toml crates/python/build.rs \
           $(wildcard crates/*/Cargo.toml) $(shell find crates/*/src -name '*.rs')
 
+# In CI the tests of the kernel backend get real kernels, and fail instead of being skipped if one of
+# them is not found.
+KERNELS := $(STAMPS)/kernels
+ON_KERNELS = $(if $(CI),JOSTLE_TEST_KERNELS="$$(cat $(KERNELS))")
+
 # jostle-python is an extension module: its tests are in Python, and a test program of its own
 # would have to be linked against libpython, which a plain Python may lack.
 RUST_TESTS := --workspace --exclude jostle-python
 
 say = @if [ -t 1 ]; then printf '\033[1m==> %s\033[0m\n' "$(1)"; else echo "==> $(1)"; fi
 
-.PHONY: help demo test lint test-rust test-python docs bench format clean
+.PHONY: help demo test lint test-rust kernels test-python docs bench format clean
 
 help:
 	@echo 'make demo     install into .venv, run the satellite competition, leave its pictures in demo/'
 	@echo 'make test     everything that has to hold: lint, test-rust, test-python, docs'
+	@echo 'make kernels  install and build what the tests of the kernel backend run on (some minutes)'
 	@echo 'make docs     build the documentation into docs/_build/html'
 	@echo 'make bench    measure how fast the engine is'
 	@echo 'make format   format Rust and Python'
@@ -42,6 +49,7 @@ demo: $(STAMPS)/package
 
 test: lint test-rust test-python docs
 	$(call say,All tests passed)
+	@$(if $(CI),cat $(KERNELS).missing >&2)
 
 lint: $(STAMPS)/dev
 	$(call say,Format and lint)
@@ -55,9 +63,13 @@ test-rust:
 	$(call say,Tests of the engine)
 	cargo test --quiet $(RUST_TESTS)
 
-test-python: $(STAMPS)/dev
+kernels: $(STAMPS)/package
+	$(call say,Kernels for the tests)
+	@.ci/kernels $(KERNELS)
+
+test-python: $(STAMPS)/dev $(if $(CI),kernels)
 	$(call say,Tests of the package)
-	$(BIN)/pytest
+	$(ON_KERNELS) $(BIN)/pytest
 
 docs: $(STAMPS)/dev
 	$(call say,Documentation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from fake_plan import FakePlan
 from jostle.backends import SimBackend
 from jostle.executors import local
-from jostle.kernel import Image, KernelMissingError, find
+from jostle.kernel import Image, KernelMissingError, Kind, find
 from jostle.results import ResultSet
 from jostle.session import Session
 from jostle.store import Store
@@ -42,7 +43,20 @@ def carry_out(engine: fake_core.FakeEngine) -> Carry:
 @pytest.fixture(scope="session")
 def virtual_kernel() -> Image:
     """A virtual-time kernel: the one that JOSTLE_KERNEL names, or else one that was built."""
+    return _kernel("virtual")
+
+
+@pytest.fixture(scope="session")
+def realtime_kernel() -> Image:
+    """The distribution's User-Mode Linux."""
+    return _kernel("realtime")
+
+
+def _kernel(kind: Kind) -> Image:
+    """Find a kernel; without one a test is skipped, or fails if .ci/kernels has promised one."""
     try:
-        return find("virtual")
+        return find(kind)
     except KernelMissingError as error:
-        pytest.skip(f"no virtual-time kernel: {error}")
+        if kind in os.environ.get("JOSTLE_TEST_KERNELS", "").split():
+            pytest.fail(f"JOSTLE_TEST_KERNELS has {kind}, and there is none: {error}")
+        pytest.skip(f"no {kind} kernel: {error}")

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,12 @@ class FakeEngine:
         variants = [{"properties": queue}]
         return json.dumps({"title": "RunSpec", "$defs": {"QueueSpec": {"oneOf": variants}}})
 
-    def run(self, spec_json: str, cancelled: Callable[[], bool] | None = None) -> FakeRecord:
+    def run(
+        self,
+        spec_json: str,
+        cancelled: Callable[[], bool] | None = None,
+        capture_folder: Path | None = None,
+    ) -> FakeRecord:
         spec = json.loads(spec_json)
         self.calls += 1
         self.started.set()
@@ -135,6 +141,12 @@ class FakeEngine:
             time.sleep(0.005)
         if spec["seed"] in self.broken_seeds:
             raise ValueError("link `bottleneck`: the queue is upside down")
+        if spec["capture"] is not None:
+            assert capture_folder is not None
+            for flow in spec["flows"]:
+                for end in ("sender", "receiver"):
+                    name = f"{flow['name']}.{end}"
+                    (capture_folder / f"{name}.pcapng").write_text(f"packets of {name}")
         return _record(spec, self.random)
 
 
@@ -143,6 +155,7 @@ def spec(
     controllers: tuple[str, ...] = ("cubic", "bbr"),
     duration_s: int = 10,
     trace: str = "none",
+    capture: bool = False,
 ) -> dict[str, Any]:
     """A spec with what the fake looks at."""
     second = 10**9
@@ -152,6 +165,7 @@ def spec(
         "duration_ns": duration_s * second,
         "interval_ns": second,
         "trace": trace,
+        "capture": {"scenario": "for tests"} if capture else None,
         "phases": [
             {"name": "overall", "from_ns": 0, "to_ns": duration_s * second},
             {"name": "startup", "from_ns": 0, "to_ns": duration_s * second // 8},

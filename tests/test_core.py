@@ -71,6 +71,7 @@ def spec(duration_s: int = 4, **changes: Any) -> str:
         "duration_ns": duration_s * S,
         "interval_ns": S,
         "trace": "none",
+        "capture": None,
         "phases": [{"name": "overall", "from_ns": 0, "to_ns": duration_s * S}],
         "links": [link],
         "flows": [{"name": "first", **flow}, {"name": "second", **flow}],

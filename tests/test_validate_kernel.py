@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from jostle.cli import status
-from jostle.kernel.images import KernelMissingError, find
 
 SCENARIO = """
 title = "A short download"
@@ -23,11 +22,8 @@ rtt = "40 ms"
 """
 
 
+@pytest.mark.usefixtures("virtual_kernel")
 def test_the_simulator_beside_the_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    try:
-        find("virtual")
-    except KernelMissingError as missing:
-        pytest.skip(str(missing))
     file = tmp_path / "short.toml"
     file.write_text(SCENARIO)
     code = status(["validate", str(file), "--repeats", "2", "--json", "--no-cache"])

@@ -1,6 +1,7 @@
 """The compiled engine."""
 
 from collections.abc import Callable
+from os import PathLike
 from typing import Any, Final, final
 
 import numpy as np
@@ -41,7 +42,11 @@ class Record:
     def quantities(self) -> list[str]:
         """What the codes of `internals["quantity"]` mean."""
 
-def run(spec_json: str, cancelled: Callable[[], Any] | None = None) -> Record:
+def run(
+    spec_json: str,
+    cancelled: Callable[[], Any] | None = None,
+    capture_folder: str | PathLike[str] | None = None,
+) -> Record:
     """Run a RunSpec given as JSON, without holding the interpreter's lock.
 
     Parameters
@@ -50,6 +55,8 @@ def run(spec_json: str, cancelled: Callable[[], Any] | None = None) -> Record:
         The RunSpec.
     cancelled
         Asked every 50 ms or so whether to give up.
+    capture_folder
+        Where the packets' headers go, if the spec asks for them: an empty folder.
 
     Raises
     ------
@@ -94,6 +101,52 @@ def weather(spec_json: str, link: int, points: int) -> dict[str, Any]:
     ------
     ValueError
         If the spec is none, or makes no sense, or has no such link.
+    """
+
+def capture_from_ring(
+    spec_json: str,
+    flow: int,
+    end: str,
+    *,
+    system: str,
+    start_ns: int,
+    received: int,
+    dropped: int,
+    blocks: str | PathLike[str],
+    folder: str | PathLike[str],
+) -> int:
+    """Write what a packet socket of the kernel captured as a pcapng file.
+
+    Parameters
+    ----------
+    spec_json
+        The RunSpec.
+    flow
+        Position of the flow.
+    end
+        `sender` or `receiver`.
+    system
+        What the packets went through.
+    start_ns
+        What the clock of the packets showed at the start of the run.
+    received, dropped
+        Packets that the socket saw, and those of them that it had no room for.
+    blocks
+        The filled blocks of the socket's ring (TPACKET_V3), one after the other.
+    folder
+        Where the file goes.
+
+    Returns
+    -------
+    int
+        Packets in the file.
+
+    Raises
+    ------
+    ValueError
+        If the spec makes no sense or has no such end, or `blocks` is damaged.
+    OSError
+        On reading and writing.
     """
 
 def registry() -> str:

@@ -140,6 +140,19 @@ class ResultSet:
         ]
         return frames.table(rows, [*self._place_columns, "phase", "jain"], ("jain",))
 
+    @cached_property
+    def captures(self) -> pl.DataFrame:
+        """Files of packet headers of runs that captured them, one row per run and host.
+
+        Columns: condition, grid keys, seed, run_id, host (`flow.sender`, `flow.receiver`), path.
+        """
+        rows = [
+            {**place, "host": host, "path": str(path)}
+            for place, run in self._placed()
+            for host, path in run.captures.items()
+        ]
+        return frames.table(rows, [*self._place_columns, "host", "path"], ())
+
     def flow_names(self, condition: int) -> list[str]:
         """Names of a condition's flows, in the order of the scenario."""
         results = self.of(condition)

@@ -1,9 +1,9 @@
 """The store: a folder of immutable run folders, named by run id.
 
 A run folder holds `spec.json`, `summary.json`, `provenance.json`, `flows.parquet`,
-`links.parquet`, `internals.parquet`, for some runs `acks.parquet`, and `manifest.json` with the
-SHA-256 of each of them. These files are the same, byte for byte, for the same run. `timing.json`
-(how long the run took here) stands beside them and outside the manifest.
+`links.parquet`, `internals.parquet`, for some runs `acks.parquet` and `captures/*.pcapng`, and
+`manifest.json` with the SHA-256 of each of them. These files are the same, byte for byte, for the
+same run. `timing.json` (how long the run took here) stands beside them and outside the manifest.
 
 A folder is written under another name, synced, then renamed: a run is there whole or not at all.
 """
@@ -24,6 +24,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from jostle.backends.captures import files
 from jostle.errors import StoreError, StoreFullError
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ _ALWAYS = {
     "spec.json", "summary.json", "provenance.json",
     "flows.parquet", "links.parquet", "internals.parquet",
 }  # fmt: skip
+_CAPTURES = "captures"
 _FRAMES = ("flows", "links", "internals", "acks")
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 # Writing a run takes seconds; a partial folder this old belongs to a process that was killed.
@@ -92,6 +94,11 @@ class StoredRun:
     def acks(self) -> pl.DataFrame | None:
         """Every ACK that reached a sender, if it was recorded."""
         return self._frame("acks") if (self.folder / "acks.parquet").exists() else None
+
+    @property
+    def captures(self) -> Mapping[str, Path]:
+        """Host → pcapng file with the headers of its packets, if they were captured."""
+        return files(self.folder / _CAPTURES)
 
     def _frame(self, name: str) -> pl.DataFrame:
         import polars as pl
@@ -167,7 +174,8 @@ class Store:
         partial = self.root / _PARTIAL / f"{record.run_id}-{uuid.uuid4().hex}"
         try:
             partial.mkdir(parents=True)
-            for name, content in self._files(record).items():
+            digests = _take_captures(record, partial / _CAPTURES)
+            for name, content in self._files(record, digests).items():
                 _write_synced(partial / name, content)
             _sync_folder(partial)
             return self._publish(partial, folder)
@@ -191,8 +199,8 @@ class Store:
                 return stored
         raise StoreError(f"cannot store run {folder.name}: what is written there does not last")
 
-    def _files(self, record: RunRecord) -> dict[str, bytes]:
-        files = {
+    def _files(self, record: RunRecord, captures: Mapping[str, str]) -> dict[str, bytes]:
+        contents = {
             "spec.json": _json_bytes(record.spec),
             "summary.json": _json_bytes(record.summary),
             "provenance.json": _json_bytes(_provenance(record)),
@@ -200,11 +208,11 @@ class Store:
         for name in _FRAMES:
             frame: pl.DataFrame | None = getattr(record, name)
             if frame is not None:
-                files[f"{name}.parquet"] = _parquet_bytes(frame)
-        digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-        files[_MANIFEST] = _json_bytes({"format": FORMAT, "sha256": digests})
-        files[_TIMING] = _json_bytes({"wall_s": record.wall_s})
-        return files
+                contents[f"{name}.parquet"] = _parquet_bytes(frame)
+        digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+        contents[_MANIFEST] = _json_bytes({"format": FORMAT, "sha256": digests | {**captures}})
+        contents[_TIMING] = _json_bytes({"wall_s": record.wall_s})
+        return contents
 
     def _move_aside(self, folder: Path, why: str) -> None:
         aside = self.root / _DAMAGED / f"{folder.name}-{uuid.uuid4().hex[:8]}"
@@ -234,9 +242,8 @@ def _verified_summary(folder: Path) -> Mapping[str, Any]:
         if not digests.keys() >= _ALWAYS:
             raise _DamagedError(f"{_MANIFEST} does not list every file")
         for name, digest in digests.items():
-            with (folder / name).open("rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() != digest:
-                    raise _DamagedError(f"{name} is not what was written")
+            if _digest(folder / name) != digest:
+                raise _DamagedError(f"{name} is not what was written")
         summary: object = json.loads((folder / "summary.json").read_bytes())
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
         raise _DamagedError(f"{Path(str(error.filename)).name} is missing") from error
@@ -245,6 +252,25 @@ def _verified_summary(folder: Path) -> Mapping[str, Any]:
     if not isinstance(summary, dict):
         raise _DamagedError("summary.json is not a summary")
     return summary
+
+
+def _take_captures(record: RunRecord, folder: Path) -> dict[str, str]:
+    """Move a record's captures into a folder; return their digests."""
+    digests = {}
+    if record.captured is not None:
+        folder.mkdir()
+        for path in record.captures.values():
+            moved = Path(shutil.move(path, folder / path.name))
+            digests[f"{folder.name}/{path.name}"] = _digest(moved)
+            with moved.open("rb") as file:
+                os.fsync(file.fileno())
+        _sync_folder(folder)
+    return digests
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _provenance(record: RunRecord) -> dict[str, str]:

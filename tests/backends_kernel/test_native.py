@@ -7,13 +7,17 @@ import os
 import sys
 from pathlib import Path
 
+import jostle
+import pcapng
 import pytest
 from jostle.backends.kernel import KernelBackend, KernelRunError
 from jostle.kernel import Image, KernelMissingError, find, run_guest
+from jostle.kernel import status as states
 
 from backends_kernel.kernel_specs import spec_of
 
 SHORT = {"duration": '"2 s"', "phases.late": '["1 s", "2 s"]'}
+CAPTURED = {**SHORT, "capture": "true"}
 
 RUN = """
 import json, os, signal, subprocess, sys, threading, time
@@ -37,6 +41,9 @@ spec = json.loads(Path(sys.argv[1]).read_text())
 backend = KernelBackend("native")
 before = namespaces(), networks()
 record = backend.run(spec)
+folder = Path(sys.argv[1]).parent
+for name, path in record.captures.items():
+    (folder / path.name).write_bytes(path.read_bytes())
 after = namespaces(), networks()
 
 def kill():
@@ -61,28 +68,33 @@ print("result", json.dumps([record.summary, before == after == at_last, killed, 
 @pytest.fixture(scope="module")
 def outcome(kernel: Image, tmp_path_factory: pytest.TempPathFactory):
     folder = tmp_path_factory.mktemp("native")
-    (folder / "spec.json").write_text(json.dumps(spec_of(overrides=SHORT)))
+    (folder / "spec.json").write_text(json.dumps(spec_of(overrides=CAPTURED)))
     program = folder / "program.py"
     program.write_text(RUN)
     script = folder / "script"
     python = f"{sys.executable} {program} {folder / 'spec.json'}"
-    script.write_text(f"#!/bin/sh\nexport TMPDIR=/tmp\nexec {python} 2>&1\n")
+    # The package that is tested, wherever it is installed.
+    variables = f"export TMPDIR=/tmp PYTHONPATH={Path(jostle.__file__).parents[1]}"
+    script.write_text(f"#!/bin/sh\n{variables}\nexec {python} 2>&1\n")
     output = run_guest(kernel, script, {}, memory_mb=1024, timeout_s=120)
     told = [line for line in output.text.splitlines() if line.startswith("result ")]
     assert told, output.tail
-    return json.loads(told[0].removeprefix("result "))
+    return (*json.loads(told[0].removeprefix("result ")), folder)
 
 
 def test_the_same_program_runs_in_namespaces_of_the_host(outcome):
-    summary, _, _, version = outcome
+    summary, _, _, version, folder = outcome
     assert version.startswith("native-6.")
     overall = summary["flows"][0]["phases"]["overall"]
     assert overall["goodput_bps"] > 0.8 * 20e6
     assert overall["rtt_min_s"] == pytest.approx(0.0406, abs=1e-4)
+    sender = pcapng.read(folder / "one.sender.pcapng")
+    assert "(native)" in sender.system
+    assert sender.retransmitted == overall["retransmitted_packets"]
 
 
 def test_nothing_is_left_of_it_even_when_it_is_killed(outcome):
-    _, nothing_left, killed, _ = outcome
+    _, nothing_left, killed, _, _ = outcome
     assert "without a result" in killed
     assert nothing_left
 
@@ -118,3 +130,15 @@ def test_a_missing_controller_of_this_machine_is_named():
     spec["flows"][0] |= {"controller": {"name": "illinois", "parameters": {}}, "slow_start": None}
     with pytest.raises(KernelRunError, match="no congestion control illinois: there is"):
         backend.run(spec)
+
+
+def test_disciplines_that_this_machine_lacks_are_named():
+    try:
+        image = find("native")
+    except KernelMissingError as error:
+        pytest.skip(str(error))
+    lacking = states.to_dict()["kernels"][2]["lacking_disciplines"]
+    if "netem" not in lacking:
+        pytest.skip("this machine has netem")
+    with pytest.raises(KernelRunError, match=r"discipline.* netem.* \(module.* sch_netem"):
+        KernelBackend(image=image).run(spec_of(overrides=SHORT))

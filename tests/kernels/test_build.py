@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -395,6 +396,30 @@ def test_installing_fails(tools: FakeToolchain) -> None:
     apt.chmod(0o755)
     with pytest.raises(JostleError, match=r"apt-get install(.|\n)*E: no network"):
         toolchain.install(["flex"], lambda _line: None)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "E: Unable to locate package linux-source-6.12",
+        "E: Package 'linux-source-6.12' has no installation candidate",
+    ],
+)
+def test_a_source_that_is_not_packaged_is_named(tools: FakeToolchain, said: str) -> None:
+    apt = tools.programs / "apt-get"
+    apt.write_text(f'#!/bin/sh\n[ "$1" = update ] || {{ echo "{said}"; exit 100; }}\n')
+    apt.chmod(0o755)
+    expected = r"sources have no linux-source-6\.12: .* build --version 6\.12 --source TARBALL"
+    with pytest.raises(toolchain.ToolsMissingError, match=expected):
+        toolchain.install(["linux-source-6.12", "flex"], lambda _line: None)
+    # Who may not install anything is told the same, if apt has lists of packages.
+    cache = tools.programs / "apt-cache"
+    cache.write_text('#!/bin/sh\ncase "$3" in linux-source-6.12) exit 100 ;; esac\n')
+    cache.chmod(0o755)
+    lacking = ["linux-source-6.12", "flex"]
+    assert re.search(expected, toolchain.missing_message(lacking))
+    cache.write_text("#!/bin/sh\nexit 100\n")
+    assert "as root, run `apt-get install" in toolchain.missing_message(lacking)
 
 
 @pytest.mark.slow

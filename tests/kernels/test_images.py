@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from fake_toolchain import kernel_script, write_program
 from jostle.kernel import KernelMissingError, config, find, images
+from jostle.kernel import status as states
 from jostle.kernel.status import to_dict
 
 
@@ -132,3 +133,13 @@ def test_status(cache: Path, realtime: Path) -> None:
     assert kernels["realtime"]["available"] is False
     assert "apt-get install user-mode-linux" in kernels["realtime"]["advice"]
     assert "reno" in kernels["native"]["controllers"]
+
+
+def test_a_machine_without_netem_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images.os, "geteuid", lambda: 0)
+    for lacking, available in ((["codel"], True), (["netem", "codel"], False)):
+        monkeypatch.setattr(states, "_lacking_disciplines", lambda lacking=lacking: lacking)
+        native = to_dict()["kernels"][2]
+        assert native["available"] is available
+        assert native["lacking_disciplines"] == lacking
+    assert "lacks sch_netem, without which there are no links" in native["advice"]

@@ -36,6 +36,23 @@ def test_a_plain_scenario(read: Read, run_spec_schema: dict[str, Any]) -> None:
     assert second["slow_start"] == {"name": "standard", "parameters": {}}
 
 
+def test_a_capture_carries_the_title(read: Read, run_spec_schema: dict[str, Any]) -> None:
+    assert spec(read())["capture"] is None
+    run = spec(read(add="", overrides={"capture": "true", "title": '"Two of a kind"'}))
+    jsonschema.validate(run, run_spec_schema)
+    assert run["capture"] == {"scenario": "Two of a kind"}
+
+
+def test_a_capture_needs_few_flows_with_short_names(read: Read) -> None:
+    for key, value, told in (
+        ("flows.first.count", "100", "flows are too many — at most 100"),
+        ("flows.first.name", f'"{"x" * 201}"', "too long for files of a capture"),
+    ):
+        read(overrides={key: value})
+        with pytest.raises(ScenarioError, match=told):
+            read(overrides={"capture": "true", key: value})
+
+
 def test_a_short_run_has_at_least_ten_bins(read: Read) -> None:
     assert spec(read(('"10 s"', '"2 s"')))["interval_ns"] == 200_000_000
 

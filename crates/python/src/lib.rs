@@ -1,6 +1,7 @@
 //! The Python module `jostle._core`: runs one RunSpec without holding the interpreter's lock, hands
 //! its columns to NumPy without copying them, and shows the registries.
 
+mod capture;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod record;
@@ -24,6 +25,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     }
     module.add_function(wrap_pyfunction!(registry::registry, module)?)?;
     module.add_function(wrap_pyfunction!(registry::run_spec_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(capture::capture_from_ring, module)?)?;
     module.add_function(wrap_pyfunction!(run::check, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(weather::weather, module)?)?;

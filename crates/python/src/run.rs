@@ -2,9 +2,12 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use jostle_record::capture::Capture;
 use jostle_record::{Recorder, RunRecord, RunSpec, SpecError};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
@@ -38,6 +41,8 @@ pub fn check(spec_json: &str) -> PyResult<()> {
 ///     The RunSpec.
 /// cancelled : callable, optional
 ///     Asked every 50 ms or so whether to give up.
+/// capture_folder : path, optional
+///     Where the packets' headers go, if the spec asks for them: an empty folder.
 ///
 /// Returns
 /// -------
@@ -47,21 +52,35 @@ pub fn check(spec_json: &str) -> PyResult<()> {
 /// Raises
 /// ------
 /// ValueError
-///     If the spec is none, or makes no sense.
+///     If the spec is none, or makes no sense, or asks for a capture without a folder for it.
+/// OSError
+///     If the capture cannot be written.
 /// Cancelled
 ///     If `cancelled` returned true. What it raises is passed on, as is Ctrl-C.
 /// RuntimeError
 ///     If the simulator failed. That is a bug; the message has all it takes to repeat it.
 #[pyfunction]
-#[pyo3(signature = (spec_json, cancelled=None))]
-pub fn run(py: Python<'_>, spec_json: &str, cancelled: Option<Py<PyAny>>) -> PyResult<Record> {
+#[pyo3(signature = (spec_json, cancelled=None, capture_folder=None))]
+pub fn run(
+    py: Python<'_>,
+    spec_json: &str,
+    cancelled: Option<Py<PyAny>>,
+    capture_folder: Option<PathBuf>,
+) -> PyResult<Record> {
     let spec = parse(spec_json)?;
+    // A folder is of no use to a spec that asks for nothing.
+    let capture_folder = capture_folder.filter(|_| spec.capture.is_some());
+    if spec.capture.is_some() && capture_folder.is_none() {
+        return Err(PyValueError::new_err("`capture` needs a folder for its files"));
+    }
     let record = py.detach(|| {
         let watch = Watch::new(cancelled);
-        let outcome = catch_unwind(AssertUnwindSafe(|| simulate(&spec, &watch)));
+        let outcome =
+            catch_unwind(AssertUnwindSafe(|| simulate(&spec, capture_folder.as_deref(), &watch)));
         match outcome {
             Ok(Ok(record)) => Ok(record),
-            Ok(Err(error)) => Err(watch.explain(&error)),
+            Ok(Err(Failure::Run(error))) => Err(watch.explain(&error)),
+            Ok(Err(Failure::Capture(error))) => Err(error.into()),
             Err(panic) => Err(bug(&spec, spec_json, panic.as_ref())),
         }
     })?;
@@ -73,9 +92,36 @@ pub(crate) fn parse(spec_json: &str) -> PyResult<RunSpec> {
         .map_err(|error: SpecError| PyValueError::new_err(error.to_string()))
 }
 
-fn simulate(spec: &RunSpec, watch: &Watch) -> Result<RunRecord, jostle_sim::Error> {
-    let mut recorder = Recorder::new(spec);
-    jostle_sim::run(spec, &mut recorder, &|| watch.is_cancelled())?;
+/// Why there is no record.
+enum Failure {
+    Run(jostle_sim::Error),
+    Capture(io::Error),
+}
+
+impl From<jostle_sim::Error> for Failure {
+    fn from(error: jostle_sim::Error) -> Self {
+        Self::Run(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Capture(error)
+    }
+}
+
+fn simulate(spec: &RunSpec, folder: Option<&Path>, watch: &Watch) -> Result<RunRecord, Failure> {
+    let capture = folder.map(|folder| Capture::create(spec, folder)).transpose()?;
+    let broken = capture.as_ref().map(Capture::broken);
+    let is_broken = || broken.as_ref().is_some_and(|broken| broken.get());
+    let mut sinks = (Recorder::new(spec), capture);
+    let ran = jostle_sim::run(spec, &mut sinks, &|| is_broken() || watch.is_cancelled());
+    let (recorder, capture) = sinks;
+    // What broke the capture is why the run was given up.
+    if let Some(capture) = capture.filter(|_| ran.is_ok() || is_broken()) {
+        capture.finish()?;
+    }
+    ran?;
     Ok(recorder.finish())
 }
 

@@ -5,6 +5,7 @@
 //! [`Recorder`] is the sink that measures, and [`RunRecord`] is what it leaves behind.
 
 mod build;
+pub mod capture;
 mod flow_meter;
 mod histogram;
 mod link_meter;
@@ -21,7 +22,7 @@ mod weather;
 pub use histogram::Histogram;
 pub use recorder::Recorder;
 pub use run_record::RunRecord;
-pub use sink::{AckRow, FlowState, Nothing, Sink};
+pub use sink::{AckRow, End, FlowState, Header, HeaderKind, Nothing, Sink};
 pub use spec::*;
 pub use summary::{
     ByPhase, Fairness, FlowPhase, FlowSummary, LinkPhase, LinkSummary, Summary, jain,

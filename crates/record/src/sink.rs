@@ -1,5 +1,6 @@
 //! What a simulator tells whoever records a run.
 
+use jostle_path::Ecn;
 use jostle_units::{Rate, Span, Time};
 
 /// An instant of a flow, taken at the end of every interval.
@@ -34,6 +35,60 @@ pub struct AckRow {
     pub lost_packets: u32,
 }
 
+/// One end of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Where data come from.
+    Sender,
+    /// Where they go to.
+    Receiver,
+}
+
+/// What a segment is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderKind {
+    /// Opens the connection, from the sender.
+    Syn,
+    /// Answers it.
+    SynAck,
+    /// Data, from the sender.
+    Data,
+    /// An ACK, from the receiver.
+    Ack,
+}
+
+/// What the headers of a segment say. Sequence numbers count segments.
+#[derive(Clone, Copy, Debug)]
+pub struct Header {
+    /// What it is for.
+    pub kind: HeaderKind,
+    /// Data: its number. ACK: the first segment that has not arrived.
+    pub number: u32,
+    /// Payload that travels with it.
+    pub payload_bytes: u16,
+    /// ECN field of its IP header.
+    pub ecn: Ecn,
+    /// Data: CWR (RFC 3168). ACK: ECE. SYN and SYN-ACK: ECN is understood.
+    pub ecn_flag: bool,
+    /// Time stamp, in milliseconds.
+    pub tsval_ms: u32,
+    /// Time stamp that it echoes.
+    pub tsecr_ms: u32,
+    /// ACK and SYN-ACK: segments that the receiver can take beyond `number`.
+    pub window_packets: u32,
+    /// Selective acknowledgements, ends excluded; `block_count` of them.
+    pub blocks: [(u32, u32); 3],
+    /// How many there are.
+    pub block_count: u8,
+}
+
+impl Header {
+    /// The selective acknowledgements.
+    pub fn blocks(&self) -> &[(u32, u32)] {
+        &self.blocks[..usize::from(self.block_count)]
+    }
+}
+
 /// Records a run. A generic parameter of the simulator: recording nothing costs nothing.
 ///
 /// Times never decrease for a flow. Those of a link never decrease for its queue (changes, drops
@@ -42,6 +97,12 @@ pub struct AckRow {
 pub trait Sink {
     /// The application of a flow opens its connection.
     fn opened(&mut self, _now: Time, _flow: u32) {}
+    /// Whether [`segment`](Self::segment) is to be called.
+    fn wants_segments(&self) -> bool {
+        false
+    }
+    /// A segment left one end of its flow, or reached the other. Times never decrease.
+    fn segment(&mut self, _now: Time, _flow: u32, _end: End, _header: &Header) {}
     /// A sender put `packets` packets of together `wire_bytes` on its way at once.
     fn sent(
         &mut self,
@@ -85,3 +146,87 @@ pub trait Sink {
 pub struct Nothing;
 
 impl Sink for Nothing {}
+
+/// Both record.
+impl<A: Sink, B: Sink> Sink for (A, B) {
+    #[inline]
+    fn wants_segments(&self) -> bool {
+        self.0.wants_segments() || self.1.wants_segments()
+    }
+
+    fn segment(&mut self, now: Time, flow: u32, end: End, header: &Header) {
+        self.0.segment(now, flow, end, header);
+        self.1.segment(now, flow, end, header);
+    }
+
+    #[inline]
+    fn sent(&mut self, now: Time, flow: u32, packets: u32, wire_bytes: u64, again: bool) {
+        self.0.sent(now, flow, packets, wire_bytes, again);
+        self.1.sent(now, flow, packets, wire_bytes, again);
+    }
+
+    #[inline]
+    fn received(&mut self, now: Time, flow: u32, wire_bytes: u32) {
+        self.0.received(now, flow, wire_bytes);
+        self.1.received(now, flow, wire_bytes);
+    }
+
+    #[inline]
+    fn delivered(&mut self, now: Time, flow: u32, payload_bytes: u64) {
+        self.0.delivered(now, flow, payload_bytes);
+        self.1.delivered(now, flow, payload_bytes);
+    }
+
+    #[inline]
+    fn acked(&mut self, now: Time, flow: u32, row: &AckRow) {
+        self.0.acked(now, flow, row);
+        self.1.acked(now, flow, row);
+    }
+
+    fn completed(&mut self, now: Time, flow: u32, after: Span) {
+        self.0.completed(now, flow, after);
+        self.1.completed(now, flow, after);
+    }
+
+    #[inline]
+    fn queue_changed(&mut self, now: Time, link: u32, bytes: u64, packets: u64) {
+        self.0.queue_changed(now, link, bytes, packets);
+        self.1.queue_changed(now, link, bytes, packets);
+    }
+
+    #[inline]
+    fn link_sent(&mut self, now: Time, link: u32, wire_bytes: u32) {
+        self.0.link_sent(now, link, wire_bytes);
+        self.1.link_sent(now, link, wire_bytes);
+    }
+
+    fn dropped(&mut self, now: Time, link: u32, flow: u32, reason: u8) {
+        self.0.dropped(now, link, flow, reason);
+        self.1.dropped(now, link, flow, reason);
+    }
+
+    fn marked(&mut self, now: Time, link: u32, flow: u32, reason: u8) {
+        self.0.marked(now, link, flow, reason);
+        self.1.marked(now, link, flow, reason);
+    }
+
+    fn flow_state(&mut self, now: Time, flow: u32, state: &FlowState) {
+        self.0.flow_state(now, flow, state);
+        self.1.flow_state(now, flow, state);
+    }
+
+    fn internal(&mut self, now: Time, flow: u32, quantity: &'static str, value: f64) {
+        self.0.internal(now, flow, quantity, value);
+        self.1.internal(now, flow, quantity, value);
+    }
+
+    fn link_state(&mut self, now: Time, link: u32, queue_bytes: u64, offered_bytes: f64) {
+        self.0.link_state(now, link, queue_bytes, offered_bytes);
+        self.1.link_state(now, link, queue_bytes, offered_bytes);
+    }
+
+    fn boundary(&mut self, now: Time, offered_bytes: &[f64]) {
+        self.0.boundary(now, offered_bytes);
+        self.1.boundary(now, offered_bytes);
+    }
+}

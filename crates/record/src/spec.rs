@@ -19,6 +19,8 @@ pub struct RunSpec {
     pub interval_ns: u64,
     /// What is recorded beyond the series.
     pub trace: TraceLevel,
+    /// Whether the headers of all packets are written to files, one for each end of each flow.
+    pub capture: Option<CaptureSpec>,
     /// Windows of time for every statistic. They may overlap; `overall` is among them.
     pub phases: Vec<PhaseSpec>,
     /// All links of the network. Flows name them by position.
@@ -35,6 +37,14 @@ pub enum TraceLevel {
     None,
     /// One row for every ACK that reaches a sender.
     Acks,
+}
+
+/// What the files of a capture say beside the packets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CaptureSpec {
+    /// Title of the scenario.
+    pub scenario: String,
 }
 
 /// A window of time, `from_ns` included, `to_ns` excluded.

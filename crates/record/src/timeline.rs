@@ -133,6 +133,7 @@ mod tests {
             duration_ns,
             interval_ns,
             trace: TraceLevel::None,
+            capture: None,
             phases: phases.iter().map(phase).collect(),
             links: Vec::new(),
             flows: Vec::new(),

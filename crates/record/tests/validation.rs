@@ -43,6 +43,26 @@ fn broken_json_is_no_spec() {
 }
 
 #[test]
+fn captures_need_names_of_files_and_not_too_many() {
+    for name in ["../one", ".one", "a/b", &"x".repeat(201)] {
+        let message = refusal(&with("/flows/0/name", json!(name)));
+        assert!(message.contains("`flows[0].name` cannot be"), "{message}");
+        let mut without = with("/flows/0/name", json!(name));
+        without["capture"] = json!(null);
+        RunSpec::from_json(&without.to_string()).unwrap();
+    }
+    let mut many = dumbbell();
+    let flows = (0..101).map(|i| {
+        let mut flow = many["flows"][0].clone();
+        flow["name"] = json!(format!("flow-{i}"));
+        flow
+    });
+    many["flows"] = flows.collect();
+    many["capture"] = json!({"scenario": "many"});
+    assert!(refusal(&many).ends_with("that of 101 flows: expected at most 100 flows"));
+}
+
+#[test]
 fn every_value_out_of_range_is_refused_where_it_is() {
     let backwards =
         json!([{"probability": 0.0, "value_ns": 5}, {"probability": 1.0, "value_ns": 4}]);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use jostle_control::RateCode;
 use jostle_path::{Ecn, Link, Packet, Probe, Reason};
-use jostle_record::{FlowSpec, LinkSpec, Sink};
+use jostle_record::{End, FlowSpec, LinkSpec, Sink};
 use jostle_units::{Rate, Span, Time};
 
 use crate::engine::{Agenda, Event};
@@ -213,6 +213,10 @@ impl Network {
         ecn: Ecn,
         sink: &mut S,
     ) {
+        let segment = segment.stamped(now);
+        if sink.wants_segments() {
+            tell(sink, now, flow, End::Receiver, &segment, ecn);
+        }
         match self.routes[flow as usize].reverse_path.get(0) {
             None => self.enter_access(now, flow, segment),
             Some(link) => self.push(now, link, packet(flow, segment, ecn), sink),
@@ -255,6 +259,9 @@ impl Network {
             self.agenda.schedule(at, Event::Nic(flow));
         }
         let link = route.path.first;
+        if sink.wants_segments() {
+            tell(sink, now, flow, End::Sender, &packet.body, packet.ecn);
+        }
         self.push(now, link, packet, sink);
     }
 
@@ -275,6 +282,21 @@ impl Network {
     pub fn port<'a, S: Sink>(&'a mut self, flow: u32, sink: &'a mut S) -> Port<'a, S> {
         Port { network: self, sink, flow }
     }
+}
+
+/// Tells a sink of a segment at one end of its flow. Hardly any run wants that: it stays out of the
+/// way of those that do not.
+#[cold]
+#[inline(never)]
+pub(crate) fn tell<S: Sink>(
+    sink: &mut S,
+    now: Time,
+    flow: u32,
+    end: End,
+    segment: &Segment,
+    ecn: Ecn,
+) {
+    sink.segment(now, flow, end, &segment.header(now, ecn));
 }
 
 #[inline]
@@ -305,6 +327,9 @@ impl<S: Sink> Egress for Port<'_, S> {
         match &mut route.card {
             None => {
                 let link = route.path.first;
+                if self.sink.wants_segments() {
+                    tell(self.sink, now, flow, End::Sender, &segment, ecn);
+                }
                 self.network.push(now, link, packet, self.sink);
             }
             Some(card) => {

@@ -7,7 +7,7 @@ use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
 
 use crate::engine::{Agenda, Event, Timer};
 use crate::runs::Runs;
-use crate::segment::{Block, MAX_BLOCKS, Segment, timestamp_ms};
+use crate::segment::{Block, MAX_BLOCKS, Segment};
 
 /// `TCP_ATO_MIN`, `TCP_DELACK_MIN`.
 const DELAYED_ACK_MIN: Span = Span::from_ms(40);
@@ -163,7 +163,7 @@ impl Receiver {
     pub fn on_data(&mut self, now: Time, segment: &Segment, ecn: Ecn) -> Arrival {
         self.unread = 0;
         if segment.timestamp_ms + PAWS_WINDOW_MS < self.echo_ms {
-            return self.on_stale(now, segment.number);
+            return self.on_stale(segment.number);
         }
         // RFC 7323 §4.3: the timestamp of the segment that advances the left edge is echoed.
         if segment.number <= self.acked {
@@ -175,9 +175,9 @@ impl Receiver {
             self.at_once = true;
         }
         if segment.number < self.next {
-            return self.on_old(now, segment.number);
+            return self.on_old(segment.number);
         }
-        let early = self.note_mark(now, ecn, segment.number == self.next);
+        let early = self.note_mark(ecn, segment.number == self.next);
         if self.ahead.contains(segment.number) {
             self.duplicate = Some(Block::of(segment.number));
             return Arrival { bytes: 0, early, ack: self.decide(now) };
@@ -257,7 +257,7 @@ impl Receiver {
 
     /// Takes note of a data segment's ECN field (`__tcp_ecn_check_ce`): an ACK that is due before
     /// the segment's own. `in_order`: nothing is missing before the segment.
-    fn note_mark(&mut self, now: Time, ecn: Ecn, in_order: bool) -> Option<Segment> {
+    fn note_mark(&mut self, ecn: Ecn, in_order: bool) -> Option<Segment> {
         if self.feedback == EcnFeedback::None {
             return None;
         }
@@ -272,7 +272,7 @@ impl Receiver {
                 self.ece = true;
                 self.enter_quick_mode(2);
             }
-            (EcnFeedback::PerPacket, _) => early = self.echo(now, marked, in_order),
+            (EcnFeedback::PerPacket, _) => early = self.echo(marked, in_order),
             (EcnFeedback::Counted, _) => self.count(marked),
             _ => {}
         }
@@ -283,12 +283,12 @@ impl Receiver {
     /// RFC 8257 §3.2: an immediate ACK whenever marked packets follow unmarked ones, or the other
     /// way round. If an ACK was delayed it goes first, and tells what came before
     /// (`dctcp_ece_ack_update`).
-    fn echo(&mut self, now: Time, marked: bool, in_order: bool) -> Option<Segment> {
+    fn echo(&mut self, marked: bool, in_order: bool) -> Option<Segment> {
         let mut early = None;
         if marked != self.marked {
             if self.delayed < Time::NEVER {
                 self.ece = self.marked;
-                early = Some(if in_order { self.report(now) } else { self.acknowledge(now) });
+                early = Some(if in_order { self.report() } else { self.acknowledge() });
             }
             self.at_once = true;
         }
@@ -312,20 +312,20 @@ impl Receiver {
     }
 
     /// A segment arrived again that the application has had already.
-    fn on_old(&mut self, now: Time, number: u32) -> Arrival {
+    fn on_old(&mut self, number: u32) -> Arrival {
         self.duplicate = Some(Block::of(number));
         self.enter_quick_mode(QUICK_ACKS_MAX);
-        Arrival { bytes: 0, early: None, ack: Some(self.acknowledge(now)) }
+        Arrival { bytes: 0, early: None, ack: Some(self.acknowledge()) }
     }
 
     /// RFC 7323 §5.3 (PAWS): a segment older than what was echoed last is dropped and acknowledged
     /// at once. Reordering can do that to an original whose predecessors were retransmitted.
     #[cold]
-    fn on_stale(&mut self, now: Time, number: u32) -> Arrival {
+    fn on_stale(&mut self, number: u32) -> Arrival {
         if number < self.next {
-            return self.on_old(now, number);
+            return self.on_old(number);
         }
-        Arrival { bytes: 0, early: None, ack: Some(self.acknowledge(now)) }
+        Arrival { bytes: 0, early: None, ack: Some(self.acknowledge()) }
     }
 
     /// Keeps a segment that arrived beyond a gap.
@@ -371,14 +371,14 @@ impl Receiver {
         // RFC 5681 §4.2: "a TCP receiver MUST NOT … delay … an ACK for at least every second
         // full-sized segment".
         if self.next - self.acked > 1 || self.quick > 0 || self.at_once {
-            return Some(self.acknowledge(now));
+            return Some(self.acknowledge());
         }
         if self.ahead.is_empty() {
             self.delay(now);
             return None;
         }
         if self.compressed >= COMPRESSED_MAX {
-            return Some(self.acknowledge(now));
+            return Some(self.acknowledge());
         }
         if self.duplicates_at != self.next {
             self.duplicates_at = self.next;
@@ -386,7 +386,7 @@ impl Receiver {
         }
         if self.duplicates < UNCOMPRESSED_DUPLICATES {
             self.duplicates += 1;
-            return Some(self.acknowledge(now));
+            return Some(self.acknowledge());
         }
         self.compressed += 1;
         if self.compression == Time::NEVER {
@@ -426,7 +426,7 @@ impl Receiver {
             // A delayed ACK was missed: the application is slow, be more patient.
             self.patience = (self.patience + self.patience).min(Span::from_ms(200) + self.rtt);
         }
-        Some(self.acknowledge(now))
+        Some(self.acknowledge())
     }
 
     /// Segments that the sender may send beyond `next`.
@@ -440,7 +440,7 @@ impl Receiver {
     }
 
     /// The ACK of what has arrived so far.
-    fn acknowledge(&mut self, now: Time) -> Segment {
+    fn acknowledge(&mut self) -> Segment {
         self.delayed = Time::NEVER;
         self.at_once = false;
         if self.quick > 0 {
@@ -449,18 +449,17 @@ impl Receiver {
                 self.patience = DELAYED_ACK_MIN;
             }
         }
-        self.report(now)
+        self.report()
     }
 
     /// An ACK beside those that the delayed-ACK engine decides on (`__tcp_send_ack` with another
     /// `rcv_nxt`).
-    fn report(&mut self, now: Time) -> Segment {
+    fn report(&mut self) -> Segment {
         self.compression = Time::NEVER;
         self.compressed = 0;
         self.set_timer();
         self.acked = self.next;
         let mut ack = Segment::ack(self.next, self.echo_ms, self.window(), self.ece);
-        ack.clock = timestamp_ms(now) as u16;
         ack.payload = self.marks as u16;
         let mut count = 0;
         if let Some(block) = self.duplicate.take() {

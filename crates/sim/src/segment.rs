@@ -4,7 +4,8 @@
 //! sized, and 2³² of them are 6 TB. A run that could exceed that is refused beforehand.
 
 use jostle_control::RateCode;
-use jostle_path::Packet;
+use jostle_path::{Ecn, Packet};
+use jostle_record::{Header, HeaderKind};
 use jostle_units::{HEADER_BYTES, Time};
 
 /// SACK blocks that fit beside the timestamps option (RFC 2018).
@@ -70,14 +71,15 @@ pub(crate) struct Segment {
     pub rate: RateCode,
     /// Data: payload bytes. ACK: packets that came in marked, modulo 2¹⁶ (RFC 9768).
     pub payload: u16,
+    /// ACK and SYN-ACK: the low bits of TSval, in milliseconds. The sender has the same clock and
+    /// completes them; all 32 would make the packet outgrow a cache line.
+    pub clock: u16,
     /// Data: its number. ACK: the first segment that has not arrived.
     pub number: u32,
     /// TSval of data and SYN, TSecr of ACK and SYN-ACK, in milliseconds as Linux ticks.
     pub timestamp_ms: u32,
-    /// ACK: the low bits of TSval without the receiver's offset, in milliseconds. The sender has
-    /// the same clock and completes them; all 32 would make the packet outgrow a cache line.
-    pub clock: u16,
-    /// ACK: segments that the receiver can take beyond `number`.
+    /// ACK: segments that the receiver can take beyond `number`. Data, where a window would mean
+    /// nothing: TSecr.
     pub window: u32,
     /// ACK: segments that arrived out of order, most recent first.
     pub blocks: [Block; MAX_BLOCKS],
@@ -94,9 +96,9 @@ impl Segment {
         block_count: 0,
         rate: RateCode::NONE,
         payload: 0,
+        clock: 0,
         number: 0,
         timestamp_ms: 0,
-        clock: 0,
         window: 0,
         blocks: [Block { start: 0, end: 0 }; MAX_BLOCKS],
     };
@@ -117,6 +119,12 @@ impl Segment {
         Self { number, payload, timestamp_ms, ecn_flag: cwr, ..Self::EMPTY }
     }
 
+    /// The data segment, as it echoes the timestamp that arrived last.
+    #[inline]
+    pub const fn echoing(self, tsecr_ms: u32) -> Self {
+        Self { window: tsecr_ms, ..self }
+    }
+
     /// An ACK without blocks.
     #[inline]
     pub const fn ack(number: u32, timestamp_ms: u32, window: u32, ece: bool) -> Self {
@@ -129,6 +137,44 @@ impl Segment {
         let news = self.payload.wrapping_sub(known as u16);
         // An ACK that was overtaken knows of fewer.
         if news < 1 << 15 { news } else { 0 }
+    }
+
+    /// The ACK or SYN-ACK, as it leaves with a timestamp of its own.
+    #[inline]
+    pub fn stamped(self, now: Time) -> Self {
+        Self { clock: timestamp_ms(now) as u16, ..self }
+    }
+
+    /// TSval of an ACK or SYN-ACK that is seen at `now`: none travels for the 65 s after which its
+    /// 16 bits would be ambiguous.
+    #[inline]
+    pub fn tsval_ms(&self, now: Time) -> u32 {
+        let now_ms = timestamp_ms(now);
+        now_ms.wrapping_sub(u32::from((now_ms as u16).wrapping_sub(self.clock)))
+    }
+
+    /// What its headers say, for those who record packets; it is seen at `now`, and `ecn` is in the
+    /// header of IP.
+    pub fn header(&self, now: Time, ecn: Ecn) -> Header {
+        let echo_ms = self.timestamp_ms;
+        let (kind, payload_bytes, tsval_ms, tsecr_ms, window) = match self.kind {
+            Kind::Syn => (HeaderKind::Syn, 0, self.timestamp_ms, 0, 0),
+            Kind::SynAck => (HeaderKind::SynAck, 0, self.tsval_ms(now), echo_ms, self.window),
+            Kind::Data => (HeaderKind::Data, self.payload, self.timestamp_ms, self.window, 0),
+            Kind::Ack => (HeaderKind::Ack, 0, self.tsval_ms(now), echo_ms, self.window),
+        };
+        Header {
+            kind,
+            number: self.number,
+            payload_bytes,
+            ecn,
+            ecn_flag: self.ecn_flag,
+            tsval_ms,
+            tsecr_ms,
+            window_packets: window,
+            blocks: self.blocks.map(|block| (block.start, block.end)),
+            block_count: self.block_count,
+        }
     }
 
     /// The blocks of an ACK.
@@ -158,6 +204,15 @@ mod tests {
     #[test]
     fn a_packet_fills_one_cache_line() {
         assert!(size_of::<SimPacket>() <= 72, "{}", size_of::<SimPacket>());
+    }
+
+    #[test]
+    fn the_clock_of_an_ack_is_completed_by_whoever_sees_it() {
+        for (sent_ms, seen_ms) in [(0, 0), (0, 40), (65_530, 65_600), (131_071, 190_000)] {
+            let at = |ms: u64| Time::from_ns(ms * 1_000_000);
+            let ack = Segment::ack(0, 0, 0, false).stamped(at(sent_ms));
+            assert_eq!(ack.tsval_ms(at(seen_ms)), timestamp_ms(at(sent_ms)));
+        }
     }
 
     #[test]

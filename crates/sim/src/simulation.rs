@@ -2,14 +2,14 @@
 
 use jostle_control::Observer;
 use jostle_control::memory::HostMemory;
-use jostle_path::Packet;
-use jostle_record::{FlowState, RunSpec, Sink};
+use jostle_path::{Ecn, Packet};
+use jostle_record::{End, FlowState, RunSpec, Sink};
 use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
 
 use crate::Error;
 use crate::build::{self, Ends};
 use crate::engine::{Event, POSITIONS};
-use crate::network::Network;
+use crate::network::{Network, tell};
 use crate::segment::{Kind, Segment, SimPacket};
 use crate::source::Action;
 
@@ -204,6 +204,9 @@ impl<S: Sink> Simulation<'_, S> {
     #[inline]
     fn receive(&mut self, now: Time, packet: SimPacket) {
         let Packet { flow, size_bytes, ecn, body, .. } = packet;
+        if self.sink.wants_segments() {
+            tell(self.sink, now, flow, End::Receiver, &body, ecn);
+        }
         let receiver = &mut self.flows[flow as usize].receiver;
         let ack = if body.kind == Kind::Data {
             self.sink.received(now, flow, size_bytes);
@@ -227,6 +230,9 @@ impl<S: Sink> Simulation<'_, S> {
     /// A segment has reached the sender.
     #[inline]
     fn acknowledge(&mut self, now: Time, flow: u32, segment: &Segment) {
+        if self.sink.wants_segments() {
+            tell(self.sink, now, flow, End::Sender, segment, Ecn::NotCapable);
+        }
         let Ends { sender, source, start, cut, .. } = &mut self.flows[flow as usize];
         let drained_before = sender.is_drained();
         if segment.kind == Kind::SynAck {

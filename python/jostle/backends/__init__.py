@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jostle.backends.base import Backend, Cancelled, Run, RunRecord, Spec, canonical_json, run_id
+from jostle.backends.captures import CaptureError, Captures
 from jostle.backends.sim import Engine, SimBackend, load_engine
 from jostle.errors import InputError
 
@@ -15,6 +16,8 @@ __all__ = [
     "BACKENDS",
     "Backend",
     "Cancelled",
+    "CaptureError",
+    "Captures",
     "Engine",
     "Run",
     "RunRecord",

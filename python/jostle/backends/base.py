@@ -8,7 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from jostle.backends.captures import Captures
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import polars as pl
 
 Spec = Mapping[str, Any]
@@ -53,6 +57,10 @@ class Run(Protocol):
     def acks(self) -> pl.DataFrame | None:
         """Every ACK that reached a sender, if the spec asks for them."""
 
+    @property
+    def captures(self) -> Mapping[str, Path]:
+        """Host (`flow.sender`, `flow.receiver`) → pcapng file, if the spec asks for them."""
+
 
 @dataclass(frozen=True)
 class RunRecord:
@@ -64,6 +72,8 @@ class RunRecord:
         What ran it. The version changes with everything that can change a result.
     wall_s
         Seconds of real time that the run took. Never part of what is compared.
+    captured
+        The files of its captures.
     """
 
     spec: Spec
@@ -75,11 +85,17 @@ class RunRecord:
     internals: pl.DataFrame
     acks: pl.DataFrame | None
     wall_s: float
+    captured: Captures | None = None
 
     @property
     def run_id(self) -> str:
         """Name of the run."""
         return run_id(self.spec, self.backend, self.backend_version)
+
+    @property
+    def captures(self) -> Mapping[str, Path]:
+        """Host → pcapng file; there as long as this record, or until a store takes them over."""
+        return {} if self.captured is None else self.captured.files
 
 
 class Backend(Protocol):

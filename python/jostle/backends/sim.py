@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
+from jostle.backends.captures import Captures
 from jostle.errors import EngineError, RunCancelledError
 
 if TYPE_CHECKING:
@@ -56,11 +58,31 @@ class Engine(Protocol):
     def ENGINE_VERSION(self) -> str:  # noqa: N802
         """Changes with every change of the engine's source."""
 
-    def run(self, spec_json: str, cancelled: Cancelled | None = None) -> EngineRecord:
+    def run(
+        self,
+        spec_json: str,
+        cancelled: Cancelled | None = None,
+        capture_folder: Path | None = None,
+    ) -> EngineRecord:
         """Run one spec without holding the interpreter's lock."""
 
     def weather(self, spec_json: str, link: int, points: int) -> Mapping[str, Any]:
         """Draw what a link's random parts will do in a run."""
+
+    def capture_from_ring(
+        self,
+        spec_json: str,
+        flow: int,
+        end: str,
+        *,
+        system: str,
+        start_ns: int,
+        received: int,
+        dropped: int,
+        blocks: Path,
+        folder: Path,
+    ) -> int:
+        """Write what a packet socket of the kernel captured as a pcapng file."""
 
     def registry(self) -> str:
         """Every algorithm, queue, … as a JSON document."""
@@ -116,11 +138,15 @@ class SimBackend:
     def run(self, spec: Spec, cancelled: Cancelled | None = None) -> RunRecord:
         """Run `spec` to its end; see `Backend.run`."""
         started = time.perf_counter()
+        captured = None if spec.get("capture") is None else Captures()
+        folders = [] if captured is None else [captured.folder]
         try:
-            record = self._engine.run(canonical_json(spec), cancelled)
+            record = self._engine.run(canonical_json(spec), cancelled, *folders)
         except BaseException as error:
             if cancelled is not None and cancelled():
                 raise RunCancelledError("stopped before its end") from error
+            if captured is not None and isinstance(error, OSError):
+                raise captured.error(error) from error
             raise
         wall_s = time.perf_counter() - started
         flow_names = [flow["name"] for flow in spec["flows"]]
@@ -136,6 +162,7 @@ class SimBackend:
             internals=_frame(record.internals, {"flow": flow_names, "quantity": record.quantities}),
             acks=None if acks is None else _frame(acks, {"flow": flow_names}),
             wall_s=wall_s,
+            captured=captured,
         )
 
 

@@ -193,4 +193,6 @@ def _details(state: State) -> list[str]:
         told.append(f"controllers: {' '.join(details['controllers']) or 'none'}")
         if details["loadable_controllers"]:
             told.append(f"with modprobe tcp_…: {' '.join(details['loadable_controllers'])}")
+        if details["lacking_disciplines"]:
+            told.append(f"lacking queueing disciplines: {' '.join(details['lacking_disciplines'])}")
     return told

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # A pipe has no width; tables then take what they need.
 _PIPE_WIDTH = 240
 _FOLDED_WIDTH = 18
+_SHOWN_CAPTURES = 5
 
 
 def console() -> Console:
@@ -50,6 +51,19 @@ def print_notes(results: ResultSet, err: bool) -> None:
     """Print what a reader of the numbers should know."""
     for note in results.notes:
         click.echo(f"note: {note}", err=err)
+
+
+def print_captures(results: ResultSet, err: bool) -> None:
+    """Print where the captures of each run are; of many runs, where the first ones are."""
+    folders: dict[str, int] = {}
+    for result in results.results:
+        for path in result.run.captures.values():
+            folders[str(path.parent)] = folders.get(str(path.parent), 0) + 1
+    for folder, count in list(folders.items())[:_SHOWN_CAPTURES]:
+        click.echo(f"captures: {folder} ({count} files)", err=err)
+    if len(folders) > _SHOWN_CAPTURES:
+        more = len(folders) - _SHOWN_CAPTURES
+        click.echo(f"captures: of {more} more runs, beside these", err=err)
 
 
 def print_table(to: Console, table: Table) -> None:

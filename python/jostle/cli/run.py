@@ -133,6 +133,7 @@ def run(
         if not as_json:
             output.print_results(results, phases)
         output.print_notes(results, err=as_json)
+        output.print_captures(results, err=as_json)
     if figures is not None:
         _draw(every, options["files"], Path(figures), quiet=as_json)
     if report is not None:
@@ -176,6 +177,10 @@ def carry_out_with(
 
     store = None if no_cache else _store(store_path)
     executor = local(jobs)
+    if store is None and any(
+        planned.spec.get("capture") for _, plans in work for plan in plans for planned in plan.runs
+    ):
+        raise InputError("capture: its files are kept in the store; leave out --no-cache")
     # What a backend cannot do is told now, not after an hour of running.
     sessions = _possible([(Session(backend, executor, store), plans) for backend, plans in work])
     with orderly_interruption() as interruption:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,14 @@ SCHEMA = "jostle.kernels/1"
 
 _CONTROLLERS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _MODULES = Path("/lib/modules")
+
+# Every scenario needs these for its rates and delays; the others for a queue, pacing or a card.
+_ALWAYS_NEEDED = ("htb", "netem")
+_DISCIPLINES: Mapping[str, str] = {
+    "htb": "", "netem": "", "codel": "", "fq_codel": "", "pie": "", "fq": "",
+    "red": "limit 40000 min 3000 max 9000 avpkt 1000", "tbf": "rate 1mbit burst 9000 limit 9000",
+}  # fmt: skip
+"""Queueing discipline → options that `tc` insists on."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +73,15 @@ def to_dict() -> dict[str, Any]:
 def _state(kind: Kind) -> State:
     details = {"virtual": _virtual, "realtime": _realtime, "native": _native}[kind]()
     try:
-        return State(kind, images.find(kind), "", details)
+        image = images.find(kind)
     except KernelMissingError as error:
         return State(kind, None, str(error), details)
+    lacking = [d for d in details.get("lacking_disciplines", ()) if d in _ALWAYS_NEEDED]
+    if lacking:
+        modules = " and ".join(f"sch_{discipline}" for discipline in lacking)
+        advice = f"this machine's kernel lacks {modules}, without which there are no links"
+        return State(kind, None, advice, details)
+    return State(kind, image, "", details)
 
 
 def _virtual() -> dict[str, Any]:
@@ -103,7 +118,31 @@ def _native() -> dict[str, Any]:
         "controllers": ready,
         "loadable_controllers": sorted(_loadable(platform.release()) - set(ready)),
         "missing_tools": images.missing_tools(),
+        "lacking_disciplines": _lacking_disciplines(),
     }
+
+
+def _lacking_disciplines() -> list[str]:
+    """Queueing disciplines that the running kernel neither has nor can load; asked as root."""
+    if os.geteuid() != 0 or images.missing_tools():
+        return []
+    lacking = []
+    for name, options in _DISCIPLINES.items():
+        command = ["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", name]
+        try:
+            asked = subprocess.run(
+                [*command, *options.split()],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+                env={**os.environ, "PATH": images.SYSTEM_PATH, "LC_ALL": "C"},
+            )
+        except OSError:
+            return []
+        if "kind is unknown" in asked.stderr:
+            lacking.append(name)
+    return lacking
 
 
 def _loadable(release: str) -> set[str]:

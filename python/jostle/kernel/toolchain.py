@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,6 +26,11 @@ _C_LIBRARY = "libc6-dev"
 # What the kernel's own host programs may be linked with, depending on options; and the C library,
 # which gcc only recommends.
 _LIBRARIES = (_C_LIBRARY, "libelf-dev", "libssl-dev")
+
+# What apt-get says of a package that it cannot find, and of one that it knows by name alone.
+_UNKNOWN = re.compile(
+    r"Unable to locate package (\S+)|Package '(\S+)' has no installation candidate"
+)
 
 _WAIT_S = 0.5
 # dpkg must not be stopped in the middle.
@@ -77,8 +83,10 @@ def install(lacking: Sequence[str], on_line: Line) -> None:
 
     Raises
     ------
+    ToolsMissingError
+        When the machine's package sources do not have one.
     JostleError
-        When apt-get fails.
+        When apt-get fails otherwise.
     """
     said: list[str] = []
 
@@ -90,6 +98,7 @@ def install(lacking: Sequence[str], on_line: Line) -> None:
     command = install_command(lacking)
     # Fresh systems, containers above all, have no lists of packages yet.
     for step in (command, ["apt-get", "update"], command):
+        said.clear()
         with running(
             step, hear, environment=environment, first=signal.SIGTERM, patience_s=_TIDY_UP_S
         ) as group:
@@ -97,6 +106,9 @@ def install(lacking: Sequence[str], on_line: Line) -> None:
                 pass
         if step is command and status == 0:
             return
+    unknown = [a or b for a, b in _UNKNOWN.findall("\n".join(said))]
+    if unknown:
+        raise ToolsMissingError(_unknown_message(list(dict.fromkeys(unknown))))
     last = "\n".join(f"  {line}" for line in said[-8:])
     raise JostleError(f"`{' '.join(command)}` failed:\n{last}")
 
@@ -104,12 +116,41 @@ def install(lacking: Sequence[str], on_line: Line) -> None:
 def missing_message(lacking: Sequence[str]) -> str:
     """Say what is lacking and how to get it."""
     command = " ".join(install_command(lacking))
+    unknown = _unknown(lacking)
+    if unknown:
+        return _unknown_message(unknown)
     if shutil.which("apt-get") is None:
         return (
             f"not installed: {', '.join(lacking)} (Debian's names); install what your "
             "distribution calls them, and give a kernel's source with --source"
         )
     return f"not installed: {', '.join(lacking)}; as root, run `{command}`"
+
+
+def _unknown(packages: Sequence[str]) -> list[str]:
+    """Those packages that the machine's package sources do not have, as far as apt knows any."""
+
+    def is_known(package: str) -> bool:
+        command = ["apt-cache", "show", "--no-all-versions", package]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    # Without lists of packages, as on a fresh machine, none is known.
+    if shutil.which("apt-cache") is None or not is_known("make"):
+        return []
+    return [package for package in packages if not is_known(package)]
+
+
+def _unknown_message(packages: Sequence[str]) -> str:
+    text = f"this machine's package sources have no {', '.join(packages)}"
+    sources = [p.removeprefix("linux-source-") for p in packages if p.startswith("linux-source-")]
+    if not sources:
+        return f"{text}: see /etc/apt/sources.list"
+    series = sources[0]
+    return (
+        f"{text}: add sources that have it (Debian 12 has 6.1 and, among its security updates, "
+        f"6.12), or get linux-{series}.….tar.xz from https://www.kernel.org and run "
+        f"`jostle kernel build --version {series} --source TARBALL`"
+    )
 
 
 def compiler() -> str:

@@ -242,6 +242,8 @@ class ScenarioFile(_Table):
     """Bin of the time series: 1 s, or a tenth of the duration if that is shorter."""
     trace: Literal["none", "acks"] = "none"
     """`"acks"` also records every ACK."""
+    capture: bool = False
+    """Write the headers of all packets to files, one for each end of each flow."""
     phases: dict[f.Name, f.Phase] = Field(default_factory=dict)
     """Windows of time for every statistic: `steady = ["60 s", "120 s"]`."""
     bottleneck: Link | None = None

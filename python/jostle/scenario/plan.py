@@ -107,7 +107,7 @@ class Plan:
         if seed < 0 or seed + repeats > 2**63:
             raise ValueError(f"seed: {seed} is out of range — from 0 to 2^63 - 1")
         runs = [
-            PlannedRun(condition.index, number, template.run(number))
+            PlannedRun(condition.index, number, template.run(number, title))
             for condition, template in templates
             for number in range(seed, seed + repeats)
         ]

@@ -43,16 +43,19 @@ _FIRST_PEER: Final = 10 << 24 | 1
 _HOW_TO_END: Final = 'write for example bytes = "1 MB"'
 _SYN_WINDOW_BYTES: Final = 65_535
 """Largest window that a SYN-ACK can offer: it cannot be scaled (RFC 7323, section 2.2)."""
+# Each keeps two files open, which are named after it.
+_MOST_CAPTURED_FLOWS: Final = 100
+_LONGEST_CAPTURED_NAME: Final = 200
 
 
 @dataclass(frozen=True)
 class Template:
-    """A run's specification without its seed and the starts that are drawn from it.
+    """A run's specification without its seed, the starts that are drawn from it, and its title.
 
     Parameters
     ----------
     spec
-        The specification; `seed` is 0 and flows start at their earliest.
+        The specification; `seed` is 0, flows start at their earliest, and a capture has no title.
     start_jitter_ns
         By name of flow, for those that have any.
     shortest_rtt_ns
@@ -78,9 +81,14 @@ class Template:
         }
         return replace(self, start_jitter_ns=jitter_ns)
 
-    def run(self, seed: int) -> dict[str, Any]:
-        """Return the specification of the run with that seed; runs share what the seed leaves."""
+    def run(self, seed: int, title: str = "") -> dict[str, Any]:
+        """Return the specification of the run with that seed; runs share what the seed leaves.
+
+        The title goes into the files of a capture, and nowhere else.
+        """
         spec = {**self.spec, "seed": seed}
+        if spec["capture"] is not None:
+            spec["capture"] = {"scenario": title}
         if self.start_jitter_ns:
             spec["flows"] = [
                 {**flow, "start_ns": flow["start_ns"] + self._drawn(flow["name"], seed)}
@@ -131,6 +139,7 @@ def resolve(
     flows: list[dict[str, Any]] = []
     start_jitter_ns = {}
     _check_names(file, report)
+    _check_capture(file, report)
     for index, (flow, rtt) in enumerate(zip(file.flows, rtts, strict=True)):
         spec = _flow(index, file=file, rtt=rtt, links=links, registry=registry, report=report)
         for number, name in enumerate(_copies(flow)):
@@ -146,6 +155,7 @@ def resolve(
             "duration_ns": file.duration,
             "interval_ns": interval_ns,
             "trace": file.trace,
+            "capture": {"scenario": ""} if file.capture else None,
             "phases": phases,
             "links": specs,
             "flows": flows,
@@ -239,6 +249,19 @@ def _check_names(file: ScenarioFile, report: Report) -> None:
         seen.update(names)
     if len(seen) > _MOST_FLOWS:
         report.add(("flows",), f"{len(seen)} flows are more than {_MOST_FLOWS}")
+
+
+def _check_capture(file: ScenarioFile, report: Report) -> None:
+    if not file.capture:
+        return
+    flows = sum(flow.count for flow in file.flows)
+    if flows > _MOST_CAPTURED_FLOWS:
+        message = f"the packets of {flows} flows are too many — at most {_MOST_CAPTURED_FLOWS}"
+        report.add(("capture",), message, ("flows",))
+    for index, flow in enumerate(file.flows):
+        if len(_copies(flow)[-1]) > _LONGEST_CAPTURED_NAME:
+            message = f"too long for files of a capture — at most {_LONGEST_CAPTURED_NAME} letters"
+            report.add(("flows", index, "name"), message, ("capture",))
 
 
 def _route(flow: Flow, links: Sequence[LinkFacts]) -> tuple[list[LinkFacts], list[LinkFacts]]:

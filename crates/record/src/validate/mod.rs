@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 
 pub use error::SpecError;
 
+use crate::capture::CAPTURED_FLOWS_MAX;
 use crate::{LinkSpec, RunSpec};
 
 /// Longest span of time: 2⁵³ ns, 104 days. Every nanosecond up to it is exact in an `f64`, and in
@@ -19,6 +20,8 @@ pub(crate) const MAX_NS: u64 = 1 << 53;
 pub(crate) const MAX_BPS: u64 = 1_000_000_000_000;
 /// Largest amount of data: 2⁵³ bytes.
 pub(crate) const MAX_BYTES: u64 = 1 << 53;
+/// Longest name of a flow that a file is named after.
+const FILE_NAME_MAX_BYTES: usize = 200;
 /// Most rows of one series: the columns of a hundred million take 10 GB.
 const MAX_ROWS: u64 = 100_000_000;
 
@@ -48,7 +51,32 @@ impl RunSpec {
         for (i, flow) in self.flows.iter().enumerate() {
             flow::check(i, flow, self)?;
         }
+        self.check_capture()?;
         self.check_series()
+    }
+
+    /// A capture has a file for each end of each flow.
+    fn check_capture(&self) -> Result<(), SpecError> {
+        if self.capture.is_none() {
+            return Ok(());
+        }
+        if self.flows.len() > CAPTURED_FLOWS_MAX {
+            let given = format!("that of {} flows", self.flows.len());
+            let expected = format!("at most {CAPTURED_FLOWS_MAX} flows");
+            return Err(SpecError::unfit("capture", given, expected));
+        }
+        let names_no_file = |flow: &crate::FlowSpec| {
+            let name = &flow.name;
+            name.starts_with('.') || name.contains(['/', '\0']) || name.len() > FILE_NAME_MAX_BYTES
+        };
+        match self.flows.iter().position(names_no_file) {
+            None => Ok(()),
+            Some(i) => Err(SpecError::unfit(
+                &format!("flows[{i}].name"),
+                format!("`{}`", self.flows[i].name),
+                format!("one that can name a file, of at most {FILE_NAME_MAX_BYTES} bytes"),
+            )),
+        }
     }
 
     fn check_phases(&self) -> Result<(), SpecError> {

@@ -11,6 +11,7 @@ pub const S: u64 = 1_000 * MS;
 pub fn dumbbell() -> Value {
     json!({
         "seed": 1, "duration_ns": 10 * S, "interval_ns": S, "trace": "none",
+        "capture": null,
         "phases": [
             {"name": "overall", "from_ns": 0, "to_ns": 10 * S},
             {"name": "startup", "from_ns": 0, "to_ns": 4 * S},
@@ -25,6 +26,7 @@ pub fn dumbbell() -> Value {
 pub fn everything() -> Value {
     let mut spec = dumbbell();
     spec["trace"] = json!("acks");
+    spec["capture"] = json!({"scenario": "everything"});
     spec["links"] = json!([
         link(
             "occupancy",

@@ -148,25 +148,25 @@ fn a_window_smaller_than_that_of_a_syn_ack_is_respected() {
 fn the_window_never_shrinks() {
     let (mut receiver, next) = settled();
     let edge = |ack: Segment| ack.number + ack.window;
-    let mut before = edge(receiver.acknowledge(at_us(20_000)));
+    let mut before = edge(receiver.acknowledge());
     assert_eq!(before, next + 69);
     for number in (next + 1..next + 60).step_by(2) {
         arrive(&mut receiver, 20_000, number);
-        let now = edge(receiver.acknowledge(at_us(20_000)));
+        let now = edge(receiver.acknowledge());
         assert!(now >= before, "{now} after {before}");
         before = now;
     }
     assert_eq!(before, next + 69);
     // Gaps close, the buffer is read, and the window opens again.
     arrive(&mut receiver, 20_000, next);
-    assert_eq!(edge(receiver.acknowledge(at_us(20_000))), next + 69);
+    assert_eq!(edge(receiver.acknowledge()), next + 69);
     for number in (next + 2..next + 60).step_by(2) {
         arrive(&mut receiver, 20_000, number);
     }
     // What lay beyond the gap is read after the ACK that the closing of the gap brings.
-    assert_eq!(edge(receiver.acknowledge(at_us(20_000))), next + 60 + 68);
+    assert_eq!(edge(receiver.acknowledge()), next + 60 + 68);
     arrive(&mut receiver, 20_000, next + 60);
-    assert_eq!(edge(receiver.acknowledge(at_us(20_000))), next + 61 + 69);
+    assert_eq!(edge(receiver.acknowledge()), next + 61 + 69);
 }
 
 /// The sender is in slow start: 16 quick ACKs (`TCP_MAX_QUICKACKS`), or as many as half of the
@@ -281,7 +281,7 @@ fn a_duplicate_takes_one_of_three_blocks() {
         (ack.duplicate, ack.blocks()),
         (true, &[Block::of(next - 1), block(8), block(6)][..])
     );
-    let ack = receiver.acknowledge(at_us(20_000));
+    let ack = receiver.acknowledge();
     assert_eq!((ack.duplicate, ack.blocks()), (false, &[block(8), block(6), block(4)][..]));
 }
 

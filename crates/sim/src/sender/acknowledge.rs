@@ -43,6 +43,7 @@ impl Sender {
         if self.connection != Connection::Established || ack.number > self.board.next() {
             return None;
         }
+        self.echo_ms = self.echo_ms.max(ack.tsval_ms(now));
         let prior_in_flight = self.board.in_flight();
         let prior_delivered = self.sampler.delivered();
         let prior_lost = self.board.total_lost();

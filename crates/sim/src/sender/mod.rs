@@ -159,6 +159,8 @@ pub(crate) struct Sender {
     total_sent: u64,
     total_retransmitted: u64,
     acked_bytes: u64,
+    /// `ts_recent`: what the next segment echoes.
+    echo_ms: u32,
 }
 
 impl Sender {
@@ -221,6 +223,7 @@ impl Sender {
             total_sent: 0,
             total_retransmitted: 0,
             acked_bytes: 0,
+            echo_ms: 0,
         }
     }
 
@@ -279,6 +282,7 @@ impl Sender {
         self.paced = self.options.pacing || self.controller.pacing_rate().is_some();
         self.window_end = segment.window;
         self.peer_window = segment.window;
+        self.echo_ms = segment.tsval_ms(now);
         let rtt = if self.timeouts == 0 {
             now.since(self.syn_sent_at)
         } else {

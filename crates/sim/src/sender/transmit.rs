@@ -122,7 +122,8 @@ impl Sender {
             let stamp = self.sampler.on_send(departure, idle && i == 0, prior_in_flight + i + 1);
             self.board.push(stamp, payload);
             let cwr = std::mem::take(&mut self.cwr_due);
-            out.transmit(now, Segment::data(number, payload, timestamp_ms(now), cwr), ecn);
+            let segment = Segment::data(number, payload, timestamp_ms(now), cwr);
+            out.transmit(now, segment.echoing(self.echo_ms), ecn);
         }
         self.account(now, burst, prior_in_flight);
         self.pace(departure, payload_bytes);
@@ -222,7 +223,7 @@ impl Sender {
         record(&mut self.board, stamp);
         out.note_sent(now, 1, u64::from(HEADER_BYTES) + u64::from(payload), true);
         let segment = Segment::data(number, payload, timestamp_ms(now), false);
-        out.transmit(now, segment, self.ecn_of(false));
+        out.transmit(now, segment.echoing(self.echo_ms), self.ecn_of(false));
         self.total_retransmitted += 1;
         self.account(now, 1, prior_in_flight);
         self.pace(departure, u64::from(payload));

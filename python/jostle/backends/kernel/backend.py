@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import json
 
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
-from jostle.backends.kernel import capabilities, job
+from jostle.backends.kernel import capabilities, captures, job
 from jostle.backends.kernel.controllers import Defaults, defaults_of
 from jostle.backends.kernel.playback import JITTER_POINTS, Weather, peak_bps
 from jostle.backends.kernel.record import record
@@ -96,7 +97,9 @@ class KernelBackend:
         )
         with done as (folder, wall_s):
             try:
-                return record(spec, folder, self.name, self.version, wall_s)
+                made = record(spec, folder, self.name, self.version, wall_s)
+                captured = captures.captured(spec, folder, self.image, self._loaded)
+                return dataclasses.replace(made, captured=captured)
             except (OSError, ValueError) as error:
                 raise KernelRunError(f"what the guest left cannot be read: {error}") from error
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from jostle.backends.base import Spec
-from jostle.backends.kernel import controllers, modules, playback
+from jostle.backends.kernel import captures, controllers, modules, playback
 from jostle.backends.kernel.spans import spans_ns
 from jostle.backends.kernel.topology import (
     Burst,
@@ -70,6 +70,7 @@ def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str,
         "may_set_parameters": image.kind != "native",
         "sysctls": {} if image.kind == "native" else _machine_sysctls(spec),
         **_network(made),
+        "captures": captures.wanted(spec),
         "flows": [_flow(spec, number, name) for number, name in enumerate(plan.names)],
     }
 
@@ -110,6 +111,7 @@ def memory_mb(spec: Spec) -> int:
     needed_mb = _MEMORY_PER_BYTE * min(network_bytes, windows_bytes) >> 20
     # Each namespace, and each sender's unsent data.
     needed_mb += 4 * len(spec["flows"])
+    needed_mb += captures.memory_bytes(spec) >> 20
     return min(_MEMORY_BASE_MB + needed_mb, _MEMORY_MOST_MB)
 
 

@@ -9,7 +9,9 @@ that it carries comes together and whose device `q` has its rate and queue; if i
 
 What comes back crosses the links of `reverse_path`, or goes straight home. The flow's own delay
 lies on the receiver's device `back`, where it cannot disturb the sender: packets that wait in a
-sender's discipline count for TCP small queues.
+sender's discipline count for TCP small queues. A capture sees packets behind the disciplines of its
+host; then a router `h<i>` of the receiver's takes the delay over, so that ACKs are seen when they
+leave.
 """
 
 from __future__ import annotations
@@ -149,7 +151,7 @@ def topology(spec: Spec, machine: Machine) -> Topology:
         else:
             _lay_link(made, number, link, machine)
     for number, flow in enumerate(spec["flows"]):
-        _lay_flow(made, number, flow, spec["links"], machine)
+        _lay_flow(made, number, flow, spec, machine)
     made.timetable = _timetable(spec, machine)
     return made
 
@@ -241,7 +243,7 @@ def _lay_flow(
     made: Topology,
     number: int,
     flow: Mapping[str, Any],
-    links: Sequence[Mapping[str, Any]],
+    spec: Spec,
     machine: Machine,
 ) -> None:
     sender, receiver = made.host(f"s{number}"), made.host(f"r{number}")
@@ -253,10 +255,20 @@ def _lay_flow(
     sender.ip += [f"address add {here}/32 dev lo", f"route add default dev out src {here} {window}"]
     receiver.ip += [f"address add {there}/32 dev lo", f"route add default dev back src {there}"]
     sender.tc += list(_card(flow, machine.burst))
-    delay_ns = _return_delay_ns(flow, links, machine, 0)
-    receiver.tc.append(f"qdisc add dev back root handle 1: {_netem_delay(delay_ns)}")
+    delay_ns = _return_delay_ns(flow, spec["links"], machine, 0)
+    delayer = made.host(_delayer(spec, number))
+    if delayer is not receiver:
+        delayer.sysctls |= _ROUTER
+        delayer.ip.append("route add default dev back")
+        made.wire(receiver.name, "back", delayer.name, "in")
+    delayer.tc.append(f"qdisc add dev back root handle 1: {_netem_delay(delay_ns)}")
     _lay_way(made, (sender.name, "out"), flow["path"], (receiver.name, "in"), there)
-    _lay_way(made, (receiver.name, "back"), flow["reverse_path"], (sender.name, "back"), here)
+    _lay_way(made, (delayer.name, "back"), flow["reverse_path"], (sender.name, "back"), here)
+
+
+def _delayer(spec: Spec, flow: int) -> str:
+    """Name the host on whose device `back` the flow's own delay lies."""
+    return f"r{flow}" if spec.get("capture") is None else f"h{flow}"
 
 
 def _card(flow: Mapping[str, Any], burst: Burst) -> Iterator[str]:
@@ -356,7 +368,8 @@ def _timetable(spec: Spec, machine: Machine) -> list[dict[str, Any]]:
                 if number in (*flow["path"], *flow["reverse_path"]):
                     delay = _netem_delay(_return_delay_ns(flow, links, machine, at_ns))
                     change = f"qdisc change dev back root handle 1: {delay}"
-                    entries.append({"at_ns": at_ns, "host": f"r{position}", "tc": [change]})
+                    host = _delayer(spec, position)
+                    entries.append({"at_ns": at_ns, "host": host, "tc": [change]})
     return sorted(entries, key=lambda entry: int(entry["at_ns"]))
 
 

@@ -9,7 +9,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from . import links, network, sampling, traffic
+from . import disciplines, links, network, sampling, traffic
+from .capture import Capture
 from .clock import fine_timers
 from .failure import GuestFailure, report
 
@@ -21,10 +22,12 @@ def main(folder: Path) -> None:
     network.load_modules(job["modules"])
     network.check_controllers(job["controllers"])
     network.set_parameters(job["parameters"], job["may_set_parameters"])
+    disciplines.check(job["hosts"])
     hosts = network.build(job, folder)
     flows = [traffic.Flow(number, flow, hosts) for number, flow in enumerate(job["flows"])]
     queues = [sampling.QueueProbe(queue, hosts) for queue in job["queues"]]
     timetable = network.Timetable(job["timetable"], hosts)
+    capture = Capture(job["captures"], hosts, folder)
     wires = network.Wires()
     start_ns = traffic.start(flows, timetable, job["lead_ns"])
     links.begin(job, hosts, start_ns)
@@ -32,7 +35,8 @@ def main(folder: Path) -> None:
         recording.follow(start_ns, sampling.moments_ns(job))
     traffic.check(flows, timetable)
     wires.check()
-    events = {"flows": [flow.events(start_ns) for flow in flows]}
+    captured = capture.finish(start_ns)
+    events = {"flows": [flow.events(start_ns) for flow in flows], "captures": captured}
     partial = folder / "events.partial"
     partial.write_text(json.dumps(events))
     # Its name appears last: whoever finds it finds everything.

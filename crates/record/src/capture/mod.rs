@@ -1,0 +1,62 @@
+//! Captures: the headers of all packets, as a pcapng file for each end of each flow.
+//!
+//! A file holds what `tcpdump` on that host would have seen. Its clock is that of the run: time 0 is
+//! its start, so that a packet's time is the `time_s` of the series.
+
+mod frames;
+mod pcapng;
+mod ring;
+mod segments;
+
+use std::io::{self, Write};
+
+use crate::{End, RunSpec};
+use frames::address;
+use pcapng::{Interface, Pcapng, Section};
+pub use ring::{Ring, from_ring};
+pub use segments::Capture;
+
+/// Most flows of a run whose packets are captured: each keeps two files open.
+pub const CAPTURED_FLOWS_MAX: usize = 100;
+
+/// Most of a packet that is kept. Headers, which is all there is, are shorter: 14 bytes of Ethernet,
+/// 20 of IPv4, at most 60 of TCP.
+const SNAP_BYTES: u32 = 128;
+
+/// Name of the file of one end of a flow.
+pub fn file_name(flow: &str, end: End) -> String {
+    format!("{}.pcapng", host_name(flow, end))
+}
+
+fn host_name(flow: &str, end: End) -> String {
+    match end {
+        End::Sender => format!("{flow}.sender"),
+        End::Receiver => format!("{flow}.receiver"),
+    }
+}
+
+/// Begins the file of one end of the flow at `position`; `system` is what its packets went through.
+fn begin<W: Write>(
+    out: W,
+    spec: &RunSpec,
+    position: usize,
+    end: End,
+    system: &str,
+) -> io::Result<Pcapng<W>> {
+    let flow = &spec.flows[position];
+    let name = host_name(&flow.name, end);
+    let scenario = spec.capture.as_ref().map_or("", |capture| &capture.scenario);
+    let comment = format!(
+        "scenario: {scenario}\nflow: {}\ncontroller: {}\nend: {}\nseed: {}\n\
+         time 0 is the start of the run",
+        flow.name,
+        flow.controller.name,
+        if end == End::Sender { "sender" } else { "receiver" },
+        spec.seed,
+    );
+    let program = concat!("jostle ", env!("CARGO_PKG_VERSION"));
+    let section = Section { comment: &comment, system, program };
+    let interface =
+        Interface { name: &name, address: address(position, end), snap_bytes: SNAP_BYTES };
+    Pcapng::begin(out, &section, &interface)
+}

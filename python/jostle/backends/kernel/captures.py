@@ -1,0 +1,67 @@
+"""What the guest captured, as pcapng files; see `guest/capture.py`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from jostle.backends.base import Spec, canonical_json
+from jostle.backends.captures import Captures
+from jostle.backends.kernel.guest.capture import BLOCK_BYTES, BLOCKS
+from jostle.backends.sim import Engine
+from jostle.kernel import Image
+
+
+def wanted(spec: Spec) -> dict[str, str]:
+    """Hosts whose packets a run captures, with the file for each."""
+    return {host: f"{host}.ring" for _, _, host in _ends(spec)}
+
+
+def memory_bytes(spec: Spec) -> int:
+    """Memory of the kernel that captures take."""
+    return len(wanted(spec)) * BLOCK_BYTES * BLOCKS
+
+
+def captured(spec: Spec, folder: Path, image: Image, engine: Engine) -> Captures | None:
+    """Turn what a job left in `folder` into captures, if its run has any.
+
+    Raises
+    ------
+    CaptureError
+        When they cannot be written.
+    ValueError
+        When what is there is not whole.
+    """
+    if spec.get("capture") is None:
+        return None
+    told = json.loads((folder / "events.json").read_bytes())["captures"]
+    made = Captures()
+    for flow, end, host in _ends(spec):
+        received, dropped = told["hosts"][host]
+        blocks = folder / wanted(spec)[host]
+        try:
+            engine.capture_from_ring(
+                canonical_json(spec),
+                flow,
+                end,
+                system=f"Linux {image.version} ({image.kind})",
+                start_ns=told["start_ns"],
+                received=received,
+                dropped=dropped,
+                blocks=blocks,
+                folder=made.folder,
+            )
+        except OSError as error:
+            raise made.error(error) from error
+        # Both forms of all at once would take twice the room.
+        blocks.unlink()
+    return made
+
+
+def _ends(spec: Spec) -> Iterator[tuple[int, str, str]]:
+    """Yield flow, end and host of everything that is captured."""
+    if spec.get("capture") is not None:
+        for number in range(len(spec["flows"])):
+            yield number, "sender", f"s{number}"
+            yield number, "receiver", f"r{number}"

@@ -1,0 +1,243 @@
+"""Captures the headers of the packets of some hosts, in a process of its own.
+
+The kernel puts what it sees into a ring that the process shares (packet(7), TPACKET_V3); a filled
+block is written to a file as it is, and read later by `jostle._core`. So a packet costs neither a
+system call nor a wake-up, and the process asks for no time: in virtual time a capture costs none,
+and nothing waits for it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import mmap
+import os
+import resource
+import select
+import socket
+import struct
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from .failure import GuestFailure
+from .namespaces import Host
+
+BLOCK_BYTES = 128 << 10
+BLOCKS = 16
+
+# linux/if_packet.h, asm/socket.h
+_SOL_PACKET = 263
+_PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION = 5, 6, 10
+_TPACKET_V3 = 2
+_TP_STATUS_KERNEL, _TP_STATUS_USER = 0, 1
+_SO_ATTACH_FILTER = 26
+_ETH_P_ALL = 3
+
+# In struct tpacket_block_desc.
+_STATUS_AT, _SIZE_AT = 8, 20
+_WORD = struct.Struct("=I")
+
+# A block that is not full is handed over after this long.
+_PATIENCE_MS = 100
+# Version 3 packs packets as they come; the kernel wants a size all the same.
+_FRAME_BYTES = 256
+
+# Classic BPF: keeps the headers of TCP over IPv4, and nothing of anything else. Offsets count from
+# the Ethernet header.
+_Program = tuple[tuple[int, int, int, int], ...]
+_HEADERS: _Program = (
+    (0x28, 0, 0, 12),  # ldh [12]            type of what is inside
+    (0x15, 0, 9, 0x0800),  # jeq IPv4, else 11
+    (0x30, 0, 0, 23),  # ldb [23]            protocol
+    (0x15, 0, 7, 6),  # jeq TCP, else 11
+    (0xB1, 0, 0, 14),  # ldxb 4*([14]&0xf)   length of the IP header
+    (0x50, 0, 0, 26),  # ldb [x + 26]        length of the TCP header, in the upper half
+    (0x54, 0, 0, 0xF0),  # and
+    (0x74, 0, 0, 2),  # rsh 2
+    (0x0C, 0, 0, 0),  # add x
+    (0x04, 0, 0, 14),  # add 14
+    (0x16, 0, 0, 0),  # ret a
+    (0x06, 0, 0, 0),  # ret 0
+)
+_NOTHING: _Program = ((0x06, 0, 0, 0),)
+
+
+class _Tap:
+    """A host's packets on their way into a file."""
+
+    def __init__(self, host: Host, path: Path) -> None:
+        with host.entered():
+            self.socket = _packet_socket()
+        self._view: memoryview
+        self._next = 0
+        self._file: BinaryIO = path.open("xb")
+
+    def share(self) -> None:
+        """Share the ring with the kernel, in the process that is to read it.
+
+        Not before it is forked: User-Mode Linux 6.12 loses count of pages that two processes map.
+        """
+        self._view = memoryview(mmap.mmap(self.socket.fileno(), BLOCK_BYTES * BLOCKS))
+
+    def forget(self) -> None:
+        """Leave it to another process."""
+        self.socket.close()
+        self._file.close()
+
+    def drain(self) -> None:
+        """Write the blocks that the kernel has handed over, and give them back."""
+        while True:
+            at = self._next * BLOCK_BYTES
+            (status,) = _WORD.unpack_from(self._view, at + _STATUS_AT)
+            if not status & _TP_STATUS_USER:
+                return
+            (size_bytes,) = _WORD.unpack_from(self._view, at + _SIZE_AT)
+            self._file.write(self._view[at : at + size_bytes])
+            _WORD.pack_into(self._view, at + _STATUS_AT, _TP_STATUS_KERNEL)
+            self._next = (self._next + 1) % BLOCKS
+
+    def close(self) -> tuple[int, int]:
+        """See no more; packets that were there, and those of them that found no room."""
+        _attach(self.socket, _NOTHING)
+        statistics = self.socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 12)
+        received, dropped, _ = struct.unpack("=3I", statistics)
+        return received, dropped
+
+    def finish(self) -> None:
+        """Write the last block, which the kernel has handed over by now."""
+        self.drain()
+        self._file.flush()
+        # A guest learns here that the disk is full.
+        os.fsync(self._file.fileno())
+
+
+def _packet_socket() -> socket.socket:
+    try:
+        # It sees all devices of its namespace, where nothing moves as yet.
+        made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))
+    except OSError as error:
+        raise GuestFailure(
+            f"this kernel cannot capture packets ({error.strerror}): it lacks af_packet"
+        ) from error
+    _attach(made, _HEADERS)
+    made.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
+    frames = BLOCK_BYTES // _FRAME_BYTES * BLOCKS
+    # struct tpacket_req3
+    wanted = struct.pack("=7I", BLOCK_BYTES, BLOCKS, _FRAME_BYTES, frames, _PATIENCE_MS, 0, 0)
+    made.setsockopt(_SOL_PACKET, _PACKET_RX_RING, wanted)
+    return made
+
+
+def _attach(made: socket.socket, program: _Program) -> None:
+    code = b"".join(struct.pack("=HBBI", *line) for line in program)
+    held = ctypes.create_string_buffer(code, len(code))
+    # struct sock_fprog
+    described = struct.pack("HP", len(program), ctypes.addressof(held))
+    made.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, described)
+
+
+class Capture:
+    """The capture of a run.
+
+    Parameters
+    ----------
+    wanted
+        Names of hosts, and of the file in `folder` for each.
+
+    Raises
+    ------
+    GuestFailure
+        When the kernel cannot do it.
+    """
+
+    def __init__(self, wanted: Mapping[str, str], hosts: Mapping[str, Host], folder: Path) -> None:
+        self._names = list(wanted)
+        self._answer: int | None = None
+        if not wanted:
+            return
+        self._clock_ns = _clock_offset_ns()
+        # Two files and a socket for each host, beside its namespace.
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        taps = [_Tap(hosts[name], folder / file) for name, file in wanted.items()]
+        self._fork(taps)
+
+    def _fork(self, taps: Sequence[_Tap]) -> None:
+        until, self._until = os.pipe()
+        self._answer, answer = os.pipe()
+        # Before any thread is there.
+        self._process = os.fork()
+        if self._process == 0:
+            # The end of this pipe is the end of the run, however that ends.
+            os.close(self._until)
+            _answer(taps, until, answer)
+        os.close(until)
+        os.close(answer)
+        for tap in taps:
+            tap.forget()
+
+    def finish(self, start_ns: int) -> dict[str, Any]:
+        """End it; per host what was seen and lost, and the packets' time at the start of the run.
+
+        Raises
+        ------
+        GuestFailure
+            When it broke off.
+        """
+        if self._answer is None:
+            return {}
+        os.close(self._until)
+        with os.fdopen(self._answer) as pipe:
+            answer = json.loads(pipe.read() or '{"failure": "it ended early"}')
+        os.waitpid(self._process, 0)
+        if "failure" in answer:
+            raise GuestFailure(f"the capture failed: {answer['failure']}")
+        hosts = dict(zip(self._names, answer["counts"], strict=True))
+        return {"start_ns": start_ns + self._clock_ns, "hosts": hosts}
+
+
+def _answer(taps: Sequence[_Tap], until: int, answer: int) -> None:
+    """Capture until the other end of `until` is closed, tell how it went, and end the process."""
+    try:
+        told: dict[str, Any] = {"counts": _follow(taps, until)}
+    except OSError as error:
+        told = {"failure": error.strerror or str(error)}
+    except BaseException as error:
+        told = {"failure": repr(error)}
+    try:
+        os.write(answer, json.dumps(told).encode())
+    finally:
+        os._exit(0)
+
+
+def _follow(taps: Sequence[_Tap], until: int) -> list[tuple[int, int]]:
+    for tap in taps:
+        tap.share()
+    by_number = {tap.socket.fileno(): tap for tap in taps}
+    waiting = select.poll()
+    waiting.register(until, select.POLLIN)
+    for number in by_number:
+        waiting.register(number, select.POLLIN)
+    ended = False
+    while not ended:
+        for number, _ in waiting.poll():
+            if number in by_number:
+                by_number[number].drain()
+            else:
+                ended = True
+    counts = [tap.close() for tap in taps]
+    # What the kernel still holds it hands over soon.
+    time.sleep(3 * _PATIENCE_MS / 1000)
+    for tap in taps:
+        tap.finish()
+    return counts
+
+
+def _clock_offset_ns() -> int:
+    """By how much the clock of packets is ahead of the monotonic one."""
+    before_ns = time.monotonic_ns()
+    clock_ns = time.clock_gettime_ns(time.CLOCK_REALTIME)
+    after_ns = time.monotonic_ns()
+    return clock_ns - (before_ns + after_ns) // 2
