@@ -15,7 +15,7 @@ from backends_kernel.kernel_specs import spec_of
 
 OVERRIDES = {
     "bottleneck.jitter": (
-        '{ quantiles = { "0 %" = "0 ms", "100 %" = "5 ms" }, correlation = "800 ms" }'
+        '{ quantiles = { "0 %" = "0 ms", "100 %" = "5 ms" }, correlation = "3 s" }'
     ),
     "bottleneck.outage": '{ every = "2 s", durations = "500 ms" }',
     "bottleneck.loss": '{ kind = "gilbert_elliott", good_to_bad = "1 %", bad_to_good = "50 %" }',
@@ -52,7 +52,7 @@ def test_what_is_drawn_stays_the_same():
     whole = hashlib.sha256(drawn["outages_ns"].tobytes() + drawn["jitter_ns"].tobytes())
     rest = sorted((name, value) for name, value in drawn.items() if not name.endswith("s_ns"))
     whole.update(repr([pair for pair in rest if pair[0] != "jitter_ns"]).encode())
-    assert whole.hexdigest()[:12] == "542c4e6e074b"
+    assert whole.hexdigest()[:12] == "caf14cbc632a"
 
 
 def test_links_that_tc_can_have_no_file():
@@ -71,7 +71,7 @@ def test_options_of_a_link_and_its_queue():
     found = dict(options(written["jostle_link-0"])[0])
     assert found[2] == struct.pack("=QQ", 0, 20_000_000)
     assert found[5] == struct.pack("=QQ", 0, 0)
-    assert struct.unpack("=Q", found[7]) == (800_000_000 // 128,)
+    assert struct.unpack("=Q", found[7]) == (3_000_000_000 // 1024,)
     assert found[8] == drawn["jitter_ns"].tobytes()
     assert found[11] == drawn["outages_ns"].tobytes()
     seed, drawn_numbers, leaves, returns, good, bad, state = struct.unpack("=7Q", found[12])

@@ -14,7 +14,7 @@ use crate::{DelaySpec, DelayStep, JitterSpec, LinkSpec, LossSpec};
 /// Grid points of correlated jitter per correlation time, and values between two of them: the delay
 /// is not quite linear there.
 const CORRELATION_CELLS: u64 = 16;
-const VALUES_PER_CELL: u64 = 8;
+const VALUES_PER_CELL: u64 = 64;
 
 /// What a link's random parts will do. Times are nanoseconds of the run.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,7 +153,7 @@ mod tests {
         let link = link(200_000_000);
         let weather = link.weather(5, END, 1 << 22).unwrap();
         let step_ns = weather.jitter_step.as_ns();
-        assert_eq!(step_ns, 200_000_000 / 128);
+        assert_eq!(step_ns, 200_000_000 / 1024);
         let mut delay = delay_of(&link.delay, Stream::new(5, "link/bottleneck/jitter")).unwrap();
         let mut worst_ns = 0;
         for number in 0..59_000u64 {
