@@ -4,12 +4,11 @@ use jostle_catalogue::{Kind, Parameter, Values};
 use jostle_units::{Span, Time};
 
 /// The parameter of controllers whose behaviour depends on the length of a tick. Its default is
-/// the tick of User-Mode Linux, the kernel that controllers are judged by.
+/// the tick of the kernel that controllers are judged by.
 pub(crate) const HZ: Parameter = Parameter {
     name: "hz",
-    summary: "ticks per second of the kernel's clock (CONFIG_HZ): 100 in User-Mode Linux, 250 or \
-              1000 in distributions",
-    kind: Kind::Integer { default: 100, min: 100, max: 1000 },
+    summary: "ticks per second of the kernel's clock (CONFIG_HZ): 100, 250 or 1000 in distributions",
+    kind: Kind::Integer { default: 1000, min: 100, max: 1000 },
 };
 
 const US_PER_S: u64 = 1_000_000;

@@ -369,6 +369,6 @@ mod tests {
             law.state.ack_ratio_16ths = 2 * OPEN;
             law.state.per_increase
         };
-        assert_eq!((step(50), step(89), step(90)), (50, 50, 25));
+        assert_eq!((step(50), step(81), step(82)), (50, 50, 25), "HZ / 32 ticks");
     }
 }
