@@ -14,6 +14,7 @@ mod hybla;
 mod illinois;
 mod lp;
 mod modest_bbr;
+mod monitor_interval;
 mod nv;
 mod prague;
 mod reno;
