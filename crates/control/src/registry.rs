@@ -76,6 +76,7 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::HTCP,
     algorithms::WESTWOOD,
     algorithms::VIVACE,
+    algorithms::COPA,
     algorithms::DCTCP,
     algorithms::PRAGUE,
 ];
