@@ -77,6 +77,7 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::WESTWOOD,
     algorithms::VIVACE,
     algorithms::COPA,
+    algorithms::ALLEGRO,
     algorithms::DCTCP,
     algorithms::PRAGUE,
 ];

@@ -1,5 +1,6 @@
 //! Congestion controllers, one file or folder each.
 
+mod allegro;
 mod bbr;
 mod bbr3;
 mod bic;
@@ -27,6 +28,7 @@ mod vivace;
 mod westwood;
 mod yeah;
 
+pub use allegro::Allegro;
 pub use bbr::Bbr;
 pub use bbr3::Bbr3;
 pub use bic::Bic;
@@ -50,6 +52,7 @@ pub use vivace::Vivace;
 pub use westwood::Westwood;
 pub use yeah::Yeah;
 
+pub(crate) use allegro::ROW as ALLEGRO;
 pub(crate) use bbr::ROW as BBR;
 pub(crate) use bbr3::ROW as BBR3;
 pub(crate) use bic::ROW as BIC;
