@@ -77,7 +77,9 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::BBR,
     algorithms::BBR3,
     algorithms::MODEST_BBR,
+    algorithms::ALLEGRO,
     algorithms::VIVACE,
+    algorithms::COPA,
 ];
 
 /// All slow-start methods, in the order they are listed.

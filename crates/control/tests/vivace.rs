@@ -104,6 +104,25 @@ fn the_loss_that_is_borne_is_that_of_the_utility() {
     assert!(share < 0.3, "14 % lost: utilisation {share}");
 }
 
+/// algorithms.md: at 50 Mbit/s the paper's utility bears 0.9 · 50^−0.1/11.35 = 5.4 % of loss, the
+/// linear one 1/11.
+#[test]
+fn the_loss_utility_bears_loss_up_to_its_limit() {
+    for (form, loss, borne) in [
+        ("paper", 0.02, true),
+        ("paper", 0.12, false),
+        ("linear", 0.05, true),
+        ("linear", 0.14, false),
+    ] {
+        let given =
+            [("form", Value::Choice(form.into())), ("utility", Value::Choice("loss".into()))];
+        let path = Path { loss, ..path(50, 40) };
+        let mut transfer = Transfer::new(path, build("vivace", &given, None));
+        let (share, _) = measure(&mut transfer, 20.0, 50.0);
+        assert_eq!(share > 0.8, borne, "{form}, {loss} lost: utilisation {share}");
+    }
+}
+
 #[test]
 fn it_follows_the_capacity() {
     let mut transfer = Transfer::new(path(50, 40), default_controller("vivace"));

@@ -1,9 +1,11 @@
 //! Congestion controllers, one file or folder each.
 
-mod bbr;
+mod allegro;
 mod bbr3;
+mod bbr;
 mod bic;
 mod cdg;
+mod copa;
 mod cubic;
 mod dctcp;
 #[cfg(test)]
@@ -14,6 +16,7 @@ mod hybla;
 mod illinois;
 mod lp;
 mod modest_bbr;
+mod monitor_interval;
 mod nv;
 mod prague;
 mod reno;
@@ -25,10 +28,12 @@ mod vivace;
 mod westwood;
 mod yeah;
 
-pub use bbr::Bbr;
+pub use allegro::Allegro;
 pub use bbr3::Bbr3;
+pub use bbr::Bbr;
 pub use bic::Bic;
 pub use cdg::Cdg;
+pub use copa::Copa;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
 pub use highspeed::HighSpeed;
@@ -47,10 +52,12 @@ pub use vivace::Vivace;
 pub use westwood::Westwood;
 pub use yeah::Yeah;
 
-pub(crate) use bbr::ROW as BBR;
+pub(crate) use allegro::ROW as ALLEGRO;
 pub(crate) use bbr3::ROW as BBR3;
+pub(crate) use bbr::ROW as BBR;
 pub(crate) use bic::ROW as BIC;
 pub(crate) use cdg::ROW as CDG;
+pub(crate) use copa::ROW as COPA;
 pub(crate) use cubic::ROW as CUBIC;
 pub(crate) use dctcp::ROW as DCTCP;
 pub(crate) use highspeed::ROW as HIGHSPEED;

@@ -3,8 +3,8 @@
 use jostle_units::Time;
 
 use super::Vivace;
-use super::interval::Interval;
 use super::step::Confidence;
+use crate::algorithms::monitor_interval::Interval;
 
 /// A rate in bit/s and the utility it had.
 pub(super) type Tried = (f64, f64);

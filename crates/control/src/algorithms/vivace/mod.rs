@@ -16,7 +16,6 @@
 //! other in step (PCC's first version drew 1.7 to 2.2 RTTs).
 
 mod experiment;
-mod interval;
 mod parameters;
 mod step;
 #[cfg(test)]
@@ -29,8 +28,8 @@ use jostle_catalogue::Entry;
 use jostle_units::{Rate, Span, Stream, Time};
 
 use self::experiment::{LastResult, Phase};
-use self::interval::Interval;
 use self::parameters::{PARAMETERS, Parameters};
+use super::monitor_interval::Interval;
 use crate::controller::{
     AckSample, Congestion, Controller, Established, Observer, RecoveryOwner, RecoveryState, Sent,
 };

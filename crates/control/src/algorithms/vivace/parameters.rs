@@ -25,6 +25,11 @@ pub(super) const PARAMETERS: &[Parameter] = &[
             choices: &["satellite", "paper", "linear", "scaled"],
         },
     },
+    Parameter {
+        name: "utility",
+        summary: "latency: as the form has it; loss: RTTs do not count (RTT coefficient 0)",
+        kind: Kind::Choice { default: "latency", choices: &["latency", "loss"] },
+    },
     coefficient("throughput_coefficient", "reward of the rate; -1 for that of the form"),
     coefficient("loss_coefficient", "cost of the share of packets lost; -1 for that of the form"),
     coefficient("rtt_coefficient", "cost of the RTT gradient; -1 for that of the form"),
@@ -39,8 +44,18 @@ pub(super) const PARAMETERS: &[Parameter] = &[
          that of the form (1, scaled 5)",
     ),
     share("epsilon", "distance of probed rates from the present one, as a share of it", 0.05, 0.5),
-    share("change_bound", "largest first change of the rate, as a share of it", 0.05, 1.0),
-    share("change_bound_step", "widening of the bound each time a change hits it", 0.05, 1.0),
+    Parameter {
+        name: "change_bound",
+        summary: "largest first change of the rate, as a share of it; -1 for that of the form \
+                  (0.05, linear 0.1)",
+        kind: Kind::Number { default: -1.0, min: -1.0, max: 1.0 },
+    },
+    Parameter {
+        name: "change_bound_step",
+        summary: "widening of the bound each time a change hits it; -1 for that of the form \
+                  (0.05, linear 0.07)",
+        kind: Kind::Number { default: -1.0, min: -1.0, max: 1.0 },
+    },
     share("min_change", "smallest change of the rate, as a share of it", 0.02, 0.5),
     share("gradient_tolerance", "RTT gradients below this count as 0", 0.03, 10.0),
     share(
@@ -75,8 +90,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     share("interval_jitter", "largest random lengthening of an interval, as a share", 0.1, 10.0),
     Parameter {
         name: "interval_packets",
-        summary: "fewest packets of a monitor interval",
-        kind: Kind::Integer { default: 20, min: 2, max: 100_000 },
+        summary: "fewest packets of a monitor interval; 0 for those of the form (20, linear 50)",
+        kind: Kind::Integer { default: 0, min: 0, max: 100_000 },
     },
 ];
 
@@ -105,12 +120,18 @@ impl Parameters {
             (_, Form::Scaled) => 5.0,
             _ => 1.0,
         };
+        // The Linux port, whose utility the linear form is, takes longer steps and intervals.
+        let port = values.choice("form") == "linear";
+        let given = |name, own| match values.number(name) {
+            value if value < 0.0 => own,
+            value => value,
+        };
         Self {
             utility,
             steps: Steps {
                 conversion_bps: step_size * utility.unit_bps(),
-                bound: values.number("change_bound"),
-                bound_step: values.number("change_bound_step"),
+                bound: given("change_bound", if port { 0.10 } else { 0.05 }),
+                bound_step: given("change_bound_step", if port { 0.07 } else { 0.05 }),
                 least: values.number("min_change"),
             },
             // Rates that are the same have no slope between them.
@@ -123,7 +144,11 @@ impl Parameters {
             minimum_bps: values.rate("minimum_rate").as_bps() as f64,
             interval_rtts: values.number("interval_rtts"),
             interval_jitter: values.number("interval_jitter"),
-            interval_packets: u64::from(values.u32("interval_packets")),
+            interval_packets: match values.u32("interval_packets") {
+                0 if port => 50,
+                0 => 20,
+                given => u64::from(given.max(2)),
+            },
         }
     }
 }

@@ -76,6 +76,21 @@ fn an_interval_lasts_an_rtt_and_twenty_packets() {
     assert!(vivace.measuring && vivace.next_wakeup().is_none());
 }
 
+/// algorithms.md: the port's bound is 10 % and widens by 7 %, its intervals have 50 packets.
+#[test]
+fn the_linear_form_takes_the_steps_of_the_linux_port() {
+    let step = |given: &[(&str, Value)]| {
+        let p = vivace(1, given).parameters;
+        (p.steps.bound, p.steps.bound_step, p.interval_packets)
+    };
+    let linear = ("form", Value::Choice("linear".into()));
+    assert_eq!(step(&[]), (0.05, 0.05, 20));
+    assert_eq!(step(std::slice::from_ref(&linear)), (0.10, 0.07, 50));
+    let given =
+        [linear, ("change_bound", Value::Number(0.2)), ("interval_packets", Value::Integer(7))];
+    assert_eq!(step(&given), (0.2, 0.07, 7));
+}
+
 #[test]
 fn a_probe_tries_both_rates_twice_in_any_order() {
     let mut orders = std::collections::BTreeSet::new();

@@ -54,11 +54,15 @@ impl Utility {
             let value = values.number(name);
             if value < 0.0 { own } else { value }
         };
+        let own_rtt = match values.choice("utility") {
+            "loss" => 0.0,
+            _ => own.rtt_coefficient,
+        };
         Self {
             form: own.form,
             throughput_coefficient: given("throughput_coefficient", own.throughput_coefficient),
             exponent: given("exponent", own.exponent),
-            rtt_coefficient: given("rtt_coefficient", own.rtt_coefficient),
+            rtt_coefficient: given("rtt_coefficient", own_rtt),
             loss_coefficient: given("loss_coefficient", own.loss_coefficient),
         }
     }
@@ -161,6 +165,19 @@ mod tests {
         }
         let scaled = form("scaled");
         assert_eq!(scaled.of(50e6, 0.0, -0.5), scaled.of(50e6, 0.0, -0.1));
+    }
+
+    /// NSDI 2018, §4.1: with b = 0 only losses count; what is borne of them stays the same.
+    #[test]
+    fn the_loss_utility_does_not_see_the_rtt() {
+        for name in ["paper", "linear", "scaled", "satellite"] {
+            let u = utility(&[
+                ("form", Value::Choice(name.into())),
+                ("utility", Value::Choice("loss".into())),
+            ]);
+            assert_eq!(u.of(50e6, 0.01, 0.5), u.of(50e6, 0.01, 0.0), "{name}");
+            assert_eq!(u.of(50e6, 0.02, 0.0), form(name).of(50e6, 0.02, 0.0), "{name}");
+        }
     }
 
     #[test]

@@ -1,0 +1,152 @@
+//! The three states of Allegro (NSDI 2015, §3.2): starting, decision making, rate adjusting.
+
+use jostle_units::Time;
+
+use super::Allegro;
+
+/// A rate in bit/s and the utility it had.
+pub(super) type Tried = (f64, f64);
+
+/// The present state.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Phase {
+    /// Doubles the rate every interval until the utility falls.
+    Starting { best: Option<Tried> },
+    /// Randomised controlled trials: two intervals at r(1 + ε), two at r(1 − ε).
+    Deciding {
+        /// In each pair, whether the higher rate comes first.
+        higher_first: [bool; 2],
+        epsilon: f64,
+        begun: usize,
+        /// Results of those of which `known` tells the number.
+        results: [Tried; 4],
+        known: usize,
+    },
+    /// Steps of n · ε_min in one direction while the utility rises.
+    Adjusting { previous: Tried, upwards: bool, steps: u32 },
+}
+
+impl Phase {
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::Starting { .. } => "starting",
+            Self::Deciding { .. } => "deciding",
+            Self::Adjusting { .. } => "adjusting",
+        }
+    }
+}
+
+impl Allegro {
+    /// Begins the trials around the present rate.
+    pub(super) fn decide(&mut self, now: Time, epsilon: f64) {
+        self.drop_measurements();
+        let order = self.random.bits();
+        self.phase = Phase::Deciding {
+            higher_first: [order & 1 == 0, order & 2 == 0],
+            epsilon: epsilon.min(self.parameters.epsilon_max),
+            begun: 0,
+            results: [(0.0, 0.0); 4],
+            known: 0,
+        };
+        self.after_interval(now);
+    }
+
+    /// An interval was sent: what comes next.
+    pub(super) fn after_interval(&mut self, now: Time) {
+        match self.phase {
+            // The result of an interval comes while the next is sent; a third would be blind.
+            Phase::Starting { .. } if self.intervals.len() < 2 => self.double(now),
+            Phase::Deciding { higher_first, epsilon, begun, results, known } if begun < 4 => {
+                let higher = higher_first[begun / 2] == begun.is_multiple_of(2);
+                let gain = if higher { 1.0 + epsilon } else { 1.0 - epsilon };
+                let rate_bps = self.allowed(self.rate_bps * gain);
+                let begun = begun + 1;
+                self.phase = Phase::Deciding { higher_first, epsilon, begun, results, known };
+                self.measure(now, self.total_sent, rate_bps);
+            }
+            Phase::Starting { .. } | Phase::Deciding { .. } | Phase::Adjusting { .. } => {
+                self.hold(self.rate_bps);
+            }
+        }
+    }
+
+    fn double(&mut self, now: Time) {
+        self.rate_bps = self.allowed(2.0 * self.rate_bps);
+        self.measure(now, self.total_sent, self.rate_bps);
+    }
+
+    /// Takes in the result of the oldest interval.
+    pub(super) fn take(&mut self, now: Time, tried: Tried) {
+        match self.phase {
+            Phase::Starting { best } => self.started(now, best, tried),
+            Phase::Deciding { higher_first, epsilon, begun, mut results, known } => {
+                results[known] = tried;
+                let known = known + 1;
+                self.phase = Phase::Deciding { higher_first, epsilon, begun, results, known };
+                if known == results.len() {
+                    self.conclude(now, epsilon, results);
+                }
+            }
+            Phase::Adjusting { previous, upwards, steps } => {
+                if tried.1 > previous.1 {
+                    self.adjust(now, tried, upwards, steps);
+                } else {
+                    self.rate_bps = previous.0;
+                    self.decide(now, self.parameters.epsilon);
+                }
+            }
+        }
+    }
+
+    pub(super) fn started(&mut self, now: Time, best: Option<Tried>, tried: Tried) {
+        if best.is_some_and(|best| tried.1 <= best.1) {
+            self.fall_back();
+            self.decide(now, self.parameters.epsilon);
+            return;
+        }
+        self.phase = Phase::Starting { best: Some(tried) };
+        if !self.measuring {
+            self.double(now);
+        }
+    }
+
+    /// Takes the rate of the starting state back to the highest one that was good.
+    pub(super) fn fall_back(&mut self) {
+        if let Phase::Starting { best } = self.phase {
+            self.rate_bps = self.allowed(best.map_or(self.rate_bps / 2.0, |best| best.0));
+        }
+    }
+
+    /// All trials are known: a direction if both pairs agree, else trials further apart.
+    pub(super) fn conclude(&mut self, now: Time, epsilon: f64, results: [Tried; 4]) {
+        // Whether the higher rate of a pair won; none where the floor made the rates equal.
+        let won = |a: Tried, b: Tried| match a.0.total_cmp(&b.0) {
+            std::cmp::Ordering::Equal => None,
+            std::cmp::Ordering::Greater => Some(a.1 > b.1),
+            std::cmp::Ordering::Less => Some(b.1 > a.1),
+        };
+        let [a, b, c, d] = results;
+        let (Some(first), Some(second)) = (won(a, b), won(c, d)) else {
+            self.rate_bps = self.allowed(self.rate_bps * (1.0 + self.parameters.epsilon_max));
+            return self.decide(now, self.parameters.epsilon);
+        };
+        if first != second {
+            return self.decide(now, epsilon + self.parameters.epsilon);
+        }
+        // The base of the first step is the winner of the last pair.
+        let base = if (c.0 > d.0) == second { c } else { d };
+        self.adjust(now, base, second, 0);
+    }
+
+    /// r_n = r_(n−1) · (1 ± n · ε_min).
+    fn adjust(&mut self, now: Time, from: Tried, upwards: bool, steps: u32) {
+        let steps = steps.saturating_add(1);
+        let change = (f64::from(steps) * self.parameters.epsilon).min(MAX_CHANGE);
+        self.phase = Phase::Adjusting { previous: from, upwards, steps };
+        self.rate_bps = self.allowed(from.0 * if upwards { 1.0 + change } else { 1.0 - change });
+        self.measure(now, self.total_sent, self.rate_bps);
+    }
+}
+
+/// No step takes the rate below a half or above 1½.
+const MAX_CHANGE: f64 = 0.5;

@@ -1,0 +1,168 @@
+//! Copa's steps.
+
+use std::collections::BTreeMap;
+
+use jostle_catalogue::Value;
+
+use super::*;
+use crate::algorithms::fixtures::{ack, loss};
+
+const RTT: Span = Span::from_ms(40);
+
+fn copa(given: &[(&str, Value)]) -> Copa {
+    let given: BTreeMap<_, _> = given.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();
+    let mut copa = Copa::new(Parameters::new(&ROW.entry.resolve(&given).unwrap()));
+    copa.on_established(&Established {
+        now: Time::ZERO + RTT,
+        mss_bytes: 1448,
+        initial_window: 10,
+        rtt: Some(RTT),
+        prospect: Default::default(),
+    });
+    copa
+}
+
+/// Past slow start at `cwnd`; the path's RTT is 40 ms.
+fn steering(cwnd: f64, given: &[(&str, Value)]) -> Copa {
+    let mut copa = copa(given);
+    copa.on_ack(&at(0, RTT, 1));
+    copa.slow_start = false;
+    copa.cwnd = cwnd;
+    copa.cwnd_at_round_start = cwnd;
+    copa
+}
+
+/// An ACK after `ms` milliseconds that measured `rtt`; of the round that is under way.
+fn at(ms: u64, rtt: Span, delivered: u64) -> AckSample {
+    AckSample { now: Time::ZERO + Span::from_ms(100 + ms), rtt: Some(rtt), ..ack(delivered) }
+}
+
+#[test]
+fn a_packet_moves_the_window_by_v_over_delta_and_window() {
+    let mut copa = steering(100.0, &[]);
+    copa.velocity = 4.0;
+    copa.direction = Direction::Up;
+    copa.round_end = u64::MAX;
+    // No queue: no limit. 4/(0.5 · 100) per packet.
+    copa.on_ack(&AckSample { acked: 3, ..at(1, RTT, 4) });
+    assert!((copa.cwnd - 100.24).abs() < 1e-9, "{}", copa.cwnd);
+    assert_eq!(copa.pacing_rate(), Some(Rate::from_bps((2.0 * 100.24 * 11584.0 / 0.04) as u64)));
+}
+
+/// dq of 1 ms makes the target 1/(0.5 · 1 ms) = 2000 packets per second, which is a window of 82
+/// at 41 ms.
+#[test]
+fn the_target_is_the_inverse_of_the_queueing_delay() {
+    for (cwnd, rises) in [(81.0, true), (83.0, false)] {
+        let mut copa = steering(cwnd, &[]);
+        copa.round_end = u64::MAX;
+        // Beyond srtt/2 the RTT without a queue is no longer the standing one.
+        copa.on_ack(&at(30, Span::from_ms(41), 2));
+        assert!((copa.target_pps - 2000.0).abs() < 1e-6, "{}", copa.target_pps);
+        assert_eq!(copa.cwnd > cwnd, rises, "{} from {cwnd}", copa.cwnd);
+    }
+}
+
+#[test]
+fn slow_start_doubles_until_the_target_is_exceeded() {
+    let mut copa = copa(&[]);
+    copa.round_end = u64::MAX;
+    for i in 0..10 {
+        copa.on_ack(&at(i, RTT, i + 1));
+    }
+    assert_eq!((copa.cwnd(), copa.mode()), (20, "slow_start"));
+    // 20 packets at 50 ms are 400 per second; 10 ms of queue allow 200.
+    copa.on_ack(&at(60, Span::from_ms(50), 11));
+    assert_eq!((copa.cwnd(), copa.mode()), (20, "default"));
+}
+
+#[test]
+fn the_velocity_doubles_after_three_rounds_in_a_direction() {
+    let mut copa = steering(1000.0, &[]);
+    let mut velocities = Vec::new();
+    for round in 0..7 {
+        copa.cwnd_at_round_start = copa.cwnd - 1.0;
+        copa.end_round(&ack(round));
+        velocities.push(copa.velocity);
+    }
+    assert_eq!(velocities, [1.0, 1.0, 1.0, 2.0, 4.0, 8.0, 16.0]);
+    copa.cwnd_at_round_start = copa.cwnd + 1.0;
+    copa.end_round(&ack(8));
+    assert_eq!((copa.velocity, copa.held), (1.0, 1));
+}
+
+#[test]
+fn the_velocity_is_capped_by_the_window() {
+    for (cap, largest) in [(1.0, 20.0), (0.25, 5.0), (0.0, 1.0)] {
+        let mut copa = steering(20.0, &[("velocity_cap", Value::Number(cap))]);
+        for round in 0..20 {
+            copa.cwnd_at_round_start = copa.cwnd - 1.0;
+            copa.end_round(&ack(round));
+        }
+        assert_eq!(copa.velocity, largest);
+    }
+}
+
+#[test]
+fn crossing_the_target_resets_the_velocity_if_told() {
+    for reset in [true, false] {
+        let mut copa = steering(200.0, &[("reset_at_crossing", Value::Bool(reset))]);
+        copa.round_end = u64::MAX;
+        (copa.velocity, copa.direction) = (8.0, Direction::Up);
+        copa.on_ack(&at(30, Span::from_ms(45), 2));
+        assert_eq!(copa.velocity, if reset { 1.0 } else { 8.0 });
+    }
+}
+
+#[test]
+fn a_queue_that_never_empties_means_competition() {
+    let mut copa = steering(100.0, &[]);
+    copa.rounds = 10;
+    let mut now = 0;
+    for i in 0..60 {
+        now += 10;
+        copa.on_ack(&at(now, Span::from_ms(60 + i % 10), 2 + i));
+    }
+    assert_eq!(copa.mode(), "competitive");
+    // One RTT sample within a tenth of the swing: back to the default, and to its δ.
+    copa.inverse_delta = 30.0;
+    copa.on_ack(&at(now + 10, Span::from_ms(42), 80));
+    assert_eq!((copa.mode(), copa.inverse_delta), ("default", 2.0));
+}
+
+#[test]
+fn competition_is_aimd_on_the_inverse_of_delta() {
+    let mut copa = steering(100.0, &[("mode", Value::Choice("competitive".into()))]);
+    copa.inverse_delta = 2.0;
+    for round in 0..10 {
+        copa.end_round(&ack(round));
+    }
+    assert_eq!(copa.inverse_delta, 12.0);
+    copa.on_congestion(&loss());
+    copa.on_congestion(&loss());
+    assert_eq!(copa.inverse_delta, 6.0, "once per round");
+    copa.end_round(&ack(20));
+    assert_eq!(copa.inverse_delta, 6.0);
+    copa.end_round(&ack(21));
+    copa.on_congestion(&loss());
+    assert_eq!(copa.inverse_delta, 3.5);
+    copa.on_undo(Time::ZERO);
+    assert_eq!(copa.inverse_delta, 7.0);
+    for round in 30..40 {
+        copa.lost_in_round = false;
+        copa.on_congestion(&loss());
+        copa.end_round(&ack(round));
+    }
+    assert_eq!(copa.inverse_delta, 2.0, "δ never exceeds the default");
+}
+
+#[test]
+fn the_default_mode_ignores_losses_and_a_timeout_starts_anew() {
+    let mut copa = steering(100.0, &[]);
+    copa.on_congestion(&loss());
+    assert_eq!((copa.cwnd(), copa.inverse_delta), (100, 2.0));
+    copa.on_congestion(&Congestion { signal: Signal::Timeout, ..loss() });
+    assert_eq!((copa.cwnd(), copa.mode()), (2, "slow_start"));
+    copa.on_undo(Time::ZERO);
+    assert_eq!((copa.cwnd(), copa.mode()), (100, "default"));
+}
