@@ -78,6 +78,18 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::VIVACE,
     algorithms::DCTCP,
     algorithms::PRAGUE,
+    algorithms::COMPOUND,
+    algorithms::FAST,
+    algorithms::VEGAS_A,
+    algorithms::VEGAS_PLUS,
+    algorithms::DUAL,
+    algorithms::AFRICA,
+    algorithms::ARENO,
+    algorithms::FUSION,
+    algorithms::LIBRA,
+    algorithms::LOG_WESTWOOD,
+    algorithms::TCPW_A,
+    algorithms::VFAST,
 ];
 
 /// All slow-start methods, in the order they are listed.
