@@ -51,6 +51,9 @@ const CONGESTION_RTT_MEMORY: f64 = 0.85;
 pub struct AdaptiveReno {
     rate_per_packet_bps: f64,
     alpha: f64,
+    /// β/Wm and (1 − γ)/Wm.
+    beta: f64,
+    gamma: f64,
     westwood: Westwood,
     rtts: RttRange,
     /// Average RTT of losses; none before one.
@@ -63,9 +66,13 @@ pub struct AdaptiveReno {
 impl AdaptiveReno {
     /// Adaptive Reno with the parameters of its registry row.
     pub fn new(values: &Values) -> Self {
+        let alpha = values.number("alpha");
+        let (a, end) = (1.0 / alpha, libm::exp(-alpha));
         Self {
             rate_per_packet_bps: values.rate("rate_per_packet").as_bps() as f64,
-            alpha: values.number("alpha"),
+            alpha,
+            beta: 2.0 * (a - (a + 1.0) * end),
+            gamma: 2.0 * (a - (a + 0.5) * end),
             westwood: Westwood::new(values),
             rtts: RttRange::default(),
             congestion_rtt_us: None,
@@ -84,10 +91,7 @@ impl AdaptiveReno {
     /// Winc(c) = Wm e^(−αc) + βc + γ packets per round trip.
     fn increase(&self, c: f64) -> f64 {
         let most = self.westwood.bandwidth_bps() / self.rate_per_packet_bps;
-        let (a, end) = (1.0 / self.alpha, libm::exp(-self.alpha));
-        let beta = 2.0 * most * (a - (a + 1.0) * end);
-        let gamma = 1.0 - 2.0 * most * (a - (a + 0.5) * end);
-        most * libm::exp(-self.alpha * c) + beta * c + gamma
+        most * (libm::exp(-self.alpha * c) + self.beta * c - self.gamma) + 1.0
     }
 }
 

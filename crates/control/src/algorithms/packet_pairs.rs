@@ -18,6 +18,8 @@ pub(crate) struct PacketPairs {
     gaps_ns: [u64; PAIRS],
     next: usize,
     known: usize,
+    /// The median of the gaps.
+    median_ns: u64,
 }
 
 impl PacketPairs {
@@ -34,18 +36,16 @@ impl PacketPairs {
             self.gaps_ns[self.next] = ack_gap_ns / u64::from(measurement.packets);
             self.next = (self.next + 1) % PAIRS;
             self.known = (self.known + 1).min(PAIRS);
+            let mut gaps_ns = self.gaps_ns;
+            let known = &mut gaps_ns[..self.known];
+            known.sort_unstable();
+            self.median_ns = known[known.len() / 2].max(1);
         }
     }
 
     /// Packets per second that the path carries; none before three pairs.
     pub fn packets_per_s(&self) -> Option<f64> {
-        if self.known < 3 {
-            return None;
-        }
-        let mut gaps_ns = self.gaps_ns;
-        let known = &mut gaps_ns[..self.known];
-        known.sort_unstable();
-        Some(1e9 / known[known.len() / 2].max(1) as f64)
+        (self.known >= 3).then(|| 1e9 / self.median_ns as f64)
     }
 }
 
