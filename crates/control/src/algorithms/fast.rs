@@ -231,4 +231,20 @@ mod tests {
             assert!((law.average_us - 100e3 * (1.0 + weight)).abs() < 1e-6);
         }
     }
+
+    /// VFAST: 3/300 inside of the mean deviation, one half outside of it.
+    #[test]
+    fn a_jump_weighs_more_than_noise() {
+        for (sample_ms, weight) in [(105, 0.01), (111, 0.5), (200, 0.5), (95, 0.01), (89, 0.5)] {
+            let mut law = at_average(100.0);
+            law.filter = RttFilter::Deviation { jump_weight: 0.5 };
+            law.deviation_us = 10e3;
+            law.rtts.on_sample(Span::from_us(1_000 * sample_ms - 1));
+            law.on_rtt(300);
+            let error_us = 1e3 * sample_ms as f64 - 100e3;
+            assert!((law.average_us - 100e3 - weight * error_us).abs() < 1e-6, "{sample_ms} ms");
+            let deviation_us = 0.75 * 10e3 + 0.25 * error_us.abs();
+            assert!((law.deviation_us - deviation_us).abs() < 1e-6, "{sample_ms} ms");
+        }
+    }
 }
