@@ -9,6 +9,27 @@ use crate::registry::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
 use crate::windowed::{Window, WindowLaw, Windowed, grow_as_reno};
 
+/// Fewest packets to keep in the queue.
+pub(super) const ALPHA: Parameter = Parameter {
+    name: "alpha",
+    summary: "fewest packets to keep in the queue",
+    kind: Kind::Integer { default: 2, min: 0, max: 10_000 },
+};
+
+/// Most packets to keep in the queue.
+pub(super) const BETA: Parameter = Parameter {
+    name: "beta",
+    summary: "most packets to keep in the queue",
+    kind: Kind::Integer { default: 4, min: 0, max: 10_000 },
+};
+
+/// Packets in the queue that end slow start.
+pub(super) const GAMMA: Parameter = Parameter {
+    name: "gamma",
+    summary: "packets in the queue that end slow start",
+    kind: Kind::Integer { default: 1, min: 0, max: 10_000 },
+};
+
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
         name: "vegas",
@@ -16,27 +37,19 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
         class: "delay",
         based_on: &["reno"],
         source: "Brakmo & Peterson, TCP Vegas, IEEE JSAC 13(8), 1995; Linux 6.1 tcp_vegas.c",
-        parameters: &[
-            Parameter {
-                name: "alpha",
-                summary: "fewest packets to keep in the queue",
-                kind: Kind::Integer { default: 2, min: 0, max: 10_000 },
-            },
-            Parameter {
-                name: "beta",
-                summary: "most packets to keep in the queue",
-                kind: Kind::Integer { default: 4, min: 0, max: 10_000 },
-            },
-            Parameter {
-                name: "gamma",
-                summary: "packets in the queue that end slow start",
-                kind: Kind::Integer { default: 1, min: 0, max: 10_000 },
-            },
-        ],
+        parameters: &[ALPHA, BETA, GAMMA],
     },
     start: Start::Own,
     build: |parts| Box::new(Windowed::new(Vegas::new(&parts.values), parts.slow_start)),
 };
+
+/// Leaves slow start with the window that the measured rate fills without a queue.
+pub(super) fn end_slow_start(window: &mut Window, rtt_us: u64, base_us: u64) {
+    // + 1 for the truncation. It fits: the quotient is at most cwnd.
+    let target = (u128::from(window.cwnd) * u128::from(base_us) / u128::from(rtt_us)) as u32;
+    window.cwnd = window.cwnd.min(target.saturating_add(1));
+    window.ssthresh = window.ssthresh.min(window.cwnd);
+}
 
 /// The Vegas window law. Once per round trip it takes W · (RTT − base) / base for the packets in
 /// the queue, RTT being the round's minimum and base the connection's, and moves the window by one
@@ -47,7 +60,7 @@ pub struct Vegas {
     alpha: u64,
     beta: u64,
     gamma: u64,
-    rtts: RoundRtts,
+    pub(super) rtts: RoundRtts,
     /// Packets in the queue when last computed.
     queued: u64,
 }
@@ -72,17 +85,12 @@ impl Vegas {
         ack: &AckSample,
         (rtt_us, base_us): (u64, u64),
     ) {
-        let cwnd = u128::from(window.cwnd);
         // The paper's Diff divides by RTT; Linux divides by base, which counts a long queue longer.
-        let queued = cwnd * u128::from(rtt_us - base_us) / u128::from(base_us);
+        let queued = u128::from(window.cwnd) * u128::from(rtt_us - base_us) / u128::from(base_us);
         self.queued = u64::try_from(queued).unwrap_or(u64::MAX);
         if window.in_slow_start() {
             if self.queued > self.gamma {
-                // The window that the measured rate fills without a queue; + 1 for the truncation.
-                // It fits: the quotient is at most cwnd.
-                let target = (cwnd * u128::from(base_us) / u128::from(rtt_us)) as u32;
-                window.cwnd = window.cwnd.min(target.saturating_add(1));
-                window.ssthresh = window.ssthresh.min(window.cwnd);
+                end_slow_start(window, rtt_us, base_us);
             } else {
                 slow_start.grow(window, ack);
             }

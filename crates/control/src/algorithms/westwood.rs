@@ -85,6 +85,13 @@ impl Westwood {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn with_bandwidth_bps(bandwidth_bps: u64) -> Self {
+        let mut westwood = Self::new(&ROW.entry.defaults());
+        westwood.bandwidth = bandwidth_bps / 8 / westwood.clock.hz();
+        westwood
+    }
+
     /// `westwood_filter`.
     fn measure(&mut self, ticks: u64) {
         let sample = self.bytes / ticks;
@@ -111,6 +118,11 @@ impl Westwood {
             return self.mss_bytes;
         }
         advanced_bytes - std::mem::take(&mut self.accounted_bytes)
+    }
+
+    /// The estimated bandwidth.
+    pub(super) fn bandwidth_bps(&self) -> f64 {
+        8.0 * self.bandwidth as f64 * self.clock.hz() as f64
     }
 
     /// The estimated BDP in packets (`tcp_westwood_bw_rttmin`).
@@ -169,8 +181,7 @@ impl WindowLaw for Westwood {
     }
 
     fn observe(&self, observer: &mut dyn Observer) {
-        let bytes_per_s = self.bandwidth as f64 * self.clock.hz() as f64;
-        observer.value("bandwidth_bps", 8.0 * bytes_per_s);
+        observer.value("bandwidth_bps", self.bandwidth_bps());
         observer.value("min_rtt_s", self.clock.seconds(self.min_rtt));
         observer.value("bdp_packets", f64::from(self.bdp()));
     }

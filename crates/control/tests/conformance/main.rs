@@ -35,7 +35,8 @@ fn largest_cwnd(row: &str) -> u32 {
 /// What a row may do that others may not.
 fn limits(row: &str) -> Limits {
     // Westwood+ sets ssthresh to an estimate, which a timeout after timeouts may find above cwnd.
-    Limits { largest_cwnd: largest_cwnd(row), estimates_after_timeout: row == "westwood" }
+    let estimates_after_timeout = matches!(row, "westwood" | "log-westwood+" | "tcpw-a");
+    Limits { largest_cwnd: largest_cwnd(row), estimates_after_timeout }
 }
 
 fn create(row: &ControllerRow, given: &Given, slow_start: &str) -> Box<dyn Controller> {

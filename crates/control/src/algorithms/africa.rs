@@ -1,0 +1,151 @@
+//! TCP-Africa.
+
+use jostle_catalogue::{Entry, Kind, Parameter, Values};
+use jostle_units::{Span, Time};
+
+use super::highspeed::HighSpeed;
+use super::round_rtts::RoundRtts;
+use crate::controller::{AckSample, Congestion, Established, Measurement, Observer, RecoveryState};
+use crate::registry::{ControllerRow, Start};
+use crate::slow_start::SlowStart;
+use crate::windowed::{Window, WindowLaw, Windowed};
+
+pub(crate) const ROW: ControllerRow = ControllerRow {
+    entry: Entry {
+        name: "africa",
+        summary: "HighSpeed while nothing queues, Reno as soon as something does",
+        class: "hybrid",
+        based_on: &["highspeed", "reno", "vegas"],
+        source: "King, Baraniuk & Riedi, TCP-Africa: An Adaptive and Fair Rapid Increase Rule for \
+                 Scalable TCP, IEEE INFOCOM 2005",
+        parameters: &[Parameter {
+            name: "alpha",
+            summary: "packets in the queue from which on it is Reno",
+            kind: Kind::Number { default: 1.64, min: 0.0, max: 10_000.0 },
+        }],
+    },
+    start: Start::Composed("standard"),
+    build: |parts| Box::new(Windowed::new(Africa::new(&parts.values), parts.slow_start)),
+};
+
+/// The TCP-Africa window law: growth and decrease of HighSpeed while W (RTT − RTTmin)/RTT < α, of
+/// Reno otherwise. RTT is the round's minimum, as Vegas takes it: the latest sample would take the
+/// bursts that growth itself makes for a queue.
+#[derive(Clone, Debug)]
+pub struct Africa {
+    alpha: f64,
+    highspeed: HighSpeed,
+    rtts: RoundRtts,
+    /// Packets in the queue in the last round.
+    queued: f64,
+}
+
+impl Africa {
+    /// TCP-Africa with the parameters of its registry row.
+    pub fn new(values: &Values) -> Self {
+        Self {
+            alpha: values.number("alpha"),
+            highspeed: HighSpeed::default(),
+            rtts: RoundRtts::default(),
+            queued: 0.0,
+        }
+    }
+
+    fn is_fast(&self) -> bool {
+        self.queued < self.alpha
+    }
+
+    fn judge(&mut self, cwnd: u32, (rtt_us, base_us): (u64, u64)) {
+        self.queued = f64::from(cwnd) * (rtt_us - base_us) as f64 / rtt_us as f64;
+    }
+}
+
+impl WindowLaw for Africa {
+    fn on_established(&mut self, window: &mut Window, established: &Established) {
+        self.highspeed.on_established(window, established);
+    }
+
+    fn on_flight_start(&mut self, _window: &mut Window, _now: Time, _idle: Span) {
+        self.rtts.on_flight_start();
+    }
+
+    fn on_measurement(&mut self, _window: &mut Window, measurement: &Measurement) {
+        self.rtts.on_measurement(measurement);
+    }
+
+    fn grow(&mut self, window: &mut Window, slow_start: &mut dyn SlowStart, ack: &AckSample) {
+        if self.rtts.enabled() && self.rtts.round_is_over(ack) {
+            if let Some(minima_us) = self.rtts.minima_us() {
+                self.judge(window.cwnd, minima_us);
+            }
+            self.rtts.start_round(ack.next_to_send);
+        }
+        if !ack.cwnd_limited {
+            return;
+        }
+        let mut acked = ack.acked;
+        if window.in_slow_start() {
+            acked = slow_start.grow(window, ack);
+        }
+        if acked > 0 {
+            self.avoid(window, acked, ack);
+        }
+    }
+
+    fn avoid(&mut self, window: &mut Window, acked: u32, ack: &AckSample) {
+        if self.is_fast() {
+            self.highspeed.avoid(window, acked, ack);
+        } else {
+            window.additive_increase(window.cwnd, acked);
+        }
+    }
+
+    fn ssthresh(&mut self, window: &Window, congestion: &Congestion) -> u32 {
+        self.rtts.on_congestion(congestion);
+        if self.is_fast() {
+            self.highspeed.ssthresh(window, congestion)
+        } else {
+            (window.cwnd / 2).max(2)
+        }
+    }
+
+    fn on_state(&mut self, _window: &mut Window, _now: Time, state: RecoveryState) {
+        self.rtts.on_state(state);
+    }
+
+    fn mode(&self) -> &'static str {
+        if self.is_fast() { "fast" } else { "slow" }
+    }
+
+    fn observe(&self, observer: &mut dyn Observer) {
+        observer.value("queued_packets", self.queued);
+        self.highspeed.observe(observer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithms::fixtures::{ack, loss};
+
+    /// Packets that a thousand ACKs add at a window of 1000 and a base RTT of 100 ms, and the
+    /// threshold that answers a loss there.
+    fn at_rtt(us: u64) -> (u32, u32) {
+        let mut law = Africa::new(&ROW.entry.defaults());
+        law.judge(1_000, (us, 100_000));
+        let mut window = Window { cwnd: 1_000, ssthresh: 2, ..Window::default() };
+        (0..1_000).for_each(|_| law.avoid(&mut window, 1, &ack(1)));
+        let grown = window.cwnd - 1_000;
+        window.cwnd = 1_000;
+        (grown, law.ssthresh(&window, &loss()))
+    }
+
+    /// 1.64 packets of 1000 are 164 µs of 100 ms; HighSpeed adds 8 there and keeps 676.
+    #[test]
+    fn it_is_highspeed_up_to_a_queue_of_164_hundredths_and_reno_beyond() {
+        assert_eq!(at_rtt(100_000), (7, 676));
+        assert_eq!(at_rtt(100_150), (7, 676));
+        assert_eq!(at_rtt(100_170), (1, 500));
+        assert_eq!(at_rtt(150_000), (1, 500));
+    }
+}

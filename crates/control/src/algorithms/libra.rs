@@ -1,0 +1,164 @@
+//! TCP Libra.
+
+use jostle_catalogue::{Entry, Kind, Parameter, Values};
+
+use super::fraction::Fraction;
+use super::packet_pairs::PacketPairs;
+use super::rtt_range::RttRange;
+use crate::controller::{AckSample, Congestion, Established, Measurement, Observer};
+use crate::registry::{ControllerRow, Start};
+use crate::windowed::{Window, WindowLaw, Windowed};
+
+const S_NS: i64 = 1_000_000_000;
+
+pub(crate) const ROW: ControllerRow = ControllerRow {
+    entry: Entry {
+        name: "libra",
+        summary: "grows so that flows of any RTT get the same rate",
+        class: "hybrid",
+        based_on: &["reno"],
+        source: "Marfia, Palazzi, Pau, Gerla, Sanadidi & Roccetti, TCP Libra: Exploring \
+                 RTT-Fairness for TCP, UCLA TR-050037, 2005; IFIP Networking 2007",
+        parameters: &[
+            Parameter {
+                name: "k1",
+                summary: "growth in packets per second and Mbit/s of the path's capacity",
+                kind: Kind::Number { default: 2.0, min: 0.0, max: 10_000.0 },
+            },
+            Parameter {
+                name: "k2",
+                summary: "exponent at which growth falls as the RTT nears its greatest value",
+                kind: Kind::Number { default: 2.0, min: 0.0, max: 100.0 },
+            },
+            Parameter {
+                name: "t0",
+                summary: "RTT beyond which growth per round trip stops to be quadratic in it",
+                kind: Kind::Span { default_ns: S_NS, min_ns: 1_000_000, max_ns: 100 * S_NS },
+            },
+            Parameter {
+                name: "t1",
+                summary: "size of the decrease: a loss takes t1 / (2 (RTT + t0)) of the window",
+                kind: Kind::Span { default_ns: S_NS, min_ns: 1_000_000, max_ns: 100 * S_NS },
+            },
+        ],
+    },
+    start: Start::Composed("standard"),
+    build: |parts| Box::new(Windowed::new(Libra::new(&parts.values), parts.slow_start)),
+};
+
+/// The Libra window law: an ACK adds (α/W) T²/(T + T0) and a loss takes W T1/(2 (T + T0)), T being
+/// the RTT: at a loss rate p the rate is √(2α/(p T1)), in which T does not appear.
+/// α = k1 C e^(−k2 (T − Tmin)/(Tmax − Tmin)); C, the capacity, comes from packet pairs.
+#[derive(Clone, Debug)]
+pub struct Libra {
+    k1: f64,
+    k2: f64,
+    t0_s: f64,
+    t1_s: f64,
+    packet_mbit: f64,
+    pairs: PacketPairs,
+    rtts: RttRange,
+    fraction: Fraction,
+}
+
+impl Libra {
+    /// Libra with the parameters of its registry row.
+    pub fn new(values: &Values) -> Self {
+        Self {
+            k1: values.number("k1"),
+            k2: values.number("k2"),
+            t0_s: values.span("t0").as_secs_f64(),
+            t1_s: values.span("t1").as_secs_f64(),
+            packet_mbit: 0.0,
+            pairs: PacketPairs::default(),
+            rtts: RttRange::default(),
+            fraction: Fraction::default(),
+        }
+    }
+
+    fn capacity_mbps(&self) -> Option<f64> {
+        Some(self.pairs.packets_per_s()? * self.packet_mbit)
+    }
+
+    fn rtt_s(&self) -> f64 {
+        self.rtts.latest_us() as f64 * 1e-6
+    }
+
+    /// Packets per round trip, given the capacity.
+    fn increase(&self, capacity_mbps: f64) -> f64 {
+        let alpha = self.k1 * capacity_mbps * libm::exp(-self.k2 * self.rtts.position());
+        let rtt_s = self.rtt_s();
+        alpha * rtt_s * rtt_s / (rtt_s + self.t0_s)
+    }
+}
+
+impl WindowLaw for Libra {
+    fn on_established(&mut self, _window: &mut Window, established: &Established) {
+        self.packet_mbit = 8e-6 * f64::from(established.mss_bytes);
+        if let Some(rtt) = established.rtt {
+            self.rtts.on_sample(rtt);
+        }
+    }
+
+    fn on_measurement(&mut self, _window: &mut Window, measurement: &Measurement) {
+        self.pairs.on_measurement(measurement);
+        if let Some(rtt) = measurement.rtt {
+            self.rtts.on_sample(rtt);
+        }
+    }
+
+    fn avoid(&mut self, window: &mut Window, acked: u32, _ack: &AckSample) {
+        match self.capacity_mbps() {
+            Some(capacity_mbps) => {
+                let rounds = f64::from(acked) / f64::from(window.cwnd);
+                self.fraction.add(window, self.increase(capacity_mbps) * rounds);
+            }
+            // Reno's, as long as the path is not known.
+            None => window.additive_increase(window.cwnd, acked),
+        }
+    }
+
+    fn ssthresh(&mut self, window: &Window, _congestion: &Congestion) -> u32 {
+        self.fraction.clear();
+        let decrease = self.t1_s / (2.0 * (self.rtt_s() + self.t0_s));
+        ((f64::from(window.cwnd) * (1.0 - decrease).max(0.0)) as u32).max(2)
+    }
+
+    fn observe(&self, observer: &mut dyn Observer) {
+        let capacity_mbps = self.capacity_mbps().unwrap_or(0.0);
+        observer.value("capacity_bps", 1e6 * capacity_mbps);
+        observer.value("increase_packets", self.increase(capacity_mbps));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jostle_units::Span;
+
+    use super::*;
+    use crate::algorithms::fixtures::loss;
+
+    fn at_rtts(ms: &[u64]) -> Libra {
+        let mut law = Libra::new(&ROW.entry.defaults());
+        ms.iter().for_each(|&ms| law.rtts.on_sample(Span::from_us(1_000 * ms - 1)));
+        law
+    }
+
+    /// α T²/(T + T0) at 100 Mbit/s: 200 · 0.01/1.1, and e⁻² of it at the greatest RTT.
+    #[test]
+    fn growth_is_quadratic_in_the_rtt_and_falls_with_the_queue() {
+        assert!((at_rtts(&[100]).increase(100.0) - 1.818).abs() < 0.001);
+        assert!((at_rtts(&[200]).increase(100.0) - 6.667).abs() < 0.001);
+        let full = at_rtts(&[50, 100]).increase(100.0);
+        assert!((full - 1.818 * libm::exp(-2.0)).abs() < 0.001, "{full}");
+    }
+
+    /// T1/(2 (T + T0)): 0.4545 at 100 ms, a quarter at a second.
+    #[test]
+    fn long_ways_give_up_less() {
+        let window = Window { cwnd: 1_000, ..Window::default() };
+        for (ms, kept) in [(100, 545), (1_000, 750)] {
+            assert_eq!(at_rtts(&[ms]).ssthresh(&window, &loss()), kept, "at {ms} ms");
+        }
+    }
+}

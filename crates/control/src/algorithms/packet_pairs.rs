@@ -1,0 +1,82 @@
+//! The capacity of a path by packet pairs.
+
+use jostle_units::Time;
+
+use crate::controller::Measurement;
+
+/// Pairs whose median counts.
+const PAIRS: usize = 9;
+
+/// Packets that leave closer together than the bottleneck sends them arrive, and are acknowledged,
+/// as far apart as it does. The median over the latest such pairs leaves out what other traffic
+/// and bursts of ACKs did to some.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PacketPairs {
+    /// When the packet that the last ACK acknowledged was sent, and when that ACK came.
+    last: Option<(Time, Time)>,
+    /// Nanoseconds per packet of the latest pairs, and where the next one goes.
+    gaps_ns: [u64; PAIRS],
+    next: usize,
+    known: usize,
+    /// The median of the gaps.
+    median_ns: u64,
+}
+
+impl PacketPairs {
+    pub fn on_measurement(&mut self, measurement: &Measurement) {
+        let Some(rtt) = measurement.rtt.filter(|_| measurement.packets > 0) else {
+            self.last = None;
+            return;
+        };
+        let this = (measurement.now - rtt, measurement.now);
+        let Some((sent, acked)) = self.last.replace(this) else { return };
+        let (sent_gap_ns, ack_gap_ns) = (this.0.since(sent).as_ns(), this.1.since(acked).as_ns());
+        // What the path did not draw out says nothing about it.
+        if ack_gap_ns > 0 && ack_gap_ns / 2 >= sent_gap_ns {
+            self.gaps_ns[self.next] = ack_gap_ns / u64::from(measurement.packets);
+            self.next = (self.next + 1) % PAIRS;
+            self.known = (self.known + 1).min(PAIRS);
+            let mut gaps_ns = self.gaps_ns;
+            let known = &mut gaps_ns[..self.known];
+            known.sort_unstable();
+            self.median_ns = known[known.len() / 2].max(1);
+        }
+    }
+
+    /// Packets per second that the path carries; none before three pairs.
+    pub fn packets_per_s(&self) -> Option<f64> {
+        (self.known >= 3).then(|| 1e9 / self.median_ns as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jostle_units::Span;
+
+    use super::*;
+
+    /// Pairs after ACKs with the given gaps of sending and of arrival, in microseconds.
+    fn after(gaps_us: &[(u64, u64)], packets: u32) -> PacketPairs {
+        let mut pairs = PacketPairs::default();
+        let (mut sent, mut now) = (Time::ZERO, Time::ZERO + Span::from_ms(50));
+        for &(sent_us, acked_us) in [(0, 0)].iter().chain(gaps_us) {
+            sent += Span::from_us(sent_us);
+            now += Span::from_us(acked_us);
+            let rtt = Some(now.since(sent));
+            pairs.on_measurement(&Measurement { now, rtt, packets, ..Measurement::default() });
+        }
+        pairs
+    }
+
+    #[test]
+    fn the_median_of_what_the_path_drew_out_counts() {
+        assert_eq!(after(&[(0, 100); 2], 1).packets_per_s(), None);
+        assert_eq!(after(&[(0, 100); 3], 1).packets_per_s(), Some(10_000.0));
+        assert_eq!(after(&[(0, 200); 3], 2).packets_per_s(), Some(10_000.0));
+        assert_eq!(after(&[(100, 100); 20], 1).packets_per_s(), None, "no pairs");
+        let mixed = [(0, 100), (0, 9_000), (0, 100), (0, 1), (0, 100)];
+        assert_eq!(after(&mixed, 1).packets_per_s(), Some(10_000.0));
+        let changed: Vec<_> = [(0, 100); 9].into_iter().chain([(0, 50); 5]).collect();
+        assert_eq!(after(&changed, 1).packets_per_s(), Some(20_000.0), "five of nine");
+    }
+}
