@@ -69,6 +69,8 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::ILLINOIS,
     algorithms::CDG,
     algorithms::LP,
+    algorithms::LEDBAT,
+    algorithms::LEDBAT_PLUS_PLUS,
     algorithms::NV,
     algorithms::BIC,
     algorithms::HIGHSPEED,
