@@ -1,6 +1,7 @@
 //! The Python module `jostle._core`: runs one RunSpec without holding the interpreter's lock, hands
 //! its columns to NumPy without copying them, and shows the registries.
 
+mod controller;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod record;
@@ -15,6 +16,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // Version of the package, and of everything that results depend on.
     module.add("ENGINE_VERSION", env!("JOSTLE_ENGINE_VERSION"))?;
     module.add("Cancelled", module.py().get_type::<run::Cancelled>())?;
+    module.add("ControllerError", module.py().get_type::<controller::ControllerError>())?;
     module.add_class::<record::Record>()?;
     #[cfg(target_os = "linux")]
     {

@@ -10,6 +10,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::controller::{self, Fault};
 use crate::record::Record;
 
 create_exception!(jostle._core, Cancelled, PyException, "A run was cancelled before its end.");
@@ -38,6 +39,9 @@ pub fn check(spec_json: &str) -> PyResult<()> {
 ///     The RunSpec.
 /// cancelled : callable, optional
 ///     Asked every 50 ms or so whether to give up.
+/// make_controller : callable, optional
+///     Makes a controller that no registry has: given its name (`module:Class`), its parameters as a
+///     dict, and a seed of its own, the object that has its callbacks.
 ///
 /// Returns
 /// -------
@@ -50,15 +54,23 @@ pub fn check(spec_json: &str) -> PyResult<()> {
 ///     If the spec is none, or makes no sense.
 /// Cancelled
 ///     If `cancelled` returned true. What it raises is passed on, as is Ctrl-C.
+/// ControllerError
+///     If a controller written in Python failed. The text names the file and the line.
 /// RuntimeError
 ///     If the simulator failed. That is a bug; the message has all it takes to repeat it.
 #[pyfunction]
-#[pyo3(signature = (spec_json, cancelled=None))]
-pub fn run(py: Python<'_>, spec_json: &str, cancelled: Option<Py<PyAny>>) -> PyResult<Record> {
+#[pyo3(signature = (spec_json, cancelled=None, make_controller=None))]
+pub fn run(
+    py: Python<'_>,
+    spec_json: &str,
+    cancelled: Option<Py<PyAny>>,
+    make_controller: Option<Py<PyAny>>,
+) -> PyResult<Record> {
     let spec = parse(spec_json)?;
     let record = py.detach(|| {
         let watch = Watch::new(cancelled);
-        let outcome = catch_unwind(AssertUnwindSafe(|| simulate(&spec, &watch)));
+        let outcome =
+            catch_unwind(AssertUnwindSafe(|| simulate(&spec, &watch, make_controller.as_ref())));
         match outcome {
             Ok(Ok(record)) => Ok(record),
             Ok(Err(error)) => Err(watch.explain(&error)),
@@ -73,9 +85,19 @@ fn parse(spec_json: &str) -> PyResult<RunSpec> {
         .map_err(|error: SpecError| PyValueError::new_err(error.to_string()))
 }
 
-fn simulate(spec: &RunSpec, watch: &Watch) -> Result<RunRecord, jostle_sim::Error> {
+fn simulate(
+    spec: &RunSpec,
+    watch: &Watch,
+    make_controller: Option<&Py<PyAny>>,
+) -> Result<RunRecord, jostle_sim::Error> {
     let mut recorder = Recorder::new(spec);
-    jostle_sim::run(spec, &mut recorder, &|| watch.is_cancelled())?;
+    let outside =
+        |flow: &_, random| controller::create(make_controller, flow, random, &watch.fault);
+    jostle_sim::run_with(spec, &mut recorder, &|| watch.is_cancelled(), &outside)?;
+    if watch.fault.is_set() {
+        // It came after the last look.
+        return Err(jostle_sim::Error::Cancelled);
+    }
     Ok(recorder.finish())
 }
 
@@ -85,16 +107,26 @@ struct Watch {
     polled: Cell<Option<Instant>>,
     /// What was raised meanwhile.
     raised: RefCell<Option<PyErr>>,
+    /// Of the run's controllers.
+    fault: Fault,
 }
 
 impl Watch {
     fn new(cancelled: Option<Py<PyAny>>) -> Self {
-        Self { cancelled, polled: Cell::new(None), raised: RefCell::new(None) }
+        Self {
+            cancelled,
+            polled: Cell::new(None),
+            raised: RefCell::new(None),
+            fault: Fault::default(),
+        }
     }
 
     /// Asks Python, unless it was asked just before: that takes the interpreter's lock.
     #[expect(clippy::disallowed_methods, reason = "how long a person waits is no virtual time")]
     fn is_cancelled(&self) -> bool {
+        if self.fault.is_set() {
+            return true;
+        }
         if self.polled.get().is_some_and(|polled| polled.elapsed() < POLL_INTERVAL) {
             return false;
         }
@@ -115,7 +147,7 @@ impl Watch {
 
     /// The exception for a run that ended with `error`.
     fn explain(&self, error: &jostle_sim::Error) -> PyErr {
-        match (error, self.raised.take()) {
+        match (error, self.raised.take().or_else(|| self.fault.take())) {
             (_, Some(raised)) => raised,
             (jostle_sim::Error::Cancelled, None) => Cancelled::new_err(error.to_string()),
             (_, None) => PyValueError::new_err(error.to_string()),

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
 from jostle.errors import EngineError, RunCancelledError
+from jostle.external import create as create_controller
+from jostle.external import is_external
 
 if TYPE_CHECKING:
     import numpy as np
     import polars as pl
 
     Columns = Mapping[str, np.ndarray[Any, np.dtype[Any]]]
+
+
+MakeController = Callable[[str, Mapping[str, Any], int], object]
+"""Makes a controller written in Python from its name, its parameters and a seed."""
 
 
 class EngineRecord(Protocol):
@@ -56,7 +62,12 @@ class Engine(Protocol):
     def ENGINE_VERSION(self) -> str:  # noqa: N802
         """Changes with every change of the engine's source."""
 
-    def run(self, spec_json: str, cancelled: Cancelled | None = None) -> EngineRecord:
+    def run(
+        self,
+        spec_json: str,
+        cancelled: Cancelled | None = None,
+        make_controller: MakeController | None = None,
+    ) -> EngineRecord:
         """Run one spec without holding the interpreter's lock."""
 
     def registry(self) -> str:
@@ -112,7 +123,7 @@ class SimBackend:
         """Run `spec` to its end; see `Backend.run`."""
         started = time.perf_counter()
         try:
-            record = self._engine.run(canonical_json(spec), cancelled)
+            record = self._run(spec, cancelled)
         except BaseException as error:
             if cancelled is not None and cancelled():
                 raise RunCancelledError("stopped before its end") from error
@@ -132,6 +143,12 @@ class SimBackend:
             acks=None if acks is None else _frame(acks, {"flow": flow_names}),
             wall_s=wall_s,
         )
+
+    def _run(self, spec: Spec, cancelled: Cancelled | None) -> EngineRecord:
+        text = canonical_json(spec)
+        if not any(is_external(flow["controller"]["name"]) for flow in spec["flows"]):
+            return self._engine.run(text, cancelled)
+        return self._engine.run(text, cancelled, create_controller)
 
 
 def _frame(columns: Columns, words: Mapping[str, Sequence[str]]) -> pl.DataFrame:
