@@ -1,6 +1,6 @@
 """The compiled engine."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, final
 
 import numpy as np
@@ -11,6 +11,9 @@ ENGINE_VERSION: Final[str]
 
 class Cancelled(Exception):  # noqa: N818 (what happened is no error)
     """A run was cancelled before its end."""
+
+class ControllerError(Exception):
+    """A controller written in Python failed; the text names the file and the line."""
 
 @final
 class Record:
@@ -41,7 +44,11 @@ class Record:
     def quantities(self) -> list[str]:
         """What the codes of `internals["quantity"]` mean."""
 
-def run(spec_json: str, cancelled: Callable[[], Any] | None = None) -> Record:
+def run(
+    spec_json: str,
+    cancelled: Callable[[], Any] | None = None,
+    make_controller: Callable[[str, Mapping[str, Any], int], object] | None = None,
+) -> Record:
     """Run a RunSpec given as JSON, without holding the interpreter's lock.
 
     Parameters
@@ -57,6 +64,8 @@ def run(spec_json: str, cancelled: Callable[[], Any] | None = None) -> Record:
         If the spec is none, or makes no sense.
     Cancelled
         If `cancelled` returned true. What it raises is passed on, as is Ctrl-C.
+    ControllerError
+        If a controller written in Python failed.
     RuntimeError
         If the simulator failed. That is a bug; the message has all it takes to repeat it.
     """

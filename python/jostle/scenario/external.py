@@ -39,9 +39,9 @@ def controller_spec(
         report.add(where, f'"{name}" names no class — write it as in "my_module:MyController"')
         return None
     given = flow.controller.parameters
-    for key, method in ((where, given.pop("slow_start", None)), (path, flow.slow_start)):
+    for table, method in ((where, given.pop("slow_start", None)), (path, flow.slow_start)):
         if method is not None:
-            report.add((*key, "slow_start"), f'"{name}" has its own slow start — remove this key')
+            report.add((*table, "slow_start"), f'"{name}" has its own slow start — remove this key')
     for key, value in given.items():
         if key == DIGEST or not isinstance(value, bool | int | float | str):
             report.add((*where, key), "cannot be this — accepted: a number, a text, true or false")
