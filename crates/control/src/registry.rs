@@ -78,6 +78,7 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::HTCP,
     algorithms::WESTWOOD,
     algorithms::VIVACE,
+    algorithms::TIMELY,
     algorithms::DCTCP,
     algorithms::PRAGUE,
 ];

@@ -1,4 +1,4 @@
-//! Scavengers, against what their specifications promise, on the harness.
+//! Scavengers and rates by delay, against what their specifications promise, on the harness.
 
 mod common;
 
@@ -41,4 +41,24 @@ fn ledbat_plus_plus_stays_below_its_target() {
         assert!((20.0..62.0).contains(&queue_ms), "{mbps} Mbit/s: {queue_ms:.1} ms");
         assert!(share > 0.9, "{mbps} Mbit/s: {share:.3}");
     }
+}
+
+/// The paper's bounds on 10 Gbit/s with an RTT of 20 µs: the queue comes up to `t_low`, is met by
+/// the gradient soon after, and never reaches `t_high`.
+#[test]
+fn timely_keeps_the_rtt_of_a_data_centre_within_its_bounds() {
+    let path = Path::new(Rate::from_mbps(10_000), Span::from_us(20), 20_000);
+    let mut transfer = Transfer::new(path, default_controller("timely"));
+    transfer.run_until(0.5);
+    let delivered = transfer.delivered();
+    let mut longest = 0;
+    while transfer.now.as_secs_f64() < 1.0 {
+        transfer.run_until(transfer.now.as_secs_f64() + 20e-6);
+        longest = longest.max(transfer.queue());
+    }
+    let packets_per_s = path.rate.as_bps() as f64 / (8.0 * 1514.0);
+    let longest_us = 20.0 + 1e6 * longest as f64 / packets_per_s;
+    let share = (transfer.delivered() - delivered) as f64 / packets_per_s / 0.5;
+    assert!((50.0..500.0).contains(&longest_us), "{longest_us:.1} us");
+    assert!(share > 0.9, "{share:.3}");
 }
