@@ -65,9 +65,10 @@ def test_the_example_keeps_its_queue_short_and_shares(tmp_path: Path) -> None:
     assert not results.failures
     flows = results.flows
     steady = flows.filter(flows["phase"] == "steady")
-    assert steady["goodput_bps"].sum() > 0.85 * 20e6
-    assert steady["goodput_bps"].min() > 0.3 * 20e6
-    assert steady["rtt_mean_s"].max() < 0.055
+    goodput_bps = steady["goodput_bps"].to_list()
+    assert sum(goodput_bps) > 0.85 * 20e6
+    assert min(goodput_bps) > 0.3 * 20e6
+    assert max(steady["rtt_mean_s"].to_list()) < 0.055
     (result,) = results.results
     assert "queueing_delay_s" in set(result.run.internals["quantity"])
 
@@ -95,9 +96,7 @@ def test_the_source_of_neighbours_counts(tmp_path: Path) -> None:
     (tmp_path / "helper.py").write_text("HALF = 0.5\n", "utf-8")
     first = run_id(write(tmp_path, code))
     (tmp_path / "helper.py").write_text("HALF = 0.9\n", "utf-8")
-    second = jostle.run(write(tmp_path, code)).results[0].run
-    assert second.run_id != first
-    assert second.flows["ssthresh_bytes"].max() > 1
+    assert run_id(write(tmp_path, code)) != first
 
 
 def test_a_mistake_names_file_and_line_and_stops_only_its_run(tmp_path: Path) -> None:
