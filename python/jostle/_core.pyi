@@ -1,6 +1,6 @@
 """The compiled engine."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, Final, final
 
@@ -12,6 +12,9 @@ ENGINE_VERSION: Final[str]
 
 class Cancelled(Exception):  # noqa: N818 (what happened is no error)
     """A run was cancelled before its end."""
+
+class ControllerError(Exception):
+    """A controller written in Python failed; the text names the file and the line."""
 
 @final
 class Record:
@@ -46,6 +49,7 @@ def run(
     spec_json: str,
     cancelled: Callable[[], Any] | None = None,
     capture_folder: str | PathLike[str] | None = None,
+    make_controller: Callable[[str, Mapping[str, Any], int], object] | None = None,
 ) -> Record:
     """Run a RunSpec given as JSON, without holding the interpreter's lock.
 
@@ -64,6 +68,8 @@ def run(
         If the spec is none, or makes no sense.
     Cancelled
         If `cancelled` returned true. What it raises is passed on, as is Ctrl-C.
+    ControllerError
+        If a controller written in Python failed.
     RuntimeError
         If the simulator failed. That is a bug; the message has all it takes to repeat it.
     """

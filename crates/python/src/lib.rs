@@ -2,6 +2,7 @@
 //! its columns to NumPy without copying them, and shows the registries.
 
 mod capture;
+mod controller;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod record;
@@ -17,6 +18,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // Version of the package, and of everything that results depend on.
     module.add("ENGINE_VERSION", env!("JOSTLE_ENGINE_VERSION"))?;
     module.add("Cancelled", module.py().get_type::<run::Cancelled>())?;
+    module.add("ControllerError", module.py().get_type::<controller::ControllerError>())?;
     module.add_class::<record::Record>()?;
     #[cfg(target_os = "linux")]
     {

@@ -13,6 +13,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::controller::{self, Fault};
 use crate::record::Record;
 
 create_exception!(jostle._core, Cancelled, PyException, "A run was cancelled before its end.");
@@ -43,6 +44,9 @@ pub fn check(spec_json: &str) -> PyResult<()> {
 ///     Asked every 50 ms or so whether to give up.
 /// capture_folder : path, optional
 ///     Where the packets' headers go, if the spec asks for them: an empty folder.
+/// make_controller : callable, optional
+///     Makes a controller that no registry has: given its name (`module:Class`), its parameters as a
+///     dict, and a seed of its own, the object that has its callbacks.
 ///
 /// Returns
 /// -------
@@ -57,15 +61,18 @@ pub fn check(spec_json: &str) -> PyResult<()> {
 ///     If the capture cannot be written.
 /// Cancelled
 ///     If `cancelled` returned true. What it raises is passed on, as is Ctrl-C.
+/// ControllerError
+///     If a controller written in Python failed. The text names the file and the line.
 /// RuntimeError
 ///     If the simulator failed. That is a bug; the message has all it takes to repeat it.
 #[pyfunction]
-#[pyo3(signature = (spec_json, cancelled=None, capture_folder=None))]
+#[pyo3(signature = (spec_json, cancelled=None, capture_folder=None, make_controller=None))]
 pub fn run(
     py: Python<'_>,
     spec_json: &str,
     cancelled: Option<Py<PyAny>>,
     capture_folder: Option<PathBuf>,
+    make_controller: Option<Py<PyAny>>,
 ) -> PyResult<Record> {
     let spec = parse(spec_json)?;
     // A folder is of no use to a spec that asks for nothing.
@@ -75,8 +82,9 @@ pub fn run(
     }
     let record = py.detach(|| {
         let watch = Watch::new(cancelled);
-        let outcome =
-            catch_unwind(AssertUnwindSafe(|| simulate(&spec, capture_folder.as_deref(), &watch)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            simulate(&spec, capture_folder.as_deref(), &watch, make_controller.as_ref())
+        }));
         match outcome {
             Ok(Ok(record)) => Ok(record),
             Ok(Err(Failure::Run(error))) => Err(watch.explain(&error)),
@@ -110,18 +118,30 @@ impl From<io::Error> for Failure {
     }
 }
 
-fn simulate(spec: &RunSpec, folder: Option<&Path>, watch: &Watch) -> Result<RunRecord, Failure> {
+fn simulate(
+    spec: &RunSpec,
+    folder: Option<&Path>,
+    watch: &Watch,
+    make_controller: Option<&Py<PyAny>>,
+) -> Result<RunRecord, Failure> {
     let capture = folder.map(|folder| Capture::create(spec, folder)).transpose()?;
     let broken = capture.as_ref().map(Capture::broken);
     let is_broken = || broken.as_ref().is_some_and(|broken| broken.get());
     let mut sinks = (Recorder::new(spec), capture);
-    let ran = jostle_sim::run(spec, &mut sinks, &|| is_broken() || watch.is_cancelled());
+    let outside =
+        |flow: &_, random| controller::create(make_controller, flow, random, &watch.fault);
+    let give_up = || is_broken() || watch.is_cancelled();
+    let ran = jostle_sim::run_with(spec, &mut sinks, &give_up, &outside);
     let (recorder, capture) = sinks;
     // What broke the capture is why the run was given up.
     if let Some(capture) = capture.filter(|_| ran.is_ok() || is_broken()) {
         capture.finish()?;
     }
     ran?;
+    if watch.fault.is_set() {
+        // It came after the last look.
+        return Err(jostle_sim::Error::Cancelled.into());
+    }
     Ok(recorder.finish())
 }
 
@@ -131,16 +151,26 @@ struct Watch {
     polled: Cell<Option<Instant>>,
     /// What was raised meanwhile.
     raised: RefCell<Option<PyErr>>,
+    /// Of the run's controllers.
+    fault: Fault,
 }
 
 impl Watch {
     fn new(cancelled: Option<Py<PyAny>>) -> Self {
-        Self { cancelled, polled: Cell::new(None), raised: RefCell::new(None) }
+        Self {
+            cancelled,
+            polled: Cell::new(None),
+            raised: RefCell::new(None),
+            fault: Fault::default(),
+        }
     }
 
     /// Asks Python, unless it was asked just before: that takes the interpreter's lock.
     #[expect(clippy::disallowed_methods, reason = "how long a person waits is no virtual time")]
     fn is_cancelled(&self) -> bool {
+        if self.fault.is_set() {
+            return true;
+        }
         if self.polled.get().is_some_and(|polled| polled.elapsed() < POLL_INTERVAL) {
             return false;
         }
@@ -161,7 +191,7 @@ impl Watch {
 
     /// The exception for a run that ended with `error`.
     fn explain(&self, error: &jostle_sim::Error) -> PyErr {
-        match (error, self.raised.take()) {
+        match (error, self.raised.take().or_else(|| self.fault.take())) {
             (_, Some(raised)) => raised,
             (jostle_sim::Error::Cancelled, None) => Cancelled::new_err(error.to_string()),
             (_, None) => PyValueError::new_err(error.to_string()),

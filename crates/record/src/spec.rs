@@ -395,6 +395,14 @@ pub struct Algorithm {
     pub parameters: BTreeMap<String, Value>,
 }
 
+impl Algorithm {
+    /// Whether it is no row of a registry but something that whoever starts the run brings along,
+    /// named `module:Class`.
+    pub fn is_from_outside(&self) -> bool {
+        self.name.contains(':')
+    }
+}
+
 /// What the application hands to the transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]

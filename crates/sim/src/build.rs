@@ -13,6 +13,10 @@ use crate::segment::Segment;
 use crate::sender::{Options, Sender};
 use crate::source::Source;
 
+/// Makes the controllers that no registry has ([`jostle_record::Algorithm::is_from_outside`]): given
+/// the flow and the controller's own random numbers, a controller or what is wrong.
+pub type Outside<'a> = &'a dyn Fn(&FlowSpec, Stream) -> Result<Box<dyn Controller>, String>;
+
 /// Both ends of a flow.
 pub(crate) struct Ends {
     pub sender: Sender,
@@ -45,7 +49,24 @@ fn slow_start(spec: Option<&Algorithm>, flow: &str) -> Result<Box<dyn SlowStart>
     row.create(&spec.parameters).map_err(|e| invalid(flow, e))
 }
 
-fn controller(spec: &FlowSpec, seed: u64) -> Result<Box<dyn Controller>, Error> {
+fn controller(
+    spec: &FlowSpec,
+    seed: u64,
+    outside: Outside<'_>,
+) -> Result<Box<dyn Controller>, Error> {
+    let controller = if spec.controller.is_from_outside() {
+        let random = Stream::new(seed, &format!("flow/{}/controller", spec.name));
+        outside(spec, random).map_err(|e| invalid(&spec.name, e))?
+    } else {
+        from_registry(spec, seed)?
+    };
+    let Some(memory) = &spec.memory else { return Ok(controller) };
+    let row = registry::memory(&memory.name)
+        .ok_or_else(|| invalid(&spec.name, format_args!("there is no memory `{}`", memory.name)))?;
+    row.create(&memory.parameters, controller).map_err(|e| invalid(&spec.name, e))
+}
+
+fn from_registry(spec: &FlowSpec, seed: u64) -> Result<Box<dyn Controller>, Error> {
     let name = &spec.controller.name;
     let row = registry::controller(name)
         .ok_or_else(|| invalid(&spec.name, format_args!("there is no controller `{name}`")))?;
@@ -54,16 +75,15 @@ fn controller(spec: &FlowSpec, seed: u64) -> Result<Box<dyn Controller>, Error> 
     }
     let start = slow_start(spec.slow_start.as_ref(), &spec.name)?;
     let random = Stream::new(seed, &format!("flow/{}/controller", spec.name));
-    let controller = row
-        .create(&spec.controller.parameters, start, random)
-        .map_err(|e| invalid(&spec.name, e))?;
-    let Some(memory) = &spec.memory else { return Ok(controller) };
-    let row = registry::memory(&memory.name)
-        .ok_or_else(|| invalid(&spec.name, format_args!("there is no memory `{}`", memory.name)))?;
-    row.create(&memory.parameters, controller).map_err(|e| invalid(&spec.name, e))
+    row.create(&spec.controller.parameters, start, random).map_err(|e| invalid(&spec.name, e))
 }
 
-pub(crate) fn ends(spec: &FlowSpec, position: u32, run: &RunSpec) -> Result<Ends, Error> {
+pub(crate) fn ends(
+    spec: &FlowSpec,
+    position: u32,
+    run: &RunSpec,
+    outside: Outside<'_>,
+) -> Result<Ends, Error> {
     let options = Options {
         flow: position,
         pacing: spec.pacing,
@@ -81,7 +101,7 @@ pub(crate) fn ends(spec: &FlowSpec, position: u32, run: &RunSpec) -> Result<Ends
         .map(|&link| run.links[link as usize].delay.steps[0].delay_ns)
         .sum();
     let rtt = Span::from_ns(spec.access_delay_ns + base_ns);
-    let controller = controller(spec, run.seed)?;
+    let controller = controller(spec, run.seed, outside)?;
     // In Linux a receiver echoes marks as its own controller needs it: both ends have the same.
     let feedback = match (spec.ecn, controller.needs_ecn()) {
         (false, _) => EcnFeedback::None,

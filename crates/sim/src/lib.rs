@@ -14,7 +14,8 @@ mod sender;
 mod simulation;
 mod source;
 
-pub use simulation::{Counts, run};
+pub use build::Outside;
+pub use simulation::{Counts, run, run_with};
 
 use thiserror::Error;
 

@@ -7,7 +7,7 @@ use jostle_record::{End, FlowState, RunSpec, Sink};
 use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
 
 use crate::Error;
-use crate::build::{self, Ends};
+use crate::build::{self, Ends, Outside};
 use crate::engine::{Event, POSITIONS};
 use crate::network::{Network, tell};
 use crate::segment::{Kind, Segment, SimPacket};
@@ -34,6 +34,21 @@ pub fn run(
     sink: &mut impl Sink,
     cancelled: &dyn Fn() -> bool,
 ) -> Result<Counts, Error> {
+    run_with(spec, sink, cancelled, &|flow, _| {
+        Err(format!("there is nothing here to make the controller `{}`", flow.controller.name))
+    })
+}
+
+/// As [`run`], with controllers that no registry has from `outside`.
+///
+/// # Errors
+/// As [`run`], and when `outside` cannot make a controller.
+pub fn run_with(
+    spec: &RunSpec,
+    sink: &mut impl Sink,
+    cancelled: &dyn Fn() -> bool,
+    outside: Outside<'_>,
+) -> Result<Counts, Error> {
     if spec.flows.len().max(spec.links.len()) >= POSITIONS as usize {
         return Err(Error::TooMany { most: POSITIONS });
     }
@@ -41,7 +56,7 @@ pub fn run(
         spec.links.iter().map(|link| build::link(link, spec.seed)).collect::<Result<_, _>>()?;
     let ends = (0..)
         .zip(&spec.flows)
-        .map(|(position, flow)| build::ends(flow, position, spec))
+        .map(|(position, flow)| build::ends(flow, position, spec, outside))
         .collect::<Result<_, _>>()?;
     let mut simulation = Simulation {
         network: Network::new(links, &spec.links, &spec.flows),

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
 from jostle.backends.captures import Captures
 from jostle.errors import EngineError, RunCancelledError
+from jostle.external import create as create_controller
+from jostle.external import is_external
 
 if TYPE_CHECKING:
     import numpy as np
     import polars as pl
 
     Columns = Mapping[str, np.ndarray[Any, np.dtype[Any]]]
+
+
+MakeController = Callable[[str, Mapping[str, Any], int], object]
+"""Makes a controller written in Python from its name, its parameters and a seed."""
 
 
 class EngineRecord(Protocol):
@@ -63,6 +69,7 @@ class Engine(Protocol):
         spec_json: str,
         cancelled: Cancelled | None = None,
         capture_folder: Path | None = None,
+        make_controller: MakeController | None = None,
     ) -> EngineRecord:
         """Run one spec without holding the interpreter's lock."""
 
@@ -141,7 +148,7 @@ class SimBackend:
         captured = None if spec.get("capture") is None else Captures()
         folders = [] if captured is None else [captured.folder]
         try:
-            record = self._engine.run(canonical_json(spec), cancelled, *folders)
+            record = self._run(spec, cancelled, folders)
         except BaseException as error:
             if cancelled is not None and cancelled():
                 raise RunCancelledError("stopped before its end") from error
@@ -164,6 +171,17 @@ class SimBackend:
             wall_s=wall_s,
             captured=captured,
         )
+
+    def _run(
+        self, spec: Spec, cancelled: Cancelled | None, folders: Sequence[Path]
+    ) -> EngineRecord:
+        text = canonical_json(spec)
+        folder = folders[0] if folders else None
+        if any(is_external(flow["controller"]["name"]) for flow in spec["flows"]):
+            return self._engine.run(text, cancelled, folder, create_controller)
+        if folder is not None:
+            return self._engine.run(text, cancelled, folder)
+        return self._engine.run(text, cancelled)
 
 
 def _frame(columns: Columns, words: Mapping[str, Sequence[str]]) -> pl.DataFrame:

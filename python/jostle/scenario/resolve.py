@@ -9,9 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
+from jostle.external import is_external
 from jostle.scenario.algorithms import controller_and_slow_start, memory_spec
+from jostle.scenario.external import controller_spec
 from jostle.scenario.links import (
     BOTTLENECK,
     LinkFacts,
@@ -108,7 +111,11 @@ class Template:
 
 
 def resolve(
-    file: ScenarioFile, registry: Registry, read_trace: TraceReader, report: Report
+    file: ScenarioFile,
+    registry: Registry,
+    read_trace: TraceReader,
+    report: Report,
+    folder: Path | None = None,
 ) -> Template | None:
     """Return the run that a scenario describes.
 
@@ -122,6 +129,8 @@ def resolve(
         Reads link traces.
     report
         Takes all problems.
+    folder
+        The scenario's, where controllers written in Python are looked for; here if None.
 
     Returns
     -------
@@ -141,7 +150,15 @@ def resolve(
     _check_names(file, report)
     _check_capture(file, report)
     for index, (flow, rtt) in enumerate(zip(file.flows, rtts, strict=True)):
-        spec = _flow(index, file=file, rtt=rtt, links=links, registry=registry, report=report)
+        spec = _flow(
+            index,
+            file=file,
+            rtt=rtt,
+            links=links,
+            registry=registry,
+            report=report,
+            folder=folder or Path(),
+        )
         for number, name in enumerate(_copies(flow)):
             order = _order(file, index, number, flows, report)
             flows.append({**spec, "name": name, **order})
@@ -289,13 +306,18 @@ def _flow(
     links: Sequence[LinkFacts],
     registry: Registry,
     report: Report,
+    folder: Path,
 ) -> dict[str, Any]:
     flow, path = file.flows[index], ("flows", index)
     _check_route(file, flow, path, links, report)
     _check_times(file, flow, path, report)
     there, back = _route(flow, links)
     positions = {link.name: position for position, link in enumerate(links)}
-    controller, slow_start = controller_and_slow_start(flow, path, registry, report)
+    controller: dict[str, Any] | None
+    if is_external(flow.controller.name):
+        controller, slow_start = controller_spec(flow, path, folder, report), None
+    else:
+        controller, slow_start = controller_and_slow_start(flow, path, registry, report)
     receive_window, initial_receive_window = _receive_windows(flow, rtt or 0, path, there, report)
     return {
         "name": flow.name,

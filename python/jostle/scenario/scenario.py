@@ -188,7 +188,7 @@ class _Loader:
         template = None
         if base.file is not None:
             together = Report([*base.replaced, *varied])
-            template = resolve(base.file, self.registry, self.read_trace, together)
+            template = self.resolve(base.file, together)
             report.found += together.found
         # What only the grid gives is judged value by value below.
         given = [t for t in varied if not value_at(self.document, t)[0]]
@@ -217,6 +217,11 @@ class _Loader:
             file=base.file,
             _templates=tuple(templates),
         )
+
+    def resolve(self, file: ScenarioFile, report: Report) -> Template | None:
+        """Return the run that `file` describes; see `jostle.scenario.resolve`."""
+        folder = Path(self.source).parent
+        return resolve(file, self.registry, self.read_trace, report, folder)
 
     def override(self, overrides: Mapping[str, str]) -> None:
         """Set what the command line sets, in its order."""
@@ -259,7 +264,7 @@ class _Loader:
         checked = validate(with_level(document, dimension, level), report)
         if checked.file is not None:
             together = Report([*checked.replaced, *hidden])
-            resolve(checked.file, self.registry, self.read_trace, together)
+            self.resolve(checked.file, together)
             report.found += together.found
         self.tell(report.found, [(dimension, level)], only_levels=True)
 
@@ -281,7 +286,7 @@ class _Loader:
             checked = validate(document, report)
             if checked.file is not None:
                 together = Report(checked.replaced)
-                template = resolve(checked.file, self.registry, self.read_trace, together)
+                template = self.resolve(checked.file, together)
                 report.found += together.found
             if template is not None:
                 templates.append((Condition(index, labels), template))

@@ -44,6 +44,7 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
             tables[heir]["properties"][key]["description"] = description
     slow_start = _choice(registry.slow_starts, "name")
     definitions["Controller"] = _choice(registry.controllers, "name", slow_start)
+    definitions["Controller"]["anyOf"] += _python_class()
     definitions["SlowStart"] = slow_start
     definitions["Memory"] = _choice(registry.memories, "name")
     definitions["Queue"] = _choice(registry.queues, "kind")
@@ -109,6 +110,19 @@ def _table(row: Row, key: str, slow_start: dict[str, Any] | None) -> dict[str, A
         "required": [key, *(n for n, p in row.parameters.items() if p.default is None)],
         "additionalProperties": False,
     }
+
+
+def _python_class() -> list[dict[str, Any]]:
+    """Return the schemas of a controller written in Python: `module:Class`, or a table with it."""
+    name = {"type": "string", "pattern": r"^[^:]+:[^:]+$"}
+    table = {
+        "type": "object",
+        "description": "a controller written in Python, with arguments of its class",
+        "properties": {"name": name},
+        "required": ["name"],
+        "additionalProperties": {"type": ["boolean", "number", "string"]},
+    }
+    return [name, table]
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:

@@ -75,6 +75,15 @@ fn source(at: &str, source: &SourceSpec) -> Result<(), SpecError> {
 
 fn controller(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
     let at_controller = format!("{at}.controller");
+    if flow.controller.is_from_outside() {
+        let Some(given) = &flow.slow_start else { return Ok(()) };
+        let expected = format!("none: `{}` has its own", flow.controller.name);
+        return Err(SpecError::unfit(
+            &format!("{at}.slow_start"),
+            format!("\"{}\"", given.name),
+            expected,
+        ));
+    }
     let Some(row) = registry::controller(&flow.controller.name) else {
         let known: Vec<_> = CONTROLLERS.iter().map(|row| row.entry.name).collect();
         return Err(unknown(&at_controller, &flow.controller.name, &known));

@@ -179,6 +179,10 @@ def _flow_parameters(flow: Flow, defaults: Defaults, problems: list[Problem]) ->
     controller = flow["controller"]
     name: str = controller["name"]
     key = flow_key(flow, "controller")
+    if ":" in name:
+        text = f"`{name}` is Python code, which a kernel cannot run; the simulator can"
+        problems.append(Problem(key, text))
+        return
     if name not in NAMES:
         text = f"Linux has no controller `{name}`: {', '.join(sorted(NAMES))}; the simulator has it"
         problems.append(Problem(key, text))

@@ -1,0 +1,294 @@
+//! LEDBAT++.
+
+use jostle_catalogue::{Entry, Kind, Parameter, Values};
+use jostle_units::{Span, Time};
+
+use super::{Delays, Fraction, INIT_CWND, MIN_CWND, SLOW_START_EXIT, shrink};
+use crate::controller::{AckSample, Congestion, Established, Measurement, Observer};
+use crate::registry::{ControllerRow, Start};
+use crate::slow_start::SlowStart;
+use crate::windowed::{INFINITE_SSTHRESH, Window, WindowLaw, Windowed};
+
+pub(crate) const ROW: ControllerRow = ControllerRow {
+    entry: Entry {
+        name: "ledbat++",
+        summary: "LEDBAT that empties the queue now and then and shrinks in proportion",
+        class: "delay",
+        based_on: &["ledbat"],
+        source: "draft-irtf-iccrg-ledbat-plus-plus",
+        parameters: &[
+            Parameter {
+                name: "target",
+                summary: "queueing delay to hold",
+                kind: Kind::Span {
+                    default_ns: 60_000_000,
+                    min_ns: 1_000_000,
+                    max_ns: 1_000_000_000,
+                },
+            },
+            Parameter {
+                name: "constant",
+                summary: "factor of the multiplicative decrease",
+                kind: Kind::Number { default: 1.0, min: 0.0, max: 10.0 },
+            },
+            Parameter {
+                name: "slowdowns",
+                summary: "empty the queue periodically to learn the base delay",
+                kind: Kind::Bool { default: true },
+            },
+            INIT_CWND,
+            SLOW_START_EXIT,
+        ],
+    },
+    start: Start::Own,
+    build: |parts| Box::new(Windowed::new(LedbatPlusPlus::new(&parts.values), parts.slow_start)),
+};
+
+/// A slowdown begins this many round trips after the first slow start, and holds the window at
+/// its least for as many.
+const SLOWDOWN_RTTS: u64 = 2;
+/// Between slowdowns lies this multiple of the last one's length: a tenth of the time at most.
+const SLOWDOWN_SPACING: u64 = 9;
+/// Least gain: a sixteenth of Reno's.
+const MAX_DIVISOR: u64 = 16;
+
+/// Where the periodic slowdown stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slowdown {
+    /// The first slow start goes on.
+    NotYet,
+    /// The next one begins at this time.
+    Due(Time),
+    /// Held at the least window until `until`.
+    Frozen { since: Time, until: Time },
+    /// Growing back to ssthresh.
+    Ramp { since: Time },
+}
+
+/// The LEDBAT++ window law. Below the target the window grows by GAIN packets per round trip,
+/// above it shrinks by its excess over the target in proportion, at most to half per round trip,
+/// with GAIN = 1 / min(16, ⌈2 · target / base⌉). Slow start is slower by the same GAIN. Periodic
+/// slowdowns let the queue run empty, so that everyone sees the path's own delay.
+#[derive(Clone, Debug)]
+pub struct LedbatPlusPlus {
+    target: Span,
+    constant: f64,
+    slowdowns: bool,
+    init_cwnd: u32,
+    slow_start_exit: f64,
+    delays: Delays,
+    fraction: Fraction,
+    gain: f64,
+    /// Queueing delay over target.
+    load: f64,
+    slowdown: Slowdown,
+}
+
+impl LedbatPlusPlus {
+    /// LEDBAT++ with the parameters of its registry row.
+    pub fn new(values: &Values) -> Self {
+        Self {
+            target: values.span("target"),
+            constant: values.number("constant"),
+            slowdowns: values.bool("slowdowns"),
+            init_cwnd: values.u32("init_cwnd"),
+            slow_start_exit: values.number("slow_start_exit"),
+            delays: Delays::default(),
+            fraction: Fraction::default(),
+            gain: 1.0,
+            load: 0.0,
+            slowdown: Slowdown::NotYet,
+        }
+    }
+
+    /// Begins, goes on with, or ends a slowdown; whether the window is held.
+    fn slow_down(&mut self, window: &mut Window, ack: &AckSample) -> bool {
+        let now = ack.now;
+        let two_rtts = ack.srtt.mul_div(SLOWDOWN_RTTS, 1);
+        match self.slowdown {
+            Slowdown::NotYet if !window.in_slow_start() && self.slowdowns => {
+                self.slowdown = Slowdown::Due(now + two_rtts);
+            }
+            Slowdown::Due(at) if now >= at && !window.in_slow_start() => {
+                window.ssthresh = window.cwnd.max(2);
+                window.cwnd = window.cwnd.min(MIN_CWND);
+                self.fraction.clear();
+                self.slowdown = Slowdown::Frozen { since: now, until: now + two_rtts };
+            }
+            Slowdown::Frozen { since, until } if now >= until => {
+                self.slowdown = Slowdown::Ramp { since };
+            }
+            Slowdown::Ramp { since } if !window.in_slow_start() => {
+                let spacing = now.since(since).mul_div(SLOWDOWN_SPACING, 1);
+                self.slowdown = Slowdown::Due(now + spacing);
+            }
+            _ => {}
+        }
+        matches!(self.slowdown, Slowdown::Frozen { .. })
+    }
+
+    /// Slow start, slower by GAIN; returns the packets left over for congestion avoidance.
+    fn start(&mut self, window: &mut Window, acked: u32) -> u32 {
+        let packets = self.fraction.take(self.gain * f64::from(acked));
+        let packets = u32::try_from(packets).unwrap_or(u32::MAX);
+        let left_over = window.slow_start(packets);
+        if window.in_slow_start() {
+            return 0;
+        }
+        self.fraction.clear();
+        // Packets of growth stand for 1 / GAIN times as many acknowledged.
+        ((f64::from(left_over) / self.gain) as u32).min(acked)
+    }
+}
+
+impl WindowLaw for LedbatPlusPlus {
+    fn on_established(&mut self, window: &mut Window, _established: &Established) {
+        window.cwnd = window.cwnd.min(self.init_cwnd);
+    }
+
+    /// LEDBAT++ goes by the RTT: clocks need not be comparable, and a filter of minima keeps
+    /// delayed ACKs out.
+    fn on_measurement(&mut self, _window: &mut Window, measurement: &Measurement) {
+        let Some(rtt) = measurement.rtt else { return };
+        self.delays.take(measurement.now, i64::try_from(rtt.as_ns()).unwrap_or(i64::MAX - 1));
+        let queueing = self.delays.queueing().unwrap_or(Span::ZERO);
+        self.load = queueing.as_secs_f64() / self.target.as_secs_f64();
+        let base_ns = self.delays.base_ns().unwrap_or(0).max(1).unsigned_abs();
+        let divisor = self.target.as_ns().saturating_mul(2).div_ceil(base_ns).min(MAX_DIVISOR);
+        self.gain = 1.0 / divisor.max(1) as f64;
+    }
+
+    fn grow(&mut self, window: &mut Window, _slow_start: &mut dyn SlowStart, ack: &AckSample) {
+        let first = window.ssthresh == INFINITE_SSTHRESH;
+        if first && self.load > self.slow_start_exit {
+            window.ssthresh = window.cwnd.max(2);
+        }
+        if self.slow_down(window, ack) {
+            return;
+        }
+        let mut acked = ack.acked;
+        if window.in_slow_start() {
+            acked = if ack.cwnd_limited { self.start(window, acked) } else { 0 };
+            if acked == 0 {
+                return;
+            }
+        }
+        self.avoid(window, acked, ack);
+    }
+
+    /// A round trip's change, spread over its ACKs: GAIN, and above the target
+    /// max(GAIN − constant · W · (delay / target − 1), −W / 2).
+    fn avoid(&mut self, window: &mut Window, acked: u32, ack: &AckSample) {
+        let cwnd = f64::from(window.cwnd);
+        let per_rtt = if self.load <= 1.0 {
+            self.gain
+        } else {
+            (self.gain - self.constant * cwnd * (self.load - 1.0)).max(-cwnd / 2.0)
+        };
+        if per_rtt > 0.0 && !ack.cwnd_limited {
+            return;
+        }
+        let packets = self.fraction.take(per_rtt * f64::from(acked) / cwnd);
+        if packets < 0 {
+            shrink(window, -packets);
+        } else {
+            let packets = u32::try_from(packets).unwrap_or(u32::MAX);
+            window.cwnd = window.cwnd.saturating_add(packets).min(window.clamp);
+        }
+    }
+
+    fn ssthresh(&mut self, window: &Window, _congestion: &Congestion) -> u32 {
+        self.fraction.clear();
+        (window.cwnd / 2).max(MIN_CWND)
+    }
+
+    fn observe(&self, observer: &mut dyn Observer) {
+        let base_ns = self.delays.base_ns().unwrap_or(0);
+        observer.value("base_rtt_s", base_ns as f64 * 1e-9);
+        observer.value("queueing_delay_s", self.load * self.target.as_secs_f64());
+        observer.value("gain", self.gain);
+        let slowing = matches!(self.slowdown, Slowdown::Frozen { .. } | Slowdown::Ramp { .. });
+        observer.value("slowdown", f64::from(u8::from(slowing)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithms::fixtures::{ack, measurement};
+    use crate::slow_start::Standard;
+
+    fn law() -> LedbatPlusPlus {
+        LedbatPlusPlus::new(&ROW.entry.defaults())
+    }
+
+    fn hear(law: &mut LedbatPlusPlus, rtt_ms: u64) {
+        for _ in 0..4 {
+            law.on_measurement(&mut Window::default(), &measurement(Span::from_ms(rtt_ms)));
+        }
+    }
+
+    fn at(now_ms: u64) -> AckSample {
+        AckSample { now: Time::ZERO + Span::from_ms(now_ms), ..ack(1) }
+    }
+
+    #[test]
+    fn the_gain_follows_the_base_delay() {
+        for (base_ms, gain) in [(200, 1.0), (120, 1.0), (119, 0.5), (40, 1.0 / 3.0), (5, 0.0625)] {
+            let mut law = law();
+            hear(&mut law, base_ms);
+            assert_eq!(law.gain, gain, "{base_ms} ms");
+        }
+    }
+
+    /// The change over a round trip at a base of 120 ms, GAIN 1, and a window of 100: a packet below
+    /// the target however far, 1 − 100 / 6 at seven sixths of it, half at twice the target.
+    #[test]
+    fn growth_is_constant_and_decrease_multiplicative() {
+        for (rtt_ms, change) in [(120, 1.0), (179, 1.0), (190, 1.0 - 100.0 / 6.0), (240, -50.0)] {
+            let mut law = law();
+            hear(&mut law, 120);
+            hear(&mut law, rtt_ms);
+            let mut window = Window { cwnd: 100, ssthresh: 2, ..Window::default() };
+            // One ACK of the whole window, so that W is the same throughout.
+            law.avoid(&mut window, 100, &ack(100));
+            let moved = f64::from(window.cwnd) - 100.0 + law.fraction.0;
+            assert!((moved - change).abs() < 1e-9, "{moved} at {rtt_ms} ms");
+        }
+    }
+
+    /// Base 40 ms, GAIN ⅓: a round trip takes 30 packets to 40.
+    #[test]
+    fn slow_start_is_slower_by_the_gain() {
+        let mut law = law();
+        hear(&mut law, 40);
+        let mut window = Window { cwnd: 30, ..Window::default() };
+        // One more for what rounding leaves of the last packet.
+        (0..31).for_each(|_| law.grow(&mut window, &mut Standard, &at(0)));
+        assert_eq!(window.cwnd, 40);
+    }
+
+    /// The first slow start ends at 45 ms of queue, two round trips of 40 ms later the window falls
+    /// to 2 for two round trips, grows back, and has rest for nine times as long as that took.
+    #[test]
+    fn slowdowns_take_a_tenth_of_the_time() {
+        let mut law = law();
+        hear(&mut law, 200);
+        hear(&mut law, 246);
+        let mut window = Window { cwnd: 20, ..Window::default() };
+        let mut step = |now_ms| {
+            law.grow(&mut window, &mut Standard, &at(now_ms));
+            (window.cwnd, law.slowdown)
+        };
+        let ms = |ms| Time::ZERO + Span::from_ms(ms);
+        assert_eq!(step(1_000), (20, Slowdown::Due(ms(1_080))));
+        assert_eq!(step(1_079).0, 20);
+        let frozen = Slowdown::Frozen { since: ms(1_080), until: ms(1_160) };
+        assert_eq!(step(1_080), (2, frozen));
+        assert_eq!(step(1_159), (2, frozen));
+        for i in 0..18 {
+            assert_eq!(step(1_160 + i), (3 + i as u32, Slowdown::Ramp { since: ms(1_080) }));
+        }
+        assert_eq!(step(1_200), (20, Slowdown::Due(ms(1_200 + 9 * 120))));
+    }
+}

@@ -1,0 +1,272 @@
+//! TIMELY: a rate by the gradient of the RTT.
+
+use jostle_catalogue::{Entry, Kind, Parameter, Values};
+use jostle_units::{Rate, Span, Time};
+
+use crate::controller::{
+    AckSample, Congestion, Controller, Established, Observer, RecoveryOwner, Signal,
+};
+use crate::registry::{ControllerRow, Start};
+
+const MS_NS: i64 = 1_000_000;
+const US_NS: i64 = 1_000;
+
+pub(crate) const ROW: ControllerRow = ControllerRow {
+    entry: Entry {
+        name: "timely",
+        summary: "paces by the gradient of the RTT, made for data centres",
+        class: "delay",
+        based_on: &[],
+        source: "Mittal et al., TIMELY: RTT-based Congestion Control for the Datacenter, \
+                 SIGCOMM 2015",
+        parameters: &[
+            Parameter {
+                name: "t_low",
+                summary: "RTT below which the rate only grows",
+                kind: Kind::Span { default_ns: 50 * US_NS, min_ns: 0, max_ns: 60_000 * MS_NS },
+            },
+            Parameter {
+                name: "t_high",
+                summary: "RTT above which the rate only shrinks",
+                kind: Kind::Span { default_ns: 500 * US_NS, min_ns: 1, max_ns: 60_000 * MS_NS },
+            },
+            Parameter {
+                name: "min_rtt",
+                summary: "RTT that gradients are relative to; zero for the least one seen",
+                kind: Kind::Span { default_ns: 20 * US_NS, min_ns: 0, max_ns: 60_000 * MS_NS },
+            },
+            Parameter {
+                name: "delta",
+                summary: "additive increase per update",
+                kind: Kind::Rate {
+                    default_bps: 10_000_000,
+                    min_bps: 1,
+                    max_bps: 1_000_000_000_000,
+                },
+            },
+            Parameter {
+                name: "beta",
+                summary: "factor of the multiplicative decrease",
+                kind: Kind::Number { default: 0.8, min: 0.0, max: 1.0 },
+            },
+            Parameter {
+                name: "alpha",
+                summary: "weight of a new RTT difference in the moving average",
+                kind: Kind::Number { default: 0.875, min: 0.001, max: 1.0 },
+            },
+            Parameter {
+                name: "hai_thresh",
+                summary: "updates without a rising RTT after which growth is five times as quick",
+                kind: Kind::Integer { default: 5, min: 1, max: 1_000 },
+            },
+            Parameter {
+                name: "segment_packets",
+                summary: "packets acknowledged between two updates; 11 are the paper's 16 kB",
+                kind: Kind::Integer { default: 11, min: 1, max: 1_000 },
+            },
+            Parameter {
+                name: "initial_rate",
+                summary: "rate of the first packets; zero for the initial window per RTT",
+                kind: Kind::Rate { default_bps: 0, min_bps: 0, max_bps: 1_000_000_000_000 },
+            },
+        ],
+    },
+    start: Start::Own,
+    build: |parts| Box::new(Timely::new(&parts.values)),
+};
+
+/// Hyperactive increase: N of the paper.
+const HYPERACTIVE: f64 = 5.0;
+const MIN_RATE_BPS: f64 = 100_000.0;
+const MAX_RATE_BPS: f64 = 1e12;
+/// The window only bounds what is in flight: this many of the rate's bandwidth-delay products.
+const WINDOW_GAIN: f64 = 2.0;
+const MIN_WINDOW: f64 = 4.0;
+
+/// TIMELY: per completed segment the rate grows by δ while the RTT is below `t_low` or does not
+/// rise, shrinks in proportion to the excess over `t_high`, and between the two by the RTT's
+/// gradient.
+#[derive(Clone, Debug)]
+pub struct Timely {
+    t_low_s: f64,
+    t_high_s: f64,
+    min_rtt: Span,
+    delta_bps: f64,
+    beta: f64,
+    alpha: f64,
+    hai_thresh: u32,
+    segment_packets: u32,
+    initial_rate: Rate,
+    packet_bits: f64,
+    rate_bps: f64,
+    cwnd: u32,
+    /// Packets acknowledged towards the next update.
+    acked: u32,
+    prior_rtt_s: Option<f64>,
+    /// Moving average of RTT differences.
+    rtt_diff_s: f64,
+    gradient: f64,
+    /// Updates in a row without a rising RTT.
+    not_rising: u32,
+}
+
+impl Timely {
+    /// TIMELY with the parameters of its registry row.
+    pub fn new(values: &Values) -> Self {
+        Self {
+            t_low_s: values.span("t_low").as_secs_f64(),
+            t_high_s: values.span("t_high").as_secs_f64(),
+            min_rtt: values.span("min_rtt"),
+            delta_bps: values.rate("delta").as_bps() as f64,
+            beta: values.number("beta"),
+            alpha: values.number("alpha"),
+            hai_thresh: values.u32("hai_thresh"),
+            segment_packets: values.u32("segment_packets"),
+            initial_rate: values.rate("initial_rate"),
+            packet_bits: 8.0 * 1448.0,
+            rate_bps: MIN_RATE_BPS,
+            cwnd: 10,
+            acked: 0,
+            prior_rtt_s: None,
+            rtt_diff_s: 0.0,
+            gradient: 0.0,
+            not_rising: 0,
+        }
+    }
+
+    /// The rate after a segment whose RTT was `rtt_s` (the paper's Algorithm 1).
+    fn update(&mut self, rtt_s: f64, min_rtt_s: f64) {
+        let diff_s = rtt_s - self.prior_rtt_s.replace(rtt_s).unwrap_or(rtt_s);
+        self.rtt_diff_s += self.alpha * (diff_s - self.rtt_diff_s);
+        self.gradient = self.rtt_diff_s / min_rtt_s;
+        let rising = self.gradient > 0.0;
+        self.not_rising = if rising { 0 } else { self.not_rising.saturating_add(1) };
+        let rate_bps = if rtt_s < self.t_low_s {
+            self.rate_bps + self.delta_bps
+        } else if rtt_s > self.t_high_s {
+            self.rate_bps * (1.0 - self.beta * (1.0 - self.t_high_s / rtt_s))
+        } else if !rising {
+            let n = if self.not_rising >= self.hai_thresh { HYPERACTIVE } else { 1.0 };
+            self.rate_bps + n * self.delta_bps
+        } else {
+            self.rate_bps * (1.0 - self.beta * self.gradient)
+        };
+        self.set_rate(rate_bps.max(self.rate_bps / 2.0));
+    }
+
+    fn set_rate(&mut self, rate_bps: f64) {
+        self.rate_bps = rate_bps.clamp(MIN_RATE_BPS, MAX_RATE_BPS);
+    }
+
+    fn set_window(&mut self, srtt: Span) {
+        let bdp = self.rate_bps * srtt.as_secs_f64() / self.packet_bits;
+        // A float-to-integer cast saturates.
+        self.cwnd = (WINDOW_GAIN * bdp).max(MIN_WINDOW) as u32;
+    }
+}
+
+impl Controller for Timely {
+    fn on_established(&mut self, established: &Established) {
+        self.packet_bits = 8.0 * f64::from(established.mss_bytes);
+        let rtt = established.rtt.unwrap_or(Span::from_ms(1)).as_secs_f64().max(1e-6);
+        let window_bits = f64::from(established.initial_window) * self.packet_bits;
+        let given = self.initial_rate > Rate::ZERO;
+        self.set_rate(if given { self.initial_rate.as_bps() as f64 } else { window_bits / rtt });
+        self.cwnd = established.initial_window.max(1);
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        self.acked = self.acked.saturating_add(ack.acked);
+        if let Some(rtt) = ack.rtt
+            && self.acked >= self.segment_packets
+        {
+            self.acked = 0;
+            let min_rtt = if self.min_rtt.is_zero() { ack.min_rtt } else { self.min_rtt };
+            self.update(rtt.as_secs_f64(), min_rtt.as_secs_f64().max(1e-9));
+        }
+        self.set_window(ack.srtt);
+    }
+
+    /// The paper runs on lossless fabrics. A timeout means that the rate is far off.
+    fn on_congestion(&mut self, congestion: &Congestion) {
+        if congestion.signal == Signal::Timeout {
+            self.set_rate(self.rate_bps / 2.0);
+        }
+    }
+
+    fn on_undo(&mut self, _now: Time) {}
+
+    fn set_cwnd(&mut self, cwnd: u32) {
+        self.cwnd = cwnd.max(1);
+    }
+
+    fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        Some(Rate::from_bps(self.rate_bps as u64))
+    }
+
+    fn recovery_owner(&self) -> RecoveryOwner {
+        RecoveryOwner::Controller
+    }
+
+    fn mode(&self) -> &'static str {
+        if self.not_rising >= self.hai_thresh { "hyperactive" } else { "gradient" }
+    }
+
+    fn observe(&self, observer: &mut dyn Observer) {
+        observer.value("rate_bps", self.rate_bps);
+        observer.value("gradient", self.gradient);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(rate_mbps: f64, prior_us: f64) -> Timely {
+        let mut timely = Timely::new(&ROW.entry.defaults());
+        timely.rate_bps = rate_mbps * 1e6;
+        timely.prior_rtt_s = Some(prior_us * 1e-6);
+        timely
+    }
+
+    fn after(mut timely: Timely, rtt_us: f64) -> f64 {
+        timely.update(rtt_us * 1e-6, 20e-6);
+        timely.rate_bps / 1e6
+    }
+
+    /// The four branches of the paper's Algorithm 1 at 1 Gbit/s: δ below 50 µs even if the RTT
+    /// rises, 1 − 0.8 (1 − 500/1000) above 500 µs even if it falls, δ where it does not rise, and
+    /// a gradient of 0.875 · 4/20 = 0.175 takes 0.8 · 0.175.
+    #[test]
+    fn the_rate_follows_the_paper() {
+        for (prior_us, rtt_us, mbps) in [
+            (20.0, 40.0, 1_010.0),
+            (1_100.0, 1_000.0, 600.0),
+            (100.0, 100.0, 1_010.0),
+            (110.0, 100.0, 1_010.0),
+            (100.0, 104.0, 860.0),
+            // At most half per update.
+            (100.0, 400.0, 500.0),
+            (100.0, 1e6, 500.0),
+        ] {
+            let rate = after(at(1_000.0, prior_us), rtt_us);
+            assert!((rate - mbps).abs() < 1e-6, "{prior_us} to {rtt_us}: {rate}");
+        }
+    }
+
+    #[test]
+    fn five_updates_without_a_rise_make_growth_five_times_as_quick() {
+        let mut timely = at(1_000.0, 110.0);
+        let mut steps = [0.0; 6];
+        for step in &mut steps {
+            let before = timely.rate_bps;
+            timely.update(100e-6, 20e-6);
+            *step = libm::round((timely.rate_bps - before) / 1e6);
+        }
+        assert_eq!(steps, [10.0, 10.0, 10.0, 10.0, 50.0, 50.0]);
+    }
+}

@@ -1,0 +1,397 @@
+//! Controllers written in Python: a [`Controller`] that passes everything on to an object.
+//!
+//! What the object answers is read after every callback, so that the simulator's many questions
+//! cost nothing. An exception ends the run: it is kept in a [`Fault`], the controller falls silent,
+//! and whoever watches the run stops it.
+
+mod fault;
+mod samples;
+
+use jostle_control::{
+    AckSample, Congestion, Controller, Established, Measurement, Observer, RecoveryOwner,
+    RecoveryState, Sent, Signal,
+};
+use jostle_record::FlowSpec;
+use jostle_units::{Rate, Span, Stream, Time};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+pub use fault::{ControllerError, Fault};
+pub use samples::{AckEvent, CongestionEvent, EstablishedEvent, MeasurementEvent, SentEvent};
+
+/// Modes that one controller may name: a column counts them in eight bits.
+const MOST_MODES: usize = 32;
+
+/// The callbacks that an object has.
+struct Callbacks {
+    on_established: Option<Py<PyAny>>,
+    on_send: Option<Py<PyAny>>,
+    on_measurement: Option<Py<PyAny>>,
+    on_ack: Option<Py<PyAny>>,
+    on_congestion: Option<Py<PyAny>>,
+    on_state: Option<Py<PyAny>>,
+    on_undo: Option<Py<PyAny>>,
+    on_wakeup: Option<Py<PyAny>>,
+    set_cwnd: Option<Py<PyAny>>,
+    observe: Option<Py<PyAny>>,
+}
+
+/// Which of the attributes that need not be there an object has.
+#[derive(Clone, Copy)]
+struct Attributes {
+    ssthresh: bool,
+    pacing_rate: bool,
+    next_wakeup: bool,
+    mode: bool,
+}
+
+/// A controller whose mind is a Python object.
+pub struct PyController {
+    object: Py<PyAny>,
+    callbacks: Callbacks,
+    attributes: Attributes,
+    flow: String,
+    fault: Fault,
+    owner: RecoveryOwner,
+    now: Time,
+    cwnd: u32,
+    ssthresh: Option<u32>,
+    pacing_rate: Option<Rate>,
+    next_wakeup: Option<Time>,
+    mode: &'static str,
+    modes: Vec<&'static str>,
+}
+
+/// Makes the controller of `flow` by calling `make(name, parameters, seed)`.
+///
+/// # Errors
+/// What was raised, or what the object lacks.
+pub fn create(
+    make: Option<&Py<PyAny>>,
+    flow: &FlowSpec,
+    mut random: Stream,
+    fault: &Fault,
+) -> Result<Box<dyn Controller>, String> {
+    let name = &flow.controller.name;
+    let make = make.ok_or_else(|| format!("no one here makes the controller `{name}`"))?;
+    Python::attach(|py| {
+        let parameters = PyDict::new(py);
+        for (key, value) in &flow.controller.parameters {
+            samples::set_parameter(&parameters, key, value)?;
+        }
+        let object = make.bind(py).call1((name, parameters, random.bits()))?;
+        PyController::new(&object, flow.name.clone(), fault.clone())
+    })
+    .map(|controller| Box::new(controller) as Box<dyn Controller>)
+    .map_err(|error: PyErr| Python::attach(|py| fault::describe(py, &error, None)))
+}
+
+impl PyController {
+    fn new(object: &Bound<'_, PyAny>, flow: String, fault: Fault) -> PyResult<Self> {
+        let py = object.py();
+        let callback = |name: &str| -> PyResult<Option<Py<PyAny>>> {
+            Ok(object.getattr_opt(name)?.map(Bound::unbind))
+        };
+        let callbacks = Callbacks {
+            on_established: callback("on_established")?,
+            on_send: callback("on_send")?,
+            on_measurement: callback("on_measurement")?,
+            on_ack: callback("on_ack")?,
+            on_congestion: callback("on_congestion")?,
+            on_state: callback("on_state")?,
+            on_undo: callback("on_undo")?,
+            on_wakeup: callback("on_wakeup")?,
+            set_cwnd: callback("set_cwnd")?,
+            observe: callback("observe")?,
+        };
+        let class = object.get_type().name()?;
+        for (name, there) in [
+            ("on_ack", callbacks.on_ack.is_some()),
+            ("on_congestion", callbacks.on_congestion.is_some()),
+            ("cwnd", object.hasattr("cwnd")?),
+        ] {
+            if !there {
+                return Err(PyTypeError::new_err(format!("{class} has no `{name}`")));
+            }
+        }
+        let owner = match object.getattr_opt("recovery")? {
+            None => RecoveryOwner::Transport,
+            Some(word) => match word.extract::<String>()?.as_str() {
+                "transport" => RecoveryOwner::Transport,
+                "controller" => RecoveryOwner::Controller,
+                other => {
+                    return Err(PyValueError::new_err(format!(
+                        "recovery is {other:?}: it is \"transport\" or \"controller\""
+                    )));
+                }
+            },
+        };
+        let attributes = Attributes {
+            ssthresh: object.hasattr("ssthresh")?,
+            pacing_rate: object.hasattr("pacing_rate")?,
+            next_wakeup: object.hasattr("next_wakeup")?,
+            mode: object.hasattr("mode")?,
+        };
+        let mut controller = Self {
+            object: object.clone().unbind(),
+            callbacks,
+            attributes,
+            flow,
+            fault,
+            owner,
+            now: Time::ZERO,
+            cwnd: 1,
+            ssthresh: None,
+            pacing_rate: None,
+            next_wakeup: None,
+            mode: "python",
+            modes: Vec::new(),
+        };
+        controller.read(py)?;
+        Ok(controller)
+    }
+
+    /// Reads what the object answers.
+    fn read(&mut self, py: Python<'_>) -> PyResult<()> {
+        let object = self.object.bind(py);
+        self.cwnd = samples::packets("cwnd", 1.0, &object.getattr(intern!(py, "cwnd"))?)?;
+        if self.attributes.ssthresh {
+            let value = object.getattr(intern!(py, "ssthresh"))?;
+            self.ssthresh = match value.is_none() {
+                true => None,
+                false => Some(samples::packets("ssthresh", 2.0, &value)?),
+            };
+        }
+        if self.attributes.pacing_rate {
+            let value = object.getattr(intern!(py, "pacing_rate"))?;
+            self.pacing_rate = match value.is_none() {
+                true => None,
+                false => Some(samples::rate(&value)?),
+            };
+        }
+        if self.attributes.next_wakeup {
+            let value = object.getattr(intern!(py, "next_wakeup"))?;
+            self.next_wakeup = match value.is_none() {
+                true => None,
+                false => Some(samples::time("next_wakeup", &value)?),
+            };
+        }
+        if self.attributes.mode {
+            let value = object.getattr(intern!(py, "mode"))?;
+            let mode: &str = value.extract()?;
+            if mode != self.mode {
+                self.mode = samples::permanent(mode)?;
+                if !self.modes.contains(&self.mode) {
+                    self.modes.push(self.mode);
+                }
+                if self.modes.len() > MOST_MODES {
+                    let text = format!("mode is {mode:?}: that is one more than {MOST_MODES}");
+                    return Err(PyValueError::new_err(text));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls the object and reads its answers. After a fault nothing is called any more.
+    fn tell(
+        &mut self,
+        now: Time,
+        callback: impl for<'a> Fn(&'a Callbacks) -> Option<&'a Py<PyAny>>,
+        call: impl FnOnce(Python<'_>, &Bound<'_, PyAny>) -> PyResult<()>,
+    ) {
+        self.now = self.now.max(now);
+        if callback(&self.callbacks).is_none() || self.fault.is_set() {
+            return;
+        }
+        Python::attach(|py| {
+            let Some(method) = callback(&self.callbacks) else { return };
+            let method = method.bind(py).clone();
+            let outcome = call(py, &method).and_then(|()| self.read(py));
+            if let Err(error) = outcome {
+                self.fault.set(py, &error, Some(&method), &self.flow);
+            }
+        });
+    }
+
+    /// Fails if what a callback left behind is not sound.
+    fn expect(&self, sound: bool, text: &str, blame: Option<&Py<PyAny>>) {
+        if !sound && !self.fault.is_set() {
+            Python::attach(|py| {
+                let method = blame.map(|it| it.bind(py).clone());
+                let error = PyValueError::new_err(text.to_owned());
+                self.fault.set(py, &error, method.as_ref(), &self.flow);
+            });
+        }
+    }
+}
+
+fn seconds(time: Time) -> f64 {
+    time.as_secs_f64()
+}
+
+fn state_name(state: RecoveryState) -> &'static str {
+    match state {
+        RecoveryState::Open => "open",
+        RecoveryState::Disorder => "disorder",
+        RecoveryState::Cwr => "cwr",
+        RecoveryState::Recovery => "recovery",
+        RecoveryState::Loss => "loss",
+    }
+}
+
+fn signal_name(signal: Signal) -> &'static str {
+    match signal {
+        Signal::Loss => "loss",
+        Signal::Ecn => "ecn",
+        Signal::Request => "request",
+        Signal::Timeout => "timeout",
+    }
+}
+
+impl Controller for PyController {
+    fn on_established(&mut self, established: &Established) {
+        let event = EstablishedEvent::of(established);
+        self.tell(
+            established.now,
+            |it| it.on_established.as_ref(),
+            |_, method| method.call1((event,)).map(drop),
+        );
+    }
+
+    fn on_send(&mut self, sent: &Sent) {
+        let event = SentEvent::of(sent);
+        self.tell(sent.now, |it| it.on_send.as_ref(), |_, method| method.call1((event,)).map(drop));
+    }
+
+    fn on_measurement(&mut self, measurement: &Measurement) {
+        let event = MeasurementEvent::of(measurement);
+        self.tell(
+            measurement.now,
+            |it| it.on_measurement.as_ref(),
+            |_, method| method.call1((event,)).map(drop),
+        );
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        let event = AckEvent::of(ack);
+        self.tell(ack.now, |it| it.on_ack.as_ref(), |_, method| method.call1((event,)).map(drop));
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion) {
+        let event = CongestionEvent::of(congestion);
+        self.tell(
+            congestion.now,
+            |it| it.on_congestion.as_ref(),
+            |_, method| method.call1((event,)).map(drop),
+        );
+        // The transport brings the window down to it.
+        self.expect(
+            self.owner == RecoveryOwner::Controller || self.ssthresh.is_some(),
+            "ssthresh is None after a congestion signal: set it, or recovery = \"controller\"",
+            self.callbacks.on_congestion.as_ref(),
+        );
+    }
+
+    fn on_state(&mut self, now: Time, state: RecoveryState) {
+        self.tell(
+            now,
+            |it| it.on_state.as_ref(),
+            |_, method| method.call1((seconds(now), state_name(state))).map(drop),
+        );
+    }
+
+    fn on_undo(&mut self, now: Time) {
+        self.tell(
+            now,
+            |it| it.on_undo.as_ref(),
+            |_, method| method.call1((seconds(now),)).map(drop),
+        );
+    }
+
+    fn set_cwnd(&mut self, cwnd: u32) {
+        self.cwnd = cwnd.max(1);
+        if self.callbacks.set_cwnd.is_some() {
+            let cwnd = self.cwnd;
+            self.tell(
+                self.now,
+                |it| it.set_cwnd.as_ref(),
+                |_, method| method.call1((cwnd,)).map(drop),
+            );
+        } else if !self.fault.is_set() {
+            Python::attach(|py| {
+                let object = self.object.bind(py);
+                if let Err(error) = object.setattr(intern!(py, "cwnd"), self.cwnd) {
+                    self.fault.set(py, &error, None, &self.flow);
+                }
+            });
+        }
+    }
+
+    fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+
+    fn ssthresh(&self) -> Option<u32> {
+        self.ssthresh
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.pacing_rate
+    }
+
+    fn recovery_owner(&self) -> RecoveryOwner {
+        self.owner
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        // What a broken controller asks for would wake it up for ever.
+        if self.fault.is_set() { None } else { self.next_wakeup }
+    }
+
+    fn on_wakeup(&mut self, now: Time) {
+        let before = self.next_wakeup;
+        self.tell(
+            now,
+            |it| it.on_wakeup.as_ref(),
+            |_, method| method.call1((seconds(now),)).map(drop),
+        );
+        let later = self.next_wakeup.is_none_or(|at| at > now);
+        let text = "next_wakeup has not moved to a later time, or None, after on_wakeup";
+        self.expect(later || before.is_none(), text, self.callbacks.on_wakeup.as_ref());
+    }
+
+    fn mode(&self) -> &'static str {
+        self.mode
+    }
+
+    fn observe(&self, observer: &mut dyn Observer) {
+        let Some(observe) = &self.callbacks.observe else { return };
+        if self.fault.is_set() {
+            return;
+        }
+        Python::attach(|py| {
+            let method = observe.bind(py);
+            let values = method.call0().and_then(|values| {
+                let values = values.cast_into::<PyDict>().map_err(PyErr::from)?;
+                values
+                    .iter()
+                    .map(|(name, value)| {
+                        Ok((samples::permanent(name.extract()?)?, value.extract::<f64>()?))
+                    })
+                    .collect::<PyResult<Vec<_>>>()
+            });
+            match values {
+                Ok(values) => values.into_iter().for_each(|(name, it)| observer.value(name, it)),
+                Err(error) => self.fault.set(py, &error, Some(method), &self.flow),
+            }
+        });
+    }
+}
+
+/// A span in seconds.
+fn span_s(span: Span) -> f64 {
+    span.as_secs_f64()
+}

@@ -1,0 +1,176 @@
+"""Controllers written in Python, from the scenario to the result."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import jostle
+import pytest
+from jostle.scenario import ScenarioError
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+SCENARIO = """
+duration = "{duration}"
+[bottleneck]
+rate = "10 Mbit/s"
+queue = {{ kind = "drop_tail", limit = "1 BDP" }}
+[[flows]]
+name = "one"
+controller = {controller}
+rtt = "40 ms"
+"""
+RENO = '''
+class Reno:
+    """Reno without a slow start of note."""
+
+    def __init__(self, start=10):
+        self.cwnd = start
+        self.ssthresh = None
+
+    def on_ack(self, ack):
+        if ack.may_grow and ack.cwnd_limited:
+            slow = self.ssthresh is None or self.cwnd < self.ssthresh
+            self.cwnd += ack.acked if slow else ack.acked / self.cwnd
+
+    def on_congestion(self, signal):
+        self.ssthresh = max(2, int(self.cwnd / 2))
+'''
+
+
+def write(folder: Path, code: str, controller: str = '"mine:Reno"', duration: str = "5 s") -> Path:
+    (folder / "mine.py").write_text(code, "utf-8")
+    path = folder / "scenario.toml"
+    path.write_text(SCENARIO.format(controller=controller, duration=duration), "utf-8")
+    return path
+
+
+def run_id(path: Path) -> str:
+    (result,) = jostle.run(path).results
+    return result.run.run_id
+
+
+def failure(path: Path) -> str:
+    with pytest.warns(RuntimeWarning, match="1 runs failed"):
+        results = jostle.run(path)
+    (failed,) = results.failures
+    return failed.error
+
+
+def test_the_example_keeps_its_queue_short_and_shares(tmp_path: Path) -> None:
+    for name in ("delay_aimd.py", "delay_aimd.toml"):
+        shutil.copy(EXAMPLES / name, tmp_path)
+    path = tmp_path / "delay_aimd.toml"
+    results = jostle.run(jostle.load(path, {"flows.other.controller": "delay_aimd:DelayAimd"}))
+    assert not results.failures
+    flows = results.flows
+    steady = flows.filter(flows["phase"] == "steady")
+    goodput_bps = steady["goodput_bps"].to_list()
+    assert sum(goodput_bps) > 0.85 * 20e6
+    assert min(goodput_bps) > 0.3 * 20e6
+    assert max(steady["rtt_mean_s"].to_list()) < 0.055
+    (result,) = results.results
+    assert "queueing_delay_s" in set(result.run.internals["quantity"])
+
+
+def test_it_is_the_same_as_the_engines_reno(tmp_path: Path) -> None:
+    mine, built_in = (
+        jostle.run(write(tmp_path, RENO, controller)).flows["goodput_bps"][0]
+        for controller in ('"mine:Reno"', '{ name = "reno", slow_start = "standard" }')
+    )
+    assert mine == pytest.approx(built_in, rel=0.05)
+
+
+def test_a_run_repeats_and_is_named_after_its_source(tmp_path: Path) -> None:
+    path = write(tmp_path, RENO)
+    first = run_id(path)
+    assert run_id(path) == first
+    assert run_id(write(tmp_path, RENO + "# changed\n")) != first
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert run_id(write(elsewhere, RENO)) == first
+
+
+def test_the_source_of_neighbours_counts(tmp_path: Path) -> None:
+    code = f"from helper import HALF\n{RENO.replace('/ 2', '* HALF')}"
+    (tmp_path / "helper.py").write_text("HALF = 0.5\n", "utf-8")
+    first = run_id(write(tmp_path, code))
+    (tmp_path / "helper.py").write_text("HALF = 0.9\n", "utf-8")
+    assert run_id(write(tmp_path, code)) != first
+
+
+def test_a_mistake_names_file_and_line_and_stops_only_its_run(tmp_path: Path) -> None:
+    broken = RENO.replace(
+        "        self.ssthresh = max", "        1 / 0\n        self.ssthresh = max"
+    )
+    path = write(tmp_path, broken)
+    text = path.read_text("utf-8")
+    path.write_text(f'{text}\n[grid]\n"flows.one.controller" = ["mine:Reno", "reno"]\n', "utf-8")
+    with pytest.warns(RuntimeWarning, match="1 runs failed"):
+        results = jostle.run(path)
+    (failed,), (done,) = results.failures, results.results
+    line = broken[: broken.index("1 / 0")].count("\n") + 1
+    assert f"{tmp_path.resolve() / 'mine.py'}, line {line}, in on_congestion" in failed.error
+    assert "ZeroDivisionError: division by zero" in failed.error
+    assert '"one"' in failed.error
+    assert done.run.summary["flows"][0]["controller"] == "reno"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("self.ssthresh = max(2, int(self.cwnd / 2))", "pass", "ssthresh is None"),
+        ("self.cwnd = start", "self.cwnd = 'ten'", "cwnd is of type str"),
+        ("ack.acked if slow", "float('nan') if slow", "cwnd is NaN"),
+        ("def on_ack", "def on_nothing", "Reno has no `on_ack`"),
+        ("self.cwnd = start", "self.recovery = 'none'; self.cwnd = 1", 'it is "transport" or'),
+        ("class Reno:", "raise ImportError('not today')\nclass Reno:", "line 2, in <module>"),
+    ],
+)
+def test_what_is_not_sound_is_said(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert message in failure(write(tmp_path, RENO.replace(old, new)))
+
+
+def test_a_wakeup_that_does_not_move_on_ends_the_run(tmp_path: Path) -> None:
+    stuck = RENO.replace("self.ssthresh = None", "self.ssthresh = None; self.next_wakeup = 1.0")
+    stuck += "\n    def on_wakeup(self, now_s):\n        pass\n"
+    assert "next_wakeup has not moved" in failure(write(tmp_path, stuck))
+
+
+def test_pacing_and_wakeups_are_heeded(tmp_path: Path) -> None:
+    paced = RENO.replace("self.ssthresh = None", "self.ssthresh = 2; self.pacing_rate = 2e6")
+    paced = paced.replace("self.pacing_rate", "self.next_wakeup = 2.5; self.pacing_rate")
+    paced += "\n    def on_wakeup(self, now_s):\n        self.pacing_rate = 4e6\n"
+    paced += "        self.next_wakeup = None\n"
+    results = jostle.run(write(tmp_path, paced))
+    assert not results.failures
+    assert results.flows["goodput_bps"][0] == pytest.approx(3e6, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("controller", "message"),
+    [
+        ('"mine:Rono"', 'mine.py has no class "Rono" — did you mean "Reno"'),
+        ('"yours:Reno"', 'there is no module "yours"'),
+        ('"mine:"', "names no class"),
+        ('{ name = "mine:Reno", slow_start = "standard" }', "has its own slow start"),
+        ('{ name = "mine:Reno", start = [1] }', "accepted: a number, a text"),
+    ],
+)
+def test_scenarios_are_checked(tmp_path: Path, controller: str, message: str) -> None:
+    with pytest.raises(ScenarioError, match=r"scenario\.toml") as caught:
+        jostle.load(write(tmp_path, RENO, controller))
+    assert message in str(caught.value)
+
+
+def test_a_syntax_error_names_its_line(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"mine\.py, line 3"):
+        jostle.load(write(tmp_path, "x = 1\n\nclass Reno\n"))
+
+
+def test_the_kernel_backend_refuses_it(tmp_path: Path) -> None:
+    from jostle.backends.kernel import controllers
+
+    (planned,) = jostle.load(write(tmp_path, RENO)).plan().runs
+    _, problems = controllers.module_parameters(planned.spec["flows"], {})
+    assert ["Python code" in problem.text for problem in problems] == [True]
