@@ -78,6 +78,7 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::VIVACE,
     algorithms::COPA,
     algorithms::ALLEGRO,
+    algorithms::SPROUT,
     algorithms::DCTCP,
     algorithms::PRAGUE,
 ];
