@@ -95,6 +95,7 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::ALLEGRO,
     algorithms::VIVACE,
     algorithms::COPA,
+    algorithms::SPROUT,
 ];
 
 /// All slow-start methods, in the order they are listed.

@@ -1,0 +1,238 @@
+//! What Sprout believes of the link: a distribution of its rate.
+
+use std::f64::consts::SQRT_2;
+
+use super::Parameters;
+
+/// Bins of the rate (§3.1 of the paper).
+pub(super) const BINS: usize = 256;
+/// Standard deviations beyond which a step of the Brownian motion is neglected.
+const REACH: f64 = 4.0;
+/// Arrivals of a tick beyond which the likelihood says nothing new: twice the default's largest.
+const MOST_ARRIVALS: u32 = 1_000;
+
+/// Probability of each rate. The rate is a Brownian motion, but for 0, an outage, which it leaves
+/// at a rate of its own; arrivals are a Poisson process of that rate.
+#[derive(Clone, Debug)]
+pub(super) struct Model {
+    probability: [f64; BINS],
+    /// Probability of a step of so many bins in a tick, either way.
+    steps: Vec<f64>,
+    /// Probability that an outage goes on for a tick.
+    stays_out: f64,
+    bin_pps: f64,
+    tick_s: f64,
+    sigma: f64,
+}
+
+impl Model {
+    pub(super) fn new(p: &Parameters) -> Self {
+        let bin_pps = p.max_rate_pps / (BINS - 1) as f64;
+        let deviation = p.sigma * libm::sqrt(p.tick_s) / bin_pps;
+        let reach = (libm::ceil(REACH * deviation) as usize).min(BINS - 1);
+        let below = |bins: f64| 0.5 * libm::erfc(-bins / (deviation.max(1e-9) * SQRT_2));
+        let steps = (0..=reach).map(|step| below(step as f64 + 0.5) - below(step as f64 - 0.5));
+        Self {
+            // "Sprout begins with all values of λ equally probable."
+            probability: [1.0 / BINS as f64; BINS],
+            steps: steps.collect(),
+            stays_out: libm::exp(-p.outage_escape * p.tick_s),
+            bin_pps,
+            tick_s: p.tick_s,
+            sigma: p.sigma,
+        }
+    }
+
+    fn rate(&self, bin: usize) -> f64 {
+        bin as f64 * self.bin_pps
+    }
+
+    /// A tick passes: the rate moves.
+    pub(super) fn evolve(&mut self) {
+        let mut next = [0.0; BINS];
+        for bin in 1..BINS {
+            let mass = self.probability[bin];
+            if mass < NEGLIGIBLE {
+                continue;
+            }
+            next[bin] += mass * self.steps[0];
+            for (step, &chance) in self.steps.iter().enumerate().skip(1) {
+                // What would leave the range is left out, and put back by normalising.
+                if step <= bin {
+                    next[bin - step] += mass * chance;
+                }
+                if bin + step < BINS {
+                    next[bin + step] += mass * chance;
+                }
+            }
+        }
+        let out = self.probability[0];
+        next[0] += out * self.stays_out;
+        let upwards: f64 = self.steps.iter().skip(1).sum();
+        if upwards > 0.0 {
+            for (step, &chance) in self.steps.iter().enumerate().skip(1) {
+                next[step] += out * (1.0 - self.stays_out) * chance / upwards;
+            }
+        }
+        self.probability = next;
+        self.normalise();
+    }
+
+    /// `arrivals` packets came in a tick during which the link always had some to deliver.
+    pub(super) fn observe(&mut self, arrivals: u32) {
+        let arrivals = f64::from(arrivals.min(MOST_ARRIVALS));
+        let log_likelihood = |mean: f64| match mean {
+            0.0 if arrivals == 0.0 => 0.0,
+            0.0 => f64::NEG_INFINITY,
+            mean => arrivals * libm::log(mean) - mean,
+        };
+        let largest = self.rate(BINS - 1) * self.tick_s;
+        // The likelihood peaks at mean = arrivals; relative to that nothing overflows.
+        let peak = log_likelihood(arrivals.min(largest));
+        for bin in 0..BINS {
+            let mean = self.rate(bin) * self.tick_s;
+            self.probability[bin] *= libm::exp(log_likelihood(mean) - peak);
+        }
+        self.normalise();
+    }
+
+    /// At least `arrivals` packets could have come: that many did, but more may not have been sent.
+    pub(super) fn observe_at_least(&mut self, arrivals: u32) {
+        let arrivals = arrivals.min(MOST_ARRIVALS);
+        for bin in 0..BINS {
+            let mean = self.rate(bin) * self.tick_s;
+            let mut term = libm::exp(-mean);
+            let mut fewer = 0.0;
+            for i in 0..arrivals {
+                fewer += term;
+                term *= mean / f64::from(i + 1);
+            }
+            self.probability[bin] *= (1.0 - fewer).max(0.0);
+        }
+        self.normalise();
+    }
+
+    fn normalise(&mut self) {
+        let sum: f64 = self.probability.iter().sum();
+        if sum > f64::MIN_POSITIVE {
+            for value in &mut self.probability {
+                *value /= sum;
+            }
+        } else {
+            // Nothing believed fits what was seen: the link is faster than the model.
+            self.probability = [0.0; BINS];
+            self.probability[BINS - 1] = 1.0;
+        }
+    }
+
+    pub(super) fn mean_pps(&self) -> f64 {
+        (0..BINS).map(|bin| self.probability[bin] * self.rate(bin)).sum()
+    }
+
+    /// Packets that arrive within `horizon_s` with probability 1 − `risk`. Given the present rate λ
+    /// their number is taken as normal, with the mean λt and the variance λt + σ²t³/3 of a Poisson
+    /// process whose rate is a Brownian motion.
+    pub(super) fn forecast(&self, horizon_s: f64, risk: f64) -> u32 {
+        let drift = self.sigma * self.sigma * horizon_s * horizon_s * horizon_s / 3.0;
+        let at_most = |count: f64| -> f64 {
+            let mut sum = self.probability[0];
+            for bin in 1..BINS {
+                if self.probability[bin] >= NEGLIGIBLE {
+                    let mean = self.rate(bin) * horizon_s;
+                    let deviation = libm::sqrt(mean + drift);
+                    let below = 0.5 * libm::erfc((mean - count - 0.5) / (deviation * SQRT_2));
+                    sum += self.probability[bin] * below;
+                }
+            }
+            sum
+        };
+        // The least count that is reached or undercut with probability `risk`.
+        let (mut low, mut high) = (0, libm::ceil(self.rate(BINS - 1) * horizon_s) as u32);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if at_most(f64::from(middle)) >= risk { high = middle } else { low = middle + 1 }
+        }
+        low
+    }
+}
+
+/// Probability of a bin that changes no forecast.
+const NEGLIGIBLE: f64 = 1e-9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model() -> Model {
+        Model::new(&Parameters::new(&super::super::ROW.entry.defaults()))
+    }
+
+    #[test]
+    fn steady_arrivals_are_learnt() {
+        let mut model = model();
+        for _ in 0..100 {
+            model.evolve();
+            model.observe(10);
+        }
+        // 10 in 20 ms are 500 per second.
+        assert!((model.mean_pps() - 500.0).abs() < 20.0, "{}", model.mean_pps());
+        assert!((model.probability.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn brownian_motion_spreads_by_sigma_and_the_root_of_time() {
+        let mut model = model();
+        model.probability = [0.0; BINS];
+        model.probability[128] = 1.0;
+        for _ in 0..10 {
+            model.evolve();
+        }
+        let mean = model.mean_pps();
+        let variance: f64 =
+            (0..BINS).map(|b| model.probability[b] * (model.rate(b) - mean).powi(2)).sum();
+        // 200 · √0.2 s.
+        assert!((variance.sqrt() / 89.44 - 1.0).abs() < 0.01, "{}", variance.sqrt());
+    }
+
+    #[test]
+    fn an_outage_lasts_a_second_on_average() {
+        let mut model = model();
+        model.probability = [0.0; BINS];
+        model.probability[0] = 1.0;
+        model.evolve();
+        assert!((model.probability[0] - libm::exp(-0.02)).abs() < 1e-9);
+        assert_eq!(model.forecast(0.1, 0.05), 0);
+    }
+
+    /// A certain rate of 400 per second over 100 ms: mean 40, variance 40 + 200² · 0.1³/3 = 53.3,
+    /// and the 5 % quantile is 1.645 deviations below.
+    #[test]
+    fn the_forecast_is_the_cautious_quantile() {
+        let mut model = model();
+        model.probability = [0.0; BINS];
+        model.probability[102] = 1.0;
+        assert!((model.rate(102) - 400.0).abs() < 0.1);
+        assert_eq!(model.forecast(0.1, 0.05), 28);
+        assert_eq!(model.forecast(0.1, 0.5), 40);
+    }
+
+    #[test]
+    fn a_lower_bound_leaves_higher_rates_as_they_were() {
+        let mut model = model();
+        model.observe_at_least(0);
+        assert!((model.mean_pps() - 500.0).abs() < 1e-6);
+        model.observe_at_least(10);
+        let (few, many) = (model.probability[64], model.probability[230]);
+        assert!(few < 0.1 * many, "{few} and {many}");
+        assert!((model.probability[250] / model.probability[240] - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn what_cannot_be_leaves_the_fastest_rate() {
+        let mut model = model();
+        model.probability = [0.0; BINS];
+        model.probability[0] = 1.0;
+        model.observe(30);
+        assert!((model.mean_pps() - 1000.0).abs() < 1e-9);
+    }
+}
