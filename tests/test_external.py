@@ -172,5 +172,5 @@ def test_the_kernel_backend_refuses_it(tmp_path: Path) -> None:
     from jostle.backends.kernel import controllers
 
     (planned,) = jostle.load(write(tmp_path, RENO)).plan().runs
-    _, problems = controllers.module_parameters(planned.spec["flows"], {})
+    problems = controllers.plan(planned.spec["flows"], {}, "virtual").problems
     assert ["Python code" in problem.text for problem in problems] == [True]
