@@ -15,9 +15,9 @@ import random
 
 STEPS = 300
 LINKS = {
-    "3G": (1.95, "50 ms", "1280 kB"),
-    "4G": (19.5, "50 ms", "5 MB"),
-    "5G": (176.7, "20 ms", "10 MB"),
+    "3G": (1.95, "1280 kB"),
+    "4G": (19.5, "5 MB"),
+    "5G": (176.7, "10 MB"),
 }
 
 
@@ -40,10 +40,6 @@ duration = "30 s"
 interval = "50 ms"
 repeats  = 5
 
-[bottleneck]
-rate  = "20 Mbit/s"
-queue = { kind = "drop_tail", limit = "5 MB" }
-
 [[flows]]
 name         = "visit"
 controller   = "cubic"
@@ -56,12 +52,14 @@ initial_receive_window = "2 MB"
 
 [grid]
 "flows.visit.memory" = ["none", "stateful"]
-"bottleneck.loss"    = ["0 %", "0.1 %"]
 
 [grid.bottleneck]''')
-    for name, (mean_mbps, _, buffer) in LINKS.items():
+    for name, (mean_mbps, buffer) in LINKS.items():
         steps = ", ".join(rates(mean_mbps, name))
-        print(f'"{name}" = {{ rate = [{steps}], queue = {{ kind = "drop_tail", limit = "{buffer}" }} }}')
+        queue = f'{{ kind = "drop_tail", limit = "{buffer}" }}'
+        for loss in ("0 %", "0.1 %"):
+            label = f"{name}, loss {loss}"
+            print(f'"{label}" = {{ rate = [{steps}], queue = {queue}, loss = "{loss}" }}')
 
 
 if __name__ == "__main__":
