@@ -34,15 +34,11 @@ def rates(mean_mbps: float, seed: str) -> list[str]:
 
 def main() -> None:
     """Print the scenario."""
-    print('''# Three visits of 1 MB over mobile links; the second and third can remember. See make_mobile.py.
+    print("""# Three visits of 1 MB over mobile links; the second and third can remember. See make_mobile.py.
 title    = "Visits over mobile links"
 duration = "30 s"
 interval = "50 ms"
 repeats  = 5
-
-[bottleneck]
-rate  = "20 Mbit/s"
-queue = { kind = "drop_tail", limit = "5 MB" }
 
 [[flows]]
 name         = "visit"
@@ -53,15 +49,19 @@ count        = 3
 sequence     = "500 ms"
 start_jitter = "1 s"
 initial_receive_window = "2 MB"
+path         = ["4G"]
 
 [grid]
+"flows.visit.path"   = { 3G = ["3G"], 4G = ["4G"], 5G = ["5G"] }
 "flows.visit.memory" = ["none", "stateful"]
-"bottleneck.loss"    = ["0 %", "0.1 %"]
-
-[grid.bottleneck]''')
+"links.*.loss"       = ["0 %", "0.1 %"]""")
     for name, (mean_mbps, _, buffer) in LINKS.items():
         steps = ", ".join(rates(mean_mbps, name))
-        print(f'"{name}" = {{ rate = [{steps}], queue = {{ kind = "drop_tail", limit = "{buffer}" }} }}')
+        print(f'''
+[[links]]
+name  = "{name}"
+rate  = [{steps}]
+queue = {{ kind = "drop_tail", limit = "{buffer}" }}''')
 
 
 if __name__ == "__main__":
