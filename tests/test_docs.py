@@ -6,10 +6,12 @@ import json
 import re
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from jostle import _core
 from jostle.measures import MEASURES
+from jostle.studies import measures, models
 from test_core import spec
 
 ROOT = Path(__file__).parents[1]
@@ -30,6 +32,14 @@ def test_every_measure_is_defined() -> None:
     for measure in MEASURES:
         assert f"`{measure.name}`" in MEASURES_PAGE
         assert f"`{measure.key}`" in MEASURES_PAGE or measure.scope == "run"
+
+
+def test_the_page_on_studies_names_every_measure_and_every_kind_of_figure() -> None:
+    page = (ROOT / "docs" / "studies.md").read_text("utf-8")
+    kinds = get_args(models.FigureSpec.model_fields["kind"].annotation)
+    relations = get_args(models.Part.model_fields["relation"].annotation)
+    for name in (*measures.MEASURES, *kinds, *relations):
+        assert f"`{name}`" in page, name
 
 
 def test_every_column_of_the_series_is_named() -> None:

@@ -10,6 +10,7 @@ from jostle.cli import status
 from jostle.cli.environment import Environment
 from jostle.figures import draw
 from jostle.figures.family import family_tree, tree_lines
+from matplotlib.patches import FancyArrowPatch
 
 ROWS = [
     {"name": "reno", "class": "loss", "based_on": []},
@@ -33,6 +34,12 @@ def test_ancestors_stand_above_their_descendants() -> None:
     assert ("scalable", "yeah") in data.descents
 
 
+def test_a_descent_that_follows_from_others_is_left_out() -> None:
+    rows = [*ROWS, {"name": "veno", "class": "hybrid", "based_on": ["reno", "vegas"]}]
+    ancestors = [above for above, below in family_tree(rows).descents if below == "veno"]
+    assert ancestors == ["vegas"]
+
+
 def test_branches_of_the_terminal_tree() -> None:
     assert [branch + row["name"] for branch, row in tree_lines(ROWS)] == [
         "reno", "├─ vegas", "├─ scalable", "│  └─ yeah", "└─ dctcp", "bbr",
@@ -48,7 +55,7 @@ def test_every_controller_is_in_the_tree_once_and_drawn() -> None:
     axis = draw.family(data).axes[0]
     drawn = {text.get_text() for text in axis.texts}
     assert drawn.issuperset({*names, *data.groups})
-    arrows = [text for text in axis.texts if not text.get_text()]
+    arrows = [patch for patch in axis.patches if isinstance(patch, FancyArrowPatch)]
     assert len(arrows) == len(data.descents)
 
 

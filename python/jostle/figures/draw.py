@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -10,7 +11,8 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import Normalize, TwoSlopeNorm, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
 from jostle.figures.style import COLOURS, COLUMN_IN, DASHES, GREY, RC
@@ -144,28 +146,45 @@ def _tint(colour: str) -> tuple[float, ...]:
 
 def _descent(axis: Axes, ancestor: Member, descendant: Member) -> None:
     """Between columns from side to side; within one, past the names between them on the left."""
-    step = descendant.group - ancestor.group
-    side = (step > 0) - (step < 0)
-    if side:
-        start, end, bend = ancestor.group + side * _BOX / 2, descendant.group - side * _BOX / 2, 0.0
+    form: dict[str, Any]
+    if ancestor.group != descendant.group:
+        form = {"path": _way(ancestor, descendant)}
     else:
-        start = end = ancestor.group - _BOX / 2
-        bend = 0.35 if abs(descendant.row - ancestor.row) > 1 else 0.7
-    axis.annotate(
-        "",
-        (end, _level(descendant)),
-        (start, _level(ancestor)),
-        arrowprops={
-            "arrowstyle": "-|>,head_length=0.25,head_width=0.13",
+        rows = descendant.row - ancestor.row
+        # However far it reaches, it stays within the figure.
+        bend = min(0.35, 2.8 / rows) if rows > 1 else 0.7
+        form = {
+            "posA": (ancestor.group - _BOX / 2, _level(ancestor)),
+            "posB": (descendant.group - _BOX / 2, _level(descendant)),
             "connectionstyle": f"arc3,rad={bend}",
-            "color": COLOURS[ancestor.group % len(COLOURS)],
-            "alpha": 0.75,
-            "linewidth": 0.6,
             "shrinkA": 0,
             "shrinkB": 0.5,
-        },
-        zorder=0,
-    )
+        }
+    axis.add_patch(
+        FancyArrowPatch(
+            **form, arrowstyle="-|>,head_length=2.5,head_width=1.3", linewidth=0.6, alpha=0.75,
+            color=COLOURS[ancestor.group % len(COLOURS)], zorder=0,
+        )
+    )  # fmt: skip
+
+
+def _way(ancestor: Member, descendant: Member) -> Path:
+    """Bends in the spaces between columns; the columns on the way are crossed between two names."""
+    step = 1 if descendant.group > ancestor.group else -1
+    aim = _level(descendant)
+    points = [(ancestor.group + step * _BOX / 2, _level(ancestor))]
+    for column in range(ancestor.group + step, descendant.group, step):
+        # Names are at whole levels or halfway, in turn, and so are the gaps between them.
+        offset = 0.5 * (column % 2 == 0)
+        gap = round(aim - offset) + offset
+        points += [(column - step * _BOX / 2, gap), (column + step * _BOX / 2, gap)]
+    points.append((descendant.group - step * _BOX / 2, aim))
+    vertices, codes = [points[0]], [Path.MOVETO]
+    for start, end in pairwise(points):
+        middle = (start[0] + end[0]) / 2
+        vertices += [(middle, start[1]), (middle, end[1]), end]
+        codes += [Path.CURVE4] * 3
+    return Path(vertices, codes)
 
 
 def _figure(height_in: float) -> Figure:

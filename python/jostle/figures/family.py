@@ -44,7 +44,7 @@ class FamilyData:
     members
         Every controller once.
     descents
-        Ancestor and descendant.
+        Ancestor and descendant; without those that follow from others, by an ancestor's ancestors.
     """
 
     groups: tuple[str, ...]
@@ -74,9 +74,13 @@ def family_tree(rows: Sequence[Row]) -> FamilyData:
         )
         members += [Member(name, column, at) for at, name in enumerate(ordered)]
     known = {member.name for member in members}
-    descents = [
-        (ancestor, row["name"]) for row in rows for ancestor in row["based_on"] if ancestor in known
-    ]
+    above: dict[str, set[str]] = {}
+    descents = []
+    for row in rows:  # Ancestors come before their descendants.
+        parents = [name for name in row["based_on"] if name in known]
+        further = set[str]().union(*(above[name] for name in parents))
+        above[row["name"]] = further.union(parents)
+        descents += [(name, row["name"]) for name in parents if name not in further]
     return FamilyData(groups, tuple(members), tuple(descents))
 
 

@@ -1,0 +1,18 @@
+"""The studies of the source tree can be read: all that they name is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from jostle.studies import load, names
+
+STUDIES = Path(__file__).parents[2] / "studies"
+
+
+@pytest.mark.parametrize("name", names(STUDIES))
+def test_a_study_can_be_read(name: str) -> None:
+    study = load(name, STUDIES)
+    assert (study.folder / study.file.setup).is_file()
+    assert all(scenario.conditions for scenario in study.scenarios.values())
+    assert study.file.claims
