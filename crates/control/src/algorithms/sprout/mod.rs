@@ -153,7 +153,7 @@ impl Sprout {
         let passed = now.since(self.tick_end).as_ns() / tick_ns + 1;
         for _ in 0..passed.min(MEMORY_TICKS) {
             self.end_tick();
-            self.tick_end = self.tick_end + self.parameters.tick;
+            self.tick_end += self.parameters.tick;
         }
         if passed > MEMORY_TICKS {
             self.tick_end = now + self.parameters.tick;
