@@ -32,7 +32,7 @@ RUST_TESTS := --workspace --exclude jostle-python
 
 say = @if [ -t 1 ]; then printf '\033[1m==> %s\033[0m\n' "$(1)"; else echo "==> $(1)"; fi
 
-.PHONY: help demo test lint test-rust kernels test-python docs bench format clean
+.PHONY: browser help demo test lint test-rust kernels test-python docs bench format clean
 
 help:
 	@echo 'make demo     install into .venv, run the satellite competition, leave its pictures in demo/'
@@ -67,7 +67,11 @@ kernels: $(STAMPS)/package
 	$(call say,Kernels for the tests)
 	@.ci/kernels $(KERNELS)
 
-test-python: $(STAMPS)/dev $(if $(CI),kernels)
+browser:
+	$(call say,A browser for the tests)
+	@.ci/browser
+
+test-python: $(STAMPS)/dev $(if $(CI),kernels browser)
 	$(call say,Tests of the package)
 	$(ON_KERNELS) $(BIN)/pytest
 

@@ -2,10 +2,10 @@
 
     python studies/slow-start/make_mobile.py > studies/slow-start/mobile.toml
 
-The paper's 3G, 4G and 5G traces are not public. Their means follow from the published BDPs (84
-packets at 50 ms, 305 at 20 ms; for 3G a tenth of 4G is taken). A rate holds for 100 ms; its
-logarithm is a first-order autoregression with correlation 0.9 from step to step and a standard
-deviation of 0.4, as scheduling and fading give.
+The paper's 3G, 4G and 5G traces are not public. Their means follow from the published BDPs (84 packets
+at 50 ms, 305 at 20 ms; for 3G a tenth of 4G is taken). A rate holds for 100 ms; its logarithm is a
+first-order autoregression with correlation 0.9 from step to step and a standard deviation of 0.4, as
+scheduling and fading give.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import random
 
 STEPS = 300
 LINKS = {
-    "3G": (1.95, "50 ms", "1280 kB"),
-    "4G": (19.5, "50 ms", "5 MB"),
-    "5G": (176.7, "20 ms", "10 MB"),
+    "3G": (1.95, "1280 kB"),
+    "4G": (19.5, "5 MB"),
+    "5G": (176.7, "10 MB"),
 }
 
 
@@ -34,8 +34,7 @@ def rates(mean_mbps: float, seed: str) -> list[str]:
 
 def main() -> None:
     """Print the scenario."""
-    print("""# Three visits of 1 MB over mobile links; the second and third can remember.
-# Written by make_mobile.py.
+    print('''# Three visits of 1 MB over mobile links; the second and third can remember. See make_mobile.py.
 title    = "Visits over mobile links"
 duration = "30 s"
 interval = "50 ms"
@@ -50,19 +49,17 @@ count        = 3
 sequence     = "500 ms"
 start_jitter = "1 s"
 initial_receive_window = "2 MB"
-path         = ["4G"]
 
 [grid]
-"flows.visit.path"   = { 3G = ["3G"], 4G = ["4G"], 5G = ["5G"] }
 "flows.visit.memory" = ["none", "stateful"]
-"links.*.loss"       = ["0 %", "0.1 %"]""")
-    for name, (mean_mbps, _, buffer) in LINKS.items():
+
+[grid.bottleneck]''')
+    for name, (mean_mbps, buffer) in LINKS.items():
         steps = ", ".join(rates(mean_mbps, name))
-        print(f'''
-[[links]]
-name  = "{name}"
-rate  = [{steps}]
-queue = {{ kind = "drop_tail", limit = "{buffer}" }}''')
+        queue = f'{{ kind = "drop_tail", limit = "{buffer}" }}'
+        for loss in ("0 %", "0.1 %"):
+            label = f"{name}, loss {loss}"
+            print(f'"{label}" = {{ rate = [{steps}], queue = {queue}, loss = "{loss}" }}')
 
 
 if __name__ == "__main__":

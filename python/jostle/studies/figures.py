@@ -89,7 +89,7 @@ def _series(runs: Runs, figure: FigureSpec) -> StackedData | None:
         for flow in flows
         if not figure.flows or flow["name"] in figure.flows
     }
-    series = results.condition_series(at)
+    series = _while_anything_moves(results.condition_series(at))
     wanted: tuple[str, ...] = figure.panels or tuple(_PANELS)
     columns = [_PANELS[panel] for panel in wanted if panel in _PANELS]
     data = stacked(series, labels, panels=columns)
@@ -97,6 +97,14 @@ def _series(runs: Runs, figure: FigureSpec) -> StackedData | None:
         fairness = PanelData("Jain's index", "1", (_jain_line(series, tuple(labels)),))
         data = StackedData(data.title, (*data.panels, fairness), data.phases, data.runs)
     return data
+
+
+def _while_anything_moves(series: pl.DataFrame) -> pl.DataFrame:
+    """Cut off the time after the last packet of any run."""
+    import polars as pl
+
+    last_s = series.filter(pl.col("throughput_bps") > 0)["time_s"].max()
+    return series if last_s is None else series.filter(pl.col("time_s") <= last_s)
 
 
 def _jain_line(series: pl.DataFrame, flows: tuple[str, ...]) -> BandLine:

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from jostle.stats import convergence_s, fct_efficiency, jain, minimum_completion_s
+from jostle.stats import convergence_s, fct_efficiency, jain
 from jostle.stats.describe import Floats
 from jostle.studies.windows import RunView, Span
 
@@ -120,17 +120,14 @@ def _mean_completion(run: RunView, flow: str, _span: Span) -> float | None:
 
 
 def _efficiency(run: RunView, flow: str, _span: Span) -> float | None:
-    """FCT efficiency; both times from the client's SYN, whose way there ours does not have."""
+    """FCT efficiency, from the SYN of a client that asks to the last byte."""
     completion_s = run.completion_s(flow)
     facts = run.transfer(flow)
     if completion_s is None or facts is None:
         return None
-    size_bytes, capacity_bps, rtt_s = facts
-    # The client asks half a round trip before the server's connection can send, and a transfer
-    # here ends when the last ACK is back, half a round trip after the last byte arrived.
-    measured_s = completion_s + rtt_s / 2
-    shortest_s = minimum_completion_s(size_bytes, capacity_bps, rtt_s)
-    return min(1.0, fct_efficiency(max(measured_s, shortest_s), *facts))
+    # A transfer here ends with the last ACK's arrival, half a round trip after the last byte's. That
+    # makes up for the client's request, which takes as long and which it does not have.
+    return min(1.0, fct_efficiency(completion_s, *facts))
 
 
 def _convergence(run: RunView, _flow: str, span: Span) -> float | None:

@@ -18,6 +18,10 @@ pub(super) struct Model {
     probability: [f64; BINS],
     /// Probability of a step of so many bins in a tick, either way.
     steps: Vec<f64>,
+    /// `probability` but for bin 0, between zeros as far as steps reach.
+    padded: Vec<f64>,
+    /// Logarithm of the mean arrivals per tick at each rate; that of bin 0 is not used.
+    log_mean: [f64; BINS],
     /// Probability that an outage goes on for a tick.
     stays_out: f64,
     bin_pps: f64,
@@ -36,6 +40,8 @@ impl Model {
             // "Sprout begins with all values of λ equally probable."
             probability: [1.0 / BINS as f64; BINS],
             steps: steps.collect(),
+            padded: vec![0.0; BINS + 2 * reach],
+            log_mean: std::array::from_fn(|bin| libm::log(bin as f64 * bin_pps * p.tick_s)),
             stays_out: libm::exp(-p.outage_escape * p.tick_s),
             bin_pps,
             tick_s: p.tick_s,
@@ -49,21 +55,17 @@ impl Model {
 
     /// A tick passes: the rate moves.
     pub(super) fn evolve(&mut self) {
+        let reach = self.steps.len() - 1;
+        // Bin 0 has a law of its own. What leaves the range is put back by normalising.
+        self.padded[reach + 1..reach + BINS].copy_from_slice(&self.probability[1..]);
         let mut next = [0.0; BINS];
-        for bin in 1..BINS {
-            let mass = self.probability[bin];
-            if mass < NEGLIGIBLE {
-                continue;
-            }
-            next[bin] += mass * self.steps[0];
-            for (step, &chance) in self.steps.iter().enumerate().skip(1) {
-                // What would leave the range is left out, and put back by normalising.
-                if step <= bin {
-                    next[bin - step] += mass * chance;
-                }
-                if bin + step < BINS {
-                    next[bin + step] += mass * chance;
-                }
+        for (step, &chance) in self.steps.iter().enumerate() {
+            let from_below = &self.padded[reach - step..][..BINS];
+            let from_above = &self.padded[reach + step..][..BINS];
+            // Both are the same bin for a step of none.
+            let chance = if step == 0 { chance / 2.0 } else { chance };
+            for ((next, below), above) in next.iter_mut().zip(from_below).zip(from_above) {
+                *next += chance * (below + above);
             }
         }
         let out = self.probability[0];
@@ -81,17 +83,17 @@ impl Model {
     /// `arrivals` packets came in a tick during which the link always had some to deliver.
     pub(super) fn observe(&mut self, arrivals: u32) {
         let arrivals = f64::from(arrivals.min(MOST_ARRIVALS));
-        let log_likelihood = |mean: f64| match mean {
-            0.0 if arrivals == 0.0 => 0.0,
-            0.0 => f64::NEG_INFINITY,
-            mean => arrivals * libm::log(mean) - mean,
-        };
-        let largest = self.rate(BINS - 1) * self.tick_s;
-        // The likelihood peaks at mean = arrivals; relative to that nothing overflows.
-        let peak = log_likelihood(arrivals.min(largest));
-        for bin in 0..BINS {
-            let mean = self.rate(bin) * self.tick_s;
-            self.probability[bin] *= libm::exp(log_likelihood(mean) - peak);
+        // Relative to its peak, at mean = arrivals, the likelihood cannot overflow.
+        let peak_mean = arrivals.min(self.rate(BINS - 1) * self.tick_s);
+        let peak = if peak_mean > 0.0 { arrivals * libm::log(peak_mean) - peak_mean } else { 0.0 };
+        if arrivals > 0.0 {
+            self.probability[0] = 0.0;
+        }
+        for bin in 1..BINS {
+            if self.probability[bin] > 0.0 {
+                let mean = self.rate(bin) * self.tick_s;
+                self.probability[bin] *= libm::exp(arrivals * self.log_mean[bin] - mean - peak);
+            }
         }
         self.normalise();
     }
