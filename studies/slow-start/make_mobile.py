@@ -2,10 +2,10 @@
 
     python studies/slow-start/make_mobile.py > studies/slow-start/mobile.toml
 
-The paper's 3G, 4G and 5G traces are not public. Their means follow from the published BDPs (84 packets
-at 50 ms, 305 at 20 ms; for 3G a tenth of 4G is taken). A rate holds for 100 ms; its logarithm is a
-first-order autoregression with correlation 0.9 from step to step and a standard deviation of 0.4, as
-scheduling and fading give.
+The paper's 3G, 4G and 5G traces are not public. Their means follow from the published BDPs (84
+packets at 50 ms, 305 at 20 ms; for 3G a tenth of 4G is taken). A rate holds for 100 ms; its
+logarithm is a first-order autoregression with correlation 0.9 from step to step and a standard
+deviation of 0.4, as scheduling and fading give.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def rates(mean_mbps: float, seed: str) -> list[str]:
 
 def main() -> None:
     """Print the scenario."""
-    print('''# Three visits of 1 MB over mobile links; the second and third can remember. See make_mobile.py.
+    print("""# Three visits of 1 MB over mobile links; the second and third can remember.
+# Written by make_mobile.py.
 title    = "Visits over mobile links"
 duration = "30 s"
 interval = "50 ms"
@@ -53,7 +54,7 @@ initial_receive_window = "2 MB"
 [grid]
 "flows.visit.memory" = ["none", "stateful"]
 
-[grid.bottleneck]''')
+[grid.bottleneck]""")
     for name, (mean_mbps, buffer) in LINKS.items():
         steps = ", ".join(rates(mean_mbps, name))
         queue = f'{{ kind = "drop_tail", limit = "{buffer}" }}'

@@ -125,8 +125,8 @@ def _efficiency(run: RunView, flow: str, _span: Span) -> float | None:
     facts = run.transfer(flow)
     if completion_s is None or facts is None:
         return None
-    # A transfer here ends with the last ACK's arrival, half a round trip after the last byte's. That
-    # makes up for the client's request, which takes as long and which it does not have.
+    # A transfer here ends with the last ACK's arrival, half a round trip after the last byte's.
+    # That makes up for the client's request, which takes as long and which it does not have.
     return min(1.0, fct_efficiency(completion_s, *facts))
 
 
