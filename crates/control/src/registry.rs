@@ -86,6 +86,7 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::LIBRA,
     algorithms::LEDBAT,
     algorithms::LEDBAT_PLUS_PLUS,
+    algorithms::LOLA,
     algorithms::TIMELY,
     algorithms::DCTCP,
     algorithms::PRAGUE,

@@ -140,7 +140,7 @@ enum Region {
     RenoFriendly,
 }
 
-const fn ms(now: Time) -> u64 {
+pub(super) const fn ms(now: Time) -> u64 {
     now.as_ns() / 1_000_000
 }
 
@@ -175,6 +175,27 @@ impl Cubic {
             reno_scale: 8 * (BETA_ONE + beta) / 3 / (BETA_ONE - beta),
             state: State::default(),
         }
+    }
+
+    /// Forgets the epoch: the next one has its plateau at `w_max`.
+    pub(super) fn restart(&mut self, w_max: u32) {
+        let s = &mut self.state;
+        (s.epoch_ms, s.w_max, s.last_cwnd) = (None, w_max, 0);
+    }
+
+    /// When the epoch began; none before its first packet.
+    pub(super) fn epoch_ms(&self) -> Option<u64> {
+        self.state.epoch_ms
+    }
+
+    /// Packets to acknowledge for an increase by one, when last computed.
+    pub(super) fn per_increase(&self) -> u32 {
+        self.state.per_increase
+    }
+
+    /// Looks ahead by a delay that was measured elsewhere.
+    pub(super) fn look_ahead(&mut self, delay_us: u64) {
+        self.state.delay_min_us = Some(delay_us);
     }
 
     /// The minimum RTT in clock ticks: by how much the curve looks ahead.

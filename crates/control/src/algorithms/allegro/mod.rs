@@ -26,7 +26,7 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
         name: "allegro",
         summary: "PCC: moves in the direction in which trials of rates agree, tolerates 5 % of loss",
-        class: "loss",
+        class: "hybrid",
         based_on: &[],
         source: "Dong et al., \"PCC: Re-architecting Congestion Control for Consistent High \
                  Performance\", NSDI 2015",

@@ -1,0 +1,48 @@
+//! Controllers that keep the queue short against what their papers promise, on the harness.
+
+mod common;
+
+use common::{Path, Transfer, build};
+use jostle_catalogue::Value;
+use jostle_units::{Rate, Span};
+
+/// Longest queue of LoLa alone, in milliseconds, after checks of what holds whatever φ is: its phases
+/// follow one another in their order, the link is used, the queue drains, nothing is lost.
+fn lola_alone(curve_factor: i64) -> f64 {
+    let path = Path::new(Rate::from_mbps(100), Span::from_ms(40), 1_000);
+    let given = [("curve_factor", Value::Integer(curve_factor))];
+    let mut transfer = Transfer::new(path, build("lola", &given, None));
+    transfer.run_until(5.0);
+    let delivered = transfer.delivered();
+    let (mut longest, mut empty, mut seen) = (0, 0, Vec::new());
+    while transfer.now.as_secs_f64() + 0.01 <= 35.0 {
+        transfer.run_until(transfer.now.as_secs_f64() + 0.01);
+        let queue = transfer.queue();
+        longest = longest.max(queue);
+        empty += u32::from(queue <= 1);
+        let mode = transfer.controller.mode();
+        if seen.last() != Some(&mode) {
+            seen.push(mode);
+        }
+    }
+    let share = (transfer.delivered() - delivered) as f64 * 1514.0 * 8.0 / (30.0 * 100e6);
+    assert!(share > 0.95 && empty > 10, "{share:.3} used, empty {empty} times");
+    assert_eq!(transfer.total_lost, 0);
+    for phase in ["growth", "balancing", "hold"] {
+        let times = seen.iter().filter(|&&it| it == phase).count();
+        assert!(times > 5, "{times} times {phase}");
+    }
+    let wrong = seen.windows(2).find(|pair| matches!(pair, ["balancing", "growth"]));
+    assert_eq!(wrong, None, "no reduction without a hold");
+    longest as f64 * 0.12112
+}
+
+/// The queue is brought to 5 ms and beyond by what the target rises while it is measured, a round trip
+/// and 40 ms late: little where it rises as slowly as on a kernel of 250 ticks per second (φ = 300 ms),
+/// much where it does as at 1000.
+#[test]
+fn lola_fills_five_milliseconds_of_queue_and_drains_them() {
+    let (slow_ms, fast_ms) = (lola_alone(300), lola_alone(75));
+    assert!((5.0..=10.0).contains(&slow_ms), "{slow_ms:.1} ms");
+    assert!((10.0..=20.0).contains(&fast_ms), "{fast_ms:.1} ms");
+}
