@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _PANEL_IN = 1.05
 _ROW_IN = 0.3
 _LABEL_CHARACTERS = 18
+# Columns of a heat map whose names fit beside each other, and whose numbers have decimals.
+_FEW_COLUMNS = 7
+_WHOLE_ABOVE = 10.0
 _GROUP_IN = 1.75
 _MEMBER_IN = 0.27
 # Of a column's width: what a name's box takes.
@@ -65,7 +68,10 @@ def heat_map(data: HeatMapData) -> Figure:
     with mpl.rc_context(RC):  # type: ignore[arg-type]
         rows, columns = data.values.shape
         lines = sum(max(1, _wrapped(name).count("\n") * 0.6) for name in data.rows)
+        crowded = columns > _FEW_COLUMNS
         figure = _figure(lines * _ROW_IN + 1.1)
+        if crowded:
+            figure.set_size_inches(1.2 + columns * _ROW_IN, lines * 0.75 * _ROW_IN + 1.6)
         axis = figure.subplots()
         norm: Normalize
         if data.diverging:
@@ -76,7 +82,13 @@ def heat_map(data: HeatMapData) -> Figure:
             np.ma.masked_invalid(data.values), cmap=colours, norm=norm, edgecolors="w", linewidth=1
         )
         axis.invert_yaxis()
-        axis.set_xticks(np.arange(columns) + 0.5, data.columns)
+        axis.set_xticks(
+            np.arange(columns) + 0.5,
+            data.columns,
+            rotation=60 if crowded else 0,
+            ha="right" if crowded else "center",
+            rotation_mode="anchor",
+        )
         axis.set_yticks(np.arange(rows) + 0.5, [_wrapped(name) for name in data.rows])
         axis.tick_params(length=0)
         axis.grid(visible=False)
@@ -258,9 +270,12 @@ def _number(axis: Axes, data: HeatMapData, row: int, column: int, colour: Any) -
     if np.isnan(value):
         text, ink = "–", GREY
     else:
-        text = _signed(value) if data.diverging else f"{value:.2f}"
+        whole = data.highest > _WHOLE_ABOVE and len(data.columns) > _FEW_COLUMNS
+        plain = f"{value:.0f}" if whole else f"{value:.2f}"
+        text = _signed(value) if data.diverging else plain
         red, green, blue = colour[:3]
         # Relative luminance (WCAG 2): black ink on light cells, white on dark ones.
         light = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 > 0.2
         ink = "#000000" if light else "#ffffff"
-    axis.text(column + 0.5, row + 0.5, text, ha="center", va="center", color=ink)
+    size = None if len(data.columns) <= _FEW_COLUMNS else 6
+    axis.text(column + 0.5, row + 0.5, text, ha="center", va="center", color=ink, fontsize=size)
