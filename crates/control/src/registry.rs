@@ -73,6 +73,7 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::VEGAS_PLUS,
     algorithms::FAST,
     algorithms::VFAST,
+    algorithms::NEW_VEGAS,
     algorithms::LOLA,
     algorithms::VENO,
     algorithms::YEAH,
