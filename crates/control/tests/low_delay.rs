@@ -48,7 +48,7 @@ fn lola_fills_five_milliseconds_of_queue_and_drains_them() {
 }
 
 /// 90 % of a BDP of 500 packets takes 5.5 doublings of 10 packets: 11 round trips of the original
-/// Vegas, which doubles every other one. Afterwards no more than 5 packets queue.
+/// Vegas, which doubles every other one. Afterwards 6 packets more than that at most.
 #[test]
 fn new_vegas_converges_in_fewer_rounds_than_vegas() {
     let path = Path::new(Rate::from_mbps(100), Span::from_us(60_560), 2_000);
