@@ -71,6 +71,7 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::VEGAS,
     algorithms::VEGAS_A,
     algorithms::VEGAS_PLUS,
+    algorithms::NEW_VEGAS,
     algorithms::FAST,
     algorithms::VFAST,
     algorithms::VENO,

@@ -184,6 +184,12 @@ pub trait WindowLaw: Send {
         window.cwnd.max(prior_cwnd)
     }
 
+    /// Rate at which packets must leave, where slow start asks for none; none if the transport may
+    /// choose.
+    fn pacing_rate(&self, _window: &Window) -> Option<Rate> {
+        None
+    }
+
     /// Name of the mode outside slow start, for plots.
     fn mode(&self) -> &'static str {
         "avoidance"
@@ -342,7 +348,7 @@ impl<L: WindowLaw> Controller for Windowed<L> {
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
-        self.slow_start.pacing_rate()
+        self.slow_start.pacing_rate().or_else(|| self.law.pacing_rate(&self.window))
     }
 
     fn recovery_owner(&self) -> RecoveryOwner {

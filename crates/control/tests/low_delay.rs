@@ -46,3 +46,20 @@ fn lola_fills_five_milliseconds_of_queue_and_drains_them() {
     assert!((5.0..=10.0).contains(&slow_ms), "{slow_ms:.1} ms");
     assert!((10.0..=20.0).contains(&fast_ms), "{fast_ms:.1} ms");
 }
+
+/// 90 % of a BDP of 500 packets takes 5.5 doublings of 10 packets: 11 round trips of the original
+/// Vegas, which doubles every other one. Afterwards 6 packets more than that at most.
+#[test]
+fn new_vegas_converges_in_fewer_rounds_than_vegas() {
+    let path = Path::new(Rate::from_mbps(100), Span::from_us(60_560), 2_000);
+    let mut transfer = Transfer::new(path, build("new-vegas", &[], None));
+    while f64::from(transfer.controller.cwnd()) < 0.9 * path.bdp() {
+        transfer.step();
+    }
+    let rounds = transfer.rounds;
+    assert!(rounds < 11, "{rounds} round trips");
+    transfer.run_until(20.0);
+    let cwnd = f64::from(transfer.controller.cwnd());
+    assert!((path.bdp()..=path.bdp() + 6.0).contains(&cwnd), "{cwnd}");
+    assert_eq!(transfer.total_lost, 0);
+}
