@@ -161,7 +161,9 @@ def test_a_connection_gets_the_rate_of_the_link(tmp_path: Path) -> None:
     assert set(drops["direction"]) == {"to_command"}
     assert set(drops["protocol"]) == {"tcp"}
     assert set(drops["source_port"]) == {5000}
-    assert set(drops["size_bytes"]) == {1514}
+    # Nearly all are full; where one write of the sender ends, a packet may be smaller.
+    assert drops["size_bytes"].max() == 1514
+    assert drops.filter(size_bytes=1514).height >= 0.9 * drops.height
     assert drops["time_s"].is_sorted()
     bottleneck = found.document["to_command"]["links"][0]
     assert bottleneck["utilisation"] == pytest.approx(1, abs=0.1)
