@@ -151,7 +151,7 @@ class Part(_Table):
     left
         What is judged.
     relation
-        `above`: left > factor · right + margin. `below`: the contrary. `about`: off by at most
+        `above`: left ≥ factor · right + margin. `below`: the contrary. `about`: off by at most
         `tolerance` of it, or by `within`. `order`: every value of `order` above the next.
     right
         A number in the measure's unit, or another value.
