@@ -88,30 +88,6 @@ def test_page_of_cells_that_are_all_within(comparisons: list[Comparison]) -> Non
     assert "Every cell is within the tolerances." in page(comparisons[1:], (), "jostle validate")
 
 
-def test_page_says_what_the_tolerance_for_random_losses_hides() -> None:
-    """The kernel's runs lie at 9 and 11 Mbit/s: 10.5 is inside their interval, 5 % off."""
-    specs = [spec(seed, ("reno",)) for seed in (1, 2)]
-    for one in specs:
-        one["links"][0]["loss"] = {"kind": "independent", "probability": 0.01}
-    plan = FakePlan("A title", [{}], [FakePlannedRun(0, one["seed"], one) for one in specs])
-    behaviours: dict[str, Behaviour] = {
-        "sim": lambda _flow, _seed: Constant(10.5e6),
-        "kernel": lambda _flow, seed: Constant(7e6 + seed * 2e6),
-    }
-    executor = local(1)
-    try:
-        sides = [
-            Session(FakeBackend(*side), executor, None).carry_out(plan)
-            for side in behaviours.items()
-        ]
-    finally:
-        executor.shutdown()
-    text = page([compare("lossy", *sides)], (), "jostle validate")
-    assert tables(text)[0][2:] == [["alone, with random loss", "1", "1", "100.0 %"]]
-    assert "0 of the 1 cells with random loss would be within" in text
-    assert "0 of all 1 cells of a flow alone (0.0 %)" in text
-
-
 def test_page_of_runs_that_failed() -> None:
     executor = local(1)
     plan = FakePlan("A title", [{}], [FakePlannedRun(0, 1, spec())])

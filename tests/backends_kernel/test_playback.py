@@ -57,7 +57,11 @@ def test_what_is_drawn_stays_the_same():
 
 def test_links_that_tc_can_have_no_file():
     assert files(spec_of()) == {}
-    assert not playback.own_link(spec_of(overrides={"bottleneck.loss": '"1 %"'})["links"][0])
+
+
+def test_random_losses_are_those_of_the_simulator():
+    """`netem` would lose as many, but other ones."""
+    assert playback.own_link(spec_of(overrides={"bottleneck.loss": '"1 %"'})["links"][0])
 
 
 def test_options_of_a_link_and_its_queue():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from jostle.fidelity.causes import Cause, cause_of
@@ -49,7 +49,6 @@ def page(comparisons: Sequence[Comparison], causes: Sequence[Cause], command: st
         _tolerances(),
         "## How many cells are within the tolerances",
         _share_by(cells, _by_kind, ("", "cells", "within", "share")),
-        *_without_allowance(cells),
         "By quantity, where it is judged:",
         _by_quantity(cells),
         "By the controllers of a cell:",
@@ -69,7 +68,8 @@ def page(comparisons: Sequence[Comparison], causes: Sequence[Cause], command: st
 
 _METHOD: Final = """\
 Both sides run the same scenario with the same seeds and, drawn from them, the same starts of the
-flows; the simulator may run more often, since that costs little. Where a scenario gives no
+flows; the simulator may run more often, since that costs little. Where packets are lost at random
+both lose the same ones, and only runs of the same seed are compared. Where a scenario gives no
 `start_jitter`, every flow starts at a time drawn from one shortest round trip, because competition
 is chaotic and a single pair of starts would show one of many outcomes. A cell is one condition of a
 scenario; its numbers are means over the runs with Student's 95 % interval. Goodput, share (of the
@@ -107,30 +107,6 @@ def _tolerances() -> str:
 
 def _by_kind(cell: Cell) -> str:
     return "not compared: runs failed" if cell.kind is None else _KIND_TITLES[cell.kind]
-
-
-def _without_allowance(cells: Sequence[Cell]) -> Iterator[str]:
-    """Say what the wider tolerance for random losses hides."""
-    alone = [cell for cell in cells if cell.kind in {"solo", "lossy"}]
-    lossy = [cell for cell in alone if cell.kind == "lossy"]
-    if not lossy:
-        return
-    plain, every = ([_within_solo(cell) for cell in some] for some in (lossy, alone))
-    yield (
-        "Judged like any flow alone, without regard to the kernel's interval, "
-        f"{sum(plain)} of the {len(plain)} cells with random loss would be within, and with them "
-        f"{sum(every)} of all {len(every)} cells of a flow alone "
-        f"({100 * sum(every) / len(every):.1f} %)."
-    )
-
-
-def _within_solo(cell: Cell) -> bool:
-    (flow,) = cell.flows
-    excesses = [
-        tolerance.excess(flow.of(tolerance.quantity).simulator, flow.of(tolerance.quantity).kernel)
-        for tolerance in TOLERANCES["solo"]
-    ]
-    return all(excess is not None and excess <= 1.0 for excess in excesses)
 
 
 def _share_by(cells: Sequence[Cell], key: Callable[[Cell], str], header: Row) -> str:

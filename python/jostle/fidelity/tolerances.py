@@ -9,8 +9,8 @@ from typing import Final, Literal
 from jostle.stats import Estimate
 
 Kind = Literal["solo", "lossy", "shared"]
-"""A flow alone, alone on links that lose packets at random, or with others: what is judged depends
-on it."""
+"""A flow alone, alone on links that lose packets at random, or with others: which runs are compared
+and what is judged depend on it."""
 
 
 @dataclass(frozen=True)
@@ -61,24 +61,15 @@ class Tolerance:
         return excess
 
 
+_ALONE: Final = (
+    Tolerance("goodput", "within 2 %", relative=0.02),
+    Tolerance("srtt", "within 5 %", relative=0.05),
+    Tolerance("retransmitted", "within 25 % or 30 packets", relative=0.25, absolute=30.0),
+)
+
 TOLERANCES: Final[dict[Kind, tuple[Tolerance, ...]]] = {
-    "solo": (
-        Tolerance("goodput", "within 2 %", relative=0.02),
-        Tolerance("srtt", "within 5 %", relative=0.05),
-        Tolerance("retransmitted", "within 25 % or 30 packets", relative=0.25, absolute=30.0),
-    ),
-    # The two sides draw other losses, and the kernel differs from itself by ten percent from one
-    # run to the next.
-    "lossy": (
-        Tolerance(
-            "goodput",
-            "within 2 %, or inside the kernel's 95 % interval",
-            relative=0.02,
-            or_inside_interval=True,
-        ),
-        Tolerance("srtt", "within 5 %", relative=0.05),
-        Tolerance("retransmitted", "within 25 % or 30 packets", relative=0.25, absolute=30.0),
-    ),
+    "solo": _ALONE,
+    "lossy": _ALONE,
     # Competition is chaotic: who wins the first overflow decides the next ten seconds. What can be
     # asked is that the mean share over many starts is the kernel's.
     "shared": (

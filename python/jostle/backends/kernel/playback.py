@@ -43,9 +43,13 @@ def own_queue(link: Mapping[str, Any]) -> bool:
 
 
 def own_link(link: Mapping[str, Any]) -> bool:
-    """Whether a link has more than `htb` and `netem` can do, or can do at once."""
+    """Whether a link has more than `htb` and `netem` can do, or can do at once, or do alike.
+
+    `netem` can lose packets at random, but not the same ones as the simulator.
+    """
     return (
         link["capacity"]["kind"] != "constant"
+        or link["loss"]["kind"] != "none"
         or len(link["delay"]["steps"]) > 1
         or link["delay"]["jitter"] is not None
         or link["outages"] is not None
