@@ -157,8 +157,9 @@ def test_dctcp_whose_receiver_knows_no_ecn_is_reno(backend, simulator):
 def test_links_in_a_row_with_delay_loss_and_a_way_back(backend, simulator):
     spec = spec_of(PARKING_LOT)
     real, simulated = backend.run(spec), simulator.run(spec)
-    # On the quiet path, the handshake's: 40 ms and the sending times of the links.
-    assert overall(real)["rtt_min_s"] == pytest.approx(0.0423, abs=0.001)
+    # On the quiet path, the handshake's: 40 ms and the sending times of the links, on htb's that of
+    # a full packet; the link with random loss is one of our own, which needs less for a SYN.
+    assert overall(real)["rtt_min_s"] == pytest.approx(0.0412, abs=0.0005)
     losses = real.links.filter(link="second hop")["dropped_loss"].sum()
     assert 0 < losses < 30
     for number in (0, 2):
