@@ -9,6 +9,9 @@ use crate::engine::{Agenda, Event, Timer};
 use crate::runs::Runs;
 use crate::segment::{Block, MAX_BLOCKS, Segment};
 
+mod autotuning;
+use autotuning::Autotuning;
+
 /// `TCP_ATO_MIN`, `TCP_DELACK_MIN`.
 const DELAYED_ACK_MIN: Span = Span::from_ms(40);
 /// `TCP_DELACK_MAX`.
@@ -50,7 +53,10 @@ pub(crate) struct Receiver {
 
     /// `rcv_ssthresh`: the window that has been grown into, in bytes.
     window_bytes: u64,
+    /// `window_clamp`: the most it may grow to.
     window_max_bytes: u64,
+    /// What moves that limit; none where it stands.
+    autotuning: Option<Autotuning>,
     /// End of the window that was offered, in segments: never taken back.
     offered: u32,
 
@@ -112,6 +118,7 @@ impl Receiver {
             short: Vec::new(),
             window_bytes: INITIAL_WINDOW_BYTES.min(window_max_bytes),
             window_max_bytes,
+            autotuning: None,
             offered: 0,
             quick: 0,
             patience: Span::ZERO,
@@ -136,6 +143,14 @@ impl Receiver {
     /// Offers `window_bytes` before any data have arrived instead of what a SYN-ACK can hold.
     pub fn offering(mut self, window_bytes: u64) -> Self {
         self.window_bytes = window_bytes.min(self.window_max_bytes);
+        self
+    }
+
+    /// Lets the limit of the window grow from what it is before any data have arrived with what the
+    /// application reads.
+    pub fn autotuned(mut self) -> Self {
+        self.autotuning = Some(Autotuning::new(self.window_bytes, self.window_max_bytes));
+        self.window_max_bytes = self.window_bytes;
         self
     }
 
@@ -174,6 +189,11 @@ impl Receiver {
             self.ece = false;
             self.at_once = true;
         }
+        if let Some(tuning) = &mut self.autotuning
+            && u32::from(segment.payload) >= FULL_PAYLOAD_BYTES
+        {
+            tuning.on_segment(now, segment.tsecr_ms());
+        }
         if segment.number < self.next {
             return self.on_old(segment.number);
         }
@@ -204,7 +224,13 @@ impl Receiver {
             // message is acknowledged as soon as it is read (`ICSK_ACK_PUSHED`).
             self.at_once |= had_gap || u32::from(segment.payload) < FULL_PAYLOAD_BYTES;
         }
-        Arrival { bytes, early, ack: self.decide(now) }
+        let ack = self.decide(now);
+        // The application reads after the stack has decided on the ACK.
+        if let Some(limit) = self.autotuning.as_mut().and_then(|tuning| tuning.on_read(now, bytes))
+        {
+            self.window_max_bytes = self.window_max_bytes.max(limit);
+        }
+        Arrival { bytes, early, ack }
     }
 
     /// Payload of the segments from `next` to `end`.
