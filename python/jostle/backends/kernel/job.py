@@ -159,7 +159,7 @@ def _receiver_controller(flow: dict[str, Any]) -> str | None:
 def _read_bytes(flow: dict[str, Any]) -> int:
     """Amount that a receiver reads at once: of a window that grows, a part of the first one."""
     growing = flow["receive_window_autotuning"]
-    window_bytes = flow["initial_receive_window_bytes" if growing else "receive_window_bytes"]
+    window_bytes: int = flow["initial_receive_window_bytes" if growing else "receive_window_bytes"]
     return max(1, min(_READ_BYTES, window_bytes // _READ_PARTS))
 
 
