@@ -211,7 +211,8 @@ def _figure_mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
         if figure.experiment and figure.experiment not in study.file.experiments:
             yield ("figures", at), unknown("experiment", figure.experiment, study.file.experiments)
             continue
-        _, experiment = study.experiment_of(value)
+        shown = value if figure.experiment or not figure.curves else figure.curves[0]
+        _, experiment = study.experiment_of(shown)
         for key in (*figure.where, figure.rows, figure.columns, figure.x):
             if key and key not in experiment.keys and key not in ("size", "window"):
                 yield ("figures", at), unknown("key", key, [*experiment.keys, "size", "window"])

@@ -236,6 +236,8 @@ class FigureSpec(_Table):
         Of `lines`: words for it, and whether the axis is logarithmic.
     rows, columns
         Of a `heat_map`: short names of grid keys; `columns` may be `window`.
+    row_label, column_label
+        Of a `heat_map`: words for them, where their labels do not say it.
     windows
         Of a `heat_map` by window.
     diverging
@@ -260,6 +262,8 @@ class FigureSpec(_Table):
     x_scale: Literal["linear", "log"] = "linear"
     rows: str = ""
     columns: str = ""
+    row_label: str = ""
+    column_label: str = ""
     windows: tuple[str, ...] = ()
     diverging: bool = False
 
