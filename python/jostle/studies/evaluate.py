@@ -129,7 +129,8 @@ def value_estimate(runs: Runs, value: Value) -> Estimate:
     Mean and share have Student's t interval; the others, whose distribution is not known, that of
     a bootstrap.
     """
-    unit = "% of runs" if value.summary == "share" else MEASURES[value.measure].unit
+    unit = "×" if value.relative_to else MEASURES[value.measure].unit
+    unit = "% of runs" if value.summary == "share" else unit
     sample = runs.summary(value)
     if value.summary in ("mean", "share"):
         return estimate(sample, unit)

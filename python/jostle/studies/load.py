@@ -185,7 +185,7 @@ def _mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
             yield path, unknown("measure", value.measure, MEASURES)
             continue
         name, experiment = study.experiment_of(value)
-        keys = [*value.where, *([value.by] if isinstance(value, Number) and value.by else [])]
+        keys = [*value.where, *value.relative_to, *([value.by] if isinstance(value, Number) and value.by else [])]
         wrong = [key for key in keys if key not in experiment.keys]
         if wrong:
             yield path, unknown("key", wrong[0], experiment.keys)
@@ -194,6 +194,9 @@ def _mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
         if not study.conditions(value):
             labels = {k: scenario.grid[grid] for k, grid in experiment.keys.items()}
             yield path, f"no condition has {value.where}; there is {labels}"
+        for key, label in value.relative_to.items():
+            if label not in study.labels(value, key):
+                yield path, unknown(key, label, study.labels(value, key))
         if isinstance(value, Number) and value.by and isinstance(value.published, dict):
             there = scenario.grid[experiment.keys[value.by]]
             for label in (*value.published, *value.against.values()):

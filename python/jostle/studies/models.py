@@ -82,6 +82,8 @@ class Value(_Table):
         Of the bins in the window, instead of the measure over all of it.
     size
         Bytes whose download time is meant, for `download_time`.
+    relative_to
+        Grid keys and labels of runs that each run is divided by, seed by seed: `{ memory = "none" }`.
     below, above
         With the summary `share`: the runs that are meant, in the measure's unit.
     summary
@@ -96,6 +98,7 @@ class Value(_Table):
     bin: str | None = None
     percentile: Annotated[float, Field(ge=0, le=100)] | None = None
     size: str | None = None
+    relative_to: dict[str, str] = {}
     below: float | None = None
     above: float | None = None
     summary: Summary = "mean"
