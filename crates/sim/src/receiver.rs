@@ -22,6 +22,10 @@ const QUICK_ACKS_MAX: u32 = 16;
 const COMPRESSED_MAX: u32 = 44;
 /// `tcp_comp_sack_delay_ns`.
 const COMPRESSION_MAX: Span = Span::from_ms(1);
+/// `tcp_comp_sack_slack_ns`: the timer may be this late, and is. Only the latest moment of a timer
+/// that fires in a soft interrupt is asked of the hardware (`hrtimer_interrupt`,
+/// `__hrtimer_next_event_base`); a receiver that nothing else wakes sends its ACK then.
+const COMPRESSION_SLACK: Span = Span::from_us(100);
 /// Duplicate ACKs that are sent before compression begins (`TCP_FASTRETRANS_THRESH`).
 const UNCOMPRESSED_DUPLICATES: u32 = 3;
 /// Blocks of which a compressed ACK surely tells (`TCP_SACK_BLOCKS_EXPECTED`).
@@ -416,7 +420,8 @@ impl Receiver {
         }
         self.compressed += 1;
         if self.compression == Time::NEVER {
-            self.compression = now + self.rtt.mul_div(1, 20).min(COMPRESSION_MAX);
+            let delay = self.rtt.mul_div(1, 20).min(COMPRESSION_MAX);
+            self.compression = now + delay + COMPRESSION_SLACK;
             self.set_timer();
         }
         None
