@@ -167,7 +167,7 @@ fn a_collision_starts_anew() {
 fn remembered_bps(bytes: u64, estimator: &str) -> f64 {
     let path = link("path", 100 * MBPS, 625_000);
     let mut flows = visits(Some("stateful"), "cubic", bytes, 50 * MS, 1);
-    let choice = jostle_catalogue::Value::Choice(estimator.to_owned());
+    let choice = jostle_catalogue::Value::Text(estimator.to_owned());
     flows[0].memory.as_mut().unwrap().parameters.insert("estimator".to_owned(), choice);
     let mut last = LastInternal::default();
     jostle_sim::run(&run(10 * S, vec![path], flows), &mut last, &|| false).unwrap();

@@ -201,7 +201,7 @@ pub fn set_parameter(into: &Bound<'_, PyDict>, name: &str, value: &Value) -> PyR
         Value::Bool(it) => into.set_item(name, it),
         Value::Integer(it) => into.set_item(name, it),
         Value::Number(it) => into.set_item(name, it),
-        Value::Choice(it) => into.set_item(name, it),
+        Value::Text(it) => into.set_item(name, it),
     }
 }
 
