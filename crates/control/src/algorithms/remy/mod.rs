@@ -52,6 +52,8 @@ pub struct Remy {
     memory: Memory,
     window: u32,
     intersend_ms: f64,
+    /// The same as a rate: of packets of this size, one per `intersend_ms`.
+    pacing_rate: Option<Rate>,
     packet_bits: f64,
     /// The memory lay in a box when it was last looked up.
     found: bool,
@@ -64,6 +66,7 @@ impl Remy {
             memory: Memory::default(),
             window: 0,
             intersend_ms: 0.0,
+            pacing_rate: None,
             packet_bits: 8.0,
             found: false,
         }
@@ -73,7 +76,7 @@ impl Remy {
     fn reset(&mut self) {
         self.memory = Memory::default();
         self.window = 0;
-        self.intersend_ms = 0.0;
+        self.space(0.0);
         self.act();
     }
 
@@ -83,8 +86,18 @@ impl Remy {
         self.found = action.is_some();
         if let Some(action) = action {
             self.window = action.window(self.window);
-            self.intersend_ms = action.intersend_ms;
+            if action.intersend_ms != self.intersend_ms {
+                self.space(action.intersend_ms);
+            }
         }
+    }
+
+    /// Packets leave so far apart from now on.
+    fn space(&mut self, intersend_ms: f64) {
+        self.intersend_ms = intersend_ms;
+        let bps = self.packet_bits / (intersend_ms / 1e3);
+        // A float-to-integer cast saturates.
+        self.pacing_rate = (intersend_ms > 0.0).then(|| Rate::from_bps((bps as u64).max(1)));
     }
 }
 
@@ -135,9 +148,7 @@ impl Controller for Remy {
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
-        let bps = self.packet_bits / (self.intersend_ms / 1e3);
-        // A float-to-integer cast saturates.
-        (self.intersend_ms > 0.0).then(|| Rate::from_bps((bps as u64).max(1)))
+        self.pacing_rate
     }
 
     /// Spacing is between packets.
