@@ -82,8 +82,9 @@ fn extremes(kind: &Kind) -> Vec<Value> {
         }
         Kind::Number { min, max, .. } => vec![Value::Number(min), Value::Number(max)],
         Kind::Choice { choices, .. } => {
-            choices.iter().map(|&word| Value::Choice(word.to_owned())).collect()
+            choices.iter().map(|&word| Value::Text(word.to_owned())).collect()
         }
+        Kind::File { .. } => vec![kind.default_value()],
     }
 }
 
@@ -101,7 +102,9 @@ fn beyond(kind: &Kind) -> Vec<Value> {
             vec![Value::Number(min - 1.0), Value::Number(max + 1.0), Value::Number(f64::NAN)]
         }
         Kind::Bool { .. } => vec![Value::Integer(1)],
-        Kind::Choice { .. } => vec![Value::Choice("no such word".to_owned())],
+        Kind::Choice { .. } => vec![Value::Text("no such word".to_owned())],
+        // No Base64, and no content.
+        Kind::File { .. } => vec![Value::Text("a path".to_owned()), Value::Text(String::new())],
     }
 }
 
