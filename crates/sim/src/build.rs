@@ -9,7 +9,7 @@ use jostle_units::{Span, Stream, Time};
 
 use crate::Error;
 use crate::receiver::Receiver;
-use crate::segment::Segment;
+use crate::segment::{Segment, SimPacket};
 use crate::sender::{Options, Sender};
 use crate::source::Source;
 
@@ -27,6 +27,10 @@ pub(crate) struct Ends {
     /// From the completion of the flow before it to the opening of this one, or from time 0.
     pub wait: Span,
     pub stop: Time,
+    /// The receiver's card puts together what arrives at the same moment.
+    pub merges: bool,
+    /// What arrived last at this moment, and its place in what is being put together.
+    pub held: Option<(SimPacket, u32)>,
     /// The flow was stopped before everything it had to send was sent.
     pub cut: bool,
     /// Flows that open when this one is complete.
@@ -120,6 +124,8 @@ pub(crate) fn ends(
         start: if spec.after.is_some() { Time::NEVER } else { Time::from_ns(spec.start_ns) },
         wait: Span::from_ns(spec.start_ns),
         stop: spec.stop_ns.map_or(Time::NEVER, Time::from_ns),
+        merges: spec.gro,
+        held: None,
         cut: false,
         followers: (0..)
             .zip(&run.flows)

@@ -10,7 +10,7 @@ use crate::Error;
 use crate::build::{self, Ends, Outside};
 use crate::engine::{Event, POSITIONS};
 use crate::network::{Network, tell};
-use crate::segment::{Kind, Segment, SimPacket};
+use crate::segment::{Kind, MERGED_MAX, Segment, SimPacket, merges};
 use crate::source::Action;
 
 /// Events between two looks at whether the run was cancelled.
@@ -61,6 +61,7 @@ pub fn run_with(
     let mut simulation = Simulation {
         network: Network::new(links, &spec.links, &spec.flows),
         flows: ends,
+        merging: Vec::new(),
         memory: HostMemory::default(),
         observations: Observations::new(spec),
         sink,
@@ -116,6 +117,8 @@ impl Observations {
 struct Simulation<'a, S> {
     network: Network,
     flows: Vec<Ends>,
+    /// Flows of which a packet is held until what arrives at this moment has arrived.
+    merging: Vec<u32>,
     /// Of the host that all senders run on: peers are told apart by their addresses.
     memory: HostMemory,
     observations: Observations,
@@ -168,7 +171,16 @@ impl<S: Sink> Simulation<'_, S> {
             Event::Link(link) => {
                 self.network.begin_link(now, link);
                 while let Some(packet) = self.network.arrived(now, link, self.sink) {
-                    self.receive(now, packet);
+                    if self.flows[packet.flow as usize].merges {
+                        self.merge(now, packet);
+                    } else {
+                        self.receive(now, packet, false);
+                    }
+                }
+                while let Some(flow) = self.merging.pop() {
+                    if let Some((packet, _)) = self.flows[flow as usize].held.take() {
+                        self.receive(now, packet, false);
+                    }
                 }
             }
             Event::Access(line) => {
@@ -215,9 +227,24 @@ impl<S: Sink> Simulation<'_, S> {
         ends.sender.arrange(&mut self.network.agenda);
     }
 
-    /// A packet has reached the receiver.
+    /// A packet has reached the receiver's card, which hands the one before it on: whether alone or
+    /// as a part is known now.
+    fn merge(&mut self, now: Time, packet: SimPacket) {
+        let flow = packet.flow;
+        let held = &mut self.flows[flow as usize].held;
+        let Some((before, place)) = held.take() else {
+            *held = Some((packet, 1));
+            self.merging.push(flow);
+            return;
+        };
+        let part = place < MERGED_MAX && merges(&before, &packet);
+        *held = Some((packet, if part { place + 1 } else { 1 }));
+        self.receive(now, before, part);
+    }
+
+    /// A packet has reached the receiver. `part`: the next one is put together with it.
     #[inline]
-    fn receive(&mut self, now: Time, packet: SimPacket) {
+    fn receive(&mut self, now: Time, packet: SimPacket, part: bool) {
         let Packet { flow, size_bytes, ecn, body, .. } = packet;
         if self.sink.wants_segments() {
             tell(self.sink, now, flow, End::Receiver, &body, ecn);
@@ -225,7 +252,11 @@ impl<S: Sink> Simulation<'_, S> {
         let receiver = &mut self.flows[flow as usize].receiver;
         let ack = if body.kind == Kind::Data {
             self.sink.received(now, flow, size_bytes);
-            let arrival = receiver.on_data(now, &body, ecn);
+            let arrival = if part {
+                receiver.on_part(now, &body, ecn)
+            } else {
+                receiver.on_data(now, &body, ecn)
+            };
             if arrival.bytes > 0 {
                 self.sink.delivered(now, flow, arrival.bytes);
             }
