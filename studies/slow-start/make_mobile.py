@@ -1,6 +1,6 @@
-"""Writes mobile.toml: three mobile links whose rates vary as a documented random process.
+"""Writes mobile-3g.toml and its like: mobile links whose rates vary as a documented random process.
 
-    python studies/slow-start/make_mobile.py > studies/slow-start/mobile.toml
+    python studies/slow-start/make_mobile.py
 
 The paper's 3G, 4G and 5G traces are not public. Their means follow from the published BDPs (84
 packets at 50 ms, 305 at 20 ms; for 3G a tenth of 4G is taken). A rate holds for 100 ms; its
@@ -12,13 +12,41 @@ from __future__ import annotations
 
 import math
 import random
+from pathlib import Path
 
 STEPS = 300
 LINKS = {
-    "3G": (1.95, "1280 kB"),
-    "4G": (19.5, "5 MB"),
-    "5G": (176.7, "10 MB"),
+    "3G": (1.95, "50 ms", "1280 kB"),
+    "4G": (19.5, "50 ms", "5 MB"),
+    "5G": (176.7, "20 ms", "10 MB"),
 }
+"""Mean rate in Mbit/s, round trip, buffer."""
+
+SCENARIO = """# Three visits of 1 MB over a {name} link; the second and third can remember.
+# Written by make_mobile.py.
+title    = "Visits over a {name} link"
+duration = "30 s"
+interval = "50 ms"
+repeats  = 50
+
+[bottleneck]
+rate  = [{steps}]
+queue = {{ kind = "drop_tail", limit = "{buffer}" }}
+
+[[flows]]
+name         = "visit"
+controller   = "cubic"
+rtt          = "{rtt}"
+bytes        = "1 MB"
+count        = 3
+sequence     = "500 ms"
+start_jitter = "1 s"
+initial_receive_window = "2 MB"
+
+[grid]
+"flows.visit.memory" = ["none", "stateful"]
+"bottleneck.loss"    = ["0 %", "0.1 %"]
+"""
 
 
 def rates(mean_mbps: float, seed: str) -> list[str]:
@@ -33,34 +61,11 @@ def rates(mean_mbps: float, seed: str) -> list[str]:
 
 
 def main() -> None:
-    """Print the scenario."""
-    print("""# Three visits of 1 MB over mobile links; the second and third can remember.
-# Written by make_mobile.py.
-title    = "Visits over mobile links"
-duration = "30 s"
-interval = "50 ms"
-repeats  = 5
-
-[[flows]]
-name         = "visit"
-controller   = "cubic"
-rtt          = "50 ms"
-bytes        = "1 MB"
-count        = 3
-sequence     = "500 ms"
-start_jitter = "1 s"
-initial_receive_window = "2 MB"
-
-[grid]
-"flows.visit.memory" = ["none", "stateful"]
-
-[grid.bottleneck]""")
-    for name, (mean_mbps, buffer) in LINKS.items():
+    """Write a scenario for each link."""
+    for name, (mean_mbps, rtt, buffer) in LINKS.items():
         steps = ", ".join(rates(mean_mbps, name))
-        queue = f'{{ kind = "drop_tail", limit = "{buffer}" }}'
-        for loss in ("0 %", "0.1 %"):
-            label = f"{name}, loss {loss}"
-            print(f'"{label}" = {{ rate = [{steps}], queue = {queue}, loss = "{loss}" }}')
+        text = SCENARIO.format(name=name, steps=steps, rtt=rtt, buffer=buffer)
+        (Path(__file__).parent / f"mobile-{name.lower()}.toml").write_text(text)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,21 @@ fn jumpstart_sends_everything_in_the_first_round_trip() {
     assert!(completion_s(&narrow) > 0.35);
 }
 
+/// Hybla's window leaps in the first round trips, and meets one of the receiver that at most triples
+/// (two segments for each that arrives) and may not pass what reading allows.
+#[test]
+fn a_tuned_receive_buffer_holds_back_who_starts_fast() {
+    let completion = |autotuning| {
+        let mut download = flow("download", "hybla", 600 * MS);
+        download.source = SourceSpec::Fixed { bytes: 5_000_000 };
+        download.receive_window_bytes = 30_000_000;
+        download.receive_window_autotuning = autotuning;
+        completion_s(&run(20 * S, vec![link("satellite", 144 * MBPS, 36 << 20)], vec![download]))
+    };
+    let (ample, tuned) = (completion(false), completion(true));
+    assert!(tuned > ample + 0.6, "{ample} s without tuning, {tuned} s with it");
+}
+
 /// algorithms.md: "1 MB at 50 Mbit/s, 100 ms: ≥ 1 RTT saved, zero extra loss".
 #[test]
 fn suss_saves_a_round_trip() {

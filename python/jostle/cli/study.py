@@ -199,7 +199,7 @@ def _write(
     from jostle.figures.save import replace_file
     from jostle.studies.page import Provenance, page
 
-    pictures = _pictures(one, runs, folder / one.id)
+    pictures = _pictures(one, runs, evaluations, folder / one.id)
     provenance = {
         name: Provenance(
             next((r.backend_version for r in each.results.values()), "–"),
@@ -216,11 +216,18 @@ def _write(
     return path
 
 
-def _pictures(one: Study, runs: Mapping[str, Runs], folder: Path) -> list[Picture]:
+def _pictures(
+    one: Study, runs: Mapping[str, Runs], evaluations: Mapping[str, Evaluation], folder: Path
+) -> list[Picture]:
     from jostle.figures.save import save, to_bytes
     from jostle.studies.figures import drawn, figure_data
+    from jostle.studies.findings import findings
     from jostle.studies.page import Picture
 
+    said = {
+        name: {each.figure: each.text for each in findings(one.file, evaluation)}
+        for name, evaluation in evaluations.items()
+    }
     pictures = []
     for spec in one.file.figures:
         for backend, each in runs.items():
@@ -230,7 +237,9 @@ def _pictures(one: Study, runs: Mapping[str, Runs], folder: Path) -> list[Pictur
             figure = drawn(data)
             stem = spec.id if len(runs) == 1 else f"{spec.id}-{backend}"
             save(figure, folder / stem, ("png", "pdf"))
-            pictures.append(Picture(spec.id, spec.caption, backend, to_bytes(figure, "svg")))
+            svg = to_bytes(figure, "svg")
+            finding = said[backend].get(spec.id, "")
+            pictures.append(Picture(spec.id, spec.caption, backend, svg, finding))
     return pictures
 
 
@@ -239,6 +248,7 @@ def _print(one: Study, evaluations: Mapping[str, Evaluation]) -> None:
 
     from jostle.cli import output
     from jostle.studies.document import TITLES, claim_rows, number_rows, ranking_rows
+    from jostle.studies.findings import findings
     from jostle.studies.page import score
 
     to = output.console()
@@ -254,8 +264,14 @@ def _print(one: Study, evaluations: Mapping[str, Evaluation]) -> None:
             to.print(table)
             to.print()
     for name, evaluation in evaluations.items():
-        held, judged = score(evaluation.claims)
-        to.print(f"{held} of {judged} claims hold ({TITLES[name]}).", style="bold")
+        for finding in findings(one.file, evaluation):
+            of = f" ({TITLES[name]})" if len(evaluations) > 1 else ""
+            to.print(f"{finding.caption}{of}", style="bold")
+            to.print(finding.text)
+            to.print()
+        if evaluation.claims:
+            held, judged = score(evaluation.claims)
+            to.print(f"{held} of {judged} claims hold ({TITLES[name]}).", style="bold")
 
 
 def _command(name: str, backends: Sequence[str], repeats: int | None) -> list[str]:

@@ -13,6 +13,8 @@ from matplotlib.figure import Figure
 from jostle.figures.style import COLOURS, COLUMN_IN, DASHES, RC
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
 
     from jostle.figures.data import CurvesData, GroupsData
@@ -23,12 +25,16 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 # Of a group's width: what its bars or boxes take together.
 _GROUP = 0.8
 _MOST_MARKED = 30
+_MOST_TICKS = 10
+# Letters that a row of the legend has room for, and that a line's sample and the gap take.
+_LEGEND_LETTERS = 54
+_HANDLE_LETTERS = 7
 
 
 def curves(data: CurvesData) -> Figure:
     """Draw lines with the intervals of their points, the legend above them."""
     with mpl.rc_context(RC):  # type: ignore[arg-type]
-        figure, axis = _axes(len(data.curves))
+        figure, axis = _axes([curve.label for curve in data.curves])
         for index, curve in enumerate(data.curves):
             colour = COLOURS[index % len(COLOURS)]
             dash: Any = DASHES[index // len(COLOURS) % len(DASHES)]
@@ -47,7 +53,7 @@ def curves(data: CurvesData) -> Figure:
                 label=curve.label,
             )
         if data.log_x:
-            axis.set_xscale("log")
+            _log_ticks(axis, data)
         axis.set(xlabel=data.x_label, ylabel=data.y_label)
         axis.set_ylim(bottom=0, top=1.005 if data.steps else None)
         _legend(figure, axis)
@@ -58,7 +64,7 @@ def groups(data: GroupsData) -> Figure:
     """Draw bars with intervals, or boxes with whiskers and outliers, in groups."""
     with mpl.rc_context(RC):  # type: ignore[arg-type]
         alone = len(data.groups) == 1
-        figure, axis = _axes(0 if alone else len(data.labels))
+        figure, axis = _axes(() if alone else data.labels)
         width = _GROUP / (1 if alone else len(data.labels))
         for at, row in enumerate(data.boxes):
             for index, box in enumerate(row):
@@ -81,8 +87,25 @@ def groups(data: GroupsData) -> Figure:
         return figure
 
 
-def _axes(legend: int) -> tuple[Figure, Axes]:
-    rows = -(-legend // 3)
+def _log_ticks(axis: Axes, data: CurvesData) -> None:
+    """Mark the points themselves, which a grid has few of; every other one if they are many."""
+    axis.set_xscale("log")
+    points = np.unique(np.concatenate([curve.x for curve in data.curves]))
+    if points.size > _MOST_MARKED:
+        return
+    marked = points[:: -(-points.size // _MOST_TICKS)]
+    axis.set_xticks(marked, [f"{x:g}" for x in marked])
+    axis.set_xticks([], minor=True)
+
+
+def _legend_columns(labels: Sequence[str]) -> int:
+    """So many columns as the longest label leaves room for."""
+    longest = max((len(label) for label in labels), default=1)
+    return max(1, min(3, len(labels), _LEGEND_LETTERS // (longest + _HANDLE_LETTERS)))
+
+
+def _axes(legend: Sequence[str]) -> tuple[Figure, Axes]:
+    rows = -(-len(legend) // _legend_columns(legend)) if legend else 0
     figure = Figure(figsize=(COLUMN_IN, _HEIGHT_IN + 0.15 * rows), layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.subplots()
@@ -90,7 +113,7 @@ def _axes(legend: int) -> tuple[Figure, Axes]:
 
 def _legend(figure: Figure, axis: Axes) -> None:
     handles, names = axis.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=min(3, len(names) or 1),
+    figure.legend(handles, names, loc="outside upper center", ncols=_legend_columns(names),
                   handlelength=2.0, columnspacing=1.4, borderaxespad=0.1)  # fmt: skip
 
 

@@ -98,6 +98,8 @@ class HeatMapData:
         Whether 0 is the neutral middle, with blue above and red below.
     ends
         What the lowest and the highest end of the scale mean, in words.
+    row_label, column_label
+        What the names are of; may be empty where they say it themselves.
     """
 
     quantity: str
@@ -109,6 +111,8 @@ class HeatMapData:
     highest: float
     diverging: bool
     ends: tuple[str, str]
+    row_label: str = ""
+    column_label: str = ""
 
 
 PanelColumn = tuple[str, str, str, float]

@@ -29,6 +29,8 @@ _LABEL_CHARACTERS = 18
 # Columns of a heat map whose names fit beside each other, and whose numbers have decimals.
 _FEW_COLUMNS = 7
 _WHOLE_ABOVE = 10.0
+# From here on decimals say nothing in any heat map.
+_WIDE_ABOVE = 200.0
 _GROUP_IN = 1.75
 _MEMBER_IN = 0.27
 # Of a column's width: what a name's box takes.
@@ -90,6 +92,7 @@ def heat_map(data: HeatMapData) -> Figure:
             rotation_mode="anchor",
         )
         axis.set_yticks(np.arange(rows) + 0.5, [_wrapped(name) for name in data.rows])
+        axis.set(xlabel=data.column_label, ylabel=data.row_label)
         axis.tick_params(length=0)
         axis.grid(visible=False)
         axis.spines[:].set_visible(False)
@@ -271,7 +274,8 @@ def _number(axis: Axes, data: HeatMapData, row: int, column: int, colour: Any) -
         text, ink = "–", GREY
     else:
         whole = data.highest > _WHOLE_ABOVE and len(data.columns) > _FEW_COLUMNS
-        plain = f"{value:.0f}" if whole else f"{value:.2f}"
+        digits = 0 if whole or data.highest >= _WIDE_ABOVE else 2
+        plain = f"{value:.{digits}f}"
         text = _signed(value) if data.diverging else plain
         red, green, blue = colour[:3]
         # Relative luminance (WCAG 2): black ink on light cells, white on dark ones.

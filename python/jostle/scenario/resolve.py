@@ -339,6 +339,7 @@ def _flow(
         "initial_pacing": flow.initial_pacing,
         "receive_window_bytes": receive_window,
         "initial_receive_window_bytes": initial_receive_window,
+        "receive_window_autotuning": flow.receive_window_autotuning,
         "nic_rate_bps": flow.nic_rate,
     }
 

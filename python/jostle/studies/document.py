@@ -7,7 +7,9 @@ from typing import Any
 
 from jostle.stats import Estimate
 from jostle.studies.evaluate import ClaimRow, Evaluation, NumberRow
+from jostle.studies.findings import findings
 from jostle.studies.load import Study
+from jostle.studies.wording import digits, with_interval
 from jostle.tables import ABSENT
 
 Evaluations = Mapping[str, Evaluation]
@@ -41,6 +43,9 @@ def _study(study: Study, evaluations: Evaluations) -> dict[str, Any]:
             | _number(row)
             | {"backends": {name: _number(one.numbers[at]) for name, one in evaluations.items()}}
             for at, row in enumerate(first.numbers)
+        ],
+        "findings": [
+            {"figure": one.figure, "text": one.text} for one in findings(study.file, first)
         ],
         "rankings": [
             {"id": row.id, "published": row.published, "ours": row.ours, "holds": row.holds}
@@ -81,21 +86,32 @@ def _interval(estimate: Estimate) -> list[float] | None:
 
 
 def number_rows(evaluations: Evaluations) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Header and rows of the table of numbers: published, ours, difference, verdict."""
-    header = ["number", "unit", "published"]
+    """Header and rows of the table of numbers: published, ours, difference, verdict.
+
+    Without what nobody has published, if that is so of all of them.
+    """
+    every = next(iter(evaluations.values())).numbers
+    compared = any(row.published is not None for row in every)
+    header = ["number", "unit", *(["published"] if compared else [])]
     for name in evaluations:
-        header += [TITLES[name], "difference", "holds"]
+        header += [TITLES[name], *(["difference", "holds"] if compared else [])]
     rows = []
-    for at, first in enumerate(next(iter(evaluations.values())).numbers):
-        published = digits(first.published)
-        if first.published_sd is not None:
-            published += f" (sd {digits(first.published_sd)})"
-        cells = [first.text, first.unit, published]
+    for at, first in enumerate(every):
+        cells = [first.text, first.unit, *([_published(first)] if compared else [])]
         for one in evaluations.values():
             row = one.numbers[at]
-            cells += [with_interval(row.ours), _difference(row), _SYMBOLS[row.holds]]
+            cells.append(with_interval(row.ours))
+            if compared:
+                cells += [_difference(row), _SYMBOLS[row.holds]]
         rows.append(tuple(cells))
     return tuple(header), rows
+
+
+def _published(row: NumberRow) -> str:
+    if row.published is None:
+        return ABSENT
+    sd = "" if row.published_sd is None else f" (sd {digits(row.published_sd)})"
+    return digits(row.published) + sd
 
 
 def claim_rows(evaluations: Evaluations) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -131,33 +147,8 @@ def ranking_rows(evaluations: Evaluations) -> tuple[tuple[str, ...], list[tuple[
     return tuple(header), rows
 
 
-def with_interval(estimate: Estimate, *, unit: bool = False) -> str:
-    """Write a value with half of its interval, or with its ends where it is lopsided."""
-    if estimate.value is None:
-        return ABSENT
-    text = digits(estimate.value)
-    if estimate.low is not None and estimate.high is not None:
-        half = (estimate.high - estimate.low) / 2
-        middle = (estimate.high + estimate.low) / 2
-        if abs(middle - estimate.value) <= 0.1 * half:
-            text += f" ± {digits(half)}"
-        else:
-            text += f" ({digits(estimate.low)} … {digits(estimate.high)})"
-    return f"{text} {estimate.unit}" if unit and estimate.unit else text
-
-
-def digits(value: float) -> str:
-    """Write a number with four digits at most, and one decimal at least below 1000."""
-    size = abs(value)
-    if size >= 1000:
-        return f"{value:.0f}"
-    if size >= 10:
-        return f"{value:.1f}"
-    return f"{value:.2f}" if size >= 0.1 or size == 0 else f"{value:.2g}"
-
-
 def _difference(row: NumberRow) -> str:
-    if row.ours.value is None:
+    if row.ours.value is None or row.published is None:
         return ABSENT
     if row.published == 0:
         return digits(row.ours.value)

@@ -19,19 +19,19 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class NumberRow:
-    """A published number beside ours.
+    """A published number beside ours, or ours alone.
 
     Attributes
     ----------
     id, text, unit
         Name, what it is, unit.
     published, published_sd
-        As published.
+        As published, if it was.
     ours
         Our estimate.
     holds
         Whether the published number lies inside our interval, or ours within the study's tolerance
-        of it; None where we have no value.
+        of it; None where we have no value, or nobody else has.
     finding
         What is to be said of it.
     """
@@ -39,7 +39,7 @@ class NumberRow:
     id: str
     text: str
     unit: str
-    published: float
+    published: float | None
     published_sd: float | None
     ours: Estimate
     holds: bool | None
@@ -129,7 +129,8 @@ def value_estimate(runs: Runs, value: Value) -> Estimate:
     Mean and share have Student's t interval; the others, whose distribution is not known, that of
     a bootstrap.
     """
-    unit = "% of runs" if value.summary == "share" else MEASURES[value.measure].unit
+    unit = "×" if value.relative_to else MEASURES[value.measure].unit
+    unit = "% of runs" if value.summary == "share" else unit
     sample = runs.summary(value)
     if value.summary in ("mean", "share"):
         return estimate(sample, unit)
@@ -142,23 +143,28 @@ def value_estimate(runs: Runs, value: Value) -> Estimate:
 
 
 def _numbers(runs: Runs, number: Number) -> Iterator[NumberRow]:
-    if not isinstance(number.published, dict):
+    if isinstance(number.published, dict):
+        table: dict[str, float | None] = dict(number.published)
+    elif number.by is not None:
+        table = dict.fromkeys(runs.study.labels(number, number.by))
+    else:
         yield _number(runs, number, number, "", number.published)
         return
-    assert number.by is not None
-    for label, published in number.published.items():
-        one = number.model_copy(update={"where": {**number.where, number.by: label}})
+    for label, published in table.items():
+        one = number.model_copy(update={"where": {**number.where, str(number.by): label}})
         yield _number(runs, number, one, label, published)
 
 
-def _number(runs: Runs, number: Number, value: Number, label: str, published: float) -> NumberRow:
+def _number(
+    runs: Runs, number: Number, value: Number, label: str, published: float | None
+) -> NumberRow:
     """Hold `number` against runs: of one label of its key, or without one."""
     name = f"{number.id}.{label}" if label else number.id
     text = number.text.replace(f"{{{number.by}}}", label)
     plain = value.statistic == "value"
     ours = value_estimate(runs, value) if plain else _statistic(runs, value)
     holds = None
-    if ours.value is not None:
+    if ours.value is not None and published is not None:
         near = abs(ours.value - published) <= runs.study.file.tolerance * abs(published)
         inside = ours.low is not None and ours.high is not None and ours.low <= published
         holds = near or (inside and ours.high is not None and published <= ours.high)
@@ -180,7 +186,7 @@ def _statistic(runs: Runs, value: Number) -> Estimate:
 def _ranking(number: Number, rows: list[NumberRow]) -> RankingRow:
     def labels(key: str) -> tuple[str, ...]:
         def size(row: NumberRow) -> float:
-            return row.published if key == "published" else row.ours.value or 0.0
+            return (row.published if key == "published" else row.ours.value) or 0.0
 
         ordered = sorted(rows, key=size, reverse=True)
         return tuple(row.id.removeprefix(f"{number.id}.") for row in ordered)

@@ -257,11 +257,13 @@ def _heat_map(runs: Runs, figure: FigureSpec) -> HeatMapData | None:
         highest=high,
         diverging=figure.diverging,
         ends=("less", "more"),
+        row_label=figure.row_label,
+        column_label=figure.column_label,
     )
 
 
 def _axis(value: Value) -> str:
     unit = MEASURES[value.measure].unit
-    name = value.measure.replace("_", " ")
-    words = name[0].upper() + name[1:] if name != "rtt" else "RTT"
+    name = value.measure.replace("_", " ").replace("rtt", "RTT")
+    words = "Jain's index" if name == "jain" else name[0].upper() + name[1:]
     return f"{words} ({unit})" if unit else words

@@ -16,6 +16,7 @@ from jostle.scenario import load as load_scenario
 from jostle.scenario.document import parse, read_text
 from jostle.scenario.positions import KeyPath, line_of, positions
 from jostle.scenario.problems import Problem, ScenarioError
+from jostle.studies.findings import references
 from jostle.studies.measures import MEASURES
 from jostle.studies.models import Experiment, Number, StudyFile, Value
 
@@ -55,6 +56,11 @@ class Study:
         wanted = {experiment.keys[key]: label for key, label in value.where.items()}.items()
         every = enumerate(self.scenarios[name].conditions)
         return [index for index, condition in every if wanted <= dict(condition).items()]
+
+    def labels(self, value: Value, key: str) -> list[str]:
+        """Labels of a grid key, by its short name, that a value can have."""
+        name, experiment = self.experiment_of(value)
+        return list(self.scenarios[name].grid[experiment.keys[key]])
 
 
 def names(folder: Path | None = None) -> list[str]:
@@ -98,7 +104,9 @@ def load(name: str, folder: Path | None = None) -> Study:
         for key, experiment in file.experiments.items()
     }
     study = Study(name, path.parent, file, scenarios)
-    problems = [_problem(lines, at, text) for at, text in _mismatches(study)]
+    # What a reference can name follows from numbers that are right.
+    mismatches = [*_mismatches(study)] or [*_reference_mismatches(study)]
+    problems = [_problem(lines, at, text) for at, text in mismatches]
     if problems:
         raise ScenarioError(str(path), problems)
     return study
@@ -177,7 +185,7 @@ def _mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
             yield path, unknown("measure", value.measure, MEASURES)
             continue
         name, experiment = study.experiment_of(value)
-        keys = [*value.where, *([value.by] if isinstance(value, Number) and value.by else [])]
+        keys = [*value.where, *value.relative_to, *([value.by] if isinstance(value, Number) and value.by else [])]
         wrong = [key for key in keys if key not in experiment.keys]
         if wrong:
             yield path, unknown("key", wrong[0], experiment.keys)
@@ -186,6 +194,9 @@ def _mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
         if not study.conditions(value):
             labels = {k: scenario.grid[grid] for k, grid in experiment.keys.items()}
             yield path, f"no condition has {value.where}; there is {labels}"
+        for key, label in value.relative_to.items():
+            if label not in study.labels(value, key):
+                yield path, unknown(key, label, study.labels(value, key))
         if isinstance(value, Number) and value.by and isinstance(value.published, dict):
             there = scenario.grid[experiment.keys[value.by]]
             for label in (*value.published, *value.against.values()):
@@ -203,9 +214,30 @@ def _figure_mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
         if figure.experiment and figure.experiment not in study.file.experiments:
             yield ("figures", at), unknown("experiment", figure.experiment, study.file.experiments)
             continue
-        _, experiment = study.experiment_of(value)
+        shown = value if figure.experiment or not figure.curves else figure.curves[0]
+        _, experiment = study.experiment_of(shown)
         for key in (*figure.where, figure.rows, figure.columns, figure.x):
             if key and key not in experiment.keys and key not in ("size", "window"):
                 yield ("figures", at), unknown("key", key, [*experiment.keys, "size", "window"])
         if figure.kind == "series" and len(study.conditions(value)) != 1:
             yield ("figures", at), "`where` must choose one condition of the experiment"
+
+
+def _reference_mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
+    """Say which numbers a figure's paragraph refers to that the study does not have."""
+    known = [
+        f"{number.id}.{label}" if label else number.id
+        for number in study.file.numbers
+        for label in _labels_of(study, number)
+    ]
+    for at, figure in enumerate(study.file.figures):
+        for name in references(figure.finding):
+            if name not in known:
+                yield ("figures", at, "finding"), unknown("number", name, known)
+
+
+def _labels_of(study: Study, number: Number) -> list[str]:
+    """Labels of the rows that a number has: a single empty one without `by`."""
+    if isinstance(number.published, dict):
+        return list(number.published)
+    return [""] if number.by is None else study.labels(number, number.by)

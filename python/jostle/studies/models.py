@@ -82,6 +82,8 @@ class Value(_Table):
         Of the bins in the window, instead of the measure over all of it.
     size
         Bytes whose download time is meant, for `download_time`.
+    relative_to
+        Grid keys and labels of runs that each run is divided by, seed by seed: `{ memory = "none" }`.
     below, above
         With the summary `share`: the runs that are meant, in the measure's unit.
     summary
@@ -96,22 +98,24 @@ class Value(_Table):
     bin: str | None = None
     percentile: Annotated[float, Field(ge=0, le=100)] | None = None
     size: str | None = None
+    relative_to: dict[str, str] = {}
     below: float | None = None
     above: float | None = None
     summary: Summary = "mean"
 
 
 class Number(Value):
-    """A published number, or one for each value of a grid key.
+    """A number, published or only measured; or one for each value of a grid key.
 
     Attributes
     ----------
     id, text
         Name, and what it is; `{…}` in the text stands for the label of the key `by`.
     by
-        Short name of the grid key whose labels `published` goes by.
+        Short name of the grid key whose labels `published` goes by; without that, one number for
+        each of its labels.
     published
-        In the measure's unit.
+        In the measure's unit; absent where nobody has published it.
     published_sd
         The published standard deviation over runs, where there is one.
     against
@@ -127,7 +131,7 @@ class Number(Value):
     id: str
     text: str
     by: str | None = None
-    published: float | dict[str, float]
+    published: float | dict[str, float] | None = None
     published_sd: dict[str, float] = {}
     statistic: Literal["value", "t", "d"] = "value"
     against: dict[str, str] = {}
@@ -136,8 +140,10 @@ class Number(Value):
 
     @model_validator(mode="after")
     def _consistent(self) -> Number:
-        if (self.by is None) == isinstance(self.published, dict):
+        if self.published is not None and (self.by is None) == isinstance(self.published, dict):
             raise ValueError("`by` goes with a table of published values, one without the other")
+        if self.published is None and (self.ranking or self.published_sd):
+            raise ValueError("`ranking` and `published_sd` go with published values")
         if (self.statistic == "value") == bool(self.against):
             raise ValueError("`against` goes with the statistics t and d")
         return self
@@ -233,14 +239,20 @@ class FigureSpec(_Table):
         Of `lines`: words for it, and whether the axis is logarithmic.
     rows, columns
         Of a `heat_map`: short names of grid keys; `columns` may be `window`.
+    row_label, column_label
+        Of a `heat_map`: words for them, where their labels do not say it.
     windows
         Of a `heat_map` by window.
     diverging
         Of a `heat_map`: whether 0 is its neutral middle.
+    finding
+        What it shows, in a paragraph; `{id}` of a number, or `{id.label}`, stands for what our
+        runs gave.
     """
 
     id: str
     caption: str
+    finding: str = ""
     kind: Literal["series", "boxes", "bars", "cdf", "lines", "heat_map"]
     experiment: str = ""
     where: dict[str, str] = {}
@@ -253,6 +265,8 @@ class FigureSpec(_Table):
     x_scale: Literal["linear", "log"] = "linear"
     rows: str = ""
     columns: str = ""
+    row_label: str = ""
+    column_label: str = ""
     windows: tuple[str, ...] = ()
     diverging: bool = False
 

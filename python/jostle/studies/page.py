@@ -19,12 +19,16 @@ from jostle.studies.load import Study
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawn figure: its name, its caption, who ran what it shows, and its SVG text."""
+    """A drawn figure: its name, its caption, who ran what it shows, and its SVG text.
+
+    Beside it, what it shows in a paragraph, which may be empty.
+    """
 
     name: str
     caption: str
     backend: str
     svg: bytes
+    finding: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,13 +83,22 @@ def page(
             if make(evaluations)[1]
         ],
         findings=list(dict(reversed(findings)).items())[::-1],
-        score={TITLES[name]: score(one.claims) for name, one in evaluations.items()},
+        score={
+            TITLES[name]: score(one.claims) for name, one in evaluations.items() if one.claims
+        },
         figures=[
-            (one.name, one.caption, TITLES[one.backend], base64.b64encode(one.svg).decode())
+            (
+                one.name,
+                one.caption,
+                TITLES[one.backend],
+                base64.b64encode(one.svg).decode(),
+                one.finding,
+            )
             for one in pictures
         ],
         provenance={TITLES[name]: one for name, one in provenance.items()},
         command=shlex.join(command),
+        judged=bool(first.claims) or any(row.published is not None for row in first.numbers),
         version=metadata.version("jostle"),
     )  # fmt: skip
 

@@ -43,7 +43,18 @@ class Runs:
             In the measure's unit, in the order of conditions and seeds; None for a run in which
             the measure has no value. Empty if this backend has no such run.
         """
-        return [self._one(value, run, span) for run, span in self._runs(value)]
+        found = [self._one(value, run, span) for run, span in self._runs(value)]
+        if not value.relative_to:
+            return found
+        where = {**value.where, **value.relative_to}
+        whole = self.per_run(value.model_copy(update={"where": where, "relative_to": {}}))
+        # Conditions have the same seeds in the same order, unless some of their runs failed.
+        if len(whole) != len(found):
+            return []
+        return [
+            None if one is None or not other else one / other
+            for one, other in zip(found, whole, strict=True)
+        ]
 
     def per_bin(self, value: Value) -> Floats:
         """Take a measure's bins from all runs of a value; shape (bins,)."""

@@ -1,0 +1,31 @@
+"""Numbers and estimates as people read them."""
+
+from __future__ import annotations
+
+from jostle.stats import Estimate
+from jostle.tables import ABSENT
+
+
+def with_interval(estimate: Estimate, *, unit: bool = False) -> str:
+    """Write a value with half of its interval, or with its ends where it is lopsided."""
+    if estimate.value is None:
+        return ABSENT
+    text = digits(estimate.value)
+    if estimate.low is not None and estimate.high is not None:
+        half = (estimate.high - estimate.low) / 2
+        middle = (estimate.high + estimate.low) / 2
+        if abs(middle - estimate.value) <= 0.1 * half:
+            text += f" ± {digits(half)}"
+        else:
+            text += f" ({digits(estimate.low)} … {digits(estimate.high)})"
+    return f"{text} {estimate.unit}" if unit and estimate.unit else text
+
+
+def digits(value: float) -> str:
+    """Write a number with four digits at most, and one decimal at least below 1000."""
+    size = abs(value)
+    if size >= 1000:
+        return f"{value:.0f}"
+    if size >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if size >= 0.1 or size == 0 else f"{value:.2g}"
