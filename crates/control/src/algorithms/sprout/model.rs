@@ -148,20 +148,26 @@ impl Model {
             let mean = self.rate(bin) * horizon_s;
             (mean, libm::sqrt(mean + drift) * SQRT_2)
         });
-        let at_most = |count: f64| -> f64 {
+        // Whether no more than `count` arrive with probability `risk`.
+        let at_most = |count: f64| -> bool {
             let mut sum = self.probability[0];
             for (&probability, &(mean, spread)) in self.probability.iter().zip(&normals).skip(1) {
                 if probability >= NEGLIGIBLE {
-                    sum += probability * (0.5 * libm::erfc((mean - count - 0.5) / spread));
+                    let below = 0.5 * libm::erfc((mean - count - 0.5) / spread);
+                    sum += probability * below;
+                    // Faster rates add no more than `below` together: mostly the rest is decided.
+                    if sum >= risk || sum + below * ROUNDED_UP < risk {
+                        break;
+                    }
                 }
             }
-            sum
+            sum >= risk
         };
         // The least count that is reached or undercut with probability `risk`.
         let (mut low, mut high) = (0, libm::ceil(self.rate(BINS - 1) * horizon_s) as u32);
         while low < high {
             let middle = low + (high - low) / 2;
-            if at_most(f64::from(middle)) >= risk { high = middle } else { low = middle + 1 }
+            if at_most(f64::from(middle)) { high = middle } else { low = middle + 1 }
         }
         low
     }
@@ -169,6 +175,8 @@ impl Model {
 
 /// Probability of a bin that changes no forecast.
 const NEGLIGIBLE: f64 = 1e-9;
+/// More than what rounding can add to a sum over the bins.
+const ROUNDED_UP: f64 = 1.0 + 1e-9;
 
 #[cfg(test)]
 mod tests {
