@@ -118,17 +118,15 @@ class Flow:
         listener.listen(1)
         self._listens.set()
         connection, _ = listener.accept()
-        read_bytes = self._job["read_bytes"]
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, read_bytes)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, self._job["read_bytes"])
         _end_abruptly(connection)
         self.receiver = connection
-        buffer = bytearray(read_bytes)
+        most_bytes = self._job["read_most_bytes"]
+        buffer = bytearray(most_bytes)
         readable = select.poll()
         readable.register(connection, select.POLLIN)
         try:
-            while readable.poll() and connection.recv_into(
-                buffer, max(1, read_bytes - 1), socket.MSG_TRUNC
-            ):
+            while readable.poll() and connection.recv_into(buffer, most_bytes, socket.MSG_TRUNC):
                 pass
         except (ConnectionError, TimeoutError):
             return  # The sender's end knows why.
