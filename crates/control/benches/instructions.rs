@@ -18,8 +18,10 @@ use acks::{ACKS_PER_LOSS, Case, Connection, Phase};
 use jostle_control::{AckSample, Congestion, Controller, Established, RecoveryOwner};
 use jostle_units::Time;
 
-/// Renos that a row may cost without a word.
+/// Renos that a row may cost without a word …
 const MOST: f64 = 2.0;
+/// … and at which a word is out of place: what the compiler inlines moves a row by a tenth.
+const LEAST: f64 = 1.8;
 
 /// Rows that cost more, and why.
 const DEAR: &[(&str, &str)] = &[
@@ -27,6 +29,7 @@ const DEAR: &[(&str, &str)] = &[
     ("htcp", "the throughput and the RTT, in ticks of its clock, at every ACK"),
     ("log-westwood+", "Westwood's bandwidth, and a law in floating point"),
     ("tcpw-a", "Westwood's bandwidth, packet pairs and the expected rate at every ACK"),
+    ("new-vegas", "Vegas, and a pacing rate from the window and the RTT whenever it is asked"),
     ("nv", "a rate and its filters at every ACK, as in Linux"),
     ("areno", "Westwood's bandwidth, and an exponential of the RTT at every ACK"),
     ("fusion", "Westwood's bandwidth, and a law in floating point"),
@@ -194,18 +197,13 @@ fn report(wanted: &[String], totals: &[u64]) -> (String, Vec<String>) {
         for (case, cost) in table.cases.iter().zip(&costs).skip(1) {
             let (own, ratio) = (cost - transport, (cost - transport) / (reno - transport));
             let why = DEAR.iter().position(|(name, _)| *name == case.name);
-            let dear = ratio > MOST;
-            let reason = match why {
-                Some(index) if dear => {
-                    explained[index] = true;
-                    DEAR[index].1
-                }
-                None if dear => {
-                    wrongs.push(format!("`{}` costs {ratio:.2} Renos: why?", case.name));
-                    ""
-                }
-                _ => "",
-            };
+            let mut reason = "";
+            if let Some(index) = why {
+                explained[index] |= ratio > LEAST;
+                reason = if ratio > MOST { DEAR[index].1 } else { "" };
+            } else if ratio > MOST {
+                wrongs.push(format!("`{}` costs {ratio:.2} Renos: why?", case.name));
+            }
             let (name, whole) = (case.name, cost / reno);
             if whole > MOST && !BY_INTERVAL.contains(&name) {
                 wrongs.push(format!("an ACK of `{name}` costs {whole:.2} of Reno's"));
@@ -219,7 +217,7 @@ fn report(wanted: &[String], totals: &[u64]) -> (String, Vec<String>) {
     }
     for ((name, _), explained) in DEAR.iter().zip(explained) {
         if !explained && wanted.is_empty() {
-            wrongs.push(format!("`{name}` does not cost more than {MOST} Renos any more"));
+            wrongs.push(format!("`{name}` does not cost so much any more"));
         }
     }
     (text, wrongs)

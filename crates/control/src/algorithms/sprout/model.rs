@@ -235,6 +235,40 @@ mod tests {
         assert_eq!(model.forecast(0.1, 0.5), 40);
     }
 
+    /// The least count whose probability, summed over all bins, reaches `risk`.
+    fn forecast_by_all_bins(model: &Model, horizon_s: f64, risk: f64) -> u32 {
+        let drift = model.sigma * model.sigma * horizon_s * horizon_s * horizon_s / 3.0;
+        let at_most = |count: u32| -> f64 {
+            let bins = (1..BINS).filter(|&bin| model.probability[bin] >= NEGLIGIBLE);
+            let below = bins.map(|bin| {
+                let mean = model.rate(bin) * horizon_s;
+                let spread = libm::sqrt(mean + drift) * SQRT_2;
+                let below = 0.5 * libm::erfc((mean - f64::from(count) - 0.5) / spread);
+                model.probability[bin] * below
+            });
+            below.fold(model.probability[0], |sum, below| sum + below)
+        };
+        let most = libm::ceil(model.rate(BINS - 1) * horizon_s) as u32;
+        (0..most).find(|&count| at_most(count) >= risk).unwrap_or(most)
+    }
+
+    #[test]
+    fn bins_that_do_not_decide_the_forecast_are_left_out() {
+        let mut model = model();
+        for tick in 0..200u32 {
+            for (horizon_s, risk) in [(0.1, 0.05), (0.7, 0.3), (0.02, 0.9)] {
+                let expected = forecast_by_all_bins(&model, horizon_s, risk);
+                assert_eq!(model.forecast(horizon_s, risk), expected, "after {tick} ticks");
+            }
+            model.evolve();
+            match tick % 7 {
+                0 => model.observe_at_least(tick % 23),
+                1..=3 => model.observe(tick % 19),
+                _ => {}
+            }
+        }
+    }
+
     #[test]
     fn a_lower_bound_leaves_higher_rates_as_they_were() {
         let mut model = model();
