@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -27,11 +27,14 @@ class StudyMeasure:
         The measure over a whole window.
     column
         Column of the series and factor from its unit, where percentiles of bins make sense.
+    scope
+        What `flow` names: a flow or a link; nothing for a measure of the whole run.
     """
 
     unit: str
     over: Function
     column: tuple[str, float] | None = None
+    scope: Literal["flow", "link", "run"] = "flow"
 
 
 def _mean_rate(column: str) -> Function:
@@ -162,23 +165,23 @@ MEASURES: Final[Mapping[str, StudyMeasure]] = {
     "sending_rate": _mbps("sending_rate_bps"),
     "goodput_ratio": StudyMeasure("%", _goodput_ratio),
     "rtt": StudyMeasure("ms", _rtt, ("rtt_mean_s", 1e3)),
-    "mean_rtt": StudyMeasure("ms", _mean_rtt_of_all),
+    "mean_rtt": StudyMeasure("ms", _mean_rtt_of_all, scope="run"),
     "cwnd": StudyMeasure("MB", _cwnd, ("cwnd_bytes", 1e-6)),
     "retransmission": StudyMeasure("%", _retransmission),
     "retransmitted": StudyMeasure("packets", _retransmitted),
-    "total_retransmitted": StudyMeasure("packets", _total_retransmitted),
+    "total_retransmitted": StudyMeasure("packets", _total_retransmitted, scope="run"),
     "power": StudyMeasure("Mbit", _power),
     "share": StudyMeasure("%", _share),
     "lead": StudyMeasure("Mbit/s", _lead),
-    "total": StudyMeasure("Mbit/s", _total),
-    "jain": StudyMeasure("", _jain),
+    "total": StudyMeasure("Mbit/s", _total, scope="run"),
+    "jain": StudyMeasure("", _jain, scope="run"),
     "completion": StudyMeasure("s", _completion),
     "mean_completion": StudyMeasure("s", _mean_completion),
     "efficiency": StudyMeasure("", _efficiency),
-    "convergence": StudyMeasure("s", _convergence),
+    "convergence": StudyMeasure("s", _convergence, scope="run"),
     "download_time": StudyMeasure("s", _completion),
-    "utilisation": StudyMeasure("%", _utilisation),
-    "queue": StudyMeasure("kB", _queue),
+    "utilisation": StudyMeasure("%", _utilisation, scope="link"),
+    "queue": StudyMeasure("kB", _queue, scope="link"),
     "estimate": StudyMeasure("Mbit/s", _estimate),
 }
 """Rates are of the whole window. `download_time` also needs a size; see `RunView.download_s`."""

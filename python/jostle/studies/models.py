@@ -83,7 +83,8 @@ class Value(_Table):
     size
         Bytes whose download time is meant, for `download_time`.
     relative_to
-        Grid keys and labels of runs that each run is divided by, seed by seed: `{ memory = "none" }`.
+        Grid keys and labels of runs that each run is divided by, seed by seed:
+        `{ memory = "none" }`.
     below, above
         With the summary `share`: the runs that are meant, in the measure's unit.
     summary
