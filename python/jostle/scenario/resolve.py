@@ -24,7 +24,7 @@ from jostle.scenario.links import (
     link_spec,
     topology,
 )
-from jostle.scenario.models import Fixed, Flow, OnOff, RequestResponse, ScenarioFile
+from jostle.scenario.models import Fixed, Flow, OnOff, Ping, RequestResponse, ScenarioFile
 from jostle.scenario.positions import KeyPath
 from jostle.scenario.problems import Report, did_you_mean
 from jostle.scenario.registry import Registry
@@ -46,6 +46,8 @@ _FIRST_PEER: Final = 10 << 24 | 1
 _HOW_TO_END: Final = 'write for example bytes = "1 MB"'
 _SYN_WINDOW_BYTES: Final = 65_535
 """Largest window that a SYN-ACK can offer: it cannot be scaled (RFC 7323, section 2.2)."""
+_NO_CONTROLLER: Final = "none"
+_LARGEST_DATAGRAM_BYTES: Final = 1500 - 20 - 8
 # Each keeps two files open, which are named after it.
 _MOST_CAPTURED_FLOWS: Final = 100
 _LONGEST_CAPTURED_NAME: Final = 200
@@ -276,6 +278,9 @@ def _check_capture(file: ScenarioFile, report: Report) -> None:
         message = f"the packets of {flows} flows are too many — at most {_MOST_CAPTURED_FLOWS}"
         report.add(("capture",), message, ("flows",))
     for index, flow in enumerate(file.flows):
+        if isinstance(flow.source, Ping):
+            message = "only packets of TCP are captured — remove the pings or this key"
+            report.add(("capture",), message, ("flows", index, "source"))
         if len(_copies(flow)[-1]) > _LONGEST_CAPTURED_NAME:
             message = f"too long for files of a capture — at most {_LONGEST_CAPTURED_NAME} letters"
             report.add(("flows", index, "name"), message, ("capture",))
@@ -314,17 +319,21 @@ def _flow(
     there, back = _route(flow, links)
     positions = {link.name: position for position, link in enumerate(links)}
     controller: dict[str, Any] | None
-    if is_external(flow.controller.name):
+    slow_start: dict[str, Any] | None
+    pings = isinstance(flow.source, Ping)
+    if pings:
+        controller, slow_start = _no_controller(flow, path, report), None
+    elif is_external(flow.controller.name):
         controller, slow_start = controller_spec(flow, path, folder, report), None
     else:
         controller, slow_start = controller_and_slow_start(flow, path, registry, report)
     receive_window, initial_receive_window = _receive_windows(flow, rtt or 0, path, there, report)
     return {
         "name": flow.name,
-        "transport": flow.transport,
+        "transport": _transport(flow, path, report),
         "controller": controller,
         "slow_start": slow_start,
-        "memory": memory_spec(flow, path, registry, report),
+        "memory": None if pings else memory_spec(flow, path, registry, report),
         "peer": _FIRST_PEER + index if flow.peer is None else flow.peer,
         "path": [positions[link.name] for link in there],
         "reverse_path": [positions[link.name] for link in back],
@@ -341,6 +350,26 @@ def _flow(
         "initial_receive_window_bytes": initial_receive_window,
         "nic_rate_bps": flow.nic_rate,
     }
+
+
+def _no_controller(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
+    """Return what stands for the controller of pings, which have none, nor what goes with one."""
+    source = ((*path, "source"),)
+    if flow.controller.name != _NO_CONTROLLER or flow.controller.parameters:
+        message = f'pings have no controller — write controller = "{_NO_CONTROLLER}"'
+        report.add((*path, "controller"), message, *source)
+    for key in ("slow_start", "memory"):
+        if getattr(flow, key) is not None:
+            report.add((*path, key), "pings have no controller — remove this key", *source)
+    return {"name": _NO_CONTROLLER, "parameters": {}}
+
+
+def _transport(flow: Flow, path: KeyPath, report: Report) -> str:
+    found = "udp" if isinstance(flow.source, Ping) else "tcp"
+    if flow.transport not in (None, found):
+        message = f'only pings are "udp", and they are nothing else — accepted here: "{found}"'
+        report.add((*path, "transport"), message, (*path, "source"))
+    return found
 
 
 def _ecn(flow: Flow, registry: Registry) -> bool:
@@ -453,6 +482,16 @@ def _source(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
                 "think_ns": source.think,
                 "exponential": source.exponential,
                 "count": source.count,
+            }
+        case Ping() as source:
+            if source.bytes > _LARGEST_DATAGRAM_BYTES:
+                message = f"a datagram has at most {_LARGEST_DATAGRAM_BYTES} bytes"
+                report.add((*path, "source", "bytes"), message)
+            return {
+                "kind": "ping",
+                "bytes": source.bytes,
+                "every_ns": source.every,
+                "timeout_ns": source.timeout,
             }
         case _:
             return {"kind": "bulk"}

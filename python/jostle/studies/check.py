@@ -80,7 +80,8 @@ def value_mistakes(path: KeyPath, value: Value, scenario: Scenario) -> Mistakes:
             yield path, f"`{value.measure}` needs `flow`, the {what}: {', '.join(known)}"
         elif not _is_there(value, known):
             yield (*path, "flow"), unknown(measure.scope, value.flow, known)
-    if value.percentile is not None and measure.column is None:
+    of_bins = measure.column is not None or value.measure == "echo_rtt"
+    if value.percentile is not None and not of_bins:
         with_bins = [name for name, one in MEASURES.items() if one.column is not None]
         text = f"`{value.measure}` has no bins to take it of; these have: {', '.join(with_bins)}"
         yield (*path, "percentile"), text

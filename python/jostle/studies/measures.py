@@ -10,7 +10,7 @@ import numpy as np
 
 from jostle.stats import convergence_s, fct_efficiency, jain
 from jostle.stats.describe import Floats
-from jostle.studies.windows import RunView, Span
+from jostle.studies.windows import Pings, RunView, Span
 
 Function = Callable[[RunView, str, Span], "float | None"]
 
@@ -155,6 +155,26 @@ def _estimate(run: RunView, flow: str, _span: Span) -> float | None:
     return None if found is None else found * 1e-6
 
 
+def _of_pings(take: Callable[[Pings], float]) -> Function:
+    def over(run: RunView, flow: str, _span: Span) -> float | None:
+        pings = run.pings(flow)
+        return None if pings is None else take(pings)
+
+    return over
+
+
+def _single_losses(pings: Pings) -> float:
+    """Share of the lost pings whose neighbours came back."""
+    length, count = pings.in_a_row()
+    lost = float((length * count).sum())
+    return 100.0 * float(count[length == 1].sum()) / lost if lost else 0.0
+
+
+def _several_losses(pings: Pings) -> float:
+    length, count = pings.in_a_row()
+    return float(count[length > 1].sum())
+
+
 def _mbps(column: str) -> StudyMeasure:
     return StudyMeasure("Mbit/s", _mean_rate(column), (column, 1e-6))
 
@@ -183,8 +203,19 @@ MEASURES: Final[Mapping[str, StudyMeasure]] = {
     "utilisation": StudyMeasure("%", _utilisation, scope="link"),
     "queue": StudyMeasure("kB", _queue, scope="link"),
     "estimate": StudyMeasure("Mbit/s", _estimate),
+    "echo_rtt": StudyMeasure("ms", _of_pings(lambda pings: 1e3 * pings.overall["rtt_mean_s"])),
+    "echo_rtt_sd": StudyMeasure("ms", _of_pings(lambda pings: 1e3 * pings.overall["rtt_sd_s"])),
+    "echo_share": StudyMeasure("%", _of_pings(lambda pings: pings.share_within(None, None))),
+    "pings_lost": StudyMeasure("packets", _of_pings(lambda pings: float(pings.counts["lost"]))),
+    "single_losses": StudyMeasure("%", _of_pings(_single_losses)),
+    "loss_events": StudyMeasure("", _of_pings(_several_losses)),
+    "longest_loss": StudyMeasure(
+        "packets", _of_pings(lambda pings: float(pings.in_a_row()[0].max(initial=0.0)))
+    ),
 }
-"""Rates are of the whole window. `download_time` also needs a size; see `RunView.download_s`."""
+"""Rates are of the whole window. `download_time` also needs a size; see `RunView.download_s`.
+Those of pings are of the whole run; `echo_rtt` has percentiles of its own, and `echo_share` takes
+the round trips from `above` to `below`; see `Pings`."""
 
 
 def bins(run: RunView, measure: StudyMeasure, flow: str, span: Span, bin_s: float | None) -> Floats:

@@ -86,7 +86,8 @@ class Value(_Table):
         Grid keys and labels of runs that each run is divided by, seed by seed:
         `{ memory = "none" }`.
     below, above
-        With the summary `share`: the runs that are meant, in the measure's unit.
+        With the summary `share`: the runs that are meant, in the measure's unit. With the measure
+        `echo_share`: the round trips that are meant, in ms.
     summary
         Over the runs.
     """
