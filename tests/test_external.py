@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import jostle
 import pytest
@@ -124,6 +125,8 @@ def test_a_mistake_names_file_and_line_and_stops_only_its_run(tmp_path: Path) ->
         ("ack.acked if slow", "float('nan') if slow", "cwnd is NaN"),
         ("def on_ack", "def on_nothing", "Reno has no `on_ack`"),
         ("self.cwnd = start", "self.recovery = 'none'; self.cwnd = 1", 'it is "transport" or'),
+        ("self.cwnd = start", "self.ecn = 'l4s'; self.cwnd = 1", 'ecn is "l4s": it is "none" or'),
+        ("self.cwnd = start", "self.burst_limit = 0; self.cwnd = 1", "burst_limit is 0"),
         ("class Reno:", "raise ImportError('not today')\nclass Reno:", "line 2, in <module>"),
     ],
 )
@@ -145,6 +148,156 @@ def test_pacing_and_wakeups_are_heeded(tmp_path: Path) -> None:
     results = jostle.run(write(tmp_path, paced))
     assert not results.failures
     assert results.flows["goodput_bps"][0] == pytest.approx(3e6, rel=0.1)
+
+
+DCTCP = '''
+class Dctcp:
+    """RFC 8257 by `on_marks`, as in Linux: one judgement of marks per window of data."""
+
+    ecn = "per-packet"
+
+    def __init__(self):
+        self.cwnd, self.ssthresh = 10, None
+        self.alpha = 1.0
+        self.end, self.before, self.fraction = 0, (0, 0), 0.0
+        self.calls = {"agreed": 0.0, "marks": 0.0, "lost": 0.0, "ack_event": 0.0}
+
+    def on_ecn_negotiated(self, feedback):
+        self.calls["agreed"] = float(feedback == "per-packet")
+
+    def on_ack_event(self, now_s, slow_path):
+        self.calls["ack_event"] += 1
+
+    def on_marks(self, event):
+        self.calls["marks"] += 1
+        if event.first_unacked > self.end:
+            delivered = event.delivered - self.before[0]
+            marked = event.marked - self.before[1]
+            self.alpha += (marked / max(1, delivered) - self.alpha) / 16
+            self.end, self.before = event.next_to_send, (event.delivered, event.marked)
+
+    def on_lost(self, event):
+        assert event.lost_since_send >= 1 and event.in_flight_at_send >= 1
+        self.calls["lost"] += 1
+
+    def on_ack(self, ack):
+        if ack.may_grow and ack.cwnd_limited:
+            slow = self.ssthresh is None or self.cwnd < self.ssthresh
+            self.fraction += ack.acked if slow else ack.acked / self.cwnd
+            self.cwnd, self.fraction = self.cwnd + int(self.fraction), self.fraction % 1
+
+    def on_congestion(self, signal):
+        cut = self.alpha / 2 if signal.signal == "ecn" else 0.5
+        self.ssthresh = max(2, int(self.cwnd * (1 - cut)))
+
+    def observe(self):
+        return self.calls
+'''
+
+
+def test_marks_and_losses_are_told(tmp_path: Path) -> None:
+    def flow(controller: str, queue: str) -> dict[str, Any]:
+        path = write(tmp_path, DCTCP, controller, "20 s")
+        text = path.read_text("utf-8").replace('kind = "drop_tail", limit = "1 BDP"', queue)
+        path.write_text(text.replace('rtt = "40 ms"', 'rtt = "40 ms"\necn = true'), "utf-8")
+        (result,) = jostle.run(path).results
+        last = result.run.internals.filter(
+            result.run.internals["time_s"] == result.run.internals["time_s"].max()
+        )
+        flow = result.run.summary["flows"][0]["phases"]["overall"]
+        return {**dict(zip(last["quantity"], last["value"], strict=True)), **flow}
+
+    step = 'kind = "step_mark", limit = "10 BDP", threshold = "3 ms"'
+    mine, built_in = (flow(name, step) for name in ('"mine:Dctcp"', '"dctcp"'))
+    assert mine["agreed"] == 1
+    assert mine["marks"] == mine["ack_event"] > 1000
+    assert mine["lost"] == 0
+    assert mine["goodput_bps"] == pytest.approx(built_in["goodput_bps"], rel=0.02)
+    assert mine["rtt_mean_s"] == pytest.approx(built_in["rtt_mean_s"], rel=0.05)
+    dropped = flow('"mine:Dctcp"', 'kind = "drop_tail", limit = "0.5 BDP"')
+    assert dropped["lost"] >= dropped["retransmitted_packets"] > 0
+
+
+ASKING = '''
+class Asking:
+    """Reno that asks for a reduction at 20 packets, and never sees a loss."""
+
+    wants_reduction = False
+
+    def __init__(self):
+        self.cwnd, self.ssthresh = 10, 2
+        self.ends = 0
+
+    def on_ack(self, ack):
+        if ack.may_grow:
+            self.cwnd += ack.acked / self.cwnd
+        if self.cwnd >= 20:
+            self.wants_reduction = True
+
+    def on_congestion(self, signal):
+        assert signal.signal == "request", signal.signal
+        self.ssthresh = 10
+
+    def on_reduction_end(self, now_s):
+        self.ends += 1
+
+    def observe(self):
+        return {"ends": float(self.ends), "wants": float(self.wants_reduction)}
+'''
+
+
+def test_a_reduction_can_be_asked_for(tmp_path: Path) -> None:
+    results = jostle.run(write(tmp_path, ASKING, '"mine:Asking"', "10 s"))
+    assert not results.failures
+    (result,) = results.results
+    internals = result.run.internals
+    assert internals.filter(internals["quantity"] == "ends")["value"].max() > 5
+    assert internals.filter(internals["quantity"] == "wants")["value"].max() == 0
+    assert result.run.flows["cwnd_bytes"].max() <= 21 * 1448
+
+
+IDLING = '''
+class Idling:
+    """Knows what the transport takes away for silence, and how it sends."""
+
+    burst_limit = 1
+    pacing_rate = 4e6
+
+    def __init__(self):
+        self.cwnd, self.ssthresh = 60, 20
+        self.idle = self.restarts = self.slowest = 0
+
+    def on_idle_restart(self, now_s):
+        self.restarts += 1
+
+    def on_send(self, event):
+        assert event.packets == 1
+        self.idle += event.after_idle
+
+    def on_ack(self, ack):
+        assert ack.sent_at_s < ack.now_s and ack.prior_delivered <= ack.delivered
+        assert ack.total_sent >= ack.delivered
+        self.slowest = max(self.slowest, self.ssthresh)
+
+    def on_congestion(self, signal):
+        self.ssthresh = 20
+
+    def observe(self):
+        return {"restarts": float(self.restarts), "ssthresh": float(self.slowest)}
+'''
+
+
+def test_silence_and_bursts_are_the_controllers_too(tmp_path: Path) -> None:
+    path = write(tmp_path, IDLING, '"mine:Idling"', "20 s")
+    source = '{ kind = "request_response", bytes = "20 kB", think = "2 s" }'
+    path.write_text(f"{path.read_text('utf-8')}source = {source}\n", "utf-8")
+    results = jostle.run(path)
+    assert not results.failures
+    (result,) = results.results
+    internals = result.run.internals
+    assert internals.filter(internals["quantity"] == "restarts")["value"].max() > 3
+    # RFC 2861: three quarters of the window that silence took away.
+    assert internals.filter(internals["quantity"] == "ssthresh")["value"].max() == 45
 
 
 @pytest.mark.parametrize(

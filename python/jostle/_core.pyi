@@ -83,6 +83,15 @@ def check(spec_json: str) -> None:
         If it is none, or makes no sense.
     """
 
+def check_file(registry: str, row: str, parameter: str, content: bytes) -> None:
+    """Check the content of a file that a parameter names.
+
+    Raises
+    ------
+    ValueError
+        What is wrong with it, and where; or if there is no such parameter.
+    """
+
 def weather(spec_json: str, link: int, points: int) -> dict[str, Any]:
     """Draw what a link's random parts will do in a run, to be played back elsewhere.
 

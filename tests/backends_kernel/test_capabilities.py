@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
-from jostle.backends.kernel import capabilities
+from jostle import _core
+from jostle.backends.kernel import capabilities, queues
 from jostle.errors import InputError
 
 from backends_kernel.kernel_specs import PARKING_LOT, SCENARIO, spec_of
@@ -61,6 +64,12 @@ REFUSED = {
         '{ kind = "drop_tail", limit = "5 GB" }',
         "bottleneck.queue.limit",
         "32 bits",
+    ),
+    "bottleneck.queue     ": ('"dualpi2"', "bottleneck.queue.kind", "dualpi2"),
+    "bottleneck.queue      ": (
+        '{ kind = "red", limit = "3 GB", min = "1700 MB", max = "2 GB" }',
+        "bottleneck.queue.weight",
+        "with this `min`",
     ),
     "flows.one.controller": ('"vivace"', "flows.one.controller", "no controller `vivace`"),
     "flows.one.controller ": (
@@ -130,6 +139,33 @@ def test_a_refusal_names_its_key(key, defaults):
     found = capabilities.problems(spec_of(overrides={key.strip(): value}), defaults, "native")
     assert named in {problem.key for problem in found}, found
     assert any(why in problem.text for problem in found if problem.key == named), found
+
+
+def test_a_queue_of_our_own_hides_no_other_key(defaults):
+    overrides = {key: REFUSED[key][0] for key in ("bottleneck.queue", "bottleneck.quick_start")}
+    (problem,) = capabilities.problems(spec_of(overrides=overrides), defaults, "virtual")
+    assert problem.key == "bottleneck.quick_start"
+
+
+def test_flows_that_wait_for_each_other_are_refused(defaults):
+    text = f'{SCENARIO}[[flows]]\nname = "two"\ncontroller = "reno"\nrtt = "40 ms"\n'
+    spec = spec_of(text)
+    spec["flows"][1]["after"] = 0
+    (problem,) = capabilities.problems(spec, defaults, "native")
+    assert problem.key == "flows.two.after"
+
+
+def test_the_documentation_names_what_is_refused():
+    page = (Path(__file__).parents[2] / "docs" / "kernel-backend.md").read_text("utf-8")
+    section = page.split("## What it cannot do")[1].split("\n## ")[0]
+    assert '`trace = "acks"`' in section
+    named = set(re.findall(r"`(\w+)`", section)) | {"trace"}
+    # Of the many parameters of controllers it says what they have in common.
+    keys = {key for _, key, _ in REFUSED.values() if ".controller." not in key}
+    last = {key.split(".")[-1] for key in keys} - {"kind", "linux"}
+    assert last | {"after", "correlation", "path"} <= named
+    kinds = {row["name"] for row in json.loads(_core.registry())["queues"]}
+    assert kinds - queues.DISCIPLINES.keys() <= named, "queues"
 
 
 def test_mahimahi_traces_are_refused(defaults):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
 import socket
@@ -103,6 +104,22 @@ def test_a_capture_changes_nothing(backend, record):
         counts = captured["retransmitted_packets"], plain["retransmitted_packets"]
         assert counts[0] == pytest.approx(counts[1], abs=3)
         assert captured["rtt_min_s"] == pytest.approx(plain["rtt_min_s"], abs=10e-6)
+
+
+def test_reading_sends_no_acks(backend):
+    """Every second segment is acknowledged, whenever the application reads."""
+    # Nothing is lost, and after 8 s the receiver's window grows no more, which has ACKs of its own.
+    long = {"flows.one.controller": '"vegas"', "bottleneck.queue.limit": '"4 BDP"'}
+    made = backend.run(spec_of(overrides={**long, "capture": "true"}))
+    assert overall(made, 0)["retransmitted_packets"] == 0
+    numbers = [
+        packet.acknowledgment
+        for packet in pcapng.read(made.captures["one.receiver"]).of(2)
+        if packet.time_ns > 8e9
+    ]
+    steps = [b - a for a, b in itertools.pairwise(numbers)]
+    assert len(steps) > 1_000
+    assert set(steps) == {2 * 1448}
 
 
 def test_a_congested_way_back_and_a_changing_rate(backend):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import jostle
@@ -70,6 +71,23 @@ def test_conditions_that_cannot_be_done_are_left_out(file, capsys, monkeypatch):
     (condition,) = json.loads(out)["conditions"]
     assert condition["condition"] == {"flows.one.controller": "cubic"}
     assert jostle.load(file).plan().conditions[0]["flows.one.controller"] == "vivace"
+
+
+@pytest.mark.usefixtures("any_kernel")
+def test_a_kernel_that_breaks_down_is_an_error_and_leaves_nothing(
+    file, tmp_path, capsys, monkeypatch
+):
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(work))
+    store = tmp_path / "store"
+    assert status(["run", str(file), "--backend", "kernel", "--store", str(store)]) == 1
+    told = capsys.readouterr().err
+    assert "run failed (seed 1): the guest kernel broke down" in told
+    assert "Traceback" not in told
+    assert list(work.iterdir()) == []
+    assert [path.name for path in store.iterdir()] == [".partial"]
+    assert list((store / ".partial").iterdir()) == []
 
 
 def test_the_simulator_has_no_kernel_to_choose(file, capsys):

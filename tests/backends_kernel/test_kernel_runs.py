@@ -15,6 +15,7 @@ from jostle.backends import SimBackend
 from jostle.backends.kernel import KernelBackend, KernelRunError
 from jostle.errors import RunCancelledError
 from jostle.kernel import Image
+from jostle.kernel.images import version_key
 
 from backends_kernel.kernel_specs import PARKING_LOT, SCENARIO, spec_of
 
@@ -253,8 +254,10 @@ def test_pacing_and_a_card(backend):
 def test_the_window_is_the_receivers(backend):
     spec = spec_of(overrides={"flows.one.receive_window": '"40 kB"'})
     measures = overall(backend.run(spec), phase="late")
-    # One window per round trip, short of a segment or two.
-    assert 0.8 < measures["goodput_bps"] / (40_000 * 8 / 0.0406) <= 1.0
+    # One window per round trip, short of a segment or two; since 6.6 up to a quarter more, because
+    # the kernel works the window out from what packets occupy in memory.
+    most = 1.0 if version_key(backend.image.version) < (6, 6) else 1.25
+    assert 0.8 < measures["goodput_bps"] / (40_000 * 8 / 0.0406) <= most
 
 
 def test_hystart_can_be_switched_off(backend):

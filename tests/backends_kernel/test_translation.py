@@ -322,6 +322,17 @@ def test_the_cubic_of_linux_4_15_is_a_module_of_its_own(defaults):
     assert [flow["controller"] for flow in job_flows] == ["cubic", "cubic_2"]
 
 
+def test_the_bbr_of_linux_5_0_is_a_module_of_its_own(defaults):
+    old = '{ name = "bbr", ack_aggregation = false }'
+    flows = spec_of(overrides={"flows.one.controller": old})["flows"]
+    virtual = controllers.plan(flows, defaults, "virtual")
+    assert (virtual.names, virtual.parameters, virtual.problems) == (["bbr_50"], {}, [])
+    (problem,) = controllers.plan(flows, defaults, "realtime").problems
+    assert problem.key == "flows.one.controller.ack_aggregation"
+    new = spec_of(overrides={"flows.one.controller": '"bbr"'})["flows"]
+    assert controllers.plan(new, defaults, "virtual").names == ["bbr"]
+
+
 def test_this_machine_is_left_as_it_is(defaults):
     here = job.build(spec_of(), NATIVE, defaults)
     assert (here["may_set_parameters"], here["sysctls"]) == (False, {})

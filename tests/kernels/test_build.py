@@ -151,7 +151,7 @@ def test_no_kernel_after_all(tools: FakeToolchain) -> None:
         (
             "echo version x; echo controllers reno cubic; echo before 0; echo after 1800.1; "
             "echo random 7",
-            "lacks the congestion controls bbr, bic",
+            "lacks the congestion controls bbr, bbr_50, bic",
         ),
         (
             "echo version x; echo controllers reno cubic; echo before 0; echo after 1800.1; "
@@ -333,7 +333,9 @@ def test_the_kernels_files_are_edited_once(tools: FakeToolchain, cache: Path) ->
         assert f'"{name}"' in (tree / edits.OWN_FOLDER / f"tcp_{name}.c").read_text()
 
 
-@pytest.mark.parametrize("edit", [*edits.EDITS, *edits.COPIES["cubic_415"][1]])
+@pytest.mark.parametrize(
+    "edit", [*edits.EDITS, *edits.COPIES["cubic_415"][1], *edits.COPIES["bbr_50"][1]]
+)
 def test_a_source_that_has_moved_on_is_refused(tools: FakeToolchain, edit: edits.Edit) -> None:
     tools.source(without=edit.before)
     with pytest.raises(edits.MovedSourceError) as moved:

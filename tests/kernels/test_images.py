@@ -96,6 +96,9 @@ def test_realtime(realtime: Path) -> None:
         find("realtime")
     modules = realtime.parent / "modules" / "6.1.5"
     modules.mkdir(parents=True)
+    with pytest.raises(KernelMissingError, match=r"no modules at .*6\.1\.5"):
+        find("realtime")
+    (modules / "modules.dep").write_text("")
     assert find("realtime").modules == modules
     with pytest.raises(KernelMissingError, match=r"6\.1\.5, not 6\.12"):
         find("realtime", "6.12")

@@ -4,9 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use jostle_units::{Rate, Span};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use thiserror::Error;
 
 /// What a registry knows about one of its rows, beside how to build it.
@@ -39,7 +41,7 @@ pub struct Parameter {
 }
 
 /// Type, default and range of a parameter. Ranges include both ends.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Kind {
     /// On or off.
@@ -99,6 +101,25 @@ pub enum Kind {
         /// The words.
         choices: &'static [&'static str],
     },
+    /// What a file holds: named by its path in scenarios, its content everywhere else, so that a run
+    /// depends on nothing outside of its specification.
+    File {
+        /// Content when a scenario is silent.
+        #[serde(serialize_with = "in_base64")]
+        default: &'static [u8],
+        /// What it holds, in words.
+        content: &'static str,
+        /// Finds what is wrong with a content, and where.
+        #[serde(skip)]
+        check: fn(&[u8]) -> Result<(), String>,
+    },
+}
+
+/// Largest content of a file, in bytes. It is part of the specification of every run.
+const MAX_FILE_BYTES: usize = 1 << 22;
+
+fn in_base64<S: Serializer>(bytes: &&[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&BASE64.encode(bytes))
 }
 
 /// Value of a parameter.
@@ -111,8 +132,8 @@ pub enum Value {
     Integer(i64),
     /// A real number.
     Number(f64),
-    /// One of a parameter's words.
-    Choice(String),
+    /// One of a parameter's words, or the content of a file in Base64 (RFC 4648, with padding).
+    Text(String),
 }
 
 /// Why parameters were refused.
@@ -138,6 +159,16 @@ pub enum ParameterError {
         /// What would be accepted.
         expected: String,
     },
+    /// A file does not hold what it should.
+    #[error("`{row}.{name}`: {problem}")]
+    Content {
+        /// Name of the row.
+        row: &'static str,
+        /// Name of the parameter.
+        name: &'static str,
+        /// What is wrong, and where.
+        problem: String,
+    },
 }
 
 /// A value for each parameter of a row. Asking for a name that the row does not have gives the
@@ -155,7 +186,8 @@ impl Kind {
             Self::Span { default_ns, .. } => Value::Integer(default_ns),
             Self::Rate { default_bps, .. } => Value::Integer(default_bps),
             Self::Size { default_bytes, .. } => Value::Integer(default_bytes.unwrap_or(0)),
-            Self::Choice { default, .. } => Value::Choice(default.to_owned()),
+            Self::Choice { default, .. } => Value::Text(default.to_owned()),
+            Self::File { default, .. } => Value::Text(BASE64.encode(default)),
         }
     }
 
@@ -169,6 +201,21 @@ impl Kind {
             Self::Rate { min_bps, max_bps, .. } => format!("{min_bps} to {max_bps} bit/s"),
             Self::Size { min_bytes, max_bytes, .. } => format!("{min_bytes} to {max_bytes} bytes"),
             Self::Choice { choices, .. } => format!("one of {}", choices.join(", ")),
+            Self::File { content, .. } => format!("{content}, in Base64"),
+        }
+    }
+
+    /// What is wrong with the content of a file; nothing for a parameter of another kind.
+    ///
+    /// # Errors
+    /// When the content is too large, or is not what it should be.
+    pub fn check_content(&self, content: &[u8]) -> Result<(), String> {
+        match *self {
+            Self::File { .. } if content.len() > MAX_FILE_BYTES => {
+                Err(format!("larger than {} MiB", MAX_FILE_BYTES >> 20))
+            }
+            Self::File { check, .. } => check(content),
+            _ => Ok(()),
         }
     }
 
@@ -188,7 +235,8 @@ impl Kind {
             (Self::Number { min, max, .. }, Value::Integer(v)) => {
                 (min..=max).contains(&(*v as f64))
             }
-            (Self::Choice { choices, .. }, Value::Choice(v)) => choices.contains(&v.as_str()),
+            (Self::Choice { choices, .. }, Value::Text(v)) => choices.contains(&v.as_str()),
+            (Self::File { .. }, Value::Text(v)) => BASE64.decode(v).is_ok(),
             _ => false,
         }
     }
@@ -207,7 +255,12 @@ impl Entry {
         for parameter in self.parameters {
             let value = match given.get(parameter.name) {
                 None => parameter.kind.default_value(),
-                Some(value) if parameter.kind.accepts(value) => value.clone(),
+                Some(value) if parameter.kind.accepts(value) => {
+                    parameter.kind.check_content(&content(value)).map_err(|problem| {
+                        ParameterError::Content { row: self.name, name: parameter.name, problem }
+                    })?;
+                    value.clone()
+                }
                 Some(value) => {
                     return Err(ParameterError::Unfit {
                         row: self.name,
@@ -225,6 +278,14 @@ impl Entry {
     /// Every parameter at its default.
     pub fn defaults(&self) -> Values {
         Values(self.parameters.iter().map(|p| (p.name, p.kind.default_value())).collect())
+    }
+}
+
+/// The content of a file; nothing if `value` has none.
+fn content(value: &Value) -> Vec<u8> {
+    match value {
+        Value::Text(text) => BASE64.decode(text).unwrap_or_default(),
+        _ => Vec::new(),
     }
 }
 
@@ -269,9 +330,14 @@ impl Values {
     /// A `Choice` parameter.
     pub fn choice(&self, name: &str) -> &str {
         match self.0.get(name) {
-            Some(Value::Choice(v)) => v,
+            Some(Value::Text(v)) => v,
             _ => "",
         }
+    }
+
+    /// Content of a `File` parameter.
+    pub fn file(&self, name: &str) -> Vec<u8> {
+        self.0.get(name).map(content).unwrap_or_default()
     }
 }
 
@@ -296,8 +362,20 @@ mod tests {
                 summary: "",
                 kind: Kind::Choice { default: "mild", choices: &["mild", "hot"] },
             },
+            Parameter {
+                name: "recipe",
+                summary: "",
+                kind: Kind::File { default: b"salt", content: "a recipe", check: not_sweet },
+            },
         ],
     };
+
+    fn not_sweet(content: &[u8]) -> Result<(), String> {
+        match content.iter().position(|&byte| byte == b'!') {
+            Some(at) => Err(format!("byte {at}: too sweet")),
+            None => Ok(()),
+        }
+    }
 
     fn given(name: &str, value: Value) -> BTreeMap<String, Value> {
         BTreeMap::from([(name.to_owned(), value)])
@@ -323,7 +401,35 @@ mod tests {
         for value in [Value::Number(2.5), Value::Number(f64::NAN), Value::Bool(true)] {
             assert!(ENTRY.resolve(&given("gain", value)).is_err());
         }
-        let unfit = ENTRY.resolve(&given("flavour", Value::Choice("cold".into()))).unwrap_err();
+        let unfit = ENTRY.resolve(&given("flavour", Value::Text("cold".into()))).unwrap_err();
         assert!(unfit.to_string().ends_with("one of mild, hot"));
+    }
+
+    #[test]
+    fn a_file_is_given_by_its_content() {
+        assert_eq!(ENTRY.defaults().file("recipe"), b"salt");
+        let values = ENTRY.resolve(&given("recipe", Value::Text("cGVwcGVy".into()))).unwrap();
+        assert_eq!(values.file("recipe"), b"pepper");
+        let sweet = ENTRY.resolve(&given("recipe", Value::Text("YSE=".into()))).unwrap_err();
+        assert_eq!(sweet.to_string(), "`example.recipe`: byte 1: too sweet");
+        let path = ENTRY.resolve(&given("recipe", Value::Text("pepper.txt".into()))).unwrap_err();
+        assert!(path.to_string().ends_with("a recipe, in Base64"), "{path}");
+        let shown = serde_json::to_value(ENTRY).unwrap();
+        let expected = serde_json::json!({
+            "name": "recipe",
+            "summary": "",
+            "kind": "file",
+            "default": "c2FsdA==",
+            "content": "a recipe",
+        });
+        assert_eq!(shown["parameters"][2], expected);
+    }
+
+    #[test]
+    fn a_file_has_room_in_a_specification() {
+        let recipe = ENTRY.parameters[2].kind;
+        assert!(recipe.check_content(&vec![0; MAX_FILE_BYTES]).is_ok());
+        let much = recipe.check_content(&vec![0; MAX_FILE_BYTES + 1]);
+        assert_eq!(much.unwrap_err(), "larger than 4 MiB");
     }
 }

@@ -98,6 +98,7 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::VIVACE,
     algorithms::COPA,
     algorithms::SPROUT,
+    algorithms::REMY,
 ];
 
 /// All slow-start methods, in the order they are listed.

@@ -56,7 +56,7 @@ fn alone_it_keeps_two_packets_in_the_queue_and_empties_it() {
 fn delta_sets_the_queue() {
     let queue = |delta| {
         let path = Path::new(Rate::from_mbps(50), Span::from_ms(40), 1000);
-        let given = [("delta", Value::Number(delta)), ("mode", Value::Choice("default".into()))];
+        let given = [("delta", Value::Number(delta)), ("mode", Value::Text("default".into()))];
         let mut transfer = Transfer::new(path, build("copa", &given, None));
         transfer.run_until(5.0);
         mean(&queues(&mut transfer, 35.0).0)
@@ -81,7 +81,7 @@ fn random_loss_does_not_slow_it_down() {
 #[test]
 fn competition_fills_the_buffer() {
     let path = Path::new(Rate::from_mbps(20), Span::from_ms(40), 100);
-    let given = [("mode", Value::Choice("competitive".into()))];
+    let given = [("mode", Value::Text("competitive".into()))];
     let mut transfer = Transfer::new(path, build("copa", &given, None));
     transfer.run_until(10.0);
     let mean = mean(&queues(&mut transfer, 40.0).0);

@@ -77,7 +77,7 @@ fn difference(expected: &str, found: &str) -> String {
 
 #[test]
 fn every_controller_follows_its_golden_trace() {
-    let old = Value::Choice("4.15".to_owned());
+    let old = Value::Text("4.15".to_owned());
     let mut cases: Vec<_> =
         CONTROLLERS.iter().map(|row| (row.entry.name, row.entry.name, vec![])).collect();
     cases.push(("cubic-linux-4.15", "cubic", vec![("linux", old)]));

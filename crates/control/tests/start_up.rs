@@ -20,7 +20,7 @@ fn reno(slow_start: &str, parameters: &[(&str, Value)]) -> Box<dyn Controller> {
 }
 
 fn word(name: &'static str, choice: &str) -> [(&'static str, Value); 1] {
-    [(name, Value::Choice(choice.to_owned()))]
+    [(name, Value::Text(choice.to_owned()))]
 }
 
 fn in_slow_start(transfer: &Transfer) -> bool {

@@ -19,7 +19,7 @@ fn path((mbps, rtt_ms): (u64, u64)) -> Path {
 }
 
 fn bbr(threshold: f64) -> Box<dyn Controller> {
-    let exit = Value::Choice("stopeg".to_owned());
+    let exit = Value::Text("stopeg".to_owned());
     let threshold = Value::Number(threshold);
     build("bbr", &[("startup_exit", exit), ("stopeg_threshold", threshold)], None)
 }

@@ -14,7 +14,7 @@ fn path(mbps: u64, rtt_ms: u64) -> Path {
 }
 
 fn with_form(path: Path, form: &str) -> Transfer {
-    Transfer::new(path, build("vivace", &[("form", Value::Choice(form.to_owned()))], None))
+    Transfer::new(path, build("vivace", &[("form", Value::Text(form.to_owned()))], None))
 }
 
 /// Share of the bottleneck used and mean queueing delay in seconds between two times.
@@ -114,8 +114,7 @@ fn the_loss_utility_bears_loss_up_to_its_limit() {
         ("linear", 0.05, true),
         ("linear", 0.14, false),
     ] {
-        let given =
-            [("form", Value::Choice(form.into())), ("utility", Value::Choice("loss".into()))];
+        let given = [("form", Value::Text(form.into())), ("utility", Value::Text("loss".into()))];
         let path = Path { loss, ..path(50, 40) };
         let mut transfer = Transfer::new(path, build("vivace", &given, None));
         let (share, _) = measure(&mut transfer, 20.0, 50.0);

@@ -5,6 +5,7 @@ use jostle_control::EcnFeedback;
 use jostle_control::registry::{CONTROLLERS, ControllerRow, MEMORIES, SLOW_STARTS, Start};
 use jostle_path::registry::{CAPACITIES, DELAYS, LOSSES, QUEUES};
 use jostle_record::RunSpec;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
@@ -38,6 +39,39 @@ fn controller(row: &ControllerRow) -> Value {
     };
     entry["needs_ecn"] = (row.needs_ecn() != EcnFeedback::None).into();
     entry
+}
+
+/// Checks the content of a file that a parameter names.
+///
+/// Parameters
+/// ----------
+/// registry, row, parameter : str
+///     As in `registry`.
+/// content : bytes
+///     The file.
+///
+/// Raises
+/// ------
+/// ValueError
+///     What is wrong with it, and where; or if there is no such parameter.
+#[pyfunction]
+pub fn check_file(registry: &str, row: &str, parameter: &str, content: &[u8]) -> PyResult<()> {
+    let found = match registry {
+        "controllers" => find(CONTROLLERS.iter().map(|it| &it.entry), row),
+        "slow_starts" => find(SLOW_STARTS.iter().map(|it| &it.entry), row),
+        "memories" => find(MEMORIES.iter().map(|it| &it.entry), row),
+        "queues" => find(QUEUES.iter().map(|it| &it.entry), row),
+        _ => None,
+    };
+    let parameters = found.map_or(&[][..], |entry| entry.parameters);
+    match parameters.iter().find(|it| it.name == parameter) {
+        Some(it) => it.kind.check_content(content).map_err(PyValueError::new_err),
+        None => Err(PyValueError::new_err(format!("no {registry} has `{row}.{parameter}`"))),
+    }
+}
+
+fn find<'a>(mut entries: impl Iterator<Item = &'a Entry>, row: &str) -> Option<&'a Entry> {
+    entries.find(|entry| entry.name == row)
 }
 
 /// JSON Schema of a RunSpec.

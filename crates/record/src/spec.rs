@@ -373,6 +373,9 @@ pub struct FlowSpec {
     /// Window that it offers before any data have arrived. A SYN-ACK can offer 65,535 bytes
     /// (RFC 7323 §2.2); a receiver that spoke last, as one that asked for a download, offers more.
     pub initial_receive_window_bytes: u64,
+    /// Whether the window's limit grows from the initial one with what the application reads in a
+    /// round trip, as Linux tunes receive buffers, instead of being the largest from the beginning.
+    pub receive_window_autotuning: bool,
     /// Rate of the sender's own network card (absent: sending takes no time there).
     pub nic_rate_bps: Option<u64>,
 }

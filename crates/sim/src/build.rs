@@ -156,10 +156,11 @@ fn connection(
         (true, EcnFeedback::None) => EcnFeedback::Classic,
         (true, needed) => needed,
     };
+    let receiver = Receiver::new(position, spec.receive_window_bytes, rtt, feedback)
+        .offering(spec.initial_receive_window_bytes);
     Ok(Connection {
         sender: Sender::new(options, controller),
-        receiver: Receiver::new(position, spec.receive_window_bytes, rtt, feedback)
-            .offering(spec.initial_receive_window_bytes),
+        receiver: if spec.receive_window_autotuning { receiver.autotuned() } else { receiver },
         source: Source::new(
             spec.source,
             Stream::new(run.seed, &format!("flow/{}/source", spec.name)),

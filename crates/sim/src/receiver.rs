@@ -9,6 +9,9 @@ use crate::engine::{Agenda, Event, Timer};
 use crate::runs::Runs;
 use crate::segment::{Block, MAX_BLOCKS, Segment};
 
+mod autotuning;
+use autotuning::Autotuning;
+
 /// `TCP_ATO_MIN`, `TCP_DELACK_MIN`.
 const DELAYED_ACK_MIN: Span = Span::from_ms(40);
 /// `TCP_DELACK_MAX`.
@@ -19,6 +22,10 @@ const QUICK_ACKS_MAX: u32 = 16;
 const COMPRESSED_MAX: u32 = 44;
 /// `tcp_comp_sack_delay_ns`.
 const COMPRESSION_MAX: Span = Span::from_ms(1);
+/// `tcp_comp_sack_slack_ns`: the timer may be this late, and is. Only the latest moment of a timer
+/// that fires in a soft interrupt is asked of the hardware (`hrtimer_interrupt`,
+/// `__hrtimer_next_event_base`); a receiver that nothing else wakes sends its ACK then.
+const COMPRESSION_SLACK: Span = Span::from_us(100);
 /// Duplicate ACKs that are sent before compression begins (`TCP_FASTRETRANS_THRESH`).
 const UNCOMPRESSED_DUPLICATES: u32 = 3;
 /// Blocks of which a compressed ACK surely tells (`TCP_SACK_BLOCKS_EXPECTED`).
@@ -50,7 +57,10 @@ pub(crate) struct Receiver {
 
     /// `rcv_ssthresh`: the window that has been grown into, in bytes.
     window_bytes: u64,
+    /// `window_clamp`: the most it may grow to.
     window_max_bytes: u64,
+    /// What moves that limit; none where it stands.
+    autotuning: Option<Autotuning>,
     /// End of the window that was offered, in segments: never taken back.
     offered: u32,
 
@@ -112,6 +122,7 @@ impl Receiver {
             short: Vec::new(),
             window_bytes: INITIAL_WINDOW_BYTES.min(window_max_bytes),
             window_max_bytes,
+            autotuning: None,
             offered: 0,
             quick: 0,
             patience: Span::ZERO,
@@ -136,6 +147,14 @@ impl Receiver {
     /// Offers `window_bytes` before any data have arrived instead of what a SYN-ACK can hold.
     pub fn offering(mut self, window_bytes: u64) -> Self {
         self.window_bytes = window_bytes.min(self.window_max_bytes);
+        self
+    }
+
+    /// Lets the limit of the window grow from what it is before any data have arrived with what the
+    /// application reads.
+    pub fn autotuned(mut self) -> Self {
+        self.autotuning = Some(Autotuning::new(self.window_bytes, self.window_max_bytes));
+        self.window_max_bytes = self.window_bytes;
         self
     }
 
@@ -174,6 +193,11 @@ impl Receiver {
             self.ece = false;
             self.at_once = true;
         }
+        if let Some(tuning) = &mut self.autotuning
+            && u32::from(segment.payload) >= FULL_PAYLOAD_BYTES
+        {
+            tuning.on_segment(now, segment.tsecr_ms());
+        }
         if segment.number < self.next {
             return self.on_old(segment.number);
         }
@@ -204,7 +228,13 @@ impl Receiver {
             // message is acknowledged as soon as it is read (`ICSK_ACK_PUSHED`).
             self.at_once |= had_gap || u32::from(segment.payload) < FULL_PAYLOAD_BYTES;
         }
-        Arrival { bytes, early, ack: self.decide(now) }
+        let ack = self.decide(now);
+        // The application reads after the stack has decided on the ACK.
+        if let Some(limit) = self.autotuning.as_mut().and_then(|tuning| tuning.on_read(now, bytes))
+        {
+            self.window_max_bytes = self.window_max_bytes.max(limit);
+        }
+        Arrival { bytes, early, ack }
     }
 
     /// Payload of the segments from `next` to `end`.
@@ -390,7 +420,8 @@ impl Receiver {
         }
         self.compressed += 1;
         if self.compression == Time::NEVER {
-            self.compression = now + self.rtt.mul_div(1, 20).min(COMPRESSION_MAX);
+            let delay = self.rtt.mul_div(1, 20).min(COMPRESSION_MAX);
+            self.compression = now + delay + COMPRESSION_SLACK;
             self.set_timer();
         }
         None

@@ -135,6 +135,12 @@ impl Segment {
         Self { window: tsecr_ms, ..self }
     }
 
+    /// Which timestamp of the receiver a data segment echoes.
+    #[inline]
+    pub const fn tsecr_ms(&self) -> u32 {
+        self.window
+    }
+
     /// An ACK without blocks.
     #[inline]
     pub const fn ack(number: u32, timestamp_ms: u32, window: u32, ece: bool) -> Self {

@@ -63,7 +63,7 @@ fn beside_cubic_at_100(controller: &str, words: &[(&str, &str)]) -> Vec<(f64, u6
     let mut newcomer = flow("newcomer", controller, 40 * MS);
     newcomer.start_ns = S / 4;
     for (name, word) in words {
-        let value = jostle_catalogue::Value::Choice((*word).to_owned());
+        let value = jostle_catalogue::Value::Text((*word).to_owned());
         newcomer.controller.parameters.insert((*name).to_owned(), value);
     }
     let flows = vec![flow("incumbent", "cubic", 40 * MS), newcomer];

@@ -127,6 +127,8 @@ def _default(parameter: Mapping[str, Any]) -> str:
     value = parameter.get("default" + _suffix(parameter))
     if value is None:
         return "…"  # It follows from other keys.
+    if parameter["kind"] == "file":
+        return "(built in)"
     amount = _amount(parameter, value)
     if amount is not None:
         return f'"{amount}"'
@@ -138,6 +140,8 @@ def _range(parameter: Mapping[str, Any]) -> str:
         return "true or false"
     if parameter["kind"] == "choice":
         return "one of " + ", ".join(json.dumps(choice) for choice in parameter["choices"])
+    if parameter["kind"] == "file":
+        return f"path of {parameter['content']}, from the scenario's folder"
     suffix = _suffix(parameter)
     low, high = parameter["min" + suffix], parameter["max" + suffix]
     ends = [_amount(parameter, end) or json.dumps(end) for end in (low, high)]

@@ -89,11 +89,23 @@ EDITS: tuple[Edit, ...] = (
 """All changes to the kernel's own files."""
 
 
-def _named(name: str) -> Edit:
-    return Edit(_CUBIC, "a name of its own", '.name\t\t= "cubic",', f'.name\t\t= "{name}",')
+def _named(file: str, name: str) -> Edit:
+    original = Path(file).stem.removeprefix("tcp_")
+    return Edit(file, "a name of its own", f'.name\t\t= "{original}",', f'.name\t\t= "{name}",')
 
 
 _CUBIC = "net/ipv4/tcp_cubic.c"
+_BBR = "net/ipv4/tcp_bbr.c"
+
+# Linux 5.1 gave BBR a window for what its ACKs bring in lumps; with a gain of zero it has none.
+_AS_IN_5_0 = (
+    Edit(
+        _BBR,
+        "no compensation for aggregated ACKs",
+        "static const int bbr_extra_acked_gain = BBR_UNIT;\n",
+        "static const int bbr_extra_acked_gain = 0;\n",
+    ),
+)
 
 # HyStart and the look-ahead of the window as Linux 4.15 had them. Its clock and its delays are in
 # milliseconds and eighths of one; here they stay in microseconds, of which only such multiples
@@ -155,11 +167,12 @@ _AS_IN_4_15 = (
 )
 
 COPIES: Mapping[str, tuple[str, tuple[Edit, ...]]] = {
-    name: (_CUBIC, (_named(name), *changes))
-    for name, changes in {
-        "cubic_2": (),
-        "cubic_415": _AS_IN_4_15,
-        "cubic_415_2": _AS_IN_4_15,
+    name: (file, (_named(file, name), *changes))
+    for name, (file, changes) in {
+        "cubic_2": (_CUBIC, ()),
+        "cubic_415": (_CUBIC, _AS_IN_4_15),
+        "cubic_415_2": (_CUBIC, _AS_IN_4_15),
+        "bbr_50": (_BBR, _AS_IN_5_0),
     }.items()
 }
 """Congestion control → the file that it is a changed copy of, and the changes.

@@ -233,7 +233,8 @@ def _realtime(version: str | None) -> Image:
     if not _matches(actual, version):
         raise KernelMissingError(f"the real-time kernel is {actual}, not {version}")
     modules = REALTIME_MODULES / actual
-    if not modules.is_dir():
+    # The list that says which of them need which.
+    if not (modules / "modules.dep").is_file():
         raise KernelMissingError(
             f"the real-time kernel {actual} has no modules at {modules}: "
             "run `apt-get install --reinstall user-mode-linux`"

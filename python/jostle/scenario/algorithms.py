@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Final
 
 from jostle.scenario.models import Algorithm, Flow, Queue
@@ -21,13 +22,14 @@ _SUFFIXES: Final = ("", "_bytes", "_ns", "_bps", "_packets")
 
 
 def controller_and_slow_start(
-    flow: Flow, path: KeyPath, registry: Registry, report: Report
+    flow: Flow, path: KeyPath, registry: Registry, report: Report, folder: Path
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     """Return the controller and the slow start of a flow, each with a value for every parameter.
 
     Three things are said in a controller's table beside its parameters: `slow_start = …`; a bool
     named like the default slow start (``hystart = false``), short for the standard one; and
-    parameters that the slow start shares by name, which it takes over unless it has its own.
+    parameters that the slow start shares by name, which it takes over unless it has its own. Files
+    are looked for in `folder`.
 
     Returns
     -------
@@ -45,7 +47,7 @@ def controller_and_slow_start(
         return None, None
     controller: dict[str, Any] = {
         "name": row.name,
-        "parameters": _parameters(row, given, where, report),
+        "parameters": _parameters(row, given, where, report, folder),
     }
     if row.slow_start is None and method is not None:
         report.add(method_at, f'"{row.name}" has its own slow start — remove this key')
@@ -58,17 +60,17 @@ def controller_and_slow_start(
     shared = {
         name: value
         for name, value in given.items()
-        if name in row.parameters and name in start.parameters and _fits(start, name, value)
+        if name in row.parameters and name in start.parameters and _fits(start, name, value, folder)
     }
     own = {**shared, **method.parameters}
     return controller, {
         "name": start.name,
-        "parameters": _parameters(start, own, method_at, report),
+        "parameters": _parameters(start, own, method_at, report, folder),
     }
 
 
 def memory_spec(
-    flow: Flow, path: KeyPath, registry: Registry, report: Report
+    flow: Flow, path: KeyPath, registry: Registry, report: Report, folder: Path
 ) -> dict[str, Any] | None:
     """Return what a flow's host makes of earlier connections; None if nothing, or if reported."""
     if flow.memory is None:
@@ -79,7 +81,7 @@ def memory_spec(
         return None
     return {
         "name": row.name,
-        "parameters": _parameters(row, flow.memory.parameters, where, report),
+        "parameters": _parameters(row, flow.memory.parameters, where, report, folder),
     }
 
 
@@ -194,10 +196,10 @@ def _algorithm(given: Any, path: KeyPath, report: Report) -> Algorithm | None:
 
 
 def _parameters(
-    row: Row, given: Mapping[str, Any], path: KeyPath, report: Report
+    row: Row, given: Mapping[str, Any], path: KeyPath, report: Report, folder: Path
 ) -> dict[str, Value]:
     values: dict[str, Value] = {}
-    for name, value in (_read(row, given, path, report) or {}).items():
+    for name, value in (_read(row, given, path, report, folder) or {}).items():
         if isinstance(value, Amount):
             if value.unit == "bdp":
                 report.add((*path, name), "an algorithm knows no BDP — write bytes or packets")
@@ -208,7 +210,11 @@ def _parameters(
 
 
 def _read(
-    row: Row, given: Mapping[str, Any], path: KeyPath, report: Report
+    row: Row,
+    given: Mapping[str, Any],
+    path: KeyPath,
+    report: Report,
+    folder: Path | None = None,
 ) -> dict[str, Value | Amount] | None:
     """Return a value for each parameter of `row`; None if any was reported."""
     before = len(report.found)
@@ -221,7 +227,7 @@ def _read(
     for name, parameter in row.parameters.items():
         if name in given:
             try:
-                values[name] = parameter.parse(given[name])
+                values[name] = parameter.parse(given[name], folder)
             except QuantityError as error:
                 report.add((*path, name), str(error))
         elif parameter.default is not None:
@@ -235,9 +241,9 @@ def _read(
     return values if complete and len(report.found) == before else None
 
 
-def _fits(row: Row, name: str, given: Any) -> bool:
+def _fits(row: Row, name: str, given: Any, folder: Path) -> bool:
     try:
-        row.parameters[name].parse(given)
+        row.parameters[name].parse(given, folder)
     except QuantityError:
         return False
     return True

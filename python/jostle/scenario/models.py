@@ -241,6 +241,9 @@ class Flow(_Table):
     initial_receive_window: f.PositiveAmount | None = None
     """What the receiver offers before any data have arrived: 65,535 bytes, which a SYN-ACK can say,
     or `receive_window` if that is less."""
+    receive_window_autotuning: bool = False
+    """Whether the window's limit grows from `initial_receive_window` with what is read in a round
+    trip, as Linux tunes receive buffers, or is `receive_window` from the beginning."""
     nic_rate: f.PositiveRate | None = None
 
 

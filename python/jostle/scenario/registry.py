@@ -5,11 +5,13 @@ Nothing here knows the name of a row; all of them come from the engine.
 
 from __future__ import annotations
 
+import base64
 import functools
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from jostle.scenario.units import (
@@ -25,7 +27,10 @@ from jostle.scenario.units import (
 __all__ = ["Parameter", "Registry", "Row", "Value"]
 
 Value = bool | int | float | str
-"""A resolved parameter: times in ns, rates in bit/s, sizes in bytes."""
+"""A resolved parameter: times in ns, rates in bit/s, sizes in bytes, files in Base64."""
+
+Check = Callable[[str, str, str, bytes], None]
+"""Given a kind of row, a row, a parameter and a content, raises `ValueError` if it does not fit."""
 
 _BASE_UNITS: Final[dict[str, str]] = {"span": "ns", "rate": "bps", "size": "bytes"}
 _QUANTITIES: Final[dict[str, Literal["time", "rate", "size"]]] = {
@@ -44,13 +49,17 @@ class Parameter:
     name, summary
         As the registry has them.
     kind
-        ``bool``, ``integer``, ``number``, ``span``, ``rate``, ``size`` or ``choice``.
+        ``bool``, ``integer``, ``number``, ``span``, ``rate``, ``size``, ``choice`` or ``file``.
     default
         Value when a scenario is silent, in base units; None if a scenario has to give one.
     minimum, maximum
         Range, both ends included; None for kinds without one.
     choices
         The words of a ``choice``.
+    content
+        What a ``file`` holds, in words.
+    check
+        Raises `ValueError` for a content that a ``file`` must not have.
     """
 
     name: str
@@ -60,6 +69,8 @@ class Parameter:
     minimum: float | None
     maximum: float | None
     choices: tuple[str, ...]
+    content: str = ""
+    check: Callable[[bytes], None] | None = None
 
     def expected(self) -> str:
         """Return what values are accepted, in words."""
@@ -67,6 +78,8 @@ class Parameter:
             return "true or false"
         if self.kind == "choice":
             return "one of " + ", ".join(f'"{c}"' for c in self.choices)
+        if self.kind == "file":
+            return f"the path of a file with {self.content}"
         if self.kind in _QUANTITIES and self.minimum is not None and self.maximum is not None:
             quantity = _QUANTITIES[self.kind]
             low = format_amount(int(self.minimum), quantity)
@@ -75,8 +88,15 @@ class Parameter:
         noun = "whole number" if self.kind == "integer" else "number"
         return f"a {noun} from {self.minimum} to {self.maximum}"
 
-    def parse(self, given: object) -> Value | Amount:
+    def parse(self, given: object, folder: Path | None = None) -> Value | Amount:
         """Return the value that a scenario gives, checked against kind and range.
+
+        Parameters
+        ----------
+        given
+            The value, as it stands in the scenario.
+        folder
+            What paths of files are relative to; here if None.
 
         Returns
         -------
@@ -93,7 +113,28 @@ class Parameter:
             if amount.unit == "bytes":
                 self._check(given, int(amount.value))
             return amount
+        if self.kind == "file":
+            return self._read_file(given, folder or Path())
         return self._check(given, self._read(given))
+
+    def _read_file(self, given: object, folder: Path) -> str:
+        """Return the content of a file, which is what a run depends on, whatever its name."""
+        if not isinstance(given, str):
+            raise QuantityError(f"cannot be {_written(given)} — accepted: {self.expected()}")
+        path = folder / given
+        try:
+            content = path.read_bytes()
+            if self.check is not None:
+                self.check(content)
+        except OSError as error:
+            reason = error.strerror or "it cannot be read"
+            problem = f"{reason[0].lower()}{reason[1:]}"
+        except ValueError as error:
+            # Of the check, or of a path with a null character.
+            problem = str(error)
+        else:
+            return base64.b64encode(content).decode("ascii")
+        raise QuantityError(f'file "{path}": {problem} — accepted: {self.expected()}')
 
     def _read(self, given: object) -> Value:
         if self.kind == "span":
@@ -183,15 +224,18 @@ class Registry:
     queue_fields: Mapping[str, tuple[str, ...]]
 
     @classmethod
-    def from_json(cls, registry: str, run_spec_schema: str) -> Registry:
-        """Read what `jostle._core.registry` and `jostle._core.run_spec_schema` return."""
+    def from_json(cls, registry: str, run_spec_schema: str, check: Check | None = None) -> Registry:
+        """Read what `jostle._core.registry` and `jostle._core.run_spec_schema` return.
+
+        Files are checked by `check`, which is `jostle._core.check_file`.
+        """
         rows = json.loads(registry)
         variants = json.loads(run_spec_schema)["$defs"]["QueueSpec"]["oneOf"]
         return cls(
-            controllers=_rows(rows["controllers"]),
-            slow_starts=_rows(rows["slow_starts"]),
-            memories=_rows(rows["memories"]),
-            queues=_rows(rows["queues"]),
+            controllers=_rows(rows, "controllers", check),
+            slow_starts=_rows(rows, "slow_starts", check),
+            memories=_rows(rows, "memories", check),
+            queues=_rows(rows, "queues", check),
             queue_fields={
                 v["properties"]["kind"]["const"]: tuple(p for p in v["properties"] if p != "kind")
                 for v in variants
@@ -207,25 +251,30 @@ class Registry:
 @functools.cache
 def _of_engine() -> Registry:
     core = importlib.import_module("jostle._core")
-    return Registry.from_json(core.registry(), core.run_spec_schema())
+    return Registry.from_json(core.registry(), core.run_spec_schema(), core.check_file)
 
 
-def _rows(rows: list[dict[str, Any]]) -> dict[str, Row]:
+def _rows(
+    registries: Mapping[str, list[dict[str, Any]]], kind: str, check: Check | None
+) -> dict[str, Row]:
     return {
         row["name"]: Row(
             name=row["name"],
             summary=row["summary"],
             group=row["class"],
             source=row["source"],
-            parameters={p["name"]: _parameter(p) for p in row["parameters"]},
+            parameters={
+                p["name"]: _parameter(p, check and functools.partial(check, kind, row["name"]))
+                for p in row["parameters"]
+            },
             slow_start=row.get("slow_start"),
             needs_ecn=row.get("needs_ecn", False),
         )
-        for row in rows
+        for row in registries[kind]
     }
 
 
-def _parameter(entry: dict[str, Any]) -> Parameter:
+def _parameter(entry: dict[str, Any], check: Callable[[str, bytes], None] | None) -> Parameter:
     suffix = f"_{_BASE_UNITS[entry['kind']]}" if entry["kind"] in _BASE_UNITS else ""
     return Parameter(
         name=entry["name"],
@@ -235,6 +284,8 @@ def _parameter(entry: dict[str, Any]) -> Parameter:
         minimum=entry.get(f"min{suffix}"),
         maximum=entry.get(f"max{suffix}"),
         choices=tuple(entry.get("choices", ())),
+        content=entry.get("content", ""),
+        check=check and functools.partial(check, entry["name"]),
     )
 
 

@@ -132,7 +132,7 @@ def resolve(
     report
         Takes all problems.
     folder
-        The scenario's, where controllers written in Python are looked for; here if None.
+        The scenario's, where files and controllers written in Python are looked for; here if None.
 
     Returns
     -------
@@ -326,14 +326,14 @@ def _flow(
     elif is_external(flow.controller.name):
         controller, slow_start = controller_spec(flow, path, folder, report), None
     else:
-        controller, slow_start = controller_and_slow_start(flow, path, registry, report)
+        controller, slow_start = controller_and_slow_start(flow, path, registry, report, folder)
     receive_window, initial_receive_window = _receive_windows(flow, rtt or 0, path, there, report)
     return {
         "name": flow.name,
         "transport": _transport(flow, path, report),
         "controller": controller,
         "slow_start": slow_start,
-        "memory": None if pings else memory_spec(flow, path, registry, report),
+        "memory": None if pings else memory_spec(flow, path, registry, report, folder),
         "peer": _FIRST_PEER + index if flow.peer is None else flow.peer,
         "path": [positions[link.name] for link in there],
         "reverse_path": [positions[link.name] for link in back],
@@ -348,6 +348,7 @@ def _flow(
         "initial_pacing": flow.initial_pacing,
         "receive_window_bytes": receive_window,
         "initial_receive_window_bytes": initial_receive_window,
+        "receive_window_autotuning": flow.receive_window_autotuning,
         "nic_rate_bps": flow.nic_rate,
     }
 

@@ -132,6 +132,8 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
             schema = {"type": "boolean"}
         case "choice":
             schema = {"enum": list(parameter.choices)}
+        case "file":
+            schema = {"type": "string"}
         case "span":
             schema = dict(SPAN_SCHEMA.json_schema or {})
         case "rate":

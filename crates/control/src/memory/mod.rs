@@ -22,7 +22,7 @@ pub type Peer = u32;
 
 /// The memory of one host. It belongs to the transport, which shows it to every connection when it
 /// opens and when it closes.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct HostMemory {
     paths: table::Table<stateful::Path>,
     windows: table::Table<u32>,

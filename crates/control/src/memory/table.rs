@@ -8,7 +8,7 @@ use super::Peer;
 
 /// One entry per slot, and the slot of a peer is its address modulo their number: what maps to the
 /// same slot collides.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Table<T> {
     /// Slots that are not empty, in order of their numbers.
     slots: BTreeMap<u32, Entry<T>>,

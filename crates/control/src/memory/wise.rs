@@ -39,7 +39,7 @@ const ARMS: usize = 8;
 const STEP: u32 = 10;
 
 /// Experience with every cluster of peers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Clusters(BTreeMap<Peer, Cluster>);
 
 /// Experience with one cluster.

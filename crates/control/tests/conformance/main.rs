@@ -10,12 +10,15 @@ mod common;
 mod driver;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use broken::{Broken, Fault};
 use driver::{Ack, Limits, Operation, drive, operation};
 use jostle_catalogue::{Entry, Kind, Value};
 use jostle_control::memory::{HostMemory, Occasion};
-use jostle_control::registry::{CONTROLLERS, ControllerRow, MEMORIES, SLOW_STARTS, Start};
+use jostle_control::registry::{
+    CONTROLLERS, ControllerRow, MEMORIES, MemoryRow, SLOW_STARTS, Start,
+};
 use jostle_control::{Controller, Signal};
 use jostle_units::{Span, Stream, Time};
 use proptest::prelude::*;
@@ -45,22 +48,50 @@ fn create(row: &ControllerRow, given: &Given, slow_start: &str) -> Box<dyn Contr
     row.create(given, slow_start, Stream::new(7, row.entry.name)).unwrap()
 }
 
-/// A controller under a layer of memory, on a host that has known the peer for a connection's life.
-fn remembering(memory: &str, row: &ControllerRow, given: &Given) -> Box<dyn Controller> {
-    let layer = jostle_control::registry::memory(memory).unwrap();
-    let mut host = HostMemory::default();
-    let open = |now, memory: &mut HostMemory| {
-        let inner = create(row, &Given::new(), slow_starts(row)[0]);
-        let mut controller = layer.create(given, inner).unwrap();
-        controller.on_open(&mut Occasion { now, peer: 7, memory });
-        controller
-    };
-    let mut first = open(Time::ZERO, &mut host);
-    drive(first.as_mut(), limits("stateful"), &life()).unwrap();
-    let now = Time::ZERO + Span::from_secs(60);
-    first.on_close(&mut Occasion { now, peer: 7, memory: &mut host });
-    open(now, &mut host)
+/// A controller under a layer of memory, and a host that has known the peer for a connection's life.
+struct Remembering {
+    layer: &'static MemoryRow,
+    row: &'static ControllerRow,
+    given: Given,
+    host: HostMemory,
 }
+
+impl Remembering {
+    const CLOSED: Time = Time::from_ns(60_000_000_000);
+
+    fn new(layer: &'static MemoryRow, row: &'static ControllerRow, given: Given) -> Self {
+        let mut known = Self { layer, row, given, host: HostMemory::default() };
+        let (mut first, mut host) = known.open(Time::ZERO);
+        drive(first.as_mut(), limits("stateful"), &life()).unwrap();
+        first.on_close(&mut Occasion { now: Self::CLOSED, peer: 7, memory: &mut host });
+        known.host = host;
+        known
+    }
+
+    fn open(&self, now: Time) -> (Box<dyn Controller>, HostMemory) {
+        let mut host = self.host.clone();
+        let inner = create(self.row, &Given::new(), slow_starts(self.row)[0]);
+        let mut controller = self.layer.create(&self.given, inner).unwrap();
+        controller.on_open(&mut Occasion { now, peer: 7, memory: &mut host });
+        (controller, host)
+    }
+
+    /// The next connection conforms.
+    fn conforms_in(&self, operations: &[Operation]) -> Result<(), String> {
+        let build = || self.open(Self::CLOSED).0;
+        conforms_in(&build, limits(self.row.entry.name), operations).map_err(|why| {
+            let (row, layer) = (self.row.entry.name, self.layer.entry.name);
+            format!("{row} under {layer} and {:?}: {why}", self.given)
+        })
+    }
+}
+
+/// Every controller under every layer, at their defaults.
+static REMEMBERING: LazyLock<Vec<Remembering>> = LazyLock::new(|| {
+    let rows =
+        |layer| CONTROLLERS.iter().map(move |row| Remembering::new(layer, row, Given::new()));
+    MEMORIES.iter().flat_map(rows).collect()
+});
 
 /// Slow starts that a row can be composed with.
 fn slow_starts(row: &ControllerRow) -> Vec<&'static str> {
@@ -82,8 +113,9 @@ fn extremes(kind: &Kind) -> Vec<Value> {
         }
         Kind::Number { min, max, .. } => vec![Value::Number(min), Value::Number(max)],
         Kind::Choice { choices, .. } => {
-            choices.iter().map(|&word| Value::Choice(word.to_owned())).collect()
+            choices.iter().map(|&word| Value::Text(word.to_owned())).collect()
         }
+        Kind::File { .. } => vec![kind.default_value()],
     }
 }
 
@@ -101,7 +133,9 @@ fn beyond(kind: &Kind) -> Vec<Value> {
             vec![Value::Number(min - 1.0), Value::Number(max + 1.0), Value::Number(f64::NAN)]
         }
         Kind::Bool { .. } => vec![Value::Integer(1)],
-        Kind::Choice { .. } => vec![Value::Choice("no such word".to_owned())],
+        Kind::Choice { .. } => vec![Value::Text("no such word".to_owned())],
+        // No Base64, and no content.
+        Kind::File { .. } => vec![Value::Text("a path".to_owned()), Value::Text(String::new())],
     }
 }
 
@@ -190,14 +224,8 @@ proptest! {
     fn every_memory_survives_everything(
         operations in proptest::collection::vec(operation(), 1..100),
     ) {
-        for memory in MEMORIES {
-            for row in CONTROLLERS {
-                let name = memory.entry.name;
-                let build = || remembering(name, row, &Given::new());
-                conforms_in(&build, limits(row.entry.name), &operations).map_err(|why| {
-                    TestCaseError::fail(format!("{} under {name}: {why}", row.entry.name))
-                })?;
-            }
+        for known in REMEMBERING.iter() {
+            known.conforms_in(&operations).map_err(TestCaseError::fail)?;
         }
     }
 
@@ -253,9 +281,9 @@ fn every_memory_setting_builds_and_lives() {
     for memory in MEMORIES {
         for given in settings(&memory.entry) {
             for row in CONTROLLERS {
-                let build = || remembering(memory.entry.name, row, &given);
-                if let Err(why) = conforms(&build, limits(row.entry.name)) {
-                    panic!("{} under {} and {given:?}: {why}", row.entry.name, memory.entry.name);
+                let known = Remembering::new(memory, row, given.clone());
+                if let Err(why) = known.conforms_in(&life()) {
+                    panic!("{why}");
                 }
             }
         }

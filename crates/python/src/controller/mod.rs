@@ -4,48 +4,30 @@
 //! cost nothing. An exception ends the run: it is kept in a [`Fault`], the controller falls silent,
 //! and whoever watches the run stops it.
 
+mod callbacks;
 mod fault;
 mod samples;
 
 use jostle_control::{
-    AckSample, Congestion, Controller, Established, Measurement, Observer, RecoveryOwner,
-    RecoveryState, Sent, Signal,
+    AckSample, Congestion, Controller, EcnFeedback, Established, LostPacket, Marks, Measurement,
+    Observer, RecoveryOwner, RecoveryState, Sent, Signal,
 };
 use jostle_record::FlowSpec;
 use jostle_units::{Rate, Span, Stream, Time};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use callbacks::{Attributes, Callbacks};
 pub use fault::{ControllerError, Fault};
-pub use samples::{AckEvent, CongestionEvent, EstablishedEvent, MeasurementEvent, SentEvent};
+pub use samples::{
+    AckEvent, CongestionEvent, EstablishedEvent, LostEvent, MarksEvent, MeasurementEvent, SentEvent,
+};
 
 /// Modes that one controller may name: a column counts them in eight bits.
 const MOST_MODES: usize = 32;
-
-/// The callbacks that an object has.
-struct Callbacks {
-    on_established: Option<Py<PyAny>>,
-    on_send: Option<Py<PyAny>>,
-    on_measurement: Option<Py<PyAny>>,
-    on_ack: Option<Py<PyAny>>,
-    on_congestion: Option<Py<PyAny>>,
-    on_state: Option<Py<PyAny>>,
-    on_undo: Option<Py<PyAny>>,
-    on_wakeup: Option<Py<PyAny>>,
-    set_cwnd: Option<Py<PyAny>>,
-    observe: Option<Py<PyAny>>,
-}
-
-/// Which of the attributes that need not be there an object has.
-#[derive(Clone, Copy)]
-struct Attributes {
-    ssthresh: bool,
-    pacing_rate: bool,
-    next_wakeup: bool,
-    mode: bool,
-}
 
 /// A controller whose mind is a Python object.
 pub struct PyController {
@@ -55,10 +37,15 @@ pub struct PyController {
     flow: String,
     fault: Fault,
     owner: RecoveryOwner,
+    ecn: EcnFeedback,
     now: Time,
     cwnd: u32,
     ssthresh: Option<u32>,
     pacing_rate: Option<Rate>,
+    burst_packets: Option<u32>,
+    burst_limit: Option<u32>,
+    holds_back: bool,
+    wants_reduction: bool,
     next_wakeup: Option<Time>,
     mode: &'static str,
     modes: Vec<&'static str>,
@@ -90,66 +77,27 @@ pub fn create(
 
 impl PyController {
     fn new(object: &Bound<'_, PyAny>, flow: String, fault: Fault) -> PyResult<Self> {
-        let py = object.py();
-        let callback = |name: &str| -> PyResult<Option<Py<PyAny>>> {
-            Ok(object.getattr_opt(name)?.map(Bound::unbind))
-        };
-        let callbacks = Callbacks {
-            on_established: callback("on_established")?,
-            on_send: callback("on_send")?,
-            on_measurement: callback("on_measurement")?,
-            on_ack: callback("on_ack")?,
-            on_congestion: callback("on_congestion")?,
-            on_state: callback("on_state")?,
-            on_undo: callback("on_undo")?,
-            on_wakeup: callback("on_wakeup")?,
-            set_cwnd: callback("set_cwnd")?,
-            observe: callback("observe")?,
-        };
-        let class = object.get_type().name()?;
-        for (name, there) in [
-            ("on_ack", callbacks.on_ack.is_some()),
-            ("on_congestion", callbacks.on_congestion.is_some()),
-            ("cwnd", object.hasattr("cwnd")?),
-        ] {
-            if !there {
-                return Err(PyTypeError::new_err(format!("{class} has no `{name}`")));
-            }
-        }
-        let owner = match object.getattr_opt("recovery")? {
-            None => RecoveryOwner::Transport,
-            Some(word) => match word.extract::<String>()?.as_str() {
-                "transport" => RecoveryOwner::Transport,
-                "controller" => RecoveryOwner::Controller,
-                other => {
-                    return Err(PyValueError::new_err(format!(
-                        "recovery is {other:?}: it is \"transport\" or \"controller\""
-                    )));
-                }
-            },
-        };
-        let attributes = Attributes {
-            ssthresh: object.hasattr("ssthresh")?,
-            pacing_rate: object.hasattr("pacing_rate")?,
-            next_wakeup: object.hasattr("next_wakeup")?,
-            mode: object.hasattr("mode")?,
-        };
         let mut controller = Self {
             object: object.clone().unbind(),
-            callbacks,
-            attributes,
+            callbacks: Callbacks::of(object)?,
+            attributes: Attributes::of(object)?,
             flow,
             fault,
-            owner,
+            owner: callbacks::recovery(object)?,
+            ecn: callbacks::ecn(object)?,
             now: Time::ZERO,
             cwnd: 1,
             ssthresh: None,
             pacing_rate: None,
+            burst_packets: None,
+            burst_limit: None,
+            holds_back: false,
+            wants_reduction: false,
             next_wakeup: None,
             mode: "python",
             modes: Vec::new(),
         };
-        controller.read(py)?;
+        controller.read(object.py())?;
         Ok(controller)
     }
 
@@ -170,6 +118,26 @@ impl PyController {
                 true => None,
                 false => Some(samples::rate(&value)?),
             };
+        }
+        if self.attributes.burst_packets {
+            let value = object.getattr(intern!(py, "burst_packets"))?;
+            self.burst_packets = match value.is_none() {
+                true => None,
+                false => Some(samples::packets("burst_packets", 1.0, &value)?),
+            };
+        }
+        if self.attributes.burst_limit {
+            let value = object.getattr(intern!(py, "burst_limit"))?;
+            self.burst_limit = match value.is_none() {
+                true => None,
+                false => Some(samples::packets("burst_limit", 1.0, &value)?),
+            };
+        }
+        if self.attributes.holds_back {
+            self.holds_back = object.getattr(intern!(py, "holds_back"))?.is_truthy()?;
+        }
+        if self.attributes.wants_reduction {
+            self.wants_reduction = object.getattr(intern!(py, "wants_reduction"))?.is_truthy()?;
         }
         if self.attributes.next_wakeup {
             let value = object.getattr(intern!(py, "next_wakeup"))?;
@@ -216,6 +184,15 @@ impl PyController {
         });
     }
 
+    /// Sets an attribute of the object, which a callback would have been told of.
+    fn set<'py>(&self, name: &str, value: impl IntoPyObjectExt<'py>, py: Python<'py>) {
+        let outcome =
+            value.into_py_any(py).and_then(|value| self.object.bind(py).setattr(name, value));
+        if let Err(error) = outcome {
+            self.fault.set(py, &error, None, &self.flow);
+        }
+    }
+
     /// Fails if what a callback left behind is not sound.
     fn expect(&self, sound: bool, text: &str, blame: Option<&Py<PyAny>>) {
         if !sound && !self.fault.is_set() {
@@ -252,6 +229,20 @@ fn signal_name(signal: Signal) -> &'static str {
 }
 
 impl Controller for PyController {
+    fn needs_ecn(&self) -> EcnFeedback {
+        self.ecn
+    }
+
+    fn on_ecn_negotiated(&mut self, feedback: EcnFeedback) {
+        let known = callbacks::FEEDBACKS.iter().find(|(_, it)| *it == feedback);
+        let word = known.map_or("none", |(word, _)| word);
+        self.tell(
+            self.now,
+            |it| it.on_ecn_negotiated.as_ref(),
+            |_, method| method.call1((word,)).map(drop),
+        );
+    }
+
     fn on_established(&mut self, established: &Established) {
         let event = EstablishedEvent::of(established);
         self.tell(
@@ -275,6 +266,30 @@ impl Controller for PyController {
         );
     }
 
+    fn on_ack_event(&mut self, now: Time, slow_path: bool) {
+        self.tell(
+            now,
+            |it| it.on_ack_event.as_ref(),
+            |_, method| method.call1((seconds(now), slow_path)).map(drop),
+        );
+    }
+
+    fn on_marks(&mut self, marks: &Marks) {
+        self.tell(
+            marks.now,
+            |it| it.on_marks.as_ref(),
+            |_, method| method.call1((MarksEvent::of(marks),)).map(drop),
+        );
+    }
+
+    fn on_lost(&mut self, lost: &LostPacket) {
+        self.tell(
+            lost.now,
+            |it| it.on_lost.as_ref(),
+            |_, method| method.call1((LostEvent::of(lost),)).map(drop),
+        );
+    }
+
     fn on_ack(&mut self, ack: &AckSample) {
         let event = AckEvent::of(ack);
         self.tell(ack.now, |it| it.on_ack.as_ref(), |_, method| method.call1((event,)).map(drop));
@@ -292,6 +307,31 @@ impl Controller for PyController {
             self.owner == RecoveryOwner::Controller || self.ssthresh.is_some(),
             "ssthresh is None after a congestion signal: set it, or recovery = \"controller\"",
             self.callbacks.on_congestion.as_ref(),
+        );
+    }
+
+    /// What was asked for is asked for once: the attribute is false again.
+    fn take_reduction_request(&mut self) -> bool {
+        let wanted = std::mem::take(&mut self.wants_reduction) && !self.fault.is_set();
+        if wanted {
+            Python::attach(|py| self.set("wants_reduction", false, py));
+        }
+        wanted
+    }
+
+    fn on_reduction_end(&mut self, now: Time) {
+        self.tell(
+            now,
+            |it| it.on_reduction_end.as_ref(),
+            |_, method| method.call1((seconds(now),)).map(drop),
+        );
+    }
+
+    fn on_idle_restart(&mut self, now: Time) {
+        self.tell(
+            now,
+            |it| it.on_idle_restart.as_ref(),
+            |_, method| method.call1((seconds(now),)).map(drop),
         );
     }
 
@@ -321,12 +361,20 @@ impl Controller for PyController {
                 |_, method| method.call1((cwnd,)).map(drop),
             );
         } else if !self.fault.is_set() {
-            Python::attach(|py| {
-                let object = self.object.bind(py);
-                if let Err(error) = object.setattr(intern!(py, "cwnd"), self.cwnd) {
-                    self.fault.set(py, &error, None, &self.flow);
-                }
-            });
+            Python::attach(|py| self.set("cwnd", self.cwnd, py));
+        }
+    }
+
+    fn set_ssthresh(&mut self, ssthresh: u32) {
+        self.ssthresh = Some(ssthresh);
+        if self.callbacks.set_ssthresh.is_some() {
+            self.tell(
+                self.now,
+                |it| it.set_ssthresh.as_ref(),
+                |_, method| method.call1((ssthresh,)).map(drop),
+            );
+        } else if self.attributes.ssthresh && !self.fault.is_set() {
+            Python::attach(|py| self.set("ssthresh", ssthresh, py));
         }
     }
 
@@ -340,6 +388,18 @@ impl Controller for PyController {
 
     fn pacing_rate(&self) -> Option<Rate> {
         self.pacing_rate
+    }
+
+    fn burst_packets(&self) -> Option<u32> {
+        self.burst_packets
+    }
+
+    fn burst_limit(&self) -> Option<u32> {
+        self.burst_limit
+    }
+
+    fn holds_back(&self) -> bool {
+        self.holds_back
     }
 
     fn recovery_owner(&self) -> RecoveryOwner {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use jostle_catalogue::Value;
-use jostle_control::{AckSample, Congestion, Established, Measurement, Sent};
+use jostle_control::{AckSample, Congestion, Established, LostPacket, Marks, Measurement, Sent};
 use jostle_units::{Rate, Time};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -26,6 +26,10 @@ pub struct EstablishedEvent {
     initial_window: u32,
     /// RTT of the handshake; None if it could not be measured.
     rtt_s: Option<f64>,
+    /// Packets that the application has written so far; None if there is no end to them.
+    backlog: Option<u64>,
+    /// Packets that the receiver has offered to take.
+    receive_window: u32,
 }
 
 impl EstablishedEvent {
@@ -35,6 +39,8 @@ impl EstablishedEvent {
             mss_bytes: it.mss_bytes,
             initial_window: it.initial_window,
             rtt_s: it.rtt.map(span_s),
+            backlog: it.prospect.backlog,
+            receive_window: it.prospect.receive_window,
         }
     }
 }
@@ -75,16 +81,24 @@ pub struct MeasurementEvent {
     rtt_s: Option<f64>,
     /// Packets newly acknowledged cumulatively.
     packets: u32,
+    /// Packets delivered since the one was sent that was sent last among those newly delivered.
+    delivered: u32,
+    /// Packets beyond `first_unacked` that are selectively acknowledged.
+    sacked: u32,
     /// The receiver's clock at the ACK, in ms (TSval); None without timestamps.
     timestamp_value_ms: Option<u32>,
     /// The sender's clock at the packet that is echoed, in ms (TSecr).
     timestamp_echo_ms: Option<u32>,
+    /// The sender's clock now, in ms.
+    timestamp_now_ms: Option<u32>,
     /// First packet that is not acknowledged.
     first_unacked: u64,
     /// Next packet to be sent for the first time.
     next_to_send: u64,
     /// Where recovery stood.
     state: &'static str,
+    /// Pacing rate in force, in bit/s; None if packets are not paced.
+    pacing_rate: Option<u64>,
 }
 
 impl MeasurementEvent {
@@ -93,11 +107,72 @@ impl MeasurementEvent {
             now_s: seconds(it.now),
             rtt_s: it.rtt.map(span_s),
             packets: it.packets,
+            delivered: it.delivered,
+            sacked: it.sacked,
             timestamp_value_ms: it.timestamps.map(|stamps| stamps.value_ms),
             timestamp_echo_ms: it.timestamps.map(|stamps| stamps.echo_ms),
+            timestamp_now_ms: it.timestamps.map(|stamps| stamps.now_ms),
             first_unacked: it.first_unacked,
             next_to_send: it.next_to_send,
             state: state_name(it.state),
+            pacing_rate: it.pacing_rate.map(|rate| rate.as_bps()),
+        }
+    }
+}
+
+/// What an ACK says of marks.
+#[pyclass(frozen, get_all, module = "jostle._core")]
+pub struct MarksEvent {
+    /// Time at which the ACK arrived.
+    now_s: f64,
+    /// Packets delivered since the connection began, those of this ACK included.
+    delivered: u64,
+    /// Packets that the receiver reported as marked since the connection began.
+    marked: u64,
+    /// First packet that is not acknowledged.
+    first_unacked: u64,
+    /// Next packet to be sent for the first time.
+    next_to_send: u64,
+}
+
+impl MarksEvent {
+    pub fn of(it: &Marks) -> Self {
+        Self {
+            now_s: seconds(it.now),
+            delivered: it.delivered,
+            marked: it.marked,
+            first_unacked: it.first_unacked,
+            next_to_send: it.next_to_send,
+        }
+    }
+}
+
+/// A packet was marked lost.
+#[pyclass(frozen, get_all, module = "jostle._core")]
+pub struct LostEvent {
+    /// Time at which it was marked.
+    now_s: f64,
+    /// Its number.
+    number: u64,
+    /// Packets in flight when it had been sent, itself included.
+    in_flight_at_send: u32,
+    /// Packets marked lost since it was sent, itself included.
+    lost_since_send: u32,
+    /// The application had left the network idle when it was sent.
+    app_limited: bool,
+    /// Packets delivered since the connection began.
+    delivered: u64,
+}
+
+impl LostEvent {
+    pub fn of(it: &LostPacket) -> Self {
+        Self {
+            now_s: seconds(it.now),
+            number: it.number,
+            in_flight_at_send: it.in_flight_at_send,
+            lost_since_send: it.lost_since_send,
+            app_limited: it.app_limited,
+            delivered: it.delivered,
         }
     }
 }
@@ -123,10 +198,22 @@ pub struct AckEvent {
     rate_interval_s: Option<f64>,
     /// The sample was limited by the application.
     app_limited: bool,
+    /// The ACK is of a single packet, so that it may have been delayed.
+    ack_delayed: bool,
+    /// Time at which the packet was sent that was sent last among those newly acknowledged.
+    sent_at_s: f64,
+    /// `delivered` when that packet was sent.
+    prior_delivered: u64,
+    /// Packets in flight when it had been sent, itself included.
+    in_flight_at_send: u32,
+    /// Packets marked lost since it was sent.
+    lost_since_send: u32,
     /// Packets delivered since the connection began.
     delivered: u64,
     /// Packets marked lost since the connection began.
     total_lost: u64,
+    /// Packets sent since the connection began, retransmissions included.
+    total_sent: u64,
     /// Packets in flight before the ACK.
     prior_in_flight: u32,
     /// Packets in flight after it.
@@ -135,12 +222,16 @@ pub struct AckEvent {
     first_unacked: u64,
     /// Next packet to be sent for the first time.
     next_to_send: u64,
+    /// Earliest time at which pacing lets the next packet leave.
+    next_departure_s: f64,
     /// Where recovery stands.
     state: &'static str,
     /// The window was the limit of what was sent.
     cwnd_limited: bool,
     /// The transport is not reducing the window.
     may_grow: bool,
+    /// The ACK ended an episode of recovery.
+    left_recovery: bool,
     /// Packets newly reported as marked.
     ce_marked: u32,
 }
@@ -157,15 +248,23 @@ impl AckEvent {
             rate_packets: it.rate.map(|rate| rate.delivered),
             rate_interval_s: it.rate.map(|rate| span_s(rate.interval)),
             app_limited: it.app_limited,
+            ack_delayed: it.ack_delayed,
+            sent_at_s: seconds(it.sent_at),
+            prior_delivered: it.prior_delivered,
+            in_flight_at_send: it.in_flight_at_send,
+            lost_since_send: it.lost_since_send,
             delivered: it.delivered,
             total_lost: it.total_lost,
+            total_sent: it.total_sent,
             prior_in_flight: it.prior_in_flight,
             in_flight: it.in_flight,
             first_unacked: it.first_unacked,
             next_to_send: it.next_to_send,
+            next_departure_s: seconds(it.next_departure),
             state: state_name(it.state),
             cwnd_limited: it.cwnd_limited,
             may_grow: it.may_grow,
+            left_recovery: it.left_recovery,
             ce_marked: it.ce_marked,
         }
     }
@@ -176,7 +275,7 @@ impl AckEvent {
 pub struct CongestionEvent {
     /// Time of the signal.
     now_s: f64,
-    /// "loss", "ecn", or "timeout".
+    /// "loss", "ecn", "request", or "timeout".
     signal: &'static str,
     /// Packets in flight.
     in_flight: u32,
@@ -201,7 +300,7 @@ pub fn set_parameter(into: &Bound<'_, PyDict>, name: &str, value: &Value) -> PyR
         Value::Bool(it) => into.set_item(name, it),
         Value::Integer(it) => into.set_item(name, it),
         Value::Number(it) => into.set_item(name, it),
-        Value::Choice(it) => into.set_item(name, it),
+        Value::Text(it) => into.set_item(name, it),
     }
 }
 

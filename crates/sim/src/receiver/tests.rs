@@ -73,7 +73,7 @@ fn duplicate_acks_are_compressed_after_the_third() {
     assert_eq!(sent, [true, true, true, false, false, false, false]);
     let mut agenda = Agenda::default();
     receiver.arrange(&mut agenda);
-    assert_eq!(agenda.pop().unwrap().0, at_us(21_000));
+    assert_eq!(agenda.pop().unwrap().0, at_us(21_100));
 }
 
 #[test]
@@ -222,10 +222,11 @@ fn a_long_silence_brings_quick_acks_back() {
     assert_eq!(receiver.quick, 15);
 }
 
-/// 5 % of the RTT, 1 ms at most (`tcp_comp_sack_delay_ns`).
+/// 5 % of the RTT, 1 ms at most (`tcp_comp_sack_delay_ns`), and the 100 µs by which Linux lets the
+/// timer be late.
 #[test]
 fn compressed_acks_wait_for_a_twentieth_of_the_rtt() {
-    for (rtt_ms, wait_us) in [(1, 50), (10, 500), (20, 1_000), (600, 1_000)] {
+    for (rtt_ms, wait_us) in [(1, 150), (10, 600), (20, 1_100), (600, 1_100)] {
         let (mut receiver, next) = settled();
         receiver.rtt = Span::from_ms(rtt_ms);
         for i in 1..=4 {

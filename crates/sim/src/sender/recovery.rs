@@ -288,8 +288,8 @@ impl Sender {
         if !self.probe_retransmitted || findings.probe_duplicate {
             self.probe_high = None;
         } else if ack > high {
-            // The probe was needed: RFC 8985 §7.4.2 asks for a congestion response.
-            self.undo_marker = None;
+            // The probe was needed: RFC 8985 §7.4.2 asks for a congestion response. What an earlier
+            // episode may still be undone by, D-SACKs, stays as it is.
             self.begin_reduction(now, Signal::Loss);
             self.set_state(now, RecoveryState::Cwr);
             self.take_answers();

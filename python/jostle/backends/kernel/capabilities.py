@@ -70,14 +70,13 @@ def _run_problems(spec: Spec) -> Iterator[Problem]:
 
 
 def _link_problems(link: dict[str, Any]) -> Iterator[Problem]:
-    if playback.own_queue(link):
-        return
-    for problem in queues.problems(link["queue"]):
-        yield Problem(link_key(link, f"queue.{problem.key}"), problem.text)
-    limit = max(link["queue"].get("limit", {"packets": 0}).values())
-    if limit > _MAX_LIMIT:
-        text = f"{limit}: Linux counts in 32 bits, at most {_MAX_LIMIT}"
-        yield Problem(link_key(link, "queue.limit"), text)
+    if not playback.own_queue(link):
+        for problem in queues.problems(link["queue"]):
+            yield Problem(link_key(link, f"queue.{problem.key}"), problem.text)
+        limit = max(link["queue"].get("limit", {"packets": 0}).values())
+        if limit > _MAX_LIMIT:
+            text = f"{limit}: Linux counts in 32 bits, at most {_MAX_LIMIT}"
+            yield Problem(link_key(link, "queue.limit"), text)
     if link["quick_start"] is not None:
         text = f"Linux does not forward Quick-Start requests; {_SIMULATOR}"
         yield Problem(link_key(link, "quick_start"), text)

@@ -2,7 +2,7 @@
 
 A module's parameters belong to the kernel, not to a connection: all flows of a run that use a
 module share them. Kernels that jostle has built have cubic's module twice, and twice as Linux 4.15
-had it.
+had it, and BBR's beside it as Linux 5.0 had it.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def plan(flows: Sequence[Flow], defaults: Defaults, kind: Kind) -> Plan:
     made = Plan()
     owners: dict[str, str] = {}
     for flow in flows:
-        wanted = list(_flow_parameters(flow, defaults, made.problems))
+        wanted = list(_flow_parameters(flow, defaults, kind, made.problems))
         names = _candidates(flow, kind, made.problems)
         clashes = [_clash(name, wanted, made.parameters) for name in names]
         # The first that can have these values; without one, the last is what the message is about.
@@ -165,6 +165,8 @@ def _candidates(flow: Flow, kind: Kind, problems: list[Problem]) -> Sequence[str
     controller = flow["controller"]
     name: str = controller["name"]
     linux = controller["parameters"].get("linux", LINUX_NOW)
+    if name == "bbr" and kind == "virtual":
+        return ("bbr",) if controller["parameters"].get("ack_aggregation", True) else ("bbr_50",)
     if name != "cubic":
         return (name,)
     if kind == "virtual":
@@ -174,7 +176,9 @@ def _candidates(flow: Flow, kind: Kind, problems: list[Problem]) -> Sequence[str
     return (name,)
 
 
-def _flow_parameters(flow: Flow, defaults: Defaults, problems: list[Problem]) -> Iterator[_Wanted]:
+def _flow_parameters(
+    flow: Flow, defaults: Defaults, kind: Kind, problems: list[Problem]
+) -> Iterator[_Wanted]:
     """Key, module parameter and value of everything that a flow asks of its controller."""
     controller = flow["controller"]
     name: str = controller["name"]
@@ -189,6 +193,8 @@ def _flow_parameters(flow: Flow, defaults: Defaults, problems: list[Problem]) ->
         return
     known = _PARAMETERS.get(name, {})
     given = dict(controller["parameters"])
+    if name == "bbr" and kind == "virtual":
+        given.pop("ack_aggregation", None)
     if name == "cubic":
         problems.extend(_cubic_problems(flow))
         given.pop("hystart", None)

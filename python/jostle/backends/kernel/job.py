@@ -156,9 +156,15 @@ def _receiver_controller(flow: dict[str, Any]) -> str | None:
     return name if name in controllers.NEEDS_ECN and flow["ecn"] else None
 
 
+def _read_bytes(flow: dict[str, Any]) -> int:
+    """Amount that a receiver reads at once: of a window that grows, a part of the first one."""
+    growing = flow["receive_window_autotuning"]
+    window_bytes: int = flow["initial_receive_window_bytes" if growing else "receive_window_bytes"]
+    return max(1, min(_READ_BYTES, window_bytes // _READ_PARTS))
+
+
 def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
     flow = spec["flows"][number]
-    window_bytes = flow["receive_window_bytes"]
     return {
         "sender": f"s{number}",
         "receiver": f"r{number}",
@@ -167,7 +173,7 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         "controller": controller,
         "receiver_controller": _receiver_controller(flow),
         "details": flow["controller"]["name"] in WITH_DETAILS,
-        "read_bytes": max(1, min(_READ_BYTES, window_bytes // _READ_PARTS)),
+        "read_bytes": _read_bytes(flow),
         "start_ns": flow["start_ns"],
         "stop_ns": flow["stop_ns"],
         "source": flow["source"],

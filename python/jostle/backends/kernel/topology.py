@@ -247,9 +247,8 @@ def _lay_flow(
     machine: Machine,
 ) -> None:
     sender, receiver = made.host(f"s{number}"), made.host(f"r{number}")
-    window_bytes = flow["receive_window_bytes"]
     for end in (sender, receiver):
-        end.sysctls |= _end_sysctls(window_bytes, flow["ecn"])
+        end.sysctls |= _end_sysctls(flow)
     here, there = sender_address(number), receiver_address(number)
     window = f"initcwnd {flow['initial_window_packets']}"
     sender.ip += [f"address add {here}/32 dev lo", f"route add default dev out src {here} {window}"]
@@ -384,18 +383,20 @@ _EVERYWHERE = {
 _ROUTER = {**_EVERYWHERE, "net.ipv4.ip_forward": "1"}
 
 
-def _end_sysctls(window_bytes: int, ecn: bool) -> dict[str, str]:
+def _end_sysctls(flow: Mapping[str, Any]) -> dict[str, str]:
+    window_bytes, first_bytes = flow["receive_window_bytes"], flow["initial_receive_window_bytes"]
     # Half of a socket's memory is window (tcp_adv_win_scale 1). The same number as default and
     # maximum leaves nothing to automatic tuning.
     receive_bytes = min(2 * window_bytes, 2**31 - 1)
+    default_bytes = 2 * first_bytes if flow["receive_window_autotuning"] else receive_bytes
     # Never the limit: the amount of unsent data is bounded per socket.
     send_bytes = min(4 * window_bytes + (16 << 20), 2**31 - 1)
     return {
         **_EVERYWHERE,
         "net.ipv4.ip_default_ttl": "255",
-        "net.ipv4.tcp_rmem": f"4096 {receive_bytes} {receive_bytes}",
+        "net.ipv4.tcp_rmem": f"4096 {default_bytes} {receive_bytes}",
         "net.ipv4.tcp_wmem": f"4096 {send_bytes} {send_bytes}",
         # Every connection starts knowing nothing.
         "net.ipv4.tcp_no_metrics_save": "1",
-        "net.ipv4.tcp_ecn": "1" if ecn else "0",
+        "net.ipv4.tcp_ecn": "1" if flow["ecn"] else "0",
     }

@@ -132,7 +132,7 @@ fn a_queue_that_never_empties_means_competition() {
 
 #[test]
 fn competition_is_aimd_on_the_inverse_of_delta() {
-    let mut copa = steering(100.0, &[("mode", Value::Choice("competitive".into()))]);
+    let mut copa = steering(100.0, &[("mode", Value::Text("competitive".into()))]);
     copa.inverse_delta = 2.0;
     for round in 0..10 {
         copa.end_round(&ack(round));

@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn the_other_reading_grows_once_per_round_trip() {
-        let p = parameters(&[("increase", Value::Choice("per round trip".to_owned()))]);
+        let p = parameters(&[("increase", Value::Text("per round trip".to_owned()))]);
         let mut search = increasing(&p);
         for ack in 0..100 {
             search.on_ack(&p, false, ack % 10 == 0, 800);

@@ -83,7 +83,7 @@ fn the_linear_form_takes_the_steps_of_the_linux_port() {
         let p = vivace(1, given).parameters;
         (p.steps.bound, p.steps.bound_step, p.interval_packets)
     };
-    let linear = ("form", Value::Choice("linear".into()));
+    let linear = ("form", Value::Text("linear".into()));
     assert_eq!(step(&[]), (0.05, 0.05, 20));
     assert_eq!(step(std::slice::from_ref(&linear)), (0.10, 0.07, 50));
     let given =

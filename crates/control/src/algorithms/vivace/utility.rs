@@ -105,7 +105,7 @@ mod tests {
     }
 
     fn form(name: &str) -> Utility {
-        utility(&[("form", Value::Choice(name.to_owned()))])
+        utility(&[("form", Value::Text(name.to_owned()))])
     }
 
     /// Slope of the utility in the rate, in utility per unit of the rate.
@@ -172,8 +172,8 @@ mod tests {
     fn the_loss_utility_does_not_see_the_rtt() {
         for name in ["paper", "linear", "scaled", "satellite"] {
             let u = utility(&[
-                ("form", Value::Choice(name.into())),
-                ("utility", Value::Choice("loss".into())),
+                ("form", Value::Text(name.into())),
+                ("utility", Value::Text("loss".into())),
             ]);
             assert_eq!(u.of(50e6, 0.01, 0.5), u.of(50e6, 0.01, 0.0), "{name}");
             assert_eq!(u.of(50e6, 0.02, 0.0), form(name).of(50e6, 0.02, 0.0), "{name}");
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn given_coefficients_replace_those_of_the_form() {
         let u = utility(&[
-            ("form", Value::Choice("paper".into())),
+            ("form", Value::Text("paper".into())),
             ("loss_coefficient", Value::Number(0.0)),
         ]);
         assert_eq!((u.loss_coefficient, u.rtt_coefficient, u.exponent), (0.0, 900.0, 0.9));

@@ -12,7 +12,7 @@ fn hystart(parameters: &[(&str, &str)]) -> (HyStart, Window) {
 fn resolve(row: &SlowStartRow, parameters: &[(&str, &str)]) -> Values {
     let given = parameters
         .iter()
-        .map(|(name, choice)| (name.to_string(), Value::Choice(choice.to_string())))
+        .map(|(name, choice)| (name.to_string(), Value::Text(choice.to_string())))
         .collect();
     row.entry.resolve(&given).unwrap()
 }

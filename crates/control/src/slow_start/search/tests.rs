@@ -5,8 +5,7 @@ use jostle_catalogue::Value;
 const RTT_MS: usize = 100;
 
 fn search(given: &[(&str, &str)]) -> Search {
-    let given =
-        given.iter().map(|(name, word)| (name.to_string(), Value::Choice(word.to_string())));
+    let given = given.iter().map(|(name, word)| (name.to_string(), Value::Text(word.to_string())));
     Search::new(&ROW.entry.resolve(&given.collect()).unwrap())
 }
 

@@ -25,6 +25,7 @@ fn framer() -> Framer {
         peer: 0,
         after: None,
         initial_receive_window_bytes: 65_535,
+        receive_window_autotuning: false,
         receive_window_bytes: 6 << 20,
         nic_rate_bps: None,
     };

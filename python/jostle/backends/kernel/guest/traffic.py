@@ -3,7 +3,9 @@
 A wake-up of a process costs far more than a packet, above all in a guest kernel. Senders block in
 the kernel, receivers wake once per `read_bytes`. A receiver that slept and read later would change
 the traffic: unread data delay ACKs (`__tcp_ack_snd_check`). SO_RCVLOWAT leaves them alone, and
-MSG_TRUNC throws data away without copying them.
+MSG_TRUNC throws data away without copying them. Each read leaves a byte, and the next one waits in
+`poll`: a read that takes everything sends an ACK of its own (`__tcp_cleanup_rbuf`), of a single
+segment, if that had PSH (`tcp_measure_rcv_mss`), as the last one of every burst has.
 """
 
 from __future__ import annotations
@@ -25,7 +27,6 @@ from .namespaces import Host
 _PORT = 5201
 # Whole segments, so that none is short where a write ends.
 _PAYLOAD = memoryview(bytes(724 * 1448))
-_READ_BUFFER_BYTES = 8 << 20
 
 # What Python's socket module has no name for: linux/tcp.h, linux/net_tstamp.h, asm/socket.h.
 _TCP_NOTSENT_LOWAT = 25
@@ -117,12 +118,17 @@ class Flow:
         listener.listen(1)
         self._listens.set()
         connection, _ = listener.accept()
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, self._job["read_bytes"])
+        read_bytes = self._job["read_bytes"]
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, read_bytes)
         _end_abruptly(connection)
         self.receiver = connection
-        buffer = bytearray(_READ_BUFFER_BYTES)
+        buffer = bytearray(read_bytes)
+        readable = select.poll()
+        readable.register(connection, select.POLLIN)
         try:
-            while connection.recv_into(buffer, _READ_BUFFER_BYTES, socket.MSG_TRUNC):
+            while readable.poll() and connection.recv_into(
+                buffer, max(1, read_bytes - 1), socket.MSG_TRUNC
+            ):
                 pass
         except (ConnectionError, TimeoutError):
             return  # The sender's end knows why.

@@ -1,0 +1,76 @@
+//! What a sender remembers of the ACKs so far.
+
+use jostle_units::{Span, Time};
+
+/// Number of axes.
+pub const AXES: usize = 5;
+
+/// Weight of a new gap in the quick averages.
+const ALPHA: f64 = 1.0 / 8.0;
+/// And in the slow one.
+const SLOW_ALPHA: f64 = 1.0 / 256.0;
+
+const SEND_EWMA: usize = 0;
+const REC_EWMA: usize = 1;
+const RTT_RATIO: usize = 2;
+const SLOW_REC_EWMA: usize = 3;
+const RTT_DIFF: usize = 4;
+
+/// Names of the axes, with their units.
+pub const NAMES: [&str; AXES] =
+    ["send_ewma_ms", "rec_ewma_ms", "rtt_ratio", "slow_rec_ewma_ms", "rtt_diff_ms"];
+
+/// `Memory` of Remy, in the order of its message. A tick of Remy is a millisecond. All of it is zero
+/// until the second packet is acknowledged.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    values: [f64; AXES],
+    /// When the packet acknowledged last was sent and its ACK came; none before the first.
+    last: Option<(Time, Time)>,
+    min_rtt_ms: f64,
+}
+
+impl Memory {
+    /// A memory of these values.
+    #[cfg(test)]
+    pub fn of(values: [f64; AXES]) -> Self {
+        Self { values, ..Self::default() }
+    }
+
+    /// One value per axis.
+    pub fn values(&self) -> &[f64; AXES] {
+        &self.values
+    }
+
+    /// Gaps per packet since the last ACK, if this one, of `packets`, came at `now` for a packet
+    /// sent at `sent`: none for the first.
+    pub fn gaps(&mut self, sent: Time, now: Time, packets: u32) -> Option<(f64, f64)> {
+        let latest = self.last.map_or(sent, |(last_sent, _)| last_sent.max(sent));
+        let (last_sent, last_now) = self.last.replace((latest, now))?;
+        let per_packet = |gap: Span| ms(gap) / f64::from(packets);
+        Some((per_packet(sent.since(last_sent)), per_packet(now.since(last_now))))
+    }
+
+    /// The first packet is acknowledged: it only sets what the others are measured against.
+    pub fn begin(&mut self, rtt: Span) {
+        self.min_rtt_ms = ms(rtt);
+    }
+
+    /// A packet is acknowledged (`Memory::packets_received`).
+    pub fn update(&mut self, (send_gap_ms, rec_gap_ms): (f64, f64), rtt: Span) {
+        let mut average = |axis: usize, weight: f64, gap_ms: f64| {
+            self.values[axis] += weight * (gap_ms - self.values[axis]);
+        };
+        average(SEND_EWMA, ALPHA, send_gap_ms);
+        average(REC_EWMA, ALPHA, rec_gap_ms);
+        average(SLOW_REC_EWMA, SLOW_ALPHA, rec_gap_ms);
+        let rtt_ms = ms(rtt);
+        self.min_rtt_ms = self.min_rtt_ms.min(rtt_ms);
+        self.values[RTT_RATIO] = if self.min_rtt_ms > 0.0 { rtt_ms / self.min_rtt_ms } else { 1.0 };
+        self.values[RTT_DIFF] = rtt_ms - self.min_rtt_ms;
+    }
+}
+
+fn ms(span: Span) -> f64 {
+    span.as_secs_f64() * 1e3
+}

@@ -1,0 +1,217 @@
+//! A table: boxes of memory, each with an action, in the format in which Remy writes them.
+//!
+//! The file is a message `RemyBuffers.WhiskerTree` (`protobufs/dna.proto` of the Remy repository):
+//!
+//! | message | fields |
+//! | --- | --- |
+//! | `WhiskerTree` | 1 `domain`, 2 `children`, 3 `leaf`; what the table was made for from 4 on |
+//! | `MemoryRange` | 11 `lower`, 12 `upper`; 13 the axes that the optimiser may split |
+//! | `Memory` | 21 on: one `double` per axis |
+//! | `Whisker` | 31 `window_increment`, 32 `window_multiple`, 33 `intersend`, 34 its domain again |
+
+use super::memory::{AXES, Memory};
+use super::wire::{Field, Reader, Result};
+
+/// End of every axis (`MAX_MEMORY`): what a box without a bound has.
+pub const LIMIT: f64 = 163_840.0;
+/// Number of the first axis in `Memory`.
+const FIRST_AXIS: u64 = 21;
+/// Deepest tree. Remy halves an axis at each level, so its own have a dozen.
+const MOST_LEVELS: u32 = 100;
+/// Largest absolute value of an action's part: its window multiple, its time in ms.
+const MOST: f64 = 1e6;
+/// Largest window that an action leads to.
+const MAX_WINDOW: f64 = 1e6;
+
+/// What a sender does in a box of memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Action {
+    /// b: packets added to the window.
+    pub increment: i32,
+    /// m: factor of the window.
+    pub multiple: f64,
+    /// τ: least time between two packets, in ms.
+    pub intersend_ms: f64,
+}
+
+impl Action {
+    /// The window after one of `window`: ⌊m·W + b⌋, from 0 to 10⁶ (`Whisker::window`).
+    pub fn window(&self, window: u32) -> u32 {
+        let next = f64::from(window) * self.multiple + f64::from(self.increment);
+        next.clamp(0.0, MAX_WINDOW) as u32
+    }
+}
+
+/// A half-open box of memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Domain {
+    /// Least value per axis, included.
+    pub lower: [f64; AXES],
+    /// Largest value per axis, not included.
+    pub upper: [f64; AXES],
+}
+
+impl Domain {
+    const WHOLE: Self = Self { lower: [0.0; AXES], upper: [LIMIT; AXES] };
+
+    fn contains(&self, memory: &Memory) -> bool {
+        let values = memory.values();
+        (0..AXES).all(|axis| self.lower[axis] <= values[axis] && values[axis] < self.upper[axis])
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    domain: Domain,
+    /// Where the search goes on if the memory is not in this box, or in none of its children.
+    skip: u32,
+    /// Of a leaf.
+    action: Option<Action>,
+}
+
+/// A whole table. Nodes lie in the order in which the tree is searched, so that a search walks
+/// forwards through one array.
+#[derive(Clone, Debug)]
+pub struct Table {
+    nodes: Vec<Node>,
+}
+
+impl Table {
+    /// Reads a table.
+    ///
+    /// # Errors
+    /// What is wrong with the file, with the byte.
+    pub fn parse(file: &[u8]) -> Result<Self> {
+        if file.is_empty() {
+            return Err("the file is empty".to_owned());
+        }
+        let mut table = Self { nodes: Vec::new() };
+        table.read_tree(Reader::new(file), 0)?;
+        Ok(table)
+    }
+
+    /// The action for a memory; none if it lies in no box.
+    pub fn action(&self, memory: &Memory) -> Option<Action> {
+        let mut at = 0;
+        while let Some(node) = self.nodes.get(at) {
+            at = match node.domain.contains(memory) {
+                true if node.action.is_some() => return node.action,
+                true => at + 1,
+                false => node.skip as usize,
+            };
+        }
+        None
+    }
+
+    /// All boxes with an action, in the order of the file.
+    #[cfg(test)]
+    pub fn whiskers(&self) -> impl Iterator<Item = (Domain, Action)> + '_ {
+        self.nodes.iter().filter_map(|node| Some((node.domain, node.action?)))
+    }
+
+    fn read_tree(&mut self, mut reader: Reader<'_>, level: u32) -> Result<()> {
+        let at = reader.at();
+        if level >= MOST_LEVELS {
+            return Err(format!("byte {at}: a tree of more than {MOST_LEVELS} levels"));
+        }
+        let place = self.nodes.len();
+        self.nodes.push(Node { domain: Domain::WHOLE, skip: 0, action: None });
+        while let Some(field) = reader.next()? {
+            match field.number {
+                1 => self.nodes[place].domain = domain(field.message()?)?,
+                2 => self.read_tree(field.message()?, level + 1)?,
+                3 => self.nodes[place].action = Some(whisker(field.message()?)?),
+                // Remy's settings when it made the table.
+                _ => {}
+            }
+        }
+        let inner = self.nodes.len() > place + 1;
+        match (inner, self.nodes[place].action) {
+            (true, Some(_)) => Err(format!("byte {at}: a tree with both children and a whisker")),
+            (false, None) => Err(format!("byte {at}: a tree with neither children nor a whisker")),
+            _ => {
+                // `MAX_FILE_BYTES` bounds their number.
+                self.nodes[place].skip = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A `MemoryRange`. "If fields are missing in the DNA, we want to wildcard the resulting rule to
+/// match anything" (`memory.cc`).
+fn domain(mut reader: Reader<'_>) -> Result<Domain> {
+    let at = reader.at();
+    let mut domain = Domain::WHOLE;
+    while let Some(field) = reader.next()? {
+        match field.number {
+            11 => corner(field.message()?, &mut domain.lower, |value| value <= 0.0)?,
+            12 => corner(field.message()?, &mut domain.upper, |value| value >= LIMIT)?,
+            _ => {}
+        }
+    }
+    match (0..AXES).find(|&axis| domain.lower[axis] > domain.upper[axis]) {
+        Some(axis) => {
+            let number = FIRST_AXIS + axis as u64;
+            Err(format!("byte {at}: a box whose lower end of axis {number} is above its upper end"))
+        }
+        None => Ok(domain),
+    }
+}
+
+/// A `Memory` as one corner of a box. An axis that is not known must not divide anything.
+fn corner(
+    mut reader: Reader<'_>,
+    into: &mut [f64; AXES],
+    is_wildcard: fn(f64) -> bool,
+) -> Result<()> {
+    while let Some(field) = reader.next()? {
+        let value = field.double()?;
+        let axis = field.number.checked_sub(FIRST_AXIS).and_then(|it| usize::try_from(it).ok());
+        match axis.and_then(|axis| into.get_mut(axis)) {
+            Some(bound) => *bound = value,
+            None if is_wildcard(value) => {}
+            None => {
+                let (at, number) = (field.at, field.number);
+                return Err(format!(
+                    "byte {at}: a box bounded along axis {number}, which no memory here has: \
+                     known are 21 (send_ewma), 22 (rec_ewma), 23 (rtt_ratio), 24 (slow_rec_ewma) \
+                     and 25 (rtt_diff)"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A `Whisker`. What it lacks is 0, as Protocol Buffers have it.
+fn whisker(mut reader: Reader<'_>) -> Result<Action> {
+    let mut action = Action::default();
+    while let Some(field) = reader.next()? {
+        match field.number {
+            31 => action.increment = field.sint32()?,
+            32 => action.multiple = part(&field)?,
+            33 => action.intersend_ms = part(&field)?,
+            34 => {}
+            number => {
+                let at = field.at;
+                return Err(format!(
+                    "byte {at}: a whisker with field {number}: an action of another kind than \
+                     window and spacing"
+                ));
+            }
+        }
+    }
+    Ok(action)
+}
+
+fn part(field: &Field<'_>) -> Result<f64> {
+    let value = field.double()?;
+    match (0.0..=MOST).contains(&value) {
+        true => Ok(value),
+        false => {
+            let (at, number) = (field.at, field.number);
+            Err(format!("byte {at}: field {number} is {value}, not from 0 to {MOST}"))
+        }
+    }
+}
