@@ -24,10 +24,11 @@ from jostle.scenario.links import (
     link_spec,
     topology,
 )
-from jostle.scenario.models import Fixed, Flow, OnOff, Ping, RequestResponse, ScenarioFile
+from jostle.scenario.models import Flow, Ping, ScenarioFile
 from jostle.scenario.positions import KeyPath
 from jostle.scenario.problems import Report, did_you_mean
 from jostle.scenario.registry import Registry
+from jostle.scenario.sources import no_controller, source_spec, transport
 from jostle.scenario.traces import TraceReader
 from jostle.scenario.units import LARGEST, format_amount
 
@@ -46,8 +47,6 @@ _FIRST_PEER: Final = 10 << 24 | 1
 _HOW_TO_END: Final = 'write for example bytes = "1 MB"'
 _SYN_WINDOW_BYTES: Final = 65_535
 """Largest window that a SYN-ACK can offer: it cannot be scaled (RFC 7323, section 2.2)."""
-_NO_CONTROLLER: Final = "none"
-_LARGEST_DATAGRAM_BYTES: Final = 1500 - 20 - 8
 # Each keeps two files open, which are named after it.
 _MOST_CAPTURED_FLOWS: Final = 100
 _LONGEST_CAPTURED_NAME: Final = 200
@@ -322,7 +321,7 @@ def _flow(
     slow_start: dict[str, Any] | None
     pings = isinstance(flow.source, Ping)
     if pings:
-        controller, slow_start = _no_controller(flow, path, report), None
+        controller, slow_start = no_controller(flow, path, report), None
     elif is_external(flow.controller.name):
         controller, slow_start = controller_spec(flow, path, folder, report), None
     else:
@@ -330,7 +329,7 @@ def _flow(
     receive_window, initial_receive_window = _receive_windows(flow, rtt or 0, path, there, report)
     return {
         "name": flow.name,
-        "transport": _transport(flow, path, report),
+        "transport": transport(flow, path, report),
         "controller": controller,
         "slow_start": slow_start,
         "memory": None if pings else memory_spec(flow, path, registry, report, folder),
@@ -341,7 +340,7 @@ def _flow(
         "after": None,
         "start_ns": flow.start,
         "stop_ns": flow.stop,
-        "source": _source(flow, path, report),
+        "source": source_spec(flow, path, report),
         "pacing": flow.pacing == "fq",
         "ecn": _ecn(flow, registry),
         "initial_window_packets": flow.initial_window,
@@ -351,26 +350,6 @@ def _flow(
         "receive_window_autotuning": flow.receive_window_autotuning,
         "nic_rate_bps": flow.nic_rate,
     }
-
-
-def _no_controller(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
-    """Return what stands for the controller of pings, which have none, nor what goes with one."""
-    source = ((*path, "source"),)
-    if flow.controller.name != _NO_CONTROLLER or flow.controller.parameters:
-        message = f'pings have no controller — write controller = "{_NO_CONTROLLER}"'
-        report.add((*path, "controller"), message, *source)
-    for key in ("slow_start", "memory"):
-        if getattr(flow, key) is not None:
-            report.add((*path, key), "pings have no controller — remove this key", *source)
-    return {"name": _NO_CONTROLLER, "parameters": {}}
-
-
-def _transport(flow: Flow, path: KeyPath, report: Report) -> str:
-    found = "udp" if isinstance(flow.source, Ping) else "tcp"
-    if flow.transport not in (None, found):
-        message = f'only pings are "udp", and they are nothing else — accepted here: "{found}"'
-        report.add((*path, "transport"), message, (*path, "source"))
-    return found
 
 
 def _ecn(flow: Flow, registry: Registry) -> bool:
@@ -458,44 +437,6 @@ def _access_delay(
         report.add((*path, "rtt"), message, *paths, *delays_at)
         return 0
     return rtt - taken
-
-
-def _source(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
-    if flow.bytes is not None:
-        if flow.source is not None:
-            message = f'the source is "{flow.source.kind}" — write its size there, or keep one'
-            report.add((*path, "bytes"), message, (*path, "source"))
-        return {"kind": "fixed", "bytes": flow.bytes}
-    match flow.source:
-        case Fixed(bytes=size):
-            return {"kind": "fixed", "bytes": size}
-        case OnOff() as source:
-            return {
-                "kind": "on_off",
-                "on_ns": source.on,
-                "off_ns": source.off,
-                "exponential": source.exponential,
-            }
-        case RequestResponse() as source:
-            return {
-                "kind": "request_response",
-                "bytes": source.bytes,
-                "think_ns": source.think,
-                "exponential": source.exponential,
-                "count": source.count,
-            }
-        case Ping() as source:
-            if source.bytes > _LARGEST_DATAGRAM_BYTES:
-                message = f"a datagram has at most {_LARGEST_DATAGRAM_BYTES} bytes"
-                report.add((*path, "source", "bytes"), message)
-            return {
-                "kind": "ping",
-                "bytes": source.bytes,
-                "every_ns": source.every,
-                "timeout_ns": source.timeout,
-            }
-        case _:
-            return {"kind": "bulk"}
 
 
 def _receive_window(
