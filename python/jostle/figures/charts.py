@@ -28,7 +28,7 @@ _GROUP = 0.8
 _MOST_MARKED = 30
 _MOST_TICKS = 10
 # Letters that all names below the axis have room for in one line.
-_TICK_LETTERS = 55
+_TICK_LETTERS = 44
 # Letters that a row of the legend has room for, and that a line's sample and the gap take.
 _LEGEND_LETTERS = 54
 _HANDLE_LETTERS = 7
