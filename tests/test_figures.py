@@ -175,3 +175,26 @@ def test_what_cannot_be_written_is_said(results, tmp_path):
 def test_figure_data_needs_no_matplotlib():
     code = "import jostle.figures.data, sys; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_legends_have_as_many_columns_as_fit():
+    from jostle.figures.charts import _legend_columns
+
+    assert _legend_columns(["Cubic", "BBR", "PCC", "Hybla"]) == 3
+    assert _legend_columns(["1 MB", "10 MB, 500 kB buffer"]) == 2
+    assert _legend_columns(["beside Cubic, 60 to 120 s", "alone"]) == 1
+    assert _legend_columns(["x" * 100]) == 1
+
+
+def test_a_logarithmic_axis_is_marked_at_its_points():
+    from jostle.figures.charts import curves
+    from jostle.figures.data import Curve, CurvesData
+
+    x = np.array([1.0, 2.0, 4.0, 1000.0])
+    none = np.full(x.size, np.nan)
+    few = curves(CurvesData("x", "y", (Curve("a", x, x, none, none),), log_x=True)).axes[0]
+    assert [label.get_text() for label in few.get_xticklabels()] == ["1", "2", "4", "1000"]
+    x = 2.0 ** np.arange(12)
+    none = np.full(x.size, np.nan)
+    many = curves(CurvesData("x", "y", (Curve("a", x, x, none, none),), log_x=True)).axes[0]
+    assert [label.get_text() for label in many.get_xticklabels()][:3] == ["1", "4", "16"]

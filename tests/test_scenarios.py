@@ -43,3 +43,18 @@ def test_every_condition_of_an_example_runs(path: Path) -> None:
             assert overall["sent_packets"] > overall["retransmitted_packets"]
         for link in summary["links"]:
             assert 0 < link["phases"]["overall"]["utilisation"] <= 1
+
+
+def test_pings_see_the_queue_that_a_download_builds() -> None:
+    found = {}
+    for planned in scenario.load(SCENARIOS / "pings.toml").plan(repeats=1).runs:
+        summary = json.loads(_core.run(json.dumps(planned.spec)).summary)
+        _, pings = summary["flows"]
+        counts = pings["pings"]
+        assert counts["sent"] == counts["echoed"] + counts["lost"] + counts["waiting"]
+        rtts = {name: phase["rtt_mean_s"] for name, phase in pings["phases"].items()}
+        assert rtts["before"] == pytest.approx(0.05, rel=0.01)
+        assert rtts["after"] == pytest.approx(0.05, rel=0.01)
+        found[planned.condition] = rtts["beside"]
+    deep, codel, fq_codel = (found[at] for at in range(3))
+    assert deep > 3 * codel > 3 * fq_codel

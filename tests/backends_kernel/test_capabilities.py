@@ -227,9 +227,12 @@ def test_too_many_flows_and_links_are_refused(defaults):
 
 def test_a_transport_that_the_stack_does_not_speak_is_refused(defaults):
     spec = spec_of()
-    spec["flows"][0]["transport"] = "quic"
+    flow = spec["flows"][0]
+    flow["transport"] = "udp"
+    flow["controller"] = {"name": "none", "parameters": {}}
+    flow["source"] = {"kind": "ping", "bytes": 20, "every_ns": 10**9, "timeout_ns": 10**10}
     (problem,) = capabilities.problems(spec, defaults, "native")
-    assert problem.key == "flows.one.transport"
+    assert problem.key == "flows.one.source"
 
 
 def test_names_with_spaces_are_quoted(defaults):

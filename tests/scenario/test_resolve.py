@@ -265,6 +265,27 @@ def test_sources(
     assert run["flows"][0]["source"] == resolved
 
 
+def test_pings_have_no_controller(read: Read, run_spec_schema: dict[str, Any]) -> None:
+    source = 'source = { kind = "ping", bytes = "20 B", every = "200 ms" }'
+    run = spec(
+        read(
+            ('rtt = "40 ms"', f'rtt = "40 ms"\n{source}'),
+            ('controller = "cubic"', 'controller = "none"'),
+        )
+    )
+    jsonschema.validate(run, run_spec_schema)
+    flow = run["flows"][0]
+    assert flow["source"] == {
+        "kind": "ping",
+        "bytes": 20,
+        "every_ns": 200_000_000,
+        "timeout_ns": 10_000_000_000,
+    }
+    assert flow["transport"] == "udp"
+    assert flow["controller"] == {"name": "none", "parameters": {}}
+    assert flow["slow_start"] is None
+
+
 def test_the_other_keys_of_a_flow(read: Read) -> None:
     keys = """rtt = "40 ms"
     start = "1 s"

@@ -42,7 +42,9 @@ def test_tables_page_and_figures(jostle, folder):
 def test_the_json_document(jostle):
     code, out, _ = jostle("study", "small", "--json", "--repeats", "2")
     assert code == 0
-    (study,) = json.loads(out)["studies"]
+    document = json.loads(out)
+    assert document["schema"] == "jostle.study/1"
+    (study,) = document["studies"]
     assert study["id"] == "small"
     assert [claim["holds"] for claim in study["claims"]] == [True, False]
     for claim in study["claims"]:

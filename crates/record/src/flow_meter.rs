@@ -3,7 +3,9 @@
 use jostle_units::{Span, Time};
 
 use crate::histogram::Histogram;
+use crate::ping_meter::PingMeter;
 use crate::sink::{AckRow, FlowState};
+use crate::summary::Pings;
 use crate::tables::{FlowTable, seconds, seconds_or_nan};
 
 /// What only ever grows. Any stretch of time is the difference between two copies.
@@ -121,6 +123,8 @@ pub(crate) struct FlowMeter {
     ends: Time,
     completion: Option<Span>,
     segments: Vec<FlowTotals>,
+    /// Of a flow that has any.
+    pings: Option<Box<PingMeter>>,
 }
 
 impl FlowMeter {
@@ -138,7 +142,13 @@ impl FlowMeter {
             ends,
             completion: None,
             segments: Vec::with_capacity(segments),
+            pings: None,
         }
+    }
+
+    /// The meter of a flow of pings.
+    pub(crate) fn with_pings(self) -> Self {
+        Self { pings: Some(Box::default()), ..self }
     }
 
     #[inline]
@@ -161,16 +171,39 @@ impl FlowMeter {
     #[inline]
     pub(crate) fn acked(&mut self, now: Time, row: &AckRow) {
         if let Some(rtt) = row.rtt {
-            let ns = rtt.as_ns();
-            self.total.rtt_samples += 1;
-            self.total.rtt_sum_ns += ns;
-            self.segment.rtt_squares_ns2 += u128::from(ns) * u128::from(ns);
-            self.segment.rtt_ns.record(ns, 1);
-            self.rtt_last = Some(rtt);
+            self.sample(rtt);
         }
         self.hold_cwnd(now);
         self.cwnd_bytes = row.cwnd_bytes;
         self.cwnd_until = now;
+    }
+
+    #[inline]
+    fn sample(&mut self, rtt: Span) {
+        let ns = rtt.as_ns();
+        self.total.rtt_samples += 1;
+        self.total.rtt_sum_ns += ns;
+        self.segment.rtt_squares_ns2 += u128::from(ns) * u128::from(ns);
+        self.segment.rtt_ns.record(ns, 1);
+        self.rtt_last = Some(rtt);
+    }
+
+    pub(crate) fn echoed(&mut self, rtt: Span) {
+        self.sample(rtt);
+        if let Some(pings) = &mut self.pings {
+            pings.echoed(rtt);
+        }
+    }
+
+    pub(crate) fn unanswered(&mut self, number: u32) {
+        if let Some(pings) = &mut self.pings {
+            pings.unanswered(number);
+        }
+    }
+
+    /// What became of the flow's pings, if it has any.
+    pub(crate) fn pings(&self) -> Option<Pings> {
+        self.pings.as_ref().map(|pings| pings.finish(self.total.sent_packets))
     }
 
     /// Accounts for cwnd as it was until `now`. Before the first ACK no time has passed, since

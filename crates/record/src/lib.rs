@@ -9,6 +9,7 @@ pub mod capture;
 mod flow_meter;
 mod histogram;
 mod link_meter;
+mod ping_meter;
 mod recorder;
 mod run_record;
 mod sink;
@@ -25,7 +26,7 @@ pub use run_record::RunRecord;
 pub use sink::{AckRow, End, FlowState, Header, HeaderKind, Nothing, Sink};
 pub use spec::*;
 pub use summary::{
-    ByPhase, Fairness, FlowPhase, FlowSummary, LinkPhase, LinkSummary, Summary, jain,
+    ByPhase, Fairness, FlowPhase, FlowSummary, LinkPhase, LinkSummary, Pings, Summary, jain,
 };
 pub use tables::{AckTable, FlowTable, InternalTable, LinkTable, Names};
 pub use validate::SpecError;

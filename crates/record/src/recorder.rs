@@ -8,7 +8,7 @@ use crate::run_record::{self, RunRecord};
 use crate::sink::{AckRow, FlowState, Sink};
 use crate::tables::{AckTable, FlowTable, InternalTable, seconds, seconds_or_nan};
 use crate::timeline::Timeline;
-use crate::{PhaseSpec, RunSpec, TraceLevel};
+use crate::{PhaseSpec, RunSpec, TraceLevel, Transport};
 
 /// What of a flow's spec its record needs.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub(crate) struct FlowIdentity {
     pub controller: String,
     pub start: Time,
     pub stop: Time,
+    /// A controller takes its share.
+    pub competes: bool,
 }
 
 /// Measures a run.
@@ -55,13 +57,17 @@ impl Recorder {
             // Of those that wait for another, `opened` tells.
             start: if flow.after.is_some() { Time::NEVER } else { Time::from_ns(flow.start_ns) },
             stop: flow.stop_ns.map_or(Time::NEVER, Time::from_ns),
+            competes: flow.transport == Transport::Tcp,
         };
         let flow_identities: Vec<_> = spec.flows.iter().map(identity).collect();
         Self {
             phases: spec.phases.clone(),
             flows: flow_identities
                 .iter()
-                .map(|flow| FlowMeter::new(flow.stop, timeline.segments()))
+                .map(|flow| {
+                    let meter = FlowMeter::new(flow.stop, timeline.segments());
+                    if flow.competes { meter } else { meter.with_pings() }
+                })
                 .collect(),
             flow_identities,
             link_names: spec.links.iter().map(|link| link.name.clone()).collect(),
@@ -122,6 +128,14 @@ impl Sink for Recorder {
         if let Some(acks) = &mut self.acks {
             acks.push(now, flow, row);
         }
+    }
+
+    fn echoed(&mut self, _now: Time, flow: u32, rtt: Span) {
+        self.flows[flow as usize].echoed(rtt);
+    }
+
+    fn unanswered(&mut self, _now: Time, flow: u32, number: u32) {
+        self.flows[flow as usize].unanswered(number);
     }
 
     fn completed(&mut self, now: Time, flow: u32, after: Span) {

@@ -66,6 +66,7 @@ fn flow_summary(recorder: &Recorder, meter: &FlowMeter, identity: &FlowIdentity)
         controller: identity.controller.clone(),
         completion_s: meter.completion().map(|after| seconds(after.as_ns())),
         phases: phases.collect(),
+        pings: meter.pings(),
     }
 }
 
@@ -101,7 +102,7 @@ fn fairness(recorder: &Recorder, phase: &PhaseSpec, flows: &[FlowSummary]) -> Fa
         .iter()
         .zip(&recorder.flows)
         .zip(flows)
-        .filter(|((identity, meter), _)| is_there(identity, meter, phase))
+        .filter(|((identity, meter), _)| identity.competes && is_there(identity, meter, phase))
         .filter_map(|(_, flow)| flow.phases.get(&phase.name))
         .map(|measures| measures.throughput_bps)
         .collect();

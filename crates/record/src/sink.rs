@@ -101,7 +101,7 @@ pub trait Sink {
     fn wants_segments(&self) -> bool {
         false
     }
-    /// A segment left one end of its flow, or reached the other. Times never decrease.
+    /// A TCP segment left one end of its flow, or reached the other. Times never decrease.
     fn segment(&mut self, _now: Time, _flow: u32, _end: End, _header: &Header) {}
     /// A sender put `packets` packets of together `wire_bytes` on its way at once.
     fn sent(
@@ -119,6 +119,10 @@ pub trait Sink {
     fn delivered(&mut self, _now: Time, _flow: u32, _payload_bytes: u64) {}
     /// An ACK was processed by the sender.
     fn acked(&mut self, _now: Time, _flow: u32, _row: &AckRow) {}
+    /// A ping is back, `rtt` after it was sent.
+    fn echoed(&mut self, _now: Time, _flow: u32, _rtt: Span) {}
+    /// The ping `number`, counted from 0, was not back in time. They are told in their order.
+    fn unanswered(&mut self, _now: Time, _flow: u32, _number: u32) {}
     /// All data of a fixed-size flow were acknowledged, `after` its start.
     fn completed(&mut self, _now: Time, _flow: u32, _after: Span) {}
     /// A queue changed.
@@ -181,6 +185,16 @@ impl<A: Sink, B: Sink> Sink for (A, B) {
     fn acked(&mut self, now: Time, flow: u32, row: &AckRow) {
         self.0.acked(now, flow, row);
         self.1.acked(now, flow, row);
+    }
+
+    fn echoed(&mut self, now: Time, flow: u32, rtt: Span) {
+        self.0.echoed(now, flow, rtt);
+        self.1.echoed(now, flow, rtt);
+    }
+
+    fn unanswered(&mut self, now: Time, flow: u32, number: u32) {
+        self.0.unanswered(now, flow, number);
+        self.1.unanswered(now, flow, number);
     }
 
     fn completed(&mut self, now: Time, flow: u32, after: Span) {

@@ -335,7 +335,7 @@ pub struct FlowSpec {
     pub name: String,
     /// Transport protocol.
     pub transport: Transport,
-    /// Congestion controller with all its parameters.
+    /// Congestion controller with all its parameters; `none` of them for pings.
     pub controller: Algorithm,
     /// Slow-start method with all its parameters; absent for a controller that has its own.
     pub slow_start: Option<Algorithm>,
@@ -389,6 +389,8 @@ pub struct FlowSpec {
 pub enum Transport {
     /// TCP as Linux 6.1 speaks it.
     Tcp,
+    /// Datagrams (RFC 768), without congestion control: pings.
+    Udp,
 }
 
 /// An algorithm of the registry with a value for each of its parameters.
@@ -402,6 +404,9 @@ pub struct Algorithm {
 }
 
 impl Algorithm {
+    /// What flows have that no congestion controller governs.
+    pub const NONE: &'static str = "none";
+
     /// Whether it is no row of a registry but something that whoever starts the run brings along,
     /// named `module:Class`.
     pub fn is_from_outside(&self) -> bool {
@@ -439,5 +444,14 @@ pub enum SourceSpec {
         exponential: bool,
         /// Responses after which the connection ends (absent: none).
         count: Option<u64>,
+    },
+    /// A datagram at fixed times, each of which the receiver sends back as it came.
+    Ping {
+        /// Payload bytes of a datagram.
+        bytes: u32,
+        /// Time from one to the next.
+        every_ns: u64,
+        /// A ping that is not back by then is lost, even if it comes back later.
+        timeout_ns: u64,
     },
 }

@@ -60,6 +60,28 @@ pub struct FlowSummary {
     pub completion_s: Option<f64>,
     /// Measures of each phase.
     pub phases: ByPhase<FlowPhase>,
+    /// What became of its pings, of the whole run; absent for other flows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pings: Option<Pings>,
+}
+
+/// What became of pings: `sent` = `echoed` + `lost` + `waiting`.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Pings {
+    /// Sent.
+    pub sent: u64,
+    /// Back in time.
+    pub echoed: u64,
+    /// Not back in time.
+    pub lost: u64,
+    /// Still in time at the end of the run, and not back.
+    pub waiting: u64,
+    /// Longest round trip.
+    pub rtt_max_s: Option<f64>,
+    /// Whole milliseconds of a round trip, and how many took them; only those that occurred.
+    pub echoes_by_ms: Vec<(u64, u64)>,
+    /// Length of losses in a row, and how often they were as long.
+    pub losses_by_length: Vec<(u64, u64)>,
 }
 
 /// The measures of a flow in a phase.
@@ -74,7 +96,8 @@ pub struct FlowPhase {
     /// Useful data ÷ all data transmitted: goodput ÷ sending rate. Data sent in one phase may be
     /// delivered in the next, so it can pass 1 in a short phase; nothing caps it.
     pub goodput_ratio: Option<f64>,
-    /// Mean of the RTT samples, one per ACK that gave one, in the phase in which it arrived.
+    /// Mean of the RTT samples, one per ACK that gave one, or per echo of a ping, in the phase in
+    /// which it arrived.
     pub rtt_mean_s: Option<f64>,
     /// Smallest RTT sample.
     pub rtt_min_s: Option<f64>,
@@ -126,7 +149,7 @@ pub struct LinkPhase {
 pub struct Fairness {
     /// Jain's index of the throughputs of all flows that were there during part of the phase at
     /// least: between their start and their stop or completion. Absent if none of them got
-    /// anything.
+    /// anything. Pings, which take what they ask for, do not count.
     pub jain: Option<f64>,
 }
 

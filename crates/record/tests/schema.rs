@@ -59,6 +59,7 @@ fn the_schema_describes_every_key_and_no_other() {
     let (mut used, mut described) = (BTreeSet::new(), BTreeSet::new());
     keys(&common::dumbbell(), &mut used);
     keys(&common::everything(), &mut used);
+    keys(&common::pings(), &mut used);
     properties(&schema(), &mut described);
     assert_eq!(used, described);
 }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{S, dumbbell, everything};
+use common::{S, dumbbell, everything, pings};
 use jostle_record::RunSpec;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn with(pointer: &str, value: Value) -> Value {
 
 #[test]
 fn examples_are_accepted_and_survive_json() {
-    for example in [dumbbell(), everything()] {
+    for example in [dumbbell(), everything(), pings()] {
         let spec = RunSpec::from_json(&example.to_string()).unwrap();
         let again = serde_json::to_string(&spec).unwrap();
         assert_eq!(RunSpec::from_json(&again).unwrap(), spec);
@@ -40,6 +40,43 @@ fn broken_json_is_no_spec() {
     let mut missing = dumbbell();
     missing["flows"][0].as_object_mut().unwrap().remove("path");
     assert!(refusal(&missing).contains("missing field `path`"));
+}
+
+#[test]
+fn pings_are_datagrams_without_a_controller() {
+    let cases = [
+        (
+            "/flows/1/transport",
+            json!("tcp"),
+            "`flows[1].transport` cannot be `tcp`: expected `udp`",
+        ),
+        (
+            "/flows/0/transport",
+            json!("udp"),
+            "`flows[0].transport` cannot be `udp`: expected `tcp`",
+        ),
+        (
+            "/flows/1/controller/name",
+            json!("reno"),
+            "expected `none`: datagrams have no controller",
+        ),
+        (
+            "/flows/1/slow_start",
+            json!({"name": "standard", "parameters": {}}),
+            "`flows[1].slow_start` cannot be `standard`: expected absent",
+        ),
+        ("/flows/1/source/bytes", json!(1473), "cannot be 1473: expected 1 to 1472"),
+        ("/flows/1/source/every_ns", json!(0), "`flows[1].source.every_ns` cannot be 0"),
+        ("/flows/1/source/every_ns", json!(2), "`duration_ns` cannot be 10000000000"),
+        ("/flows/1/source/timeout_ns", json!(0), "`flows[1].source.timeout_ns` cannot be 0"),
+        ("/capture", json!({"scenario": "pings"}), "`capture` cannot be that of `pings`"),
+    ];
+    for (pointer, value, expected) in cases {
+        let mut spec = pings();
+        *spec.pointer_mut(pointer).expect(pointer) = value;
+        let message = refusal(&spec);
+        assert!(message.contains(expected), "{pointer}: {message}");
+    }
 }
 
 #[test]

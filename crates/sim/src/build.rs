@@ -4,10 +4,11 @@ use jostle_control::registry::{self, Start};
 use jostle_control::slow_start::Standard;
 use jostle_control::{Controller, EcnFeedback, SlowStart};
 use jostle_path::Link;
-use jostle_record::{Algorithm, FlowSpec, LinkSpec, RunSpec};
+use jostle_record::{Algorithm, FlowSpec, LinkSpec, RunSpec, SourceSpec};
 use jostle_units::{Span, Stream, Time};
 
 use crate::Error;
+use crate::pinger::Pinger;
 use crate::receiver::Receiver;
 use crate::segment::{Segment, SimPacket};
 use crate::sender::{Options, Sender};
@@ -17,16 +18,38 @@ use crate::source::Source;
 /// the flow and the controller's own random numbers, a controller or what is wrong.
 pub type Outside<'a> = &'a dyn Fn(&FlowSpec, Stream) -> Result<Box<dyn Controller>, String>;
 
-/// Both ends of a flow.
-pub(crate) struct Ends {
-    pub sender: Sender,
-    pub receiver: Receiver,
-    pub source: Source,
+/// Both ends of a flow. Nearly all have a connection: behind a pointer each packet would pay for it.
+#[allow(clippy::large_enum_variant, reason = "see above")]
+pub(crate) enum Ends {
+    Connection(Connection),
+    Pings(Pings),
+}
+
+impl Ends {
+    /// When the flow opens, and when it stops.
+    pub fn times(&mut self) -> &mut Times {
+        match self {
+            Self::Connection(connection) => &mut connection.times,
+            Self::Pings(pings) => &mut pings.times,
+        }
+    }
+}
+
+/// When a flow does something.
+pub(crate) struct Times {
     /// Opened at, once that is known.
     pub start: Time,
     /// From the completion of the flow before it to the opening of this one, or from time 0.
     pub wait: Span,
     pub stop: Time,
+}
+
+/// Both ends of a TCP connection.
+pub(crate) struct Connection {
+    pub sender: Sender,
+    pub receiver: Receiver,
+    pub source: Source,
+    pub times: Times,
     /// The receiver's card puts together what arrives at the same moment.
     pub merges: bool,
     /// What arrived last at this moment, and its place in what is being put together.
@@ -35,6 +58,12 @@ pub(crate) struct Ends {
     pub cut: bool,
     /// Flows that open when this one is complete.
     pub followers: Vec<u32>,
+}
+
+/// A sender of pings; whoever receives them needs no state.
+pub(crate) struct Pings {
+    pub pinger: Pinger,
+    pub times: Times,
 }
 
 fn invalid(what: &str, error: impl std::fmt::Display) -> Error {
@@ -88,6 +117,25 @@ pub(crate) fn ends(
     run: &RunSpec,
     outside: Outside<'_>,
 ) -> Result<Ends, Error> {
+    let times = Times {
+        start: if spec.after.is_some() { Time::NEVER } else { Time::from_ns(spec.start_ns) },
+        wait: Span::from_ns(spec.start_ns),
+        stop: spec.stop_ns.map_or(Time::NEVER, Time::from_ns),
+    };
+    if let SourceSpec::Ping { bytes, every_ns, timeout_ns } = spec.source {
+        let (every, timeout) = (Span::from_ns(every_ns), Span::from_ns(timeout_ns));
+        return Ok(Ends::Pings(Pings { pinger: Pinger::new(bytes as u16, every, timeout), times }));
+    }
+    connection(spec, position, run, outside, times).map(Ends::Connection)
+}
+
+fn connection(
+    spec: &FlowSpec,
+    position: u32,
+    run: &RunSpec,
+    outside: Outside<'_>,
+    times: Times,
+) -> Result<Connection, Error> {
     let options = Options {
         flow: position,
         pacing: spec.pacing,
@@ -114,16 +162,14 @@ pub(crate) fn ends(
     };
     let receiver = Receiver::new(position, spec.receive_window_bytes, rtt, feedback)
         .offering(spec.initial_receive_window_bytes);
-    Ok(Ends {
+    Ok(Connection {
         sender: Sender::new(options, controller),
         receiver: if spec.receive_window_autotuning { receiver.autotuned() } else { receiver },
         source: Source::new(
             spec.source,
             Stream::new(run.seed, &format!("flow/{}/source", spec.name)),
         ),
-        start: if spec.after.is_some() { Time::NEVER } else { Time::from_ns(spec.start_ns) },
-        wait: Span::from_ns(spec.start_ns),
-        stop: spec.stop_ns.map_or(Time::NEVER, Time::from_ns),
+        times,
         merges: spec.gro,
         held: None,
         cut: false,

@@ -192,7 +192,7 @@ impl Network {
             };
             self.link_packets += 1;
             let route = &self.routes[packet.flow as usize];
-            let forward = matches!(packet.body.kind, Kind::Syn | Kind::Data);
+            let forward = matches!(packet.body.kind, Kind::Syn | Kind::Data | Kind::Ping);
             let path = if forward { &route.path } else { &route.reverse_path };
             packet.hop += 1;
             match path.get(packet.hop) {
@@ -296,7 +296,9 @@ pub(crate) fn tell<S: Sink>(
     segment: &Segment,
     ecn: Ecn,
 ) {
-    sink.segment(now, flow, end, &segment.header(now, ecn));
+    if let Some(header) = segment.header(now, ecn) {
+        sink.segment(now, flow, end, &header);
+    }
 }
 
 #[inline]

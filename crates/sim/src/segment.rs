@@ -14,6 +14,12 @@ pub(crate) const MAX_BLOCKS: usize = 3;
 /// Size on the wire of a SYN or SYN-ACK: Ethernet, IPv4, TCP with 20 bytes of options.
 pub(crate) const SYN_BYTES: u32 = 14 + 20 + 40;
 
+/// Headers of a datagram: Ethernet, IPv4, UDP.
+const DATAGRAM_HEADER_BYTES: u32 = 14 + 20 + 8;
+
+/// Smallest Ethernet frame, without the checksum that no size here counts.
+const SMALLEST_FRAME_BYTES: u32 = 60;
+
 /// Size of Quick-Start's option (RFC 4782): of IP in a SYN, of TCP in the SYN-ACK that answers it.
 const QUICK_START_BYTES: u32 = 8;
 
@@ -55,9 +61,13 @@ pub(crate) enum Kind {
     Data,
     /// An ACK, from the receiver.
     Ack,
+    /// A datagram, from the sender.
+    Ping,
+    /// The datagram as the receiver sends it back.
+    Echo,
 }
 
-/// A TCP header. One layout serves both directions so that packets have one size.
+/// A TCP header, or what a datagram carries. One layout serves both directions so that packets have one size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     pub kind: Kind,
@@ -69,12 +79,12 @@ pub(crate) struct Segment {
     pub block_count: u8,
     /// SYN: rate asked for, as lowered on the way. SYN-ACK: what was granted (RFC 4782).
     pub rate: RateCode,
-    /// Data: payload bytes. ACK: packets that came in marked, modulo 2¹⁶ (RFC 9768).
+    /// Data and datagrams: payload bytes. ACK: packets that came in marked, modulo 2¹⁶ (RFC 9768).
     pub payload: u16,
     /// ACK and SYN-ACK: the low bits of TSval, in milliseconds. The sender has the same clock and
     /// completes them; all 32 would make the packet outgrow a cache line.
     pub clock: u16,
-    /// Data: its number. ACK: the first segment that has not arrived.
+    /// Data and datagrams: its number. ACK: the first segment that has not arrived.
     pub number: u32,
     /// TSval of data and SYN, TSecr of ACK and SYN-ACK, in milliseconds as Linux ticks.
     pub timestamp_ms: u32,
@@ -156,6 +166,16 @@ impl Segment {
         Self { kind: Kind::Ack, number, timestamp_ms, window, ecn_flag: ece, ..Self::EMPTY }
     }
 
+    /// A datagram to be sent back.
+    pub const fn ping(number: u32, payload: u16) -> Self {
+        Self { kind: Kind::Ping, number, payload, ..Self::EMPTY }
+    }
+
+    /// The datagram on its way back.
+    pub const fn echo(self) -> Self {
+        Self { kind: Kind::Echo, ..self }
+    }
+
     /// How many more packets came in marked than the `known` of which earlier ACKs told.
     #[inline]
     pub const fn newly_marked(&self, known: u64) -> u16 {
@@ -178,17 +198,18 @@ impl Segment {
         now_ms.wrapping_sub(u32::from((now_ms as u16).wrapping_sub(self.clock)))
     }
 
-    /// What its headers say, for those who record packets; it is seen at `now`, and `ecn` is in the
-    /// header of IP.
-    pub fn header(&self, now: Time, ecn: Ecn) -> Header {
+    /// What its headers say, for those who record segments of TCP; it is seen at `now`, and `ecn` is
+    /// in the header of IP. None of a datagram.
+    pub fn header(&self, now: Time, ecn: Ecn) -> Option<Header> {
         let echo_ms = self.timestamp_ms;
         let (kind, payload_bytes, tsval_ms, tsecr_ms, window) = match self.kind {
             Kind::Syn => (HeaderKind::Syn, 0, self.timestamp_ms, 0, 0),
             Kind::SynAck => (HeaderKind::SynAck, 0, self.tsval_ms(now), echo_ms, self.window),
             Kind::Data => (HeaderKind::Data, self.payload, self.timestamp_ms, self.window, 0),
             Kind::Ack => (HeaderKind::Ack, 0, self.tsval_ms(now), echo_ms, self.window),
+            Kind::Ping | Kind::Echo => return None,
         };
-        Header {
+        Some(Header {
             kind,
             number: self.number,
             payload_bytes,
@@ -199,7 +220,7 @@ impl Segment {
             window_packets: window,
             blocks: self.blocks.map(|block| (block.start, block.end)),
             block_count: self.block_count,
-        }
+        })
     }
 
     /// The blocks of an ACK.
@@ -218,6 +239,10 @@ impl Segment {
             // A SACK option of n blocks takes 2 + 8·n bytes, padded to a multiple of 4.
             Kind::Ack if self.block_count == 0 => HEADER_BYTES,
             Kind::Ack => HEADER_BYTES + 4 + 8 * self.block_count as u32,
+            Kind::Ping | Kind::Echo => {
+                let bytes = DATAGRAM_HEADER_BYTES + self.payload as u32;
+                if bytes < SMALLEST_FRAME_BYTES { SMALLEST_FRAME_BYTES } else { bytes }
+            }
         }
     }
 }
@@ -247,5 +272,7 @@ mod tests {
         assert_eq!(ack.wire_bytes(), 66);
         ack.block_count = 3;
         assert_eq!(ack.wire_bytes(), 66 + 28);
+        assert_eq!(Segment::ping(0, 20).wire_bytes(), 62);
+        assert_eq!(Segment::ping(0, 1).echo().wire_bytes(), 60);
     }
 }

@@ -7,10 +7,11 @@ use jostle_record::{End, FlowState, RunSpec, Sink};
 use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
 
 use crate::Error;
-use crate::build::{self, Ends, Outside};
+use crate::build::{self, Connection, Ends, Outside, Pings, Times};
 use crate::engine::{Event, POSITIONS};
 use crate::network::{Network, tell};
 use crate::segment::{Kind, MERGED_MAX, Segment, SimPacket, merges};
+use crate::sender::Egress;
 use crate::source::Action;
 
 /// Events between two looks at whether the run was cancelled.
@@ -114,6 +115,18 @@ impl Observations {
     }
 }
 
+/// Pings have no window, and take no notice of the path.
+const fn state_of_pings(in_flight_bytes: u64) -> FlowState {
+    FlowState {
+        srtt: Span::ZERO,
+        cwnd_bytes: 0,
+        ssthresh_bytes: None,
+        in_flight_bytes,
+        pacing_rate: None,
+        mode: "pings",
+    }
+}
+
 struct Simulation<'a, S> {
     network: Network,
     flows: Vec<Ends>,
@@ -142,9 +155,10 @@ impl<S: Sink> Observer for Internals<'_, S> {
 impl<S: Sink> Simulation<'_, S> {
     fn run(&mut self, cancelled: &dyn Fn() -> bool) -> Result<(), Error> {
         self.network.agenda.schedule(self.observations.next(), Event::Observe);
-        for (flow, ends) in (0..).zip(&self.flows) {
-            if ends.start < Time::NEVER {
-                self.network.agenda.schedule(ends.start, Event::Source(flow));
+        for (flow, ends) in (0..).zip(&mut self.flows) {
+            let start = ends.times().start;
+            if start < Time::NEVER {
+                self.network.agenda.schedule(start, Event::Source(flow));
             }
         }
         let end = self.observations.duration;
@@ -171,14 +185,12 @@ impl<S: Sink> Simulation<'_, S> {
             Event::Link(link) => {
                 self.network.begin_link(now, link);
                 while let Some(packet) = self.network.arrived(now, link, self.sink) {
-                    if self.flows[packet.flow as usize].merges {
-                        self.merge(now, packet);
-                    } else {
-                        self.receive(now, packet, false);
-                    }
+                    self.arrive(now, packet);
                 }
                 while let Some(flow) = self.merging.pop() {
-                    if let Some((packet, _)) = self.flows[flow as usize].held.take() {
+                    if let Ends::Connection(ends) = &mut self.flows[flow as usize]
+                        && let Some((packet, _)) = ends.held.take()
+                    {
                         self.receive(now, packet, false);
                     }
                 }
@@ -202,10 +214,13 @@ impl<S: Sink> Simulation<'_, S> {
                 self.with_sender(flow, |sender, port| sender.on_wakeup(now, port));
             }
             Event::Acknowledgement(flow) => {
-                let ends = &mut self.flows[flow as usize];
-                let ack = ends.receiver.on_timer(now);
-                ends.receiver.arrange(&mut self.network.agenda);
-                let ecn = ends.receiver.ecn();
+                let Ends::Connection(Connection { receiver, .. }) = &mut self.flows[flow as usize]
+                else {
+                    return;
+                };
+                let ack = receiver.on_timer(now);
+                receiver.arrange(&mut self.network.agenda);
+                let ecn = receiver.ecn();
                 if let Some(ack) = ack {
                     self.network.send_back(now, flow, ack, ecn, self.sink);
                 }
@@ -222,16 +237,24 @@ impl<S: Sink> Simulation<'_, S> {
         flow: u32,
         action: impl FnOnce(&mut crate::sender::Sender, &mut crate::network::Port<'_, S>),
     ) {
-        let ends = &mut self.flows[flow as usize];
-        action(&mut ends.sender, &mut self.network.port(flow, self.sink));
-        ends.sender.arrange(&mut self.network.agenda);
+        let Ends::Connection(Connection { sender, .. }) = &mut self.flows[flow as usize] else {
+            return;
+        };
+        action(sender, &mut self.network.port(flow, self.sink));
+        sender.arrange(&mut self.network.agenda);
     }
 
-    /// A packet has reached the receiver's card, which hands the one before it on: whether alone or
-    /// as a part is known now.
-    fn merge(&mut self, now: Time, packet: SimPacket) {
+    /// A packet has reached the receiver's card. One that puts packets together hands on the one
+    /// before it: whether alone or as a part is known now.
+    #[inline]
+    fn arrive(&mut self, now: Time, packet: SimPacket) {
         let flow = packet.flow;
-        let held = &mut self.flows[flow as usize].held;
+        let Ends::Connection(Connection { merges: true, held, .. }) =
+            &mut self.flows[flow as usize]
+        else {
+            self.receive(now, packet, false);
+            return;
+        };
         let Some((before, place)) = held.take() else {
             *held = Some((packet, 1));
             self.merging.push(flow);
@@ -249,7 +272,12 @@ impl<S: Sink> Simulation<'_, S> {
         if self.sink.wants_segments() {
             tell(self.sink, now, flow, End::Receiver, &body, ecn);
         }
-        let receiver = &mut self.flows[flow as usize].receiver;
+        let Ends::Connection(Connection { receiver, .. }) = &mut self.flows[flow as usize] else {
+            self.sink.received(now, flow, size_bytes);
+            self.sink.delivered(now, flow, u64::from(body.payload));
+            self.network.send_back(now, flow, body.echo(), ecn, self.sink);
+            return;
+        };
         let ack = if body.kind == Kind::Data {
             self.sink.received(now, flow, size_bytes);
             let arrival = if part {
@@ -279,7 +307,16 @@ impl<S: Sink> Simulation<'_, S> {
         if self.sink.wants_segments() {
             tell(self.sink, now, flow, End::Sender, segment, Ecn::NotCapable);
         }
-        let Ends { sender, source, start, cut, .. } = &mut self.flows[flow as usize];
+        let connection = match &mut self.flows[flow as usize] {
+            Ends::Connection(connection) => connection,
+            Ends::Pings(Pings { pinger, .. }) => {
+                if let Some(rtt) = pinger.on_echo(now, segment.number) {
+                    self.sink.echoed(now, flow, rtt);
+                }
+                return;
+            }
+        };
+        let Connection { sender, source, times, cut, .. } = connection;
         let drained_before = sender.is_drained();
         if segment.kind == Kind::SynAck {
             sender.recall(now, &mut self.memory);
@@ -305,7 +342,7 @@ impl<S: Sink> Simulation<'_, S> {
             Ok(_) => {}
             Err(_) => {
                 sender.close(now, &mut self.memory);
-                let after = now.since(*start);
+                let after = now.since(times.start);
                 self.complete(now, flow, after);
             }
         }
@@ -314,29 +351,51 @@ impl<S: Sink> Simulation<'_, S> {
     /// A flow has sent all it ever will, and all of it was acknowledged.
     fn complete(&mut self, now: Time, flow: u32, after: Span) {
         self.sink.completed(now, flow, after);
-        for follower in std::mem::take(&mut self.flows[flow as usize].followers) {
-            let ends = &mut self.flows[follower as usize];
-            ends.start = now + ends.wait;
-            self.network.agenda.schedule(ends.start, Event::Source(follower));
+        let Ends::Connection(Connection { followers, .. }) = &mut self.flows[flow as usize] else {
+            return;
+        };
+        for follower in std::mem::take(followers) {
+            let times = self.flows[follower as usize].times();
+            times.start = now + times.wait;
+            self.network.agenda.schedule(times.start, Event::Source(follower));
         }
     }
 
     /// The application of a flow starts, acts or stops.
     fn act(&mut self, now: Time, flow: u32) {
         let ends = &mut self.flows[flow as usize];
-        if now >= ends.stop {
-            ends.cut |= ends.sender.withdraw();
+        let &mut Times { start, stop, .. } = ends.times();
+        if now >= stop {
+            if let Ends::Connection(connection) = ends {
+                connection.cut |= connection.sender.withdraw();
+            }
             return;
         }
-        if now == ends.start {
+        if now == start {
             self.sink.opened(now, flow);
-            if ends.stop < Time::NEVER {
-                self.network.agenda.schedule(ends.stop, Event::Source(flow));
+            if stop < Time::NEVER {
+                self.network.agenda.schedule(stop, Event::Source(flow));
             }
         }
-        let (action, next) = ends.source.act(now);
+        let connection = match ends {
+            Ends::Connection(connection) => connection,
+            Ends::Pings(Pings { pinger, .. }) => {
+                while let Some(number) = pinger.expired(now) {
+                    self.sink.unanswered(now, flow, number);
+                }
+                let (datagram, next) = pinger.ping(now);
+                if next < stop {
+                    self.network.agenda.schedule(next, Event::Source(flow));
+                }
+                let mut port = self.network.port(flow, self.sink);
+                port.note_sent(now, 1, u64::from(datagram.wire_bytes()), false);
+                port.transmit(now, datagram, Ecn::NotCapable);
+                return;
+            }
+        };
+        let (action, next) = connection.source.act(now);
         if next < Time::NEVER {
-            self.network.agenda.schedule(next.min(ends.stop), Event::Source(flow));
+            self.network.agenda.schedule(next.min(stop), Event::Source(flow));
         }
         self.with_sender(flow, |sender, port| {
             match action {
@@ -354,8 +413,18 @@ impl<S: Sink> Simulation<'_, S> {
     fn observe(&mut self, now: Time) {
         self.network.advance(now, self.sink);
         if now >= self.observations.next_sample {
-            for (flow, ends) in (0..).zip(&self.flows) {
-                let sender = &ends.sender;
+            for (flow, ends) in (0..).zip(&mut self.flows) {
+                let sender = match ends {
+                    Ends::Connection(connection) => &connection.sender,
+                    Ends::Pings(Pings { pinger, .. }) => {
+                        while let Some(number) = pinger.expired(now) {
+                            self.sink.unanswered(now, flow, number);
+                        }
+                        let state = state_of_pings(pinger.waiting_bytes());
+                        self.sink.flow_state(now, flow, &state);
+                        continue;
+                    }
+                };
                 let bytes = |packets: u32| u64::from(packets) * u64::from(FULL_PAYLOAD_BYTES);
                 let state = FlowState {
                     srtt: sender.srtt(),

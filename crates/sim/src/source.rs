@@ -44,6 +44,8 @@ impl Source {
                 (action, now + span)
             }
             SourceSpec::RequestResponse { bytes, .. } => (Action::Write(bytes), Time::NEVER),
+            // Datagrams have no connection that could be written to; see `pinger`.
+            SourceSpec::Ping { .. } => (Action::Pause, Time::NEVER),
         }
     }
 
@@ -58,7 +60,9 @@ impl Source {
                 }
                 Ok(now + self.span(think_ns, exponential))
             }
-            SourceSpec::Bulk | SourceSpec::OnOff { .. } => Ok(Time::NEVER),
+            SourceSpec::Bulk | SourceSpec::OnOff { .. } | SourceSpec::Ping { .. } => {
+                Ok(Time::NEVER)
+            }
         }
     }
 

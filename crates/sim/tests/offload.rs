@@ -37,8 +37,7 @@ fn crossed(path: LinkSpec, gro: bool) -> Crossed {
 
 /// Ten packets every 10 ms, at one moment.
 fn in_lumps() -> LinkSpec {
-    let capacity =
-        CapacitySpec::Trace { opportunities_ms: vec![10; 10], opportunity_bytes: 1_514 };
+    let capacity = CapacitySpec::Trace { opportunities_ms: vec![10; 10], opportunity_bytes: 1_514 };
     LinkSpec { capacity, ..link("lumps", 1, 100 * 1_514) }
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -26,6 +27,8 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _GROUP = 0.8
 _MOST_MARKED = 30
 _MOST_TICKS = 10
+# Letters that all names below the axis have room for in one line.
+_TICK_LETTERS = 44
 # Letters that a row of the legend has room for, and that a line's sample and the gap take.
 _LEGEND_LETTERS = 54
 _HANDLE_LETTERS = 7
@@ -76,7 +79,8 @@ def groups(data: GroupsData) -> Figure:
                 place = _Place(x, width, colour, label)
                 (_bar if data.bars else _box)(axis, box, place)
         names = data.labels if alone else data.groups
-        axis.set_xticks(range(len(names)), names)
+        room = _TICK_LETTERS // len(names)
+        axis.set_xticks(range(len(names)), [fill(name, max(room, 1)) for name in names])
         axis.set_xlim(-0.6, len(names) - 0.4)
         axis.set_ylim(bottom=0)
         axis.tick_params(axis="x", length=0)

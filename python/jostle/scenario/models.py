@@ -24,6 +24,7 @@ __all__ = [
     "NamedLink",
     "OnOff",
     "Outage",
+    "Ping",
     "Queue",
     "QuickStart",
     "RequestResponse",
@@ -178,8 +179,19 @@ class RequestResponse(_Table):
     """Responses after which the connection ends; without it there is no end."""
 
 
+class Ping(_Table):
+    """A datagram at fixed times, each of which the receiver sends back as it came."""
+
+    kind: Literal["ping"]
+    bytes: f.PositiveSize
+    """Payload; headers of UDP and IP come on top."""
+    every: f.PositiveSpan
+    timeout: f.PositiveSpan = 10_000_000_000
+    """A ping that is not back by then is lost: 10 s, as `ping` of iputils waits."""
+
+
 Source = Annotated[
-    Annotated[Bulk | Fixed | OnOff | RequestResponse, Field(discriminator="kind")],
+    Annotated[Bulk | Fixed | OnOff | RequestResponse | Ping, Field(discriminator="kind")],
     BeforeValidator(f.named("kind")),
 ]
 
@@ -189,6 +201,7 @@ class Flow(_Table):
 
     name: f.Name
     controller: Annotated[Algorithm, BeforeValidator(f.named("name"))]
+    """`"none"` for pings, which no controller governs."""
     slow_start: Annotated[Algorithm, BeforeValidator(f.named("name"))] | None = None
     memory: Annotated[Algorithm | None, BeforeValidator(f.memory_table)] = None
     """What the sending host makes of earlier connections to the peer; `"none"` for nothing."""
@@ -210,7 +223,8 @@ class Flow(_Table):
     sequence: f.Span | None = None
     """The flows of `count` open one after the other, each so long after the one before it is
     complete."""
-    transport: Literal["tcp"] = "tcp"
+    transport: Literal["tcp", "udp"] | None = None
+    """`"udp"` for pings, `"tcp"` for everything else; it need not be said."""
     source: Source | None = None
     path: list[str] | None = None
     """Names of the links from sender to receiver."""

@@ -24,10 +24,11 @@ from jostle.scenario.links import (
     link_spec,
     topology,
 )
-from jostle.scenario.models import Fixed, Flow, OnOff, RequestResponse, ScenarioFile
+from jostle.scenario.models import Flow, Ping, ScenarioFile
 from jostle.scenario.positions import KeyPath
 from jostle.scenario.problems import Report, did_you_mean
 from jostle.scenario.registry import Registry
+from jostle.scenario.sources import no_controller, source_spec, transport
 from jostle.scenario.traces import TraceReader
 from jostle.scenario.units import LARGEST, format_amount
 
@@ -276,6 +277,9 @@ def _check_capture(file: ScenarioFile, report: Report) -> None:
         message = f"the packets of {flows} flows are too many — at most {_MOST_CAPTURED_FLOWS}"
         report.add(("capture",), message, ("flows",))
     for index, flow in enumerate(file.flows):
+        if isinstance(flow.source, Ping):
+            message = "only packets of TCP are captured — remove the pings or this key"
+            report.add(("capture",), message, ("flows", index, "source"))
         if len(_copies(flow)[-1]) > _LONGEST_CAPTURED_NAME:
             message = f"too long for files of a capture — at most {_LONGEST_CAPTURED_NAME} letters"
             report.add(("flows", index, "name"), message, ("capture",))
@@ -314,17 +318,21 @@ def _flow(
     there, back = _route(flow, links)
     positions = {link.name: position for position, link in enumerate(links)}
     controller: dict[str, Any] | None
-    if is_external(flow.controller.name):
+    slow_start: dict[str, Any] | None
+    pings = isinstance(flow.source, Ping)
+    if pings:
+        controller, slow_start = no_controller(flow, path, report), None
+    elif is_external(flow.controller.name):
         controller, slow_start = controller_spec(flow, path, folder, report), None
     else:
         controller, slow_start = controller_and_slow_start(flow, path, registry, report, folder)
     receive_window, initial_receive_window = _receive_windows(flow, rtt or 0, path, there, report)
     return {
         "name": flow.name,
-        "transport": flow.transport,
+        "transport": transport(flow, path, report),
         "controller": controller,
         "slow_start": slow_start,
-        "memory": memory_spec(flow, path, registry, report, folder),
+        "memory": None if pings else memory_spec(flow, path, registry, report, folder),
         "peer": _FIRST_PEER + index if flow.peer is None else flow.peer,
         "path": [positions[link.name] for link in there],
         "reverse_path": [positions[link.name] for link in back],
@@ -332,7 +340,7 @@ def _flow(
         "after": None,
         "start_ns": flow.start,
         "stop_ns": flow.stop,
-        "source": _source(flow, path, report),
+        "source": source_spec(flow, path, report),
         "pacing": flow.pacing == "fq",
         "ecn": _ecn(flow, registry),
         "initial_window_packets": flow.initial_window,
@@ -430,34 +438,6 @@ def _access_delay(
         report.add((*path, "rtt"), message, *paths, *delays_at)
         return 0
     return rtt - taken
-
-
-def _source(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
-    if flow.bytes is not None:
-        if flow.source is not None:
-            message = f'the source is "{flow.source.kind}" — write its size there, or keep one'
-            report.add((*path, "bytes"), message, (*path, "source"))
-        return {"kind": "fixed", "bytes": flow.bytes}
-    match flow.source:
-        case Fixed(bytes=size):
-            return {"kind": "fixed", "bytes": size}
-        case OnOff() as source:
-            return {
-                "kind": "on_off",
-                "on_ns": source.on,
-                "off_ns": source.off,
-                "exponential": source.exponential,
-            }
-        case RequestResponse() as source:
-            return {
-                "kind": "request_response",
-                "bytes": source.bytes,
-                "think_ns": source.think,
-                "exponential": source.exponential,
-                "count": source.count,
-            }
-        case _:
-            return {"kind": "bulk"}
 
 
 def _receive_window(

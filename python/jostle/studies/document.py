@@ -16,16 +16,21 @@ Evaluations = Mapping[str, Evaluation]
 """By backend, in the order of the columns."""
 
 TITLES = {"sim": "simulator", "kernel": "Linux"}
+SCHEMA = "jostle.study/1"
+"""Name and version of the document. A key that goes or means something else makes it another."""
 _SYMBOLS = {True: "yes", False: "no", None: ABSENT}
 
 
 def document(done: Sequence[tuple[Study, Evaluations]]) -> dict[str, Any]:
-    """Give every study with its claims and numbers as plain data.
+    """Give every study with its claims and numbers as plain data, `jostle.study/1`.
 
     With one backend, each claim and number has its values at the top; with several, the first
     backend's are there and all are under `backends`.
     """
-    return {"studies": [_study(study, evaluations) for study, evaluations in done]}
+    return {
+        "schema": SCHEMA,
+        "studies": [_study(study, evaluations) for study, evaluations in done],
+    }
 
 
 def _study(study: Study, evaluations: Evaluations) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from jostle.scenario import load as load_scenario
 from jostle.scenario.document import parse, read_text
 from jostle.scenario.positions import KeyPath, line_of, positions
 from jostle.scenario.problems import Problem, ScenarioError
+from jostle.studies.check import file_mistakes, told, value_mistakes, window_labels
 from jostle.studies.findings import references
 from jostle.studies.measures import MEASURES
 from jostle.studies.models import Experiment, Number, StudyFile, Value
@@ -94,11 +95,11 @@ def load(name: str, folder: Path | None = None) -> Study:
     try:
         file = StudyFile.model_validate(_with_defaults(document))
     except ValidationError as error:
-        problems = [
-            _problem(lines, tuple(detail["loc"]), detail["msg"].removeprefix("Value error, "))
-            for detail in error.errors(include_url=False)
-        ]
+        problems = [_problem(lines, at, text) for at, text in told(error)]
         raise ScenarioError(str(path), problems) from None
+    problems = [_problem(lines, at, text) for at, text in file_mistakes(file)]
+    if problems:
+        raise ScenarioError(str(path), problems)
     scenarios = {
         key: load_scenario(path.parent / experiment.scenario)
         for key, experiment in file.experiments.items()
@@ -179,13 +180,18 @@ def _mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
     """Say what values name that is not there."""
     for path, value in values(study.file):
         if value.experiment and value.experiment not in study.file.experiments:
-            yield path, unknown("experiment", value.experiment, study.file.experiments)
+            text = unknown("experiment", value.experiment, study.file.experiments)
+            yield (*path, "experiment"), text
             continue
         if value.measure not in MEASURES:
-            yield path, unknown("measure", value.measure, MEASURES)
+            yield (*path, "measure"), unknown("measure", value.measure, MEASURES)
             continue
         name, experiment = study.experiment_of(value)
-        keys = [*value.where, *value.relative_to, *([value.by] if isinstance(value, Number) and value.by else [])]
+        keys = [
+            *value.where,
+            *value.relative_to,
+            *([value.by] if isinstance(value, Number) and value.by else []),
+        ]
         wrong = [key for key in keys if key not in experiment.keys]
         if wrong:
             yield path, unknown("key", wrong[0], experiment.keys)
@@ -193,19 +199,31 @@ def _mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
         scenario = study.scenarios[name]
         if not study.conditions(value):
             labels = {k: scenario.grid[grid] for k, grid in experiment.keys.items()}
-            yield path, f"no condition has {value.where}; there is {labels}"
+            yield (
+                (*path, "where"),
+                f"no condition has {_listed(value.where)}; there is {_listed(labels)}",
+            )
         for key, label in value.relative_to.items():
             if label not in study.labels(value, key):
-                yield path, unknown(key, label, study.labels(value, key))
+                yield (*path, "relative_to"), unknown(key, label, study.labels(value, key))
         if isinstance(value, Number) and value.by and isinstance(value.published, dict):
             there = scenario.grid[experiment.keys[value.by]]
             for label in (*value.published, *value.against.values()):
                 if label not in there:
-                    yield path, unknown(value.by, label, there)
-        known = {"overall", *(scenario.file.phases or {}), *experiment.windows}
+                    yield (*path, "published"), unknown(value.by, label, there)
+        known = window_labels(scenario, experiment.windows)
         if value.window not in known:
-            yield path, unknown("window", value.window, sorted(known))
+            yield (*path, "window"), unknown("window", value.window, known)
+        yield from value_mistakes(path, value, scenario)
     yield from _figure_mismatches(study)
+
+
+def _listed(keys: Mapping[str, str | Iterable[str]]) -> str:
+    """Keys and their labels: `controller = reno, bbr; rtt = 40 ms`."""
+    return "; ".join(
+        f"{key} = {labels if isinstance(labels, str) else ', '.join(labels)}"
+        for key, labels in keys.items()
+    )
 
 
 def _figure_mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
@@ -215,6 +233,9 @@ def _figure_mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
             yield ("figures", at), unknown("experiment", figure.experiment, study.file.experiments)
             continue
         shown = value if figure.experiment or not figure.curves else figure.curves[0]
+        if shown.experiment and shown.experiment not in study.file.experiments:
+            # Said of the curve.
+            continue
         _, experiment = study.experiment_of(shown)
         for key in (*figure.where, figure.rows, figure.columns, figure.x):
             if key and key not in experiment.keys and key not in ("size", "window"):

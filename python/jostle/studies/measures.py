@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
 from jostle.stats import convergence_s, fct_efficiency, jain
 from jostle.stats.describe import Floats
-from jostle.studies.windows import RunView, Span
+from jostle.studies.windows import Pings, RunView, Span
 
 Function = Callable[[RunView, str, Span], "float | None"]
 
@@ -27,11 +27,14 @@ class StudyMeasure:
         The measure over a whole window.
     column
         Column of the series and factor from its unit, where percentiles of bins make sense.
+    scope
+        What `flow` names: a flow or a link; nothing for a measure of the whole run.
     """
 
     unit: str
     over: Function
     column: tuple[str, float] | None = None
+    scope: Literal["flow", "link", "run"] = "flow"
 
 
 def _mean_rate(column: str) -> Function:
@@ -152,6 +155,26 @@ def _estimate(run: RunView, flow: str, _span: Span) -> float | None:
     return None if found is None else found * 1e-6
 
 
+def _of_pings(take: Callable[[Pings], float]) -> Function:
+    def over(run: RunView, flow: str, _span: Span) -> float | None:
+        pings = run.pings(flow)
+        return None if pings is None else take(pings)
+
+    return over
+
+
+def _single_losses(pings: Pings) -> float:
+    """Share of the lost pings whose neighbours came back."""
+    length, count = pings.in_a_row()
+    lost = float((length * count).sum())
+    return 100.0 * float(count[length == 1].sum()) / lost if lost else 0.0
+
+
+def _several_losses(pings: Pings) -> float:
+    length, count = pings.in_a_row()
+    return float(count[length > 1].sum())
+
+
 def _mbps(column: str) -> StudyMeasure:
     return StudyMeasure("Mbit/s", _mean_rate(column), (column, 1e-6))
 
@@ -162,26 +185,37 @@ MEASURES: Final[Mapping[str, StudyMeasure]] = {
     "sending_rate": _mbps("sending_rate_bps"),
     "goodput_ratio": StudyMeasure("%", _goodput_ratio),
     "rtt": StudyMeasure("ms", _rtt, ("rtt_mean_s", 1e3)),
-    "mean_rtt": StudyMeasure("ms", _mean_rtt_of_all),
+    "mean_rtt": StudyMeasure("ms", _mean_rtt_of_all, scope="run"),
     "cwnd": StudyMeasure("MB", _cwnd, ("cwnd_bytes", 1e-6)),
     "retransmission": StudyMeasure("%", _retransmission),
     "retransmitted": StudyMeasure("packets", _retransmitted),
-    "total_retransmitted": StudyMeasure("packets", _total_retransmitted),
+    "total_retransmitted": StudyMeasure("packets", _total_retransmitted, scope="run"),
     "power": StudyMeasure("Mbit", _power),
     "share": StudyMeasure("%", _share),
     "lead": StudyMeasure("Mbit/s", _lead),
-    "total": StudyMeasure("Mbit/s", _total),
-    "jain": StudyMeasure("", _jain),
+    "total": StudyMeasure("Mbit/s", _total, scope="run"),
+    "jain": StudyMeasure("", _jain, scope="run"),
     "completion": StudyMeasure("s", _completion),
     "mean_completion": StudyMeasure("s", _mean_completion),
     "efficiency": StudyMeasure("", _efficiency),
-    "convergence": StudyMeasure("s", _convergence),
+    "convergence": StudyMeasure("s", _convergence, scope="run"),
     "download_time": StudyMeasure("s", _completion),
-    "utilisation": StudyMeasure("%", _utilisation),
-    "queue": StudyMeasure("kB", _queue),
+    "utilisation": StudyMeasure("%", _utilisation, scope="link"),
+    "queue": StudyMeasure("kB", _queue, scope="link"),
     "estimate": StudyMeasure("Mbit/s", _estimate),
+    "echo_rtt": StudyMeasure("ms", _of_pings(lambda pings: 1e3 * pings.overall["rtt_mean_s"])),
+    "echo_rtt_sd": StudyMeasure("ms", _of_pings(lambda pings: 1e3 * pings.overall["rtt_sd_s"])),
+    "echo_share": StudyMeasure("%", _of_pings(lambda pings: pings.share_within(None, None))),
+    "pings_lost": StudyMeasure("packets", _of_pings(lambda pings: float(pings.counts["lost"]))),
+    "single_losses": StudyMeasure("%", _of_pings(_single_losses)),
+    "loss_events": StudyMeasure("", _of_pings(_several_losses)),
+    "longest_loss": StudyMeasure(
+        "packets", _of_pings(lambda pings: float(pings.in_a_row()[0].max(initial=0.0)))
+    ),
 }
-"""Rates are of the whole window. `download_time` also needs a size; see `RunView.download_s`."""
+"""Rates are of the whole window. `download_time` also needs a size; see `RunView.download_s`.
+Those of pings are of the whole run; `echo_rtt` has percentiles of its own, and `echo_share` takes
+the round trips from `above` to `below`; see `Pings`."""
 
 
 def bins(run: RunView, measure: StudyMeasure, flow: str, span: Span, bin_s: float | None) -> Floats:

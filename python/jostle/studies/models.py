@@ -83,9 +83,11 @@ class Value(_Table):
     size
         Bytes whose download time is meant, for `download_time`.
     relative_to
-        Grid keys and labels of runs that each run is divided by, seed by seed: `{ memory = "none" }`.
+        Grid keys and labels of runs that each run is divided by, seed by seed:
+        `{ memory = "none" }`.
     below, above
-        With the summary `share`: the runs that are meant, in the measure's unit.
+        With the summary `share`: the runs that are meant, in the measure's unit. With the measure
+        `echo_share`: the round trips that are meant, in ms.
     summary
         Over the runs.
     """

@@ -64,12 +64,13 @@ def page(
     )
     first = next(iter(evaluations.values()))
     setup = (study.folder / study.file.setup).read_text("utf-8")
-    findings = [
-        (row.text, row.finding)
-        for rows in (first.claims, first.rankings, first.numbers)
-        for row in rows
-        if row.finding
+    # A number of several labels is one: what is said of it holds for all of them.
+    numbers = [
+        (number.text.replace(f"{{{number.by}}}", "…"), number.finding)
+        for number in study.file.numbers
     ]
+    said = [*((row.text, row.finding) for row in first.claims), *numbers]
+    findings = [(text, finding) for text, finding in said if finding]
     return environment.get_template("study.html.jinja").render(
         title=study.file.title,
         paper=study.file.paper,

@@ -108,6 +108,12 @@ class Runs:
         measure = MEASURES[value.measure]
         if value.measure == "download_time" and value.size is not None:
             return run.download_s(value.flow, parse_size(value.size))
+        if value.measure == "echo_share":
+            pings = run.pings(value.flow)
+            return None if pings is None else pings.share_within(value.above, value.below)
+        if value.measure == "echo_rtt" and value.percentile is not None:
+            pings = run.pings(value.flow)
+            return None if pings is None else pings.rtt_ms(value.percentile)
         if value.percentile is None:
             return measure.over(run, value.flow, span)
         bin_s = None if value.bin is None else parse_span(value.bin) / 1e9

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,47 @@ class Span:
 
     from_s: float
     to_s: float
+
+
+@dataclass(frozen=True)
+class Pings:
+    """What became of the pings of a flow, of which some came back.
+
+    Attributes
+    ----------
+    counts
+        As in the summary of the flow: `lost`, `losses_by_length`, `echoes_by_ms`, …
+    overall
+        The flow's measures of the whole run.
+    """
+
+    counts: Mapping[str, Any]
+    overall: Mapping[str, Any]
+
+    def rtt_ms(self, percentile: float) -> float:
+        """Give a percentile of the round trips, exact to a millisecond; 0 and 100 are exact."""
+        if percentile in (0.0, 100.0):
+            s = self.overall["rtt_min_s"] if percentile == 0.0 else self.counts["rtt_max_s"]
+            return 1e3 * float(s)
+        ms, counts = self._echoes()
+        below = np.searchsorted(np.cumsum(counts), percentile / 100 * counts.sum())
+        return float(ms[min(int(below), ms.size - 1)]) + 0.5
+
+    def share_within(self, above_ms: float | None, below_ms: float | None) -> float:
+        """Share of the echoes whose round trip, in whole milliseconds, lies in a range, in %."""
+        ms, counts = self._echoes()
+        low = -np.inf if above_ms is None else above_ms
+        high = np.inf if below_ms is None else below_ms
+        return 100.0 * float(counts[(ms >= low) & (ms < high)].sum() / counts.sum())
+
+    def in_a_row(self) -> tuple[Floats, Floats]:
+        """Lengths of losses in a row, and how often there were as many; both may be empty."""
+        pairs = np.array(self.counts["losses_by_length"], dtype=float).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1]
+
+    def _echoes(self) -> tuple[Floats, Floats]:
+        pairs = np.array(self.counts["echoes_by_ms"], dtype=float)
+        return pairs[:, 0], pairs[:, 1]
 
 
 class RunView:
@@ -108,6 +149,12 @@ class RunView:
             return None
         start_ns: int = next(f["start_ns"] for f in self._spec["flows"] if f["name"] == flow)
         return float(np.interp(size_bytes, delivered, ends)) - start_ns / 1e9
+
+    def pings(self, flow: str) -> Pings | None:
+        """Give what became of a flow's pings; None of other flows, and without an echo."""
+        found = next(one for one in self._run.summary["flows"] if one["name"] == flow)
+        counts = found.get("pings")
+        return Pings(counts, found["phases"]["overall"]) if counts and counts["echoed"] else None
 
     def transfer(self, flow: str) -> tuple[float, float, float] | None:
         """Bytes of a transfer, capacity of its bottleneck in bit/s, and its quiet RTT in s."""

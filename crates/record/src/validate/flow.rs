@@ -4,10 +4,12 @@ use jostle_control::registry::{self, CONTROLLERS, MEMORIES, SLOW_STARTS, Start};
 use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES};
 
 use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, link, within};
-use crate::{FlowSpec, RunSpec, SourceSpec};
+use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
 
 /// A packet carries its position on its way in eight bits.
 const MAX_HOPS: usize = 255;
+/// Payload of the largest datagram that fits into an Ethernet frame.
+const MAX_DATAGRAM_BYTES: u32 = 1500 - 20 - 8;
 /// Largest initial window: beyond any bandwidth-delay product worth jumping to.
 const MAX_INITIAL_WINDOW_PACKETS: u32 = 1 << 20;
 
@@ -26,6 +28,7 @@ pub(super) fn check(position: usize, flow: &FlowSpec, spec: &RunSpec) -> Result<
     }
     after(&format!("{at}.after"), position, flow.after, &spec.flows)?;
     source(&format!("{at}.source"), &flow.source)?;
+    transport(&format!("{at}.transport"), flow)?;
     let window = flow.initial_window_packets;
     within(&format!("{at}.initial_window_packets"), window, 1..=MAX_INITIAL_WINDOW_PACKETS)?;
     let smallest = u64::from(FULL_PAYLOAD_BYTES);
@@ -36,9 +39,32 @@ pub(super) fn check(position: usize, flow: &FlowSpec, spec: &RunSpec) -> Result<
     if let Some(rate_bps) = flow.nic_rate_bps {
         within(&format!("{at}.nic_rate_bps"), rate_bps, 1..=MAX_BPS)?;
     }
-    controller(at, flow)?;
-    memory(at, flow)?;
+    match flow.transport {
+        Transport::Tcp => {
+            controller(at, flow)?;
+            memory(at, flow)?;
+        }
+        Transport::Udp => ungoverned(at, flow)?,
+    }
     packets(at, flow, spec)
+}
+
+/// Pings have no congestion controller, nor what goes with one.
+fn ungoverned(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
+    let Algorithm { name, parameters } = &flow.controller;
+    if name != Algorithm::NONE || !parameters.is_empty() {
+        let given = format!("`{name}` with {} parameters", parameters.len());
+        let expected = format!("`{}`: datagrams have no controller", Algorithm::NONE);
+        return Err(SpecError::unfit(&format!("{at}.controller"), given, expected));
+    }
+    for (key, given) in [("slow_start", &flow.slow_start), ("memory", &flow.memory)] {
+        if let Some(given) = given {
+            let given = format!("`{}`", given.name);
+            let expected = "absent: datagrams have no controller".to_owned();
+            return Err(SpecError::unfit(&format!("{at}.{key}"), given, expected));
+        }
+    }
+    Ok(())
 }
 
 fn path(at: &str, path: &[u32], links: usize) -> Result<(), SpecError> {
@@ -56,6 +82,16 @@ fn path(at: &str, path: &[u32], links: usize) -> Result<(), SpecError> {
     }
 }
 
+/// Pings are datagrams, and no datagrams are anything else.
+fn transport(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
+    let pings = matches!(flow.source, SourceSpec::Ping { .. });
+    match (flow.transport, pings) {
+        (Transport::Tcp, true) => Err(SpecError::unfit(at, "`tcp`", "`udp` for pings")),
+        (Transport::Udp, false) => Err(SpecError::unfit(at, "`udp`", "`tcp`: only pings have it")),
+        _ => Ok(()),
+    }
+}
+
 fn source(at: &str, source: &SourceSpec) -> Result<(), SpecError> {
     let name = |key: &str| format!("{at}.{key}");
     match *source {
@@ -69,6 +105,11 @@ fn source(at: &str, source: &SourceSpec) -> Result<(), SpecError> {
             within(&name("bytes"), bytes, 1..=MAX_BYTES)?;
             within(&name("think_ns"), think_ns, 0..=MAX_NS)?;
             within(&name("count"), count.unwrap_or(1), 1..=u64::MAX)
+        }
+        SourceSpec::Ping { bytes, every_ns, timeout_ns } => {
+            within(&name("bytes"), bytes, 1..=MAX_DATAGRAM_BYTES)?;
+            within(&name("every_ns"), every_ns, 1..=MAX_NS)?;
+            within(&name("timeout_ns"), timeout_ns, 1..=MAX_NS)
         }
     }
 }
@@ -153,6 +194,10 @@ fn unknown(at: &str, given: &str, known: &[&str]) -> SpecError {
 
 /// Packets are counted in 32 bits.
 fn packets(at: &str, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
+    if let SourceSpec::Ping { every_ns, .. } = flow.source {
+        let longest_ns = every_ns.saturating_mul(u64::from(u32::MAX));
+        return within("duration_ns", spec.duration_ns, 1..=longest_ns);
+    }
     let fastest_bps = flow
         .path
         .iter()

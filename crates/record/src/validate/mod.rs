@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 pub use error::SpecError;
 
 use crate::capture::CAPTURED_FLOWS_MAX;
-use crate::{LinkSpec, RunSpec};
+use crate::{LinkSpec, RunSpec, Transport};
 
 /// Longest span of time: 2⁵³ ns, 104 days. Every nanosecond up to it is exact in an `f64`, and in
 /// the JSON of any language.
@@ -64,6 +64,10 @@ impl RunSpec {
             let given = format!("that of {} flows", self.flows.len());
             let expected = format!("at most {CAPTURED_FLOWS_MAX} flows");
             return Err(SpecError::unfit("capture", given, expected));
+        }
+        if let Some(i) = self.flows.iter().position(|flow| flow.transport != Transport::Tcp) {
+            let given = format!("that of `{}`", self.flows[i].name);
+            return Err(SpecError::unfit("capture", given, "one of TCP flows alone"));
         }
         let names_no_file = |flow: &crate::FlowSpec| {
             let name = &flow.name;

@@ -92,6 +92,18 @@ pub fn everything() -> Value {
     spec
 }
 
+/// Pings beside a flow: what no capture can hold.
+pub fn pings() -> Value {
+    let mut spec = dumbbell();
+    let source = json!({"kind": "ping", "bytes": 20, "every_ns": 200 * MS, "timeout_ns": 10 * S});
+    let mut pings = flow("pings", source);
+    pings["transport"] = json!("udp");
+    pings["controller"]["name"] = json!("none");
+    pings["slow_start"] = json!(null);
+    spec["flows"][1] = pings;
+    spec
+}
+
 fn link(name: &str, queue: Value) -> Value {
     json!({
         "name": name, "queue": queue, "loss": {"kind": "none"}, "outages": null,

@@ -195,7 +195,7 @@ fn size(source: SourceSpec) -> Option<u64> {
     match source {
         SourceSpec::Fixed { bytes } => Some(bytes),
         SourceSpec::RequestResponse { bytes, count, .. } => count.map(|count| count * bytes),
-        SourceSpec::Bulk | SourceSpec::OnOff { .. } => None,
+        SourceSpec::Bulk | SourceSpec::OnOff { .. } | SourceSpec::Ping { .. } => None,
     }
 }
 

@@ -56,7 +56,8 @@ def problems(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> list[Pro
             found.extend(_problems_of_tc(link))
     for flow in spec["flows"]:
         found.extend(_flow_problems(flow))
-    found.extend(controllers.plan(spec["flows"], defaults, kind).problems)
+    connections = [flow for flow in spec["flows"] if flow["transport"] == "tcp"]
+    found.extend(controllers.plan(connections, defaults, kind).problems)
     return list(dict.fromkeys(found))
 
 
@@ -117,8 +118,9 @@ def _problems_of_tc(link: dict[str, Any]) -> Iterator[Problem]:
 
 def _flow_problems(flow: dict[str, Any]) -> Iterator[Problem]:
     if flow["transport"] != "tcp":
-        text = f"`{flow['transport']}`: the kernel's stack speaks tcp"
-        yield Problem(flow_key(flow, "transport"), text)
+        text = f"`{flow['source']['kind']}`: what is measured here is TCP; {_SIMULATOR}"
+        yield Problem(flow_key(flow, "source"), text)
+        return
     if flow["after"] is not None:
         text = f"flows open at given times; {_SIMULATOR} let them wait for each other"
         yield Problem(flow_key(flow, "after"), text)

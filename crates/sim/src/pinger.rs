@@ -1,0 +1,140 @@
+//! Pings: datagrams at fixed times, their echoes, and those that do not come back.
+
+use std::collections::VecDeque;
+
+use jostle_units::{Span, Time};
+
+use crate::segment::Segment;
+
+/// Sends datagrams and waits for each of them. It remembers no more than were sent within a timeout.
+#[derive(Debug)]
+pub(crate) struct Pinger {
+    payload: u16,
+    every: Span,
+    timeout: Span,
+    next: u32,
+    /// When those from `next` − `waiting.len()` on were sent; none if they are back.
+    waiting: VecDeque<Option<Time>>,
+}
+
+impl Pinger {
+    pub fn new(payload: u16, every: Span, timeout: Span) -> Self {
+        Self { payload, every, timeout, next: 0, waiting: VecDeque::new() }
+    }
+
+    /// The next datagram, and when the one after it is due.
+    pub fn ping(&mut self, now: Time) -> (Segment, Time) {
+        let segment = Segment::ping(self.next, self.payload);
+        self.waiting.push_back(Some(now));
+        self.next += 1;
+        (segment, now + self.every)
+    }
+
+    /// An echo has come back: after how long, if it was still waited for.
+    pub fn on_echo(&mut self, now: Time, number: u32) -> Option<Span> {
+        let at = number.checked_sub(self.oldest())? as usize;
+        let waited_for = self.waiting.get_mut(at)?;
+        let rtt = now.since((*waited_for)?);
+        if rtt >= self.timeout {
+            // It counts as lost as soon as somebody asks.
+            return None;
+        }
+        *waited_for = None;
+        Some(rtt)
+    }
+
+    /// The oldest ping that has not come back in time, if there is one; it is waited for no more.
+    pub fn expired(&mut self, now: Time) -> Option<u32> {
+        loop {
+            let oldest = self.oldest();
+            let sent = *self.waiting.front()?;
+            if sent.is_some_and(|sent| now.since(sent) < self.timeout) {
+                return None;
+            }
+            self.waiting.pop_front();
+            if sent.is_some() {
+                return Some(oldest);
+            }
+        }
+    }
+
+    /// Payload bytes that are waited for.
+    pub fn waiting_bytes(&self) -> u64 {
+        let waiting = self.waiting.iter().flatten().count() as u64;
+        waiting * u64::from(self.payload)
+    }
+
+    fn oldest(&self) -> u32 {
+        self.next - self.waiting.len() as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(ms: u64) -> Time {
+        Time::from_ns(ms * 1_000_000)
+    }
+
+    fn pinger() -> Pinger {
+        Pinger::new(20, Span::from_ms(200), Span::from_ms(1_000))
+    }
+
+    #[test]
+    fn an_echo_gives_the_time_since_its_ping() {
+        let mut pinger = pinger();
+        let (first, next) = pinger.ping(at(0));
+        assert_eq!((first.number, next), (0, at(200)));
+        let (second, _) = pinger.ping(next);
+        assert_eq!(pinger.waiting_bytes(), 40);
+        // The second overtakes the first.
+        assert_eq!(pinger.on_echo(at(600), second.number), Some(Span::from_ms(400)));
+        assert_eq!(pinger.on_echo(at(601), first.number), Some(Span::from_ms(601)));
+        assert_eq!(pinger.on_echo(at(602), first.number), None, "a copy");
+        assert_eq!(pinger.expired(at(5_000)), None);
+        assert_eq!(pinger.waiting_bytes(), 0);
+    }
+
+    #[test]
+    fn what_is_late_is_lost() {
+        let mut pinger = pinger();
+        pinger.ping(at(0));
+        pinger.ping(at(200));
+        assert_eq!(pinger.on_echo(at(700), 1), Some(Span::from_ms(500)));
+        assert_eq!(pinger.expired(at(999)), None);
+        assert_eq!(pinger.expired(at(1_000)), Some(0));
+        assert_eq!(pinger.expired(at(1_000)), None);
+        assert_eq!(pinger.on_echo(at(1_001), 0), None);
+        pinger.ping(at(1_200));
+        assert_eq!(pinger.on_echo(at(2_200), 2), None);
+        assert_eq!(pinger.expired(at(2_200)), Some(2));
+    }
+
+    proptest! {
+        /// Sent = echoed + lost + still waited for, and no more is remembered than a timeout holds.
+        #[test]
+        fn every_ping_has_one_fate(echo_ms in prop::collection::vec(prop::option::of(0u64..2_000), 1..100)) {
+            let mut pinger = pinger();
+            let mut back: Vec<(u64, u32)> = Vec::new();
+            let (mut echoed, mut lost) = (0, 0);
+            for (number, delay_ms) in (0..).zip(&echo_ms) {
+                let now_ms = u64::from(number) * 200;
+                back.extend(delay_ms.map(|delay_ms| (now_ms + delay_ms, number)));
+                back.sort_unstable();
+                while let Some(&(then_ms, echo)) = back.first().filter(|(ms, _)| *ms <= now_ms) {
+                    back.remove(0);
+                    echoed += u32::from(pinger.on_echo(at(then_ms), echo).is_some());
+                }
+                while pinger.expired(at(now_ms)).is_some() {
+                    lost += 1;
+                }
+                pinger.ping(at(now_ms));
+                let waiting = pinger.waiting.iter().flatten().count() as u32;
+                prop_assert_eq!(number + 1, echoed + lost + waiting);
+                prop_assert!(pinger.waiting.len() <= 6);
+            }
+        }
+    }
+}

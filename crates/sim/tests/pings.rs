@@ -1,0 +1,179 @@
+//! Pings: what they measure of a path, and that none gets lost in the books.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod common;
+
+use common::*;
+use jostle_record::{
+    FlowSpec, JitterSpec, LossSpec, OutageSpec, Pings, Quantile, Recorder, RunSpec, Sink,
+    SourceSpec, Summary, Transport,
+};
+use jostle_units::{Span, Time};
+use proptest::prelude::*;
+
+/// A flow of pings of 20 bytes over the first link.
+fn pings(name: &str, rtt_ns: u64, every_ns: u64) -> FlowSpec {
+    FlowSpec {
+        transport: Transport::Udp,
+        controller: algorithm("none"),
+        slow_start: None,
+        source: SourceSpec::Ping { bytes: 20, every_ns, timeout_ns: 10 * S },
+        ..flow(name, "reno", rtt_ns)
+    }
+}
+
+fn measure(spec: &RunSpec) -> Summary {
+    spec.validate().unwrap();
+    let mut recorder = Recorder::new(spec);
+    jostle_sim::run(spec, &mut recorder, &|| false).unwrap();
+    recorder.finish().summary
+}
+
+fn pings_of(summary: &Summary, flow: usize) -> &Pings {
+    summary.flows[flow].pings.as_ref().unwrap()
+}
+
+/// Losses in all, and their events.
+fn losses(pings: &Pings) -> (u64, u64) {
+    let all = pings.losses_by_length.iter();
+    (all.clone().map(|(length, count)| length * count).sum(), all.map(|(_, count)| count).sum())
+}
+
+#[test]
+fn a_quiet_path_is_measured_exactly() {
+    let bottleneck = link("bottleneck", 8 * MBPS, 50_000);
+    let spec = run(9_900 * MS, vec![bottleneck], vec![pings("p", 40 * MS, S)]);
+    let summary = measure(&spec);
+    let found = pings_of(&summary, 0);
+    // 62 bytes take 62 µs.
+    assert_eq!(found.rtt_max_s, Some(0.040_062));
+    assert_eq!(found.echoes_by_ms, [(40, 10)]);
+    assert_eq!((found.sent, found.echoed, found.lost, found.waiting), (10, 10, 0, 0));
+    let overall = summary.flows[0].phases.get("overall").unwrap();
+    assert_eq!(overall.rtt_min_s, Some(0.040_062));
+    assert_eq!((overall.sent_packets, overall.retransmitted_packets), (10, 0));
+    assert_eq!(overall.cwnd_mean_bytes, None);
+    assert_eq!(overall.goodput_bps, 10.0 * 20.0 * 8.0 / 9.9);
+    assert_eq!(summary.fairness.get("overall").unwrap().jain, None);
+}
+
+#[test]
+fn they_see_the_queue_of_others_and_do_not_count_as_one() {
+    let bottleneck = link("bottleneck", 50 * MBPS, 250_000);
+    let flows = vec![flow("download", "cubic", 40 * MS), pings("p", 40 * MS, 10 * MS)];
+    let summary = measure(&run(20 * S, vec![bottleneck], flows));
+    let rtt = |flow: usize| summary.flows[flow].phases.get("second half").unwrap().rtt_mean_s;
+    let (download_s, pings_s) = (rtt(0).unwrap(), rtt(1).unwrap());
+    assert!(pings_s > 0.05 && (pings_s / download_s - 1.0).abs() < 0.05, "{pings_s} {download_s}");
+    assert_eq!(summary.fairness.get("overall").unwrap().jain, Some(1.0));
+}
+
+#[test]
+fn an_outage_is_losses_in_a_row() {
+    let mut bottleneck = link("bottleneck", 8 * MBPS, 50_000);
+    let durations = [0.0, 1.0].map(|probability| Quantile { probability, value_ns: S });
+    bottleneck.outages = Some(OutageSpec { mean_interval_ns: 20 * S, durations: durations.into() });
+    let summary = measure(&run(2_000 * S, vec![bottleneck], vec![pings("p", 40 * MS, 100 * MS)]));
+    let found = pings_of(&summary, 0);
+    let (lost, events) = losses(found);
+    assert_eq!(lost, found.lost);
+    // One every 21 s; a second holds ten pings.
+    assert!((60..140).contains(&events), "{events}");
+    assert!((found.lost as f64 / events as f64 - 10.0).abs() < 1.0, "{found:?}");
+}
+
+#[test]
+fn a_late_echo_is_a_loss_and_a_stopped_flow_sends_no_more() {
+    let mut late = pings("p", 500 * MS, 100 * MS);
+    late.source = SourceSpec::Ping { bytes: 20, every_ns: 100 * MS, timeout_ns: 400 * MS };
+    late.start_ns = S;
+    late.stop_ns = Some(2 * S);
+    let summary = measure(&run(10 * S, vec![link("bottleneck", 8 * MBPS, 50_000)], vec![late]));
+    let found = pings_of(&summary, 0);
+    assert_eq!((found.sent, found.echoed, found.lost, found.waiting), (10, 0, 10, 0));
+    assert_eq!(found.losses_by_length, [(10, 1)]);
+    assert_eq!(found.rtt_max_s, None);
+}
+
+/// A card takes its time, and a flow may wait for another.
+#[test]
+fn they_leave_through_the_card_after_the_flow_before_them() {
+    let mut download = flow("download", "cubic", 40 * MS);
+    download.source = SourceSpec::Fixed { bytes: 100_000 };
+    let mut after = pings("p", 40 * MS, S);
+    after.after = Some(0);
+    after.nic_rate_bps = Some(MBPS);
+    let summary = measure(&run(10 * S, vec![link("b", 8 * MBPS, 50_000)], vec![download, after]));
+    assert_eq!(pings_of(&summary, 1).rtt_max_s, Some(0.040_558));
+    assert_eq!(pings_of(&summary, 1).sent, 10);
+}
+
+/// Counts what became of pings from what the network tells.
+#[derive(Default)]
+struct Books {
+    sent: u64,
+    dropped: u64,
+    echoed: u64,
+    unanswered: Vec<u32>,
+}
+
+impl Sink for Books {
+    fn sent(&mut self, _: Time, _: u32, packets: u32, _: u64, _: bool) {
+        self.sent += u64::from(packets);
+    }
+    fn dropped(&mut self, _: Time, _: u32, _: u32, _: u8) {
+        self.dropped += 1;
+    }
+    fn echoed(&mut self, _: Time, _: u32, _: Span) {
+        self.echoed += 1;
+    }
+    fn unanswered(&mut self, _: Time, _: u32, number: u32) {
+        self.unanswered.push(number);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Sent = echoed + lost + waiting, whatever the path does; and what is lost is what it dropped,
+    /// there or on the way back, as nothing is late here.
+    #[test]
+    fn every_ping_is_accounted_for(
+        seed: u64,
+        loss in 0.0f64..0.5,
+        jitter_ms in 0u64..300,
+        reorder: bool,
+        every_ms in 1u64..500,
+        back: bool,
+    ) {
+        let mut there = link("there", 8 * MBPS, 50_000);
+        there.loss = LossSpec::Independent { probability: loss };
+        let quantiles = [(0.0, 0), (1.0, jitter_ms * MS)]
+            .map(|(probability, value_ns)| Quantile { probability, value_ns });
+        there.delay.jitter = Some(JitterSpec { quantiles: quantiles.into(), correlation_ns: 0, reorder });
+        let mut way_back = there.clone();
+        way_back.name = "back".to_owned();
+        let mut flow = pings("p", 40 * MS, every_ms * MS);
+        if back {
+            flow.reverse_path = vec![1];
+        }
+        let mut spec = run(60 * S, vec![there, way_back], vec![flow]);
+        spec.seed = seed;
+        let summary = measure(&spec);
+        let found = pings_of(&summary, 0);
+        prop_assert_eq!(found.sent, found.echoed + found.lost + found.waiting);
+        prop_assert_eq!(losses(found).0, found.lost);
+        let by_ms: u64 = found.echoes_by_ms.iter().map(|(_, count)| count).sum();
+        prop_assert_eq!(by_ms, found.echoed);
+
+        let mut books = Books::default();
+        jostle_sim::run(&spec, &mut books, &|| false).unwrap();
+        prop_assert_eq!((books.sent, books.echoed), (found.sent, found.echoed));
+        prop_assert_eq!(books.unanswered.len() as u64, found.lost);
+        prop_assert!(books.unanswered.is_sorted());
+        prop_assert!(books.dropped <= found.lost + found.waiting, "{} {found:?}", books.dropped);
+        // Nothing is under way longer than a second: all that waits at the end is 11 s old at most.
+        prop_assert!(books.dropped >= found.lost, "{} {found:?}", books.dropped);
+    }
+}

@@ -1,0 +1,169 @@
+"""What of a study cannot be measured or drawn, found before anything runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from pydantic import ValidationError
+
+from jostle.measures import unknown
+from jostle.scenario import Scenario
+from jostle.scenario.positions import KeyPath
+from jostle.scenario.units import QuantityError, parse_size, parse_span
+from jostle.studies.measures import MEASURES
+from jostle.studies.models import (
+    Claim,
+    Curve,
+    Experiment,
+    FigureSpec,
+    Number,
+    Part,
+    StudyFile,
+    Value,
+    Window,
+)
+
+Mistakes = Iterator[tuple[KeyPath, str]]
+
+
+def told(error: ValidationError) -> Mistakes:
+    """Say what the models refuse, in the words of the rest."""
+    details = error.errors(include_url=False)
+    places = [tuple(detail["loc"]) for detail in details]
+    for at, detail in zip(places, details, strict=True):
+        match detail["type"]:
+            case "extra_forbidden":
+                yield at, unknown("key", str(at[-1]), _keys_of_models())
+            case "missing":
+                yield at, "missing"
+            case "literal_error":
+                yield at, f"cannot be {detail['input']!r}; accepted: {detail['ctx']['expected']}"
+            case "too_short" if any(len(one) > len(at) and one[: len(at)] == at for one in places):
+                # The entries are there; they are wrong, which is said of each.
+                pass
+            case _:
+                yield at, detail["msg"].removeprefix("Value error, ")
+
+
+def _keys_of_models() -> list[str]:
+    models = (StudyFile, Experiment, Window, Number, Claim, Part, Curve, FigureSpec)
+    return sorted({key for model in models for key in model.model_fields})
+
+
+def file_mistakes(file: StudyFile) -> Mistakes:
+    """Say what is wrong with quantities and ids, whatever the scenarios are."""
+    for name, experiment in file.experiments.items():
+        for key, window in experiment.windows.items():
+            path: KeyPath = ("experiments", name, "windows", key)
+            if window.time is not None:
+                yield from _ends((*path, "time"), window.time, parse_span)
+            if window.bytes is not None:
+                yield from _ends((*path, "bytes"), window.bytes, _percentage)
+    for table in ("numbers", "claims", "figures"):
+        counts = Counter(one.id for one in getattr(file, table))
+        for at, one in enumerate(getattr(file, table)):
+            if counts[one.id] > 1:
+                yield (table, at, "id"), f'"{one.id}" is there {counts[one.id]} times'
+    for at, figure in enumerate(file.figures):
+        for key, text in _figure_mistakes(figure):
+            yield ("figures", at, *((key,) if key else ())), text
+
+
+def value_mistakes(path: KeyPath, value: Value, scenario: Scenario) -> Mistakes:
+    """Say what is wrong with a value whose measure is known."""
+    measure = MEASURES[value.measure]
+    if measure.scope != "run":
+        known = _links(scenario) if measure.scope == "link" else _flows(scenario)
+        if not value.flow:
+            what = "name of a link" if measure.scope == "link" else "name of a flow"
+            yield path, f"`{value.measure}` needs `flow`, the {what}: {', '.join(known)}"
+        elif not _is_there(value, known):
+            yield (*path, "flow"), unknown(measure.scope, value.flow, known)
+    of_bins = measure.column is not None or value.measure == "echo_rtt"
+    if value.percentile is not None and not of_bins:
+        with_bins = [name for name, one in MEASURES.items() if one.column is not None]
+        text = f"`{value.measure}` has no bins to take it of; these have: {', '.join(with_bins)}"
+        yield (*path, "percentile"), text
+    if value.bin is not None:
+        yield from _quantity((*path, "bin"), value.bin, parse_span)
+    if value.size is not None:
+        yield from _quantity((*path, "size"), value.size, parse_size)
+
+
+def _figure_mistakes(figure: FigureSpec) -> Iterator[tuple[str, str]]:
+    """Key and text of what does not go with a figure's kind."""
+    if figure.kind == "series":
+        if figure.curves:
+            yield "curves", "a `series` has panels and flows, no curves"
+        return
+    if not figure.curves:
+        yield "", f"`{figure.kind}` needs `curves`"
+        return
+    if figure.kind == "lines" and not figure.x:
+        yield "", "`lines` needs `x`, a key of the grid or `size`"
+    if figure.kind == "heat_map":
+        if len(figure.curves) > 1:
+            yield "curves", "a `heat_map` shows one measure: a single curve"
+        for key in ("rows", "columns"):
+            if not getattr(figure, key):
+                yield "", f"`heat_map` needs `{key}`"
+        if (figure.columns == "window") != bool(figure.windows):
+            yield "", '`windows` goes with columns = "window"'
+    if figure.groups and len(figure.curves) % len(figure.groups):
+        text = f"{len(figure.curves)} curves cannot be {len(figure.groups)} groups of equal size"
+        yield "groups", text
+
+
+def _ends(path: KeyPath, ends: Sequence[str], parse: Callable[[object], float]) -> Mistakes:
+    wrong = [mistake for end in ends for mistake in _quantity(path, end, parse)]
+    yield from wrong
+    if not wrong and parse(ends[0]) >= parse(ends[1]):
+        yield path, f"{ends[1]} is not after {ends[0]}"
+
+
+def _quantity(path: KeyPath, text: str, parse: Callable[[object], float]) -> Mistakes:
+    try:
+        parse(text)
+    except QuantityError as error:
+        yield path, str(error)
+
+
+def _percentage(given: object) -> float:
+    text = str(given)
+    try:
+        share = float(text.removesuffix("%"))
+    except ValueError:
+        share = -1.0
+    if not text.endswith("%") or not 0 <= share <= 100:
+        raise QuantityError(f'"{text}" is no share of the bytes — write for example "50 %"')
+    return share
+
+
+def _flows(scenario: Scenario) -> list[str]:
+    """Names that flows have in some condition: `flow` and `flow-2`, if their number varies."""
+    found = []
+    for flow in scenario.file.flows:
+        varied = scenario.grid.get(f"flows.{flow.name}.count", [str(flow.count)])
+        counts = [int(count) if count.isdigit() else flow.count for count in varied]
+        found += [flow.name] if 1 in counts else []
+        found += [
+            f"{flow.name}-{number}" for number in range(1, max(counts) + 1) if max(counts) > 1
+        ]
+    return found
+
+
+def _links(scenario: Scenario) -> list[str]:
+    return [link.name for link in scenario.file.links] or ["bottleneck"]
+
+
+def _is_there(value: Value, names: Iterable[str]) -> bool:
+    if value.measure == "mean_completion":
+        # It is of all whose names begin so.
+        return any(name.startswith(value.flow) for name in names)
+    return value.flow in names
+
+
+def window_labels(scenario: Scenario, windows: Mapping[str, object]) -> list[str]:
+    """Names of all windows that values of an experiment may have."""
+    return sorted({"overall", *(scenario.file.phases or {}), *windows})

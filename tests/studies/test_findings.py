@@ -1,0 +1,89 @@
+"""Paragraphs of result, numbers that nobody has published, and runs relative to others."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from jostle import _core
+from jostle.cli import status
+from jostle.cli.environment import Environment
+
+STUDY = """
+title = "Measured only"
+paper = "Nobody has measured this"
+[experiments.flow]
+scenario = "flow.toml"
+keys = { controller = "flows.download.controller" }
+[[numbers]]
+id = "throughput"
+text = "Throughput of {controller}"
+flow = "download"
+measure = "throughput"
+window = "late"
+by = "controller"
+[[numbers]]
+id = "of-reno"
+text = "Throughput of {controller}, of Reno's"
+flow = "download"
+measure = "throughput"
+window = "late"
+by = "controller"
+relative_to = { controller = "reno" }
+[[figures]]
+id = "bars"
+caption = "Bars <b>"
+kind = "bars"
+finding = "Reno gets {throughput.reno}, which is {of-reno.reno} of itself."
+[[figures.curves]]
+label = "Reno"
+where = { controller = "reno" }
+flow = "download"
+measure = "throughput"
+"""
+
+
+@pytest.fixture
+def run(folder, monkeypatch, capsys):
+    """Carry out the study above."""
+    (folder / "small" / "study.toml").write_text(STUDY)
+    monkeypatch.chdir(folder.parent)
+    monkeypatch.delenv("JOSTLE_STORE", raising=False)
+
+    def run(*arguments: str) -> str:
+        code = status(["study", "small", "--jobs", "1", *arguments], Environment(_core))
+        captured = capsys.readouterr()
+        assert code == 0, captured.err
+        return captured.out
+
+    return run
+
+
+def test_numbers_stand_in_paragraphs(run, folder):
+    document = json.loads(run("--json"))
+    (study,) = document["studies"]
+    numbers = {number["id"]: number for number in study["numbers"]}
+    assert list(numbers) == [
+        *(f"throughput.{name}" for name in ("reno", "bbr", "vivace")),
+        *(f"of-reno.{name}" for name in ("reno", "bbr", "vivace")),
+    ]
+    assert {number["published"] for number in numbers.values()} == {None}
+    assert {number["holds"] for number in numbers.values()} == {None}
+    assert numbers["of-reno.reno"] | {"ours": 1.0, "unit": "×"} == numbers["of-reno.reno"]
+    assert numbers["of-reno.bbr"]["ours"] == pytest.approx(1, abs=0.1)
+    (finding,) = study["findings"]
+    assert finding["figure"] == "bars"
+    assert finding["text"].startswith("Reno gets 9.98 ± ")
+    assert "{" not in finding["text"]
+
+
+def test_they_are_printed_and_on_the_page(run, folder):
+    out = run()
+    assert "published" not in out
+    assert "claims hold" not in out
+    assert "Reno gets 9.98 ± " in " ".join(out.split())
+    page = (folder.parent / "reports" / "small.html").read_text()
+    assert "Reno gets 9.98 ± " in page
+    assert "claims hold" not in page
+    assert "A number holds" not in page
+    assert "Bars &lt;b&gt;" in page
