@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import importlib.util
 import json
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import jsonschema
 import pytest
 from jostle import _core, scenario
 from jostle.backends.base import run_id
+from jostle.cli import status
 from jostle.scenario import ScenarioError
+from jostle.scenario.schema import json_schema
 
 ROOT = Path(__file__).parents[1]
 SCENARIO = """
@@ -107,6 +110,22 @@ def test_other_files_are_refused(folder: Path) -> None:
 def test_only_a_path_is_accepted(folder: Path, given: str) -> None:
     (folder / "scenario.toml").write_text(SCENARIO.replace('"tables/mine.dna"', given))
     assert "accepted: the path of a file with a whisker tree" in problem(folder)
+
+
+def test_the_schema_of_scenarios_and_the_help_know_files(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    validator = jsonschema.Draft202012Validator(json_schema())
+
+    def fits(table: object) -> bool:
+        document = tomllib.loads(SCENARIO)
+        document["flows"][0]["controller"]["table"] = table
+        return bool(validator.is_valid(document))
+
+    assert fits("x.dna")
+    assert not fits(3)
+    assert status(["explain", "remy"]) == 0
+    assert "table = (built in)    (path of a whisker tree of Remy" in capsys.readouterr().out
 
 
 def test_the_engine_checks_specifications_from_elsewhere(folder: Path) -> None:

@@ -75,19 +75,39 @@ impl Window {
     }
 }
 
+/// Slow start, where it applies. Returns the packets for congestion avoidance; none if the window
+/// was not the limit, or slow start took them all.
+#[inline]
+pub(crate) fn past_slow_start(
+    window: &mut Window,
+    slow_start: &mut dyn SlowStart,
+    ack: &AckSample,
+) -> Option<u32> {
+    if !ack.cwnd_limited {
+        return None;
+    }
+    if !window.in_slow_start() {
+        return Some(ack.acked);
+    }
+    Some(slow_start.grow(window, ack)).filter(|&left_over| left_over > 0)
+}
+
+/// The same for those modules of Linux that lose what slow start leaves over at ssthresh.
+#[inline]
+pub(crate) fn instead_of_slow_start(
+    window: &mut Window,
+    slow_start: &mut dyn SlowStart,
+    ack: &AckSample,
+) -> Option<u32> {
+    let slow = window.in_slow_start();
+    past_slow_start(window, slow_start, ack).filter(|_| !slow)
+}
+
 /// Reno's growth (`tcp_reno_cong_avoid` in Linux), which other laws fall back on.
 pub(crate) fn grow_as_reno(window: &mut Window, slow_start: &mut dyn SlowStart, ack: &AckSample) {
-    if !ack.cwnd_limited {
-        return;
+    if let Some(acked) = past_slow_start(window, slow_start, ack) {
+        window.additive_increase(window.cwnd, acked);
     }
-    let mut acked = ack.acked;
-    if window.in_slow_start() {
-        acked = slow_start.grow(window, ack);
-        if acked == 0 {
-            return;
-        }
-    }
-    window.additive_increase(window.cwnd, acked);
 }
 
 /// The kernel whose behaviour a law or a slow-start method follows where releases differ.
@@ -144,17 +164,9 @@ pub trait WindowLaw: Send {
     /// Grow the window (`cong_avoid` in Linux): slow start first, the rest by
     /// [`avoid`](Self::avoid). Laws whose slow start is their own replace this.
     fn grow(&mut self, window: &mut Window, slow_start: &mut dyn SlowStart, ack: &AckSample) {
-        if !ack.cwnd_limited {
-            return;
+        if let Some(acked) = past_slow_start(window, slow_start, ack) {
+            self.avoid(window, acked, ack);
         }
-        let mut acked = ack.acked;
-        if window.in_slow_start() {
-            acked = slow_start.grow(window, ack);
-            if acked == 0 {
-                return;
-            }
-        }
-        self.avoid(window, acked, ack);
     }
 
     /// Congestion avoidance for `acked` packets.

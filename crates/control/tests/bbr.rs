@@ -14,19 +14,10 @@ fn path() -> Path {
     Path::new(Rate::from_mbps(MBPS), Span::from_ms(40), BUFFER)
 }
 
-/// Share of the bottleneck used between two times.
-fn utilisation(transfer: &mut Transfer, from_s: f64, to_s: f64) -> f64 {
-    transfer.run_until(from_s);
-    let before = transfer.delivered();
-    transfer.run_until(to_s);
-    let bits = (transfer.delivered() - before) as f64 * 1514.0 * 8.0;
-    bits / ((to_s - from_s) * MBPS as f64 * 1e6)
-}
-
 #[test]
 fn it_delivers_what_the_path_can_carry() {
     let mut transfer = Transfer::new(path(), default_controller("bbr"));
-    let share = utilisation(&mut transfer, 2.0, 10.0);
+    let share = transfer.utilisation(2.0, 10.0);
     assert!((0.98..=1.0).contains(&share), "utilisation {share}");
     assert_eq!(transfer.timeouts, 0);
 }
@@ -91,11 +82,11 @@ fn it_dips_every_ten_seconds() {
 #[test]
 fn the_dips_cost_two_percent() {
     let mut transfer = Transfer::new(path(), default_controller("bbr"));
-    let share = utilisation(&mut transfer, 5.0, 45.0);
+    let share = transfer.utilisation(5.0, 45.0);
     assert!((0.96..0.985).contains(&share), "utilisation {share}");
     let never = [("probe_rtt_duration", Value::Integer(0))];
     let mut steady = Transfer::new(path(), build("bbr", &never, None));
-    let share = utilisation(&mut steady, 5.0, 45.0);
+    let share = steady.utilisation(5.0, 45.0);
     assert!(share > 0.985, "utilisation without dips {share}");
 }
 
@@ -105,7 +96,7 @@ fn the_dips_cost_two_percent() {
 fn a_dip_does_not_lower_the_estimate_on_a_short_path() {
     let path = Path::new(Rate::from_mbps(MBPS), Span::from_ms(2), 200);
     let mut transfer = Transfer::new(path, default_controller("bbr"));
-    let share = utilisation(&mut transfer, 11.0, 19.0);
+    let share = transfer.utilisation(11.0, 19.0);
     assert!(share > 0.97, "utilisation after the first dip {share}");
 }
 
@@ -113,7 +104,7 @@ fn a_dip_does_not_lower_the_estimate_on_a_short_path() {
 #[test]
 fn random_loss_does_not_slow_it() {
     let mut transfer = Transfer::new(Path { loss: 0.03, ..path() }, default_controller("bbr"));
-    let share = utilisation(&mut transfer, 2.0, 10.0);
+    let share = transfer.utilisation(2.0, 10.0);
     assert!((0.91..0.98).contains(&share), "utilisation {share}");
 }
 
@@ -125,6 +116,6 @@ fn it_finds_new_capacity_and_lets_go_of_lost_capacity() {
     transfer.run_until(9.0);
     assert!(transfer.queue() < 165, "{} packets queued", transfer.queue());
     transfer.path.rate = Rate::from_mbps(MBPS);
-    let share = utilisation(&mut transfer, 14.0, 19.0);
+    let share = transfer.utilisation(14.0, 19.0);
     assert!(share > 0.95, "utilisation {share}");
 }

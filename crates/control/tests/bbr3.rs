@@ -16,15 +16,6 @@ fn path(buffer_bdp: f64) -> Path {
     path
 }
 
-/// Share of the bottleneck used between two times.
-fn utilisation(transfer: &mut Transfer, from_s: f64, to_s: f64) -> f64 {
-    transfer.run_until(from_s);
-    let before = transfer.delivered();
-    transfer.run_until(to_s);
-    let bits = (transfer.delivered() - before) as f64 * 1514.0 * 8.0;
-    bits / ((to_s - from_s) * MBPS as f64 * 1e6)
-}
-
 #[test]
 fn startup_drains_and_then_cycles() {
     let mut transfer = Transfer::new(path(3.0), default_controller("bbr3"));
@@ -122,7 +113,7 @@ fn it_bears_one_percent_of_random_loss_and_not_five() {
         let share = |loss| {
             let path = Path { loss, rtt: Span::from_ms(rtt_ms), ..path(6.0) };
             let mut transfer = Transfer::new(path, default_controller("bbr3"));
-            utilisation(&mut transfer, 5.0, 65.0)
+            transfer.utilisation(5.0, 65.0)
         };
         let (without, one, five) = (share(0.0), share(0.01), share(0.05));
         assert!(without > 0.95, "{without} without loss at {rtt_ms} ms");
@@ -137,7 +128,7 @@ fn it_bears_one_percent_of_random_loss_and_not_five() {
 fn a_shallow_buffer_loses_little() {
     let run = |name| {
         let mut transfer = Transfer::new(path(0.1), default_controller(name));
-        let share = utilisation(&mut transfer, 5.0, 35.0);
+        let share = transfer.utilisation(5.0, 35.0);
         (share, transfer.total_lost as f64 / transfer.total_sent as f64)
     };
     let ((share_1, lost_1), (share_3, lost_3)) = (run("bbr"), run("bbr3"));
@@ -169,6 +160,6 @@ fn it_finds_new_capacity_and_lets_go_of_lost_capacity() {
     transfer.run_until(14.0);
     assert!(transfer.queue() < 165, "{} packets queued", transfer.queue());
     transfer.path.rate = Rate::from_mbps(MBPS);
-    let share = utilisation(&mut transfer, 22.0, 32.0);
+    let share = transfer.utilisation(22.0, 32.0);
     assert!(share > 0.93, "utilisation {share}");
 }

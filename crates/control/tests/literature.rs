@@ -27,14 +27,6 @@ fn queue_until(transfer: &mut Transfer, to_s: f64) -> (f64, usize, usize) {
     (sum as f64 / f64::from(samples), least, longest)
 }
 
-/// Share of the link that is used from now until `to_s`.
-fn utilisation_until(transfer: &mut Transfer, to_s: f64) -> f64 {
-    let (from_s, before) = (transfer.now.as_secs_f64(), transfer.delivered());
-    transfer.run_until(to_s);
-    let bits = (transfer.delivered() - before) as f64 * 1514.0 * 8.0;
-    bits / ((to_s - from_s) * transfer.path.rate.as_bps() as f64)
-}
-
 /// A path whose queue never builds up: not even a burst of the whole window takes a microsecond.
 fn endless() -> Path {
     Path::new(Rate::from_mbps(10_000_000), Span::from_ms(100), 100_000)
@@ -131,7 +123,8 @@ fn dual_swings_around_half_of_the_longest_queue() {
     let path = Path::new(Rate::from_mbps(50), Span::from_ms(40), 400);
     let mut transfer = Transfer::new(path, default_controller("dual"));
     transfer.run_until(10.0);
-    let (lost, used) = (transfer.total_lost, utilisation_until(&mut transfer, 20.0));
+    let (lost, used) =
+        (transfer.total_lost, transfer.utilisation(transfer.now.as_secs_f64(), 20.0));
     let (mean, least, longest) = queue_until(&mut transfer, 60.0);
     assert!((0.8..=1.2).contains(&(mean / 200.0)), "{least} to {longest}, mean {mean:.1}");
     assert!(used > 0.99 && transfer.total_lost == lost && lost > 0, "{used:.3} used");
@@ -204,7 +197,8 @@ fn fusion_keeps_a_few_milliseconds_in_the_queue() {
     let path = Path::new(Rate::from_mbps(100), Span::from_ms(100), 2_000);
     let mut transfer = avoiding(path, "fusion", 300);
     transfer.run_until(15.0);
-    let used = utilisation_until(&mut transfer, 20.0);
+    let now_s = transfer.now.as_secs_f64();
+    let used = transfer.utilisation(now_s, 20.0);
     let (mean, least, longest) = queue_until(&mut transfer, 30.0);
     let ms = |packets: f64| packets * 0.12112;
     assert!(used > 0.99, "{used:.3} used");

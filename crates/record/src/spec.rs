@@ -376,6 +376,9 @@ pub struct FlowSpec {
     /// Whether the window's limit grows from the initial one with what the application reads in a
     /// round trip, as Linux tunes receive buffers, instead of being the largest from the beginning.
     pub receive_window_autotuning: bool,
+    /// Whether the receiver's card puts segments together that arrive at the same moment, as Linux
+    /// does (generic receive offload): its TCP sees, and acknowledges, one.
+    pub gro: bool,
     /// Rate of the sender's own network card (absent: sending takes no time there).
     pub nic_rate_bps: Option<u64>,
 }

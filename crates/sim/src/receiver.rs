@@ -89,6 +89,8 @@ pub(crate) struct Receiver {
     marked: bool,
     /// Data segments that came in marked.
     marks: u64,
+    /// More of what the card has put together follows: ACKs are decided on with the last of it.
+    merging: bool,
     /// The next ACK is due at once (`ICSK_ACK_NOW`).
     at_once: bool,
     /// RTT of the handshake as this side saw it.
@@ -139,6 +141,7 @@ impl Receiver {
             ece: false,
             marked: false,
             marks: 0,
+            merging: false,
             at_once: false,
             rtt,
         }
@@ -176,6 +179,14 @@ impl Receiver {
             EcnFeedback::PerPacket => Ecn::Capable,
             EcnFeedback::Counted => Ecn::L4s,
         }
+    }
+
+    /// A data segment arrived that the card has put together with the one that follows.
+    pub fn on_part(&mut self, now: Time, segment: &Segment, ecn: Ecn) -> Arrival {
+        self.merging = true;
+        let arrival = self.on_data(now, segment, ecn);
+        self.merging = false;
+        arrival
     }
 
     /// A data segment arrived.
@@ -398,6 +409,9 @@ impl Receiver {
 
     /// Whether to acknowledge now, later, or with others (`__tcp_ack_snd_check`).
     fn decide(&mut self, now: Time) -> Option<Segment> {
+        if self.merging {
+            return None;
+        }
         // RFC 5681 §4.2: "a TCP receiver MUST NOT … delay … an ACK for at least every second
         // full-sized segment".
         if self.next - self.acked > 1 || self.quick > 0 || self.at_once {

@@ -10,7 +10,7 @@ use crate::Error;
 use crate::build::{self, Connection, Ends, Outside, Pings, Times};
 use crate::engine::{Event, POSITIONS};
 use crate::network::{Network, tell};
-use crate::segment::{Kind, Segment, SimPacket};
+use crate::segment::{Kind, MERGED_MAX, Segment, SimPacket, merges};
 use crate::sender::Egress;
 use crate::source::Action;
 
@@ -62,6 +62,7 @@ pub fn run_with(
     let mut simulation = Simulation {
         network: Network::new(links, &spec.links, &spec.flows),
         flows: ends,
+        merging: Vec::new(),
         memory: HostMemory::default(),
         observations: Observations::new(spec),
         sink,
@@ -129,6 +130,8 @@ const fn state_of_pings(in_flight_bytes: u64) -> FlowState {
 struct Simulation<'a, S> {
     network: Network,
     flows: Vec<Ends>,
+    /// Flows of which a packet is held until what arrives at this moment has arrived.
+    merging: Vec<u32>,
     /// Of the host that all senders run on: peers are told apart by their addresses.
     memory: HostMemory,
     observations: Observations,
@@ -182,7 +185,16 @@ impl<S: Sink> Simulation<'_, S> {
             Event::Link(link) => {
                 self.network.begin_link(now, link);
                 while let Some(packet) = self.network.arrived(now, link, self.sink) {
-                    self.receive(now, packet);
+                    if self.flows[packet.flow as usize].merges() {
+                        self.merge(now, packet);
+                    } else {
+                        self.receive(now, packet, false);
+                    }
+                }
+                while let Some(flow) = self.merging.pop() {
+                    if let Some((packet, _)) = self.held(flow).and_then(Option::take) {
+                        self.receive(now, packet, false);
+                    }
                 }
             }
             Event::Access(line) => {
@@ -234,9 +246,33 @@ impl<S: Sink> Simulation<'_, S> {
         sender.arrange(&mut self.network.agenda);
     }
 
-    /// A packet has reached the receiver.
+    /// What a connection's card holds.
     #[inline]
-    fn receive(&mut self, now: Time, packet: SimPacket) {
+    fn held(&mut self, flow: u32) -> Option<&mut Option<(SimPacket, u32)>> {
+        match &mut self.flows[flow as usize] {
+            Ends::Connection(connection) => Some(&mut connection.held),
+            Ends::Pings(_) => None,
+        }
+    }
+
+    /// A packet has reached the receiver's card, which hands the one before it on: whether alone or
+    /// as a part is known now.
+    fn merge(&mut self, now: Time, packet: SimPacket) {
+        let flow = packet.flow;
+        let Some(held) = self.held(flow) else { return };
+        let Some((before, place)) = held.take() else {
+            *held = Some((packet, 1));
+            self.merging.push(flow);
+            return;
+        };
+        let part = place < MERGED_MAX && merges(&before, &packet);
+        *held = Some((packet, if part { place + 1 } else { 1 }));
+        self.receive(now, before, part);
+    }
+
+    /// A packet has reached the receiver. `part`: the next one is put together with it.
+    #[inline]
+    fn receive(&mut self, now: Time, packet: SimPacket, part: bool) {
         let Packet { flow, size_bytes, ecn, body, .. } = packet;
         if self.sink.wants_segments() {
             tell(self.sink, now, flow, End::Receiver, &body, ecn);
@@ -249,7 +285,11 @@ impl<S: Sink> Simulation<'_, S> {
         };
         let ack = if body.kind == Kind::Data {
             self.sink.received(now, flow, size_bytes);
-            let arrival = receiver.on_data(now, &body, ecn);
+            let arrival = if part {
+                receiver.on_part(now, &body, ecn)
+            } else {
+                receiver.on_data(now, &body, ecn)
+            };
             if arrival.bytes > 0 {
                 self.sink.delivered(now, flow, arrival.bytes);
             }

@@ -69,7 +69,10 @@ impl Rate {
     /// Whole bytes sent at this rate during `span`, rounded down.
     #[inline]
     pub const fn bytes_in(self, span: Span) -> u64 {
-        (self.0 as u128 * span.as_ns() as u128 / (8 * NS_PER_S) as u128) as u64
+        match self.0.checked_mul(span.as_ns()) {
+            Some(bits_ns) => bits_ns / (8 * NS_PER_S),
+            None => (self.0 as u128 * span.as_ns() as u128 / (8 * NS_PER_S) as u128) as u64,
+        }
     }
 
     /// The rate that carries `size_bytes` in `span`; [`Rate::MAX`] for an empty span.
@@ -78,8 +81,13 @@ impl Rate {
         if span.is_zero() {
             return Self::MAX;
         }
-        let bps = size_bytes as u128 * (8 * NS_PER_S) as u128 / span.as_ns() as u128;
-        Self(if bps > u64::MAX as u128 { u64::MAX } else { bps as u64 })
+        match size_bytes.checked_mul(8 * NS_PER_S) {
+            Some(bits_ns) => Self(bits_ns / span.as_ns()),
+            None => {
+                let bps = size_bytes as u128 * (8 * NS_PER_S) as u128 / span.as_ns() as u128;
+                Self(if bps > u64::MAX as u128 { u64::MAX } else { bps as u64 })
+            }
+        }
     }
 }
 
@@ -109,6 +117,14 @@ mod tests {
     fn a_bandwidth_delay_product_is_exact() {
         assert_eq!(Rate::from_mbps(50).bytes_in(Span::from_ms(40)), 250_000);
         assert_eq!(Rate::of(250_000, Span::from_ms(40)), Rate::from_mbps(50));
+    }
+
+    #[test]
+    fn large_amounts_are_exact() {
+        let (rate, hour) = (Rate::from_mbps(100_000), Span::from_secs(3_600));
+        assert_eq!(rate.bytes_in(hour), 45_000_000_000_000);
+        assert_eq!(Rate::of(45_000_000_000_000, hour), rate);
+        assert_eq!(Rate::of(u64::MAX, Span::from_ns(1)), Rate::MAX);
     }
 
     proptest! {

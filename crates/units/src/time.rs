@@ -108,7 +108,11 @@ impl Span {
     /// `self × numerator ÷ denominator`, rounded down, without overflow on the way.
     #[inline]
     pub const fn mul_div(self, numerator: u64, denominator: u64) -> Self {
-        Self((self.0 as u128 * numerator as u128 / denominator as u128) as u64)
+        // 64 bits hold an hour times a million: hardly a product needs a division of 128.
+        match self.0.checked_mul(numerator) {
+            Some(product) => Self(product / denominator),
+            None => Self((self.0 as u128 * numerator as u128 / denominator as u128) as u64),
+        }
     }
 
     /// True for a span of zero.
@@ -196,6 +200,14 @@ mod tests {
         assert_eq!(Span::from_secs_f64(0.6), Span::from_ms(600));
         assert_eq!(Span::from_secs_f64(-1.0), Span::ZERO);
         assert_eq!(Span::from_secs_f64(f64::NAN), Span::ZERO);
+    }
+
+    #[test]
+    fn products_are_exact_however_large() {
+        let hour = Span::from_secs(3_600);
+        assert_eq!(hour.mul_div(2, 3), Span::from_secs(2_400));
+        assert_eq!(hour.mul_div(1 << 40, 1 << 39), Span::from_secs(7_200));
+        assert_eq!(Span::MAX.mul_div(u64::MAX, u64::MAX), Span::MAX);
     }
 
     #[test]

@@ -244,6 +244,8 @@ class Flow(_Table):
     receive_window_autotuning: bool = False
     """Whether the window's limit grows from `initial_receive_window` with what is read in a round
     trip, as Linux tunes receive buffers, or is `receive_window` from the beginning."""
+    gro: bool = False
+    """Whether the receiver's card puts segments together that arrive at the same moment."""
     nic_rate: f.PositiveRate | None = None
 
 

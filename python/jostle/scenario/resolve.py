@@ -348,6 +348,7 @@ def _flow(
         "receive_window_bytes": receive_window,
         "initial_receive_window_bytes": initial_receive_window,
         "receive_window_autotuning": flow.receive_window_autotuning,
+        "gro": flow.gro,
         "nic_rate_bps": flow.nic_rate,
     }
 

@@ -8,7 +8,7 @@ use super::round_rtts::RoundRtts;
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer, RecoveryState};
 use crate::registry::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed};
+use crate::windowed::{Window, WindowLaw, Windowed, past_slow_start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -80,14 +80,9 @@ impl WindowLaw for Africa {
             }
             self.rtts.start_round(ack.next_to_send);
         }
-        if !ack.cwnd_limited {
-            return;
-        }
-        let mut acked = ack.acked;
-        if window.in_slow_start() {
-            acked = slow_start.grow(window, ack);
-        }
-        if acked > 0 {
+        if let Some(acked) = past_slow_start(window, slow_start, ack)
+            && acked > 0
+        {
             self.avoid(window, acked, ack);
         }
     }

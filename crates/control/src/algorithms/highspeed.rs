@@ -5,7 +5,7 @@ use jostle_catalogue::Entry;
 use crate::controller::{AckSample, Congestion, Established, Observer};
 use crate::registry::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed};
+use crate::windowed::{Window, WindowLaw, Windowed, instead_of_slow_start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -142,13 +142,8 @@ impl WindowLaw for HighSpeed {
     }
 
     fn grow(&mut self, window: &mut Window, slow_start: &mut dyn SlowStart, ack: &AckSample) {
-        if !ack.cwnd_limited {
-            return;
-        }
-        if window.in_slow_start() {
-            slow_start.grow(window, ack);
-        } else {
-            self.avoid(window, ack.acked, ack);
+        if let Some(acked) = instead_of_slow_start(window, slow_start, ack) {
+            self.avoid(window, acked, ack);
         }
     }
 

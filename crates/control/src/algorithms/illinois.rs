@@ -6,7 +6,7 @@ use jostle_units::Time;
 use crate::controller::{AckSample, Congestion, Measurement, Observer, RecoveryState};
 use crate::registry::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed};
+use crate::windowed::{Window, WindowLaw, Windowed, instead_of_slow_start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -181,14 +181,8 @@ impl WindowLaw for Illinois {
         if ack.first_unacked > self.round_end {
             self.end_round(window.cwnd, ack.next_to_send);
         }
-        if !ack.cwnd_limited {
-            return;
-        }
-        if window.in_slow_start() {
-            // What is left over at ssthresh is lost in Linux.
-            slow_start.grow(window, ack);
-        } else {
-            self.avoid(window, ack.acked, ack);
+        if let Some(acked) = instead_of_slow_start(window, slow_start, ack) {
+            self.avoid(window, acked, ack);
         }
     }
 

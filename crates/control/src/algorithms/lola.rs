@@ -7,7 +7,7 @@ use super::cubic::{self, Cubic, ms};
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer, RecoveryState};
 use crate::registry::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed};
+use crate::windowed::{Window, WindowLaw, Windowed, past_slow_start};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 
@@ -297,17 +297,9 @@ impl WindowLaw for Lola {
         if !window.in_slow_start() {
             self.judge(window, ms(ack.now));
         }
-        if !ack.cwnd_limited {
-            return;
+        if let Some(acked) = past_slow_start(window, slow_start, ack) {
+            self.avoid(window, acked, ack);
         }
-        let mut acked = ack.acked;
-        if window.in_slow_start() {
-            acked = slow_start.grow(window, ack);
-            if acked == 0 {
-                return;
-            }
-        }
-        self.avoid(window, acked, ack);
     }
 
     fn avoid(&mut self, window: &mut Window, acked: u32, ack: &AckSample) {

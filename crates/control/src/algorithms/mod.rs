@@ -27,6 +27,7 @@ mod log_westwood;
 mod lola;
 mod lp;
 mod modest_bbr;
+mod monitor;
 mod monitor_interval;
 mod new_vegas;
 mod nv;

@@ -6,7 +6,7 @@ use jostle_units::{Stream, Time};
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer, RecoveryState};
 use crate::registry::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{INFINITE_SSTHRESH, Window, WindowLaw, Windowed};
+use crate::windowed::{INFINITE_SSTHRESH, Window, WindowLaw, Windowed, past_slow_start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -289,17 +289,11 @@ impl WindowLaw for Nv {
     }
 
     fn grow(&mut self, window: &mut Window, slow_start: &mut dyn SlowStart, ack: &AckSample) {
-        if !ack.cwnd_limited || !self.may_grow {
-            return;
+        if self.may_grow
+            && let Some(acked) = past_slow_start(window, slow_start, ack)
+        {
+            self.avoid(window, acked, ack);
         }
-        let mut acked = ack.acked;
-        if window.in_slow_start() {
-            acked = slow_start.grow(window, ack);
-            if acked == 0 {
-                return;
-            }
-        }
-        self.avoid(window, acked, ack);
     }
 
     fn avoid(&mut self, window: &mut Window, acked: u32, _ack: &AckSample) {

@@ -33,8 +33,13 @@ impl PacketPairs {
         let (sent_gap_ns, ack_gap_ns) = (this.0.since(sent).as_ns(), this.1.since(acked).as_ns());
         // What the path did not draw out says nothing about it.
         if ack_gap_ns > 0 && ack_gap_ns / 2 >= sent_gap_ns {
-            self.gaps_ns[self.next] = ack_gap_ns / u64::from(measurement.packets);
-            self.next = (self.next + 1) % PAIRS;
+            let gap_ns = ack_gap_ns / u64::from(measurement.packets);
+            let oldest_ns = std::mem::replace(&mut self.gaps_ns[self.next], gap_ns);
+            self.next = if self.next + 1 < PAIRS { self.next + 1 } else { 0 };
+            if self.known == PAIRS && oldest_ns == gap_ns {
+                // Behind one bottleneck most pairs say the same.
+                return;
+            }
             self.known = (self.known + 1).min(PAIRS);
             let mut gaps_ns = self.gaps_ns;
             let known = &mut gaps_ns[..self.known];

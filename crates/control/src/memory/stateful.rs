@@ -41,14 +41,38 @@ pub(crate) const ROW: MemoryRow = MemoryRow {
             },
             Parameter {
                 name: "save",
-                summary: "after which connections: always, or if their BDP exceeds the initial \
-                          window",
-                kind: Kind::Choice { default: "always", choices: &["always", "large"] },
+                summary: "after which connections: always; if their BDP exceeds the initial \
+                          window; or if they delivered a BDP, or the entry is empty",
+                kind: Kind::Choice { default: "always", choices: Save::CHOICES },
             },
         ],
     },
     build: |values, inner| Box::new(Layered::new(Stateful::new(values.clone()), inner)),
 };
+
+/// After which connections the table is written to.
+#[derive(Clone, Copy, Debug)]
+enum Save {
+    /// All: the authors' code.
+    Always,
+    /// Those with a BDP beyond the initial window: their paper.
+    Large,
+    /// Those that have delivered a BDP, so that a short one does not replace what a long one found,
+    /// and those that found nothing: S-BBR's authors.
+    FullOrNew,
+}
+
+impl Save {
+    const CHOICES: &[&str] = &["always", "large", "full or new"];
+
+    fn named(name: &str) -> Self {
+        match name {
+            "large" => Self::Large,
+            "full or new" => Self::FullOrNew,
+            _ => Self::Always,
+        }
+    }
+}
 
 /// What is remembered of the path to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,10 +99,12 @@ pub struct Stateful {
     values: Values,
     usage: Use,
     min_bdp: u32,
-    saves_small: bool,
+    save: Save,
     estimator: Estimator,
     found: Found<Path>,
     min_rtt: Option<Span>,
+    /// Packets delivered in all.
+    delivered: u64,
     mss_bytes: u32,
     initial_window: u32,
     start: Option<Start>,
@@ -107,10 +133,11 @@ impl Stateful {
         Self {
             usage: Use { slots: values.u32("slots"), max_age: values.span("max_age") },
             min_bdp: values.u32("min_bdp"),
-            saves_small: values.choice("save") == "always",
+            save: Save::named(values.choice("save")),
             estimator: Estimator::new(&values, 1),
             found: Found::Miss,
             min_rtt: None,
+            delivered: 0,
             mss_bytes: 1,
             initial_window: 0,
             start: None,
@@ -144,6 +171,7 @@ impl Layer for Stateful {
     fn on_ack(&mut self, inner: &mut dyn Controller, ack: &AckSample) {
         self.estimator.on_ack(ack);
         self.min_rtt = Some(ack.min_rtt);
+        self.delivered = ack.delivered;
         let Some(start) = &mut self.start else { return };
         start.acks += 1;
         if ack.rtt.is_some() && ack.in_flight > Start::MIN_IN_FLIGHT {
@@ -179,7 +207,13 @@ impl Layer for Stateful {
             return;
         };
         let path = Path { bandwidth, min_rtt };
-        if self.saves_small || path.bdp(self.mss_bytes) > self.initial_window {
+        let bdp = path.bdp(self.mss_bytes);
+        let worth = match self.save {
+            Save::Always => true,
+            Save::Large => bdp > self.initial_window,
+            Save::FullOrNew => self.delivered >= u64::from(bdp) || self.found.hit().is_none(),
+        };
+        if worth {
             occasion.memory.paths.save(self.usage, occasion.peer, occasion.now, path);
         }
     }
@@ -293,6 +327,30 @@ mod tests {
             open(second.as_mut(), &mut memory, at(later_s));
             assert_eq!(second.cwnd(), cwnd);
         }
+    }
+
+    #[test]
+    fn a_short_connection_need_not_replace_what_a_long_one_found() {
+        let rate_after_a_short_one = |save: &str| {
+            let parameters = [("save", Value::Text(save.to_owned()))];
+            let mut memory = HostMemory::default();
+            remember(&mut memory, &parameters, at(0));
+            let mut short = on("reno", &parameters);
+            open(short.as_mut(), &mut memory, at(2));
+            // Flights of ten packets at one in 500 us: a BDP of 200.
+            for i in 0..40u64 {
+                let now = at(2) + RTT.mul_div(1 + i / 10, 1) + Span::from_us(500 * (i % 10));
+                let sample = AckSample { now, rtt: Some(RTT), min_rtt: RTT, ..ack(i + 1) };
+                short.on_ack(&sample);
+            }
+            short.on_close(&mut Occasion { now: at(3), peer: 7, memory: &mut memory });
+            let mut third = on("reno", &parameters);
+            open(third.as_mut(), &mut memory, at(4));
+            third.pacing_rate()
+        };
+        let long = Some(Rate::of(1448, Span::from_us(250)));
+        assert_eq!(rate_after_a_short_one("full or new"), long, "40 packets are no BDP");
+        assert_ne!(rate_after_a_short_one("always"), long);
     }
 
     /// BBR begins at the remembered rate, or above, for as long as it is in STARTUP.

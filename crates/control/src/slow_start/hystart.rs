@@ -278,9 +278,14 @@ impl HyStart {
 /// Time by which segmentation offload may hold ACKs back (`hystart_ack_delay`): four maximal
 /// bursts at the pacing rate, 1 ms at most.
 fn aggregation_slack_us(rate: Rate) -> u64 {
+    const BURSTS_BYTES: u64 = 4 * GSO_MAX_BYTES;
+    const MAX_US: u64 = 1_000;
+    /// Up to this rate, 2 Gbit/s, it is the most that it can be.
+    const SLOW: u64 = BURSTS_BYTES * 1_000_000 / MAX_US;
     match rate.as_bytes_per_s() {
         0 => 0,
-        bytes_per_s => (GSO_MAX_BYTES * 4 * 1_000_000 / bytes_per_s).min(1_000),
+        1..=SLOW => MAX_US,
+        bytes_per_s => BURSTS_BYTES * 1_000_000 / bytes_per_s,
     }
 }
 

@@ -140,6 +140,15 @@ impl Transfer {
         self.now = end;
     }
 
+    /// Share of the bottleneck used between two times, in seconds.
+    pub fn utilisation(&mut self, from_s: f64, to_s: f64) -> f64 {
+        self.run_until(from_s);
+        let before = self.delivered();
+        self.run_until(to_s);
+        let bits = (self.delivered() - before) as f64 * 1514.0 * 8.0;
+        bits / ((to_s - from_s) * self.path.rate.as_bps() as f64)
+    }
+
     /// Runs until `n` more rounds are over.
     pub fn run_rounds(&mut self, n: u64) {
         let end = self.rounds + n;

@@ -208,11 +208,7 @@ impl<B> Codel<B> {
 impl<B: Send> QueueDiscipline<B> for Codel<B> {
     #[inline]
     fn enqueue(&mut self, now: Time, packet: Packet<B>, fate: &mut dyn Fate<B>) {
-        if self.limit.admits(self.fifo.backlog(), packet.size_bytes) {
-            self.fifo.push(packet);
-        } else {
-            fate.dropped(now, &packet, Reason::Overflow);
-        }
+        self.fifo.push_within(self.limit, now, packet, fate);
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 use jostle_units::Time;
 
 use super::{Fifo, Limit, QueueDiscipline};
-use crate::packet::{Fate, Packet, Reason};
+use crate::packet::{Fate, Packet};
 
 /// A first-in-first-out queue that drops arrivals which do not fit.
 #[derive(Debug)]
@@ -22,11 +22,7 @@ impl<B> DropTail<B> {
 impl<B: Send> QueueDiscipline<B> for DropTail<B> {
     #[inline]
     fn enqueue(&mut self, now: Time, packet: Packet<B>, fate: &mut dyn Fate<B>) {
-        if self.limit.admits(self.fifo.backlog(), packet.size_bytes) {
-            self.fifo.push(packet);
-        } else {
-            fate.dropped(now, &packet, Reason::Overflow);
-        }
+        self.fifo.push_within(self.limit, now, packet, fate);
     }
 
     #[inline]

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use jostle_units::Time;
 
-use crate::packet::Packet;
+use super::Limit;
+use crate::packet::{Fate, Packet, Reason};
 
 /// How much waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,6 +46,22 @@ impl<B> Fifo<B> {
     pub fn push(&mut self, packet: Packet<B>) {
         self.backlog.add(packet.size_bytes);
         self.packets.push_back(packet);
+    }
+
+    /// Takes a packet in, or drops it where it would exceed `limit`.
+    #[inline]
+    pub fn push_within(
+        &mut self,
+        limit: Limit,
+        now: Time,
+        packet: Packet<B>,
+        fate: &mut dyn Fate<B>,
+    ) {
+        if limit.admits(self.backlog, packet.size_bytes) {
+            self.push(packet);
+        } else {
+            fate.dropped(now, &packet, Reason::Overflow);
+        }
     }
 
     #[inline]

@@ -28,11 +28,7 @@ impl<B> StepMark<B> {
 impl<B: Send> QueueDiscipline<B> for StepMark<B> {
     #[inline]
     fn enqueue(&mut self, now: Time, packet: Packet<B>, fate: &mut dyn Fate<B>) {
-        if self.limit.admits(self.fifo.backlog(), packet.size_bytes) {
-            self.fifo.push(packet);
-        } else {
-            fate.dropped(now, &packet, Reason::Overflow);
-        }
+        self.fifo.push_within(self.limit, now, packet, fate);
     }
 
     #[inline]

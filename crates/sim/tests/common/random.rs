@@ -253,6 +253,7 @@ fn any_flow(
                     receive_window_bytes: windows.1,
                     initial_receive_window_bytes: windows.1.min(65_535),
                     receive_window_autotuning: windows.1.is_multiple_of(3),
+                    gro: windows.1.is_multiple_of(2),
                     nic_rate_bps: nic,
                     ..flow(&format!("flow {index}"), controller, delay)
                 }

@@ -65,6 +65,10 @@ def _run_problems(spec: Spec) -> Iterator[Problem]:
     if spec["trace"] != "none":
         text = f'"{spec["trace"]}": what TCP_INFO tells is sampled, not told per ACK; {_SIMULATOR}'
         yield Problem("trace", text)
+    merging = next((flow for flow in spec["flows"] if flow["gro"]), None)
+    if merging is not None and spec.get("capture") is not None:
+        text = f"a capture would show segments as they are put together; {_SIMULATOR}"
+        yield Problem(flow_key(merging, "gro"), text)
     if len(spec["flows"]) > _MAX_FLOWS:
         yield Problem("flows", f"{len(spec['flows'])} flows: at most {_MAX_FLOWS}; {_SIMULATOR}")
 

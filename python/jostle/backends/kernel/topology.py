@@ -90,6 +90,8 @@ class Host:
     ----------
     sysctls, ip, tc
         What is set and done in it.
+    merging
+        Devices that put segments together which arrive at the same moment.
     disciplines
         Disciplines of our own, which come before what `tc` does: device, kind, handle, parent, and
         the file with the options.
@@ -98,6 +100,7 @@ class Host:
     name: str
     sysctls: dict[str, str] = field(default_factory=dict)
     ip: list[str] = field(default_factory=list)
+    merging: list[str] = field(default_factory=list)
     disciplines: list[dict[str, Any]] = field(default_factory=list)
     tc: list[str] = field(default_factory=list)
 
@@ -253,6 +256,7 @@ def _lay_flow(
     window = f"initcwnd {flow['initial_window_packets']}"
     sender.ip += [f"address add {here}/32 dev lo", f"route add default dev out src {here} {window}"]
     receiver.ip += [f"address add {there}/32 dev lo", f"route add default dev back src {there}"]
+    receiver.merging += ["in"] if flow["gro"] else []
     sender.tc += list(_card(flow, machine.burst))
     delay_ns = _return_delay_ns(flow, spec["links"], machine, 0)
     delayer = made.host(_delayer(spec, number))

@@ -39,7 +39,7 @@ impl Phase {
 impl Allegro {
     /// Begins the trials around the present rate.
     pub(super) fn decide(&mut self, now: Time, epsilon: f64) {
-        self.drop_measurements();
+        self.monitor.drop_measurements();
         let order = self.random.bits();
         self.phase = Phase::Deciding {
             higher_first: [order & 1 == 0, order & 2 == 0],
@@ -55,24 +55,24 @@ impl Allegro {
     pub(super) fn after_interval(&mut self, now: Time) {
         match self.phase {
             // The result of an interval comes while the next is sent; a third would be blind.
-            Phase::Starting { .. } if self.intervals.len() < 2 => self.double(now),
+            Phase::Starting { .. } if self.monitor.pending() < 2 => self.double(now),
             Phase::Deciding { higher_first, epsilon, begun, results, known } if begun < 4 => {
                 let higher = higher_first[begun / 2] == begun.is_multiple_of(2);
                 let gain = if higher { 1.0 + epsilon } else { 1.0 - epsilon };
-                let rate_bps = self.allowed(self.rate_bps * gain);
+                let rate_bps = self.monitor.allowed(self.rate_bps * gain);
                 let begun = begun + 1;
                 self.phase = Phase::Deciding { higher_first, epsilon, begun, results, known };
-                self.measure(now, self.total_sent, rate_bps);
+                self.measure(now, self.monitor.total_sent, rate_bps);
             }
             Phase::Starting { .. } | Phase::Deciding { .. } | Phase::Adjusting { .. } => {
-                self.hold(self.rate_bps);
+                self.monitor.hold(self.rate_bps);
             }
         }
     }
 
     fn double(&mut self, now: Time) {
-        self.rate_bps = self.allowed(2.0 * self.rate_bps);
-        self.measure(now, self.total_sent, self.rate_bps);
+        self.rate_bps = self.monitor.allowed(2.0 * self.rate_bps);
+        self.measure(now, self.monitor.total_sent, self.rate_bps);
     }
 
     /// Takes in the result of the oldest interval.
@@ -105,7 +105,7 @@ impl Allegro {
             return;
         }
         self.phase = Phase::Starting { best: Some(tried) };
-        if !self.measuring {
+        if !self.monitor.measuring {
             self.double(now);
         }
     }
@@ -113,7 +113,7 @@ impl Allegro {
     /// Takes the rate of the starting state back to the highest one that was good.
     pub(super) fn fall_back(&mut self) {
         if let Phase::Starting { best } = self.phase {
-            self.rate_bps = self.allowed(best.map_or(self.rate_bps / 2.0, |best| best.0));
+            self.rate_bps = self.monitor.allowed(best.map_or(self.rate_bps / 2.0, |best| best.0));
         }
     }
 
@@ -127,7 +127,8 @@ impl Allegro {
         };
         let [a, b, c, d] = results;
         let (Some(first), Some(second)) = (won(a, b), won(c, d)) else {
-            self.rate_bps = self.allowed(self.rate_bps * (1.0 + self.parameters.epsilon_max));
+            self.rate_bps =
+                self.monitor.allowed(self.rate_bps * (1.0 + self.parameters.epsilon_max));
             return self.decide(now, self.parameters.epsilon);
         };
         if first != second {
@@ -143,8 +144,9 @@ impl Allegro {
         let steps = steps.saturating_add(1);
         let change = (f64::from(steps) * self.parameters.epsilon).min(MAX_CHANGE);
         self.phase = Phase::Adjusting { previous: from, upwards, steps };
-        self.rate_bps = self.allowed(from.0 * if upwards { 1.0 + change } else { 1.0 - change });
-        self.measure(now, self.total_sent, self.rate_bps);
+        self.rate_bps =
+            self.monitor.allowed(from.0 * if upwards { 1.0 + change } else { 1.0 - change });
+        self.measure(now, self.monitor.total_sent, self.rate_bps);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jostle_catalogue::Value;
-use jostle_units::Stream;
+use jostle_units::{Span, Stream};
 
 use super::decide::Tried;
 use super::*;
@@ -77,16 +77,16 @@ fn higher_rates_pay_up_to_7_4_percent_of_loss() {
 fn it_starts_with_the_initial_window_per_rtt_and_doubles() {
     let mut allegro = allegro(1, &[]);
     let first = 10.0 * 1448.0 * 8.0 * 25.0;
-    assert_eq!((allegro.pacing_bps, allegro.mode()), (first, "starting"));
-    allegro.total_sent = 100;
-    allegro.close_interval(allegro.deadline);
-    assert_eq!(allegro.pacing_bps, 2.0 * first);
+    assert_eq!((allegro.monitor.pacing_bps, allegro.mode()), (first, "starting"));
+    allegro.monitor.total_sent = 100;
+    allegro.close_interval(allegro.monitor.deadline);
+    assert_eq!(allegro.monitor.pacing_bps, 2.0 * first);
     // Both results are open: no third interval yet.
-    allegro.total_sent = 200;
-    allegro.close_interval(allegro.deadline);
-    assert!(!allegro.measuring);
+    allegro.monitor.total_sent = 200;
+    allegro.close_interval(allegro.monitor.deadline);
+    assert!(!allegro.monitor.measuring);
     allegro.take(NOW, (first, 1.0));
-    assert_eq!(allegro.pacing_bps, 4.0 * first);
+    assert_eq!(allegro.monitor.pacing_bps, 4.0 * first);
     allegro.take(NOW, (2.0 * first, 2.0));
     allegro.take(NOW, (4.0 * first, 1.9));
     assert_eq!((allegro.rate_bps, allegro.mode()), (2.0 * first, "deciding"));
@@ -96,14 +96,14 @@ fn it_starts_with_the_initial_window_per_rtt_and_doubles() {
 fn intervals_last_1_7_to_2_2_rtts_and_forty_packets() {
     let mut allegro = allegro(1, &[]);
     for _ in 0..100 {
-        allegro.drop_measurements();
+        allegro.monitor.drop_measurements();
         allegro.measure(NOW, 0, 100e6);
-        let rtts = allegro.deadline.since(NOW).as_secs_f64() / RTT.as_secs_f64();
+        let rtts = allegro.monitor.deadline.since(NOW).as_secs_f64() / RTT.as_secs_f64();
         assert!((1.7..=2.2).contains(&rtts), "{rtts}");
     }
     allegro.measure(NOW, 0, 1e6);
     let forty_packets = Span::from_secs_f64(40.0 * 1448.0 * 8.0 / 1e6);
-    assert_eq!(allegro.deadline.since(NOW), forty_packets);
+    assert_eq!(allegro.monitor.deadline.since(NOW), forty_packets);
 }
 
 #[test]
@@ -113,11 +113,11 @@ fn trials_are_two_pairs_in_any_order() {
         let mut allegro = allegro(seed, &[]);
         allegro.rate_bps = 10e6;
         allegro.decide(NOW, 0.02);
-        let mut rates = vec![(allegro.pacing_bps / 1e3).round() as u64];
+        let mut rates = vec![(allegro.monitor.pacing_bps / 1e3).round() as u64];
         for _ in 0..3 {
-            allegro.total_sent += 100;
-            allegro.close_interval(allegro.deadline);
-            rates.push((allegro.pacing_bps / 1e3).round() as u64);
+            allegro.monitor.total_sent += 100;
+            allegro.close_interval(allegro.monitor.deadline);
+            rates.push((allegro.monitor.pacing_bps / 1e3).round() as u64);
         }
         for pair in rates.chunks(2) {
             assert!(pair.contains(&10_200) && pair.contains(&9_800), "{rates:?}");
@@ -165,8 +165,8 @@ fn equal_rates_at_the_floor_leave_only_up() {
 fn a_timeout_drops_the_measurements_and_keeps_the_rate() {
     let mut allegro = deciding(10e6);
     allegro.on_state(NOW, RecoveryState::Loss);
-    assert_eq!((allegro.mode(), allegro.pacing_bps), ("recovering", 10e6));
-    assert!(allegro.intervals.is_empty() && allegro.next_wakeup().is_none());
+    assert_eq!((allegro.mode(), allegro.monitor.pacing_bps), ("recovering", 10e6));
+    assert!(allegro.monitor.pending() == 0 && allegro.next_wakeup().is_none());
     allegro.on_state(NOW, RecoveryState::Open);
     assert_eq!((allegro.mode(), allegro.rate_bps), ("deciding", 10e6));
 }

@@ -7,13 +7,16 @@ pub(super) mod model;
 mod modes;
 mod parameters;
 mod policer;
+mod sending;
+#[cfg(test)]
+pub(super) mod testing;
 #[cfg(test)]
 mod tests;
 
 use jostle_catalogue::Entry;
 use jostle_units::{Rate, Span, Stream, Time};
 
-use self::model::{AckAggregation, FullPipe, GAIN_UNIT, Pacing, Rounds};
+use self::model::{AckAggregation, FullPipe, GAIN_UNIT, Pacing, ProbeRtt, Rounds};
 use self::modes::Mode;
 use self::parameters::{PARAMETERS, Parameters};
 use self::policer::{Event, Finding, LongTerm};
@@ -40,13 +43,6 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
 
 /// `TCP_INIT_CWND` in Linux: the window while no RTT is known.
 const INIT_CWND: u32 = 10;
-/// RTT assumed for the first pacing rate when the handshake gave none, in microseconds.
-const NOMINAL_RTT_US: u64 = 1_000;
-/// Bytes per second below which single packets are sent (`bbr_min_tso_rate`, 1.2 Mbit/s).
-const SINGLE_PACKET_BYTES_PER_S: u64 = 1_200_000 / 8;
-/// Largest burst that the window budgets for (`GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER`).
-const MAX_BURST_BYTES: u64 = 65_536 - 1 - 320;
-
 /// The controller.
 pub struct Bbr {
     parameters: Parameters,
@@ -72,8 +68,7 @@ pub struct Bbr {
     long_term: LongTerm,
     min_rtt_us: Option<u64>,
     min_rtt_at: Time,
-    probe_rtt_until: Option<Time>,
-    probe_rtt_round_done: bool,
+    probe_rtt: ProbeRtt,
     /// PROBE_RTT held the flight down when the latest ACK came.
     holds_back: bool,
     /// Sending again after the application was idle; nothing was delivered since.
@@ -86,10 +81,6 @@ pub struct Bbr {
     timed_out: bool,
     /// Time of the latest delivery (`delivered_mstamp` in Linux).
     delivered_at: Time,
-}
-
-fn is_recovery(state: RecoveryState) -> bool {
-    matches!(state, RecoveryState::Recovery | RecoveryState::Loss)
 }
 
 impl Bbr {
@@ -118,8 +109,7 @@ impl Bbr {
             long_term: LongTerm::default(),
             min_rtt_us: None,
             min_rtt_at: Time::ZERO,
-            probe_rtt_until: None,
-            probe_rtt_round_done: false,
+            probe_rtt: ProbeRtt::default(),
             holds_back: false,
             idle_restart: false,
             conserves_packets: false,
@@ -137,64 +127,6 @@ impl Bbr {
     /// Bandwidth that is used: the policer's, if there is one.
     fn bandwidth(&self) -> u64 {
         self.long_term.bandwidth().unwrap_or_else(|| self.max_bandwidth())
-    }
-
-    fn bdp(&self, bandwidth: u64, gain: u64) -> u32 {
-        self.min_rtt_us.map_or(INIT_CWND, |rtt_us| model::bdp(bandwidth, rtt_us, gain))
-    }
-
-    /// Packets in flight that fill the path at `gain`.
-    fn inflight(&self, bandwidth: u64, gain: u64) -> u32 {
-        self.with_quantum(self.bdp(bandwidth, gain))
-    }
-
-    /// `bbr_quantization_budget`: room for three bursts under way inside the hosts, an even number
-    /// against delayed ACKs, and a little more for the probe where the BDP is small.
-    fn with_quantum(&self, packets: u32) -> u32 {
-        let even = packets.saturating_add(3 * self.burst_goal()).saturating_add(1) & !1;
-        let probe = if self.mode == Mode::ProbeBw && self.phase == 0 { 2 } else { 0 };
-        even.saturating_add(probe)
-    }
-
-    /// Packets in a burst of one millisecond (`bbr_tso_segs_goal`; 2¹⁰ is the pacing shift).
-    fn burst_goal(&self) -> u32 {
-        let bytes = (self.pacing_bytes_per_s >> 10).min(MAX_BURST_BYTES);
-        ((bytes / self.pacing.mss_bytes) as u32).max(self.min_burst()).min(0x7f)
-    }
-
-    fn min_burst(&self) -> u32 {
-        if self.pacing_bytes_per_s < SINGLE_PACKET_BYTES_PER_S { 1 } else { 2 }
-    }
-
-    fn start_pacing(&mut self, rtt: Option<Span>) {
-        let rtt_us = match rtt {
-            Some(rtt) => {
-                self.has_seen_rtt = true;
-                rtt.as_us().max(1)
-            }
-            None => NOMINAL_RTT_US,
-        };
-        if let Some(bandwidth) = model::bandwidth_of(u64::from(self.cwnd), rtt_us) {
-            self.pacing_bytes_per_s =
-                self.pacing.bytes_per_s(bandwidth, self.parameters.startup_gain);
-        }
-    }
-
-    /// Until the pipe is full the rate only rises: single samples of STARTUP are noise.
-    fn set_pacing(&mut self, gain: u64, srtt: Span) {
-        let rate = self.pacing.bytes_per_s(self.bandwidth(), gain);
-        if !self.has_seen_rtt && !srtt.is_zero() {
-            self.start_pacing(Some(srtt));
-        }
-        if self.full_pipe.reached || rate > self.pacing_bytes_per_s {
-            self.pacing_bytes_per_s = rate;
-        }
-    }
-
-    /// Remembers the window that recovery or PROBE_RTT is about to cut (`bbr_save_cwnd`).
-    fn save_cwnd(&mut self) {
-        let cut_already = is_recovery(self.prior_state) || self.mode == Mode::ProbeRtt;
-        self.prior_cwnd = if cut_already { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
     }
 
     fn sample_long_term(&mut self, event: &Event) {
@@ -279,47 +211,6 @@ impl Bbr {
         }
     }
 
-    /// Conserves packets in the first round of recovery and restores the window after it
-    /// (`bbr_set_cwnd_to_recover_or_restore`). Returns the window if nothing else may change it.
-    fn recover(&mut self, ack: &AckSample) -> Option<u32> {
-        self.cwnd = self.cwnd.saturating_sub(ack.lost).max(1);
-        let conserved = ack.in_flight.saturating_add(ack.acked);
-        let was_recovery = is_recovery(self.prior_state);
-        if ack.state == RecoveryState::Recovery && self.prior_state != RecoveryState::Recovery {
-            self.conserves_packets = true;
-            self.rounds.restart(ack.delivered);
-            self.cwnd = conserved;
-        } else if was_recovery && !is_recovery(ack.state) {
-            self.cwnd = self.cwnd.max(self.prior_cwnd);
-            self.conserves_packets = false;
-        }
-        self.prior_state = ack.state;
-        self.conserves_packets.then(|| self.cwnd.max(conserved))
-    }
-
-    /// Moves cwnd towards its target by what was acknowledged (`bbr_set_cwnd`).
-    fn update_cwnd(&mut self, ack: &AckSample) {
-        if ack.acked > 0 {
-            self.cwnd = match self.recover(ack) {
-                Some(cwnd) => cwnd,
-                None => self.towards_target(ack).max(self.parameters.min_window),
-            };
-        }
-        if self.mode == Mode::ProbeRtt {
-            self.cwnd = self.cwnd.min(self.parameters.min_window);
-        }
-    }
-
-    /// The window that the model asks for.
-    pub(super) fn target(&self) -> u32 {
-        let bandwidth = self.bandwidth();
-        let mut target = self.bdp(bandwidth, self.cwnd_gain);
-        if self.full_pipe.reached && self.parameters.ack_aggregation {
-            target = target.saturating_add(self.aggregation.allowance(bandwidth));
-        }
-        self.with_quantum(target)
-    }
-
     /// The gain cycle is running: neither start-up nor PROBE_RTT.
     pub(super) fn is_steady(&self) -> bool {
         self.mode == Mode::ProbeBw
@@ -328,18 +219,6 @@ impl Bbr {
     /// The latest ACK started a round.
     pub(super) fn round_started(&self) -> bool {
         self.rounds.started
-    }
-
-    fn towards_target(&self, ack: &AckSample) -> u32 {
-        let target = self.target();
-        let grown = self.cwnd.saturating_add(ack.acked);
-        if self.full_pipe.reached {
-            grown.min(target)
-        } else if self.cwnd < target || ack.delivered < u64::from(INIT_CWND) {
-            grown
-        } else {
-            self.cwnd
-        }
     }
 }
 

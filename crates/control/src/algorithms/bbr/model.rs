@@ -3,14 +3,22 @@
 //!
 //! Bandwidths are packets per microsecond in 2⁻²⁴ (`BW_SCALE` in Linux), gains are in 256ths.
 
-use jostle_units::Time;
+use jostle_units::{Span, Time};
 
-use crate::controller::{AckSample, RateSample};
+use crate::controller::{AckSample, RateSample, RecoveryState};
 
 /// One in the unit of gains (`BBR_UNIT`).
 pub(in crate::algorithms) const GAIN_UNIT: u64 = 256;
 
 const BW_SCALE: u32 = 24;
+
+/// RTT assumed for the first pacing rate when the handshake gave none, in microseconds.
+pub(in crate::algorithms) const NOMINAL_RTT_US: u64 = 1_000;
+
+/// Whether losses are being repaired.
+pub(in crate::algorithms) fn is_recovery(state: RecoveryState) -> bool {
+    matches!(state, RecoveryState::Recovery | RecoveryState::Loss)
+}
 
 /// Bandwidth of a delivery-rate sample; none for a sample without a whole microsecond.
 pub(in crate::algorithms) fn bandwidth(sample: &RateSample) -> Option<u64> {
@@ -30,8 +38,16 @@ pub(in crate::algorithms) fn packets_in(bandwidth: u64, interval_us: u64) -> u64
 /// `gain` × `bandwidth` × `rtt_us`, rounded up as `bbr_bdp` does: rounding down would feed back
 /// into a lower bandwidth.
 pub(in crate::algorithms) fn bdp(bandwidth: u64, rtt_us: u64, gain: u64) -> u32 {
-    let product = u128::from(bandwidth) * u128::from(rtt_us) * u128::from(gain) / 256;
-    product.div_ceil(1 << BW_SCALE).min(u128::from(u32::MAX / 2)) as u32
+    let most = u32::MAX / 2;
+    // 64 bits hold twice the packets of a terabit per second over a second.
+    let product = bandwidth.checked_mul(rtt_us).and_then(|product| product.checked_mul(gain));
+    match product {
+        Some(product) => (product >> 8).div_ceil(1 << BW_SCALE).min(u64::from(most)) as u32,
+        None => {
+            let product = u128::from(bandwidth) * u128::from(rtt_us) * u128::from(gain) / 256;
+            product.div_ceil(1 << BW_SCALE).min(u128::from(most)) as u32
+        }
+    }
 }
 
 /// Turns bandwidths into pacing rates.
@@ -76,6 +92,45 @@ impl Rounds {
     /// Lets a round start now.
     pub(in crate::algorithms) fn restart(&mut self, delivered: u64) {
         self.end_delivered = delivered;
+    }
+}
+
+/// The stay in PROBE_RTT: some time, and a round at least, from when the flight is small.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::algorithms) struct ProbeRtt {
+    until: Option<Time>,
+    round_done: bool,
+}
+
+impl ProbeRtt {
+    /// PROBE_RTT begins.
+    pub(in crate::algorithms) fn enter(&mut self) {
+        self.until = None;
+    }
+
+    /// An ACK came; a flight of `small` packets is small enough to stay for `duration`. Returns
+    /// whether the round is over.
+    pub(in crate::algorithms) fn on_ack(
+        &mut self,
+        ack: &AckSample,
+        small: u32,
+        duration: Span,
+        rounds: &mut Rounds,
+    ) -> bool {
+        if self.until.is_some() {
+            self.round_done |= rounds.started;
+            return self.round_done;
+        }
+        if ack.in_flight <= small {
+            *self = Self { until: Some(ack.now + duration), round_done: false };
+            rounds.restart(ack.delivered);
+        }
+        false
+    }
+
+    /// Whether the time is over.
+    pub(in crate::algorithms) fn is_over(&self, now: Time) -> bool {
+        self.until.is_some_and(|until| now > until)
     }
 }
 
@@ -187,7 +242,6 @@ impl FullPipe {
 mod tests {
     use super::*;
     use crate::algorithms::fixtures::ack;
-    use jostle_units::Span;
 
     /// 50 Mbit/s in packets of 1514 bytes, 4128.1 a second.
     fn link() -> u64 {

@@ -103,33 +103,28 @@ impl Bbr {
         {
             self.mode = Mode::ProbeRtt;
             self.save_cwnd();
-            self.probe_rtt_until = None;
+            self.probe_rtt.enter();
         }
         if self.mode == Mode::ProbeRtt {
-            self.probe_rtt(ack);
+            self.stay_in_probe_rtt(ack);
         }
         if ack.acked > 0 {
             self.idle_restart = false;
         }
     }
 
-    fn probe_rtt(&mut self, ack: &AckSample) {
+    fn stay_in_probe_rtt(&mut self, ack: &AckSample) {
         self.holds_back = true;
-        if self.probe_rtt_until.is_some() {
-            self.probe_rtt_round_done |= self.rounds.started;
-            if self.probe_rtt_round_done {
-                self.check_probe_rtt_over(ack.now);
-            }
-        } else if ack.in_flight <= self.parameters.min_window {
-            self.probe_rtt_until = Some(ack.now + self.parameters.probe_rtt_duration);
-            self.probe_rtt_round_done = false;
-            self.rounds.restart(ack.delivered);
+        let p = &self.parameters;
+        let (small, duration) = (p.min_window, p.probe_rtt_duration);
+        if self.probe_rtt.on_ack(ack, small, duration, &mut self.rounds) {
+            self.check_probe_rtt_over(ack.now);
         }
     }
 
     /// Leaves PROBE_RTT once its time is over (`bbr_check_probe_rtt_done`).
     pub(super) fn check_probe_rtt_over(&mut self, now: Time) {
-        if self.probe_rtt_until.is_none_or(|until| now <= until) {
+        if !self.probe_rtt.is_over(now) {
             return;
         }
         self.min_rtt_at = now;

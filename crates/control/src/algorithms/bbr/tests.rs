@@ -1,62 +1,15 @@
 //! BBR's answers to single ACKs.
 
-use std::collections::BTreeMap;
-
 use jostle_catalogue::Value;
-use jostle_units::{Span, Stream, Time};
+use jostle_units::{Span, Time};
 
 use super::*;
+use crate::algorithms::bbr::testing::{Rounds40, established, parts};
 use crate::algorithms::fixtures::ack;
-use crate::controller::{RateSample, Signal};
-use crate::slow_start::Standard;
-
-const RTT: Span = Span::from_ms(40);
+use crate::controller::Signal;
 
 fn bbr(seed: u64, given: &[(&str, Value)]) -> Bbr {
-    let given: BTreeMap<_, _> = given.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();
-    let mut bbr = Bbr::new(Parts {
-        values: ROW.entry.resolve(&given).unwrap(),
-        slow_start: Box::new(Standard),
-        random: Stream::new(seed, "bbr"),
-    });
-    bbr.on_established(&Established {
-        now: Time::ZERO + RTT,
-        mss_bytes: 1448,
-        initial_window: 10,
-        rtt: Some(RTT),
-        prospect: Default::default(),
-    });
-    bbr
-}
-
-/// A path of fixed rate: every round delivers `packets` in 40 ms.
-struct Rounds40 {
-    now: Time,
-    delivered: u64,
-}
-
-impl Rounds40 {
-    fn new() -> Self {
-        Self { now: Time::ZERO + RTT, delivered: 0 }
-    }
-
-    /// The ACK that ends a round in which `packets` were delivered.
-    fn round(&mut self, packets: u32) -> AckSample {
-        self.now += RTT;
-        let prior_delivered = self.delivered;
-        self.delivered += u64::from(packets);
-        AckSample {
-            now: self.now,
-            acked: packets,
-            rtt: Some(RTT),
-            rate: Some(RateSample { delivered: packets, interval: RTT }),
-            prior_delivered,
-            in_flight: packets,
-            prior_in_flight: packets,
-            next_departure: self.now,
-            ..ack(self.delivered)
-        }
-    }
+    established(Bbr::new(parts(&ROW, seed, given)))
 }
 
 /// A controller whose STARTUP found 160 packets a round and whose DRAIN is over.

@@ -16,7 +16,10 @@ use jostle_units::{Rate, Span, Stream, Time};
 use self::bounds::{Bounds, Latest, UNBOUNDED, Undo};
 use self::parameters::{PARAMETERS, Parameters};
 use self::states::{CycleMax, Probe, State};
-use super::bbr::model::{self, AckAggregation, FullPipe, GAIN_UNIT, Pacing, Rounds};
+use super::bbr::model::{
+    self, AckAggregation, FullPipe, GAIN_UNIT, NOMINAL_RTT_US, Pacing, ProbeRtt, Rounds,
+    is_recovery,
+};
 use crate::controller::{
     AckSample, Congestion, Controller, Established, LostPacket, Observer, RecoveryOwner,
     RecoveryState, Sent,
@@ -36,8 +39,6 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
     build: |parts| Box::new(Bbr3::new(parts)),
 };
 
-/// RTT assumed for the first pacing rate when the handshake gave none (`InitPacingRate`).
-const NOMINAL_RTT_US: u64 = 1_000;
 /// "C.send_quantum = min(C.send_quantum, 64 KBytes)"
 const MAX_QUANTUM_BYTES: u64 = 65_536;
 /// Growth of the delivery rate per round, in 256ths, below which the pipe may be full …
@@ -88,8 +89,7 @@ pub struct Bbr3 {
     latest: Latest,
     undo: Option<Undo>,
     min_rtt: MinRtt,
-    probe_rtt_until: Option<Time>,
-    probe_rtt_round_done: bool,
+    probe_rtt: ProbeRtt,
     /// ProbeRTT held the flight down when the latest ACK came.
     holds_back: bool,
     /// Sending again after the application was idle; nothing was delivered since.
@@ -97,10 +97,6 @@ pub struct Bbr3 {
     recovery: RecoveryState,
     /// Packets delivered when the transport last told.
     delivered: u64,
-}
-
-fn is_recovery(state: RecoveryState) -> bool {
-    matches!(state, RecoveryState::Recovery | RecoveryState::Loss)
 }
 
 impl Bbr3 {
@@ -131,8 +127,7 @@ impl Bbr3 {
             latest: Latest::default(),
             undo: None,
             min_rtt: MinRtt::default(),
-            probe_rtt_until: None,
-            probe_rtt_round_done: false,
+            probe_rtt: ProbeRtt::default(),
             holds_back: false,
             idle_restart: false,
             recovery: RecoveryState::Open,

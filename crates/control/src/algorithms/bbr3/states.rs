@@ -326,12 +326,12 @@ impl Bbr3 {
         {
             self.state = State::ProbeRtt;
             self.save_cwnd();
-            self.probe_rtt_until = None;
+            self.probe_rtt.enter();
             self.probe.feedback = Feedback::Stopping;
             self.rounds.restart(ack.delivered);
         }
         if self.state == State::ProbeRtt {
-            self.probe_rtt(ack);
+            self.stay_in_probe_rtt(ack);
         }
         if ack.acked > 0 {
             self.idle_restart = false;
@@ -339,23 +339,17 @@ impl Bbr3 {
     }
 
     /// `HandleProbeRTT`.
-    fn probe_rtt(&mut self, ack: &AckSample) {
+    fn stay_in_probe_rtt(&mut self, ack: &AckSample) {
         self.holds_back = true;
-        if self.probe_rtt_until.is_some() {
-            self.probe_rtt_round_done |= self.rounds.started;
-            if self.probe_rtt_round_done {
-                self.check_probe_rtt_over(ack.now);
-            }
-        } else if ack.in_flight <= self.probe_rtt_cwnd() {
-            self.probe_rtt_until = Some(ack.now + self.parameters.probe_rtt_duration);
-            self.probe_rtt_round_done = false;
-            self.rounds.restart(ack.delivered);
+        let (small, duration) = (self.probe_rtt_cwnd(), self.parameters.probe_rtt_duration);
+        if self.probe_rtt.on_ack(ack, small, duration, &mut self.rounds) {
+            self.check_probe_rtt_over(ack.now);
         }
     }
 
     /// `CheckProbeRTTDone`.
     pub(super) fn check_probe_rtt_over(&mut self, now: Time) {
-        if self.probe_rtt_until.is_none_or(|until| now <= until) {
+        if !self.probe_rtt.is_over(now) {
             return;
         }
         self.min_rtt.recent_at = now;

@@ -1,68 +1,21 @@
 //! BBR v3's answers to single ACKs and losses.
 
-use std::collections::BTreeMap;
-
 use jostle_catalogue::Value;
-use jostle_units::{Span, Stream, Time};
+use jostle_units::{Span, Time};
 
 use super::*;
-use crate::algorithms::fixtures::ack;
-use crate::controller::{RateSample, Signal};
-use crate::slow_start::Standard;
-
-const RTT: Span = Span::from_ms(40);
+use crate::algorithms::bbr::testing::{RTT, Rounds40, established, parts};
+use crate::controller::Signal;
 
 fn bbr3(seed: u64, given: &[(&str, Value)]) -> Bbr3 {
-    let given: BTreeMap<_, _> = given.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();
-    let mut bbr = Bbr3::new(Parts {
-        values: ROW.entry.resolve(&given).unwrap(),
-        slow_start: Box::new(Standard),
-        random: Stream::new(seed, "bbr3"),
-    });
-    bbr.on_established(&Established {
-        now: Time::ZERO + RTT,
-        mss_bytes: 1448,
-        initial_window: 10,
-        rtt: Some(RTT),
-        prospect: Default::default(),
-    });
-    bbr
-}
-
-/// A path of fixed rate: every round delivers `packets` in 40 ms.
-struct Rounds40 {
-    now: Time,
-    delivered: u64,
+    established(Bbr3::new(parts(&ROW, seed, given)))
 }
 
 impl Rounds40 {
-    fn new() -> Self {
-        Self { now: Time::ZERO + RTT, delivered: 0 }
-    }
-
     /// The ACK that ends a round in which `packets` were delivered and `lost` got lost.
     fn lossy(&mut self, packets: u32, lost: u32) -> AckSample {
-        self.now += RTT;
-        let prior_delivered = self.delivered;
-        self.delivered += u64::from(packets);
-        AckSample {
-            now: self.now,
-            acked: packets,
-            lost,
-            rtt: Some(RTT),
-            rate: Some(RateSample { delivered: packets, interval: RTT }),
-            prior_delivered,
-            in_flight: packets,
-            prior_in_flight: packets,
-            in_flight_at_send: packets + lost,
-            lost_since_send: lost,
-            next_departure: self.now,
-            ..ack(self.delivered)
-        }
-    }
-
-    fn round(&mut self, packets: u32) -> AckSample {
-        self.lossy(packets, 0)
+        let in_flight_at_send = packets + lost;
+        AckSample { lost, in_flight_at_send, lost_since_send: lost, ..self.round(packets) }
     }
 
     /// The `nth` of the packets that get lost in a round, out of `in_flight`.

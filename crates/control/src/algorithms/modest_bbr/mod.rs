@@ -111,7 +111,7 @@ impl Controller for ModestBbr {
     /// as pacing_gain · BtlBw · Proportion.
     fn pacing_rate(&self) -> Option<Rate> {
         let rate = self.bbr.pacing_rate()?;
-        if !self.paces {
+        if !self.paces || self.search.window().is_none() {
             return Some(rate);
         }
         let share = self.search.proportion();

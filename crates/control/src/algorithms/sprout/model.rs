@@ -22,6 +22,8 @@ pub(super) struct Model {
     padded: Vec<f64>,
     /// Logarithm of the mean arrivals per tick at each rate; that of bin 0 is not used.
     log_mean: [f64; BINS],
+    /// Probability of no arrival in a tick at each rate.
+    silence: [f64; BINS],
     /// Probability that an outage goes on for a tick.
     stays_out: f64,
     bin_pps: f64,
@@ -42,6 +44,7 @@ impl Model {
             steps: steps.collect(),
             padded: vec![0.0; BINS + 2 * reach],
             log_mean: std::array::from_fn(|bin| libm::log(bin as f64 * bin_pps * p.tick_s)),
+            silence: std::array::from_fn(|bin| libm::exp(-(bin as f64 * bin_pps * p.tick_s))),
             stays_out: libm::exp(-p.outage_escape * p.tick_s),
             bin_pps,
             tick_s: p.tick_s,
@@ -103,10 +106,15 @@ impl Model {
         let arrivals = arrivals.min(MOST_ARRIVALS);
         for bin in 0..BINS {
             let mean = self.rate(bin) * self.tick_s;
-            let mut term = libm::exp(-mean);
+            let mut term = self.silence[bin];
             let mut fewer = 0.0;
             for i in 0..arrivals {
-                fewer += term;
+                let sum = fewer + term;
+                // Beyond the mean terms only fall: none will count any more.
+                if sum == fewer && f64::from(i) >= mean {
+                    break;
+                }
+                fewer = sum;
                 term *= mean / f64::from(i + 1);
             }
             self.probability[bin] *= (1.0 - fewer).max(0.0);
@@ -136,23 +144,30 @@ impl Model {
     /// process whose rate is a Brownian motion.
     pub(super) fn forecast(&self, horizon_s: f64, risk: f64) -> u32 {
         let drift = self.sigma * self.sigma * horizon_s * horizon_s * horizon_s / 3.0;
-        let at_most = |count: f64| -> f64 {
+        let normals: [(f64, f64); BINS] = std::array::from_fn(|bin| {
+            let mean = self.rate(bin) * horizon_s;
+            (mean, libm::sqrt(mean + drift) * SQRT_2)
+        });
+        // Whether no more than `count` arrive with probability `risk`.
+        let at_most = |count: f64| -> bool {
             let mut sum = self.probability[0];
-            for bin in 1..BINS {
-                if self.probability[bin] >= NEGLIGIBLE {
-                    let mean = self.rate(bin) * horizon_s;
-                    let deviation = libm::sqrt(mean + drift);
-                    let below = 0.5 * libm::erfc((mean - count - 0.5) / (deviation * SQRT_2));
-                    sum += self.probability[bin] * below;
+            for (&probability, &(mean, spread)) in self.probability.iter().zip(&normals).skip(1) {
+                if probability >= NEGLIGIBLE {
+                    let below = 0.5 * libm::erfc((mean - count - 0.5) / spread);
+                    sum += probability * below;
+                    // Faster rates add no more than `below` together: mostly the rest is decided.
+                    if sum >= risk || sum + below * ROUNDED_UP < risk {
+                        break;
+                    }
                 }
             }
-            sum
+            sum >= risk
         };
         // The least count that is reached or undercut with probability `risk`.
         let (mut low, mut high) = (0, libm::ceil(self.rate(BINS - 1) * horizon_s) as u32);
         while low < high {
             let middle = low + (high - low) / 2;
-            if at_most(f64::from(middle)) >= risk { high = middle } else { low = middle + 1 }
+            if at_most(f64::from(middle)) { high = middle } else { low = middle + 1 }
         }
         low
     }
@@ -160,6 +175,8 @@ impl Model {
 
 /// Probability of a bin that changes no forecast.
 const NEGLIGIBLE: f64 = 1e-9;
+/// More than what rounding can add to a sum over the bins.
+const ROUNDED_UP: f64 = 1.0 + 1e-9;
 
 #[cfg(test)]
 mod tests {

@@ -54,7 +54,7 @@ pub(super) struct LastResult {
 impl Vivace {
     /// Begins a probe around the present rate.
     pub(super) fn probe(&mut self, now: Time) {
-        self.drop_measurements();
+        self.monitor.drop_measurements();
         let order = self.random.bits();
         self.phase = Phase::Probing {
             higher_first: [order & 1 == 0, order & 2 == 0],
@@ -69,7 +69,7 @@ impl Vivace {
     pub(super) fn restart(&mut self, now: Time, before: u64) {
         match self.phase {
             Phase::Starting { .. } => {
-                self.drop_measurements();
+                self.monitor.drop_measurements();
                 self.measure(now, before, self.rate_bps);
             }
             Phase::Probing { .. } | Phase::Moving { .. } => self.probe(now),
@@ -80,7 +80,7 @@ impl Vivace {
     fn probe_rate(&self, higher_first: [bool; 2], index: usize) -> f64 {
         let higher = higher_first[index / 2] == index.is_multiple_of(2);
         let epsilon = self.parameters.epsilon;
-        self.allowed(self.rate_bps * if higher { 1.0 + epsilon } else { 1.0 - epsilon })
+        self.monitor.allowed(self.rate_bps * if higher { 1.0 + epsilon } else { 1.0 - epsilon })
     }
 
     /// An interval was sent: what comes next.
@@ -88,27 +88,26 @@ impl Vivace {
         match self.phase {
             // An interval's result comes one RTT after its end, when the next one was sent too.
             // To speed up once more without knowing it would be to fly blind.
-            Phase::Starting { .. } if self.intervals.len() < 2 => self.speed_up(now),
+            Phase::Starting { .. } if self.monitor.pending() < 2 => self.speed_up(now),
             Phase::Probing { higher_first, begun, results, known } if begun < 4 => {
                 let rate_bps = self.probe_rate(higher_first, begun);
                 self.phase = Phase::Probing { higher_first, begun: begun + 1, results, known };
-                self.measure(now, self.total_sent, rate_bps);
+                self.measure(now, self.monitor.total_sent, rate_bps);
             }
             Phase::Starting { .. } | Phase::Probing { .. } | Phase::Moving { .. } => {
-                self.hold(self.rate_bps);
+                self.monitor.hold(self.rate_bps);
             }
         }
     }
 
     fn speed_up(&mut self, now: Time) {
-        self.rate_bps = self.allowed(self.parameters.start_gain * self.rate_bps);
-        self.measure(now, self.total_sent, self.rate_bps);
+        self.rate_bps = self.monitor.allowed(self.parameters.start_gain * self.rate_bps);
+        self.measure(now, self.monitor.total_sent, self.rate_bps);
     }
 
     /// Evaluates the intervals all of whose packets are delivered or lost.
     pub(super) fn take_results(&mut self, now: Time) {
-        while self.intervals.front().is_some_and(|i| i.end.is_some() && i.last <= self.resolved) {
-            let Some(interval) = self.intervals.pop_front() else { return };
+        while let Some(interval) = self.monitor.take_result() {
             let tried = (interval.rate_bps, self.evaluate(&interval));
             match self.phase {
                 Phase::Starting { best } => self.started(now, best, tried),
@@ -138,7 +137,7 @@ impl Vivace {
                 loss = 0.0;
             }
         }
-        let sent_bps = interval.sent_bps(self.packet_bits);
+        let sent_bps = interval.sent_bps(self.monitor.packet_bits);
         let utility = p.utility.of(sent_bps, loss, gradient);
         let raw_gradient = interval.trend.gradient();
         self.last = LastResult { utility, gradient, raw_gradient, loss: interval.loss(), sent_bps };
@@ -152,7 +151,7 @@ impl Vivace {
             return;
         }
         self.phase = Phase::Starting { best: Some(tried) };
-        if !self.measuring {
+        if !self.monitor.measuring {
             self.speed_up(now);
         }
     }
@@ -161,7 +160,7 @@ impl Vivace {
     pub(super) fn fall_back(&mut self) {
         if let Phase::Starting { best } = self.phase {
             let good = best.map_or(self.rate_bps / self.parameters.start_gain, |best| best.0);
-            self.rate_bps = self.allowed(good);
+            self.rate_bps = self.monitor.allowed(good);
         }
     }
 
@@ -169,7 +168,7 @@ impl Vivace {
     pub(super) fn watch_start(&mut self, now: Time) {
         let limit = 1.0 + self.parameters.start_rtt_tolerance;
         if matches!(self.phase, Phase::Starting { .. })
-            && self.srtt.as_secs_f64() > limit * self.srtt_at_start.as_secs_f64()
+            && self.monitor.srtt.as_secs_f64() > limit * self.srtt_at_start.as_secs_f64()
         {
             self.fall_back();
             self.probe(now);
@@ -187,7 +186,7 @@ impl Vivace {
         let [a, b, c, d] = results;
         let (Some(first), Some(second)) = (self.slope(a, b), self.slope(c, d)) else {
             // The lowest rate allowed made both the same: only up is left to try.
-            self.rate_bps = self.allowed(self.rate_bps * (1.0 + self.parameters.epsilon));
+            self.rate_bps = self.monitor.allowed(self.rate_bps * (1.0 + self.parameters.epsilon));
             return self.probe(now);
         };
         if (first > 0.0) != (second > 0.0) {
@@ -219,7 +218,7 @@ impl Vivace {
     fn step(&mut self, now: Time, from: Tried, mut confidence: Confidence, slope: f64) {
         let change = confidence.step(&self.parameters.steps, from.0, slope);
         self.phase = Phase::Moving { previous: from, confidence };
-        self.rate_bps = self.allowed(from.0 + change);
-        self.measure(now, self.total_sent, self.rate_bps);
+        self.rate_bps = self.monitor.allowed(from.0 + change);
+        self.measure(now, self.monitor.total_sent, self.rate_bps);
     }
 }

@@ -57,23 +57,23 @@ fn no_rate_falls_below_the_minimum_or_two_packets_per_rtt() {
     let high = Value::Integer(5_000_000);
     assert_eq!(vivace(1, &[("minimum_rate", high)]).rate_bps, 5e6);
     let low = vivace(1, &[("minimum_rate", Value::Integer(1_000))]);
-    assert!((low.allowed(0.0) - 2.0 * 1448.0 * 8.0 * 25.0).abs() < 1e-6);
+    assert!((low.monitor.allowed(0.0) - 2.0 * 1448.0 * 8.0 * 25.0).abs() < 1e-6);
 }
 
 #[test]
 fn an_interval_lasts_an_rtt_and_twenty_packets() {
     let mut vivace = vivace(1, &[]);
-    vivace.drop_measurements();
+    vivace.monitor.drop_measurements();
     vivace.measure(NOW, 0, 100e6);
-    let length = vivace.deadline.since(NOW);
+    let length = vivace.monitor.deadline.since(NOW);
     assert!(length >= RTT && length <= Span::from_ms(44), "{length}");
-    vivace.drop_measurements();
+    vivace.monitor.drop_measurements();
     vivace.measure(NOW, 0, 1e6);
     let twenty_packets = Span::from_secs_f64(20.0 * 1448.0 * 8.0 / 1e6);
-    assert_eq!(vivace.deadline.since(NOW), twenty_packets);
+    assert_eq!(vivace.monitor.deadline.since(NOW), twenty_packets);
     // The deadline passes with nothing sent: the interval goes on, and no timer spins.
-    vivace.on_wakeup(vivace.deadline);
-    assert!(vivace.measuring && vivace.next_wakeup().is_none());
+    vivace.on_wakeup(vivace.monitor.deadline);
+    assert!(vivace.monitor.measuring && vivace.next_wakeup().is_none());
 }
 
 /// algorithms.md: the port's bound is 10 % and widens by 7 %, its intervals have 50 packets.
@@ -96,19 +96,19 @@ fn a_probe_tries_both_rates_twice_in_any_order() {
     let mut orders = std::collections::BTreeSet::new();
     for seed in 0..40 {
         let mut vivace = probing(seed, 10e6);
-        let mut rates = vec![vivace.pacing_bps.round() as u64];
+        let mut rates = vec![vivace.monitor.pacing_bps.round() as u64];
         for _ in 0..3 {
-            vivace.total_sent += 100;
-            vivace.close_interval(vivace.deadline);
-            rates.push(vivace.pacing_bps.round() as u64);
+            vivace.monitor.total_sent += 100;
+            vivace.close_interval(vivace.monitor.deadline);
+            rates.push(vivace.monitor.pacing_bps.round() as u64);
         }
         for pair in rates.chunks(2) {
             assert!(pair.contains(&10_500_000) && pair.contains(&9_500_000), "{pair:?}");
         }
-        vivace.total_sent += 100;
-        vivace.close_interval(vivace.deadline);
-        assert!(!vivace.measuring);
-        assert_eq!(vivace.pacing_bps, 10e6, "waits at the present rate");
+        vivace.monitor.total_sent += 100;
+        vivace.close_interval(vivace.monitor.deadline);
+        assert!(!vivace.monitor.measuring);
+        assert_eq!(vivace.monitor.pacing_bps, 10e6, "waits at the present rate");
         orders.insert(rates);
     }
     assert_eq!(orders.len(), 4);
@@ -173,10 +173,10 @@ fn starting_ends_at_the_last_rate_that_was_better() {
 fn an_rtt_that_swells_ends_starting_at_once() {
     let mut vivace = vivace(1, &[]);
     vivace.phase = Phase::Starting { best: Some((8e6, 8.0)) };
-    vivace.srtt = Span::from_ms(51);
+    vivace.monitor.srtt = Span::from_ms(51);
     vivace.watch_start(NOW);
     assert_eq!(vivace.mode(), "starting");
-    vivace.srtt = Span::from_ms(53);
+    vivace.monitor.srtt = Span::from_ms(53);
     vivace.watch_start(NOW);
     assert_eq!((vivace.mode(), vivace.rate_bps), ("probing", 8e6));
 }
@@ -185,8 +185,8 @@ fn an_rtt_that_swells_ends_starting_at_once() {
 fn a_timeout_drops_the_measurements_and_keeps_the_rate() {
     let mut vivace = probing(1, 10e6);
     vivace.on_state(NOW, RecoveryState::Loss);
-    assert_eq!((vivace.mode(), vivace.pacing_bps), ("recovering", 10e6));
-    assert!(vivace.intervals.is_empty() && vivace.next_wakeup().is_none());
+    assert_eq!((vivace.mode(), vivace.monitor.pacing_bps), ("recovering", 10e6));
+    assert!(vivace.monitor.pending() == 0 && vivace.next_wakeup().is_none());
     vivace.on_state(NOW, RecoveryState::Open);
     assert_eq!((vivace.mode(), vivace.rate_bps), ("probing", 10e6));
 }
@@ -196,9 +196,9 @@ fn a_spurious_loss_does_not_shift_the_intervals() {
     let mut vivace = vivace(1, &[]);
     // 20 of 60 sent are in flight, though deliveries and losses add up to 45.
     let sent = AckSample { total_sent: 60, in_flight: 20, delivered: 40, total_lost: 5, ..ack(0) };
-    vivace.account(&sent);
-    assert_eq!(vivace.resolved, 40);
+    vivace.monitor.account(&sent);
+    assert_eq!(vivace.monitor.resolved, 40);
     // An undone loss returns to the flight: what was counted stays counted.
-    vivace.account(&AckSample { in_flight: 25, ..sent });
-    assert_eq!(vivace.resolved, 40);
+    vivace.monitor.account(&AckSample { in_flight: 25, ..sent });
+    assert_eq!(vivace.monitor.resolved, 40);
 }

@@ -30,7 +30,8 @@ _SIOCETHTOOL = 0x8946
 _SOFTNET = Path("/proc/net/softnet_stat")
 
 # ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO of linux/ethtool.h.
-_OFFLOADS = (0x1F, 0x24, 0x2C)
+_GRO = 0x2C
+_OFFLOADS = (0x1F, 0x24, _GRO)
 
 
 def load_modules(paths: Sequence[str]) -> None:
@@ -124,7 +125,7 @@ def build(job: Mapping[str, Any], folder: Path) -> dict[str, Host]:
     for host in job["hosts"]:
         name = host["name"]
         with hosts[name].entered():
-            _switch_offloads_off(devices[name])
+            _set_offloads(devices[name], host["merging"])
             up = [f"link set dev {device} arp off up" for device in devices[name]]
             batch("ip", ["link set dev lo up", *up, *host["ip"]])
             links.make(host["disciplines"], folder)
@@ -144,12 +145,16 @@ def _set_sysctls(values: Mapping[str, str]) -> None:
             raise GuestFailure(f"cannot set {name} to {value}: {error.strerror}") from error
 
 
-def _switch_offloads_off(devices: Sequence[str]) -> None:
-    """Let every packet cross by itself: a queue of 100 packets must not hold 100 times 64 kB."""
+def _set_offloads(devices: Sequence[str], merging: Sequence[str]) -> None:
+    """Let every packet cross by itself: a queue of 100 packets must not hold 100 times 64 kB.
+
+    Receivers may put together what arrives at the same moment.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for device in devices:
             for command in _OFFLOADS:
-                value = ctypes.create_string_buffer(struct.pack("=II", command, 0), 8)
+                on = command == _GRO and device in merging
+                value = ctypes.create_string_buffer(struct.pack("=II", command, on), 8)
                 request = struct.pack("16sP", device.encode(), ctypes.addressof(value))
                 fcntl.ioctl(control, _SIOCETHTOOL, request.ljust(40, b"\0"))
 
