@@ -64,7 +64,8 @@ def spec(duration_s: int = 4, **changes: Any) -> str:
         "initial_pacing": False,
         "receive_window_bytes": 60_000_000,
         "initial_receive_window_bytes": 65_535,
-        "receive_window_autotuning": False, "gro": False,
+        "receive_window_autotuning": False,
+        "gro": False,
         "nic_rate_bps": None,
     }
     run = {
