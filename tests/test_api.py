@@ -89,6 +89,20 @@ def test_report_stands_alone(carry_out, engine):
     assert render([results], ["a b.toml"]) == html
 
 
+@pytest.mark.parametrize(
+    ("repeats", "rivals", "note"),
+    [
+        (1, ("bbr",), "One run: there is no confidence interval"),
+        (1, ("bbr", "cubic"), "One run per condition: there is no confidence interval"),
+        (3, ("bbr",), "± half of the 95 % confidence interval of the mean over 3 runs"),
+    ],
+)
+def test_report_says_what_the_intervals_are(carry_out, repeats, rivals, note):
+    html = render([carry_out(make_plan(repeats, rivals))])
+    assert note in html
+    assert ("±" in html) == (repeats > 1)
+
+
 def test_report_names_failures(carry_out):
     engine = fake_core.FakeEngine(broken_seeds=(1,))
     from jostle.executors import local

@@ -10,6 +10,7 @@ from typing import get_args
 
 import pytest
 from jostle import _core
+from jostle.cli import status
 from jostle.measures import MEASURES
 from jostle.studies import measures, models
 from test_core import spec
@@ -89,6 +90,19 @@ def test_the_first_scenario_is_the_one_in_the_readme() -> None:
     shown = re.search(r"```toml\n(.*?)```", README, re.DOTALL)
     assert shown is not None
     assert tomllib.loads(shown[1]) == tomllib.loads((ROOT / "scenarios/first.toml").read_text())
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/getting-started.md"])
+def test_the_first_answer_is_the_one_that_is_shown(
+    page: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scenario = str(ROOT / "scenarios/first.toml")
+    assert status(["run", scenario, "--phase", "together", "--no-cache"]) == 0
+    shown = re.search(r"```text\n(together .*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
+    assert shown is not None
+    answer = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    for line in shown[1].splitlines():
+        assert line.rstrip() in answer
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())

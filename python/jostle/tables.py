@@ -144,6 +144,18 @@ def plain(value: float | None, factor: float, decimals: int) -> str:
     return ABSENT if value is None else f"{value * factor:.{decimals}f}"
 
 
+def interval_note(results: ResultSet) -> str:
+    """Say what stands behind ± in tables of these results; nothing if no run finished."""
+    counts = sorted({len(results.of(c)) for c in range(len(results.conditions))} - {0})
+    if not counts:
+        return ""
+    if counts == [1]:
+        runs = "One run" if len(results) == 1 else "One run per condition"
+        return f"{runs}: there is no confidence interval; give --repeats."
+    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"± half of the 95 % confidence interval of the mean over {n} runs (Student t)."
+
+
 def html_table(table: Table) -> str:
     """Write a table as HTML."""
     lines = ['<table class="jostle"><thead><tr>', _html_cells("th", table.header, table)]

@@ -87,3 +87,20 @@ def test_they_are_printed_and_on_the_page(run, folder):
     assert "claims hold" not in page
     assert "A number holds" not in page
     assert "Bars &lt;b&gt;" in page
+
+
+def test_what_is_drawn_comes_first_where_nothing_is_judged(run, folder):
+    run()
+    page = (folder.parent / "reports" / "small.html").read_text()
+    order = [page.index(f'id="{part}"') for part in ("figures", "numbers", "setup", "provenance")]
+    assert order == sorted(order)
+    links = [page.index(f'href="#{part}"') for part in ("figures", "numbers", "setup")]
+    assert links == sorted(links)
+
+
+def test_the_setup_may_define_terms(run, folder):
+    (folder / "small" / "setup.md").write_text("# Setup\n\nThe link\n: has 10 Mbit/s.\n")
+    run()
+    page = (folder.parent / "reports" / "small.html").read_text()
+    assert "<dt>The link</dt>" in page
+    assert "has 10 Mbit/s." in page

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jostle.tables import Table, phase_rows
+from jostle.tables import Table, interval_note, phase_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ def print_results(results: ResultSet, phases: Sequence[str]) -> None:
         window = windows[name]
         to.print(f"\n{name} ({window.from_s:g}–{window.to_s:g} s)", style="bold cyan")
         print_table(to, phase_rows(results, name))
-    to.print(_legend(results))
+    to.print(interval_note(results))
 
 
 def print_notes(results: ResultSet, err: bool) -> None:
@@ -92,11 +92,3 @@ def _least_width(table: Table) -> int:
         widest = max(len(text) for text in (*name.split("\n"), *cells))
         width += 3 + (min(widest, _FOLDED_WIDTH) if name == "condition" else widest)
     return width
-
-
-def _legend(results: ResultSet) -> str:
-    counts = sorted({len(results.of(c)) for c in range(len(results.conditions))} - {0})
-    if counts == [1]:
-        return "One run: there is no confidence interval; give --repeats."
-    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"± half of the 95 % confidence interval of the mean over {n} runs (Student t)."

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from jostle import pictures
 from jostle.figures.save import replace_file, to_bytes
-from jostle.tables import html_table, phase_rows
+from jostle.tables import html_table, interval_note, phase_rows
 
 if TYPE_CHECKING:
     from jostle.results import ResultSet
@@ -65,6 +65,7 @@ def _scenario(results: ResultSet) -> dict[str, Any]:
         "phases": [
             (phase, Markup(html_table(phase_rows(results, phase.name)))) for phase in results.phases
         ],
+        "legend": interval_note(results),
         "figures": [
             (name, base64.b64encode(to_bytes(draw(), "svg")).decode())
             for name, draw in pictures.all_figures(results).items()

@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
+from mdit_py_plugins.deflist import deflist_plugin
 
 from jostle.studies.document import TITLES, Evaluations, claim_rows, number_rows, ranking_rows
 from jostle.studies.load import Study
@@ -71,22 +72,27 @@ def page(
     ]
     said = [*((row.text, row.finding) for row in first.claims), *numbers]
     findings = [(text, finding) for text, finding in said if finding]
+    judged = bool(first.claims) or any(row.published is not None for row in first.numbers)
+    tables = [
+        (name, *make(evaluations))
+        for name, make in (
+            ("Claims", claim_rows), ("Orders", ranking_rows), ("Numbers", number_rows)
+        )
+        if make(evaluations)[1]
+    ]  # fmt: skip
     return environment.get_template("study.html.jinja").render(
         title=study.file.title,
         paper=study.file.paper,
         # The file comes with the study, and HTML in it is shown as text.
-        setup=Markup(MarkdownIt("commonmark", {"html": False}).enable("table").render(setup)),
-        tables=[
-            (name, *make(evaluations))
-            for name, make in (
-                ("Claims", claim_rows), ("Orders", ranking_rows), ("Numbers", number_rows)
-            )
-            if make(evaluations)[1]
-        ],
+        setup=Markup(
+            MarkdownIt("commonmark", {"html": False})
+            .enable("table")
+            .use(deflist_plugin)
+            .render(setup)
+        ),
+        tables=tables,
         findings=list(dict(reversed(findings)).items())[::-1],
-        score={
-            TITLES[name]: score(one.claims) for name, one in evaluations.items() if one.claims
-        },
+        score={TITLES[name]: score(one.claims) for name, one in evaluations.items() if one.claims},
         figures=[
             (
                 one.name,
@@ -99,9 +105,9 @@ def page(
         ],
         provenance={TITLES[name]: one for name, one in provenance.items()},
         command=shlex.join(command),
-        judged=bool(first.claims) or any(row.published is not None for row in first.numbers),
+        judged=judged,
         version=metadata.version("jostle"),
-    )  # fmt: skip
+    )
 
 
 def score(claims: Sequence[Any]) -> tuple[int, int]:
