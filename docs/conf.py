@@ -37,5 +37,7 @@ smartquotes = False
 
 html_theme = "furo"
 html_title = f"jostle {release}"
+html_static_path = ["_static"]
+html_css_files = ["jostle.css"]
 html_copy_source = False
 html_show_sphinx = False

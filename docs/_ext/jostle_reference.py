@@ -152,7 +152,7 @@ def _parameters(row: Mapping[str, Any]) -> Iterator[str]:
     """Table of a row's parameters, if it has any."""
     if row["parameters"]:
         cells = [
-            (f"`{p['name']}`", _code(_default(p)), _plain(_range(p)), _plain(p["summary"]))
+            (f"`{p['name']}`", _written(_default(p)), _plain(_range(p)), _plain(p["summary"]))
             for p in row["parameters"]
         ]
         yield from _table(("Parameter", "Default", "Values", "Meaning"), cells)
@@ -196,8 +196,9 @@ def _plain(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\`*_{}[]<>#$" else c for c in text)
 
 
-def _code(text: str) -> str:
-    return f"`{text}`"
+def _written(default: str) -> str:
+    """Return a default as code, or in words where a scenario cannot write it."""
+    return _plain(default.strip("()")) if default.startswith("(") else f"`{default}`"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

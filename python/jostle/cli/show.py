@@ -23,8 +23,8 @@ _NOT_OF_THE_ENGINE = (PROFILES, SCENARIOS, STUDIES)
 
 _SUFFIXES = {"span": "_ns", "rate": "_bps", "size": "_bytes"}
 """What the registry's keys of a default and a range end with, by kind of parameter."""
-_NO_LIMIT = 2**53
-"""A range's end that stands for having none, or more: the largest whole number of any format."""
+_NO_LIMIT = 2**50
+"""From here on a range's end stands for having none: a pebibyte, a fortnight in nanoseconds."""
 _WIDTH = 100
 
 
