@@ -289,6 +289,13 @@ def test_report(jostle):
     assert code == 0
     assert out == "report: out/report.html\n"
     assert Path("out/report.html").stat().st_size > 10_000
+    assert "jostle report grid.toml" in Path("out/report.html").read_text()
+    given = ("--set", "bottleneck.rate=40 Mbit/s", "--repeats", "2", "--seed", "7")
+    jostle("report", "grid.toml", *given)
+    command = (
+        "jostle report --repeats 2 --seed 7 --set &#39;bottleneck.rate=40 Mbit/s&#39; grid.toml"
+    )
+    assert command in Path("report.html").read_text()
     assert "report: again.html" in jostle("run", "grid.toml", "--report", "again.html")[1]
 
 

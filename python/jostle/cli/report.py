@@ -7,7 +7,13 @@ from typing import Any
 import click
 
 from jostle.cli.environment import Environment
-from jostle.cli.run import carry_out, make_folder_of, plan_files, plan_options
+from jostle.cli.run import (
+    carry_out,
+    make_folder_of,
+    options_of_a_report,
+    plan_files,
+    plan_options,
+)
 
 
 @click.command(short_help="Write a self-contained HTML report.")
@@ -31,5 +37,6 @@ def report(environment: Environment, /, output: str, **options: Any) -> int:
     every = carry_out(environment, plans, **options)
     from jostle.report import write_report
 
-    click.echo(f"report: {write_report(every, output, options['files'])}")
+    path = write_report(every, output, options["files"], options_of_a_report(options))
+    click.echo(f"report: {path}")
     return 1 if any(results.failures for results in every) else 0

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -142,7 +142,9 @@ def run(
     if report is not None:
         from jostle.report import write_report
 
-        click.echo(f"report: {write_report(every, report, options['files'])}", err=as_json)
+        words = options_of_a_report(options)
+        path = write_report(every, report, options["files"], words)
+        click.echo(f"report: {path}", err=as_json)
     return 1 if any(results.failures for results in every) else 0
 
 
@@ -263,6 +265,24 @@ def _overrides(settings: Sequence[str]) -> dict[str, str]:
             raise InputError(f"--set {setting}: write it as KEY=VALUE")
         overrides[key.strip()] = value.strip()
     return overrides
+
+
+def options_as_given(options: Mapping[str, Any]) -> list[str]:
+    """Write options as words of a command; those that were left out stay out."""
+    words = []
+    for name, value in options.items():
+        values = value if name == "settings" else [value] if value is not None else []
+        option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
+        words += [word for each in values for word in (option, str(each))]
+    return words
+
+
+def options_of_a_report(options: Mapping[str, Any]) -> list[str]:
+    """Write those options that results depend on."""
+    given = {name: options.get(name) for name in ("kernel", "kernel_version", "repeats", "seed")}
+    if options["backend"] != BACKENDS[0]:
+        given = {"backend": options["backend"], **given}
+    return options_as_given({**given, "settings": options["settings"]})
 
 
 def _check_phases(plans: Sequence[Plan], names: Sequence[str]) -> None:

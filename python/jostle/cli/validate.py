@@ -16,6 +16,7 @@ from jostle.cli.run import (
     kernel_options,
     make_folder,
     make_folder_of,
+    options_as_given,
     plan_files,
     scenario_options,
 )
@@ -119,12 +120,7 @@ def validate(
 
 def _command(given: Mapping[str, Any], files: Sequence[str]) -> str:
     """Write the command that gives the same page."""
-    words = ["jostle", "validate"]
-    for name, value in given.items():
-        values = value if name == "settings" else [value] if value is not None else []
-        option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
-        words += [word for each in values for word in (option, str(each))]
-    return shlex.join([*words, *files])
+    return shlex.join(["jostle", "validate", *options_as_given(given), *files])
 
 
 def _names(files: Sequence[str]) -> list[str]:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from jostle.results import ResultSet
 
 
-def render(every: Sequence[ResultSet], files: Sequence[str] = ()) -> str:
+def render(
+    every: Sequence[ResultSet], files: Sequence[str] = (), options: Sequence[str] = ()
+) -> str:
     """Write results as an HTML document.
 
     Parameters
@@ -29,18 +31,25 @@ def render(every: Sequence[ResultSet], files: Sequence[str] = ()) -> str:
         Results of one scenario or several.
     files
         Files that the scenarios came from, for the command that repeats the report.
+    options
+        Its options, word by word.
     """
     environment = Environment(
         loader=PackageLoader("jostle.report"), autoescape=True, undefined=StrictUndefined
     )
     return environment.get_template("report.html.jinja").render(
         scenarios=[_scenario(results) for results in every],
-        command=shlex.join(["jostle", "report", *(files or ["FILE"])]),
+        command=shlex.join(["jostle", "report", *options, *(files or ["FILE"])]),
         version=metadata.version("jostle"),
     )
 
 
-def write_report(every: Sequence[ResultSet], path: str | Path, files: Sequence[str] = ()) -> Path:
+def write_report(
+    every: Sequence[ResultSet],
+    path: str | Path,
+    files: Sequence[str] = (),
+    options: Sequence[str] = (),
+) -> Path:
     """Write a report; see `render`.
 
     Raises
@@ -49,7 +58,7 @@ def write_report(every: Sequence[ResultSet], path: str | Path, files: Sequence[s
         When the file cannot be written.
     """
     path = Path(path)
-    replace_file(path, render(every, files).encode())
+    replace_file(path, render(every, files, options).encode())
     return path
 
 
