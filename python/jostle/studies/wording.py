@@ -22,7 +22,7 @@ def with_interval(estimate: Estimate, *, unit: bool = False) -> str:
 
 
 def digits(value: float) -> str:
-    """Write a number with four digits at most, and one decimal at least below 1000."""
+    """Write a number as exactly as it is read: whole from 1000 on, with two digits below 0.1."""
     size = abs(value)
     if size >= 1000:
         return f"{value:.0f}"
