@@ -12,7 +12,7 @@ from pathlib import Path
 
 import fake_core
 import pytest
-from jostle.cli import status
+from jostle.cli import show, status
 from jostle.cli.environment import Environment
 from jostle.cli.progress import BarProgress, LineProgress
 from jostle.results import Failure
@@ -178,6 +178,12 @@ def test_nothing_random_is_noted(jostle, engine):
         (("list", "queue"), "did you mean `queues`"),
         (("list", "scenarios-of-doom"), "did you mean `scenarios`"),
         (("explain", "cubik"), "did you mean `cubic`"),
+        (("explain", "zzzzzz"), "`jostle list KIND` their names"),
+        (("list", "--tree"), "as in list controllers"),
+        (("run", "plain.toml", "--report", "plain.toml/x.html"), "cannot make the folder"),
+        (("run", "plain.toml", "--report", "."), "cannot write .: Is a directory"),
+        (("run", "plain.toml", "--report", "/proc/x.html"), "cannot write into the folder /proc"),
+        (("report", "plain.toml", "-o", "/proc/x.html"), "cannot write into the folder /proc"),
         (("schema", "x"), "'x' is not one of"),
         (("rnu",), "No such command"),
     ],
@@ -220,6 +226,32 @@ def test_lists(jostle):
         "scenarios/a.toml  First",
         "scenarios/b.toml  (not readable)",
     ]
+
+
+def test_list_alone_names_the_kinds(jostle):
+    code, out, _ = jostle("list")
+    assert code == 0
+    assert {"controllers", "slow-starts", "queues", "profiles", "scenarios"} <= set(out.split())
+
+
+def test_profiles_are_listed_and_explained(jostle):
+    assert "viasat-2  a client behind" in jostle("list", "profiles")[1]
+    code, out, _ = jostle("explain", "viasat-2")
+    assert code == 0
+    for text in ("kind:       profile", 'rtt = "597 ms"', '["99.9991 %", "1136 ms"]'):
+        assert text in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [
+        ("controllers", "controller"), ("slow_starts", "slow start"), ("memories", "memory"),
+        ("capacities", "capacity"), ("losses", "loss"), ("queues", "queue"), ("delays", "delay"),
+    ],
+)  # fmt: skip
+def test_the_word_for_one_of_a_kind(kind, word):
+    assert show._one_of(kind) == word
 
 
 def test_explain(jostle):
@@ -295,7 +327,7 @@ SLOW = """
 import sys
 sys.path.insert(0, {tests!r})
 import fake_core
-from jostle.cli import status
+from jostle.cli import show, status
 from jostle.cli.environment import Environment
 class Engine(fake_core.FakeEngine):
     def run(self, spec_json, cancelled=None):

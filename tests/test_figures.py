@@ -14,7 +14,8 @@ from fake_core import spec
 from fake_plan import FakePlan, FakePlannedRun, make_plan
 from jostle import pictures
 from jostle.errors import InputError
-from jostle.figures import PhaseBand, draw, save, stacked
+from jostle.figures import HeatMapData, PhaseBand, draw, save, stacked
+from jostle.figures.data import flow_label
 from jostle.figures.style import COLUMN_IN
 
 
@@ -49,7 +50,8 @@ def test_stacked_data_by_hand():
     assert throughput.low[1] == throughput.high[1] == 2.0
     assert np.isnan(rtt.mean[0])
     assert rtt.mean[1] == pytest.approx(200.0)
-    assert cwnd.mean.tolist() == [5.0, 5.0]
+    assert cwnd.mean[0] == 5.0
+    assert np.isnan(cwnd.mean[1])  # Nothing is sent any more.
     assert again.mean[0] == pytest.approx(1.5)
     assert np.isnan(again.mean[1])
     assert (data.runs, data.title) == (2, "title")
@@ -58,7 +60,37 @@ def test_stacked_data_by_hand():
 def test_small_windows_are_shown_in_kilobytes():
     panel = stacked(series(cwnd_bytes=[15e3] * 4), {"a": "A"}).panels[2]
     assert panel.unit == "kB"
-    assert panel.lines[0].mean.tolist() == pytest.approx([15.0, 15.0])
+    assert panel.lines[0].mean[0] == pytest.approx(15.0)
+
+
+def test_windows_are_shown_from_the_first_packet_to_the_last():
+    rows = {"seed": [1] * 5, "time_s": [1.0, 2.0, 3.0, 4.0, 5.0], "flow": ["a"] * 5}
+    rows |= {"sent_packets": [0, 9, 0, 9, 0], "retransmitted_packets": [0] * 5}
+    rows |= {"throughput_bps": [0.0] * 5, "rtt_mean_s": [0.1] * 5, "cwnd_bytes": [3e6] * 5}
+    both = pl.DataFrame(rows)
+    pings = both.with_columns(flow=pl.lit("pings"), cwnd_bytes=0.0)
+    cwnd = stacked(pl.concat([both, pings]), {"a": "A", "pings": "P"}).panels[2]
+    assert np.isnan(cwnd.lines[0].mean).tolist() == [True, False, False, False, True]
+    assert np.isnan(cwnd.lines[1].mean).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "controller", "label"),
+    [("first", "cubic", "first (cubic)"), ("cubic", "cubic", "cubic"), ("pings", "none", "pings")],
+)
+def test_a_legend_says_nothing_twice(name, controller, label):
+    assert flow_label({"name": name, "controller": controller}) == label
+
+
+@pytest.mark.parametrize("peak", [1.3, 4.8, 20.0, 50.0, 79.0, 144.0, 1328.0])
+def test_ticks_are_round_and_three_at_least(peak):
+    high = series(throughput_bps=[peak * 1e6] * 4)
+    axis = draw.stacked(stacked(high, {"a": "A"})).axes[0]
+    ticks = [tick for tick in axis.get_yticks() if tick <= axis.get_ylim()[1]]
+    assert len(ticks) >= 3
+    mantissa = float(f"{ticks[1] - ticks[0]:e}".split("e")[0])
+    assert mantissa == pytest.approx(round(mantissa))
+    assert round(mantissa) in (1, 2, 5)
 
 
 def test_data_of_the_heat_maps(results):
@@ -157,6 +189,45 @@ def test_one_condition_has_no_heat_maps(carry_out):
     assert list(pictures.all_figures(results)) == ["series"]
     with pytest.raises(InputError, match="two flows"):
         results.plot(kind="difference")
+
+
+def test_pings_compete_with_nobody(carry_out):
+    conditions = [{"queue": "red"}, {"queue": "pie"}]
+    runs = [FakePlannedRun(at, 1, spec(1, ("cubic", "none"))) for at in range(2)]
+    assert list(pictures.all_figures(carry_out(FakePlan("", conditions, runs)))) == [
+        "series-red", "series-pie",
+    ]  # fmt: skip
+    runs = [FakePlannedRun(at, 1, spec(1, ("none", "cubic", "bbr"))) for at in range(2)]
+    results = carry_out(FakePlan("", conditions, runs))
+    assert pictures.difference_data(results).ends == ("flow-3 ahead", "newcomer ahead")
+    assert pictures.jain_data(results).lowest == 0.5
+
+
+def test_the_bar_is_as_far_below_many_rows_as_below_few():
+    gaps = []
+    for rows in (2, 15):
+        data = HeatMapData(
+            "x",
+            "",
+            tuple(map(str, range(rows))),
+            ("a",),
+            np.ones((rows, 1)),
+            0.0,
+            1.0,
+            False,
+            ("", ""),
+        )
+        figure = draw.heat_map(data)
+        figure.canvas.draw()
+        table, bar = (axis.get_window_extent() for axis in figure.axes)
+        gaps.append((table.y0 - bar.y1) / figure.dpi)
+    assert gaps[1] == pytest.approx(gaps[0], abs=0.1)
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.47, "0.47"), (38.59, "38.6"), (1269.2, "1269")])
+def test_numbers_of_heat_maps_have_the_decimals_that_say_something(value, text):
+    data = HeatMapData("x", "", ("r",), ("c",), np.array([[value]]), 0.0, value, False, ("", ""))
+    assert [t.get_text() for t in draw.heat_map(data).axes[0].texts] == [text]
 
 
 def test_plot_chooses(results):

@@ -10,7 +10,14 @@ import numpy as np
 
 from jostle import conditions as naming
 from jostle.errors import InputError
-from jostle.figures.data import HeatMapData, PhaseBand, StackedData, stacked
+from jostle.figures.data import (
+    NO_CONTROLLER,
+    HeatMapData,
+    PhaseBand,
+    StackedData,
+    flow_label,
+    stacked,
+)
 from jostle.results import OVERALL
 from jostle.stats import mean
 
@@ -37,7 +44,7 @@ def series_data(results: ResultSet, condition: int) -> StackedData:
     ]
     return stacked(
         results.condition_series(condition),
-        {flow["name"]: f"{flow['name']} ({flow['controller']})" for flow in flows},
+        {flow["name"]: flow_label(flow) for flow in flows},
         results.labels[condition],
         phases,
     )
@@ -46,7 +53,7 @@ def series_data(results: ResultSet, condition: int) -> StackedData:
 def jain_data(results: ResultSet) -> HeatMapData:
     """Mean of Jain's index over the runs, by condition and phase."""
     rows, columns, values = _table(results, _jain)
-    most_flows = max(len(results.flow_names(c)) for c in range(len(results.conditions)))
+    most_flows = max(len(_competitors(results, c)) for c in range(len(results.conditions)))
     return HeatMapData(
         quantity="Jain's index",
         unit="",
@@ -61,7 +68,10 @@ def jain_data(results: ResultSet) -> HeatMapData:
 
 
 def difference_data(results: ResultSet) -> HeatMapData:
-    """Throughput of the first flow less that of the second, by condition and phase (Mbit/s)."""
+    """Throughput of the first flow less that of the second, by condition and phase (Mbit/s).
+
+    Pings do not count: they compete with nobody.
+    """
     first, second = (
         name if len(name) <= 20 else name[:19] + "…" for name in _first_two_names(results)
     )
@@ -113,7 +123,7 @@ def all_figures(results: ResultSet) -> dict[str, Callable[[], Figure]]:
             name = f"series-{slug}" if slug else "series"
             figures[name] = lambda index=index: series(results, index)  # type: ignore[misc]
     shown = [c for c in range(len(results.conditions)) if results.of(c)]
-    if len(shown) > 1 and all(len(results.flow_names(c)) > 1 for c in shown):
+    if len(shown) > 1 and all(len(_competitors(results, c)) > 1 for c in shown):
         figures["jain"] = lambda: jain(results)
         figures["throughput-difference"] = lambda: difference(results)
     return figures
@@ -164,13 +174,23 @@ def _jain(summary: Summary, phase: str) -> float | None:
 
 def _difference_mbps(summary: Summary, phase: str) -> float | None:
     first, second = (
-        flow["phases"].get(phase, {}).get("throughput_bps") for flow in summary["flows"][:2]
+        flow["phases"].get(phase, {}).get("throughput_bps") for flow in _governed(summary)[:2]
     )
     return None if first is None or second is None else (first - second) / 1e6
 
 
+def _governed(summary: Summary) -> list[Summary]:
+    """Flows that have a controller."""
+    return [flow for flow in summary["flows"] if flow["controller"] != NO_CONTROLLER]
+
+
+def _competitors(results: ResultSet, condition: int) -> list[str]:
+    runs = results.of(condition)
+    return [flow["name"] for flow in _governed(runs[0].run.summary)] if runs else []
+
+
 def _first_two_names(results: ResultSet) -> tuple[str, str]:
-    names = {tuple(results.flow_names(c)[:2]) for c in range(len(results.conditions))} - {()}
+    names = {tuple(_competitors(results, c)[:2]) for c in range(len(results.conditions))} - {()}
     if any(len(pair) < 2 for pair in names):
         raise InputError("a throughput difference needs two flows")
     return next(iter(names)) if len(names) == 1 else ("first", "second")  # type: ignore[return-value]

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from jostle.cli.environment import Environment
-from jostle.cli.run import carry_out, plan_files, plan_options
+from jostle.cli.run import carry_out, make_folder_of, plan_files, plan_options
 
 
 @click.command(short_help="Write a self-contained HTML report.")
@@ -26,7 +26,9 @@ def report(environment: Environment, /, output: str, **options: Any) -> int:
 
     The report is one HTML file with tables, figures, and all that it takes to repeat it.
     """
-    every = carry_out(environment, plan_files(environment, **options), **options)
+    plans = plan_files(environment, **options)
+    make_folder_of(output)
+    every = carry_out(environment, plans, **options)
     from jostle.report import write_report
 
     click.echo(f"report: {write_report(every, output, options['files'])}")

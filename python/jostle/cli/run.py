@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -120,8 +123,8 @@ def run(
     plans = plan_files(environment, **options)
     # What is wrong is told now, not after an hour of running.
     _check_phases(plans, phases)
-    for folder in (figures, report and Path(report).parent):
-        make_folder(folder)
+    make_folder(figures)
+    make_folder_of(report)
     every = carry_out(environment, plans, **options)
     from jostle.cli import output
 
@@ -271,13 +274,28 @@ def _check_phases(plans: Sequence[Plan], names: Sequence[str]) -> None:
 
 
 def make_folder(folder: str | Path | None) -> None:
-    """Make a folder that results go to, if one is given."""
+    """Make a folder that results go to, if one is given, and see that they can."""
     if folder is None:
         return
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot make the folder {folder}: {error.strerror}") from error
+    try:
+        # Permissions do not tell what a file system allows.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(f"cannot write into the folder {folder}: {error.strerror}") from error
+
+
+def make_folder_of(file: str | None) -> None:
+    """Make the folder of a file that is to be written, if one is given, and see that it can be."""
+    if file is None:
+        return
+    make_folder(Path(file).parent)
+    if Path(file).is_dir():
+        raise InputError(f"cannot write {file}: {os.strerror(errno.EISDIR)}")
 
 
 def _store(path: str) -> Store:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+import textwrap
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,17 +16,20 @@ from jostle.cli.environment import Environment
 from jostle.errors import InputError
 from jostle.measures import unknown
 
+PROFILES = "profiles"
 SCENARIOS = "scenarios"
 STUDIES = "studies"
+_NOT_OF_THE_ENGINE = (PROFILES, SCENARIOS, STUDIES)
 
 _SUFFIXES = {"span": "_ns", "rate": "_bps", "size": "_bytes"}
 """What the registry's keys of a default and a range end with, by kind of parameter."""
-_NO_LIMIT = 2**63 - 1
-"""A range's end that stands for having none."""
+_NO_LIMIT = 2**53
+"""A range's end that stands for having none, or more: the largest whole number of any format."""
+_WIDTH = 100
 
 
 @click.command("list", short_help="List controllers, slow starts, queues, scenarios, studies.")
-@click.argument("kind")
+@click.argument("kind", required=False)
 @click.option("--tree", is_flag=True, help="Show who builds on whom: a family tree.")
 @click.option(
     "--figure",
@@ -32,10 +37,15 @@ _NO_LIMIT = 2**63 - 1
     help="With --tree: draw it into this file (.png, .svg or .pdf).",
 )
 @click.pass_obj
-def list_(environment: Environment, kind: str, *, tree: bool, figure: Path | None) -> None:
-    """List everything of a KIND, such as controllers, slow-starts, memories, queues, studies."""
+def list_(environment: Environment, kind: str | None, *, tree: bool, figure: Path | None) -> None:
+    """List everything of a KIND, such as controllers; without it, list the kinds."""
     if figure and not tree:
         raise InputError("--figure draws the family tree: give --tree, too")
+    if kind is None:
+        if tree:
+            raise InputError("--tree shows the family of a kind: give it, as in list controllers")
+        _print_columns(("kind",), [(name,) for name in _kinds(environment)])
+        return
     if tree:
         rows = _family(environment, kind, figure)
         header = ("name", "class", "what it is")
@@ -45,6 +55,9 @@ def list_(environment: Environment, kind: str, *, tree: bool, figure: Path | Non
     elif kind == STUDIES:
         rows = [(name, "", title) for name, title in _studies()]
         header = ("id", "", "title")
+    elif kind == PROFILES:
+        rows = [(name, "", keys["summary"]) for name, keys in _profiles().items()]
+        header = ("name", "", "what it is")
     else:
         entries = _entries(environment, kind)
         rows = [(row["name"], row["class"], row["summary"]) for row in entries]
@@ -58,14 +71,18 @@ def list_(environment: Environment, kind: str, *, tree: bool, figure: Path | Non
 def explain(environment: Environment, name: str) -> None:
     """Explain NAME: what it is, where it comes from, and its parameters."""
     registry = environment.registry()
-    found = [(kind, row) for kind, rows in registry.items() for row in rows if row["name"] == name]
+    found = [
+        _explanation(kind, row, rows)
+        for kind, rows in registry.items()
+        for row in rows
+        if row["name"] == name
+    ]
+    if name in _profiles():
+        found.append(_profile(name))
     if not found:
         names = [row["name"] for rows in registry.values() for row in rows]
-        raise InputError(unknown("algorithm", name, names))
-    for number, (kind, row) in enumerate(found):
-        if number:
-            click.echo()
-        click.echo(_explanation(kind, row, registry[kind]))
+        raise InputError(_unknown_name(name, [*names, *_profiles()]))
+    click.echo("\n\n".join(found))
 
 
 @click.command(short_help="Print the JSON Schema of scenarios or runs.")
@@ -86,16 +103,26 @@ def _entries(environment: Environment, kind: str) -> Sequence[Mapping[str, Any]]
     registry = environment.registry()
     entries = registry.get(kind.replace("-", "_"))
     if entries is None:
-        kinds = [name.replace("_", "-") for name in registry]
-        raise InputError(unknown("kind", kind, [*kinds, SCENARIOS, STUDIES]))
+        raise InputError(unknown("kind", kind, _kinds(environment)))
     return entries
+
+
+def _kinds(environment: Environment) -> list[str]:
+    kinds = [name.replace("_", "-") for name in environment.registry()]
+    return sorted([*kinds, *_NOT_OF_THE_ENGINE])
+
+
+def _unknown_name(name: str, names: Sequence[str]) -> str:
+    if difflib.get_close_matches(name, names, cutoff=0.5):
+        return unknown("algorithm", name, names)
+    return f"no algorithm `{name}`: `jostle list` shows the kinds, `jostle list KIND` their names"
 
 
 def _family(environment: Environment, kind: str, file: Path | None) -> list[tuple[str, str, str]]:
     """Lines of the family tree, which is drawn into `file` if there is one."""
     from jostle.figures.family import family_tree, tree_lines
 
-    entries = [] if kind in (SCENARIOS, STUDIES) else _entries(environment, kind)
+    entries = [] if kind in _NOT_OF_THE_ENGINE else _entries(environment, kind)
     if not any(row.get("based_on") for row in entries):
         raise InputError(f"no family tree of {kind}: none builds on another; controllers have one")
     if file:
@@ -106,7 +133,7 @@ def _family(environment: Environment, kind: str, file: Path | None) -> list[tupl
 
 
 def _explanation(kind: str, row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
-    facts = [("kind", kind.replace("_", " ").removesuffix("s")), ("class", row["class"])]
+    facts = [("kind", _one_of(kind)), ("class", row["class"])]
     if row.get("based_on"):
         facts.append(("based on", ", ".join(row["based_on"])))
     if heirs := [other["name"] for other in rows if row["name"] in other.get("based_on", ())]:
@@ -121,6 +148,42 @@ def _explanation(kind: str, row: Mapping[str, Any], rows: Sequence[Mapping[str, 
         lines.append(f"    {parameter['name']} = {_default(parameter)}    ({_range(parameter)})")
         lines.append(f"        {parameter['summary']}")
     return "\n".join(lines)
+
+
+def _one_of(kind: str) -> str:
+    """Return the word for one of a kind: `slow start`, `memory`, `loss`."""
+    words = kind.replace("_", " ")
+    if words.endswith("ies"):
+        return words.removesuffix("ies") + "y"
+    return words.removesuffix("es" if words.endswith("sses") else "s")
+
+
+def _profile(name: str) -> str:
+    """Return a profile as it would be written in a scenario, long lists over several lines."""
+    keys = dict(_profiles()[name])
+    lines = [name, f"  {keys.pop('summary')}", "", "  kind:       profile", "", "  keys:"]
+    for key, value in keys.items():
+        whole = textwrap.fill(
+            f"{key} = {_toml(value)}",
+            width=_WIDTH,
+            initial_indent=" " * 4,
+            subsequent_indent=" " * 8,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        # A unit stays on the line of its number.
+        lines.append(whole.replace("\N{NO-BREAK SPACE}", " "))
+    return "\n".join(lines)
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(part)}" for key, part in value.items()) + " }"
+    if isinstance(value, list):
+        # Pairs stay on one line.
+        space = " " if any(isinstance(part, list) for part in value) else "\N{NO-BREAK SPACE}"
+        return "[" + f",{space}".join(_toml(part) for part in value) + "]"
+    return json.dumps(value).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _default(parameter: Mapping[str, Any]) -> str:
@@ -168,6 +231,12 @@ def _amount(parameter: Mapping[str, Any], value: int) -> str | None:
         case "size":
             return format_amount(value, "size")
     return None
+
+
+def _profiles() -> Mapping[str, Mapping[str, Any]]:
+    from jostle.scenario.profiles import profiles
+
+    return profiles()
 
 
 def _scenarios() -> list[tuple[Path, str]]:

@@ -15,6 +15,7 @@ from jostle.cli.run import (
     carry_out_with,
     kernel_options,
     make_folder,
+    make_folder_of,
     plan_files,
     scenario_options,
 )
@@ -82,8 +83,8 @@ def validate(
         for count in (simulator_repeats or repeats, repeats)
     )
     # What is wrong is told now, not after an hour of running.
-    for needed in (figures, report and Path(report).parent):
-        make_folder(needed)
+    make_folder(figures)
+    make_folder_of(report)
     causes = read_causes(_causes_file(report)) if report is not None else ()
     work = [
         (environment.backend("sim"), ours),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -125,6 +125,14 @@ PANELS: tuple[PanelColumn, ...] = (
     ("Retransmitted", "%", "retransmission", 100.0),
 )
 _SMALL_CWND_BYTES = 1e6
+NO_CONTROLLER = "none"
+"""What a run's summary has for the controller of pings."""
+
+
+def flow_label(flow: Mapping[str, Any]) -> str:
+    """Return what a legend calls a flow of a run's summary: its name, and its controller."""
+    name, controller = flow["name"], flow["controller"]
+    return name if controller in (name, NO_CONTROLLER) else f"{name} ({controller})"
 
 
 def stacked(
@@ -155,9 +163,16 @@ def stacked(
     import polars as pl
 
     share = pl.col("retransmitted_packets") / pl.col("sent_packets")
+    sends = pl.col("sent_packets") > 0
+    sending_at = pl.when(sends).then(pl.col("time_s"))
+    while_open = pl.col("time_s").is_between(
+        sending_at.min().over("seed", "flow"), sending_at.max().over("seed", "flow")
+    )
     with_share = series.with_columns(
         # A bin without packets has no share of retransmitted ones.
-        pl.when(pl.col("sent_packets") > 0).then(share).alias("retransmission")
+        pl.when(sends).then(share).alias("retransmission"),
+        # A flow that is not open has no window, and pings never have one.
+        pl.when(while_open & (pl.col("cwnd_bytes") > 0)).then(pl.col("cwnd_bytes")),
     )
     styled = styles or {}
     filled = []

@@ -25,10 +25,13 @@ if TYPE_CHECKING:
 
 _PANEL_IN = 1.05
 _ROW_IN = 0.3
+_BAR_GAP_IN = 0.17
 _LABEL_CHARACTERS = 18
 # Columns of a heat map whose names fit beside each other, and whose numbers have decimals.
 _FEW_COLUMNS = 7
 _WHOLE_ABOVE = 10.0
+# From here on the second decimal says nothing.
+_ONE_DECIMAL_ABOVE = 20.0
 # From here on decimals say nothing in any heat map.
 _WIDE_ABOVE = 200.0
 _GROUP_IN = 1.75
@@ -50,6 +53,7 @@ def stacked(data: StackedData) -> Figure:
         _name_phases(axes[0], data.phases)
         axes[-1].set_xlabel("Time (s)")
         axes[-1].set_xlim(0.0, _end_s(data))
+        axes[-1].xaxis.set_major_locator(_round_ticks(10))
         figure.align_ylabels(list(axes))
         handles, names = axes[0].get_legend_handles_labels()
         figure.legend(
@@ -100,9 +104,12 @@ def heat_map(data: HeatMapData) -> Figure:
             for column in range(columns):
                 _number(axis, data, row, column, colours(norm(data.values[row, column])))
         unit = f" ({data.unit})" if data.unit else ""
+        height_in = figure.get_size_inches()[1]
         bar = figure.colorbar(
-            mesh, ax=axis, orientation="horizontal", location="bottom", pad=0.08, aspect=34
-        )
+            mesh, ax=axis, orientation="horizontal", location="bottom", aspect=34,
+            # A share of the axes: the same distance below many rows as below few.
+            pad=_BAR_GAP_IN / height_in,
+        )  # fmt: skip
         bar.set_label(f"{data.quantity}{unit}", labelpad=1)
         for x, side, words in ((0, "left", f"◂ {data.ends[0]}"), (1, "right", f"{data.ends[1]} ▸")):
             bar.ax.text(
@@ -116,7 +123,7 @@ def heat_map(data: HeatMapData) -> Figure:
                 color=GREY,
             )
         bar.outline.set_visible(False)
-        bar.locator = MaxNLocator(6)
+        bar.locator = _round_ticks(6)
         bar.update_ticks()
         return figure
 
@@ -217,7 +224,12 @@ def _panel(axis: Axes, panel: PanelData) -> None:
         axis.plot(line.time_s, line.mean, color=colour, linestyle=dash, label=line.label)
     axis.set_ylabel(f"{panel.quantity}\n({panel.unit})", linespacing=1.1)
     axis.set_ylim(*_limits(panel))
-    axis.yaxis.set_major_locator(MaxNLocator(4, min_n_ticks=3))
+    axis.yaxis.set_major_locator(_round_ticks(4))
+
+
+def _round_ticks(most: int) -> MaxNLocator:
+    """Ticks at 1, 2 or 5 times a power of ten, which are read off more easily than thirds."""
+    return MaxNLocator(most, steps=[1, 2, 5, 10], min_n_ticks=3)
 
 
 def _limits(panel: PanelData) -> tuple[float, float]:
@@ -274,7 +286,8 @@ def _number(axis: Axes, data: HeatMapData, row: int, column: int, colour: Any) -
         text, ink = "–", GREY
     else:
         whole = data.highest > _WHOLE_ABOVE and len(data.columns) > _FEW_COLUMNS
-        digits = 0 if whole or data.highest >= _WIDE_ABOVE else 2
+        fine = 2 if data.highest < _ONE_DECIMAL_ABOVE else 1
+        digits = 0 if whole or data.highest >= _WIDE_ABOVE else fine
         plain = f"{value:.{digits}f}"
         text = _signed(value) if data.diverging else plain
         red, green, blue = colour[:3]

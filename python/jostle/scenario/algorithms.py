@@ -11,6 +11,7 @@ from jostle.scenario.models import Algorithm, Flow, Queue
 from jostle.scenario.positions import KeyPath
 from jostle.scenario.problems import Report, did_you_mean
 from jostle.scenario.registry import Registry, Row, Value
+from jostle.scenario.sources import NO_CONTROLLER
 from jostle.scenario.units import PACKET_BYTES, Amount, QuantityError
 
 __all__ = ["controller_and_slow_start", "memory_spec", "queue_limit_bytes", "queue_spec"]
@@ -37,6 +38,10 @@ def controller_and_slow_start(
         As in a run's specification; None where there is none or it was reported.
     """
     where: KeyPath = (*path, "controller")
+    if flow.controller.name == NO_CONTROLLER:
+        message = 'only pings have none — write a controller, or source = { kind = "ping", … }'
+        report.add(where, message, (*path, "source"))
+        return None, None
     row = _row(flow.controller.name, registry.controllers, where, "controller", report)
     given = flow.controller.parameters
     method, method_at = _method(flow, path, row, given, report)

@@ -15,6 +15,16 @@ __all__ = ["cached_trace_reader", "parse", "read_text"]
 
 _AT_LINE: Final = re.compile(r"\s*\(at line (\d+), column \d+\)|\s*\(at end of document\)")
 
+# What was probably meant, by what the reader of TOML says.
+_HINTS: Final = (
+    ("Cannot overwrite a value", "this key is there already"),
+    ("Cannot declare ('flows',) twice", "write [[flows]] above each flow"),
+    ("Cannot declare ('links',) twice", "write [[links]] above each link"),
+    (r"Illegal character '\n'", "is a quote not closed?"),
+    ("Expected newline", 'texts and quantities have quotes, as in "20 ms"'),
+    ("Invalid value", 'texts and quantities have quotes, as in "20 ms"'),
+)
+
 
 def read_text(path: str | Path) -> str:
     """Return the text of a file.
@@ -84,4 +94,5 @@ def _syntax_problem(message: str, text: str) -> Problem:
     match = _AT_LINE.search(message)
     line = int(match[1]) if match and match[1] else text.rstrip("\n").count("\n") + 1
     said = _AT_LINE.sub("", message)
-    return Problem(line, "", f"not valid TOML: {said[:1].lower()}{said[1:]}")
+    hint = next((f" — {hint}" for start, hint in _HINTS if said.startswith(start)), "")
+    return Problem(line, "", f"not valid TOML: {said[:1].lower()}{said[1:]}{hint}")

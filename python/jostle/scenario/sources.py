@@ -8,9 +8,11 @@ from jostle.scenario.models import Fixed, Flow, OnOff, Ping, RequestResponse
 from jostle.scenario.positions import KeyPath
 from jostle.scenario.problems import Report
 
-__all__ = ["no_controller", "source_spec", "transport"]
+__all__ = ["NO_CONTROLLER", "no_controller", "source_spec", "transport"]
 
-_NO_CONTROLLER: Final = "none"
+NO_CONTROLLER: Final = "none"
+"""What a scenario writes for the controller of pings."""
+
 _LARGEST_DATAGRAM_BYTES: Final = 1500 - 20 - 8
 """Of an Ethernet frame's payload, without the headers of IPv4 and UDP."""
 
@@ -57,13 +59,13 @@ def source_spec(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
 def no_controller(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
     """Return what stands for the controller of pings, which have none, nor what goes with one."""
     source = ((*path, "source"),)
-    if flow.controller.name != _NO_CONTROLLER or flow.controller.parameters:
-        message = f'pings have no controller — write controller = "{_NO_CONTROLLER}"'
+    if flow.controller.name != NO_CONTROLLER or flow.controller.parameters:
+        message = f'pings have no controller — write controller = "{NO_CONTROLLER}"'
         report.add((*path, "controller"), message, *source)
     for key in ("slow_start", "memory"):
         if getattr(flow, key) is not None:
             report.add((*path, key), "pings have no controller — remove this key", *source)
-    return {"name": _NO_CONTROLLER, "parameters": {}}
+    return {"name": NO_CONTROLLER, "parameters": {}}
 
 
 def transport(flow: Flow, path: KeyPath, report: Report) -> str:

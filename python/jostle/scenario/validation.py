@@ -35,6 +35,13 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "good_to_bad": 'good_to_bad = "0.1 %"',
     "bad_to_good": 'bad_to_good = "20 %"',
 }
+# Where the same key stands for other things, by the key of the table around it.
+_EXAMPLES_IN: Final[Mapping[tuple[str, str], str]] = {
+    ("controller", "name"): 'name = "cubic"',
+    ("slow_start", "name"): 'name = "hystart"',
+    ("memory", "name"): 'name = "stateful"',
+    ("queue", "kind"): 'kind = "drop_tail"',
+}
 _FORMS: Final[Mapping[str, str]] = {
     "string_type": "write a text in quotes",
     "bool_type": "write true or false",
@@ -44,6 +51,7 @@ _FORMS: Final[Mapping[str, str]] = {
     "model_type": "write a table",
     "model_attributes_type": "write a table",
 }
+_LISTS_OF_TABLES: Final[tuple[KeyPath, ...]] = (("flows",), ("links",))
 # Stand-ins for required keys that are wrong, only to go on looking for other problems.
 _STAND_INS: Final[Mapping[KeyPath, str]] = {
     ("duration",): "1 h",
@@ -164,7 +172,7 @@ def _message(detail: ErrorDetails, path: KeyPath) -> str:
         case "jostle":
             message = str(context["message"])
         case "missing":
-            message = f"missing — write for example {_EXAMPLES.get(key, f'{key} = …')}"
+            message = f"missing — write for example {_example(path)}"
         case "extra_forbidden":
             known = _known_keys(detail["loc"][:-1])
             message = f"unknown key — {did_you_mean(key, known, listed='accepted')}"
@@ -187,8 +195,16 @@ def _message(detail: ErrorDetails, path: KeyPath) -> str:
             form = _FORMS.get(kind, detail["msg"])
             if key in WORD_KEYS:
                 form = "write a name, or a table"
+            elif kind == "list_type" and isinstance(given, dict) and path in _LISTS_OF_TABLES:
+                form = f"write [[{key}]] above each of them"
             message = f"{_shown(given)} does not fit — {form}"
     return message
+
+
+def _example(path: KeyPath) -> str:
+    key = str(path[-1])
+    around = next((step for step in reversed(path[:-1]) if isinstance(step, str)), "")
+    return _EXAMPLES_IN.get((around, key)) or _EXAMPLES.get(key, f"{key} = …")
 
 
 def _known_keys(location: tuple[int | str, ...]) -> list[str]:
@@ -214,6 +230,7 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
             models.Fixed,
             models.OnOff,
             models.RequestResponse,
+            models.Ping,
             models.Independent,
             models.GilbertElliott,
         )

@@ -14,6 +14,7 @@ from jostle.figures.data import (
     PanelColumn,
     PanelData,
     StackedData,
+    flow_label,
     stacked,
 )
 from jostle.figures.data import Line as BandLine
@@ -85,7 +86,7 @@ def _series(runs: Runs, figure: FigureSpec) -> StackedData | None:
         return None
     flows = results.of(at)[0].run.summary["flows"]
     labels = {
-        flow["name"]: f"{flow['name']} ({flow['controller']})"
+        flow["name"]: flow_label(flow)
         for flow in flows
         if not figure.flows or flow["name"] in figure.flows
     }
