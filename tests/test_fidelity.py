@@ -171,6 +171,22 @@ def test_where_packets_are_lost_at_random_the_same_seeds_are_compared(
     assert cell.within == paired
 
 
+def test_a_run_that_failed_on_one_side_is_left_out_on_the_other():
+    link = {"loss": {"kind": "independent", "probability": 0.01}}
+
+    def wild(_flow: Mapping[str, Any], seed: int) -> Constant:
+        return Constant(goodput_bps=8e6 + seed * 1e6)
+
+    simulator = results("sim", wild, link=link, broken=(3,))
+    (cell,) = compare("a-scenario", simulator, results("kernel", wild, link=link)).cells
+    assert cell.runs == (2, 2)
+    assert cell.flows[0].of("goodput").kernel.value == pytest.approx(9.5e6)
+    (none,) = compare(
+        "a-scenario", simulator, results("kernel", wild, link=link, broken=(1, 2))
+    ).cells
+    assert (none.compared, none.runs) == (False, (0, 0))
+
+
 def test_a_tolerance_without_numbers_allows_nothing():
     exact = Tolerance("goodput", "the same")
     same, other = estimate([1.0], "1"), estimate([1.1], "1")

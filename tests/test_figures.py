@@ -269,3 +269,17 @@ def test_a_logarithmic_axis_is_marked_at_its_points():
     none = np.full(x.size, np.nan)
     many = curves(CurvesData("x", "y", (Curve("a", x, x, none, none),), log_x=True)).axes[0]
     assert [label.get_text() for label in many.get_xticklabels()][:3] == ["1", "4", "16"]
+
+
+def test_names_on_the_axis_and_values_below_zero() -> None:
+    from jostle.figures.charts import curves
+    from jostle.figures.data import Curve, CurvesData
+
+    x, y = np.array([0.0, 1.0]), np.array([3.0, -2.0])
+    none = np.full(2, np.nan)
+    data = CurvesData("x", "y", (Curve("a", x, y, none, none),), x_names=("0 %", "1 %"))
+    axis = curves(data).axes[0]
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["0 %", "1 %"]
+    assert axis.get_ylim()[0] < -2.0
+    above = curves(CurvesData("x", "y", (Curve("a", x, x, none, none),))).axes[0]
+    assert above.get_ylim()[0] == 0.0

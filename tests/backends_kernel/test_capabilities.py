@@ -147,6 +147,14 @@ def test_a_queue_of_our_own_hides_no_other_key(defaults):
     assert problem.key == "bottleneck.quick_start"
 
 
+def test_a_card_that_puts_segments_together_is_not_captured(defaults):
+    spec = spec_of(overrides={"flows.one.gro": "true"})
+    assert capabilities.problems(spec, defaults, "virtual") == []
+    spec["capture"] = {"scenario": "one"}
+    (problem,) = capabilities.problems(spec, defaults, "virtual")
+    assert problem.key == "flows.one.gro"
+
+
 def test_flows_that_wait_for_each_other_are_refused(defaults):
     text = f'{SCENARIO}[[flows]]\nname = "two"\ncontroller = "reno"\nrtt = "40 ms"\n'
     spec = spec_of(text)

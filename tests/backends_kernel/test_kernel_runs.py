@@ -54,7 +54,7 @@ def test_a_flow_alone_does_what_it_does_in_the_simulator(backend, simulator):
 
 
 def test_a_seed_is_a_run(backend):
-    # BBR's phase, the hash of fq_codel and netem's losses are the kernel's own random numbers.
+    # BBR's phase and the hash of fq_codel are the kernel's own random numbers.
     overrides = {"bottleneck.queue": '"fq_codel"', "bottleneck.loss": '"0.1 %"'}
     spec = spec_of(PAIR, overrides)
     first, again, other = (backend.run(spec | {"seed": seed}) for seed in (1, 1, 2))

@@ -129,6 +129,30 @@ def test_ends_of_a_flow():
     assert sender.sysctls["net.ipv4.tcp_ecn"] == "1"
 
 
+def test_a_window_that_tunes_itself_starts_below_its_limit():
+    overrides = {
+        "flows.one.receive_window": '"1 MB"',
+        "flows.one.receive_window_autotuning": "true",
+    }
+    spec = spec_of(overrides=overrides)
+    receiver = topology(spec, MACHINE).hosts["r0"]
+    assert receiver.sysctls["net.ipv4.tcp_rmem"] == "4096 131070 2000000"
+
+
+def test_only_the_receivers_card_puts_segments_together():
+    merging = {
+        gro: {
+            name: host.merging
+            for name, host in topology(
+                spec_of(overrides={"flows.one.gro": gro}), MACHINE
+            ).hosts.items()
+        }
+        for gro in ("true", "false")
+    }
+    assert merging["true"] == merging["false"] | {"r0": ["in"]}
+    assert not any(merging["false"].values())
+
+
 @pytest.mark.parametrize(
     ("controller", "ecn", "agreed", "receiver"),
     [

@@ -10,10 +10,12 @@ from jostle.executors import local
 from jostle.session import Session
 from jostle.studies import Runs, evaluate, load
 from jostle.studies.carry_out import carry_out, work_of
-from jostle.studies.evaluate import value_estimate
+from jostle.studies.document import _finite
+from jostle.studies.evaluate import _tested, value_estimate
 from jostle.studies.figures import drawn, figure_data
-from jostle.studies.models import Value
+from jostle.studies.models import Part, Value
 from jostle.studies.windows import Span
+from jostle.studies.wording import digits
 
 
 @pytest.fixture
@@ -103,3 +105,19 @@ def test_every_figure_is_drawn(runs):
         data = figure_data(runs, spec)
         assert data is not None, spec.id
         assert drawn(data).axes, spec.id
+
+
+def test_a_ratio_to_nothing_is_infinite_and_absent_in_json(runs):
+    """Whoever retransmits at all retransmits more than any multiple of nothing."""
+    reno = Value(
+        experiment="flow",
+        where={"controller": "reno"},
+        flow="download",
+        measure="retransmitted",
+    )
+    vivace = reno.model_copy(update={"where": {"controller": "vivace"}, "window": "late"})
+    assert set(runs.summary(vivace)) == {0.0}
+    (tested,) = _tested(runs, Part(left=reno, relation="above", right=vivace, factor=5))
+    assert (tested.ours.value, tested.holds) == (float("inf"), True)
+    assert digits(tested.ours.value) == "∞"
+    assert _finite(tested.ours) is None

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from jostle import _core
 from jostle.cli import status
 from jostle.cli.environment import Environment
+from jostle.studies.load import load
+from jostle.studies.models import Value
+from jostle.studies.runs import Runs
+
+if TYPE_CHECKING:
+    from jostle.results import ResultSet
 
 STUDY = """
 title = "Measured only"
@@ -104,3 +112,43 @@ def test_the_setup_may_define_terms(run, folder):
     page = (folder.parent / "reports" / "small.html").read_text()
     assert "<dt>The link</dt>" in page
     assert "has 10 Mbit/s." in page
+
+
+class Finished:
+    """Results of runs that took as many seconds as they are said to, by controller and seed."""
+
+    def __init__(self, seconds: dict[str, dict[int, float]]) -> None:
+        key = "flows.download.controller"
+        self.conditions = [{key: name} for name in seconds]
+        self._seconds = list(seconds.values())
+
+    def of(self, condition: int) -> list[SimpleNamespace]:
+        phases = [{"name": "overall", "from_ns": 0, "to_ns": 10**10}]
+        return [
+            SimpleNamespace(
+                run=SimpleNamespace(
+                    spec={"seed": seed, "phases": phases},
+                    summary={"flows": [{"name": "download", "completion_s": seconds}]},
+                )
+            )
+            for seed, seconds in self._seconds[condition].items()
+        ]
+
+
+def test_a_run_is_divided_by_that_of_its_seed(folder):
+    """Reno's third run failed, and BBR's second: only their first ones belong together."""
+    (folder / "small" / "study.toml").write_text(STUDY)
+    finished = Finished({"reno": {1: 2.0, 2: 4.0}, "bbr": {1: 3.0, 3: 5.0}, "vivace": {2: 1.0}})
+    runs = Runs(load("small", folder), {"flow": cast("ResultSet", finished)})
+
+    def relative(**where: str) -> list[float | None]:
+        value = Value(
+            where=where,
+            flow="download",
+            measure="completion",
+            relative_to={"controller": "reno"},
+        )
+        return runs.per_run(value)
+
+    assert relative(controller="bbr") == [1.5, None]
+    assert relative() == [1.0, 1.0, 1.5, None, 0.25]

@@ -6,6 +6,7 @@
 mod build;
 mod engine;
 mod network;
+mod offload;
 mod pinger;
 mod quick_start;
 mod receiver;

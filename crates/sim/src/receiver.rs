@@ -1,5 +1,5 @@
-//! The receiving side of a TCP connection, as Linux 6.1 behaves: when it acknowledges, what it
-//! selectively acknowledges, how its window opens.
+//! The receiving side of a TCP connection, as Linux 6.1 behaves: when it acknowledges, and what it
+//! selectively acknowledges.
 
 use jostle_control::EcnFeedback;
 use jostle_path::Ecn;
@@ -10,7 +10,9 @@ use crate::runs::Runs;
 use crate::segment::{Block, MAX_BLOCKS, Segment};
 
 mod autotuning;
-use autotuning::Autotuning;
+mod feedback;
+mod window;
+use window::Window;
 
 /// `TCP_ATO_MIN`, `TCP_DELACK_MIN`.
 const DELAYED_ACK_MIN: Span = Span::from_ms(40);
@@ -32,8 +34,6 @@ const UNCOMPRESSED_DUPLICATES: u32 = 3;
 const SETTLED_BLOCKS: usize = 2;
 /// By how much a segment may be older than the one echoed last (`TCP_PAWS_WINDOW`).
 const PAWS_WINDOW_MS: u32 = 1;
-/// Window of a SYN-ACK, which cannot be scaled (RFC 7323 §2.2), unless a run says otherwise.
-const INITIAL_WINDOW_BYTES: u64 = 65_535;
 
 /// The receiving side of a connection.
 #[derive(Debug)]
@@ -55,14 +55,7 @@ pub(crate) struct Receiver {
     /// Segments that are not full sized and not yet delivered, with what they lack.
     short: Vec<(u32, u32)>,
 
-    /// `rcv_ssthresh`: the window that has been grown into, in bytes.
-    window_bytes: u64,
-    /// `window_clamp`: the most it may grow to.
-    window_max_bytes: u64,
-    /// What moves that limit; none where it stands.
-    autotuning: Option<Autotuning>,
-    /// End of the window that was offered, in segments: never taken back.
-    offered: u32,
+    window: Window,
 
     /// `icsk_ack.quick`: segments to be acknowledged at once.
     quick: u32,
@@ -122,10 +115,7 @@ impl Receiver {
             recent_count: 0,
             duplicate: None,
             short: Vec::new(),
-            window_bytes: INITIAL_WINDOW_BYTES.min(window_max_bytes),
-            window_max_bytes,
-            autotuning: None,
-            offered: 0,
+            window: Window::new(window_max_bytes),
             quick: 0,
             patience: Span::ZERO,
             last_arrival: Time::ZERO,
@@ -149,15 +139,14 @@ impl Receiver {
 
     /// Offers `window_bytes` before any data have arrived instead of what a SYN-ACK can hold.
     pub fn offering(mut self, window_bytes: u64) -> Self {
-        self.window_bytes = window_bytes.min(self.window_max_bytes);
+        self.window.begin_with(window_bytes);
         self
     }
 
     /// Lets the limit of the window grow from what it is before any data have arrived with what the
     /// application reads.
     pub fn autotuned(mut self) -> Self {
-        self.autotuning = Some(Autotuning::new(self.window_bytes, self.window_max_bytes));
-        self.window_max_bytes = self.window_bytes;
+        self.window.tune();
         self
     }
 
@@ -204,10 +193,8 @@ impl Receiver {
             self.ece = false;
             self.at_once = true;
         }
-        if let Some(tuning) = &mut self.autotuning
-            && u32::from(segment.payload) >= FULL_PAYLOAD_BYTES
-        {
-            tuning.on_segment(now, segment.tsecr_ms());
+        if u32::from(segment.payload) >= FULL_PAYLOAD_BYTES {
+            self.window.on_segment(now, segment.tsecr_ms());
         }
         if segment.number < self.next {
             return self.on_old(segment.number);
@@ -241,10 +228,7 @@ impl Receiver {
         }
         let ack = self.decide(now);
         // The application reads after the stack has decided on the ACK.
-        if let Some(limit) = self.autotuning.as_mut().and_then(|tuning| tuning.on_read(now, bytes))
-        {
-            self.window_max_bytes = self.window_max_bytes.max(limit);
-        }
+        self.window.on_read(now, bytes);
         Arrival { bytes, early, ack }
     }
 
@@ -281,69 +265,16 @@ impl Receiver {
 
     /// `tcp_incr_quickack`.
     fn quicken(&mut self, most: u32) {
-        let fitting = (self.window_bytes / u64::from(2 * FULL_PAYLOAD_BYTES)).max(2);
-        self.quick = self.quick.max(most.min(fitting as u32));
+        let fitting = (self.window.segments() / 2).max(2);
+        self.quick = self.quick.max(most.min(fitting));
     }
 
-    /// `tcp_grow_window`: two segments more for every one that arrives, up to the buffer; while
-    /// the window grows every segment is acknowledged at once.
+    /// While the window grows every segment is acknowledged at once.
     fn grow_window(&mut self) {
-        if self.window_bytes < self.window_max_bytes {
-            self.window_bytes =
-                (self.window_bytes + u64::from(2 * FULL_PAYLOAD_BYTES)).min(self.window_max_bytes);
+        if self.window.grow() {
             // As Linux writes it: an even number of quick ACKs does not shrink, either.
             self.quick |= 1;
         }
-    }
-
-    /// Takes note of a data segment's ECN field (`__tcp_ecn_check_ce`): an ACK that is due before
-    /// the segment's own. `in_order`: nothing is missing before the segment.
-    fn note_mark(&mut self, ecn: Ecn, in_order: bool) -> Option<Segment> {
-        if self.feedback == EcnFeedback::None {
-            return None;
-        }
-        let marked = ecn == Ecn::Marked;
-        let mut early = None;
-        match (self.feedback, ecn) {
-            // Probably a retransmission.
-            (_, Ecn::NotCapable) if self.ecn_seen => self.enter_quick_mode(2),
-            (_, Ecn::NotCapable) => {}
-            // RFC 3168 §6.1.3.
-            (EcnFeedback::Classic, _) if marked && !self.ece => {
-                self.ece = true;
-                self.enter_quick_mode(2);
-            }
-            (EcnFeedback::PerPacket, _) => early = self.echo(marked, in_order),
-            (EcnFeedback::Counted, _) => self.count(marked),
-            _ => {}
-        }
-        self.ecn_seen |= ecn != Ecn::NotCapable;
-        early
-    }
-
-    /// RFC 8257 §3.2: an immediate ACK whenever marked packets follow unmarked ones, or the other
-    /// way round. If an ACK was delayed it goes first, and tells what came before
-    /// (`dctcp_ece_ack_update`).
-    fn echo(&mut self, marked: bool, in_order: bool) -> Option<Segment> {
-        let mut early = None;
-        if marked != self.marked {
-            if self.delayed < Time::NEVER {
-                self.ece = self.marked;
-                early = Some(if in_order { self.report() } else { self.acknowledge() });
-            }
-            self.at_once = true;
-        }
-        self.marked = marked;
-        self.ece = marked;
-        early
-    }
-
-    /// RFC 9768, its change-triggered ACKs: the first mark after an unmarked packet is told at once.
-    /// (Its increment-triggered ones are due after two more marks: two segments get an ACK anyway.)
-    fn count(&mut self, marked: bool) {
-        self.marks += u64::from(marked);
-        self.at_once |= marked && !self.marked;
-        self.marked = marked;
     }
 
     /// `tcp_enter_quickack_mode`.
@@ -477,11 +408,7 @@ impl Receiver {
     /// Segments that the sender may send beyond `next`.
     fn window(&mut self) -> u32 {
         // Data beyond a gap and data not yet read occupy the buffer (`tcp_space`).
-        let held = u64::from(self.ahead.len() + self.unread) * u64::from(FULL_PAYLOAD_BYTES);
-        let free = self.window_max_bytes.saturating_sub(held).min(self.window_bytes);
-        let window = (free / u64::from(FULL_PAYLOAD_BYTES)) as u32;
-        self.offered = self.offered.max(self.next.saturating_add(window));
-        self.offered - self.next
+        self.window.offer(self.next, self.ahead.len() + self.unread)
     }
 
     /// The ACK of what has arrived so far.

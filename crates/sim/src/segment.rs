@@ -1,4 +1,4 @@
-//! The TCP header that travels in a packet.
+//! The header that travels in a packet: TCP's, or that of a datagram.
 //!
 //! Sequence numbers count segments, not bytes: every segment but the last of a message is full
 //! sized, and 2³² of them are 6 TB. A run that could exceed that is refused beforehand.
@@ -6,7 +6,7 @@
 use jostle_control::RateCode;
 use jostle_path::{Ecn, Packet};
 use jostle_record::{Header, HeaderKind};
-use jostle_units::{FULL_PAYLOAD_BYTES, HEADER_BYTES, Time};
+use jostle_units::{HEADER_BYTES, Time};
 
 /// SACK blocks that fit beside the timestamps option (RFC 2018).
 pub(crate) const MAX_BLOCKS: usize = 3;
@@ -67,7 +67,8 @@ pub(crate) enum Kind {
     Echo,
 }
 
-/// A TCP header, or what a datagram carries. One layout serves both directions so that packets have one size.
+/// A TCP header, or what a datagram carries. One layout serves both directions so that packets have
+/// one size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     pub kind: Kind,
@@ -97,25 +98,6 @@ pub(crate) struct Segment {
 
 /// A packet of the simulated network.
 pub(crate) type SimPacket = Packet<Segment>;
-
-/// Full-sized segments that a card puts together at most: they share the header of one IP packet,
-/// of 65,535 bytes.
-pub(crate) const MERGED_MAX: u32 = 44;
-
-/// Whether a card puts the packet `next` together with `packet`, which it follows (`tcp_gro_receive`):
-/// consecutive data, the first of full size, with the same flags, ECN field, and timestamps.
-pub(crate) fn merges(packet: &SimPacket, next: &SimPacket) -> bool {
-    let (first, second) = (&packet.body, &next.body);
-    first.kind == Kind::Data
-        && second.kind == Kind::Data
-        && first.number.wrapping_add(1) == second.number
-        && u32::from(first.payload) == FULL_PAYLOAD_BYTES
-        && !first.ecn_flag
-        && !second.ecn_flag
-        && packet.ecn == next.ecn
-        && first.timestamp_ms == second.timestamp_ms
-        && first.tsecr_ms() == second.tsecr_ms()
-}
 
 impl Segment {
     const EMPTY: Self = Self {

@@ -10,7 +10,8 @@ use crate::Error;
 use crate::build::{self, Connection, Ends, Outside, Pings, Times};
 use crate::engine::{Event, POSITIONS};
 use crate::network::{Network, tell};
-use crate::segment::{Kind, MERGED_MAX, Segment, SimPacket, merges};
+use crate::offload::{MERGED_MAX, merges};
+use crate::segment::{Kind, Segment, SimPacket};
 use crate::sender::Egress;
 use crate::source::Action;
 

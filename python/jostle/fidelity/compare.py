@@ -18,7 +18,7 @@ from jostle.stats import Estimate, difference, estimate
 if TYPE_CHECKING:
     from jostle.backends import Spec
     from jostle.conditions import Condition
-    from jostle.results import Failure, ResultSet
+    from jostle.results import Failure, Result, ResultSet
 
 
 @dataclass(frozen=True)
@@ -209,13 +209,10 @@ def _cell(simulator: ResultSet, kernel: ResultSet, condition: int, label: str) -
     if kind == "lossy":
         # The virtual kernel loses the packets that the simulator loses with the same seed. Runs of
         # other seeds meet other losses, from which goodput differs by more than any tolerance.
-        seeds = {result.run.spec["seed"] for result in kernel.of(condition)}
-        ours = [
-            observe(result.run)
-            for result in simulator.of(condition)
-            if result.run.spec["seed"] in seeds
-        ]
+        ours, theirs = _of_the_same_seeds(simulator.of(condition), kernel.of(condition))
         runs = (len(ours), len(theirs))
+        if not ours:
+            return Cell(place, label, None, (), runs)
     flows = tuple(
         FlowComparison(
             flow["name"], flow["controller"]["name"], _measures(flow["name"], kind, ours, theirs)
@@ -223,6 +220,16 @@ def _cell(simulator: ResultSet, kernel: ResultSet, condition: int, label: str) -
         for flow in spec["flows"]
     )
     return Cell(place, label, kind, flows, runs)
+
+
+def _of_the_same_seeds(*sides: Sequence[Result]) -> list[list[dict[str, Observation]]]:
+    """Give what the runs of each side measured, without those whose seed another side lacks."""
+    seeds = [{result.run.spec["seed"] for result in side} for side in sides]
+    common = set.intersection(*seeds)
+    return [
+        [observe(result.run) for result in side if result.run.spec["seed"] in common]
+        for side in sides
+    ]
 
 
 def _kind(spec: Spec) -> Kind:

@@ -57,8 +57,11 @@ def curves(data: CurvesData) -> Figure:
             )
         if data.log_x:
             _log_ticks(axis, data)
+        if data.x_names:
+            axis.set_xticks(range(len(data.x_names)), data.x_names)
         axis.set(xlabel=data.x_label, ylabel=data.y_label)
-        axis.set_ylim(bottom=0, top=1.005 if data.steps else None)
+        if not _below_zero(data):
+            axis.set_ylim(bottom=0, top=1.005 if data.steps else None)
         _legend(figure, axis)
         return figure
 
@@ -89,6 +92,10 @@ def groups(data: GroupsData) -> Figure:
         if not alone:
             _legend(figure, axis)
         return figure
+
+
+def _below_zero(data: CurvesData) -> bool:
+    return any(np.nanmin(curve.y, initial=0.0) < 0 for curve in data.curves)
 
 
 def _log_ticks(axis: Axes, data: CurvesData) -> None:

@@ -248,6 +248,8 @@ class CurvesData:
         In the order of the legend.
     log_x
         Whether the x axis is logarithmic.
+    x_names
+        Names of the points at x = 0, 1, …, where the axis has names instead of numbers.
     steps
         Whether values hold until the next point, as in a distribution function.
     """
@@ -256,6 +258,7 @@ class CurvesData:
     y_label: str
     curves: tuple[Curve, ...]
     log_x: bool = False
+    x_names: tuple[str, ...] = ()
     steps: bool = False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -64,13 +65,13 @@ def _claim(row: ClaimRow) -> dict[str, Any]:
     part = next((one for one in row.parts if one.holds is not True), row.parts[0])
     return {
         "published": part.relation,
-        "ours": part.ours.value,
+        "ours": _finite(part.ours),
         "interval": _interval(part.ours),
         "holds": row.holds,
         "parts": [
             {
                 "relation": one.relation,
-                "ours": one.ours.value,
+                "ours": _finite(one.ours),
                 "interval": _interval(one.ours),
                 "holds": one.holds,
                 "certain": one.certain,
@@ -82,6 +83,12 @@ def _claim(row: ClaimRow) -> dict[str, Any]:
 
 def _number(row: NumberRow) -> dict[str, Any]:
     return {"ours": row.ours.value, "interval": _interval(row.ours), "holds": row.holds}
+
+
+def _finite(estimate: Estimate) -> float | None:
+    """Value as JSON has it, which knows no infinite ratio to nothing."""
+    value = estimate.value
+    return None if value is None or math.isinf(value) else value
 
 
 def _interval(estimate: Estimate) -> list[float] | None:

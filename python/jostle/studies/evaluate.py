@@ -285,8 +285,7 @@ def _combined(
     else:
         value = one / other
     if n < 2 or not np.isfinite(value):
-        finite = value if np.isfinite(value) else 1e9
-        return Estimate(finite, None, None, n, unit, f"{words}, no interval")
+        return Estimate(value, None, None, n, unit, f"{words}, no interval")
     many, others = _resampled(left, a, 1), _resampled(right, b, 2)
     if difference:
         spread = many - factor * others

@@ -153,8 +153,16 @@ def _lines(runs: Runs, figure: FigureSpec) -> CurvesData | None:
             found.append(_curve(curve.label, points))
     if not found:
         return None
-    label = figure.x_label or figure.x
-    return CurvesData(label, _axis(figure.curves[0]), tuple(found), figure.x_scale == "log")
+    names: tuple[str, ...] = ()
+    if figure.x_scale == "even":
+        names = tuple(runs.study.labels(figure.curves[0], figure.x))
+    return CurvesData(
+        figure.x_label or figure.x,
+        _axis(figure.curves[0]),
+        tuple(found),
+        log_x=figure.x_scale == "log",
+        x_names=names,
+    )
 
 
 def _along(runs: Runs, figure: FigureSpec, curve: CurveSpec) -> list[tuple[float, Value]]:
@@ -166,8 +174,11 @@ def _along(runs: Runs, figure: FigureSpec, curve: CurveSpec) -> list[tuple[float
         ]
     labels = runs.study.scenarios[name].grid[experiment.keys[figure.x]]
     return [
-        (leading_number(label), curve.model_copy(update={"where": where}))
-        for label in labels
+        (
+            float(place) if figure.x_scale == "even" else leading_number(label),
+            curve.model_copy(update={"where": where}),
+        )
+        for place, label in enumerate(labels)
         if runs.study.conditions(
             curve.model_copy(update={"where": (where := {**curve.where, figure.x: label})})
         )

@@ -238,7 +238,8 @@ class FigureSpec(_Table):
     x
         Of `lines`: short name of the grid key along the x axis, or `size`.
     x_label, x_scale
-        Of `lines`: words for it, and whether the axis is logarithmic.
+        Of `lines`: words for it; whether the axis is linear, logarithmic, or has the key's values
+        at even distances.
     rows, columns
         Of a `heat_map`: short names of grid keys; `columns` may be `window`.
     row_label, column_label
@@ -264,7 +265,7 @@ class FigureSpec(_Table):
     groups: tuple[str, ...] = ()
     x: str = ""
     x_label: str = ""
-    x_scale: Literal["linear", "log"] = "linear"
+    x_scale: Literal["linear", "log", "even"] = "linear"
     rows: str = ""
     columns: str = ""
     row_label: str = ""

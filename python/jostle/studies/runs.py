@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from jostle.results import ResultSet
     from jostle.studies.models import Value
 
+_Key = tuple[frozenset[tuple[str, str]], int]
+"""Labels of a condition, and a seed."""
+
 
 class Runs:
     """Finished runs of a study on one backend.
@@ -43,17 +46,28 @@ class Runs:
             In the measure's unit, in the order of conditions and seeds; None for a run in which
             the measure has no value. Empty if this backend has no such run.
         """
-        found = [self._one(value, run, span) for run, span in self._runs(value)]
+        found = self._values(value)
         if not value.relative_to:
-            return found
+            return [one for _, one in found]
         where = {**value.where, **value.relative_to}
-        whole = self.per_run(value.model_copy(update={"where": where, "relative_to": {}}))
-        # Conditions have the same seeds in the same order, unless some of their runs failed.
-        if len(whole) != len(found):
-            return []
+        whole = dict(self._values(value.model_copy(update={"where": where})))
+        others = [whole.get(key) for key, _ in found]
         return [
             None if one is None or not other else one / other
-            for one, other in zip(found, whole, strict=True)
+            for (_, one), other in zip(found, others, strict=True)
+        ]
+
+    def _values(self, value: Value) -> list[tuple[_Key, float | None]]:
+        """Take a value from each run, undivided; a run and what it is divided by have one key."""
+        name, experiment = self.study.experiment_of(value)
+        apart = {experiment.keys[key] for key in value.relative_to}
+        labels = [
+            frozenset((key, label) for key, label in dict(condition).items() if key not in apart)
+            for condition in self.study.scenarios[name].conditions
+        ]
+        return [
+            ((labels[condition], run.seed), self._one(value, run, span))
+            for condition, run, span in self._runs(value)
         ]
 
     def per_bin(self, value: Value) -> Floats:
@@ -61,7 +75,7 @@ class Runs:
         bin_s = None if value.bin is None else parse_span(value.bin) / 1e9
         found = [
             bins(run, MEASURES[value.measure], value.flow, span, bin_s)
-            for run, span in self._runs(value)
+            for _, run, span in self._runs(value)
         ]
         return np.concatenate(found) if found else np.array([])
 
@@ -78,14 +92,14 @@ class Runs:
         high = np.inf if value.below is None else value.below
         return [100.0 if low <= one <= high else 0.0 for one in there]
 
-    def _runs(self, value: Value) -> Iterator[tuple[RunView, Span]]:
+    def _runs(self, value: Value) -> Iterator[tuple[int, RunView, Span]]:
         name, experiment = self.study.experiment_of(value)
         if name not in self.results:
             return
         window = experiment.windows.get(value.window)
         for condition in self.study.conditions(value):
             for run in self.views(name, condition):
-                yield run, run.span(value.window, window, value.flow)
+                yield condition, run, run.span(value.window, window, value.flow)
 
     def views(self, experiment: str, condition: int) -> Sequence[RunView]:
         """Give the runs of a condition."""

@@ -86,6 +86,11 @@ class RunView:
     def __init__(self, run: Run) -> None:
         self._run = run
 
+    @property
+    def seed(self) -> int:
+        """Seed of the run."""
+        return int(self._spec["seed"])
+
     @cached_property
     def flows(self) -> tuple[str, ...]:
         """Names of the flows."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from jostle.stats import Estimate
 from jostle.tables import ABSENT
 
@@ -22,8 +24,10 @@ def with_interval(estimate: Estimate, *, unit: bool = False) -> str:
 
 
 def digits(value: float) -> str:
-    """Write a number with four digits at most, and one decimal at least below 1000."""
+    """Write a number as exactly as it is read: whole from 1000 on, with two digits below 0.1."""
     size = abs(value)
+    if math.isinf(size):
+        return "∞" if value > 0 else "−∞"
     if size >= 1000:
         return f"{value:.0f}"
     if size >= 10:

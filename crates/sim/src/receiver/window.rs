@@ -1,0 +1,85 @@
+//! The window that a receiver offers: how it opens, what occupies it, and that it is never taken
+//! back.
+
+use jostle_units::{FULL_PAYLOAD_BYTES, Time};
+
+use super::autotuning::Autotuning;
+
+/// Window of a SYN-ACK, which cannot be scaled (RFC 7323 §2.2), unless a run says otherwise.
+const INITIAL_BYTES: u64 = 65_535;
+const SEGMENT: u64 = FULL_PAYLOAD_BYTES as u64;
+
+/// A receiver's window.
+#[derive(Debug)]
+pub(super) struct Window {
+    /// `rcv_ssthresh`: what has been grown into.
+    bytes: u64,
+    /// `window_clamp`: the most it may grow to.
+    most_bytes: u64,
+    /// What moves that limit; none where it stands.
+    autotuning: Option<Autotuning>,
+    /// End of what was offered, in segments.
+    offered: u32,
+}
+
+impl Window {
+    /// A window that may grow to `most_bytes`.
+    pub fn new(most_bytes: u64) -> Self {
+        Self { bytes: INITIAL_BYTES.min(most_bytes), most_bytes, autotuning: None, offered: 0 }
+    }
+
+    /// Is `bytes` before any data have arrived.
+    pub fn begin_with(&mut self, bytes: u64) {
+        self.bytes = bytes.min(self.most_bytes);
+    }
+
+    /// Lets the limit grow from what the window is now, with what is read.
+    pub fn tune(&mut self) {
+        self.autotuning = Some(Autotuning::new(self.bytes, self.most_bytes));
+        self.most_bytes = self.bytes;
+    }
+
+    /// Whole segments that it holds.
+    #[inline]
+    pub fn segments(&self) -> u32 {
+        (self.bytes / SEGMENT) as u32
+    }
+
+    /// A full-sized segment arrived that echoes `tsecr_ms`.
+    #[inline]
+    pub fn on_segment(&mut self, now: Time, tsecr_ms: u32) {
+        if let Some(tuning) = &mut self.autotuning {
+            tuning.on_segment(now, tsecr_ms);
+        }
+    }
+
+    /// The application read `bytes`.
+    #[inline]
+    pub fn on_read(&mut self, now: Time, bytes: u64) {
+        if let Some(limit) = self.autotuning.as_mut().and_then(|tuning| tuning.on_read(now, bytes))
+        {
+            self.most_bytes = self.most_bytes.max(limit);
+        }
+    }
+
+    /// `tcp_grow_window`: two segments more for every one that arrives, up to the buffer. Whether
+    /// there was room.
+    #[inline]
+    pub fn grow(&mut self) -> bool {
+        let growing = self.bytes < self.most_bytes;
+        if growing {
+            self.bytes = (self.bytes + 2 * SEGMENT).min(self.most_bytes);
+        }
+        growing
+    }
+
+    /// Segments that the sender may send beyond `next`, while `held` occupy the buffer. What was
+    /// offered once stays offered (`tcp_select_window`).
+    #[inline]
+    pub fn offer(&mut self, next: u32, held: u32) -> u32 {
+        let free = self.most_bytes.saturating_sub(u64::from(held) * SEGMENT).min(self.bytes);
+        let window = (free / SEGMENT) as u32;
+        self.offered = self.offered.max(next.saturating_add(window));
+        self.offered - next
+    }
+}
