@@ -4,8 +4,8 @@
     jostle study all --backend kernel --json > kernel.json
     python docs/record_studies.py sim.json kernel.json
 
-Several documents are one: what each backend says of a claim stands side by side, in the order of the
-files. Writes `studies-results.inc`.
+Several documents are one: what each backend says of a claim stands side by side, in the order of
+the files. Writes `studies-results.inc`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def main() -> None:
+    """Read the documents, write the tables."""
     studies = merged([json.loads(Path(name).read_text("utf-8")) for name in sys.argv[1:]])
     TARGET.write_text("\n".join([*summary(studies), *map_claims(studies)]) + "\n", "utf-8")
 
@@ -62,6 +63,7 @@ def summary(studies: Rows) -> Iterator[str]:
 
 
 def share(held: int, of: int) -> str:
+    """Write how many of how many."""
     return f"{held} of {of} ({100 * held / of:.0f} %)" if of else "–"
 
 
@@ -80,6 +82,7 @@ def map_claims(studies: Rows) -> Iterator[str]:
 
 
 def answer(found: Mapping[str, Any]) -> str:
+    """Write whether a claim holds, and by which number."""
     if found["holds"] is None:
         return "–"
     if found["ours"] is None:
@@ -89,6 +92,7 @@ def answer(found: Mapping[str, Any]) -> str:
 
 
 def digits(value: float) -> str:
+    """Write a number with three digits."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
