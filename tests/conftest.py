@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,12 @@ from jostle.kernel import Image, KernelMissingError, Kind, find
 from jostle.results import ResultSet
 from jostle.session import Session
 from jostle.store import Store
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interruptions() -> None:
+    """Let SIGINT interrupt: a shell's background jobs inherit that it is ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
