@@ -10,7 +10,7 @@ use jostle_units::{Span, Stream, Time};
 use crate::Error;
 use crate::pinger::Pinger;
 use crate::receiver::Receiver;
-use crate::segment::{Segment, SimPacket};
+use crate::segment::Segment;
 use crate::sender::{Options, Sender};
 use crate::source::Source;
 
@@ -26,6 +26,12 @@ pub(crate) enum Ends {
 }
 
 impl Ends {
+    /// Whether the receiver's card puts packets together.
+    #[inline]
+    pub fn merges(&self) -> bool {
+        matches!(self, Self::Connection(Connection { merges: true, .. }))
+    }
+
     /// When the flow opens, and when it stops.
     pub fn times(&mut self) -> &mut Times {
         match self {
@@ -52,8 +58,6 @@ pub(crate) struct Connection {
     pub times: Times,
     /// The receiver's card puts together what arrives at the same moment.
     pub merges: bool,
-    /// What arrived last at this moment, and its place in what is being put together.
-    pub held: Option<(SimPacket, u32)>,
     /// The flow was stopped before everything it had to send was sent.
     pub cut: bool,
     /// Flows that open when this one is complete.
@@ -171,7 +175,6 @@ fn connection(
         ),
         times,
         merges: spec.gro,
-        held: None,
         cut: false,
         followers: (0..)
             .zip(&run.flows)

@@ -131,8 +131,10 @@ const fn state_of_pings(in_flight_bytes: u64) -> FlowState {
 struct Simulation<'a, S> {
     network: Network,
     flows: Vec<Ends>,
-    /// Flows of which a packet is held until what arrives at this moment has arrived.
-    merging: Vec<u32>,
+    /// Packets that cards hold until what arrives at this moment has arrived, one per flow, with its
+    /// place in what is being put together. Here, and not with the flows, which would all be larger
+    /// for it.
+    merging: Vec<(SimPacket, u32)>,
     /// Of the host that all senders run on: peers are told apart by their addresses.
     memory: HostMemory,
     observations: Observations,
@@ -188,12 +190,8 @@ impl<S: Sink> Simulation<'_, S> {
                 while let Some(packet) = self.network.arrived(now, link, self.sink) {
                     self.arrive(now, packet);
                 }
-                while let Some(flow) = self.merging.pop() {
-                    if let Ends::Connection(ends) = &mut self.flows[flow as usize]
-                        && let Some((packet, _)) = ends.held.take()
-                    {
-                        self.receive(now, packet, false);
-                    }
+                while let Some((packet, _)) = self.merging.pop() {
+                    self.receive(now, packet, false);
                 }
             }
             Event::Access(line) => {
@@ -249,20 +247,19 @@ impl<S: Sink> Simulation<'_, S> {
     /// before it: whether alone or as a part is known now.
     #[inline]
     fn arrive(&mut self, now: Time, packet: SimPacket) {
-        let flow = packet.flow;
-        let Ends::Connection(Connection { merges: true, held, .. }) =
-            &mut self.flows[flow as usize]
-        else {
+        if !self.flows[packet.flow as usize].merges() {
             self.receive(now, packet, false);
             return;
-        };
-        let Some((before, place)) = held.take() else {
-            *held = Some((packet, 1));
-            self.merging.push(flow);
+        }
+        // Few flows have packets at the same moment.
+        let held = self.merging.iter_mut().find(|(held, _)| held.flow == packet.flow);
+        let Some((held, place)) = held else {
+            self.merging.push((packet, 1));
             return;
         };
-        let part = place < MERGED_MAX && merges(&before, &packet);
-        *held = Some((packet, if part { place + 1 } else { 1 }));
+        let part = *place < MERGED_MAX && merges(held, &packet);
+        *place = if part { *place + 1 } else { 1 };
+        let before = std::mem::replace(held, packet);
         self.receive(now, before, part);
     }
 
