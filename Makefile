@@ -30,14 +30,18 @@ ON_KERNELS = $(if $(CI),JOSTLE_TEST_KERNELS="$$(cat $(KERNELS))")
 # would have to be linked against libpython, which a plain Python may lack.
 RUST_TESTS := --workspace --exclude jostle-python
 
+# What is merged is judged by the same random cases each time; `make fuzz` looks for others.
+export PROPTEST_RNG_SEED ?= 1
+
 say = @if [ -t 1 ]; then printf '\033[1m==> %s\033[0m\n' "$(1)"; else echo "==> $(1)"; fi
 
-.PHONY: browser help demo test lint test-rust kernels test-python docs bench format clean
+.PHONY: browser help demo test lint test-rust fuzz kernels test-python docs bench format clean
 
 help:
 	@echo 'make demo     install into .venv, run the satellite competition, leave its pictures in demo/'
 	@echo 'make test     everything that has to hold: lint, test-rust, test-python, docs'
 	@echo 'make kernels  install and build what the tests of the kernel backend run on (some minutes)'
+	@echo 'make fuzz     test the engine with new random cases until one fails'
 	@echo 'make docs     build the documentation into docs/_build/html'
 	@echo 'make bench    measure how fast the engine is'
 	@echo 'make format   format Rust and Python'
@@ -62,6 +66,13 @@ lint: $(STAMPS)/dev
 test-rust:
 	$(call say,Tests of the engine)
 	cargo test --quiet $(RUST_TESTS)
+
+fuzz:
+	$(call say,Random cases that no test has seen; Ctrl-C ends it)
+	@while seed=$$RANDOM$$RANDOM; do \
+	   echo "PROPTEST_RNG_SEED=$$seed"; \
+	   PROPTEST_RNG_SEED=$$seed cargo test --quiet --release $(RUST_TESTS) || exit; \
+	 done
 
 kernels: $(STAMPS)/package
 	$(call say,Kernels for the tests)

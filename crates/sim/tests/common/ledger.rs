@@ -12,7 +12,7 @@ const FLIGHT_ALLOWANCE_BYTES: u64 = 3 * FULL_PAYLOAD_BYTES as u64;
 const SYNS_S: [u64; 7] = [0, 1, 3, 7, 15, 31, 63];
 
 /// What is in flight after an ACK.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Flight {
     cwnd_bytes: u64,
     in_flight_bytes: u64,
@@ -55,7 +55,8 @@ struct Flow {
     dropped_packets: u64,
     delivered_bytes: u64,
     acked_bytes: u64,
-    flight: Flight,
+    /// Unknown before the first ACK, which may be what makes the window smaller.
+    flight: Option<Flight>,
     completions: u64,
 }
 
@@ -238,8 +239,9 @@ impl Sink for Ledger {
     fn acked(&mut self, now: Time, flow: u32, row: &AckRow) {
         let books = self.at(now, flow, "acked");
         let before = std::mem::replace(&mut books.acked_bytes, row.acked_bytes);
-        let before_it = std::mem::replace(&mut books.flight, Flight::of(row, books.sent_bytes));
-        let overfull = before_it.is_overfilled_by(books.flight);
+        let flight = Flight::of(row, books.sent_bytes);
+        let before_it = books.flight.replace(flight);
+        let overfull = before_it.is_some_and(|it| it.is_overfilled_by(flight));
         let delivered = books.delivered_bytes;
         if row.acked_bytes < before || row.acked_bytes > delivered {
             let now_acked = row.acked_bytes;
