@@ -50,53 +50,91 @@ fn vegas_plus_holds_its_own_beside_reno() {
     }
 }
 
+/// Four TIMELY flows at 10 Gbit/s and 50 µs, started one after the other: the summary of the second
+/// half, by which they have settled.
+fn four_timely(variant: &str, rtt_ns: u64) -> (Summary, Vec<(f64, f64)>) {
+    let flows = (0..4).map(|i| {
+        let mut one = flow(&format!("f{i}"), "timely", rtt_ns);
+        let value = Value::Text(variant.to_owned());
+        one.controller.parameters.insert("variant".to_owned(), value);
+        FlowSpec { start_ns: i * 50 * MS, ..one }
+    });
+    let mut spec = run(S, vec![link("l", 10 * GBPS, 1 << 24)], flows.collect());
+    spec.interval_ns = 10 * MS;
+    let summary = measure(&spec);
+    let rtts = summary.flows.iter().map(|flow| {
+        let late = flow.phases.get("second half").unwrap();
+        (late.rtt_mean_s.unwrap(), late.rtt_p95_s.unwrap())
+    });
+    let rtts = rtts.collect();
+    (summary, rtts)
+}
+
 /// algorithms.md: RTTs of four flows at 10 Gbit/s stay within 50 … 500 µs. They do on a path of
-/// 50 µs. How much of it they use depends on the weight of the average: with the 0.02 of eRPC's
-/// release nearly all; with 0.875 the one packet of another flow that is now and then in the way is a
-/// gradient, and the rates stay low. All share.
+/// 50 µs, and use nearly all of it.
 #[test]
-fn timely_flows_share_below_the_upper_threshold() {
-    for (alpha, utilisation) in [(0.02, 0.85..1.0), (0.875, 0.1..0.5)] {
-        let flows = (0..4).map(|i| {
-            let mut one = flow(&format!("f{i}"), "timely", 50 * US);
-            one.controller.parameters.insert("alpha".to_owned(), Value::Number(alpha));
-            FlowSpec { start_ns: i * 50 * MS, ..one }
-        });
-        let mut spec = run(S, vec![link("l", 10 * GBPS, 1 << 24)], flows.collect());
-        spec.interval_ns = 10 * MS;
-        let summary = measure(&spec);
-        let late = |i: usize| summary.flows[i].phases.get("second half").unwrap();
-        for i in 0..4 {
-            let (mean, p95) = (late(i).rtt_mean_s.unwrap(), late(i).rtt_p95_s.unwrap());
-            assert!(mean > 50e-6 && p95 < 500e-6, "{alpha}: {mean} s, {p95} s");
-        }
-        let used = summary.links[0].phases.get("second half").unwrap().utilisation.unwrap();
-        assert!(utilisation.contains(&used), "{alpha}: {used}");
-        let jain = summary.fairness.get("second half").unwrap().jain.unwrap();
-        assert!(jain > 0.95, "{alpha}: {jain}");
+fn timely_flows_share_between_the_thresholds() {
+    let (summary, rtts) = four_timely("paper", 50 * US);
+    for (mean_s, p95_s) in rtts {
+        assert!(mean_s > 50e-6 && p95_s < 500e-6, "{mean_s} s, {p95_s} s");
     }
+    let used = summary.links[0].phases.get("second half").unwrap().utilisation.unwrap();
+    assert!(used > 0.85, "{used}");
+    let jain = summary.fairness.get("second half").unwrap().jain.unwrap();
+    assert!(jain > 0.95, "{jain}");
+}
+
+/// Zhu et al.: patched, N flows have one fixed point, shares of 1/N and a queue of
+/// (1 + N δ / (β C)) T_low: 75 µs for four. Their queues leave out the propagation, which is 20 µs
+/// here, as RTTs do not.
+#[test]
+fn patched_timely_comes_to_its_fixed_point() {
+    let (summary, rtts) = four_timely("patched", 20 * US);
+    for (mean_s, p95_s) in rtts {
+        assert!((mean_s / 75e-6 - 1.0).abs() < 0.1 && p95_s < 100e-6, "{mean_s} s, {p95_s} s");
+    }
+    let used = summary.links[0].phases.get("second half").unwrap().utilisation.unwrap();
+    assert!(used > 0.99, "{used}");
+    let jain = summary.fairness.get("second half").unwrap().jain.unwrap();
+    assert!(jain > 0.99, "{jain}");
 }
 
 /// algorithms.md: three LoLa flows keep 5 ± 2 ms of queue, with a Jain's index above 0.95 within 30 s.
-/// They share so with both readings of the clock that the target of balancing counts by; the queue
-/// is of that size if its ticks are those of a kernel with 250 per second (φ = 300).
 #[test]
 fn lola_flows_share_and_keep_a_short_queue() {
-    for (curve_factor, queue_ms) in [(300, 3.0..7.0), (75, 6.0..10.0)] {
-        let flows = (0..3u64).map(|i| {
-            let mut one = flow(&format!("f{i}"), "lola", 10 * MS);
-            let value = Value::Integer(curve_factor);
-            one.controller.parameters.insert("curve_factor".to_owned(), value);
-            FlowSpec { start_ns: 5 * i * S, ..one }
-        });
-        // 30 s after the last start.
-        let summary =
-            measure(&run(80 * S, vec![link("l", 100 * MBPS, 1_250_000)], flows.collect()));
-        let late = summary.links[0].phases.get("second half").unwrap();
-        let mean_ms = late.queue_mean_bytes * 8.0 / 100e6 * 1e3;
-        assert!(queue_ms.contains(&mean_ms), "φ = {curve_factor}: {mean_ms} ms");
-        assert!(late.utilisation.unwrap() > 0.95, "φ = {curve_factor}: {:?}", late.utilisation);
-        let jain = summary.fairness.get("second half").unwrap().jain.unwrap();
-        assert!(jain > 0.95, "φ = {curve_factor}: {jain}");
-    }
+    let flows = (0..3u64).map(|i| {
+        let one = flow(&format!("f{i}"), "lola", 10 * MS);
+        FlowSpec { start_ns: 5 * i * S, ..one }
+    });
+    // 30 s after the last start.
+    let summary = measure(&run(80 * S, vec![link("l", 100 * MBPS, 1_250_000)], flows.collect()));
+    let late = summary.links[0].phases.get("second half").unwrap();
+    let mean_ms = late.queue_mean_bytes * 8.0 / 100e6 * 1e3;
+    assert!((3.0..7.0).contains(&mean_ms), "{mean_ms} ms");
+    assert!(late.utilisation.unwrap() > 0.95, "{:?}", late.utilisation);
+    let jain = summary.fairness.get("second half").unwrap().jain.unwrap();
+    assert!(jain > 0.95, "{jain}");
+}
+
+/// algorithms.md: beside a Cubic flow TCP-LP has less than 10 %, as its paper promises, and alone
+/// more than 80 % of the link. Linux's module keeps the second only: the offsets of the two clocks,
+/// which are random, hide the delays from it, and its share is Reno's, 33 % on Linux 6.1
+/// (docs/algorithms/lp.md).
+#[test]
+fn lp_of_linux_is_no_scavenger() {
+    let rate_bps = 50 * MBPS;
+    let goodputs = |controllers: &[&str]| {
+        let flows = controllers.iter().map(|name| flow(name, name, 40 * MS)).collect();
+        let buffer = bdp_bytes(rate_bps, 40 * MS);
+        let summary = measure(&run(120 * S, vec![link("l", rate_bps, buffer)], flows));
+        let late = |flow: &jostle_record::FlowSummary| {
+            flow.phases.get("second half").unwrap().goodput_bps / rate_bps as f64
+        };
+        summary.flows.iter().map(late).collect::<Vec<f64>>()
+    };
+    let beside = goodputs(&["lp", "cubic"]);
+    let share = beside[0] / (beside[0] + beside[1]);
+    assert!((0.2..0.45).contains(&share), "{share:.2} beside Cubic");
+    let alone = goodputs(&["lp"])[0];
+    assert!(alone > 0.8, "{alone:.2} alone");
 }

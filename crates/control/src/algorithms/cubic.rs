@@ -177,10 +177,25 @@ impl Cubic {
         }
     }
 
+    /// The same, as another kernel has it.
+    pub(super) fn following(self, kernel: Kernel) -> Self {
+        Self { kernel, ..self }
+    }
+
     /// Forgets the epoch: the next one has its plateau at `w_max`.
     pub(super) fn restart(&mut self, w_max: u32) {
-        let s = &mut self.state;
-        (s.epoch_ms, s.w_max, s.last_cwnd) = (None, w_max, 0);
+        self.state.w_max = w_max;
+        self.forget_epoch();
+    }
+
+    /// Forgets the epoch: the next one has the same plateau.
+    pub(super) fn forget_epoch(&mut self) {
+        (self.state.epoch_ms, self.state.last_cwnd) = (None, 0);
+    }
+
+    /// Height of the plateau; 0 before the first reduction.
+    pub(super) fn w_max(&self) -> u32 {
+        self.state.w_max
     }
 
     /// When the epoch began; none before its first packet.

@@ -18,8 +18,14 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
         class: "delay",
         based_on: &[],
         source: "Mittal et al., TIMELY: RTT-based Congestion Control for the Datacenter, \
-                 SIGCOMM 2015",
+                 SIGCOMM 2015, and the authors' timely-code-snippet.cc; patched: Zhu et al., ECN or \
+                 Delay, CoNEXT 2016",
         parameters: &[
+            Parameter {
+                name: "variant",
+                summary: "the paper's, or patched so that there is one fixed point",
+                kind: Kind::Choice { default: "paper", choices: &["paper", "patched"] },
+            },
             Parameter {
                 name: "t_low",
                 summary: "RTT below which the rate only grows",
@@ -50,13 +56,18 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
                 kind: Kind::Number { default: 0.8, min: 0.0, max: 1.0 },
             },
             Parameter {
+                name: "patched_beta",
+                summary: "the same for the patched variant",
+                kind: Kind::Number { default: 0.008, min: 0.0, max: 1.0 },
+            },
+            Parameter {
                 name: "alpha",
                 summary: "weight of a new RTT difference in the moving average",
-                kind: Kind::Number { default: 0.875, min: 0.001, max: 1.0 },
+                kind: Kind::Number { default: 0.02, min: 0.001, max: 1.0 },
             },
             Parameter {
                 name: "hai_thresh",
-                summary: "updates without a rising RTT after which growth is five times as quick",
+                summary: "falls of the RTT in a row from which on growth is five times as quick",
                 kind: Kind::Integer { default: 5, min: 1, max: 1_000 },
             },
             Parameter {
@@ -85,9 +96,11 @@ const MIN_WINDOW: f64 = 4.0;
 
 /// TIMELY: per completed segment the rate grows by δ while the RTT is below `t_low` or does not
 /// rise, shrinks in proportion to the excess over `t_high`, and between the two by the RTT's
-/// gradient.
+/// gradient. Patched, it does both between the two, weighted by the gradient, and shrinks by how far
+/// the RTT is above `t_low`.
 #[derive(Clone, Debug)]
 pub struct Timely {
+    patched: bool,
     t_low_s: f64,
     t_high_s: f64,
     min_rtt: Span,
@@ -102,23 +115,26 @@ pub struct Timely {
     cwnd: u32,
     /// Packets acknowledged towards the next update.
     acked: u32,
+    last_update: Option<Time>,
     prior_rtt_s: Option<f64>,
     /// Moving average of RTT differences.
     rtt_diff_s: f64,
     gradient: f64,
-    /// Updates in a row without a rising RTT.
-    not_rising: u32,
+    /// Updates in a row with a falling RTT.
+    falling: u32,
 }
 
 impl Timely {
     /// TIMELY with the parameters of its registry row.
     pub fn new(values: &Values) -> Self {
+        let patched = values.choice("variant") == "patched";
         Self {
+            patched,
             t_low_s: values.span("t_low").as_secs_f64(),
             t_high_s: values.span("t_high").as_secs_f64(),
             min_rtt: values.span("min_rtt"),
             delta_bps: values.rate("delta").as_bps() as f64,
-            beta: values.number("beta"),
+            beta: values.number(if patched { "patched_beta" } else { "beta" }),
             alpha: values.number("alpha"),
             hai_thresh: values.u32("hai_thresh"),
             segment_packets: values.u32("segment_packets"),
@@ -127,27 +143,35 @@ impl Timely {
             rate_bps: MIN_RATE_BPS,
             cwnd: 10,
             acked: 0,
+            last_update: None,
             prior_rtt_s: None,
             rtt_diff_s: 0.0,
             gradient: 0.0,
-            not_rising: 0,
+            falling: 0,
         }
     }
 
-    /// The rate after a segment whose RTT was `rtt_s` (the paper's Algorithm 1).
-    fn update(&mut self, rtt_s: f64, min_rtt_s: f64) {
+    /// The rate after a segment whose RTT was `rtt_s` (Algorithm 1 of the paper, Algorithm 2 of
+    /// Zhu et al.). `share` of a minimum RTT has passed since the last update: all but the decrease
+    /// by the gradient is scaled by it, so that frequent updates make no quicker changes.
+    fn update(&mut self, rtt_s: f64, min_rtt_s: f64, share: f64) {
         let diff_s = rtt_s - self.prior_rtt_s.replace(rtt_s).unwrap_or(rtt_s);
+        self.falling = if diff_s < 0.0 { self.falling.saturating_add(1) } else { 0 };
         self.rtt_diff_s += self.alpha * (diff_s - self.rtt_diff_s);
         self.gradient = self.rtt_diff_s / min_rtt_s;
-        let rising = self.gradient > 0.0;
-        self.not_rising = if rising { 0 } else { self.not_rising.saturating_add(1) };
+        let delta_bps = share * self.delta_bps;
         let rate_bps = if rtt_s < self.t_low_s {
-            self.rate_bps + self.delta_bps
+            self.rate_bps + delta_bps
         } else if rtt_s > self.t_high_s {
-            self.rate_bps * (1.0 - self.beta * (1.0 - self.t_high_s / rtt_s))
-        } else if !rising {
-            let n = if self.not_rising >= self.hai_thresh { HYPERACTIVE } else { 1.0 };
-            self.rate_bps + n * self.delta_bps
+            self.rate_bps * (1.0 - share * self.beta * (1.0 - self.t_high_s / rtt_s))
+        } else if self.patched {
+            let weight = (2.0 * self.gradient + 0.5).clamp(0.0, 1.0);
+            // RTT_ref is T_low. Nothing is below a T_low of zero.
+            let error = (rtt_s - self.t_low_s) / self.t_low_s.max(1e-9);
+            (1.0 - weight) * delta_bps + self.rate_bps * (1.0 - share * self.beta * weight * error)
+        } else if self.gradient <= 0.0 {
+            let n = if self.falling >= self.hai_thresh { HYPERACTIVE } else { 1.0 };
+            self.rate_bps + n * delta_bps
         } else {
             self.rate_bps * (1.0 - self.beta * self.gradient)
         };
@@ -182,7 +206,10 @@ impl Controller for Timely {
         {
             self.acked = 0;
             let min_rtt = if self.min_rtt.is_zero() { ack.min_rtt } else { self.min_rtt };
-            self.update(rtt.as_secs_f64(), min_rtt.as_secs_f64().max(1e-9));
+            let min_rtt_s = min_rtt.as_secs_f64().max(1e-9);
+            let last = self.last_update.replace(ack.now);
+            let share = last.map_or(1.0, |last| ack.now.since(last).as_secs_f64() / min_rtt_s);
+            self.update(rtt.as_secs_f64(), min_rtt_s, share.min(1.0));
         }
         self.set_window(ack.srtt);
     }
@@ -213,7 +240,11 @@ impl Controller for Timely {
     }
 
     fn mode(&self) -> &'static str {
-        if self.not_rising >= self.hai_thresh { "hyperactive" } else { "gradient" }
+        match self.patched {
+            true => "weighted",
+            false if self.falling >= self.hai_thresh => "hyperactive",
+            false => "gradient",
+        }
     }
 
     fn observe(&self, observer: &mut dyn Observer) {
@@ -225,48 +256,88 @@ impl Controller for Timely {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jostle_catalogue::Value;
 
-    fn at(rate_mbps: f64, prior_us: f64) -> Timely {
-        let mut timely = Timely::new(&ROW.entry.defaults());
+    fn at(rate_mbps: f64, prior_us: f64, given: &[(&str, Value)]) -> Timely {
+        let given = given.iter().map(|(name, value)| (name.to_string(), value.clone()));
+        let mut timely = Timely::new(&ROW.entry.resolve(&given.collect()).unwrap());
         timely.rate_bps = rate_mbps * 1e6;
         timely.prior_rtt_s = Some(prior_us * 1e-6);
         timely
     }
 
-    fn after(mut timely: Timely, rtt_us: f64) -> f64 {
-        timely.update(rtt_us * 1e-6, 20e-6);
+    fn paper(rate_mbps: f64, prior_us: f64) -> Timely {
+        at(rate_mbps, prior_us, &[])
+    }
+
+    fn patched(rate_mbps: f64, prior_us: f64) -> Timely {
+        at(rate_mbps, prior_us, &[("variant", Value::Text("patched".to_owned()))])
+    }
+
+    fn after(mut timely: Timely, rtt_us: f64, share: f64) -> f64 {
+        timely.update(rtt_us * 1e-6, 20e-6, share);
         timely.rate_bps / 1e6
     }
 
     /// The four branches of the paper's Algorithm 1 at 1 Gbit/s: δ below 50 µs even if the RTT
     /// rises, 1 − 0.8 (1 − 500/1000) above 500 µs even if it falls, δ where it does not rise, and
-    /// a gradient of 0.875 · 4/20 = 0.175 takes 0.8 · 0.175.
+    /// a gradient of 0.02 · 200/20 = 0.2 takes 0.8 · 0.2.
     #[test]
     fn the_rate_follows_the_paper() {
-        for (prior_us, rtt_us, mbps) in [
-            (20.0, 40.0, 1_010.0),
-            (1_100.0, 1_000.0, 600.0),
-            (100.0, 100.0, 1_010.0),
-            (110.0, 100.0, 1_010.0),
-            (100.0, 104.0, 860.0),
+        for (prior_us, rtt_us, share, mbps) in [
+            (20.0, 40.0, 1.0, 1_010.0),
+            (20.0, 40.0, 0.25, 1_002.5),
+            (1_100.0, 1_000.0, 1.0, 600.0),
+            (1_100.0, 1_000.0, 0.5, 800.0),
+            (100.0, 100.0, 1.0, 1_010.0),
+            (110.0, 100.0, 0.25, 1_002.5),
+            // The decrease by the gradient knows no share.
+            (100.0, 300.0, 1.0, 840.0),
+            (100.0, 300.0, 0.25, 840.0),
             // At most half per update.
-            (100.0, 400.0, 500.0),
-            (100.0, 1e6, 500.0),
+            (100.0, 1e6, 1.0, 500.0),
         ] {
-            let rate = after(at(1_000.0, prior_us), rtt_us);
-            assert!((rate - mbps).abs() < 1e-6, "{prior_us} to {rtt_us}: {rate}");
+            let rate = after(paper(1_000.0, prior_us), rtt_us, share);
+            assert!((rate - mbps).abs() < 1e-6, "{prior_us} to {rtt_us}, {share}: {rate}");
         }
     }
 
+    /// Algorithm 2 of Zhu et al. at 1 Gbit/s. 100 µs are an error of 1: with the weight of a steady
+    /// RTT half of δ is added and half of 0.008 taken, with those of gradients of a quarter all of
+    /// either.
     #[test]
-    fn five_updates_without_a_rise_make_growth_five_times_as_quick() {
-        let mut timely = at(1_000.0, 110.0);
-        let mut steps = [0.0; 6];
-        for step in &mut steps {
+    fn patched_it_blends_growth_and_decrease() {
+        for (prior_us, rtt_us, share, mbps) in [
+            (100.0, 100.0, 1.0, 1_000.0 + 5.0 - 4.0),
+            (100.0, 100.0, 0.5, 1_000.0 + 2.5 - 2.0),
+            (400.0, 100.0, 1.0, 1_010.0),
+            (100.0, 400.0, 1.0, 1_000.0 * (1.0 - 0.008 * 7.0)),
+            // A gradient of 0.02 · 100/20 = 0.1 weighs 0.7.
+            (100.0, 200.0, 1.0, 1_000.0 + 0.3 * 10.0 - 0.7 * 0.008 * 3.0 * 1_000.0),
+            (20.0, 40.0, 1.0, 1_010.0),
+            (1_000.0, 1_000.0, 1.0, 996.0),
+        ] {
+            let rate = after(patched(1_000.0, prior_us), rtt_us, share);
+            assert!((rate - mbps).abs() < 1e-6, "{prior_us} to {rtt_us}, {share}: {rate}");
+        }
+    }
+
+    /// Their fixed point: at a quarter of 10 Gbit/s an error of δ / (β R) = 0.5, which is 75 µs.
+    #[test]
+    fn patched_it_rests_where_growth_equals_decrease() {
+        let rate = after(patched(2_500.0, 75.0), 75.0, 1.0);
+        assert!((rate - 2_500.0).abs() < 1e-6, "{rate}");
+    }
+
+    #[test]
+    fn five_falls_of_the_rtt_make_growth_five_times_as_quick() {
+        let mut timely = paper(1_000.0, 120.0);
+        let mut steps = [0.0; 7];
+        for (step, rtt_us) in steps.iter_mut().zip([119.0, 118.0, 117.0, 116.0, 115.0, 114.0, 114.0]) {
             let before = timely.rate_bps;
-            timely.update(100e-6, 20e-6);
+            timely.update(rtt_us * 1e-6, 20e-6, 1.0);
             *step = libm::round((timely.rate_bps - before) / 1e6);
         }
-        assert_eq!(steps, [10.0, 10.0, 10.0, 10.0, 50.0, 50.0]);
+        assert_eq!(steps, [10.0, 10.0, 10.0, 10.0, 50.0, 50.0, 10.0]);
     }
 }

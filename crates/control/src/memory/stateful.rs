@@ -17,7 +17,7 @@ pub(crate) const ROW: MemoryRow = MemoryRow {
         class: "bandwidth",
         based_on: &[],
         source: "Guo & Lee, Stateful-TCP: A New Approach to Accelerate TCP Slow-Start, IEEE Access \
-                 2020; draft-lee-tcpm-stateful-tcp-00",
+                 2020, and their scubic_release.c; draft-lee-tcpm-stateful-tcp-00",
         parameters: &[
             Parameter {
                 name: "estimator",
@@ -53,7 +53,7 @@ pub(crate) const ROW: MemoryRow = MemoryRow {
 /// After which connections the table is written to.
 #[derive(Clone, Copy, Debug)]
 enum Save {
-    /// All: the authors' code.
+    /// All, those included that found nothing, which empties the entry: the authors' code.
     Always,
     /// Those with a BDP beyond the initial window: their paper.
     Large,
@@ -116,12 +116,13 @@ pub struct Stateful {
 #[derive(Clone, Copy, Debug)]
 struct Start {
     rate: Rate,
-    acks: u32,
+    /// ACKs with an RTT sample.
+    samples: u32,
 }
 
 impl Start {
-    /// The first ACKs, one of which has to tell whether the start was right.
-    const ACKS: u32 = 10;
+    /// The first samples (of `count` 0 to 10), one of which has to tell whether the start was right.
+    const SAMPLES: u32 = 11;
     /// Packets in flight that make a first sample credible.
     const MIN_IN_FLIGHT: u32 = 5;
     /// The window if none did, and the least in any case.
@@ -163,7 +164,7 @@ impl Layer for Stateful {
             return;
         }
         inner.set_cwnd(bdp);
-        self.start = Some(Start { rate: path.bandwidth, acks: 0 });
+        self.start = Some(Start { rate: path.bandwidth, samples: 0 });
         self.floor = inner.pacing_rate().map(|_| (path.bandwidth, inner.mode()));
     }
 
@@ -172,12 +173,12 @@ impl Layer for Stateful {
         self.estimator.on_ack(ack);
         self.min_rtt = Some(ack.min_rtt);
         self.delivered = ack.delivered;
-        let Some(start) = &mut self.start else { return };
-        start.acks += 1;
-        if ack.rtt.is_some() && ack.in_flight > Start::MIN_IN_FLIGHT {
-            inner.set_cwnd(ack.in_flight.max(Start::FALLBACK));
-        } else if start.acks >= Start::ACKS {
+        let Some(start) = self.start.as_mut().filter(|_| ack.rtt.is_some()) else { return };
+        start.samples += 1;
+        if start.samples > Start::SAMPLES {
             inner.set_cwnd(Start::FALLBACK);
+        } else if ack.in_flight > Start::MIN_IN_FLIGHT {
+            inner.set_cwnd(ack.in_flight.max(Start::FALLBACK));
         } else {
             return;
         }
@@ -203,15 +204,15 @@ impl Layer for Stateful {
     }
 
     fn close(&mut self, _inner: &dyn Controller, occasion: &mut Occasion<'_>) {
-        let (Some(bandwidth), Some(min_rtt)) = (self.estimator.bandwidth(), self.min_rtt) else {
-            return;
-        };
-        let path = Path { bandwidth, min_rtt };
+        let bandwidth = self.estimator.bandwidth().unwrap_or(Rate::ZERO);
+        let path = Path { bandwidth, min_rtt: self.min_rtt.unwrap_or(Span::ZERO) };
         let bdp = path.bdp(self.mss_bytes);
+        let estimated = bandwidth > Rate::ZERO;
+        let full = self.delivered >= u64::from(bdp);
         let worth = match self.save {
             Save::Always => true,
             Save::Large => bdp > self.initial_window,
-            Save::FullOrNew => self.delivered >= u64::from(bdp) || self.found.hit().is_none(),
+            Save::FullOrNew => estimated && (full || self.found.hit().is_none()),
         };
         if worth {
             occasion.memory.paths.save(self.usage, occasion.peer, occasion.now, path);
@@ -309,12 +310,34 @@ mod tests {
         remember(&mut memory, &[], at(0));
         let mut second = on("reno", &[]);
         open(second.as_mut(), &mut memory, at(2));
-        for i in 1..10 {
-            second.on_ack(&AckSample { in_flight: 390, may_grow: false, ..ack(i) });
-            assert_eq!(second.cwnd(), 400);
+        let mut after = |rtt, in_flight| {
+            second.on_ack(&AckSample { rtt, in_flight, may_grow: false, ..ack(1) });
+            (second.cwnd(), second.pacing_rate().is_some())
+        };
+        for _ in 0..20 {
+            assert_eq!(after(None, 390), (400, true), "an ACK without a sample does not count");
         }
-        second.on_ack(&AckSample { in_flight: 390, may_grow: false, ..ack(10) });
-        assert_eq!((second.cwnd(), second.pacing_rate()), (10, None));
+        for _ in 0..11 {
+            assert_eq!(after(Some(RTT), 5), (400, true));
+        }
+        assert_eq!(after(Some(RTT), 390), (10, false), "the twelfth is too late");
+    }
+
+    /// `bictcp_release` writes what it has, if that is nothing: the next connection starts as ever.
+    #[test]
+    fn a_connection_that_found_nothing_empties_its_entry() {
+        for (save, cwnd) in [("always", 10), ("large", 400), ("full or new", 400)] {
+            let parameters = [("save", Value::Text(save.to_owned()))];
+            let mut memory = HostMemory::default();
+            remember(&mut memory, &parameters, at(0));
+            let mut short = on("reno", &parameters);
+            open(short.as_mut(), &mut memory, at(2));
+            short.on_ack(&AckSample { rtt: Some(RTT), min_rtt: RTT, ..ack(1) });
+            short.on_close(&mut Occasion { now: at(3), peer: 7, memory: &mut memory });
+            let mut third = on("reno", &parameters);
+            open(third.as_mut(), &mut memory, at(4));
+            assert_eq!(third.cwnd(), cwnd, "{save}");
+        }
     }
 
     #[test]

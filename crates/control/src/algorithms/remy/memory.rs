@@ -3,7 +3,7 @@
 use jostle_units::{Span, Time};
 
 /// Number of axes.
-pub const AXES: usize = 5;
+pub const AXES: usize = 6;
 
 /// Weight of a new gap in the quick averages.
 const ALPHA: f64 = 1.0 / 8.0;
@@ -15,10 +15,17 @@ const REC_EWMA: usize = 1;
 const RTT_RATIO: usize = 2;
 const SLOW_REC_EWMA: usize = 3;
 const RTT_DIFF: usize = 4;
+const QUEUEING_DELAY: usize = 5;
 
 /// Names of the axes, with their units.
-pub const NAMES: [&str; AXES] =
-    ["send_ewma_ms", "rec_ewma_ms", "rtt_ratio", "slow_rec_ewma_ms", "rtt_diff_ms"];
+pub const NAMES: [&str; AXES] = [
+    "send_ewma_ms",
+    "rec_ewma_ms",
+    "rtt_ratio",
+    "slow_rec_ewma_ms",
+    "rtt_diff_ms",
+    "queueing_delay_ms",
+];
 
 /// `Memory` of Remy, in the order of its message. A tick of Remy is a millisecond. All of it is zero
 /// until the second packet is acknowledged.
@@ -56,8 +63,8 @@ impl Memory {
         self.min_rtt_ms = ms(rtt);
     }
 
-    /// A packet is acknowledged (`Memory::packets_received`).
-    pub fn update(&mut self, (send_gap_ms, rec_gap_ms): (f64, f64), rtt: Span) {
+    /// A packet is acknowledged (`Memory::packets_received`), the first after `lost` ones.
+    pub fn update(&mut self, (send_gap_ms, rec_gap_ms): (f64, f64), rtt: Span, lost: u32) {
         let mut average = |axis: usize, weight: f64, gap_ms: f64| {
             self.values[axis] += weight * (gap_ms - self.values[axis]);
         };
@@ -68,6 +75,9 @@ impl Memory {
         self.min_rtt_ms = self.min_rtt_ms.min(rtt_ms);
         self.values[RTT_RATIO] = if self.min_rtt_ms > 0.0 { rtt_ms / self.min_rtt_ms } else { 1.0 };
         self.values[RTT_DIFF] = rtt_ms - self.min_rtt_ms;
+        // Its number less that of the last one (`pkt_outstanding`): 1 unless some were lost.
+        let step = 1.0 + f64::from(lost);
+        self.values[QUEUEING_DELAY] = self.values[REC_EWMA] * step;
     }
 }
 

@@ -1,7 +1,8 @@
 //! Remy: a sender that looks up in a table what to do.
 //!
 //! Winstein & Balakrishnan, "TCP ex Machina: Computer-Generated Congestion Control", SIGCOMM 2013,
-//! and the sender of the Remy repository (`src/rat.cc`, `src/memory.cc`, `src/whiskertree.cc`). The
+//! and the sender of the repository tcpexmachina/remy (`src/rat.cc`, `src/memory.cc`,
+//! `src/whiskertree.cc`), with the axes and the format that its later forks still have. The
 //! table is the controller; Remy is the program that makes one for a range of networks.
 
 mod memory;
@@ -124,8 +125,11 @@ impl Controller for Remy {
                 self.act();
             }
             Some(gaps) => {
+                // Remy's sender sees a hole as soon as a packet beyond it is acknowledged, this one
+                // when loss detection has.
+                let mut lost = ack.lost;
                 for _ in 0..ack.acked {
-                    self.memory.update(gaps, rtt);
+                    self.memory.update(gaps, rtt, std::mem::take(&mut lost));
                     self.act();
                 }
             }

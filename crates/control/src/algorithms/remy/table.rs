@@ -54,6 +54,11 @@ pub struct Domain {
 impl Domain {
     const WHOLE: Self = Self { lower: [0.0; AXES], upper: [LIMIT; AXES] };
 
+    /// Whether the two end at the same corner.
+    fn ends_with(&self, other: &Self) -> bool {
+        self.upper == other.upper
+    }
+
     fn contains(&self, memory: &Memory) -> bool {
         let values = memory.values();
         (0..AXES).all(|axis| self.lower[axis] <= values[axis] && values[axis] < self.upper[axis])
@@ -109,6 +114,13 @@ impl Table {
         self.nodes.iter().filter_map(|node| Some((node.domain, node.action?)))
     }
 
+    /// Whether one of a node's descendants, of which all are read, ends where it does. Its children
+    /// would be enough, and have been checked themselves.
+    fn reaches_upper_corner(&self, place: usize) -> bool {
+        let domain = self.nodes[place].domain;
+        self.nodes[place + 1..].iter().any(|node| node.domain.ends_with(&domain))
+    }
+
     fn read_tree(&mut self, mut reader: Reader<'_>, level: u32) -> Result<()> {
         let at = reader.at();
         if level >= MOST_LEVELS {
@@ -129,6 +141,11 @@ impl Table {
         match (inner, self.nodes[place].action) {
             (true, Some(_)) => Err(format!("byte {at}: a tree with both children and a whisker")),
             (false, None) => Err(format!("byte {at}: a tree with neither children nor a whisker")),
+            // Children divide their tree's box, and Remy writes the one at its upper corner last
+            // (`MemoryRange::bisect`). A file that ends between two of them lacks at least that one.
+            (true, None) if !self.reaches_upper_corner(place) => Err(format!(
+                "byte {at}: a tree with no child at the upper corner of its box; is the file cut off?"
+            )),
             _ => {
                 // `MAX_FILE_BYTES` bounds their number.
                 self.nodes[place].skip = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
@@ -175,8 +192,8 @@ fn corner(
                 let (at, number) = (field.at, field.number);
                 return Err(format!(
                     "byte {at}: a box bounded along axis {number}, which no memory here has: \
-                     known are 21 (send_ewma), 22 (rec_ewma), 23 (rtt_ratio), 24 (slow_rec_ewma) \
-                     and 25 (rtt_diff)"
+                     known are 21 (send_ewma), 22 (rec_ewma), 23 (rtt_ratio), 24 (slow_rec_ewma), \
+                     25 (rtt_diff) and 26 (queueing_delay)"
                 ));
             }
         }

@@ -50,7 +50,7 @@ const LOW: Action = Action { increment: 2, multiple: 1.0, intersend_ms: 0.25 };
 const HIGH: Action = Action { increment: -3, multiple: 0.5, intersend_ms: 3.0 };
 
 fn ratio(rtt_ratio: f64) -> Memory {
-    Memory::of([0.0, 0.0, rtt_ratio, 0.0, 0.0])
+    Memory::of([0.0, 0.0, rtt_ratio, 0.0, 0.0, 0.0])
 }
 
 #[test]
@@ -81,15 +81,40 @@ fn boxes_contain_their_lower_end_only() {
 
 #[test]
 fn a_truncated_table_is_refused_wherever_it_is_cut() {
-    // A file that ends between two fields is one with fewer of them, which no reader can tell.
     let whole = two();
-    let boundary = message(2, &[domain(1, 23, 0.0, 2.0), whisker(4, 1.0, 0.25)]).len();
-    for length in (0..whole.len()).filter(|&length| length != boundary) {
+    let between = message(2, &[domain(1, 23, 0.0, 2.0), whisker(4, 1.0, 0.25)]).len();
+    for length in 1..whole.len() {
         let problem = Table::parse(&whole[..length]).unwrap_err();
-        assert!(length == 0 || problem.contains("should follow"), "{length}: {problem}");
+        // Between two boxes nothing is missing but a box.
+        let expected = if length == between { "is the file cut off?" } else { "should follow" };
+        assert!(problem.contains(expected), "{length}: {problem}");
     }
-    // `by-hand.dna` has the size of its first child in the two bytes after its domain.
-    assert!(Table::parse(&BY_HAND[..BY_HAND.len() - 1]).unwrap_err().contains("should follow"));
+    assert!(Table::parse(&[]).is_err());
+    for length in 1..BY_HAND.len() {
+        assert!(Table::parse(&BY_HAND[..length]).is_err(), "{length} bytes");
+    }
+}
+
+#[test]
+fn a_tree_within_a_tree_has_to_fill_it_too() {
+    let low = message(2, &[domain(1, 22, 0.0, 9.0), whisker(4, 1.0, 0.25)]);
+    let high = message(2, &[domain(1, 22, 9.0, LIMIT), whisker(4, 1.0, 0.25)]);
+    let tree = |children: &[&[u8]]| {
+        let inner = message(2, &[vec![], children.concat()]);
+        [two(), inner].concat()
+    };
+    assert!(Table::parse(&tree(&[&low[..], &high])).is_ok());
+    assert!(Table::parse(&tree(&[&low[..]])).unwrap_err().contains("cut off"));
+}
+
+/// The sixth axis of Remy's later memories.
+#[test]
+fn tables_may_be_divided_by_the_queueing_delay() {
+    let low = message(2, &[domain(1, 26, 0.0, 4.0), whisker(4, 1.0, 0.25)]);
+    let high = message(2, &[domain(1, 26, 4.0, LIMIT), whisker(5, 0.5, 3.0)]);
+    let table = Table::parse(&[low, high].concat()).unwrap();
+    let delay = |ms| Memory::of([0.0, 0.0, 0.0, 0.0, 0.0, ms]);
+    assert_eq!((table.action(&delay(3.9)), table.action(&delay(4.0))), (Some(LOW), Some(HIGH)));
 }
 
 #[test]
@@ -172,13 +197,14 @@ fn averages_are_those_of_the_equations() {
     assert_eq!(memory.values(), &[0.0; AXES]);
     // Sent 8 ms later, acknowledged 16 ms later.
     let gaps = memory.gaps(at(8), at(56), 1).unwrap();
-    memory.update(gaps, Span::from_ms(48));
-    assert_eq!(memory.values(), &[1.0, 2.0, 1.2, 0.0625, 8.0]);
+    memory.update(gaps, Span::from_ms(48), 0);
+    assert_eq!(memory.values(), &[1.0, 2.0, 1.2, 0.0625, 8.0, 2.0]);
     // Two packets at once, 4 ms apart on average.
     let gaps = memory.gaps(at(16), at(64), 2).unwrap();
     assert_eq!(gaps, (4.0, 4.0));
-    memory.update(gaps, Span::from_ms(30));
-    let [send, rec, ratio, slow, diff] = *memory.values();
+    memory.update(gaps, Span::from_ms(30), 2);
+    let [send, rec, ratio, slow, diff, delay] = *memory.values();
+    assert_eq!(delay, 3.0 * rec, "the third packet after the last one");
     assert_eq!((send, rec, ratio, diff), (1.0 + 3.0 / 8.0, 2.0 + 2.0 / 8.0, 1.0, 0.0));
     assert!((slow - (0.0625 + 3.9375 / 256.0)).abs() < 1e-12);
 }

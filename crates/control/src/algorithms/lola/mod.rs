@@ -1,13 +1,17 @@
 //! TCP LoLa.
 
+mod exit;
+
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::{Span, Time};
 
+use self::exit::Rounds;
 use super::cubic::{self, Cubic, ms};
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer, RecoveryState};
+use crate::jiffies::{self, Jiffies};
 use crate::registry::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed, past_slow_start};
+use crate::windowed::{Kernel, Window, WindowLaw, Windowed};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 
@@ -19,7 +23,8 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
         class: "delay",
         based_on: &["cubic"],
         source: "Hock, Neumeister, Zitterbart & Bless, TCP LoLa: Congestion Control for Low \
-                 Latencies and High Throughput, IEEE LCN 2017; the authors' tcp_lola.c 1.5",
+                 Latencies and High Throughput, IEEE LCN 2017; Neumeister & Hock, tcp_lola.c 1.5, \
+                 a module for Linux 4.4",
         parameters: &[
             Parameter {
                 name: "queue_low",
@@ -33,8 +38,15 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
             },
             Parameter {
                 name: "curve_factor",
-                summary: "φ: after t ms of balancing a flow should have (t/φ)³ packets queued",
+                summary: "after t ticks of balancing a flow should have the cube of t over this \
+                          in packets queued",
                 kind: Kind::Integer { default: 75, min: 1, max: 100_000 },
+            },
+            Parameter {
+                // The module says no more than that `curve_factor` depends on it; 250 fits its φ
+                // (docs/algorithms/lola.md).
+                kind: Kind::Integer { default: 250, min: 100, max: 1000 },
+                ..jiffies::HZ
             },
             Parameter {
                 name: "hold_time",
@@ -59,7 +71,7 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
 };
 
 /// A measuring interval (`lola_measurement_time`) and the samples that it needs.
-const INTERVAL_MS: u64 = 40;
+const INTERVAL: Span = Span::from_ms(40);
 const INTERVAL_SAMPLES: u32 = 20;
 
 /// Within this of the base an RTT confirms it; below by more than this it is another path's
@@ -69,20 +81,19 @@ const BASE_TOLERANCE_US: u64 = 100;
 /// Least window that is reduced, and that a reduction leaves (`lola_cwnd_min`).
 const LEAST_CWND: u32 = 5;
 
-/// Slow start ends at this queueing delay, judged by the least of so many samples of a round, from
-/// this window on.
+/// Slow start ends at this queueing delay (`lola_slow_start_exit`), judged by the least of so many
+/// samples of a round.
 const EXIT_QUEUE_US: u64 = 1_000;
 const EXIT_SAMPLES: u32 = 16;
-const EXIT_CWND: u32 = 16;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
     /// CUBIC's growth.
     #[default]
     Growth,
-    /// Fair-flow balancing, since a time.
+    /// Fair-flow balancing, since a tick.
     Balancing(u64),
-    /// CWndHold, since a time.
+    /// CWndHold, since a tick.
     Hold(u64),
 }
 
@@ -90,12 +101,16 @@ enum Phase {
 /// it lacks of (t/φ)³ packets in the queue, a target that is the same for all of them: whoever has
 /// more, waits. All see the queue exceed its target at about the same time, hold their windows
 /// until the last one has, and drain it together.
+///
+/// The module counts time in ticks of the kernel's clock, and takes milliseconds for ticks wherever
+/// it compares an RTT with them (`USEC_PER_MSEC`): both are the same at 1000 ticks per second only.
 #[derive(Clone, Debug)]
 pub struct Lola {
+    clock: Jiffies,
     queue_low_us: u64,
     queue_target_us: u64,
     curve_factor: u64,
-    hold_ms: u64,
+    hold_ticks: u64,
     gamma: u64,
     base_timeout: u64,
     cubic: Cubic,
@@ -104,16 +119,16 @@ pub struct Lola {
     base_us: Option<u64>,
     /// The base was learnt, or fell, since the last reduction: what queues was underestimated.
     base_fell: bool,
-    /// Slow start ended by its own judgement, and its queue is not drained yet.
+    /// The first slow start ended with a queue, which is not drained yet (`HYSTART_DELAY`).
     overshot: bool,
     /// Reductions since an RTT near the base.
     unconfirmed: u64,
     /// Least RTT of the measuring interval, the samples it had, and when it ends.
     rtt_us: Option<u64>,
     samples: u32,
-    interval_end_ms: u64,
-    /// The packet whose acknowledgement ends a round of slow start.
-    round_end: u64,
+    interval_end: u64,
+    rounds: Rounds,
+    next_to_send: u64,
     /// A loss was signalled: samples still show the queue before it.
     deaf: bool,
     /// Packets to acknowledge for an increase by one, outside CUBIC's growth.
@@ -125,14 +140,16 @@ pub struct Lola {
 impl Lola {
     /// LoLa with the parameters of its registry row.
     pub fn new(values: &Values) -> Self {
+        let clock = Jiffies::new(values);
         Self {
+            clock,
             queue_low_us: values.span("queue_low").as_us(),
             queue_target_us: values.span("queue_target").as_us(),
             curve_factor: u64::from(values.u32("curve_factor")),
-            hold_ms: values.span("hold_time").as_ns() / 1_000_000,
+            hold_ticks: clock.rounded_up(values.span("hold_time")),
             gamma: u64::from(values.u32("gamma")),
             base_timeout: u64::from(values.u32("base_timeout")),
-            cubic: Cubic::new(&cubic::ROW.entry.defaults()),
+            cubic: Cubic::new(&cubic::ROW.entry.defaults()).following(Kernel::V4_15),
             phase: Phase::Growth,
             base_us: None,
             base_fell: false,
@@ -140,8 +157,9 @@ impl Lola {
             unconfirmed: 0,
             rtt_us: None,
             samples: 0,
-            interval_end_ms: 0,
-            round_end: 0,
+            interval_end: 0,
+            rounds: Rounds::default(),
+            next_to_send: 0,
             deaf: false,
             per_increase: 2,
             queue_us: 0,
@@ -152,24 +170,30 @@ impl Lola {
         (self.rtt_us, self.samples) = (None, 0);
     }
 
-    /// Packets that a flow should have in the queue after `elapsed_ms` of balancing.
-    fn target(&self, elapsed_ms: u64) -> u64 {
+    /// Ticks since CUBIC's epoch began; none without one.
+    fn ticks_of_epoch(&self, now: Time) -> Option<u64> {
+        let epoch = Time::ZERO + Span::from_ms(self.cubic.epoch_ms()?);
+        Some(self.clock.at(now).saturating_sub(self.clock.at(epoch)))
+    }
+
+    /// Packets that a flow should have in the queue after so many ticks of balancing.
+    fn target(&self, elapsed: u64) -> u64 {
         let cube = |x: u64| u128::from(x).saturating_mul(u128::from(x) * u128::from(x));
-        u64::try_from(cube(elapsed_ms) / cube(self.curve_factor)).unwrap_or(u64::MAX)
+        u64::try_from(cube(elapsed) / cube(self.curve_factor)).unwrap_or(u64::MAX)
     }
 
     /// Growth while flows balance: within a measuring interval as much as the queue lacks of this
     /// flow's packets, but no more than four times what the target rose by in a base RTT, or twice
     /// the growth so far in a round trip.
-    fn balance(&mut self, cwnd: u32, elapsed_ms: u64, (rtt_us, base_us): (u64, u64)) {
-        let target = self.target(elapsed_ms);
+    fn balance(&mut self, cwnd: u32, elapsed: u64, (rtt_us, base_us): (u64, u64)) {
+        let target = self.target(elapsed);
         let queued = u128::from(cwnd) * u128::from(rtt_us - base_us) / u128::from(rtt_us);
         let queued = u64::try_from(queued).unwrap_or(u64::MAX);
         self.per_increase = if queued < target {
-            let risen = target - self.target(elapsed_ms.saturating_sub(base_us / 1000));
+            let risen = target - self.target(elapsed.saturating_sub(base_us / 1000));
             let growth = u64::from(cwnd / self.per_increase.max(1));
             let increase = risen.saturating_mul(4).max(2 * growth).min(target - queued).max(1);
-            let spread = u128::from(cwnd) * u128::from(INTERVAL_MS * 1000)
+            let spread = u128::from(cwnd) * u128::from(INTERVAL.as_us())
                 / (u128::from(increase) * u128::from(rtt_us));
             u32::try_from(spread).unwrap_or(u32::MAX).max(4)
         } else {
@@ -194,85 +218,105 @@ impl Lola {
     }
 
     /// Whether the measuring interval is over and says something.
-    fn may_judge(&self, cwnd: u32, now_ms: u64, rtt_us: u64) -> bool {
-        let Some(epoch_ms) = self.cubic.epoch_ms() else { return false };
+    fn may_judge(&self, cwnd: u32, now: Time, rtt_us: u64) -> bool {
+        let Some(since_epoch) = self.ticks_of_epoch(now) else { return false };
         // After a reduction it takes two round trips until the queue tells of it.
         let settled = matches!(self.phase, Phase::Balancing(_))
             || self.base_fell
             || self.overshot
-            || now_ms.saturating_sub(epoch_ms) > 2 * rtt_us / 1000;
-        let over = now_ms >= self.interval_end_ms || self.overshot;
+            || since_epoch > 2 * rtt_us / 1000;
+        let over = self.clock.at(now) >= self.interval_end || self.overshot;
         settled && over && self.samples >= INTERVAL_SAMPLES && cwnd >= LEAST_CWND
     }
 
     /// Moves from phase to phase.
-    fn judge(&mut self, window: &mut Window, now_ms: u64) {
+    fn judge(&mut self, window: &mut Window, now: Time) {
         let (Some(rtt_us), Some(base_us)) = (self.rtt_us, self.base_us) else { return };
-        if let Phase::Hold(since_ms) = self.phase {
-            if now_ms.saturating_sub(since_ms) <= self.hold_ms {
+        let tick = self.clock.at(now);
+        if let Phase::Hold(since) = self.phase {
+            if tick.saturating_sub(since) <= self.hold_ticks {
                 return;
             }
             self.reduce(window, (rtt_us, base_us));
         } else {
-            if !self.may_judge(window.cwnd, now_ms, rtt_us) {
+            if !self.may_judge(window.cwnd, now, rtt_us) {
                 return;
             }
             self.queue_us = rtt_us - base_us;
             if self.phase == Phase::Growth && self.queue_us > self.queue_low_us {
-                self.phase = Phase::Balancing(now_ms);
+                self.phase = Phase::Balancing(tick);
                 self.per_increase = self.cubic.per_increase();
             }
-            if let Phase::Balancing(since_ms) = self.phase {
-                let elapsed_ms = now_ms.saturating_sub(since_ms);
-                self.balance(window.cwnd, elapsed_ms, (rtt_us, base_us));
+            if let Phase::Balancing(since) = self.phase {
+                self.balance(window.cwnd, tick.saturating_sub(since), (rtt_us, base_us));
             }
             if self.base_fell || self.overshot {
                 self.reduce(window, (rtt_us, base_us));
             } else if self.queue_us > self.queue_target_us {
                 // What was measured is kept for the reduction.
-                self.phase = Phase::Hold(now_ms);
+                self.phase = Phase::Hold(tick);
                 self.per_increase = window.cwnd.saturating_mul(100);
                 return;
             }
         }
         self.start_interval();
-        self.interval_end_ms = now_ms + INTERVAL_MS;
+        self.interval_end = tick + self.clock.rounded_up(INTERVAL);
     }
 
-    /// Ends slow start once every RTT of a round shows a queue.
-    fn judge_slow_start(&mut self, window: &mut Window, measurement: &Measurement) {
+    /// Ends slow start at a train of ACKs, or once every RTT of a round shows a queue. Of the latter
+    /// the first one drains what it queued. (After a timeout the module also keeps CUBIC's epoch of
+    /// before; here a new one begins.)
+    fn judge_slow_start(&mut self, window: &mut Window, now_ms: u64) {
         let (Some(rtt_us), Some(base_us)) = (self.rtt_us, self.base_us) else { return };
-        if window.cwnd >= EXIT_CWND
-            && self.samples >= EXIT_SAMPLES
-            && rtt_us > base_us + EXIT_QUEUE_US
-        {
-            window.ssthresh = window.cwnd;
-            self.overshot = true;
-            self.cubic.restart(0);
-        } else if measurement.first_unacked > self.round_end {
-            self.round_end = measurement.next_to_send;
-            self.start_interval();
+        if window.cwnd < exit::LEAST_CWND || self.overshot || self.rounds.train_found {
+            return;
         }
+        let mut ends = self.rounds.take_ack(now_ms, base_us);
+        if self.samples < EXIT_SAMPLES {
+            // Each ACK counts once more here than its packets: the module's "FIXME".
+            self.samples += 1;
+        } else if rtt_us > base_us + EXIT_QUEUE_US {
+            self.overshot = self.cubic.w_max() == 0;
+            ends = true;
+        }
+        if ends {
+            window.ssthresh = window.cwnd;
+            self.cubic.forget_epoch();
+        }
+    }
+
+    /// A round of slow start begins.
+    fn start_round(&mut self, now: Time, end: u64) {
+        self.rounds.begin(ms(now), end);
+        self.phase = Phase::Growth;
+        self.start_interval();
     }
 }
 
 impl WindowLaw for Lola {
     fn on_established(&mut self, window: &mut Window, established: &Established) {
         self.cubic.on_established(window, established);
+        self.rounds.begin(ms(established.now), 0);
     }
 
+    /// What began goes on where it stood: idle time does not count.
     fn on_flight_start(&mut self, window: &mut Window, now: Time, idle: Span) {
         self.cubic.on_flight_start(window, now, idle);
+        let tick = self.clock.at(now);
+        let idle_ticks = tick - self.clock.at(now - idle);
+        if let Phase::Balancing(since) | Phase::Hold(since) = &mut self.phase {
+            *since = (*since + idle_ticks).min(tick);
+        }
+        self.rounds.shift(ms(now) - ms(now - idle), ms(now));
     }
 
     fn on_measurement(&mut self, window: &mut Window, measurement: &Measurement) {
+        self.next_to_send = measurement.next_to_send;
         let Some(rtt) = measurement.rtt else { return };
         let rtt_us = rtt.as_us().max(1);
         if self.deaf && !window.in_slow_start() {
             let base_ms = self.base_us.unwrap_or(0) / 1000;
-            let since_ms =
-                self.cubic.epoch_ms().map(|epoch| ms(measurement.now).saturating_sub(epoch));
-            if since_ms.is_none_or(|since_ms| since_ms < base_ms) {
+            if self.ticks_of_epoch(measurement.now).is_none_or(|ticks| ticks < base_ms) {
                 return;
             }
         }
@@ -289,15 +333,32 @@ impl WindowLaw for Lola {
             self.samples = self.samples.saturating_add(measurement.packets);
         }
         if window.in_slow_start() {
-            self.judge_slow_start(window, measurement);
+            self.judge_slow_start(window, ms(measurement.now));
         }
     }
 
+    /// `lolatcp_cong_avoid`, without its exit (experimental, as it says) of flows that do not fill
+    /// their window in slow start.
     fn grow(&mut self, window: &mut Window, slow_start: &mut dyn SlowStart, ack: &AckSample) {
-        if !window.in_slow_start() {
-            self.judge(window, ms(ack.now));
+        let slow = window.in_slow_start();
+        if !slow {
+            self.judge(window, ack.now);
         }
-        if let Some(acked) = past_slow_start(window, slow_start, ack) {
+        // An epoch begins whether the window is the limit or not.
+        if !ack.cwnd_limited && (slow || self.cubic.epoch_ms().is_some()) {
+            return;
+        }
+        let mut acked = ack.acked;
+        if slow {
+            if self.rounds.over(ack.first_unacked) {
+                self.start_round(ack.now, ack.next_to_send);
+            }
+            acked = slow_start.grow(window, ack);
+            if !window.in_slow_start() {
+                self.cubic.forget_epoch();
+            }
+        }
+        if acked > 0 {
             self.avoid(window, acked, ack);
         }
     }
@@ -319,10 +380,9 @@ impl WindowLaw for Lola {
     }
 
     /// Slow start begins anew, and with it its rounds. Unlike CUBIC's, the plateau stays.
-    fn on_state(&mut self, _window: &mut Window, _now: Time, state: RecoveryState) {
-        if state == RecoveryState::Loss {
-            self.phase = Phase::Growth;
-            self.start_interval();
+    fn on_state(&mut self, window: &mut Window, now: Time, state: RecoveryState) {
+        if state == RecoveryState::Loss && window.in_slow_start() {
+            self.start_round(now, self.next_to_send);
         }
     }
 
@@ -346,116 +406,4 @@ impl WindowLaw for Lola {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PATH: (u64, u64) = (105_000, 100_000);
-
-    fn lola() -> Lola {
-        let mut law = Lola::new(&ROW.entry.defaults());
-        law.base_us = Some(PATH.1);
-        law
-    }
-
-    fn at(cwnd: u32) -> Window {
-        Window { cwnd, ssthresh: 2, ..Window::default() }
-    }
-
-    /// A judgement at `now_ms` of a full interval whose least RTT was `rtt_us`.
-    fn judge(law: &mut Lola, window: &mut Window, now_ms: u64, rtt_us: u64) {
-        if !matches!(law.phase, Phase::Hold(_)) {
-            (law.rtt_us, law.samples) = (Some(rtt_us), INTERVAL_SAMPLES);
-        }
-        law.judge(window, now_ms);
-    }
-
-    /// LoLa in congestion avoidance, its epoch just begun.
-    fn growing(window: &mut Window) -> Lola {
-        let mut law = lola();
-        law.avoid(window, 1, &crate::algorithms::fixtures::ack(1));
-        assert_eq!(law.cubic.epoch_ms(), Some(0));
-        law
-    }
-
-    #[test]
-    fn the_target_is_the_cube_of_time_over_phi() {
-        let law = lola();
-        for (elapsed_ms, packets) in [(0, 0), (74, 0), (75, 1), (150, 8), (750, 1_000)] {
-            assert_eq!(law.target(elapsed_ms), packets, "after {elapsed_ms} ms");
-        }
-    }
-
-    #[test]
-    fn a_flow_adds_what_it_lacks_of_the_target_and_waits_if_it_has_more() {
-        let mut law = lola();
-        // 1050 · 5/105 = 50 packets of its own; the target after 300 ms is 64, and was 18 a base
-        // RTT before. It grows by 14 in 40 ms, or 36 in a round trip.
-        law.per_increase = 1_050;
-        law.balance(1_050, 300, PATH);
-        assert_eq!(law.per_increase, 1_050 * 40 / (14 * 105));
-        // At 250 ms it is 37.
-        law.balance(1_050, 250, PATH);
-        assert_eq!(law.per_increase, 105_000);
-    }
-
-    #[test]
-    fn growth_balancing_hold_and_reduction_follow_one_another() {
-        let mut window = at(1_000);
-        let mut law = growing(&mut window);
-        judge(&mut law, &mut window, 190, 101_000);
-        assert_eq!(law.phase, Phase::Growth, "not before two round trips");
-        judge(&mut law, &mut window, 300, 100_500);
-        assert_eq!(law.phase, Phase::Growth, "0.5 ms are not more than 0.5 ms");
-        judge(&mut law, &mut window, 340, 100_501);
-        assert_eq!(law.phase, Phase::Balancing(340));
-        judge(&mut law, &mut window, 379, 106_000);
-        assert_eq!(law.phase, Phase::Balancing(340), "the interval is not over");
-        judge(&mut law, &mut window, 380, 105_001);
-        assert_eq!(law.phase, Phase::Hold(380));
-        judge(&mut law, &mut window, 630, 100_000);
-        assert_eq!((law.phase, window.cwnd), (Phase::Hold(380), 1_000));
-        judge(&mut law, &mut window, 631, 100_000);
-        // 1000 · 100000/105001 · 927/1024, by the RTT before the hold.
-        assert_eq!((law.phase, window.cwnd, window.ssthresh), (Phase::Growth, 862, 2));
-        assert_eq!(law.cubic.epoch_ms(), None);
-    }
-
-    #[test]
-    fn what_slow_start_queued_is_drained_without_a_hold() {
-        let mut window = at(1_000);
-        let mut law = growing(&mut window);
-        law.overshot = true;
-        judge(&mut law, &mut window, 1, 200_000);
-        assert_eq!((law.phase, window.cwnd), (Phase::Growth, 452));
-    }
-
-    #[test]
-    fn a_base_that_nobody_sees_any_more_is_forgotten() {
-        let mut law = lola();
-        for _ in 0..10 {
-            law.reduce(&mut at(1_000), PATH);
-        }
-        assert_eq!(law.base_us, Some(100_000));
-        law.reduce(&mut at(1_000), PATH);
-        assert_eq!(law.base_us, None);
-    }
-
-    #[test]
-    fn a_small_window_is_left_with_five_packets() {
-        let mut window = at(6);
-        lola().reduce(&mut window, (400_000, 100_000));
-        assert_eq!(window.cwnd, 5);
-    }
-
-    #[test]
-    fn slow_start_ends_when_a_round_shows_a_millisecond_of_queue() {
-        for (rtt_us, ends) in [(101_000, false), (101_001, true)] {
-            let (mut law, mut window) = (lola(), Window { cwnd: 100, ..Window::default() });
-            for _ in 0..EXIT_SAMPLES {
-                let rtt = Span::from_us(rtt_us);
-                law.on_measurement(&mut window, &crate::algorithms::fixtures::measurement(rtt));
-            }
-            assert_eq!((law.overshot, window.in_slow_start()), (ends, !ends), "{rtt_us} us");
-        }
-    }
-}
+mod tests;
