@@ -333,7 +333,9 @@ mod tests {
     fn five_falls_of_the_rtt_make_growth_five_times_as_quick() {
         let mut timely = paper(1_000.0, 120.0);
         let mut steps = [0.0; 7];
-        for (step, rtt_us) in steps.iter_mut().zip([119.0, 118.0, 117.0, 116.0, 115.0, 114.0, 114.0]) {
+        for (step, rtt_us) in
+            steps.iter_mut().zip([119.0, 118.0, 117.0, 116.0, 115.0, 114.0, 114.0])
+        {
             let before = timely.rate_bps;
             timely.update(rtt_us * 1e-6, 20e-6, 1.0);
             *step = libm::round((timely.rate_bps - before) / 1e6);
