@@ -272,7 +272,7 @@ def test_a_controller_that_the_kernel_lacks_is_named(backend, monkeypatch):
     spec["flows"][0]["controller"] = {"name": "brr", "parameters": {}}
     monkeypatch.setattr(backend, "check", lambda _spec: None)
     with pytest.raises(
-        KernelRunError, match=r"no congestion control brr: there is bbr, (bbr_50, )?bic"
+        KernelRunError, match=r"no congestion control brr: there is bbr, (bbr_415, )?bic"
     ):
         backend.run(spec)
 

@@ -346,15 +346,26 @@ def test_the_cubic_of_linux_4_15_is_a_module_of_its_own(defaults):
     assert [flow["controller"] for flow in job_flows] == ["cubic", "cubic_2"]
 
 
-def test_the_bbr_of_linux_5_0_is_a_module_of_its_own(defaults):
-    old = '{ name = "bbr", ack_aggregation = false }'
-    flows = spec_of(overrides={"flows.one.controller": old})["flows"]
+def test_the_bbr_of_linux_4_15_is_a_module_of_its_own(defaults):
+    old = {"flows.one.controller": '"bbr"', "flows.one.linux": '"4.15"'}
+    flows = spec_of(overrides=old)["flows"]
     virtual = controllers.plan(flows, defaults, "virtual")
-    assert (virtual.names, virtual.parameters, virtual.problems) == (["bbr_50"], {}, [])
+    assert (virtual.names, virtual.parameters, virtual.problems) == (["bbr_415"], {}, [])
     (problem,) = controllers.plan(flows, defaults, "realtime").problems
-    assert problem.key == "flows.one.controller.ack_aggregation"
+    assert problem.key == "flows.one.linux"
     new = spec_of(overrides={"flows.one.controller": '"bbr"'})["flows"]
     assert controllers.plan(new, defaults, "virtual").names == ["bbr"]
+
+
+def test_the_hosts_of_linux_4_15_burst_and_acknowledge_as_it_did(defaults):
+    def sysctls(linux: str) -> list[tuple[str | None, str | None]]:
+        made = job.build(spec_of(overrides={"flows.one.linux": f'"{linux}"'}), VIRTUAL, defaults)
+        names = ("net.ipv4.tcp_tso_rtt_log", "net.ipv4.tcp_comp_sack_nr")
+        found = [tuple(host["sysctls"].get(name) for name in names) for host in made["hosts"]]
+        return [pair for pair in found if pair != (None, None)]
+
+    assert sysctls("4.15") == [("0", "0")] * 2
+    assert sysctls("6.1") == []
 
 
 def test_this_machine_is_left_as_it_is(defaults):

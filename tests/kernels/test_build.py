@@ -151,7 +151,7 @@ def test_no_kernel_after_all(tools: FakeToolchain) -> None:
         (
             "echo version x; echo controllers reno cubic; echo before 0; echo after 1800.1; "
             "echo random 7",
-            "lacks the congestion controls bbr, bbr_50, bic",
+            "lacks the congestion controls bbr, bbr_415, bic",
         ),
         (
             "echo version x; echo controllers reno cubic; echo before 0; echo after 1800.1; "
@@ -334,7 +334,7 @@ def test_the_kernels_files_are_edited_once(tools: FakeToolchain, cache: Path) ->
 
 
 @pytest.mark.parametrize(
-    "edit", [*edits.EDITS, *edits.COPIES["cubic_415"][1], *edits.COPIES["bbr_50"][1]]
+    "edit", [*edits.EDITS, *edits.COPIES["cubic_415"][1], *edits.COPIES["bbr_415"][1]]
 )
 def test_a_source_that_has_moved_on_is_refused(tools: FakeToolchain, edit: edits.Edit) -> None:
     tools.source(without=edit.before)

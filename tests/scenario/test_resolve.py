@@ -298,6 +298,7 @@ def test_the_other_keys_of_a_flow(read: Read) -> None:
     receive_window = "2 BDP"
     initial_receive_window = "1 BDP"
     nic_rate = "1 Gbit/s"
+    linux = "4.15"
     """
     flows = spec(read(('rtt = "40 ms"', keys)))["flows"]
     assert [flow["name"] for flow in flows] == ["first-1", "first-2", "first-3", "second"]
@@ -308,6 +309,7 @@ def test_the_other_keys_of_a_flow(read: Read) -> None:
     assert flow["receive_window_bytes"] == 100_000
     assert flow["initial_receive_window_bytes"] == 50_000
     assert flow["nic_rate_bps"] == 10**9
+    assert (flow["linux"], flows[3]["linux"]) == ("4.15", "6.1")
 
 
 def test_flows_follow_each_other(read: Read) -> None:
@@ -355,6 +357,15 @@ def test_parameters_are_all_there(read: Read, registry: Registry) -> None:
     assert (chosen["parameters"]["beta"], chosen["parameters"]["bic_scale"]) == (800, 41)
     assert start is not None
     assert set(start["parameters"]) == set(registry.slow_starts["hystart"].parameters)
+
+
+def test_a_controller_has_the_linux_of_its_flow_unless_it_names_one(read: Read) -> None:
+    chosen, start = controller(read, 'controller = "cubic"\nlinux = "4.15"')
+    assert start is not None
+    assert chosen["parameters"]["linux"] == start["parameters"]["linux"] == "4.15"
+    named = 'controller = { name = "cubic", linux = "6.1" }\nlinux = "4.15"'
+    assert controller(read, named)[0]["parameters"]["linux"] == "6.1"
+    assert "linux" not in controller(read, 'controller = "reno"\nlinux = "4.15"')[0]["parameters"]
 
 
 def test_a_slow_start_takes_over_what_it_shares(read: Read) -> None:

@@ -379,6 +379,8 @@ pub struct FlowSpec {
     /// Whether the receiver's card puts segments together that arrive at the same moment, as Linux
     /// does (generic receive offload): its TCP sees, and acknowledges, one.
     pub gro: bool,
+    /// Which Linux's bursts and ACKs the endpoints' TCP has.
+    pub linux: Linux,
     /// Rate of the sender's own network card (absent: sending takes no time there).
     pub nic_rate_bps: Option<u64>,
 }
@@ -391,6 +393,20 @@ pub enum Transport {
     Tcp,
     /// Datagrams (RFC 768), without congestion control: pings.
     Udp,
+}
+
+/// A release of Linux whose TCP differs from 6.1's in what can be measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Linux {
+    /// 6.1 (2022).
+    #[default]
+    #[serde(rename = "6.1")]
+    V6_1,
+    /// 4.15 (2018), the kernel of many published measurements: bursts do not grow on short paths
+    /// (`tcp_tso_rtt_log` came with 5.18), ACKs of what comes out of order are not compressed
+    /// (4.18).
+    #[serde(rename = "4.15")]
+    V4_15,
 }
 
 /// An algorithm of the registry with a value for each of its parameters.

@@ -4,7 +4,7 @@ use jostle_control::registry::{self, Start};
 use jostle_control::slow_start::Standard;
 use jostle_control::{Controller, EcnFeedback, SlowStart};
 use jostle_path::Link;
-use jostle_record::{Algorithm, FlowSpec, LinkSpec, RunSpec, SourceSpec};
+use jostle_record::{Algorithm, FlowSpec, LinkSpec, Linux, RunSpec, SourceSpec};
 use jostle_units::{Span, Stream, Time};
 
 use crate::Error;
@@ -148,6 +148,7 @@ fn connection(
         timestamp_offset: Stream::new(run.seed, &format!("flow/{}/timestamps", spec.name)).bits()
             as u32,
         initial_pacing: spec.initial_pacing,
+        linux: spec.linux,
         peer: spec.peer,
     };
     let base_ns: u64 = spec
@@ -164,11 +165,17 @@ fn connection(
         (true, EcnFeedback::None) => EcnFeedback::Classic,
         (true, needed) => needed,
     };
-    let receiver = Receiver::new(position, spec.receive_window_bytes, rtt, feedback)
+    let mut receiver = Receiver::new(position, spec.receive_window_bytes, rtt, feedback)
         .offering(spec.initial_receive_window_bytes);
+    if spec.receive_window_autotuning {
+        receiver = receiver.autotuned();
+    }
+    if spec.linux == Linux::V4_15 {
+        receiver = receiver.uncompressed();
+    }
     Ok(Connection {
         sender: Sender::new(options, controller),
-        receiver: if spec.receive_window_autotuning { receiver.autotuned() } else { receiver },
+        receiver,
         source: Source::new(
             spec.source,
             Stream::new(run.seed, &format!("flow/{}/source", spec.name)),

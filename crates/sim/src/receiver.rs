@@ -84,6 +84,8 @@ pub(crate) struct Receiver {
     marks: u64,
     /// More of what the card has put together follows: ACKs are decided on with the last of it.
     merging: bool,
+    /// ACKs of what comes out of order may be compressed into one (`tcp_comp_sack_nr`).
+    compresses: bool,
     /// The next ACK is due at once (`ICSK_ACK_NOW`).
     at_once: bool,
     /// RTT of the handshake as this side saw it.
@@ -132,6 +134,7 @@ impl Receiver {
             marked: false,
             marks: 0,
             merging: false,
+            compresses: true,
             at_once: false,
             rtt,
         }
@@ -147,6 +150,12 @@ impl Receiver {
     /// application reads.
     pub fn autotuned(mut self) -> Self {
         self.window.tune();
+        self
+    }
+
+    /// Acknowledges whatever comes out of order at once, as before Linux 4.18.
+    pub const fn uncompressed(mut self) -> Self {
+        self.compresses = false;
         self
     }
 
@@ -359,7 +368,7 @@ impl Receiver {
             self.duplicates_at = self.next;
             self.duplicates = 0;
         }
-        if self.duplicates < UNCOMPRESSED_DUPLICATES {
+        if self.duplicates < UNCOMPRESSED_DUPLICATES || !self.compresses {
             self.duplicates += 1;
             return Some(self.acknowledge());
         }

@@ -97,20 +97,40 @@ def _named(file: str, name: str) -> Edit:
 _CUBIC = "net/ipv4/tcp_cubic.c"
 _BBR = "net/ipv4/tcp_bbr.c"
 
-# Linux 5.1 gave BBR a window for what its ACKs bring in lumps; with a gain of zero it has none.
-_AS_IN_5_0 = (
+# BBR as Linux 4.15 had it, under fq. Linux 4.19 gave its probe room on paths of few packets, 4.20 took
+# what pacing holds back out of what is in flight, 5.1 added a window for what ACKs bring in lumps.
+_BBR_AS_IN_4_15 = (
     Edit(
         _BBR,
         "no compensation for aggregated ACKs",
         "static const int bbr_extra_acked_gain = BBR_UNIT;\n",
         "static const int bbr_extra_acked_gain = 0;\n",
     ),
+    Edit(
+        _BBR,
+        "no room for the probe of a small BDP",
+        "\tif (bbr->mode == BBR_PROBE_BW && bbr->cycle_idx == 0)\n\t\tcwnd += 2;\n",
+        "",
+    ),
+    Edit(
+        _BBR,
+        "all that is in flight counts",
+        "\tif (interval_delivered >= inflight_at_edt)\n\t\treturn 0;\n"
+        "\treturn inflight_at_edt - interval_delivered;\n",
+        "\treturn inflight_now;\n",
+    ),
+    Edit(
+        _BBR,
+        "the same RTT again confirms the minimum",
+        "\t    (rs->rtt_us < bbr->min_rtt_us ||\n",
+        "\t    (rs->rtt_us <= bbr->min_rtt_us ||\n",
+    ),
 )
 
 # HyStart and the look-ahead of the window as Linux 4.15 had them. Its clock and its delays are in
 # milliseconds and eighths of one; here they stay in microseconds, of which only such multiples
 # occur, so that every comparison has the same result.
-_AS_IN_4_15 = (
+_CUBIC_AS_IN_4_15 = (
     Edit(
         _CUBIC,
         "a clock of milliseconds",
@@ -170,9 +190,9 @@ COPIES: Mapping[str, tuple[str, tuple[Edit, ...]]] = {
     name: (file, (_named(file, name), *changes))
     for name, (file, changes) in {
         "cubic_2": (_CUBIC, ()),
-        "cubic_415": (_CUBIC, _AS_IN_4_15),
-        "cubic_415_2": (_CUBIC, _AS_IN_4_15),
-        "bbr_50": (_BBR, _AS_IN_5_0),
+        "cubic_415": (_CUBIC, _CUBIC_AS_IN_4_15),
+        "cubic_415_2": (_CUBIC, _CUBIC_AS_IN_4_15),
+        "bbr_415": (_BBR, _BBR_AS_IN_4_15),
     }.items()
 }
 """Congestion control → the file that it is a changed copy of, and the changes.

@@ -44,6 +44,8 @@ def controller_and_slow_start(
         return None, None
     row = _row(flow.controller.name, registry.controllers, where, "controller", report)
     given = flow.controller.parameters
+    if flow.linux is not None and row is not None and "linux" in row.parameters:
+        given.setdefault("linux", flow.linux)
     method, method_at = _method(flow, path, row, given, report)
     start = None
     if method is not None and (row is None or row.slow_start is not None):

@@ -237,6 +237,8 @@ class Flow(_Table):
     initial_pacing: bool = False
     """Spread the initial window over the round trip of the handshake instead of sending it at
     once."""
+    linux: Literal["6.1", "4.15"] | None = None
+    """Linux whose TCP the hosts have, 6.1 if absent; also of a controller that knows others."""
     receive_window: f.PositiveAmount | None = None
     initial_receive_window: f.PositiveAmount | None = None
     """What the receiver offers before any data have arrived: 65,535 bytes, which a SYN-ACK can say,

@@ -345,6 +345,7 @@ def _flow(
         "ecn": _ecn(flow, registry),
         "initial_window_packets": flow.initial_window,
         "initial_pacing": flow.initial_pacing,
+        "linux": flow.linux or "6.1",
         "receive_window_bytes": receive_window,
         "initial_receive_window_bytes": initial_receive_window,
         "receive_window_autotuning": flow.receive_window_autotuning,

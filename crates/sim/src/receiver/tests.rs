@@ -77,6 +77,15 @@ fn duplicate_acks_are_compressed_after_the_third() {
 }
 
 #[test]
+fn duplicate_acks_are_not_compressed_in_linux_4_15() {
+    let (receiver, next) = settled();
+    let mut receiver = receiver.uncompressed();
+    for number in next + 1..next + 8 {
+        assert!(arrive(&mut receiver, 20_000, number).ack.is_some());
+    }
+}
+
+#[test]
 fn the_segment_that_closes_the_last_gap_is_acknowledged_at_once() {
     let (mut receiver, next) = settled();
     arrive(&mut receiver, 20_000, next + 1);

@@ -20,6 +20,7 @@ use jostle_control::{
     RecoveryState, RttEstimator, Sampler, Signal,
 };
 use jostle_path::Ecn;
+use jostle_record::Linux;
 use jostle_units::{FULL_PAYLOAD_BYTES, Rate, Span, Time};
 
 use crate::engine::{Agenda, Event, Timer};
@@ -59,6 +60,8 @@ pub(crate) struct Options {
     pub timestamp_offset: u32,
     /// The initial window leaves over the round trip that the handshake took.
     pub initial_pacing: bool,
+    /// The kernel whose bursts are sent.
+    pub linux: Linux,
     /// Address of the receiver.
     pub peer: Peer,
 }

@@ -1,6 +1,7 @@
 //! What leaves when: bursts, pacing, small queues, validation of the window.
 
 use jostle_control::{RecoveryState, Sent};
+use jostle_record::Linux;
 use jostle_units::{FULL_PAYLOAD_BYTES, HEADER_BYTES, Span, Time};
 
 use super::{Connection, Egress, Sender, timestamp_ms};
@@ -235,7 +236,7 @@ impl Sender {
         let mut bytes = self.pacing_rate.as_bytes_per_s() >> 10;
         // `tcp_tso_rtt_log`: gso_max_size, halved for every 512 us of min RTT.
         let halvings = self.rtt.min_rtt().as_us() >> 9;
-        if halvings < 32 {
+        if halvings < 32 && self.options.linux == Linux::V6_1 {
             bytes = bytes.saturating_add(BURST_MAX_BYTES >> halvings);
         }
         let segments = bytes.min(BURST_MAX_BYTES) / u64::from(FULL_PAYLOAD_BYTES);

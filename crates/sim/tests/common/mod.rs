@@ -72,6 +72,7 @@ pub fn flow(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
         ecn: false,
         initial_window_packets: 10,
         initial_pacing: false,
+        linux: Linux::V6_1,
         receive_window_bytes: 60_000_000,
         initial_receive_window_bytes: 65_535,
         receive_window_autotuning: false,

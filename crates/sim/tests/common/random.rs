@@ -254,6 +254,7 @@ fn any_flow(
                     initial_receive_window_bytes: windows.1.min(65_535),
                     receive_window_autotuning: windows.1.is_multiple_of(3),
                     gro: windows.1.is_multiple_of(2),
+                    linux: if windows.1.is_multiple_of(5) { Linux::V4_15 } else { Linux::V6_1 },
                     nic_rate_bps: nic,
                     ..flow(&format!("flow {index}"), controller, delay)
                 }

@@ -87,9 +87,9 @@ _HYSTART: _Parameters = {
 }
 
 # In kernels that jostle has built: see jostle/kernel/edits.py.
-_CUBICS: Mapping[str, Sequence[str]] = {
-    LINUX_NOW: ("cubic", "cubic_2"),
-    "4.15": ("cubic_415", "cubic_415_2"),
+_FLAVOURS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "cubic": {LINUX_NOW: ("cubic", "cubic_2"), "4.15": ("cubic_415", "cubic_415_2")},
+    "bbr": {"4.15": ("bbr_415",)},
 }
 
 
@@ -165,13 +165,11 @@ def _candidates(flow: Flow, kind: Kind, problems: list[Problem]) -> Sequence[str
     controller = flow["controller"]
     name: str = controller["name"]
     linux = controller["parameters"].get("linux", LINUX_NOW)
-    if name == "bbr" and kind == "virtual":
-        return ("bbr",) if controller["parameters"].get("ack_aggregation", True) else ("bbr_50",)
-    if name != "cubic":
-        return (name,)
     if kind == "virtual":
-        return _CUBICS[linux]
-    if linux != LINUX_NOW:
+        return _FLAVOURS.get(name, {}).get(linux, (name,))
+    if flow["linux"] != LINUX_NOW:
+        problems.append(_other_kernel(flow_key(flow, "linux"), flow["linux"]))
+    elif linux != LINUX_NOW:
         problems.append(_other_kernel(flow_key(flow, "controller.linux"), linux))
     return (name,)
 
@@ -193,12 +191,10 @@ def _flow_parameters(
         return
     known = _PARAMETERS.get(name, {})
     given = dict(controller["parameters"])
-    if name == "bbr" and kind == "virtual":
-        given.pop("ack_aggregation", None)
+    given.pop("linux", None)
     if name == "cubic":
         problems.extend(_cubic_problems(flow))
         given.pop("hystart", None)
-        given.pop("linux", None)
     yield from _translated(key, known, given, defaults.get(name, {}), problems)
     yield from _slow_start(flow, defaults, problems)
 

@@ -387,6 +387,10 @@ _EVERYWHERE = {
 _ROUTER = {**_EVERYWHERE, "net.ipv4.ip_forward": "1"}
 
 
+# No longer bursts on short paths (since Linux 5.18), no compressed ACKs (since 4.18).
+_AS_IN_4_15 = {"net.ipv4.tcp_tso_rtt_log": "0", "net.ipv4.tcp_comp_sack_nr": "0"}
+
+
 def _end_sysctls(flow: Mapping[str, Any]) -> dict[str, str]:
     window_bytes, first_bytes = flow["receive_window_bytes"], flow["initial_receive_window_bytes"]
     # Half of a socket's memory is window (tcp_adv_win_scale 1). The same number as default and
@@ -403,4 +407,5 @@ def _end_sysctls(flow: Mapping[str, Any]) -> dict[str, str]:
         # Every connection starts knowing nothing.
         "net.ipv4.tcp_no_metrics_save": "1",
         "net.ipv4.tcp_ecn": "1" if flow["ecn"] else "0",
+        **(_AS_IN_4_15 if flow["linux"] == "4.15" else {}),
     }

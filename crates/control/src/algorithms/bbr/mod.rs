@@ -26,6 +26,7 @@ use crate::controller::{
 use crate::filter::WindowedMax;
 use crate::registry::{ControllerRow, Parts, Start};
 use crate::slow_start::stopeg::ForwardShare;
+use crate::windowed::Kernel;
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -119,6 +120,12 @@ impl Bbr {
         }
     }
 
+    /// The same, as in another kernel.
+    pub(super) const fn following(mut self, kernel: Kernel) -> Self {
+        self.parameters.kernel = kernel;
+        self
+    }
+
     /// Windowed maximum of the delivery rate.
     fn max_bandwidth(&self) -> u64 {
         self.max_bandwidth.get()
@@ -178,7 +185,7 @@ impl Bbr {
             let window = self.parameters.bandwidth_window;
             self.max_bandwidth.update(window, self.rounds.count, bandwidth);
         }
-        if self.parameters.ack_aggregation && ack.acked > 0 {
+        if self.compensates_aggregation() && ack.acked > 0 {
             if self.rounds.started {
                 self.aggregation.on_round();
             }

@@ -90,8 +90,9 @@ impl Bbr {
         let expired = ack.now > self.min_rtt_at + self.parameters.min_rtt_window;
         if let Some(rtt) = ack.rtt {
             let rtt_us = rtt.as_us();
+            let confirms = self.is_of_4_15() && self.min_rtt_us == Some(rtt_us);
             let lower = self.min_rtt_us.is_none_or(|min_us| rtt_us < min_us);
-            if lower || (expired && !ack.ack_delayed) {
+            if lower || confirms || (expired && !ack.ack_delayed) {
                 self.min_rtt_us = Some(rtt_us);
                 self.min_rtt_at = ack.now;
             }
@@ -154,7 +155,10 @@ impl Bbr {
 
     /// Packets that will be in the network when pacing lets the next one leave
     /// (`bbr_packets_in_net_at_edt`): much of what is in flight may still wait in the sender.
-    fn packets_in_network_at_departure(&self, ack: &AckSample, in_flight: u32) -> u32 {
+    pub(super) fn packets_in_network_at_departure(&self, ack: &AckSample, in_flight: u32) -> u32 {
+        if self.is_of_4_15() {
+            return in_flight;
+        }
         let wait_us = ack.next_departure.since(ack.now).as_us();
         let delivered = model::packets_in(self.bandwidth(), wait_us);
         let burst = if self.pacing_gain > GAIN_UNIT { self.burst_goal() } else { 0 };

@@ -5,6 +5,7 @@ use jostle_units::Span;
 
 use super::model::GAIN_UNIT;
 use crate::slow_start::stopeg::DEFAULT_THRESHOLD;
+use crate::windowed::Kernel;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -85,6 +86,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         kind: Kind::Bool { default: true },
     },
     Parameter {
+        name: "linux",
+        summary: "kernel to follow; 4.15 does not widen cwnd for aggregated ACKs or for the probe \
+                  of a small BDP, nor deduct what pacing holds back from what is in flight",
+        kind: Kind::Choice { default: "6.1", choices: Kernel::CHOICES },
+    },
+    Parameter {
         name: "policer_detection",
         summary: "holds to the long-term rate where losses look like a token-bucket policer's",
         kind: Kind::Bool { default: true },
@@ -110,6 +117,7 @@ pub(super) struct Parameters {
     pub(super) pacing_margin_percent: u64,
     pub(super) ack_aggregation: bool,
     pub(super) policer_detection: bool,
+    pub(super) kernel: Kernel,
 }
 
 impl Parameters {
@@ -133,6 +141,7 @@ impl Parameters {
             min_window: values.u32("min_window"),
             pacing_margin_percent: u64::from(values.u32("pacing_margin_percent")),
             ack_aggregation: values.bool("ack_aggregation"),
+            kernel: Kernel::from_choice(values.choice("linux")),
             policer_detection: values.bool("policer_detection"),
         }
     }

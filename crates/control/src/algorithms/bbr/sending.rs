@@ -6,6 +6,7 @@ use super::model::{self, NOMINAL_RTT_US, is_recovery};
 use super::modes::Mode;
 use super::{Bbr, INIT_CWND};
 use crate::controller::{AckSample, RecoveryState};
+use crate::windowed::Kernel;
 
 /// Bytes per second below which single packets are sent (`bbr_min_tso_rate`, 1.2 Mbit/s).
 const SINGLE_PACKET_BYTES_PER_S: u64 = 1_200_000 / 8;
@@ -26,8 +27,20 @@ impl Bbr {
     /// against delayed ACKs, and a little more for the probe where the BDP is small.
     pub(super) fn with_quantum(&self, packets: u32) -> u32 {
         let even = packets.saturating_add(3 * self.burst_goal()).saturating_add(1) & !1;
-        let probe = if self.mode == Mode::ProbeBw && self.phase == 0 { 2 } else { 0 };
+        // Since Linux 4.19; before it, a probe of a few packets was rounded to no probe at all.
+        let probes = self.mode == Mode::ProbeBw && self.phase == 0 && !self.is_of_4_15();
+        let probe = if probes { 2 } else { 0 };
         even.saturating_add(probe)
+    }
+
+    /// Linux 5.1 brought a window for what ACKs bring in lumps.
+    pub(super) fn compensates_aggregation(&self) -> bool {
+        self.parameters.ack_aggregation && !self.is_of_4_15()
+    }
+
+    /// Without what came with Linux 4.19 to 5.1.
+    pub(super) fn is_of_4_15(&self) -> bool {
+        self.parameters.kernel == Kernel::V4_15
     }
 
     /// Packets in a burst of one millisecond (`bbr_tso_segs_goal`; 2¹⁰ is the pacing shift).
@@ -106,7 +119,7 @@ impl Bbr {
     pub(in crate::algorithms) fn target(&self) -> u32 {
         let bandwidth = self.bandwidth();
         let mut target = self.bdp(bandwidth, self.cwnd_gain);
-        if self.full_pipe.reached && self.parameters.ack_aggregation {
+        if self.full_pipe.reached && self.compensates_aggregation() {
             target = target.saturating_add(self.aggregation.allowance(bandwidth));
         }
         self.with_quantum(target)

@@ -121,6 +121,47 @@ fn the_window_is_two_bdps_and_three_bursts_and_even() {
     }
 }
 
+/// No window for aggregation, nor room for the probe.
+#[test]
+fn in_linux_4_15_the_window_is_the_same_in_every_phase() {
+    let (mut bbr, mut path) = in_probe_bw_with(1, &[("linux", Value::Text("4.15".into()))]);
+    let mut probes = 0;
+    for _ in 0..20 {
+        bbr.on_ack(&path.round(160));
+        probes += u32::from(bbr.phase == 0);
+        let burst = if bbr.phase == 0 { 4 } else { 3 };
+        assert_eq!(bbr.cwnd(), (320 + 3 * burst + 1) & !1, "phase {}", bbr.phase);
+    }
+    assert!(probes > 0);
+}
+
+/// Ten seconds of the same RTT end in PROBE_RTT in 6.1, where only a lower one is new.
+#[test]
+fn in_linux_4_15_the_same_rtt_confirms_the_minimum() {
+    for (linux, probes) in [("4.15", false), ("6.1", true)] {
+        let (mut bbr, mut path) = in_probe_bw_with(1, &[("linux", Value::Text(linux.into()))]);
+        let mut seen = false;
+        while path.now < Time::ZERO + Span::from_secs(15) {
+            bbr.on_ack(&path.round(160));
+            seen |= bbr.mode() == "probe_rtt";
+        }
+        assert_eq!(seen, probes, "{linux}");
+    }
+}
+
+/// The next departure is 10 ms away. Until then 39 whole packets of 4 per ms, rounded down, arrive.
+#[test]
+fn what_pacing_holds_back_counts_in_linux_4_15_only() {
+    for (linux, counted) in [("4.15", 160), ("6.1", 121)] {
+        let (mut bbr, mut path) = in_probe_bw_with(1, &[("linux", Value::Text(linux.into()))]);
+        bbr.pacing_gain = model::GAIN_UNIT;
+        let ack = path.round(160);
+        let later = AckSample { next_departure: ack.now + Span::from_ms(10), ..ack };
+        let packets = bbr.packets_in_network_at_departure(&later, 160);
+        assert_eq!(packets, counted, "{linux}");
+    }
+}
+
 #[test]
 fn slow_paths_send_single_packets() {
     let mut bbr = bbr(1, &[]);

@@ -16,6 +16,7 @@ use crate::controller::{
     RecoveryOwner, RecoveryState, Sent,
 };
 use crate::registry::{ControllerRow, Parts, Start};
+use crate::windowed::Kernel;
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -42,12 +43,13 @@ pub struct ModestBbr {
 
 impl ModestBbr {
     /// A controller with the parameters and random numbers of `parts`; BBR's own are at their
-    /// defaults.
+    /// defaults but for the kernel.
     fn new(parts: Parts) -> Self {
+        let kernel = Kernel::from_choice(parts.values.choice("linux"));
         Self {
             parameters: Parameters::new(&parts.values),
             paces: parts.values.choice("control") == "cwnd and pacing",
-            bbr: Bbr::new(Parts { values: super::BBR.entry.defaults(), ..parts }),
+            bbr: Bbr::new(Parts { values: super::BBR.entry.defaults(), ..parts }).following(kernel),
             search: Search::default(),
         }
     }

@@ -3,6 +3,8 @@
 
 use jostle_catalogue::{Kind, Parameter, Values};
 
+use crate::windowed::Kernel;
+
 pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "w_max",
@@ -33,6 +35,11 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         name: "ratchet",
         summary: "a loss during the increase starts from the window in force, not from BBR's",
         kind: Kind::Bool { default: false },
+    },
+    Parameter {
+        name: "linux",
+        summary: "kernel whose BBR it stands on",
+        kind: Kind::Choice { default: "6.1", choices: Kernel::CHOICES },
     },
 ];
 

@@ -1,7 +1,7 @@
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
 
 use super::*;
-use crate::{Algorithm, SourceSpec, Transport};
+use crate::{Algorithm, Linux, SourceSpec, Transport};
 
 const FULL: u16 = FULL_PAYLOAD_BYTES as u16;
 
@@ -21,6 +21,7 @@ fn framer() -> Framer {
         ecn: true,
         initial_window_packets: 10,
         initial_pacing: false,
+        linux: Linux::V6_1,
         memory: None,
         peer: 0,
         after: None,

@@ -14,7 +14,7 @@ fn spec() -> RunSpec {
             "start_ns": 0, "stop_ns": null, "source": {"kind": "bulk"}, "pacing": false,
             "ecn": false, "initial_window_packets": 10, "receive_window_bytes": 1_000_000,
             "nic_rate_bps": null, "memory": null, "peer": 0, "after": null,
-            "initial_pacing": false, "initial_receive_window_bytes": 65_535, "receive_window_autotuning": false, "gro": false,
+            "initial_pacing": false, "linux": "6.1", "initial_receive_window_bytes": 65_535, "receive_window_autotuning": false, "gro": false,
         }],
     }))
     .unwrap()

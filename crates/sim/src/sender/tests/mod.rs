@@ -16,6 +16,7 @@ use jostle_control::{
     RecoveryState, Windowed,
 };
 use jostle_path::Ecn;
+use jostle_record::Linux;
 use jostle_units::{Span, Time};
 
 use super::{Egress, Options, Sender, timestamp_ms};
@@ -31,6 +32,7 @@ const OPTIONS: Options = Options {
     initial_window: 10,
     timestamp_offset: 0,
     initial_pacing: false,
+    linux: Linux::V6_1,
     peer: 0,
 };
 

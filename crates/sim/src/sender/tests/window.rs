@@ -118,6 +118,12 @@ fn bursts_follow_the_rate() {
     short.supply(None);
     short.connect(Span::from_ms(2));
     assert_eq!(short.wire.bursts, [5, 5]);
+    assert_eq!(short.sender.burst_segments(), 15);
+    // Linux 4.15 has no more than the rate's.
+    let mut old = Script::new(Options { linux: Linux::V4_15, ..OPTIONS }, reno());
+    old.supply(None);
+    old.connect(Span::from_ms(2));
+    assert_eq!(old.sender.burst_segments(), 9);
 }
 
 /// `tcp_tso_should_defer`: with the next ACK at hand, less than a burst and less than a third of
