@@ -62,6 +62,7 @@ def spec(duration_s: int = 4, **changes: Any) -> str:
         "ecn": False,
         "initial_window_packets": 10,
         "initial_pacing": False,
+        "linux": "6.1",
         "receive_window_bytes": 60_000_000,
         "initial_receive_window_bytes": 65_535,
         "receive_window_autotuning": False,
