@@ -221,7 +221,7 @@ impl Bbr3 {
     /// `HandleSpuriousLossDetection`.
     pub(super) fn undo_loss(&mut self) {
         let Some(undo) = self.undo.take() else { return };
-        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        self.restore_cwnd();
         self.latest.lossy = false;
         self.plateau.restart(0);
         let (now, saved) = (&mut self.bounds, undo.bounds);

@@ -353,7 +353,7 @@ impl Bbr3 {
             return;
         }
         self.min_rtt.recent_at = now;
-        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        self.restore_cwnd();
         self.bounds.reset_short();
         if self.full_pipe {
             // The clock of the probes starts anew, but there is nothing to drain.
