@@ -205,7 +205,13 @@ fn precautionary_probing_touches_the_bound_and_comes_back() {
         bbr.on_lost(&path.lost(9, 10, 200));
         let long = bbr.bounds.inflight_long;
         until("probe_bw_up", &mut bbr, &mut path);
-        bbr.on_ack(&AckSample { in_flight: long, ..path.round(BDP) });
+        // cwnd, which the bound holds, was full.
+        let full = |path: &mut Rounds40| AckSample {
+            prior_in_flight: long,
+            in_flight: long - 2,
+            ..path.round(BDP)
+        };
+        bbr.on_ack(&full(&mut path));
         if !precautionary {
             assert_eq!(bbr.mode(), "probe_bw_up");
             continue;
@@ -214,7 +220,7 @@ fn precautionary_probing_touches_the_bound_and_comes_back() {
         bbr.on_ack(&path.round(BDP));
         assert_eq!(bbr.mode(), "probe_bw_refill");
         bbr.on_ack(&path.round(BDP));
-        bbr.on_ack(&AckSample { in_flight: long, ..path.round(BDP) });
+        bbr.on_ack(&full(&mut path));
         assert_eq!(bbr.mode(), "probe_bw_up");
     }
 }
@@ -307,6 +313,43 @@ fn spurious_losses_return_to_what_they_ended() {
     assert_eq!(bbr.mode(), "startup");
     bbr.on_ack(&path.round(BDP));
     assert_eq!(bbr.mode(), "startup", "the pipe does not count as full");
+}
+
+/// "else if (BBR.undo_state == ProbeBW_UP && BBR.state != ProbeBW_UP)"
+#[test]
+fn spurious_losses_leave_a_probe_that_is_under_way() {
+    let (mut bbr, mut path) = cruising(&[("precautionary", Value::Bool(false))]);
+    until("probe_bw_up", &mut bbr, &mut path);
+    bbr.on_lost(&path.lost(9, 10, 200));
+    signal(&mut bbr, &path, Signal::Loss);
+    assert_eq!(bbr.mode(), "probe_bw_down");
+    until("probe_bw_up", &mut bbr, &mut path);
+    bbr.on_undo(path.now);
+    assert_eq!((bbr.mode(), bbr.bounds.inflight_long), ("probe_bw_up", UNBOUNDED));
+}
+
+/// `NoteLoss` saves cwnd in every lossy round, `SaveCwnd` keeps the largest of an episode.
+#[test]
+fn the_largest_window_of_a_recovery_returns() {
+    let (mut bbr, mut path) = cruising(&[]);
+    bbr.set_cwnd(100);
+    signal(&mut bbr, &path, Signal::Loss);
+    bbr.on_ack(&AckSample { acked: 50, state: RecoveryState::Recovery, ..path.round(BDP) });
+    bbr.on_lost(&path.lost(1, 1, BDP));
+    bbr.set_cwnd(60);
+    bbr.on_lost(&path.lost(9, 2, BDP));
+    bbr.set_cwnd(20);
+    bbr.on_state(path.now, RecoveryState::Open);
+    assert_eq!(bbr.cwnd(), 150);
+}
+
+/// InitPacingRate has no margin, SetPacingRate has.
+#[test]
+fn the_first_rate_is_the_gain_of_the_initial_window() {
+    let bbr = bbr3(1, &[]);
+    let exact = 2.77 * 10.0 * 8.0 * bbr.pacing.mss_bytes as f64 / 0.040;
+    let ratio = bbr.pacing_rate().unwrap().as_bps() as f64 / exact;
+    assert!((0.998..1.003).contains(&ratio), "{ratio}");
 }
 
 /// The window of one packet after a timeout is not what the path bears.
