@@ -136,6 +136,28 @@ fn a_shallow_buffer_loses_little() {
     assert!(lost_3 < 0.004 && lost_3 < lost_1 / 5.0, "{lost_1} and {lost_3} lost");
 }
 
+/// "Precautionary Bandwidth Probing": a probe after one that lost too much goes as far as the bound
+/// and returns; where that was borne, the next one follows without cruising.
+#[test]
+fn probes_that_went_too_high_are_followed_by_a_cautious_one() {
+    let borne = |precautionary| {
+        let given = [("precautionary", Value::Bool(precautionary))];
+        let mut transfer = Transfer::new(path(0.5), build("bbr3", &given, None));
+        let mut modes = vec![transfer.controller.mode()];
+        while transfer.now.as_secs_f64() < 60.0 {
+            transfer.step();
+            let mode = transfer.controller.mode();
+            if modes.last() != Some(&mode) {
+                modes.push(mode);
+            }
+        }
+        let again = ["probe_bw_up", "probe_bw_down", "probe_bw_refill"];
+        modes.windows(3).filter(|modes| **modes == again).count()
+    };
+    let (with, without) = (borne(true), borne(false));
+    assert!(with >= 5 && without == 0, "{with} and {without} times");
+}
+
 /// A buffer that Startup overruns ends it after a round trip of losses, before the rate has been
 /// level for three.
 #[test]

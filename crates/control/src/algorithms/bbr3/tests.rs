@@ -147,6 +147,34 @@ fn a_cycle_goes_through_its_states() {
     assert_eq!(bbr.mode(), "probe_bw_cruise");
 }
 
+/// Appendix A.9: where the queue does not drain, "the connection transitions directly to
+/// PROBE_REFILL, bypassing PROBE_CRUISE".
+#[test]
+fn a_queue_that_stays_does_not_put_off_the_probe() {
+    let (mut bbr, mut path) = cruising(&[("probe_rtt_duration", Value::Integer(0))]);
+    until("probe_bw_up", &mut bbr, &mut path);
+    until("probe_bw_down", &mut bbr, &mut path);
+    let start = path.now;
+    while bbr.mode() == "probe_bw_down" {
+        bbr.on_ack(&AckSample { in_flight: 2 * BDP, ..path.round(BDP) });
+    }
+    assert_eq!(bbr.mode(), "probe_bw_refill");
+    let waited_s = path.now.since(start).as_secs_f64();
+    assert!((2.0..=2.6).contains(&waited_s), "{waited_s}");
+}
+
+/// Appendix A.22: low samples that the application limits are not the path's.
+#[test]
+fn a_pause_while_refilling_leaves_the_bandwidth() {
+    let (mut bbr, mut path) = cruising(&[]);
+    until("probe_bw_refill", &mut bbr, &mut path);
+    let full = bbr.max_bandwidth.get();
+    for mode in ["probe_bw_up", "probe_bw_up"] {
+        bbr.on_ack(&AckSample { app_limited: true, ..path.round(BDP / 8) });
+        assert_eq!((bbr.mode(), bbr.max_bandwidth.get()), (mode, full));
+    }
+}
+
 #[test]
 fn the_bandwidth_of_two_cycles_counts() {
     let (mut bbr, mut path) = cruising(&[]);
