@@ -84,16 +84,18 @@ impl Latest {
         }
     }
 
-    fn note_loss(&mut self, lost: &LostPacket) {
-        if !self.lossy {
+    /// `NoteLoss`. Returns whether it is the first of the round.
+    fn note_loss(&mut self, lost: &LostPacket) -> bool {
+        let first = !std::mem::replace(&mut self.lossy, true);
+        if first {
             // A round from here on shows what the path delivers while it loses.
             self.round_end = lost.delivered;
-            self.lossy = true;
         }
         if self.last_lost.is_none_or(|last| last + 1 != lost.number) {
             self.gaps = self.gaps.saturating_add(1);
         }
         self.last_lost = Some(lost.number);
+        first
     }
 }
 
@@ -110,7 +112,9 @@ impl Bbr3 {
     pub(super) fn handle_lost_packet(&mut self, lost: &LostPacket) {
         self.delivered = lost.delivered;
         self.save_bounds();
-        self.latest.note_loss(lost);
+        if self.latest.note_loss(lost) {
+            self.save_cwnd();
+        }
         // Only losses among what a probe has sent speak of its height.
         if self.probe.samples
             && self.is_inflight_too_high(lost.lost_since_send, lost.in_flight_at_send)
@@ -125,8 +129,9 @@ impl Bbr3 {
     }
 
     /// `InflightAtLoss`: the flight at which losses crossed the threshold. The draft solves
-    /// (lost_prev + x) / (inflight_prev + x) = LossThresh for the part x of a burst; packets here
-    /// are single, so x lies between nothing and one.
+    /// (lost_prev + x) / (inflight_prev + x) = LossThresh for the part x of a burst. Packets here are
+    /// single, so x is less than one; below nothing it goes where losses from before the probe took
+    /// part.
     fn inflight_at_loss(&self, lost: &LostPacket) -> u32 {
         let thresh = self.parameters.loss_thresh;
         let prior = f64::from(lost.in_flight_at_send) - 1.0;
@@ -207,7 +212,9 @@ impl Bbr3 {
         long.saturating_sub(headroom.max(1)).max(self.parameters.min_pipe_cwnd)
     }
 
-    /// `SaveStateUponLoss`: once an episode, before anything of it is answered.
+    /// `SaveStateUponLoss`, its bounds: once an episode, before anything of it is answered. The text
+    /// has them "saved at the start of loss recovery", while its `NoteLoss` would save them again in
+    /// every lossy round and forget what the first one took.
     pub(super) fn save_bounds(&mut self) {
         self.undo.get_or_insert(Undo { bounds: self.bounds, ended: None });
     }
@@ -221,7 +228,7 @@ impl Bbr3 {
     /// `HandleSpuriousLossDetection`.
     pub(super) fn undo_loss(&mut self) {
         let Some(undo) = self.undo.take() else { return };
-        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        self.restore_cwnd();
         self.latest.lossy = false;
         self.plateau.restart(0);
         let (now, saved) = (&mut self.bounds, undo.bounds);
@@ -235,7 +242,9 @@ impl Bbr3 {
                     self.state = State::Startup;
                 }
             }
-            Some(State::Up) if self.state != State::ProbeRtt => self.start_refill(self.delivered),
+            Some(State::Up) if !matches!(self.state, State::Up | State::ProbeRtt) => {
+                self.start_refill(self.delivered);
+            }
             _ => {}
         }
     }

@@ -1,10 +1,11 @@
-//! BBR, version 3: draft-ietf-ccwg-bbr as of August 2026, after -06. Names of functions and
-//! variables beside the code are the draft's.
+//! BBR, version 3: draft-ietf-ccwg-bbr-06 of July 2026. Names of functions and variables beside the
+//! code are the draft's.
 //!
 //! Windows are counted in packets, and bandwidths and gains have the units of version 1, whose
 //! model of rounds, rates and ACK aggregation this shares.
 
 mod bounds;
+mod control;
 mod parameters;
 mod states;
 #[cfg(test)]
@@ -14,11 +15,11 @@ use jostle_catalogue::Entry;
 use jostle_units::{Rate, Span, Stream, Time};
 
 use self::bounds::{Bounds, Latest, UNBOUNDED, Undo};
+use self::control::Plan;
 use self::parameters::{PARAMETERS, Parameters};
 use self::states::{CycleMax, Probe, State};
 use super::bbr::model::{
-    self, AckAggregation, FullPipe, GAIN_UNIT, NOMINAL_RTT_US, Pacing, ProbeRtt, Rounds,
-    is_recovery,
+    self, AckAggregation, FullPipe, GAIN_UNIT, Pacing, ProbeRtt, Rounds, is_recovery,
 };
 use crate::controller::{
     AckSample, Congestion, Controller, Established, LostPacket, Observer, RecoveryOwner,
@@ -32,15 +33,13 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
         summary: "BBR that bounds its flight where probes for bandwidth lost too much",
         class: "hybrid",
         based_on: &["bbr"],
-        source: "Cardwell, Swett, Beshay (eds.), draft-ietf-ccwg-bbr, August 2026 (after -06)",
+        source: "Cardwell, Swett, Beshay (eds.), draft-ietf-ccwg-bbr-06, July 2026",
         parameters: PARAMETERS,
     },
     start: Start::Own,
     build: |parts| Box::new(Bbr3::new(parts)),
 };
 
-/// "C.send_quantum = min(C.send_quantum, 64 KBytes)"
-const MAX_QUANTUM_BYTES: u64 = 65_536;
 /// Growth of the delivery rate per round, in 256ths, below which the pipe may be full …
 const FULL_PIPE_GROWTH: u64 = 320;
 /// … and rounds without it after which it is.
@@ -78,6 +77,7 @@ pub struct Bbr3 {
     max_bandwidth: CycleMax,
     /// `bw`: the maximum, bounded by the short-term model.
     bandwidth: u64,
+    plan: Plan,
     aggregation: AckAggregation,
     /// The search for a plateau of the rate in the present acceleration (`full_bw_now`).
     plateau: FullPipe,
@@ -118,6 +118,7 @@ impl Bbr3 {
             sample_bandwidth: 0,
             max_bandwidth: CycleMax::default(),
             bandwidth: 0,
+            plan: Plan::default(),
             aggregation: AckAggregation::default(),
             plateau: FullPipe::default(),
             full_pipe: false,
@@ -133,62 +134,6 @@ impl Bbr3 {
             recovery: RecoveryState::Open,
             delivered: 0,
         }
-    }
-
-    /// `BDPMultiple`.
-    fn bdp_multiple(&self, bandwidth: u64, gain: u64) -> u32 {
-        self.min_rtt.us.map_or(self.initial_window, |us| model::bdp(bandwidth, us, gain))
-    }
-
-    fn max_bdp(&self) -> u32 {
-        self.bdp_multiple(self.max_bandwidth.get(), GAIN_UNIT)
-    }
-
-    /// `TargetInflight`: "Our estimated BDP, unless congestion cut C.cwnd."
-    fn target_inflight(&self) -> u32 {
-        self.bdp_multiple(self.bandwidth, GAIN_UNIT).min(self.cwnd)
-    }
-
-    /// `Inflight`.
-    fn inflight(&self, bandwidth: u64, gain: u64) -> u32 {
-        self.with_quantum(self.bdp_multiple(bandwidth, gain))
-    }
-
-    /// `QuantizationBudget`.
-    fn with_quantum(&self, packets: u32) -> u32 {
-        let budget = (3 * self.quantum_bytes()).div_ceil(self.pacing.mss_bytes) as u32;
-        let probe = if self.state == State::Up { 2 } else { 0 };
-        packets.max(budget).max(self.parameters.min_pipe_cwnd).saturating_add(probe)
-    }
-
-    /// `SetSendQuantum`.
-    fn quantum_bytes(&self) -> u64 {
-        let least = 2 * self.pacing.mss_bytes;
-        (self.pacing_bytes_per_s / 1000).min(MAX_QUANTUM_BYTES).max(least)
-    }
-
-    /// `InitPacingRate`.
-    fn start_pacing(&mut self, rtt: Option<Span>) {
-        self.has_seen_rtt |= rtt.is_some();
-        let rtt_us = rtt.map_or(NOMINAL_RTT_US, |rtt| rtt.as_us().max(1));
-        if let Some(bandwidth) = model::bandwidth_of(u64::from(self.initial_window), rtt_us) {
-            let gain = self.parameters.startup_pacing_gain;
-            self.pacing_bytes_per_s = self.pacing.bytes_per_s(bandwidth, gain);
-        }
-    }
-
-    /// `SetPacingRateWithGain`: until the pipe is full the rate only rises.
-    fn set_pacing(&mut self, gain: u64) {
-        let rate = self.pacing.bytes_per_s(self.bandwidth, gain);
-        if self.full_pipe || rate > self.pacing_bytes_per_s {
-            self.pacing_bytes_per_s = rate;
-        }
-    }
-
-    /// `SaveCwnd`.
-    fn save_cwnd(&mut self) {
-        let cut_already = is_recovery(self.recovery) || self.state == State::ProbeRtt;
-        self.prior_cwnd = if cut_already { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
     }
 
     /// `UpdateLatestDeliverySignals`, `UpdateCongestionSignals`, `UpdateACKAggregation`,
@@ -229,42 +174,6 @@ impl Bbr3 {
         }
         self.aggregation.on_ack(ack, self.bandwidth, self.cwnd);
     }
-
-    /// `SetCwnd`.
-    fn set_window(&mut self, ack: &AckSample) {
-        if ack.acked > 0 {
-            let inflight = self.bdp_multiple(self.bandwidth, self.cwnd_gain());
-            let max = self.with_quantum(inflight.saturating_add(self.aggregation.max_extra()));
-            let grown = self.cwnd.saturating_add(ack.acked);
-            if self.full_pipe {
-                self.cwnd = grown.min(max);
-            } else if self.cwnd < max || ack.delivered < u64::from(self.initial_window) {
-                self.cwnd = grown;
-            }
-            self.cwnd = self.cwnd.max(self.parameters.min_pipe_cwnd);
-        }
-        if self.state == State::ProbeRtt {
-            self.cwnd = self.cwnd.min(self.probe_rtt_cwnd());
-        }
-        self.bound_window();
-    }
-
-    /// `ProbeRTTCwnd`.
-    fn probe_rtt_cwnd(&self) -> u32 {
-        let gain = self.parameters.probe_rtt_cwnd_gain;
-        self.bdp_multiple(self.bandwidth, gain).max(self.parameters.min_pipe_cwnd)
-    }
-
-    /// `BoundCwndForModel`.
-    fn bound_window(&mut self) {
-        let cap = match self.state {
-            State::Startup | State::Drain => UNBOUNDED,
-            State::Down | State::Refill | State::Up => self.bounds.inflight_long,
-            State::Cruise | State::ProbeRtt => self.inflight_with_headroom(),
-        };
-        let cap = cap.min(self.bounds.inflight_short).max(self.parameters.min_pipe_cwnd);
-        self.cwnd = self.cwnd.min(cap);
-    }
 }
 
 impl Controller for Bbr3 {
@@ -287,7 +196,7 @@ impl Controller for Bbr3 {
         self.idle_restart = true;
         self.aggregation.restart(sent.now);
         if self.state.is_probe_bw() {
-            self.set_pacing(GAIN_UNIT);
+            self.pace_restart();
         } else if self.state == State::ProbeRtt {
             self.check_probe_rtt_over(sent.now);
         }
@@ -313,7 +222,7 @@ impl Controller for Bbr3 {
         if !self.has_seen_rtt && !ack.srtt.is_zero() {
             self.start_pacing(Some(ack.srtt));
         }
-        self.set_pacing(self.pacing_gain());
+        self.update_plan();
         self.set_window(ack);
     }
 
@@ -327,7 +236,7 @@ impl Controller for Bbr3 {
             self.bound_before_timeout();
         } else if !is_recovery(state) {
             if is_recovery(self.recovery) {
-                self.cwnd = self.cwnd.max(self.prior_cwnd);
+                self.restore_cwnd();
             }
             self.undo = None;
         }

@@ -229,8 +229,10 @@ impl Bbr3 {
 
     fn is_time_to_go_down(&mut self, ack: &AckSample) -> bool {
         let long = self.bounds.inflight_long;
-        // "Precautionary Bandwidth Probing: Deceleration"
-        if self.parameters.precautionary && self.probe.too_high && ack.in_flight >= long {
+        // "Precautionary Bandwidth Probing: Deceleration". `C.inflight` is what the ACK found in
+        // flight (`prior_in_flight` in Linux): the bound holds cwnd, and what an ACK leaves in flight
+        // is always less.
+        if self.parameters.precautionary && self.probe.too_high && ack.prior_in_flight >= long {
             self.probe.precautionary = true;
             return true;
         }
@@ -353,7 +355,7 @@ impl Bbr3 {
             return;
         }
         self.min_rtt.recent_at = now;
-        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        self.restore_cwnd();
         self.bounds.reset_short();
         if self.full_pipe {
             // The clock of the probes starts anew, but there is nothing to drain.

@@ -147,6 +147,34 @@ fn a_cycle_goes_through_its_states() {
     assert_eq!(bbr.mode(), "probe_bw_cruise");
 }
 
+/// Appendix A.9: where the queue does not drain, "the connection transitions directly to
+/// PROBE_REFILL, bypassing PROBE_CRUISE".
+#[test]
+fn a_queue_that_stays_does_not_put_off_the_probe() {
+    let (mut bbr, mut path) = cruising(&[("probe_rtt_duration", Value::Integer(0))]);
+    until("probe_bw_up", &mut bbr, &mut path);
+    until("probe_bw_down", &mut bbr, &mut path);
+    let start = path.now;
+    while bbr.mode() == "probe_bw_down" {
+        bbr.on_ack(&AckSample { in_flight: 2 * BDP, ..path.round(BDP) });
+    }
+    assert_eq!(bbr.mode(), "probe_bw_refill");
+    let waited_s = path.now.since(start).as_secs_f64();
+    assert!((2.0..=2.6).contains(&waited_s), "{waited_s}");
+}
+
+/// Appendix A.22: low samples that the application limits are not the path's.
+#[test]
+fn a_pause_while_refilling_leaves_the_bandwidth() {
+    let (mut bbr, mut path) = cruising(&[]);
+    until("probe_bw_refill", &mut bbr, &mut path);
+    let full = bbr.max_bandwidth.get();
+    for mode in ["probe_bw_up", "probe_bw_up"] {
+        bbr.on_ack(&AckSample { app_limited: true, ..path.round(BDP / 8) });
+        assert_eq!((bbr.mode(), bbr.max_bandwidth.get()), (mode, full));
+    }
+}
+
 #[test]
 fn the_bandwidth_of_two_cycles_counts() {
     let (mut bbr, mut path) = cruising(&[]);
@@ -205,7 +233,13 @@ fn precautionary_probing_touches_the_bound_and_comes_back() {
         bbr.on_lost(&path.lost(9, 10, 200));
         let long = bbr.bounds.inflight_long;
         until("probe_bw_up", &mut bbr, &mut path);
-        bbr.on_ack(&AckSample { in_flight: long, ..path.round(BDP) });
+        // cwnd, which the bound holds, was full.
+        let full = |path: &mut Rounds40| AckSample {
+            prior_in_flight: long,
+            in_flight: long - 2,
+            ..path.round(BDP)
+        };
+        bbr.on_ack(&full(&mut path));
         if !precautionary {
             assert_eq!(bbr.mode(), "probe_bw_up");
             continue;
@@ -214,7 +248,7 @@ fn precautionary_probing_touches_the_bound_and_comes_back() {
         bbr.on_ack(&path.round(BDP));
         assert_eq!(bbr.mode(), "probe_bw_refill");
         bbr.on_ack(&path.round(BDP));
-        bbr.on_ack(&AckSample { in_flight: long, ..path.round(BDP) });
+        bbr.on_ack(&full(&mut path));
         assert_eq!(bbr.mode(), "probe_bw_up");
     }
 }
@@ -307,6 +341,43 @@ fn spurious_losses_return_to_what_they_ended() {
     assert_eq!(bbr.mode(), "startup");
     bbr.on_ack(&path.round(BDP));
     assert_eq!(bbr.mode(), "startup", "the pipe does not count as full");
+}
+
+/// "else if (BBR.undo_state == ProbeBW_UP && BBR.state != ProbeBW_UP)"
+#[test]
+fn spurious_losses_leave_a_probe_that_is_under_way() {
+    let (mut bbr, mut path) = cruising(&[("precautionary", Value::Bool(false))]);
+    until("probe_bw_up", &mut bbr, &mut path);
+    bbr.on_lost(&path.lost(9, 10, 200));
+    signal(&mut bbr, &path, Signal::Loss);
+    assert_eq!(bbr.mode(), "probe_bw_down");
+    until("probe_bw_up", &mut bbr, &mut path);
+    bbr.on_undo(path.now);
+    assert_eq!((bbr.mode(), bbr.bounds.inflight_long), ("probe_bw_up", UNBOUNDED));
+}
+
+/// `NoteLoss` saves cwnd in every lossy round, `SaveCwnd` keeps the largest of an episode.
+#[test]
+fn the_largest_window_of_a_recovery_returns() {
+    let (mut bbr, mut path) = cruising(&[]);
+    bbr.set_cwnd(100);
+    signal(&mut bbr, &path, Signal::Loss);
+    bbr.on_ack(&AckSample { acked: 50, state: RecoveryState::Recovery, ..path.round(BDP) });
+    bbr.on_lost(&path.lost(1, 1, BDP));
+    bbr.set_cwnd(60);
+    bbr.on_lost(&path.lost(9, 2, BDP));
+    bbr.set_cwnd(20);
+    bbr.on_state(path.now, RecoveryState::Open);
+    assert_eq!(bbr.cwnd(), 150);
+}
+
+/// InitPacingRate has no margin, SetPacingRate has.
+#[test]
+fn the_first_rate_is_the_gain_of_the_initial_window() {
+    let bbr = bbr3(1, &[]);
+    let exact = 2.77 * 10.0 * 8.0 * bbr.pacing.mss_bytes as f64 / 0.040;
+    let ratio = bbr.pacing_rate().unwrap().as_bps() as f64 / exact;
+    assert!((0.998..1.003).contains(&ratio), "{ratio}");
 }
 
 /// The window of one packet after a timeout is not what the path bears.

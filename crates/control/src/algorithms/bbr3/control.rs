@@ -1,0 +1,167 @@
+//! What BBR v3 makes of its model: pacing rate, send quantum and cwnd (draft-ietf-ccwg-bbr,
+//! "Updating Control Parameters").
+
+use jostle_units::Span;
+
+use super::Bbr3;
+use super::bounds::UNBOUNDED;
+use super::states::State;
+use crate::algorithms::bbr::model::{self, GAIN_UNIT, NOMINAL_RTT_US, Pacing, is_recovery};
+use crate::controller::AckSample;
+
+/// "C.send_quantum = min(C.send_quantum, 64 KBytes)"
+const MAX_QUANTUM_BYTES: u64 = 65_536;
+
+/// What a plan is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Basis {
+    bandwidth: u64,
+    min_rtt_us: Option<u64>,
+    state: State,
+    full_pipe: bool,
+}
+
+/// What follows from a basis alone. Most ACKs leave it as it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Plan {
+    /// None: to be made anew in any case.
+    basis: Option<Basis>,
+    /// `bdp`.
+    bdp: u32,
+    /// `BDPMultiple(cwnd_gain)`.
+    inflight: u32,
+    /// The least that `QuantizationBudget` returns.
+    least: u32,
+}
+
+impl Bbr3 {
+    /// `BDPMultiple`.
+    fn bdp_multiple(&self, bandwidth: u64, gain: u64) -> u32 {
+        self.min_rtt.us.map_or(self.initial_window, |us| model::bdp(bandwidth, us, gain))
+    }
+
+    pub(super) fn max_bdp(&self) -> u32 {
+        self.bdp_multiple(self.max_bandwidth.get(), GAIN_UNIT)
+    }
+
+    /// `TargetInflight`: "Our estimated BDP, unless congestion cut C.cwnd."
+    pub(super) fn target_inflight(&self) -> u32 {
+        self.plan.bdp.min(self.cwnd)
+    }
+
+    /// `Inflight`.
+    pub(super) fn inflight(&self, bandwidth: u64, gain: u64) -> u32 {
+        self.with_quantum(self.bdp_multiple(bandwidth, gain), self.least_inflight())
+    }
+
+    /// `QuantizationBudget`, of which `least` comes from [`least_inflight`](Self::least_inflight).
+    fn with_quantum(&self, packets: u32, least: u32) -> u32 {
+        let probe = if self.state == State::Up { 2 } else { 0 };
+        packets.max(least).saturating_add(probe)
+    }
+
+    /// "BBR.offload_budget = 3 * C.send_quantum", and the smallest cwnd.
+    fn least_inflight(&self) -> u32 {
+        let budget = (3 * self.quantum_bytes()).div_ceil(self.pacing.mss_bytes) as u32;
+        budget.max(self.parameters.min_pipe_cwnd)
+    }
+
+    /// `SetSendQuantum`.
+    fn quantum_bytes(&self) -> u64 {
+        let least = 2 * self.pacing.mss_bytes;
+        (self.pacing_bytes_per_s / 1000).min(MAX_QUANTUM_BYTES).max(least)
+    }
+
+    /// `InitPacingRate`: "BBR.StartupPacingGain * nominal_bandwidth", from which nothing is taken.
+    pub(super) fn start_pacing(&mut self, rtt: Option<Span>) {
+        self.has_seen_rtt |= rtt.is_some();
+        let rtt_us = rtt.map_or(NOMINAL_RTT_US, |rtt| rtt.as_us().max(1));
+        if let Some(bandwidth) = model::bandwidth_of(u64::from(self.initial_window), rtt_us) {
+            let gain = self.parameters.startup_pacing_gain;
+            let pacing = Pacing { margin_percent: 0, ..self.pacing };
+            self.pacing_bytes_per_s = pacing.bytes_per_s(bandwidth, gain);
+            self.plan.basis = None;
+        }
+    }
+
+    /// `SetPacingRateWithGain`: until the pipe is full the rate only rises.
+    fn set_pacing(&mut self, gain: u64) {
+        let rate = self.pacing.bytes_per_s(self.bandwidth, gain);
+        if self.full_pipe || rate > self.pacing_bytes_per_s {
+            self.pacing_bytes_per_s = rate;
+        }
+    }
+
+    /// Back from idle: "BBR sets C.pacing_rate to exactly BBR.bw".
+    pub(super) fn pace_restart(&mut self) {
+        self.set_pacing(GAIN_UNIT);
+        self.plan.basis = None;
+    }
+
+    /// `SetPacingRate`, and what `UpdateMaxInflight` can tell without the ACK.
+    pub(super) fn update_plan(&mut self) {
+        let basis = Some(Basis {
+            bandwidth: self.bandwidth,
+            min_rtt_us: self.min_rtt.us,
+            state: self.state,
+            full_pipe: self.full_pipe,
+        });
+        if self.plan.basis == basis {
+            return;
+        }
+        self.set_pacing(self.pacing_gain());
+        self.plan = Plan {
+            basis,
+            bdp: self.bdp_multiple(self.bandwidth, GAIN_UNIT),
+            inflight: self.bdp_multiple(self.bandwidth, self.cwnd_gain()),
+            least: self.least_inflight(),
+        };
+    }
+
+    /// `SetCwnd`.
+    pub(super) fn set_window(&mut self, ack: &AckSample) {
+        if ack.acked > 0 {
+            let inflight = self.plan.inflight.saturating_add(self.aggregation.max_extra());
+            let max = self.with_quantum(inflight, self.plan.least);
+            let grown = self.cwnd.saturating_add(ack.acked);
+            if self.full_pipe {
+                self.cwnd = grown.min(max);
+            } else if self.cwnd < max || ack.delivered < u64::from(self.initial_window) {
+                self.cwnd = grown;
+            }
+            self.cwnd = self.cwnd.max(self.parameters.min_pipe_cwnd);
+        }
+        if self.state == State::ProbeRtt {
+            self.cwnd = self.cwnd.min(self.probe_rtt_cwnd());
+        }
+        self.bound_window();
+    }
+
+    /// `ProbeRTTCwnd`.
+    pub(super) fn probe_rtt_cwnd(&self) -> u32 {
+        let gain = self.parameters.probe_rtt_cwnd_gain;
+        self.bdp_multiple(self.bandwidth, gain).max(self.parameters.min_pipe_cwnd)
+    }
+
+    /// `BoundCwndForModel`.
+    fn bound_window(&mut self) {
+        let cap = match self.state {
+            State::Startup | State::Drain => UNBOUNDED,
+            State::Down | State::Refill | State::Up => self.bounds.inflight_long,
+            State::Cruise | State::ProbeRtt => self.inflight_with_headroom(),
+        };
+        let cap = cap.min(self.bounds.inflight_short).max(self.parameters.min_pipe_cwnd);
+        self.cwnd = self.cwnd.min(cap);
+    }
+
+    /// `SaveCwnd`.
+    pub(super) fn save_cwnd(&mut self) {
+        let cut_already = is_recovery(self.recovery) || self.state == State::ProbeRtt;
+        self.prior_cwnd = if cut_already { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
+    }
+
+    /// `RestoreCwnd`.
+    pub(super) fn restore_cwnd(&mut self) {
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+    }
+}
