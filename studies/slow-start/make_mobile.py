@@ -41,7 +41,6 @@ bytes        = "1 MB"
 count        = 3
 sequence     = "500 ms"
 start_jitter = "1 s"
-initial_receive_window = "2 MB"
 
 [grid]
 "flows.visit.memory" = ["none", "stateful"]

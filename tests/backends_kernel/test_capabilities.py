@@ -155,14 +155,6 @@ def test_a_card_that_puts_segments_together_is_not_captured(defaults):
     assert problem.key == "flows.one.gro"
 
 
-def test_flows_that_wait_for_each_other_are_refused(defaults):
-    text = f'{SCENARIO}[[flows]]\nname = "two"\ncontroller = "reno"\nrtt = "40 ms"\n'
-    spec = spec_of(text)
-    spec["flows"][1]["after"] = 0
-    (problem,) = capabilities.problems(spec, defaults, "native")
-    assert problem.key == "flows.two.after"
-
-
 def test_the_documentation_names_what_is_refused():
     page = (Path(__file__).parents[2] / "docs" / "kernel-backend.md").read_text("utf-8")
     section = page.split("## What it cannot do")[1].split("\n## ")[0]
@@ -171,7 +163,7 @@ def test_the_documentation_names_what_is_refused():
     # Of the many parameters of controllers it says what they have in common.
     keys = {key for _, key, _ in REFUSED.values() if ".controller." not in key}
     last = {key.split(".")[-1] for key in keys} - {"kind", "linux"}
-    assert last | {"after", "correlation", "path"} <= named
+    assert last | {"correlation", "path"} <= named
     kinds = {row["name"] for row in json.loads(_core.registry())["queues"]}
     assert kinds - queues.DISCIPLINES.keys() <= named, "queues"
 
@@ -272,6 +264,7 @@ def test_everything_is_told_at_once(defaults):
         {"flows.one.controller": '{ name = "hybla", rtt0 = "30 ms" }'},
         {"flows.one.slow_start": '{ name = "hystart", detect = "delay" }'},
         {"flows.one.pacing": '"fq"', "flows.one.nic_rate": '"1 Gbit/s"'},
+        {"flows.one.bytes": '"1 MB"', "flows.one.count": "3", "flows.one.sequence": '"1 s"'},
     ],
     ids=str,
 )

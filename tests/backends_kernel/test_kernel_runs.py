@@ -103,6 +103,41 @@ def test_requests_are_answered_one_after_the_other(backend, simulator):
     assert overall(real)["goodput_bps"] == pytest.approx(15 * 20_000 * 8 / 10)
 
 
+def test_flows_wait_for_each_other(backend, simulator):
+    visits = {"bytes": '"300 kB"', "count": "3", "sequence": '"200 ms"', "start": '"100 ms"'}
+    spec = spec_of(overrides={f"flows.one.{key}": value for key, value in visits.items()})
+    real, simulated = backend.run(spec), simulator.run(spec)
+    for one, expected in zip(real.summary["flows"], simulated.summary["flows"], strict=True):
+        assert one["completion_s"] == pytest.approx(expected["completion_s"], rel=0.01)
+    sent = {flow["name"]: real.flows.filter(flow=flow["name"]) for flow in spec["flows"]}
+    begins = [float(rows.filter(rows["sent_packets"] > 0)["time_s"][0]) for rows in sent.values()]
+    assert begins == sorted(begins)
+
+
+def test_a_flow_waits_in_vain_for_one_that_does_not_complete(backend, simulator):
+    visits = {"bytes": '"30 MB"', "count": "2", "sequence": '"0 s"'}
+    spec = spec_of(overrides={f"flows.one.{key}": value for key, value in visits.items()})
+    real, simulated = backend.run(spec), simulator.run(spec)
+    assert [flow["completion_s"] for flow in real.summary["flows"]] == [None, None]
+    assert overall(real, 1)["sent_packets"] == overall(simulated, 1)["sent_packets"] == 0
+    assert real.summary["fairness"] == simulated.summary["fairness"]
+
+
+@pytest.mark.parametrize("size", ["4096 kB", "8192 kB"])
+def test_the_end_of_a_message_is_acknowledged_at_once(size, backend, simulator):
+    overrides = {
+        "bottleneck.rate": '"100 Mbit/s"',
+        "flows.one.bytes": f'"{size}"',
+        "flows.one.rtt": '"50 ms"',
+        "flows.one.receive_window_autotuning": "true",
+    }
+    spec = spec_of(overrides=overrides)
+    expected_s = simulator.run(spec).summary["flows"][0]["completion_s"]
+    # A delayed ACK of the last segment would come 40 ms later.
+    real_s = backend.run(spec).summary["flows"][0]["completion_s"]
+    assert real_s == pytest.approx(expected_s, abs=0.003)
+
+
 def test_codel_keeps_the_queue_short(backend, simulator):
     spec = spec_of(overrides={"bottleneck.queue": '"codel"'})
     real, simulated = backend.run(spec), simulator.run(spec)

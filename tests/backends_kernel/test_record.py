@@ -202,6 +202,23 @@ def test_completion_counts_from_the_start_of_the_flow(spec, tmp_path):
     assert record(spec, folder, "kernel", "1", 0.5).summary["flows"][0]["completion_s"] == 0.75
 
 
+def test_a_flow_that_waits_starts_when_it_is_due(spec, tmp_path):
+    spec["flows"][0] |= {"after": 0, "start_ns": 100_000_000}
+    infos = [steady(n) for n in range(201)]
+    events = {"due_ns": 600_000_000, "opened_ns": 600_020_000, "completed_ns": 1_250_000_000}
+    folder = written(tmp_path, infos, [{}] * 201, events=events)
+    assert record(spec, folder, "kernel", "1", 0.5).summary["flows"][0]["completion_s"] == 0.65
+
+
+def test_a_flow_that_waits_to_the_end_has_no_share(spec, tmp_path):
+    spec["flows"][0] |= {"after": 0, "start_ns": 100_000_000}
+    (tmp_path / "idle").mkdir()
+    folder = written(tmp_path / "idle", [({}, {})] * 201, [{}] * 201, events={"broken": "never"})
+    summary = record(spec, folder, "kernel", "1", 0.5).summary
+    assert summary["flows"][0]["completion_s"] is None
+    assert summary["fairness"]["overall"]["jain"] is None
+
+
 @pytest.mark.parametrize(
     ("gains", "mode"),
     [

@@ -150,9 +150,11 @@ def _queue(run: RunView, link: str, span: Span) -> float | None:
 
 
 def _estimate(run: RunView, flow: str, _span: Span) -> float | None:
-    """Tell what a memory's estimator of bandwidth says in the end."""
-    found = run.last_internal(flow, "estimate_bps")
-    return None if found is None else found * 1e-6
+    """Tell what a memory's estimator of bandwidth says in the end; without one, what BBR does."""
+    for quantity in ("estimate_bps", "bottleneck_bps"):
+        if (found := run.last_internal(flow, quantity)) is not None:
+            return found * 1e-6
+    return None
 
 
 def _of_pings(take: Callable[[Pings], float]) -> Function:

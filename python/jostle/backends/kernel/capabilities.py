@@ -121,9 +121,6 @@ def _flow_problems(flow: dict[str, Any]) -> Iterator[Problem]:
         text = f"`{flow['source']['kind']}`: what is measured here is TCP; {_SIMULATOR}"
         yield Problem(flow_key(flow, "source"), text)
         return
-    if flow["after"] is not None:
-        text = f"flows open at given times; {_SIMULATOR} let them wait for each other"
-        yield Problem(flow_key(flow, "after"), text)
     if flow["memory"] is not None:
         text = f"`{flow['memory']['name']}`: Linux has no such memory of peers; {_SIMULATOR}"
         yield Problem(flow_key(flow, "memory"), text)

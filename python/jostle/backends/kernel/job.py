@@ -181,6 +181,7 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         # All but a byte, see `guest/traffic.py`; but a segment that stays is a good part of a small
         # window.
         "read_most_bytes": _READ_BYTES - 1 if sparing else _EVERYTHING_BYTES,
+        "after": flow["after"],
         "start_ns": flow["start_ns"],
         "stop_ns": flow["stop_ns"],
         "source": flow["source"],

@@ -217,10 +217,18 @@ class FlowTrack:
         return {name: np.where(self.connected, values, np.nan) for name, values in found.items()}
 
     @property
+    def start_ns(self) -> int | None:
+        """When the flow was to open; None if it waited for another that did not complete."""
+        if self.spec["after"] is None:
+            return int(self.spec["start_ns"])
+        due = self.events.get("due_ns")
+        return None if due is None else int(due)
+
+    @property
     def completion_ns(self) -> int | None:
         """Time from the flow's start until all its data were acknowledged."""
-        completed = self.events.get("completed_ns")
-        return None if completed is None else int(completed) - int(self.spec["start_ns"])
+        completed, start = self.events.get("completed_ns"), self.start_ns
+        return None if completed is None or start is None else int(completed) - start
 
 
 def _rtt_s(rtt_us: Array) -> Array:

@@ -172,7 +172,10 @@ def _ended_ns(flow: FlowTrack) -> float:
 
 def _is_there(flow: FlowTrack, phase: Phase) -> bool:
     """Whether the flow was there during part of a phase."""
-    return bool(flow.spec["start_ns"] < phase["to_ns"] and _ended_ns(flow) > phase["from_ns"])
+    start_ns = flow.start_ns
+    if start_ns is None:
+        return False
+    return bool(start_ns < phase["to_ns"] and _ended_ns(flow) > phase["from_ns"])
 
 
 def _ratio(part: float, whole: float) -> float | None:

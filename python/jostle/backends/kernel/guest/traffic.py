@@ -5,7 +5,8 @@ the kernel, receivers wake once per `read_bytes`. A receiver that slept and read
 the traffic: unread data delay ACKs (`__tcp_ack_snd_check`). SO_RCVLOWAT leaves them alone, and
 MSG_TRUNC throws data away without copying them. Each read leaves a byte, and the next one waits in
 `poll`: a read that takes everything sends an ACK of its own (`__tcp_cleanup_rbuf`), of a single
-segment, if that had PSH (`tcp_measure_rcv_mss`), as the last one of every burst has.
+segment, if that had PSH (`tcp_measure_rcv_mss`), as the last one of every burst has. The end of a
+message is read whole, as every application would: its ACK, too, is sent at once.
 """
 
 from __future__ import annotations
@@ -72,10 +73,13 @@ class Flow:
         self._listens = threading.Event()
         self._start_ns = 0
         self._stop_ns: int | None = None
+        self._due_ns: int | None = None
         self._opened_ns: int | None = None
         self._completed_ns: int | None = None
         self._broken: str | None = None
         self._written_bytes = 0
+        self._before: Flow | None = None
+        self._complete = threading.Event()
         # How long its application is on, off, or thinks.
         self._spans_ns: Iterator[int] = itertools.cycle(job["spans_ns"])
 
@@ -84,16 +88,25 @@ class Flow:
         self._thread(self._receive)
         self._listens.wait()
 
-    def start(self, start_ns: int) -> None:
-        """Start the sender, with the run's time 0 at `start_ns`."""
+    def start(self, start_ns: int, flows: Sequence[Flow]) -> None:
+        """Start the sender, with the run's time 0 at `start_ns`; it may wait for one of `flows`."""
         self._start_ns = start_ns
+        after = self._job["after"]
+        self._before = None if after is None else flows[after]
         stop_ns = self._job["stop_ns"]
         self._stop_ns = None if stop_ns is None else start_ns + stop_ns
         self._thread(self._send)
 
     def events(self, start_ns: int) -> dict[str, Any]:
-        """When what happened, in ns of the run; what did not is absent."""
-        moments = {"opened_ns": self._opened_ns, "completed_ns": self._completed_ns}
+        """When what happened, in ns of the run; what did not is absent.
+
+        `due_ns` is when it was to open.
+        """
+        moments = {
+            "due_ns": self._due_ns,
+            "opened_ns": self._opened_ns,
+            "completed_ns": self._completed_ns,
+        }
         found: dict[str, Any] = {k: v - start_ns for k, v in moments.items() if v is not None}
         if self._broken is not None:
             found["broken"] = self._broken
@@ -118,18 +131,35 @@ class Flow:
         listener.listen(1)
         self._listens.set()
         connection, _ = listener.accept()
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, self._job["read_bytes"])
         _end_abruptly(connection)
         self.receiver = connection
-        most_bytes = self._job["read_most_bytes"]
-        buffer = bytearray(most_bytes)
-        readable = select.poll()
-        readable.register(connection, select.POLLIN)
         try:
-            while readable.poll() and connection.recv_into(buffer, most_bytes, socket.MSG_TRUNC):
-                pass
+            self._read(connection)
         except (ConnectionError, TimeoutError):
             return  # The sender's end knows why.
+
+    def _read(self, connection: socket.socket) -> None:
+        """Read until the connection ends: in portions, and what is left of a message at once."""
+        portion_bytes, most_bytes = self._job["read_bytes"], self._job["read_most_bytes"]
+        message_bytes: int | None = self._job["source"].get("bytes")
+        left_bytes = message_bytes
+        buffer = bytearray(max(portion_bytes, most_bytes))
+        readable = select.poll()
+        readable.register(connection, select.POLLIN)
+        awaited_bytes = 0
+        while True:
+            wanted_bytes, limit_bytes = portion_bytes, most_bytes
+            if left_bytes is not None and left_bytes <= portion_bytes:
+                wanted_bytes = limit_bytes = left_bytes
+            if awaited_bytes != wanted_bytes:
+                awaited_bytes = wanted_bytes
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, awaited_bytes)
+            readable.poll()
+            taken_bytes = connection.recv_into(buffer, limit_bytes, socket.MSG_TRUNC)
+            if not taken_bytes:
+                return
+            if left_bytes is not None:
+                left_bytes = left_bytes - taken_bytes or message_bytes
 
     def _send(self) -> None:
         self._hosts[self._job["sender"]].enter()
@@ -141,7 +171,11 @@ class Flow:
         sender.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, unsent_bytes)
         _end_abruptly(sender)
         sender.bind((self._job["sender_address"], 0))
-        sleep_until(self._start_ns + self._job["start_ns"])
+        due_ns = self._begin_ns() + self._job["start_ns"]
+        if self._stop_ns is not None and due_ns >= self._stop_ns:
+            return
+        self._due_ns = due_ns
+        sleep_until(due_ns)
         self.sender = sender
         self._opened_ns = time.monotonic_ns()
         try:
@@ -150,6 +184,17 @@ class Flow:
         except (ConnectionError, TimeoutError) as error:
             # A connection that dies (a link that loses everything) is a result, not a mistake.
             self._broken = error.strerror or str(error)
+
+    def _begin_ns(self) -> int:
+        """Tell when its time of waiting begins: with the run, or when the flow before completes.
+
+        Returns at that moment; never, if that flow does not complete.
+        """
+        if self._before is None:
+            return self._start_ns
+        self._before._complete.wait()
+        assert self._before._completed_ns is not None
+        return self._before._completed_ns
 
     def _feed(self, sender: socket.socket) -> None:
         source = self._job["source"]
@@ -189,6 +234,7 @@ class Flow:
                 return
             _wait_acknowledged(sender, self._written_bytes)
         self._completed_ns = time.monotonic_ns()
+        self._complete.set()
 
     def _write(self, sender: socket.socket, size_bytes: int | None, until_ns: int | None) -> int:
         """Write `size_bytes` (None: without end) until `until_ns`; return how many it took."""
@@ -227,7 +273,7 @@ def start(flows: Sequence[Flow], timetable: _Starts, lead_ns: int) -> int:
     # A whole number of them: how long it took to get here must not shift the kernel's ticks.
     start_ns = (time.monotonic_ns() // lead_ns + 2) * lead_ns
     for flow in flows:
-        flow.start(start_ns)
+        flow.start(start_ns, flows)
     timetable.start(start_ns)
     return start_ns
 
