@@ -97,8 +97,9 @@ def _named(file: str, name: str) -> Edit:
 _CUBIC = "net/ipv4/tcp_cubic.c"
 _BBR = "net/ipv4/tcp_bbr.c"
 
-# BBR as Linux 4.15 had it, under fq. Linux 4.19 gave its probe room on paths of few packets, 4.20 took
-# what pacing holds back out of what is in flight, 5.1 added a window for what ACKs bring in lumps.
+# BBR as Linux 4.15 had it, under fq. Linux 4.19 gave its probe room on paths of few packets, 4.20
+# took what pacing holds back out of what is in flight, 5.1 added a window for what ACKs bring in
+# lumps.
 _BBR_AS_IN_4_15 = (
     Edit(
         _BBR,
