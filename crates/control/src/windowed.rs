@@ -275,6 +275,9 @@ impl<L: WindowLaw> Controller for Windowed<L> {
             self.law.on_flight_start(&mut self.window, sent.now, idle);
         }
         self.last_sent_at = Some(sent.now);
+        if self.window.in_slow_start() {
+            self.slow_start.on_send(&mut self.window, sent);
+        }
     }
 
     fn on_measurement(&mut self, measurement: &Measurement) {
@@ -361,6 +364,16 @@ impl<L: WindowLaw> Controller for Windowed<L> {
 
     fn pacing_rate(&self) -> Option<Rate> {
         self.slow_start.pacing_rate().or_else(|| self.law.pacing_rate(&self.window))
+    }
+
+    fn packet_gap(&self) -> Option<Span> {
+        self.slow_start.packet_gap()
+    }
+
+    fn burst_limit(&self) -> Option<u32> {
+        // Packets of a burst have no gaps.
+        let spaced = self.window.in_slow_start() && self.slow_start.packet_gap().is_some();
+        spaced.then_some(1)
     }
 
     fn recovery_owner(&self) -> RecoveryOwner {
@@ -497,6 +510,7 @@ mod tests {
                 now: Time::ZERO + Span::from_ms(at_ms),
                 packets: 1,
                 total_sent: 1,
+                next_to_send: 1,
                 prior_in_flight,
                 after_idle: false,
             });

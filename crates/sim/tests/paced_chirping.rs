@@ -1,0 +1,81 @@
+//! Paced chirping on the simulator: what it finds out, and what that costs the queue.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod common;
+
+use common::*;
+use jostle_record::{FlowState, RunSpec, Sink};
+use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, Time};
+
+/// What a sink sees of a start-up, which ends when packets are no longer spaced.
+#[derive(Default)]
+struct StartUp {
+    over: Option<Time>,
+    /// What the last chirps found, headers included.
+    estimate_bps: f64,
+    cwnd_packets: u64,
+    peak_packets: u64,
+    dropped: u64,
+}
+
+impl Sink for StartUp {
+    fn queue_changed(&mut self, _now: Time, _link: u32, _bytes: u64, packets: u64) {
+        if self.over.is_none() {
+            self.peak_packets = self.peak_packets.max(packets);
+        }
+    }
+
+    fn dropped(&mut self, _now: Time, _link: u32, _flow: u32, _reason: u8) {
+        self.dropped += u64::from(self.over.is_none());
+    }
+
+    fn flow_state(&mut self, now: Time, _flow: u32, state: &FlowState) {
+        match state.mode {
+            "handshake" | "chirping" | "pacing" => {
+                let payload = state.pacing_rate.map_or(0, |rate| rate.as_bps()) as f64;
+                let whole = f64::from(FULL_PACKET_BYTES) / f64::from(FULL_PAYLOAD_BYTES);
+                self.estimate_bps = payload * whole;
+                if std::env::var_os("SHOW").is_some() {
+                    eprintln!("{now:?} {} {:.2} q {} cwnd {} fl {}", state.mode, self.estimate_bps / 1e6, self.peak_packets, state.cwnd_bytes / 1448, state.in_flight_bytes/1448);
+                }
+            }
+            _ if self.over.is_none() => {
+                self.over = Some(now);
+                self.cwnd_packets = state.cwnd_bytes / u64::from(FULL_PAYLOAD_BYTES);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn start_up(controller: &str, rate_bps: u64, rtt_ns: u64) -> StartUp {
+    let mut download = flow("download", controller, rtt_ns);
+    download.slow_start = Some(algorithm("paced-chirping"));
+    download.initial_receive_window_bytes = download.receive_window_bytes;
+    let mut spec: RunSpec =
+        run(5 * S, vec![link("path", rate_bps, bdp_bytes(rate_bps, rtt_ns))], vec![download]);
+    spec.interval_ns = MS;
+    spec.validate().unwrap();
+    let mut seen = StartUp::default();
+    jostle_sim::run(&spec, &mut seen, &|| false).unwrap();
+    seen
+}
+
+/// algorithms.md: "100 Mbit/s estimate ±15 %, queue < 10 packets".
+#[test]
+fn the_capacity_is_found_before_a_queue_builds() {
+    for controller in ["cubic", "reno"] {
+        for rtt_ms in [10, 20, 40, 100, 200] {
+            let seen = start_up(controller, 100 * MBPS, rtt_ms * MS);
+            let took_rtts = seen.over.unwrap().as_secs_f64() * 1e3 / rtt_ms as f64;
+            eprintln!(
+                "{controller} {rtt_ms} ms: {:.1} Mbit/s, peak {}, W {}, {took_rtts:.1} RTT, dropped {}",
+                seen.estimate_bps / 1e6,
+                seen.peak_packets,
+                seen.cwnd_packets,
+                seen.dropped,
+            );
+        }
+    }
+}
