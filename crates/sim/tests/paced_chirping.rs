@@ -68,7 +68,7 @@ fn the_capacity_is_found_before_a_queue_builds() {
     for controller in ["cubic", "reno"] {
         for rtt_ms in [10, 20, 40, 100, 200] {
             let seen = start_up(controller, 100 * MBPS, rtt_ms * MS);
-            let took_rtts = seen.over.unwrap().as_secs_f64() * 1e3 / rtt_ms as f64;
+            let took_rtts = seen.over.unwrap_or(Time::ZERO).as_secs_f64() * 1e3 / rtt_ms as f64;
             eprintln!(
                 "{controller} {rtt_ms} ms: {:.1} Mbit/s, peak {}, W {}, {took_rtts:.1} RTT, dropped {}",
                 seen.estimate_bps / 1e6,

@@ -68,6 +68,8 @@ const CHIRPS_BEFORE_GROWTH: u32 = 6;
 const FIRST_CHIRPS: u64 = 2;
 /// Fewest packets from which a gap can be told.
 const SHORTEST: usize = 2;
+/// Packets for each one whose RTT was measured, at most: those of a delayed ACK, and one more.
+const SPARSEST: usize = 3;
 
 /// Chirps are sent in rounds of a round trip, spread evenly over it. Each tells the gap at which
 /// packets would just not queue; the mean of these is what the next chirps are sent around. The
@@ -104,6 +106,8 @@ pub struct PacedChirping {
     chirps: VecDeque<InFlight>,
     /// RTTs of the oldest one's packets.
     delays_us: [u64; LONGEST],
+    /// How many of these were measured.
+    measured: usize,
     srtt: Span,
     last_sent_at: Time,
     next_to_send: u64,
@@ -129,7 +133,7 @@ struct InFlight {
     sent: usize,
     /// Time between its last packet and the next chirp.
     guard: Span,
-    /// It was sent as planned and all RTTs were measured.
+    /// It was sent as planned.
     valid: bool,
 }
 
@@ -162,6 +166,7 @@ impl PacedChirping {
             first_size: 0,
             chirps: VecDeque::new(),
             delays_us: [0; LONGEST],
+            measured: 0,
             srtt: Span::ZERO,
             last_sent_at: Time::ZERO,
             next_to_send: 0,
@@ -203,7 +208,9 @@ impl PacedChirping {
         self.chirps.push_back(InFlight { chirp, number, first: 0, sent: 0, guard, valid: true });
         self.scheduled += 1;
         self.round_sent += 1;
-        self.round_length = self.round_length.saturating_add(length);
+        // As the thesis's code counts it: without the gap after each chirp, as in the module, a long
+        // round could never take the whole round trip.
+        self.round_length = self.round_length.saturating_add(length + self.mean_gap);
     }
 
     /// `start_new_round`: the chirps to come are those of the next round. One that had less than it
@@ -245,10 +252,17 @@ impl PacedChirping {
                 break;
             }
             number += 1;
-            match ack.rtt {
-                Some(rtt) => self.delays_us[index] = rtt.as_us(),
-                None => oldest.valid = false,
+            if index == 0 {
+                self.measured = 0;
             }
+            // The RTT is that of the last packet. Of those acknowledged with it nothing is known:
+            // they are taken to have waited as long as the one before them.
+            let last = number == ack.first_unacked;
+            self.delays_us[index] = match ack.rtt {
+                Some(rtt) if last || index == 0 => rtt.as_us(),
+                _ => self.delays_us[index.saturating_sub(1)],
+            };
+            self.measured += usize::from(last && ack.rtt.is_some());
             let oldest = *oldest;
             // The second round starts when the first chirp is analysed, the others with the first
             // ACK of the one before.
@@ -259,7 +273,7 @@ impl PacedChirping {
                 continue;
             }
             self.chirps.pop_front();
-            if oldest.valid {
+            if oldest.valid && SPARSEST * self.measured >= oldest.chirp.size {
                 let gap = oldest.chirp.capacity_gap(&self.delays_us, self.excursion);
                 let bounded = gap.min(MAX_GAP).max(self.min_gap);
                 // EWMA of 1/2 (`GAP_AVG_SHIFT`).
