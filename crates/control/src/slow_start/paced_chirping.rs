@@ -204,7 +204,8 @@ impl PacedChirping {
         let chirp = Chirp::around(self.mean_gap, self.geometry, size);
         let length = chirp.length();
         let share = self.srtt.mul_div(1, round_max);
-        let guard = if share > length { (share - length).max(self.mean_gap) } else { self.mean_gap };
+        let guard =
+            if share > length { (share - length).max(self.mean_gap) } else { self.mean_gap };
         self.chirps.push_back(InFlight { chirp, number, first: 0, sent: 0, guard, valid: true });
         self.scheduled += 1;
         self.round_sent += 1;
