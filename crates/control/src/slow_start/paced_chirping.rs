@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::{Rate, Span, Time};
 
-use self::chirp::{Chirp, LONGEST, RATIO_ONE};
+use self::chirp::{Chirp, InFlight, LONGEST, RATIO_ONE};
 use super::SlowStart;
 use crate::controller::{AckSample, Congestion, Established, Sent};
 use crate::registry::SlowStartRow;
@@ -95,6 +95,8 @@ pub struct PacedChirping {
     round_max: u64,
     /// Number of the first chirp of the round: its first ACK ends the round.
     round_first: u32,
+    /// A packet of the round left late.
+    round_held: bool,
     round_sent: u64,
     /// Time that the chirps of the round take.
     round_length: Span,
@@ -109,7 +111,8 @@ pub struct PacedChirping {
     /// How many of these were measured.
     measured: usize,
     srtt: Span,
-    last_sent_at: Time,
+    /// When the next packet should leave.
+    due: Time,
     next_to_send: u64,
     first_unacked: u64,
 }
@@ -122,25 +125,6 @@ enum Phase {
     Pacing {
         until: u64,
     },
-}
-
-#[derive(Clone, Copy, Debug)]
-struct InFlight {
-    chirp: Chirp,
-    number: u32,
-    /// Number of its first packet, once that was sent.
-    first: u64,
-    sent: usize,
-    /// Time between its last packet and the next chirp.
-    guard: Span,
-    /// It was sent as planned.
-    valid: bool,
-}
-
-impl InFlight {
-    fn remaining(&self) -> usize {
-        self.chirp.size - self.sent
-    }
 }
 
 impl PacedChirping {
@@ -160,6 +144,7 @@ impl PacedChirping {
             gap: Span::ZERO,
             round_max: 0,
             round_first: 0,
+            round_held: false,
             round_sent: 0,
             round_length: Span::ZERO,
             scheduled: 0,
@@ -168,7 +153,7 @@ impl PacedChirping {
             delays_us: [0; LONGEST],
             measured: 0,
             srtt: Span::ZERO,
-            last_sent_at: Time::ZERO,
+            due: Time::ZERO,
             next_to_send: 0,
             first_unacked: 0,
         }
@@ -214,31 +199,38 @@ impl PacedChirping {
         self.round_length = self.round_length.saturating_add(length + self.mean_gap);
     }
 
-    /// `start_new_round`: the chirps to come are those of the next round. One that had less than it
-    /// might have does not make the next one larger.
-    fn start_round(&mut self) {
-        if self.scheduled >= CHIRPS_BEFORE_GROWTH && self.round_sent >= self.round_max / RATIO_ONE {
+    /// `start_new_round`: the chirps to come are those of the next round. It has more of them, unless
+    /// something else than the path held back those of this one.
+    fn start_round(&mut self, now: Time) {
+        let held = self.round_held || (self.remaining() > 0 && self.is_late(now));
+        if self.scheduled >= CHIRPS_BEFORE_GROWTH && !held {
             self.round_max = self.round_max.saturating_mul(self.gain) / RATIO_ONE;
         }
         self.round_first = self.scheduled;
         self.round_sent = 0;
         self.round_length = Span::ZERO;
+        self.round_held = false;
+    }
+
+    /// The next packet should have left by now: the application or the receiver's window holds it
+    /// back. The thesis's code discards chirps with a gap that is a quarter longer.
+    fn is_late(&self, now: Time) -> bool {
+        now > self.due + self.gap.mul_div(1, 4)
     }
 
     /// Packet `number` was sent for the first time.
     fn note_sent(&mut self, now: Time, number: u64) {
+        let late = self.is_late(now);
         let Some(it) = self.chirps.back_mut().filter(|it| it.remaining() > 0) else { return };
         if it.sent == 0 {
             it.first = number;
         } else {
-            // The thesis's code discards chirps with a gap a quarter longer than it should be: the
-            // application or the receiver's window held a packet back.
-            let planned = it.chirp.gap(it.sent);
-            it.valid &= now.since(self.last_sent_at) <= planned + planned.mul_div(1, 4);
+            it.valid &= !late;
         }
         it.sent += 1;
         self.gap = if it.remaining() > 0 { it.chirp.gap(it.sent) } else { it.guard };
-        self.last_sent_at = now;
+        self.due = now + self.gap;
+        self.round_held |= late;
     }
 
     /// Packets up to `first_unacked` are acknowledged. Returns whether the chirps of the round take
@@ -268,7 +260,7 @@ impl PacedChirping {
             // The second round starts when the first chirp is analysed, the others with the first
             // ACK of the one before.
             if index == 0 && oldest.number >= 2 && oldest.number == self.round_first {
-                self.start_round();
+                self.start_round(ack.now);
             }
             if index + 1 < oldest.chirp.size {
                 continue;
@@ -281,7 +273,7 @@ impl PacedChirping {
                 self.mean_gap = self.mean_gap.mul_div(1, 2) + bounded.mul_div(1, 2);
             }
             if oldest.number == 0 {
-                self.start_round();
+                self.start_round(ack.now);
             }
             if ack.srtt <= self.round_length {
                 return true;
@@ -313,6 +305,7 @@ impl SlowStart for PacedChirping {
         self.round_max = FIRST_CHIRPS * RATIO_ONE;
         (self.round_first, self.round_sent, self.round_length) = (0, 0, Span::ZERO);
         (self.scheduled, self.next_to_send, self.first_unacked) = (0, 0, 0);
+        (self.round_held, self.due, self.gap) = (false, established.now, Span::ZERO);
         // "TCP_INIT_CWND>>1" in the thesis's code.
         self.first_size = established.initial_window as usize / 2;
         if self.first_size >= SHORTEST && window.in_slow_start() {
@@ -358,6 +351,7 @@ impl SlowStart for PacedChirping {
                 }
                 self.srtt = ack.srtt;
                 if self.remaining() == 0 {
+                    self.due = self.due.max(ack.now);
                     self.schedule();
                 }
                 self.open(window, ack.in_flight);

@@ -82,3 +82,24 @@ fn excursion_length(delays: &[u64]) -> usize {
     }
     delays.len()
 }
+
+/// A chirp from the time it is planned until all of it is acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InFlight {
+    pub chirp: Chirp,
+    /// Chirps planned before it.
+    pub number: u32,
+    /// Number of its first packet, once that was sent.
+    pub first: u64,
+    pub sent: usize,
+    /// Time between its last packet and the next chirp.
+    pub guard: Span,
+    /// It was sent as planned.
+    pub valid: bool,
+}
+
+impl InFlight {
+    pub(super) fn remaining(&self) -> usize {
+        self.chirp.size - self.sent
+    }
+}

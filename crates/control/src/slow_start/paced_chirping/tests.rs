@@ -189,6 +189,24 @@ fn the_mean_gap_moves_half_way() {
     assert_eq!(sender.start.mean_gap, Span::from_us(170));
 }
 
+/// Chirps 6 to 9 are the fourth round. Its growth needs the first ACK of chirp 6 to find it sent as
+/// planned.
+#[test]
+fn a_round_that_was_held_back_does_not_grow() {
+    for (pause_ms, chirps) in [(0, 8), (100, 4)] {
+        let mut sender = Sender::new();
+        for to_acknowledge in [0, 5, 6, 16] {
+            sender.acknowledge(to_acknowledge, RTT);
+            if sender.start.scheduled == 7 {
+                sender.now += Span::from_ms(pause_ms);
+            }
+            sender.send();
+        }
+        sender.acknowledge(32, RTT);
+        assert_eq!(sender.start.round_max, chirps * RATIO_ONE, "{pause_ms} ms");
+    }
+}
+
 #[test]
 fn a_chirp_that_was_held_back_says_nothing() {
     let mut sender = Sender::new();
