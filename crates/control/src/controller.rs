@@ -394,8 +394,9 @@ pub trait Controller: Send {
     }
 
     /// Time from the packet that was just sent to the next one, where a window-based controller's
-    /// start-up chooses it packet by packet; none if the pacing rate does. Asked after
-    /// [`on_send`](Self::on_send), while a [`pacing_rate`](Self::pacing_rate) is required.
+    /// start-up chooses it packet by packet, which forbids bursts; none if the pacing rate does. Asked
+    /// before packets are sent and after [`on_send`](Self::on_send), while a
+    /// [`pacing_rate`](Self::pacing_rate) is required.
     fn packet_gap(&self) -> Option<Span> {
         None
     }

@@ -223,6 +223,8 @@ pub struct Windowed<L> {
     prior_ssthresh: u32,
     last_sent_at: Option<Time>,
     next_to_send: u64,
+    /// The slow start is told of what is sent.
+    spaces_packets: bool,
 }
 
 impl<L: WindowLaw> Windowed<L> {
@@ -237,6 +239,7 @@ impl<L: WindowLaw> Windowed<L> {
             prior_ssthresh: 0,
             last_sent_at: None,
             next_to_send: 0,
+            spaces_packets: false,
         }
     }
 
@@ -267,6 +270,7 @@ impl<L: WindowLaw> Controller for Windowed<L> {
         self.window = Window { cwnd: established.initial_window.max(1), ..Window::default() };
         self.law.on_established(&mut self.window, established);
         self.slow_start.on_established(&mut self.window, established);
+        self.spaces_packets = self.slow_start.packet_gap().is_some();
     }
 
     fn on_send(&mut self, sent: &Sent) {
@@ -275,7 +279,7 @@ impl<L: WindowLaw> Controller for Windowed<L> {
             self.law.on_flight_start(&mut self.window, sent.now, idle);
         }
         self.last_sent_at = Some(sent.now);
-        if self.window.in_slow_start() {
+        if self.spaces_packets {
             self.slow_start.on_send(&mut self.window, sent);
         }
     }
@@ -368,12 +372,6 @@ impl<L: WindowLaw> Controller for Windowed<L> {
 
     fn packet_gap(&self) -> Option<Span> {
         self.slow_start.packet_gap()
-    }
-
-    fn burst_limit(&self) -> Option<u32> {
-        // Packets of a burst have no gaps.
-        let spaced = self.window.in_slow_start() && self.slow_start.packet_gap().is_some();
-        spaced.then_some(1)
     }
 
     fn recovery_owner(&self) -> RecoveryOwner {

@@ -55,7 +55,8 @@ pub trait SlowStart: Send {
     /// The handshake is complete; `window` holds the initial window, which may be replaced.
     fn on_established(&mut self, _window: &mut Window, _established: &Established) {}
 
-    /// Packets were sent in slow start.
+    /// Packets were sent. Only a method is told that has a [`packet_gap`](Self::packet_gap) when the
+    /// connection is established.
     fn on_send(&mut self, _window: &mut Window, _sent: &Sent) {}
 
     /// An ACK arrived, during slow start or after it; loss detection has not yet seen it. Only

@@ -318,7 +318,8 @@ impl SlowStart for PacedChirping {
 
     fn on_send(&mut self, window: &mut Window, sent: &Sent) {
         let first = std::mem::replace(&mut self.next_to_send, sent.next_to_send);
-        if self.phase != Phase::Chirping || sent.next_to_send <= first {
+        let chirps = self.phase == Phase::Chirping && window.in_slow_start();
+        if !chirps || sent.next_to_send <= first {
             return;
         }
         let new = sent.next_to_send - first;

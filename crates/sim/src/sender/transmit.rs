@@ -233,6 +233,9 @@ impl Sender {
     /// Packets in one burst (`tcp_tso_autosize`): what the pacing rate sends in about 1 ms, more
     /// on very short paths.
     pub(super) fn burst_segments(&self) -> u32 {
+        if self.start_is_paced() && self.controller.packet_gap().is_some() {
+            return 1;
+        }
         let mut bytes = self.pacing_rate.as_bytes_per_s() >> 10;
         // `tcp_tso_rtt_log`: gso_max_size, halved for every 512 us of min RTT.
         let halvings = self.rtt.min_rtt().as_us() >> 9;
