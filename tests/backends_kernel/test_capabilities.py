@@ -39,6 +39,7 @@ REFUSED = {
         "SYN-ACK",
     ),
     "flows.one.slow_start ": ('"suss"', "flows.one.slow_start", "the simulator can"),
+    "flows.one.slow_start  ": ('"paced-chirping"', "flows.one.slow_start", "the simulator can"),
     "bottleneck.rate": ('[["0 s", "5 Mbit/s"], ["2 s", "0 Mbit/s"]]', "bottleneck.rate", "stop"),
     "bottleneck.queue": (
         '{ kind = "occupancy_drop", limit = "1 MB", threshold = "500 kB" }',

@@ -50,6 +50,7 @@ const DEAR: &[(&str, &str)] = &[
     ("hystart", "times trains of ACKs, which needs the pacing rate of every window"),
     ("hystart-paper", "times trains of ACKs and keeps minima of rounds"),
     ("suss", "HyStart, and its own rounds"),
+    ("paced-chirping", "a gap for every packet it sends, and what the RTTs of a chirp say"),
 ];
 
 /// Rows whose work at the ends of intervals may cost so much even beside that of a transport.

@@ -104,6 +104,8 @@ pub struct Sent {
     pub packets: u32,
     /// Packets sent since the connection began, this burst included.
     pub total_sent: u64,
+    /// Next packet to be sent for the first time (`snd_nxt`), after the burst.
+    pub next_to_send: u64,
     /// Packets that were in flight before the burst.
     pub prior_in_flight: u32,
     /// The connection had gone idle because its application had nothing to send: nothing was in
@@ -388,6 +390,14 @@ pub trait Controller: Send {
     /// controller requires one for as long as its start-up spreads a flight over time, from the
     /// first packet on.
     fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
+
+    /// Time from the packet that was just sent to the next one, where a window-based controller's
+    /// start-up chooses it packet by packet, which forbids bursts; none if the pacing rate does. Asked
+    /// before packets are sent and after [`on_send`](Self::on_send), while a
+    /// [`pacing_rate`](Self::pacing_rate) is required.
+    fn packet_gap(&self) -> Option<Span> {
         None
     }
 

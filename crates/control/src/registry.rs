@@ -114,6 +114,7 @@ pub const SLOW_STARTS: &[SlowStartRow] = &[
     slow_start::SUSS,
     slow_start::JUMPSTART,
     slow_start::QUICKSTART,
+    slow_start::PACED_CHIRPING,
 ];
 
 /// All layers of memory, in the order they are listed.

@@ -223,6 +223,8 @@ pub struct Windowed<L> {
     prior_ssthresh: u32,
     last_sent_at: Option<Time>,
     next_to_send: u64,
+    /// The slow start is told of what is sent.
+    spaces_packets: bool,
 }
 
 impl<L: WindowLaw> Windowed<L> {
@@ -237,6 +239,7 @@ impl<L: WindowLaw> Windowed<L> {
             prior_ssthresh: 0,
             last_sent_at: None,
             next_to_send: 0,
+            spaces_packets: false,
         }
     }
 
@@ -267,6 +270,7 @@ impl<L: WindowLaw> Controller for Windowed<L> {
         self.window = Window { cwnd: established.initial_window.max(1), ..Window::default() };
         self.law.on_established(&mut self.window, established);
         self.slow_start.on_established(&mut self.window, established);
+        self.spaces_packets = self.slow_start.packet_gap().is_some();
     }
 
     fn on_send(&mut self, sent: &Sent) {
@@ -275,6 +279,9 @@ impl<L: WindowLaw> Controller for Windowed<L> {
             self.law.on_flight_start(&mut self.window, sent.now, idle);
         }
         self.last_sent_at = Some(sent.now);
+        if self.spaces_packets {
+            self.slow_start.on_send(&mut self.window, sent);
+        }
     }
 
     fn on_measurement(&mut self, measurement: &Measurement) {
@@ -361,6 +368,10 @@ impl<L: WindowLaw> Controller for Windowed<L> {
 
     fn pacing_rate(&self) -> Option<Rate> {
         self.slow_start.pacing_rate().or_else(|| self.law.pacing_rate(&self.window))
+    }
+
+    fn packet_gap(&self) -> Option<Span> {
+        self.slow_start.packet_gap()
     }
 
     fn recovery_owner(&self) -> RecoveryOwner {
@@ -497,6 +508,7 @@ mod tests {
                 now: Time::ZERO + Span::from_ms(at_ms),
                 packets: 1,
                 total_sent: 1,
+                next_to_send: 1,
                 prior_in_flight,
                 after_idle: false,
             });

@@ -37,11 +37,11 @@ fn follow(transfer: &mut Transfer, until_s: f64, text: &mut String) {
 /// 20 Mbit/s, 50 ms and one BDP of buffer, of which a third may fill before controllers that need
 /// marks get some: start-up, the first losses, an application that pauses
 /// for 1.5 s, a path that halves its rate, one that fails for a second.
-fn trace(controller: &str, parameters: &[(&str, Value)]) -> String {
+fn trace(controller: &str, parameters: &[(&str, Value)], slow_start: Option<&str>) -> String {
     let mut path = Path::new(Rate::from_mbps(20), Span::from_ms(50), 82);
     path.ack_every = 2;
     path.mark_above = 27;
-    let mut transfer = Transfer::new(path, build(controller, parameters, None));
+    let mut transfer = Transfer::new(path, build(controller, parameters, slow_start));
     let mut text = "   time_s   cwnd ssthresh mode\n".to_owned();
     follow(&mut transfer, 5.0, &mut text);
     text.push_str("# the application pauses until 6.5 s\n");
@@ -79,15 +79,16 @@ fn difference(expected: &str, found: &str) -> String {
 fn every_controller_follows_its_golden_trace() {
     let old = Value::Text("4.15".to_owned());
     let mut cases: Vec<_> =
-        CONTROLLERS.iter().map(|row| (row.entry.name, row.entry.name, vec![])).collect();
-    cases.push(("cubic-linux-4.15", "cubic", vec![("linux", old)]));
-    cases.push(("cubic-no-hystart", "cubic", vec![("hystart", Value::Bool(false))]));
+        CONTROLLERS.iter().map(|row| (row.entry.name, row.entry.name, vec![], None)).collect();
+    cases.push(("cubic-linux-4.15", "cubic", vec![("linux", old)], None));
+    cases.push(("cubic-no-hystart", "cubic", vec![("hystart", Value::Bool(false))], None));
+    cases.push(("cubic-paced-chirping", "cubic", vec![], Some("paced-chirping")));
 
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let mut differences = Vec::new();
-    for (name, controller, parameters) in cases {
+    for (name, controller, parameters, slow_start) in cases {
         let file = folder.join(format!("{name}.txt"));
-        let found = trace(controller, &parameters);
+        let found = trace(controller, &parameters, slow_start);
         if std::env::var_os("JOSTLE_BLESS").is_some() {
             fs::write(&file, &found).unwrap();
         }

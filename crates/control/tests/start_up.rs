@@ -193,6 +193,30 @@ fn search_drains_to_the_bdp() {
     assert!(transfer.queue() < 50, "{} packets wait", transfer.queue());
 }
 
+/// Between 30 and 300 us a packet, with an ACK for each as the authors had it: what the last chirps
+/// found, and what was then in flight.
+#[test]
+fn paced_chirping_finds_the_capacity() {
+    for mbps in [40, 100, 250, 400] {
+        for rtt_ms in [20, 50, 150] {
+            let path = Path::new(Rate::from_mbps(mbps), Span::from_ms(rtt_ms), usize::MAX);
+            let mut transfer = Transfer::new(path, reno("paced-chirping", &[]));
+            let (mut payload_bps, mut queue) = (0, 0);
+            while in_slow_start(&transfer) {
+                payload_bps = transfer.controller.pacing_rate().unwrap().as_bps();
+                queue = queue.max(transfer.queue());
+                transfer.step();
+            }
+            let estimate = payload_bps as f64 * 1514.0 / 1448.0 / 1e6 / mbps as f64;
+            let share = f64::from(transfer.controller.cwnd()) / path.bdp();
+            let what = format!("{mbps} Mbit/s, {rtt_ms} ms: {estimate:.2}, {share:.2}, {queue}");
+            assert!((0.85..=1.15).contains(&estimate), "{what}");
+            assert!((0.85..=1.15).contains(&share), "{what}");
+            assert!(queue < 10, "{what}");
+        }
+    }
+}
+
 /// algorithms.md: a path as fast as the card keeps doubling; at a tenth of it less than 1 % is lost.
 #[test]
 fn capstart_limits_only_where_the_card_is_faster() {

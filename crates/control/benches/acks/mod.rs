@@ -161,6 +161,7 @@ impl Connection {
             now: self.now,
             packets: 1,
             total_sent: self.next_to_send() + 1,
+            next_to_send: self.next_to_send() + 1,
             prior_in_flight: self.in_flight - 1,
             after_idle: false,
         });

@@ -1,6 +1,6 @@
 //! A layer over a controller.
 
-use jostle_units::{Rate, Time};
+use jostle_units::{Rate, Span, Time};
 
 use super::Occasion;
 use crate::controller::{
@@ -155,6 +155,10 @@ impl<L: Layer> Controller for Layered<L> {
 
     fn pacing_rate(&self) -> Option<Rate> {
         self.layer.pacing_rate(self.inner.as_ref())
+    }
+
+    fn packet_gap(&self) -> Option<Span> {
+        self.inner.packet_gap()
     }
 
     fn burst_packets(&self) -> Option<u32> {

@@ -6,15 +6,16 @@ mod hystart;
 mod hystart_plus_plus;
 mod jumpstart;
 mod limited;
+mod paced_chirping;
 mod quickstart;
 mod search;
 mod standard;
 pub(crate) mod stopeg;
 mod suss;
 
-use jostle_units::{Rate, Time};
+use jostle_units::{Rate, Span, Time};
 
-use crate::controller::{AckSample, Congestion, Established, Measurement};
+use crate::controller::{AckSample, Congestion, Established, Measurement, Sent};
 use crate::windowed::{Kernel, Window};
 
 pub use capstart::CapStart;
@@ -22,6 +23,7 @@ pub use hystart::HyStart;
 pub use hystart_plus_plus::HyStartPlusPlus;
 pub use jumpstart::JumpStart;
 pub use limited::Limited;
+pub use paced_chirping::PacedChirping;
 pub use quickstart::{QuickStart, RateCode};
 pub use search::Search;
 pub use standard::Standard;
@@ -33,6 +35,7 @@ pub(crate) use hystart::{PAPER_ROW as HYSTART_PAPER, ROW as HYSTART};
 pub(crate) use hystart_plus_plus::ROW as HYSTART_PLUS_PLUS;
 pub(crate) use jumpstart::ROW as JUMPSTART;
 pub(crate) use limited::ROW as LIMITED;
+pub(crate) use paced_chirping::ROW as PACED_CHIRPING;
 pub(crate) use quickstart::ROW as QUICKSTART;
 pub(crate) use search::ROW as SEARCH;
 pub(crate) use standard::ROW as STANDARD;
@@ -51,6 +54,10 @@ pub trait SlowStart: Send {
 
     /// The handshake is complete; `window` holds the initial window, which may be replaced.
     fn on_established(&mut self, _window: &mut Window, _established: &Established) {}
+
+    /// Packets were sent. Only a method is told that has a [`packet_gap`](Self::packet_gap) when the
+    /// connection is established.
+    fn on_send(&mut self, _window: &mut Window, _sent: &Sent) {}
 
     /// An ACK arrived, during slow start or after it; loss detection has not yet seen it. Only
     /// while `window.in_slow_start()` may ssthresh be set.
@@ -75,6 +82,13 @@ pub trait SlowStart: Send {
     /// Rate at which packets must leave; none if the transport may choose. It may change whenever
     /// one of the methods here was called.
     fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
+
+    /// Time from the packet sent last to the next one, for a method that spaces every pair of them
+    /// by itself: packets then leave one by one. Asked only while there is a
+    /// [`pacing_rate`](Self::pacing_rate); it may change with every packet sent.
+    fn packet_gap(&self) -> Option<Span> {
         None
     }
 

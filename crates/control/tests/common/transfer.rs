@@ -371,6 +371,12 @@ impl Transfer {
         }
         if packets > 0 {
             self.transmit(packets);
+            // A start-up that chooses every gap lets the next packet out as this one leaves.
+            if let Some(gap) = self.controller.packet_gap() {
+                self.next_departure = self.now + gap;
+                self.held_by_pacing =
+                    self.offered > self.total_sent && self.controller.cwnd() > self.in_flight;
+            }
         }
         let limited = self.in_flight >= self.controller.cwnd();
         if packets > 0 {
@@ -417,6 +423,7 @@ impl Transfer {
             now: self.now,
             packets,
             total_sent: self.total_sent,
+            next_to_send: self.total_sent,
             prior_in_flight,
             after_idle: prior_in_flight == 0 && self.sampler.is_app_limited(),
         });

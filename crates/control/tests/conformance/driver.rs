@@ -226,6 +226,7 @@ impl Driver<'_> {
             now: self.now,
             packets,
             total_sent: self.next_to_send,
+            next_to_send: self.next_to_send,
             prior_in_flight,
             after_idle: prior_in_flight == 0 && self.app_limited,
         });

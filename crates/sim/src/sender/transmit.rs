@@ -163,10 +163,11 @@ impl Sender {
             now,
             packets,
             total_sent: self.total_sent,
+            next_to_send: u64::from(self.board.next()),
             prior_in_flight,
             after_idle: prior_in_flight == 0 && self.sampler.is_app_limited(),
         });
-        if prior_in_flight == 0 {
+        if prior_in_flight == 0 || self.start_is_paced() {
             self.take_answers();
         }
     }
@@ -233,6 +234,9 @@ impl Sender {
     /// Packets in one burst (`tcp_tso_autosize`): what the pacing rate sends in about 1 ms, more
     /// on very short paths.
     pub(super) fn burst_segments(&self) -> u32 {
+        if self.start_is_paced() && self.controller.packet_gap().is_some() {
+            return 1;
+        }
         let mut bytes = self.pacing_rate.as_bytes_per_s() >> 10;
         // `tcp_tso_rtt_log`: gso_max_size, halved for every 512 us of min RTT.
         let halvings = self.rtt.min_rtt().as_us() >> 9;
@@ -299,6 +303,13 @@ impl Sender {
     fn pace(&mut self, departure: Time, payload_bytes: u64) {
         let credit = departure.since(self.departure);
         self.departure = departure;
+        if self.start_is_paced()
+            && let Some(gap) = self.controller.packet_gap()
+        {
+            // What the gaps are is what is being measured: nothing is made up for.
+            self.departure += gap;
+            return;
+        }
         if self.paced
             && self.pacing_rate.as_bps() > 0
             && (self.total_sent >= UNPACED_PACKETS || self.spreads_first_flight())
@@ -320,7 +331,13 @@ impl Sender {
     /// A rate that is required of a window-based controller's start holds for its first packets,
     /// too: without them it would not be a rate.
     fn spreads_first_flight(&self) -> bool {
-        self.first_flight_rate.is_some() || (self.rate_required && self.owns_window())
+        self.first_flight_rate.is_some() || self.start_is_paced()
+    }
+
+    /// A window-based controller requires a rate, as it does while its start-up paces.
+    #[inline]
+    fn start_is_paced(&self) -> bool {
+        self.rate_required && self.owns_window()
     }
 
     /// TCP small queues (`tcp_small_queue_check`): no more than about 1 ms of the flow's rate

@@ -281,6 +281,7 @@ fn a_restart_from_idle_paces_at_the_bandwidth() {
         now: path.now + Span::from_secs(1),
         packets: 2,
         total_sent: 0,
+        next_to_send: 0,
         prior_in_flight: 0,
         after_idle: true,
     });

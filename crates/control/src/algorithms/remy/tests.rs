@@ -241,8 +241,14 @@ fn the_box_of_no_memory_starts_the_flow() {
     // ⌊0.5 · 10 − 3⌋.
     remy.on_ack(&acked(1, 16, 80));
     assert_eq!((remy.cwnd(), remy.pacing_rate().unwrap().as_bps()), (2, 3_333_333));
-    let sent =
-        Sent { now: Time::ZERO, packets: 1, total_sent: 9, prior_in_flight: 0, after_idle: true };
+    let sent = Sent {
+        now: Time::ZERO,
+        packets: 1,
+        total_sent: 9,
+        next_to_send: 9,
+        prior_in_flight: 0,
+        after_idle: true,
+    };
     remy.on_send(&sent);
     assert_eq!(remy.cwnd(), 2);
     assert_eq!(remy.memory.values(), &[0.0; AXES]);
