@@ -7,6 +7,9 @@ import math
 from jostle.stats import Estimate
 from jostle.tables import ABSENT
 
+_ROUNDING = 1e-9
+"""Share of a value below which its interval is what floating-point arithmetic leaves of none."""
+
 
 def with_interval(estimate: Estimate, *, unit: bool = False) -> str:
     """Write a value with half of its interval, or with its ends where it is lopsided."""
@@ -16,7 +19,9 @@ def with_interval(estimate: Estimate, *, unit: bool = False) -> str:
     if estimate.low is not None and estimate.high is not None:
         half = (estimate.high - estimate.low) / 2
         middle = (estimate.high + estimate.low) / 2
-        if abs(middle - estimate.value) <= 0.1 * half:
+        if half <= _ROUNDING * abs(estimate.value):
+            text += f" ± {digits(0)}"
+        elif abs(middle - estimate.value) <= 0.1 * half:
             text += f" ± {digits(half)}"
         else:
             text += f" ({digits(estimate.low)} … {digits(estimate.high)})"
