@@ -2,8 +2,12 @@
 //!
 //! A Gaussian copula keeps the two apart: a stationary Gauss–Markov process `z(t)` (mean 0,
 //! variance 1, correlation e^(−Δt/τ)) says how unusual the delay is just now, and the quantile table
-//! says what that means: `delay = Q(Φ(z))`. Whatever τ is, the distribution of the delay at any
+//! says what that means: `delay = Q(Φ(z))`. Whatever τ is, the distribution of that delay at any
 //! instant is exactly the table's.
+//!
+//! On a link that keeps packets in order none arrives before what was there earlier would have. So
+//! that this, too, is a matter of time and not of the traffic, the delay at `t` is what the latest
+//! arrival of all earlier instants leaves of it: max(Q(Φ(z(t))), max over s < t of s + Q(Φ(z(s))) − t).
 //!
 //! `z` is drawn on a grid of τ/16 and interpolated. Interpolation alone would shrink the variance
 //! between grid points, so the result is divided by its standard deviation: `z` stays standard
@@ -30,16 +34,43 @@ pub struct Jitter {
     /// Where in the table the last value was.
     hint: usize,
     latent: Option<Latent>,
+    /// Before it nothing arrives, but for the base delay, if packets stay in order.
+    held_until: Time,
+    calm: Calm,
     may_reorder: bool,
     random: Stream,
+}
+
+/// What spares looking up most values of a time without packets: `z` up to this one mean no more
+/// than `delay`, and none means more than `most`.
+#[derive(Clone, Copy, Debug)]
+struct Calm {
+    z: f64,
+    delay: Span,
+    most: Span,
+}
+
+impl Calm {
+    /// A value of `z` that is exceeded in a hundredth of the time.
+    const Z: f64 = 2.326;
+
+    fn of(quantiles: &Quantiles) -> Self {
+        let delay = quantiles.value(normal_distribution(Self::Z));
+        Self { z: Self::Z, delay, most: quantiles.value(1.0) }
+    }
+
+    fn most(self, z: f64) -> Span {
+        if z <= self.z { self.delay } else { self.most }
+    }
 }
 
 impl Jitter {
     /// Jitter distributed as `quantiles`, nearly independent of what it was after a time of
     /// `correlation` (0: every packet draws anew), on top of `base`.
     ///
-    /// Unless `may_reorder`, the link holds packets back behind their predecessors. That raises
-    /// the delays of packets that are closer together than the delay falls.
+    /// Unless `may_reorder`, a delay ends no earlier than any before it, whether a packet had that
+    /// one or not (with a `correlation` of 0: if one had it). That raises the delays where they fall
+    /// faster than time passes: the table says less than what packets see.
     pub fn new(
         base: Steps,
         quantiles: Quantiles,
@@ -48,18 +79,36 @@ impl Jitter {
         mut random: Stream,
     ) -> Self {
         let latent = (!correlation.is_zero()).then(|| Latent::new(correlation, &mut random));
-        Self { base, quantiles, hint: 0, latent, may_reorder, random }
+        let (hint, held_until, calm) = (0, Time::ZERO, Calm::of(&quantiles));
+        Self { base, quantiles, hint, latent, held_until, calm, may_reorder, random }
+    }
+
+    /// The delay beyond the base delay.
+    #[inline]
+    fn beyond(&mut self, now: Time) -> Span {
+        let Some(latent) = &mut self.latent else {
+            return self.quantiles.value_near(self.random.uniform(), &mut self.hint);
+        };
+        if now >= latent.end {
+            let (quantiles, hint, calm) = (&self.quantiles, &mut self.hint, self.calm);
+            let mut held_until = self.held_until;
+            latent.walk(now, &mut self.random, |at, z| {
+                if at + calm.most(z) > held_until.max(now) {
+                    let delay = quantiles.value_near(normal_distribution(z), hint);
+                    held_until = held_until.max(at + delay);
+                }
+            });
+            self.held_until = held_until;
+        }
+        let delay = self.quantiles.value_near(normal_distribution(latent.at(now)), &mut self.hint);
+        if self.may_reorder { delay } else { delay.max(self.held_until.since(now)) }
     }
 }
 
 impl Delay for Jitter {
     #[inline]
     fn delay(&mut self, now: Time) -> Span {
-        let probability = match &mut self.latent {
-            None => self.random.uniform(),
-            Some(latent) => normal_distribution(latent.at(now, &mut self.random)),
-        };
-        self.base.delay(now) + self.quantiles.value_near(probability, &mut self.hint)
+        self.base.delay(now) + self.beyond(now)
     }
 
     fn may_reorder(&self) -> bool {
@@ -110,24 +159,24 @@ impl Latent {
         self.kept * z + self.new * random.normal()
     }
 
+    /// The value at `now`, which lies between the two grid points.
     #[inline]
-    fn at(&mut self, now: Time, random: &mut Stream) -> f64 {
-        if now >= self.end {
-            self.walk(now, random);
-        }
+    fn at(&self, now: Time) -> f64 {
         let share = now.since(self.start).as_ns() as f64 * self.per_ns;
         let variance = 1.0 - 2.0 * share * (1.0 - share) * (1.0 - self.kept);
         (self.left + share * (self.right - self.left)) / libm::sqrt(variance)
     }
 
+    /// Goes on to the cell of `now`; `pass` is told of every grid point on the way.
     #[cold]
-    fn walk(&mut self, now: Time, random: &mut Stream) {
+    fn walk(&mut self, now: Time, random: &mut Stream, mut pass: impl FnMut(Time, f64)) {
         let cells = now.since(self.start).as_ns() / self.cell.as_ns();
         self.start += self.cell.mul_div(cells, 1);
         self.end = self.start + self.cell;
-        for _ in 0..cells.min(LONGEST_WALK) {
+        for ahead in (0..cells.min(LONGEST_WALK)).rev() {
             self.left = self.right;
             self.right = self.after(self.left, random);
+            pass(self.start - self.cell.mul_div(ahead, 1), self.left);
         }
     }
 }
@@ -142,7 +191,11 @@ mod tests {
 
     fn jitter(quantiles: Quantiles, correlation: Span, seed: u64) -> Jitter {
         let base = Steps::new(vec![(Time::ZERO, Span::from_ms(20))]).unwrap();
-        Jitter::new(base, quantiles, correlation, false, Stream::new(seed, "jitter"))
+        Jitter::new(base, quantiles, correlation, true, Stream::new(seed, "jitter"))
+    }
+
+    fn in_order(jitter: Jitter) -> Jitter {
+        Jitter { may_reorder: false, ..jitter }
     }
 
     /// Values in seconds beyond the base delay, `gap` apart.
@@ -181,7 +234,11 @@ mod tests {
                 .filter(|seed| {
                     let mut random = Stream::new(*seed, "z");
                     let mut latent = Latent::new(Span::from_ns(16_000), &mut random);
-                    latent.at(Time::from_ns(eighths * 125), &mut random) <= -1.0
+                    let now = Time::from_ns(eighths * 125);
+                    if now >= latent.end {
+                        latent.walk(now, &mut random, |_, _| ());
+                    }
+                    latent.at(now) <= -1.0
                 })
                 .count();
             let share = below as f64 / 40_000.0;
@@ -213,19 +270,37 @@ mod tests {
 
     #[test]
     fn it_is_a_function_of_time_that_does_not_depend_on_the_traffic() {
-        let points = [(0.0, 0), (1.0, 1_000_000)];
-        let (mut often, mut rarely) = (
-            jitter(table(&points), Span::from_ms(3), 5),
-            jitter(table(&points), Span::from_ms(3), 5),
-        );
-        for us in 0..400_000 {
-            let now = Time::ZERO + Span::from_us(us);
-            let delay = often.delay(now);
-            if us % 7_919 == 0 {
-                assert_eq!(rarely.delay(now), delay);
+        // A spike in a hundred correlation times; what is calm is mostly not looked up.
+        let points = [(0.0, 0), (0.99, 5_000), (1.0, 1_000_000)];
+        for kind in [std::convert::identity, in_order] {
+            let [mut often, mut rarely] =
+                [(); 2].map(|()| kind(jitter(table(&points), Span::from_ms(3), 5)));
+            for us in 0..4_000_000 {
+                let now = Time::ZERO + Span::from_us(us);
+                let delay = often.delay(now);
+                if us % 7_919 == 0 {
+                    assert_eq!(rarely.delay(now), delay);
+                }
             }
+            // A very long time without packets costs no time of ours.
+            rarely.delay(Time::from_ns(u64::MAX / 2));
         }
-        // A very long time without packets costs no time of ours.
-        rarely.delay(Time::from_ns(u64::MAX / 2));
+    }
+
+    /// A packet every 100 us and one every 50 ms see spikes equally often, and in order.
+    #[test]
+    fn in_order_a_spike_delays_whatever_comes_while_it_lasts() {
+        let points = table(&[(0.0, 0), (0.999, 1_000), (0.999, 200_000), (1.0, 200_000)]);
+        let seen = |gap, n| values(in_order(jitter(points.clone(), Span::from_ms(10), 2)), gap, n);
+        let late = |values: &[f64]| {
+            values.iter().filter(|s| **s > 0.001).count() as f64 / values.len() as f64
+        };
+        let dense = seen(Span::from_us(100), 6_000_000);
+        let sparse = seen(Span::from_ms(50), 12_000);
+        let shares = (late(&dense), late(&sparse));
+        assert!(shares.0 > 0.05 && (shares.0 - shares.1).abs() < 0.01, "{shares:?}");
+        // But for what falls between two grid points.
+        let falls = dense.windows(2).filter(|pair| pair[1] < pair[0] - 0.000_101).count();
+        assert!(falls < 6_000_000 / 1_000, "{falls} overtake");
     }
 }
