@@ -69,9 +69,9 @@ def test_a_profile_carries_the_quiet_link(read: Read) -> None:
     quantiles = [point["value_ns"] for point in link["delay"]["jitter"]["quantiles"]]
     delay = link["delay"]["steps"][0]["delay_ns"]
     assert delay + flow["access_delay_ns"] + quantiles[0] == 564_000_000
-    assert delay + flow["access_delay_ns"] + 33_000_000 == 597_000_000
+    assert delay + flow["access_delay_ns"] + 24_000_000 == 588_000_000
     assert link["queue"]["limit"] == {"bytes": 36_000_000}
-    assert flow["receive_window_bytes"] == 2 * (144_000_000 * 597 // 8000 + 36_000_000)
+    assert flow["receive_window_bytes"] == 2 * (144_000_000 * 588 // 8000 + 36_000_000)
 
 
 def test_keys_beside_a_profile_override_it(read: Read) -> None:
