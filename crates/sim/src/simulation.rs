@@ -290,7 +290,16 @@ impl<S: Sink> Simulation<'_, S> {
             if let Some(ack) = arrival.early {
                 self.network.send_back(now, flow, ack, receiver.ecn(), self.sink);
             }
-            arrival.ack
+            if arrival.reopens {
+                if let Some(ack) = arrival.ack {
+                    self.network.send_back(now, flow, ack, receiver.ecn(), self.sink);
+                }
+                let update = receiver.reopen();
+                receiver.arrange(&mut self.network.agenda);
+                Some(update)
+            } else {
+                arrival.ack
+            }
         } else {
             Some(receiver.on_syn(&body))
         };

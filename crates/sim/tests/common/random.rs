@@ -204,6 +204,31 @@ struct Network {
     reverse_link: bool,
     rtt_ns: u64,
     duration_ns: u64,
+    /// What the host remembers, if anything, so that its flows find what others have left.
+    memory: Option<usize>,
+    /// Flows begin when the one before has completed, rather than at times of their own.
+    chained: bool,
+}
+
+/// Beside the sizes of windows: what depends on none of them.
+#[derive(Clone, Copy, Debug)]
+struct Traits {
+    initial_pacing: bool,
+    autotuning: bool,
+    gro: bool,
+    old: bool,
+    remembers: bool,
+}
+
+fn any_traits() -> impl Strategy<Value = Traits> {
+    let traits = (any::<bool>(), any::<bool>(), any::<bool>(), 0..5u32, 0..4u32);
+    traits.prop_map(|(initial_pacing, autotuning, gro, old, remembers)| Traits {
+        initial_pacing,
+        autotuning,
+        gro,
+        old: old == 0,
+        remembers: remembers > 0,
+    })
 }
 
 fn any_flow(
@@ -211,7 +236,8 @@ fn any_flow(
     network: &Network,
     finite: bool,
 ) -> impl Strategy<Value = FlowSpec> + use<> {
-    let Network { two_links, reverse_link, rtt_ns, duration_ns, .. } = *network;
+    let Network { two_links, reverse_link, rtt_ns, duration_ns, memory, chained, .. } = *network;
+    let after = if chained && finite { index.checked_sub(1) } else { None };
     let windows = (1..40u32, prop_oneof![Just(60_000_000), log_uniform(1_448, 500_000)]);
     let times = (0..duration_ns.min(2 * S) / 2, option::weighted(0.2, 1..duration_ns));
     let nic = option::weighted(0.3, log_uniform(MBPS, 10 * GBPS));
@@ -219,7 +245,7 @@ fn any_flow(
         prop::sample::select(CONTROLLERS.iter().map(|row| row.entry.name).collect::<Vec<_>>()),
         source(finite),
         (any::<bool>(), any::<bool>()),
-        windows,
+        (windows, any_traits()),
         times,
         nic,
         (0..=rtt_ns, any::<bool>()),
@@ -229,7 +255,7 @@ fn any_flow(
                 controller,
                 source,
                 (pacing, ecn),
-                windows,
+                (windows, traits),
                 (start_ns, length_ns),
                 nic,
                 (delay, long),
@@ -241,20 +267,21 @@ fn any_flow(
                     } else {
                         vec![]
                     },
+                    after: after.map(|before| before as u32),
                     start_ns,
                     stop_ns: length_ns.filter(|_| !finite).map(|length_ns| start_ns + length_ns),
                     source,
                     slow_start: any_slow_start(controller, windows.0),
-                    memory: any_memory(windows.1),
+                    memory: memory.filter(|_| traits.remembers).map(memory_named),
                     pacing,
                     ecn,
                     initial_window_packets: windows.0,
-                    initial_pacing: windows.0.is_multiple_of(2),
+                    initial_pacing: traits.initial_pacing,
                     receive_window_bytes: windows.1,
                     initial_receive_window_bytes: windows.1.min(65_535),
-                    receive_window_autotuning: windows.1.is_multiple_of(3),
-                    gro: windows.1.is_multiple_of(2),
-                    linux: if windows.1.is_multiple_of(5) { Linux::V4_15 } else { Linux::V6_1 },
+                    receive_window_autotuning: traits.autotuning,
+                    gro: traits.gro,
+                    linux: if traits.old { Linux::V4_15 } else { Linux::V6_1 },
                     nic_rate_bps: nic,
                     ..flow(&format!("flow {index}"), controller, delay)
                 }
@@ -268,9 +295,9 @@ fn any_slow_start(controller: &str, draw: u32) -> Option<Algorithm> {
     slow_start(controller).map(|_| algorithm(row.entry.name))
 }
 
-/// No memory of the peer that all flows have, or one of all.
-fn any_memory(draw: u64) -> Option<Algorithm> {
-    MEMORIES.get(draw as usize % (2 * MEMORIES.len())).map(|row| algorithm(row.entry.name))
+/// A memory of the peer that all flows have, by its position.
+fn memory_named(position: usize) -> Algorithm {
+    algorithm(MEMORIES[position].entry.name)
 }
 
 /// One to four flows over one or two links, and perhaps a congested way back. `finite`: every flow
@@ -283,9 +310,10 @@ pub fn any_run(finite: bool) -> impl Strategy<Value = Case> {
         log_uniform(MS, 600 * MS),
         any::<bool>(),
         option::weighted(0.4, log_uniform(64_000, 100 * MBPS)),
+        (option::weighted(0.6, 0..MEMORIES.len()), any::<bool>()),
     );
     shape
-        .prop_flat_map(move |(rate_bps, second_bps, rtt_ns, two_links, reverse_bps)| {
+        .prop_flat_map(move |(rate_bps, second_bps, rtt_ns, two_links, reverse_bps, host)| {
             let slowest_bps = if two_links { rate_bps.min(second_bps) } else { rate_bps };
             let busy_ns = PACKETS * PACKET_BITS * S / slowest_bps;
             let duration_ns = if finite { 1_000 * S } else { busy_ns.max(4 * rtt_ns) };
@@ -299,7 +327,8 @@ pub fn any_run(finite: bool) -> impl Strategy<Value = Case> {
                     links.extend(two_links.then_some(second));
                     links.extend(reverse_bps.map(|_| back));
                     let reverse_link = reverse_bps.is_some();
-                    Network { links, two_links, reverse_link, rtt_ns, duration_ns }
+                    let (memory, chained) = host;
+                    Network { links, two_links, reverse_link, rtt_ns, duration_ns, memory, chained }
                 })
         })
         .prop_flat_map(move |network| {
