@@ -136,7 +136,8 @@ fn delay(delay_ns: u64) -> impl Strategy<Value = DelaySpec> {
 fn loss() -> impl Strategy<Value = LossSpec> {
     prop_oneof![
         2 => Just(LossSpec::None),
-        1 => (0.0..0.05).prop_map(|probability| LossSpec::Independent { probability }),
+        // Few losses leave long runs of packets behind a hole.
+        1 => (0.0..1.0).prop_map(|it: f64| LossSpec::Independent { probability: 0.05 * it * it }),
         1 => (0.001..0.05, 0.2..1.0, 0.0..0.01, 0.3..1.0).prop_map(
             |(good_to_bad, bad_to_good, loss_good, loss_bad)| LossSpec::GilbertElliott {
                 good_to_bad, bad_to_good, loss_good, loss_bad,
@@ -169,8 +170,8 @@ fn any_link(name: &'static str, rate_bps: u64, rtt_ns: u64) -> impl Strategy<Val
     )
 }
 
-fn source(finite: bool) -> BoxedStrategy<SourceSpec> {
-    let fixed = log_uniform(1, 400_000).prop_map(|bytes| SourceSpec::Fixed { bytes });
+fn source(finite: bool, most_bytes: u64) -> BoxedStrategy<SourceSpec> {
+    let fixed = log_uniform(1, most_bytes).prop_map(|bytes| SourceSpec::Fixed { bytes });
     let responses = (log_uniform(1, 100_000), 0..500 * MS, any::<bool>(), 1..5u64).prop_map(
         |(bytes, think_ns, exponential, count)| SourceSpec::RequestResponse {
             bytes,
@@ -206,8 +207,8 @@ struct Network {
     duration_ns: u64,
     /// What the host remembers, if anything, so that its flows find what others have left.
     memory: Option<usize>,
-    /// Flows begin when the one before has completed, rather than at times of their own.
-    chained: bool,
+    /// All flows are repetitions of one, each of which begins when the one before has completed.
+    repeated: bool,
 }
 
 /// Beside the sizes of windows: what depends on none of them.
@@ -236,14 +237,14 @@ fn any_flow(
     network: &Network,
     finite: bool,
 ) -> impl Strategy<Value = FlowSpec> + use<> {
-    let Network { two_links, reverse_link, rtt_ns, duration_ns, memory, chained, .. } = *network;
-    let after = if chained && finite { index.checked_sub(1) } else { None };
+    let Network { two_links, reverse_link, rtt_ns, duration_ns, memory, .. } = *network;
+    let most_bytes = if network.repeated { 2_000_000 } else { 400_000 };
     let windows = (1..40u32, prop_oneof![Just(60_000_000), log_uniform(1_448, 500_000)]);
     let times = (0..duration_ns.min(2 * S) / 2, option::weighted(0.2, 1..duration_ns));
     let nic = option::weighted(0.3, log_uniform(MBPS, 10 * GBPS));
     (
         prop::sample::select(CONTROLLERS.iter().map(|row| row.entry.name).collect::<Vec<_>>()),
-        source(finite),
+        source(finite, most_bytes),
         (any::<bool>(), any::<bool>()),
         (windows, any_traits()),
         times,
@@ -267,7 +268,6 @@ fn any_flow(
                     } else {
                         vec![]
                     },
-                    after: after.map(|before| before as u32),
                     start_ns,
                     stop_ns: length_ns.filter(|_| !finite).map(|length_ns| start_ns + length_ns),
                     source,
@@ -293,6 +293,14 @@ fn any_flow(
 fn any_slow_start(controller: &str, draw: u32) -> Option<Algorithm> {
     let row = &SLOW_STARTS[draw as usize % SLOW_STARTS.len()];
     slow_start(controller).map(|_| algorithm(row.entry.name))
+}
+
+/// Makes all flows the first one again, each after the one before it.
+fn repeat(flows: &mut [FlowSpec]) {
+    let first = flows[0].clone();
+    for (i, flow) in (0..).zip(flows).skip(1) {
+        *flow = FlowSpec { name: flow.name.clone(), after: Some(i - 1), ..first.clone() };
+    }
 }
 
 /// A memory of the peer that all flows have, by its position.
@@ -327,7 +335,7 @@ pub fn any_run(finite: bool) -> impl Strategy<Value = Case> {
                     links.extend(two_links.then_some(second));
                     links.extend(reverse_bps.map(|_| back));
                     let reverse_link = reverse_bps.is_some();
-                    let (memory, chained) = host;
+                    let (memory, repeated) = host;
                     Network { links, two_links, reverse_link, rtt_ns, duration_ns, memory, chained }
                 })
         })
@@ -337,6 +345,9 @@ pub fn any_run(finite: bool) -> impl Strategy<Value = Case> {
         })
         .prop_map(move |(network, mut flows, count, seed)| {
             flows.truncate(count);
+            if network.repeated && finite {
+                repeat(&mut flows);
+            }
             let interval_ns = if finite { 10 * S } else { 100 * MS };
             Case(RunSpec { seed, interval_ns, ..run(network.duration_ns, network.links, flows) })
         })
