@@ -336,7 +336,15 @@ pub fn any_run(finite: bool) -> impl Strategy<Value = Case> {
                     links.extend(reverse_bps.map(|_| back));
                     let reverse_link = reverse_bps.is_some();
                     let (memory, repeated) = host;
-                    Network { links, two_links, reverse_link, rtt_ns, duration_ns, memory, chained }
+                    Network {
+                        links,
+                        two_links,
+                        reverse_link,
+                        rtt_ns,
+                        duration_ns,
+                        memory,
+                        repeated,
+                    }
                 })
         })
         .prop_flat_map(move |network| {
