@@ -207,7 +207,9 @@ fn window_based(flow: &FlowSpec) -> bool {
     let row = registry::controller(&flow.controller.name).unwrap();
     let random = Stream::new(0, "unused");
     let controller = row.create(&flow.controller.parameters, Box::new(Standard), random).unwrap();
-    controller.recovery_owner() == RecoveryOwner::Transport
+    // SUSS wakes up between ACKs to open the window.
+    let wakes = flow.slow_start.as_ref().is_some_and(|it| it.name == "suss");
+    controller.recovery_owner() == RecoveryOwner::Transport && !wakes
 }
 
 /// What an application sends in all, if that is known.
