@@ -150,7 +150,8 @@ class RunView:
     def download_s(self, flow: str, size_bytes: int) -> float | None:
         """Time until `size_bytes` were delivered, from the flow's start; None if they were not."""
         ends, delivered = self._delivered(flow)
-        if delivered[-1] < size_bytes:
+        # Bytes are whole, sums of rates times bins not quite.
+        if round(delivered[-1]) < size_bytes:
             return None
         start_s = self._start_s(flow)
         return None if start_s is None else float(np.interp(size_bytes, delivered, ends)) - start_s

@@ -170,8 +170,9 @@ fn any_link(name: &'static str, rate_bps: u64, rtt_ns: u64) -> impl Strategy<Val
     )
 }
 
-fn source(finite: bool, most_bytes: u64) -> BoxedStrategy<SourceSpec> {
-    let fixed = log_uniform(1, most_bytes).prop_map(|bytes| SourceSpec::Fixed { bytes });
+/// `least` and `most` bytes, where there is one transfer.
+fn source(finite: bool, (least, most): (u64, u64)) -> BoxedStrategy<SourceSpec> {
+    let fixed = log_uniform(least, most).prop_map(|bytes| SourceSpec::Fixed { bytes });
     let responses = (log_uniform(1, 100_000), 0..500 * MS, any::<bool>(), 1..5u64).prop_map(
         |(bytes, think_ns, exponential, count)| SourceSpec::RequestResponse {
             bytes,
@@ -238,13 +239,14 @@ fn any_flow(
     finite: bool,
 ) -> impl Strategy<Value = FlowSpec> + use<> {
     let Network { two_links, reverse_link, rtt_ns, duration_ns, memory, .. } = *network;
-    let most_bytes = if network.repeated { 2_000_000 } else { 400_000 };
+    // What is remembered shows in transfers of more than a round trip.
+    let bytes = if network.repeated { (100_000, 2_000_000) } else { (1, 400_000) };
     let windows = (1..40u32, prop_oneof![Just(60_000_000), log_uniform(1_448, 500_000)]);
     let times = (0..duration_ns.min(2 * S) / 2, option::weighted(0.2, 1..duration_ns));
     let nic = option::weighted(0.3, log_uniform(MBPS, 10 * GBPS));
     (
         prop::sample::select(CONTROLLERS.iter().map(|row| row.entry.name).collect::<Vec<_>>()),
-        source(finite, most_bytes),
+        source(finite, bytes),
         (any::<bool>(), any::<bool>()),
         (windows, any_traits()),
         times,
@@ -296,7 +298,10 @@ fn any_slow_start(controller: &str, draw: u32) -> Option<Algorithm> {
 }
 
 /// Makes all flows the first one again, each after the one before it.
-fn repeat(flows: &mut [FlowSpec]) {
+fn repeat(flows: &mut [FlowSpec], memory: Option<usize>) {
+    flows[0].memory = memory.map(memory_named);
+    // So that all are done in time.
+    flows[0].receive_window_bytes = flows[0].receive_window_bytes.max(20 * 1_448);
     let first = flows[0].clone();
     for (i, flow) in (0..).zip(flows).skip(1) {
         *flow = FlowSpec { name: flow.name.clone(), after: Some(i - 1), ..first.clone() };
@@ -318,7 +323,7 @@ pub fn any_run(finite: bool) -> impl Strategy<Value = Case> {
         log_uniform(MS, 600 * MS),
         any::<bool>(),
         option::weighted(0.4, log_uniform(64_000, 100 * MBPS)),
-        (option::weighted(0.6, 0..MEMORIES.len()), any::<bool>()),
+        (option::weighted(0.8, 0..MEMORIES.len()), any::<bool>()),
     );
     shape
         .prop_flat_map(move |(rate_bps, second_bps, rtt_ns, two_links, reverse_bps, host)| {
@@ -354,7 +359,7 @@ pub fn any_run(finite: bool) -> impl Strategy<Value = Case> {
         .prop_map(move |(network, mut flows, count, seed)| {
             flows.truncate(count);
             if network.repeated && finite {
-                repeat(&mut flows);
+                repeat(&mut flows, network.memory);
             }
             let interval_ns = if finite { 10 * S } else { 100 * MS };
             Case(RunSpec { seed, interval_ns, ..run(network.duration_ns, network.links, flows) })
