@@ -29,12 +29,12 @@ impl Flight {
     }
 
     /// Whether between this and `next` more was sent than the window allowed. It may have shrunk
-    /// below what is in flight; and an undo, which takes back marks of loss, may bring into flight
+    /// below what is in flight, and a loss probe may be sent beyond that; and an undo, which takes back marks of loss, may bring into flight
     /// what nobody sent.
     fn is_overfilled_by(self, next: Self) -> bool {
         let allowed = (next.cwnd_bytes + FLIGHT_ALLOWANCE_BYTES)
             .max(self.cwnd_bytes + FLIGHT_ALLOWANCE_BYTES)
-            .max(self.in_flight_bytes);
+            .max(self.in_flight_bytes + u64::from(FULL_PAYLOAD_BYTES));
         let sent_bytes = next.sent_bytes - self.sent_bytes;
         let undone = next.in_flight_bytes > self.in_flight_bytes + sent_bytes;
         next.in_flight_bytes > allowed && !undone
