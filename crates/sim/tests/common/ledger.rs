@@ -29,12 +29,12 @@ impl Flight {
     }
 
     /// Whether between this and `next` more was sent than the window allowed. It may have shrunk
-    /// below what is in flight, and a loss probe may be sent beyond that; and an undo, which takes back marks of loss, may bring into flight
+    /// below what is in flight, and a loss probe of `probe_bytes` may be sent beyond that; and an undo, which takes back marks of loss, may bring into flight
     /// what nobody sent.
-    fn is_overfilled_by(self, next: Self) -> bool {
+    fn is_overfilled_by(self, next: Self, probe_bytes: u64) -> bool {
         let allowed = (next.cwnd_bytes + FLIGHT_ALLOWANCE_BYTES)
             .max(self.cwnd_bytes + FLIGHT_ALLOWANCE_BYTES)
-            .max(self.in_flight_bytes + u64::from(FULL_PAYLOAD_BYTES));
+            .max(self.in_flight_bytes + probe_bytes);
         let sent_bytes = next.sent_bytes - self.sent_bytes;
         let undone = next.in_flight_bytes > self.in_flight_bytes + sent_bytes;
         next.in_flight_bytes > allowed && !undone
@@ -63,6 +63,8 @@ struct Flow {
     acked_bytes: u64,
     /// Unknown before the first ACK, which may be what makes the window smaller.
     flight: Option<Flight>,
+    /// A loss probe has left since the window shrank below what was in flight.
+    probed: bool,
     completions: u64,
     completed: Option<Time>,
 }
@@ -276,7 +278,11 @@ impl Sink for Ledger {
         let before = std::mem::replace(&mut books.acked_bytes, row.acked_bytes);
         let flight = Flight::of(row, books.sent_bytes);
         let before_it = books.flight.replace(flight);
-        let overfull = before_it.is_some_and(|it| it.is_overfilled_by(flight));
+        let beyond =
+            |probe_bytes| before_it.is_some_and(|it| it.is_overfilled_by(flight, probe_bytes));
+        let overfull = beyond(if books.probed { 0 } else { u64::from(FULL_PAYLOAD_BYTES) });
+        let fits = row.in_flight_bytes <= row.cwnd_bytes + FLIGHT_ALLOWANCE_BYTES;
+        books.probed = !fits && (books.probed || beyond(0));
         let delivered = books.delivered_bytes;
         if row.acked_bytes < before || row.acked_bytes > delivered {
             let now_acked = row.acked_bytes;
