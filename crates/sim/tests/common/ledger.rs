@@ -29,8 +29,8 @@ impl Flight {
     }
 
     /// Whether between this and `next` more was sent than the window allowed. It may have shrunk
-    /// below what is in flight, and a loss probe of `probe_bytes` may be sent beyond that; and an undo, which takes back marks of loss, may bring into flight
-    /// what nobody sent.
+    /// below what is in flight, and a loss probe of `probe_bytes` may be sent beyond that; and an
+    /// undo, which takes back marks of loss, may bring into flight what nobody sent.
     fn is_overfilled_by(self, next: Self, probe_bytes: u64) -> bool {
         let allowed = (next.cwnd_bytes + FLIGHT_ALLOWANCE_BYTES)
             .max(self.cwnd_bytes + FLIGHT_ALLOWANCE_BYTES)
