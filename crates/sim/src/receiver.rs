@@ -203,6 +203,7 @@ impl Receiver {
     }
 
     /// A data segment arrived.
+    #[inline]
     pub fn on_data(&mut self, now: Time, segment: &Segment, ecn: Ecn) -> Arrival {
         self.unread = 0;
         if segment.timestamp_ms + PAWS_WINDOW_MS < self.echo_ms {

@@ -96,7 +96,9 @@ impl Window {
     pub fn reopens(&self, next: u32, held: u32) -> bool {
         let twice = 2 * self.offered.saturating_sub(next);
         // Most windows are more than half open, and need no look at the room.
-        u64::from(twice) * SEGMENT <= self.most_bytes && self.room(held) >= twice.max(1)
+        u64::from(twice) * SEGMENT <= self.most_bytes
+            && twice <= self.segments()
+            && self.room(held) >= twice.max(1)
     }
 
     /// Segments that the sender may send beyond `next`, while `held` occupy the buffer. What was
