@@ -27,7 +27,7 @@ fn a_closed_window_is_probed_ever_more_rarely() {
     assert!(probes.iter().all(|it| (it.segment.number, it.segment.payload) == (9, 0)));
     let mut expected = ms(80);
     for (i, probe) in (0..).zip(&probes) {
-        expected = expected + Span::from_ns(rto.as_ns() << i.min(20)).min(RTO_MAX);
+        expected += Span::from_ns(rto.as_ns() << i.min(20)).min(RTO_MAX);
         assert_eq!(probe.at, expected, "probe {i}");
     }
     // 240 ms, doubled nine times, are 123 s.
