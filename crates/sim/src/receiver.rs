@@ -32,6 +32,8 @@ const COMPRESSION_SLACK: Span = Span::from_us(100);
 const UNCOMPRESSED_DUPLICATES: u32 = 3;
 /// Blocks of which a compressed ACK surely tells (`TCP_SACK_BLOCKS_EXPECTED`).
 const SETTLED_BLOCKS: usize = 2;
+/// Least time between answers to segments without data (`tcp_invalid_ratelimit`).
+const PROBE_ANSWER_INTERVAL: Span = Span::from_ms(500);
 /// By how much a segment may be older than the one echoed last (`TCP_PAWS_WINDOW`).
 const PAWS_WINDOW_MS: u32 = 1;
 
@@ -67,6 +69,8 @@ pub(crate) struct Receiver {
     compression: Time,
     duplicates_at: u32,
     duplicates: u32,
+    /// When a window probe is answered again.
+    probe_answers_from: Time,
     timer: Timer,
 
     /// `ts_recent`: what the next ACK echoes.
@@ -101,6 +105,16 @@ pub(crate) struct Arrival {
     pub early: Option<Segment>,
     /// The ACK to send, if one is due.
     pub ack: Option<Segment>,
+    /// What the application has read since then opens the window so far that the sender is to be
+    /// told, by [`Receiver::reopen`].
+    pub reopens: bool,
+}
+
+impl Arrival {
+    /// Nothing that the application can read.
+    const fn unreadable(early: Option<Segment>, ack: Option<Segment>) -> Self {
+        Self { bytes: 0, early, ack, reopens: false }
+    }
 }
 
 impl Receiver {
@@ -126,6 +140,7 @@ impl Receiver {
             compression: Time::NEVER,
             duplicates_at: 0,
             duplicates: 0,
+            probe_answers_from: Time::ZERO,
             timer: Timer::default(),
             echo_ms: 0,
             feedback,
@@ -188,6 +203,7 @@ impl Receiver {
     }
 
     /// A data segment arrived.
+    #[inline]
     pub fn on_data(&mut self, now: Time, segment: &Segment, ecn: Ecn) -> Arrival {
         self.unread = 0;
         if segment.timestamp_ms + PAWS_WINDOW_MS < self.echo_ms {
@@ -196,6 +212,9 @@ impl Receiver {
         // RFC 7323 §4.3: the timestamp of the segment that advances the left edge is echoed.
         if segment.number <= self.acked {
             self.echo_ms = self.echo_ms.max(segment.timestamp_ms);
+        }
+        if segment.number >= self.window.end() && self.refuses(segment.number) {
+            return self.on_beyond(segment.number);
         }
         if self.feedback != EcnFeedback::None && segment.ecn_flag {
             // The sender's window may be very small now, so it should not have to wait.
@@ -206,12 +225,16 @@ impl Receiver {
             self.window.on_segment(now, segment.tsecr_ms());
         }
         if segment.number < self.next {
-            return self.on_old(segment.number);
+            return if segment.payload == 0 {
+                self.on_window_probe(now)
+            } else {
+                self.on_old(segment.number)
+            };
         }
         let early = self.note_mark(ecn, segment.number == self.next);
         if self.ahead.contains(segment.number) {
             self.duplicate = Some(Block::of(segment.number));
-            return Arrival { bytes: 0, early, ack: self.decide(now) };
+            return Arrival::unreadable(early, self.decide(now));
         }
         if u32::from(segment.payload) < FULL_PAYLOAD_BYTES {
             self.short.push((segment.number, FULL_PAYLOAD_BYTES - u32::from(segment.payload)));
@@ -219,7 +242,7 @@ impl Receiver {
         if segment.number > self.next {
             self.keep(segment.number);
             self.grow_window();
-            return Arrival { bytes: 0, early, ack: self.decide(now) };
+            return Arrival::unreadable(early, self.decide(now));
         }
         self.time_arrival(now);
         self.grow_window();
@@ -238,7 +261,48 @@ impl Receiver {
         let ack = self.decide(now);
         // The application reads after the stack has decided on the ACK.
         self.window.on_read(now, bytes);
-        Arrival { bytes, early, ack }
+        // It reads when all of what the card has put together has arrived.
+        let reopens = !self.merging && self.window.reopens(self.next, self.ahead.len());
+        Arrival { bytes, early, ack, reopens }
+    }
+
+    /// The application has read: the ACK that tells of a window which has opened
+    /// (`tcp_cleanup_rbuf`). RFC 9293 §3.8.6.2.2 bounds how small an opening may be told.
+    #[cold]
+    pub fn reopen(&mut self) -> Segment {
+        self.unread = 0;
+        self.acknowledge()
+    }
+
+    /// The sender asks for the window (`tcp_send_dupack`, `tcp_oow_rate_limited`).
+    #[cold]
+    fn on_window_probe(&mut self, now: Time) -> Arrival {
+        let due = now >= self.probe_answers_from;
+        let ack = due.then(|| {
+            self.probe_answers_from = now + PROBE_ANSWER_INTERVAL;
+            self.acknowledge()
+        });
+        Arrival::unreadable(None, ack)
+    }
+
+    /// Whether a segment at the end of the window or beyond it is not taken. Header prediction does
+    /// not look at the window: what comes in order is taken unless none was offered
+    /// (`tcp_rcv_established`, `tcp_select_window`).
+    #[cold]
+    fn refuses(&self, number: u32) -> bool {
+        number > self.next || (number == self.next && self.window.end() <= self.acked)
+    }
+
+    /// A segment arrived that the window has no room for (`tcp_data_queue`, `tcp_sequence`). RFC
+    /// 9293 §3.10.7.4: "If an incoming segment is not acceptable, an acknowledgment should be sent
+    /// in reply".
+    #[cold]
+    fn on_beyond(&mut self, number: u32) -> Arrival {
+        if number == self.window.end().max(self.next) {
+            self.enter_quick_mode(QUICK_ACKS_MAX);
+        }
+        let ack = (!self.merging).then(|| self.acknowledge());
+        Arrival::unreadable(None, ack)
     }
 
     /// Payload of the segments from `next` to `end`.
@@ -296,7 +360,7 @@ impl Receiver {
     fn on_old(&mut self, number: u32) -> Arrival {
         self.duplicate = Some(Block::of(number));
         self.enter_quick_mode(QUICK_ACKS_MAX);
-        Arrival { bytes: 0, early: None, ack: Some(self.acknowledge()) }
+        Arrival::unreadable(None, Some(self.acknowledge()))
     }
 
     /// RFC 7323 §5.3 (PAWS): a segment older than what was echoed last is dropped and acknowledged
@@ -306,7 +370,7 @@ impl Receiver {
         if number < self.next {
             return self.on_old(number);
         }
-        Arrival { bytes: 0, early: None, ack: Some(self.acknowledge()) }
+        Arrival::unreadable(None, Some(self.acknowledge()))
     }
 
     /// Keeps a segment that arrived beyond a gap.

@@ -276,6 +276,7 @@ impl<S: Sink> Simulation<'_, S> {
             self.network.send_back(now, flow, body.echo(), ecn, self.sink);
             return;
         };
+        let mut reopens = false;
         let ack = if body.kind == Kind::Data {
             self.sink.received(now, flow, size_bytes);
             let arrival = if part {
@@ -290,6 +291,7 @@ impl<S: Sink> Simulation<'_, S> {
             if let Some(ack) = arrival.early {
                 self.network.send_back(now, flow, ack, receiver.ecn(), self.sink);
             }
+            reopens = arrival.reopens;
             arrival.ack
         } else {
             Some(receiver.on_syn(&body))
@@ -297,6 +299,21 @@ impl<S: Sink> Simulation<'_, S> {
         if let Some(ack) = ack {
             self.network.send_back(now, flow, ack, receiver.ecn(), self.sink);
         }
+        if reopens {
+            self.reopen(now, flow);
+        }
+    }
+
+    /// The application of a flow has read what kept its window closed.
+    #[cold]
+    #[inline(never)]
+    fn reopen(&mut self, now: Time, flow: u32) {
+        let Ends::Connection(Connection { receiver, .. }) = &mut self.flows[flow as usize] else {
+            return;
+        };
+        let update = receiver.reopen();
+        receiver.arrange(&mut self.network.agenda);
+        self.network.send_back(now, flow, update, receiver.ecn(), self.sink);
     }
 
     /// A segment has reached the sender.

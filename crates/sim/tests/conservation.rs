@@ -51,6 +51,9 @@ proptest! {
         let clean = |it: &LinkSpec| it.loss == LossSpec::None && it.outages.is_none();
         let complete = ledger.all_completed() || !case.0.links.iter().all(clean);
         prop_assert!(complete, "not all is delivered: {ledger:?}");
+        // Losses may make it take longer, but nobody gives up.
+        let silent = ledger.silent_since(Time::from_ns(case.0.duration_ns));
+        prop_assert!(silent.is_none(), "waits for nothing: {silent:?}: {ledger:?}");
     }
 }
 

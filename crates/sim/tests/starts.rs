@@ -5,7 +5,9 @@
 mod common;
 
 use common::*;
-use jostle_record::{FlowSpec, QuickStartSpec, Recorder, RunSpec, Sink, SourceSpec, Summary};
+use jostle_record::{
+    FlowSpec, LossSpec, QuickStartSpec, Recorder, RunSpec, Sink, SourceSpec, Summary,
+};
 use jostle_units::Time;
 
 fn measure(spec: &RunSpec) -> Summary {
@@ -238,4 +240,27 @@ fn a_learnt_initial_window_is_no_slower() {
     };
     let (plain, learnt) = (mean(None), mean(Some("tcp-wise")));
     assert!(learnt < 0.85 * plain, "{learnt} s against {plain} s");
+}
+
+/// A remembered flight that does not heed the receiver's window, a window that is tuned, and a loss
+/// in it: what lies beyond the window behind the hole is dropped, and no one waits for ever.
+#[test]
+fn a_loss_in_a_remembered_flight_does_not_stop_it() {
+    let mut repeated = 0;
+    for seed in 0..20 {
+        let mut path = link("path", 150 * MBPS, 10_000_000);
+        path.loss = LossSpec::Independent { probability: 0.002 };
+        let mut flows = visits(Some("stateful"), "cubic", 1_000_000, 20 * MS, 3);
+        for visit in &mut flows {
+            visit.receive_window_autotuning = true;
+        }
+        let summary = measure(&RunSpec { seed, ..run(30 * S, vec![path], flows) });
+        for flow in &summary.flows {
+            // Two timeouts or three, at most.
+            assert!(flow.completion_s.is_some_and(|took| took < 3.0), "seed {seed}: {flow:?}");
+            let whole = flow.phases.get("overall").unwrap();
+            repeated += u64::from(whole.retransmitted_packets > 20);
+        }
+    }
+    assert!(repeated > 0, "nothing beyond a window was dropped");
 }

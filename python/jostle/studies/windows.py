@@ -148,12 +148,24 @@ class RunView:
         return completion_s
 
     def download_s(self, flow: str, size_bytes: int) -> float | None:
-        """Time until `size_bytes` were delivered, from the flow's start."""
+        """Time until `size_bytes` were delivered, from the flow's start; None if they were not."""
         ends, delivered = self._delivered(flow)
-        if delivered[-1] < size_bytes:
+        # Bytes are whole, sums of rates times bins not quite.
+        if round(delivered[-1]) < size_bytes:
             return None
-        start_ns: int = next(f["start_ns"] for f in self._spec["flows"] if f["name"] == flow)
-        return float(np.interp(size_bytes, delivered, ends)) - start_ns / 1e9
+        start_s = self._start_s(flow)
+        return None if start_s is None else float(np.interp(size_bytes, delivered, ends)) - start_s
+
+    def _start_s(self, flow: str) -> float | None:
+        """Time at which a flow started; None if it waits for a flow that did not complete."""
+        spec = next(one for one in self._spec["flows"] if one["name"] == flow)
+        wait_s: float = spec["start_ns"] / 1e9
+        after: int | None = spec.get("after")
+        if after is None:
+            return wait_s
+        before: str = self._spec["flows"][after]["name"]
+        start_s, took_s = self._start_s(before), self.completion_s(before)
+        return None if start_s is None or took_s is None else start_s + took_s + wait_s
 
     def pings(self, flow: str) -> Pings | None:
         """Give what became of a flow's pings; None of other flows, and without an echo."""

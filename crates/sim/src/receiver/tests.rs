@@ -374,3 +374,89 @@ fn a_repair_among_capable_segments_is_acknowledged_at_once() {
     assert!(marked(&mut receiver, next + 3, false, Ecn::Capable).is_some(), "two quick ACKs");
     assert!(marked(&mut receiver, next + 4, false, Ecn::Capable).is_none());
 }
+
+/// A receiver that has offered no more than ten segments, of which the first is missing.
+fn full_but_for_the_first() -> Receiver {
+    let mut receiver = Receiver::new(0, 10 * 1448, Span::from_ms(40), EcnFeedback::Classic);
+    assert_eq!(receiver.on_syn(&Segment::syn(false, 1, RateCode::NONE)).window, 10);
+    for number in 1..10 {
+        assert!(!arrive(&mut receiver, 0, number).reopens);
+    }
+    receiver
+}
+
+/// `tcp_data_queue`: what lies beyond the window is dropped and acknowledged at once.
+#[test]
+fn nothing_beyond_the_window_is_taken() {
+    let mut receiver = full_but_for_the_first();
+    for number in [10, 11, 40] {
+        let beyond = arrive(&mut receiver, 0, number);
+        let ack = beyond.ack.unwrap();
+        assert_eq!((beyond.bytes, ack.number, ack.window, ack.duplicate), (0, 0, 10, false));
+        assert_eq!(ack.blocks(), [Block { start: 1, end: 10 }]);
+    }
+    assert_eq!(arrive(&mut receiver, 1, 0).bytes, 10 * 1448);
+    assert_eq!(arrive(&mut receiver, 2, 10).bytes, 1448, "now it fits");
+}
+
+/// `tcp_cleanup_rbuf`: the ACK comes before the read; a window that is twice as large after it is
+/// told at once, and one that is not has to wait for the next ACK.
+#[test]
+fn a_read_that_opens_the_window_is_told() {
+    for (arrived, reopens) in [(10, true), (6, true), (5, false), (2, false)] {
+        let mut receiver = Receiver::new(0, 10 * 1448, Span::from_ms(40), EcnFeedback::Classic);
+        receiver.on_syn(&Segment::syn(false, 1, RateCode::NONE));
+        for number in 1..arrived {
+            assert!(!arrive(&mut receiver, 0, number).reopens);
+        }
+        let arrival = arrive(&mut receiver, 0, 0);
+        let told = arrival.ack.unwrap();
+        // All but the first, which the ACK leaves out, are still in the buffer.
+        assert_eq!((told.number, told.window), (arrived, 10 - (arrived - 1)));
+        assert_eq!(arrival.reopens, reopens, "{arrived} segments");
+        assert_eq!(receiver.reopen().window, 10);
+    }
+}
+
+/// A window of one segment is told as open after each; larger ones with the delayed ACK.
+#[test]
+fn only_tiny_windows_are_told_after_every_read() {
+    for (segments, reopens) in [(1, true), (2, true), (3, false), (40, false)] {
+        let window_bytes = segments * 1448;
+        let mut receiver = Receiver::new(0, window_bytes, Span::from_ms(40), EcnFeedback::Classic);
+        receiver.on_syn(&Segment::syn(false, 1, RateCode::NONE));
+        // As after the quick ACKs of the beginning.
+        receiver.patience = Span::from_ms(40);
+        let arrival = arrive(&mut receiver, 0, 0);
+        assert!(arrival.ack.is_none());
+        assert_eq!(arrival.reopens, reopens, "{segments} segments");
+    }
+}
+
+/// `__tcp_select_window`: less than a sixteenth of the buffer is nothing.
+#[test]
+fn a_window_that_is_nearly_closed_is_closed() {
+    let mut window = Window::new(40 * 1448);
+    assert_eq!(window.offer(40, 37), 3);
+    let mut window = Window::new(40 * 1448);
+    assert_eq!(window.offer(40, 38), 0);
+}
+
+/// `tcp_send_dupack`: a probe of the window is answered, but not more often than every 500 ms
+/// (`tcp_oow_rate_limited`), and is not a segment that has arrived again.
+#[test]
+fn window_probes_are_answered_twice_in_a_second() {
+    let (mut receiver, next) = settled();
+    let probe = Segment::data(next - 1, 0, 7, false);
+    let mut answered = Vec::new();
+    for us in [20_000, 20_001, 519_999, 520_000, 1_020_000] {
+        let arrival = receiver.on_data(at_us(us), &probe, Ecn::NotCapable);
+        assert_eq!((arrival.bytes, arrival.reopens), (0, false));
+        if let Some(ack) = arrival.ack {
+            assert_eq!((ack.number, ack.duplicate, ack.blocks().len()), (next, false, 0));
+            assert_eq!(ack.window, 69);
+            answered.push(us);
+        }
+    }
+    assert_eq!(answered, [20_000, 520_000, 1_020_000]);
+}

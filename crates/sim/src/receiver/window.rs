@@ -1,5 +1,5 @@
-//! The window that a receiver offers: how it opens, what occupies it, and that it is never taken
-//! back.
+//! The window that a receiver offers: how it opens, what occupies it, that it is never taken back,
+//! and when the sender should hear that it has opened.
 
 use jostle_units::{FULL_PAYLOAD_BYTES, Time};
 
@@ -25,12 +25,15 @@ pub(super) struct Window {
 impl Window {
     /// A window that may grow to `most_bytes`.
     pub fn new(most_bytes: u64) -> Self {
-        Self { bytes: INITIAL_BYTES.min(most_bytes), most_bytes, autotuning: None, offered: 0 }
+        let bytes = INITIAL_BYTES.min(most_bytes);
+        let offered = (bytes / SEGMENT) as u32;
+        Self { bytes, most_bytes, autotuning: None, offered }
     }
 
     /// Is `bytes` before any data have arrived.
     pub fn begin_with(&mut self, bytes: u64) {
         self.bytes = bytes.min(self.most_bytes);
+        self.offered = self.segments();
     }
 
     /// Lets the limit grow from what the window is now, with what is read.
@@ -73,13 +76,36 @@ impl Window {
         growing
     }
 
+    /// End of what was offered (`rcv_wup` + `rcv_wnd`).
+    #[inline]
+    pub fn end(&self) -> u32 {
+        self.offered
+    }
+
+    /// Whole segments that there is room for while `held` occupy the buffer; none if less than a
+    /// sixteenth of it is free (`__tcp_select_window`).
+    #[inline]
+    fn room(&self, held: u32) -> u32 {
+        let free = self.most_bytes.saturating_sub(u64::from(held) * SEGMENT);
+        if free < self.most_bytes / 16 { 0 } else { (free.min(self.bytes) / SEGMENT) as u32 }
+    }
+
+    /// After a read that left `held` in the buffer: whether the window beyond `next` could be
+    /// twice what it is as the sender knows it, or open again (`tcp_cleanup_rbuf`).
+    #[inline]
+    pub fn reopens(&self, next: u32, held: u32) -> bool {
+        let twice = 2 * self.offered.saturating_sub(next);
+        // Most windows are more than half open, and need no look at the room.
+        u64::from(twice) * SEGMENT <= self.most_bytes
+            && twice <= self.segments()
+            && self.room(held) >= twice.max(1)
+    }
+
     /// Segments that the sender may send beyond `next`, while `held` occupy the buffer. What was
     /// offered once stays offered (`tcp_select_window`).
     #[inline]
     pub fn offer(&mut self, next: u32, held: u32) -> u32 {
-        let free = self.most_bytes.saturating_sub(u64::from(held) * SEGMENT).min(self.bytes);
-        let window = (free / SEGMENT) as u32;
-        self.offered = self.offered.max(next.saturating_add(window));
+        self.offered = self.offered.max(next.saturating_add(self.room(held)));
         self.offered - next
     }
 }

@@ -98,6 +98,7 @@ impl Sender {
             }
             // The duplicate that a needless loss probe makes comes when all is acknowledged.
             self.on_probe_acknowledged(now, ack.number, &findings);
+            self.note_window(now);
             self.write(now, out);
             return None;
         }

@@ -145,6 +145,8 @@ pub(crate) struct Sender {
     rto: Span,
     /// `icsk_retransmits`: timeouts since snd_una last advanced.
     timeouts: u32,
+    /// `icsk_probes_out`: probes of a window that has not opened since.
+    window_probes: u32,
     pacing_timer: Timer,
     wakeup_timer: Timer,
     /// `tcp_wstamp_ns`: when pacing lets the next packet leave.
@@ -214,6 +216,7 @@ impl Sender {
             timer: Timer::default(),
             rto: Span::from_secs(1),
             timeouts: 0,
+            window_probes: 0,
             pacing_timer: Timer::default(),
             wakeup_timer: Timer::default(),
             departure: Time::ZERO,

@@ -1,14 +1,19 @@
-//! The retransmission timer and its three uses: RTO, tail loss probe, reordering.
+//! The retransmission timer and its uses: RTO, tail loss probe, reordering, window probe.
 
 use jostle_control::RecoveryState;
-use jostle_units::{Span, Time};
+use jostle_units::{HEADER_BYTES, Span, Time};
 
-use super::{Connection, Egress, RTO_MAX, Sender};
+use super::{Connection, Egress, RTO_MAX, Sender, timestamp_ms};
+use crate::segment::Segment;
 
 /// `TCP_TIMEOUT_MIN_US` in Linux.
 const TIMEOUT_MIN: Span = Span::from_ms(2);
-/// `TCP_RTO_MIN`: what a loss probe allows a lone packet's delayed ACK.
+/// `TCP_RTO_MIN`: what a loss probe allows a lone packet's delayed ACK, and the least that a window
+/// probe waits.
 const RTO_MIN: Span = Span::from_ms(200);
+
+/// Doublings of the interval between window probes: from `TCP_RTO_MIN` to `TCP_RTO_MAX`.
+const WINDOW_PROBE_DOUBLINGS: u32 = 10;
 
 /// What the timer is set for (`icsk_pending`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +25,8 @@ pub(super) enum Pending {
     LossProbe,
     /// `ICSK_TIME_REO_TIMEOUT`.
     Reordering,
+    /// `ICSK_TIME_PROBE0`.
+    WindowProbe,
 }
 
 impl Sender {
@@ -102,6 +109,7 @@ impl Sender {
             Pending::Retransmission => self.on_rto(now, out),
             Pending::LossProbe => self.send_probe(now, out),
             Pending::Reordering => self.on_reordering_timeout(now, out),
+            Pending::WindowProbe => self.probe_window(now, out),
         }
     }
 
@@ -127,9 +135,11 @@ impl Sender {
                 self.write_probe(now, out);
                 self.board.outstanding() > before
             } else {
-                self.retransmit_last(now, out);
-                self.probe_retransmitted = true;
-                true
+                self.probe_retransmitted = self.fits_window(self.board.next() - 1);
+                if self.probe_retransmitted {
+                    self.retransmit_last(now, out);
+                }
+                self.probe_retransmitted
             };
             if sent {
                 self.probe_high = Some(self.board.next());
@@ -141,6 +151,53 @@ impl Sender {
         }
         self.pending = Pending::LossProbe;
         self.rearm_rto(now);
+    }
+
+    /// The window keeps back what is to be sent. RFC 9293 §3.8.6.1: "The sending TCP peer must
+    /// regularly transmit at least one octet of new data (if available), or retransmit to the
+    /// receiving TCP peer even if the send window is zero, in order to 'probe' the window." What is
+    /// outstanding has a timer of its own (`tcp_check_probe_timer`).
+    #[cold]
+    pub(super) fn await_window(&mut self, now: Time) {
+        if self.board.outstanding() == 0 && self.pending == Pending::None {
+            self.set_timer(Pending::WindowProbe, now + self.window_probe_interval());
+        }
+    }
+
+    /// `tcp_probe0_when`. RFC 9293 §3.8.6.1: the first probe comes "when a zero window has existed
+    /// for the retransmission timeout period", and the interval increases exponentially.
+    fn window_probe_interval(&self) -> Span {
+        let base_ns = self.rto.max(RTO_MIN).as_ns();
+        Span::from_ns(base_ns << self.window_probes.min(WINDOW_PROBE_DOUBLINGS)).min(RTO_MAX)
+    }
+
+    /// `tcp_probe_timer`, `tcp_write_wakeup`: nothing of the segment before the first that is not
+    /// acknowledged, which every receiver answers.
+    #[cold]
+    fn probe_window(&mut self, now: Time, out: &mut impl Egress) {
+        if self.board.outstanding() > 0 || !self.has_data() {
+            self.window_probes = 0;
+            return;
+        }
+        let number = self.board.first().wrapping_sub(1);
+        let probe = Segment::data(number, 0, timestamp_ms(now), false).echoing(self.echo_ms);
+        out.note_sent(now, 1, u64::from(HEADER_BYTES), false);
+        out.transmit(now, probe, self.ecn_of(false));
+        self.window_probes = self.window_probes.saturating_add(1);
+        self.set_timer(Pending::WindowProbe, now + self.window_probe_interval());
+    }
+
+    /// An ACK came while nothing was outstanding: whether the window has opened (`tcp_ack_probe`).
+    pub(super) fn note_window(&mut self, now: Time) {
+        if self.pending != Pending::WindowProbe {
+            return;
+        }
+        if self.board.next() < self.window_end {
+            self.window_probes = 0;
+            self.set_timer(Pending::None, Time::NEVER);
+        } else {
+            self.set_timer(Pending::WindowProbe, now + self.window_probe_interval());
+        }
     }
 
     /// `tcp_rack_reo_timeout`.

@@ -71,6 +71,7 @@ impl Sender {
             let next = self.board.next();
             let offered = self.offered(next);
             if offered == 0 {
+                self.await_window(now);
                 break;
             }
             let buffered = (self.written - next).min(BUFFER_SEGMENTS - next % BUFFER_SEGMENTS);
@@ -179,6 +180,9 @@ impl Sender {
         }
         while self.board.in_flight() < self.cwnd {
             let Some(number) = self.board.next_lost() else { return };
+            if !self.fits_window(number) {
+                return;
+            }
             // "factor 1" of `tcp_small_queue_check`: repairs may queue twice as much.
             if self.must_wait(now) || self.host_queue_is_full(1, 2, out) {
                 return;
@@ -192,6 +196,13 @@ impl Sender {
                 self.restart_rto(now);
             }
         }
+    }
+
+    /// Whether `number` may be sent again as far as the receiver is concerned: what was sent beyond
+    /// its window may not, but for the first, which then probes the window (`__tcp_retransmit_skb`).
+    #[inline]
+    pub(super) fn fits_window(&self, number: u32) -> bool {
+        number < self.window_end || number == self.board.first()
     }
 
     /// Sends `number` again (`tcp_retransmit_skb`).

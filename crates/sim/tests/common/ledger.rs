@@ -8,6 +8,9 @@ use jostle_units::{FULL_PAYLOAD_BYTES, HEADER_BYTES, Span, Stream, Time};
 
 /// Allowance beyond cwnd for what is in flight: a loss probe, and what F-RTO may send.
 const FLIGHT_ALLOWANCE_BYTES: u64 = 3 * FULL_PAYLOAD_BYTES as u64;
+/// `TCP_RTO_MAX`, to which timeouts and probes of the window back off, and some for what applications
+/// wait.
+const LONGEST_SILENCE: Span = Span::from_secs(130);
 /// When SYNs are repeated, after the flow's start.
 const SYNS_S: [u64; 7] = [0, 1, 3, 7, 15, 31, 63];
 
@@ -26,12 +29,12 @@ impl Flight {
     }
 
     /// Whether between this and `next` more was sent than the window allowed. It may have shrunk
-    /// below what is in flight; and an undo, which takes back marks of loss, may bring into flight
-    /// what nobody sent.
-    fn is_overfilled_by(self, next: Self) -> bool {
+    /// below what is in flight, and a loss probe of `probe_bytes` may be sent beyond that; and an
+    /// undo, which takes back marks of loss, may bring into flight what nobody sent.
+    fn is_overfilled_by(self, next: Self, probe_bytes: u64) -> bool {
         let allowed = (next.cwnd_bytes + FLIGHT_ALLOWANCE_BYTES)
             .max(self.cwnd_bytes + FLIGHT_ALLOWANCE_BYTES)
-            .max(self.in_flight_bytes);
+            .max(self.in_flight_bytes + probe_bytes);
         let sent_bytes = next.sent_bytes - self.sent_bytes;
         let undone = next.in_flight_bytes > self.in_flight_bytes + sent_bytes;
         next.in_flight_bytes > allowed && !undone
@@ -41,6 +44,9 @@ impl Flight {
 #[derive(Clone, Debug, Default)]
 struct Flow {
     start: Time,
+    /// The flow whose completion it waits for, and how long it waits afterwards.
+    after: Option<u32>,
+    wait: Span,
     forward: Vec<u32>,
     size_bytes: Option<u64>,
     /// Its window changes with ACKs and timeouts only, so that it is known at every ACK.
@@ -57,7 +63,10 @@ struct Flow {
     acked_bytes: u64,
     /// Unknown before the first ACK, which may be what makes the window smaller.
     flight: Option<Flight>,
+    /// A loss probe has left since the window shrank below what was in flight.
+    probed: bool,
     completions: u64,
+    completed: Option<Time>,
 }
 
 impl Flow {
@@ -87,6 +96,8 @@ impl Ledger {
     pub fn new(spec: &RunSpec) -> Self {
         let flows = spec.flows.iter().map(|flow| Flow {
             start: Time::from_ns(flow.start_ns),
+            after: flow.after,
+            wait: Span::from_ns(flow.start_ns),
             forward: flow.path.clone(),
             size_bytes: size(flow.source),
             window_based: window_based(flow),
@@ -155,6 +166,16 @@ impl Ledger {
         }
     }
 
+    /// A flow that has not completed and has sent nothing for longer than any timer waits.
+    pub fn silent_since(&self, end: Time) -> Option<(usize, Time)> {
+        self.flows.iter().enumerate().find_map(|(i, flow)| {
+            let unfinished = flow.size_bytes.is_some() && flow.completions == 0;
+            let connected = flow.first_sent.is_some();
+            let silent = flow.last_sent + LONGEST_SILENCE < end;
+            (unfinished && connected && silent).then_some((i, flow.last_sent))
+        })
+    }
+
     pub fn sent_packets(&self) -> u64 {
         self.flows.iter().map(|flow| flow.sent_packets).sum()
     }
@@ -188,7 +209,9 @@ fn window_based(flow: &FlowSpec) -> bool {
     let row = registry::controller(&flow.controller.name).unwrap();
     let random = Stream::new(0, "unused");
     let controller = row.create(&flow.controller.parameters, Box::new(Standard), random).unwrap();
-    controller.recovery_owner() == RecoveryOwner::Transport
+    // SUSS wakes up between ACKs to open the window.
+    let wakes = flow.slow_start.as_ref().is_some_and(|it| it.name == "suss");
+    controller.recovery_owner() == RecoveryOwner::Transport && !wakes
 }
 
 /// What an application sends in all, if that is known.
@@ -201,13 +224,27 @@ fn size(source: SourceSpec) -> Option<u64> {
 }
 
 impl Sink for Ledger {
+    fn opened(&mut self, now: Time, flow: u32) {
+        let books = self.at(now, flow, "opened");
+        let (start, wait, after) = (books.start, books.wait, books.after);
+        let due = match after {
+            None => Some(start),
+            Some(after) => self.flows[after as usize].completed.map(|completed| completed + wait),
+        };
+        if due != Some(now) {
+            self.wrong(|| format!("flow {flow}: opened at {now} instead of {due:?}"));
+        }
+        self.flows[flow as usize].start = now;
+    }
+
     fn sent(&mut self, now: Time, flow: u32, packets: u32, wire_bytes: u64, _: bool) {
         let books = self.at(now, flow, "sent");
         books.first_sent.get_or_insert(now);
         books.last_sent = now;
         books.sent_packets += u64::from(packets);
         books.sent_bytes += wire_bytes;
-        let least = u64::from(packets * (HEADER_BYTES + 1));
+        // A window probe is empty.
+        let least = u64::from(packets * HEADER_BYTES + (packets - 1));
         let most = u64::from(packets * (HEADER_BYTES + FULL_PAYLOAD_BYTES));
         if !(least..=most).contains(&wire_bytes) {
             self.wrong(|| format!("flow {flow}: {packets} packets of {wire_bytes} bytes"));
@@ -241,7 +278,11 @@ impl Sink for Ledger {
         let before = std::mem::replace(&mut books.acked_bytes, row.acked_bytes);
         let flight = Flight::of(row, books.sent_bytes);
         let before_it = books.flight.replace(flight);
-        let overfull = before_it.is_some_and(|it| it.is_overfilled_by(flight));
+        let beyond =
+            |probe_bytes| before_it.is_some_and(|it| it.is_overfilled_by(flight, probe_bytes));
+        let overfull = beyond(if books.probed { 0 } else { u64::from(FULL_PAYLOAD_BYTES) });
+        let fits = row.in_flight_bytes <= row.cwnd_bytes + FLIGHT_ALLOWANCE_BYTES;
+        books.probed = !fits && (books.probed || beyond(0));
         let delivered = books.delivered_bytes;
         if row.acked_bytes < before || row.acked_bytes > delivered {
             let now_acked = row.acked_bytes;
@@ -257,6 +298,7 @@ impl Sink for Ledger {
     fn completed(&mut self, now: Time, flow: u32, after: Span) {
         let books = self.at(now, flow, "completed");
         books.completions += 1;
+        books.completed = Some(now);
         if books.start + after != now {
             self.wrong(|| format!("flow {flow}: completed at {now}, told {after}"));
         }

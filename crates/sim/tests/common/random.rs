@@ -136,7 +136,8 @@ fn delay(delay_ns: u64) -> impl Strategy<Value = DelaySpec> {
 fn loss() -> impl Strategy<Value = LossSpec> {
     prop_oneof![
         2 => Just(LossSpec::None),
-        1 => (0.0..0.05).prop_map(|probability| LossSpec::Independent { probability }),
+        // Few losses leave long runs of packets behind a hole.
+        1 => (0.0..1.0).prop_map(|it: f64| LossSpec::Independent { probability: 0.05 * it * it }),
         1 => (0.001..0.05, 0.2..1.0, 0.0..0.01, 0.3..1.0).prop_map(
             |(good_to_bad, bad_to_good, loss_good, loss_bad)| LossSpec::GilbertElliott {
                 good_to_bad, bad_to_good, loss_good, loss_bad,
@@ -169,8 +170,9 @@ fn any_link(name: &'static str, rate_bps: u64, rtt_ns: u64) -> impl Strategy<Val
     )
 }
 
-fn source(finite: bool) -> BoxedStrategy<SourceSpec> {
-    let fixed = log_uniform(1, 400_000).prop_map(|bytes| SourceSpec::Fixed { bytes });
+/// `least` and `most` bytes, where there is one transfer.
+fn source(finite: bool, (least, most): (u64, u64)) -> BoxedStrategy<SourceSpec> {
+    let fixed = log_uniform(least, most).prop_map(|bytes| SourceSpec::Fixed { bytes });
     let responses = (log_uniform(1, 100_000), 0..500 * MS, any::<bool>(), 1..5u64).prop_map(
         |(bytes, think_ns, exponential, count)| SourceSpec::RequestResponse {
             bytes,
@@ -204,6 +206,31 @@ struct Network {
     reverse_link: bool,
     rtt_ns: u64,
     duration_ns: u64,
+    /// What the host remembers, if anything, so that its flows find what others have left.
+    memory: Option<usize>,
+    /// All flows are repetitions of one, each of which begins when the one before has completed.
+    repeated: bool,
+}
+
+/// Beside the sizes of windows: what depends on none of them.
+#[derive(Clone, Copy, Debug)]
+struct Traits {
+    initial_pacing: bool,
+    autotuning: bool,
+    gro: bool,
+    old: bool,
+    remembers: bool,
+}
+
+fn any_traits() -> impl Strategy<Value = Traits> {
+    let traits = (any::<bool>(), any::<bool>(), any::<bool>(), 0..5u32, 0..4u32);
+    traits.prop_map(|(initial_pacing, autotuning, gro, old, remembers)| Traits {
+        initial_pacing,
+        autotuning,
+        gro,
+        old: old == 0,
+        remembers: remembers > 0,
+    })
 }
 
 fn any_flow(
@@ -211,15 +238,17 @@ fn any_flow(
     network: &Network,
     finite: bool,
 ) -> impl Strategy<Value = FlowSpec> + use<> {
-    let Network { two_links, reverse_link, rtt_ns, duration_ns, .. } = *network;
+    let Network { two_links, reverse_link, rtt_ns, duration_ns, memory, .. } = *network;
+    // What is remembered shows in transfers of more than a round trip.
+    let bytes = if network.repeated { (100_000, 2_000_000) } else { (1, 400_000) };
     let windows = (1..40u32, prop_oneof![Just(60_000_000), log_uniform(1_448, 500_000)]);
     let times = (0..duration_ns.min(2 * S) / 2, option::weighted(0.2, 1..duration_ns));
     let nic = option::weighted(0.3, log_uniform(MBPS, 10 * GBPS));
     (
         prop::sample::select(CONTROLLERS.iter().map(|row| row.entry.name).collect::<Vec<_>>()),
-        source(finite),
+        source(finite, bytes),
         (any::<bool>(), any::<bool>()),
-        windows,
+        (windows, any_traits()),
         times,
         nic,
         (0..=rtt_ns, any::<bool>()),
@@ -229,7 +258,7 @@ fn any_flow(
                 controller,
                 source,
                 (pacing, ecn),
-                windows,
+                (windows, traits),
                 (start_ns, length_ns),
                 nic,
                 (delay, long),
@@ -245,16 +274,16 @@ fn any_flow(
                     stop_ns: length_ns.filter(|_| !finite).map(|length_ns| start_ns + length_ns),
                     source,
                     slow_start: any_slow_start(controller, windows.0),
-                    memory: any_memory(windows.1),
+                    memory: memory.filter(|_| traits.remembers).map(memory_named),
                     pacing,
                     ecn,
                     initial_window_packets: windows.0,
-                    initial_pacing: windows.0.is_multiple_of(2),
+                    initial_pacing: traits.initial_pacing,
                     receive_window_bytes: windows.1,
                     initial_receive_window_bytes: windows.1.min(65_535),
-                    receive_window_autotuning: windows.1.is_multiple_of(3),
-                    gro: windows.1.is_multiple_of(2),
-                    linux: if windows.1.is_multiple_of(5) { Linux::V4_15 } else { Linux::V6_1 },
+                    receive_window_autotuning: traits.autotuning,
+                    gro: traits.gro,
+                    linux: if traits.old { Linux::V4_15 } else { Linux::V6_1 },
                     nic_rate_bps: nic,
                     ..flow(&format!("flow {index}"), controller, delay)
                 }
@@ -268,9 +297,20 @@ fn any_slow_start(controller: &str, draw: u32) -> Option<Algorithm> {
     slow_start(controller).map(|_| algorithm(row.entry.name))
 }
 
-/// No memory of the peer that all flows have, or one of all.
-fn any_memory(draw: u64) -> Option<Algorithm> {
-    MEMORIES.get(draw as usize % (2 * MEMORIES.len())).map(|row| algorithm(row.entry.name))
+/// Makes all flows the first one again, each after the one before it.
+fn repeat(flows: &mut [FlowSpec], memory: Option<usize>) {
+    flows[0].memory = memory.map(memory_named);
+    // So that all are done in time.
+    flows[0].receive_window_bytes = flows[0].receive_window_bytes.max(20 * 1_448);
+    let first = flows[0].clone();
+    for (i, flow) in (0..).zip(flows).skip(1) {
+        *flow = FlowSpec { name: flow.name.clone(), after: Some(i - 1), ..first.clone() };
+    }
+}
+
+/// A memory of the peer that all flows have, by its position.
+fn memory_named(position: usize) -> Algorithm {
+    algorithm(MEMORIES[position].entry.name)
 }
 
 /// One to four flows over one or two links, and perhaps a congested way back. `finite`: every flow
@@ -283,9 +323,10 @@ pub fn any_run(finite: bool) -> impl Strategy<Value = Case> {
         log_uniform(MS, 600 * MS),
         any::<bool>(),
         option::weighted(0.4, log_uniform(64_000, 100 * MBPS)),
+        (option::weighted(0.8, 0..MEMORIES.len()), any::<bool>()),
     );
     shape
-        .prop_flat_map(move |(rate_bps, second_bps, rtt_ns, two_links, reverse_bps)| {
+        .prop_flat_map(move |(rate_bps, second_bps, rtt_ns, two_links, reverse_bps, host)| {
             let slowest_bps = if two_links { rate_bps.min(second_bps) } else { rate_bps };
             let busy_ns = PACKETS * PACKET_BITS * S / slowest_bps;
             let duration_ns = if finite { 1_000 * S } else { busy_ns.max(4 * rtt_ns) };
@@ -299,7 +340,16 @@ pub fn any_run(finite: bool) -> impl Strategy<Value = Case> {
                     links.extend(two_links.then_some(second));
                     links.extend(reverse_bps.map(|_| back));
                     let reverse_link = reverse_bps.is_some();
-                    Network { links, two_links, reverse_link, rtt_ns, duration_ns }
+                    let (memory, repeated) = host;
+                    Network {
+                        links,
+                        two_links,
+                        reverse_link,
+                        rtt_ns,
+                        duration_ns,
+                        memory,
+                        repeated,
+                    }
                 })
         })
         .prop_flat_map(move |network| {
@@ -308,6 +358,9 @@ pub fn any_run(finite: bool) -> impl Strategy<Value = Case> {
         })
         .prop_map(move |(network, mut flows, count, seed)| {
             flows.truncate(count);
+            if network.repeated && finite {
+                repeat(&mut flows, network.memory);
+            }
             let interval_ns = if finite { 10 * S } else { 100 * MS };
             Case(RunSpec { seed, interval_ns, ..run(network.duration_ns, network.links, flows) })
         })

@@ -6,6 +6,7 @@ mod recovery;
 mod stream;
 mod timers;
 mod window;
+mod zero_window;
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,8 @@ use jostle_path::Ecn;
 use jostle_record::Linux;
 use jostle_units::{Span, Time};
 
-use super::{Egress, Options, Sender, timestamp_ms};
+use super::timers::Pending;
+use super::{Egress, Options, RTO_MAX, Sender, timestamp_ms};
 use crate::engine::{Agenda, Event};
 use crate::receiver::Receiver;
 use crate::segment::{Block, Kind, Segment};
@@ -273,6 +275,8 @@ struct Loopback {
     travelling: BTreeMap<(Time, usize), Segment>,
     /// Segments whose next transmission never arrives.
     lost: Vec<u32>,
+    /// The next ACK that a read brings about never arrives.
+    drop_update: bool,
     delivered_bytes: u64,
     /// Latest arrival of data and of an ACK: packets keep a microsecond's distance, so that no two
     /// ACKs come at the same instant.
@@ -288,6 +292,7 @@ impl Loopback {
             rtt,
             travelling: BTreeMap::new(),
             lost: Vec::new(),
+            drop_update: false,
             delivered_bytes: 0,
             latest: [Time::ZERO; 2],
         }
@@ -352,6 +357,12 @@ impl Loopback {
         self.delivered_bytes += arrival.bytes;
         if let Some(ack) = arrival.ack {
             self.travel(now, ack);
+        }
+        if arrival.reopens {
+            let update = self.receiver.reopen();
+            if !std::mem::take(&mut self.drop_update) {
+                self.travel(now, update);
+            }
         }
         self.receiver.arrange(&mut self.receiver_agenda);
     }
