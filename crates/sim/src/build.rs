@@ -115,7 +115,23 @@ fn from_registry(spec: &FlowSpec, seed: u64) -> Result<Box<dyn Controller>, Erro
     row.create(&spec.controller.parameters, start, random).map_err(|e| invalid(&spec.name, e))
 }
 
-pub(crate) fn ends(
+/// Both ends of every flow of `run`.
+pub(crate) fn all_ends(run: &RunSpec, outside: Outside<'_>) -> Result<Vec<Ends>, Error> {
+    let mut all = (0..)
+        .zip(&run.flows)
+        .map(|(position, flow)| ends(flow, position, run, outside))
+        .collect::<Result<Vec<_>, _>>()?;
+    // Here, and not where a flow is made: each would have to look at all of them.
+    for (follower, flow) in (0..).zip(&run.flows) {
+        let leader = flow.after.and_then(|leader| all.get_mut(leader as usize));
+        if let Some(Ends::Connection(connection)) = leader {
+            connection.followers.push(follower);
+        }
+    }
+    Ok(all)
+}
+
+fn ends(
     spec: &FlowSpec,
     position: u32,
     run: &RunSpec,
@@ -183,10 +199,6 @@ fn connection(
         times,
         merges: spec.gro,
         cut: false,
-        followers: (0..)
-            .zip(&run.flows)
-            .filter(|(_, flow)| flow.after == Some(position))
-            .map(|(follower, _)| follower)
-            .collect(),
+        followers: Vec::new(),
     })
 }

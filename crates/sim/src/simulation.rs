@@ -56,13 +56,9 @@ pub fn run_with(
     }
     let links =
         spec.links.iter().map(|link| build::link(link, spec.seed)).collect::<Result<_, _>>()?;
-    let ends = (0..)
-        .zip(&spec.flows)
-        .map(|(position, flow)| build::ends(flow, position, spec, outside))
-        .collect::<Result<_, _>>()?;
     let mut simulation = Simulation {
         network: Network::new(links, &spec.links, &spec.flows),
-        flows: ends,
+        flows: build::all_ends(spec, outside)?,
         merging: Vec::new(),
         memory: HostMemory::default(),
         observations: Observations::new(spec),
