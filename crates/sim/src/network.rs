@@ -70,10 +70,10 @@ struct DelayLine {
 
 /// A segment on a delay line, and when it leaves.
 #[derive(Clone, Copy)]
-struct Arriving {
+pub(crate) struct Arriving {
     exit: Time,
-    flow: u32,
-    segment: Segment,
+    pub flow: u32,
+    pub segment: Segment,
 }
 
 /// A flow's way.
@@ -194,9 +194,12 @@ impl Network {
             let route = &self.routes[packet.flow as usize];
             let forward = matches!(packet.body.kind, Kind::Syn | Kind::Data | Kind::Ping);
             let path = if forward { &route.path } else { &route.reverse_path };
-            packet.hop += 1;
-            match path.get(packet.hop) {
-                Some(next) => self.push(now, next, packet, sink),
+            let hop = packet.hop + 1;
+            match path.get(hop) {
+                Some(next) => {
+                    packet.hop = hop;
+                    self.push(now, next, packet, sink);
+                }
                 None if forward => return Some(packet),
                 None => self.enter_access(now, packet.flow, packet.body),
             }
@@ -209,11 +212,11 @@ impl Network {
         &mut self,
         now: Time,
         flow: u32,
-        segment: Segment,
+        mut segment: Segment,
         ecn: Ecn,
         sink: &mut S,
     ) {
-        let segment = segment.stamped(now);
+        segment.stamp(now);
         if sink.wants_segments() {
             tell(sink, now, flow, End::Receiver, &segment, ecn);
         }
@@ -237,15 +240,14 @@ impl Network {
     /// The event of a delay line came up: the next segment that has reached its sender. Once there
     /// is none, the next event is scheduled.
     #[inline]
-    pub fn reached_sender(&mut self, now: Time, line: u32) -> Option<(u32, Segment)> {
+    pub fn reached_sender(&mut self, now: Time, line: u32) -> Option<Arriving> {
         let travelling = &mut self.lines[line as usize].travelling;
-        let &Arriving { exit, flow, segment } = travelling.front()?;
+        let exit = travelling.front()?.exit;
         if exit > now {
             self.agenda.schedule(exit, Event::Access(line));
             return None;
         }
-        travelling.pop_front();
-        Some((flow, segment))
+        travelling.pop_front()
     }
 
     /// A network card has sent a packet: passes it on.

@@ -166,10 +166,10 @@ impl Segment {
         if news < 1 << 15 { news } else { 0 }
     }
 
-    /// The ACK or SYN-ACK, as it leaves with a timestamp of its own.
+    /// The ACK or SYN-ACK leaves with a timestamp of its own.
     #[inline]
-    pub fn stamped(self, now: Time) -> Self {
-        Self { clock: timestamp_ms(now) as u16, ..self }
+    pub fn stamp(&mut self, now: Time) {
+        self.clock = timestamp_ms(now) as u16;
     }
 
     /// TSval of an ACK or SYN-ACK that is seen at `now`: none travels for the 65 s after which its
@@ -242,7 +242,8 @@ mod tests {
     fn the_clock_of_an_ack_is_completed_by_whoever_sees_it() {
         for (sent_ms, seen_ms) in [(0, 0), (0, 40), (65_530, 65_600), (131_071, 190_000)] {
             let at = |ms: u64| Time::from_ns(ms * 1_000_000);
-            let ack = Segment::ack(0, 0, 0, false).stamped(at(sent_ms));
+            let mut ack = Segment::ack(0, 0, 0, false);
+            ack.stamp(at(sent_ms));
             assert_eq!(ack.tsval_ms(at(seen_ms)), timestamp_ms(at(sent_ms)));
         }
     }

@@ -184,15 +184,15 @@ impl<S: Sink> Simulation<'_, S> {
             Event::Link(link) => {
                 self.network.begin_link(now, link);
                 while let Some(packet) = self.network.arrived(now, link, self.sink) {
-                    self.arrive(now, packet);
+                    self.arrive(now, &packet);
                 }
                 while let Some((packet, _)) = self.merging.pop() {
-                    self.receive(now, packet, false);
+                    self.receive(now, &packet, false);
                 }
             }
             Event::Access(line) => {
-                while let Some((flow, segment)) = self.network.reached_sender(now, line) {
-                    self.acknowledge(now, flow, &segment);
+                while let Some(arriving) = self.network.reached_sender(now, line) {
+                    self.acknowledge(now, arriving.flow, &arriving.segment);
                 }
             }
             Event::Nic(flow) => {
@@ -242,7 +242,7 @@ impl<S: Sink> Simulation<'_, S> {
     /// A packet has reached the receiver's card. One that puts packets together hands on the one
     /// before it: whether alone or as a part is known now.
     #[inline]
-    fn arrive(&mut self, now: Time, packet: SimPacket) {
+    fn arrive(&mut self, now: Time, packet: &SimPacket) {
         if !self.flows[packet.flow as usize].merges() {
             self.receive(now, packet, false);
             return;
@@ -250,21 +250,21 @@ impl<S: Sink> Simulation<'_, S> {
         // Few flows have packets at the same moment.
         let held = self.merging.iter_mut().find(|(held, _)| held.flow == packet.flow);
         let Some((held, place)) = held else {
-            self.merging.push((packet, 1));
+            self.merging.push((*packet, 1));
             return;
         };
-        let part = *place < MERGED_MAX && merges(held, &packet);
+        let part = *place < MERGED_MAX && merges(held, packet);
         *place = if part { *place + 1 } else { 1 };
-        let before = std::mem::replace(held, packet);
-        self.receive(now, before, part);
+        let before = std::mem::replace(held, *packet);
+        self.receive(now, &before, part);
     }
 
     /// A packet has reached the receiver. `part`: the next one is put together with it.
     #[inline]
-    fn receive(&mut self, now: Time, packet: SimPacket, part: bool) {
-        let Packet { flow, size_bytes, ecn, body, .. } = packet;
+    fn receive(&mut self, now: Time, packet: &SimPacket, part: bool) {
+        let &Packet { flow, size_bytes, ecn, ref body, .. } = packet;
         if self.sink.wants_segments() {
-            tell(self.sink, now, flow, End::Receiver, &body, ecn);
+            tell(self.sink, now, flow, End::Receiver, body, ecn);
         }
         let Ends::Connection(Connection { receiver, .. }) = &mut self.flows[flow as usize] else {
             self.sink.received(now, flow, size_bytes);
@@ -275,9 +275,9 @@ impl<S: Sink> Simulation<'_, S> {
         let ack = if body.kind == Kind::Data {
             self.sink.received(now, flow, size_bytes);
             let arrival = if part {
-                receiver.on_part(now, &body, ecn)
+                receiver.on_part(now, body, ecn)
             } else {
-                receiver.on_data(now, &body, ecn)
+                receiver.on_data(now, body, ecn)
             };
             if arrival.bytes > 0 {
                 self.sink.delivered(now, flow, arrival.bytes);
@@ -288,7 +288,7 @@ impl<S: Sink> Simulation<'_, S> {
             }
             arrival.ack
         } else {
-            Some(receiver.on_syn(&body))
+            Some(receiver.on_syn(body))
         };
         if let Some(ack) = ack {
             self.network.send_back(now, flow, ack, receiver.ecn(), self.sink);
