@@ -152,7 +152,9 @@ impl Network {
         match &mut hop.router {
             Some(router) => router.pass(now, &mut packet),
             // RFC 4782: a router that does not decrement the option's TTL has not agreed.
-            None if packet.body.kind == Kind::Syn => packet.body.rate = RateCode::NONE,
+            None if packet.body.kind == Kind::Syn => {
+                packet.body = packet.body.with_rate(RateCode::NONE);
+            }
             None => {}
         }
         hop.link.push(now, packet, &mut LinkProbe { sink, link });

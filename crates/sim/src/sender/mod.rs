@@ -309,7 +309,7 @@ impl Sender {
             prospect: Prospect {
                 backlog: (self.written < u32::MAX).then_some(u64::from(self.written)),
                 receive_window: self.window_end,
-                granted: segment.rate.rate(),
+                granted: segment.rate().rate(),
             },
         });
         if self.options.initial_pacing {
