@@ -117,10 +117,11 @@ fn from_registry(spec: &FlowSpec, seed: u64) -> Result<Box<dyn Controller>, Erro
 
 /// Both ends of every flow of `run`.
 pub(crate) fn all_ends(run: &RunSpec, outside: Outside<'_>) -> Result<Vec<Ends>, Error> {
-    let mut all = (0..)
-        .zip(&run.flows)
-        .map(|(position, flow)| ends(flow, position, run, outside))
-        .collect::<Result<Vec<_>, _>>()?;
+    // A vector that grows would move what was made, a kilobyte each, again and again.
+    let mut all = Vec::with_capacity(run.flows.len());
+    for (position, flow) in (0..).zip(&run.flows) {
+        all.push(ends(flow, position, run, outside)?);
+    }
     // Here, and not where a flow is made: each would have to look at all of them.
     for (follower, flow) in (0..).zip(&run.flows) {
         let leader = flow.after.and_then(|leader| all.get_mut(leader as usize));

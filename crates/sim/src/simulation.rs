@@ -343,6 +343,7 @@ impl<S: Sink> Simulation<'_, S> {
     }
 
     /// A flow has sent all it ever will, and all of it was acknowledged.
+    #[cold]
     fn complete(&mut self, now: Time, flow: u32, after: Span) {
         self.sink.completed(now, flow, after);
         let Ends::Connection(Connection { followers, .. }) = &mut self.flows[flow as usize] else {
@@ -356,6 +357,7 @@ impl<S: Sink> Simulation<'_, S> {
     }
 
     /// The application of a flow starts, acts or stops.
+    #[cold]
     fn act(&mut self, now: Time, flow: u32) {
         let ends = &mut self.flows[flow as usize];
         let &mut Times { start, stop, .. } = ends.times();
@@ -404,6 +406,7 @@ impl<S: Sink> Simulation<'_, S> {
     }
 
     /// Shows the state of everything to the sink.
+    #[cold]
     fn observe(&mut self, now: Time) {
         self.network.advance(now, self.sink);
         if now >= self.observations.next_sample {

@@ -253,6 +253,7 @@ impl Sender {
     }
 
     /// A SYN-ACK is about to be taken: what the host remembers of the peer.
+    #[cold]
     pub fn recall(&mut self, now: Time, memory: &mut HostMemory) {
         if self.connection == Connection::SynSent {
             let peer = self.options.peer;
@@ -261,12 +262,14 @@ impl Sender {
     }
 
     /// The connection closes: what the host is to remember.
+    #[cold]
     pub fn close(&mut self, now: Time, memory: &mut HostMemory) {
         let peer = self.options.peer;
         self.controller.on_close(&mut Occasion { now, peer, memory });
     }
 
     /// A SYN-ACK arrived.
+    #[cold]
     pub fn on_syn_ack(&mut self, now: Time, segment: &Segment, out: &mut impl Egress) {
         if self.connection != Connection::SynSent {
             return;
@@ -425,7 +428,7 @@ impl Sender {
     }
 
     /// Copies the controller's answers.
-    #[inline]
+    #[inline(never)]
     fn take_answers(&mut self) {
         self.cwnd = self.controller.cwnd().max(1);
         self.ssthresh = self.controller.ssthresh().unwrap_or(u32::MAX);
