@@ -26,12 +26,6 @@ pub(crate) enum Ends {
 }
 
 impl Ends {
-    /// Whether the receiver's card puts packets together.
-    #[inline]
-    pub fn merges(&self) -> bool {
-        matches!(self, Self::Connection(Connection { merges: true, .. }))
-    }
-
     /// When the flow opens, and when it stops.
     pub fn times(&mut self) -> &mut Times {
         match self {
@@ -56,8 +50,6 @@ pub(crate) struct Connection {
     pub receiver: Receiver,
     pub source: Source,
     pub times: Times,
-    /// The receiver's card puts together what arrives at the same moment.
-    pub merges: bool,
     /// The flow was stopped before everything it had to send was sent.
     pub cut: bool,
     /// Flows that open when this one is complete.
@@ -198,7 +190,6 @@ fn connection(
             Stream::new(run.seed, &format!("flow/{}/source", spec.name)),
         ),
         times,
-        merges: spec.gro,
         cut: false,
         followers: Vec::new(),
     })

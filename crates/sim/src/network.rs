@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use jostle_control::RateCode;
 use jostle_path::{Ecn, Link, Packet, Probe, Reason};
-use jostle_record::{End, FlowSpec, LinkSpec, Sink};
+use jostle_record::{End, FlowSpec, LinkSpec, Sink, SourceSpec};
 use jostle_units::{Rate, Span, Time};
 
 use crate::engine::{Agenda, Event};
@@ -83,6 +83,8 @@ struct Route {
     /// The delay line behind the last link of `reverse_path`.
     line: u32,
     card: Option<Box<Card>>,
+    /// The receiver's card puts together what arrives at the same moment.
+    merges: bool,
 }
 
 /// Everything between the endpoints, and the agenda of what happens next.
@@ -138,6 +140,7 @@ impl Network {
             reverse_path: Way::new(&flow.reverse_path),
             line: delays.partition_point(|delay| *delay < flow.access_delay_ns) as u32,
             card: flow.nic_rate_bps.map(|bps| Box::new(Card::new(Rate::from_bps(bps)))),
+            merges: flow.gro && !matches!(flow.source, SourceSpec::Ping { .. }),
         };
         let routes = flows.iter().map(route).collect();
         let line = |ns: &u64| DelayLine { delay: Span::from_ns(*ns), travelling: VecDeque::new() };
@@ -206,6 +209,13 @@ impl Network {
                 None => self.enter_access(now, packet.flow, packet.body),
             }
         }
+    }
+
+    /// Whether the receiver's card of `flow` puts packets together. Its way is at hand when a packet
+    /// has arrived, its ends are not.
+    #[inline]
+    pub fn merges(&self, flow: u32) -> bool {
+        self.routes[flow as usize].merges
     }
 
     /// The receiver of `flow` sends.

@@ -5,6 +5,9 @@
 
 use crate::segment::Block;
 
+/// Segments that a ring has room for at first.
+const INITIAL_TAGS: usize = 16;
+
 /// A set of segments beyond the first missing one.
 #[derive(Debug)]
 pub(crate) struct Runs {
@@ -20,7 +23,8 @@ pub(crate) struct Runs {
 
 impl Default for Runs {
     fn default() -> Self {
-        Self { tags: vec![0; 16].into_boxed_slice(), floor: 0, ceiling: 0, len: 0 }
+        // Where nothing is lost there are no gaps: the first one makes room.
+        Self { tags: Box::default(), floor: 0, ceiling: 0, len: 0 }
     }
 }
 
@@ -91,7 +95,7 @@ impl Runs {
 
     #[cold]
     fn grow(&mut self) {
-        let mut tags = vec![0; self.tags.len() * 2].into_boxed_slice();
+        let mut tags = vec![0; (self.tags.len() * 2).max(INITIAL_TAGS)].into_boxed_slice();
         let mask = tags.len() - 1;
         for number in self.floor..self.ceiling {
             tags[number as usize & mask] = self.tags[self.index(number)];

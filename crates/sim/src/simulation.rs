@@ -243,7 +243,7 @@ impl<S: Sink> Simulation<'_, S> {
     /// before it: whether alone or as a part is known now.
     #[inline]
     fn arrive(&mut self, now: Time, packet: &SimPacket) {
-        if !self.flows[packet.flow as usize].merges() {
+        if !self.network.merges(packet.flow) {
             self.receive(now, packet, false);
             return;
         }
