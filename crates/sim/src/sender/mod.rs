@@ -428,7 +428,6 @@ impl Sender {
     }
 
     /// Copies the controller's answers.
-    #[inline(never)]
     fn take_answers(&mut self) {
         self.cwnd = self.controller.cwnd().max(1);
         self.ssthresh = self.controller.ssthresh().unwrap_or(u32::MAX);
