@@ -9,23 +9,16 @@ use crate::segment::Block;
 const INITIAL_TAGS: usize = 16;
 
 /// A set of segments beyond the first missing one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Runs {
     /// For each segment 0 if it is missing, otherwise 1 + the other end of its run; only the tags
-    /// of a run's first and last segment are kept current.
+    /// of a run's first and last segment are kept current. None before the first gap.
     tags: Box<[u32]>,
     /// Everything before it has been taken.
     floor: u32,
     /// End of the highest segment.
     ceiling: u32,
     len: u32,
-}
-
-impl Default for Runs {
-    fn default() -> Self {
-        // Where nothing is lost there are no gaps: the first one makes room.
-        Self { tags: Box::default(), floor: 0, ceiling: 0, len: 0 }
-    }
 }
 
 impl Runs {
