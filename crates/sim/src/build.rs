@@ -26,12 +26,6 @@ pub(crate) enum Ends {
 }
 
 impl Ends {
-    /// Whether the receiver's card puts packets together.
-    #[inline]
-    pub fn merges(&self) -> bool {
-        matches!(self, Self::Connection(Connection { merges: true, .. }))
-    }
-
     /// When the flow opens, and when it stops.
     pub fn times(&mut self) -> &mut Times {
         match self {
@@ -56,8 +50,6 @@ pub(crate) struct Connection {
     pub receiver: Receiver,
     pub source: Source,
     pub times: Times,
-    /// The receiver's card puts together what arrives at the same moment.
-    pub merges: bool,
     /// The flow was stopped before everything it had to send was sent.
     pub cut: bool,
     /// Flows that open when this one is complete.
@@ -115,7 +107,24 @@ fn from_registry(spec: &FlowSpec, seed: u64) -> Result<Box<dyn Controller>, Erro
     row.create(&spec.controller.parameters, start, random).map_err(|e| invalid(&spec.name, e))
 }
 
-pub(crate) fn ends(
+/// Both ends of every flow of `run`.
+pub(crate) fn all_ends(run: &RunSpec, outside: Outside<'_>) -> Result<Vec<Ends>, Error> {
+    // A vector that grows would move what was made, a kilobyte each, again and again.
+    let mut all = Vec::with_capacity(run.flows.len());
+    for (position, flow) in (0..).zip(&run.flows) {
+        all.push(ends(flow, position, run, outside)?);
+    }
+    // Here, and not where a flow is made: each would have to look at all of them.
+    for (follower, flow) in (0..).zip(&run.flows) {
+        let leader = flow.after.and_then(|leader| all.get_mut(leader as usize));
+        if let Some(Ends::Connection(connection)) = leader {
+            connection.followers.push(follower);
+        }
+    }
+    Ok(all)
+}
+
+fn ends(
     spec: &FlowSpec,
     position: u32,
     run: &RunSpec,
@@ -181,12 +190,7 @@ fn connection(
             Stream::new(run.seed, &format!("flow/{}/source", spec.name)),
         ),
         times,
-        merges: spec.gro,
         cut: false,
-        followers: (0..)
-            .zip(&run.flows)
-            .filter(|(_, flow)| flow.after == Some(position))
-            .map(|(follower, _)| follower)
-            .collect(),
+        followers: Vec::new(),
     })
 }

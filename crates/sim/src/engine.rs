@@ -82,12 +82,57 @@ impl Event {
 ///
 /// Packets are moved on by a few sources of events, each with one event in the queue; timers are
 /// many, one or two for every flow, and rarely come up. Two heaps keep every packet from paying for
-/// the depth that the timers would give to a common one.
+/// the depth that the timers would give to a common one, and most runs have so few sources that
+/// their events need no heap.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
+    few: Few,
+    /// What moves packets and found no place among the few.
     packets: QuaternaryHeap<Reverse<u128>>,
     timers: QuaternaryHeap<Reverse<u128>>,
     scheduled: u64,
+}
+
+/// Two links there, one back and a delay line are what most paths come to, or fewer.
+const FEW: usize = 4;
+
+/// No entry: later than any.
+const NONE: u128 = u128::MAX;
+
+/// A few entries, the earliest last.
+#[derive(Debug, Default)]
+struct Few {
+    entries: [u128; FEW],
+    len: usize,
+}
+
+impl Few {
+    #[inline]
+    fn first(&self) -> u128 {
+        self.entries[..self.len].last().copied().unwrap_or(NONE)
+    }
+
+    #[inline]
+    const fn is_full(&self) -> bool {
+        self.len == FEW
+    }
+
+    /// Adds an entry, for which there must be room.
+    #[inline]
+    fn insert(&mut self, entry: u128) {
+        let mut place = self.len;
+        while place > 0 && self.entries[place - 1] < entry {
+            self.entries[place] = self.entries[place - 1];
+            place -= 1;
+        }
+        self.entries[place] = entry;
+        self.len += 1;
+    }
+
+    #[inline]
+    fn remove_first(&mut self) {
+        self.len -= 1;
+    }
 }
 
 impl Agenda {
@@ -97,18 +142,41 @@ impl Agenda {
         self.scheduled += 1;
         debug_assert!(self.scheduled < 1 << SEQUENCE_BITS);
         let order = self.scheduled << (KIND_BITS + POSITION_BITS) | event.pack();
-        let heap = if event.moves_a_packet() { &mut self.packets } else { &mut self.timers };
-        heap.push(Reverse(u128::from(at.as_ns()) << 64 | u128::from(order)));
+        let entry = u128::from(at.as_ns()) << 64 | u128::from(order);
+        if !event.moves_a_packet() {
+            self.timers.push(Reverse(entry));
+        } else if self.few.is_full() {
+            self.packets.push(Reverse(entry));
+        } else {
+            self.few.insert(entry);
+        }
     }
 
     /// The next event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, Event)> {
-        // The greater is the earlier one, and none is less than any.
-        let timer_first = self.timers.peek() > self.packets.peek();
-        let Reverse(entry) = if timer_first { self.timers.pop() } else { self.packets.pop() }?;
+        let few = self.few.first();
+        let packet = first_of(&self.packets);
+        let timer = first_of(&self.timers);
+        // No two entries are equal but for none at all.
+        let entry = few.min(packet).min(timer);
+        if entry == few {
+            if few == NONE {
+                return None;
+            }
+            self.few.remove_first();
+        } else if entry == packet {
+            self.packets.pop();
+        } else {
+            self.timers.pop();
+        }
         Some((Time::from_ns((entry >> 64) as u64), Event::unpack(entry as u64)))
     }
+}
+
+#[inline]
+fn first_of(heap: &QuaternaryHeap<Reverse<u128>>) -> u128 {
+    heap.peek().map_or(NONE, |&Reverse(entry)| entry)
 }
 
 /// A timer that is re-armed for nearly every packet, without a heap operation each time: the event

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use jostle_control::RateCode;
 use jostle_path::{Ecn, Link, Packet, Probe, Reason};
-use jostle_record::{End, FlowSpec, LinkSpec, Sink};
+use jostle_record::{End, FlowSpec, LinkSpec, Sink, SourceSpec};
 use jostle_units::{Rate, Span, Time};
 
 use crate::engine::{Agenda, Event};
@@ -70,10 +70,10 @@ struct DelayLine {
 
 /// A segment on a delay line, and when it leaves.
 #[derive(Clone, Copy)]
-struct Arriving {
+pub(crate) struct Arriving {
     exit: Time,
-    flow: u32,
-    segment: Segment,
+    pub flow: u32,
+    pub segment: Segment,
 }
 
 /// A flow's way.
@@ -83,6 +83,8 @@ struct Route {
     /// The delay line behind the last link of `reverse_path`.
     line: u32,
     card: Option<Box<Card>>,
+    /// The receiver's card puts together what arrives at the same moment.
+    merges: bool,
 }
 
 /// Everything between the endpoints, and the agenda of what happens next.
@@ -138,6 +140,7 @@ impl Network {
             reverse_path: Way::new(&flow.reverse_path),
             line: delays.partition_point(|delay| *delay < flow.access_delay_ns) as u32,
             card: flow.nic_rate_bps.map(|bps| Box::new(Card::new(Rate::from_bps(bps)))),
+            merges: flow.gro && !matches!(flow.source, SourceSpec::Ping { .. }),
         };
         let routes = flows.iter().map(route).collect();
         let line = |ns: &u64| DelayLine { delay: Span::from_ns(*ns), travelling: VecDeque::new() };
@@ -152,7 +155,9 @@ impl Network {
         match &mut hop.router {
             Some(router) => router.pass(now, &mut packet),
             // RFC 4782: a router that does not decrement the option's TTL has not agreed.
-            None if packet.body.kind == Kind::Syn => packet.body.rate = RateCode::NONE,
+            None if packet.body.kind == Kind::Syn => {
+                packet.body = packet.body.with_rate(RateCode::NONE);
+            }
             None => {}
         }
         hop.link.push(now, packet, &mut LinkProbe { sink, link });
@@ -194,13 +199,23 @@ impl Network {
             let route = &self.routes[packet.flow as usize];
             let forward = matches!(packet.body.kind, Kind::Syn | Kind::Data | Kind::Ping);
             let path = if forward { &route.path } else { &route.reverse_path };
-            packet.hop += 1;
-            match path.get(packet.hop) {
-                Some(next) => self.push(now, next, packet, sink),
+            let hop = packet.hop + 1;
+            match path.get(hop) {
+                Some(next) => {
+                    packet.hop = hop;
+                    self.push(now, next, packet, sink);
+                }
                 None if forward => return Some(packet),
                 None => self.enter_access(now, packet.flow, packet.body),
             }
         }
+    }
+
+    /// Whether the receiver's card of `flow` puts packets together. Its way is at hand when a packet
+    /// has arrived, its ends are not.
+    #[inline]
+    pub fn merges(&self, flow: u32) -> bool {
+        self.routes[flow as usize].merges
     }
 
     /// The receiver of `flow` sends.
@@ -209,11 +224,11 @@ impl Network {
         &mut self,
         now: Time,
         flow: u32,
-        segment: Segment,
+        mut segment: Segment,
         ecn: Ecn,
         sink: &mut S,
     ) {
-        let segment = segment.stamped(now);
+        segment.stamp(now);
         if sink.wants_segments() {
             tell(sink, now, flow, End::Receiver, &segment, ecn);
         }
@@ -237,15 +252,14 @@ impl Network {
     /// The event of a delay line came up: the next segment that has reached its sender. Once there
     /// is none, the next event is scheduled.
     #[inline]
-    pub fn reached_sender(&mut self, now: Time, line: u32) -> Option<(u32, Segment)> {
+    pub fn reached_sender(&mut self, now: Time, line: u32) -> Option<Arriving> {
         let travelling = &mut self.lines[line as usize].travelling;
-        let &Arriving { exit, flow, segment } = travelling.front()?;
+        let exit = travelling.front()?.exit;
         if exit > now {
             self.agenda.schedule(exit, Event::Access(line));
             return None;
         }
-        travelling.pop_front();
-        Some((flow, segment))
+        travelling.pop_front()
     }
 
     /// A network card has sent a packet: passes it on.

@@ -40,7 +40,8 @@ impl Router {
         }
         self.arrived_bytes[1] += u64::from(packet.size_bytes);
         if packet.body.kind == Kind::Syn {
-            packet.body.rate = self.grant(now, packet.body.rate);
+            let granted = self.grant(now, packet.body.rate());
+            packet.body = packet.body.with_rate(granted);
         }
     }
 
@@ -94,7 +95,7 @@ mod tests {
         let rate = RateCode::not_above(Rate::from_bps(bps));
         let mut syn = packet(Segment::syn(false, 1, rate));
         router.pass(now, &mut syn);
-        syn.body.rate.rate().map_or(0, Rate::as_bps)
+        syn.body.rate().rate().map_or(0, Rate::as_bps)
     }
 
     #[test]

@@ -5,23 +5,20 @@
 
 use crate::segment::Block;
 
+/// Segments that a ring has room for at first.
+const INITIAL_TAGS: usize = 16;
+
 /// A set of segments beyond the first missing one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Runs {
     /// For each segment 0 if it is missing, otherwise 1 + the other end of its run; only the tags
-    /// of a run's first and last segment are kept current.
+    /// of a run's first and last segment are kept current. None before the first gap.
     tags: Box<[u32]>,
     /// Everything before it has been taken.
     floor: u32,
     /// End of the highest segment.
     ceiling: u32,
     len: u32,
-}
-
-impl Default for Runs {
-    fn default() -> Self {
-        Self { tags: vec![0; 16].into_boxed_slice(), floor: 0, ceiling: 0, len: 0 }
-    }
 }
 
 impl Runs {
@@ -91,7 +88,7 @@ impl Runs {
 
     #[cold]
     fn grow(&mut self) {
-        let mut tags = vec![0; self.tags.len() * 2].into_boxed_slice();
+        let mut tags = vec![0; (self.tags.len() * 2).max(INITIAL_TAGS)].into_boxed_slice();
         let mask = tags.len() - 1;
         for number in self.floor..self.ceiling {
             tags[number as usize & mask] = self.tags[self.index(number)];

@@ -56,13 +56,9 @@ pub fn run_with(
     }
     let links =
         spec.links.iter().map(|link| build::link(link, spec.seed)).collect::<Result<_, _>>()?;
-    let ends = (0..)
-        .zip(&spec.flows)
-        .map(|(position, flow)| build::ends(flow, position, spec, outside))
-        .collect::<Result<_, _>>()?;
     let mut simulation = Simulation {
         network: Network::new(links, &spec.links, &spec.flows),
-        flows: ends,
+        flows: build::all_ends(spec, outside)?,
         merging: Vec::new(),
         memory: HostMemory::default(),
         observations: Observations::new(spec),
@@ -188,15 +184,15 @@ impl<S: Sink> Simulation<'_, S> {
             Event::Link(link) => {
                 self.network.begin_link(now, link);
                 while let Some(packet) = self.network.arrived(now, link, self.sink) {
-                    self.arrive(now, packet);
+                    self.arrive(now, &packet);
                 }
                 while let Some((packet, _)) = self.merging.pop() {
-                    self.receive(now, packet, false);
+                    self.receive(now, &packet, false);
                 }
             }
             Event::Access(line) => {
-                while let Some((flow, segment)) = self.network.reached_sender(now, line) {
-                    self.acknowledge(now, flow, &segment);
+                while let Some(arriving) = self.network.reached_sender(now, line) {
+                    self.acknowledge(now, arriving.flow, &arriving.segment);
                 }
             }
             Event::Nic(flow) => {
@@ -246,29 +242,29 @@ impl<S: Sink> Simulation<'_, S> {
     /// A packet has reached the receiver's card. One that puts packets together hands on the one
     /// before it: whether alone or as a part is known now.
     #[inline]
-    fn arrive(&mut self, now: Time, packet: SimPacket) {
-        if !self.flows[packet.flow as usize].merges() {
+    fn arrive(&mut self, now: Time, packet: &SimPacket) {
+        if !self.network.merges(packet.flow) {
             self.receive(now, packet, false);
             return;
         }
         // Few flows have packets at the same moment.
         let held = self.merging.iter_mut().find(|(held, _)| held.flow == packet.flow);
         let Some((held, place)) = held else {
-            self.merging.push((packet, 1));
+            self.merging.push((*packet, 1));
             return;
         };
-        let part = *place < MERGED_MAX && merges(held, &packet);
+        let part = *place < MERGED_MAX && merges(held, packet);
         *place = if part { *place + 1 } else { 1 };
-        let before = std::mem::replace(held, packet);
-        self.receive(now, before, part);
+        let before = std::mem::replace(held, *packet);
+        self.receive(now, &before, part);
     }
 
     /// A packet has reached the receiver. `part`: the next one is put together with it.
     #[inline]
-    fn receive(&mut self, now: Time, packet: SimPacket, part: bool) {
-        let Packet { flow, size_bytes, ecn, body, .. } = packet;
+    fn receive(&mut self, now: Time, packet: &SimPacket, part: bool) {
+        let &Packet { flow, size_bytes, ecn, ref body, .. } = packet;
         if self.sink.wants_segments() {
-            tell(self.sink, now, flow, End::Receiver, &body, ecn);
+            tell(self.sink, now, flow, End::Receiver, body, ecn);
         }
         let Ends::Connection(Connection { receiver, .. }) = &mut self.flows[flow as usize] else {
             self.sink.received(now, flow, size_bytes);
@@ -280,9 +276,9 @@ impl<S: Sink> Simulation<'_, S> {
         let ack = if body.kind == Kind::Data {
             self.sink.received(now, flow, size_bytes);
             let arrival = if part {
-                receiver.on_part(now, &body, ecn)
+                receiver.on_part(now, body, ecn)
             } else {
-                receiver.on_data(now, &body, ecn)
+                receiver.on_data(now, body, ecn)
             };
             if arrival.bytes > 0 {
                 self.sink.delivered(now, flow, arrival.bytes);
@@ -294,7 +290,7 @@ impl<S: Sink> Simulation<'_, S> {
             reopens = arrival.reopens;
             arrival.ack
         } else {
-            Some(receiver.on_syn(&body))
+            Some(receiver.on_syn(body))
         };
         if let Some(ack) = ack {
             self.network.send_back(now, flow, ack, receiver.ecn(), self.sink);
@@ -364,6 +360,7 @@ impl<S: Sink> Simulation<'_, S> {
     }
 
     /// A flow has sent all it ever will, and all of it was acknowledged.
+    #[cold]
     fn complete(&mut self, now: Time, flow: u32, after: Span) {
         self.sink.completed(now, flow, after);
         let Ends::Connection(Connection { followers, .. }) = &mut self.flows[flow as usize] else {
@@ -377,6 +374,7 @@ impl<S: Sink> Simulation<'_, S> {
     }
 
     /// The application of a flow starts, acts or stops.
+    #[cold]
     fn act(&mut self, now: Time, flow: u32) {
         let ends = &mut self.flows[flow as usize];
         let &mut Times { start, stop, .. } = ends.times();
@@ -425,6 +423,7 @@ impl<S: Sink> Simulation<'_, S> {
     }
 
     /// Shows the state of everything to the sink.
+    #[cold]
     fn observe(&mut self, now: Time) {
         self.network.advance(now, self.sink);
         if now >= self.observations.next_sample {

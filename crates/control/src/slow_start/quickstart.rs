@@ -53,6 +53,18 @@ impl RateCode {
         Self(units.checked_ilog2().map_or(0, |log| log.min(u32::from(Self::LARGEST)) as u8))
     }
 
+    /// What the option says; of its bits four count.
+    #[inline]
+    pub const fn from_bits(bits: u8) -> Self {
+        Self(bits & Self::LARGEST)
+    }
+
+    /// What it says in the option.
+    #[inline]
+    pub const fn to_bits(self) -> u8 {
+        self.0
+    }
+
     /// Whether this stands for no rate.
     #[inline]
     pub const fn is_none(self) -> bool {

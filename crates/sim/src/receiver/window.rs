@@ -16,8 +16,8 @@ pub(super) struct Window {
     bytes: u64,
     /// `window_clamp`: the most it may grow to.
     most_bytes: u64,
-    /// What moves that limit; none where it stands.
-    autotuning: Option<Autotuning>,
+    /// What moves that limit; none where it stands. Few receivers have it, and all would be larger.
+    autotuning: Option<Box<Autotuning>>,
     /// End of what was offered, in segments.
     offered: u32,
 }
@@ -38,7 +38,7 @@ impl Window {
 
     /// Lets the limit grow from what the window is now, with what is read.
     pub fn tune(&mut self) {
-        self.autotuning = Some(Autotuning::new(self.bytes, self.most_bytes));
+        self.autotuning = Some(Box::new(Autotuning::new(self.bytes, self.most_bytes)));
         self.most_bytes = self.bytes;
     }
 

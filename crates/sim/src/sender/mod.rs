@@ -256,6 +256,7 @@ impl Sender {
     }
 
     /// A SYN-ACK is about to be taken: what the host remembers of the peer.
+    #[cold]
     pub fn recall(&mut self, now: Time, memory: &mut HostMemory) {
         if self.connection == Connection::SynSent {
             let peer = self.options.peer;
@@ -264,12 +265,14 @@ impl Sender {
     }
 
     /// The connection closes: what the host is to remember.
+    #[cold]
     pub fn close(&mut self, now: Time, memory: &mut HostMemory) {
         let peer = self.options.peer;
         self.controller.on_close(&mut Occasion { now, peer, memory });
     }
 
     /// A SYN-ACK arrived.
+    #[cold]
     pub fn on_syn_ack(&mut self, now: Time, segment: &Segment, out: &mut impl Egress) {
         if self.connection != Connection::SynSent {
             return;
@@ -312,7 +315,7 @@ impl Sender {
             prospect: Prospect {
                 backlog: (self.written < u32::MAX).then_some(u64::from(self.written)),
                 receive_window: self.window_end,
-                granted: segment.rate.rate(),
+                granted: segment.rate().rate(),
             },
         });
         if self.options.initial_pacing {
@@ -428,7 +431,6 @@ impl Sender {
     }
 
     /// Copies the controller's answers.
-    #[inline]
     fn take_answers(&mut self) {
         self.cwnd = self.controller.cwnd().max(1);
         self.ssthresh = self.controller.ssthresh().unwrap_or(u32::MAX);
