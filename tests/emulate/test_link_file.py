@@ -63,7 +63,7 @@ def test_a_profile_brings_its_round_trip(tmp_path: Path) -> None:
     (there,), (back,) = found.links, found.reverse
     assert there["queue"]["kind"] == "occupancy_drop"
     assert there["outages"] is not None
-    # 597 ms, less 282 ms of delay and 33 ms of median jitter.
+    # 588 ms, less 282 ms of delay and 24 ms of median jitter.
     assert back["delay"]["steps"] == [{"at_ns": 0, "delay_ns": 282 * MS}]
     assert back["outages"] is None
 

@@ -368,6 +368,16 @@ def test_a_controller_has_the_linux_of_its_flow_unless_it_names_one(read: Read) 
     assert "linux" not in controller(read, 'controller = "reno"\nlinux = "4.15"')[0]["parameters"]
 
 
+def test_a_slow_start_has_the_linux_of_its_flow_whatever_the_controller(read: Read) -> None:
+    reno = 'controller = "reno"\nlinux = "4.15"\nslow_start = '
+    _, start = controller(read, f'{reno}"hystart"')
+    assert start is not None
+    assert start["parameters"]["linux"] == "4.15"
+    _, start = controller(read, f'{reno}{{ name = "hystart", linux = "6.1" }}')
+    assert start is not None
+    assert start["parameters"]["linux"] == "6.1"
+
+
 def test_a_slow_start_takes_over_what_it_shares(read: Read) -> None:
     chosen, start = controller(read, 'controller = { name = "cubic", linux = "4.15" }')
     assert start is not None

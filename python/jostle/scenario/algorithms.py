@@ -69,6 +69,9 @@ def controller_and_slow_start(
         for name, value in given.items()
         if name in row.parameters and name in start.parameters and _fits(start, name, value, folder)
     }
+    if flow.linux is not None and "linux" in start.parameters:
+        # HyStart knows it under controllers, too, that do not.
+        shared.setdefault("linux", flow.linux)
     own = {**shared, **method.parameters}
     return controller, {
         "name": start.name,

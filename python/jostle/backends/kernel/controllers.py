@@ -2,7 +2,7 @@
 
 A module's parameters belong to the kernel, not to a connection: all flows of a run that use a
 module share them. Kernels that jostle has built have cubic's module twice, and twice as Linux 4.15
-had it, and BBR's beside it as Linux 5.0 had it.
+had it, and BBR's beside it as Linux 4.15 had it.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ def _cubic_problems(flow: Flow) -> Iterator[Problem]:
 
 def _other_kernel(key: str, linux: str) -> Problem:
     text = f'"{linux}": the kernel that runs is the one that is judged; write "{LINUX_NOW}" for it'
-    return Problem(key, f"{text}, or use the simulator")
+    return Problem(key, f"{text}, or use virtual time (--kernel virtual) or the simulator")
 
 
 def defaults_of(registry: Mapping[str, Any]) -> Defaults:

@@ -387,7 +387,7 @@ _EVERYWHERE = {
 _ROUTER = {**_EVERYWHERE, "net.ipv4.ip_forward": "1"}
 
 
-# No longer bursts on short paths (since Linux 5.18), no compressed ACKs (since 4.18).
+# Without what came later: larger bursts on short paths (Linux 5.18) and compressed ACKs (4.18).
 _AS_IN_4_15 = {"net.ipv4.tcp_tso_rtt_log": "0", "net.ipv4.tcp_comp_sack_nr": "0"}
 
 
