@@ -299,7 +299,7 @@ pub const DELAYS: &[DelayRow] = &[
     DelayRow {
         entry: Entry {
             name: "jitter",
-            summary: "Random delay on top, distributed as a quantile table, correlated in time",
+            summary: "Random delay on top from a quantile table, correlated in time",
             class: "stochastic",
             based_on: &["steps"],
             source: "a Gaussian copula over a stationary Gauss-Markov process",
@@ -311,7 +311,8 @@ pub const DELAYS: &[DelayRow] = &[
                 },
                 Parameter {
                     name: "reorder",
-                    summary: "whether a packet may overtake its predecessor",
+                    summary: "whether packets may overtake each other; if not, late times hold back \
+                              what comes after them, and delays are longer than the table's",
                     kind: Kind::Bool { default: false },
                 },
             ],

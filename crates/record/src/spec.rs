@@ -274,12 +274,14 @@ pub struct DelayStep {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JitterSpec {
-    /// The distribution, as points of its quantile function, linear in between.
+    /// The distribution, as points of its quantile function, linear in between: that of the delay
+    /// with `reorder`, else of what it would be if it ended no earlier delay.
     pub quantiles: Vec<Quantile>,
     /// Time constant after which the delay is nearly independent of what it was (0: every packet
     /// draws anew).
     pub correlation_ns: u64,
-    /// Whether a packet may overtake its predecessor.
+    /// Whether a packet may overtake its predecessor. If not, no delay ends before one that began
+    /// earlier, whether a packet had that one or not (if a packet had it, without correlation).
     pub reorder: bool,
 }
 
@@ -370,8 +372,8 @@ pub struct FlowSpec {
     pub initial_pacing: bool,
     /// Largest window that the receiver advertises.
     pub receive_window_bytes: u64,
-    /// Window that it offers before any data have arrived. A SYN-ACK can offer 65,535 bytes
-    /// (RFC 7323 §2.2); a receiver that spoke last, as one that asked for a download, offers more.
+    /// Window that it offers before any data have arrived: 65,535 bytes at most in a SYN-ACK
+    /// (RFC 7323 §2.2), more in a segment that the receiver sends after it.
     pub initial_receive_window_bytes: u64,
     /// Whether the window's limit grows from the initial one with what the application reads in a
     /// round trip, as Linux tunes receive buffers, instead of being the largest from the beginning.

@@ -82,13 +82,14 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "ack_aggregation",
-        summary: "widens cwnd by what arrives acknowledged in bulk",
+        summary: "widens cwnd by what arrives acknowledged in bulk; not as in 4.15, whatever is said",
         kind: Kind::Bool { default: true },
     },
     Parameter {
         name: "linux",
         summary: "kernel to follow; 4.15 does not widen cwnd for aggregated ACKs or for the probe \
-                  of a small BDP, nor deduct what pacing holds back from what is in flight",
+                  of a small BDP, nor deduct what pacing holds back from what is in flight, and \
+                  takes an RTT equal to the minimum for its confirmation",
         kind: Kind::Choice { default: "6.1", choices: Kernel::CHOICES },
     },
     Parameter {
