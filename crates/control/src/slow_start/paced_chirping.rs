@@ -333,13 +333,9 @@ impl SlowStart for PacedChirping {
     }
 
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
-        if self.phase == Phase::Off {
-            return;
-        }
         // The law has ended slow start.
-        if !window.in_slow_start() {
+        if self.phase != Phase::Off && !window.in_slow_start() {
             self.stop();
-            return;
         }
         match self.phase {
             Phase::Off => {}

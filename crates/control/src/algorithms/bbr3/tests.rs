@@ -166,12 +166,17 @@ fn a_queue_that_stays_does_not_put_off_the_probe() {
 /// Appendix A.22: low samples that the application limits are not the path's.
 #[test]
 fn a_pause_while_refilling_leaves_the_bandwidth() {
-    let (mut bbr, mut path) = cruising(&[]);
-    until("probe_bw_refill", &mut bbr, &mut path);
-    let full = bbr.max_bandwidth.get();
-    for _ in 0..2 {
-        bbr.on_ack(&AckSample { app_limited: true, ..path.round(BDP / 8) });
-        assert_eq!((bbr.mode(), bbr.max_bandwidth.get()), ("probe_bw_up", full));
+    for app_limited in [true, false] {
+        let (mut bbr, mut path) = cruising(&[]);
+        until("probe_bw_refill", &mut bbr, &mut path);
+        let full = bbr.max_bandwidth.get();
+        bbr.on_ack(&AckSample { app_limited, ..path.round(BDP / 8) });
+        assert_eq!(bbr.mode(), "probe_bw_up");
+        // Several cycles: the maximum is of two.
+        for _ in 0..400 {
+            bbr.on_ack(&AckSample { app_limited, ..path.round(BDP / 8) });
+        }
+        assert_eq!(bbr.max_bandwidth.get() == full, app_limited);
     }
 }
 

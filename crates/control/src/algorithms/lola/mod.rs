@@ -273,7 +273,8 @@ impl Lola {
         }
         let mut ends = self.rounds.take_ack(now_ms, base_us);
         if self.samples < EXIT_SAMPLES {
-            // Each ACK counts once more here than its packets: the module's "FIXME".
+            // Each ACK counts once more here than its packets: an oversight of the module, of which
+            // its comment tells.
             self.samples += 1;
         } else if rtt_us > base_us + EXIT_QUEUE_US {
             self.overshot = self.cubic.w_max() == 0;
