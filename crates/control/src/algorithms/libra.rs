@@ -95,10 +95,14 @@ impl Libra {
 
 impl WindowLaw for Libra {
     fn on_established(&mut self, _window: &mut Window, established: &Established) {
-        self.packet_mbit = 8e-6 * f64::from(established.mss_bytes);
+        self.on_packet_size(established.mss_bytes);
         if let Some(rtt) = established.rtt {
             self.rtts.on_sample(rtt);
         }
+    }
+
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.packet_mbit = 8e-6 * f64::from(mss_bytes);
     }
 
     fn on_measurement(&mut self, _window: &mut Window, measurement: &Measurement) {

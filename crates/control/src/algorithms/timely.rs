@@ -191,12 +191,16 @@ impl Timely {
 
 impl Controller for Timely {
     fn on_established(&mut self, established: &Established) {
-        self.packet_bits = 8.0 * f64::from(established.mss_bytes);
+        self.on_packet_size(established.mss_bytes);
         let rtt = established.rtt.unwrap_or(Span::from_ms(1)).as_secs_f64().max(1e-6);
         let window_bits = f64::from(established.initial_window) * self.packet_bits;
         let given = self.initial_rate > Rate::ZERO;
         self.set_rate(if given { self.initial_rate.as_bps() as f64 } else { window_bits / rtt });
         self.cwnd = established.initial_window.max(1);
+    }
+
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.packet_bits = 8.0 * f64::from(mss_bytes);
     }
 
     fn on_ack(&mut self, ack: &AckSample) {

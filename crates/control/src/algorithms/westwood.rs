@@ -57,6 +57,8 @@ pub struct Westwood {
     /// Latest and least RTT, in ticks.
     rtt: u64,
     min_rtt: u64,
+    /// The ACK that is being processed is counted.
+    counted: bool,
     /// The next ACK sets the least RTT anew.
     min_rtt_due: bool,
     /// Bandwidth after the first filter and after the second, in bytes per tick (`bw_ns_est`,
@@ -80,6 +82,7 @@ impl Westwood {
             accounted_bytes: 0,
             rtt: first_rtt,
             min_rtt: first_rtt,
+            counted: false,
             min_rtt_due: true,
             coarse: 0,
             bandwidth: 0,
@@ -135,8 +138,12 @@ impl Westwood {
 
 impl WindowLaw for Westwood {
     fn on_established(&mut self, _window: &mut Window, established: &Established) {
-        self.mss_bytes = u64::from(established.mss_bytes.max(1));
+        self.on_packet_size(established.mss_bytes);
         self.interval_start = self.clock.at(established.now);
+    }
+
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.mss_bytes = u64::from(mss_bytes.max(1));
     }
 
     fn on_measurement(&mut self, _window: &mut Window, measurement: &Measurement) {
@@ -144,6 +151,10 @@ impl WindowLaw for Westwood {
         if let Some(rtt) = measurement.rtt.filter(|rtt| rtt.as_us() > 0) {
             self.rtt = self.clock.rounded_up(rtt);
         }
+    }
+
+    fn hears_headers(&self) -> bool {
+        true
     }
 
     fn on_ack_event(&mut self, _window: &mut Window, now: Time, slow_path: bool) {
@@ -160,6 +171,16 @@ impl WindowLaw for Westwood {
         self.bytes += if slow_path { self.count(advanced_bytes) } else { advanced_bytes };
         self.min_rtt = if self.min_rtt_due { self.rtt } else { self.min_rtt.min(self.rtt) };
         self.min_rtt_due = false;
+        self.counted = true;
+    }
+
+    /// No transport but a TCP tells of headers: all ACKs are off the predicted path then.
+    #[inline]
+    fn on_any_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        if !std::mem::take(&mut self.counted) {
+            self.on_ack_event(window, ack.now, true);
+            self.counted = false;
+        }
     }
 
     fn avoid(&mut self, window: &mut Window, acked: u32, _ack: &AckSample) {
