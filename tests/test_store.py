@@ -15,7 +15,7 @@ import fake_core
 import pytest
 from jostle.backends import RunRecord, SimBackend, run_id
 from jostle.errors import StoreError, StoreFullError
-from jostle.store import Store
+from jostle.running.store import Store
 
 FILES = {
     "spec.json", "summary.json", "provenance.json", "manifest.json", "timing.json",
@@ -142,7 +142,7 @@ import sys
 sys.path.insert(0, {tests!r})
 import fake_core
 from jostle.backends import SimBackend
-from jostle.store import Store
+from jostle.running.store import Store
 store = Store({root!r})
 print("ready", flush=True)
 for seed in range(1, 100000):
