@@ -102,6 +102,7 @@ def load(
     overrides: Mapping[str, str] | None = None,
     *,
     registry: Registry | None = None,
+    python: bool = False,
 ) -> Scenario:
     """Read a scenario from a TOML file.
 
@@ -114,6 +115,9 @@ def load(
         no TOML value is a text, so words need no quotes. A key of the grid no longer varies.
     registry
         What can be named; the installed engine's if None.
+    python
+        Whether it may name controllers written in Python, which run with the rights of whoever runs
+        the scenario.
 
     Returns
     -------
@@ -125,7 +129,9 @@ def load(
     ScenarioError
         If anything is wrong, with all problems that were found.
     """
-    return loads(read_text(path), name=str(path), overrides=overrides, registry=registry)
+    return loads(
+        read_text(path), name=str(path), overrides=overrides, registry=registry, python=python
+    )
 
 
 def loads(
@@ -134,6 +140,7 @@ def loads(
     name: str = "scenario",
     overrides: Mapping[str, str] | None = None,
     registry: Registry | None = None,
+    python: bool = False,
 ) -> Scenario:
     """Read a scenario from a text.
 
@@ -143,7 +150,7 @@ def loads(
         The TOML document.
     name
         What problems call it. Link traces are looked for in its folder.
-    overrides, registry
+    overrides, registry, python
         As for `load`.
 
     Returns
@@ -157,17 +164,25 @@ def loads(
         If anything is wrong, with all problems that were found.
     """
     text, document = parse(text, name)
-    return _Loader(name, text, document, registry or Registry.of_engine()).load(overrides or {})
+    loader = _Loader(name, text, document, registry or Registry.of_engine(), python=python)
+    return loader.load(overrides or {})
 
 
 class _Loader:
     def __init__(
-        self, source: str, text: str, document: dict[str, Any], registry: Registry
+        self,
+        source: str,
+        text: str,
+        document: dict[str, Any],
+        registry: Registry,
+        *,
+        python: bool,
     ) -> None:
         self.source = source
         self.text = text
         self.document = document
         self.registry = registry
+        self.python = python
         self.read_trace = cached_trace_reader(Path(source).parent)
         self.problems: list[Problem] = []
         # What the command line has set: the paths, and how it was written.
@@ -221,7 +236,7 @@ class _Loader:
     def resolve(self, file: ScenarioFile, report: Report) -> Template | None:
         """Return the run that `file` describes; see `jostle.scenario.resolve`."""
         folder = Path(self.source).parent
-        return resolve(file, self.registry, self.read_trace, report, folder)
+        return resolve(file, self.registry, self.read_trace, report, folder, python=self.python)
 
     def override(self, overrides: Mapping[str, str]) -> None:
         """Set what the command line sets, in its order."""
