@@ -15,7 +15,7 @@ import fake_core
 import pytest
 from jostle.backends import RunRecord, SimBackend, run_id
 from jostle.errors import StoreError, StoreFullError
-from jostle.store import Store
+from jostle.running.store import Store
 
 FILES = {
     "spec.json", "summary.json", "provenance.json", "manifest.json", "timing.json",
@@ -142,7 +142,7 @@ import sys
 sys.path.insert(0, {tests!r})
 import fake_core
 from jostle.backends import SimBackend
-from jostle.store import Store
+from jostle.running.store import Store
 store = Store({root!r})
 print("ready", flush=True)
 for seed in range(1, 100000):
@@ -170,10 +170,10 @@ def test_killed_in_the_middle_of_writing(tmp_path):
     assert warnings == []
 
 
-WRITER = """
+LOCKING = """
 import sys, time
 from pathlib import Path
-from jostle.partial import Partial
+from jostle.running.partial import Partial
 with Partial(Path(sys.argv[1]), "written") as folder:
     (folder / "spec.json").write_text("{}")
     print(folder, flush=True)
@@ -183,7 +183,7 @@ with Partial(Path(sys.argv[1]), "written") as folder:
 
 def writer(parent: Path) -> tuple[subprocess.Popen[str], Path]:
     """Start a process that writes into a partial folder for a minute."""
-    command = [sys.executable, "-c", WRITER, str(parent)]
+    command = [sys.executable, "-c", LOCKING, str(parent)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     return process, Path(process.stdout.readline().strip())

@@ -77,12 +77,12 @@ def run(
     ResultSet
         Runs that failed are listed in `failures`, and a warning is given.
     """
-    from jostle import conditions
     from jostle.backends import create
     from jostle.cli.progress import progress as progress_on_stderr
-    from jostle.executors import local
-    from jostle.session import Session
-    from jostle.store import Store
+    from jostle.results import conditions
+    from jostle.running.executors import local
+    from jostle.running.session import Session
+    from jostle.running.store import Store
 
     loaded = load(scenario, python=python) if isinstance(scenario, str | os.PathLike) else scenario
     plan = loaded.plan(repeats=repeats, seed=seed)

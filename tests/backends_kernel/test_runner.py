@@ -18,7 +18,7 @@ from jostle.backends.kernel.guest import network
 from jostle.backends.kernel.guest.failure import GuestFailure
 from jostle.backends.kernel.runner import KernelRunError, carried_out
 from jostle.errors import RunCancelledError
-from jostle.kernel import Image
+from jostle.kernel_images import Image
 
 HERE = Image("native", None, "1.0")
 

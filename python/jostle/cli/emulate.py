@@ -68,7 +68,7 @@ def emulate(
     from jostle import emulate as emulation
     from jostle.emulate import journal
     from jostle.scenario import ScenarioError
-    from jostle.scenario.units import QuantityError, parse_span
+    from jostle.scenario.text.units import QuantityError, parse_span
 
     try:
         links = emulation.load(link)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from jostle.backends import Backend, Engine
-    from jostle.kernel import Kind
+    from jostle.kernel_images import Kind
     from jostle.scenario import Scenario
 
 

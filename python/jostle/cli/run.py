@@ -14,14 +14,14 @@ import click
 
 from jostle.cli.environment import Environment
 from jostle.errors import InputError, InterruptedRunError
-from jostle.measures import unknown
+from jostle.results.measures import unknown
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
-    from jostle.kernel import Kind
+    from jostle.kernel_images import Kind
     from jostle.results import ResultSet
-    from jostle.session import Plan, Session
-    from jostle.store import Store
+    from jostle.running.session import Plan, Session
+    from jostle.running.store import Store
 
 DEFAULT_STORE = ".jostle/store"
 BACKENDS = ("sim", "kernel")
@@ -185,11 +185,11 @@ def carry_out_with(
     no_cache: bool,
 ) -> list[list[ResultSet]]:
     """Carry out plans by several backends, with progress on stderr; results by backend."""
-    from jostle import conditions
     from jostle.cli.progress import progress
     from jostle.cli.signals import orderly_interruption
-    from jostle.executors import local
-    from jostle.session import Session
+    from jostle.results import conditions
+    from jostle.running.executors import local
+    from jostle.running.session import Session
 
     store = None if no_cache else _store(store_path)
     executor = local(jobs)
@@ -219,7 +219,7 @@ def _possible(
 
     A scenario of which nothing is left is an error.
     """
-    from jostle.session import without
+    from jostle.running.session import without
 
     left: list[tuple[Session, list[Plan]]] = [(session, []) for session, _ in sessions]
     for plans in zip(*(plans for _, plans in sessions), strict=True):
@@ -335,14 +335,14 @@ def make_folder_of(file: str | None) -> None:
 
 
 def _store(path: str) -> Store:
-    from jostle.store import Store
+    from jostle.running.store import Store
 
     return Store(path, warn=lambda text: click.echo(f"warning: {text}", err=True))
 
 
 def _draw(every: Sequence[ResultSet], files: Sequence[str], folder: Path, quiet: bool) -> None:
-    from jostle import pictures
     from jostle.figures.save import FORMATS
+    from jostle.results import pictures
 
     folders = [folder] if len(every) == 1 else _folders(files, folder)
     for results, into in zip(every, folders, strict=True):

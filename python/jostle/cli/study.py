@@ -21,7 +21,7 @@ from jostle.errors import InputError, InterruptedRunError
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
-    from jostle.kernel import Kind
+    from jostle.kernel_images import Kind
     from jostle.results import ResultSet
     from jostle.studies import Runs, Study
     from jostle.studies.carry_out import Work
@@ -162,12 +162,12 @@ def _carry_out(
     store_path: str,
 ) -> dict[str, dict[str, dict[str, ResultSet]]]:
     """Carry out all that the studies need, with progress: results by backend and study."""
-    from jostle import conditions
     from jostle.cli.progress import progress
     from jostle.cli.signals import orderly_interruption
-    from jostle.executors import local
-    from jostle.session import Session
-    from jostle.store import Store
+    from jostle.results import conditions
+    from jostle.running.executors import local
+    from jostle.running.session import Session
+    from jostle.running.store import Store
     from jostle.studies.carry_out import carry_out, work_of
 
     store = Store(store_path, warn=lambda text: click.echo(f"warning: {text}", err=True))

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from jostle.scenario.addressing import changed, find, parse_value, show, value_at
-from jostle.scenario.document import cached_trace_reader, parse, read_text
-from jostle.scenario.grid import (
+from jostle.scenario.models import ScenarioFile
+from jostle.scenario.plan import Condition, Plan
+from jostle.scenario.registry import Registry
+from jostle.scenario.resolving.addressing import changed, find, parse_value, show, value_at
+from jostle.scenario.resolving.grid import (
     Dimension,
     Level,
     combinations,
@@ -18,14 +20,13 @@ from jostle.scenario.grid import (
     with_level,
     with_levels,
 )
-from jostle.scenario.models import ScenarioFile
-from jostle.scenario.plan import Condition, Plan
-from jostle.scenario.positions import KeyPath, line_of, positions
-from jostle.scenario.problems import Problem, Report, ScenarioError, overlaps, starts_with
-from jostle.scenario.registry import Registry
-from jostle.scenario.resolve import Template, resolve
-from jostle.scenario.units import QuantityError
-from jostle.scenario.validation import validate
+from jostle.scenario.resolving.resolve import Template, resolve
+from jostle.scenario.resolving.traces import cached_trace_reader
+from jostle.scenario.resolving.validation import validate
+from jostle.scenario.text.document import parse, read_text
+from jostle.scenario.text.positions import KeyPath, line_of, positions
+from jostle.scenario.text.problems import Problem, Report, ScenarioError, overlaps, starts_with
+from jostle.scenario.text.units import QuantityError
 
 __all__ = ["Scenario", "load", "loads"]
 
@@ -234,7 +235,7 @@ class _Loader:
         )
 
     def resolve(self, file: ScenarioFile, report: Report) -> Template | None:
-        """Return the run that `file` describes; see `jostle.scenario.resolve`."""
+        """Return the run that `file` describes; see `jostle.scenario.resolving.resolve`."""
         folder = Path(self.source).parent
         return resolve(file, self.registry, self.read_trace, report, folder, python=self.python)
 

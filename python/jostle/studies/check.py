@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from jostle.measures import unknown
+from jostle.results.measures import unknown
 from jostle.scenario import Scenario
-from jostle.scenario.positions import KeyPath
-from jostle.scenario.units import QuantityError, parse_size, parse_span
+from jostle.scenario.text.positions import KeyPath
+from jostle.scenario.text.units import QuantityError, parse_size, parse_span
 from jostle.studies.measures import MEASURES
 from jostle.studies.models import (
     Claim,

@@ -10,12 +10,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from jostle.errors import InputError
-from jostle.measures import unknown
+from jostle.results.measures import unknown
 from jostle.scenario import Scenario
 from jostle.scenario import load as load_scenario
-from jostle.scenario.document import parse, read_text
-from jostle.scenario.positions import KeyPath, line_of, positions
-from jostle.scenario.problems import Problem, ScenarioError
+from jostle.scenario.text.document import parse, read_text
+from jostle.scenario.text.positions import KeyPath, line_of, positions
+from jostle.scenario.text.problems import Problem, ScenarioError
 from jostle.studies.check import (
     file_mistakes,
     path_mistakes,

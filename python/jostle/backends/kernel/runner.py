@@ -19,9 +19,9 @@ from typing import Any
 from jostle.backends.base import Cancelled
 from jostle.backends.kernel.guest.failure import PREFIX
 from jostle.errors import JostleError, RunCancelledError
-from jostle.kernel import GuestError, GuestOutput, GuestTimeoutError, Image, run_guest
-from jostle.kernel.images import SYSTEM_PATH
-from jostle.kernel.processes import running
+from jostle.kernel_images import GuestError, GuestOutput, GuestTimeoutError, Image, run_guest
+from jostle.kernel_images.images import SYSTEM_PATH
+from jostle.kernel_images.processes import running
 
 PROGRAM = Path(__file__).parent / "guest"
 """The guest program, a package of its own."""
