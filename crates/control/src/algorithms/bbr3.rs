@@ -25,7 +25,7 @@ use crate::controller::{
     AckSample, Congestion, Controller, Established, LostPacket, Observer, RecoveryOwner,
     RecoveryState, Sent,
 };
-use crate::registry::{ControllerRow, Parts, Start};
+use crate::row::{ControllerRow, Parts, Start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
