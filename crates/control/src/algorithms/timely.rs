@@ -283,6 +283,18 @@ mod tests {
         timely.rate_bps / 1e6
     }
 
+    #[test]
+    fn the_window_follows_the_size_of_packets() {
+        let mut timely = paper(1_000.0, 100.0);
+        let windows = [724, 1448].map(|mss_bytes| {
+            timely.on_packet_size(mss_bytes);
+            timely.set_window(Span::from_ms(10));
+            timely.cwnd()
+        });
+        // Twice 1 Gbit/s · 10 ms, in packets.
+        assert_eq!(windows, [3_453, 1_726]);
+    }
+
     /// The four branches of the paper's Algorithm 1 at 1 Gbit/s: δ below 50 µs even if the RTT
     /// rises, 1 − 0.8 (1 − 500/1000) above 500 µs even if it falls, δ where it does not rise, and
     /// a gradient of 0.02 · 200/20 = 0.2 takes 0.8 · 0.2.

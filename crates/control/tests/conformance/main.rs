@@ -298,16 +298,32 @@ fn every_memory_setting_builds_and_lives() {
 #[test]
 fn every_controller_follows_the_size_of_packets() {
     let mut keep_bytes = BTreeSet::new();
-    for (row, start) in packet_size::all_with_starts(CONTROLLERS) {
-        packet_size::follows_the_size(row, start, true).unwrap();
-        if packet_size::follows_the_size(row, start, false).is_err() {
+    for row in CONTROLLERS {
+        for start in slow_starts(row) {
+            packet_size::follows_the_size(row, start, true).unwrap();
+        }
+        if packet_size::follows_the_size(row, slow_starts(row)[0], false).is_err() {
             keep_bytes.insert(row.entry.name);
         }
     }
     // Those that would go on with packets of half the size if nobody told them: the test sees it.
+    // TIMELY, at its least rate here, and Libra, which has no packet pairs here, have tests of their own.
     let known = [
-        "westwood", "log-westwood+", "tcpw-a", "new-vegas", "areno", "libra", "timely", "prague",
-        "bbr", "bbr3", "modest-bbr", "allegro", "vivace", "copa", "remy",
+        "westwood",
+        "log-westwood+",
+        "tcpw-a",
+        "new-vegas",
+        "nv",
+        "areno",
+        "fusion",
+        "prague",
+        "bbr",
+        "bbr3",
+        "modest-bbr",
+        "allegro",
+        "vivace",
+        "copa",
+        "remy",
     ];
     assert_eq!(keep_bytes, known.into());
 }

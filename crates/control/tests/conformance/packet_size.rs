@@ -13,15 +13,15 @@ use jostle_control::{
 };
 use jostle_units::{Span, Time};
 
-use super::{Given, create, slow_starts};
+use super::{Given, create};
 
 const MSS_BYTES: u32 = 1448;
 const RTT: Span = Span::from_ms(50);
 /// 100 packets in flight, an ACK for each.
 const IN_FLIGHT: u32 = 100;
 const ACK_GAP: Span = Span::from_us(500);
-/// Two minutes before the change, and after it.
-const ACKS: u64 = 240_000;
+/// 20 s before the change, and after it.
+const ACKS: u64 = 40_000;
 
 /// Rows that choose a rate and do not measure it: theirs stays what it is.
 const CHOOSE_RATES: &[&str] = &["timely", "allegro", "vivace"];
@@ -143,9 +143,3 @@ pub fn follows_the_size(row: &ControllerRow, start: &str, told: bool) -> Result<
     }
     Err(format!("{} with {start}: {changed:?}, not {always:?}", row.entry.name))
 }
-
-/// Every controller, with each slow start that it can have.
-pub fn all_with_starts(rows: &[ControllerRow]) -> impl Iterator<Item = (&ControllerRow, &str)> {
-    rows.iter().flat_map(|row| slow_starts(row).into_iter().map(move |start| (row, start)))
-}
-

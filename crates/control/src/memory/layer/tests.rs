@@ -222,5 +222,5 @@ fn what_tcp_and_the_host_are_asked_goes_through_a_layer() {
     let mut occasion = Occasion { now: AT, peer: 27, memory: &mut memory };
     layered.host().unwrap().on_open(&mut occasion);
     layered.host().unwrap().on_close(&mut occasion);
-    assert_eq!(told.take(), ["on_ack_event [5ns, true]", "on_open [27]", "on_close [27]"]);
+    assert_eq!(told.take(), ["on_ack_event [Time(5), true]", "on_open [27]", "on_close [27]"]);
 }
