@@ -14,8 +14,8 @@ import pytest
 from jostle.backends import SimBackend
 from jostle.backends.kernel import KernelBackend, KernelRunError
 from jostle.errors import RunCancelledError
-from jostle.kernel import Image
-from jostle.kernel.images import version_key
+from jostle.kernel_images import Image
+from jostle.kernel_images.images import version_key
 
 from backends_kernel.kernel_specs import PARKING_LOT, SCENARIO, spec_of
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+pub use jostle_catalogue::Linux;
 use jostle_catalogue::Value;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -395,20 +396,6 @@ pub enum Transport {
     Tcp,
     /// Datagrams (RFC 768), without congestion control: pings.
     Udp,
-}
-
-/// A release of Linux whose TCP differs from 6.1's in what can be measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Linux {
-    /// 6.1 (2022).
-    #[default]
-    #[serde(rename = "6.1")]
-    V6_1,
-    /// 4.15 (2018), the kernel of many published measurements: bursts do not grow on short paths
-    /// (`tcp_tso_rtt_log` came with 5.18), ACKs of what comes out of order are not compressed
-    /// (4.18).
-    #[serde(rename = "4.15")]
-    V4_15,
 }
 
 /// An algorithm of the registry with a value for each of its parameters.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
 from jostle.backends.captures import Captures
 from jostle.errors import EngineError, RunCancelledError
-from jostle.external import create as create_controller
-from jostle.external import is_external
+from jostle.python_controllers.sources import create as create_controller
+from jostle.python_controllers.sources import is_python_controller
 
 if TYPE_CHECKING:
     import numpy as np
@@ -177,7 +177,7 @@ class SimBackend:
     ) -> EngineRecord:
         text = canonical_json(spec)
         folder = folders[0] if folders else None
-        if any(is_external(flow["controller"]["name"]) for flow in spec["flows"]):
+        if any(is_python_controller(flow["controller"]["name"]) for flow in spec["flows"]):
             return self._engine.run(text, cancelled, folder, create_controller)
         if folder is not None:
             return self._engine.run(text, cancelled, folder)

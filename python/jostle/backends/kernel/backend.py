@@ -14,7 +14,7 @@ from jostle.backends.kernel.playback import JITTER_POINTS, Weather, peak_bps
 from jostle.backends.kernel.record import record
 from jostle.backends.kernel.runner import PROGRAM, KernelRunError, carried_out
 from jostle.backends.sim import Engine, load_engine
-from jostle.kernel import Image, Kind, find
+from jostle.kernel_images import Image, Kind, find
 
 # A guest that passes packets at a tenth of its usual speed is not stuck.
 _PATIENCE_S = 120.0
@@ -31,7 +31,7 @@ class KernelBackend:
         `virtual`: User-Mode Linux in virtual time; `realtime`: the distribution's, in real time;
         `native`: this machine's own kernel, as root.
     version
-        Of the kernel: `6.1`, `6.12`; see `jostle.kernel.find`.
+        Of the kernel: `6.1`, `6.12`; see `jostle.kernel_images.find`.
     image
         The kernel itself, instead of one that is looked for.
     engine
@@ -39,7 +39,7 @@ class KernelBackend:
 
     Raises
     ------
-    jostle.kernel.KernelMissingError
+    jostle.kernel_images.KernelMissingError
         When there is no such kernel.
     """
 

@@ -2,8 +2,8 @@
 
 `jostle_link` is a link's capacity, delay and losses, with any discipline as its queue;
 `jostle_queue` is the queue with random drops. Both are built into the virtual-time kernel
-(`jostle/kernel/module`, whose `jostle_link.h` says what each option is). They play back what the
-engine has drawn from the run's seed, so that simulator and kernel meet the same outages, delays
+(`jostle/kernel_images/module`, whose `jostle_link.h` says what each option is). They play back what
+the engine has drawn from the run's seed, so that simulator and kernel meet the same outages, delays
 and, for the same packets, the same losses.
 """
 
