@@ -414,7 +414,7 @@ impl Algorithm {
 
     /// Whether it is no row of a registry but something that whoever starts the run brings along,
     /// named `module:Class`.
-    pub fn is_from_outside(&self) -> bool {
+    pub fn is_python_controller(&self) -> bool {
         self.name.contains(':')
     }
 }

@@ -12,7 +12,7 @@ mod quick_start;
 mod simulation;
 mod source;
 
-pub use build::Outside;
+pub use build::PythonControllers;
 pub use simulation::{Counts, run, run_with};
 
 use thiserror::Error;
