@@ -23,11 +23,12 @@ CRATE_MAY_USE = {
     "units": "",
     "catalogue": "units",
     "control": "units catalogue",
+    "tcp": "units control",
     "path": "units catalogue",
     "record": "units catalogue control path",
-    "sim": "units catalogue control path record",
+    "sim": "units catalogue control tcp path record",
     "emu": "units path record",
-    "python": "units catalogue control path record sim emu",
+    "python": "units catalogue control tcp path record sim emu",
 }
 ROOM_MAY_USE = {
     "_core": "",
