@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import weakref
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from jostle.errors import JostleError
+from jostle.locked_folders import temporary_folder
 
 _ENDING = ".pcapng"
 
@@ -28,10 +29,11 @@ class Captures:
 
     def __init__(self) -> None:
         try:
-            self.folder = Path(tempfile.mkdtemp(prefix="jostle-capture-"))
+            stack = ExitStack()
+            self.folder = stack.enter_context(temporary_folder("capture"))
         except OSError as error:
             raise self.error(error) from error
-        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        weakref.finalize(self, stack.close)
 
     @property
     def files(self) -> Mapping[str, Path]:

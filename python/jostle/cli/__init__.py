@@ -11,6 +11,7 @@ import click
 from jostle.cli.emulate import emulate
 from jostle.cli.environment import Environment
 from jostle.cli.kernel import kernel
+from jostle.cli.printing import echo
 from jostle.cli.report import report
 from jostle.cli.run import run
 from jostle.cli.show import explain, list_, schema
@@ -28,7 +29,7 @@ def _print_version(context: click.Context, _parameter: click.Parameter, wanted: 
         return
     from importlib import metadata
 
-    click.echo(f"jostle {metadata.version('jostle')}")
+    echo(f"jostle {metadata.version('jostle')}")
     context.exit()
 
 
@@ -79,10 +80,10 @@ def status(arguments: Sequence[str], environment: Environment | None = None) -> 
         error.show()
         return error.exit_code
     except JostleError as error:
-        click.echo(f"error: {error}", err=True)
+        echo(f"error: {error}", err=True)
         return error.exit_status
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted", err=True)
+        echo("interrupted", err=True)
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has seen enough; keep the interpreter from complaining at exit.

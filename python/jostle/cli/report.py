@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from jostle.cli.environment import Environment
+from jostle.cli.printing import echo
 from jostle.cli.run import (
     carry_out,
     make_folder_of,
@@ -38,5 +39,5 @@ def report(environment: Environment, /, output: str, **options: Any) -> int:
     from jostle.report import write_report
 
     path = write_report(every, output, options["files"], options_of_a_report(options))
-    click.echo(f"report: {path}")
+    echo(f"report: {path}")
     return 1 if any(results.failures for results in every) else 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jostle.cli.environment import Environment
+from jostle.cli.printing import echo
 from jostle.cli.run import (
     BACKENDS,
     DEFAULT_STORE,
@@ -110,9 +111,9 @@ def study(
         path = _write(one, runs, evaluations, Path(output), _command(one, backends, repeats))
         if not as_json:
             _print(one, evaluations)
-        click.echo(f"page: {path}", err=as_json)
+        echo(f"page: {path}", err=as_json)
     if as_json:
-        click.echo(json.dumps(document(done), ensure_ascii=False, allow_nan=False))
+        echo(json.dumps(document(done), ensure_ascii=False, allow_nan=False))
     failed = any(
         each.failures
         for by_study in results.values()
@@ -138,7 +139,7 @@ def _load(name: str, *, python: bool) -> Study:
     from jostle.scenario import ScenarioError
     from jostle.studies import INSTALLED, load
 
-    by_path = Path(name).parent != Path() or name in (".", "..")
+    by_path = "/" in name or name in (".", "..")
     here = Path("studies", name)
     try:
         if by_path:
@@ -170,7 +171,7 @@ def _carry_out(
     from jostle.running.store import Store
     from jostle.studies.carry_out import carry_out, work_of
 
-    store = Store(store_path, warn=lambda text: click.echo(f"warning: {text}", err=True))
+    store = Store(store_path, warn=lambda text: echo(f"warning: {text}", err=True))
     executor = local(jobs)
     work = {
         name: [one for each in studies for one in work_of(each, backend, repeats)]
@@ -185,14 +186,14 @@ def _carry_out(
         def run(one: Work) -> ResultSet:
             nonlocal told
             told += 1
-            click.echo(
+            echo(
                 f"[{told}/{total}] {one.study}: {one.experiment} ({backend.name}, "
                 f"{len(one.plan.runs)} runs)",
                 err=True,
             )
             for label, why in one.left_out:
                 first = why.splitlines()[0]
-                click.echo(f"  not on the {backend.name} backend: {label}: {first}", err=True)
+                echo(f"  not on the {backend.name} backend: {label}: {first}", err=True)
             return session.carry_out(one.plan, progress(conditions.labels(one.plan.conditions)))
 
         return run

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jostle.cli.environment import Environment
+from jostle.cli.printing import echo
 from jostle.cli.run import (
     carry_out_with,
     kernel_options,
@@ -112,7 +113,7 @@ def validate(
             "report": report,
         }
         replace_file(Path(report), page(comparisons, causes, _command(given, files)).encode())
-        click.echo(f"report: {report}", err=as_json)
+        echo(f"report: {report}", err=as_json)
     outside = any(comparison.within < len(comparison.cells) for comparison in comparisons)
     failed = any(comparison.failures for comparison in comparisons)
     return 1 if failed or (strict and outside) else 0
@@ -141,7 +142,7 @@ def _print(comparisons: Sequence[Comparison], as_json: bool) -> None:
     if as_json:
         from jostle.fidelity.document import document
 
-        click.echo(json.dumps(document(comparisons), ensure_ascii=False, allow_nan=False))
+        echo(json.dumps(document(comparisons), ensure_ascii=False, allow_nan=False))
         return
     from jostle.cli import output
     from jostle.fidelity.tables import comparison_rows
@@ -171,4 +172,4 @@ def _draw(simulator: ResultSet, kernel: ResultSet, folder: Path, quiet: bool) ->
         if simulator.of(index) and kernel.of(index):
             figure = draw.stacked(overlay_data(simulator, kernel, index))
             path, *_ = save(figure, folder / (f"overlay-{slug}" if slug else "overlay"))
-            click.echo(f"figure: {path.with_suffix(f'.{first}')} (also {also})", err=quiet)
+            echo(f"figure: {path.with_suffix(f'.{first}')} (also {also})", err=quiet)

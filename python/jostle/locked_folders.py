@@ -1,4 +1,4 @@
-"""Folders that are being written, and what is left of those whose writer was killed.
+"""Folders that are written for a while, and what is left of those whose writer was killed.
 
 A folder that is being written is locked by its writer (`flock`), and the lock ends with the
 process, however that ends. So what is not locked is abandoned, whatever the clocks say.
@@ -10,16 +10,20 @@ import fcntl
 import os
 import re
 import shutil
+import tempfile
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-__all__ = ["Partial", "remove_abandoned"]
+__all__ = ["Partial", "remove_abandoned", "temporary_folder"]
 
 _NAME: Final = re.compile(r"[0-9a-z]+-[0-9a-f]{32}")
 """What `Partial` calls its folders: nothing else is ever removed."""
+_TEMPORARY: Final = re.compile(r"jostle-[a-z]+-[0-9a-f]{32}")
+"""What `temporary_folder` calls them."""
 
 
 class Partial:
@@ -96,6 +100,50 @@ def _is_abandoned(folder: Path) -> bool:
         return True
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def temporary_folder(purpose: str) -> Iterator[Path]:
+    """Make a folder for temporary files, ``jostle-PURPOSE-…``, and remove it in the end.
+
+    What killed processes of this user have left of its kind is removed as well.
+
+    Parameters
+    ----------
+    purpose
+        Lower-case letters.
+
+    Raises
+    ------
+    OSError
+        When it cannot be made.
+    """
+    parent = Path(tempfile.gettempdir())
+    for folder in parent.glob(f"jostle-{purpose}-*"):
+        if _TEMPORARY.fullmatch(folder.name) and _is_own(folder) and _is_abandoned(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+    # Under its name it is never seen unlocked: the folder of temporary files is everybody's, so
+    # that a lock on it as in `Partial` could be held by anybody.
+    made = Path(tempfile.mkdtemp(prefix=f".jostle-{purpose}-", dir=parent))
+    lock = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = parent / f"jostle-{purpose}-{uuid.uuid4().hex}"
+        made.rename(folder)
+        try:
+            yield folder.resolve()
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(lock)
+
+
+def _is_own(folder: Path) -> bool:
+    try:
+        return folder.lstat().st_uid == os.geteuid()
+    except OSError:
+        return False
 
 
 class _Locked:
