@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["printable", "printable_markup"]
+import click
+
+__all__ = ["echo", "printable", "printable_markup"]
 
 # C0 but tabulator and line feed, DEL and C1; zero-width and direction marks (Bidi_Control).
 _UNSAFE: Final = re.compile(
@@ -29,3 +31,8 @@ def printable(text: str) -> str:
 def printable_markup(value: object) -> object:
     """Make a value of a template printable; that it is markup stays as it is."""
     return type(value)(printable(value)) if isinstance(value, str) else value
+
+
+def echo(text: object = "", *, err: bool = False) -> None:
+    """Print a line, without characters that a terminal would obey."""
+    click.echo(printable(str(text)), err=err)

@@ -11,13 +11,13 @@ import click
 from jostle.cli.emulate import emulate
 from jostle.cli.environment import Environment
 from jostle.cli.kernel import kernel
-from jostle.cli.printing import echo
 from jostle.cli.report import report
 from jostle.cli.run import run
 from jostle.cli.show import explain, list_, schema
 from jostle.cli.study import study
 from jostle.cli.validate import validate
 from jostle.errors import JostleError
+from jostle.printable import echo
 
 __all__ = ["cli", "main", "status"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from jostle.cli.printing import echo
 from jostle.errors import InputError
+from jostle.printable import echo
 
 
 @click.command(short_help="Run a program behind an emulated link.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jostle.cli.printing import echo
+from jostle.printable import echo
 
 if TYPE_CHECKING:
     from jostle.kernel_images.build import Request

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from jostle.cli.printing import echo
-from jostle.printable import printable
+from jostle.printable import echo, printable
 from jostle.results.tables import Table, interval_note, phase_rows
 
 if TYPE_CHECKING:

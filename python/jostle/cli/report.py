@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from jostle.cli.environment import Environment
-from jostle.cli.printing import echo
 from jostle.cli.run import (
     carry_out,
     make_folder_of,
@@ -15,6 +14,7 @@ from jostle.cli.run import (
     plan_files,
     plan_options,
 )
+from jostle.printable import echo
 
 
 @click.command(short_help="Write a self-contained HTML report.")

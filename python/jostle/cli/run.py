@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from jostle.cli.environment import Environment
-from jostle.cli.printing import echo
 from jostle.errors import InputError, InterruptedRunError
+from jostle.printable import echo
 from jostle.results.measures import unknown
 
 if TYPE_CHECKING:
@@ -186,10 +186,10 @@ def carry_out_with(
     no_cache: bool,
 ) -> list[list[ResultSet]]:
     """Carry out plans by several backends, with progress on stderr; results by backend."""
-    from jostle.cli.progress import progress
     from jostle.cli.signals import orderly_interruption
     from jostle.results import conditions
     from jostle.running.executors import local
+    from jostle.running.progress import on_stderr
     from jostle.running.session import Session
 
     store = None if no_cache else _store(store_path)
@@ -203,7 +203,7 @@ def carry_out_with(
     with orderly_interruption() as interruption:
         try:
             return [
-                [session.carry_out(p, progress(conditions.labels(p.conditions))) for p in plans]
+                [session.carry_out(p, on_stderr(conditions.labels(p.conditions))) for p in plans]
                 for session, plans in sessions
             ]
         except InterruptedRunError as error:

@@ -13,8 +13,8 @@ from typing import Any
 import click
 
 from jostle.cli.environment import Environment
-from jostle.cli.printing import echo
 from jostle.errors import InputError
+from jostle.printable import echo
 from jostle.results.measures import unknown
 
 PROFILES = "profiles"

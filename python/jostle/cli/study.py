@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from jostle.cli.environment import Environment
-from jostle.cli.printing import echo
 from jostle.cli.run import (
     BACKENDS,
     DEFAULT_STORE,
@@ -19,6 +18,7 @@ from jostle.cli.run import (
     python_option,
 )
 from jostle.errors import InputError, InterruptedRunError
+from jostle.printable import echo
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
@@ -163,10 +163,10 @@ def _carry_out(
     store_path: str,
 ) -> dict[str, dict[str, dict[str, ResultSet]]]:
     """Carry out all that the studies need, with progress: results by backend and study."""
-    from jostle.cli.progress import progress
     from jostle.cli.signals import orderly_interruption
     from jostle.results import conditions
     from jostle.running.executors import local
+    from jostle.running.progress import on_stderr
     from jostle.running.session import Session
     from jostle.running.store import Store
     from jostle.studies.carry_out import carry_out, work_of
@@ -194,7 +194,7 @@ def _carry_out(
             for label, why in one.left_out:
                 first = why.splitlines()[0]
                 echo(f"  not on the {backend.name} backend: {label}: {first}", err=True)
-            return session.carry_out(one.plan, progress(conditions.labels(one.plan.conditions)))
+            return session.carry_out(one.plan, on_stderr(conditions.labels(one.plan.conditions)))
 
         return run
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jostle.cli.environment import Environment
-from jostle.cli.printing import echo
 from jostle.cli.run import (
     carry_out_with,
     kernel_options,
@@ -22,6 +21,7 @@ from jostle.cli.run import (
     scenario_options,
 )
 from jostle.errors import InputError
+from jostle.printable import echo
 
 if TYPE_CHECKING:
     from jostle.fidelity import Comparison

@@ -18,7 +18,7 @@ from mdit_py_plugins.deflist import deflist_plugin
 
 from jostle.printable import printable_markup
 from jostle.studies.document import TITLES, Evaluations, claim_rows, number_rows, ranking_rows
-from jostle.studies.load import Study
+from jostle.studies.study import Study
 
 
 @dataclass(frozen=True)
