@@ -43,13 +43,13 @@ ROOM_MAY_USE = {
     "stats": "",
     "figures": "errors stats",
     "results": "errors backends stats figures",
-    "running": "errors printable locked_folders backends results",
+    "running": "errors printable locked_folders python_controllers scenario backends results",
     "report": "printable figures results",
     "fidelity": "errors stats results figures",
     "studies": "errors printable scenario backends running results stats figures",
     "cli": "errors printable scenario emulate kernel_images backends running results figures "
     "report fidelity studies",
-    "api": "scenario backends running results",
+    "api": "errors scenario backends running results",
 }
 
 HEAVY = {"matplotlib", "polars", "scipy"}
@@ -154,8 +154,8 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert circle(graph) == []
 
 
-# bbr3's states and bounds; the recorder and what it makes.
-STILL_TIED = {"control", "record"}
+# The recorder and what it makes.
+STILL_TIED = {"record"}
 
 
 @pytest.mark.parametrize(

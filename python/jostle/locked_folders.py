@@ -12,18 +12,19 @@ import re
 import shutil
 import tempfile
 import uuid
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-__all__ = ["Partial", "remove_abandoned", "temporary_folder"]
+__all__ = ["Partial", "TemporaryFolder", "remove_abandoned", "temporary_folder"]
 
 _NAME: Final = re.compile(r"[0-9a-z]+-[0-9a-f]{32}")
 """What `Partial` calls its folders: nothing else is ever removed."""
 _TEMPORARY: Final = re.compile(r"jostle-[a-z]+-[0-9a-f]{32}")
-"""What `temporary_folder` calls them."""
+"""What `TemporaryFolder` calls them."""
 
 
 class Partial:
@@ -102,11 +103,11 @@ def _is_abandoned(folder: Path) -> bool:
         os.close(descriptor)
 
 
-@contextmanager
-def temporary_folder(purpose: str) -> Iterator[Path]:
-    """Make a folder for temporary files, ``jostle-PURPOSE-…``, and remove it in the end.
+class TemporaryFolder:
+    """A folder for temporary files, ``jostle-PURPOSE-…``, that is there until it is removed.
 
-    What killed processes of this user have left of its kind is removed as well.
+    What killed processes of this user have left of its kind is removed when one is made. A folder
+    may be handed over to another process; it has several owners then for a while.
 
     Parameters
     ----------
@@ -118,25 +119,59 @@ def temporary_folder(purpose: str) -> Iterator[Path]:
     OSError
         When it cannot be made.
     """
-    parent = Path(tempfile.gettempdir())
-    for folder in parent.glob(f"jostle-{purpose}-*"):
-        if _TEMPORARY.fullmatch(folder.name) and _is_own(folder) and _is_abandoned(folder):
-            shutil.rmtree(folder, ignore_errors=True)
-    # Under its name it is never seen unlocked: the folder of temporary files is everybody's, so
-    # that a lock on it as in `Partial` could be held by anybody.
-    made = Path(tempfile.mkdtemp(prefix=f".jostle-{purpose}-", dir=parent))
-    lock = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
+
+    def __init__(self, purpose: str) -> None:
+        parent = Path(tempfile.gettempdir()).resolve()
+        for folder in parent.glob(f"jostle-{purpose}-*"):
+            if _TEMPORARY.fullmatch(folder.name) and _is_own(folder) and _is_abandoned(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+        # Under its name it is never seen unlocked: the folder of temporary files is everybody's, so
+        # that a lock on it as in `Partial` could be held by anybody.
+        made = Path(tempfile.mkdtemp(prefix=f".jostle-{purpose}-", dir=parent))
+        self._lock = _shared(made)
+        self.path = made.rename(parent / f"jostle-{purpose}-{uuid.uuid4().hex}")
+
+    @classmethod
+    def taken_over(cls, path: Path) -> TemporaryFolder:
+        """Return a folder that another process has handed over."""
+        folder = cls.__new__(cls)
+        folder.path, folder._lock = path, _shared(path)
+        return folder
+
+    def hand_over(self) -> Path:
+        """Leave the folder to whoever takes it over; it stays locked here for a while."""
+        _handed_over.append(self._lock)
+        if len(_handed_over) > _MOST_HANDED_OVER:
+            os.close(_handed_over.popleft())
+        return self.path
+
+    def remove(self) -> None:
+        """Remove it with all that is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+
+
+_MOST_HANDED_OVER: Final = 64
+"""Folders on their way to other processes at the same time."""
+_handed_over: deque[int] = deque()
+
+
+def _shared(folder: Path) -> int:
+    """Lock a folder beside its other owners; returns the descriptor that holds the lock."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+    return descriptor
+
+
+@contextmanager
+def temporary_folder(purpose: str) -> Iterator[Path]:
+    """Make a `TemporaryFolder`, and remove it in the end."""
+    folder = TemporaryFolder(purpose)
     try:
-        with suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        folder = parent / f"jostle-{purpose}-{uuid.uuid4().hex}"
-        made.rename(folder)
-        try:
-            yield folder.resolve()
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        yield folder.path
     finally:
-        os.close(lock)
+        folder.remove()
 
 
 def _is_own(folder: Path) -> bool:
