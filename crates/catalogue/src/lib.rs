@@ -3,17 +3,18 @@
 //! derived from these rows.
 
 mod linux;
+mod values;
 
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use jostle_units::{Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use thiserror::Error;
 
 pub use linux::Linux;
+pub use values::Values;
 
 /// What a registry knows about one of its rows, beside how to build it.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -175,11 +176,6 @@ pub enum ParameterError {
     },
 }
 
-/// A value for each parameter of a row. Asking for a name that the row does not have gives the
-/// zero of the type, which the registry's tests rule out by building every row.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Values(BTreeMap<&'static str, Value>);
-
 impl Kind {
     /// The value when a scenario is silent.
     pub fn default_value(&self) -> Value {
@@ -260,7 +256,7 @@ impl Entry {
             let value = match given.get(parameter.name) {
                 None => parameter.kind.default_value(),
                 Some(value) if parameter.kind.accepts(value) => {
-                    parameter.kind.check_content(&content(value)).map_err(|problem| {
+                    parameter.kind.check_content(&values::content(value)).map_err(|problem| {
                         ParameterError::Content { row: self.name, name: parameter.name, problem }
                     })?;
                     value.clone()
@@ -276,72 +272,13 @@ impl Entry {
             };
             values.insert(parameter.name, value);
         }
-        Ok(Values(values))
+        Ok(Values::new(*self, values))
     }
 
     /// Every parameter at its default.
     pub fn defaults(&self) -> Values {
-        Values(self.parameters.iter().map(|p| (p.name, p.kind.default_value())).collect())
-    }
-}
-
-/// The content of a file; nothing if `value` has none.
-fn content(value: &Value) -> Vec<u8> {
-    match value {
-        Value::Text(text) => BASE64.decode(text).unwrap_or_default(),
-        _ => Vec::new(),
-    }
-}
-
-impl Values {
-    /// A `Bool` parameter.
-    pub fn bool(&self, name: &str) -> bool {
-        matches!(self.0.get(name), Some(Value::Bool(true)))
-    }
-
-    /// An `Integer` parameter.
-    pub fn integer(&self, name: &str) -> i64 {
-        match self.0.get(name) {
-            Some(Value::Integer(v)) => *v,
-            _ => 0,
-        }
-    }
-
-    /// An `Integer` parameter whose range lies in that of `u32`.
-    pub fn u32(&self, name: &str) -> u32 {
-        u32::try_from(self.integer(name)).unwrap_or(0)
-    }
-
-    /// A `Number` parameter.
-    pub fn number(&self, name: &str) -> f64 {
-        match self.0.get(name) {
-            Some(Value::Number(v)) => *v,
-            Some(Value::Integer(v)) => *v as f64,
-            _ => 0.0,
-        }
-    }
-
-    /// A `Span` parameter.
-    pub fn span(&self, name: &str) -> Span {
-        Span::from_ns(u64::try_from(self.integer(name)).unwrap_or(0))
-    }
-
-    /// A `Rate` parameter.
-    pub fn rate(&self, name: &str) -> Rate {
-        Rate::from_bps(u64::try_from(self.integer(name)).unwrap_or(0))
-    }
-
-    /// A `Choice` parameter.
-    pub fn choice(&self, name: &str) -> &str {
-        match self.0.get(name) {
-            Some(Value::Text(v)) => v,
-            _ => "",
-        }
-    }
-
-    /// Content of a `File` parameter.
-    pub fn file(&self, name: &str) -> Vec<u8> {
-        self.0.get(name).map(content).unwrap_or_default()
+        let values = self.parameters.iter().map(|p| (p.name, p.kind.default_value()));
+        Values::new(*self, values.collect())
     }
 }
 
