@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 from jostle import _core
 from jostle.figures import save, style
-from jostle.scenario.units import PACKET_BYTES
+from jostle.scenario.text.units import PACKET_BYTES
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 

@@ -11,11 +11,11 @@ import fake_core
 import pytest
 from fake_plan import FakePlan
 from jostle.backends import SimBackend
-from jostle.executors import local
-from jostle.kernel import Image, KernelMissingError, Kind, find
+from jostle.kernel_images import Image, KernelMissingError, Kind, find
 from jostle.results import ResultSet
-from jostle.session import Session
-from jostle.store import Store
+from jostle.running.executors import local
+from jostle.running.session import Session
+from jostle.running.store import Store
 
 
 @pytest.fixture(autouse=True, scope="session")

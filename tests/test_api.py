@@ -105,8 +105,8 @@ def test_report_says_what_the_intervals_are(carry_out, repeats, rivals, note):
 
 def test_report_names_failures(carry_out):
     engine = fake_core.FakeEngine(broken_seeds=(1,))
-    from jostle.executors import local
-    from jostle.session import Session
+    from jostle.running.executors import local
+    from jostle.running.session import Session
 
     results = Session(SimBackend(engine), local(2), None).carry_out(make_plan(2))
     assert render([results]).count("upside down") == 4

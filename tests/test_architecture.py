@@ -31,33 +31,24 @@ CRATE_MAY_USE = {
 ROOM_MAY_USE = {
     "_core": "",
     "errors": "",
-    "conditions": "",
-    "measures": "errors",
-    "external": "errors",
-    "scenario": "_core errors external",
+    "python_controllers": "errors",
+    "scenario": "_core errors python_controllers",
     "emulate": "_core errors scenario",
-    "kernel": "errors",
-    "backends": "_core errors external kernel",
-    "executors": "",
-    "store": "errors backends",
+    "kernel_images": "errors",
+    "backends": "_core errors python_controllers kernel_images",
     "stats": "",
-    "frames": "errors measures backends",
-    "results": "errors conditions measures backends stats frames",
-    "session": "errors backends executors store results",
     "figures": "errors stats",
-    "pictures": "errors conditions stats results figures",
-    "tables": "stats results",
-    "report": "figures pictures tables results",
-    "fidelity": "errors stats results figures tables",
-    "studies": "errors conditions measures scenario backends session results stats figures tables",
-    "cli": "errors conditions measures scenario emulate kernel backends executors store results "
-    "session figures pictures tables report fidelity studies",
-    "api": "conditions scenario backends executors store results session cli",
+    "results": "errors backends stats figures",
+    "running": "errors backends results",
+    "report": "figures results",
+    "fidelity": "errors stats results figures",
+    "studies": "errors scenario backends running results stats figures",
+    "cli": "errors scenario emulate kernel_images backends running results figures report fidelity "
+    "studies",
+    "api": "scenario backends running results cli",
 }
-# A ResultSet shows itself, by what is built upon it: loaded when it is asked to.
-SHOWS_ITSELF = {("results", "pictures"), ("results", "tables")}
 
-HEAVY = {"duckdb", "matplotlib", "polars", "scipy"}
+HEAVY = {"matplotlib", "polars", "scipy"}
 # These draw, and are themselves loaded only when something is drawn.
 DRAWS = {"figures/charts.py", "figures/draw.py", "figures/save.py", "figures/style.py"}
 
@@ -146,8 +137,7 @@ def test_modules_import_downwards() -> None:
             if package != "jostle":
                 continue
             target = rest.split(".")[0]
-            shown = found.on_use and (room, target) in SHOWS_ITSELF
-            if target not in allowed and not shown:
+            if target not in allowed:
                 wrong.append(str(found))
     assert wrong == []
 

@@ -15,8 +15,8 @@ import pytest
 from jostle import _core
 from jostle.backends import CaptureError, RunRecord, SimBackend
 from jostle.cli import status
+from jostle.running.store import Store
 from jostle.scenario import ScenarioError, loads
-from jostle.store import Store
 
 SCENARIO = """
 title = "Two share a lossy link"

@@ -303,7 +303,7 @@ def test_version(jostle):
     assert re.fullmatch(r"jostle \d+\.\d+\.\d+\S*\n", jostle("--version")[1])
 
 
-HEAVY = ("numpy", "polars", "pydantic", "matplotlib", "scipy", "rich", "jinja2", "duckdb")
+HEAVY = ("numpy", "polars", "pydantic", "matplotlib", "scipy", "rich", "jinja2")
 
 
 def test_help_loads_nothing_heavy():

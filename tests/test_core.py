@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,23 @@ def test_a_run_has_the_measures_of_the_contract() -> None:
     link = summary["links"][0]["phases"]["overall"]
     assert 0.9 < link["utilisation"] <= 1
     assert 0.5 <= summary["fairness"]["overall"]["jain"] <= 1
+
+
+def test_a_flow_that_waits_for_another_shares_too(tmp_path: Path) -> None:
+    """It is there from when it opens, whether or not packets are captured."""
+    run = json.loads(spec())
+    early, late = run["flows"]
+    early["source"] = {"kind": "fixed", "bytes": 200_000}
+    late["after"] = 0
+    run["flows"] = [early, late, {**early, "name": "third", "source": {"kind": "bulk"}}]
+    plain = json.loads(_core.run(json.dumps(run)).summary)
+    run["capture"] = {"scenario": "three"}
+    captured = json.loads(_core.run(json.dumps(run), None, tmp_path).summary)
+    assert captured == plain
+    rates = [flow["phases"]["overall"]["throughput_bps"] for flow in plain["flows"]]
+    assert min(rates) > 0
+    jain = sum(rates) ** 2 / (3 * sum(rate**2 for rate in rates))
+    assert plain["fairness"]["overall"]["jain"] == pytest.approx(jain, rel=1e-12)
 
 
 def test_columns_are_arrays_of_one_length() -> None:

@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 from jostle import _core
 from jostle.cli import status
-from jostle.measures import MEASURES
+from jostle.results.measures import MEASURES
 from jostle.studies import measures, models
 from test_core import spec
 

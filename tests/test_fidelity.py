@@ -13,14 +13,14 @@ from fake_backend import Constant, FakeBackend
 from fake_core import spec
 from fake_plan import FakePlan, FakePlannedRun
 from jostle.backends import RunRecord
-from jostle.executors import local
 from jostle.fidelity import TOLERANCES, Tolerance, compare, observe
 from jostle.fidelity.document import document
 from jostle.fidelity.overlay import overlay_data
 from jostle.fidelity.tables import comparison_rows, signed
 from jostle.figures import draw
 from jostle.results import ResultSet
-from jostle.session import Session
+from jostle.running.executors import local
+from jostle.running.session import Session
 from jostle.stats import Estimate, difference, estimate
 
 Of = Callable[[Mapping[str, Any], int], Constant]

@@ -10,11 +10,11 @@ from fake_backend import Behaviour, Constant, FakeBackend
 from fake_core import spec
 from fake_plan import FakePlan, FakePlannedRun
 from jostle.errors import InputError
-from jostle.executors import local
 from jostle.fidelity import Comparison, compare
 from jostle.fidelity.causes import Cause, cause_of, read_causes
 from jostle.fidelity.markdown import page
-from jostle.session import Session
+from jostle.running.executors import local
+from jostle.running.session import Session
 
 KEY = "bottleneck.loss"
 

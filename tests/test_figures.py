@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 from fake_core import spec
 from fake_plan import FakePlan, FakePlannedRun, make_plan
-from jostle import pictures
 from jostle.errors import InputError
 from jostle.figures import HeatMapData, PhaseBand, draw, save, stacked
 from jostle.figures.data import flow_label
 from jostle.figures.style import COLUMN_IN
+from jostle.results import pictures
 
 
 def series(**columns):

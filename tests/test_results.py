@@ -11,9 +11,9 @@ from fake_core import FakeEngine, spec
 from fake_plan import FakePlan, FakePlannedRun, make_plan
 from jostle.backends import SimBackend
 from jostle.errors import InputError
-from jostle.executors import local
-from jostle.session import Session
-from jostle.tables import phase_rows
+from jostle.results.tables import phase_rows
+from jostle.running.executors import local
+from jostle.running.session import Session
 
 KEY = "flows.newcomer.controller"
 

@@ -11,9 +11,9 @@ import pytest
 from fake_plan import FakePlan, FakePlannedRun, make_plan
 from jostle.backends import SimBackend
 from jostle.errors import InterruptedRunError, RunCancelledError, StoreError, StoreFullError
-from jostle.executors import available_cores, local
-from jostle.session import Progress, Session
-from jostle.store import Store
+from jostle.running.executors import available_cores, local
+from jostle.running.session import Progress, Session
+from jostle.running.store import Store
 
 
 class Heard(Progress):

@@ -18,7 +18,7 @@ from jostle import _core
 from jostle.cli import cli
 from jostle.cli.show import _default, _range
 from jostle.scenario import fields, models
-from jostle.scenario.profiles import profiles
+from jostle.scenario.resolving.profiles import profiles
 from jostle.scenario.schema import json_schema
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective

@@ -7,7 +7,7 @@ import json
 import pytest
 from jostle import _core
 from jostle.backends.kernel.controllers import Defaults, defaults_of
-from jostle.kernel import Image
+from jostle.kernel_images import Image
 
 
 @pytest.fixture(scope="session")

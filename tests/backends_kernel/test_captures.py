@@ -21,7 +21,7 @@ from jostle.backends.kernel.guest import capture, disciplines
 from jostle.backends.kernel.guest.capture import Capture
 from jostle.backends.kernel.guest.failure import GuestFailure
 from jostle.backends.kernel.guest.namespaces import Host, batch
-from jostle.kernel import Image
+from jostle.kernel_images import Image
 
 from backends_kernel.kernel_specs import PARKING_LOT, SCENARIO, spec_of
 

@@ -12,7 +12,7 @@ from jostle.backends import SimBackend, create
 from jostle.backends.kernel import KernelBackend
 from jostle.cli import status
 from jostle.errors import InputError
-from jostle.kernel import Image, KernelMissingError
+from jostle.kernel_images import Image, KernelMissingError
 
 from backends_kernel.kernel_specs import SCENARIO
 

@@ -11,8 +11,8 @@ import jostle
 import pcapng
 import pytest
 from jostle.backends.kernel import KernelBackend, KernelRunError
-from jostle.kernel import Image, KernelMissingError, find, run_guest
-from jostle.kernel import status as states
+from jostle.kernel_images import Image, KernelMissingError, find, run_guest
+from jostle.kernel_images import status as states
 
 from backends_kernel.kernel_specs import spec_of
 

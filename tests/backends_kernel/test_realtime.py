@@ -5,7 +5,7 @@ from __future__ import annotations
 import pcapng
 import pytest
 from jostle.backends.kernel import KernelBackend
-from jostle.kernel import Image
+from jostle.kernel_images import Image
 
 from backends_kernel.kernel_specs import spec_of
 

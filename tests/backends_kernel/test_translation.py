@@ -8,7 +8,7 @@ import pytest
 from jostle.backends.kernel import controllers, job, modules, queues
 from jostle.backends.kernel.guest.sampling import moments_ns
 from jostle.backends.kernel.topology import Burst, Machine, topology
-from jostle.kernel import Image
+from jostle.kernel_images import Image
 
 from backends_kernel.kernel_specs import PARKING_LOT, SCENARIO, spec_of
 

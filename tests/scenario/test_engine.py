@@ -68,5 +68,5 @@ def test_every_row_of_the_registry_can_be_named(schema: dict[str, Any]) -> None:
 def test_importing_scenarios_stays_cheap() -> None:
     code = "import sys, jostle.scenario; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    heavy = {"numpy", "polars", "matplotlib", "scipy", "duckdb", "jostle._core"}
+    heavy = {"numpy", "polars", "matplotlib", "scipy", "jostle._core"}
     assert not heavy & set(done.stdout.split())

@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jostle.scenario.positions import KeyPath, line_of, positions
+from jostle.scenario.text.positions import KeyPath, line_of, positions
 
 TEXT = '''# comment [not.a.table]
 title = "a # b [c] = d"

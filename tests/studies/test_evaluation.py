@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from jostle import _core
 from jostle.backends.sim import SimBackend
-from jostle.executors import local
-from jostle.session import Session
+from jostle.running.executors import local
+from jostle.running.session import Session
 from jostle.studies import Runs, evaluate, load
 from jostle.studies.carry_out import carry_out, work_of
 from jostle.studies.document import _finite

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from jostle import _core
 from jostle.backends.sim import SimBackend
-from jostle.executors import local
-from jostle.session import Session
+from jostle.running.executors import local
+from jostle.running.session import Session
 from jostle.studies import Runs, load
 from jostle.studies.carry_out import carry_out, work_of
 from jostle.studies.models import Value

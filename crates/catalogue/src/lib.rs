@@ -3,6 +3,7 @@
 //! derived from these rows.
 
 mod limit;
+mod linux;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use thiserror::Error;
 
 pub use limit::Limit;
+pub use linux::Linux;
 
 /// What a registry knows about one of its rows, beside how to build it.
 #[derive(Clone, Copy, Debug, Serialize)]

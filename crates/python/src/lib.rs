@@ -5,10 +5,10 @@ mod capture;
 mod controller;
 #[cfg(target_os = "linux")]
 mod emulate;
+mod impairments;
 mod record;
 mod registry;
 mod run;
-mod weather;
 
 use pyo3::prelude::*;
 
@@ -31,6 +31,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(capture::capture_from_ring, module)?)?;
     module.add_function(wrap_pyfunction!(run::check, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
-    module.add_function(wrap_pyfunction!(weather::weather, module)?)?;
+    module.add_function(wrap_pyfunction!(impairments::draw_impairments, module)?)?;
     Ok(())
 }

@@ -267,7 +267,7 @@ impl FlowMeter {
         table.sent_packets.push(bin.sent_packets as u32);
         table.retransmitted_packets.push(bin.retransmitted_packets as u32);
         table.pacing_rate_bps.push(state.pacing_rate.map_or(f64::NAN, |rate| rate.as_bps() as f64));
-        table.mode.push(table.modes.code(state.mode) as u8);
+        table.mode.push(table.modes.code(state.mode));
         self.bin_start = self.total;
         self.bin_from = now;
     }

@@ -8,6 +8,7 @@ mod build;
 pub mod capture;
 mod flow_meter;
 mod histogram;
+mod impairments;
 mod link_meter;
 mod ping_meter;
 mod recorder;
@@ -18,9 +19,9 @@ mod summary;
 mod tables;
 mod timeline;
 mod validate;
-mod weather;
 
 pub use histogram::Histogram;
+pub use impairments::{DrawnImpairments, LossState};
 pub use recorder::Recorder;
 pub use run_record::RunRecord;
 pub use sink::{AckRow, End, FlowState, Header, HeaderKind, Nothing, Sink};
@@ -30,4 +31,3 @@ pub use summary::{
 };
 pub use tables::{AckTable, FlowTable, InternalTable, LinkTable, Names};
 pub use validate::SpecError;
-pub use weather::{LossState, Weather};

@@ -89,60 +89,104 @@ impl Header {
     }
 }
 
-/// Records a run. A generic parameter of the simulator: recording nothing costs nothing.
-///
-/// Times never decrease for a flow. Those of a link never decrease for its queue (changes, drops
-/// and marks by the discipline) nor for its wire (sending, losses), but a link works out its
-/// departures when it is asked, and tells a loss when sending starts with the time at which it ends.
-pub trait Sink {
-    /// The application of a flow opens its connection.
-    fn opened(&mut self, _now: Time, _flow: u32) {}
-    /// Whether [`segment`](Self::segment) is to be called.
-    fn wants_segments(&self) -> bool {
-        false
-    }
-    /// A TCP segment left one end of its flow, or reached the other. Times never decrease.
-    fn segment(&mut self, _now: Time, _flow: u32, _end: End, _header: &Header) {}
-    /// A sender put `packets` packets of together `wire_bytes` on its way at once.
-    fn sent(
-        &mut self,
-        _now: Time,
-        _flow: u32,
-        _packets: u32,
-        _wire_bytes: u64,
-        _retransmission: bool,
-    ) {
-    }
-    /// A data packet reached the receiver.
-    fn received(&mut self, _now: Time, _flow: u32, _wire_bytes: u32) {}
-    /// Payload reached the application in order.
-    fn delivered(&mut self, _now: Time, _flow: u32, _payload_bytes: u64) {}
-    /// An ACK was processed by the sender.
-    fn acked(&mut self, _now: Time, _flow: u32, _row: &AckRow) {}
-    /// A ping is back, `rtt` after it was sent.
-    fn echoed(&mut self, _now: Time, _flow: u32, _rtt: Span) {}
-    /// The ping `number`, counted from 0, was not back in time. They are told in their order.
-    fn unanswered(&mut self, _now: Time, _flow: u32, _number: u32) {}
-    /// All data of a fixed-size flow were acknowledged, `after` its start.
-    fn completed(&mut self, _now: Time, _flow: u32, _after: Span) {}
-    /// A queue changed.
-    fn queue_changed(&mut self, _now: Time, _link: u32, _bytes: u64, _packets: u64) {}
-    /// A link put a packet on the wire.
-    fn link_sent(&mut self, _now: Time, _link: u32, _wire_bytes: u32) {}
-    /// A packet of `flow` was dropped at a link; `reason` is the position in `path::Reason::ALL`.
-    fn dropped(&mut self, _now: Time, _link: u32, _flow: u32, _reason: u8) {}
-    /// A packet of `flow` was marked at a link.
-    fn marked(&mut self, _now: Time, _link: u32, _flow: u32, _reason: u8) {}
+/// Defines [`Sink`] with its events, and what passes all of them on: whoever adds an event cannot
+/// forget a place.
+macro_rules! events {
+    ($($(#[$about:meta])* fn $event:ident($($argument:ident: $type:ty),+);)+) => {
+        /// Records a run. A generic parameter of the simulator: recording nothing costs nothing.
+        ///
+        /// Times never decrease for a flow. Those of a link never decrease for its queue (changes,
+        /// drops and marks by the discipline) nor for its wire (sending, losses), but a link works
+        /// out its departures when it is asked, and tells a loss when sending starts with the time at
+        /// which it ends.
+        pub trait Sink {
+            /// Whether [`segment`](Self::segment) is to be called.
+            fn wants_segments(&self) -> bool {
+                false
+            }
 
+            $(
+                $(#[$about])*
+                #[allow(unused_variables, reason = "a sink may have no use for an event")]
+                #[inline]
+                fn $event(&mut self, $($argument: $type),+) {}
+            )+
+        }
+
+        /// Both record.
+        impl<A: Sink, B: Sink> Sink for (A, B) {
+            #[inline]
+            fn wants_segments(&self) -> bool {
+                self.0.wants_segments() || self.1.wants_segments()
+            }
+
+            $(
+                #[inline]
+                fn $event(&mut self, $($argument: $type),+) {
+                    self.0.$event($($argument),+);
+                    self.1.$event($($argument),+);
+                }
+            )+
+        }
+
+        /// Writes down what it is told.
+        #[cfg(test)]
+        #[derive(Debug, Default)]
+        struct Told(Vec<(&'static str, String)>);
+
+        #[cfg(test)]
+        impl Told {
+            /// Every event that there is.
+            const EVENTS: &[&str] = &[$(stringify!($event)),+];
+        }
+
+        #[cfg(test)]
+        impl Sink for Told {
+            $(
+                fn $event(&mut self, $($argument: $type),+) {
+                    self.0.push((stringify!($event), format!("{:?}", ($($argument,)+))));
+                }
+            )+
+        }
+    };
+}
+
+events! {
+    /// The application of a flow opens its connection.
+    fn opened(now: Time, flow: u32);
+    /// A TCP segment left one end of its flow, or reached the other. Times never decrease.
+    fn segment(now: Time, flow: u32, end: End, header: &Header);
+    /// A sender put `packets` packets of together `wire_bytes` on its way at once.
+    fn sent(now: Time, flow: u32, packets: u32, wire_bytes: u64, retransmission: bool);
+    /// A data packet reached the receiver.
+    fn received(now: Time, flow: u32, wire_bytes: u32);
+    /// Payload reached the application in order.
+    fn delivered(now: Time, flow: u32, payload_bytes: u64);
+    /// An ACK was processed by the sender.
+    fn acked(now: Time, flow: u32, row: &AckRow);
+    /// A ping is back, `rtt` after it was sent.
+    fn echoed(now: Time, flow: u32, rtt: Span);
+    /// The ping `number`, counted from 0, was not back in time. They are told in their order.
+    fn unanswered(now: Time, flow: u32, number: u32);
+    /// All data of a fixed-size flow were acknowledged, `after` its start.
+    fn completed(now: Time, flow: u32, after: Span);
+    /// A queue changed.
+    fn queue_changed(now: Time, link: u32, bytes: u64, packets: u64);
+    /// A link put a packet on the wire.
+    fn link_sent(now: Time, link: u32, wire_bytes: u32);
+    /// A packet of `flow` was dropped at a link; `reason` is the position in `path::Reason::ALL`.
+    fn dropped(now: Time, link: u32, flow: u32, reason: u8);
+    /// A packet of `flow` was marked at a link.
+    fn marked(now: Time, link: u32, flow: u32, reason: u8);
     /// The end of an interval: one call per flow, in order, …
-    fn flow_state(&mut self, _now: Time, _flow: u32, _state: &FlowState) {}
+    fn flow_state(now: Time, flow: u32, state: &FlowState);
     /// … with the controller's internal values, …
-    fn internal(&mut self, _now: Time, _flow: u32, _quantity: &'static str, _value: f64) {}
+    fn internal(now: Time, flow: u32, quantity: &'static str, value: f64);
     /// … then one call per link, with the bytes that its capacity could have carried so far.
-    fn link_state(&mut self, _now: Time, _link: u32, _queue_bytes: u64, _offered_bytes: f64) {}
+    fn link_state(now: Time, link: u32, queue_bytes: u64, offered_bytes: f64);
     /// A phase begins or ends at `now`: called for every boundary, in order, after everything that
     /// happened before it. `offered_bytes` of each link, as in `link_state`.
-    fn boundary(&mut self, _now: Time, _offered_bytes: &[f64]) {}
+    fn boundary(now: Time, offered_bytes: &[f64]);
 }
 
 /// Records nothing.
@@ -151,96 +195,83 @@ pub struct Nothing;
 
 impl Sink for Nothing {}
 
-/// Both record.
-impl<A: Sink, B: Sink> Sink for (A, B) {
-    #[inline]
-    fn wants_segments(&self) -> bool {
-        self.0.wants_segments() || self.1.wants_segments()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATE: FlowState = FlowState {
+        srtt: Span::ZERO,
+        cwnd_bytes: 14_480,
+        ssthresh_bytes: None,
+        in_flight_bytes: 0,
+        pacing_rate: None,
+        mode: "slow_start",
+    };
+    const ROW: AckRow = AckRow {
+        rtt: None,
+        cwnd_bytes: 14_480,
+        in_flight_bytes: 0,
+        acked_bytes: 1_448,
+        lost_packets: 0,
+    };
+    const HEADER: Header = Header {
+        kind: HeaderKind::Data,
+        number: 1,
+        payload_bytes: 1_448,
+        ecn: Ecn::NotCapable,
+        ecn_flag: false,
+        tsval_ms: 0,
+        tsecr_ms: 0,
+        window_packets: 0,
+        blocks: [(0, 0); 3],
+        block_count: 0,
+    };
+
+    /// Tells every event once, with arguments that differ.
+    fn tell_all(sink: &mut impl Sink) {
+        let now = Time::from_ns(7);
+        sink.opened(now, 1);
+        sink.segment(now, 2, End::Receiver, &HEADER);
+        sink.sent(now, 3, 4, 5, true);
+        sink.received(now, 6, 7);
+        sink.delivered(now, 8, 9);
+        sink.acked(now, 10, &ROW);
+        sink.echoed(now, 11, Span::from_ns(12));
+        sink.unanswered(now, 13, 14);
+        sink.completed(now, 15, Span::from_ns(16));
+        sink.queue_changed(now, 17, 18, 19);
+        sink.link_sent(now, 20, 21);
+        sink.dropped(now, 22, 23, 24);
+        sink.marked(now, 25, 26, 27);
+        sink.flow_state(now, 28, &STATE);
+        sink.internal(now, 29, "k_s", 30.0);
+        sink.link_state(now, 31, 32, 33.0);
+        sink.boundary(now, &[34.0]);
     }
 
-    fn segment(&mut self, now: Time, flow: u32, end: End, header: &Header) {
-        self.0.segment(now, flow, end, header);
-        self.1.segment(now, flow, end, header);
+    #[test]
+    fn a_pair_passes_every_event_on_to_both_as_it_came() {
+        let mut alone = Told::default();
+        tell_all(&mut alone);
+        let told: Vec<_> = alone.0.iter().map(|(event, _)| *event).collect();
+        assert_eq!(told, Told::EVENTS, "an event that this test does not tell");
+
+        let mut pair = (Told::default(), Told::default());
+        tell_all(&mut pair);
+        assert_eq!(pair.0.0, alone.0);
+        assert_eq!(pair.1.0, alone.0);
     }
 
-    #[inline]
-    fn sent(&mut self, now: Time, flow: u32, packets: u32, wire_bytes: u64, again: bool) {
-        self.0.sent(now, flow, packets, wire_bytes, again);
-        self.1.sent(now, flow, packets, wire_bytes, again);
-    }
-
-    #[inline]
-    fn received(&mut self, now: Time, flow: u32, wire_bytes: u32) {
-        self.0.received(now, flow, wire_bytes);
-        self.1.received(now, flow, wire_bytes);
-    }
-
-    #[inline]
-    fn delivered(&mut self, now: Time, flow: u32, payload_bytes: u64) {
-        self.0.delivered(now, flow, payload_bytes);
-        self.1.delivered(now, flow, payload_bytes);
-    }
-
-    #[inline]
-    fn acked(&mut self, now: Time, flow: u32, row: &AckRow) {
-        self.0.acked(now, flow, row);
-        self.1.acked(now, flow, row);
-    }
-
-    fn echoed(&mut self, now: Time, flow: u32, rtt: Span) {
-        self.0.echoed(now, flow, rtt);
-        self.1.echoed(now, flow, rtt);
-    }
-
-    fn unanswered(&mut self, now: Time, flow: u32, number: u32) {
-        self.0.unanswered(now, flow, number);
-        self.1.unanswered(now, flow, number);
-    }
-
-    fn completed(&mut self, now: Time, flow: u32, after: Span) {
-        self.0.completed(now, flow, after);
-        self.1.completed(now, flow, after);
-    }
-
-    #[inline]
-    fn queue_changed(&mut self, now: Time, link: u32, bytes: u64, packets: u64) {
-        self.0.queue_changed(now, link, bytes, packets);
-        self.1.queue_changed(now, link, bytes, packets);
-    }
-
-    #[inline]
-    fn link_sent(&mut self, now: Time, link: u32, wire_bytes: u32) {
-        self.0.link_sent(now, link, wire_bytes);
-        self.1.link_sent(now, link, wire_bytes);
-    }
-
-    fn dropped(&mut self, now: Time, link: u32, flow: u32, reason: u8) {
-        self.0.dropped(now, link, flow, reason);
-        self.1.dropped(now, link, flow, reason);
-    }
-
-    fn marked(&mut self, now: Time, link: u32, flow: u32, reason: u8) {
-        self.0.marked(now, link, flow, reason);
-        self.1.marked(now, link, flow, reason);
-    }
-
-    fn flow_state(&mut self, now: Time, flow: u32, state: &FlowState) {
-        self.0.flow_state(now, flow, state);
-        self.1.flow_state(now, flow, state);
-    }
-
-    fn internal(&mut self, now: Time, flow: u32, quantity: &'static str, value: f64) {
-        self.0.internal(now, flow, quantity, value);
-        self.1.internal(now, flow, quantity, value);
-    }
-
-    fn link_state(&mut self, now: Time, link: u32, queue_bytes: u64, offered_bytes: f64) {
-        self.0.link_state(now, link, queue_bytes, offered_bytes);
-        self.1.link_state(now, link, queue_bytes, offered_bytes);
-    }
-
-    fn boundary(&mut self, now: Time, offered_bytes: &[f64]) {
-        self.0.boundary(now, offered_bytes);
-        self.1.boundary(now, offered_bytes);
+    #[test]
+    fn a_pair_wants_segments_if_either_does() {
+        struct Wants;
+        impl Sink for Wants {
+            fn wants_segments(&self) -> bool {
+                true
+            }
+        }
+        assert!(!(Nothing, Nothing).wants_segments());
+        assert!((Nothing, Wants).wants_segments());
+        assert!((Wants, Nothing).wants_segments());
     }
 }

@@ -19,7 +19,7 @@ impl Names {
     }
 
     /// Position of `name`, which is added if it is new.
-    pub(crate) fn code(&mut self, name: &'static str) -> usize {
+    pub(crate) fn code(&mut self, name: &'static str) -> u32 {
         // A controller names its quantities in the same order every time.
         let next = if self.last + 1 < self.names.len() { self.last + 1 } else { 0 };
         self.last = if self.names.get(next) == Some(&name) {
@@ -30,7 +30,7 @@ impl Names {
             self.names.push(name);
             self.names.len() - 1
         };
-        self.last
+        self.last as u32
     }
 }
 
@@ -80,7 +80,7 @@ pub struct FlowTable {
     /// Pacing rate; NaN if packets are not paced.
     pub pacing_rate_bps: Vec<f64>,
     /// Mode of the controller, as position in `modes`.
-    pub mode: Vec<u8>,
+    pub mode: Vec<u32>,
     /// Names of the modes.
     pub modes: Names,
 }
@@ -140,7 +140,7 @@ pub struct InternalTable {
     /// Position of the flow in the spec.
     pub flow: Vec<u32>,
     /// The quantity, as position in `quantities`.
-    pub quantity: Vec<u16>,
+    pub quantity: Vec<u32>,
     /// Its value, in the unit that its name ends with.
     pub value: Vec<f64>,
     /// Names of the quantities.
@@ -151,7 +151,7 @@ impl InternalTable {
     pub(crate) fn push(&mut self, now: Time, flow: u32, quantity: &'static str, value: f64) {
         self.time_s.push(seconds(now.as_ns()));
         self.flow.push(flow);
-        self.quantity.push(self.quantities.code(quantity) as u16);
+        self.quantity.push(self.quantities.code(quantity));
         self.value.push(value);
     }
 }
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn names_are_coded_by_first_use() {
         let mut names = Names::default();
-        let codes: Vec<usize> =
+        let codes: Vec<u32> =
             ["a", "b", "a", "c", "b", "c", "a"].iter().map(|name| names.code(name)).collect();
         assert_eq!(codes, [0, 1, 0, 2, 1, 2, 0]);
         assert_eq!(names.as_slice(), ["a", "b", "c"]);

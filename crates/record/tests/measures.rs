@@ -191,6 +191,21 @@ fn states_become_numbers_where_they_exist() {
 }
 
 #[test]
+fn modes_beyond_256_keep_their_names() {
+    let spec = spec(|_| ());
+    let mut recorder = Recorder::new(&spec);
+    let modes: Vec<&'static str> =
+        (0..300).map(|number| &*Box::leak(format!("mode {number}").into_boxed_str())).collect();
+    for mode in &modes {
+        recorder.flow_state(at(1_000), 0, &FlowState { mode, ..STATE });
+    }
+    let flows = recorder.finish().flows;
+    let names: Vec<_> =
+        flows.mode.iter().map(|code| flows.modes.as_slice()[*code as usize]).collect();
+    assert_eq!(names, modes);
+}
+
+#[test]
 fn events_of_a_link_count_where_their_own_time_is() {
     let spec = spec(|_| ());
     let mut recorder = Recorder::new(&spec);

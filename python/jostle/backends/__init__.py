@@ -10,7 +10,7 @@ from jostle.backends.sim import Engine, SimBackend, load_engine
 from jostle.errors import InputError
 
 if TYPE_CHECKING:
-    from jostle.kernel import Kind
+    from jostle.kernel_images import Kind
 
 __all__ = [
     "BACKENDS",
@@ -39,7 +39,8 @@ def create(name: str, *, kernel: Kind | None = None, kernel_version: str | None 
     Parameters
     ----------
     kernel, kernel_version
-        Of the backend `kernel`: which one, in virtual time if absent; see `jostle.kernel.find`.
+        Of the backend `kernel`: which one, in virtual time if absent; see
+        `jostle.kernel_images.find`.
 
     Raises
     ------

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
 from jostle.backends.captures import Captures
 from jostle.errors import EngineError, RunCancelledError
-from jostle.external import create as create_controller
-from jostle.external import is_external
+from jostle.python_controllers.sources import create as create_controller
+from jostle.python_controllers.sources import is_python_controller
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,7 +73,7 @@ class Engine(Protocol):
     ) -> EngineRecord:
         """Run one spec without holding the interpreter's lock."""
 
-    def weather(self, spec_json: str, link: int, points: int) -> Mapping[str, Any]:
+    def draw_impairments(self, spec_json: str, link: int, points: int) -> Mapping[str, Any]:
         """Draw what a link's random parts will do in a run."""
 
     def capture_from_ring(
@@ -111,7 +111,9 @@ def load_engine() -> Engine:
     except ImportError as error:
         raise EngineError(f"the engine is not built ({error}): run `maturin develop`") from error
     missing = [
-        n for n in ("ENGINE_VERSION", "run", "registry", "weather") if not hasattr(engine, n)
+        n
+        for n in ("ENGINE_VERSION", "run", "registry", "draw_impairments")
+        if not hasattr(engine, n)
     ]
     if missing:
         raise EngineError(
@@ -177,7 +179,7 @@ class SimBackend:
     ) -> EngineRecord:
         text = canonical_json(spec)
         folder = folders[0] if folders else None
-        if any(is_external(flow["controller"]["name"]) for flow in spec["flows"]):
+        if any(is_python_controller(flow["controller"]["name"]) for flow in spec["flows"]):
             return self._engine.run(text, cancelled, folder, create_controller)
         if folder is not None:
             return self._engine.run(text, cancelled, folder)

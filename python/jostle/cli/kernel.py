@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from jostle.kernel.build import Request
-    from jostle.kernel.status import State
+    from jostle.kernel_images.build import Request
+    from jostle.kernel_images.status import State
 
 
 @click.group(short_help="Build the kernels that scenarios can run on, show what there is.")
@@ -47,7 +47,7 @@ def build(
     """
     from jostle.cli.signals import orderly_interruption
     from jostle.errors import JostleError
-    from jostle.kernel.build import Request
+    from jostle.kernel_images.build import Request
 
     request = Request(series, jobs or len(os.sched_getaffinity(0)), source, force)
     with orderly_interruption() as interruption:
@@ -63,7 +63,7 @@ def build(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def status(as_json: bool) -> None:
     """Show which kernels can be used here, and what to do for the others."""
-    from jostle.kernel import status as kernels
+    from jostle.kernel_images import status as kernels
 
     if as_json:
         click.echo(json.dumps(kernels.to_dict(), ensure_ascii=False))
@@ -72,8 +72,8 @@ def status(as_json: bool) -> None:
 
 
 def _build(request: Request, no_install: bool) -> None:
-    from jostle.kernel.build import build as carry_out
-    from jostle.kernel.build import check_request, existing
+    from jostle.kernel_images.build import build as carry_out
+    from jostle.kernel_images.build import check_request, existing
 
     check_request(request)
     there = existing(request.series)
@@ -91,7 +91,7 @@ def _build(request: Request, no_install: bool) -> None:
 
 def _provide(request: Request, no_install: bool) -> None:
     """See to it that everything is installed."""
-    from jostle.kernel import toolchain
+    from jostle.kernel_images import toolchain
 
     lacking = toolchain.missing(request.series, request.tarball)
     if not lacking:

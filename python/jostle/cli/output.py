@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jostle.tables import Table, interval_note, phase_rows
+from jostle.results.tables import Table, interval_note, phase_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

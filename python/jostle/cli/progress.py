@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jostle.session import Progress
+from jostle.running.session import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,14 +14,14 @@ import click
 
 from jostle.cli.environment import Environment
 from jostle.errors import InputError, InterruptedRunError
-from jostle.measures import unknown
+from jostle.results.measures import unknown
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
-    from jostle.kernel import Kind
+    from jostle.kernel_images import Kind
     from jostle.results import ResultSet
-    from jostle.session import Plan, Session
-    from jostle.store import Store
+    from jostle.running.session import Plan, Session
+    from jostle.running.store import Store
 
 DEFAULT_STORE = ".jostle/store"
 BACKENDS = ("sim", "kernel")
@@ -54,6 +54,16 @@ def kernel_options(command: F) -> F:
         "--kernel-version", metavar="VERSION", help="Its series or version, such as 6.1."
     )
     return kind(version(command))
+
+
+def python_option(command: F) -> F:
+    """Add the option that lets a scenario name code."""
+    return click.option(
+        "--python",
+        is_flag=True,
+        help="Let a scenario run controllers written in Python, which lie in its folder and run "
+        "with your rights.",
+    )(command)
 
 
 def scenario_options(command: F) -> F:
@@ -91,6 +101,7 @@ def scenario_options(command: F) -> F:
             is_flag=True,
             help="Run everything, neither using the store nor adding to it.",
         ),
+        python_option,
     ]
     for option in reversed(options):
         command = option(command)
@@ -174,11 +185,11 @@ def carry_out_with(
     no_cache: bool,
 ) -> list[list[ResultSet]]:
     """Carry out plans by several backends, with progress on stderr; results by backend."""
-    from jostle import conditions
     from jostle.cli.progress import progress
     from jostle.cli.signals import orderly_interruption
-    from jostle.executors import local
-    from jostle.session import Session
+    from jostle.results import conditions
+    from jostle.running.executors import local
+    from jostle.running.session import Session
 
     store = None if no_cache else _store(store_path)
     executor = local(jobs)
@@ -208,7 +219,7 @@ def _possible(
 
     A scenario of which nothing is left is an error.
     """
-    from jostle.session import without
+    from jostle.running.session import without
 
     left: list[tuple[Session, list[Plan]]] = [(session, []) for session, _ in sessions]
     for plans in zip(*(plans for _, plans in sessions), strict=True):
@@ -231,6 +242,7 @@ def plan_files(
     repeats: int | None,
     seed: int | None,
     settings: Sequence[str],
+    python: bool,
     jittered: bool = False,
     **_run_options: Any,
 ) -> list[Plan]:
@@ -245,7 +257,7 @@ def plan_files(
     errors = []
     for file in files:
         try:
-            loaded = environment.load_scenario(file, overrides)
+            loaded = environment.load_scenario(file, overrides, python=python)
             planned = loaded.jittered() if jittered else loaded
             plans.append(planned.plan(repeats=repeats, seed=seed))
         except ScenarioError as error:
@@ -271,15 +283,19 @@ def options_as_given(options: Mapping[str, Any]) -> list[str]:
     """Write options as words of a command; those that were left out stay out."""
     words = []
     for name, value in options.items():
-        values = value if name == "settings" else [value] if value is not None else []
         option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
-        words += [word for each in values for word in (option, str(each))]
+        if isinstance(value, bool):
+            words += [option] if value else []
+        else:
+            values = value if name == "settings" else [value] if value is not None else []
+            words += [word for each in values for word in (option, str(each))]
     return words
 
 
 def options_of_a_report(options: Mapping[str, Any]) -> list[str]:
     """Write those options that results depend on."""
-    given = {name: options.get(name) for name in ("kernel", "kernel_version", "repeats", "seed")}
+    names = ("kernel", "kernel_version", "repeats", "seed", "python")
+    given = {name: options.get(name) for name in names}
     if options["backend"] != BACKENDS[0]:
         given = {"backend": options["backend"], **given}
     return options_as_given({**given, "settings": options["settings"]})
@@ -319,14 +335,14 @@ def make_folder_of(file: str | None) -> None:
 
 
 def _store(path: str) -> Store:
-    from jostle.store import Store
+    from jostle.running.store import Store
 
     return Store(path, warn=lambda text: click.echo(f"warning: {text}", err=True))
 
 
 def _draw(every: Sequence[ResultSet], files: Sequence[str], folder: Path, quiet: bool) -> None:
-    from jostle import pictures
     from jostle.figures.save import FORMATS
+    from jostle.results import pictures
 
     folders = [folder] if len(every) == 1 else _folders(files, folder)
     for results, into in zip(every, folders, strict=True):

@@ -14,7 +14,7 @@ import click
 
 from jostle.cli.environment import Environment
 from jostle.errors import InputError
-from jostle.measures import unknown
+from jostle.results.measures import unknown
 
 PROFILES = "profiles"
 SCENARIOS = "scenarios"
@@ -219,7 +219,7 @@ def _suffix(parameter: Mapping[str, Any]) -> str:
 
 
 def _amount(parameter: Mapping[str, Any], value: int) -> str | None:
-    from jostle.scenario.units import format_amount
+    from jostle.scenario.text.units import format_amount
 
     if value == 0 and parameter["kind"] in _SUFFIXES:
         return "0"
@@ -234,7 +234,7 @@ def _amount(parameter: Mapping[str, Any], value: int) -> str | None:
 
 
 def _profiles() -> Mapping[str, Mapping[str, Any]]:
-    from jostle.scenario.profiles import profiles
+    from jostle.scenario.resolving.profiles import profiles
 
     return profiles()
 
@@ -257,12 +257,15 @@ def _scenarios() -> list[tuple[Path, str]]:
 
 
 def _studies() -> list[tuple[str, str]]:
-    """Studies here, or else of the source tree; with their titles."""
-    from jostle.studies import load, names
+    """Studies that come with jostle, and those in `studies` here as paths; with their titles."""
+    from jostle.studies import INSTALLED, load, names
 
     found = [(name, load(name).file.title) for name in names()]
+    here = Path("studies")
+    if here.resolve() != INSTALLED:
+        found += [(f"./{here}/{name}", load(name, here).file.title) for name in names(here)]
     if not found:
-        raise InputError("no studies here: there is no folder `studies` with study.toml files")
+        raise InputError("jostle was installed without studies")
     return found
 
 

@@ -24,7 +24,7 @@ from jostle.errors import InputError
 
 if TYPE_CHECKING:
     from jostle.fidelity import Comparison
-    from jostle.kernel import Kind
+    from jostle.kernel_images import Kind
     from jostle.results import ResultSet
 
 
@@ -160,10 +160,10 @@ def _print(comparisons: Sequence[Comparison], as_json: bool) -> None:
 
 
 def _draw(simulator: ResultSet, kernel: ResultSet, folder: Path, quiet: bool) -> None:
-    from jostle import conditions
     from jostle.fidelity.overlay import overlay_data
     from jostle.figures import draw
     from jostle.figures.save import FORMATS, save
+    from jostle.results import conditions
 
     first, *others = FORMATS
     also = ", ".join(f".{suffix}" for suffix in others)

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from jostle.scenario.addressing import show
-from jostle.scenario.document import cached_trace_reader, parse, read_text
-from jostle.scenario.links import BOTTLENECK, LinkFacts, link_facts, link_spec, topology
-from jostle.scenario.positions import KeyPath, line_of, positions
-from jostle.scenario.problems import Problem, Report, ScenarioError, did_you_mean
 from jostle.scenario.registry import Registry
-from jostle.scenario.traces import TraceReader
-from jostle.scenario.units import QuantityError, format_amount, parse_span
-from jostle.scenario.validation import validate
+from jostle.scenario.resolving.addressing import show
+from jostle.scenario.resolving.links import BOTTLENECK, LinkFacts, link_facts, link_spec, topology
+from jostle.scenario.resolving.traces import TraceReader, cached_trace_reader
+from jostle.scenario.resolving.validation import validate
+from jostle.scenario.text.document import parse, read_text
+from jostle.scenario.text.positions import KeyPath, line_of, positions
+from jostle.scenario.text.problems import Problem, Report, ScenarioError, did_you_mean
+from jostle.scenario.text.units import QuantityError, format_amount, parse_span
 
 __all__ = ["LinkFile", "load"]
 

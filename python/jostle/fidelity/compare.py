@@ -17,8 +17,8 @@ from jostle.stats import Estimate, difference, estimate
 
 if TYPE_CHECKING:
     from jostle.backends import Spec
-    from jostle.conditions import Condition
     from jostle.results import Failure, Result, ResultSet
+    from jostle.results.conditions import Condition
 
 
 @dataclass(frozen=True)

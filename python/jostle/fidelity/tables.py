@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jostle.tables import ABSENT, Table, plain, with_interval
+from jostle.results.tables import ABSENT, Table, plain, with_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from jostle import pictures
 from jostle.figures.save import replace_file, to_bytes
-from jostle.tables import html_table, interval_note, phase_rows
+from jostle.results import pictures
+from jostle.results.tables import html_table, interval_note, phase_rows
 
 if TYPE_CHECKING:
     from jostle.results import ResultSet

@@ -7,9 +7,9 @@
 """
 
 from jostle.scenario.plan import Condition, Plan, PlannedRun
-from jostle.scenario.problems import Problem, ScenarioError
 from jostle.scenario.registry import Registry
 from jostle.scenario.scenario import Scenario, load, loads
+from jostle.scenario.text.problems import Problem, ScenarioError
 
 __all__ = [
     "Condition",

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final
 from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from jostle.scenario.positions import KeyPath
-from jostle.scenario.units import (
+from jostle.scenario.text.positions import KeyPath
+from jostle.scenario.text.units import (
     Amount,
     QuantityError,
     format_amount,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from jostle.scenario.resolve import Template
+from jostle.scenario.resolving.resolve import Template
 
 __all__ = ["Condition", "Plan", "PlannedRun"]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from jostle.scenario.units import (
+from jostle.scenario.text.units import (
     Amount,
     QuantityError,
     format_amount,

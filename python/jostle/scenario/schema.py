@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from jostle.scenario import models
 from jostle.scenario.fields import AMOUNT_SCHEMA, PROBABILITY_SCHEMA, RATE_SCHEMA, SPAN_SCHEMA
-from jostle.scenario.profiles import profiles
 from jostle.scenario.registry import Parameter, Registry, Row
+from jostle.scenario.resolving.profiles import profiles
 
 __all__ = ["json_schema"]
 

@@ -12,7 +12,7 @@ from jostle.studies.load import Study
 if TYPE_CHECKING:
     from jostle.backends import Backend
     from jostle.results import ResultSet
-    from jostle.session import Plan, PlannedRun
+    from jostle.running.session import Plan, PlannedRun
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def work_of(study: Study, backend: Backend, repeats: int | None) -> list[Work]:
 
 
 def _possible(plan: Plan, backend: Backend) -> tuple[PartOfPlan, list[tuple[str, str]]]:
-    from jostle.conditions import labels
+    from jostle.results.conditions import labels
 
     refused: dict[int, str] = {}
     for planned in plan.runs:

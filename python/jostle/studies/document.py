@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jostle.results.tables import ABSENT
 from jostle.stats import Estimate
 from jostle.studies.evaluate import ClaimRow, Evaluation, NumberRow
 from jostle.studies.findings import findings
 from jostle.studies.load import Study
 from jostle.studies.wording import digits, with_interval
-from jostle.tables import ABSENT
 
 Evaluations = Mapping[str, Evaluation]
 """By backend, in the order of the columns."""

@@ -18,7 +18,7 @@ from jostle.figures.data import (
     stacked,
 )
 from jostle.figures.data import Line as BandLine
-from jostle.scenario.units import parse_size
+from jostle.scenario.text.units import parse_size
 from jostle.stats import Estimate, box, ecdf, jain, series_band
 from jostle.stats.describe import Floats
 from jostle.stats.distribution import Box

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.scenario.units import parse_size, parse_span
+from jostle.scenario.text.units import parse_size, parse_span
 from jostle.stats.describe import Floats
 from jostle.studies.load import Study
 from jostle.studies.measures import MEASURES, bins

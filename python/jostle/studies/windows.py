@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.scenario.units import parse_span
+from jostle.scenario.text.units import parse_span
 from jostle.stats.describe import Floats
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from jostle.results.tables import ABSENT
 from jostle.stats import Estimate
-from jostle.tables import ABSENT
 
 _ROUNDING = 1e-9
 """Share of a value below which its interval is what floating-point arithmetic leaves of none."""

@@ -10,11 +10,11 @@ import json
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
 from jostle.backends.kernel import capabilities, captures, job
 from jostle.backends.kernel.controllers import Defaults, defaults_of
-from jostle.backends.kernel.playback import JITTER_POINTS, Weather, peak_bps
+from jostle.backends.kernel.playback import JITTER_POINTS, DrawnImpairments, peak_bps
 from jostle.backends.kernel.record import record
 from jostle.backends.kernel.runner import PROGRAM, KernelRunError, carried_out
 from jostle.backends.sim import Engine, load_engine
-from jostle.kernel import Image, Kind, find
+from jostle.kernel_images import Image, Kind, find
 
 # A guest that passes packets at a tenth of its usual speed is not stuck.
 _PATIENCE_S = 120.0
@@ -31,7 +31,7 @@ class KernelBackend:
         `virtual`: User-Mode Linux in virtual time; `realtime`: the distribution's, in real time;
         `native`: this machine's own kernel, as root.
     version
-        Of the kernel: `6.1`, `6.12`; see `jostle.kernel.find`.
+        Of the kernel: `6.1`, `6.12`; see `jostle.kernel_images.find`.
     image
         The kernel itself, instead of one that is looked for.
     engine
@@ -39,7 +39,7 @@ class KernelBackend:
 
     Raises
     ------
-    jostle.kernel.KernelMissingError
+    jostle.kernel_images.KernelMissingError
         When there is no such kernel.
     """
 
@@ -69,8 +69,8 @@ class KernelBackend:
     def _defaults(self) -> Defaults:
         return defaults_of(json.loads(self._loaded.registry()))
 
-    def _weather(self, spec_json: str, link: int) -> Weather:
-        return self._loaded.weather(spec_json, link, JITTER_POINTS)
+    def _draw(self, spec_json: str, link: int) -> DrawnImpairments:
+        return self._loaded.draw_impairments(spec_json, link, JITTER_POINTS)
 
     def check(self, spec: Spec) -> None:
         """See that `spec` can be run here; see `Backend.check`."""
@@ -88,7 +88,7 @@ class KernelBackend:
         text = canonical_json(spec)
         done = carried_out(
             job.build(spec, self.image, self._defaults),
-            job.files(spec, self.image, lambda link: self._weather(text, link)),
+            job.files(spec, self.image, lambda link: self._draw(text, link)),
             self.image,
             memory_mb=job.memory_mb(spec),
             seed=spec["seed"],

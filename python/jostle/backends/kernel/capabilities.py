@@ -9,7 +9,7 @@ from jostle.backends.base import Spec
 from jostle.backends.kernel import controllers, playback, queues
 from jostle.backends.kernel.problems import Problem, flow_key, link_key
 from jostle.errors import InputError
-from jostle.kernel import Kind
+from jostle.kernel_images import Kind
 
 _SIMULATOR = "the simulator can"
 _VIRTUAL = "the virtual-time kernel has: run it with --kernel virtual"

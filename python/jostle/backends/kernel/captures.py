@@ -10,7 +10,7 @@ from jostle.backends.base import Spec, canonical_json
 from jostle.backends.captures import Captures
 from jostle.backends.kernel.guest.capture import BLOCK_BYTES, BLOCKS
 from jostle.backends.sim import Engine
-from jostle.kernel import Image
+from jostle.kernel_images import Image
 
 
 def wanted(spec: Spec) -> dict[str, str]:

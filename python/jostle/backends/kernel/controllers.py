@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.backends.kernel.problems import Problem, flow_key
-from jostle.kernel import Kind
-from jostle.kernel.config import CONTROLLERS as MODULES
+from jostle.kernel_images import Kind
+from jostle.kernel_images.config import CONTROLLERS as MODULES
 
 NAMES = ("reno", *MODULES)
 """Controllers that Linux has."""
@@ -86,7 +86,7 @@ _HYSTART: _Parameters = {
     "ack_delta": ("hystart_ack_delta_us", _microseconds),
 }
 
-# In kernels that jostle has built: see jostle/kernel/edits.py.
+# In kernels that jostle has built: see jostle/kernel_images/edits.py.
 _FLAVOURS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "cubic": {LINUX_NOW: ("cubic", "cubic_2"), "4.15": ("cubic_415", "cubic_415_2")},
     "bbr": {"4.15": ("bbr_415",)},

@@ -18,7 +18,7 @@ from jostle.backends.kernel.topology import (
     sender_address,
     topology,
 )
-from jostle.kernel import Image, Kind
+from jostle.kernel_images import Image, Kind
 
 WITH_DETAILS = ("bbr", "dctcp", "illinois", "nv", "vegas", "yeah")
 """Controllers whose inside TCP_CC_INFO shows."""
@@ -27,7 +27,7 @@ WITH_DETAILS = ("bbr", "dctcp", "illinois", "nv", "vegas", "yeah")
 # reading the clock takes one (arch/um/kernel/time.c, `timer_read`), and more would let an idle link
 # send two packets at once.
 _MACHINES: dict[Kind, Machine] = {
-    # HZ = 1000, see jostle/kernel/edits.py.
+    # HZ = 1000, see jostle/kernel_images/edits.py.
     "virtual": Machine(Burst(200, 0), own=True, tick_ns=1_000_000),
     "realtime": Machine(Burst(1600, 1000)),
     "native": Machine(Burst(1600, 100)),
@@ -77,15 +77,17 @@ def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str,
     }
 
 
-def files(spec: Spec, image: Image, weather: Callable[[int], playback.Weather]) -> dict[str, bytes]:
+def files(
+    spec: Spec, image: Image, draw: Callable[[int], playback.DrawnImpairments]
+) -> dict[str, bytes]:
     """Files that belong to a job, by name.
 
     Parameters
     ----------
-    weather
+    draw
         What the engine has drawn for a link; asked where it is needed.
     """
-    return playback.files(spec["links"], weather) if _MACHINES[image.kind].own else {}
+    return playback.files(spec["links"], draw) if _MACHINES[image.kind].own else {}
 
 
 def samples_per_interval(spec: Spec) -> int:

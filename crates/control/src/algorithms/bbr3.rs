@@ -1,0 +1,294 @@
+//! BBR, version 3: draft-ietf-ccwg-bbr-06 of July 2026. Names of functions and variables beside the
+//! code are the draft's.
+//!
+//! Windows are counted in packets, and bandwidths and gains have the units of version 1, whose
+//! model of rounds, rates and ACK aggregation this shares.
+
+mod bounds;
+mod control;
+mod losses;
+mod parameters;
+mod probe;
+mod probe_rtt;
+mod state;
+mod states;
+#[cfg(test)]
+mod tests;
+
+use jostle_catalogue::Entry;
+use jostle_units::{Rate, Span, Stream, Time};
+
+use self::bounds::{Bounds, Latest, UNBOUNDED, Undo};
+use self::control::Plan;
+use self::parameters::{PARAMETERS, Parameters};
+use self::probe::{CycleMax, Probe};
+use self::probe_rtt::MinRtt;
+use self::state::State;
+use super::bbr::model::{
+    self, AckAggregation, FullPipe, GAIN_UNIT, Pacing, ProbeRtt, Rounds, is_recovery,
+};
+use crate::controller::{
+    AckSample, Congestion, Controller, Established, LostPacket, Observer, RecoveryOwner,
+    RecoveryState, Sent,
+};
+use crate::row::{ControllerRow, Parts, Start};
+
+pub(crate) const ROW: ControllerRow = ControllerRow {
+    entry: Entry {
+        name: "bbr3",
+        summary: "BBR that bounds its flight where probes for bandwidth lost too much",
+        class: "hybrid",
+        based_on: &["bbr"],
+        source: "Cardwell, Swett, Beshay (eds.), draft-ietf-ccwg-bbr-06, July 2026",
+        parameters: PARAMETERS,
+    },
+    start: Start::Own,
+    build: |parts| Box::new(Bbr3::new(parts)),
+};
+
+/// Growth of the delivery rate per round, in 256ths, below which the pipe may be full …
+const FULL_PIPE_GROWTH: u64 = 320;
+/// … and rounds without it after which it is.
+const FULL_PIPE_ROUNDS: u32 = 3;
+
+/// The controller.
+pub struct Bbr3 {
+    parameters: Parameters,
+    random: Stream,
+    pacing: Pacing,
+    state: State,
+    cwnd: u32,
+    initial_window: u32,
+    /// Last window from before recovery or ProbeRTT.
+    prior_cwnd: u32,
+    ssthresh: Option<u32>,
+    pacing_bytes_per_s: u64,
+    has_seen_rtt: bool,
+    rounds: Rounds,
+    /// Delivery rate of the present ACK; 0 if it gave none.
+    sample_bandwidth: u64,
+    max_bandwidth: CycleMax,
+    /// `bw`: the maximum, bounded by the short-term model.
+    bandwidth: u64,
+    plan: Plan,
+    aggregation: AckAggregation,
+    /// The search for a plateau of the rate in the present acceleration (`full_bw_now`).
+    plateau: FullPipe,
+    /// `full_bw_reached`.
+    full_pipe: bool,
+    drain_start_round: u64,
+    probe: Probe,
+    bounds: Bounds,
+    latest: Latest,
+    undo: Option<Undo>,
+    min_rtt: MinRtt,
+    probe_rtt: ProbeRtt,
+    /// ProbeRTT held the flight down when the latest ACK came.
+    holds_back: bool,
+    /// Sending again after the application was idle; nothing was delivered since.
+    idle_restart: bool,
+    recovery: RecoveryState,
+    /// Packets delivered when the transport last told.
+    delivered: u64,
+}
+
+impl Bbr3 {
+    /// A controller with the parameters and random numbers of `parts`.
+    fn new(parts: Parts) -> Self {
+        let parameters = Parameters::new(&parts.values);
+        Self {
+            parameters,
+            random: parts.random,
+            pacing: Pacing { mss_bytes: 1, margin_percent: parameters.pacing_margin_percent },
+            state: State::Startup,
+            cwnd: 10,
+            initial_window: 10,
+            prior_cwnd: 0,
+            ssthresh: None,
+            pacing_bytes_per_s: 0,
+            has_seen_rtt: false,
+            rounds: Rounds::default(),
+            sample_bandwidth: 0,
+            max_bandwidth: CycleMax::default(),
+            bandwidth: 0,
+            plan: Plan::default(),
+            aggregation: AckAggregation::default(),
+            plateau: FullPipe::default(),
+            full_pipe: false,
+            drain_start_round: 0,
+            probe: Probe::default(),
+            bounds: Bounds::default(),
+            latest: Latest::default(),
+            undo: None,
+            min_rtt: MinRtt::default(),
+            probe_rtt: ProbeRtt::default(),
+            holds_back: false,
+            idle_restart: false,
+            recovery: RecoveryState::Open,
+            delivered: 0,
+        }
+    }
+
+    /// `UpdateLatestDeliverySignals`, `UpdateCongestionSignals`, `UpdateACKAggregation`,
+    /// `CheckFullBWReached`: all that a delivery-rate sample tells.
+    fn update_model(&mut self, ack: &AckSample) {
+        self.rounds.started = false;
+        self.latest.round_started = false;
+        self.sample_bandwidth = 0;
+        let Some(rate) = &ack.rate else { return };
+        let Some(bandwidth) = model::bandwidth(rate) else { return };
+        self.sample_bandwidth = bandwidth;
+        self.latest.on_sample(ack, bandwidth, rate.delivered);
+        self.rounds.on_sample(ack);
+        if self.rounds.started {
+            self.probe.rounds_since = self.probe.rounds_since.saturating_add(1);
+        }
+        if !ack.app_limited || bandwidth >= self.max_bandwidth.get() {
+            self.max_bandwidth.update(bandwidth);
+        }
+        self.adapt_short_term();
+        if ack.acked > 0 {
+            self.update_aggregation(ack);
+        }
+        if self.rounds.started && !ack.app_limited {
+            self.plateau.on_round(bandwidth, FULL_PIPE_GROWTH, FULL_PIPE_ROUNDS);
+            self.full_pipe |= self.plateau.reached;
+        }
+    }
+
+    fn update_aggregation(&mut self, ack: &AckSample) {
+        if self.rounds.started {
+            // "in Startup, just remember 1 round"
+            if self.full_pipe {
+                self.aggregation.on_round();
+            } else {
+                self.aggregation.forget();
+            }
+        }
+        self.aggregation.on_ack(ack, self.bandwidth, self.cwnd);
+    }
+}
+
+impl Controller for Bbr3 {
+    fn on_established(&mut self, established: &Established) {
+        self.pacing.mss_bytes = u64::from(established.mss_bytes.max(1));
+        self.initial_window = established.initial_window;
+        self.cwnd = established.initial_window;
+        let us = established.rtt.map(Span::as_us);
+        let at = established.now;
+        self.min_rtt = MinRtt { us, at, recent_us: us, recent_at: at, expired: false };
+        self.aggregation.restart(at);
+        self.start_pacing(established.rtt);
+    }
+
+    /// `HandleRestartFromIdle`.
+    fn on_send(&mut self, sent: &Sent) {
+        if !sent.after_idle {
+            return;
+        }
+        self.idle_restart = true;
+        self.aggregation.restart(sent.now);
+        if self.state.is_probe_bw() {
+            self.pace_restart();
+        } else if self.state == State::ProbeRtt {
+            self.check_probe_rtt_over(sent.now);
+        }
+    }
+
+    fn on_lost(&mut self, lost: &LostPacket) {
+        self.handle_lost_packet(lost);
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        self.holds_back = false;
+        self.delivered = ack.delivered;
+        self.update_model(ack);
+        self.check_startup_done(ack);
+        self.check_drain_done(ack);
+        self.update_cycle(ack);
+        self.update_min_rtt(ack);
+        self.check_probe_rtt(ack);
+        if let Some(rate) = &ack.rate {
+            self.latest.advance(self.sample_bandwidth, rate.delivered);
+        }
+        self.bandwidth = self.max_bandwidth.get().min(self.bounds.bandwidth_short);
+        if !self.has_seen_rtt && !ack.srtt.is_zero() {
+            self.start_pacing(Some(ack.srtt));
+        }
+        self.update_plan();
+        self.set_window(ack);
+    }
+
+    fn on_congestion(&mut self, _congestion: &Congestion) {
+        self.save_cwnd();
+        self.save_bounds();
+    }
+
+    fn on_state(&mut self, _now: Time, state: RecoveryState) {
+        if state == RecoveryState::Loss {
+            self.bound_before_timeout();
+        } else if !is_recovery(state) {
+            if is_recovery(self.recovery) {
+                self.restore_cwnd();
+            }
+            self.undo = None;
+        }
+        self.recovery = state;
+    }
+
+    fn on_undo(&mut self, _now: Time) {
+        self.undo_loss();
+    }
+
+    fn set_cwnd(&mut self, cwnd: u32) {
+        self.cwnd = cwnd.max(1);
+    }
+
+    fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+
+    fn ssthresh(&self) -> Option<u32> {
+        self.ssthresh
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        let rate = self.pacing_bytes_per_s;
+        (rate > 0).then_some(Rate::from_bytes_per_s(rate))
+    }
+
+    /// "C.send_quantum = max(C.send_quantum, 2 * C.SMSS)"
+    fn burst_packets(&self) -> Option<u32> {
+        Some(2)
+    }
+
+    fn holds_back(&self) -> bool {
+        self.holds_back
+    }
+
+    fn recovery_owner(&self) -> RecoveryOwner {
+        RecoveryOwner::Controller
+    }
+
+    fn mode(&self) -> &'static str {
+        self.state.name()
+    }
+
+    fn observe(&self, observer: &mut dyn Observer) {
+        let gain = |gain: u64| gain as f64 / GAIN_UNIT as f64;
+        let bps = |bandwidth| self.pacing.bits_per_s(bandwidth);
+        // No bound shows as 0.
+        let bound = |packets: u32| if packets == UNBOUNDED { 0.0 } else { f64::from(packets) };
+        observer.value("bottleneck_bps", bps(self.max_bandwidth.get()));
+        observer.value("bw_shortterm_bps", bps(self.bounds.short_bandwidth().unwrap_or(0)));
+        observer.value("inflight_shortterm_packets", bound(self.bounds.inflight_short));
+        observer.value("inflight_longterm_packets", bound(self.bounds.inflight_long));
+        observer.value("min_rtt_s", self.min_rtt.us.unwrap_or(0) as f64 * 1e-6);
+        observer.value("pacing_gain", gain(self.pacing_gain()));
+        observer.value("cwnd_gain", gain(self.cwnd_gain()));
+        observer.value("round_count", self.rounds.count as f64);
+        observer.value("extra_acked_packets", f64::from(self.aggregation.max_extra()));
+        observer.value("prior_cwnd_packets", f64::from(self.prior_cwnd));
+        observer.value("full_pipe", f64::from(u8::from(self.full_pipe)));
+    }
+}

@@ -1,0 +1,165 @@
+//! Prague, the reference controller of L4S.
+
+mod scalable;
+
+use jostle_catalogue::{Entry, Kind, Parameter, Values};
+use jostle_units::{Rate, Time};
+
+use super::Reno;
+use crate::controller::{
+    AckSample, Congestion, Controller, EcnFeedback, Established, Measurement, Observer,
+    RecoveryOwner, RecoveryState, Sent,
+};
+use crate::row::{ControllerRow, Start};
+use crate::slow_start::Standard;
+use crate::windowed::Windowed;
+use scalable::Scalable;
+
+pub(crate) const ROW: ControllerRow = ControllerRow {
+    entry: Entry {
+        name: "prague",
+        summary: "DCTCP for the Internet: L4S marks, paced, independent of the RTT",
+        class: "ecn",
+        based_on: &["dctcp"],
+        source: "draft-briscoe-iccrg-prague-congestion-control; TCP Prague 0.7 for Linux \
+                 (L4STeam); RFC 9331",
+        parameters: &[
+            Parameter {
+                name: "prague_rtt_target",
+                summary: "flows on shorter paths behave as if the RTT were this",
+                kind: Kind::Span { default_ns: 25_000_000, min_ns: 1_000, max_ns: 1_000_000_000 },
+            },
+            Parameter {
+                name: "prague_rtt_transition",
+                summary: "rounds after slow start before they do (newer releases: 4)",
+                kind: Kind::Integer { default: 500, min: 0, max: 1_000_000_000 },
+            },
+            Parameter {
+                name: "prague_alpha_mode",
+                summary: "1: alpha starts at 1; 0: it starts at 0, and the first mark halves",
+                kind: Kind::Integer { default: 1, min: 0, max: 1 },
+            },
+            Parameter {
+                name: "prague_rate_offset",
+                summary: "the pacing rate is so many 128ths above, then below its mean",
+                kind: Kind::Integer { default: 4, min: 0, max: 127 },
+            },
+            Parameter {
+                name: "prague_burst_shift",
+                summary: "bursts last at most 2^-shift s",
+                kind: Kind::Integer { default: 12, min: 0, max: 30 },
+            },
+        ],
+    },
+    start: Start::Own,
+    build: |parts| Box::new(Prague::new(&parts.values)),
+};
+
+/// Prague: a scalable controller where the receiver counts marks, Reno where there is no ECN.
+pub struct Prague {
+    scalable: Scalable,
+    /// ECN was not agreed on.
+    reno: Option<Windowed<Reno>>,
+}
+
+impl Prague {
+    /// Prague with the parameters of its registry row.
+    pub fn new(values: &Values) -> Self {
+        Self { scalable: Scalable::new(values), reno: None }
+    }
+
+    #[inline]
+    fn active(&self) -> &dyn Controller {
+        match &self.reno {
+            Some(reno) => reno,
+            None => &self.scalable,
+        }
+    }
+
+    #[inline]
+    fn active_mut(&mut self) -> &mut dyn Controller {
+        match &mut self.reno {
+            Some(reno) => reno,
+            None => &mut self.scalable,
+        }
+    }
+}
+
+impl Controller for Prague {
+    fn needs_ecn(&self) -> EcnFeedback {
+        EcnFeedback::Counted
+    }
+
+    /// `prague_init`: "Switching to pure reno".
+    fn on_ecn_negotiated(&mut self, feedback: EcnFeedback) {
+        self.reno =
+            (feedback == EcnFeedback::None).then(|| Windowed::new(Reno, Box::new(Standard)));
+    }
+
+    fn on_established(&mut self, established: &Established) {
+        self.active_mut().on_established(established);
+    }
+
+    fn on_send(&mut self, sent: &Sent) {
+        self.active_mut().on_send(sent);
+    }
+
+    fn on_measurement(&mut self, measurement: &Measurement) {
+        self.active_mut().on_measurement(measurement);
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        self.active_mut().on_ack(ack);
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion) {
+        self.active_mut().on_congestion(congestion);
+    }
+
+    fn on_state(&mut self, now: Time, state: RecoveryState) {
+        self.active_mut().on_state(now, state);
+    }
+
+    fn on_undo(&mut self, now: Time) {
+        self.active_mut().on_undo(now);
+    }
+
+    fn set_cwnd(&mut self, cwnd: u32) {
+        self.active_mut().set_cwnd(cwnd);
+    }
+
+    fn set_ssthresh(&mut self, ssthresh: u32) {
+        self.active_mut().set_ssthresh(ssthresh);
+    }
+
+    fn cwnd(&self) -> u32 {
+        self.active().cwnd()
+    }
+
+    fn ssthresh(&self) -> Option<u32> {
+        self.active().ssthresh()
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.active().pacing_rate()
+    }
+
+    fn burst_limit(&self) -> Option<u32> {
+        self.active().burst_limit()
+    }
+
+    fn recovery_owner(&self) -> RecoveryOwner {
+        self.active().recovery_owner()
+    }
+
+    fn mode(&self) -> &'static str {
+        self.active().mode()
+    }
+
+    fn observe(&self, observer: &mut dyn Observer) {
+        self.scalable.observe(observer);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+//! ACKs for the tests of controllers.
+
+pub(crate) mod bbr;
+
+use jostle_units::{Span, Time};
+
+use crate::controller::{AckSample, Congestion, Measurement, RecoveryState, Signal};
+
+const RTT: Span = Span::from_ms(40);
+
+/// An ACK of one packet that says nothing else.
+pub(crate) fn ack(delivered: u64) -> AckSample {
+    AckSample {
+        now: Time::ZERO,
+        acked: 1,
+        lost: 0,
+        rtt: None,
+        srtt: RTT,
+        min_rtt: RTT,
+        rate: None,
+        prior_delivered: 0,
+        sent_at: Time::ZERO,
+        in_flight_at_send: 10,
+        lost_since_send: 0,
+        app_limited: false,
+        ack_delayed: false,
+        delivered,
+        total_lost: 0,
+        total_sent: delivered,
+        prior_in_flight: 10,
+        in_flight: 9,
+        first_unacked: delivered,
+        next_to_send: delivered,
+        next_departure: Time::ZERO,
+        state: RecoveryState::Open,
+        cwnd_limited: true,
+        may_grow: true,
+        left_recovery: false,
+        ce_marked: 0,
+    }
+}
+
+/// Fast recovery begins.
+pub(crate) fn loss() -> Congestion {
+    Congestion { now: Time::ZERO, signal: Signal::Loss, in_flight: 10, next_to_send: 10 }
+}
+
+/// A measurement in state `Open`.
+pub(crate) fn measured(now: Time, packets: u32, rtt: Option<Span>) -> Measurement {
+    Measurement { now, rtt, packets, ..Measurement::default() }
+}
+
+/// An ACK of one packet that measured `rtt`.
+pub(crate) fn measurement(rtt: Span) -> Measurement {
+    Measurement { rtt: Some(rtt), packets: 1, delivered: 1, ..Measurement::default() }
+}

@@ -1,0 +1,188 @@
+//! What PCC's controllers have in common: they send at one rate after another, each for a monitor
+//! interval, and learn later what became of its packets.
+
+use std::collections::VecDeque;
+
+use jostle_units::{Rate, Span, Time};
+
+use super::interval::Interval;
+use crate::controller::{AckSample, Established, Sent};
+
+/// Packets in flight that are always allowed: pacing is what limits.
+const MIN_WINDOW: f64 = 10.0;
+/// Largest window, beyond any path.
+const MAX_WINDOW: f64 = 1e9;
+/// RTT assumed when the handshake gave none (`kInitialRtt` of PCC's QUIC release).
+pub(crate) const NOMINAL_RTT: Span = Span::from_ms(100);
+/// Packets per round trip below which the rate never falls (Linux port; Allegro's §3.2: the rate of
+/// the first interval).
+const MIN_PACKETS_PER_RTT: f64 = 2.0;
+/// Highest rate, far above any link.
+const MAX_BPS: f64 = 1e12;
+/// Intervals under way at most: four trials.
+const INTERVALS: usize = 4;
+
+/// Paces, and keeps the intervals.
+#[derive(Debug)]
+pub(crate) struct Monitor {
+    /// Lowest rate, in bit/s of payload.
+    minimum_bps: f64,
+    /// Fewest packets of an interval.
+    least_packets: u64,
+    pub(crate) packet_bits: f64,
+    pub(crate) srtt: Span,
+    /// Rate that packets are sent at, in bit/s of payload.
+    pub(crate) pacing_bps: f64,
+    cwnd: u32,
+    /// Intervals whose fate is not fully known, oldest first.
+    intervals: VecDeque<Interval>,
+    /// Packets are being sent for the last of `intervals`.
+    pub(crate) measuring: bool,
+    /// Time at which the interval that is being sent should end.
+    pub(crate) deadline: Time,
+    /// The deadline passed with too few packets sent.
+    overdue: bool,
+    pub(crate) total_sent: u64,
+    /// Packets sent whose fate is known.
+    pub(crate) resolved: u64,
+}
+
+impl Monitor {
+    pub(crate) fn new(minimum_bps: f64, least_packets: u64) -> Self {
+        Self {
+            minimum_bps,
+            least_packets,
+            packet_bits: 8.0,
+            srtt: NOMINAL_RTT,
+            pacing_bps: minimum_bps,
+            cwnd: 1,
+            intervals: VecDeque::with_capacity(INTERVALS),
+            measuring: false,
+            deadline: Time::NEVER,
+            overdue: false,
+            total_sent: 0,
+            resolved: 0,
+        }
+    }
+
+    /// The handshake is complete. Returns the rate of the initial window.
+    pub(crate) fn establish(&mut self, established: &Established) -> f64 {
+        self.packet_bits = 8.0 * f64::from(established.mss_bytes.max(1));
+        self.srtt = established.rtt.unwrap_or(NOMINAL_RTT).max(Span::from_us(1));
+        let window_bits = f64::from(established.initial_window) * self.packet_bits;
+        self.allowed(window_bits / self.srtt.as_secs_f64())
+    }
+
+    /// `rate_bps` within what may be sent.
+    pub(crate) fn allowed(&self, rate_bps: f64) -> f64 {
+        let per_rtt = MIN_PACKETS_PER_RTT * self.packet_bits / self.srtt.as_secs_f64().max(1e-6);
+        rate_bps.max(per_rtt.max(self.minimum_bps)).min(MAX_BPS)
+    }
+
+    /// Begins to measure at `rate_bps`, for `rtts` smoothed RTTs; `before` packets were sent before
+    /// the interval.
+    pub(crate) fn measure(&mut self, now: Time, before: u64, rate_bps: f64, rtts: f64) {
+        let packets_s = self.least_packets as f64 * self.packet_bits / rate_bps;
+        let length_s = (rtts * self.srtt.as_secs_f64()).max(packets_s);
+        self.deadline = now + Span::from_secs_f64(length_s);
+        self.overdue = false;
+        self.measuring = true;
+        self.intervals.push_back(Interval::new(now, before, rate_bps));
+        self.pace(rate_bps);
+    }
+
+    /// Sends at `rate_bps` without measuring.
+    pub(crate) fn hold(&mut self, rate_bps: f64) {
+        self.measuring = false;
+        self.pace(rate_bps);
+    }
+
+    fn pace(&mut self, rate_bps: f64) {
+        self.pacing_bps = rate_bps;
+        self.fit_window();
+    }
+
+    /// Linux port: the window is twice rate × SRTT, so that it only catches what pacing cannot see.
+    pub(crate) fn fit_window(&mut self) {
+        let bdp = self.pacing_bps * self.srtt.as_secs_f64() / self.packet_bits;
+        self.cwnd = (2.0 * bdp).clamp(MIN_WINDOW, MAX_WINDOW) as u32;
+    }
+
+    /// Packets were sent. Returns how many had been sent before them.
+    pub(crate) fn on_send(&mut self, sent: &Sent) -> u64 {
+        self.total_sent = sent.total_sent;
+        sent.total_sent.saturating_sub(u64::from(sent.packets))
+    }
+
+    /// Ends the interval that is being sent if it is long enough. Returns whether it was.
+    pub(crate) fn close_interval(&mut self, now: Time) -> bool {
+        if !self.measuring || now < self.deadline {
+            return false;
+        }
+        let Some(interval) = self.intervals.back_mut() else { return false };
+        if self.total_sent.saturating_sub(interval.first) < self.least_packets {
+            self.overdue = true;
+            return false;
+        }
+        interval.close(now, self.total_sent);
+        true
+    }
+
+    /// The interval in which a packet was sent at `at`, if its fate is not fully known.
+    pub(crate) fn interval_at(&mut self, at: Time) -> Option<&mut Interval> {
+        self.intervals.iter_mut().find(|interval| interval.covers(at))
+    }
+
+    /// Shares out what an ACK makes known over the intervals.
+    pub(crate) fn account(&mut self, ack: &AckSample) {
+        if !ack.srtt.is_zero() {
+            self.srtt = ack.srtt;
+        }
+        self.total_sent = ack.total_sent;
+        // What is not in flight any more is delivered or lost. Counting the flight, unlike adding
+        // up deliveries and losses, cannot drift when a loss proves to be spurious.
+        let resolved = ack.total_sent.saturating_sub(u64::from(ack.in_flight));
+        if resolved > self.resolved {
+            for interval in &mut self.intervals {
+                interval.account(self.resolved, resolved, ack.acked, ack.lost);
+            }
+            self.resolved = resolved;
+        }
+    }
+
+    /// The oldest interval, once all its packets are delivered or lost.
+    pub(crate) fn take_result(&mut self) -> Option<Interval> {
+        let oldest = self.intervals.front()?;
+        let known = oldest.end.is_some() && oldest.last <= self.resolved;
+        if known { self.intervals.pop_front() } else { None }
+    }
+
+    /// Intervals whose fate is not fully known.
+    pub(crate) fn pending(&self) -> usize {
+        self.intervals.len()
+    }
+
+    /// Gives up what is being measured.
+    pub(crate) fn drop_measurements(&mut self) {
+        self.intervals.clear();
+        self.measuring = false;
+    }
+
+    /// What a transport sets after a timeout lasts until the next ACK.
+    pub(crate) fn set_cwnd(&mut self, cwnd: u32) {
+        self.cwnd = cwnd.max(1);
+    }
+
+    pub(crate) fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+
+    pub(crate) fn pacing_rate(&self) -> Rate {
+        Rate::from_bps(self.pacing_bps as u64)
+    }
+
+    /// When the interval that is being sent should end.
+    pub(crate) fn next_wakeup(&self) -> Option<Time> {
+        (self.measuring && !self.overdue).then_some(self.deadline)
+    }
+}

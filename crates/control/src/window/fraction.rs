@@ -1,0 +1,42 @@
+//! Windows that move by fractions of a packet.
+
+use crate::window::Window;
+
+/// The part of a window that does not make a packet yet, for laws whose steps are real numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Fraction(f64);
+
+impl Fraction {
+    /// Moves `window` by `packets` and what was left over, and not below two packets.
+    pub fn add(&mut self, window: &mut Window, packets: f64) {
+        let due = (self.0 + packets).clamp(-f64::from(u32::MAX), f64::from(u32::MAX));
+        let whole = due.floor();
+        self.0 = due - whole;
+        let cwnd = (f64::from(window.cwnd) + whole).min(f64::from(window.clamp));
+        window.cwnd = (cwnd as u32).max(2);
+    }
+
+    /// Forgets what was left over.
+    pub fn clear(&mut self) {
+        self.0 = 0.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fractions_add_up_and_windows_stay_in_bounds() {
+        let mut window = Window { cwnd: 10, clamp: 12, ..Window::default() };
+        let mut fraction = Fraction::default();
+        (0..7).for_each(|_| fraction.add(&mut window, 0.25));
+        assert_eq!((window.cwnd, fraction.0), (11, 0.75));
+        fraction.add(&mut window, -0.5);
+        assert_eq!((window.cwnd, fraction.0), (11, 0.25));
+        fraction.add(&mut window, 1e300);
+        assert_eq!(window.cwnd, 12);
+        fraction.add(&mut window, -1e300);
+        assert_eq!(window.cwnd, 2);
+    }
+}

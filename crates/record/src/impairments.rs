@@ -1,0 +1,195 @@
+//! What a link's random parts will do in a run, drawn beforehand for who plays it back elsewhere:
+//! the kernel's queueing discipline meets the same outages and delays as the simulator.
+//!
+//! Only what is a function of time can be drawn beforehand. Decisions per packet follow the traffic;
+//! for them there are the seeds of their streams.
+
+use jostle_path::Error;
+use jostle_path::loss::{GILBERT_ELLIOTT, GilbertElliott, Outages, Transitions};
+use jostle_units::{Span, Stream, Time};
+
+use crate::build::{delay_of, quantiles};
+use crate::{DelaySpec, DelayStep, JitterSpec, LinkSpec};
+
+/// Grid points of correlated jitter per correlation time, and values between two of them: the delay
+/// is not quite linear there.
+const CORRELATION_CELLS: u64 = 16;
+const VALUES_PER_CELL: u64 = 64;
+
+/// What a link's random parts will do. Times are nanoseconds of the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DrawnImpairments {
+    /// Start and end of each outage, in order.
+    pub outages: Vec<(Time, Time)>,
+    /// Delays beyond the base delay, `jitter_step` apart from time 0 to the end, linear in between;
+    /// empty if there is no jitter or every packet draws anew.
+    pub jitter: Vec<Span>,
+    /// Time between two of them.
+    pub jitter_step: Span,
+    /// Seed of the stream that a new delay for every packet is drawn from.
+    pub jitter_seed: u64,
+    /// Seed of the queue's stream.
+    pub queue_seed: u64,
+    /// Seed of the stream that losses per packet are drawn from.
+    pub loss_seed: u64,
+    /// The state in which losses start.
+    pub loss: LossState,
+}
+
+/// State of the losses before the first packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossState {
+    /// Whether a Gilbert–Elliott chain is in its bad state.
+    pub bad: bool,
+    /// How many numbers of the stream are used up.
+    pub drawn: u64,
+}
+
+impl LinkSpec {
+    /// What the link's random parts will do from time 0 to `end` in the run with `seed`.
+    ///
+    /// At most `points` values of jitter are drawn, fewer per correlation time if need be.
+    ///
+    /// # Errors
+    /// What of the link makes no sense; nothing, if [`validate`](Self::validate) passes.
+    pub fn draw_impairments(
+        &self,
+        seed: u64,
+        end: Time,
+        points: u64,
+    ) -> Result<DrawnImpairments, Error> {
+        let outages = match &self.outages {
+            None => Vec::new(),
+            Some(spec) => Outages::new(
+                Span::from_ns(spec.mean_interval_ns),
+                quantiles(&spec.durations)?,
+                Stream::new(seed, &self.stream("outages")),
+            )?
+            .before(end),
+        };
+        let (jitter_step, jitter) = match &self.delay.jitter {
+            Some(spec) if spec.correlation_ns > 0 => self.jitter(spec, seed, end, points)?,
+            _ => (Span::ZERO, Vec::new()),
+        };
+        Ok(DrawnImpairments {
+            outages,
+            jitter,
+            jitter_step,
+            jitter_seed: Stream::seed(seed, &self.stream("jitter")),
+            queue_seed: Stream::seed(seed, &self.stream("queue")),
+            loss_seed: Stream::seed(seed, &self.stream("loss")),
+            loss: self.loss_state(seed)?,
+        })
+    }
+
+    fn jitter(
+        &self,
+        spec: &JitterSpec,
+        seed: u64,
+        end: Time,
+        points: u64,
+    ) -> Result<(Span, Vec<Span>), Error> {
+        let alone = DelaySpec {
+            steps: vec![DelayStep { at_ns: 0, delay_ns: 0 }],
+            jitter: Some(spec.clone()),
+        };
+        let mut delay = delay_of(&alone, Stream::new(seed, &self.stream("jitter")))?;
+        let fine_ns = spec.correlation_ns / (CORRELATION_CELLS * VALUES_PER_CELL);
+        let least_ns = end.as_ns().div_ceil(points.max(1));
+        let step_ns = fine_ns.max(least_ns).max(1);
+        let times = (0..=end.as_ns().div_ceil(step_ns)).map(|n| Time::from_ns(n * step_ns));
+        Ok((Span::from_ns(step_ns), times.map(|time| delay.delay(time)).collect()))
+    }
+
+    fn loss_state(&self, seed: u64) -> Result<LossState, Error> {
+        let row = GILBERT_ELLIOTT.entry;
+        let Some(spec) = self.loss.as_ref().filter(|loss| loss.kind == row.name) else {
+            return Ok(LossState::default());
+        };
+        let transitions = Transitions::new(&row.resolve(&spec.parameters)?);
+        let chain = GilbertElliott::new(transitions, Stream::new(seed, &self.stream("loss")));
+        // A certain answer draws nothing.
+        let share = transitions.share_of_bad();
+        Ok(LossState { bad: chain.is_bad(), drawn: u64::from(share > 0.0 && share < 1.0) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CapacitySpec, LinkPart, OutageSpec, Quantile};
+    use serde_json::json;
+
+    const END: Time = Time::from_ns(60_000_000_000);
+
+    fn part(kind: &str, parameters: serde_json::Value) -> LinkPart {
+        let parameters = serde_json::from_value(parameters).unwrap();
+        LinkPart { kind: kind.to_owned(), parameters }
+    }
+
+    fn link(correlation_ns: u64) -> LinkSpec {
+        let quantile = |probability, value_ns| Quantile { probability, value_ns };
+        LinkSpec {
+            quick_start: None,
+            name: "bottleneck".into(),
+            capacity: CapacitySpec::Constant { rate_bps: 1_000_000 },
+            queue: part("drop_tail", json!({"limit": {"packets": 10}})),
+            delay: DelaySpec {
+                steps: vec![DelayStep { at_ns: 0, delay_ns: 20_000_000 }],
+                jitter: Some(JitterSpec {
+                    quantiles: vec![
+                        quantile(0.0, 0),
+                        quantile(0.5, 3_000_000),
+                        quantile(1.0, 40_000_000),
+                    ],
+                    correlation_ns,
+                    reorder: false,
+                }),
+            },
+            loss: Some(part("gilbert_elliott", json!({"good_to_bad": 0.5, "bad_to_good": 0.5}))),
+            outages: Some(OutageSpec {
+                mean_interval_ns: 2_000_000_000,
+                durations: vec![quantile(0.0, 100_000_000), quantile(1.0, 300_000_000)],
+            }),
+        }
+    }
+
+    #[test]
+    fn jitter_between_two_values_is_what_the_simulator_has() {
+        let link = link(200_000_000);
+        let drawn = link.draw_impairments(5, END, 1 << 22).unwrap();
+        let step_ns = drawn.jitter_step.as_ns();
+        assert_eq!(step_ns, 200_000_000 / 1024);
+        let mut delay = delay_of(&link.delay, Stream::new(5, "link/bottleneck/jitter")).unwrap();
+        let mut worst_ns = 0;
+        for number in 0..59_000u64 {
+            let now_ns = number * 1_000_003;
+            let simulated_ns = delay.delay(Time::from_ns(now_ns)).as_ns() - 20_000_000;
+            let (cell, beyond_ns) = ((now_ns / step_ns) as usize, now_ns % step_ns);
+            let (left, right) = (drawn.jitter[cell].as_ns(), drawn.jitter[cell + 1].as_ns());
+            let share = beyond_ns as f64 / step_ns as f64;
+            let played_ns = left as f64 + share * (right as f64 - left as f64);
+            worst_ns = worst_ns.max(simulated_ns.abs_diff(played_ns as u64));
+        }
+        assert!(worst_ns < 100_000, "{worst_ns} ns of up to 40 ms");
+    }
+
+    #[test]
+    fn the_number_of_values_is_bounded() {
+        let drawn = link(1_000).draw_impairments(5, END, 1_000).unwrap();
+        assert_eq!(drawn.jitter.len(), 1_001);
+        assert_eq!(drawn.jitter_step.as_ns(), 60_000_000);
+        assert!(link(0).draw_impairments(5, END, 1_000).unwrap().jitter.is_empty());
+    }
+
+    #[test]
+    fn seeds_make_impairments() {
+        let drawn = |seed| link(200_000_000).draw_impairments(seed, END, 1 << 16).unwrap();
+        assert_eq!(drawn(1), drawn(1));
+        assert_ne!(drawn(1).outages, drawn(2).outages);
+        assert!((10..60).contains(&drawn(1).outages.len()));
+        let bad = (0..200).filter(|seed| drawn(*seed).loss.bad).count();
+        assert!((60..140).contains(&bad), "{bad}");
+        assert_eq!(drawn(1).loss.drawn, 1);
+    }
+}

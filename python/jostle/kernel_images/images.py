@@ -1,0 +1,257 @@
+"""Where the kernels are.
+
+`virtual` is a User-Mode Linux that jostle has built (see `build`) in the user's cache folder;
+`realtime` the distribution's User-Mode Linux; `native` the kernel that this machine runs.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from jostle.errors import InputError
+from jostle.kernel_images import config
+
+Kind = Literal["virtual", "realtime", "native"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+IMAGE_VARIABLE = "JOSTLE_KERNEL"
+"""Environment variable that names a virtual-time kernel built elsewhere."""
+
+REALTIME_IMAGE = Path("/usr/bin/linux.uml")
+REALTIME_MODULES = Path("/usr/lib/uml/modules")
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where the guest looks for programs; those of root are not in everybody's PATH."""
+
+TOOLS: Mapping[str, str] = {"ip": "iproute2", "tc": "iproute2", "ethtool": "ethtool"}
+"""Programs that set up the networks → Debian's package of them."""
+
+_ASK_VERSION_S = 10.0
+
+
+class KernelMissingError(InputError):
+    """There is no such kernel here; the message says how to get one."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """A kernel that can run scenarios.
+
+    Attributes
+    ----------
+    kind
+        How it keeps time, and where it runs.
+    path
+        The program; None if it runs already.
+    version
+        As `uname -r` says it: `6.1.192`.
+    modules
+        Folder of its loadable modules; None if everything is built in or the host's matter.
+    """
+
+    kind: Kind
+    path: Path | None
+    version: str
+    modules: Path | None = None
+
+    @functools.cached_property
+    def identity(self) -> str:
+        """Kind, version and a hash of the program: what a result may depend on."""
+        if self.path is None:
+            return f"{self.kind}-{self.version}-{platform.version()}"
+        with self.path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return f"{self.kind}-{self.version}-{digest[:12]}"
+
+
+@dataclass(frozen=True)
+class Built:
+    """A kernel in the cache.
+
+    Attributes
+    ----------
+    folder
+        Holds `linux`, `build.json`, `config` and `build.log`.
+    facts
+        What `build.json` says.
+    """
+
+    folder: Path
+    facts: Mapping[str, Any]
+
+    @property
+    def image(self) -> Image:
+        """The kernel."""
+        return Image("virtual", self.folder / "linux", self.version)
+
+    @property
+    def version(self) -> str:
+        """As `uname -r` says it."""
+        return str(self.facts["version"])
+
+    @property
+    def series(self) -> str:
+        """The first two numbers of the version."""
+        return ".".join(self.version.split(".")[:2])
+
+    @property
+    def current(self) -> bool:
+        """Whether it has the options that this version of jostle asks for."""
+        return bool(self.facts["config_hash"] == config.digest())
+
+
+def cache_folder() -> Path:
+    """Folder of built kernels, in the user's cache folder."""
+    # "If $XDG_CACHE_HOME is either not set or empty, a default equal to $HOME/.cache should be
+    # used"; "all paths … must be absolute" (XDG Base Directory Specification 0.8).
+    base = Path(os.environ.get("XDG_CACHE_HOME") or "")
+    return (base if base.is_absolute() else Path.home() / ".cache") / "jostle" / "kernels"
+
+
+def built() -> list[Built]:
+    """Every whole kernel in the cache, oldest version first."""
+    found = []
+    for file in cache_folder().glob("*/build.json"):
+        try:
+            facts = json.loads(file.read_bytes())
+        except (OSError, ValueError):
+            continue
+        whole = isinstance(facts, dict) and {"version", "config_hash"} <= facts.keys()
+        if whole and os.access(file.parent / "linux", os.X_OK):
+            found.append(Built(file.parent, facts))
+    return sorted(found, key=lambda kernel: (version_key(kernel.version), kernel.folder.name))
+
+
+def find(kind: Kind, version: str | None = None) -> Image:
+    """Find a kernel.
+
+    Parameters
+    ----------
+    version
+        Series (`6.1`) or version (`6.1.192`). If absent, of virtual kernels the one of series
+        6.1, which the simulator is held to, before the newest.
+
+    Raises
+    ------
+    KernelMissingError
+        When there is none. The message says what to do.
+    """
+    if not sys.platform.startswith("linux"):
+        raise KernelMissingError("the kernel backend needs Linux")
+    missing = missing_tools()
+    if missing:
+        packages = " ".join(sorted({TOOLS[tool] for tool in missing}))
+        raise KernelMissingError(
+            f"{', '.join(missing)} missing, which set up the networks: "
+            f"run `apt-get install {packages}`"
+        )
+    match kind:
+        case "virtual":
+            return _virtual(version)
+        case "realtime":
+            return _realtime(version)
+        case "native":
+            return _native(version)
+
+
+def missing_tools() -> list[str]:
+    """Programs that the kernel backend needs on this machine and that are not there."""
+    return [tool for tool in TOOLS if shutil.which(tool, path=SYSTEM_PATH) is None]
+
+
+def image_version(path: Path) -> str | None:
+    """Version of a User-Mode Linux; None if the file is something else."""
+    try:
+        asked = subprocess.run(
+            [path, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_ASK_VERSION_S,
+            check=False,
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    answer = asked.stdout.strip()
+    return answer if re.fullmatch(r"\d+\.\d+\S*", answer) else None
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Sorts versions: 6.9 before 6.12."""
+    return tuple(int(number) for number in re.findall(r"\d+", version))
+
+
+def _virtual(version: str | None) -> Image:
+    named = os.environ.get(IMAGE_VARIABLE)
+    if named:
+        actual = image_version(Path(named))
+        if actual is None:
+            raise KernelMissingError(
+                f"{IMAGE_VARIABLE}={named} is not a User-Mode Linux that can be run"
+            )
+        if not _matches(actual, version):
+            raise KernelMissingError(f"{IMAGE_VARIABLE}={named} is {actual}, not {version}")
+        return Image("virtual", Path(named).resolve(), actual)
+    kernels = [kernel for kernel in built() if _matches(kernel.version, version)]
+    current = [kernel for kernel in kernels if kernel.current]
+    if current:
+        return max(current, key=_preference).image
+    series = ".".join((version or config.DEFAULT_SERIES).split(".")[:2])
+    asked = "" if series == config.DEFAULT_SERIES else f" --version {series}"
+    what = f"virtual-time kernel {version}" if version else "virtual-time kernel"
+    why = (
+        f"the {what} was built by another version of jostle, with other options"
+        if kernels
+        else f"there is no {what} yet"
+    )
+    raise KernelMissingError(f"{why}: run `jostle kernel build{asked}` (some minutes, once)")
+
+
+def _preference(kernel: Built) -> tuple[bool, tuple[int, ...]]:
+    return kernel.series == config.DEFAULT_SERIES, version_key(kernel.version)
+
+
+def _realtime(version: str | None) -> Image:
+    actual = image_version(REALTIME_IMAGE)
+    if actual is None:
+        raise KernelMissingError(
+            f"there is no real-time kernel at {REALTIME_IMAGE}: "
+            "run `apt-get install user-mode-linux`"
+        )
+    if not _matches(actual, version):
+        raise KernelMissingError(f"the real-time kernel is {actual}, not {version}")
+    modules = REALTIME_MODULES / actual
+    # The list that says which of them need which.
+    if not (modules / "modules.dep").is_file():
+        raise KernelMissingError(
+            f"the real-time kernel {actual} has no modules at {modules}: "
+            "run `apt-get install --reinstall user-mode-linux`"
+        )
+    return Image("realtime", REALTIME_IMAGE, actual, modules)
+
+
+def _native(version: str | None) -> Image:
+    actual = platform.release()
+    if not _matches(actual, version):
+        raise KernelMissingError(f"this machine runs Linux {actual}, not {version}")
+    if os.geteuid() != 0:
+        raise KernelMissingError(
+            "running on this machine's own kernel makes network namespaces: run it as root"
+        )
+    return Image("native", None, actual)
+
+
+def _matches(actual: str, wanted: str | None) -> bool:
+    return wanted is None or actual == wanted or actual.startswith((f"{wanted}.", f"{wanted}-"))

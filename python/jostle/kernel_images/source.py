@@ -1,0 +1,136 @@
+"""A kernel's source: from a tarball to a folder, whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from jostle.errors import InputError, JostleError
+from jostle.kernel_images import config, edits
+from jostle.kernel_images.processes import running
+
+_WAIT_S = 0.5
+
+
+class SourceError(InputError):
+    """The tarball is not the source of the kernel that is wanted."""
+
+
+def identity(tarball: Path) -> dict[str, Any]:
+    """Tell one tarball from another: by name, size and age.
+
+    Raises
+    ------
+    SourceError
+        When it cannot be read.
+    """
+    try:
+        facts = tarball.stat()
+    except OSError as error:
+        raise SourceError(f"cannot read the source {tarball}: {error.strerror}") from error
+    return {
+        "file": str(tarball.resolve()),
+        "size_bytes": facts.st_size,
+        "modified_ns": facts.st_mtime_ns,
+    }
+
+
+def is_extracted(tarball: Path, folder: Path) -> bool:
+    """Whether `folder` holds all of that tarball."""
+    try:
+        stamp = json.loads(_stamp(folder).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return folder.is_dir() and bool(stamp == _extraction(tarball))
+
+
+def extract(tarball: Path, folder: Path) -> None:
+    """Extract the tarball; an interruption leaves no folder that looks whole.
+
+    Raises
+    ------
+    SourceError
+        When the tarball is damaged.
+    """
+    partial = folder.with_name(f"{folder.name}.partial")
+    _stamp(folder).unlink(missing_ok=True)
+    for old in (folder, partial):
+        shutil.rmtree(old, ignore_errors=True)
+    partial.mkdir(parents=True)
+    said: list[str] = []
+    # One folder is at the top, whose name differs between distributions.
+    command = ["tar", "--extract", "--no-same-owner", "--strip-components=1"]
+    command += [f"--file={tarball}", f"--directory={partial}"]
+    with running(command, said.append, environment={**os.environ, "LC_ALL": "C"}) as group:
+        while (status := group.wait(_WAIT_S)) is None:
+            pass
+    if status != 0:
+        shutil.rmtree(partial, ignore_errors=True)
+        last = "; ".join(said[-3:]) or f"tar ended with status {status}"
+        if "No space left" in last:
+            raise JostleError(f"the disk of {folder.parent} is full")
+        raise SourceError(f"{tarball} cannot be extracted: {last}")
+    partial.rename(folder)
+    _stamp(folder).write_text(json.dumps(_extraction(tarball)), "utf-8")
+
+
+def version(folder: Path, series: str) -> str:
+    """Version of the extracted kernel.
+
+    Raises
+    ------
+    SourceError
+        When it is no kernel, or one of another series.
+    """
+    try:
+        makefile = (folder / "Makefile").read_text("utf-8", "replace")
+    except OSError:
+        makefile = ""
+    numbers = [
+        re.search(rf"^{name}\s*=\s*(\d+)\s*$", makefile, re.M)
+        for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL")
+    ]
+    found = ".".join(number[1] for number in numbers if number)
+    if not all(numbers) or not (folder / "arch" / "um").is_dir():
+        raise SourceError("the tarball does not hold the source of a Linux kernel")
+    if not found.startswith(f"{series}."):
+        raise SourceError(f"the tarball holds Linux {found}, not {series}")
+    return found
+
+
+def make_ours(folder: Path) -> None:
+    """Edit the kernel's files, and add those of our own beside its queueing disciplines.
+
+    Raises
+    ------
+    MovedSourceError
+        When the source is not what the edits were written for.
+    """
+    edits.apply(folder)
+    files = {path.name: path.read_text("utf-8") for path in config.own_files()}
+    files |= edits.copies(folder)
+    objects = (name.removesuffix(".c") for name in sorted(files) if name.endswith(".c"))
+    files["Makefile"] = "".join(f"obj-y += {name}.o\n" for name in objects)
+    own = folder / edits.OWN_FOLDER
+    own.mkdir(exist_ok=True)
+    for name, text in files.items():
+        edits.write_if_changed(own / name, text)
+    makefile = own.parent / "Makefile"
+    line = f"obj-y += {own.name}/\n"
+    text = makefile.read_text("utf-8")
+    edits.write_if_changed(makefile, text if line in text else text + line)
+
+
+def _extraction(tarball: Path) -> dict[str, Any]:
+    """Tell what a folder is made from: edits of another version of jostle hide the text of ours."""
+    made_by = hashlib.sha256(repr(edits.EDITS).encode()).hexdigest()
+    return {**identity(tarball), "edits": made_by}
+
+
+def _stamp(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.json")

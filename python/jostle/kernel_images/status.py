@@ -1,0 +1,157 @@
+"""Which kernels can be used on this machine, and what to do for the others."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jostle.kernel_images import config, images
+from jostle.kernel_images.images import IMAGE_VARIABLE, KINDS, Image, KernelMissingError, Kind
+
+SCHEMA = "jostle.kernels/1"
+
+_CONTROLLERS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+_MODULES = Path("/lib/modules")
+
+# Every scenario needs these for its rates and delays; the others for a queue, pacing or a card.
+_ALWAYS_NEEDED = ("htb", "netem")
+_DISCIPLINES: Mapping[str, str] = {
+    "htb": "", "netem": "", "codel": "", "fq_codel": "", "pie": "", "fq": "",
+    "red": "limit 40000 min 3000 max 9000 avpkt 1000", "tbf": "rate 1mbit burst 9000 limit 9000",
+}  # fmt: skip
+"""Queueing discipline → options that `tc` insists on."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Whether kernels of one kind can be used.
+
+    Attributes
+    ----------
+    image
+        The one that is taken when no version is asked for; None if there is none.
+    advice
+        What to do to have one; empty if there is nothing to do.
+    details
+        More about it.
+    """
+
+    kind: Kind
+    image: Image | None
+    advice: str
+    details: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        image = self.image
+        return {
+            "kind": self.kind,
+            "available": image is not None,
+            "version": None if image is None else image.version,
+            "path": None if image is None or image.path is None else str(image.path),
+            "advice": self.advice or None,
+            **self.details,
+        }
+
+
+def states() -> list[State]:
+    """Look at every kind."""
+    return [_state(kind) for kind in KINDS]
+
+
+def to_dict() -> dict[str, Any]:
+    """Return everything as one document."""
+    return {"schema": SCHEMA, "kernels": [state.to_dict() for state in states()]}
+
+
+def _state(kind: Kind) -> State:
+    details = {"virtual": _virtual, "realtime": _realtime, "native": _native}[kind]()
+    try:
+        image = images.find(kind)
+    except KernelMissingError as error:
+        return State(kind, None, str(error), details)
+    lacking = [d for d in details.get("lacking_disciplines", ()) if d in _ALWAYS_NEEDED]
+    if lacking:
+        modules = " and ".join(f"sch_{discipline}" for discipline in lacking)
+        advice = f"this machine's kernel lacks {modules}, without which there are no links"
+        return State(kind, None, advice, details)
+    return State(kind, image, "", details)
+
+
+def _virtual() -> dict[str, Any]:
+    kernels = [
+        {
+            "version": kernel.version,
+            "path": str(kernel.image.path),
+            "current": kernel.current,
+            "compiler": kernel.facts.get("compiler"),
+        }
+        for kernel in images.built()
+    ]
+    return {
+        "built": kernels,
+        "named_by_environment": os.environ.get(IMAGE_VARIABLE) or None,
+        "buildable": list(config.SERIES),
+    }
+
+
+def _realtime() -> dict[str, Any]:
+    modules = images.REALTIME_MODULES
+    found = sorted(path.name for path in modules.iterdir()) if modules.is_dir() else []
+    return {"modules": found}
+
+
+def _native() -> dict[str, Any]:
+    try:
+        ready = sorted(_CONTROLLERS.read_text("utf-8").split())
+    except OSError:
+        ready = []
+    return {
+        "running": platform.release(),
+        "root": os.geteuid() == 0,
+        "controllers": ready,
+        "loadable_controllers": sorted(_loadable(platform.release()) - set(ready)),
+        "missing_tools": images.missing_tools(),
+        "lacking_disciplines": _lacking_disciplines(),
+    }
+
+
+def _lacking_disciplines() -> list[str]:
+    """Queueing disciplines that the running kernel neither has nor can load; asked as root."""
+    if os.geteuid() != 0 or images.missing_tools():
+        return []
+    lacking = []
+    for name, options in _DISCIPLINES.items():
+        command = ["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", name]
+        try:
+            asked = subprocess.run(
+                [*command, *options.split()],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+                env={**os.environ, "PATH": images.SYSTEM_PATH, "LC_ALL": "C"},
+            )
+        except OSError:
+            return []
+        if "kind is unknown" in asked.stderr:
+            lacking.append(name)
+    return lacking
+
+
+def _loadable(release: str) -> set[str]:
+    """Congestion controls that are modules of the running kernel."""
+    folder = _MODULES / release / "kernel" / "net" / "ipv4"
+    names = {
+        found[1]
+        for path in folder.glob("tcp_*.ko*")
+        if (found := re.match(r"tcp_(\w+)\.ko", path.name))
+    }
+    # tcp_diag shows sockets.
+    return names - {"diag"}

@@ -1,0 +1,166 @@
+"""What compiling a kernel needs, whether it is here, and how Debian installs it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from jostle.errors import InputError, JostleError
+from jostle.kernel_images.processes import Line, running
+
+SOURCES = Path("/usr/src")
+"""Where Debian's packages put the sources."""
+
+PROGRAMS: Mapping[str, str] = {
+    "make": "make", "gcc": "gcc", "ld": "binutils", "flex": "flex", "bison": "bison", "bc": "bc",
+    "tar": "tar", "xz": "xz-utils",
+}  # fmt: skip
+"""Programs that have to be there → Debian's package of them."""
+
+_C_LIBRARY = "libc6-dev"
+# What the kernel's own host programs may be linked with, depending on options; and the C library,
+# which gcc only recommends.
+_LIBRARIES = (_C_LIBRARY, "libelf-dev", "libssl-dev")
+
+# What apt-get says of a package that it cannot find, and of one that it knows by name alone.
+_UNKNOWN = re.compile(
+    r"Unable to locate package (\S+)|Package '(\S+)' has no installation candidate"
+)
+
+_WAIT_S = 0.5
+# dpkg must not be stopped in the middle.
+_TIDY_UP_S = 60.0
+
+
+class ToolsMissingError(InputError):
+    """Something that building needs is not installed; the message says how to get it."""
+
+
+def source_package(series: str) -> str:
+    """Debian's package of the kernel's source."""
+    return f"linux-source-{series}"
+
+
+def source_tarball(series: str) -> Path:
+    """Where that package puts the source."""
+    return SOURCES / f"linux-source-{series}.tar.xz"
+
+
+def missing(series: str, source: Path | None = None) -> list[str]:
+    """Debian packages that are lacking.
+
+    Parameters
+    ----------
+    source
+        A tarball to use instead of the distribution's.
+    """
+    packages = [p for program, p in PROGRAMS.items() if shutil.which(program) is None]
+    if "gcc" not in packages and not _finds_c_library():
+        packages.append(_C_LIBRARY)
+    if source is None and not source_tarball(series).is_file():
+        packages.insert(0, source_package(series))
+    return packages
+
+
+def install_command(lacking: Sequence[str]) -> list[str]:
+    """Write the command that installs what is lacking, with the libraries that go with it."""
+    packages = dict.fromkeys([*lacking, *_LIBRARIES])
+    return ["apt-get", "install", "-y", "--no-install-recommends", *packages]
+
+
+def can_install() -> bool:
+    """Whether this user may install Debian packages."""
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def install(lacking: Sequence[str], on_line: Line) -> None:
+    """Install packages.
+
+    Raises
+    ------
+    ToolsMissingError
+        When the machine's package sources do not have one.
+    JostleError
+        When apt-get fails otherwise.
+    """
+    said: list[str] = []
+
+    def hear(line: str) -> None:
+        said.append(line)
+        on_line(line)
+
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
+    command = install_command(lacking)
+    # Fresh systems, containers above all, have no lists of packages yet.
+    for step in (command, ["apt-get", "update"], command):
+        said.clear()
+        with running(
+            step, hear, environment=environment, first=signal.SIGTERM, patience_s=_TIDY_UP_S
+        ) as group:
+            while (status := group.wait(_WAIT_S)) is None:
+                pass
+        if step is command and status == 0:
+            return
+    unknown = [a or b for a, b in _UNKNOWN.findall("\n".join(said))]
+    if unknown:
+        raise ToolsMissingError(_unknown_message(list(dict.fromkeys(unknown))))
+    last = "\n".join(f"  {line}" for line in said[-8:])
+    raise JostleError(f"`{' '.join(command)}` failed:\n{last}")
+
+
+def missing_message(lacking: Sequence[str]) -> str:
+    """Say what is lacking and how to get it."""
+    command = " ".join(install_command(lacking))
+    unknown = _unknown(lacking)
+    if unknown:
+        return _unknown_message(unknown)
+    if shutil.which("apt-get") is None:
+        return (
+            f"not installed: {', '.join(lacking)} (Debian's names); install what your "
+            "distribution calls them, and give a kernel's source with --source"
+        )
+    return f"not installed: {', '.join(lacking)}; as root, run `{command}`"
+
+
+def _unknown(packages: Sequence[str]) -> list[str]:
+    """Those packages that the machine's package sources do not have, as far as apt knows any."""
+
+    def is_known(package: str) -> bool:
+        command = ["apt-cache", "show", "--no-all-versions", package]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    # Without lists of packages, as on a fresh machine, none is known.
+    if shutil.which("apt-cache") is None or not is_known("make"):
+        return []
+    return [package for package in packages if not is_known(package)]
+
+
+def _unknown_message(packages: Sequence[str]) -> str:
+    text = f"this machine's package sources have no {', '.join(packages)}"
+    sources = [p.removeprefix("linux-source-") for p in packages if p.startswith("linux-source-")]
+    if not sources:
+        return f"{text}: see /etc/apt/sources.list"
+    series = sources[0]
+    return (
+        f"{text}: add sources that have it (Debian 12 has 6.1 and, among its security updates, "
+        f"6.12), or get linux-{series}.….tar.xz from https://www.kernel.org and run "
+        f"`jostle kernel build --version {series} --source TARBALL`"
+    )
+
+
+def compiler() -> str:
+    """Name and version of the compiler."""
+    asked = subprocess.run(
+        ["gcc", "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    return (asked.stdout.splitlines() or ["unknown"])[0]
+
+
+def _finds_c_library() -> bool:
+    command = ["gcc", "-fsyntax-only", "-include", "stdio.h", "-x", "c", os.devnull]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0

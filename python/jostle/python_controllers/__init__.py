@@ -1,0 +1,1 @@
+"""Controllers written in Python: found, digested, made."""

@@ -1,0 +1,397 @@
+"""A ResultSet: the runs of a scenario with condition, seed, flow and phase as dimensions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from jostle.errors import InputError
+from jostle.results import conditions as naming
+from jostle.results import frames
+from jostle.results.conditions import Condition
+from jostle.results.measures import FLOW_KEYS, LINK_KEYS, measure, unknown
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+    from jostle.backends import Run
+    from jostle.stats import Method
+
+SCHEMA = "jostle.summary/1"
+OVERALL = "overall"
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run and its place in the plan."""
+
+    condition: int
+    seed: int
+    run: Run
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that failed, its place in the plan, and why."""
+
+    condition: int
+    seed: int
+    error: str
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A window of time."""
+
+    name: str
+    from_s: float
+    to_s: float
+
+
+class ResultSet:
+    """The runs of a scenario, in the order of the plan.
+
+    Parameters
+    ----------
+    title
+        Title of the scenario.
+    backend, backend_version
+        What ran it.
+    conditions
+        Every condition of the plan.
+    results
+        The runs that finished.
+    failures
+        The runs that did not.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        backend: str,
+        backend_version: str,
+        *,
+        conditions: Sequence[Condition],
+        results: Sequence[Result],
+        failures: Sequence[Failure] = (),
+    ) -> None:
+        self.title = title
+        self.backend = backend
+        self.backend_version = backend_version
+        self.conditions = tuple(dict(condition) for condition in conditions)
+        self.results = tuple(results)
+        self.failures = tuple(failures)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Name of each condition."""
+        return tuple(naming.labels(self.conditions))
+
+    @cached_property
+    def phases(self) -> tuple[Phase, ...]:
+        """Phases of the runs, in the order of the scenario, `overall` first."""
+        found: dict[str, Phase] = {}
+        for index in range(len(self.conditions)):
+            for phase in self.phases_of(index):
+                found.setdefault(phase.name, phase)
+        return tuple(found.values())
+
+    def phases_of(self, condition: int) -> tuple[Phase, ...]:
+        """Phases of one condition (a grid may move them)."""
+        phases = [
+            Phase(phase["name"], phase["from_ns"] / 1e9, phase["to_ns"] / 1e9)
+            for result in self.of(condition)[:1]
+            for phase in result.run.spec["phases"]
+        ]
+        return tuple(sorted(phases, key=lambda phase: phase.name != OVERALL))
+
+    def of(self, condition: int) -> list[Result]:
+        """Finished runs of a condition, given by its position."""
+        return [result for result in self.results if result.condition == condition]
+
+    @cached_property
+    def flows(self) -> pl.DataFrame:
+        """One row per run, flow and phase.
+
+        Columns: condition, grid keys, seed, run_id, flow, controller, completion_s, phase, and
+        every measure of a flow.
+        """
+        return self._table("flows", "flow", ("controller", "completion_s"), FLOW_KEYS)
+
+    @cached_property
+    def links(self) -> pl.DataFrame:
+        """One row per run, link and phase.
+
+        Columns: condition, grid keys, seed, run_id, link, phase, and every measure of a link.
+        """
+        return self._table("links", "link", (), LINK_KEYS)
+
+    @cached_property
+    def fairness(self) -> pl.DataFrame:
+        """One row per run and phase: condition, grid keys, seed, run_id, phase, jain."""
+        rows = [
+            {**place, "phase": phase, "jain": entry["jain"]}
+            for place, run in self._placed()
+            for phase, entry in run.summary["fairness"].items()
+        ]
+        return frames.table(rows, [*self._place_columns, "phase", "jain"], ("jain",))
+
+    @cached_property
+    def captures(self) -> pl.DataFrame:
+        """Files of packet headers of runs that captured them, one row per run and host.
+
+        Columns: condition, grid keys, seed, run_id, host (`flow.sender`, `flow.receiver`), path.
+        """
+        rows = [
+            {**place, "host": host, "path": str(path)}
+            for place, run in self._placed()
+            for host, path in run.captures.items()
+        ]
+        return frames.table(rows, [*self._place_columns, "host", "path"], ())
+
+    def flow_names(self, condition: int) -> list[str]:
+        """Names of a condition's flows, in the order of the scenario."""
+        results = self.of(condition)
+        return [f["name"] for f in results[0].run.summary["flows"]] if results else []
+
+    def series(
+        self, flow: str, quantity: str, condition: int | str | Condition | None = None
+    ) -> pl.DataFrame:
+        """Time series of one flow, a column per seed.
+
+        Parameters
+        ----------
+        flow
+            Name of the flow.
+        quantity
+            A column of the flow's series (`cwnd`, `rtt`, `throughput`, `goodput`, … with or
+            without its unit), or an internal quantity of its controller.
+        condition
+            Position, label, or (part of) the grid's keys and values; may be left out if there is
+            one condition.
+
+        Returns
+        -------
+        polars.DataFrame
+            `time_s` (ends of the bins; times of the samples for an internal quantity) and
+            `seed_<n>` for each seed, in the unit that the quantity's name ends with.
+        """
+        index = self.position(condition)
+        if flow not in self.flow_names(index):
+            raise InputError(unknown("flow", flow, self.flow_names(index)))
+        whole: pl.DataFrame | None = None
+        for result in self.of(index):
+            one = frames.one_series(result.run, flow, quantity).rename(
+                {"value": f"seed_{result.seed}"}
+            )
+            if whole is None:
+                whole = one
+            else:
+                whole = whole.join(
+                    one, on="time_s", how="full", coalesce=True, maintain_order="left_right"
+                )
+        if whole is None:
+            raise InputError(f"no run of condition {index} finished")
+        return whole.sort("time_s")
+
+    def condition_series(self, condition: int) -> pl.DataFrame:
+        """Series of all flows and runs of a condition: the runs' `flows` frames with `seed`."""
+        import polars as pl
+
+        return pl.concat(
+            r.run.flows.with_columns(pl.lit(r.seed, dtype=pl.UInt64).alias("seed"))
+            for r in self.of(condition)
+        )
+
+    def estimate(
+        self,
+        name: str,
+        phase: str = OVERALL,
+        method: Method = "t",
+        confidence: float = 0.95,
+    ) -> pl.DataFrame:
+        """Estimate a measure for each condition and flow (or link, or run) from its seeds.
+
+        Parameters
+        ----------
+        name
+            `goodput`, `throughput`, `rtt`, `retransmission_ratio`, `utilisation`, `jain`, …
+        phase
+            Name of a phase.
+        method, confidence
+            See `jostle.stats.estimate`.
+
+        Returns
+        -------
+        polars.DataFrame
+            condition, grid keys, `flow` (or `link`), value, low, high, n, unit, method; low and
+            high are null where one run alone has a value.
+        """
+        import polars as pl
+
+        from jostle.stats import estimate
+
+        wanted = measure(name)
+        if phase not in [p.name for p in self.phases]:
+            raise InputError(unknown("phase", phase, [p.name for p in self.phases]))
+        table = {"flow": self.flows, "link": self.links, "run": self.fairness}[wanted.scope]
+        who = [] if wanted.scope == "run" else [wanted.scope]
+        by = ["condition", *self._grid_keys, *who]
+        rows = []
+        selected = table.filter(pl.col("phase") == phase)
+        for place, group in selected.group_by(by, maintain_order=True):
+            found = estimate(group[wanted.key], wanted.unit, method, confidence)
+            rows.append(dict(zip(by, place, strict=True)) | vars(found))
+        columns = [*by, "value", "low", "high", "n", "unit", "method"]
+        return frames.table(rows, columns, ("value", "low", "high"))
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the numbers should know."""
+        identical = [i for i in range(len(self.conditions)) if self._all_identical(i)]
+        if not identical:
+            return ()
+        several = [i for i in range(len(self.conditions)) if len(self.of(i)) > 1]
+        counts = {len(self.of(i)) for i in identical}
+        which = f"all {counts.pop()} runs" if len(counts) == 1 else "all runs"
+        if identical == several:
+            where = " of every condition" if len(several) > 1 else ""
+            subject = "in this scenario"
+        else:
+            where = " of " + "; ".join(self.labels[i] for i in identical)
+            subject = "there"
+        return (
+            f"{which}{where} are identical: nothing {subject} is random; "
+            "give the flows start_jitter",
+        )
+
+    def position(self, condition: int | str | Condition | None) -> int:
+        """Position of a condition given by position, label, or keys and values.
+
+        Raises
+        ------
+        InputError
+            When it is none, or not one alone.
+        """
+        every = range(len(self.conditions))
+        if condition is None:
+            matches = list(every)
+        elif isinstance(condition, int):
+            matches = [condition] if condition in every else []
+        elif isinstance(condition, str):
+            matches = [i for i in every if self.labels[i] == condition]
+        else:
+            wanted = condition.items()
+            matches = [i for i in every if wanted <= self.conditions[i].items()]
+        if len(matches) == 1:
+            return matches[0]
+        found = "no such condition" if not matches else "several conditions"
+        raise InputError(f"{found}: name one of " + " | ".join(self.labels))
+
+    def plot(
+        self,
+        condition: int | str | Condition | None = None,
+        kind: Literal["series", "jain", "difference"] | None = None,
+    ) -> Figure:
+        """Draw the answer.
+
+        Parameters
+        ----------
+        condition
+            Condition of a `series` figure; may be left out if there is one condition.
+        kind
+            `series`: stacked time series of one condition. `jain`, `difference`: heat maps of
+            fairness and of throughput difference by condition and phase. If absent: `series`
+            for one condition, otherwise `jain`.
+        """
+        from jostle.results import pictures
+
+        if kind is None:
+            kind = "jain" if condition is None and len(self.conditions) > 1 else "series"
+        if kind == "series":
+            return pictures.series(self, self.position(condition))
+        return pictures.jain(self) if kind == "jain" else pictures.difference(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the summary document, `jostle.summary/1`, as plain data."""
+        return {
+            "schema": SCHEMA,
+            "title": self.title,
+            "backend": self.backend,
+            "conditions": [
+                {
+                    "condition": condition,
+                    "runs": [
+                        {"seed": r.seed, "run_id": r.run.run_id}
+                        | {key: r.run.summary[key] for key in ("flows", "links", "fairness")}
+                        for r in self.of(index)
+                    ],
+                }
+                for index, condition in enumerate(self.conditions)
+            ],
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Give the summary document, `jostle.summary/1`, as JSON text."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __repr__(self) -> str:
+        return (
+            f"<ResultSet {self.title!r}: {len(self.conditions)} conditions, "
+            f"{len(self.results)} runs, {len(self.failures)} failed>"
+        )
+
+    def _repr_html_(self) -> str:
+        from jostle.results.tables import html_table, phase_rows
+
+        parts = [f"<strong>{p.name}</strong>" + html_table(phase_rows(self, p.name))
+                 for p in self.phases]  # fmt: skip
+        return "".join(parts)
+
+    @property
+    def _grid_keys(self) -> list[str]:
+        keys = dict.fromkeys(key for condition in self.conditions for key in condition)
+        return [key for key in keys if key not in {"condition", "seed", "run_id"}]
+
+    @property
+    def _place_columns(self) -> list[str]:
+        return ["condition", *self._grid_keys, "seed", "run_id"]
+
+    def _placed(self) -> list[tuple[dict[str, Any], Run]]:
+        return [
+            (
+                {"condition": self.labels[r.condition]}
+                | {key: self.conditions[r.condition].get(key) for key in self._grid_keys}
+                | {"seed": r.seed, "run_id": r.run.run_id},
+                r.run,
+            )
+            for r in self.results
+        ]
+
+    def _table(
+        self, part: str, who: str, facts: tuple[str, ...], keys: tuple[str, ...]
+    ) -> pl.DataFrame:
+        rows = [
+            {**place, who: entry["name"]}
+            | {fact: entry[fact] for fact in facts}
+            | {"phase": phase}
+            | {key: values.get(key) for key in keys}
+            for place, run in self._placed()
+            for entry in run.summary[part]
+            for phase, values in entry["phases"].items()
+        ]
+        return frames.table(rows, [*self._place_columns, who, *facts, "phase", *keys], keys)
+
+    def _all_identical(self, condition: int) -> bool:
+        results = self.of(condition)
+        if len({r.seed for r in results}) < 2:
+            return False
+        first = results[0].run.summary
+        return all(r.run.summary == first for r in results[1:])

@@ -1,0 +1,1 @@
+"""Carrying plans out: where runs happen, what is looked up, what is kept."""

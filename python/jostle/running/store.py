@@ -1,0 +1,307 @@
+"""The store: a folder of immutable run folders, named by run id.
+
+A run folder holds `spec.json`, `summary.json`, `provenance.json`, `flows.parquet`,
+`links.parquet`, `internals.parquet`, for some runs `acks.parquet` and `captures/*.pcapng`, and
+`manifest.json` with the SHA-256 of each of them. These files are the same, byte for byte, for the
+same run. `timing.json` (how long the run took here) stands beside them and outside the manifest.
+
+A folder is written under another name, synced, then renamed: a run is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import os
+import shutil
+import uuid
+import warnings
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from jostle.backends.captures import files
+from jostle.errors import StoreError, StoreFullError
+from jostle.running.partial import Partial, remove_abandoned
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from jostle.backends import RunRecord, Spec
+
+FORMAT = "jostle.run/1"
+_MANIFEST = "manifest.json"
+_TIMING = "timing.json"
+_PARTIAL = ".partial"
+_DAMAGED = ".damaged"
+_ALWAYS = {
+    "spec.json", "summary.json", "provenance.json",
+    "flows.parquet", "links.parquet", "internals.parquet",
+}  # fmt: skip
+_CAPTURES = "captures"
+_FRAMES = ("flows", "links", "internals", "acks")
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class _DamagedError(Exception):
+    """A run folder does not hold what its manifest says."""
+
+
+class StoredRun:
+    """A run in a store. Its summary is in memory, its series are read when asked for."""
+
+    def __init__(self, folder: Path, summary: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self.summary = summary
+
+    @property
+    def run_id(self) -> str:
+        """Name of the run and of its folder."""
+        return self.folder.name
+
+    @property
+    def spec(self) -> Spec:
+        """What was run."""
+        return cast("Spec", json.loads((self.folder / "spec.json").read_bytes()))
+
+    @property
+    def provenance(self) -> Mapping[str, str]:
+        """Versions of what produced the run."""
+        text = (self.folder / "provenance.json").read_bytes()
+        return cast("Mapping[str, str]", json.loads(text))
+
+    @property
+    def flows(self) -> pl.DataFrame:
+        """Series of the flows."""
+        return self._frame("flows")
+
+    @property
+    def links(self) -> pl.DataFrame:
+        """Series of the links."""
+        return self._frame("links")
+
+    @property
+    def internals(self) -> pl.DataFrame:
+        """Internal quantities of the controllers."""
+        return self._frame("internals")
+
+    @property
+    def acks(self) -> pl.DataFrame | None:
+        """Every ACK that reached a sender, if it was recorded."""
+        return self._frame("acks") if (self.folder / "acks.parquet").exists() else None
+
+    @property
+    def captures(self) -> Mapping[str, Path]:
+        """Host → pcapng file with the headers of its packets, if they were captured."""
+        return files(self.folder / _CAPTURES)
+
+    def _frame(self, name: str) -> pl.DataFrame:
+        import polars as pl
+
+        return pl.read_parquet(self.folder / f"{name}.parquet")
+
+
+class Store:
+    """A folder of runs.
+
+    Parameters
+    ----------
+    root
+        The folder; made if it is not there.
+    warn
+        Told about damaged runs that were moved aside.
+
+    Raises
+    ------
+    StoreError
+        When the folder cannot be made, read or written.
+    """
+
+    def __init__(
+        self, root: str | os.PathLike[str], warn: Callable[[str], object] = warnings.warn
+    ) -> None:
+        self.root = Path(root)
+        self._warn = warn
+        try:
+            for name in (_PARTIAL, _DAMAGED):
+                if (self.root / name).is_symlink():
+                    raise StoreError(f"{self.root / name} is a symbolic link: a store has none")
+            (self.root / _PARTIAL).mkdir(parents=True, exist_ok=True)
+            with Partial(self.root / _PARTIAL, "probe"):
+                os.listdir(self.root)
+            remove_abandoned(self.root / _PARTIAL)
+        except OSError as error:
+            raise _store_error(self.root, error) from error
+
+    def __contains__(self, run_id: str) -> bool:
+        """Whether a run of that name was stored; `get` also checks that it is whole."""
+        return (self.root / run_id).exists()
+
+    def get(self, run_id: str) -> StoredRun | None:
+        """Look up a run; a damaged one is moved aside and counts as absent.
+
+        Raises
+        ------
+        StoreError
+            When the run is there but may not be read.
+        """
+        folder = self.root / run_id
+        if not folder.exists():
+            return None
+        try:
+            return StoredRun(folder, _verified_summary(folder))
+        except _DamagedError as damage:
+            self._move_aside(folder, str(damage))
+            return None
+        except OSError as error:
+            raise _store_error(folder, error) from error
+
+    def put(self, record: RunRecord) -> StoredRun:
+        """Store a run, unless another process has stored it meanwhile.
+
+        Raises
+        ------
+        StoreFullError
+            When there is no room for it.
+        StoreError
+            When the folder cannot be written.
+        """
+        folder = self.root / record.run_id
+        try:
+            with Partial(self.root / _PARTIAL, record.run_id) as partial:
+                digests = _take_captures(record, partial / _CAPTURES)
+                for name, content in self._files(record, digests).items():
+                    _write_synced(partial / name, content)
+                _sync_folder(partial)
+                return self._publish(partial, folder)
+        except OSError as error:
+            raise _store_error(self.root, error) from error
+
+    def _publish(self, partial: Path, folder: Path) -> StoredRun:
+        # A rename onto a folder that has content fails; then another writer was faster, and its
+        # run is the same as ours, unless it is damaged and `get` moves it out of the way.
+        for _ in range(3):
+            try:
+                partial.rename(folder)
+                _sync_folder(self.root)
+            except OSError as error:
+                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                    raise
+            stored = self.get(folder.name)
+            if stored is not None:
+                return stored
+        raise StoreError(f"cannot store run {folder.name}: what is written there does not last")
+
+    def _files(self, record: RunRecord, captures: Mapping[str, str]) -> dict[str, bytes]:
+        contents = {
+            "spec.json": _json_bytes(record.spec),
+            "summary.json": _json_bytes(record.summary),
+            "provenance.json": _json_bytes(_provenance(record)),
+        }
+        for name in _FRAMES:
+            frame: pl.DataFrame | None = getattr(record, name)
+            if frame is not None:
+                contents[f"{name}.parquet"] = _parquet_bytes(frame)
+        digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+        contents[_MANIFEST] = _json_bytes({"format": FORMAT, "sha256": digests | {**captures}})
+        contents[_TIMING] = _json_bytes({"wall_s": record.wall_s})
+        return contents
+
+    def _move_aside(self, folder: Path, why: str) -> None:
+        aside = self.root / _DAMAGED / f"{folder.name}-{uuid.uuid4().hex[:8]}"
+        try:
+            aside.parent.mkdir(exist_ok=True)
+            folder.rename(aside)
+        except FileNotFoundError:
+            return  # Another process has done it.
+        except OSError as error:
+            raise _store_error(folder, error) from error
+        self._warn(f"run {folder.name} in the store is damaged ({why}): moved to {aside}")
+
+
+def _verified_summary(folder: Path) -> Mapping[str, Any]:
+    try:
+        manifest = json.loads((folder / _MANIFEST).read_bytes())
+        digests: dict[str, str] = manifest["sha256"]
+        if not digests.keys() >= _ALWAYS:
+            raise _DamagedError(f"{_MANIFEST} does not list every file")
+        for name, digest in digests.items():
+            if _digest(folder / name) != digest:
+                raise _DamagedError(f"{name} is not what was written")
+        summary: object = json.loads((folder / "summary.json").read_bytes())
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise _DamagedError(f"{Path(str(error.filename)).name} is missing") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _DamagedError(f"{_MANIFEST} is not readable") from error
+    if not isinstance(summary, dict):
+        raise _DamagedError("summary.json is not a summary")
+    return summary
+
+
+def _take_captures(record: RunRecord, folder: Path) -> dict[str, str]:
+    """Move a record's captures into a folder; return their digests."""
+    digests = {}
+    if record.captured is not None:
+        folder.mkdir()
+        for path in record.captures.values():
+            moved = Path(shutil.move(path, folder / path.name))
+            digests[f"{folder.name}/{path.name}"] = _digest(moved)
+            with moved.open("rb") as file:
+                os.fsync(file.fileno())
+        _sync_folder(folder)
+    return digests
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _provenance(record: RunRecord) -> dict[str, str]:
+    # Nothing here may depend on the host or the hour: the file is compared between machines.
+    return {
+        "format": FORMAT,
+        "run_id": record.run_id,
+        "backend": record.backend,
+        "backend_version": record.backend_version,
+        "jostle": metadata.version("jostle"),
+        "polars": metadata.version("polars"),
+    }
+
+
+def _json_bytes(value: object) -> bytes:
+    text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return text.encode() + b"\n"
+
+
+def _parquet_bytes(frame: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd", statistics=True)
+    return buffer.getvalue()
+
+
+def _write_synced(path: Path, content: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _store_error(path: Path, error: OSError) -> StoreError:
+    if error.errno in _NO_ROOM:
+        return StoreFullError(
+            f"no room in the store {path} ({error.strerror}): free some space and run the same "
+            "command again; every finished run is kept"
+        )
+    return StoreError(f"cannot use the store {path}: {error.strerror or error}")

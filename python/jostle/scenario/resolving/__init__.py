@@ -1,0 +1,1 @@
+"""From what a scenario says to what a run is given."""

@@ -1,0 +1,149 @@
+"""Keys such as ``flows.newcomer.controller`` that name one value of a scenario.
+
+A grid varies them and ``--set`` changes them. Flows and links go by their names, ``*`` means all.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from jostle.scenario.text.positions import KeyPath
+from jostle.scenario.text.problems import did_you_mean
+from jostle.scenario.text.units import QuantityError
+
+__all__ = ["WORD_KEYS", "changed", "find", "parse_value", "show", "value_at"]
+
+_NAMED: Final = ("flows", "links")
+WORD_KEYS: Final = {"controller": "name", "slow_start": "name", "queue": "kind", "source": "kind"}
+"""Tables that may be written as a bare word, and the key which that word stands for."""
+
+
+def find(document: Mapping[str, Any], key: str) -> list[KeyPath]:
+    """Paths that `key` names in `document`; whether a value is there already does not matter.
+
+    Raises
+    ------
+    QuantityError
+        If `key` is malformed or names a flow or link that does not exist.
+    """
+    parts = _split(key)
+    if parts[0] not in _NAMED:
+        return [tuple(parts)]
+    tables = document.get(parts[0])
+    names = _names(tables)
+    singular = parts[0][:-1]
+    if len(parts) < 3:
+        raise QuantityError(
+            f'"{key}" names no key of a {singular} — write it as {parts[0]}.NAME.KEY'
+        )
+    if not names:
+        raise QuantityError(f"there are no {parts[0]}")
+    if parts[1] == "*":
+        return [(parts[0], index, *parts[2:]) for index in range(len(names))]
+    if parts[1] not in names:
+        hint = did_you_mean(parts[1], [n for n in names if n is not None])
+        raise QuantityError(f'there is no {singular} "{parts[1]}" — {hint}')
+    return [(parts[0], names.index(parts[1]), *parts[2:])]
+
+
+def changed(document: Mapping[str, Any], path: KeyPath, value: Any) -> dict[str, Any]:
+    """Return a copy of `document` in which `path` has `value`; it shares what is not on the path.
+
+    Raises
+    ------
+    QuantityError
+        If something on the way is not a table.
+    """
+    copy: dict[str, Any] = _changed(document, path, value, path)
+    return copy
+
+
+def value_at(document: Any, path: KeyPath) -> tuple[bool, Any]:
+    """Whether `path` exists in `document`, and its value."""
+    for step in path:
+        if isinstance(document, dict):
+            exists = step in document
+        else:
+            exists = isinstance(document, list) and isinstance(step, int) and step < len(document)
+        if not exists:
+            return False, None
+        document = document[step]
+    return True, document
+
+
+def show(document: Mapping[str, Any], path: KeyPath) -> str:
+    """`path` as a person would write it: flows and links by name where they have a clear one."""
+    shown = ""
+    for index, step in enumerate(path):
+        if isinstance(step, int):
+            names = _names(document.get(str(path[0]))) if index == 1 and path[0] in _NAMED else []
+            name = names[step] if step < len(names) else None
+            shown += f".{_quoted(name)}" if name and names.count(name) == 1 else f"[{step}]"
+        else:
+            shown += f".{_quoted(step)}" if shown else _quoted(step)
+    return shown
+
+
+def parse_value(text: str) -> Any:
+    """Return the TOML value in `text`, or `text` itself if it is none: words need no quotes."""
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+    # A line break could begin further keys. Dates have no place in a scenario: `2024-01-01` is a
+    # word like any other.
+    value = parsed["value"]
+    return value if len(parsed) == 1 and _plain(value) else text
+
+
+def _split(key: str) -> list[str]:
+    # `*` is no bare key in TOML.
+    quoted = re.sub(r"(?<=\.)\*(?=\.)", '"*"', key)
+    parts = []
+    try:
+        table: Any = tomllib.loads(f"{quoted} = 0")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        raise QuantityError(f'"{key}" is not a key — write for example flows.NAME.rtt') from None
+    while isinstance(table, dict):
+        if len(table) != 1:
+            raise QuantityError(f'"{key}" is not a key — write for example flows.NAME.rtt')
+        part, table = next(iter(table.items()))
+        parts.append(part)
+    return parts
+
+
+def _names(tables: Any) -> list[str | None]:
+    if not isinstance(tables, list):
+        return []
+    names = [table.get("name") if isinstance(table, dict) else None for table in tables]
+    return [name if isinstance(name, str) else None for name in names]
+
+
+def _changed(node: Any, path: KeyPath, value: Any, whole: KeyPath) -> Any:
+    if not path:
+        return value
+    step, rest = path[0], path[1:]
+    if isinstance(node, list) and isinstance(step, int):
+        return [_changed(n, rest, value, whole) if i == step else n for i, n in enumerate(node)]
+    if not isinstance(node, Mapping):
+        above = whole[len(whole) - len(path) - 1]
+        raise QuantityError(f'"{above}" is not a table: it has no key "{step}"')
+    below = node.get(str(step), {})
+    if rest and isinstance(below, str) and step in WORD_KEYS:
+        below = {WORD_KEYS[str(step)]: below}
+    return {**node, step: _changed(below, rest, value, whole)}
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(_plain(v) for v in value.values())
+    if isinstance(value, list):
+        return all(_plain(v) for v in value)
+    return isinstance(value, str | int | float)
+
+
+def _quoted(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else f'"{key}"'

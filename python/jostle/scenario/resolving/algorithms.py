@@ -1,0 +1,290 @@
+"""Controllers, slow starts, memories and queues: from a scenario's names to what a run is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+from jostle.scenario.models import Algorithm, Flow, Queue
+from jostle.scenario.registry import Registry, Row, Value
+from jostle.scenario.resolving.sources import NO_CONTROLLER
+from jostle.scenario.text.positions import KeyPath
+from jostle.scenario.text.problems import Report, did_you_mean
+from jostle.scenario.text.units import PACKET_BYTES, Amount, QuantityError
+
+__all__ = ["controller_and_slow_start", "memory_spec", "queue_limit_bytes", "queue_spec"]
+
+_STANDARD: Final = "standard"
+"""The slow start that a controller falls back to when its own default is switched off."""
+
+_SUFFIXES: Final = ("", "_bytes", "_ns", "_bps", "_packets")
+
+
+def controller_and_slow_start(
+    flow: Flow, path: KeyPath, registry: Registry, report: Report, folder: Path
+) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """Return the controller and the slow start of a flow, each with a value for every parameter.
+
+    Three things are said in a controller's table beside its parameters: `slow_start = …`; a bool
+    named like the default slow start (``hystart = false``), short for the standard one; and
+    parameters that the slow start shares by name, which it takes over unless it has its own. Files
+    are looked for in `folder`.
+
+    Returns
+    -------
+    controller, slow_start
+        As in a run's specification; None where there is none or it was reported.
+    """
+    where: KeyPath = (*path, "controller")
+    if flow.controller.name == NO_CONTROLLER:
+        message = 'only pings have none — write a controller, or source = { kind = "ping", … }'
+        report.add(where, message, (*path, "source"))
+        return None, None
+    row = _row(flow.controller.name, registry.controllers, where, "controller", report)
+    given = flow.controller.parameters
+    if flow.linux is not None and row is not None and "linux" in row.parameters:
+        given.setdefault("linux", flow.linux)
+    method, method_at = _method(flow, path, row, given, report)
+    start = None
+    if method is not None and (row is None or row.slow_start is not None):
+        start = _row(method.name, registry.slow_starts, method_at, "slow start", report)
+    if row is None:
+        return None, None
+    controller: dict[str, Any] = {
+        "name": row.name,
+        "parameters": _parameters(row, given, where, report, folder),
+    }
+    if row.slow_start is None and method is not None:
+        report.add(method_at, f'"{row.name}" has its own slow start — remove this key')
+    if start is None or method is None:
+        return controller, None
+    if isinstance(controller["parameters"].get(row.slow_start), bool):
+        # One way to say it: a run means the same however its scenario put it.
+        controller["parameters"][row.slow_start] = start.name != _STANDARD
+    # A mistake in a shared value has been reported for the controller already.
+    shared = {
+        name: value
+        for name, value in given.items()
+        if name in row.parameters and name in start.parameters and _fits(start, name, value, folder)
+    }
+    if flow.linux is not None and "linux" in start.parameters:
+        # HyStart knows it under controllers, too, that do not.
+        shared.setdefault("linux", flow.linux)
+    own = {**shared, **method.parameters}
+    return controller, {
+        "name": start.name,
+        "parameters": _parameters(start, own, method_at, report, folder),
+    }
+
+
+def memory_spec(
+    flow: Flow, path: KeyPath, registry: Registry, report: Report, folder: Path
+) -> dict[str, Any] | None:
+    """Return what a flow's host makes of earlier connections; None if nothing, or if reported."""
+    if flow.memory is None:
+        return None
+    where: KeyPath = (*path, "memory")
+    row = _row(flow.memory.name, registry.memories, where, "memory", report)
+    if row is None:
+        return None
+    return {
+        "name": row.name,
+        "parameters": _parameters(row, flow.memory.parameters, where, report, folder),
+    }
+
+
+def queue_spec(
+    queue: Queue,
+    path: KeyPath,
+    bdp_bytes: int | None,
+    registry: Registry,
+    report: Report,
+    *also: KeyPath,
+) -> dict[str, Any] | None:
+    """Return a queue with all its parameters, in the base units of a run's specification.
+
+    Parameters
+    ----------
+    queue, path
+        What the scenario says, and where.
+    bdp_bytes
+        The link's bandwidth-delay product; None if it has none (reported if it is asked for).
+    registry, report
+        Where the kinds come from and where problems go.
+    also
+        What the product depends on.
+    """
+    row = _row(queue.kind, registry.queues, path, "queue", report, listed_as="kinds")
+    if row is None:
+        return None
+    read = _read(row, queue.parameters, path, report)
+    if read is None:
+        return None
+    spec: dict[str, Any] = {"kind": row.name}
+    for name, value in read.items():
+        field = _field(name, registry.queue_fields[row.name])
+        where = (*path, name)
+        if isinstance(value, Amount) and value.unit == "bdp" and bdp_bytes is None:
+            report.add(where, "there is no BDP here — write the limit in bytes or packets", *also)
+            return None
+        bdp = bdp_bytes or 0
+        parameter = row.parameters[name]
+        if isinstance(value, Amount) and (parameter.maximum or 0) < value.to_bytes(bdp):
+            report.add(where, f"too much — accepted: {parameter.expected()}", *also)
+            return None
+        if field == "limit":
+            spec[field] = _limit(value, bdp)
+        elif field.endswith("_packets"):
+            # The registry states every default size in bytes.
+            amount = value if isinstance(value, Amount) else Amount(Fraction(value), "bytes")
+            spec[field] = amount.to_packets(bdp)
+        else:
+            spec[field] = value.to_bytes(bdp) if isinstance(value, Amount) else value
+    return spec if _queue_holds(spec, path, report, also) else None
+
+
+def queue_limit_bytes(spec: Mapping[str, Any]) -> int:
+    """Most bytes that a queue of a run's specification holds, packets counted as full ones."""
+    limit = spec.get("limit", {})
+    packets = limit.get("packets", spec.get("limit_packets", 0))
+    return int(limit["bytes"] if "bytes" in limit else packets * PACKET_BYTES)
+
+
+def _method(
+    flow: Flow, path: KeyPath, row: Row | None, given: dict[str, Any], report: Report
+) -> tuple[Algorithm | None, KeyPath]:
+    """Return the slow start that a flow asks for or gets by default, and where that is said.
+
+    What the controller's table says about it is taken out of `given`.
+    """
+    where = (*path, "controller")
+    method, method_at = flow.slow_start, (*path, "slow_start")
+    if "slow_start" in given:
+        if method is not None:
+            report.add((*where, "slow_start"), "the flow names a slow start too — keep one")
+        method_at = (*where, "slow_start")
+        method = _algorithm(given.pop("slow_start"), method_at, report)
+    switch = row.slow_start if row is not None else None
+    if row is None or switch is None:
+        return method, method_at
+    if switch in given:
+        on = given[switch] if switch in row.parameters else given.pop(switch)
+        if method is not None:
+            report.add((*where, switch), "a slow start is named as well — keep one", method_at)
+        elif on is False:
+            method = Algorithm(name=_STANDARD)
+        elif on is not True and switch not in row.parameters:
+            report.add((*where, switch), "cannot be this — accepted: true or false")
+    return method or Algorithm(name=switch), method_at
+
+
+def _row(
+    name: str,
+    rows: Mapping[str, Row],
+    path: KeyPath,
+    noun: str,
+    report: Report,
+    *,
+    listed_as: str = "known",
+) -> Row | None:
+    row = rows.get(name)
+    if row is None:
+        hint = did_you_mean(name, tuple(rows), listed=listed_as)
+        report.add(path, f'there is no {noun} "{name}" — {hint}')
+    return row
+
+
+def _algorithm(given: Any, path: KeyPath, report: Report) -> Algorithm | None:
+    if isinstance(given, str):
+        return Algorithm(name=given)
+    if isinstance(given, dict) and isinstance(given.get("name"), str):
+        return Algorithm(**given)
+    report.add(path, 'write a name, or a table as in { name = "…" }')
+    return None
+
+
+def _parameters(
+    row: Row, given: Mapping[str, Any], path: KeyPath, report: Report, folder: Path
+) -> dict[str, Value]:
+    values: dict[str, Value] = {}
+    for name, value in (_read(row, given, path, report, folder) or {}).items():
+        if isinstance(value, Amount):
+            if value.unit == "bdp":
+                report.add((*path, name), "an algorithm knows no BDP — write bytes or packets")
+            values[name] = value.to_bytes(0)
+        else:
+            values[name] = value
+    return values
+
+
+def _read(
+    row: Row,
+    given: Mapping[str, Any],
+    path: KeyPath,
+    report: Report,
+    folder: Path | None = None,
+) -> dict[str, Value | Amount] | None:
+    """Return a value for each parameter of `row`; None if any was reported."""
+    before = len(report.found)
+    unknown = [name for name in given if name not in row.parameters]
+    for name in unknown:
+        known = [*row.parameters, *([row.slow_start, "slow_start"] if row.slow_start else [])]
+        hint = did_you_mean(name, known)
+        report.add((*path, name), f'"{row.name}" has no parameter "{name}" — {hint}')
+    values: dict[str, Value | Amount] = {}
+    for name, parameter in row.parameters.items():
+        if name in given:
+            try:
+                values[name] = parameter.parse(given[name], folder)
+            except QuantityError as error:
+                report.add((*path, name), str(error))
+        elif parameter.default is not None:
+            values[name] = parameter.default
+        elif not unknown:
+            # Beside an unknown key this one is likely to be what was meant.
+            example = '"36 MB", "1000 packets" or "1 BDP"'
+            hint = f"write for example {example}" if parameter.kind == "size" else "it is required"
+            report.add((*path, name), f'missing: "{row.name}" needs it — {hint}')
+    complete = len(values) == len(row.parameters)
+    return values if complete and len(report.found) == before else None
+
+
+def _fits(row: Row, name: str, given: Any, folder: Path) -> bool:
+    try:
+        row.parameters[name].parse(given, folder)
+    except QuantityError:
+        return False
+    return True
+
+
+def _field(parameter: str, fields: tuple[str, ...]) -> str:
+    """Return the field of a run's specification that holds a queue's parameter."""
+    names = [f"{parameter}{suffix}" for suffix in _SUFFIXES]
+    # `probability` is RED's largest one; the specification says so in the field's name.
+    return next(f for f in (*names, f"max_{parameter}") if f in fields)
+
+
+def _limit(value: Value | Amount, bdp_bytes: int) -> dict[str, int]:
+    if not isinstance(value, Amount):
+        return {"bytes": int(value)}
+    if value.unit == "packets":
+        return {"packets": value.to_packets(bdp_bytes)}
+    return {"bytes": value.to_bytes(bdp_bytes)}
+
+
+def _queue_holds(
+    spec: Mapping[str, Any], path: KeyPath, report: Report, also: tuple[KeyPath, ...]
+) -> bool:
+    before = len(report.found)
+    if queue_limit_bytes(spec) < PACKET_BYTES:
+        report.add(
+            (*path, "limit"),
+            f"the queue cannot hold one packet — write at least {PACKET_BYTES} B or 1 packet",
+            *also,
+        )
+    low, high = spec.get("min_bytes"), spec.get("max_bytes")
+    if low is not None and high is not None and low >= high:
+        report.add((*path, "min"), "has to be below max", (*path, "max"), *also)
+    return len(report.found) == before

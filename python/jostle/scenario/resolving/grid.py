@@ -1,0 +1,198 @@
+"""The grid: which keys vary, over which values, and the conditions that follow."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from jostle.scenario.resolving.addressing import changed, find, value_at
+from jostle.scenario.text.positions import KeyPath
+from jostle.scenario.text.problems import Report
+from jostle.scenario.text.units import QuantityError
+
+__all__ = ["Dimension", "Level", "combinations", "filled", "read_grid", "with_level", "with_levels"]
+
+_FIXED: Final = ("title", "repeats", "seed", "grid")
+_MOST_CONDITIONS: Final = 100_000
+
+
+@dataclass(frozen=True)
+class Level:
+    """One value of a dimension.
+
+    Parameters
+    ----------
+    label
+        How the value is called in results.
+    value
+        As the scenario has it.
+    path
+        Where it stands in the document.
+    """
+
+    label: str
+    value: Any
+    path: KeyPath
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A key that varies.
+
+    Parameters
+    ----------
+    key
+        As written.
+    targets
+        Paths that it names; several if it has a ``*``.
+    levels
+        Its values.
+    """
+
+    key: str
+    targets: tuple[KeyPath, ...]
+    levels: tuple[Level, ...]
+
+
+def read_grid(document: Mapping[str, Any], report: Report) -> list[Dimension]:
+    """Return the dimensions of a document's grid, without those in which something is wrong.
+
+    All that is wrong is reported.
+    """
+    grid = document.get("grid", {})
+    if not isinstance(grid, dict):
+        return []  # the models report it
+    if "grid" in document and not grid:
+        report.add(("grid",), 'no key varies — write for example "bottleneck.rate" = […]')
+    dimensions = []
+    for key, values in grid.items():
+        dimension = _dimension(document, key, values, report)
+        if dimension is not None:
+            dimensions.append(dimension)
+    size = 1
+    for dimension in dimensions:
+        size *= len(dimension.levels)
+    if size > _MOST_CONDITIONS:
+        report.add(("grid",), f"{size} combinations are more than {_MOST_CONDITIONS}")
+    return dimensions
+
+
+def combinations(dimensions: list[Dimension]) -> Iterator[tuple[Level, ...]]:
+    """Every combination of levels, the last key varying fastest; one empty one without a grid."""
+    yield from itertools.product(*(d.levels for d in dimensions))
+
+
+def with_level(document: Mapping[str, Any], dimension: Dimension, level: Level) -> dict[str, Any]:
+    """Return a copy of `document` with one level set.
+
+    Raises
+    ------
+    QuantityError
+        If the key does not fit into the document.
+    """
+    copy = dict(document)
+    for target in dimension.targets:
+        copy = changed(copy, target, level.value)
+    return copy
+
+
+def with_levels(
+    document: Mapping[str, Any], dimensions: list[Dimension], levels: tuple[Level, ...]
+) -> dict[str, Any]:
+    """Return a copy of `document` with a level of each dimension set.
+
+    Shorter keys come before longer ones: a key below another changes what the other has set.
+
+    Raises
+    ------
+    QuantityError
+        If one key's value leaves no room for another key.
+    """
+    copy = dict(document)
+    pairs = list(zip(dimensions, levels, strict=True))
+    for dimension, level in sorted(pairs, key=lambda p: max(len(t) for t in p[0].targets)):
+        copy = with_level(copy, dimension, level)
+    return copy
+
+
+def filled(document: Mapping[str, Any], dimensions: list[Dimension]) -> dict[str, Any]:
+    """Return a copy of `document` in which keys that only the grid gives have its first value.
+
+    Raises
+    ------
+    QuantityError
+        If one key's value leaves no room for another key.
+    """
+    copy = dict(document)
+    for dimension in dimensions:
+        for target in dimension.targets:
+            if not value_at(copy, target)[0]:
+                copy = changed(copy, target, dimension.levels[0].value)
+    return copy
+
+
+def _dimension(
+    document: Mapping[str, Any], key: str, values: Any, report: Report
+) -> Dimension | None:
+    path: KeyPath = ("grid", key)
+    # `bottleneck.rate = […]` without quotes is a table "bottleneck" to TOML, not a key that varies.
+    lists = isinstance(values, dict) and any(isinstance(v, list) for v in values.values())
+    if "." not in key and isinstance(values, dict) and (lists or key in document):
+        inner = next(iter(values), "key")
+        report.add(path, f'put the whole key in quotes: "{key}.{inner}" = […]')
+        return None
+    try:
+        targets = find(document, key)
+    except QuantityError as error:
+        report.add(path, str(error))
+        return None
+    root = str(targets[0][0]) if targets else key
+    if root in _FIXED:
+        report.add(path, f'"{root}" is the same for all conditions — it cannot vary')
+        return None
+    levels = _levels(path, values, report)
+    if not levels or not targets:
+        return None
+    try:
+        dimension = Dimension(key, tuple(targets), tuple(levels))
+        with_level(document, dimension, levels[0])
+    except QuantityError as error:
+        report.add(path, f"there is no such key: {error}")
+        return None
+    return dimension
+
+
+def _levels(path: KeyPath, values: Any, report: Report) -> list[Level]:
+    if isinstance(values, dict):
+        pairs = [Level(label, value, (*path, label)) for label, value in values.items()]
+    elif isinstance(values, list):
+        pairs = [Level(_label(v), v, (*path, index)) for index, v in enumerate(values)]
+    else:
+        report.add(path, "write a list of values, or a table of labels with values")
+        return []
+    if not pairs:
+        report.add(path, "no values — the grid would have no condition; write at least one")
+    seen: set[str] = set()
+    for level in pairs:
+        if level.label in seen:
+            report.add(level.path, f"{level.label} is in the list twice")
+        seen.add(level.label)
+    return pairs
+
+
+def _label(value: Any) -> str:
+    """How a value without a label of its own is called: a word as it is, a table by its name."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        rest = dict(value)
+        name = rest.pop("name", rest.pop("kind", None))
+        keys = ", ".join(f"{k} = {_label(v)}" for k, v in rest.items())
+        return f"{name} ({keys})" if name is not None and keys else str(name or f"({keys})")
+    if isinstance(value, list):
+        return f"[{', '.join(_label(v) for v in value)}]"
+    return str(value)

@@ -1,0 +1,217 @@
+"""Links: from what a scenario says to what a run is given, and what flows need to know of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jostle.scenario.fields import QuantileTable
+from jostle.scenario.models import Link, ScenarioFile
+from jostle.scenario.registry import Registry
+from jostle.scenario.resolving.algorithms import queue_limit_bytes, queue_spec
+from jostle.scenario.resolving.profiles import profile_rtt_ns
+from jostle.scenario.resolving.traces import TraceReader
+from jostle.scenario.text.positions import KeyPath
+from jostle.scenario.text.problems import Report
+from jostle.scenario.text.units import PACKET_BYTES, QuantityError
+
+__all__ = ["LinkFacts", "bdp_bytes", "link_facts", "link_spec", "topology"]
+
+BOTTLENECK = "bottleneck"
+"""Name of the one link of a dumbbell."""
+
+
+@dataclass
+class LinkFacts:
+    """A link with what is derived from it.
+
+    Parameters
+    ----------
+    name, path
+        Its name, and where it stands in the document.
+    link
+        What the scenario says.
+    capacity
+        As in a run's specification; None if it was reported.
+    initial_bps, peak_bps
+        Rate at the start and largest rate; of a trace both are its mean rate.
+    base_delay_ns
+        What the link contributes to a quiet round trip: its first delay and its median jitter.
+    rtt_ns
+        Default round trip of flows that cross it; None without a profile.
+    queue_bytes
+        Most that its queue holds.
+    """
+
+    name: str
+    path: KeyPath
+    link: Link
+    capacity: dict[str, Any] | None
+    initial_bps: int
+    peak_bps: int
+    base_delay_ns: int
+    rtt_ns: int | None
+    queue_bytes: int = 0
+    depends: tuple[KeyPath, ...] = field(default=())
+
+
+def topology(file: ScenarioFile, report: Report) -> list[tuple[str, KeyPath, Link]]:
+    """Name, place and text of every link; empty if the scenario does not settle which it has."""
+    if file.links:
+        if file.bottleneck is not None:
+            report.add(("links",), "there is a [bottleneck] as well — keep either it or [[links]]")
+            return []
+        named: list[tuple[str, KeyPath, Link]] = []
+        seen: set[str] = set()
+        for index, link in enumerate(file.links):
+            if link.name in seen:
+                report.add(("links", index, "name"), f'there is another link "{link.name}"')
+            seen.add(link.name)
+            named.append((link.name, ("links", index), link))
+        return named
+    if file.bottleneck is None:
+        report.add((), "no link — write a [bottleneck] table, or [[links]]", ("bottleneck",))
+        return []
+    return [(BOTTLENECK, ("bottleneck",), file.bottleneck)]
+
+
+def link_facts(
+    name: str, path: KeyPath, link: Link, read_trace: TraceReader, report: Report
+) -> LinkFacts:
+    """Return what flows need to know of a link. The queue's limit may be in BDP: it comes later."""
+    facts = LinkFacts(
+        name=name,
+        path=path,
+        link=link,
+        capacity=None,
+        initial_bps=0,
+        peak_bps=0,
+        base_delay_ns=link.delay[0][1] + _median(link.jitter.quantiles if link.jitter else ()),
+        rtt_ns=profile_rtt_ns(link.profile) if link.profile else None,
+    )
+    facts.depends = tuple((*path, key) for key in ("profile", "rate", "trace"))
+    rate_at, trace_at = (*path, "rate"), (*path, "trace")
+    if link.trace is not None:
+        if link.rate is not None:
+            report.add(trace_at, "there is a rate as well — keep one", rate_at)
+            return facts
+        try:
+            trace = read_trace(link.trace)
+        except QuantityError as error:
+            report.add(trace_at, str(error))
+            return facts
+        facts.initial_bps = facts.peak_bps = trace.mean_rate_bps
+        facts.capacity = {
+            "kind": "trace",
+            "opportunities_ms": list(trace.opportunities_ms),
+            "opportunity_bytes": PACKET_BYTES,
+        }
+    elif link.rate is None:
+        message = 'missing — write for example rate = "144 Mbit/s"'
+        report.add(rate_at, message, trace_at, (*path, "profile"))
+    else:
+        facts.initial_bps = link.rate[0][1]
+        facts.peak_bps = max(rate for _, rate in link.rate)
+        facts.capacity = (
+            {"kind": "constant", "rate_bps": link.rate[0][1]}
+            if len(link.rate) == 1
+            else {
+                "kind": "steps",
+                "steps": [{"at_ns": at, "rate_bps": rate} for at, rate in link.rate],
+            }
+        )
+    return facts
+
+
+def bdp_bytes(rate_bps: int, rtt_ns: int) -> int:
+    """Bytes on a path of that rate and round trip."""
+    return rate_bps * rtt_ns // (8 * 10**9)
+
+
+def link_spec(
+    facts: LinkFacts,
+    largest_rtt_ns: int | None,
+    registry: Registry,
+    report: Report,
+    rtt_paths: Sequence[KeyPath],
+) -> dict[str, Any] | None:
+    """Return a link of a run's specification; None if something of it was reported.
+
+    Parameters
+    ----------
+    facts
+        The link; its `queue_bytes` is set.
+    largest_rtt_ns
+        Largest round trip of any flow, the one that "1 BDP" means.
+    registry, report
+        Where queues come from and where problems go.
+    rtt_paths
+        What `largest_rtt_ns` depends on.
+    """
+    link, path = facts.link, facts.path
+    queue_at = (*path, "queue")
+    if link.queue is None:
+        example = 'queue = { kind = "drop_tail", limit = "1 BDP" }'
+        report.add(queue_at, f"missing — write for example {example}", (*path, "profile"))
+        return None
+    bdp = bdp_bytes(facts.initial_bps, largest_rtt_ns) if largest_rtt_ns else None
+    # A limit in BDP cannot be judged while the rate or a round trip is in doubt.
+    in_bdp = any(isinstance(v, str) and "BDP" in v for v in link.queue.parameters.values())
+    if in_bdp and (facts.capacity is None or largest_rtt_ns is None):
+        bdp = 10**9
+    also = (*facts.depends, *rtt_paths) if in_bdp else ((*path, "profile"),)
+    queue = queue_spec(link.queue, queue_at, bdp or None, registry, report, *also)
+    if queue is None or facts.capacity is None:
+        return None
+    facts.queue_bytes = queue_limit_bytes(queue)
+    return {
+        "name": facts.name,
+        "capacity": facts.capacity,
+        "queue": queue,
+        "delay": {
+            "steps": [{"at_ns": at, "delay_ns": delay} for at, delay in link.delay],
+            "jitter": _jitter(link),
+        },
+        "loss": {"kind": "none"} if link.loss is None else link.loss.model_dump(),
+        "outages": None
+        if link.outage is None
+        else {
+            "mean_interval_ns": link.outage.every,
+            "durations": _quantiles(link.outage.durations),
+        },
+        "quick_start": None
+        if link.quick_start is None
+        else {
+            "allowance_bps": link.quick_start.allowance,
+            "interval_ns": link.quick_start.interval,
+        },
+    }
+
+
+def link_names(facts: Sequence[LinkFacts]) -> list[str]:
+    """Return the names of links in their order, each once."""
+    return list(dict.fromkeys(one.name for one in facts))
+
+
+def _jitter(link: Link) -> dict[str, Any] | None:
+    if link.jitter is None:
+        return None
+    return {
+        "quantiles": _quantiles(link.jitter.quantiles),
+        "correlation_ns": link.jitter.correlation,
+        "reorder": link.jitter.reorder,
+    }
+
+
+def _quantiles(points: QuantileTable) -> list[dict[str, Any]]:
+    return [{"probability": p, "value_ns": v} for p, v in points]
+
+
+def _median(points: QuantileTable) -> int:
+    """Median of a quantile table, linear between its points."""
+    for (p0, v0), (p1, v1) in itertools.pairwise(points):
+        if p0 <= 0.5 <= p1:
+            return round(v0 + (v1 - v0) * (0.5 - p0) / (p1 - p0))
+    return 0

@@ -1,0 +1,82 @@
+"""Controllers written in Python: from a scenario's ``my_module:MyController`` to a run's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jostle.python_controllers.sources import DIGEST, Source, locate, read, remember
+from jostle.scenario.models import Flow
+from jostle.scenario.text.positions import KeyPath
+from jostle.scenario.text.problems import Report, did_you_mean
+
+__all__ = ["controller_spec"]
+
+
+def controller_spec(
+    flow: Flow, path: KeyPath, folder: Path, report: Report, *, python: bool
+) -> dict[str, Any] | None:
+    """Return the controller of a flow that names a class, as in a run's specification.
+
+    Parameters
+    ----------
+    flow, path
+        The flow, and where it stands.
+    folder
+        The scenario's.
+    report
+        Where problems go.
+    python
+        Whether the scenario may name Python code, which runs with the rights of whoever runs it.
+
+    Returns
+    -------
+    dict or None
+        None if it was reported.
+    """
+    where: KeyPath = (*path, "controller")
+    name = flow.controller.name
+    module, _, class_name = name.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), class_name)):
+        report.add(where, f'"{name}" names no class — write it as in "my_module:MyController"')
+        return None
+    given = flow.controller.parameters
+    for table, method in ((where, given.pop("slow_start", None)), (path, flow.slow_start)):
+        if method is not None:
+            report.add((*table, "slow_start"), f'"{name}" has its own slow start — remove this key')
+    for key, value in given.items():
+        if key == DIGEST or not isinstance(value, bool | int | float | str):
+            report.add((*where, key), "cannot be this — accepted: a number, a text, true or false")
+    source = _source(name, where, folder, report, python=python)
+    if source is None:
+        return None
+    return {"name": name, "parameters": {**given, DIGEST: remember(source)}}
+
+
+def _source(
+    name: str, where: KeyPath, folder: Path, report: Report, *, python: bool
+) -> Source | None:
+    """Return the module of a class that may be used; None if a problem was reported."""
+    module, _, class_name = name.partition(":")
+    try:
+        file = locate(module, folder)
+        if file is None:
+            message = f'there is no module "{module}" in the scenario\'s folder'
+            report.add(where, f"{message} — looked for {module.replace('.', '/')}.py")
+            return None
+        if not python:
+            text = f'"{name}" would run Python code: the class {class_name} of {file}'
+            report.add(where, f"{text} — if you trust it, add --python (python=True in Python)")
+            return None
+        source = read(file, folder)
+    except SyntaxError as error:
+        report.add(where, f"{error.filename}, line {error.lineno}: {error.msg}")
+        return None
+    except (OSError, ValueError) as error:
+        report.add(where, f'the module "{module}" cannot be used: {error}')
+        return None
+    if class_name not in source.classes:
+        hint = did_you_mean(class_name, source.classes)
+        report.add(where, f'{file.name} has no class "{class_name}" — {hint}')
+        return None
+    return source

@@ -1,0 +1,485 @@
+"""From a scenario without a grid to the specification of one run, all but its seed.
+
+Everything that depends on several keys is checked here. All of it is looked at even after the
+first mistake, so that a file's problems are told at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from jostle.python_controllers.sources import is_python_controller
+from jostle.scenario.models import Flow, Ping, ScenarioFile
+from jostle.scenario.registry import Registry
+from jostle.scenario.resolving.algorithms import controller_and_slow_start, memory_spec
+from jostle.scenario.resolving.links import (
+    BOTTLENECK,
+    LinkFacts,
+    bdp_bytes,
+    link_facts,
+    link_names,
+    link_spec,
+    topology,
+)
+from jostle.scenario.resolving.python_controllers import controller_spec
+from jostle.scenario.resolving.sources import no_controller, source_spec, transport
+from jostle.scenario.resolving.traces import TraceReader
+from jostle.scenario.text.positions import KeyPath
+from jostle.scenario.text.problems import Report, did_you_mean
+from jostle.scenario.text.units import LARGEST, format_amount
+
+__all__ = ["Template", "resolve"]
+
+OVERALL: Final = "overall"
+"""The phase that is always there: the whole run."""
+
+_LONGEST_NS: Final = 366 * 24 * 3600 * 10**9
+_LONGEST_RTT_NS: Final = 3600 * 10**9
+_MOST_BINS: Final = 10_000_000
+_MOST_FLOWS: Final = 100_000
+_RECEIVE_WINDOW_BYTES: Final = 32 * 2**20
+_FIRST_PEER: Final = 10 << 24 | 1
+"""10.0.0.1, the address of the first flow's receiver."""
+_HOW_TO_END: Final = 'write for example bytes = "1 MB"'
+_SYN_WINDOW_BYTES: Final = 65_535
+"""Largest window that a SYN-ACK can offer: it cannot be scaled (RFC 7323, section 2.2)."""
+# Each keeps two files open, which are named after it.
+_MOST_CAPTURED_FLOWS: Final = 100
+_LONGEST_CAPTURED_NAME: Final = 200
+
+
+@dataclass(frozen=True)
+class Template:
+    """A run's specification without its seed, the starts that are drawn from it, and its title.
+
+    Parameters
+    ----------
+    spec
+        The specification; `seed` is 0, flows start at their earliest, and a capture has no title.
+    start_jitter_ns
+        By name of flow, for those that have any.
+    shortest_rtt_ns
+        Shortest quiet round trip of the flows.
+    """
+
+    spec: Mapping[str, Any]
+    start_jitter_ns: Mapping[str, int]
+    shortest_rtt_ns: int
+
+    def jittered(self) -> Template:
+        """Return the template with starts drawn from one shortest round trip, unless it has any.
+
+        A flow that has less than that from its start to its stop is left where it is.
+        """
+        if self.start_jitter_ns:
+            return self
+        jitter_ns = {
+            flow["name"]: self.shortest_rtt_ns
+            for flow in self.spec["flows"]
+            if flow["start_ns"] + self.shortest_rtt_ns
+            < (flow["stop_ns"] or self.spec["duration_ns"])
+        }
+        return replace(self, start_jitter_ns=jitter_ns)
+
+    def run(self, seed: int, title: str = "") -> dict[str, Any]:
+        """Return the specification of the run with that seed; runs share what the seed leaves.
+
+        The title goes into the files of a capture, and nowhere else.
+        """
+        spec = {**self.spec, "seed": seed}
+        if spec["capture"] is not None:
+            spec["capture"] = {"scenario": title}
+        if self.start_jitter_ns:
+            spec["flows"] = [
+                {**flow, "start_ns": flow["start_ns"] + self._drawn(flow["name"], seed)}
+                for flow in self.spec["flows"]
+            ]
+        return spec
+
+    def _drawn(self, flow: str, seed: int) -> int:
+        """Return a start uniform in 0 … jitter (both included), from nothing but seed and name.
+
+        The first 64 bits of SHA-256 over ``"start_jitter/SEED/FLOW"``, scaled: the same on every
+        machine and in every version of Python.
+        """
+        jitter = self.start_jitter_ns.get(flow, 0)
+        digest = hashlib.sha256(f"start_jitter/{seed}/{flow}".encode()).digest()
+        return int.from_bytes(digest[:8], "big") * (jitter + 1) >> 64
+
+
+def resolve(
+    file: ScenarioFile,
+    registry: Registry,
+    read_trace: TraceReader,
+    report: Report,
+    folder: Path | None = None,
+    *,
+    python: bool = False,
+) -> Template | None:
+    """Return the run that a scenario describes.
+
+    Parameters
+    ----------
+    file
+        The scenario; its grid is not looked at.
+    registry
+        Which controllers, slow starts and queues exist.
+    read_trace
+        Reads link traces.
+    report
+        Takes all problems.
+    folder
+        The scenario's, where files and controllers written in Python are looked for; here if None.
+    python
+        Whether it may name controllers written in Python.
+
+    Returns
+    -------
+    Template or None
+        None if anything was reported.
+    """
+    interval_ns = _interval(file, report)
+    phases = _phases(file, report)
+    found = topology(file, report)
+    links = [link_facts(name, path, link, read_trace, report) for name, path, link in found]
+    rtts = [_rtt(flow, links) for flow in file.flows]
+    largest = max((rtt for rtt in rtts if rtt is not None), default=None)
+    rtt_paths = [("flows", index, key) for index in range(len(rtts)) for key in ("rtt", "path")]
+    specs = [link_spec(one, largest, registry, report, rtt_paths) for one in links]
+    flows: list[dict[str, Any]] = []
+    start_jitter_ns = {}
+    _check_names(file, report)
+    _check_capture(file, report)
+    for index, (flow, rtt) in enumerate(zip(file.flows, rtts, strict=True)):
+        spec = _flow(
+            index,
+            file=file,
+            rtt=rtt,
+            links=links,
+            registry=registry,
+            report=report,
+            folder=folder or Path(),
+            python=python,
+        )
+        for number, name in enumerate(_copies(flow)):
+            order = _order(file, index, number, flows, report)
+            flows.append({**spec, "name": name, **order})
+            if flow.start_jitter:
+                start_jitter_ns[name] = flow.start_jitter
+    if report.found or report.hidden or any(spec is None for spec in specs):
+        return None
+    return Template(
+        spec={
+            "seed": 0,
+            "duration_ns": file.duration,
+            "interval_ns": interval_ns,
+            "trace": file.trace,
+            "capture": {"scenario": ""} if file.capture else None,
+            "phases": phases,
+            "links": specs,
+            "flows": flows,
+        },
+        start_jitter_ns=start_jitter_ns,
+        shortest_rtt_ns=min((rtt for rtt in rtts if rtt is not None), default=0),
+    )
+
+
+def _interval(file: ScenarioFile, report: Report) -> int:
+    if file.duration > _LONGEST_NS:
+        report.add(("duration",), "longer than a year of 366 days")
+    if file.interval is None:
+        return max(1, min(10**9, file.duration // 10))
+    shown = format_amount(file.interval, "time")
+    run = format_amount(file.duration, "time")
+    if file.interval > file.duration:
+        report.add(("interval",), f"{shown} is longer than the run of {run}", ("duration",))
+    elif file.duration // file.interval > _MOST_BINS:
+        message = f"{shown} cuts the run of {run} into more than {_MOST_BINS} bins"
+        report.add(("interval",), message, ("duration",))
+    return file.interval
+
+
+def _phases(file: ScenarioFile, report: Report) -> list[dict[str, Any]]:
+    phases = [{"name": OVERALL, "from_ns": 0, "to_ns": file.duration}]
+    for name, (start, end) in file.phases.items():
+        path = ("phases", name)
+        if name == OVERALL:
+            report.add(path, f'"{OVERALL}" is the whole run and always there — choose another name')
+        if end > file.duration:
+            ends, run = format_amount(end, "time"), format_amount(file.duration, "time")
+            report.add(path, f"the phase ends at {ends}, after the run's {run}", ("duration",))
+        phases.append({"name": name, "from_ns": start, "to_ns": end})
+    return phases
+
+
+def _order(
+    file: ScenarioFile,
+    index: int,
+    number: int,
+    flows: Sequence[Mapping[str, Any]],
+    report: Report,
+) -> dict[str, Any]:
+    """Return what the `number`-th copy of a flow waits for, and how long after that it opens.
+
+    `flows` are those before this one.
+    """
+    first = len(flows) - number
+    flow, path = file.flows[index], ("flows", index)
+    sequence_at, after_at = (*path, "sequence"), (*path, "after")
+    if flow.sequence is not None and number > 0:
+        if number == 1 and not _ends(flows[first]):
+            report.add(sequence_at, f"the flows have no end — {_HOW_TO_END}", (*path, "source"))
+        return {"after": first + number - 1, "start_ns": flow.sequence}
+    if flow.sequence is not None and flow.count == 1:
+        report.add(sequence_at, "there is a single flow — write its count", (*path, "count"))
+    if flow.after is None or (number > 0 and report.found):
+        return {}
+    before = {one["name"]: position for position, one in enumerate(flows[:first])}
+    for other in file.flows[:index]:
+        if other.sequence is not None and other.count > 1:
+            before[other.name] = before[_copies(other)[-1]]
+    position = before.get(flow.after)
+    if position is None:
+        known = did_you_mean(flow.after, tuple(before))
+        report.add(after_at, f'there is no flow "{flow.after}" before this one — {known}')
+    elif not _ends(flows[position]):
+        report.add(after_at, f'"{flow.after}" has no end — {_HOW_TO_END}')
+    return {"after": position}
+
+
+def _ends(flow: Mapping[str, Any]) -> bool:
+    source = flow["source"]
+    return source["kind"] == "fixed" or source.get("count") is not None
+
+
+def _copies(flow: Flow) -> list[str]:
+    if flow.count == 1:
+        return [flow.name]
+    return [f"{flow.name}-{number}" for number in range(1, flow.count + 1)]
+
+
+def _check_names(file: ScenarioFile, report: Report) -> None:
+    seen: set[str] = set()
+    for index, flow in enumerate(file.flows):
+        names = _copies(flow)
+        twice = next((name for name in names if name in seen), None)
+        if twice is not None:
+            report.add(("flows", index, "name"), f'there is another flow "{twice}"')
+        seen.update(names)
+    if len(seen) > _MOST_FLOWS:
+        report.add(("flows",), f"{len(seen)} flows are more than {_MOST_FLOWS}")
+
+
+def _check_capture(file: ScenarioFile, report: Report) -> None:
+    if not file.capture:
+        return
+    flows = sum(flow.count for flow in file.flows)
+    if flows > _MOST_CAPTURED_FLOWS:
+        message = f"the packets of {flows} flows are too many — at most {_MOST_CAPTURED_FLOWS}"
+        report.add(("capture",), message, ("flows",))
+    for index, flow in enumerate(file.flows):
+        if isinstance(flow.source, Ping):
+            message = "only packets of TCP are captured — remove the pings or this key"
+            report.add(("capture",), message, ("flows", index, "source"))
+        if len(_copies(flow)[-1]) > _LONGEST_CAPTURED_NAME:
+            message = f"too long for files of a capture — at most {_LONGEST_CAPTURED_NAME} letters"
+            report.add(("flows", index, "name"), message, ("capture",))
+
+
+def _route(flow: Flow, links: Sequence[LinkFacts]) -> tuple[list[LinkFacts], list[LinkFacts]]:
+    """Links there and back, leaving out names that do not exist (which are reported elsewhere)."""
+    by_name = {link.name: link for link in links}
+    if len(links) == 1 and links[0].name == BOTTLENECK and flow.path is None:
+        return [links[0]], []
+    there = [by_name[name] for name in flow.path or () if name in by_name]
+    return there, [by_name[name] for name in flow.reverse_path if name in by_name]
+
+
+def _rtt(flow: Flow, links: Sequence[LinkFacts]) -> int | None:
+    if flow.rtt is not None:
+        return flow.rtt
+    there, back = _route(flow, links)
+    defaults = {link.rtt_ns for link in (*there, *back) if link.rtt_ns is not None}
+    return defaults.pop() if len(defaults) == 1 else None
+
+
+def _flow(
+    index: int,
+    *,
+    file: ScenarioFile,
+    rtt: int | None,
+    links: Sequence[LinkFacts],
+    registry: Registry,
+    report: Report,
+    folder: Path,
+    python: bool,
+) -> dict[str, Any]:
+    flow, path = file.flows[index], ("flows", index)
+    _check_route(file, flow, path, links, report)
+    _check_times(file, flow, path, report)
+    there, back = _route(flow, links)
+    positions = {link.name: position for position, link in enumerate(links)}
+    controller: dict[str, Any] | None
+    slow_start: dict[str, Any] | None
+    pings = isinstance(flow.source, Ping)
+    if pings:
+        controller, slow_start = no_controller(flow, path, report), None
+    elif is_python_controller(flow.controller.name):
+        controller = controller_spec(flow, path, folder, report, python=python)
+        slow_start = None
+    else:
+        controller, slow_start = controller_and_slow_start(flow, path, registry, report, folder)
+    receive_window, initial_receive_window = _receive_windows(flow, rtt or 0, path, there, report)
+    return {
+        "name": flow.name,
+        "transport": transport(flow, path, report),
+        "controller": controller,
+        "slow_start": slow_start,
+        "memory": None if pings else memory_spec(flow, path, registry, report, folder),
+        "peer": _FIRST_PEER + index if flow.peer is None else flow.peer,
+        "path": [positions[link.name] for link in there],
+        "reverse_path": [positions[link.name] for link in back],
+        "access_delay_ns": _access_delay(flow, rtt, path, links, report),
+        "after": None,
+        "start_ns": flow.start,
+        "stop_ns": flow.stop,
+        "source": source_spec(flow, path, report),
+        "pacing": flow.pacing == "fq",
+        "ecn": _ecn(flow, registry),
+        "initial_window_packets": flow.initial_window,
+        "initial_pacing": flow.initial_pacing,
+        "linux": flow.linux or "6.1",
+        "receive_window_bytes": receive_window,
+        "initial_receive_window_bytes": initial_receive_window,
+        "receive_window_autotuning": flow.receive_window_autotuning,
+        "gro": flow.gro,
+        "nic_rate_bps": flow.nic_rate,
+    }
+
+
+def _ecn(flow: Flow, registry: Registry) -> bool:
+    """Return what the scenario says, or whether the controller is one that needs ECN."""
+    if flow.ecn is not None:
+        return flow.ecn
+    row = registry.controllers.get(flow.controller.name)
+    return row is not None and row.needs_ecn
+
+
+def _check_route(
+    file: ScenarioFile, flow: Flow, path: KeyPath, links: Sequence[LinkFacts], report: Report
+) -> None:
+    if file.bottleneck is not None:
+        for key, names in (("path", flow.path or []), ("reverse_path", flow.reverse_path)):
+            for index, name in enumerate(names):
+                if not file.links and name != BOTTLENECK:
+                    message = f'there is no link "{name}" — [[links]] have names, [bottleneck] is'
+                    report.add((*path, key, index), f'{message} "{BOTTLENECK}"', ("links",))
+        return
+    known = link_names(links)
+    for key, names in (("path", flow.path or []), ("reverse_path", flow.reverse_path)):
+        for index, name in enumerate(names):
+            if name not in known:
+                message = f'there is no link "{name}" — {did_you_mean(name, known)}'
+                report.add((*path, key, index), message, ("links",))
+            elif name in names[:index]:
+                report.add((*path, key, index), f'link "{name}" is on the way twice', ("links",))
+    if links and not flow.path:
+        example = ", ".join(f'"{name}"' for name in known[:2])
+        report.add((*path, "path"), f"missing — name the links in order, as in [{example}]")
+
+
+def _check_times(file: ScenarioFile, flow: Flow, path: KeyPath, report: Report) -> None:
+    latest = flow.start + flow.start_jitter
+    start_at, jitter_at, stop_at = ((*path, key) for key in ("start", "start_jitter", "stop"))
+    jittered = " with its jitter" if flow.start_jitter else ""
+    shown = format_amount(latest, "time")
+    run = format_amount(file.duration, "time")
+    if latest >= file.duration:
+        message = f"{shown}{jittered} is not before the end of the run at {run}"
+        report.add(start_at, message, jitter_at, ("duration",))
+    if flow.stop is None:
+        return
+    stop = format_amount(flow.stop, "time")
+    if flow.after is None and flow.stop <= latest:
+        message = f"{stop} is not after the flow's start at {shown}{jittered}"
+        report.add(stop_at, message, start_at, jitter_at)
+    elif flow.stop > file.duration:
+        report.add(stop_at, f"{stop} is after the end of the run at {run}", ("duration",))
+
+
+def _access_delay(
+    flow: Flow,
+    rtt: int | None,
+    path: KeyPath,
+    links: Sequence[LinkFacts],
+    report: Report,
+) -> int:
+    """Return what is left of the round trip beside the links.
+
+    A link's median jitter counts as its delay, so that a flow's `rtt` is the median round trip of
+    the quiet path.
+    """
+    there, back = _route(flow, links)
+    crossed = [*there, *back]
+    delays_at = [(*one.path, key) for one in crossed for key in ("delay", "jitter", "profile")]
+    paths = ((*path, "path"), (*path, "reverse_path"), ("links",), ("bottleneck", "profile"))
+    if rtt is None:
+        if links and (there or flow.path is None):
+            report.add((*path, "rtt"), 'missing — write for example rtt = "40 ms"', *paths)
+        return 0
+    if rtt > _LONGEST_RTT_NS:
+        report.add((*path, "rtt"), "longer than 1 h", *paths)
+    taken = sum(one.base_delay_ns for one in crossed)
+    if taken > rtt:
+        slowest = max(crossed, key=lambda one: one.base_delay_ns)
+        names = f'link "{slowest.name}"'
+        if len(crossed) > 1:
+            names = "links " + ", ".join(f'"{one.name}"' for one in crossed)
+        message = (
+            f"{format_amount(rtt, 'time')} is less than the {format_amount(taken, 'time')} of "
+            f"delay and median jitter on {names} — the rtt is that of the whole path"
+        )
+        report.add((*path, "rtt"), message, *paths, *delays_at)
+        return 0
+    return rtt - taken
+
+
+def _receive_window(
+    flow: Flow, rtt: int, path: KeyPath, there: Sequence[LinkFacts], report: Report
+) -> int:
+    """Return what the scenario says, or so much that the window never limits the flow.
+
+    The factor 2 leaves room for what a controller overshoots before it hears of its losses.
+    """
+    if flow.receive_window is None:
+        needed = [bdp_bytes(one.peak_bps, rtt) + one.queue_bytes for one in there]
+        return min(LARGEST, max(_RECEIVE_WINDOW_BYTES, 2 * max(needed, default=0)))
+    window = flow.receive_window.to_bytes(_path_bdp(rtt, there))
+    if not 0 < window <= LARGEST:
+        message = f'{window} bytes on this path — write it in bytes, as in "30 MB"'
+        report.add((*path, "receive_window"), message, *(one.path for one in there))
+    return window
+
+
+def _receive_windows(
+    flow: Flow, rtt: int, path: KeyPath, there: Sequence[LinkFacts], report: Report
+) -> tuple[int, int]:
+    """Return the largest window and the first: what a SYN-ACK can say unless the scenario does."""
+    largest = _receive_window(flow, rtt, path, there, report)
+    if flow.initial_receive_window is None:
+        return largest, min(_SYN_WINDOW_BYTES, largest)
+    first = flow.initial_receive_window.to_bytes(_path_bdp(rtt, there))
+    if not 0 < first <= largest:
+        message = f"{first} bytes are not within the receive_window of {largest} bytes"
+        at = (*path, "initial_receive_window")
+        report.add(at, message, (*path, "receive_window"), *(one.path for one in there))
+    return largest, first
+
+
+def _path_bdp(rtt: int, there: Sequence[LinkFacts]) -> int:
+    """Return the bandwidth-delay product of a way: that of its slowest link."""
+    return min((bdp_bytes(one.initial_bps, rtt) for one in there), default=0)

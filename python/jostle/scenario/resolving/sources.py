@@ -1,0 +1,77 @@
+"""What applications send: from a scenario's flow to the source of a run's specification."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from jostle.scenario.models import Fixed, Flow, OnOff, Ping, RequestResponse
+from jostle.scenario.text.positions import KeyPath
+from jostle.scenario.text.problems import Report
+
+__all__ = ["NO_CONTROLLER", "no_controller", "source_spec", "transport"]
+
+NO_CONTROLLER: Final = "none"
+"""What a scenario writes for the controller of pings."""
+
+_LARGEST_DATAGRAM_BYTES: Final = 1500 - 20 - 8
+"""Of an Ethernet frame's payload, without the headers of IPv4 and UDP."""
+
+
+def source_spec(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
+    """Return what an application sends; bulk if nothing is said."""
+    if flow.bytes is not None:
+        if flow.source is not None:
+            message = f'the source is "{flow.source.kind}" — write its size there, or keep one'
+            report.add((*path, "bytes"), message, (*path, "source"))
+        return {"kind": "fixed", "bytes": flow.bytes}
+    match flow.source:
+        case Fixed(bytes=size):
+            return {"kind": "fixed", "bytes": size}
+        case OnOff() as source:
+            return {
+                "kind": "on_off",
+                "on_ns": source.on,
+                "off_ns": source.off,
+                "exponential": source.exponential,
+            }
+        case RequestResponse() as source:
+            return {
+                "kind": "request_response",
+                "bytes": source.bytes,
+                "think_ns": source.think,
+                "exponential": source.exponential,
+                "count": source.count,
+            }
+        case Ping() as source:
+            if source.bytes > _LARGEST_DATAGRAM_BYTES:
+                message = f"a datagram has at most {_LARGEST_DATAGRAM_BYTES} bytes"
+                report.add((*path, "source", "bytes"), message)
+            return {
+                "kind": "ping",
+                "bytes": source.bytes,
+                "every_ns": source.every,
+                "timeout_ns": source.timeout,
+            }
+        case _:
+            return {"kind": "bulk"}
+
+
+def no_controller(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
+    """Return what stands for the controller of pings, which have none, nor what goes with one."""
+    source = ((*path, "source"),)
+    if flow.controller.name != NO_CONTROLLER or flow.controller.parameters:
+        message = f'pings have no controller — write controller = "{NO_CONTROLLER}"'
+        report.add((*path, "controller"), message, *source)
+    for key in ("slow_start", "memory"):
+        if getattr(flow, key) is not None:
+            report.add((*path, key), "pings have no controller — remove this key", *source)
+    return {"name": NO_CONTROLLER, "parameters": {}}
+
+
+def transport(flow: Flow, path: KeyPath, report: Report) -> str:
+    """Return the transport of what a flow sends."""
+    found = "udp" if isinstance(flow.source, Ping) else "tcp"
+    if flow.transport not in (None, found):
+        message = f'only pings are "udp", and they are nothing else — accepted here: "{found}"'
+        report.add((*path, "transport"), message, (*path, "source"))
+    return found

@@ -1,0 +1,78 @@
+"""Reading a TOML file whose problems can be told: its text, its keys, and where they stand."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+from jostle.scenario.text.problems import Problem, ScenarioError
+
+__all__ = ["parse", "read_text"]
+
+_AT_LINE: Final = re.compile(r"\s*\(at line (\d+), column \d+\)|\s*\(at end of document\)")
+
+# What was probably meant, by what the reader of TOML says.
+_HINTS: Final = (
+    ("Cannot overwrite a value", "this key is there already"),
+    ("Cannot declare ('flows',) twice", "write [[flows]] above each flow"),
+    ("Cannot declare ('links',) twice", "write [[links]] above each link"),
+    (r"Illegal character '\n'", "is a quote not closed?"),
+    ("Expected newline", 'texts and quantities have quotes, as in "20 ms"'),
+    ("Invalid value", 'texts and quantities have quotes, as in "20 ms"'),
+)
+
+
+def read_text(path: str | Path) -> str:
+    """Return the text of a file.
+
+    Raises
+    ------
+    ScenarioError
+        If it cannot be read or is not UTF-8.
+    """
+    source = str(path)
+    try:
+        return Path(path).read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        message = "not UTF-8 text — a scenario is a TOML file, saved as UTF-8"
+        raise ScenarioError(source, [Problem(line, "", message)]) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        message = f"cannot be read: {reason[0].lower()}{reason[1:]}"
+        raise ScenarioError(source, [Problem(0, "", message)]) from None
+
+
+def parse(text: str, source: str) -> tuple[str, dict[str, Any]]:
+    """Return a text with plain line ends, and the document that it holds.
+
+    Parameters
+    ----------
+    text
+        TOML.
+    source
+        What problems call it.
+
+    Raises
+    ------
+    ScenarioError
+        If it is not TOML.
+    """
+    text = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}").replace("\r\n", "\n")
+    try:
+        return text, tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(source, [_syntax_problem(str(error), text)]) from None
+    except RecursionError:
+        message = "not valid TOML: nested too deeply"
+        raise ScenarioError(source, [Problem(0, "", message)]) from None
+
+
+def _syntax_problem(message: str, text: str) -> Problem:
+    match = _AT_LINE.search(message)
+    line = int(match[1]) if match and match[1] else text.rstrip("\n").count("\n") + 1
+    said = _AT_LINE.sub("", message)
+    hint = next((f" — {hint}" for start, hint in _HINTS if said.startswith(start)), "")
+    return Problem(line, "", f"not valid TOML: {said[:1].lower()}{said[1:]}{hint}")

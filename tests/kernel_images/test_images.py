@@ -1,0 +1,148 @@
+"""Where kernels are found, and what is said when they are not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from fake_toolchain import kernel_script, write_program
+from jostle.kernel_images import KernelMissingError, config, find, images
+from jostle.kernel_images import status as states
+from jostle.kernel_images.status import to_dict
+
+
+def put(cache: Path, version: str, config_hash: str | None = None) -> Path:
+    config_hash = config_hash or config.digest()
+    folder = cache / f"{version}-{config_hash}"
+    folder.mkdir(parents=True)
+    write_program(folder / "linux", kernel_script(version=version))
+    (folder / "build.json").write_text(json.dumps({"version": version, "config_hash": config_hash}))
+    return folder / "linux"
+
+
+@pytest.fixture
+def realtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the distribution's kernel is looked for."""
+    monkeypatch.setattr(images, "REALTIME_IMAGE", tmp_path / "linux.uml")
+    monkeypatch.setattr(images, "REALTIME_MODULES", tmp_path / "modules")
+    return tmp_path / "linux.uml"
+
+
+def test_none_yet(cache: Path) -> None:
+    with pytest.raises(KernelMissingError, match="run `jostle kernel build`") as missing:
+        find("virtual")
+    assert missing.value.exit_status == 2
+    with pytest.raises(KernelMissingError, match=r"`jostle kernel build --version 6\.12`"):
+        find("virtual", "6.12")
+
+
+def test_the_series_that_the_simulator_follows_comes_first(cache: Path) -> None:
+    put(cache, "6.12.8")
+    assert find("virtual").version == "6.12.8"
+    put(cache, "6.1.9")
+    newest = put(cache, "6.1.10")
+    assert find("virtual").path == newest
+    assert find("virtual", "6.12").version == "6.12.8"
+    assert find("virtual", "6.1").version == "6.1.10"
+    assert find("virtual", "6.1.9").version == "6.1.9"
+
+
+def test_kernels_with_other_options_do_not_count(cache: Path) -> None:
+    put(cache, "6.1.9", "0" * 12)
+    with pytest.raises(KernelMissingError, match="built by another version of jostle"):
+        find("virtual")
+
+
+@pytest.mark.parametrize("damage", ["linux", "build.json", "no json", "no object", "no version"])
+def test_what_is_not_whole_does_not_count(cache: Path, damage: str) -> None:
+    folder = put(cache, "6.1.9").parent
+    if damage in {"linux", "build.json"}:
+        (folder / damage).unlink()
+    else:
+        text = {"no json": "{", "no object": "[]", "no version": "{}"}[damage]
+        (folder / "build.json").write_text(text)
+    assert images.built() == []
+
+
+def test_one_that_was_built_elsewhere(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(cache, "6.1.9")
+    own = write_program(tmp_path / "own", kernel_script(version="6.7.1"))
+    monkeypatch.setenv("JOSTLE_KERNEL", str(own))
+    assert find("virtual").path == own
+    with pytest.raises(KernelMissingError, match=r"is 6\.7\.1, not 6\.1"):
+        find("virtual", "6.1")
+    own.write_text("#!/bin/sh\necho hello\n")
+    with pytest.raises(KernelMissingError, match="is not a User-Mode Linux"):
+        find("virtual")
+
+
+def test_identity_follows_the_content(cache: Path) -> None:
+    path = put(cache, "6.1.9")
+    first = find("virtual").identity
+    assert first == find("virtual").identity
+    assert first.startswith("virtual-6.1.9-")
+    path.write_text("#!/bin/sh\n")
+    assert find("virtual").identity != first
+
+
+def test_realtime(realtime: Path) -> None:
+    with pytest.raises(KernelMissingError, match="apt-get install user-mode-linux"):
+        find("realtime")
+    write_program(realtime, kernel_script(version="6.1.5"))
+    with pytest.raises(KernelMissingError, match=r"no modules at .*6\.1\.5"):
+        find("realtime")
+    modules = realtime.parent / "modules" / "6.1.5"
+    modules.mkdir(parents=True)
+    with pytest.raises(KernelMissingError, match=r"no modules at .*6\.1\.5"):
+        find("realtime")
+    (modules / "modules.dep").write_text("")
+    assert find("realtime").modules == modules
+    with pytest.raises(KernelMissingError, match=r"6\.1\.5, not 6\.12"):
+        find("realtime", "6.12")
+
+
+def test_native(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images.platform, "release", lambda: "6.1.0-21-amd64")
+    monkeypatch.setattr(images.os, "geteuid", lambda: 0)
+    assert find("native", "6.1").path is None
+    assert find("native").version == "6.1.0-21-amd64"
+    with pytest.raises(KernelMissingError, match="runs Linux"):
+        find("native", "6.12")
+    monkeypatch.setattr(images.os, "geteuid", lambda: 1000)
+    with pytest.raises(KernelMissingError, match="as root"):
+        find("native")
+
+
+def test_tools_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images, "SYSTEM_PATH", str(tmp_path))
+    with pytest.raises(KernelMissingError, match="apt-get install ethtool iproute2"):
+        find("virtual")
+
+
+def test_status(cache: Path, realtime: Path) -> None:
+    put(cache, "6.1.9")
+    put(cache, "6.1.8", "0" * 12)
+    document = to_dict()
+    assert document["schema"] == "jostle.kernels/1"
+    kernels = {kernel["kind"]: kernel for kernel in document["kernels"]}
+    assert list(kernels) == ["virtual", "realtime", "native"]
+    assert kernels["virtual"]["available"] is True
+    assert kernels["virtual"]["version"] == "6.1.9"
+    built = [(kernel["version"], kernel["current"]) for kernel in kernels["virtual"]["built"]]
+    assert built == [("6.1.8", False), ("6.1.9", True)]
+    assert kernels["realtime"]["available"] is False
+    assert "apt-get install user-mode-linux" in kernels["realtime"]["advice"]
+    assert "reno" in kernels["native"]["controllers"]
+
+
+def test_a_machine_without_netem_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images.os, "geteuid", lambda: 0)
+    for lacking, available in ((["codel"], True), (["netem", "codel"], False)):
+        monkeypatch.setattr(states, "_lacking_disciplines", lambda lacking=lacking: lacking)
+        native = to_dict()["kernels"][2]
+        assert native["available"] is available
+        assert native["lacking_disciplines"] == lacking
+    assert "lacks sch_netem, without which there are no links" in native["advice"]

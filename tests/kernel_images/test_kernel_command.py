@@ -1,0 +1,97 @@
+"""`jostle kernel`: what it prints where, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+
+import pytest
+from fake_toolchain import VERSION, FakeToolchain, write_program
+from jostle.cli import status
+from jostle.kernel_images import toolchain
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def jostle(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = status(arguments)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_build_and_build_again(jostle: Run, tools: FakeToolchain) -> None:
+    code, out, err = jostle("kernel", "build", "--jobs", "2")
+    assert code == 0
+    assert out.startswith(f"Linux {VERSION}, built in ")
+    assert [line.split()[0] for line in err.splitlines()] == [
+        "extracting", "configuring", "compiling", "booting",
+    ]  # fmt: skip
+    code, out, err = jostle("kernel", "build")
+    assert code == 0
+    assert f"Linux {VERSION} is there already" in out
+    _, _, err = jostle("kernel", "build", "--force")
+    assert "  about 50 % compiled" in err.splitlines()
+
+
+def test_failures_end_with_1_and_wrong_wishes_with_2(jostle: Run, tools: FakeToolchain) -> None:
+    assert jostle("kernel", "build", "--version", "5.4")[0] == 2
+    assert jostle("kernel", "build", "--jobs", "0")[0] == 2
+    assert jostle("kernel", "build", "--source", "absent.tar.xz")[0] == 2
+    tools.make("broken")
+    code, out, err = jostle("kernel", "build")
+    assert (code, out) == (1, "")
+    assert "error: `make ARCH=um linux -j" in err
+
+
+def test_without_a_compiler(
+    jostle: Run, tools: FakeToolchain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tools.programs / "gcc").unlink()
+    monkeypatch.setattr(toolchain.os, "geteuid", lambda: 1000)
+    write_program(tools.programs / "apt-get", "#!/bin/sh\nexit 1\n")
+    code, _, err = jostle("kernel", "build")
+    assert code == 2
+    assert "error: not installed: gcc; as root, run `apt-get install -y " in err
+    assert tools.calls == []
+
+
+def test_root_gets_it_installed(
+    jostle: Run, tools: FakeToolchain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gcc = tools.programs / "gcc"
+    gcc.rename(tools.programs / "gcc.away")
+    monkeypatch.setattr(toolchain.os, "geteuid", lambda: 0)
+    monkeypatch.setattr("sys.stdin", open("/dev/null"))  # noqa: SIM115
+    write_program(
+        tools.programs / "apt-get",
+        '#!/bin/sh\nhere=${0%/*}; /bin/mv "$here/gcc.away" "$here/gcc"; echo Setting up gcc\n',
+    )
+    code, _, err = jostle("kernel", "build", "--no-install")
+    assert code == 2
+    code, _, err = jostle("kernel", "build")
+    assert code == 0
+    assert "installing what is missing: apt-get install" in err
+    assert "  Setting up gcc" in err
+
+
+def test_status(jostle: Run, tools: FakeToolchain) -> None:
+    code, out, _ = jostle("kernel", "status")
+    assert code == 0
+    assert "jostle kernel build" in out
+    jostle("kernel", "build")
+    code, out, _ = jostle("kernel", "status", "--json")
+    assert code == 0
+    assert json.loads(out)["kernels"][0]["version"] == VERSION
+    assert str(VERSION) in jostle("kernel", "status")[1]
+
+
+def test_help_is_instant(jostle: Run) -> None:
+    started_s = time.process_time()
+    assert jostle("kernel", "--help")[0] == 0
+    assert jostle("kernel", "build", "--help")[0] == 0
+    assert time.process_time() - started_s < 0.3
