@@ -22,7 +22,8 @@ pub fn registry() -> String {
         "queues": rows(queues::<()>().iter().map(|row| &row.entry)),
         "capacities": rows(CAPACITIES.iter()),
         "delays": rows(DELAYS.iter()),
-        "losses": rows(LOSSES.iter().map(|row| &row.entry).chain([&OUTAGES])),
+        "losses": rows(LOSSES.iter().map(|row| &row.entry)),
+        "outages": rows([OUTAGES].iter()),
     })
     .to_string()
 }
@@ -61,6 +62,7 @@ pub fn check_file(registry: &str, row: &str, parameter: &str, content: &[u8]) ->
         "slow_starts" => find(SLOW_STARTS.iter().map(|it| &it.entry), row),
         "memories" => find(MEMORIES.iter().map(|it| &it.entry), row),
         "queues" => find(queues::<()>().iter().map(|it| &it.entry), row),
+        "losses" => find(LOSSES.iter().map(|it| &it.entry), row),
         _ => None,
     };
     let parameters = found.map_or(&[][..], |entry| entry.parameters);
