@@ -14,8 +14,8 @@ import fake_core
 import pytest
 from jostle.cli import show, status
 from jostle.cli.environment import Environment
-from jostle.cli.progress import BarProgress, LineProgress
 from jostle.results import Failure
+from jostle.running.progress import BarProgress, LineProgress
 
 SCENARIO = """
 title = "Two flows"

@@ -12,7 +12,8 @@ from fake_plan import FakePlan, FakePlannedRun, make_plan
 from jostle.backends import SimBackend
 from jostle.errors import InterruptedRunError, RunCancelledError, StoreError, StoreFullError
 from jostle.running.executors import available_cores, local
-from jostle.running.session import Progress, Session
+from jostle.running.progress import Progress
+from jostle.running.session import Session
 from jostle.running.store import Store
 
 

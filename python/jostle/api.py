@@ -78,9 +78,9 @@ def run(
         Runs that failed are listed in `failures`, and a warning is given.
     """
     from jostle.backends import create
-    from jostle.cli.progress import progress as progress_on_stderr
     from jostle.results import conditions
     from jostle.running.executors import local
+    from jostle.running.progress import on_stderr
     from jostle.running.session import Session
     from jostle.running.store import Store
 
@@ -92,7 +92,7 @@ def run(
         executor,
         None if store is None else Store(store),
     )
-    shown = progress_on_stderr(conditions.labels(plan.conditions)) if progress else None
+    shown = on_stderr(conditions.labels(plan.conditions)) if progress else None
     try:
         results = session.carry_out(plan, shown)
     finally:

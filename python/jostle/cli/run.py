@@ -185,10 +185,10 @@ def carry_out_with(
     no_cache: bool,
 ) -> list[list[ResultSet]]:
     """Carry out plans by several backends, with progress on stderr; results by backend."""
-    from jostle.cli.progress import progress
     from jostle.cli.signals import orderly_interruption
     from jostle.results import conditions
     from jostle.running.executors import local
+    from jostle.running.progress import on_stderr
     from jostle.running.session import Session
 
     store = None if no_cache else _store(store_path)
@@ -202,7 +202,7 @@ def carry_out_with(
     with orderly_interruption() as interruption:
         try:
             return [
-                [session.carry_out(p, progress(conditions.labels(p.conditions))) for p in plans]
+                [session.carry_out(p, on_stderr(conditions.labels(p.conditions))) for p in plans]
                 for session, plans in sessions
             ]
         except InterruptedRunError as error:

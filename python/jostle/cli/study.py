@@ -162,10 +162,10 @@ def _carry_out(
     store_path: str,
 ) -> dict[str, dict[str, dict[str, ResultSet]]]:
     """Carry out all that the studies need, with progress: results by backend and study."""
-    from jostle.cli.progress import progress
     from jostle.cli.signals import orderly_interruption
     from jostle.results import conditions
     from jostle.running.executors import local
+    from jostle.running.progress import on_stderr
     from jostle.running.session import Session
     from jostle.running.store import Store
     from jostle.studies.carry_out import carry_out, work_of
@@ -193,7 +193,7 @@ def _carry_out(
             for label, why in one.left_out:
                 first = why.splitlines()[0]
                 click.echo(f"  not on the {backend.name} backend: {label}: {first}", err=True)
-            return session.carry_out(one.plan, progress(conditions.labels(one.plan.conditions)))
+            return session.carry_out(one.plan, on_stderr(conditions.labels(one.plan.conditions)))
 
         return run
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from jostle.backends import Backend, Cancelled, Run, run_id
 from jostle.errors import InputError, InterruptedRunError, StoreError
 from jostle.results import Failure, Result, ResultSet
+from jostle.running.progress import Progress
 
 if TYPE_CHECKING:
     from jostle.running.executors import Executor
@@ -85,25 +86,6 @@ def without(plan: Plan, conditions: Collection[int]) -> Plan:
             if planned.condition in place
         ),
     )
-
-
-class Progress:
-    """Told how a plan goes; this one says nothing.
-
-    Every method is called from the thread that carries the plan out.
-    """
-
-    def begin(self, total: int, stored: int) -> None:
-        """`total` different runs are needed, `stored` of them are there already."""
-
-    def advance(self) -> None:
-        """One more run finished."""
-
-    def failed(self, failure: Failure) -> None:
-        """Hear that a run failed."""
-
-    def end(self) -> None:
-        """Nothing more will be told, whether or not the plan was carried out."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jostle.errors import InputError
-from jostle.studies.load import Study
+from jostle.studies.study import Study
 
 if TYPE_CHECKING:
     from jostle.backends import Backend

@@ -10,7 +10,7 @@ from jostle.results.tables import ABSENT
 from jostle.stats import Estimate
 from jostle.studies.evaluate import ClaimRow, Evaluation, NumberRow
 from jostle.studies.findings import findings
-from jostle.studies.load import Study
+from jostle.studies.study import Study
 from jostle.studies.wording import digits, with_interval
 
 Evaluations = Mapping[str, Evaluation]

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from mdit_py_plugins.deflist import deflist_plugin
 
 from jostle.studies.document import TITLES, Evaluations, claim_rows, number_rows, ranking_rows
-from jostle.studies.load import Study
+from jostle.studies.study import Study
 
 
 @dataclass(frozen=True)

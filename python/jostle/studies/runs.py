@@ -9,8 +9,8 @@ import numpy as np
 
 from jostle.scenario.text.units import parse_size, parse_span
 from jostle.stats.describe import Floats
-from jostle.studies.load import Study
 from jostle.studies.measures import MEASURES, bins
+from jostle.studies.study import Study
 from jostle.studies.windows import RunView, Span
 
 if TYPE_CHECKING:

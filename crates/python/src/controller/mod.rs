@@ -7,13 +7,14 @@
 mod callbacks;
 mod fault;
 mod samples;
+mod words;
 
 use jostle_control::{
     AckSample, Congestion, Controller, EcnFeedback, Established, LostPacket, Marks, Measurement,
-    Observer, RecoveryOwner, RecoveryState, Sent, Signal,
+    Observer, RecoveryOwner, RecoveryState, Sent,
 };
 use jostle_record::FlowSpec;
-use jostle_units::{Rate, Span, Stream, Time};
+use jostle_units::{Rate, Stream, Time};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -25,6 +26,7 @@ pub use fault::{ControllerError, Fault};
 pub use samples::{
     AckEvent, CongestionEvent, EstablishedEvent, LostEvent, MarksEvent, MeasurementEvent, SentEvent,
 };
+use words::{seconds, state_name};
 
 /// Modes that one controller may name: a column counts them in eight bits.
 const MOST_MODES: usize = 32;
@@ -202,29 +204,6 @@ impl PyController {
                 self.fault.set(py, &error, method.as_ref(), &self.flow);
             });
         }
-    }
-}
-
-fn seconds(time: Time) -> f64 {
-    time.as_secs_f64()
-}
-
-fn state_name(state: RecoveryState) -> &'static str {
-    match state {
-        RecoveryState::Open => "open",
-        RecoveryState::Disorder => "disorder",
-        RecoveryState::Cwr => "cwr",
-        RecoveryState::Recovery => "recovery",
-        RecoveryState::Loss => "loss",
-    }
-}
-
-fn signal_name(signal: Signal) -> &'static str {
-    match signal {
-        Signal::Loss => "loss",
-        Signal::Ecn => "ecn",
-        Signal::Request => "request",
-        Signal::Timeout => "timeout",
     }
 }
 
@@ -449,9 +428,4 @@ impl Controller for PyController {
             }
         });
     }
-}
-
-/// A span in seconds.
-fn span_s(span: Span) -> f64 {
-    span.as_secs_f64()
 }

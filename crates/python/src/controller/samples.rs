@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{seconds, signal_name, span_s, state_name};
+use super::words::{seconds, signal_name, span_s, state_name};
 
 /// Names of modes and quantities that a process may use.
 const MOST_NAMES: usize = 4_096;

@@ -3,7 +3,7 @@
 use jostle_control::RecoveryState;
 use jostle_units::{HEADER_BYTES, Span, Time};
 
-use super::{Connection, Egress, RTO_MAX, Sender, timestamp_ms};
+use super::{Connection, Egress, RTO_MAX, Sender, take_expired, timestamp_ms};
 use crate::segment::Segment;
 
 /// `TCP_TIMEOUT_MIN_US` in Linux.
@@ -32,7 +32,7 @@ pub(super) enum Pending {
 impl Sender {
     fn set_timer(&mut self, pending: Pending, at: Time) {
         self.pending = pending;
-        self.timer.set(at);
+        self.deadlines.retransmission = at;
     }
 
     /// When the RTO of the oldest outstanding packet is over.
@@ -93,9 +93,9 @@ impl Sender {
         true
     }
 
-    /// An event of the timer came up.
+    /// The deadline of retransmission may have come.
     pub fn on_timer(&mut self, now: Time, out: &mut impl Egress) {
-        if !self.timer.expired(now) {
+        if !take_expired(&mut self.deadlines.retransmission, now) {
             return;
         }
         if self.connection == Connection::SynSent {
@@ -218,17 +218,17 @@ impl Sender {
         }
     }
 
-    /// An event of the pacing timer came up.
+    /// The deadline of pacing may have come.
     pub fn on_pacing_timer(&mut self, now: Time, out: &mut impl Egress) {
-        if self.pacing_timer.expired(now) {
+        if take_expired(&mut self.deadlines.pacing, now) {
             self.retransmit_lost(now, out);
             self.write(now, out);
         }
     }
 
-    /// The controller wanted to be woken.
+    /// The deadline of the controller may have come.
     pub fn on_wakeup(&mut self, now: Time, out: &mut impl Egress) {
-        if self.wakeup_timer.expired(now) {
+        if take_expired(&mut self.deadlines.wakeup, now) {
             self.controller.on_wakeup(now);
             self.take_answers();
             self.retransmit_lost(now, out);

@@ -1,32 +1,26 @@
-//! The header that travels in a packet: TCP's, or that of a datagram.
+//! The header that travels in a packet.
 //!
 //! Sequence numbers count segments, not bytes: every segment but the last of a message is full
 //! sized, and 2³² of them are 6 TB. A run that could exceed that is refused beforehand.
 
 use jostle_control::RateCode;
-use jostle_path::{Ecn, Packet};
-use jostle_record::{Header, HeaderKind};
 use jostle_units::{HEADER_BYTES, Time};
 
 /// SACK blocks that fit beside the timestamps option (RFC 2018).
-pub(crate) const MAX_BLOCKS: usize = 3;
+pub const MAX_BLOCKS: usize = 3;
 
 /// Size on the wire of a SYN or SYN-ACK: Ethernet, IPv4, TCP with 20 bytes of options.
-pub(crate) const SYN_BYTES: u32 = 14 + 20 + 40;
-
-/// Headers of a datagram: Ethernet, IPv4, UDP.
-const DATAGRAM_HEADER_BYTES: u32 = 14 + 20 + 8;
-
-/// Smallest Ethernet frame, without the checksum that no size here counts.
-const SMALLEST_FRAME_BYTES: u32 = 60;
+pub const SYN_BYTES: u32 = 14 + 20 + 40;
 
 /// Size of Quick-Start's option (RFC 4782): of IP in a SYN, of TCP in the SYN-ACK that answers it.
 const QUICK_START_BYTES: u32 = 8;
 
 /// A range of segments, end excluded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Block {
+pub struct Block {
+    /// The first.
     pub start: u32,
+    /// The one after the last.
     pub end: u32,
 }
 
@@ -46,13 +40,13 @@ impl Block {
 
 /// The millisecond clock of the timestamps option (`TCP_TS_HZ` 1000 in Linux), never 0.
 #[inline]
-pub(crate) fn timestamp_ms(now: Time) -> u32 {
+pub const fn timestamp_ms(now: Time) -> u32 {
     (now.as_ns() / 1_000_000) as u32 + 1
 }
 
 /// What kind of segment it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Opens the connection, from the sender.
     Syn,
     /// Answers it.
@@ -61,16 +55,12 @@ pub(crate) enum Kind {
     Data,
     /// An ACK, from the receiver.
     Ack,
-    /// A datagram, from the sender.
-    Ping,
-    /// The datagram as the receiver sends it back.
-    Echo,
 }
 
-/// A TCP header, or what a datagram carries. One layout serves both directions so that packets have
-/// one size.
+/// A TCP header. One layout serves both directions so that packets have one size.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Segment {
+pub struct Segment {
+    /// What it is for.
     pub kind: Kind,
     /// Data: CWR (RFC 3168). ACK: ECE. SYN and SYN-ACK: ECN is understood.
     pub ecn_flag: bool,
@@ -78,13 +68,13 @@ pub(crate) struct Segment {
     pub duplicate: bool,
     /// ACK: number of blocks.
     pub block_count: u8,
-    /// Data and datagrams: payload bytes. ACK: packets that came in marked, modulo 2¹⁶ (RFC 9768).
+    /// Data: payload bytes. ACK: packets that came in marked, modulo 2¹⁶ (RFC 9768).
     /// SYN and SYN-ACK: see [`rate`](Self::rate).
     pub payload: u16,
     /// ACK and SYN-ACK: the low bits of TSval, in milliseconds. The sender has the same clock and
     /// completes them; all 32 would make the packet outgrow a cache line.
     pub clock: u16,
-    /// Data and datagrams: its number. ACK: the first segment that has not arrived.
+    /// Data: its number. ACK: the first segment that has not arrived.
     pub number: u32,
     /// TSval of data and SYN, TSecr of ACK and SYN-ACK, in milliseconds as Linux ticks.
     pub timestamp_ms: u32,
@@ -94,9 +84,6 @@ pub(crate) struct Segment {
     /// ACK: segments that arrived out of order, most recent first.
     pub blocks: [Block; MAX_BLOCKS],
 }
-
-/// A packet of the simulated network.
-pub(crate) type SimPacket = Packet<Segment>;
 
 impl Segment {
     const EMPTY: Self = Self {
@@ -160,16 +147,6 @@ impl Segment {
         Self { kind: Kind::Ack, number, timestamp_ms, window, ecn_flag: ece, ..Self::EMPTY }
     }
 
-    /// A datagram to be sent back.
-    pub const fn ping(number: u32, payload: u16) -> Self {
-        Self { kind: Kind::Ping, number, payload, ..Self::EMPTY }
-    }
-
-    /// The datagram on its way back.
-    pub const fn echo(self) -> Self {
-        Self { kind: Kind::Echo, ..self }
-    }
-
     /// How many more packets came in marked than the `known` of which earlier ACKs told.
     #[inline]
     pub const fn newly_marked(&self, known: u64) -> u16 {
@@ -192,31 +169,6 @@ impl Segment {
         now_ms.wrapping_sub(u32::from((now_ms as u16).wrapping_sub(self.clock)))
     }
 
-    /// What its headers say, for those who record segments of TCP; it is seen at `now`, and `ecn` is
-    /// in the header of IP. None of a datagram.
-    pub fn header(&self, now: Time, ecn: Ecn) -> Option<Header> {
-        let echo_ms = self.timestamp_ms;
-        let (kind, payload_bytes, tsval_ms, tsecr_ms, window) = match self.kind {
-            Kind::Syn => (HeaderKind::Syn, 0, self.timestamp_ms, 0, 0),
-            Kind::SynAck => (HeaderKind::SynAck, 0, self.tsval_ms(now), echo_ms, self.window),
-            Kind::Data => (HeaderKind::Data, self.payload, self.timestamp_ms, self.window, 0),
-            Kind::Ack => (HeaderKind::Ack, 0, self.tsval_ms(now), echo_ms, self.window),
-            Kind::Ping | Kind::Echo => return None,
-        };
-        Some(Header {
-            kind,
-            number: self.number,
-            payload_bytes,
-            ecn,
-            ecn_flag: self.ecn_flag,
-            tsval_ms,
-            tsecr_ms,
-            window_packets: window,
-            blocks: self.blocks.map(|block| (block.start, block.end)),
-            block_count: self.block_count,
-        })
-    }
-
     /// The blocks of an ACK.
     #[inline]
     pub fn blocks(&self) -> &[Block] {
@@ -233,10 +185,6 @@ impl Segment {
             // A SACK option of n blocks takes 2 + 8·n bytes, padded to a multiple of 4.
             Kind::Ack if self.block_count == 0 => HEADER_BYTES,
             Kind::Ack => HEADER_BYTES + 4 + 8 * self.block_count as u32,
-            Kind::Ping | Kind::Echo => {
-                let bytes = DATAGRAM_HEADER_BYTES + self.payload as u32;
-                if bytes < SMALLEST_FRAME_BYTES { SMALLEST_FRAME_BYTES } else { bytes }
-            }
         }
     }
 }
@@ -245,9 +193,10 @@ impl Segment {
 mod tests {
     use super::*;
 
+    /// A packet of the simulator has 20 bytes beside it in a cache line.
     #[test]
-    fn a_packet_fills_one_cache_line() {
-        assert!(size_of::<SimPacket>() <= 64, "{}", size_of::<SimPacket>());
+    fn a_segment_leaves_room_in_a_cache_line() {
+        assert_eq!(size_of::<Segment>(), 44);
     }
 
     #[test]
@@ -267,7 +216,5 @@ mod tests {
         assert_eq!(ack.wire_bytes(), 66);
         ack.block_count = 3;
         assert_eq!(ack.wire_bytes(), 66 + 28);
-        assert_eq!(Segment::ping(0, 20).wire_bytes(), 62);
-        assert_eq!(Segment::ping(0, 1).echo().wire_bytes(), 60);
     }
 }

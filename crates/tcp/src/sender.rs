@@ -19,18 +19,15 @@ use jostle_control::{
     Congestion, Controller, EcnFeedback, Established, Prospect, RateCode, RecoveryOwner,
     RecoveryState, RttEstimator, Sampler, Signal,
 };
-use jostle_path::Ecn;
-use jostle_record::Linux;
-use jostle_units::{FULL_PAYLOAD_BYTES, Rate, Span, Time};
+use jostle_units::{Ecn, FULL_PAYLOAD_BYTES, Rate, Span, Time};
 
-use crate::engine::{Agenda, Event, Timer};
 use crate::segment::{Segment, timestamp_ms};
 use detection::Rack;
 use scoreboard::Scoreboard;
 use timers::Pending;
 
 /// Where a sender's packets go.
-pub(crate) trait Egress {
+pub trait Egress {
     /// Hands a segment to the host's network card; `ecn` goes into its IP header.
     fn transmit(&mut self, now: Time, segment: Segment, ecn: Ecn);
 
@@ -46,9 +43,7 @@ const RTO_MAX: Span = Span::from_secs(120);
 
 /// What a sender is told about its flow.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Options {
-    /// Position of the flow.
-    pub flow: u32,
+pub struct Options {
     /// Packets of a window-based controller are paced, as under `fq`.
     pub pacing: bool,
     /// Offer ECN in the SYN even if the controller does not need it.
@@ -60,10 +55,52 @@ pub(crate) struct Options {
     pub timestamp_offset: u32,
     /// The initial window leaves over the round trip that the handshake took.
     pub initial_pacing: bool,
-    /// The kernel whose bursts are sent.
-    pub linux: Linux,
+    /// Bursts grow on very short paths (`tcp_tso_rtt_log`, from Linux 5.18 on).
+    pub short_path_bursts: bool,
     /// Address of the receiver.
     pub peer: Peer,
+}
+
+/// When a sender is to be called, [`Time::NEVER`] where it waits for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    /// By [`Sender::on_timer`]: retransmission, loss probe, reordering, window probe.
+    pub retransmission: Time,
+    /// By [`Sender::on_pacing_timer`]: pacing lets the next packet leave.
+    pub pacing: Time,
+    /// By [`Sender::on_wakeup`]: the controller asked for it.
+    pub wakeup: Time,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self { retransmission: Time::NEVER, pacing: Time::NEVER, wakeup: Time::NEVER }
+    }
+}
+
+/// Whether a deadline has come. One that has is over.
+#[inline]
+fn take_expired(deadline: &mut Time, now: Time) -> bool {
+    let expired = now >= *deadline;
+    if expired {
+        *deadline = Time::NEVER;
+    }
+    expired
+}
+
+/// What an ACK leaves behind, for a record of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acknowledged {
+    /// RTT sample, if the ACK gave one.
+    pub rtt: Option<Span>,
+    /// Congestion window after the ACK.
+    pub cwnd_bytes: u64,
+    /// Bytes in flight after the ACK.
+    pub in_flight_bytes: u64,
+    /// Payload bytes acknowledged since the connection began, cumulatively.
+    pub acked_bytes: u64,
+    /// Packets marked lost by this ACK.
+    pub lost_packets: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +111,7 @@ enum Connection {
 }
 
 /// The sending side of a connection.
-pub(crate) struct Sender {
+pub struct Sender {
     options: Options,
     connection: Connection,
     syn_sent_at: Time,
@@ -141,14 +178,12 @@ pub(crate) struct Sender {
     duplicates_reported: u64,
 
     pending: Pending,
-    timer: Timer,
+    deadlines: Deadlines,
     rto: Span,
     /// `icsk_retransmits`: timeouts since snd_una last advanced.
     timeouts: u32,
     /// `icsk_probes_out`: probes of a window that has not opened since.
     window_probes: u32,
-    pacing_timer: Timer,
-    wakeup_timer: Timer,
     /// `tcp_wstamp_ns`: when pacing lets the next packet leave.
     departure: Time,
 
@@ -169,6 +204,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
+    /// A sender that has not been opened.
     pub fn new(options: Options, controller: Box<dyn Controller>) -> Self {
         let owner = controller.recovery_owner();
         let paced = options.pacing || controller.pacing_rate().is_some();
@@ -213,12 +249,10 @@ impl Sender {
             probe_retransmitted: false,
             duplicates_reported: 0,
             pending: Pending::None,
-            timer: Timer::default(),
+            deadlines: Deadlines::default(),
             rto: Span::from_secs(1),
             timeouts: 0,
             window_probes: 0,
-            pacing_timer: Timer::default(),
-            wakeup_timer: Timer::default(),
             departure: Time::ZERO,
             cwnd_limited: false,
             max_outstanding: 0,
@@ -252,7 +286,7 @@ impl Sender {
         // RFC 3168 §6.1.1: a SYN is not ECN-capable itself, unless the controller needs it.
         out.transmit(now, syn, self.ecn_of(false));
         self.pending = Pending::Retransmission;
-        self.timer.set(now + self.rto);
+        self.deadlines.retransmission = now + self.rto;
     }
 
     /// A SYN-ACK is about to be taken: what the host remembers of the peer.
@@ -279,7 +313,7 @@ impl Sender {
         }
         self.connection = Connection::Established;
         self.pending = Pending::None;
-        self.timer.set(Time::NEVER);
+        self.deadlines.retransmission = Time::NEVER;
         if !(self.wants_ecn() && segment.ecn_flag) {
             self.feedback = EcnFeedback::None;
         } else if self.feedback == EcnFeedback::None {
@@ -389,18 +423,22 @@ impl Sender {
             && self.board.outstanding() == 0
     }
 
+    /// Congestion window, in packets.
     pub fn cwnd(&self) -> u32 {
         self.cwnd
     }
 
+    /// Packets believed to be in the network.
     pub fn in_flight(&self) -> u32 {
         self.board.in_flight()
     }
 
+    /// Smoothed RTT; zero before the first sample.
     pub fn srtt(&self) -> Span {
         self.rtt.srtt()
     }
 
+    /// Who decides on the window.
     pub fn controller(&self) -> &dyn Controller {
         self.controller.as_ref()
     }
@@ -421,13 +459,10 @@ impl Sender {
         }
     }
 
-    /// Schedules whatever timer moved forward.
+    /// When it is to be called next, unless a segment comes before that.
     #[inline]
-    pub fn arrange(&mut self, agenda: &mut Agenda) {
-        let flow = self.options.flow;
-        self.timer.arrange(agenda, Event::Retransmission(flow));
-        self.pacing_timer.arrange(agenda, Event::Pacing(flow));
-        self.wakeup_timer.arrange(agenda, Event::Wakeup(flow));
+    pub const fn deadlines(&self) -> &Deadlines {
+        &self.deadlines
     }
 
     /// Copies the controller's answers.
@@ -443,7 +478,7 @@ impl Sender {
         }
         self.rate_required = required.is_some();
         self.paced = self.options.pacing || self.rate_required;
-        self.wakeup_timer.set(self.controller.next_wakeup().unwrap_or(Time::NEVER));
+        self.deadlines.wakeup = self.controller.next_wakeup().unwrap_or(Time::NEVER);
     }
 
     fn set_cwnd(&mut self, cwnd: u32) {

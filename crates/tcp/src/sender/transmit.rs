@@ -1,7 +1,6 @@
 //! What leaves when: bursts, pacing, small queues, validation of the window.
 
 use jostle_control::{RecoveryState, Sent};
-use jostle_record::Linux;
 use jostle_units::{FULL_PAYLOAD_BYTES, HEADER_BYTES, Span, Time};
 
 use super::{Connection, Egress, Sender, timestamp_ms};
@@ -251,7 +250,7 @@ impl Sender {
         let mut bytes = self.pacing_rate.as_bytes_per_s() >> 10;
         // `tcp_tso_rtt_log`: gso_max_size, halved for every 512 us of min RTT.
         let halvings = self.rtt.min_rtt().as_us() >> 9;
-        if halvings < 32 && self.options.linux == Linux::V6_1 {
+        if halvings < 32 && self.options.short_path_bursts {
             bytes = bytes.saturating_add(BURST_MAX_BYTES >> halvings);
         }
         let segments = bytes.min(BURST_MAX_BYTES) / u64::from(FULL_PAYLOAD_BYTES);
@@ -298,7 +297,7 @@ impl Sender {
         if !self.paced || self.departure <= now {
             return false;
         }
-        self.pacing_timer.set(self.departure);
+        self.deadlines.pacing = self.departure;
         true
     }
 

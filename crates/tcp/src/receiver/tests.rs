@@ -11,7 +11,7 @@ fn arrive(receiver: &mut Receiver, us: u64, number: u32) -> Arrival {
 
 /// A receiver whose window has grown as far as it will.
 fn settled() -> (Receiver, u32) {
-    let mut receiver = Receiver::new(0, 100_000, Span::from_ms(40), EcnFeedback::Classic);
+    let mut receiver = Receiver::new(100_000, Span::from_ms(40), EcnFeedback::Classic);
     for i in 0..100 {
         arrive(&mut receiver, u64::from(i) * 100, i);
     }
@@ -20,7 +20,7 @@ fn settled() -> (Receiver, u32) {
 
 #[test]
 fn every_segment_is_acknowledged_while_the_window_grows() {
-    let mut receiver = Receiver::new(0, 1 << 20, Span::from_ms(40), EcnFeedback::Classic);
+    let mut receiver = Receiver::new(1 << 20, Span::from_ms(40), EcnFeedback::Classic);
     for i in 0..40 {
         let ack = arrive(&mut receiver, u64::from(i) * 100, i).ack.unwrap();
         assert_eq!(ack.number, i + 1);
@@ -40,15 +40,13 @@ fn then_every_second_one() {
 #[test]
 fn a_lone_segment_is_acknowledged_after_40_ms() {
     let (mut receiver, next) = settled();
-    let mut agenda = Agenda::default();
     let mut number = next;
     while arrive(&mut receiver, 20_000, number).ack.is_some() {
         number += 1;
     }
-    receiver.arrange(&mut agenda);
-    let (at, event) = agenda.pop().unwrap();
-    assert_eq!(event, Event::Acknowledgement(0));
+    let at = receiver.deadline();
     assert_eq!(at, at_us(60_000));
+    assert!(receiver.on_timer(at_us(59_999)).is_none());
     assert_eq!(receiver.on_timer(at).unwrap().number, number + 1);
 }
 
@@ -71,9 +69,7 @@ fn duplicate_acks_are_compressed_after_the_third() {
     let sent: Vec<_> =
         (next + 1..next + 8).map(|i| arrive(&mut receiver, 20_000, i).ack.is_some()).collect();
     assert_eq!(sent, [true, true, true, false, false, false, false]);
-    let mut agenda = Agenda::default();
-    receiver.arrange(&mut agenda);
-    assert_eq!(agenda.pop().unwrap().0, at_us(21_100));
+    assert_eq!(receiver.deadline(), at_us(21_100));
 }
 
 #[test]
@@ -104,7 +100,7 @@ fn duplicates_are_reported() {
 
 #[test]
 fn ece_stands_until_cwr() {
-    let mut receiver = Receiver::new(0, 100_000, Span::from_ms(40), EcnFeedback::Classic);
+    let mut receiver = Receiver::new(100_000, Span::from_ms(40), EcnFeedback::Classic);
     receiver.on_syn(&Segment::syn(true, 1, RateCode::NONE));
     let marked = receiver.on_data(at_us(0), &Segment::data(0, 1448, 1, false), Ecn::Marked);
     assert!(marked.ack.unwrap().ecn_flag);
@@ -119,20 +115,11 @@ fn stamped(receiver: &mut Receiver, us: u64, number: u32, stamp_ms: u32) -> Arri
     receiver.on_data(at_us(us), &Segment::data(number, 1448, stamp_ms, false), Ecn::NotCapable)
 }
 
-/// When the receiver's timer is due.
-fn timer(receiver: &mut Receiver) -> Option<Time> {
-    let mut agenda = Agenda::default();
-    receiver.timer = Timer::default();
-    receiver.set_timer();
-    receiver.arrange(&mut agenda);
-    agenda.pop().map(|(at, _)| at)
-}
-
 /// RFC 7323 §2.2: a SYN-ACK's window is not scaled. Then two segments more for every one that
 /// arrives (`tcp_grow_window`), up to the limit.
 #[test]
 fn the_window_grows_by_two_segments_up_to_the_limit() {
-    let mut receiver = Receiver::new(0, 200 * 1448, Span::from_ms(40), EcnFeedback::Classic);
+    let mut receiver = Receiver::new(200 * 1448, Span::from_ms(40), EcnFeedback::Classic);
     assert_eq!(receiver.on_syn(&Segment::syn(false, 1, RateCode::NONE)).window, 45);
     for number in 0..150 {
         let ack = arrive(&mut receiver, u64::from(number), number).ack;
@@ -146,7 +133,7 @@ fn the_window_grows_by_two_segments_up_to_the_limit() {
 
 #[test]
 fn a_window_smaller_than_that_of_a_syn_ack_is_respected() {
-    let mut receiver = Receiver::new(0, 3 * 1448, Span::from_ms(40), EcnFeedback::Classic);
+    let mut receiver = Receiver::new(3 * 1448, Span::from_ms(40), EcnFeedback::Classic);
     assert_eq!(receiver.on_syn(&Segment::syn(false, 1, RateCode::NONE)).window, 3);
     assert_eq!(arrive(&mut receiver, 0, 0).ack.unwrap().window, 3);
 }
@@ -183,7 +170,7 @@ fn the_window_never_shrinks() {
 #[test]
 fn it_starts_with_quick_acks() {
     for (window_bytes, quick) in [(65_535, 16), (10 * 1448, 5), (1448, 2)] {
-        let mut receiver = Receiver::new(0, window_bytes, Span::from_ms(40), EcnFeedback::Classic);
+        let mut receiver = Receiver::new(window_bytes, Span::from_ms(40), EcnFeedback::Classic);
         let acked: Vec<_> =
             (0..40).map(|i| arrive(&mut receiver, u64::from(i), i).ack.is_some()).collect();
         let first_delayed = acked.iter().position(|acked| !acked);
@@ -195,8 +182,7 @@ fn it_starts_with_quick_acks() {
 /// Quick ACKs do not run out while the window grows, and so some are left afterwards.
 #[test]
 fn quick_acks_outlast_the_growth_of_the_window() {
-    let mut receiver =
-        Receiver::new(0, 65_535 + 40 * 1448, Span::from_ms(40), EcnFeedback::Classic);
+    let mut receiver = Receiver::new(65_535 + 40 * 1448, Span::from_ms(40), EcnFeedback::Classic);
     let delayed = (0..100).find(|&i| arrive(&mut receiver, u64::from(i), i).ack.is_none());
     assert_eq!(delayed, Some(20 + 16));
 }
@@ -208,7 +194,7 @@ fn patience_grows_with_every_lone_segment() {
     for (rtt_ms, patience_ms) in
         [(40, [40, 40, 40, 40]), (150, [40, 80, 150, 150]), (600, [40, 80, 160, 200])]
     {
-        let mut receiver = Receiver::new(0, 65_535, Span::from_ms(rtt_ms), EcnFeedback::Classic);
+        let mut receiver = Receiver::new(65_535, Span::from_ms(rtt_ms), EcnFeedback::Classic);
         for i in 0..16 {
             arrive(&mut receiver, 0, i);
         }
@@ -217,7 +203,7 @@ fn patience_grows_with_every_lone_segment() {
             // Not so long a gap that the sender has probably restarted its window.
             now_ms += 239;
             assert!(arrive(&mut receiver, 1_000 * now_ms, i).ack.is_none());
-            let due = timer(&mut receiver).unwrap();
+            let due = receiver.deadline();
             assert_eq!(due, at_us(1_000 * (now_ms + expected_ms)), "RTT {rtt_ms} ms");
             assert_eq!(receiver.on_timer(due).unwrap().number, i + 1);
         }
@@ -241,7 +227,7 @@ fn compressed_acks_wait_for_a_twentieth_of_the_rtt() {
         for i in 1..=4 {
             arrive(&mut receiver, 20_000, next + i);
         }
-        assert_eq!(timer(&mut receiver), Some(at_us(20_000 + wait_us)));
+        assert_eq!(receiver.deadline(), at_us(20_000 + wait_us));
         let ack = receiver.on_timer(at_us(20_000 + wait_us)).unwrap();
         assert_eq!(ack.blocks(), [Block { start: next + 1, end: next + 5 }]);
     }
@@ -377,7 +363,7 @@ fn a_repair_among_capable_segments_is_acknowledged_at_once() {
 
 /// A receiver that has offered no more than ten segments, of which the first is missing.
 fn full_but_for_the_first() -> Receiver {
-    let mut receiver = Receiver::new(0, 10 * 1448, Span::from_ms(40), EcnFeedback::Classic);
+    let mut receiver = Receiver::new(10 * 1448, Span::from_ms(40), EcnFeedback::Classic);
     assert_eq!(receiver.on_syn(&Segment::syn(false, 1, RateCode::NONE)).window, 10);
     for number in 1..10 {
         assert!(!arrive(&mut receiver, 0, number).reopens);
@@ -404,7 +390,7 @@ fn nothing_beyond_the_window_is_taken() {
 #[test]
 fn a_read_that_opens_the_window_is_told() {
     for (arrived, reopens) in [(10, true), (6, true), (5, false), (2, false)] {
-        let mut receiver = Receiver::new(0, 10 * 1448, Span::from_ms(40), EcnFeedback::Classic);
+        let mut receiver = Receiver::new(10 * 1448, Span::from_ms(40), EcnFeedback::Classic);
         receiver.on_syn(&Segment::syn(false, 1, RateCode::NONE));
         for number in 1..arrived {
             assert!(!arrive(&mut receiver, 0, number).reopens);
@@ -423,7 +409,7 @@ fn a_read_that_opens_the_window_is_told() {
 fn only_tiny_windows_are_told_after_every_read() {
     for (segments, reopens) in [(1, true), (2, true), (3, false), (40, false)] {
         let window_bytes = segments * 1448;
-        let mut receiver = Receiver::new(0, window_bytes, Span::from_ms(40), EcnFeedback::Classic);
+        let mut receiver = Receiver::new(window_bytes, Span::from_ms(40), EcnFeedback::Classic);
         receiver.on_syn(&Segment::syn(false, 1, RateCode::NONE));
         // As after the quick ACKs of the beginning.
         receiver.patience = Span::from_ms(40);

@@ -3,11 +3,10 @@
 use jostle_control::{
     AckSample, EcnFeedback, Marks, Measurement, RecoveryOwner, RecoveryState, Signal, Timestamps,
 };
-use jostle_record::AckRow;
 use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
 
 use super::recovery::{Findings, Repair};
-use super::{Connection, Egress, Sender, timestamp_ms};
+use super::{Acknowledged, Connection, Egress, Sender, timestamp_ms};
 use crate::segment::{Block, MAX_BLOCKS, Segment};
 
 /// Send times from which RTTs are taken: of the first and the last segment newly acknowledged.
@@ -38,7 +37,12 @@ struct RttSamples {
 
 impl Sender {
     /// An ACK arrived; what is to be recorded of it.
-    pub fn on_ack(&mut self, now: Time, ack: &Segment, out: &mut impl Egress) -> Option<AckRow> {
+    pub fn on_ack(
+        &mut self,
+        now: Time,
+        ack: &Segment,
+        out: &mut impl Egress,
+    ) -> Option<Acknowledged> {
         let prior_first = self.board.first();
         if self.connection != Connection::Established || ack.number > self.board.next() {
             return None;
@@ -181,7 +185,7 @@ impl Sender {
         self.update_pacing_rate();
         self.repair(now, repair, out);
         self.write(now, out);
-        Some(AckRow {
+        Some(Acknowledged {
             rtt: rtt.newest,
             cwnd_bytes: u64::from(self.cwnd) * u64::from(FULL_PAYLOAD_BYTES),
             in_flight_bytes: u64::from(self.board.in_flight()) * u64::from(FULL_PAYLOAD_BYTES),

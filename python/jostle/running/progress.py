@@ -1,4 +1,4 @@
-"""Progress over runs, on stderr: a bar on a terminal, now and then a line elsewhere."""
+"""Progress over runs: told to nobody, or on stderr as a bar or now and then a line."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jostle.running.session import Progress
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -19,6 +17,25 @@ if TYPE_CHECKING:
 PATIENCE_S = 2.0
 """How long a single run may last before anything is shown."""
 LINE_EVERY_S = 5.0
+
+
+class Progress:
+    """Told how a plan goes; this one says nothing.
+
+    Every method is called from the thread that carries the plan out.
+    """
+
+    def begin(self, total: int, stored: int) -> None:
+        """`total` different runs are needed, `stored` of them are there already."""
+
+    def advance(self) -> None:
+        """One more run finished."""
+
+    def failed(self, failure: Failure) -> None:
+        """Hear that a run failed."""
+
+    def end(self) -> None:
+        """Nothing more will be told, whether or not the plan was carried out."""
 
 
 class _Told(Progress):
@@ -164,6 +181,6 @@ class BarProgress(_Told):
             self._bar.start()
 
 
-def progress(labels: Sequence[str]) -> Progress:
-    """Choose the progress that suits stderr."""
+def on_stderr(labels: Sequence[str]) -> Progress:
+    """Choose the progress that suits stderr: a bar on a terminal, lines elsewhere."""
     return BarProgress(labels) if sys.stderr.isatty() else LineProgress(labels)

@@ -1,8 +1,7 @@
 //! What a receiver makes of the ECN fields that arrive, by the feedback that was agreed on.
 
 use jostle_control::EcnFeedback;
-use jostle_path::Ecn;
-use jostle_units::Time;
+use jostle_units::{Ecn, Time};
 
 use super::Receiver;
 use crate::segment::Segment;

@@ -96,7 +96,7 @@ fn an_unused_window_shrinks() {
 #[test]
 fn a_window_limited_by_the_receiver_does_not_shrink_under_a_bulk_flow() {
     let mut path = Loopback::new(OPTIONS, reno(), RTT);
-    path.receiver = Receiver::new(0, 20 * FULL, RTT, EcnFeedback::Classic);
+    path.receiver = Receiver::new(20 * FULL, RTT, EcnFeedback::Classic);
     path.start(None);
     path.until(ms(5_000));
     let cwnd = path.script.sender.cwnd();
@@ -120,7 +120,7 @@ fn bursts_follow_the_rate() {
     assert_eq!(short.wire.bursts, [5, 5]);
     assert_eq!(short.sender.burst_segments(), 15);
     // Linux 4.15 has no more than the rate's.
-    let mut old = Script::new(Options { linux: Linux::V4_15, ..OPTIONS }, reno());
+    let mut old = Script::new(Options { short_path_bursts: false, ..OPTIONS }, reno());
     old.supply(None);
     old.connect(Span::from_ms(2));
     assert_eq!(old.sender.burst_segments(), 9);

@@ -2,10 +2,8 @@
 //! selectively acknowledges.
 
 use jostle_control::EcnFeedback;
-use jostle_path::Ecn;
-use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
+use jostle_units::{Ecn, FULL_PAYLOAD_BYTES, Span, Time};
 
-use crate::engine::{Agenda, Event, Timer};
 use crate::runs::Runs;
 use crate::segment::{Block, MAX_BLOCKS, Segment};
 
@@ -39,8 +37,7 @@ const PAWS_WINDOW_MS: u32 = 1;
 
 /// The receiving side of a connection.
 #[derive(Debug)]
-pub(crate) struct Receiver {
-    flow: u32,
+pub struct Receiver {
     /// First segment that has not arrived (`rcv_nxt`).
     next: u32,
     /// `next` when the last ACK was sent (`rcv_wup`).
@@ -71,7 +68,7 @@ pub(crate) struct Receiver {
     duplicates: u32,
     /// When a window probe is answered again.
     probe_answers_from: Time,
-    timer: Timer,
+    deadline: Time,
 
     /// `ts_recent`: what the next ACK echoes.
     echo_ms: u32,
@@ -98,7 +95,7 @@ pub(crate) struct Receiver {
 
 /// What a data segment brought about.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
+pub struct Arrival {
     /// Payload that the application can read now.
     pub bytes: u64,
     /// An ACK to send first, of what arrived before the segment.
@@ -120,9 +117,8 @@ impl Arrival {
 impl Receiver {
     /// `rtt`: the path's base RTT, which Linux measures from its SYN-ACK. `feedback`: how it can
     /// tell of marks.
-    pub fn new(flow: u32, window_max_bytes: u64, rtt: Span, feedback: EcnFeedback) -> Self {
+    pub fn new(window_max_bytes: u64, rtt: Span, feedback: EcnFeedback) -> Self {
         Self {
-            flow,
             next: 0,
             acked: 0,
             ahead: Runs::default(),
@@ -141,7 +137,7 @@ impl Receiver {
             duplicates_at: 0,
             duplicates: 0,
             probe_answers_from: Time::ZERO,
-            timer: Timer::default(),
+            deadline: Time::NEVER,
             echo_ms: 0,
             feedback,
             ecn_seen: false,
@@ -456,18 +452,18 @@ impl Receiver {
     }
 
     fn set_timer(&mut self) {
-        self.timer.set(self.delayed.min(self.compression));
+        self.deadline = self.delayed.min(self.compression);
     }
 
-    /// Schedules the timer if it moved forward.
+    /// When [`on_timer`](Self::on_timer) is to be called, unless a segment comes before that.
     #[inline]
-    pub fn arrange(&mut self, agenda: &mut Agenda) {
-        self.timer.arrange(agenda, Event::Acknowledgement(self.flow));
+    pub const fn deadline(&self) -> Time {
+        self.deadline
     }
 
-    /// An event of the timer came up: the ACK to send, if it is due.
+    /// The deadline may have come: the ACK to send, if it is due.
     pub fn on_timer(&mut self, now: Time) -> Option<Segment> {
-        if !self.timer.expired(now) {
+        if now < self.deadline {
             return None;
         }
         self.unread = 0;

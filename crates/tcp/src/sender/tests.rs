@@ -16,25 +16,21 @@ use jostle_control::{
     AckSample, Congestion, Controller, EcnFeedback, Established, RateCode, RecoveryOwner,
     RecoveryState, Windowed,
 };
-use jostle_path::Ecn;
-use jostle_record::Linux;
-use jostle_units::{Span, Time};
+use jostle_units::{Ecn, Span, Time};
 
 use super::timers::Pending;
-use super::{Egress, Options, RTO_MAX, Sender, timestamp_ms};
-use crate::engine::{Agenda, Event};
+use super::{Deadlines, Egress, Options, RTO_MAX, Sender, timestamp_ms};
 use crate::receiver::Receiver;
 use crate::segment::{Block, Kind, Segment};
 
 const RTT: Span = Span::from_ms(40);
 const OPTIONS: Options = Options {
-    flow: 0,
     pacing: false,
     ecn: false,
     initial_window: 10,
     timestamp_offset: 0,
     initial_pacing: false,
-    linux: Linux::V6_1,
+    short_path_bursts: true,
     peer: 0,
 };
 
@@ -122,7 +118,6 @@ fn reno() -> Box<dyn Controller> {
 struct Script {
     now: Time,
     sender: Sender,
-    agenda: Agenda,
     wire: Wire,
     /// How many departures the script has already looked at.
     seen: usize,
@@ -133,7 +128,6 @@ impl Script {
         Self {
             now: Time::ZERO,
             sender: Sender::new(options, controller),
-            agenda: Agenda::default(),
             wire: Wire::default(),
             seen: 0,
         }
@@ -149,12 +143,10 @@ impl Script {
 
     fn supply(&mut self, bytes: Option<u64>) {
         self.sender.supply(self.now, bytes, &mut self.wire);
-        self.sender.arrange(&mut self.agenda);
     }
 
     fn open(&mut self) {
         self.sender.open(self.now, &mut self.wire);
-        self.sender.arrange(&mut self.agenda);
     }
 
     /// The answer to the SYN with that timestamp arrives now.
@@ -163,7 +155,6 @@ impl Script {
         let syn = Segment::syn(ecn, echo_ms, RateCode::NONE);
         let syn_ack = Segment::syn_ack(&syn, ecn, window);
         self.sender.on_syn_ack(self.now, &syn_ack, &mut self.wire);
-        self.sender.arrange(&mut self.agenda);
     }
 
     /// Opens now; the SYN-ACK comes after `rtt` and offers `window` segments.
@@ -180,27 +171,26 @@ impl Script {
 
     /// Lets time pass and timers expire.
     fn until(&mut self, end: Time) {
-        while let Some((at, event)) = self.agenda.pop() {
-            if at > end {
-                self.agenda.schedule(at, event);
-                break;
-            }
+        while self.deadline() <= end {
+            let at = self.deadline().max(self.now);
             self.now = at;
-            match event {
-                Event::Retransmission(0) => self.sender.on_timer(at, &mut self.wire),
-                Event::Pacing(0) => self.sender.on_pacing_timer(at, &mut self.wire),
-                Event::Wakeup(0) => self.sender.on_wakeup(at, &mut self.wire),
-                other => panic!("the sender scheduled {other:?}"),
-            }
-            self.sender.arrange(&mut self.agenda);
+            // Each of them does nothing but when its own deadline has come.
+            self.sender.on_timer(at, &mut self.wire);
+            self.sender.on_pacing_timer(at, &mut self.wire);
+            self.sender.on_wakeup(at, &mut self.wire);
         }
         self.now = end;
+    }
+
+    /// When the sender is to be called.
+    fn deadline(&self) -> Time {
+        let &Deadlines { retransmission, pacing, wakeup } = self.sender.deadlines();
+        retransmission.min(pacing).min(wakeup)
     }
 
     /// An ACK arrives now.
     fn receive(&mut self, ack: Segment) {
         self.sender.on_ack(self.now, &ack, &mut self.wire);
-        self.sender.arrange(&mut self.agenda);
     }
 
     /// An ACK up to `number`, with the timestamp that RFC 7323 §4.3 asks for: of the segment that
@@ -269,7 +259,6 @@ fn range(start: u32, end: u32) -> Vec<u32> {
 struct Loopback {
     script: Script,
     receiver: Receiver,
-    receiver_agenda: Agenda,
     rtt: Span,
     /// On the way, by time of arrival: data there, ACKs back.
     travelling: BTreeMap<(Time, usize), Segment>,
@@ -287,8 +276,7 @@ impl Loopback {
     fn new(options: Options, controller: Box<dyn Controller>, rtt: Span) -> Self {
         Self {
             script: Script::new(options, controller),
-            receiver: Receiver::new(0, 60_000_000, rtt, EcnFeedback::Classic),
-            receiver_agenda: Agenda::default(),
+            receiver: Receiver::new(60_000_000, rtt, EcnFeedback::Classic),
             rtt,
             travelling: BTreeMap::new(),
             lost: Vec::new(),
@@ -331,15 +319,11 @@ impl Loopback {
     fn until(&mut self, end: Time) {
         while self.script.now < end {
             let arrival = self.travelling.keys().next().map_or(Time::NEVER, |key| key.0);
-            let timers = peek(&mut self.script.agenda).min(peek(&mut self.receiver_agenda));
+            let timers = self.script.deadline().min(self.receiver.deadline());
             let now = arrival.min(timers).min(end);
             self.script.until(now);
-            while peek(&mut self.receiver_agenda) <= now {
-                self.receiver_agenda.pop();
-                if let Some(ack) = self.receiver.on_timer(now) {
-                    self.travel(now, ack);
-                }
-                self.receiver.arrange(&mut self.receiver_agenda);
+            if let Some(ack) = self.receiver.on_timer(now) {
+                self.travel(now, ack);
             }
             while let Some(entry) = self.travelling.first_entry().filter(|it| it.key().0 <= now) {
                 let segment = entry.remove();
@@ -363,18 +347,6 @@ impl Loopback {
             if !std::mem::take(&mut self.drop_update) {
                 self.travel(now, update);
             }
-        }
-        self.receiver.arrange(&mut self.receiver_agenda);
-    }
-}
-
-/// When the earliest event is due.
-fn peek(agenda: &mut Agenda) -> Time {
-    match agenda.pop() {
-        None => Time::NEVER,
-        Some((at, event)) => {
-            agenda.schedule(at, event);
-            at
         }
     }
 }
