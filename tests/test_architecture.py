@@ -33,21 +33,23 @@ CRATE_MAY_USE = {
 ROOM_MAY_USE = {
     "_core": "",
     "errors": "",
+    "printable": "",
+    "locked_folders": "",
     "python_controllers": "errors",
     "scenario": "_core errors python_controllers",
     "emulate": "_core errors scenario",
-    "kernel_images": "errors",
-    "backends": "_core errors python_controllers kernel_images",
+    "kernel_images": "errors locked_folders",
+    "backends": "_core errors locked_folders python_controllers kernel_images",
     "stats": "",
     "figures": "errors stats",
     "results": "errors backends stats figures",
-    "running": "errors backends results",
-    "report": "figures results",
+    "running": "errors printable locked_folders python_controllers scenario backends results",
+    "report": "printable figures results",
     "fidelity": "errors stats results figures",
-    "studies": "errors scenario backends running results stats figures",
-    "cli": "errors scenario emulate kernel_images backends running results figures report fidelity "
-    "studies",
-    "api": "scenario backends running results",
+    "studies": "errors printable scenario backends running results stats figures",
+    "cli": "errors printable scenario emulate kernel_images backends running results figures "
+    "report fidelity studies",
+    "api": "errors scenario backends running results",
 }
 
 HEAVY = {"matplotlib", "polars", "scipy"}
@@ -152,8 +154,8 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert circle(graph) == []
 
 
-# bbr3's states and bounds; the recorder and what it makes.
-STILL_TIED = {"control", "record"}
+# The recorder and what it makes.
+STILL_TIED = {"record"}
 
 
 @pytest.mark.parametrize(

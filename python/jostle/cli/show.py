@@ -14,6 +14,7 @@ import click
 
 from jostle.cli.environment import Environment
 from jostle.errors import InputError
+from jostle.printable import echo
 from jostle.results.measures import unknown
 
 PROFILES = "profiles"
@@ -82,7 +83,7 @@ def explain(environment: Environment, name: str) -> None:
     if not found:
         names = [row["name"] for rows in registry.values() for row in rows]
         raise InputError(_unknown_name(name, [*names, *_profiles()]))
-    click.echo("\n\n".join(found))
+    echo("\n\n".join(found))
 
 
 @click.command(short_help="Print the JSON Schema of scenarios or runs.")
@@ -96,7 +97,7 @@ def schema(environment: Environment, what: str) -> None:
         from jostle.scenario.schema import json_schema
 
         document = json_schema()
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def _entries(environment: Environment, kind: str) -> Sequence[Mapping[str, Any]]:
@@ -282,4 +283,4 @@ def _print_columns(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> 
     shown = [c for c in range(len(header)) if any(line[c] for line in lines)]
     widths = {c: max(len(line[c]) for line in lines) for c in shown}
     for line in lines:
-        click.echo("  ".join(f"{line[c]:<{widths[c]}}" for c in shown).rstrip())
+        echo("  ".join(f"{line[c]:<{widths[c]}}" for c in shown).rstrip())

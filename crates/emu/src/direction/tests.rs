@@ -33,7 +33,7 @@ fn drop_tail(packets: u64) -> LinkPart {
 }
 
 fn shared() -> Shared {
-    Shared { slots: Slots::new(1500), journal: Some(Journal::default()) }
+    Shared { slots: Slots::new(1500, 1 << 20), journal: Some(Journal::default()) }
 }
 
 fn packet(shared: &mut Shared, tos: u8) -> Slot {
