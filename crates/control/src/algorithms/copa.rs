@@ -209,10 +209,14 @@ impl Copa {
 
 impl Controller for Copa {
     fn on_established(&mut self, established: &Established) {
-        self.packet_bits = 8.0 * f64::from(established.mss_bytes.max(1));
+        self.on_packet_size(established.mss_bytes);
         self.set_window(f64::from(established.initial_window));
         self.cwnd_at_round_start = self.cwnd;
         self.rtts.assume(established.rtt);
+    }
+
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.packet_bits = 8.0 * f64::from(mss_bytes.max(1));
     }
 
     fn on_ack(&mut self, ack: &AckSample) {
