@@ -43,9 +43,9 @@ def link_spec(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "capacity": {"kind": "constant", "rate_bps": 10**6},
-        "queue": {"kind": "drop_tail", "limit": {"packets": 10}},
+        "queue": {"kind": "drop_tail", "parameters": {"limit": {"packets": 10}}},
         "delay": {"steps": [{"at_ns": 0, "delay_ns": 0}], "jitter": None},
-        "loss": {"kind": "none"},
+        "loss": None,
         "outages": None,
     }
 

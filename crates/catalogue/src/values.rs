@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jostle_units::{Rate, Span};
 
-use crate::{Entry, Kind, Value};
+use crate::{Entry, Kind, Limit, Value};
 
 /// A value for each parameter of a row.
 ///
@@ -44,11 +44,12 @@ impl Values {
     fn get(&self, name: &str, expected: &str, is: impl Fn(&Kind) -> bool) -> &Value {
         let row = self.entry.name;
         let parameter = self.entry.parameters.iter().find(|parameter| parameter.name == name);
-        let (Some(parameter), Some(value)) = (parameter, self.values.get(name)) else {
+        let Some(parameter) = parameter else {
             panic!("`{row}` asks for `{name}`, a parameter that it does not declare");
         };
         assert!(is(&parameter.kind), "`{row}.{name}` is not {expected}");
-        value
+        // Only `Entry::defaults` may leave one out.
+        self.values.get(name).unwrap_or_else(|| panic!("`{row}.{name}` has no default"))
     }
 
     /// A parameter whose values are whole numbers.
@@ -78,17 +79,21 @@ impl Values {
         self.whole(name, "a whole number", |kind| matches!(kind, Kind::Integer { .. }))
     }
 
-    /// An `Integer` parameter whose range lies in that of `u32`.
+    /// An `Integer`, `Size` or `Packets` parameter whose range lies in that of `u32`.
     pub fn u32(&self, name: &str) -> u32 {
-        let value = self.natural(name, "a whole number of 32 bits", |kind| {
-            matches!(kind, Kind::Integer { min: 0.., max: ..=U32_MAX, .. })
+        let value = self.natural(name, "a whole number of 32 bits", |kind| match *kind {
+            Kind::Integer { min, max, .. }
+            | Kind::Size { min_bytes: min, max_bytes: max, .. }
+            | Kind::Packets { min, max, .. } => min >= 0 && max <= i64::from(u32::MAX),
+            _ => false,
         });
         value as u32
     }
 
-    /// A `Number` parameter.
+    /// A `Number` or `Probability` parameter.
     pub fn number(&self, name: &str) -> f64 {
-        match self.get(name, "a number", |kind| matches!(kind, Kind::Number { .. })) {
+        let is = |kind: &Kind| matches!(kind, Kind::Number { .. } | Kind::Probability { .. });
+        match self.get(name, "a number", is) {
             Value::Number(value) => *value,
             Value::Integer(value) => *value as f64,
             other => panic!("`{}.{name}` is {other:?}", self.entry.name),
@@ -107,9 +112,19 @@ impl Values {
         Rate::from_bps(self.natural(name, "a rate", is))
     }
 
-    /// A `Size` parameter, in bytes.
-    pub fn size_bytes(&self, name: &str) -> u64 {
-        self.natural(name, "a size", |kind| matches!(kind, Kind::Size { min_bytes: 0.., .. }))
+    /// A `Size` or `Packets` parameter.
+    pub fn amount(&self, name: &str) -> u64 {
+        self.natural(name, "a size or a number of packets", |kind| {
+            matches!(kind, Kind::Size { min_bytes: 0.., .. } | Kind::Packets { min: 0.., .. })
+        })
+    }
+
+    /// A `Limit` parameter.
+    pub fn limit(&self, name: &str) -> Limit {
+        match self.get(name, "a limit", |kind| matches!(kind, Kind::Limit { .. })) {
+            Value::Limit(limit) => *limit,
+            other => panic!("`{}.{name}` is {other:?}", self.entry.name),
+        }
     }
 
     /// A `Choice` parameter.
@@ -125,8 +140,6 @@ impl Values {
         content(self.get(name, "a file", |kind| matches!(kind, Kind::File { .. })))
     }
 }
-
-const U32_MAX: i64 = u32::MAX as i64;
 
 #[cfg(test)]
 mod tests {

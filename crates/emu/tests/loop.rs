@@ -15,9 +15,9 @@ fn spec(queue_packets: u64, lateness_bound_ns: u64) -> EmulationSpec {
     let link = |name: &str, packets| {
         format!(
             r#"[{{"name": "{name}", "capacity": {{"kind": "constant", "rate_bps": 10000000}},
-                "queue": {{"kind": "drop_tail", "limit": {{"packets": {packets}}}}},
+                "queue": {{"kind": "drop_tail", "parameters": {{"limit": {{"packets": {packets}}}}}}},
                 "delay": {{"steps": [{{"at_ns": 0, "delay_ns": 20000000}}], "jitter": null}},
-                "loss": {{"kind": "none"}}, "outages": null,
+                "loss": null, "outages": null,
                 "quick_start": null}}]"#
         )
     };

@@ -188,7 +188,10 @@ def _toml(value: object) -> str:
 
 
 def _default(parameter: Mapping[str, Any]) -> str:
-    value = parameter.get("default" + _suffix(parameter))
+    limit = parameter["kind"] == "limit"
+    value = parameter.get("default" if limit else "default" + _suffix(parameter))
+    if limit and value is not None:
+        value = next(iter(value.values()))
     if value is None:
         return "…"  # It follows from other keys.
     if parameter["kind"] == "file":
@@ -206,6 +209,8 @@ def _range(parameter: Mapping[str, Any]) -> str:
         return "one of " + ", ".join(json.dumps(choice) for choice in parameter["choices"])
     if parameter["kind"] == "file":
         return f"path of {parameter['content']}, from the scenario's folder"
+    if parameter["kind"] == "probability":
+        return "probability, 0 … 1"
     suffix = _suffix(parameter)
     low, high = parameter["min" + suffix], parameter["max" + suffix]
     ends = [_amount(parameter, end) or json.dumps(end) for end in (low, high)]
@@ -229,8 +234,10 @@ def _amount(parameter: Mapping[str, Any], value: int) -> str | None:
             return format_amount(value, "time")
         case "rate":
             return format_amount(value, "rate")
-        case "size":
+        case "size" | "limit":
             return format_amount(value, "size")
+        case "packets":
+            return f"{value} packets"
     return None
 
 

@@ -113,14 +113,17 @@ fn extremes(kind: &Kind) -> Vec<Value> {
         Kind::Integer { min, max, .. }
         | Kind::Span { min_ns: min, max_ns: max, .. }
         | Kind::Rate { min_bps: min, max_bps: max, .. }
-        | Kind::Size { min_bytes: min, max_bytes: max, .. } => {
+        | Kind::Size { min_bytes: min, max_bytes: max, .. }
+        | Kind::Packets { min, max, .. } => {
             vec![Value::Integer(min), Value::Integer(max)]
         }
         Kind::Number { min, max, .. } => vec![Value::Number(min), Value::Number(max)],
         Kind::Choice { choices, .. } => {
             choices.iter().map(|&word| Value::Text(word.to_owned())).collect()
         }
-        Kind::File { .. } => vec![kind.default_value()],
+        Kind::Probability { .. } => vec![Value::Number(0.0), Value::Number(1.0)],
+        // Links alone have limits.
+        Kind::File { .. } | Kind::Limit { .. } => kind.default_value().into_iter().collect(),
     }
 }
 
@@ -130,14 +133,16 @@ fn beyond(kind: &Kind) -> Vec<Value> {
         Kind::Integer { min, max, .. }
         | Kind::Span { min_ns: min, max_ns: max, .. }
         | Kind::Rate { min_bps: min, max_bps: max, .. }
-        | Kind::Size { min_bytes: min, max_bytes: max, .. } => {
+        | Kind::Size { min_bytes: min, max_bytes: max, .. }
+        | Kind::Packets { min, max, .. } => {
             let outside = [min.checked_sub(1), max.checked_add(1)];
             outside.into_iter().flatten().map(Value::Integer).collect()
         }
         Kind::Number { min, max, .. } => {
             vec![Value::Number(min - 1.0), Value::Number(max + 1.0), Value::Number(f64::NAN)]
         }
-        Kind::Bool { .. } => vec![Value::Integer(1)],
+        Kind::Probability { .. } => vec![Value::Number(-0.1), Value::Number(1.1)],
+        Kind::Bool { .. } | Kind::Limit { .. } => vec![Value::Integer(1)],
         Kind::Choice { .. } => vec![Value::Text("no such word".to_owned())],
         // No Base64, and no content.
         Kind::File { .. } => vec![Value::Text("a path".to_owned()), Value::Text(String::new())],
