@@ -6,7 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jostle_units::{Rate, Span};
 
-use crate::{Entry, Kind, Limit, Value};
+use crate::limit::Limit;
+use crate::parameter::{Kind, Parameter, Value};
 
 /// A value for each parameter of a row.
 ///
@@ -15,14 +16,15 @@ use crate::{Entry, Kind, Limit, Value};
 /// build every row in every setting.
 #[derive(Clone, Debug)]
 pub struct Values {
-    entry: Entry,
+    row: &'static str,
+    parameters: &'static [Parameter],
     values: BTreeMap<&'static str, Value>,
 }
 
 /// Values of the same row that are the same.
 impl PartialEq for Values {
     fn eq(&self, other: &Self) -> bool {
-        self.entry.name == other.entry.name && self.values == other.values
+        self.row == other.row && self.values == other.values
     }
 }
 
@@ -35,15 +37,19 @@ pub(crate) fn content(value: &Value) -> Vec<u8> {
 }
 
 impl Values {
-    /// `values` are those of all of `entry`'s parameters, and fit them.
-    pub(crate) fn new(entry: Entry, values: BTreeMap<&'static str, Value>) -> Self {
-        Self { entry, values }
+    /// `values` are those of the `parameters` of `row`, and fit them.
+    pub(crate) fn new(
+        row: &'static str,
+        parameters: &'static [Parameter],
+        values: BTreeMap<&'static str, Value>,
+    ) -> Self {
+        Self { row, parameters, values }
     }
 
     /// The value of a parameter that is `expected`, of the kinds that `is` names.
     fn get(&self, name: &str, expected: &str, is: impl Fn(&Kind) -> bool) -> &Value {
-        let row = self.entry.name;
-        let parameter = self.entry.parameters.iter().find(|parameter| parameter.name == name);
+        let row = self.row;
+        let parameter = self.parameters.iter().find(|parameter| parameter.name == name);
         let Some(parameter) = parameter else {
             panic!("`{row}` asks for `{name}`, a parameter that it does not declare");
         };
@@ -56,7 +62,7 @@ impl Values {
     fn whole(&self, name: &str, expected: &str, is: impl Fn(&Kind) -> bool) -> i64 {
         match self.get(name, expected, is) {
             Value::Integer(value) => *value,
-            other => panic!("`{}.{name}` is {other:?}", self.entry.name),
+            other => panic!("`{}.{name}` is {other:?}", self.row),
         }
     }
 
@@ -96,7 +102,7 @@ impl Values {
         match self.get(name, "a number", is) {
             Value::Number(value) => *value,
             Value::Integer(value) => *value as f64,
-            other => panic!("`{}.{name}` is {other:?}", self.entry.name),
+            other => panic!("`{}.{name}` is {other:?}", self.row),
         }
     }
 
@@ -123,7 +129,7 @@ impl Values {
     pub fn limit(&self, name: &str) -> Limit {
         match self.get(name, "a limit", |kind| matches!(kind, Kind::Limit { .. })) {
             Value::Limit(limit) => *limit,
-            other => panic!("`{}.{name}` is {other:?}", self.entry.name),
+            other => panic!("`{}.{name}` is {other:?}", self.row),
         }
     }
 
@@ -131,7 +137,7 @@ impl Values {
     pub fn choice(&self, name: &str) -> &str {
         match self.get(name, "one of some words", |kind| matches!(kind, Kind::Choice { .. })) {
             Value::Text(word) => word,
-            other => panic!("`{}.{name}` is {other:?}", self.entry.name),
+            other => panic!("`{}.{name}` is {other:?}", self.row),
         }
     }
 
@@ -143,7 +149,8 @@ impl Values {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Entry, Kind, Parameter};
+    use crate::entry::Entry;
+    use crate::parameter::{Kind, Parameter};
 
     const ENTRY: Entry = Entry {
         name: "example",
