@@ -14,8 +14,7 @@ import click
 
 from jostle.backends.registry import BACKENDS, DEFAULT, all_options
 from jostle.cli.environment import Environment
-from jostle.errors import InputError, InterruptedRunError
-from jostle.results.measures import unknown
+from jostle.errors import InputError, InterruptedRunError, unknown
 
 if TYPE_CHECKING:
     from jostle.backends import Backend

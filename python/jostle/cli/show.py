@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import textwrap
 import tomllib
@@ -13,8 +12,7 @@ from typing import Any
 import click
 
 from jostle.cli.environment import Environment
-from jostle.errors import InputError
-from jostle.results.measures import unknown
+from jostle.errors import InputError, close_to, unknown
 
 PROFILES = "profiles"
 SCENARIOS = "scenarios"
@@ -113,7 +111,7 @@ def _kinds(environment: Environment) -> list[str]:
 
 
 def _unknown_name(name: str, names: Sequence[str]) -> str:
-    if difflib.get_close_matches(name, names, cutoff=0.5):
+    if close_to(name, names):
         return unknown("algorithm", name, names)
     return f"no algorithm `{name}`: `jostle list` shows the kinds, `jostle list KIND` their names"
 

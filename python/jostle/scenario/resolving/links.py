@@ -162,7 +162,7 @@ def link_spec(
     if in_bdp and (facts.capacity is None or largest_rtt_ns is None):
         bdp = 10**9
     also = (*facts.depends, *rtt_paths) if in_bdp else ((*path, "profile"),)
-    queue = queue_spec(link.queue, queue_at, bdp or None, registry, report, *also)
+    queue = queue_spec(link.queue, queue_at, bdp, registry, report, *also)
     if queue is None or facts.capacity is None:
         return None
     facts.queue_bytes = queue_limit_bytes(queue)
