@@ -33,20 +33,22 @@ CRATE_MAY_USE = {
 ROOM_MAY_USE = {
     "_core": "",
     "errors": "",
+    "printable": "",
+    "locked_folders": "",
     "python_controllers": "errors",
     "scenario": "_core errors python_controllers",
     "emulate": "_core errors scenario",
-    "kernel_images": "errors",
-    "backends": "_core errors python_controllers kernel_images",
+    "kernel_images": "errors locked_folders",
+    "backends": "_core errors locked_folders python_controllers kernel_images",
     "stats": "",
     "figures": "errors stats",
     "results": "errors backends stats figures",
-    "running": "errors python_controllers scenario backends results",
-    "report": "figures results",
+    "running": "errors printable locked_folders python_controllers scenario backends results",
+    "report": "printable figures results",
     "fidelity": "errors stats results figures",
-    "studies": "errors scenario backends running results stats figures",
-    "cli": "errors scenario emulate kernel_images backends running results figures report fidelity "
-    "studies",
+    "studies": "errors printable scenario backends running results stats figures",
+    "cli": "errors printable scenario emulate kernel_images backends running results figures "
+    "report fidelity studies",
     "api": "errors scenario backends running results",
 }
 

@@ -18,6 +18,7 @@ from jostle.cli.show import explain, list_, schema
 from jostle.cli.study import study
 from jostle.cli.validate import validate
 from jostle.errors import JostleError
+from jostle.printable import echo
 
 __all__ = ["cli", "main", "status"]
 
@@ -31,7 +32,7 @@ def _print_version(context: click.Context, _parameter: click.Parameter, wanted: 
         return
     from importlib import metadata
 
-    click.echo(f"jostle {metadata.version('jostle')}")
+    echo(f"jostle {metadata.version('jostle')}")
     context.exit()
 
 
@@ -82,10 +83,10 @@ def status(arguments: Sequence[str], environment: Environment | None = None) -> 
         error.show()
         return error.exit_code
     except JostleError as error:
-        click.echo(f"error: {error}", err=True)
+        echo(f"error: {error}", err=True)
         return error.exit_status
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted", err=True)
+        echo("interrupted", err=True)
         return INTERRUPTED
     except BrokenPipeError:
         return _read_no_more()

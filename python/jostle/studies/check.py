@@ -84,6 +84,12 @@ def path_mistakes(file: StudyFile, folder: Path) -> Mistakes:
     """Say which files of a study do not lie in its folder."""
     if not _is_inside(folder / file.setup, folder):
         yield ("setup",), _outside(file.setup)
+    else:
+        try:
+            (folder / file.setup).read_text("utf-8")
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            yield ("setup",), f'"{file.setup}" cannot be read: {why}'
     for name, experiment in file.experiments.items():
         if not _is_inside(folder / experiment.scenario, folder):
             yield ("experiments", name, "scenario"), _outside(experiment.scenario)
