@@ -294,6 +294,14 @@ def test_explain(jostle):
     assert "no parameters" in jostle("explain", "standard")[1]
 
 
+def test_every_row_of_the_engine_can_be_explained():
+    from jostle import _core
+
+    for kind, rows in json.loads(_core.registry()).items():
+        for row in rows if isinstance(rows, list) else ():
+            assert row["summary"] in show._explanation(kind, row, rows)
+
+
 def test_schemas(jostle):
     assert json.loads(jostle("schema", "run")[1])["title"] == "RunSpec"
     assert "bottleneck" in json.loads(jostle("schema", "scenario")[1])["properties"]
