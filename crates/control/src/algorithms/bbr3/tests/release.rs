@@ -66,8 +66,8 @@ fn drain_lasts_until_the_queue_is_gone() {
     assert_eq!(bbr.mode(), "probe_bw_cruise");
 }
 
-/// "if (rs->losses && bbr->loss_events_in_round < 0xf)": ACKs that report losses, six of them in a
-/// round of recovery, however many gaps there are.
+/// `loss_events_in_round`: ACKs that report losses, six of them in a round of recovery, however many
+/// gaps there are.
 #[test]
 fn startup_counts_acks_that_report_losses() {
     for (reports, mode) in [(5, "startup"), (6, "drain")] {
@@ -131,7 +131,7 @@ fn growth_counts_at_any_ack() {
     }
 }
 
-/// "min_rtt_us … (probe_rtt_expired && !rs->is_ack_delayed)"
+/// `bbr_update_min_rtt` asks an ACK for more than a sample once the minimum has expired.
 #[test]
 fn a_delayed_ack_does_not_replace_an_expired_minimum() {
     for (release, mut bbr, mut path) in both() {
@@ -144,7 +144,7 @@ fn a_delayed_ack_does_not_replace_an_expired_minimum() {
     }
 }
 
-/// "cwnd < target_cwnd || cwnd < 2 * bbr->init_cwnd", where the draft looks at what was delivered.
+/// `bbr_set_cwnd` looks at cwnd, where the draft looks at what was delivered.
 #[test]
 fn startup_lets_cwnd_grow_to_two_initial_windows() {
     for (release, cwnd) in [(false, 14), (true, 20)] {
@@ -245,7 +245,7 @@ fn a_loss_that_a_probe_repaired_counts_as_one() {
     assert!(!bbr.latest.lossy);
 }
 
-/// `bbr_start_bw_probe_cruise`: "bbr->inflight_lo = min(bbr->inflight_lo, bbr->inflight_hi)".
+/// `bbr_start_bw_probe_cruise`.
 #[test]
 fn cruising_begins_below_the_long_term_bound() {
     for (release, mut bbr, _) in both() {
