@@ -8,7 +8,7 @@ mod common;
 
 use common::*;
 use jostle_catalogue::Value;
-use jostle_record::{FlowSpec, Limit, QueueSpec, Recorder, RunSpec, Summary};
+use jostle_record::{FlowSpec, Recorder, RunSpec, Summary};
 
 fn measure(spec: &RunSpec) -> Summary {
     spec.validate().unwrap();
@@ -81,7 +81,7 @@ fn with_the_wait_of_the_paper_several_flows_take_each_other_for_others() {
 fn a_few_packets_of_buffer_do_not_make_it_lose_half() {
     let retransmitted = |packets, given: &[(&str, Value)]| {
         let mut path = link("l", 100 * MBPS, 1);
-        path.queue = QueueSpec::DropTail { limit: Limit::Packets(packets) };
+        path.queue = part("drop_tail", json!({"limit": {"packets": packets}}));
         let summary = measure(&run(40 * S, vec![path], vec![copa("f", 40 * MS, given)]));
         summary.flows[0].phases.get("second half").unwrap().retransmission_ratio.unwrap()
     };

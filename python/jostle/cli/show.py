@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import textwrap
 import tomllib
@@ -13,16 +12,15 @@ from typing import Any
 import click
 
 from jostle.cli.environment import Environment
-from jostle.errors import InputError
+from jostle.errors import InputError, close_to, unknown
 from jostle.printable import echo
-from jostle.results.measures import unknown
 
 PROFILES = "profiles"
 SCENARIOS = "scenarios"
 STUDIES = "studies"
 _NOT_OF_THE_ENGINE = (PROFILES, SCENARIOS, STUDIES)
 
-_SUFFIXES = {"span": "_ns", "rate": "_bps", "size": "_bytes"}
+_SUFFIXES = {"span": "_ns", "rate": "_bps", "size": "_bytes", "limit": "_bytes"}
 """What the registry's keys of a default and a range end with, by kind of parameter."""
 _NO_LIMIT = 2**50
 """From here on a range's end stands for having none: a pebibyte, a fortnight in nanoseconds."""
@@ -114,7 +112,7 @@ def _kinds(environment: Environment) -> list[str]:
 
 
 def _unknown_name(name: str, names: Sequence[str]) -> str:
-    if difflib.get_close_matches(name, names, cutoff=0.5):
+    if close_to(name, names):
         return unknown("algorithm", name, names)
     return f"no algorithm `{name}`: `jostle list` shows the kinds, `jostle list KIND` their names"
 
@@ -215,6 +213,8 @@ def _range(parameter: Mapping[str, Any]) -> str:
     low, high = parameter["min" + suffix], parameter["max" + suffix]
     ends = [_amount(parameter, end) or json.dumps(end) for end in (low, high)]
     noun = {"integer": "whole number, ", "number": "number, "}.get(parameter["kind"], "")
+    if parameter["kind"] == "packets":
+        return f"{ends[0]} or more"
     if high >= _NO_LIMIT:
         return f"{noun}{ends[0]} or more"
     return f"{noun}{ends[0]} … {ends[1]}"
@@ -237,7 +237,7 @@ def _amount(parameter: Mapping[str, Any], value: int) -> str | None:
         case "size" | "limit":
             return format_amount(value, "size")
         case "packets":
-            return f"{value} packets"
+            return f"{value} packet" + ("" if value == 1 else "s")
     return None
 
 
