@@ -5,6 +5,19 @@ use std::cmp::Reverse;
 use dary_heap::QuaternaryHeap;
 use jostle_units::Time;
 
+/// What the ends of a flow wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deadline {
+    /// Retransmission, a loss probe, reordering.
+    Retransmission,
+    /// Pacing lets the next packet leave.
+    Pacing,
+    /// A delayed or compressed ACK.
+    Acknowledgement,
+    /// A controller's own wake-up.
+    Wakeup,
+}
+
 /// Something that is due. The number says whose: a link's, a delay line's or a flow's position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
@@ -14,14 +27,8 @@ pub(crate) enum Event {
     Access(u32),
     /// A flow's network card has sent a packet.
     Nic(u32),
-    /// A flow's retransmission, loss-probe or reordering timer.
-    Retransmission(u32),
-    /// A flow's pacing timer.
-    Pacing(u32),
-    /// A receiver's delayed-ACK or ACK-compression timer.
-    Acknowledgement(u32),
-    /// A controller's own wake-up.
-    Wakeup(u32),
+    /// A deadline of one of a flow's ends.
+    Deadline(Deadline, u32),
     /// A flow's application.
     Source(u32),
     /// The end of an interval, or a phase boundary.
@@ -48,10 +55,10 @@ impl Event {
             Self::Link(position) => (0, position),
             Self::Access(position) => (1, position),
             Self::Nic(position) => (2, position),
-            Self::Retransmission(position) => (3, position),
-            Self::Pacing(position) => (4, position),
-            Self::Acknowledgement(position) => (5, position),
-            Self::Wakeup(position) => (6, position),
+            Self::Deadline(Deadline::Retransmission, position) => (3, position),
+            Self::Deadline(Deadline::Pacing, position) => (4, position),
+            Self::Deadline(Deadline::Acknowledgement, position) => (5, position),
+            Self::Deadline(Deadline::Wakeup, position) => (6, position),
             Self::Source(position) => (7, position),
             Self::Observe => (8, 0),
         };
@@ -66,10 +73,10 @@ impl Event {
             0 => Self::Link(position),
             1 => Self::Access(position),
             2 => Self::Nic(position),
-            3 => Self::Retransmission(position),
-            4 => Self::Pacing(position),
-            5 => Self::Acknowledgement(position),
-            6 => Self::Wakeup(position),
+            3 => Self::Deadline(Deadline::Retransmission, position),
+            4 => Self::Deadline(Deadline::Pacing, position),
+            5 => Self::Deadline(Deadline::Acknowledgement, position),
+            6 => Self::Deadline(Deadline::Wakeup, position),
             7 => Self::Source(position),
             _ => Self::Observe,
         }
@@ -223,7 +230,8 @@ mod tests {
     #[test]
     fn equal_times_keep_their_order() {
         let mut agenda = Agenda::default();
-        let event = |i| if i % 3 == 0 { Event::Pacing(i) } else { Event::Link(i) };
+        let event =
+            |i| if i % 3 == 0 { Event::Deadline(Deadline::Pacing, i) } else { Event::Link(i) };
         for i in 0..100 {
             agenda.schedule(Time::from_ns(7), event(i));
         }
@@ -242,10 +250,10 @@ mod tests {
                 Event::Link(position),
                 Event::Access(position),
                 Event::Nic(position),
-                Event::Retransmission(position),
-                Event::Pacing(position),
-                Event::Acknowledgement(position),
-                Event::Wakeup(position),
+                Event::Deadline(Deadline::Retransmission, position),
+                Event::Deadline(Deadline::Pacing, position),
+                Event::Deadline(Deadline::Acknowledgement, position),
+                Event::Deadline(Deadline::Wakeup, position),
                 Event::Source(position),
                 Event::Observe,
             ] {
@@ -259,7 +267,7 @@ mod tests {
         fn events_come_in_order_of_time(times in prop::collection::vec(0u64..1000, 0..200)) {
             let mut agenda = Agenda::default();
             for (i, &at) in (0..).zip(&times) {
-                let event = if i % 2 == 0 { Event::Link(i) } else { Event::Retransmission(i) };
+                let event = if i % 2 == 0 { Event::Link(i) } else { Event::Deadline(Deadline::Wakeup, i) };
                 agenda.schedule(Time::from_ns(at), event);
             }
             let mut sorted = times;

@@ -157,7 +157,7 @@ impl Network {
             // RFC 4782: a router that does not decrement the option's TTL has not agreed.
             None => {
                 if let Some(syn) = packet.body.as_syn_mut() {
-                    *syn = syn.with_rate(RateCode::NONE);
+                    syn.rate = RateCode::NONE;
                 }
             }
         }

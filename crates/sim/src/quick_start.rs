@@ -40,7 +40,7 @@ impl Router {
         }
         self.arrived_bytes[1] += u64::from(packet.size_bytes);
         if let Some(syn) = packet.body.as_syn_mut() {
-            *syn = syn.with_rate(self.grant(now, syn.rate()));
+            syn.rate = self.grant(now, syn.rate);
         }
     }
 
