@@ -41,13 +41,13 @@ ROOM_MAY_USE = {
     "stats": "",
     "figures": "errors stats",
     "results": "errors backends stats figures",
-    "running": "errors backends results",
+    "running": "errors python_controllers scenario backends results",
     "report": "figures results",
     "fidelity": "errors stats results figures",
     "studies": "errors scenario backends running results stats figures",
     "cli": "errors scenario emulate kernel_images backends running results figures report fidelity "
     "studies",
-    "api": "scenario backends running results",
+    "api": "errors scenario backends running results",
 }
 
 HEAVY = {"matplotlib", "polars", "scipy"}
@@ -152,8 +152,8 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert circle(graph) == []
 
 
-# bbr3's states and bounds; the recorder and what it makes.
-STILL_TIED = {"control", "record"}
+# The recorder and what it makes.
+STILL_TIED = {"record"}
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,13 @@ import math
 import numpy as np
 import pytest
 from fake_core import FakeEngine, spec
-from fake_plan import FakePlan, FakePlannedRun, make_plan
+from fake_plan import make_plan, plan_of
 from jostle.backends import SimBackend
 from jostle.errors import InputError
 from jostle.results.tables import phase_rows
 from jostle.running.executors import local
 from jostle.running.session import Session
+from jostle.scenario import PlannedRun
 
 KEY = "flows.newcomer.controller"
 
@@ -151,10 +152,10 @@ def test_identical_runs_are_noted(carry_out):
 def test_identical_runs_of_some_conditions_are_noted():
     plan = same_plan(3)
     changed = [
-        FakePlannedRun(r.condition, r.seed, spec(1, duration_s=10 + r.condition * r.seed))
+        PlannedRun(r.condition, r.seed, spec(1, duration_s=10 + r.condition * r.seed))
         for r in plan.runs
     ]
-    results = not_random(FakePlan(plan.title, plan.conditions, changed))
+    results = not_random(plan_of(plan.title, plan.conditions, changed))
     assert results.notes == (
         "all 3 runs of cubic are identical: nothing there is random; give the flows start_jitter",
     )
@@ -191,7 +192,7 @@ def test_table_of_a_phase(results):
 
 def test_many_flows_are_cut_short(carry_out):
     crowd = ("cubic",) * 40
-    plan = FakePlan("", [{}], [FakePlannedRun(0, 1, spec(1, crowd))])
+    plan = plan_of("", [{}], [PlannedRun(0, 1, spec(1, crowd))])
     table = phase_rows(carry_out(plan), "overall")
     assert len(table.rows) == 13
     assert table.rows[-1][0] == "… 28 more flows"
@@ -204,7 +205,7 @@ def test_html_of_a_notebook(results):
 
 
 def test_html_escapes_names(carry_out):
-    plan = FakePlan("", [{"k": "<script>"}, {"k": "b"}], [
-        FakePlannedRun(c, 1, spec()) for c in (0, 1)
+    plan = plan_of("", [{"k": "<script>"}, {"k": "b"}], [
+        PlannedRun(c, 1, spec()) for c in (0, 1)
     ])  # fmt: skip
     assert "<script>" not in carry_out(plan)._repr_html_()

@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jostle.errors import InputError
+
 if TYPE_CHECKING:
     from jostle.backends import Backend
     from jostle.results import ResultSet
+    from jostle.running.executors import Executor
     from jostle.scenario import Scenario
 
 
@@ -52,6 +55,7 @@ def run(
     repeats: int | None = None,
     seed: int | None = None,
     python: bool = False,
+    executor: Executor | None = None,
 ) -> ResultSet:
     """Carry out every run of a scenario.
 
@@ -71,6 +75,9 @@ def run(
         Runs per condition and seed of the first, instead of the scenario's.
     python
         As for `load`, where `scenario` is a path.
+    executor
+        Where runs are carried out, instead of threads of this process: anything in the shape of
+        `concurrent.futures.Executor`, such as a ProcessPoolExecutor. It is left open.
 
     Returns
     -------
@@ -86,7 +93,11 @@ def run(
 
     loaded = load(scenario, python=python) if isinstance(scenario, str | os.PathLike) else scenario
     plan = loaded.plan(repeats=repeats, seed=seed)
-    executor = local(jobs)
+    if executor is not None and jobs is not None:
+        raise InputError("give either jobs or an executor, which knows how many it takes")
+    own = None
+    if executor is None:
+        own = executor = local(jobs)
     session = Session(
         create(backend) if isinstance(backend, str) else backend,
         executor,
@@ -96,7 +107,8 @@ def run(
     try:
         results = session.carry_out(plan, shown)
     finally:
-        executor.shutdown(wait=True, cancel_futures=True)
+        if own is not None:
+            own.shutdown(wait=True, cancel_futures=True)
     if results.failures:
         first = results.failures[0]
         warnings.warn(

@@ -7,6 +7,7 @@ import tempfile
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from jostle.errors import JostleError
 
@@ -31,7 +32,15 @@ class Captures:
             self.folder = Path(tempfile.mkdtemp(prefix="jostle-capture-"))
         except OSError as error:
             raise self.error(error) from error
-        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self._own()
+
+    def _own(self) -> None:
+        self._removal = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The folder goes with the copy, to the process that reads it.
+        self._removal.detach()
+        return _taken_over, (self.folder,)
 
     @property
     def files(self) -> Mapping[str, Path]:
@@ -45,6 +54,13 @@ class Captures:
             f"cannot write captured packets to {tempfile.gettempdir()}: {why.strerror or why}; "
             "if it is full, free some space or set TMPDIR"
         )
+
+
+def _taken_over(folder: Path) -> Captures:
+    captures = Captures.__new__(Captures)
+    captures.folder = folder
+    captures._own()
+    return captures
 
 
 def files(folder: Path) -> Mapping[str, Path]:

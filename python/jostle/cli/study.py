@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jostle.backends.registry import BACKENDS, DEFAULT
 from jostle.cli.environment import Environment
 from jostle.cli.run import (
-    BACKENDS,
     DEFAULT_STORE,
-    kernel_options,
+    backend_options,
+    chosen_of,
     make_folder,
     python_option,
 )
@@ -21,7 +22,6 @@ from jostle.errors import InputError, InterruptedRunError
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
-    from jostle.kernel_images import Kind
     from jostle.results import ResultSet
     from jostle.studies import Runs, Study
     from jostle.studies.carry_out import Work
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 @click.option(
     "--backend",
     "backends",
-    type=click.Choice(BACKENDS),
+    type=click.Choice(list(BACKENDS)),
     multiple=True,
-    default=("sim",),
+    default=(DEFAULT,),
     show_default=True,
     help="What runs them; give it twice for both beside each other.",
 )
-@kernel_options
+@backend_options
 @click.option(
     "--repeats", type=click.IntRange(min=1), help="Runs per condition, instead of the study's."
 )
@@ -76,14 +76,13 @@ def study(
     *,
     ids: tuple[str, ...],
     backends: tuple[str, ...],
-    kernel: Kind | None,
-    kernel_version: str | None,
     repeats: int | None,
     jobs: int | None,
     store_path: str,
     output: str,
     as_json: bool,
     python: bool,
+    **given: str | None,
 ) -> int:
     """Reproduce the study of each ID (see `jostle list studies`), or `all` of them.
 
@@ -98,7 +97,7 @@ def study(
     studies = [_load(name, python=python) for name in _ids(ids)]
     make_folder(output)
     made = {
-        name: environment.backend(name, kernel if name == "kernel" else None, kernel_version)
+        name: environment.backend(name, _options_of(name, chosen_of(given)))
         for name in dict.fromkeys(backends)
     }
     results = _carry_out(studies, made, repeats, jobs, store_path)
@@ -120,6 +119,11 @@ def study(
         for each in by_experiment.values()
     )
     return 1 if failed else 0
+
+
+def _options_of(backend: str, chosen: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Leave out what was chosen for other backends."""
+    return {option.name: chosen[option.name] for option in BACKENDS[backend].options}
 
 
 def _ids(ids: Sequence[str]) -> list[str]:
@@ -190,9 +194,9 @@ def _carry_out(
                 f"{len(one.plan.runs)} runs)",
                 err=True,
             )
-            for label, why in one.left_out:
-                first = why.splitlines()[0]
-                click.echo(f"  not on the {backend.name} backend: {label}: {first}", err=True)
+            for refusal in one.left_out:
+                first = str(refusal.error()).splitlines()[0]
+                click.echo(f"  not on the {backend.name} backend: {first}", err=True)
             return session.carry_out(one.plan, on_stderr(conditions.labels(one.plan.conditions)))
 
         return run

@@ -12,8 +12,9 @@ import click
 
 from jostle.cli.environment import Environment
 from jostle.cli.run import (
+    backend_options,
     carry_out_with,
-    kernel_options,
+    chosen_of,
     make_folder,
     make_folder_of,
     options_as_given,
@@ -24,12 +25,11 @@ from jostle.errors import InputError
 
 if TYPE_CHECKING:
     from jostle.fidelity import Comparison
-    from jostle.kernel_images import Kind
     from jostle.results import ResultSet
 
 
 @click.command(short_help="Compare the simulator with the Linux kernel.")
-@kernel_options
+@backend_options
 @scenario_options
 @click.option(
     "--simulator-repeats",
@@ -62,8 +62,6 @@ def validate(
     figures: str | None,
     report: str | None,
     strict: bool,
-    kernel: Kind | None,
-    kernel_version: str | None,
     jobs: int | None,
     store_path: str,
     no_cache: bool,
@@ -89,7 +87,7 @@ def validate(
     causes = read_causes(_causes_file(report)) if report is not None else ()
     work = [
         (environment.backend("sim"), ours),
-        (environment.backend("kernel", kernel, kernel_version), theirs),
+        (environment.backend("kernel", chosen_of(options)), theirs),
     ]
     done = carry_out_with(work, jobs, store_path, no_cache=no_cache)
     pairs = list(zip(names, *done, strict=True))
@@ -107,8 +105,6 @@ def validate(
             **options,
             "repeats": repeats,
             "simulator_repeats": simulator_repeats,
-            "kernel": kernel,
-            "kernel_version": kernel_version,
             "report": report,
         }
         replace_file(Path(report), page(comparisons, causes, _command(given, files)).encode())

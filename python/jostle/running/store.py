@@ -136,6 +136,10 @@ class Store:
         except OSError as error:
             raise _store_error(self.root, error) from error
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Who is warned is asked for in the process that made the store; others warn as Python does.
+        return {"root": self.root, "_warn": warnings.warn}
+
     def __contains__(self, run_id: str) -> bool:
         """Whether a run of that name was stored; `get` also checks that it is whole."""
         return (self.root / run_id).exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import re
@@ -14,13 +15,13 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from jostle.backends.base import Cancelled
 from jostle.backends.kernel.guest.failure import PREFIX
 from jostle.errors import JostleError, RunCancelledError
 from jostle.kernel_images import GuestError, GuestOutput, GuestTimeoutError, Image, run_guest
-from jostle.kernel_images.images import SYSTEM_PATH
+from jostle.kernel_images.images import SYSTEM_PATH, cache_folder
 from jostle.kernel_images.processes import running
 
 PROGRAM = Path(__file__).parent / "guest"
@@ -124,17 +125,43 @@ def _run(
             timeout_s=timeout_s,
             cancelled=cancelled,
         )
-    while not _one_at_a_time.acquire(timeout=_POLL_S):
-        if cancelled is not None and cancelled():
-            raise RunCancelledError("stopped before its end")
-    try:
+    with _alone(cancelled):
         if image.kind == "native":
             return _run_here(script, timeout_s, cancelled)
         return run_guest(
             image, script, {}, memory_mb=memory_mb, timeout_s=timeout_s, cancelled=cancelled
         )
+
+
+@contextmanager
+def _alone(cancelled: Cancelled | None) -> Iterator[None]:
+    """Wait until no thread, and no other process of this user, runs in real time."""
+
+    def check() -> None:
+        if cancelled is not None and cancelled():
+            raise RunCancelledError("stopped before its end")
+
+    while not _one_at_a_time.acquire(timeout=_POLL_S):
+        check()
+    try:
+        folder = cache_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "realtime.lock").open("a") as lock:
+            while not _locked(lock):
+                check()
+                time.sleep(_POLL_S)
+            yield
     finally:
         _one_at_a_time.release()
+
+
+def _locked(file: IO[str]) -> bool:
+    """Take the lock of a file, which ends with the file's closing or with the process."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _run_here(script: Path, timeout_s: float, cancelled: Cancelled | None) -> GuestOutput:
