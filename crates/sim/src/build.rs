@@ -4,7 +4,7 @@ use jostle_control::registry::{self, Start};
 use jostle_control::slow_start::Standard;
 use jostle_control::{Controller, EcnFeedback, SlowStart};
 use jostle_path::Link;
-use jostle_record::{Algorithm, FlowSpec, LinkSpec, Linux, RunSpec, SourceSpec};
+use jostle_record::{Algorithm, FlowSpec, LinkSpec, Linux, RunSpec, SourceSpec, Transport};
 use jostle_tcp::{Options, Receiver, Sender};
 use jostle_units::{Span, Stream, Time};
 
@@ -107,11 +107,14 @@ fn ends(
     run: &RunSpec,
     python_controllers: PythonControllers<'_>,
 ) -> Result<Ends, Error> {
-    if let SourceSpec::Ping { bytes, every_ns, timeout_ns } = spec.source {
-        let (every, timeout) = (Span::from_ns(every_ns), Span::from_ns(timeout_ns));
-        return Ok(Ends::Pings(Pinger::new(bytes as u16, every, timeout)));
+    match (spec.transport, &spec.source) {
+        (Transport::Tcp, _) => connection(spec, run, python_controllers).map(Ends::Connection),
+        (Transport::Udp, &SourceSpec::Ping { bytes, every_ns, timeout_ns }) => {
+            let (every, timeout) = (Span::from_ns(every_ns), Span::from_ns(timeout_ns));
+            Ok(Ends::Pings(Pinger::new(bytes as u16, every, timeout)))
+        }
+        (Transport::Udp, _) => Err(invalid(&spec.name, "nothing but pings is sent in datagrams")),
     }
-    connection(spec, run, python_controllers).map(Ends::Connection)
 }
 
 fn connection(

@@ -159,8 +159,8 @@ impl Agenda {
         }
     }
 
-    /// The next event.
-    #[inline]
+    /// The next event. Always a part of the loop that asks for it: as a function it costs 2 % more.
+    #[inline(always)]
     pub fn pop(&mut self) -> Option<(Time, Event)> {
         let few = self.few.first();
         let packet = first_of(&self.packets);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use jostle_control::RateCode;
 use jostle_path::{Ecn, Link, Packet, Probe, Reason};
-use jostle_record::{End, FlowSpec, LinkSpec, Sink, SourceSpec};
+use jostle_record::{End, FlowSpec, LinkSpec, Sink, Transport};
 use jostle_tcp::{Egress, Segment};
 use jostle_units::{Rate, Span, Time};
 
@@ -140,7 +140,7 @@ impl Network {
             reverse_path: Way::new(&flow.reverse_path),
             line: delays.partition_point(|delay| *delay < flow.access_delay_ns) as u32,
             card: flow.nic_rate_bps.map(|bps| Box::new(Card::new(Rate::from_bps(bps)))),
-            merges: flow.gro && !matches!(flow.source, SourceSpec::Ping { .. }),
+            merges: flow.gro && flow.transport == Transport::Tcp,
         };
         let routes = flows.iter().map(route).collect();
         let line = |ns: &u64| DelayLine { delay: Span::from_ns(*ns), travelling: VecDeque::new() };

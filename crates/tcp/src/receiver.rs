@@ -506,30 +506,31 @@ impl Receiver {
         self.compressed = 0;
         self.set_timer();
         self.acked = self.next;
-        let mut blocks = [Block::default(); MAX_BLOCKS];
-        let duplicate = self.duplicate.take();
-        let mut count = 0;
-        if let Some(block) = duplicate {
-            blocks[0] = block;
-            count = 1;
-        }
-        for block in &self.recent[..self.recent_count] {
-            if count < MAX_BLOCKS {
-                blocks[count] = *block;
-                count += 1;
-            }
-        }
-        Ack {
+        let mut ack = Ack {
             ece: self.ece,
-            duplicate: duplicate.is_some(),
-            block_count: count as u8,
+            duplicate: false,
+            block_count: 0,
             marks: self.marks as u16,
             clock: Clock::at(now),
             number: self.next,
             tsecr_ms: self.echo_ms,
             window: self.window(),
-            blocks,
+            blocks: [Block::default(); MAX_BLOCKS],
+        };
+        let mut count = 0;
+        if let Some(block) = self.duplicate.take() {
+            ack.duplicate = true;
+            ack.blocks[0] = block;
+            count = 1;
         }
+        for block in &self.recent[..self.recent_count] {
+            if count < MAX_BLOCKS {
+                ack.blocks[count] = *block;
+                count += 1;
+            }
+        }
+        ack.block_count = count as u8;
+        ack
     }
 }
 
