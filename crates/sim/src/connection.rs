@@ -40,16 +40,15 @@ impl Connection {
     #[inline]
     fn arrange_sender(&mut self, flow: u32, agenda: &mut Agenda) {
         let &Deadlines { retransmission, pacing, wakeup } = self.sender.deadlines();
-        let of = |deadline| Event::Deadline(deadline, flow);
-        self.alarms.retransmission.arrange(retransmission, agenda, of(Deadline::Retransmission));
-        self.alarms.pacing.arrange(pacing, agenda, of(Deadline::Pacing));
-        self.alarms.wakeup.arrange(wakeup, agenda, of(Deadline::Wakeup));
+        self.alarms.retransmission.arrange(retransmission, agenda, Event::Retransmission(flow));
+        self.alarms.pacing.arrange(pacing, agenda, Event::Pacing(flow));
+        self.alarms.wakeup.arrange(wakeup, agenda, Event::Wakeup(flow));
     }
 
     /// Schedules the receiver's deadline if it moved forward.
     #[inline]
     fn arrange_receiver(&mut self, flow: u32, agenda: &mut Agenda) {
-        let event = Event::Deadline(Deadline::Acknowledgement, flow);
+        let event = Event::Acknowledgement(flow);
         self.alarms.acknowledgement.arrange(self.receiver.deadline(), agenda, event);
     }
 
@@ -160,7 +159,7 @@ impl Transport for Connection {
         self.acknowledge(arrival.early, host);
         self.acknowledge(arrival.ack, host);
         if arrival.reopens {
-            self.reopen(host);
+            self.reopen(&mut host.again());
         }
     }
 
@@ -182,7 +181,7 @@ impl Transport for Connection {
         }
         self.arrange_sender(host.flow, &mut host.network.agenda);
         if self.sender.is_drained() && !drained_before {
-            self.on_drained(host)
+            self.on_drained(&mut host.again())
         } else {
             Progress::Open
         }

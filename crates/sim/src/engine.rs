@@ -27,8 +27,14 @@ pub(crate) enum Event {
     Access(u32),
     /// A flow's network card has sent a packet.
     Nic(u32),
-    /// A deadline of one of a flow's ends.
-    Deadline(Deadline, u32),
+    /// A flow's [`Deadline::Retransmission`].
+    Retransmission(u32),
+    /// A flow's [`Deadline::Pacing`].
+    Pacing(u32),
+    /// A flow's [`Deadline::Acknowledgement`].
+    Acknowledgement(u32),
+    /// A flow's [`Deadline::Wakeup`].
+    Wakeup(u32),
     /// A flow's application.
     Source(u32),
     /// The end of an interval, or a phase boundary.
@@ -55,10 +61,10 @@ impl Event {
             Self::Link(position) => (0, position),
             Self::Access(position) => (1, position),
             Self::Nic(position) => (2, position),
-            Self::Deadline(Deadline::Retransmission, position) => (3, position),
-            Self::Deadline(Deadline::Pacing, position) => (4, position),
-            Self::Deadline(Deadline::Acknowledgement, position) => (5, position),
-            Self::Deadline(Deadline::Wakeup, position) => (6, position),
+            Self::Retransmission(position) => (3, position),
+            Self::Pacing(position) => (4, position),
+            Self::Acknowledgement(position) => (5, position),
+            Self::Wakeup(position) => (6, position),
             Self::Source(position) => (7, position),
             Self::Observe => (8, 0),
         };
@@ -73,10 +79,10 @@ impl Event {
             0 => Self::Link(position),
             1 => Self::Access(position),
             2 => Self::Nic(position),
-            3 => Self::Deadline(Deadline::Retransmission, position),
-            4 => Self::Deadline(Deadline::Pacing, position),
-            5 => Self::Deadline(Deadline::Acknowledgement, position),
-            6 => Self::Deadline(Deadline::Wakeup, position),
+            3 => Self::Retransmission(position),
+            4 => Self::Pacing(position),
+            5 => Self::Acknowledgement(position),
+            6 => Self::Wakeup(position),
             7 => Self::Source(position),
             _ => Self::Observe,
         }
@@ -230,8 +236,7 @@ mod tests {
     #[test]
     fn equal_times_keep_their_order() {
         let mut agenda = Agenda::default();
-        let event =
-            |i| if i % 3 == 0 { Event::Deadline(Deadline::Pacing, i) } else { Event::Link(i) };
+        let event = |i| if i % 3 == 0 { Event::Pacing(i) } else { Event::Link(i) };
         for i in 0..100 {
             agenda.schedule(Time::from_ns(7), event(i));
         }
@@ -250,10 +255,10 @@ mod tests {
                 Event::Link(position),
                 Event::Access(position),
                 Event::Nic(position),
-                Event::Deadline(Deadline::Retransmission, position),
-                Event::Deadline(Deadline::Pacing, position),
-                Event::Deadline(Deadline::Acknowledgement, position),
-                Event::Deadline(Deadline::Wakeup, position),
+                Event::Retransmission(position),
+                Event::Pacing(position),
+                Event::Acknowledgement(position),
+                Event::Wakeup(position),
                 Event::Source(position),
                 Event::Observe,
             ] {
@@ -267,7 +272,7 @@ mod tests {
         fn events_come_in_order_of_time(times in prop::collection::vec(0u64..1000, 0..200)) {
             let mut agenda = Agenda::default();
             for (i, &at) in (0..).zip(&times) {
-                let event = if i % 2 == 0 { Event::Link(i) } else { Event::Deadline(Deadline::Wakeup, i) };
+                let event = if i % 2 == 0 { Event::Link(i) } else { Event::Wakeup(i) };
                 agenda.schedule(Time::from_ns(at), event);
             }
             let mut sorted = times;

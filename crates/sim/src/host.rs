@@ -21,6 +21,14 @@ pub(crate) struct Host<'a, S> {
 }
 
 impl<S: Sink> Host<'_, S> {
+    /// The same once more, for what happens seldom: the compiler keeps in registers what no call is
+    /// given the address of.
+    #[inline(always)]
+    pub fn again(&mut self) -> Host<'_, S> {
+        let Self { now, flow, network, sink, memory } = self;
+        Host { now: *now, flow: *flow, network, sink, memory }
+    }
+
     /// The sending side's door to the network.
     #[inline]
     pub fn port(&mut self) -> Port<'_, S> {

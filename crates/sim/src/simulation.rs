@@ -11,7 +11,7 @@ use jostle_units::{Span, Time};
 use crate::Error;
 use crate::build::{self, Flow, PythonControllers};
 use crate::ends::Ends;
-use crate::engine::{Event, POSITIONS};
+use crate::engine::{Deadline, Event, POSITIONS};
 use crate::host::{Host, Progress, Times, Transport};
 use crate::network::{Network, tell};
 use crate::packet::{Body, SimPacket};
@@ -199,13 +199,19 @@ impl<S: Sink> Simulation<'_, S> {
                 let (ends, mut host) = self.ends(now, flow);
                 ends.on_card_drained(&mut host);
             }
-            Event::Deadline(deadline, flow) => {
-                let (ends, mut host) = self.ends(now, flow);
-                ends.on_deadline(deadline, &mut host);
-            }
+            Event::Retransmission(flow) => self.on_deadline(now, flow, Deadline::Retransmission),
+            Event::Pacing(flow) => self.on_deadline(now, flow, Deadline::Pacing),
+            Event::Acknowledgement(flow) => self.on_deadline(now, flow, Deadline::Acknowledgement),
+            Event::Wakeup(flow) => self.on_deadline(now, flow, Deadline::Wakeup),
             Event::Source(flow) => self.act(now, flow),
             Event::Observe => {}
         }
+    }
+
+    #[inline]
+    fn on_deadline(&mut self, now: Time, flow: u32, deadline: Deadline) {
+        let (ends, mut host) = self.ends(now, flow);
+        ends.on_deadline(deadline, &mut host);
     }
 
     /// The ends of a flow, and what they may use.
