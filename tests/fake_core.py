@@ -77,8 +77,14 @@ REGISTRY = {
     "queues": [
         {"name": "drop_tail", "summary": "First in, first out", "class": "passive",
          "based_on": [], "source": "", "parameters": [
-             {"name": "limit", "summary": "Most that it holds", "kind": "size",
-              "default_bytes": None, "min_bytes": 1, "max_bytes": 2**63 - 1}]},
+             {"name": "limit", "summary": "Most that it holds", "kind": "limit",
+              "default": None, "min_bytes": 1514, "max_bytes": 2**63 - 1}]},
+    ],
+    "losses": [
+        {"name": "independent", "summary": "Each by itself", "class": "per packet",
+         "based_on": [], "source": "", "parameters": [
+             {"name": "probability", "summary": "Of loss", "kind": "probability",
+              "default": None}]},
     ],
 }  # fmt: skip
 
@@ -121,9 +127,7 @@ class FakeEngine:
         return json.dumps(REGISTRY)
 
     def run_spec_schema(self) -> str:
-        queue = {"kind": {"const": "drop_tail"}, "limit": {}}
-        variants = [{"properties": queue}]
-        return json.dumps({"title": "RunSpec", "$defs": {"QueueSpec": {"oneOf": variants}}})
+        return json.dumps({"title": "RunSpec"})
 
     def run(
         self,
@@ -175,7 +179,7 @@ def spec(
             {
                 "name": "bottleneck",
                 "capacity": {"kind": "constant", "rate_bps": 144_000_000},
-                "loss": {"kind": "none"},
+                "loss": None,
                 "outages": None,
             }
         ],

@@ -151,7 +151,7 @@ def test_a_share_inside_the_interval_of_the_kernel_is_within():
     ("link", "kind"),
     [
         ({}, "solo"),
-        ({"loss": {"kind": "independent", "probability": 0.01}}, "lossy"),
+        ({"loss": {"kind": "independent", "parameters": {"probability": 0.01}}}, "lossy"),
         ({"outages": {"mean_interval_ns": 10**9, "durations": []}}, "lossy"),
     ],
 )
@@ -173,7 +173,7 @@ def test_where_packets_are_lost_at_random_the_same_seeds_are_compared(
 
 
 def test_a_run_that_failed_on_one_side_is_left_out_on_the_other():
-    link = {"loss": {"kind": "independent", "probability": 0.01}}
+    link = {"loss": {"kind": "independent", "parameters": {"probability": 0.01}}}
 
     def wild(_flow: Mapping[str, Any], seed: int) -> Constant:
         return Constant(goodput_bps=8e6 + seed * 1e6)

@@ -17,7 +17,7 @@ mod tests;
 use jostle_control::memory::{HostMemory, Occasion, Peer};
 use jostle_control::{
     Congestion, Controller, EcnFeedback, Established, Prospect, RateCode, RecoveryOwner,
-    RecoveryState, RttEstimator, Sampler, Signal,
+    RecoveryState, RttEstimator, Sampler, Signal, TcpExtension,
 };
 use jostle_units::{Ecn, FULL_PAYLOAD_BYTES, Rate, Span, Time};
 
@@ -120,6 +120,8 @@ pub struct Sender {
     rtt: RttEstimator,
     controller: Box<dyn Controller>,
     owner: RecoveryOwner,
+    /// The controller wants to hear of headers ([`TcpExtension::hears_headers`]).
+    hears_headers: bool,
     /// How the receiver tells of marks: first what the controller needs, then what was agreed on.
     feedback: EcnFeedback,
     /// Packets that were reported as marked (`delivered_ce`).
@@ -218,6 +220,7 @@ impl Sender {
             rtt: RttEstimator::default(),
             controller,
             owner,
+            hears_headers: false,
             feedback,
             marked: 0,
             written: 0,
@@ -281,7 +284,8 @@ impl Sender {
         // the first one from arriving (`tcp_ecn_fallback`). Nor does it ask for a rate: a router
         // may be there that drops packets with options it does not know.
         let first = self.timeouts == 0;
-        let rate = if first { self.controller.rate_request() } else { RateCode::NONE };
+        let tcp = self.controller.tcp().filter(|_| first);
+        let rate = tcp.map_or(RateCode::NONE, TcpExtension::rate_request);
         let syn = Syn { ecn: first && self.wants_ecn(), rate, tsval_ms: timestamp_ms(now) };
         // RFC 3168 §6.1.1: a SYN is not ECN-capable itself, unless the controller needs it.
         out.transmit(now, Segment::Syn(syn), self.ecn_of(false));
@@ -292,17 +296,19 @@ impl Sender {
     /// A SYN-ACK is about to be taken: what the host remembers of the peer.
     #[cold]
     pub fn recall(&mut self, now: Time, memory: &mut HostMemory) {
-        if self.connection == Connection::SynSent {
-            let peer = self.options.peer;
-            self.controller.on_open(&mut Occasion { now, peer, memory });
+        if self.connection == Connection::SynSent
+            && let Some(host) = self.controller.host()
+        {
+            host.on_open(&mut Occasion { now, peer: self.options.peer, memory });
         }
     }
 
     /// The connection closes: what the host is to remember.
     #[cold]
     pub fn close(&mut self, now: Time, memory: &mut HostMemory) {
-        let peer = self.options.peer;
-        self.controller.on_close(&mut Occasion { now, peer, memory });
+        if let Some(host) = self.controller.host() {
+            host.on_close(&mut Occasion { now, peer: self.options.peer, memory });
+        }
     }
 
     /// A SYN-ACK arrived.
@@ -322,6 +328,7 @@ impl Sender {
         self.controller.on_ecn_negotiated(self.feedback);
         // A controller that falls back to another one is that from here on.
         self.owner = self.controller.recovery_owner();
+        self.hears_headers = self.controller.tcp().is_some_and(TcpExtension::hears_headers);
         self.paced = self.options.pacing || self.controller.pacing_rate().is_some();
         self.window_end = answer.window;
         self.peer_window = answer.window;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import weakref
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle.errors import JostleError
+from jostle.locked_folders import TemporaryFolder
 
 _ENDING = ".pcapng"
 
@@ -29,18 +29,19 @@ class Captures:
 
     def __init__(self) -> None:
         try:
-            self.folder = Path(tempfile.mkdtemp(prefix="jostle-capture-"))
+            self._own(TemporaryFolder("capture"))
         except OSError as error:
             raise self.error(error) from error
-        self._own()
 
-    def _own(self) -> None:
-        self._removal = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+    def _own(self, folder: TemporaryFolder) -> None:
+        self.folder = folder.path
+        self._temporary = folder
+        self._removal = weakref.finalize(self, folder.remove)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The folder goes with the copy, to the process that reads it.
         self._removal.detach()
-        return _taken_over, (self.folder,)
+        return _taken_over, (self._temporary.hand_over(),)
 
     @property
     def files(self) -> Mapping[str, Path]:
@@ -58,8 +59,7 @@ class Captures:
 
 def _taken_over(folder: Path) -> Captures:
     captures = Captures.__new__(Captures)
-    captures.folder = folder
-    captures._own()
+    captures._own(TemporaryFolder.taken_over(folder))
     return captures
 
 

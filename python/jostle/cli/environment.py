@@ -48,8 +48,7 @@ class Environment:
 
         registry = None
         if self.engine is not None:
-            texts = self.engine.registry(), self.engine.run_spec_schema()
-            registry = scenario.Registry.from_json(*texts)
+            registry = scenario.Registry.from_json(self.engine.registry())
         return scenario.load(file, overrides, registry=registry, python=python)
 
     def registry(self) -> dict[str, list[dict[str, Any]]]:

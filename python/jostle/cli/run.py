@@ -14,8 +14,8 @@ import click
 
 from jostle.backends.registry import BACKENDS, DEFAULT, all_options
 from jostle.cli.environment import Environment
-from jostle.errors import InputError, InterruptedRunError
-from jostle.results.measures import unknown
+from jostle.errors import InputError, InterruptedRunError, unknown
+from jostle.printable import echo
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
@@ -145,7 +145,7 @@ def run(
     if as_json:
         documents = [results.to_dict() for results in every]
         whole = documents[0] if len(documents) == 1 else documents
-        click.echo(json.dumps(whole, ensure_ascii=False, allow_nan=False))
+        echo(json.dumps(whole, ensure_ascii=False, allow_nan=False))
     for results in every:
         if not as_json:
             output.print_results(results, phases)
@@ -158,7 +158,7 @@ def run(
 
         words = options_of_a_report(options)
         path = write_report(every, report, options["files"], words)
-        click.echo(f"report: {path}", err=as_json)
+        echo(f"report: {path}", err=as_json)
     return 1 if any(results.failures for results in every) else 0
 
 
@@ -230,7 +230,7 @@ def _possible(
         if len(refused) == len(plans[0].conditions):
             raise refused[min(refused)].error()
         for position in sorted(refused):
-            click.echo(f"left out: {refused[position].error()}", err=True)
+            echo(f"left out: {refused[position].error()}", err=True)
         for (_, kept), plan in zip(left, plans, strict=True):
             kept.append(plan.without(refused))
     return left
@@ -337,7 +337,7 @@ def make_folder_of(file: str | None) -> None:
 def _store(path: str) -> Store:
     from jostle.running.store import Store
 
-    return Store(path, warn=lambda text: click.echo(f"warning: {text}", err=True))
+    return Store(path, warn=lambda text: echo(f"warning: {text}", err=True))
 
 
 def _draw(every: Sequence[ResultSet], files: Sequence[str], folder: Path, quiet: bool) -> None:
@@ -352,7 +352,7 @@ def _draw(every: Sequence[ResultSet], files: Sequence[str], folder: Path, quiet:
         for path in pictures.save_all(results, into):
             if path.suffix == f".{first}":
                 also = ", ".join(f".{suffix}" for suffix in others)
-                click.echo(f"figure: {path} (also {also})", err=quiet)
+                echo(f"figure: {path} (also {also})", err=quiet)
 
 
 def _folders(files: Sequence[str], folder: Path) -> list[Path]:

@@ -19,6 +19,7 @@ from jostle.cli.run import (
     python_option,
 )
 from jostle.errors import InputError, InterruptedRunError
+from jostle.printable import echo
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
@@ -109,9 +110,9 @@ def study(
         path = _write(one, runs, evaluations, Path(output), _command(one, backends, repeats))
         if not as_json:
             _print(one, evaluations)
-        click.echo(f"page: {path}", err=as_json)
+        echo(f"page: {path}", err=as_json)
     if as_json:
-        click.echo(json.dumps(document(done), ensure_ascii=False, allow_nan=False))
+        echo(json.dumps(document(done), ensure_ascii=False, allow_nan=False))
     failed = any(
         each.failures
         for by_study in results.values()
@@ -142,7 +143,7 @@ def _load(name: str, *, python: bool) -> Study:
     from jostle.scenario import ScenarioError
     from jostle.studies import INSTALLED, load
 
-    by_path = Path(name).parent != Path() or name in (".", "..")
+    by_path = "/" in name or name in (".", "..")
     here = Path("studies", name)
     try:
         if by_path:
@@ -174,7 +175,7 @@ def _carry_out(
     from jostle.running.store import Store
     from jostle.studies.carry_out import carry_out, work_of
 
-    store = Store(store_path, warn=lambda text: click.echo(f"warning: {text}", err=True))
+    store = Store(store_path, warn=lambda text: echo(f"warning: {text}", err=True))
     executor = local(jobs)
     work = {
         name: [one for each in studies for one in work_of(each, backend, repeats)]
@@ -189,14 +190,14 @@ def _carry_out(
         def run(one: Work) -> ResultSet:
             nonlocal told
             told += 1
-            click.echo(
+            echo(
                 f"[{told}/{total}] {one.study}: {one.experiment} ({backend.name}, "
                 f"{len(one.plan.runs)} runs)",
                 err=True,
             )
             for refusal in one.left_out:
                 first = str(refusal.error()).splitlines()[0]
-                click.echo(f"  not on the {backend.name} backend: {first}", err=True)
+                echo(f"  not on the {backend.name} backend: {first}", err=True)
             return session.carry_out(one.plan, on_stderr(conditions.labels(one.plan.conditions)))
 
         return run

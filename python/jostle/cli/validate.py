@@ -22,6 +22,7 @@ from jostle.cli.run import (
     scenario_options,
 )
 from jostle.errors import InputError
+from jostle.printable import echo
 
 if TYPE_CHECKING:
     from jostle.fidelity import Comparison
@@ -108,7 +109,7 @@ def validate(
             "report": report,
         }
         replace_file(Path(report), page(comparisons, causes, _command(given, files)).encode())
-        click.echo(f"report: {report}", err=as_json)
+        echo(f"report: {report}", err=as_json)
     outside = any(comparison.within < len(comparison.cells) for comparison in comparisons)
     failed = any(comparison.failures for comparison in comparisons)
     return 1 if failed or (strict and outside) else 0
@@ -137,7 +138,7 @@ def _print(comparisons: Sequence[Comparison], as_json: bool) -> None:
     if as_json:
         from jostle.fidelity.document import document
 
-        click.echo(json.dumps(document(comparisons), ensure_ascii=False, allow_nan=False))
+        echo(json.dumps(document(comparisons), ensure_ascii=False, allow_nan=False))
         return
     from jostle.cli import output
     from jostle.fidelity.tables import comparison_rows
@@ -167,4 +168,4 @@ def _draw(simulator: ResultSet, kernel: ResultSet, folder: Path, quiet: bool) ->
         if simulator.of(index) and kernel.of(index):
             figure = draw.stacked(overlay_data(simulator, kernel, index))
             path, *_ = save(figure, folder / (f"overlay-{slug}" if slug else "overlay"))
-            click.echo(f"figure: {path.with_suffix(f'.{first}')} (also {also})", err=quiet)
+            echo(f"figure: {path.with_suffix(f'.{first}')} (also {also})", err=quiet)

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-import click
+from jostle.printable import echo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ class _Told(Progress):
     def begin(self, total: int, stored: int) -> None:
         """Begin to show; see `Progress`."""
         if stored:
-            click.echo(f"{stored} of {total} runs are in the store", err=True)
+            echo(f"{stored} of {total} runs are in the store", err=True)
 
     def failed(self, failure: Failure) -> None:
         """Say which run failed, and why."""
@@ -56,7 +56,7 @@ class _Told(Progress):
         self._say(f"run failed ({where}): {failure.error}")
 
     def _say(self, text: str) -> None:
-        click.echo(text, err=True)
+        echo(text, err=True)
 
 
 class LineProgress(_Told):
@@ -91,7 +91,7 @@ class LineProgress(_Told):
             return
         self._spoke_s = now_s
         left_s = (now_s - self._began_s) / self._done * (self._to_do - self._done)
-        click.echo(f"{self._done} of {self._to_do} runs, about {left_s:.0f} s left", err=True)
+        echo(f"{self._done} of {self._to_do} runs, about {left_s:.0f} s left", err=True)
 
     def failed(self, failure: Failure) -> None:
         """Say which run failed, and why."""

@@ -301,6 +301,9 @@ pub fn set_parameter(into: &Bound<'_, PyDict>, name: &str, value: &Value) -> PyR
         Value::Integer(it) => into.set_item(name, it),
         Value::Number(it) => into.set_item(name, it),
         Value::Text(it) => into.set_item(name, it),
+        Value::Limit(_) => {
+            Err(PyTypeError::new_err(format!("{name} is {value}, which only queues take")))
+        }
     }
 }
 

@@ -113,7 +113,11 @@ impl Sender {
             state: self.state,
             pacing_rate: self.visible_pacing_rate(),
         });
-        self.controller.on_ack_event(now, slow_path);
+        if self.hears_headers
+            && let Some(tcp) = self.controller.tcp_mut()
+        {
+            tcp.on_ack_event(now, slow_path);
+        }
         let marked = self.note_marks(now, ack, prior_delivered);
         self.take_answers();
         self.on_probe_acknowledged(now, ack.number, &findings);

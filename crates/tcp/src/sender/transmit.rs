@@ -1,6 +1,6 @@
 //! What leaves when: bursts, pacing, small queues, validation of the window.
 
-use jostle_control::{RecoveryState, Sent};
+use jostle_control::{RecoveryState, Sent, TcpExtension};
 use jostle_units::{FULL_PAYLOAD_BYTES, HEADER_BYTES, Span, Time};
 
 use super::{Connection, Egress, Sender, timestamp_ms};
@@ -347,7 +347,11 @@ impl Sender {
     fn offered(&self, number: u32) -> u32 {
         let offered = self.window_end.saturating_sub(number);
         let narrow = offered < self.cwnd && self.window_end > self.board.first();
-        if narrow && self.controller.overrides_receive_window() { self.cwnd } else { offered }
+        if narrow && self.overrides_receive_window() { self.cwnd } else { offered }
+    }
+
+    fn overrides_receive_window(&self) -> bool {
+        self.controller.tcp().is_some_and(TcpExtension::overrides_receive_window)
     }
 
     /// A rate that is required of a window-based controller's start holds for its first packets,

@@ -23,6 +23,7 @@ from jostle.errors import JostleError, RunCancelledError
 from jostle.kernel_images import GuestError, GuestOutput, GuestTimeoutError, Image, run_guest
 from jostle.kernel_images.images import SYSTEM_PATH, cache_folder
 from jostle.kernel_images.processes import running
+from jostle.locked_folders import temporary_folder
 
 PROGRAM = Path(__file__).parent / "guest"
 """The guest program, a package of its own."""
@@ -67,8 +68,7 @@ def carried_out(
         When `cancelled` became true.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix="jostle-run-", ignore_cleanup_errors=True) as made:
-            folder = Path(made).resolve()
+        with temporary_folder("run") as folder:
             (folder / "job.json").write_text(json.dumps(job))
             for name, content in files.items():
                 (folder / name).write_bytes(content)
@@ -172,7 +172,8 @@ def _run_here(script: Path, timeout_s: float, cancelled: Cancelled | None) -> Gu
     lines: list[str] = []
     environment = {**os.environ, "PATH": SYSTEM_PATH, "LC_ALL": "C.UTF-8"}
     started_s = time.monotonic()
-    with running([str(script)], lines.append, environment=environment) as group:
+    # By the shell, as files of a temporary folder that is mounted noexec cannot be executed.
+    with running(["/bin/sh", str(script)], lines.append, environment=environment) as group:
         while (status := group.wait(_POLL_S)) is None:
             if cancelled is not None and cancelled():
                 raise RunCancelledError("stopped before its end")

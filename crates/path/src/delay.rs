@@ -5,10 +5,10 @@ mod jitter;
 mod quantiles;
 mod steps;
 
-pub use constant::Constant;
-pub use jitter::Jitter;
+pub use constant::{Constant, ENTRY as CONSTANT};
+pub use jitter::{ENTRY as JITTER, Jitter};
 pub use quantiles::Quantiles;
-pub use steps::Steps;
+pub use steps::{ENTRY as STEPS, Steps};
 
 use jostle_units::{Span, Time};
 

@@ -4,9 +4,9 @@ mod gilbert_elliott;
 mod independent;
 mod outages;
 
-pub use gilbert_elliott::{GilbertElliott, Transitions};
-pub use independent::Independent;
-pub use outages::Outages;
+pub use gilbert_elliott::{GilbertElliott, ROW as GILBERT_ELLIOTT, Transitions};
+pub use independent::ROW as INDEPENDENT;
+pub use outages::{ENTRY as OUTAGES, Outages};
 
 use jostle_units::Time;
 

@@ -11,7 +11,7 @@ mod words;
 
 use jostle_control::{
     AckSample, Congestion, Controller, EcnFeedback, Established, LostPacket, Marks, Measurement,
-    Observer, RecoveryOwner, RecoveryState, Sent,
+    Observer, RateCode, RecoveryOwner, RecoveryState, Sent, TcpExtension,
 };
 use jostle_record::FlowSpec;
 use jostle_units::{Rate, Stream, Time};
@@ -245,11 +245,11 @@ impl Controller for PyController {
         );
     }
 
-    fn on_ack_event(&mut self, now: Time, slow_path: bool) {
+    fn on_packet_size(&mut self, mss_bytes: u32) {
         self.tell(
-            now,
-            |it| it.on_ack_event.as_ref(),
-            |_, method| method.call1((seconds(now), slow_path)).map(drop),
+            self.now,
+            |it| it.on_packet_size.as_ref(),
+            |_, method| method.call1((mss_bytes,)).map(drop),
         );
     }
 
@@ -427,5 +427,35 @@ impl Controller for PyController {
                 Err(error) => self.fault.set(py, &error, Some(method), &self.flow),
             }
         });
+    }
+
+    fn tcp(&self) -> Option<&dyn TcpExtension> {
+        Some(self)
+    }
+
+    fn tcp_mut(&mut self) -> Option<&mut dyn TcpExtension> {
+        Some(self)
+    }
+}
+
+impl TcpExtension for PyController {
+    fn rate_request(&self) -> RateCode {
+        RateCode::NONE
+    }
+
+    fn overrides_receive_window(&self) -> bool {
+        false
+    }
+
+    fn hears_headers(&self) -> bool {
+        self.callbacks.on_ack_event.is_some()
+    }
+
+    fn on_ack_event(&mut self, now: Time, slow_path: bool) {
+        self.tell(
+            now,
+            |it| it.on_ack_event.as_ref(),
+            |_, method| method.call1((seconds(now), slow_path)).map(drop),
+        );
     }
 }

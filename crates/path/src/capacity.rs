@@ -5,9 +5,9 @@ mod serialiser;
 mod steps;
 mod trace;
 
-pub use constant::Constant;
-pub use steps::Steps;
-pub use trace::Trace;
+pub use constant::{Constant, ENTRY as CONSTANT};
+pub use steps::{ENTRY as STEPS, Steps};
+pub use trace::{ENTRY as TRACE, Trace};
 
 use jostle_units::Time;
 

@@ -12,14 +12,16 @@ mod step_mark;
 #[cfg(test)]
 mod testing;
 
-pub use codel::{Codel, CodelParameters};
-pub use drop_tail::DropTail;
-pub use dualpi2::{DualPi2, DualPi2Parameters, Scheduling};
-pub use fq_codel::{FqCodel, FqCodelParameters};
-pub use occupancy_drop::OccupancyDrop;
-pub use pie::{Pie, PieParameters};
-pub use red::{Red, RedParameters};
-pub use step_mark::StepMark;
+pub use jostle_catalogue::Limit;
+
+pub(crate) use codel::Codel;
+pub(crate) use drop_tail::DropTail;
+pub(crate) use dualpi2::DualPi2;
+pub(crate) use fq_codel::FqCodel;
+pub(crate) use occupancy_drop::OccupancyDrop;
+pub(crate) use pie::Pie;
+pub(crate) use red::Red;
+pub(crate) use step_mark::StepMark;
 
 pub(crate) use fifo::{Backlog, Fifo};
 
@@ -43,27 +45,6 @@ pub trait QueueDiscipline<B>: Send {
 
     /// Packets waiting.
     fn packets(&self) -> u64;
-}
-
-/// The most that a queue holds. A packet that does not fit is dropped, even if it could be sent at
-/// once: a queue smaller than a packet lets nothing through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// In bytes on the wire, as Linux's `bfifo`.
-    Bytes(u64),
-    /// In packets of any size, as Linux's `pfifo`.
-    Packets(u64),
-}
-
-impl Limit {
-    /// Whether a packet of `size_bytes` fits beside `backlog`.
-    #[inline]
-    fn admits(self, backlog: Backlog, size_bytes: u32) -> bool {
-        match self {
-            Self::Bytes(limit) => backlog.bytes + u64::from(size_bytes) <= limit,
-            Self::Packets(limit) => backlog.packets < limit,
-        }
-    }
 }
 
 /// Marks a packet if its transport understands marks. A packet that came in marked counts as

@@ -15,41 +15,82 @@ mod scheduler;
 
 use std::collections::VecDeque;
 
+use jostle_catalogue::{Entry, Kind, Limit, Parameter, Values};
 use jostle_units::{FULL_PACKET_BYTES, Span, Stream, Time};
 
-use super::{Backlog, Fifo, Limit, QueueDiscipline, mark};
-use crate::error::{self, Error};
+use super::{Backlog, Fifo, QueueDiscipline, mark};
 use crate::packet::{Ecn, Fate, Packet, Reason};
+use crate::parameters::{LONGEST_DELAY_NS, MS, limit_of, number, probability, span};
+use crate::registry::{QueueRow, unrelated};
 use pi2::Pi2;
-pub use scheduler::Scheduling;
-use scheduler::{Lane, Scheduler};
+use scheduler::{Lane, Scheduler, Scheduling};
+
+const ENTRY: Entry = Entry {
+    name: "dualpi2",
+    summary: "Two queues, one for L4S, whose marks are coupled to the other's drops",
+    class: "active",
+    based_on: &["pie"],
+    source: "RFC 9332; Linux 6.17 net/sched/sch_dualpi2.c",
+    parameters: &[
+        limit_of("most that both queues hold together", Some(10_000)),
+        span("target", "delay that the classic queue is steered to", 15 * MS),
+        span("update", "period of the probability's update", 16 * MS),
+        number("alpha", "weight of the deviation from the target, per s", 0.16, (0.0, 1000.0)),
+        number("beta", "weight of the delay's trend, per s", 3.2, (0.0, 1000.0)),
+        number("coupling", "L4S marks per square root of a classic drop", 2.0, (0.0, 100.0)),
+        span("threshold", "L4S packets that have waited longer are marked", MS),
+        Parameter {
+            name: "ramp",
+            summary: "delay above the threshold over which marks become certain; 0: a step",
+            kind: Kind::Span { default_ns: 0, min_ns: 0, max_ns: LONGEST_DELAY_NS },
+        },
+        Parameter {
+            name: "scheduler",
+            summary: "weighted turns, or whoever has waited longest with L4S ahead by time_shift",
+            kind: Kind::Choice { default: "weighted", choices: &["weighted", "time_shifted"] },
+        },
+        probability("classic_share", "weighted: the classic queue's share of turns", Some(0.1)),
+        span("time_shift", "time_shifted: head start of L4S packets", 30 * MS),
+    ],
+};
 
 /// Linux, after `min_th` of RED: nothing is dropped, nor marked for the other queue's sake, while
 /// less than two full packets wait.
 const QUIET_BYTES: u64 = 2 * FULL_PACKET_BYTES as u64;
 
-/// Parameters of [`DualPi2`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DualPi2Parameters {
+struct DualPi2Parameters {
     /// Most that both queues hold together.
-    pub limit: Limit,
-    /// Delay that the classic queue is steered to.
-    pub target: Span,
-    /// Period of the probability's update.
-    pub update: Span,
-    /// Weight of the deviation from the target, per s.
-    pub alpha: f64,
-    /// Weight of the delay's trend, per s.
-    pub beta: f64,
-    /// k, by which the L4S queue's probability exceeds the base probability.
-    pub coupling: f64,
+    limit: Limit,
+    control: pi2::Parameters,
     /// L4S packets that have waited longer are marked, if others waited when they came.
-    pub threshold: Span,
+    threshold: Span,
     /// Over so much more than the threshold the chance of that mark rises from 0 to 1; zero for a
     /// step.
-    pub ramp: Span,
+    ramp: Span,
     /// How the queues share the link.
-    pub scheduling: Scheduling,
+    scheduling: Scheduling,
+}
+
+impl DualPi2Parameters {
+    fn new(values: &Values) -> Self {
+        Self {
+            limit: values.limit("limit"),
+            control: pi2::Parameters {
+                target: values.span("target"),
+                update: values.span("update"),
+                alpha: values.number("alpha"),
+                beta: values.number("beta"),
+                coupling: values.number("coupling"),
+            },
+            threshold: values.span("threshold"),
+            ramp: values.span("ramp"),
+            scheduling: match values.choice("scheduler") {
+                "time_shifted" => Scheduling::TimeShifted(values.span("time_shift")),
+                _ => Scheduling::Weighted(values.number("classic_share")),
+            },
+        }
+    }
 }
 
 /// Two queues whose marks and drops are coupled.
@@ -81,30 +122,27 @@ enum Verdict {
     Drop,
 }
 
+impl<B: Send + 'static> DualPi2<B> {
+    pub(crate) const ROW: QueueRow<B> = QueueRow {
+        entry: ENTRY,
+        check: unrelated,
+        build: |values, random| Box::new(Self::new(DualPi2Parameters::new(values), random)),
+    };
+}
+
 impl<B> DualPi2<B> {
-    /// Empty queues.
-    ///
-    /// # Errors
-    /// When the period is zero, a weight or the coupling negative, or a share none.
-    pub fn new(parameters: DualPi2Parameters, random: Stream) -> Result<Self, Error> {
-        let DualPi2Parameters { limit, target, update, alpha, beta, coupling, .. } = parameters;
-        if update.is_zero() {
-            return Err(Error::Zero("dualpi2.update"));
-        }
-        error::within("dualpi2.alpha", alpha, 0.0, f64::MAX)?;
-        error::within("dualpi2.beta", beta, 0.0, f64::MAX)?;
-        error::within("dualpi2.coupling", coupling, 0.0, f64::MAX)?;
-        Ok(Self {
-            limit,
+    fn new(parameters: DualPi2Parameters, random: Stream) -> Self {
+        Self {
+            limit: parameters.limit,
             threshold: parameters.threshold,
             ramp: parameters.ramp,
-            control: Pi2::new(pi2::Parameters { target, update, alpha, beta, coupling }),
-            scheduler: Scheduler::new(parameters.scheduling)?,
+            control: Pi2::new(parameters.control),
+            scheduler: Scheduler::new(parameters.scheduling),
             classic: Fifo::default(),
             l4s: VecDeque::new(),
             total: Backlog::default(),
             random,
-        })
+        }
     }
 
     #[inline]
@@ -154,7 +192,7 @@ impl<B> DualPi2<B> {
 impl<B: Send> QueueDiscipline<B> for DualPi2<B> {
     fn enqueue(&mut self, now: Time, packet: Packet<B>, fate: &mut dyn Fate<B>) {
         self.control.catch_up(now, self.heads());
-        if !self.limit.admits(self.total, packet.size_bytes) {
+        if !self.total.has_room(packet.size_bytes, self.limit) {
             fate.dropped(now, &packet, Reason::Overflow);
             return;
         }

@@ -1,4 +1,4 @@
-"""Folders that are being written, and what is left of those whose writer was killed.
+"""Folders that are written for a while, and what is left of those whose writer was killed.
 
 A folder that is being written is locked by its writer (`flock`), and the lock ends with the
 process, however that ends. So what is not locked is abandoned, whatever the clocks say.
@@ -10,16 +10,21 @@ import fcntl
 import os
 import re
 import shutil
+import tempfile
 import uuid
-from contextlib import suppress
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-__all__ = ["Partial", "remove_abandoned"]
+__all__ = ["Partial", "TemporaryFolder", "remove_abandoned", "temporary_folder"]
 
 _NAME: Final = re.compile(r"[0-9a-z]+-[0-9a-f]{32}")
 """What `Partial` calls its folders: nothing else is ever removed."""
+_TEMPORARY: Final = re.compile(r"jostle-[a-z]+-[0-9a-f]{32}")
+"""What `TemporaryFolder` calls them."""
 
 
 class Partial:
@@ -96,6 +101,84 @@ def _is_abandoned(folder: Path) -> bool:
         return True
     finally:
         os.close(descriptor)
+
+
+class TemporaryFolder:
+    """A folder for temporary files, ``jostle-PURPOSE-…``, that is there until it is removed.
+
+    What killed processes of this user have left of its kind is removed when one is made. A folder
+    may be handed over to another process; it has several owners then for a while.
+
+    Parameters
+    ----------
+    purpose
+        Lower-case letters.
+
+    Raises
+    ------
+    OSError
+        When it cannot be made.
+    """
+
+    def __init__(self, purpose: str) -> None:
+        parent = Path(tempfile.gettempdir()).resolve()
+        for folder in parent.glob(f"jostle-{purpose}-*"):
+            if _TEMPORARY.fullmatch(folder.name) and _is_own(folder) and _is_abandoned(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+        # Under its name it is never seen unlocked: the folder of temporary files is everybody's, so
+        # that a lock on it as in `Partial` could be held by anybody.
+        made = Path(tempfile.mkdtemp(prefix=f".jostle-{purpose}-", dir=parent))
+        self._lock = _shared(made)
+        self.path = made.rename(parent / f"jostle-{purpose}-{uuid.uuid4().hex}")
+
+    @classmethod
+    def taken_over(cls, path: Path) -> TemporaryFolder:
+        """Return a folder that another process has handed over."""
+        folder = cls.__new__(cls)
+        folder.path, folder._lock = path, _shared(path)
+        return folder
+
+    def hand_over(self) -> Path:
+        """Leave the folder to whoever takes it over; it stays locked here for a while."""
+        _handed_over.append(self._lock)
+        if len(_handed_over) > _MOST_HANDED_OVER:
+            os.close(_handed_over.popleft())
+        return self.path
+
+    def remove(self) -> None:
+        """Remove it with all that is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+
+
+_MOST_HANDED_OVER: Final = 64
+"""Folders on their way to other processes at the same time."""
+_handed_over: deque[int] = deque()
+
+
+def _shared(folder: Path) -> int:
+    """Lock a folder beside its other owners; returns the descriptor that holds the lock."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+    return descriptor
+
+
+@contextmanager
+def temporary_folder(purpose: str) -> Iterator[Path]:
+    """Make a `TemporaryFolder`, and remove it in the end."""
+    folder = TemporaryFolder(purpose)
+    try:
+        yield folder.path
+    finally:
+        folder.remove()
+
+
+def _is_own(folder: Path) -> bool:
+    try:
+        return folder.lstat().st_uid == os.geteuid()
+    except OSError:
+        return False
 
 
 class _Locked:
