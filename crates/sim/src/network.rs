@@ -314,32 +314,34 @@ pub(crate) struct Port<'a, S> {
 }
 
 impl<S: Sink> Port<'_, S> {
-    /// Hands a packet to the host's network card. A part of whoever sends, which knows what kind of
-    /// packet it is: otherwise its header would be copied once more.
+    /// Hands a packet to the host's network card. Who sends knows what kind of packet it is, and puts
+    /// it together in place.
     #[inline(always)]
     pub fn send(&mut self, now: Time, body: Body, ecn: Ecn) {
-        let packet = packet(self.flow, body, ecn);
-        let route = &self.network.routes[self.flow as usize];
-        if route.card.is_some() {
-            return self.queue_at_card(now, packet);
-        }
-        let link = route.path.first;
-        if self.sink.wants_segments() {
-            tell(self.sink, now, self.flow, End::Sender, &body, ecn);
-        }
-        self.network.push(now, link, packet, self.sink);
+        self.hand_over(now, packet(self.flow, body, ecn));
     }
 
     #[inline(never)]
-    fn queue_at_card(&mut self, now: Time, packet: SimPacket) {
-        let Network { routes, agenda, .. } = &mut *self.network;
-        let Some(card) = &mut routes[self.flow as usize].card else { return };
-        if card.queue.is_empty() {
-            let at = now + card.rate.time_for(u64::from(packet.size_bytes));
-            agenda.schedule(at, Event::Nic(self.flow));
+    fn hand_over(&mut self, now: Time, packet: SimPacket) {
+        let flow = self.flow;
+        let route = &mut self.network.routes[flow as usize];
+        match &mut route.card {
+            None => {
+                let link = route.path.first;
+                if self.sink.wants_segments() {
+                    tell(self.sink, now, flow, End::Sender, &packet.body, packet.ecn);
+                }
+                self.network.push(now, link, packet, self.sink);
+            }
+            Some(card) => {
+                if card.queue.is_empty() {
+                    let at = now + card.rate.time_for(u64::from(packet.size_bytes));
+                    self.network.agenda.schedule(at, Event::Nic(flow));
+                }
+                card.queued_bytes += u64::from(packet.size_bytes);
+                card.queue.push_back(packet);
+            }
         }
-        card.queued_bytes += u64::from(packet.size_bytes);
-        card.queue.push_back(packet);
     }
 }
 
