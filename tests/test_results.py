@@ -26,8 +26,9 @@ def results(carry_out):
 
 def test_flows_have_a_row_per_run_flow_and_phase(results):
     assert results.flows.height == 4 * 3 * 2 * 3
-    assert results.flows.columns[:8] == [
-        "condition", KEY, "seed", "run_id", "flow", "transport", "controller", "completion_s", "phase",
+    assert results.flows.columns[:9] == [
+        "condition", KEY, "seed", "run_id", "flow", "transport", "controller", "completion_s",
+        "phase",
     ]  # fmt: skip
     first = results.flows.row(0, named=True)
     assert (first["condition"], first[KEY], first["seed"]) == ("cubic", "cubic", 1)

@@ -78,7 +78,7 @@ fn ece(ack: Ack) -> Ack {
 }
 
 fn counting(marks: u16, ack: Ack) -> Ack {
-    Ack { marks: marks, ..ack }
+    Ack { marks, ..ack }
 }
 
 /// `TCP_CONG_NEEDS_ECN`: offered whatever the flow's own setting is, and on every packet.
