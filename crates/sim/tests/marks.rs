@@ -5,6 +5,7 @@
 mod common;
 
 use common::*;
+use jostle_catalogue::Value;
 use jostle_record::{
     FlowPhase, FlowSpec, LinkPart, LinkPhase, LinkSpec, Recorder, RunSpec, Sink, Summary,
 };
@@ -165,6 +166,40 @@ fn prague_and_cubic_share_a_dual_queue() {
         }
         let ratio = ratios / 4.0;
         assert!((0.5..2.0).contains(&ratio), "{ratio} at {rtt_ns} ns");
+    }
+}
+
+/// The RTT modes of TCP Prague 0.6, two flows of different RTTs in a dual queue: a window settles where
+/// what a round adds is what its marks take, so that rates are as a·R'/R², with the increase a per round
+/// and the least distance R' of two reductions. For 5 and 25 ms that is 5 : 1 without scaling, 1 : 1
+/// with rate, 1.5 : 1 with scalable and 1.67 : 1 with additive; for 5 and 100 ms 20, 4, 1.5 and 4.2.
+#[test]
+fn rtt_modes_bring_flows_of_different_rtts_together() {
+    let ratio = |mode: &str, other_ns| {
+        let bottleneck = LinkSpec { queue: dualpi2(), ..link("bottleneck", 50 * MBPS, 0) };
+        let flows = [5 * MS, other_ns].map(|rtt_ns| {
+            let mut flow = capable("l4s", "prague", rtt_ns);
+            let mode = Value::Text(mode.to_owned());
+            flow.controller.parameters.insert("prague_rtt_scaling".to_owned(), mode);
+            flow
+        });
+        let [mut short, mut long] = flows;
+        (short.name, long.name) = ("short".to_owned(), "long".to_owned());
+        let summary = measure(&run(120 * S, vec![bottleneck], vec![short, long]));
+        assert!(settled_link(&summary).utilisation.unwrap() > 0.95, "{mode}");
+        settled(&summary, 0).goodput_bps / settled(&summary, 1).goodput_bps
+    };
+    for (other_ns, modes) in [
+        (25 * MS, [("none", 5.0), ("rate", 1.0), ("scalable", 1.5), ("additive", 1.67)]),
+        (100 * MS, [("none", 20.0), ("rate", 4.0), ("scalable", 1.5), ("additive", 4.2)]),
+    ] {
+        let none = ratio("none", other_ns);
+        for (mode, expected) in modes {
+            let measured = ratio(mode, other_ns);
+            // A factor of two either way: marks are answered late, and once for several.
+            assert!((0.45..2.2).contains(&(measured / expected)), "{mode}: {measured:.2}");
+            assert!(mode == "none" || measured < 0.4 * none, "{mode}: {measured:.2} of {none:.2}");
+        }
     }
 }
 
