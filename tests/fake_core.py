@@ -184,7 +184,11 @@ def spec(
             }
         ],
         "flows": [
-            {"name": name, "controller": {"name": controller, "parameters": {}}}
+            {
+                "name": name,
+                "controller": {"name": controller, "parameters": {}},
+                "transport": "tcp",
+            }
             for name, controller in zip(names, controllers, strict=False)
         ],
     }
