@@ -5,6 +5,7 @@ mod capture;
 mod controller;
 #[cfg(target_os = "linux")]
 mod emulate;
+mod measures;
 mod record;
 mod registry;
 mod run;
@@ -20,6 +21,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Cancelled", module.py().get_type::<run::Cancelled>())?;
     module.add("ControllerError", module.py().get_type::<controller::ControllerError>())?;
     module.add_class::<record::Record>()?;
+    module.add_class::<measures::Series>()?;
     #[cfg(target_os = "linux")]
     {
         module.add_class::<emulate::Emulator>()?;
@@ -29,6 +31,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(registry::run_spec_schema, module)?)?;
     module.add_function(wrap_pyfunction!(registry::check_file, module)?)?;
     module.add_function(wrap_pyfunction!(capture::capture_from_ring, module)?)?;
+    module.add_function(wrap_pyfunction!(measures::record_of_samples, module)?)?;
     module.add_function(wrap_pyfunction!(run::check, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(weather::weather, module)?)?;

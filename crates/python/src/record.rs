@@ -77,9 +77,12 @@ fn flows(py: Python<'_>, table: FlowTable) -> PyResult<Py<PyDict>> {
         .with("throughput_bps", table.throughput_bps)?
         .with("goodput_bps", table.goodput_bps)?
         .with("rtt_mean_s", table.rtt_mean_s)?
+        .with("rtt_samples", table.rtt_samples)?
         .with("rtt_last_s", table.rtt_last_s)?
         .with("srtt_s", table.srtt_s)?
         .with("cwnd_bytes", table.cwnd_bytes)?
+        .with("cwnd_mean_bytes", table.cwnd_mean_bytes)?
+        .with("lived_s", table.lived_s)?
         .with("ssthresh_bytes", table.ssthresh_bytes)?
         .with("in_flight_bytes", table.in_flight_bytes)?
         .with("sent_packets", table.sent_packets)?
@@ -93,6 +96,8 @@ fn links(py: Python<'_>, table: LinkTable) -> PyResult<Py<PyDict>> {
     let mut columns = Columns::new(py)
         .with("time_s", table.time_s)?
         .with("link", table.link)?
+        .with("throughput_bps", table.throughput_bps)?
+        .with("capacity_bps", table.capacity_bps)?
         .with("utilisation", table.utilisation)?
         .with("queue_bytes", table.queue_bytes)?
         .with("queue_mean_bytes", table.queue_mean_bytes)?

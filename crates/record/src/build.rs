@@ -155,7 +155,7 @@ fn queue<B: Copy + Send + 'static>(
     })
 }
 
-fn capacity_of(spec: &CapacitySpec) -> Result<Box<dyn Capacity>, Error> {
+pub(crate) fn capacity_of(spec: &CapacitySpec) -> Result<Box<dyn Capacity>, Error> {
     Ok(match spec {
         CapacitySpec::Constant { rate_bps } => {
             Box::new(capacity::Constant::new(Rate::from_bps(*rate_bps)))
