@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sysconfig
 from pathlib import Path
 from typing import Any
 
 import jostle
+import jostle.scenario
 import pytest
+from jostle.cli import status
 from jostle.scenario import ScenarioError
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -47,13 +51,13 @@ def write(folder: Path, code: str, controller: str = '"mine:Reno"', duration: st
 
 
 def run_id(path: Path) -> str:
-    (result,) = jostle.run(path).results
+    (result,) = jostle.run(path, python=True).results
     return result.run.run_id
 
 
 def failure(path: Path) -> str:
     with pytest.warns(RuntimeWarning, match="1 runs failed"):
-        results = jostle.run(path)
+        results = jostle.run(path, python=True)
     (failed,) = results.failures
     return failed.error
 
@@ -62,7 +66,9 @@ def test_the_example_keeps_its_queue_short_and_shares(tmp_path: Path) -> None:
     for name in ("delay_aimd.py", "delay_aimd.toml"):
         shutil.copy(EXAMPLES / name, tmp_path)
     path = tmp_path / "delay_aimd.toml"
-    results = jostle.run(jostle.load(path, {"flows.other.controller": "delay_aimd:DelayAimd"}))
+    results = jostle.run(
+        jostle.load(path, {"flows.other.controller": "delay_aimd:DelayAimd"}, python=True)
+    )
     assert not results.failures
     flows = results.flows
     steady = flows.filter(flows["phase"] == "steady")
@@ -76,7 +82,7 @@ def test_the_example_keeps_its_queue_short_and_shares(tmp_path: Path) -> None:
 
 def test_it_is_the_same_as_the_engines_reno(tmp_path: Path) -> None:
     mine, built_in = (
-        jostle.run(write(tmp_path, RENO, controller)).flows["goodput_bps"][0]
+        jostle.run(write(tmp_path, RENO, controller), python=True).flows["goodput_bps"][0]
         for controller in ('"mine:Reno"', '{ name = "reno", slow_start = "standard" }')
     )
     assert mine == pytest.approx(built_in, rel=0.05)
@@ -108,7 +114,7 @@ def test_a_mistake_names_file_and_line_and_stops_only_its_run(tmp_path: Path) ->
     text = path.read_text("utf-8")
     path.write_text(f'{text}\n[grid]\n"flows.one.controller" = ["mine:Reno", "reno"]\n', "utf-8")
     with pytest.warns(RuntimeWarning, match="1 runs failed"):
-        results = jostle.run(path)
+        results = jostle.run(path, python=True)
     (failed,), (done,) = results.failures, results.results
     line = broken[: broken.index("1 / 0")].count("\n") + 1
     assert f"{tmp_path.resolve() / 'mine.py'}, line {line}, in on_congestion" in failed.error
@@ -145,7 +151,7 @@ def test_pacing_and_wakeups_are_heeded(tmp_path: Path) -> None:
     paced = paced.replace("self.pacing_rate", "self.next_wakeup = 2.5; self.pacing_rate")
     paced += "\n    def on_wakeup(self, now_s):\n        self.pacing_rate = 4e6\n"
     paced += "        self.next_wakeup = None\n"
-    results = jostle.run(write(tmp_path, paced))
+    results = jostle.run(write(tmp_path, paced), python=True)
     assert not results.failures
     assert results.flows["goodput_bps"][0] == pytest.approx(3e6, rel=0.1)
 
@@ -200,7 +206,7 @@ def test_marks_and_losses_are_told(tmp_path: Path) -> None:
         path = write(tmp_path, DCTCP, controller, "20 s")
         text = path.read_text("utf-8").replace('kind = "drop_tail", limit = "1 BDP"', queue)
         path.write_text(text.replace('rtt = "40 ms"', 'rtt = "40 ms"\necn = true'), "utf-8")
-        (result,) = jostle.run(path).results
+        (result,) = jostle.run(path, python=True).results
         last = result.run.internals.filter(
             result.run.internals["time_s"] == result.run.internals["time_s"].max()
         )
@@ -247,7 +253,7 @@ class Asking:
 
 
 def test_a_reduction_can_be_asked_for(tmp_path: Path) -> None:
-    results = jostle.run(write(tmp_path, ASKING, '"mine:Asking"', "10 s"))
+    results = jostle.run(write(tmp_path, ASKING, '"mine:Asking"', "10 s"), python=True)
     assert not results.failures
     (result,) = results.results
     internals = result.run.internals
@@ -291,7 +297,7 @@ def test_silence_and_bursts_are_the_controllers_too(tmp_path: Path) -> None:
     path = write(tmp_path, IDLING, '"mine:Idling"', "20 s")
     source = '{ kind = "request_response", bytes = "20 kB", think = "2 s" }'
     path.write_text(f"{path.read_text('utf-8')}source = {source}\n", "utf-8")
-    results = jostle.run(path)
+    results = jostle.run(path, python=True)
     assert not results.failures
     (result,) = results.results
     internals = result.run.internals
@@ -312,18 +318,107 @@ def test_silence_and_bursts_are_the_controllers_too(tmp_path: Path) -> None:
 )
 def test_scenarios_are_checked(tmp_path: Path, controller: str, message: str) -> None:
     with pytest.raises(ScenarioError, match=r"scenario\.toml") as caught:
-        jostle.load(write(tmp_path, RENO, controller))
+        jostle.load(write(tmp_path, RENO, controller), python=True)
     assert message in str(caught.value)
 
 
 def test_a_syntax_error_names_its_line(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"mine\.py, line 3"):
-        jostle.load(write(tmp_path, "x = 1\n\nclass Reno\n"))
+        jostle.load(write(tmp_path, "x = 1\n\nclass Reno\n"), python=True)
 
 
 def test_the_kernel_backend_refuses_it(tmp_path: Path) -> None:
     from jostle.backends.kernel import controllers
 
-    (planned,) = jostle.load(write(tmp_path, RENO)).plan().runs
+    (planned,) = jostle.load(write(tmp_path, RENO), python=True).plan().runs
     problems = controllers.plan(planned.spec["flows"], {}, "virtual").problems
     assert ["Python code" in problem.text for problem in problems] == [True]
+
+
+def test_nothing_runs_without_leave(tmp_path: Path) -> None:
+    path = write(tmp_path, f"open({str(tmp_path / 'ran')!r}, 'w')\n{RENO}")
+    with pytest.raises(ScenarioError, match=r"scenario\.toml:8: .*controller") as caught:
+        jostle.run(path)
+    assert f"would run Python code: the class Reno of {tmp_path.resolve() / 'mine.py'}" in str(
+        caught.value
+    )
+    assert "--python" in str(caught.value)
+    assert not (tmp_path / "ran").exists()
+    assert status(["run", str(path), "--no-cache"]) == 2
+    assert status(["run", str(path), "--no-cache", "--python"]) == 0
+    assert (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "controller",
+    [
+        '{ name = "subprocess:Popen", args = "touch ran", shell = true }',
+        '{ name = "os:system", command = "touch ran" }',
+        '{ name = "runpy:run_path", path_name = "mine.py" }',
+        '"numpy:ndarray"',
+        '"jostle.api:run"',
+        '{ name = "{grid}" }',
+    ],
+)
+def test_installed_code_is_out_of_reach(
+    tmp_path: Path, controller: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path, RENO, controller.replace("{grid}", "mine:Reno"))
+    if "{grid}" in controller:
+        grid = '[grid]\n"flows.one.controller" = ["mine:Reno", "shutil:rmtree"]\n'
+        path.write_text(f"{path.read_text('utf-8')}{grid}", "utf-8")
+    with pytest.raises(ScenarioError, match="there is no module") as caught:
+        jostle.load(path, python=True)
+    assert "in the scenario's folder" in str(caught.value)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+    folder = tmp_path / "scenario"
+    folder.mkdir()
+    path = write(folder, RENO, '"linked:Popen"')
+    (folder / "linked.py").symlink_to(subprocess.__file__)
+    with pytest.raises(ScenarioError, match="outside of the scenario's folder"):
+        jostle.load(path, python=True)
+
+
+def test_a_scenario_among_installed_packages_runs_none_of_them(tmp_path: Path) -> None:
+    packages = Path(sysconfig.get_path("purelib"))
+    text = SCENARIO.format(controller='"pip.__main__:Reno"', duration="1 s")
+    with pytest.raises(ScenarioError, match="belongs to Python or to an installed package"):
+        jostle.scenario.loads(text, name=str(packages / "scenario.toml"), python=True)
+
+
+@pytest.mark.parametrize(
+    ("code", "controller", "message"),
+    [
+        ("from subprocess import Popen\n", '"mine:Popen"', 'no class "Popen"'),
+        ("import functools\nMade = functools.partial(dict)\n", '"mine:Made"', 'no class "Made"'),
+        ("def make(**_):\n    raise SystemExit\n", '"mine:make"', 'no class "make"'),
+    ],
+)
+def test_only_classes_of_the_folder_can_be_named(
+    tmp_path: Path, code: str, controller: str, message: str
+) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        jostle.load(write(tmp_path, RENO + code, controller), python=True)
+    assert message in str(caught.value)
+
+
+def test_a_class_of_another_place_is_not_made(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("from subprocess import Popen\n", "utf-8")
+    code = "from beside import Popen\n"
+    assert "is no class of" in failure(write(tmp_path, code, '"mine:Popen"'))
+
+
+def test_what_is_no_controller_is_not_made(tmp_path: Path) -> None:
+    code = f"class Loud:\n    def __init__(self):\n        open({str(tmp_path / 'made')!r}, 'w')\n"
+    assert "Loud has no `on_ack`" in failure(write(tmp_path, code, '"mine:Loud"'))
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_class_of_a_neighbour_is_a_controller(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text(RENO, "utf-8")
+    results = jostle.run(write(tmp_path, "from beside import Reno\n"), python=True)
+    assert not results.failures

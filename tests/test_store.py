@@ -170,15 +170,73 @@ def test_killed_in_the_middle_of_writing(tmp_path):
     assert warnings == []
 
 
-def test_leftovers_of_a_killed_writer_are_removed_in_time(tmp_path):
-    store = Store(tmp_path)
-    old, young = (tmp_path / ".partial" / name for name in ("old", "young"))
-    for folder in (old, young):
-        folder.mkdir()
-    os.utime(old, (0, 0))
-    Store(store.root)
-    assert not old.exists()
-    assert young.exists()
+LOCKING = """
+import sys, time
+from pathlib import Path
+from jostle.running.partial import Partial
+with Partial(Path(sys.argv[1]), "written") as folder:
+    (folder / "spec.json").write_text("{}")
+    print(folder, flush=True)
+    time.sleep(60)
+"""
+
+
+def writer(parent: Path) -> tuple[subprocess.Popen[str], Path]:
+    """Start a process that writes into a partial folder for a minute."""
+    command = [sys.executable, "-c", LOCKING, str(parent)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    return process, Path(process.stdout.readline().strip())
+
+
+def test_the_living_are_known_by_their_lock_whatever_the_clock_says(tmp_path):
+    root = Store(tmp_path).root
+    process, folder = writer(root / ".partial")
+    try:
+        os.utime(folder, (0, 0))
+        Store(root)
+        assert (folder / "spec.json").exists()
+    finally:
+        process.kill()
+        process.wait()
+    os.utime(folder, (2**33, 2**33))
+    Store(root)
+    assert not folder.exists()
+
+
+def test_only_folders_of_our_own_are_removed(tmp_path):
+    root = Store(tmp_path / "store").root
+    partial = root / ".partial"
+    abandoned = partial / f"0a1b-{'0' * 32}"
+    foreign = [partial / name for name in ("holiday", "0a1b-123", f"A-{'0' * 32}")]
+    for folder in (abandoned, *foreign):
+        (folder / "below").mkdir(parents=True)
+        os.utime(folder, (0, 0))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "letter").write_text("dear")
+    link = partial / f"0a1b-{'1' * 32}"
+    link.symlink_to(elsewhere)
+    (abandoned / "link").symlink_to(elsewhere)
+    Store(root)
+    assert not abandoned.exists()
+    assert all((folder / "below").is_dir() for folder in foreign)
+    assert link.is_symlink()
+    assert (elsewhere / "letter").read_text() == "dear"
+
+
+@pytest.mark.parametrize("name", [".partial", ".damaged"])
+def test_a_store_does_not_follow_links(tmp_path, name):
+    elsewhere = tmp_path / "elsewhere"
+    kept = elsewhere / f"0a1b-{'0' * 32}"
+    kept.mkdir(parents=True)
+    os.utime(kept, (0, 0))
+    root = tmp_path / "store"
+    root.mkdir()
+    (root / name).symlink_to(elsewhere)
+    with pytest.raises(StoreError, match=rf"store/{name} is a symbolic link"):
+        Store(root)
+    assert kept.is_dir()
 
 
 @pytest.mark.parametrize("place", ["file", "below a file", "proc"])

@@ -92,7 +92,7 @@ def check_file(registry: str, row: str, parameter: str, content: bytes) -> None:
         What is wrong with it, and where; or if there is no such parameter.
     """
 
-def weather(spec_json: str, link: int, points: int) -> dict[str, Any]:
+def draw_impairments(spec_json: str, link: int, points: int) -> dict[str, Any]:
     """Draw what a link's random parts will do in a run, to be played back elsewhere.
 
     Parameters

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from jostle.scenario import Scenario
 
 
-def load(path: str | os.PathLike[str], overrides: Mapping[str, str] | None = None) -> Scenario:
+def load(
+    path: str | os.PathLike[str],
+    overrides: Mapping[str, str] | None = None,
+    *,
+    python: bool = False,
+) -> Scenario:
     """Read a scenario file.
 
     Parameters
@@ -23,6 +28,9 @@ def load(path: str | os.PathLike[str], overrides: Mapping[str, str] | None = Non
         A TOML file.
     overrides
         Key → value, as `--set` takes them: `{"bottleneck.rate": "50 Mbit/s"}`.
+    python
+        Whether the scenario may name controllers written in Python, from its own folder. They run
+        with your rights: allow it for scenarios that you trust.
 
     Raises
     ------
@@ -31,7 +39,7 @@ def load(path: str | os.PathLike[str], overrides: Mapping[str, str] | None = Non
     """
     from jostle import scenario
 
-    return scenario.load(Path(path), overrides)
+    return scenario.load(Path(path), overrides, python=python)
 
 
 def run(
@@ -43,6 +51,7 @@ def run(
     *,
     repeats: int | None = None,
     seed: int | None = None,
+    python: bool = False,
 ) -> ResultSet:
     """Carry out every run of a scenario.
 
@@ -60,6 +69,8 @@ def run(
         Whether to show progress on stderr.
     repeats, seed
         Runs per condition and seed of the first, instead of the scenario's.
+    python
+        As for `load`, where `scenario` is a path.
 
     Returns
     -------
@@ -73,7 +84,7 @@ def run(
     from jostle.running.session import Session
     from jostle.running.store import Store
 
-    loaded = load(scenario) if isinstance(scenario, str | os.PathLike) else scenario
+    loaded = load(scenario, python=python) if isinstance(scenario, str | os.PathLike) else scenario
     plan = loaded.plan(repeats=repeats, seed=seed)
     executor = local(jobs)
     session = Session(

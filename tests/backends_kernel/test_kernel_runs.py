@@ -236,7 +236,7 @@ rtt = "50 ms"
 def test_a_link_is_played_back_as_the_simulator_has_it(backend, simulator):
     spec = spec_of(SATELLITE) | {"seed": 3}
     real, simulated = backend.run(spec), simulator.run(spec)
-    # What follows from the weather alone is the same, what follows from the traffic similar.
+    # What follows from drawn impairments alone is the same, what follows from the traffic similar.
     for reason, tolerance in (("outage", 0.1), ("loss", 0.1), ("occupancy", 0.5)):
         lost, expected = (r.links[f"dropped_{reason}"].sum() for r in (real, simulated))
         assert expected > 10, reason

@@ -23,12 +23,12 @@ OVERRIDES = {
 }
 
 
-def weather(spec, link=0):
-    return _core.weather(json.dumps(spec), link, playback.JITTER_POINTS)
+def impairments(spec, link=0):
+    return _core.draw_impairments(json.dumps(spec), link, playback.JITTER_POINTS)
 
 
 def files(spec):
-    return playback.files(spec["links"], lambda link: weather(spec, link))
+    return playback.files(spec["links"], lambda link: impairments(spec, link))
 
 
 def options(content):
@@ -46,9 +46,9 @@ def test_what_is_drawn_stays_the_same():
     """The store tells runs apart by this package's sources and not by the engine's.
 
     Should this ever change on purpose, change something in `playback.py` as well, so that runs in
-    stores are not taken for runs with the new weather.
+    stores are not taken for runs with new impairments.
     """
-    drawn = weather(spec_of(overrides=OVERRIDES))
+    drawn = impairments(spec_of(overrides=OVERRIDES))
     whole = hashlib.sha256(drawn["outages_ns"].tobytes() + drawn["jitter_ns"].tobytes())
     rest = sorted((name, value) for name, value in drawn.items() if not name.endswith("s_ns"))
     whole.update(repr([pair for pair in rest if pair[0] != "jitter_ns"]).encode())
@@ -66,7 +66,7 @@ def test_random_losses_are_those_of_the_simulator():
 
 def test_options_of_a_link_and_its_queue():
     spec = spec_of(overrides=OVERRIDES)
-    drawn, written = weather(spec), files(spec)
+    drawn, written = impairments(spec), files(spec)
     assert list(written) == ["jostle_link-0", "jostle_queue-0"]
     (queue,), _ = options(written["jostle_queue-0"])
     half = 1 << 52
@@ -87,7 +87,7 @@ def test_options_of_a_link_and_its_queue():
 def test_long_lists_are_cut_between_items():
     spec = spec_of(overrides=OVERRIDES)
     spec["links"][0]["delay"]["jitter"]["correlation_ns"] = 1_000_000
-    drawn = weather(spec)
+    drawn = impairments(spec)
     assert len(drawn["jitter_ns"]) > 1_000_000
     found, sizes = options(files(spec)["jostle_link-0"])
     assert max(sizes) <= 60_004
@@ -103,7 +103,7 @@ def test_jitter_per_packet_is_drawn_in_the_kernel():
     spec = spec_of(overrides={"bottleneck.jitter": jitter})
     found = dict(options(files(spec)["jostle_link-0"])[0])
     assert found.keys() == {2, 5, 6, 9, 10}
-    assert struct.unpack("=Q", found[9]) == (weather(spec)["jitter_seed"],)
+    assert struct.unpack("=Q", found[9]) == (impairments(spec)["jitter_seed"],)
     assert struct.unpack("=4Q", found[10]) == (0, 1_000_000, 1 << 53, 5_000_000)
 
 
@@ -120,4 +120,4 @@ def test_traces():
 
 def test_the_engine_knows_its_links():
     with pytest.raises(ValueError, match="no link 3"):
-        weather(spec_of(), 3)
+        impairments(spec_of(), 3)

@@ -69,6 +69,22 @@ def test_a_job_that_is_done(guest, tmp_path):
     assert jobs_left(tmp_path) == []
 
 
+def test_nothing_is_imported_from_the_current_folder(guest, tmp_path, monkeypatch):
+    here = tmp_path / "here"
+    (here / "guest").mkdir(parents=True)
+    (here / "guest" / "__main__.py").write_text("raise SystemExit('the wrong one')")
+    for name in ("json", "base64", "shlex"):
+        (here / f"{name}.py").write_text("raise SystemExit('the wrong one')")
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("PYTHONPATH", str(here))
+    guest(
+        "import base64, json, shlex\n"
+        f"assert {str(here)!r} not in sys.path and os.getcwd() == '/', (sys.path, os.getcwd())\n"
+        "open(f'{folder}/events.json', 'w').write('{}')"
+    )
+    carry_out()
+
+
 def test_the_guest_says_why(guest, tmp_path):
     guest("print('jostle-guest: no such thing'); sys.exit(1)")
     with pytest.raises(KernelRunError, match=r"^no such thing$"):

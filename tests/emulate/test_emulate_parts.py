@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from ipaddress import ip_network
@@ -16,6 +17,7 @@ import polars as pl
 import pytest
 from jostle.cli import status
 from jostle.emulate import emulation, journal, lines, nat
+from jostle.emulate.commands import available
 from jostle.emulate.namespaces import Owner
 from jostle.emulate.wiring import Ends, free_subnet
 from jostle.errors import EmulationError, InputError
@@ -87,6 +89,46 @@ def test_translation_is_added_and_taken_away_by_name(monkeypatch: pytest.MonkeyP
     add, remove = commands.run
     assert [word if word != "-D" else "-A" for word in remove] == list(add)
     assert "jostle-1-2-3" in add
+
+
+ADDED_AND_REMOVED = """
+import subprocess
+from jostle.emulate.nat import Nat
+own = Nat("jostle-1-2-3", "100.64.0.0/30")
+listed = lambda: subprocess.run(["nft", "list", "ruleset"], capture_output=True, text=True).stdout
+own.add()
+print(listed())
+own.remove()
+assert listed() == "", listed()
+"""
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or available("nft") is None or shutil.which("unshare") is None,
+    reason="root, nft and unshare are needed",
+)
+def test_translation_is_what_a_real_nft_takes() -> None:
+    command = ["unshare", "--net", sys.executable, "-c", ADDED_AND_REMOVED]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "table ip jostle-1-2-3 {" in done.stdout
+    assert "type nat hook postrouting priority srcnat" in done.stdout
+    assert "ip saddr 100.64.0.0/30 ip daddr != 100.64.0.0/30 masquerade" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("peer", "message"), [("a'b", "no closing quotation"), ("a\\", "no escaped"), (" ", "empty")]
+)
+def test_a_peer_that_is_no_command(
+    peer: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    link = tmp_path / "link.toml"
+    queue = '{ kind = "drop_tail", limit = "100 packets" }'
+    link.write_text(f'[bottleneck]\nrate = "1 Mbit/s"\nqueue = {queue}\n')
+    assert status(["emulate", str(link), "--peer", peer, "--", "true"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: --peer")
+    assert message in error
 
 
 def test_translation_of_the_dead_is_removed_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

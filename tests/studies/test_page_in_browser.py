@@ -23,7 +23,7 @@ def page(folder, monkeypatch):
     from playwright.sync_api import sync_playwright
 
     monkeypatch.chdir(folder.parent)
-    assert status(["study", "small", "--jobs", "1"], Environment(_core)) == 0
+    assert status(["study", "studies/small", "--jobs", "1"], Environment(_core)) == 0
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         opened = browser.new_page(viewport={"width": 1280, "height": 2000})

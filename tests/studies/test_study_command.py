@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 
 import pytest
 from jostle import _core
@@ -26,7 +27,7 @@ def jostle(folder, monkeypatch, capsys):
 
 
 def test_tables_page_and_figures(jostle, folder):
-    code, out, err = jostle("study", "all", "--jobs", "1")
+    code, out, err = jostle("study", "./studies/small", "--jobs", "1")
     assert code == 0, err
     assert "1 of 2 claims hold (simulator)." in out
     assert "[1/2] small: flow (sim, 9 runs)" in err
@@ -40,7 +41,7 @@ def test_tables_page_and_figures(jostle, folder):
 
 
 def test_the_json_document(jostle):
-    code, out, _ = jostle("study", "small", "--json", "--repeats", "2")
+    code, out, _ = jostle("study", "./studies/small", "--json", "--repeats", "2")
     assert code == 0
     document = json.loads(out)
     assert document["schema"] == "jostle.study/1"
@@ -54,15 +55,15 @@ def test_the_json_document(jostle):
 
 
 def test_the_second_time_nothing_is_run(jostle):
-    jostle("study", "small")
-    first = jostle("study", "small", "--json")
+    jostle("study", "./studies/small")
+    first = jostle("study", "./studies/small", "--json")
     assert "9 of 9 runs are in the store" in first[2]
 
 
 def test_list_studies(jostle):
     code, out, _ = jostle("list", "studies")
     assert code == 0
-    assert re.search(r"small\s+A study", out)
+    assert re.search(r"\./studies/small\s+A study", out)
 
 
 @pytest.mark.parametrize(
@@ -90,13 +91,70 @@ def test_what_is_wrong_is_told(jostle, folder, old, new, words):
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
-    code, _, err = jostle("study", "small")
+    code, _, err = jostle("study", "./studies/small")
     assert code == 2
     assert words in err
     assert re.search(r"small/(study|flow)\.t", err)
 
 
 def test_no_such_study(jostle):
-    code, _, err = jostle("study", "smal")
+    code, _, err = jostle("study", "./studies/smal")
     assert code == 2
     assert "did you mean `small`" in err
+
+
+def test_an_id_never_means_the_current_folder(jostle, folder):
+    shutil.copytree(folder / "small", folder / "geo-solo")
+    code, _, err = jostle("study", "small")
+    assert code == 2
+    assert "for the one in this folder, write ./studies/small" in err
+    code, out, _ = jostle("list", "studies")
+    assert code == 0
+    titles = dict(line.split(maxsplit=1) for line in out.splitlines()[1:])
+    assert titles["./studies/geo-solo"] == "A study"
+    assert titles["geo-solo"] != "A study"
+
+
+@pytest.mark.parametrize("name", ["../escaped", "a/b", "..", "/tmp/escaped", "a.b", "", "a b"])
+@pytest.mark.parametrize("table", ["figures", "numbers", "claims"])
+def test_ids_are_plain_names(jostle, folder, table, name):
+    path = folder / "small" / "study.toml"
+    at = path.read_text().index(f"[[{table}]]")
+    text = path.read_text()
+    text = text[:at] + re.sub(r'id = ".*"', f'id = "{name}"', text[at:], count=1)
+    path.write_text(text)
+    code, _, err = jostle("study", "./studies/small")
+    assert code == 2
+    assert f'"{name}" is no plain name' in err
+    assert not list(folder.parent.rglob("*escaped*"))
+
+
+@pytest.mark.parametrize("outside", ["../../secret.md", "linked.md", "/etc/passwd"])
+def test_files_stay_inside_the_study(jostle, folder, outside):
+    (folder.parent / "secret.md").write_text("not to be shown")
+    (folder / "small" / "linked.md").symlink_to(folder.parent / "secret.md")
+    path = folder / "small" / "study.toml"
+    path.write_text(f'setup = "{outside}"\n{path.read_text()}')
+    code, _, err = jostle("study", "./studies/small")
+    assert code == 2
+    assert "study.toml:1: setup" in err
+    assert f'"{outside}" lies outside of the study' in err
+
+
+def test_scenarios_and_what_they_name_stay_inside_the_study(jostle, folder):
+    path = folder / "small" / "study.toml"
+    (folder.parent / "flow.toml").write_bytes((folder / "small" / "flow.toml").read_bytes())
+    text = path.read_text()
+    path.write_text(text.replace('"flow.toml"', '"../../flow.toml"'))
+    code, _, err = jostle("study", "./studies/small")
+    assert code == 2
+    assert '"../../flow.toml" lies outside of the study' in err
+    path.write_text(text)
+    flow = folder / "small" / "flow.toml"
+    rate = re.sub(r'rate *= *".*"', 'rate = { trace = "../../secret" }', flow.read_text(), count=1)
+    flow.write_text(rate)
+    (folder.parent / "secret").write_text("the secret")
+    code, _, err = jostle("study", "./studies/small")
+    assert code == 2
+    assert '"../../secret" lies outside of the study' in err
+    assert "the secret" not in err

@@ -2,6 +2,8 @@
 //! which parameters it takes. Command-line help, documentation, schemas and the test matrix are
 //! derived from these rows.
 
+mod linux;
+
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
@@ -10,6 +12,8 @@ use jostle_units::{Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use thiserror::Error;
+
+pub use linux::Linux;
 
 /// What a registry knows about one of its rows, beside how to build it.
 #[derive(Clone, Copy, Debug, Serialize)]

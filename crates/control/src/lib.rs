@@ -7,19 +7,27 @@
 
 pub mod algorithms;
 mod controller;
-mod filter;
+mod estimate;
+#[cfg(test)]
+mod fixtures;
 mod jiffies;
 pub mod memory;
+mod pcc;
+mod rate_code;
 pub mod registry;
+mod row;
 mod sampler;
 pub mod slow_start;
+mod window;
 mod windowed;
 
 pub use controller::{
     AckSample, Congestion, Controller, EcnFeedback, Established, LostPacket, Marks, Measurement,
     Observer, Prospect, RateSample, RecoveryOwner, RecoveryState, Sent, Signal, Timestamps,
 };
-pub use filter::WindowedMax;
+pub use estimate::WindowedMax;
+pub use rate_code::RateCode;
 pub use sampler::{Delivery, RttEstimator, Sampler, SendStamp};
-pub use slow_start::{RateCode, SlowStart};
-pub use windowed::{INFINITE_SSTHRESH, Kernel, Window, WindowLaw, Windowed};
+pub use slow_start::SlowStart;
+pub use window::{INFINITE_SSTHRESH, Window};
+pub use windowed::{WindowLaw, Windowed};

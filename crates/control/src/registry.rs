@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jostle_catalogue::{Entry, ParameterError, Value, Values};
+use jostle_catalogue::{ParameterError, Value};
 use jostle_units::Stream;
 
 use crate::algorithms;
@@ -10,50 +10,7 @@ use crate::controller::{Controller, EcnFeedback};
 use crate::memory;
 use crate::slow_start::{self, SlowStart};
 
-/// Which slow start a controller uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// Composed with any method of [`SLOW_STARTS`]; this one if a scenario is silent.
-    Composed(&'static str),
-    /// The controller's own.
-    Own,
-}
-
-/// What a controller is built from.
-pub struct Parts {
-    /// A value for each of its parameters.
-    pub values: Values,
-    /// Its slow start, if it is composed with one; otherwise [`slow_start::Standard`].
-    pub slow_start: Box<dyn SlowStart>,
-    /// Its own random numbers.
-    pub random: Stream,
-}
-
-/// A controller of the registry.
-pub struct ControllerRow {
-    /// Name, source, parameters.
-    pub entry: Entry,
-    /// Which slow start it uses.
-    pub start: Start,
-    /// Builds it.
-    pub build: fn(Parts) -> Box<dyn Controller>,
-}
-
-/// A slow-start method of the registry.
-pub struct SlowStartRow {
-    /// Name, source, parameters.
-    pub entry: Entry,
-    /// Builds it.
-    pub build: fn(&Values) -> Box<dyn SlowStart>,
-}
-
-/// A layer of the registry that makes use of what a host remembers.
-pub struct MemoryRow {
-    /// Name, source, parameters.
-    pub entry: Entry,
-    /// Builds it over a controller.
-    pub build: fn(&Values, Box<dyn Controller>) -> Box<dyn Controller>,
-}
+pub use crate::row::{ControllerRow, MemoryRow, Parts, SlowStartRow, Start};
 
 /// All controllers, in the order they are listed.
 pub const CONTROLLERS: &[ControllerRow] = &[

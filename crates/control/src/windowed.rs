@@ -6,74 +6,9 @@ use crate::controller::{
     AckSample, Congestion, Controller, EcnFeedback, Established, Marks, Measurement, Observer,
     RecoveryOwner, RecoveryState, Sent, Signal,
 };
-use crate::slow_start::{RateCode, SlowStart};
-
-/// `TCP_INFINITE_SSTHRESH` in Linux: no slow-start threshold yet.
-pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
-
-/// The window that a law and a slow-start method share, in packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// Congestion window, at least 1.
-    pub cwnd: u32,
-    /// Slow-start threshold.
-    pub ssthresh: u32,
-    /// Packets acknowledged towards the next increase by one (`snd_cwnd_cnt` in Linux).
-    pub count: u32,
-    /// Largest cwnd (`snd_cwnd_clamp` in Linux).
-    pub clamp: u32,
-}
-
-impl Default for Window {
-    fn default() -> Self {
-        Self { cwnd: 10, ssthresh: INFINITE_SSTHRESH, count: 0, clamp: u32::MAX }
-    }
-}
-
-impl Window {
-    /// Whether slow start applies.
-    #[inline]
-    pub const fn in_slow_start(&self) -> bool {
-        self.cwnd < self.ssthresh
-    }
-
-    /// Three quarters of cwnd as Linux rounds them.
-    #[inline]
-    pub const fn three_quarters(&self) -> u32 {
-        self.cwnd / 2 + self.cwnd / 4
-    }
-
-    /// Standard slow start (RFC 5681: "increments cwnd by at most SMSS bytes for each ACK
-    /// received that cumulatively acknowledges new data", in packets and without the cap as Linux
-    /// has it): one packet per packet acknowledged, up to ssthresh. Returns the packets left over
-    /// for congestion avoidance.
-    #[inline]
-    pub fn slow_start(&mut self, acked: u32) -> u32 {
-        let target = self.cwnd.saturating_add(acked).min(self.ssthresh);
-        let left_over = acked - (target - self.cwnd);
-        self.cwnd = target.min(self.clamp);
-        left_over
-    }
-
-    /// Additive increase: one packet for every `per_increase` packets acknowledged
-    /// (`tcp_cong_avoid_ai` in Linux, whose traps this keeps: credits gathered under a larger
-    /// `per_increase` count at once when it falls, but only as a single packet).
-    #[inline]
-    pub fn additive_increase(&mut self, per_increase: u32, acked: u32) {
-        let per_increase = per_increase.max(1);
-        if self.count >= per_increase {
-            self.count = 0;
-            self.cwnd = self.cwnd.saturating_add(1);
-        }
-        self.count = self.count.saturating_add(acked);
-        if self.count >= per_increase {
-            let increase = self.count / per_increase;
-            self.count -= increase * per_increase;
-            self.cwnd = self.cwnd.saturating_add(increase);
-        }
-        self.cwnd = self.cwnd.min(self.clamp);
-    }
-}
+use crate::rate_code::RateCode;
+use crate::slow_start::SlowStart;
+use crate::window::{INFINITE_SSTHRESH, Window};
 
 /// Slow start, where it applies. Returns the packets for congestion avoidance; none if the window
 /// was not the limit, or slow start took them all.
@@ -107,26 +42,6 @@ pub(crate) fn instead_of_slow_start(
 pub(crate) fn grow_as_reno(window: &mut Window, slow_start: &mut dyn SlowStart, ack: &AckSample) {
     if let Some(acked) = past_slow_start(window, slow_start, ack) {
         window.additive_increase(window.cwnd, acked);
-    }
-}
-
-/// The kernel whose behaviour a law or a slow-start method follows where releases differ.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kernel {
-    /// Linux 4.15 (2018), the kernel of many published measurements.
-    V4_15,
-    /// Linux 6.1 (2022).
-    #[default]
-    V6_1,
-}
-
-impl Kernel {
-    /// The words of a registry's `linux` parameter.
-    pub const CHOICES: &'static [&'static str] = &["6.1", "4.15"];
-
-    /// The kernel that one of [`CHOICES`](Self::CHOICES) names.
-    pub fn from_choice(choice: &str) -> Self {
-        if choice == "4.15" { Self::V4_15 } else { Self::V6_1 }
     }
 }
 
@@ -399,37 +314,6 @@ impl<L: WindowLaw> Controller for Windowed<L> {
 mod tests {
     use super::*;
 
-    fn window(cwnd: u32, ssthresh: u32) -> Window {
-        Window { cwnd, ssthresh, ..Window::default() }
-    }
-
-    #[test]
-    fn slow_start_hands_the_overshoot_to_avoidance() {
-        let mut w = window(10, 14);
-        assert_eq!(w.slow_start(3), 0);
-        assert_eq!(w.slow_start(3), 2);
-        assert_eq!(w.cwnd, 14);
-    }
-
-    #[test]
-    fn additive_increase_adds_one_packet_per_window() {
-        let mut w = window(10, 5);
-        for _ in 0..10 {
-            w.additive_increase(10, 1);
-        }
-        assert_eq!((w.cwnd, w.count), (11, 0));
-        w.additive_increase(11, 25);
-        assert_eq!((w.cwnd, w.count), (13, 3));
-    }
-
-    #[test]
-    fn credit_from_a_larger_period_counts_once() {
-        let mut w = window(10, 5);
-        w.additive_increase(100, 60);
-        w.additive_increase(20, 1);
-        assert_eq!((w.cwnd, w.count), (11, 1));
-    }
-
     fn reno(cwnd: u32) -> Windowed<crate::algorithms::Reno> {
         let mut reno =
             Windowed::new(crate::algorithms::Reno, Box::new(crate::slow_start::Standard));
@@ -514,14 +398,5 @@ mod tests {
             });
         }
         assert_eq!(controller.law.flights, [Span::ZERO, Span::from_ms(480)]);
-    }
-
-    #[test]
-    fn the_clamp_holds() {
-        let mut w = Window { clamp: 12, ..window(11, 100) };
-        w.slow_start(50);
-        assert_eq!(w.cwnd, 12);
-        w.additive_increase(1, 50);
-        assert_eq!(w.cwnd, 12);
     }
 }

@@ -5,11 +5,11 @@ mod capture;
 mod controller;
 #[cfg(target_os = "linux")]
 mod emulate;
+mod impairments;
 mod measures;
 mod record;
 mod registry;
 mod run;
-mod weather;
 
 use pyo3::prelude::*;
 
@@ -34,6 +34,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(measures::record_of_samples, module)?)?;
     module.add_function(wrap_pyfunction!(run::check, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
-    module.add_function(wrap_pyfunction!(weather::weather, module)?)?;
+    module.add_function(wrap_pyfunction!(impairments::draw_impairments, module)?)?;
     Ok(())
 }

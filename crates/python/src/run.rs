@@ -128,10 +128,10 @@ fn simulate(
     let broken = capture.as_ref().map(Capture::broken);
     let is_broken = || broken.as_ref().is_some_and(|broken| broken.get());
     let mut sinks = (Recorder::new(spec), capture);
-    let outside =
+    let python_controllers =
         |flow: &_, random| controller::create(make_controller, flow, random, &watch.fault);
     let give_up = || is_broken() || watch.is_cancelled();
-    let ran = jostle_sim::run_with(spec, &mut sinks, &give_up, &outside);
+    let ran = jostle_sim::run_with(spec, &mut sinks, &give_up, &python_controllers);
     let (recorder, capture) = sinks;
     // What broke the capture is why the run was given up.
     if let Some(capture) = capture.filter(|_| ran.is_ok() || is_broken()) {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+pub use jostle_catalogue::Linux;
 use jostle_catalogue::Value;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -397,20 +398,6 @@ pub enum Transport {
     Udp,
 }
 
-/// A release of Linux whose TCP differs from 6.1's in what can be measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Linux {
-    /// 6.1 (2022).
-    #[default]
-    #[serde(rename = "6.1")]
-    V6_1,
-    /// 4.15 (2018), the kernel of many published measurements: bursts do not grow on short paths
-    /// (`tcp_tso_rtt_log` came with 5.18), ACKs of what comes out of order are not compressed
-    /// (4.18).
-    #[serde(rename = "4.15")]
-    V4_15,
-}
-
 /// An algorithm of the registry with a value for each of its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -427,7 +414,7 @@ impl Algorithm {
 
     /// Whether it is no row of a registry but something that whoever starts the run brings along,
     /// named `module:Class`.
-    pub fn is_from_outside(&self) -> bool {
+    pub fn is_python_controller(&self) -> bool {
         self.name.contains(':')
     }
 }

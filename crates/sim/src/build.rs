@@ -14,9 +14,10 @@ use crate::segment::Segment;
 use crate::sender::{Options, Sender};
 use crate::source::Source;
 
-/// Makes the controllers that no registry has ([`jostle_record::Algorithm::is_from_outside`]): given
+/// Makes the controllers that no registry has ([`jostle_record::Algorithm::is_python_controller`]): given
 /// the flow and the controller's own random numbers, a controller or what is wrong.
-pub type Outside<'a> = &'a dyn Fn(&FlowSpec, Stream) -> Result<Box<dyn Controller>, String>;
+pub type PythonControllers<'a> =
+    &'a dyn Fn(&FlowSpec, Stream) -> Result<Box<dyn Controller>, String>;
 
 /// Both ends of a flow. Nearly all have a connection: behind a pointer each packet would pay for it.
 #[allow(clippy::large_enum_variant, reason = "see above")]
@@ -81,11 +82,11 @@ fn slow_start(spec: Option<&Algorithm>, flow: &str) -> Result<Box<dyn SlowStart>
 fn controller(
     spec: &FlowSpec,
     seed: u64,
-    outside: Outside<'_>,
+    python_controllers: PythonControllers<'_>,
 ) -> Result<Box<dyn Controller>, Error> {
-    let controller = if spec.controller.is_from_outside() {
+    let controller = if spec.controller.is_python_controller() {
         let random = Stream::new(seed, &format!("flow/{}/controller", spec.name));
-        outside(spec, random).map_err(|e| invalid(&spec.name, e))?
+        python_controllers(spec, random).map_err(|e| invalid(&spec.name, e))?
     } else {
         from_registry(spec, seed)?
     };
@@ -108,11 +109,14 @@ fn from_registry(spec: &FlowSpec, seed: u64) -> Result<Box<dyn Controller>, Erro
 }
 
 /// Both ends of every flow of `run`.
-pub(crate) fn all_ends(run: &RunSpec, outside: Outside<'_>) -> Result<Vec<Ends>, Error> {
+pub(crate) fn all_ends(
+    run: &RunSpec,
+    python_controllers: PythonControllers<'_>,
+) -> Result<Vec<Ends>, Error> {
     // A vector that grows would move what was made, a kilobyte each, again and again.
     let mut all = Vec::with_capacity(run.flows.len());
     for (position, flow) in (0..).zip(&run.flows) {
-        all.push(ends(flow, position, run, outside)?);
+        all.push(ends(flow, position, run, python_controllers)?);
     }
     // Here, and not where a flow is made: each would have to look at all of them.
     for (follower, flow) in (0..).zip(&run.flows) {
@@ -128,7 +132,7 @@ fn ends(
     spec: &FlowSpec,
     position: u32,
     run: &RunSpec,
-    outside: Outside<'_>,
+    python_controllers: PythonControllers<'_>,
 ) -> Result<Ends, Error> {
     let times = Times {
         start: if spec.after.is_some() { Time::NEVER } else { Time::from_ns(spec.start_ns) },
@@ -139,14 +143,14 @@ fn ends(
         let (every, timeout) = (Span::from_ns(every_ns), Span::from_ns(timeout_ns));
         return Ok(Ends::Pings(Pings { pinger: Pinger::new(bytes as u16, every, timeout), times }));
     }
-    connection(spec, position, run, outside, times).map(Ends::Connection)
+    connection(spec, position, run, python_controllers, times).map(Ends::Connection)
 }
 
 fn connection(
     spec: &FlowSpec,
     position: u32,
     run: &RunSpec,
-    outside: Outside<'_>,
+    python_controllers: PythonControllers<'_>,
     times: Times,
 ) -> Result<Connection, Error> {
     let options = Options {
@@ -167,7 +171,7 @@ fn connection(
         .map(|&link| run.links[link as usize].delay.steps[0].delay_ns)
         .sum();
     let rtt = Span::from_ns(spec.access_delay_ns + base_ns);
-    let controller = controller(spec, run.seed, outside)?;
+    let controller = controller(spec, run.seed, python_controllers)?;
     // In Linux a receiver echoes marks as its own controller needs it: both ends have the same.
     let feedback = match (spec.ecn, controller.needs_ecn()) {
         (false, _) => EcnFeedback::None,

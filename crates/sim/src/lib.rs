@@ -16,7 +16,7 @@ mod sender;
 mod simulation;
 mod source;
 
-pub use build::Outside;
+pub use build::PythonControllers;
 pub use simulation::{Counts, run, run_with};
 
 use thiserror::Error;

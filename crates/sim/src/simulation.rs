@@ -7,7 +7,7 @@ use jostle_record::{End, FlowState, RunSpec, Sink};
 use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
 
 use crate::Error;
-use crate::build::{self, Connection, Ends, Outside, Pings, Times};
+use crate::build::{self, Connection, Ends, Pings, PythonControllers, Times};
 use crate::engine::{Event, POSITIONS};
 use crate::network::{Network, tell};
 use crate::offload::{MERGED_MAX, merges};
@@ -41,15 +41,15 @@ pub fn run(
     })
 }
 
-/// As [`run`], with controllers that no registry has from `outside`.
+/// As [`run`], with controllers that no registry has from `python_controllers`.
 ///
 /// # Errors
-/// As [`run`], and when `outside` cannot make a controller.
+/// As [`run`], and when `python_controllers` cannot make a controller.
 pub fn run_with(
     spec: &RunSpec,
     sink: &mut impl Sink,
     cancelled: &dyn Fn() -> bool,
-    outside: Outside<'_>,
+    python_controllers: PythonControllers<'_>,
 ) -> Result<Counts, Error> {
     if spec.flows.len().max(spec.links.len()) >= POSITIONS as usize {
         return Err(Error::TooMany { most: POSITIONS });
@@ -58,7 +58,7 @@ pub fn run_with(
         spec.links.iter().map(|link| build::link(link, spec.seed)).collect::<Result<_, _>>()?;
     let mut simulation = Simulation {
         network: Network::new(links, &spec.links, &spec.flows),
-        flows: build::all_ends(spec, outside)?,
+        flows: build::all_ends(spec, python_controllers)?,
         merging: Vec::new(),
         memory: HostMemory::default(),
         observations: Observations::new(spec),

@@ -73,7 +73,7 @@ class Engine(Protocol):
     ) -> EngineRecord:
         """Run one spec without holding the interpreter's lock."""
 
-    def weather(self, spec_json: str, link: int, points: int) -> Mapping[str, Any]:
+    def draw_impairments(self, spec_json: str, link: int, points: int) -> Mapping[str, Any]:
         """Draw what a link's random parts will do in a run."""
 
     def capture_from_ring(
@@ -111,7 +111,9 @@ def load_engine() -> Engine:
     except ImportError as error:
         raise EngineError(f"the engine is not built ({error}): run `maturin develop`") from error
     missing = [
-        n for n in ("ENGINE_VERSION", "run", "registry", "weather") if not hasattr(engine, n)
+        n
+        for n in ("ENGINE_VERSION", "run", "registry", "draw_impairments")
+        if not hasattr(engine, n)
     ]
     if missing:
         raise EngineError(

@@ -85,7 +85,7 @@ def emulate(
     for file in (log, summary):
         _check_writable(file)
     options = emulation.Options(
-        peer=shlex.split(peer) if peer is not None else (),
+        peer=_words(peer) if peer is not None else (),
         nat=nat,
         uplink=uplink,
         lateness_bound_ns=bound_ns,
@@ -100,6 +100,18 @@ def emulate(
     for line in emulation.lines(outcome.document):
         click.echo(line, err=True)
     return outcome.exit_status if outcome.valid else 1
+
+
+def _words(peer: str) -> list[str]:
+    """Split a command as a shell does."""
+    try:
+        words = shlex.split(peer)
+    except ValueError as error:
+        text = str(error).lower()
+        raise InputError(f"--peer {peer}: {text} — write a command as for a shell") from error
+    if not words:
+        raise InputError("--peer: empty — write the command that is the far end")
+    return words
 
 
 def _check_writable(file: str | None) -> None:

@@ -42,15 +42,17 @@ class Environment:
             return SimBackend(self.engine)
         return create(name, kernel=kernel, kernel_version=kernel_version)
 
-    def load_scenario(self, file: str, overrides: Mapping[str, str]) -> Scenario:
-        """Read a scenario that may name what the engine has."""
+    def load_scenario(
+        self, file: str, overrides: Mapping[str, str], *, python: bool = False
+    ) -> Scenario:
+        """Read a scenario that may name what the engine has, and Python code if that is allowed."""
         from jostle import scenario
 
         registry = None
         if self.engine is not None:
             texts = self.engine.registry(), self.engine.run_spec_schema()
             registry = scenario.Registry.from_json(*texts)
-        return scenario.load(file, overrides, registry=registry)
+        return scenario.load(file, overrides, registry=registry, python=python)
 
     def registry(self) -> dict[str, list[dict[str, Any]]]:
         """Kind (`controllers`, `queues`, …) → rows."""

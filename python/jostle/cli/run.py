@@ -56,6 +56,16 @@ def kernel_options(command: F) -> F:
     return kind(version(command))
 
 
+def python_option(command: F) -> F:
+    """Add the option that lets a scenario name code."""
+    return click.option(
+        "--python",
+        is_flag=True,
+        help="Let a scenario run controllers written in Python, which lie in its folder and run "
+        "with your rights.",
+    )(command)
+
+
 def scenario_options(command: F) -> F:
     """Options of every command that carries scenarios out, whatever runs them."""
     options = [
@@ -91,6 +101,7 @@ def scenario_options(command: F) -> F:
             is_flag=True,
             help="Run everything, neither using the store nor adding to it.",
         ),
+        python_option,
     ]
     for option in reversed(options):
         command = option(command)
@@ -231,6 +242,7 @@ def plan_files(
     repeats: int | None,
     seed: int | None,
     settings: Sequence[str],
+    python: bool,
     jittered: bool = False,
     **_run_options: Any,
 ) -> list[Plan]:
@@ -245,7 +257,7 @@ def plan_files(
     errors = []
     for file in files:
         try:
-            loaded = environment.load_scenario(file, overrides)
+            loaded = environment.load_scenario(file, overrides, python=python)
             planned = loaded.jittered() if jittered else loaded
             plans.append(planned.plan(repeats=repeats, seed=seed))
         except ScenarioError as error:
@@ -271,15 +283,19 @@ def options_as_given(options: Mapping[str, Any]) -> list[str]:
     """Write options as words of a command; those that were left out stay out."""
     words = []
     for name, value in options.items():
-        values = value if name == "settings" else [value] if value is not None else []
         option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
-        words += [word for each in values for word in (option, str(each))]
+        if isinstance(value, bool):
+            words += [option] if value else []
+        else:
+            values = value if name == "settings" else [value] if value is not None else []
+            words += [word for each in values for word in (option, str(each))]
     return words
 
 
 def options_of_a_report(options: Mapping[str, Any]) -> list[str]:
     """Write those options that results depend on."""
-    given = {name: options.get(name) for name in ("kernel", "kernel_version", "repeats", "seed")}
+    names = ("kernel", "kernel_version", "repeats", "seed", "python")
+    given = {name: options.get(name) for name in names}
     if options["backend"] != BACKENDS[0]:
         given = {"backend": options["backend"], **given}
     return options_as_given({**given, "settings": options["settings"]})

@@ -257,12 +257,15 @@ def _scenarios() -> list[tuple[Path, str]]:
 
 
 def _studies() -> list[tuple[str, str]]:
-    """Studies here, or else of the source tree; with their titles."""
-    from jostle.studies import load, names
+    """Studies that come with jostle, and those in `studies` here as paths; with their titles."""
+    from jostle.studies import INSTALLED, load, names
 
     found = [(name, load(name).file.title) for name in names()]
+    here = Path("studies")
+    if here.resolve() != INSTALLED:
+        found += [(f"./{here}/{name}", load(name, here).file.title) for name in names(here)]
     if not found:
-        raise InputError("no studies here: there is no folder `studies` with study.toml files")
+        raise InputError("jostle was installed without studies")
     return found
 
 

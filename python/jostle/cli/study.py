@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from jostle.cli.environment import Environment
-from jostle.cli.run import BACKENDS, DEFAULT_STORE, kernel_options, make_folder
+from jostle.cli.run import (
+    BACKENDS,
+    DEFAULT_STORE,
+    kernel_options,
+    make_folder,
+    python_option,
+)
 from jostle.errors import InputError, InterruptedRunError
 
 if TYPE_CHECKING:
@@ -62,6 +68,7 @@ if TYPE_CHECKING:
     help="Folder for a page and figures per study.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+@python_option
 @click.pass_obj
 def study(
     environment: Environment,
@@ -76,8 +83,11 @@ def study(
     store_path: str,
     output: str,
     as_json: bool,
+    python: bool,
 ) -> int:
     """Reproduce the study of each ID (see `jostle list studies`), or `all` of them.
+
+    A study of your own is named by the path of its folder: ./studies/ID.
 
     What is not in the store is run. Then every number and claim of the paper stands beside ours:
     in a table here, and with the paper's figures on one HTML page per study.
@@ -85,7 +95,7 @@ def study(
     from jostle.studies import Runs, evaluate
     from jostle.studies.document import document
 
-    studies = [_load(name) for name in _ids(ids)]
+    studies = [_load(name, python=python) for name in _ids(ids)]
     make_folder(output)
     made = {
         name: environment.backend(name, kernel if name == "kernel" else None, kernel_version)
@@ -97,7 +107,7 @@ def study(
         runs = {name: Runs(one, every.get(one.id, {})) for name, every in results.items()}
         evaluations = {name: evaluate(each) for name, each in runs.items()}
         done.append((one, evaluations))
-        path = _write(one, runs, evaluations, Path(output), _command(one.id, backends, repeats))
+        path = _write(one, runs, evaluations, Path(output), _command(one, backends, repeats))
         if not as_json:
             _print(one, evaluations)
         click.echo(f"page: {path}", err=as_json)
@@ -119,18 +129,29 @@ def _ids(ids: Sequence[str]) -> list[str]:
         return list(dict.fromkeys(ids))
     known = names()
     if not known:
-        raise InputError("no studies here: there is no folder `studies` with study.toml files")
+        raise InputError("jostle was installed without studies: name one by its folder")
     return known
 
 
-def _load(name: str) -> Study:
+def _load(name: str, *, python: bool) -> Study:
+    """Read a study that comes with jostle, or one whose folder was given as a path."""
     from jostle.scenario import ScenarioError
-    from jostle.studies import load
+    from jostle.studies import INSTALLED, load
 
+    by_path = Path(name).parent != Path() or name in (".", "..")
+    here = Path("studies", name)
     try:
-        return load(name)
+        if by_path:
+            # `.` has no name of its own.
+            folder = Path(name) if Path(name).name not in ("", "..") else Path(name).resolve()
+            return load(folder.name, folder.parent, python=python)
+        return load(name, INSTALLED, python=python)
     except ScenarioError as error:
         raise InputError(str(error)) from error
+    except InputError as error:
+        if by_path or not here.is_dir():
+            raise
+        raise InputError(f"{error}; for the one in this folder, write ./{here}") from error
 
 
 def _carry_out(
@@ -274,8 +295,11 @@ def _print(one: Study, evaluations: Mapping[str, Evaluation]) -> None:
             to.print(f"{held} of {judged} claims hold ({TITLES[name]}).", style="bold")
 
 
-def _command(name: str, backends: Sequence[str], repeats: int | None) -> list[str]:
-    words = ["jostle", "study", name]
+def _command(one: Study, backends: Sequence[str], repeats: int | None) -> list[str]:
+    from jostle.studies import INSTALLED
+
+    installed = one.folder.parent == INSTALLED
+    words = ["jostle", "study", one.id if installed else f"./{one.folder}"]
     for backend in backends:
         words += ["--backend", backend]
     return [*words, "--repeats", str(repeats)] if repeats else words

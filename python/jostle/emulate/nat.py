@@ -53,7 +53,8 @@ class Nat:
         if available("nft") is not None:
             rule = f"ip saddr {self.subnet} ip daddr != {self.subnet} masquerade"
             chain = f"type nat hook postrouting priority srcnat; {rule};"
-            run("nft", "-f", "-", text=f"table ip {self.label} {{ chain out {{ {chain} }} }}\n")
+            # nft 1.0.6 wants a separator between two closing braces on one line.
+            run("nft", "-f", "-", text=f"table ip {self.label} {{ chain out {{ {chain} }}; }}\n")
         else:
             run("iptables", *_WAIT, "-t", "nat", "-A", "POSTROUTING", *self._rule())
 

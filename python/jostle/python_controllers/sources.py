@@ -1,8 +1,10 @@
 """Controllers written in Python: ``controller = "my_module:MyController"``.
 
-A scenario names a class. Its module is looked for in the scenario's folder, then on `sys.path`; it
-is read but not run when the scenario is. What a run's specification holds of it is a digest of its
-source and of the modules beside it that it imports, so that a run of other code has another name.
+A scenario names a class. Its module lies in the scenario's folder and nowhere else: a text file
+must not be able to call what happens to be installed. The module is read but not run when the
+scenario is, and only if whoever reads the scenario allows Python. What a run's specification holds
+of it is a digest of its source and of the modules beside it that it imports, so that a run of other
+code has another name.
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ import ast
 import hashlib
 import importlib.util
 import inspect
+import site
 import sys
+import sysconfig
 import threading
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -26,13 +30,17 @@ __all__ = [
     "PythonControllerError",
     "Source",
     "create",
-    "find",
     "is_python_controller",
+    "locate",
+    "read",
     "remember",
 ]
 
 DIGEST: Final = "source_sha256"
 """The parameter that holds the digest of the source."""
+
+_CALLBACKS: Final = ("on_ack", "on_congestion")
+"""What a class must have to be a controller."""
 
 
 class PythonControllerError(JostleError):
@@ -49,13 +57,14 @@ class Source:
         Folder that imports start from.
     files
         The module's file, then those beside it that it imports.
-    names
-        Names at the top level of the module.
+    classes
+        Classes at the top level of the module: its own, and those that it imports from the modules
+        beside it.
     """
 
     root: Path
     files: tuple[Path, ...]
-    names: tuple[str, ...]
+    classes: tuple[str, ...]
 
     def digest(self) -> str:
         """Return the SHA-256 over names and contents of the files."""
@@ -66,6 +75,13 @@ class Source:
             digest.update(f"{name}\0{len(content)}\0".encode())
             digest.update(content)
         return digest.hexdigest()
+
+    def neighbours(self) -> frozenset[str]:
+        """Names of the modules beside it."""
+        return frozenset(
+            ".".join(file.relative_to(self.root).with_suffix("").parts).removesuffix(".__init__")
+            for file in self.files[1:]
+        )
 
 
 _sources: dict[str, Source] = {}
@@ -117,26 +133,71 @@ def create(name: str, parameters: Mapping[str, Any], seed: int) -> object:
                 file = source.files[0]
                 raise PythonControllerError(f"{file} has changed since the scenario was read")
             module = _modules[digest] = _load(source, digest)
-    made = getattr(module, name.partition(":")[2])
+    made = _controller_class(module, source, name.partition(":")[2])
     if "seed" in inspect.signature(made).parameters:
         arguments["seed"] = seed
     return made(**arguments)
 
 
-def find(module: str, folder: Path) -> Source | None:
-    """Find a module in a folder, or where Python finds modules; None if it is nowhere.
+def _controller_class(module: ModuleType, source: Source, name: str) -> type:
+    """Return a class of the module, before anything of it is called.
+
+    Raises
+    ------
+    PythonControllerError
+        When it is no class, is defined outside the scenario's folder, or is no controller.
+    """
+    made = getattr(module, name, None)
+    if not inspect.isclass(made) or made.__module__ not in {module.__name__, *source.neighbours()}:
+        raise PythonControllerError(
+            f"{name} is no class of {source.files[0]} or of the modules beside it"
+        )
+    for callback in _CALLBACKS:
+        if not callable(getattr(made, callback, None)):
+            raise PythonControllerError(f"{name} has no `{callback}`, so it is no controller")
+    return made
+
+
+def locate(module: str, folder: Path) -> Path | None:
+    """Find the file of a module in a folder; nothing is read. None if it is not there.
+
+    Raises
+    ------
+    ValueError
+        When the file lies outside the folder behind a link, or among installed packages.
+    """
+    root = folder.resolve()
+    file = _file(root, module)
+    if file is None:
+        return None
+    real = file.resolve()
+    if not real.is_relative_to(root):
+        raise ValueError(f"it is a link to {real}, outside of the scenario's folder")
+    if any(real.is_relative_to(place) for place in _installed()):
+        raise ValueError(f"{real} belongs to Python or to an installed package")
+    return file
+
+
+def read(file: Path, folder: Path) -> Source:
+    """Read a module that `locate` has found, and those beside it that it imports.
 
     Raises
     ------
     OSError, SyntaxError, ValueError
-        When it, or a module beside it that it imports, is no Python that can be read.
+        When one of them is no Python that can be read.
     """
-    for root in (folder, *map(Path, sys.path)):
-        file = _file(root.resolve(), module)
-        if file is not None:
-            files = _files(file, root.resolve())
-            return Source(root.resolve(), files, tuple(_top_level(_parse(file))))
-    return None
+    root = folder.resolve()
+    files = _files(file, root)
+    source = Source(root, files, ())
+    return replace(source, classes=tuple(_classes(_parse(file), source.neighbours())))
+
+
+def _installed() -> Iterator[Path]:
+    """Yield the folders of the standard library and of installed packages."""
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    for place in (*map(sysconfig.get_path, names), site.getusersitepackages()):
+        if place:
+            yield Path(place).resolve()
 
 
 def _file(root: Path, module: str) -> Path | None:
@@ -172,13 +233,12 @@ def _imports(tree: ast.Module) -> Iterator[str]:
             yield from (prefix + alias.name for alias in node.names if alias.name != "*")
 
 
-def _top_level(tree: ast.Module) -> Iterator[str]:
+def _classes(tree: ast.Module, neighbours: Collection[str]) -> Iterator[str]:
+    """Yield what may be a controller; whether an imported name is a class shows when it is made."""
     for node in tree.body:
-        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+        if isinstance(node, ast.ClassDef):
             yield node.name
-        elif isinstance(node, ast.Assign):
-            yield from (it.id for it in node.targets if isinstance(it, ast.Name))
-        elif isinstance(node, ast.Import | ast.ImportFrom):
+        elif isinstance(node, ast.ImportFrom) and (node.level or node.module in neighbours):
             yield from (alias.asname or alias.name for alias in node.names)
 
 
@@ -192,10 +252,7 @@ def _load(source: Source, digest: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise PythonControllerError(f"{source.files[0]} is no Python module")
     module = importlib.util.module_from_spec(spec)
-    neighbours = {
-        ".".join(file.relative_to(source.root).with_suffix("").parts).removesuffix(".__init__")
-        for file in source.files[1:]
-    }
+    neighbours = source.neighbours()
     hidden = {key: sys.modules.pop(key) for key in neighbours if key in sys.modules}
     sys.path.insert(0, str(source.root))
     # Dataclasses look their module up.

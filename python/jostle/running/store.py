@@ -16,7 +16,6 @@ import io
 import json
 import os
 import shutil
-import time
 import uuid
 import warnings
 from collections.abc import Callable, Mapping
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jostle.backends.captures import files
 from jostle.errors import StoreError, StoreFullError
+from jostle.running.partial import Partial, remove_abandoned
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,8 +44,6 @@ _ALWAYS = {
 _CAPTURES = "captures"
 _FRAMES = ("flows", "links", "internals", "acks")
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-# Writing a run takes seconds; a partial folder this old belongs to a process that was killed.
-_ABANDONED_S = 3600.0
 
 
 class _DamagedError(Exception):
@@ -128,14 +126,15 @@ class Store:
         self.root = Path(root)
         self._warn = warn
         try:
+            for name in (_PARTIAL, _DAMAGED):
+                if (self.root / name).is_symlink():
+                    raise StoreError(f"{self.root / name} is a symbolic link: a store has none")
             (self.root / _PARTIAL).mkdir(parents=True, exist_ok=True)
-            probe = self.root / _PARTIAL / f"probe-{uuid.uuid4().hex}"
-            probe.mkdir()
-            probe.rmdir()
-            os.listdir(self.root)
+            with Partial(self.root / _PARTIAL, "probe"):
+                os.listdir(self.root)
+            remove_abandoned(self.root / _PARTIAL)
         except OSError as error:
             raise _store_error(self.root, error) from error
-        self._remove_abandoned()
 
     def __contains__(self, run_id: str) -> bool:
         """Whether a run of that name was stored; `get` also checks that it is whole."""
@@ -171,18 +170,15 @@ class Store:
             When the folder cannot be written.
         """
         folder = self.root / record.run_id
-        partial = self.root / _PARTIAL / f"{record.run_id}-{uuid.uuid4().hex}"
         try:
-            partial.mkdir(parents=True)
-            digests = _take_captures(record, partial / _CAPTURES)
-            for name, content in self._files(record, digests).items():
-                _write_synced(partial / name, content)
-            _sync_folder(partial)
-            return self._publish(partial, folder)
+            with Partial(self.root / _PARTIAL, record.run_id) as partial:
+                digests = _take_captures(record, partial / _CAPTURES)
+                for name, content in self._files(record, digests).items():
+                    _write_synced(partial / name, content)
+                _sync_folder(partial)
+                return self._publish(partial, folder)
         except OSError as error:
             raise _store_error(self.root, error) from error
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
 
     def _publish(self, partial: Path, folder: Path) -> StoredRun:
         # A rename onto a folder that has content fails; then another writer was faster, and its
@@ -224,15 +220,6 @@ class Store:
         except OSError as error:
             raise _store_error(folder, error) from error
         self._warn(f"run {folder.name} in the store is damaged ({why}): moved to {aside}")
-
-    def _remove_abandoned(self) -> None:
-        for partial in (self.root / _PARTIAL).iterdir():
-            try:
-                age_s = time.time() - partial.stat().st_mtime
-            except OSError:
-                continue
-            if age_s > _ABANDONED_S:
-                shutil.rmtree(partial, ignore_errors=True)
 
 
 def _verified_summary(folder: Path) -> Mapping[str, Any]:

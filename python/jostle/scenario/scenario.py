@@ -103,6 +103,7 @@ def load(
     overrides: Mapping[str, str] | None = None,
     *,
     registry: Registry | None = None,
+    python: bool = False,
 ) -> Scenario:
     """Read a scenario from a TOML file.
 
@@ -115,6 +116,9 @@ def load(
         no TOML value is a text, so words need no quotes. A key of the grid no longer varies.
     registry
         What can be named; the installed engine's if None.
+    python
+        Whether it may name controllers written in Python, which run with the rights of whoever runs
+        the scenario.
 
     Returns
     -------
@@ -126,7 +130,9 @@ def load(
     ScenarioError
         If anything is wrong, with all problems that were found.
     """
-    return loads(read_text(path), name=str(path), overrides=overrides, registry=registry)
+    return loads(
+        read_text(path), name=str(path), overrides=overrides, registry=registry, python=python
+    )
 
 
 def loads(
@@ -135,6 +141,7 @@ def loads(
     name: str = "scenario",
     overrides: Mapping[str, str] | None = None,
     registry: Registry | None = None,
+    python: bool = False,
 ) -> Scenario:
     """Read a scenario from a text.
 
@@ -144,7 +151,7 @@ def loads(
         The TOML document.
     name
         What problems call it. Link traces are looked for in its folder.
-    overrides, registry
+    overrides, registry, python
         As for `load`.
 
     Returns
@@ -158,17 +165,25 @@ def loads(
         If anything is wrong, with all problems that were found.
     """
     text, document = parse(text, name)
-    return _Loader(name, text, document, registry or Registry.of_engine()).load(overrides or {})
+    loader = _Loader(name, text, document, registry or Registry.of_engine(), python=python)
+    return loader.load(overrides or {})
 
 
 class _Loader:
     def __init__(
-        self, source: str, text: str, document: dict[str, Any], registry: Registry
+        self,
+        source: str,
+        text: str,
+        document: dict[str, Any],
+        registry: Registry,
+        *,
+        python: bool,
     ) -> None:
         self.source = source
         self.text = text
         self.document = document
         self.registry = registry
+        self.python = python
         self.read_trace = cached_trace_reader(Path(source).parent)
         self.problems: list[Problem] = []
         # What the command line has set: the paths, and how it was written.
@@ -222,7 +237,7 @@ class _Loader:
     def resolve(self, file: ScenarioFile, report: Report) -> Template | None:
         """Return the run that `file` describes; see `jostle.scenario.resolving.resolve`."""
         folder = Path(self.source).parent
-        return resolve(file, self.registry, self.read_trace, report, folder)
+        return resolve(file, self.registry, self.read_trace, report, folder, python=self.python)
 
     def override(self, overrides: Mapping[str, str]) -> None:
         """Set what the command line sets, in its order."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from jostle.studies.evaluate import ClaimRow, NumberRow, RankingRow, evaluate
-from jostle.studies.load import Study, load, names
+from jostle.studies.load import INSTALLED, Study, load, names
 from jostle.studies.runs import Runs
 
 __all__ = [
+    "INSTALLED",
     "ClaimRow",
     "NumberRow",
     "RankingRow",

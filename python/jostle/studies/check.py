@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -25,6 +28,10 @@ from jostle.studies.models import (
 )
 
 Mistakes = Iterator[tuple[KeyPath, str]]
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+"""Ids name files of the page, and stand before a dot in references."""
+_LONGEST_PATH: Final = 4096
 
 
 def told(error: ValidationError) -> Mistakes:
@@ -65,9 +72,51 @@ def file_mistakes(file: StudyFile) -> Mistakes:
         for at, one in enumerate(getattr(file, table)):
             if counts[one.id] > 1:
                 yield (table, at, "id"), f'"{one.id}" is there {counts[one.id]} times'
+            if not _PLAIN.fullmatch(one.id):
+                text = "letters, digits, - and _, with a letter or digit first"
+                yield (table, at, "id"), f'"{one.id}" is no plain name; accepted: {text}'
     for at, figure in enumerate(file.figures):
         for key, text in _figure_mistakes(figure):
             yield ("figures", at, *((key,) if key else ())), text
+
+
+def path_mistakes(file: StudyFile, folder: Path) -> Mistakes:
+    """Say which files of a study do not lie in its folder."""
+    if not _is_inside(folder / file.setup, folder):
+        yield ("setup",), _outside(file.setup)
+    for name, experiment in file.experiments.items():
+        if not _is_inside(folder / experiment.scenario, folder):
+            yield ("experiments", name, "scenario"), _outside(experiment.scenario)
+
+
+def scenario_path_mistakes(
+    document: Any, beside: Path, folder: Path, path: KeyPath = ()
+) -> Mistakes:
+    """Say which texts of a scenario name a file that does not lie in the study's folder."""
+    match document:
+        case dict():
+            for key, value in document.items():
+                yield from scenario_path_mistakes(value, beside, folder, (*path, key))
+        case list():
+            for index, value in enumerate(document):
+                yield from scenario_path_mistakes(value, beside, folder, (*path, index))
+        # Paths need a separator to leave a folder, unless they are links in it.
+        case str() if len(document) <= _LONGEST_PATH and "\0" not in document:
+            named = beside / document
+            may_leave = named.is_symlink() or "/" in document
+            if may_leave and named.exists() and not _is_inside(named, folder):
+                yield path, _outside(document)
+
+
+def _is_inside(file: Path, folder: Path) -> bool:
+    try:
+        return file.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError):  # A loop of links, a null character.
+        return False
+
+
+def _outside(name: str) -> str:
+    return f'"{name}" lies outside of the study\'s folder — put the file beside study.toml'
 
 
 def value_mistakes(path: KeyPath, value: Value, scenario: Scenario) -> Mistakes:

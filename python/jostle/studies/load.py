@@ -16,13 +16,21 @@ from jostle.scenario import load as load_scenario
 from jostle.scenario.text.document import parse, read_text
 from jostle.scenario.text.positions import KeyPath, line_of, positions
 from jostle.scenario.text.problems import Problem, ScenarioError
-from jostle.studies.check import file_mistakes, told, value_mistakes, window_labels
+from jostle.studies.check import (
+    file_mistakes,
+    path_mistakes,
+    scenario_path_mistakes,
+    told,
+    value_mistakes,
+    window_labels,
+)
 from jostle.studies.findings import references
 from jostle.studies.measures import MEASURES
 from jostle.studies.models import Experiment, Number, StudyFile, Value
 
 FILE = "study.toml"
-_TREE = Path(__file__).parents[3] / "studies"
+INSTALLED = Path(__file__).parents[3] / "studies"
+"""The studies that come with jostle."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +72,12 @@ class Study:
         return list(self.scenarios[name].grid[experiment.keys[key]])
 
 
-def names(folder: Path | None = None) -> list[str]:
-    """Names of the studies in a folder; those here, or else of the source tree."""
-    return sorted(path.parent.name for path in _root(folder).glob(f"*/{FILE}"))
+def names(folder: Path = INSTALLED) -> list[str]:
+    """Names of the studies in a folder; of those that come with jostle if absent."""
+    return sorted(path.parent.name for path in folder.glob(f"*/{FILE}"))
 
 
-def load(name: str, folder: Path | None = None) -> Study:
+def load(name: str, folder: Path = INSTALLED, *, python: bool = False) -> Study:
     """Read a study.
 
     Parameters
@@ -77,7 +85,9 @@ def load(name: str, folder: Path | None = None) -> Study:
     name
         Name of its folder.
     folder
-        Where studies are: `studies` here, or else of the source tree, if absent.
+        Where studies are; those that come with jostle if absent.
+    python
+        Whether its scenarios may name controllers written in Python.
 
     Raises
     ------
@@ -86,8 +96,7 @@ def load(name: str, folder: Path | None = None) -> Study:
     ScenarioError
         When it, or a scenario of it, is wrong; the text names file, line and key.
     """
-    root = _root(folder)
-    path = root / name / FILE
+    path = folder / name / FILE
     if not path.is_file():
         raise InputError(unknown("study", name, names(folder)))
     text, document = parse(read_text(path), str(path))
@@ -97,11 +106,12 @@ def load(name: str, folder: Path | None = None) -> Study:
     except ValidationError as error:
         problems = [_problem(lines, at, text) for at, text in told(error)]
         raise ScenarioError(str(path), problems) from None
-    problems = [_problem(lines, at, text) for at, text in file_mistakes(file)]
+    mistakes = [*file_mistakes(file), *path_mistakes(file, path.parent)]
+    problems = [_problem(lines, at, text) for at, text in mistakes]
     if problems:
         raise ScenarioError(str(path), problems)
     scenarios = {
-        key: load_scenario(path.parent / experiment.scenario)
+        key: _scenario(path.parent / experiment.scenario, path.parent, python=python)
         for key, experiment in file.experiments.items()
     }
     study = Study(name, path.parent, file, scenarios)
@@ -113,9 +123,14 @@ def load(name: str, folder: Path | None = None) -> Study:
     return study
 
 
-def _root(folder: Path | None) -> Path:
-    here = Path("studies")
-    return folder or (here if here.is_dir() else _TREE)
+def _scenario(path: Path, folder: Path, *, python: bool) -> Scenario:
+    """Read a scenario of the study in `folder`, all of whose files lie there."""
+    text, document = parse(read_text(path), str(path))
+    mistakes = [*scenario_path_mistakes(document, path.parent, folder)]
+    if mistakes:
+        lines = positions(text)
+        raise ScenarioError(str(path), [_problem(lines, at, said) for at, said in mistakes])
+    return load_scenario(path, python=python)
 
 
 def _problem(lines: dict[KeyPath, int], path: KeyPath, text: str) -> Problem:

@@ -4,11 +4,12 @@ use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::{Span, Time};
 
 use super::highspeed::HighSpeed;
-use super::round_rtts::RoundRtts;
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer, RecoveryState};
-use crate::registry::{ControllerRow, Start};
+use crate::estimate::RoundRtts;
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed, past_slow_start};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed, past_slow_start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -121,7 +122,7 @@ impl WindowLaw for Africa {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::fixtures::{ack, loss};
+    use crate::fixtures::{ack, loss};
 
     /// Packets that a thousand ACKs add at a window of 1000 and a base RTT of 100 ms, and the
     /// threshold that answers a loss there.

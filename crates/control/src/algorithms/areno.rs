@@ -3,13 +3,14 @@
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::Time;
 
-use super::fraction::Fraction;
-use super::rtt_range::RttRange;
 use super::westwood::Westwood;
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer};
+use crate::estimate::RttRange;
 use crate::jiffies::HZ;
-use crate::registry::{ControllerRow, Start};
-use crate::windowed::{Window, WindowLaw, Windowed};
+use crate::row::{ControllerRow, Start};
+use crate::window::Fraction;
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -146,7 +147,7 @@ mod tests {
     use jostle_units::Span;
 
     use super::*;
-    use crate::algorithms::fixtures::loss;
+    use crate::fixtures::loss;
 
     /// A law with Wm = 10, a least RTT of 100 ms, losses at 200 ms, and an RTT of `rtt_ms`.
     fn at_rtt(rtt_ms: u64) -> AdaptiveReno {

@@ -5,8 +5,9 @@ use jostle_units::Time;
 
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer, RecoveryState};
 use crate::jiffies::{HZ, Jiffies};
-use crate::registry::{ControllerRow, Start};
-use crate::windowed::{Window, WindowLaw, Windowed};
+use crate::row::{ControllerRow, Start};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -249,7 +250,7 @@ mod tests {
     use jostle_units::Span;
 
     use super::*;
-    use crate::algorithms::fixtures::{ack, loss, measured};
+    use crate::fixtures::{ack, loss, measured};
 
     const OPEN: u32 = 1 << RATIO_SHIFT;
 

@@ -3,11 +3,12 @@
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::{Span, Time};
 
-use super::round_rtts::RoundRtts;
 use crate::controller::{AckSample, Congestion, Measurement, Observer, RecoveryState, Signal};
-use crate::registry::{ControllerRow, Start};
+use crate::estimate::RoundRtts;
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed, grow_as_reno};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed, grow_as_reno};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -162,7 +163,7 @@ impl WindowLaw for Compound {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::fixtures::loss;
+    use crate::fixtures::loss;
 
     fn compound() -> Compound {
         Compound::new(&ROW.entry.defaults())

@@ -1,12 +1,13 @@
 //! CUBIC as Linux has it.
 
-use jostle_catalogue::{Entry, Kind, Parameter, Values};
+use jostle_catalogue::{Entry, Kind, Linux, Parameter, Values};
 use jostle_units::{Span, Time};
 
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer, RecoveryState};
-use crate::registry::{ControllerRow, Start};
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::Standard;
-use crate::windowed::{Kernel, Window, WindowLaw, Windowed};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -51,7 +52,7 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
                 name: "linux",
                 summary: "kernel to follow, in HyStart too; 4.15 looks ahead by whole milliseconds \
                           rounded down, 6.1 rounded up",
-                kind: Kind::Choice { default: "6.1", choices: Kernel::CHOICES },
+                kind: Kind::Choice { default: "6.1", choices: Linux::CHOICES },
             },
         ],
     },
@@ -98,7 +99,7 @@ pub struct Cubic {
     initial_ssthresh: u32,
     friendly: bool,
     hystart: bool,
-    kernel: Kernel,
+    kernel: Linux,
     /// 1024 · C, C in packets per s³.
     curve_scale: u64,
     /// 2⁴⁰ / (1024 · C): turns a distance in packets into the cube of a time in ticks.
@@ -169,7 +170,7 @@ impl Cubic {
             initial_ssthresh: values.u32("initial_ssthresh"),
             friendly: values.bool("tcp_friendliness"),
             hystart: values.bool("hystart"),
-            kernel: Kernel::from_choice(values.choice("linux")),
+            kernel: Linux::from_choice(values.choice("linux")),
             curve_scale,
             cube_factor: (1 << CURVE_SHIFT) / curve_scale,
             reno_scale: 8 * (BETA_ONE + beta) / 3 / (BETA_ONE - beta),
@@ -178,7 +179,7 @@ impl Cubic {
     }
 
     /// The same, as another kernel has it.
-    pub(super) fn following(self, kernel: Kernel) -> Self {
+    pub(super) fn following(self, kernel: Linux) -> Self {
         Self { kernel, ..self }
     }
 
@@ -217,8 +218,8 @@ impl Cubic {
     fn look_ahead_ms(&self) -> u64 {
         let us = self.state.delay_min_us.unwrap_or(0);
         match self.kernel {
-            Kernel::V4_15 => us / 1000,
-            Kernel::V6_1 => us.div_ceil(1000),
+            Linux::V4_15 => us / 1000,
+            Linux::V6_1 => us.div_ceil(1000),
         }
     }
 

@@ -6,8 +6,9 @@ use jostle_units::Time;
 use crate::controller::{
     AckSample, Congestion, EcnFeedback, Marks, Observer, RecoveryState, Signal,
 };
-use crate::registry::{ControllerRow, Start};
-use crate::windowed::{Window, WindowLaw, Windowed};
+use crate::row::{ControllerRow, Start};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {

@@ -2,11 +2,12 @@
 
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 
-use super::rtt_range::RttRange;
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer, Signal};
-use crate::registry::{ControllerRow, Start};
+use crate::estimate::RttRange;
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed, grow_as_reno};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed, grow_as_reno};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -105,7 +106,7 @@ mod tests {
     use jostle_units::Span;
 
     use super::*;
-    use crate::algorithms::fixtures::loss;
+    use crate::fixtures::loss;
 
     /// The windows after four rounds at 80 packets with an RTT between 100 and 200 ms.
     fn after_rounds_at(rtt_ms: u64) -> [u32; 4] {

@@ -2,12 +2,13 @@
 
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 
-use super::fraction::Fraction;
-use super::rtt_range::RttRange;
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer};
-use crate::registry::{ControllerRow, Start};
+use crate::estimate::RttRange;
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed};
+use crate::window::Fraction;
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed};
 
 /// α of the paper.
 pub(super) const ALPHA: Parameter = Parameter {

@@ -3,14 +3,15 @@
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::Time;
 
-use super::fraction::Fraction;
-use super::rtt_range::RttRange;
 use super::westwood::Westwood;
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer};
+use crate::estimate::RttRange;
 use crate::jiffies::HZ;
-use crate::registry::{ControllerRow, Start};
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed};
+use crate::window::Fraction;
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -156,7 +157,7 @@ mod tests {
     use jostle_units::Span;
 
     use super::*;
-    use crate::algorithms::fixtures::{ack, loss};
+    use crate::fixtures::{ack, loss};
 
     /// A law at 120 Mbit/s, a least RTT of 96 ms and an RTT of `rtt_ms`.
     fn at_rtt(rtt_ms: u64) -> Fusion {

@@ -3,9 +3,10 @@
 use jostle_catalogue::Entry;
 
 use crate::controller::{AckSample, Congestion, Established, Observer};
-use crate::registry::{ControllerRow, Start};
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed, instead_of_slow_start};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed, instead_of_slow_start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -173,7 +174,7 @@ impl WindowLaw for HighSpeed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::fixtures::{ack, loss};
+    use crate::fixtures::{ack, loss};
 
     /// RFC 3649 §5: b(w) with High_Decrease 0.1 between Low_Window 38 and High_Window 83000.
     fn b(w: f64) -> f64 {

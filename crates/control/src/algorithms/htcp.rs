@@ -5,9 +5,10 @@ use jostle_units::{Span, Time};
 
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer, RecoveryState};
 use crate::jiffies::{HZ, Jiffies};
-use crate::registry::{ControllerRow, Start};
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed, instead_of_slow_start};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed, instead_of_slow_start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -301,7 +302,7 @@ impl WindowLaw for Htcp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::fixtures::{ack, loss, measured};
+    use crate::fixtures::{ack, loss, measured};
 
     fn htcp(parameters: &[(&str, bool)], hz: i64) -> Htcp {
         use jostle_catalogue::Value;

@@ -4,9 +4,10 @@ use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::{Span, Time};
 
 use crate::controller::{AckSample, Congestion, Established, Observer, RecoveryState};
-use crate::registry::{ControllerRow, Start};
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {

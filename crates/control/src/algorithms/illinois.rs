@@ -4,9 +4,10 @@ use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::Time;
 
 use crate::controller::{AckSample, Congestion, Measurement, Observer, RecoveryState};
-use crate::registry::{ControllerRow, Start};
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed, instead_of_slow_start};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed, instead_of_slow_start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -226,7 +227,7 @@ mod tests {
     use jostle_units::Span;
 
     use super::*;
-    use crate::algorithms::fixtures::{ack, measurement};
+    use crate::fixtures::{ack, measurement};
     use crate::slow_start::Standard;
 
     fn illinois() -> Illinois {

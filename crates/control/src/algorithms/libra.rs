@@ -2,12 +2,13 @@
 
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 
-use super::fraction::Fraction;
-use super::packet_pairs::PacketPairs;
-use super::rtt_range::RttRange;
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer};
-use crate::registry::{ControllerRow, Start};
-use crate::windowed::{Window, WindowLaw, Windowed};
+use crate::estimate::PacketPairs;
+use crate::estimate::RttRange;
+use crate::row::{ControllerRow, Start};
+use crate::window::Fraction;
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed};
 
 const S_NS: i64 = 1_000_000_000;
 
@@ -136,7 +137,7 @@ mod tests {
     use jostle_units::Span;
 
     use super::*;
-    use crate::algorithms::fixtures::loss;
+    use crate::fixtures::loss;
 
     fn at_rtts(ms: &[u64]) -> Libra {
         let mut law = Libra::new(&ROW.entry.defaults());

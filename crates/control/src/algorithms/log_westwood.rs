@@ -3,12 +3,13 @@
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::Time;
 
-use super::fraction::Fraction;
 use super::westwood::Westwood;
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer};
 use crate::jiffies::HZ;
-use crate::registry::{ControllerRow, Start};
-use crate::windowed::{Window, WindowLaw, Windowed};
+use crate::row::{ControllerRow, Start};
+use crate::window::Fraction;
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -104,7 +105,7 @@ impl WindowLaw for LogWestwood {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::fixtures::{ack, loss};
+    use crate::fixtures::{ack, loss};
 
     /// The law after a loss at 1000 packets, and a window of `cwnd`.
     fn after_a_loss(cwnd: u32) -> (LogWestwood, Window) {

@@ -3,9 +3,10 @@
 use jostle_catalogue::Entry;
 
 use crate::controller::{AckSample, Congestion, Measurement, Observer, Timestamps};
-use crate::registry::{ControllerRow, Start};
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed, grow_as_reno};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed, grow_as_reno};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -193,7 +194,7 @@ impl WindowLaw for Lp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::fixtures::{ack, measurement};
+    use crate::fixtures::{ack, measurement};
     use crate::slow_start::Standard;
     use jostle_units::Span;
 

@@ -3,12 +3,13 @@
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::{Rate, Span, Time};
 
-use super::round_rtts::RoundRtts;
 use super::vegas::{ALPHA, BETA, GAMMA, end_slow_start};
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer, RecoveryState};
-use crate::registry::{ControllerRow, Start};
+use crate::estimate::RoundRtts;
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{INFINITE_SSTHRESH, Window, WindowLaw, Windowed, grow_as_reno};
+use crate::window::{INFINITE_SSTHRESH, Window};
+use crate::windowed::{WindowLaw, Windowed, grow_as_reno};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {

@@ -4,9 +4,10 @@ use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::{Stream, Time};
 
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer, RecoveryState};
-use crate::registry::{ControllerRow, Start};
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{INFINITE_SSTHRESH, Window, WindowLaw, Windowed, past_slow_start};
+use crate::window::{INFINITE_SSTHRESH, Window};
+use crate::windowed::{WindowLaw, Windowed, past_slow_start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -345,8 +346,8 @@ mod tests {
     use jostle_units::Span;
 
     use super::*;
-    use crate::algorithms::fixtures::{ack, measurement};
     use crate::controller::Signal;
+    use crate::fixtures::{ack, measurement};
     use crate::slow_start::Standard;
 
     const LOSS: Congestion =

@@ -3,8 +3,9 @@
 use jostle_catalogue::Entry;
 
 use crate::controller::{AckSample, Congestion};
-use crate::registry::{ControllerRow, Start};
-use crate::windowed::{Window, WindowLaw, Windowed};
+use crate::row::{ControllerRow, Start};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -44,7 +45,7 @@ impl WindowLaw for Scalable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::fixtures::{ack, loss};
+    use crate::fixtures::{ack, loss};
 
     fn growth(cwnd: u32, acks: u32) -> u32 {
         let mut window = Window { cwnd, ssthresh: 2, ..Window::default() };

@@ -3,12 +3,13 @@
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::Time;
 
-use super::packet_pairs::PacketPairs;
 use super::westwood::Westwood;
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer};
+use crate::estimate::PacketPairs;
 use crate::jiffies::HZ;
-use crate::registry::{ControllerRow, Start};
-use crate::windowed::{INFINITE_SSTHRESH, Window, WindowLaw, Windowed};
+use crate::row::{ControllerRow, Start};
+use crate::window::{INFINITE_SSTHRESH, Window};
+use crate::windowed::{WindowLaw, Windowed};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -146,8 +147,8 @@ mod tests {
     use jostle_units::Span;
 
     use super::*;
-    use crate::algorithms::fixtures::{ack, loss};
     use crate::controller::RateSample;
+    use crate::fixtures::{ack, loss};
 
     const RTT: Span = Span::from_ms(40);
 

@@ -6,7 +6,7 @@ use jostle_units::{Rate, Span, Time};
 use crate::controller::{
     AckSample, Congestion, Controller, Established, Observer, RecoveryOwner, Signal,
 };
-use crate::registry::{ControllerRow, Start};
+use crate::row::{ControllerRow, Start};
 
 const MS_NS: i64 = 1_000_000;
 const US_NS: i64 = 1_000;

@@ -3,11 +3,12 @@
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::{Span, Time};
 
-use super::round_rtts::RoundRtts;
 use crate::controller::{AckSample, Congestion, Measurement, Observer, RecoveryState};
-use crate::registry::{ControllerRow, Start};
+use crate::estimate::RoundRtts;
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed, grow_as_reno};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed, grow_as_reno};
 
 /// Fewest packets to keep in the queue.
 pub(super) const ALPHA: Parameter = Parameter {

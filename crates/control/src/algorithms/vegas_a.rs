@@ -3,12 +3,13 @@
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::{Span, Time};
 
-use super::round_rtts::RoundRtts;
 use super::vegas::{GAMMA, end_slow_start};
 use crate::controller::{AckSample, Congestion, Measurement, Observer, RecoveryState};
-use crate::registry::{ControllerRow, Start};
+use crate::estimate::RoundRtts;
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed, grow_as_reno};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed, grow_as_reno};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {

@@ -5,9 +5,10 @@ use jostle_units::{Span, Time};
 
 use super::vegas::{self, Vegas};
 use crate::controller::{AckSample, Congestion, Measurement, Observer, RecoveryState};
-use crate::registry::{ControllerRow, Start};
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed, grow_as_reno};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed, grow_as_reno};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -129,7 +130,7 @@ impl WindowLaw for VegasPlus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::fixtures::loss;
+    use crate::fixtures::loss;
 
     /// The law after rounds of the given RTT and window.
     fn after(rounds: &[(u64, u32)]) -> VegasPlus {

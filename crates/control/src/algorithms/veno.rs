@@ -4,9 +4,10 @@ use jostle_catalogue::Entry;
 use jostle_units::{Span, Time};
 
 use crate::controller::{AckSample, Congestion, Measurement, Observer, RecoveryState};
-use crate::registry::{ControllerRow, Start};
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed, grow_as_reno};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed, grow_as_reno};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -176,8 +177,8 @@ impl WindowLaw for Veno {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::fixtures::{ack, measurement};
     use crate::controller::Signal;
+    use crate::fixtures::{ack, measurement};
     use crate::slow_start::Standard;
 
     const LOSS: Congestion =

@@ -3,7 +3,7 @@
 use jostle_catalogue::{Entry, Kind, Parameter};
 
 use super::fast::{ALPHA, Fast, GAMMA, RttFilter};
-use crate::registry::{ControllerRow, Start};
+use crate::row::{ControllerRow, Start};
 use crate::windowed::Windowed;
 
 pub(crate) const ROW: ControllerRow = ControllerRow {

@@ -5,8 +5,9 @@ use jostle_units::Time;
 
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer, Signal};
 use crate::jiffies::{HZ, Jiffies};
-use crate::registry::{ControllerRow, Start};
-use crate::windowed::{Window, WindowLaw, Windowed};
+use crate::row::{ControllerRow, Start};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -192,8 +193,8 @@ mod tests {
     use jostle_units::Span;
 
     use super::*;
-    use crate::algorithms::fixtures::{loss, measured};
     use crate::controller::RecoveryState;
+    use crate::fixtures::{loss, measured};
 
     const MSS: u64 = 1448;
 

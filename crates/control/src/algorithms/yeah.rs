@@ -3,11 +3,12 @@
 use jostle_catalogue::Entry;
 use jostle_units::{Span, Time};
 
-use super::round_rtts::RoundRtts;
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer, RecoveryState};
-use crate::registry::{ControllerRow, Start};
+use crate::estimate::RoundRtts;
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -174,8 +175,8 @@ impl WindowLaw for Yeah {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::fixtures::{ack, measurement};
     use crate::controller::Signal;
+    use crate::fixtures::{ack, measurement};
     use crate::slow_start::Standard;
 
     const LOSS: Congestion =

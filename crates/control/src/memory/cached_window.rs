@@ -3,11 +3,11 @@
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::Rate;
 
-use super::Occasion;
+use super::host::Occasion;
 use super::layer::{Layer, Layered};
 use super::table::{Found, Use};
 use crate::controller::{AckSample, Controller, Established, Observer};
-use crate::registry::MemoryRow;
+use crate::row::MemoryRow;
 
 const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -101,8 +101,8 @@ impl Layer for CachedWindow {
 
 #[cfg(test)]
 mod tests {
+    use super::super::host::HostMemory;
     use super::*;
-    use crate::memory::HostMemory;
     use crate::registry;
     use jostle_units::{Span, Stream, Time};
     use std::collections::BTreeMap;
@@ -136,7 +136,7 @@ mod tests {
             first.on_close(&mut Occasion { now: Time::ZERO, peer: 7, memory: &mut memory });
             let mut second = opened(name, &mut memory);
             assert_eq!((second.cwnd(), second.pacing_rate()), (120, rate), "{name}");
-            second.on_ack(&crate::algorithms::fixtures::ack(2));
+            second.on_ack(&crate::fixtures::ack(2));
             assert_eq!((second.cwnd(), second.pacing_rate()), (121, None), "{name}");
         }
     }

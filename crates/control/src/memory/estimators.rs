@@ -5,7 +5,7 @@ use jostle_units::{Rate, Span, Time};
 
 use super::gcbe::Gcbe;
 use crate::controller::AckSample;
-use crate::filter::WindowedMax;
+use crate::estimate::WindowedMax;
 
 /// Names of the estimators, as a parameter has them.
 pub(super) const CHOICES: &[&str] = &["gcbe", "westwood", "bbr"];
@@ -115,8 +115,8 @@ impl DeliveryRate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::fixtures::ack;
     use crate::controller::RateSample;
+    use crate::fixtures::ack;
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Span::from_ms(ms)

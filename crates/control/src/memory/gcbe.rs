@@ -104,7 +104,7 @@ impl Gcbe {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::fixtures::ack;
+    use crate::fixtures::ack;
 
     const MSS: u32 = 1448;
     const RTT: Span = Span::from_ms(50);

@@ -2,12 +2,12 @@
 
 use jostle_units::{Rate, Span, Time};
 
-use super::Occasion;
+use super::host::Occasion;
 use crate::controller::{
     AckSample, Congestion, Controller, EcnFeedback, Established, LostPacket, Marks, Measurement,
     Observer, RecoveryOwner, RecoveryState, Sent,
 };
-use crate::slow_start::RateCode;
+use crate::rate_code::RateCode;
 
 /// What a layer adds to the controller below it. It changes the beginning of a connection and
 /// watches the rest.

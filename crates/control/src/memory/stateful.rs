@@ -3,12 +3,13 @@
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::{HEADER_BYTES, Rate, Span};
 
-use super::Occasion;
 use super::estimators::{self, Estimator};
+use super::host::Occasion;
 use super::layer::{Layer, Layered};
+use super::path::Path;
 use super::table::{Found, Use};
 use crate::controller::{AckSample, Controller, Established, Observer};
-use crate::registry::MemoryRow;
+use crate::row::MemoryRow;
 
 pub(crate) const ROW: MemoryRow = MemoryRow {
     entry: Entry {
@@ -71,22 +72,6 @@ impl Save {
             "full or new" => Self::FullOrNew,
             _ => Self::Always,
         }
-    }
-}
-
-/// What is remembered of the path to a peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Path {
-    /// Payload that it carries.
-    bandwidth: Rate,
-    min_rtt: Span,
-}
-
-impl Path {
-    /// Packets that it holds.
-    fn bdp(self, mss_bytes: u32) -> u32 {
-        let packets = self.bandwidth.bytes_in(self.min_rtt) / u64::from(mss_bytes.max(1));
-        u32::try_from(packets).unwrap_or(u32::MAX)
     }
 }
 
@@ -233,9 +218,9 @@ impl Layer for Stateful {
 
 #[cfg(test)]
 mod tests {
+    use super::super::host::HostMemory;
     use super::*;
-    use crate::algorithms::fixtures::ack;
-    use crate::memory::HostMemory;
+    use crate::fixtures::ack;
     use crate::registry;
     use jostle_catalogue::Value;
     use jostle_units::{Stream, Time};

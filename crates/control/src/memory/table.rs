@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use jostle_units::{Span, Time};
 
-use super::Peer;
+/// Address of a peer, as an IPv4 one.
+pub type Peer = u32;
 
 /// One entry per slot, and the slot of a peer is its address modulo their number: what maps to the
 /// same slot collides.

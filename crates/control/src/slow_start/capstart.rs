@@ -3,11 +3,11 @@
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, Rate, Span, Time};
 
-use super::SlowStart;
 use super::limited::{Limited, MAX_SSTHRESH};
+use super::method::SlowStart;
 use crate::controller::{AckSample, Established, Measurement};
-use crate::registry::SlowStartRow;
-use crate::windowed::Window;
+use crate::row::SlowStartRow;
+use crate::window::Window;
 
 pub(crate) const ROW: SlowStartRow = SlowStartRow {
     entry: Entry {

@@ -3,7 +3,7 @@
 use jostle_units::Rate;
 
 use crate::controller::{AckSample, Congestion, Established, Measurement, RecoveryState};
-use crate::windowed::Window;
+use crate::window::Window;
 
 /// A first flight that a start-up has made larger, from the handshake to the acknowledgement of its
 /// last packet.

@@ -1,12 +1,12 @@
 //! HyStart as Linux's CUBIC has it, and as its papers do.
 
-use jostle_catalogue::{Entry, Kind, Parameter, Values};
+use jostle_catalogue::{Entry, Kind, Linux, Parameter, Values};
 use jostle_units::{Rate, Span, Time};
 
-use super::SlowStart;
+use super::method::SlowStart;
 use crate::controller::{AckSample, Established, Measurement};
-use crate::registry::SlowStartRow;
-use crate::windowed::{Kernel, Window};
+use crate::row::SlowStartRow;
+use crate::window::Window;
 
 pub(crate) const ROW: SlowStartRow = SlowStartRow {
     entry: Entry {
@@ -119,7 +119,7 @@ pub struct HyStart {
     ack_delta_us: u64,
     /// Set by the `linux` parameter, which then outweighs the controller's.
     own_kernel: bool,
-    kernel: Kernel,
+    kernel: Linux,
     margin: Margin,
     /// Delays are compared with the last round's minimum, not with the connection's.
     by_rounds: bool,
@@ -153,8 +153,8 @@ impl HyStart {
     /// HyStart with the parameters of its registry row.
     pub fn new(values: &Values) -> Self {
         let linux = values.choice("linux");
-        let own_kernel = Kernel::CHOICES.contains(&linux);
-        Self { own_kernel, ..Self::following(Kernel::from_choice(linux), values) }
+        let own_kernel = Linux::CHOICES.contains(&linux);
+        Self { own_kernel, ..Self::following(Linux::from_choice(linux), values) }
     }
 
     /// HyStart as its authors published it, with the parameters of the registry's other row. The
@@ -165,11 +165,11 @@ impl HyStart {
             own_kernel: true,
             margin: PAPER_MARGIN,
             by_rounds: values.choice("baseline") == "last round",
-            ..Self::following(Kernel::V4_15, values)
+            ..Self::following(Linux::V4_15, values)
         }
     }
 
-    fn following(kernel: Kernel, values: &Values) -> Self {
+    fn following(kernel: Linux, values: &Values) -> Self {
         let detect = values.choice("detect");
         Self {
             detects_train: detect != "delay",
@@ -201,8 +201,8 @@ impl HyStart {
     /// Resolution of delays: 4.15 keeps them in eighths of a millisecond.
     const fn delay_unit_us(&self) -> u64 {
         match self.kernel {
-            Kernel::V4_15 => 125,
-            Kernel::V6_1 => 1,
+            Linux::V4_15 => 125,
+            Linux::V6_1 => 1,
         }
     }
 
@@ -210,8 +210,8 @@ impl HyStart {
     const fn clock_us(&self, now: Time) -> u64 {
         let us = now.as_ns() / 1_000;
         match self.kernel {
-            Kernel::V4_15 => us - us % 1_000,
-            Kernel::V6_1 => us,
+            Linux::V4_15 => us - us % 1_000,
+            Linux::V6_1 => us,
         }
     }
 
@@ -228,8 +228,8 @@ impl HyStart {
     fn train_limit_us(&self, delay_min: u64, cwnd: u32, rtt: Span, paced: Option<Rate>) -> u64 {
         match self.kernel {
             // In whole milliseconds, as its clock.
-            Kernel::V4_15 => delay_min / 16 * 1_000,
-            Kernel::V6_1 => match paced {
+            Linux::V4_15 => delay_min / 16 * 1_000,
+            Linux::V6_1 => match paced {
                 // "Pacing might have delayed packets up to RTT/2 during slow start": the whole RTT.
                 Some(rate) => delay_min + aggregation_slack_us(rate),
                 None => {
@@ -257,7 +257,7 @@ impl HyStart {
     fn delay_found(&mut self, delay: u64, delay_min: u64) -> bool {
         let full = self.samples >= MIN_SAMPLES;
         // 4.15 leaves the minimum as it is once it has its samples, 6.1 keeps lowering it.
-        if !full || self.kernel == Kernel::V6_1 {
+        if !full || self.kernel == Linux::V6_1 {
             self.round_min = self.round_min.min(delay);
         }
         if !full {
@@ -290,7 +290,7 @@ fn aggregation_slack_us(rate: Rate) -> u64 {
 }
 
 impl SlowStart for HyStart {
-    fn follow(&mut self, kernel: Kernel) {
+    fn follow(&mut self, kernel: Linux) {
         if !self.own_kernel {
             self.kernel = kernel;
         }
@@ -312,7 +312,7 @@ impl SlowStart for HyStart {
         if self.found || !window.in_slow_start() {
             return;
         }
-        if self.kernel == Kernel::V6_1 && measurement.first_unacked > self.round_end {
+        if self.kernel == Linux::V6_1 && measurement.first_unacked > self.round_end {
             self.start_round(measurement.now, measurement.next_to_send);
         }
         if window.cwnd < self.low_window {
@@ -328,7 +328,7 @@ impl SlowStart for HyStart {
     }
 
     fn grow(&mut self, window: &mut Window, ack: &AckSample) -> u32 {
-        if self.kernel == Kernel::V4_15 && ack.first_unacked > self.round_end {
+        if self.kernel == Linux::V4_15 && ack.first_unacked > self.round_end {
             self.start_round(ack.now, ack.next_to_send);
         }
         window.slow_start(ack.acked)

@@ -3,10 +3,10 @@
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::{Span, Time};
 
-use super::SlowStart;
+use super::method::SlowStart;
 use crate::controller::{AckSample, Established, Measurement};
-use crate::registry::SlowStartRow;
-use crate::windowed::{INFINITE_SSTHRESH, Window};
+use crate::row::SlowStartRow;
+use crate::window::{INFINITE_SSTHRESH, Window};
 
 pub(crate) const ROW: SlowStartRow = SlowStartRow {
     entry: Entry {
@@ -209,7 +209,7 @@ impl SlowStart for HyStartPlusPlus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::fixtures;
+    use crate::fixtures;
     use jostle_catalogue::Value;
     use jostle_units::Rate;
 

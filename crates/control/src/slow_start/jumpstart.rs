@@ -5,8 +5,8 @@ use jostle_units::{Rate, Time};
 
 use super::{SlowStart, first_flight::FirstFlight};
 use crate::controller::{AckSample, Congestion, Established, Measurement, Signal};
-use crate::registry::SlowStartRow;
-use crate::windowed::Window;
+use crate::row::SlowStartRow;
+use crate::window::Window;
 
 pub(crate) const ROW: SlowStartRow = SlowStartRow {
     entry: Entry {
@@ -108,8 +108,8 @@ impl SlowStart for JumpStart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::fixtures::ack;
     use crate::controller::Prospect;
+    use crate::fixtures::ack;
     use jostle_units::Span;
 
     const RTT: Span = Span::from_ms(100);

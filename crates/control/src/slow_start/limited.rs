@@ -2,10 +2,10 @@
 
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 
-use super::SlowStart;
+use super::method::SlowStart;
 use crate::controller::AckSample;
-use crate::registry::SlowStartRow;
-use crate::windowed::Window;
+use crate::row::SlowStartRow;
+use crate::window::Window;
 
 pub(super) const MAX_SSTHRESH: Parameter = Parameter {
     name: "max_ssthresh",

@@ -10,10 +10,10 @@ use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::{Rate, Span, Time};
 
 use self::chirp::{Chirp, InFlight, LONGEST, RATIO_ONE};
-use super::SlowStart;
+use super::method::SlowStart;
 use crate::controller::{AckSample, Congestion, Established, Sent};
-use crate::registry::SlowStartRow;
-use crate::windowed::Window;
+use crate::row::SlowStartRow;
+use crate::window::Window;
 
 pub(crate) const ROW: SlowStartRow = SlowStartRow {
     entry: Entry {

@@ -1,13 +1,14 @@
 //! Quick-Start: the routers say how fast the first flight may be.
 
-use jostle_catalogue::{Entry, Kind, Parameter, Values};
+use jostle_catalogue::{Entry, Kind, Linux, Parameter, Values};
 use jostle_units::{HEADER_BYTES, Rate, Time};
 
 use super::first_flight::FirstFlight;
 use super::{HyStart, SlowStart, Standard, hystart};
 use crate::controller::{AckSample, Congestion, Established, Measurement, Signal};
-use crate::registry::SlowStartRow;
-use crate::windowed::{Kernel, Window};
+use crate::rate_code::RateCode;
+use crate::row::SlowStartRow;
+use crate::window::Window;
 
 pub(crate) const ROW: SlowStartRow = SlowStartRow {
     entry: Entry {
@@ -35,47 +36,6 @@ pub(crate) const ROW: SlowStartRow = SlowStartRow {
     },
     build: |values| Box::new(QuickStart::new(values)),
 };
-
-/// A rate as the options of RFC 4782 carry it: four bits N that stand for
-/// 40 kbit/s · 2ᴺ, and 0 for none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RateCode(u8);
-
-impl RateCode {
-    /// No rate.
-    pub const NONE: Self = Self(0);
-    const UNIT_BPS: u64 = 40_000;
-    const LARGEST: u8 = 15;
-
-    /// The largest rate that is not above `rate`.
-    pub fn not_above(rate: Rate) -> Self {
-        let units = rate.as_bps() / Self::UNIT_BPS;
-        Self(units.checked_ilog2().map_or(0, |log| log.min(u32::from(Self::LARGEST)) as u8))
-    }
-
-    /// What the option says; of its bits four count.
-    #[inline]
-    pub const fn from_bits(bits: u8) -> Self {
-        Self(bits & Self::LARGEST)
-    }
-
-    /// What it says in the option.
-    #[inline]
-    pub const fn to_bits(self) -> u8 {
-        self.0
-    }
-
-    /// Whether this stands for no rate.
-    #[inline]
-    pub const fn is_none(self) -> bool {
-        self.0 == 0
-    }
-
-    /// The rate; none for code 0.
-    pub fn rate(self) -> Option<Rate> {
-        (self.0 > 0).then(|| Rate::from_bps(Self::UNIT_BPS << self.0))
-    }
-}
 
 /// The SYN asks for a rate, every router on the path may lower it, the SYN-ACK brings the answer
 /// back. What was granted is sent for one round trip, then slow start goes on from there. A loss
@@ -113,7 +73,7 @@ fn packets(established: &Established) -> u32 {
 }
 
 impl SlowStart for QuickStart {
-    fn follow(&mut self, kernel: Kernel) {
+    fn follow(&mut self, kernel: Linux) {
         self.then.follow(kernel);
     }
 
@@ -179,26 +139,11 @@ impl SlowStart for QuickStart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::fixtures::ack;
     use crate::controller::Prospect;
+    use crate::fixtures::ack;
     use jostle_units::Span;
 
     const RTT: Span = Span::from_ms(100);
-
-    /// algorithms.md: 1 = 80 kbit/s, N = 8 → 10.24 Mbit/s, 15 = 1.31 Gbit/s.
-    #[test]
-    fn codes_are_powers_of_two() {
-        let bps = |bps| RateCode::not_above(Rate::from_bps(bps));
-        for (code, rate_bps) in [(1, 80_000), (8, 10_240_000), (15, 1_310_720_000)] {
-            assert_eq!(bps(rate_bps), RateCode(code));
-            assert_eq!(RateCode(code).rate(), Some(Rate::from_bps(rate_bps)));
-            assert_eq!(bps(rate_bps - 1), RateCode(code - 1));
-        }
-        assert_eq!(bps(u64::MAX), RateCode(15));
-        for too_slow in [0, 39_999, 40_000, 79_999] {
-            assert_eq!(bps(too_slow).rate(), None);
-        }
-    }
 
     fn start(granted: Option<Rate>) -> (QuickStart, Window) {
         let mut quick = QuickStart::new(&ROW.entry.defaults());
@@ -216,11 +161,11 @@ mod tests {
 
     #[test]
     fn the_granted_rate_is_the_first_window() {
-        let (quick, window) = start(RateCode(8).rate());
+        let (quick, window) = start(RateCode::from_bits(8).rate());
         // 128,000 bytes in 1514 each.
         assert_eq!(window.cwnd, 84);
         assert_eq!(quick.pacing_rate(), Some(Rate::of(84 * 1448, RTT)));
-        for refused in [None, RateCode(4).rate()] {
+        for refused in [None, RateCode::from_bits(4).rate()] {
             let (quick, window) = start(refused);
             assert_eq!((window.cwnd, quick.pacing_rate()), (10, None), "{refused:?}");
         }
@@ -228,7 +173,7 @@ mod tests {
 
     #[test]
     fn slow_start_goes_on_from_what_was_sent() {
-        let (mut quick, mut window) = start(RateCode(8).rate());
+        let (mut quick, mut window) = start(RateCode::from_bits(8).rate());
         let first = AckSample { prior_in_flight: 84, next_to_send: 84, ..ack(2) };
         quick.on_ack(&mut window, &first);
         assert_eq!(quick.grow(&mut window, &first), 0);
@@ -237,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_loss_takes_it_back() {
-        let (mut quick, mut window) = start(RateCode(8).rate());
+        let (mut quick, mut window) = start(RateCode::from_bits(8).rate());
         window.ssthresh = 42;
         let congestion =
             Congestion { now: Time::ZERO, signal: Signal::Loss, in_flight: 80, next_to_send: 84 };

@@ -5,10 +5,10 @@ mod bins;
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::{Span, Time};
 
-use super::SlowStart;
+use super::method::SlowStart;
 use crate::controller::{AckSample, Established, Measurement};
-use crate::registry::SlowStartRow;
-use crate::windowed::Window;
+use crate::row::SlowStartRow;
+use crate::window::Window;
 use bins::{Bins, Passed, WINDOW_BINS};
 
 pub(crate) const ROW: SlowStartRow = SlowStartRow {

@@ -2,10 +2,10 @@
 
 use jostle_catalogue::Entry;
 
-use super::SlowStart;
+use super::method::SlowStart;
 use crate::controller::AckSample;
-use crate::registry::SlowStartRow;
-use crate::windowed::Window;
+use crate::row::SlowStartRow;
+use crate::window::Window;
 
 pub(crate) const ROW: SlowStartRow = SlowStartRow {
     entry: Entry {

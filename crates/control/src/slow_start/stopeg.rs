@@ -3,10 +3,10 @@
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::{Span, Time};
 
-use super::SlowStart;
+use super::method::SlowStart;
 use crate::controller::{AckSample, Established, Measurement};
-use crate::registry::SlowStartRow;
-use crate::windowed::Window;
+use crate::row::SlowStartRow;
+use crate::window::Window;
 
 /// Share of the flight on the forward path above which growth stops, unless a scenario says else.
 /// The abstract of the paper has 0.568; but ideal doubling has 2 − √2 = 0.586.

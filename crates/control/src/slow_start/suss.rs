@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use jostle_catalogue::{Entry, Kind, Parameter, Values};
+use jostle_catalogue::{Entry, Kind, Linux, Parameter, Values};
 use jostle_units::{Rate, Span, Time};
 
 use super::hystart::{self, HyStart, TrainPart};
 use super::{SlowStart, Standard};
 use crate::controller::{AckSample, Congestion, Established, Measurement};
-use crate::registry::SlowStartRow;
-use crate::windowed::{Kernel, Window};
+use crate::row::SlowStartRow;
+use crate::window::Window;
 
 pub(crate) const ROW: SlowStartRow = SlowStartRow {
     entry: Entry {
@@ -190,7 +190,7 @@ impl Suss {
 }
 
 impl SlowStart for Suss {
-    fn follow(&mut self, kernel: Kernel) {
+    fn follow(&mut self, kernel: Linux) {
         if let Some(hystart) = &mut self.hystart {
             hystart.follow(kernel);
         }

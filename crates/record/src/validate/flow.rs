@@ -116,7 +116,7 @@ fn source(at: &str, source: &SourceSpec) -> Result<(), SpecError> {
 
 fn controller(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
     let at_controller = format!("{at}.controller");
-    if flow.controller.is_from_outside() {
+    if flow.controller.is_python_controller() {
         let Some(given) = &flow.slow_start else { return Ok(()) };
         let expected = format!("none: `{}` has its own", flow.controller.name);
         return Err(SpecError::unfit(

@@ -10,7 +10,7 @@ import json
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
 from jostle.backends.kernel import capabilities, captures, job
 from jostle.backends.kernel.controllers import Defaults, defaults_of
-from jostle.backends.kernel.playback import JITTER_POINTS, Weather, peak_bps
+from jostle.backends.kernel.playback import JITTER_POINTS, DrawnImpairments, peak_bps
 from jostle.backends.kernel.record import record
 from jostle.backends.kernel.runner import PROGRAM, KernelRunError, carried_out
 from jostle.backends.sim import Engine, load_engine
@@ -69,8 +69,8 @@ class KernelBackend:
     def _defaults(self) -> Defaults:
         return defaults_of(json.loads(self._loaded.registry()))
 
-    def _weather(self, spec_json: str, link: int) -> Weather:
-        return self._loaded.weather(spec_json, link, JITTER_POINTS)
+    def _draw(self, spec_json: str, link: int) -> DrawnImpairments:
+        return self._loaded.draw_impairments(spec_json, link, JITTER_POINTS)
 
     def check(self, spec: Spec) -> None:
         """See that `spec` can be run here; see `Backend.check`."""
@@ -88,7 +88,7 @@ class KernelBackend:
         text = canonical_json(spec)
         done = carried_out(
             job.build(spec, self.image, self._defaults),
-            job.files(spec, self.image, lambda link: self._weather(text, link)),
+            job.files(spec, self.image, lambda link: self._draw(text, link)),
             self.image,
             memory_mb=job.memory_mb(spec),
             seed=spec["seed"],

@@ -77,15 +77,17 @@ def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str,
     }
 
 
-def files(spec: Spec, image: Image, weather: Callable[[int], playback.Weather]) -> dict[str, bytes]:
+def files(
+    spec: Spec, image: Image, draw: Callable[[int], playback.DrawnImpairments]
+) -> dict[str, bytes]:
     """Files that belong to a job, by name.
 
     Parameters
     ----------
-    weather
+    draw
         What the engine has drawn for a link; asked where it is needed.
     """
-    return playback.files(spec["links"], weather) if _MACHINES[image.kind].own else {}
+    return playback.files(spec["links"], draw) if _MACHINES[image.kind].own else {}
 
 
 def samples_per_interval(spec: Spec) -> int:

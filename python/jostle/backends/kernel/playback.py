@@ -33,8 +33,8 @@ _JITTER_STEP, _JITTER, _JITTER_SEED, _QUANTILES, _OUTAGES, _LOSS = 7, 8, 9, 10, 
 _QUEUE_PARAMETERS = 1
 _NO_LIMIT = 2**64 - 1
 
-Weather = Mapping[str, Any]
-"""What the engine has drawn for a link; see `jostle._core.weather`."""
+DrawnImpairments = Mapping[str, Any]
+"""What the engine has drawn for a link; see `jostle._core.draw_impairments`."""
 
 
 def own_queue(link: Mapping[str, Any]) -> bool:
@@ -84,14 +84,14 @@ def too_fine(link: Mapping[str, Any], duration_ns: int) -> bool:
 
 
 def files(
-    links: Sequence[Mapping[str, Any]], weather: Callable[[int], Weather]
+    links: Sequence[Mapping[str, Any]], draw: Callable[[int], DrawnImpairments]
 ) -> dict[str, bytes]:
     """Contents of the files with the options of all links that need one, by name."""
     found: dict[str, bytes] = {}
     for number, link in enumerate(links):
         if not own_link(link):
             continue
-        drawn = weather(number)
+        drawn = draw(number)
         found[file_name(LINK, number)] = _packed(_link_messages(link, drawn))
         if own_queue(link):
             found[file_name(QUEUE, number)] = _packed([_queue_message(link["queue"], drawn)])
@@ -120,13 +120,13 @@ class _Option:
             yield attribute(self.number, self.content[start : start + step])
 
 
-def _link_messages(link: Mapping[str, Any], weather: Weather) -> Iterator[bytes]:
+def _link_messages(link: Mapping[str, Any], drawn: DrawnImpairments) -> Iterator[bytes]:
     """Yield options of `jostle_link`, as messages of bounded size."""
     parts = b""
     for option in (
         *_capacity(link["capacity"]),
-        *_delay(link["delay"], weather),
-        *_losses(link, weather),
+        *_delay(link["delay"], drawn),
+        *_losses(link, drawn),
     ):
         for part in option.parts():
             if parts and len(parts) + len(part) > _PART_BYTES:
@@ -148,7 +148,7 @@ def _capacity(capacity: Mapping[str, Any]) -> Iterator[_Option]:
             yield _Option(_OPPORTUNITIES, struct.pack(f"={len(moments)}I", *moments), 4)
 
 
-def _delay(delay: Mapping[str, Any], weather: Weather) -> Iterator[_Option]:
+def _delay(delay: Mapping[str, Any], drawn: DrawnImpairments) -> Iterator[_Option]:
     yield _steps(_DELAYS, [(step["at_ns"], step["delay_ns"]) for step in delay["steps"]])
     jitter = delay["jitter"]
     if jitter is None:
@@ -156,17 +156,17 @@ def _delay(delay: Mapping[str, Any], weather: Weather) -> Iterator[_Option]:
     if jitter["reorder"]:
         yield _Option(_REORDER, b"")
     if jitter["correlation_ns"] > 0:
-        yield _Option(_JITTER_STEP, struct.pack("=Q", weather["jitter_step_ns"]))
-        yield _Option(_JITTER, weather["jitter_ns"].tobytes(), 8)
+        yield _Option(_JITTER_STEP, struct.pack("=Q", drawn["jitter_step_ns"]))
+        yield _Option(_JITTER, drawn["jitter_ns"].tobytes(), 8)
     else:
         points = [(_chance(q["probability"]), q["value_ns"]) for q in jitter["quantiles"]]
-        yield _Option(_JITTER_SEED, struct.pack("=Q", weather["jitter_seed"]))
+        yield _Option(_JITTER_SEED, struct.pack("=Q", drawn["jitter_seed"]))
         yield _Option(_QUANTILES, _pairs(points), 16)
 
 
-def _losses(link: Mapping[str, Any], weather: Weather) -> Iterator[_Option]:
-    if len(weather["outages_ns"]):
-        yield _Option(_OUTAGES, weather["outages_ns"].tobytes(), 16)
+def _losses(link: Mapping[str, Any], drawn: DrawnImpairments) -> Iterator[_Option]:
+    if len(drawn["outages_ns"]):
+        yield _Option(_OUTAGES, drawn["outages_ns"].tobytes(), 16)
     loss = link["loss"]
     match loss["kind"]:
         case "independent":
@@ -176,12 +176,12 @@ def _losses(link: Mapping[str, Any], weather: Weather) -> Iterator[_Option]:
             chances = tuple(loss[name] for name in names)
         case _:
             return
-    state = struct.pack("=QQ", weather["loss_seed"], weather["loss_drawn"])
+    state = struct.pack("=QQ", drawn["loss_seed"], drawn["loss_drawn"])
     state += struct.pack("=4Q", *map(_chance, chances))
-    yield _Option(_LOSS, state + struct.pack("=Q", weather["loss_bad"]))
+    yield _Option(_LOSS, state + struct.pack("=Q", drawn["loss_bad"]))
 
 
-def _queue_message(queue: Mapping[str, Any], weather: Weather) -> bytes:
+def _queue_message(queue: Mapping[str, Any], drawn: DrawnImpairments) -> bytes:
     """Options of `jostle_queue`."""
     limit = queue["limit"]
     values = (
@@ -189,7 +189,7 @@ def _queue_message(queue: Mapping[str, Any], weather: Weather) -> bytes:
         limit.get("packets", _NO_LIMIT),
         queue["threshold_bytes"],
         _chance(queue["probability"]),
-        weather["queue_seed"],
+        drawn["queue_seed"],
     )
     return attribute(_QUEUE_PARAMETERS, struct.pack("=5Q", *values))
 

@@ -93,10 +93,16 @@ def carried_out(
 
 def _script(folder: Path) -> str:
     """Write a script, because a kernel's command line is short and has no quotes worth the name."""
-    words = [os.path.realpath(sys.executable), "-S", "-B", "-m", PROGRAM.name, str(folder)]
+    # -P: `-m` would look in the current folder first, which is anyone's, and on this machine's own
+    # kernel the program runs as root. -E would hide PYTHONPATH.
+    options = ["-P", "-S", "-B", "-m", PROGRAM.name]
+    words = [os.path.realpath(sys.executable), *options, str(folder)]
     path = shlex.quote(str(PROGRAM.parent))
-    # -E would hide PYTHONPATH; a PYTHONHOME of the user's is for another Python.
-    return f"#!/bin/sh\nunset PYTHONHOME\nexport PYTHONPATH={path}\nexec {shlex.join(words)}\n"
+    # A PYTHONHOME of the user's is for another Python.
+    return (
+        "#!/bin/sh\ncd /\nunset PYTHONHOME PYTHONSTARTUP PYTHONINSPECT PYTHONPLATLIBDIR\n"
+        f"export PYTHONPATH={path}\nexec {shlex.join(words)}\n"
+    )
 
 
 def _run(

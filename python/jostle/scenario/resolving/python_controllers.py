@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jostle.python_controllers.sources import DIGEST, find, remember
+from jostle.python_controllers.sources import DIGEST, Source, locate, read, remember
 from jostle.scenario.models import Flow
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report, did_you_mean
@@ -14,7 +14,7 @@ __all__ = ["controller_spec"]
 
 
 def controller_spec(
-    flow: Flow, path: KeyPath, folder: Path, report: Report
+    flow: Flow, path: KeyPath, folder: Path, report: Report, *, python: bool
 ) -> dict[str, Any] | None:
     """Return the controller of a flow that names a class, as in a run's specification.
 
@@ -26,6 +26,8 @@ def controller_spec(
         The scenario's.
     report
         Where problems go.
+    python
+        Whether the scenario may name Python code, which runs with the rights of whoever runs it.
 
     Returns
     -------
@@ -45,20 +47,36 @@ def controller_spec(
     for key, value in given.items():
         if key == DIGEST or not isinstance(value, bool | int | float | str):
             report.add((*where, key), "cannot be this — accepted: a number, a text, true or false")
+    source = _source(name, where, folder, report, python=python)
+    if source is None:
+        return None
+    return {"name": name, "parameters": {**given, DIGEST: remember(source)}}
+
+
+def _source(
+    name: str, where: KeyPath, folder: Path, report: Report, *, python: bool
+) -> Source | None:
+    """Return the module of a class that may be used; None if a problem was reported."""
+    module, _, class_name = name.partition(":")
     try:
-        source = find(module, folder)
+        file = locate(module, folder)
+        if file is None:
+            message = f'there is no module "{module}" in the scenario\'s folder'
+            report.add(where, f"{message} — looked for {module.replace('.', '/')}.py")
+            return None
+        if not python:
+            text = f'"{name}" would run Python code: the class {class_name} of {file}'
+            report.add(where, f"{text} — if you trust it, add --python (python=True in Python)")
+            return None
+        source = read(file, folder)
     except SyntaxError as error:
         report.add(where, f"{error.filename}, line {error.lineno}: {error.msg}")
         return None
     except (OSError, ValueError) as error:
-        report.add(where, f'the module "{module}" cannot be read: {error}')
+        report.add(where, f'the module "{module}" cannot be used: {error}')
         return None
-    if source is None:
-        message = f'there is no module "{module}" in the scenario\'s folder or on sys.path'
-        report.add(where, f"{message} — looked for {module.replace('.', '/')}.py")
+    if class_name not in source.classes:
+        hint = did_you_mean(class_name, source.classes)
+        report.add(where, f'{file.name} has no class "{class_name}" — {hint}')
         return None
-    if class_name not in source.names:
-        hint = did_you_mean(class_name, source.names)
-        report.add(where, f'{source.files[0].name} has no class "{class_name}" — {hint}')
-        return None
-    return {"name": name, "parameters": {**given, DIGEST: remember(source)}}
+    return source

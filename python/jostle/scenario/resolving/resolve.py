@@ -117,6 +117,8 @@ def resolve(
     read_trace: TraceReader,
     report: Report,
     folder: Path | None = None,
+    *,
+    python: bool = False,
 ) -> Template | None:
     """Return the run that a scenario describes.
 
@@ -132,6 +134,8 @@ def resolve(
         Takes all problems.
     folder
         The scenario's, where files and controllers written in Python are looked for; here if None.
+    python
+        Whether it may name controllers written in Python.
 
     Returns
     -------
@@ -159,6 +163,7 @@ def resolve(
             registry=registry,
             report=report,
             folder=folder or Path(),
+            python=python,
         )
         for number, name in enumerate(_copies(flow)):
             order = _order(file, index, number, flows, report)
@@ -311,6 +316,7 @@ def _flow(
     registry: Registry,
     report: Report,
     folder: Path,
+    python: bool,
 ) -> dict[str, Any]:
     flow, path = file.flows[index], ("flows", index)
     _check_route(file, flow, path, links, report)
@@ -323,7 +329,8 @@ def _flow(
     if pings:
         controller, slow_start = no_controller(flow, path, report), None
     elif is_python_controller(flow.controller.name):
-        controller, slow_start = controller_spec(flow, path, folder, report), None
+        controller = controller_spec(flow, path, folder, report, python=python)
+        slow_start = None
     else:
         controller, slow_start = controller_and_slow_start(flow, path, registry, report, folder)
     receive_window, initial_receive_window = _receive_windows(flow, rtt or 0, path, there, report)

@@ -241,7 +241,7 @@ impl FullPipe {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::fixtures::ack;
+    use crate::fixtures::ack;
 
     /// 50 Mbit/s in packets of 1514 bytes, 4128.1 a second.
     fn link() -> u64 {

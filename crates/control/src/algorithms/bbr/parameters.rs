@@ -1,11 +1,10 @@
 //! Parameters of BBR. Linux compiles them in; the defaults are its values.
 
-use jostle_catalogue::{Kind, Parameter, Values};
+use jostle_catalogue::{Kind, Linux, Parameter, Values};
 use jostle_units::Span;
 
 use super::model::GAIN_UNIT;
 use crate::slow_start::stopeg::DEFAULT_THRESHOLD;
-use crate::windowed::Kernel;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -90,7 +89,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         summary: "kernel to follow; 4.15 does not widen cwnd for aggregated ACKs or for the probe \
                   of a small BDP, nor deduct what pacing holds back from what is in flight, and \
                   takes an RTT equal to the minimum for its confirmation",
-        kind: Kind::Choice { default: "6.1", choices: Kernel::CHOICES },
+        kind: Kind::Choice { default: "6.1", choices: Linux::CHOICES },
     },
     Parameter {
         name: "policer_detection",
@@ -118,7 +117,7 @@ pub(super) struct Parameters {
     pub(super) pacing_margin_percent: u64,
     pub(super) ack_aggregation: bool,
     pub(super) policer_detection: bool,
-    pub(super) kernel: Kernel,
+    pub(super) kernel: Linux,
 }
 
 impl Parameters {
@@ -142,7 +141,7 @@ impl Parameters {
             min_window: values.u32("min_window"),
             pacing_margin_percent: u64::from(values.u32("pacing_margin_percent")),
             ack_aggregation: values.bool("ack_aggregation"),
-            kernel: Kernel::from_choice(values.choice("linux")),
+            kernel: Linux::from_choice(values.choice("linux")),
             policer_detection: values.bool("policer_detection"),
         }
     }

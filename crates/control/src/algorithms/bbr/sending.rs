@@ -1,12 +1,12 @@
 //! What BBR does with its model: the pacing rate and the window.
 
+use jostle_catalogue::Linux;
 use jostle_units::Span;
 
 use super::model::{self, NOMINAL_RTT_US, is_recovery};
 use super::modes::Mode;
 use super::{Bbr, INIT_CWND};
 use crate::controller::{AckSample, RecoveryState};
-use crate::windowed::Kernel;
 
 /// Bytes per second below which single packets are sent (`bbr_min_tso_rate`, 1.2 Mbit/s).
 const SINGLE_PACKET_BYTES_PER_S: u64 = 1_200_000 / 8;
@@ -40,7 +40,7 @@ impl Bbr {
 
     /// Without what came with Linux 4.19 to 5.1.
     pub(super) fn is_of_4_15(&self) -> bool {
-        self.parameters.kernel == Kernel::V4_15
+        self.parameters.kernel == Linux::V4_15
     }
 
     /// Packets in a burst of one millisecond (`bbr_tso_segs_goal`; 2¹⁰ is the pacing shift).

@@ -4,9 +4,9 @@ use jostle_catalogue::Value;
 use jostle_units::{Span, Time};
 
 use super::*;
-use crate::algorithms::bbr::testing::{Rounds40, established, parts};
-use crate::algorithms::fixtures::ack;
 use crate::controller::Signal;
+use crate::fixtures::ack;
+use crate::fixtures::bbr::{Rounds40, established, parts};
 
 fn bbr(seed: u64, given: &[(&str, Value)]) -> Bbr {
     established(Bbr::new(parts(&ROW, seed, given)))

@@ -5,7 +5,7 @@ use jostle_units::Span;
 
 use super::Bbr3;
 use super::bounds::UNBOUNDED;
-use super::states::State;
+use super::state::State;
 use crate::algorithms::bbr::model::{self, GAIN_UNIT, NOMINAL_RTT_US, Pacing, is_recovery};
 use crate::controller::AckSample;
 

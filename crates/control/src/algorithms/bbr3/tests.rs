@@ -4,8 +4,8 @@ use jostle_catalogue::Value;
 use jostle_units::{Span, Time};
 
 use super::*;
-use crate::algorithms::bbr::testing::{RTT, Rounds40, established, parts};
 use crate::controller::Signal;
+use crate::fixtures::bbr::{RTT, Rounds40, established, parts};
 
 fn bbr3(seed: u64, given: &[(&str, Value)]) -> Bbr3 {
     established(Bbr3::new(parts(&ROW, seed, given)))

@@ -102,7 +102,7 @@ mod tests {
     use jostle_units::Span;
 
     use super::*;
-    use crate::algorithms::fixtures;
+    use crate::fixtures;
 
     fn ack_at(us: u64) -> AckSample {
         AckSample { now: Time::ZERO + Span::from_us(us), ..fixtures::ack(1) }

@@ -4,8 +4,8 @@ use jostle_catalogue::Value;
 use jostle_units::Span;
 
 use super::*;
-use crate::algorithms::fixtures::{ack, measurement};
 use crate::controller::{Controller, RecoveryState, Signal};
+use crate::fixtures::{ack, measurement};
 use crate::slow_start::Standard;
 
 const LOSS: Congestion =

@@ -3,7 +3,7 @@
 use jostle_units::{Span, Time};
 
 use super::parameters::Parameters;
-use crate::filter::WindowedMax;
+use crate::estimate::WindowedMax;
 
 /// Minimum over a sliding window.
 #[derive(Clone, Copy, Debug, Default)]

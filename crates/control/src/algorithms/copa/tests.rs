@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jostle_catalogue::Value;
 
 use super::*;
-use crate::algorithms::fixtures::{ack, loss};
+use crate::fixtures::{ack, loss};
 
 const RTT: Span = Span::from_ms(40);
 

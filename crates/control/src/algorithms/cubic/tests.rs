@@ -121,7 +121,7 @@ fn kernels_round_the_look_ahead_differently() {
     let mut law = cubic();
     law.state.delay_min_us = Some(40_100);
     assert_eq!(law.look_ahead_ms(), 41);
-    law.kernel = Kernel::V4_15;
+    law.kernel = Linux::V4_15;
     assert_eq!(law.look_ahead_ms(), 40);
 }
 

@@ -5,9 +5,10 @@ use jostle_units::{Span, Time};
 
 use super::{Delays, Fraction, INIT_CWND, MIN_CWND, SLOW_START_EXIT, shrink};
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer};
-use crate::registry::{ControllerRow, Start};
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{INFINITE_SSTHRESH, Window, WindowLaw, Windowed};
+use crate::window::{INFINITE_SSTHRESH, Window};
+use crate::windowed::{WindowLaw, Windowed};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -215,7 +216,7 @@ impl WindowLaw for LedbatPlusPlus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::fixtures::{ack, measurement};
+    use crate::fixtures::{ack, measurement};
     use crate::slow_start::Standard;
 
     fn law() -> LedbatPlusPlus {

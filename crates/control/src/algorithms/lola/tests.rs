@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use jostle_catalogue::Value;
 
 use super::*;
-use crate::algorithms::fixtures::{ack, loss, measured, measurement};
+use crate::fixtures::{ack, loss, measured, measurement};
 use crate::slow_start::Standard;
 
 const PATH: (u64, u64) = (105_000, 100_000);

@@ -1,9 +1,7 @@
 //! The proportion of BBR's window that Modest BBR leaves: a binary search after a loss, a linear
 //! increase after the search.
 
-use jostle_catalogue::{Kind, Parameter, Values};
-
-use crate::windowed::Kernel;
+use jostle_catalogue::{Kind, Linux, Parameter, Values};
 
 pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -39,7 +37,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "linux",
         summary: "kernel whose BBR it stands on",
-        kind: Kind::Choice { default: "6.1", choices: Kernel::CHOICES },
+        kind: Kind::Choice { default: "6.1", choices: Linux::CHOICES },
     },
 ];
 

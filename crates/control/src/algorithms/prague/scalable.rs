@@ -7,7 +7,7 @@ use jostle_units::{HEADER_BYTES, Rate, Span, Time};
 use crate::controller::{
     AckSample, Congestion, Controller, Established, Observer, RecoveryOwner, RecoveryState, Signal,
 };
-use crate::windowed::{INFINITE_SSTHRESH, Window};
+use crate::window::{INFINITE_SSTHRESH, Window};
 
 /// One packet of the fractional window (`ONE_CWND`).
 const PACKET_BITS: u32 = 20;

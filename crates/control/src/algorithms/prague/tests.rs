@@ -2,8 +2,8 @@ use jostle_catalogue::Value;
 use jostle_units::Span;
 
 use super::*;
-use crate::algorithms::fixtures::ack;
 use crate::controller::Signal;
+use crate::fixtures::ack;
 
 const RTT: Span = Span::from_ms(40);
 

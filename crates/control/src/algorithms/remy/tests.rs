@@ -3,8 +3,8 @@ use jostle_units::{Span, Stream, Time};
 use super::memory::{AXES, Memory};
 use super::table::{Action, LIMIT, Table};
 use super::{BY_HAND, Remy};
-use crate::algorithms::fixtures::ack;
 use crate::controller::{AckSample, Controller, Established, Sent};
+use crate::fixtures::ack;
 
 fn field(number: u8, wire_type: u8, content: &[u8]) -> Vec<u8> {
     let tag = u16::from(number) << 3 | u16::from(wire_type);

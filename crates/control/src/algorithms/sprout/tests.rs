@@ -1,7 +1,7 @@
 //! When Sprout takes arrivals for all that the link could do.
 
 use super::*;
-use crate::algorithms::fixtures::ack;
+use crate::fixtures::ack;
 
 const RTT: Span = Span::from_ms(40);
 

@@ -4,7 +4,7 @@ use jostle_units::Time;
 
 use super::Vivace;
 use super::step::Confidence;
-use crate::algorithms::monitor_interval::Interval;
+use crate::pcc::Interval;
 
 /// A rate in bit/s and the utility it had.
 pub(super) type Tried = (f64, f64);

@@ -8,7 +8,7 @@ use jostle_units::Stream;
 use super::experiment::Tried;
 use super::step::Confidence;
 use super::*;
-use crate::algorithms::fixtures::ack;
+use crate::fixtures::ack;
 use crate::slow_start::Standard;
 
 const RTT: Span = Span::from_ms(40);

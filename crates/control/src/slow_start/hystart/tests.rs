@@ -54,7 +54,7 @@ fn train_length(parameters: &[(&str, &str)], gap: Span, pacing: Option<Rate>) ->
         let next_to_send = if i == 0 { 1_000 } else { 2_000 };
         let m = Measurement { next_to_send, ..ack(now, BASE, i + 1, pacing) };
         hystart.on_measurement(&mut window, &m);
-        if hystart.kernel == Kernel::V4_15 && i == 0 {
+        if hystart.kernel == Linux::V4_15 && i == 0 {
             hystart.start_round(now, next_to_send);
         }
         if !window.in_slow_start() {
@@ -102,7 +102,7 @@ fn delay_at_exit_of((mut hystart, mut window): (HyStart, Window), per_round: Spa
         let next_to_send = i + 20;
         let m = Measurement { next_to_send, ..ack(now, BASE + queued, i + 1, None) };
         hystart.on_measurement(&mut window, &m);
-        if hystart.kernel == Kernel::V4_15 && i % 20 == 0 {
+        if hystart.kernel == Linux::V4_15 && i % 20 == 0 {
             hystart.start_round(now, next_to_send);
         }
         if !window.in_slow_start() {
@@ -144,8 +144,8 @@ fn compared_with_the_last_round_only_a_sudden_rise_counts() {
 #[test]
 fn the_published_form_follows_no_kernel() {
     let (mut hystart, _) = published("connection");
-    hystart.follow(Kernel::V6_1);
-    assert_eq!(hystart.kernel, Kernel::V4_15);
+    hystart.follow(Linux::V6_1);
+    assert_eq!(hystart.kernel, Linux::V4_15);
 }
 
 #[test]
@@ -169,9 +169,9 @@ fn the_old_kernel_halves_the_train_whatever_the_pacing() {
 
 #[test]
 fn the_controller_names_the_kernel_unless_a_parameter_does() {
-    for (linux, followed) in [("as the controller", Kernel::V4_15), ("6.1", Kernel::V6_1)] {
+    for (linux, followed) in [("as the controller", Linux::V4_15), ("6.1", Linux::V6_1)] {
         let (mut hystart, _) = hystart(&[("linux", linux)]);
-        hystart.follow(Kernel::V4_15);
+        hystart.follow(Linux::V4_15);
         assert_eq!(hystart.kernel, followed);
     }
     assert!(registry::slow_start("hystart").is_some());

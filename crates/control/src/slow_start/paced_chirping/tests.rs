@@ -1,8 +1,8 @@
 use jostle_catalogue::Value;
 
 use super::*;
-use crate::algorithms::fixtures::{ack, loss};
 use crate::controller::Prospect;
+use crate::fixtures::{ack, loss};
 
 const RTT: Span = Span::from_ms(100);
 const GAP: Span = Span::from_us(200);

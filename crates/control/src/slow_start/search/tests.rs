@@ -1,5 +1,5 @@
 use super::*;
-use crate::algorithms::fixtures;
+use crate::fixtures;
 use jostle_catalogue::Value;
 
 const RTT_MS: usize = 100;

@@ -9,9 +9,10 @@ use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::{Stream, Time};
 
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer};
-use crate::registry::{ControllerRow, Start};
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed, grow_as_reno};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed, grow_as_reno};
 use exponential::exp_of_minus;
 use hystart::HyStart;
 

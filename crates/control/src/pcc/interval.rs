@@ -4,7 +4,7 @@ use jostle_units::{Span, Time};
 
 /// Regression of the RTT on the time of sending, in one pass (Welford's updates).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RttTrend {
+pub(crate) struct RttTrend {
     samples: f64,
     mean_at: f64,
     mean_rtt: f64,
@@ -15,7 +15,7 @@ pub(super) struct RttTrend {
 
 impl RttTrend {
     /// An RTT of `rtt_s` for a packet sent `at_s` into the interval.
-    pub(super) fn add(&mut self, at_s: f64, rtt_s: f64) {
+    pub(crate) fn add(&mut self, at_s: f64, rtt_s: f64) {
         self.samples += 1.0;
         let (from_at, from_rtt) = (at_s - self.mean_at, rtt_s - self.mean_rtt);
         self.mean_at += from_at / self.samples;
@@ -26,13 +26,13 @@ impl RttTrend {
     }
 
     /// dRTT/dT, in seconds per second; 0 without two samples apart.
-    pub(super) fn gradient(&self) -> f64 {
+    pub(crate) fn gradient(&self) -> f64 {
         if self.sum_at_at > 0.0 { self.sum_at_rtt / self.sum_at_at } else { 0.0 }
     }
 
     /// What the line leaves unexplained: root mean square of the residuals over the mean RTT
     /// (`rtt_gradient_error` of PCC's QUIC release).
-    pub(super) fn error(&self) -> f64 {
+    pub(crate) fn error(&self) -> f64 {
         if self.mean_rtt <= 0.0 {
             return 0.0;
         }
@@ -42,7 +42,7 @@ impl RttTrend {
 
     /// The gradient, or 0 where it is no more than noise: below `tolerance`, or below
     /// `noise_gain` times what the line leaves unexplained.
-    pub(super) fn filtered(&self, tolerance: f64, noise_gain: f64) -> f64 {
+    pub(crate) fn filtered(&self, tolerance: f64, noise_gain: f64) -> f64 {
         let gradient = self.gradient();
         let floor = tolerance.max(noise_gain * self.error());
         if gradient.abs() < floor { 0.0 } else { gradient }
@@ -51,25 +51,25 @@ impl RttTrend {
 
 /// A monitor interval.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Interval {
+pub(crate) struct Interval {
     /// Rate it was sent at, in bit/s of payload.
-    pub(super) rate_bps: f64,
-    pub(super) start: Time,
+    pub(crate) rate_bps: f64,
+    pub(crate) start: Time,
     /// Time at which sending ended; none while it goes on.
-    pub(super) end: Option<Time>,
+    pub(crate) end: Option<Time>,
     /// Packets of the connection that were sent before it.
-    pub(super) first: u64,
+    pub(crate) first: u64,
     /// Packets of the connection that were sent until its end.
-    pub(super) last: u64,
+    pub(crate) last: u64,
     /// Of its packets, how many were delivered and lost. ACKs that end one interval and begin the
     /// next are shared out, hence fractions.
-    pub(super) delivered: f64,
-    pub(super) lost: f64,
-    pub(super) trend: RttTrend,
+    pub(crate) delivered: f64,
+    pub(crate) lost: f64,
+    pub(crate) trend: RttTrend,
 }
 
 impl Interval {
-    pub(super) fn new(start: Time, first: u64, rate_bps: f64) -> Self {
+    pub(crate) fn new(start: Time, first: u64, rate_bps: f64) -> Self {
         Self {
             rate_bps,
             start,
@@ -82,19 +82,19 @@ impl Interval {
         }
     }
 
-    pub(super) fn close(&mut self, now: Time, total_sent: u64) {
+    pub(crate) fn close(&mut self, now: Time, total_sent: u64) {
         self.end = Some(now);
         self.last = total_sent;
     }
 
     /// Whether a packet sent at `at` belongs to it.
-    pub(super) fn covers(&self, at: Time) -> bool {
+    pub(crate) fn covers(&self, at: Time) -> bool {
         self.start <= at && self.end.is_none_or(|end| at < end)
     }
 
     /// Packets `from` to `until` of the connection became known as delivered or lost: takes its
     /// part of `acked` and `lost`.
-    pub(super) fn account(&mut self, from: u64, until: u64, acked: u32, lost: u32) {
+    pub(crate) fn account(&mut self, from: u64, until: u64, acked: u32, lost: u32) {
         let part = until.min(self.last).saturating_sub(from.max(self.first));
         if part > 0 {
             let share = part as f64 / (until - from) as f64;
@@ -104,14 +104,14 @@ impl Interval {
     }
 
     /// Share of its packets that were lost.
-    pub(super) fn loss(&self) -> f64 {
+    pub(crate) fn loss(&self) -> f64 {
         let known = self.delivered + self.lost;
         if known > 0.0 { self.lost / known } else { 0.0 }
     }
 
     /// Rate it was really sent at, in bit/s: its own, unless the application or cwnd held it down.
     /// Packets leave in bursts, so one burst too few is as good as none.
-    pub(super) fn sent_bps(&self, packet_bits: f64) -> f64 {
+    pub(crate) fn sent_bps(&self, packet_bits: f64) -> f64 {
         let duration_s = self.end.unwrap_or(self.start).since(self.start).as_secs_f64();
         if duration_s <= 0.0 {
             return self.rate_bps;

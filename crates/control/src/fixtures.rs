@@ -1,5 +1,7 @@
 //! ACKs for the tests of controllers.
 
+pub(crate) mod bbr;
+
 use jostle_units::{Span, Time};
 
 use crate::controller::{AckSample, Congestion, Measurement, RecoveryState, Signal};

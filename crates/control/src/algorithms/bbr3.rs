@@ -6,7 +6,11 @@
 
 mod bounds;
 mod control;
+mod losses;
 mod parameters;
+mod probe;
+mod probe_rtt;
+mod state;
 mod states;
 #[cfg(test)]
 mod tests;
@@ -17,7 +21,9 @@ use jostle_units::{Rate, Span, Stream, Time};
 use self::bounds::{Bounds, Latest, UNBOUNDED, Undo};
 use self::control::Plan;
 use self::parameters::{PARAMETERS, Parameters};
-use self::states::{CycleMax, Probe, State};
+use self::probe::{CycleMax, Probe};
+use self::probe_rtt::MinRtt;
+use self::state::State;
 use super::bbr::model::{
     self, AckAggregation, FullPipe, GAIN_UNIT, Pacing, ProbeRtt, Rounds, is_recovery,
 };
@@ -25,7 +31,7 @@ use crate::controller::{
     AckSample, Congestion, Controller, Established, LostPacket, Observer, RecoveryOwner,
     RecoveryState, Sent,
 };
-use crate::registry::{ControllerRow, Parts, Start};
+use crate::row::{ControllerRow, Parts, Start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -44,19 +50,6 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
 const FULL_PIPE_GROWTH: u64 = 320;
 /// … and rounds without it after which it is.
 const FULL_PIPE_ROUNDS: u32 = 3;
-
-/// Minima of the RTT in microseconds, and when they were seen.
-#[derive(Clone, Copy, Debug, Default)]
-struct MinRtt {
-    /// `min_rtt`, of the BDP.
-    us: Option<u64>,
-    at: Time,
-    /// `probe_rtt_min_delay`, which ProbeRTT keeps fresh.
-    recent_us: Option<u64>,
-    recent_at: Time,
-    /// `probe_rtt_expired`.
-    expired: bool,
-}
 
 /// The controller.
 pub struct Bbr3 {

@@ -7,9 +7,10 @@ use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::Span;
 
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer};
-use crate::registry::{ControllerRow, Start};
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Window, WindowLaw, Windowed};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed};
 
 use delays::Delays;
 pub use plus_plus::LedbatPlusPlus;
@@ -206,8 +207,8 @@ impl WindowLaw for Ledbat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::fixtures::{ack, loss, measurement};
     use crate::controller::Timestamps;
+    use crate::fixtures::{ack, loss, measurement};
     use crate::slow_start::Standard;
 
     fn law() -> Ledbat {

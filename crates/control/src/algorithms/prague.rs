@@ -10,7 +10,7 @@ use crate::controller::{
     AckSample, Congestion, Controller, EcnFeedback, Established, Measurement, Observer,
     RecoveryOwner, RecoveryState, Sent,
 };
-use crate::registry::{ControllerRow, Start};
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::Standard;
 use crate::windowed::Windowed;
 use scalable::Scalable;

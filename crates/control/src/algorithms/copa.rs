@@ -18,7 +18,7 @@ use self::rtts::Rtts;
 use crate::controller::{
     AckSample, Congestion, Controller, Established, Observer, RecoveryOwner, Signal,
 };
-use crate::registry::{ControllerRow, Start};
+use crate::row::{ControllerRow, Start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {

@@ -16,7 +16,7 @@ use self::model::Model;
 use crate::controller::{
     AckSample, Congestion, Controller, Established, Observer, RecoveryOwner, Sent,
 };
-use crate::registry::{ControllerRow, Start};
+use crate::row::{ControllerRow, Start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {

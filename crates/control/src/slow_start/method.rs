@@ -1,51 +1,16 @@
-//! Slow-start methods: what a window-based controller does below ssthresh. One file each.
+//! What a slow-start method is.
 
-mod capstart;
-mod first_flight;
-mod hystart;
-mod hystart_plus_plus;
-mod jumpstart;
-mod limited;
-mod paced_chirping;
-mod quickstart;
-mod search;
-mod standard;
-pub(crate) mod stopeg;
-mod suss;
-
+use jostle_catalogue::Linux;
 use jostle_units::{Rate, Span, Time};
 
 use crate::controller::{AckSample, Congestion, Established, Measurement, Sent};
-use crate::windowed::{Kernel, Window};
-
-pub use capstart::CapStart;
-pub use hystart::HyStart;
-pub use hystart_plus_plus::HyStartPlusPlus;
-pub use jumpstart::JumpStart;
-pub use limited::Limited;
-pub use paced_chirping::PacedChirping;
-pub use quickstart::{QuickStart, RateCode};
-pub use search::Search;
-pub use standard::Standard;
-pub use stopeg::StopEg;
-pub use suss::Suss;
-
-pub(crate) use capstart::ROW as CAPSTART;
-pub(crate) use hystart::{PAPER_ROW as HYSTART_PAPER, ROW as HYSTART};
-pub(crate) use hystart_plus_plus::ROW as HYSTART_PLUS_PLUS;
-pub(crate) use jumpstart::ROW as JUMPSTART;
-pub(crate) use limited::ROW as LIMITED;
-pub(crate) use paced_chirping::ROW as PACED_CHIRPING;
-pub(crate) use quickstart::ROW as QUICKSTART;
-pub(crate) use search::ROW as SEARCH;
-pub(crate) use standard::ROW as STANDARD;
-pub(crate) use stopeg::ROW as STOPEG;
-pub(crate) use suss::ROW as SUSS;
+use crate::rate_code::RateCode;
+use crate::window::Window;
 
 /// A slow-start method. It leaves slow start by setting `window.ssthresh`.
 pub trait SlowStart: Send {
     /// The controller it is composed with follows `kernel` (called once, before anything else).
-    fn follow(&mut self, _kernel: Kernel) {}
+    fn follow(&mut self, _kernel: Linux) {}
 
     /// Rate that the SYN asks the routers of the path for (RFC 4782).
     fn rate_request(&self) -> RateCode {

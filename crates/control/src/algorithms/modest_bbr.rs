@@ -6,7 +6,7 @@
 
 mod search;
 
-use jostle_catalogue::Entry;
+use jostle_catalogue::{Entry, Linux};
 use jostle_units::{Rate, Time};
 
 use self::search::{PARAMETERS, Parameters, Search};
@@ -15,8 +15,7 @@ use crate::controller::{
     AckSample, Congestion, Controller, Established, LostPacket, Measurement, Observer,
     RecoveryOwner, RecoveryState, Sent,
 };
-use crate::registry::{ControllerRow, Parts, Start};
-use crate::windowed::Kernel;
+use crate::row::{ControllerRow, Parts, Start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -45,7 +44,7 @@ impl ModestBbr {
     /// A controller with the parameters and random numbers of `parts`; BBR's own are at their
     /// defaults but for the kernel.
     fn new(parts: Parts) -> Self {
-        let kernel = Kernel::from_choice(parts.values.choice("linux"));
+        let kernel = Linux::from_choice(parts.values.choice("linux"));
         Self {
             parameters: Parameters::new(&parts.values),
             paces: parts.values.choice("control") == "cwnd and pacing",

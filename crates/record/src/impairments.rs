@@ -18,7 +18,7 @@ const VALUES_PER_CELL: u64 = 64;
 
 /// What a link's random parts will do. Times are nanoseconds of the run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Weather {
+pub struct DrawnImpairments {
     /// Start and end of each outage, in order.
     pub outages: Vec<(Time, Time)>,
     /// Delays beyond the base delay, `jitter_step` apart from time 0 to the end, linear in between;
@@ -52,7 +52,12 @@ impl LinkSpec {
     ///
     /// # Errors
     /// What of the link makes no sense; nothing, if [`validate`](Self::validate) passes.
-    pub fn weather(&self, seed: u64, end: Time, points: u64) -> Result<Weather, Error> {
+    pub fn draw_impairments(
+        &self,
+        seed: u64,
+        end: Time,
+        points: u64,
+    ) -> Result<DrawnImpairments, Error> {
         let outages = match &self.outages {
             None => Vec::new(),
             Some(spec) => Outages::new(
@@ -66,7 +71,7 @@ impl LinkSpec {
             Some(spec) if spec.correlation_ns > 0 => self.jitter(spec, seed, end, points)?,
             _ => (Span::ZERO, Vec::new()),
         };
-        Ok(Weather {
+        Ok(DrawnImpairments {
             outages,
             jitter,
             jitter_step,
@@ -151,8 +156,8 @@ mod tests {
     #[test]
     fn jitter_between_two_values_is_what_the_simulator_has() {
         let link = link(200_000_000);
-        let weather = link.weather(5, END, 1 << 22).unwrap();
-        let step_ns = weather.jitter_step.as_ns();
+        let drawn = link.draw_impairments(5, END, 1 << 22).unwrap();
+        let step_ns = drawn.jitter_step.as_ns();
         assert_eq!(step_ns, 200_000_000 / 1024);
         let mut delay = delay_of(&link.delay, Stream::new(5, "link/bottleneck/jitter")).unwrap();
         let mut worst_ns = 0;
@@ -160,7 +165,7 @@ mod tests {
             let now_ns = number * 1_000_003;
             let simulated_ns = delay.delay(Time::from_ns(now_ns)).as_ns() - 20_000_000;
             let (cell, beyond_ns) = ((now_ns / step_ns) as usize, now_ns % step_ns);
-            let (left, right) = (weather.jitter[cell].as_ns(), weather.jitter[cell + 1].as_ns());
+            let (left, right) = (drawn.jitter[cell].as_ns(), drawn.jitter[cell + 1].as_ns());
             let share = beyond_ns as f64 / step_ns as f64;
             let played_ns = left as f64 + share * (right as f64 - left as f64);
             worst_ns = worst_ns.max(simulated_ns.abs_diff(played_ns as u64));
@@ -170,20 +175,20 @@ mod tests {
 
     #[test]
     fn the_number_of_values_is_bounded() {
-        let weather = link(1_000).weather(5, END, 1_000).unwrap();
-        assert_eq!(weather.jitter.len(), 1_001);
-        assert_eq!(weather.jitter_step.as_ns(), 60_000_000);
-        assert!(link(0).weather(5, END, 1_000).unwrap().jitter.is_empty());
+        let drawn = link(1_000).draw_impairments(5, END, 1_000).unwrap();
+        assert_eq!(drawn.jitter.len(), 1_001);
+        assert_eq!(drawn.jitter_step.as_ns(), 60_000_000);
+        assert!(link(0).draw_impairments(5, END, 1_000).unwrap().jitter.is_empty());
     }
 
     #[test]
-    fn seeds_make_weather() {
-        let weather = |seed| link(200_000_000).weather(seed, END, 1 << 16).unwrap();
-        assert_eq!(weather(1), weather(1));
-        assert_ne!(weather(1).outages, weather(2).outages);
-        assert!((10..60).contains(&weather(1).outages.len()));
-        let bad = (0..200).filter(|seed| weather(*seed).loss.bad).count();
+    fn seeds_make_impairments() {
+        let drawn = |seed| link(200_000_000).draw_impairments(seed, END, 1 << 16).unwrap();
+        assert_eq!(drawn(1), drawn(1));
+        assert_ne!(drawn(1).outages, drawn(2).outages);
+        assert!((10..60).contains(&drawn(1).outages.len()));
+        let bad = (0..200).filter(|seed| drawn(*seed).loss.bad).count();
         assert!((60..140).contains(&bad), "{bad}");
-        assert_eq!(weather(1).loss.drawn, 1);
+        assert_eq!(drawn(1).loss.drawn, 1);
     }
 }

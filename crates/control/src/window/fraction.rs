@@ -1,6 +1,6 @@
 //! Windows that move by fractions of a packet.
 
-use crate::windowed::Window;
+use crate::window::Window;
 
 /// The part of a window that does not make a packet yet, for laws whose steps are real numbers.
 #[derive(Clone, Copy, Debug, Default)]

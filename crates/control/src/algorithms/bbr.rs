@@ -9,11 +9,9 @@ mod parameters;
 mod policer;
 mod sending;
 #[cfg(test)]
-pub(super) mod testing;
-#[cfg(test)]
 mod tests;
 
-use jostle_catalogue::Entry;
+use jostle_catalogue::{Entry, Linux};
 use jostle_units::{Rate, Span, Stream, Time};
 
 use self::model::{AckAggregation, FullPipe, GAIN_UNIT, Pacing, ProbeRtt, Rounds};
@@ -23,10 +21,9 @@ use self::policer::{Event, Finding, LongTerm};
 use crate::controller::{
     AckSample, Congestion, Controller, Established, Observer, RecoveryOwner, RecoveryState, Sent,
 };
-use crate::filter::WindowedMax;
-use crate::registry::{ControllerRow, Parts, Start};
+use crate::estimate::WindowedMax;
+use crate::row::{ControllerRow, Parts, Start};
 use crate::slow_start::stopeg::ForwardShare;
-use crate::windowed::Kernel;
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -121,7 +118,7 @@ impl Bbr {
     }
 
     /// The same, as in another kernel.
-    pub(super) const fn following(mut self, kernel: Kernel) -> Self {
+    pub(super) const fn following(mut self, kernel: Linux) -> Self {
         self.parameters.kernel = kernel;
         self
     }

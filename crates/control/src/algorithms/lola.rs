@@ -2,16 +2,17 @@
 
 mod exit;
 
-use jostle_catalogue::{Entry, Kind, Parameter, Values};
+use jostle_catalogue::{Entry, Kind, Linux, Parameter, Values};
 use jostle_units::{Span, Time};
 
 use self::exit::Rounds;
 use super::cubic::{self, Cubic, ms};
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer, RecoveryState};
 use crate::jiffies::{self, Jiffies};
-use crate::registry::{ControllerRow, Start};
+use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
-use crate::windowed::{Kernel, Window, WindowLaw, Windowed};
+use crate::window::Window;
+use crate::windowed::{WindowLaw, Windowed};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 
@@ -149,7 +150,7 @@ impl Lola {
             hold_ticks: clock.rounded_up(values.span("hold_time")),
             gamma: u64::from(values.u32("gamma")),
             base_timeout: u64::from(values.u32("base_timeout")),
-            cubic: Cubic::new(&cubic::ROW.entry.defaults()).following(Kernel::V4_15),
+            cubic: Cubic::new(&cubic::ROW.entry.defaults()).following(Linux::V4_15),
             phase: Phase::Growth,
             base_us: None,
             base_fell: false,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use jostle_units::{Rate, Span, Time};
 
-use super::monitor_interval::Interval;
+use super::interval::Interval;
 use crate::controller::{AckSample, Established, Sent};
 
 /// Packets in flight that are always allowed: pacing is what limits.
@@ -13,7 +13,7 @@ const MIN_WINDOW: f64 = 10.0;
 /// Largest window, beyond any path.
 const MAX_WINDOW: f64 = 1e9;
 /// RTT assumed when the handshake gave none (`kInitialRtt` of PCC's QUIC release).
-pub(super) const NOMINAL_RTT: Span = Span::from_ms(100);
+pub(crate) const NOMINAL_RTT: Span = Span::from_ms(100);
 /// Packets per round trip below which the rate never falls (Linux port; Allegro's §3.2: the rate of
 /// the first interval).
 const MIN_PACKETS_PER_RTT: f64 = 2.0;
@@ -24,31 +24,31 @@ const INTERVALS: usize = 4;
 
 /// Paces, and keeps the intervals.
 #[derive(Debug)]
-pub(super) struct Monitor {
+pub(crate) struct Monitor {
     /// Lowest rate, in bit/s of payload.
     minimum_bps: f64,
     /// Fewest packets of an interval.
     least_packets: u64,
-    pub(super) packet_bits: f64,
-    pub(super) srtt: Span,
+    pub(crate) packet_bits: f64,
+    pub(crate) srtt: Span,
     /// Rate that packets are sent at, in bit/s of payload.
-    pub(super) pacing_bps: f64,
+    pub(crate) pacing_bps: f64,
     cwnd: u32,
     /// Intervals whose fate is not fully known, oldest first.
     intervals: VecDeque<Interval>,
     /// Packets are being sent for the last of `intervals`.
-    pub(super) measuring: bool,
+    pub(crate) measuring: bool,
     /// Time at which the interval that is being sent should end.
-    pub(super) deadline: Time,
+    pub(crate) deadline: Time,
     /// The deadline passed with too few packets sent.
     overdue: bool,
-    pub(super) total_sent: u64,
+    pub(crate) total_sent: u64,
     /// Packets sent whose fate is known.
-    pub(super) resolved: u64,
+    pub(crate) resolved: u64,
 }
 
 impl Monitor {
-    pub(super) fn new(minimum_bps: f64, least_packets: u64) -> Self {
+    pub(crate) fn new(minimum_bps: f64, least_packets: u64) -> Self {
         Self {
             minimum_bps,
             least_packets,
@@ -66,7 +66,7 @@ impl Monitor {
     }
 
     /// The handshake is complete. Returns the rate of the initial window.
-    pub(super) fn establish(&mut self, established: &Established) -> f64 {
+    pub(crate) fn establish(&mut self, established: &Established) -> f64 {
         self.packet_bits = 8.0 * f64::from(established.mss_bytes.max(1));
         self.srtt = established.rtt.unwrap_or(NOMINAL_RTT).max(Span::from_us(1));
         let window_bits = f64::from(established.initial_window) * self.packet_bits;
@@ -74,14 +74,14 @@ impl Monitor {
     }
 
     /// `rate_bps` within what may be sent.
-    pub(super) fn allowed(&self, rate_bps: f64) -> f64 {
+    pub(crate) fn allowed(&self, rate_bps: f64) -> f64 {
         let per_rtt = MIN_PACKETS_PER_RTT * self.packet_bits / self.srtt.as_secs_f64().max(1e-6);
         rate_bps.max(per_rtt.max(self.minimum_bps)).min(MAX_BPS)
     }
 
     /// Begins to measure at `rate_bps`, for `rtts` smoothed RTTs; `before` packets were sent before
     /// the interval.
-    pub(super) fn measure(&mut self, now: Time, before: u64, rate_bps: f64, rtts: f64) {
+    pub(crate) fn measure(&mut self, now: Time, before: u64, rate_bps: f64, rtts: f64) {
         let packets_s = self.least_packets as f64 * self.packet_bits / rate_bps;
         let length_s = (rtts * self.srtt.as_secs_f64()).max(packets_s);
         self.deadline = now + Span::from_secs_f64(length_s);
@@ -92,7 +92,7 @@ impl Monitor {
     }
 
     /// Sends at `rate_bps` without measuring.
-    pub(super) fn hold(&mut self, rate_bps: f64) {
+    pub(crate) fn hold(&mut self, rate_bps: f64) {
         self.measuring = false;
         self.pace(rate_bps);
     }
@@ -103,19 +103,19 @@ impl Monitor {
     }
 
     /// Linux port: the window is twice rate × SRTT, so that it only catches what pacing cannot see.
-    pub(super) fn fit_window(&mut self) {
+    pub(crate) fn fit_window(&mut self) {
         let bdp = self.pacing_bps * self.srtt.as_secs_f64() / self.packet_bits;
         self.cwnd = (2.0 * bdp).clamp(MIN_WINDOW, MAX_WINDOW) as u32;
     }
 
     /// Packets were sent. Returns how many had been sent before them.
-    pub(super) fn on_send(&mut self, sent: &Sent) -> u64 {
+    pub(crate) fn on_send(&mut self, sent: &Sent) -> u64 {
         self.total_sent = sent.total_sent;
         sent.total_sent.saturating_sub(u64::from(sent.packets))
     }
 
     /// Ends the interval that is being sent if it is long enough. Returns whether it was.
-    pub(super) fn close_interval(&mut self, now: Time) -> bool {
+    pub(crate) fn close_interval(&mut self, now: Time) -> bool {
         if !self.measuring || now < self.deadline {
             return false;
         }
@@ -129,12 +129,12 @@ impl Monitor {
     }
 
     /// The interval in which a packet was sent at `at`, if its fate is not fully known.
-    pub(super) fn interval_at(&mut self, at: Time) -> Option<&mut Interval> {
+    pub(crate) fn interval_at(&mut self, at: Time) -> Option<&mut Interval> {
         self.intervals.iter_mut().find(|interval| interval.covers(at))
     }
 
     /// Shares out what an ACK makes known over the intervals.
-    pub(super) fn account(&mut self, ack: &AckSample) {
+    pub(crate) fn account(&mut self, ack: &AckSample) {
         if !ack.srtt.is_zero() {
             self.srtt = ack.srtt;
         }
@@ -151,38 +151,38 @@ impl Monitor {
     }
 
     /// The oldest interval, once all its packets are delivered or lost.
-    pub(super) fn take_result(&mut self) -> Option<Interval> {
+    pub(crate) fn take_result(&mut self) -> Option<Interval> {
         let oldest = self.intervals.front()?;
         let known = oldest.end.is_some() && oldest.last <= self.resolved;
         if known { self.intervals.pop_front() } else { None }
     }
 
     /// Intervals whose fate is not fully known.
-    pub(super) fn pending(&self) -> usize {
+    pub(crate) fn pending(&self) -> usize {
         self.intervals.len()
     }
 
     /// Gives up what is being measured.
-    pub(super) fn drop_measurements(&mut self) {
+    pub(crate) fn drop_measurements(&mut self) {
         self.intervals.clear();
         self.measuring = false;
     }
 
     /// What a transport sets after a timeout lasts until the next ACK.
-    pub(super) fn set_cwnd(&mut self, cwnd: u32) {
+    pub(crate) fn set_cwnd(&mut self, cwnd: u32) {
         self.cwnd = cwnd.max(1);
     }
 
-    pub(super) fn cwnd(&self) -> u32 {
+    pub(crate) fn cwnd(&self) -> u32 {
         self.cwnd
     }
 
-    pub(super) fn pacing_rate(&self) -> Rate {
+    pub(crate) fn pacing_rate(&self) -> Rate {
         Rate::from_bps(self.pacing_bps as u64)
     }
 
     /// When the interval that is being sent should end.
-    pub(super) fn next_wakeup(&self) -> Option<Time> {
+    pub(crate) fn next_wakeup(&self) -> Option<Time> {
         (self.measuring && !self.overdue).then_some(self.deadline)
     }
 }

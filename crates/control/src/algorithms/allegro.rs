@@ -1,68 +1,54 @@
-//! PCC Vivace: gradient ascent on a utility of rate, loss and RTT gradient.
+//! PCC Allegro: trials of rates, judged by a utility of throughput and loss.
 //!
-//! Dong et al., "PCC Vivace: Online-Learning Congestion Control", NSDI 2018. Where the paper
-//! leaves things open this follows what its authors released:
-//!
-//! - Their Linux port counts packets sent against packets delivered or lost to tell intervals
-//!   apart, holds the rate while it waits for an interval's ACKs, takes RTT gradients below 3 % for
-//!   noise, overlooks losses below a tenth and falling RTTs while starting, and does not lower its
-//!   rate after a timeout: it drops the measurements, and probes anew when recovery is over.
-//! - Their QUIC release distrusts a gradient that is smaller than the residuals of its regression
-//!   relative to the mean RTT (on paths with jitter the slope of one interval is mostly noise), and
-//!   stops starting at once when the smoothed RTT rose by 30 % within an interval.
-//! - Their user-space release starts to move from the better of the probed rates.
-//!
-//! Intervals are lengthened at random, a little, so that flows of equal RTT do not measure each
-//! other in step (PCC's first version drew 1.7 to 2.2 RTTs).
+//! Dong et al., "PCC: Re-architecting Congestion Control for Consistent High Performance", NSDI
+//! 2015. Intervals are told apart as in [`vivace`](super::vivace): packets sent are counted against
+//! packets delivered or lost, and the rate is held while the ACKs of the last interval are awaited.
 
-mod experiment;
+mod decide;
 mod parameters;
-mod step;
 #[cfg(test)]
 mod tests;
-mod utility;
 
 use jostle_catalogue::Entry;
-use jostle_units::{Rate, Span, Stream, Time};
+use jostle_units::{Rate, Stream, Time};
 
-use self::experiment::{LastResult, Phase};
+use self::decide::Phase;
 use self::parameters::{PARAMETERS, Parameters};
-use super::monitor::{Monitor, NOMINAL_RTT};
 use crate::controller::{
     AckSample, Congestion, Controller, Established, Observer, RecoveryOwner, RecoveryState, Sent,
 };
-use crate::registry::{ControllerRow, Parts, Start};
+use crate::pcc::Monitor;
+use crate::row::{ControllerRow, Parts, Start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
-        name: "vivace",
-        summary: "PCC: tries rates and climbs the gradient of a utility function",
+        name: "allegro",
+        summary: "PCC: moves in the direction in which trials of rates agree, tolerates 5 % of loss",
         class: "hybrid",
         based_on: &[],
-        source: "Dong et al., \"PCC Vivace: Online-Learning Congestion Control\", NSDI 2018; \
-                 Linux port of its authors",
+        source: "Dong et al., \"PCC: Re-architecting Congestion Control for Consistent High \
+                 Performance\", NSDI 2015",
         parameters: PARAMETERS,
     },
     start: Start::Own,
-    build: |parts| Box::new(Vivace::new(parts)),
+    build: |parts| Box::new(Allegro::new(parts)),
 };
 
 /// The controller.
-pub struct Vivace {
+pub struct Allegro {
     parameters: Parameters,
     random: Stream,
     phase: Phase,
     /// Rate that the present phase works on, in bit/s of payload.
     rate_bps: f64,
     monitor: Monitor,
-    /// Smoothed RTT when the latest interval began.
-    srtt_at_start: Span,
     /// A timeout made the counters useless until recovery ends.
     in_loss: bool,
-    last: LastResult,
+    /// Utility and loss of the latest interval, for plots.
+    last: (f64, f64),
 }
 
-impl Vivace {
+impl Allegro {
     fn new(parts: Parts) -> Self {
         let parameters = Parameters::new(&parts.values);
         Self {
@@ -71,17 +57,16 @@ impl Vivace {
             phase: Phase::Starting { best: None },
             rate_bps: parameters.minimum_bps,
             monitor: Monitor::new(parameters.minimum_bps, parameters.interval_packets),
-            srtt_at_start: NOMINAL_RTT,
             in_loss: false,
-            last: LastResult::default(),
+            last: (0.0, 0.0),
         }
     }
 
     /// Begins to measure at `rate_bps`; `before` packets were sent before the interval.
     fn measure(&mut self, now: Time, before: u64, rate_bps: f64) {
         let p = &self.parameters;
-        let rtts = p.interval_rtts * (1.0 + p.interval_jitter * self.random.uniform());
-        self.srtt_at_start = self.monitor.srtt;
+        // §3.1: from 1.7 to 2.2 RTTs at random, so that flows do not measure each other in step.
+        let rtts = p.interval_rtts + p.interval_jitter_rtts * self.random.uniform();
         self.monitor.measure(now, before, rate_bps, rtts);
     }
 
@@ -91,9 +76,30 @@ impl Vivace {
             self.after_interval(now);
         }
     }
+
+    /// Evaluates the intervals all of whose packets are delivered or lost.
+    fn take_results(&mut self, now: Time) {
+        while let Some(interval) = self.monitor.take_result() {
+            let sent_bps = interval.sent_bps(self.monitor.packet_bits);
+            let loss = interval.loss();
+            let utility = self.parameters.utility(sent_bps, loss);
+            self.last = (utility, loss);
+            self.take(now, (interval.rate_bps, utility));
+        }
+    }
+
+    /// Sending begins after idle time: what was measured across it is worth nothing.
+    fn restart(&mut self, now: Time, before: u64) {
+        if matches!(self.phase, Phase::Starting { .. }) {
+            self.monitor.drop_measurements();
+            self.measure(now, before, self.rate_bps);
+        } else {
+            self.decide(now, self.parameters.epsilon);
+        }
+    }
 }
 
-impl Controller for Vivace {
+impl Controller for Allegro {
     fn on_established(&mut self, established: &Established) {
         self.rate_bps = self.monitor.establish(established);
         self.measure(established.now, 0, self.rate_bps);
@@ -108,12 +114,6 @@ impl Controller for Vivace {
     }
 
     fn on_ack(&mut self, ack: &AckSample) {
-        if let Some(rtt) = ack.rtt
-            && let Some(interval) = self.monitor.interval_at(ack.sent_at)
-        {
-            let at = ack.sent_at.since(interval.start);
-            interval.trend.add(at.as_secs_f64(), rtt.as_secs_f64());
-        }
         self.monitor.account(ack);
         if self.in_loss {
             self.monitor.fit_window();
@@ -121,7 +121,6 @@ impl Controller for Vivace {
         }
         self.close_interval(ack.now);
         self.take_results(ack.now);
-        self.watch_start(ack.now);
         self.monitor.fit_window();
     }
 
@@ -134,7 +133,7 @@ impl Controller for Vivace {
             self.fall_back();
             self.monitor.hold(self.rate_bps);
         } else if self.in_loss && !in_loss {
-            self.probe(now);
+            self.decide(now, self.parameters.epsilon);
         }
         self.in_loss = in_loss;
     }
@@ -172,10 +171,7 @@ impl Controller for Vivace {
     fn observe(&self, observer: &mut dyn Observer) {
         observer.value("rate_bps", self.rate_bps);
         observer.value("pacing_bps", self.monitor.pacing_bps);
-        observer.value("utility", self.last.utility);
-        observer.value("rtt_gradient", self.last.gradient);
-        observer.value("raw_rtt_gradient", self.last.raw_gradient);
-        observer.value("loss_ratio", self.last.loss);
-        observer.value("interval_sent_bps", self.last.sent_bps);
+        observer.value("utility", self.last.0);
+        observer.value("loss_ratio", self.last.1);
     }
 }

@@ -19,7 +19,7 @@ use self::table::Table;
 use crate::controller::{
     AckSample, Congestion, Controller, Established, Observer, RecoveryOwner, Sent,
 };
-use crate::registry::{ControllerRow, Start};
+use crate::row::{ControllerRow, Start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -44,7 +44,7 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
 };
 
 /// Written by `examples/remy_table.py`. Remy had no part in it.
-const BY_HAND: &[u8] = include_bytes!("by-hand.dna");
+const BY_HAND: &[u8] = include_bytes!("remy/by-hand.dna");
 
 /// The controller (`Rat`).
 pub struct Remy {

@@ -1,0 +1,150 @@
+//! What losses do to the bounds of BBR v3 (draft-ietf-ccwg-bbr, "Updating the Model Upon Packet
+//! Loss").
+
+use super::Bbr3;
+use super::bounds::{UNBOUNDED, UNBOUNDED_BANDWIDTH, Undo};
+use super::state::{Cause, State};
+use crate::controller::{AckSample, LostPacket, RecoveryState};
+
+impl Bbr3 {
+    /// `HandleLostPacket`.
+    pub(super) fn handle_lost_packet(&mut self, lost: &LostPacket) {
+        self.delivered = lost.delivered;
+        self.save_bounds();
+        if self.latest.note_loss(lost) {
+            self.save_cwnd();
+        }
+        // Only losses among what a probe has sent speak of its height.
+        if self.probe.samples
+            && self.is_inflight_too_high(lost.lost_since_send, lost.in_flight_at_send)
+        {
+            self.handle_inflight_too_high(lost);
+        }
+    }
+
+    /// `IsInflightTooHigh`, over the round trip before a packet was delivered or lost.
+    pub(super) fn is_inflight_too_high(&self, lost: u32, in_flight: u32) -> bool {
+        f64::from(lost) > f64::from(in_flight) * self.parameters.loss_thresh
+    }
+
+    /// `InflightAtLoss`: the flight at which losses crossed the threshold. The draft solves
+    /// (lost_prev + x) / (inflight_prev + x) = LossThresh for the part x of a burst. Packets here are
+    /// single, so x is less than one; below nothing it goes where losses from before the probe took
+    /// part.
+    fn inflight_at_loss(&self, lost: &LostPacket) -> u32 {
+        let thresh = self.parameters.loss_thresh;
+        let prior = f64::from(lost.in_flight_at_send) - 1.0;
+        let prefix = (thresh * prior - (f64::from(lost.lost_since_send) - 1.0)) / (1.0 - thresh);
+        (prior + prefix).max(0.0) as u32
+    }
+
+    /// `HandleInflightTooHigh`.
+    fn handle_inflight_too_high(&mut self, lost: &LostPacket) {
+        self.probe.too_high = true;
+        // "only react once per bw probe"
+        self.probe.samples = false;
+        if !lost.app_limited {
+            let floor = f64::from(self.target_inflight()) * self.parameters.beta;
+            self.bounds.inflight_long = self.inflight_at_loss(lost).max(floor as u32);
+        }
+        if self.state == State::Up {
+            self.remember_end(State::Up);
+            self.start_down(lost.now, lost.delivered);
+        }
+    }
+
+    /// `CheckStartupHighLoss`: a round trip in recovery that lost too much, in several places.
+    pub(super) fn check_startup_loss(&mut self, ack: &AckSample) {
+        if !self.latest.round_started {
+            return;
+        }
+        let gaps = std::mem::take(&mut self.latest.gaps);
+        if self.full_pipe
+            || ack.state != RecoveryState::Recovery
+            || gaps < self.parameters.startup_full_loss_cnt
+            || !self.is_inflight_too_high(ack.lost_since_send, ack.in_flight_at_send)
+        {
+            return;
+        }
+        self.full_pipe = true;
+        self.remember_end(State::Startup);
+        self.bounds.inflight_long = self.max_bdp().max(self.latest.inflight);
+    }
+
+    /// `UpdateCongestionSignals`, once the bandwidth is known: at the end of a lossy round the
+    /// short-term bounds follow what was delivered, unless the losses are those of a probe.
+    pub(super) fn adapt_short_term(&mut self) {
+        if !self.latest.round_started {
+            return;
+        }
+        if std::mem::take(&mut self.latest.lossy) && !self.state.is_probing() {
+            let bounds = &mut self.bounds;
+            if bounds.bandwidth_short == UNBOUNDED_BANDWIDTH {
+                bounds.bandwidth_short = self.max_bandwidth.get();
+            }
+            if bounds.inflight_short == UNBOUNDED {
+                bounds.inflight_short = self.cwnd;
+            }
+            let beta = self.parameters.beta;
+            let lower = (bounds.bandwidth_short as f64 * beta) as u64;
+            bounds.bandwidth_short = self.latest.bandwidth.max(lower);
+            let lower = (f64::from(bounds.inflight_short) * beta) as u32;
+            bounds.inflight_short = self.latest.inflight.max(lower);
+        }
+    }
+
+    /// A timeout has cut cwnd: bounds that are still to be set start from the window before it (the
+    /// draft would take the window of one packet).
+    pub(super) fn bound_before_timeout(&mut self) {
+        if !self.state.is_probing() && self.bounds.inflight_short == UNBOUNDED {
+            self.bounds.inflight_short = self.cwnd.max(self.prior_cwnd);
+        }
+    }
+
+    /// `InflightWithHeadroom`.
+    pub(super) fn inflight_with_headroom(&self) -> u32 {
+        let long = self.bounds.inflight_long;
+        if long == UNBOUNDED {
+            return UNBOUNDED;
+        }
+        let headroom = (f64::from(long) * self.parameters.headroom) as u32;
+        long.saturating_sub(headroom.max(1)).max(self.parameters.min_pipe_cwnd)
+    }
+
+    /// `SaveStateUponLoss`, its bounds: once an episode, before anything of it is answered. The text
+    /// has them "saved at the start of loss recovery", while its `NoteLoss` would save them again in
+    /// every lossy round and forget what the first one took.
+    pub(super) fn save_bounds(&mut self) {
+        self.undo.get_or_insert(Undo { bounds: self.bounds, ended: None });
+    }
+
+    fn remember_end(&mut self, state: State) {
+        if let Some(undo) = &mut self.undo {
+            undo.ended = Some(state);
+        }
+    }
+
+    /// `HandleSpuriousLossDetection`.
+    pub(super) fn undo_loss(&mut self) {
+        let Some(undo) = self.undo.take() else { return };
+        self.restore_cwnd();
+        self.latest.lossy = false;
+        self.plateau.restart(0);
+        let (now, saved) = (&mut self.bounds, undo.bounds);
+        now.bandwidth_short = now.bandwidth_short.max(saved.bandwidth_short);
+        now.inflight_short = now.inflight_short.max(saved.inflight_short);
+        now.inflight_long = now.inflight_long.max(saved.inflight_long);
+        match undo.ended {
+            Some(State::Startup) if self.state != State::Startup => {
+                self.full_pipe = false;
+                if self.state != State::ProbeRtt {
+                    self.enter(State::Startup, Cause::Undo);
+                }
+            }
+            Some(State::Up) if !matches!(self.state, State::Up | State::ProbeRtt) => {
+                self.start_refill(self.delivered, Cause::Undo);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! What a host remembers of its peers from one connection to the next (RFC 9040 calls it temporal
+//! sharing), and the layers that make use of it. A layer goes over any controller. One file each.
+
+mod cached_window;
+mod clusters;
+mod estimators;
+mod gcbe;
+mod host;
+mod layer;
+mod path;
+mod stateful;
+mod table;
+mod wise;
+
+pub use gcbe::Gcbe;
+pub use host::{HostMemory, Occasion};
+pub use table::Peer;
+
+pub(crate) use cached_window::{PACED_ROW as TCP_CACHE_PLUS, ROW as TCP_CACHE};
+pub(crate) use stateful::ROW as STATEFUL;
+pub(crate) use wise::ROW as TCP_WISE;

@@ -1,0 +1,50 @@
+//! What a link's random parts will do in a run, for Python.
+
+use jostle_units::{Span, Time};
+use numpy::IntoPyArray;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::run::parse;
+
+/// Draws the impairments of a link of a RunSpec given as JSON: see `jostle_record::DrawnImpairments`.
+///
+/// Parameters
+/// ----------
+/// spec_json : str
+///     The RunSpec.
+/// link : int
+///     Position of the link.
+/// points : int
+///     Values of jitter at most.
+///
+/// Raises
+/// ------
+/// ValueError
+///     If the spec is none, or makes no sense, or has no such link.
+#[pyfunction]
+pub fn draw_impairments(
+    py: Python<'_>,
+    spec_json: &str,
+    link: usize,
+    points: u64,
+) -> PyResult<Py<PyDict>> {
+    let spec = parse(spec_json)?;
+    let missing = || PyValueError::new_err(format!("there is no link {link}"));
+    let end = Time::from_ns(spec.duration_ns);
+    let drawn = spec.links.get(link).ok_or_else(missing)?.draw_impairments(spec.seed, end, points);
+    let drawn = drawn.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let bounds = drawn.outages.iter().flat_map(|(start, end)| [start.as_ns(), end.as_ns()]);
+    let jitter: Vec<u64> = drawn.jitter.into_iter().map(Span::as_ns).collect();
+    let found = PyDict::new(py);
+    found.set_item("outages_ns", bounds.collect::<Vec<u64>>().into_pyarray(py))?;
+    found.set_item("jitter_ns", jitter.into_pyarray(py))?;
+    found.set_item("jitter_step_ns", drawn.jitter_step.as_ns())?;
+    found.set_item("jitter_seed", drawn.jitter_seed)?;
+    found.set_item("queue_seed", drawn.queue_seed)?;
+    found.set_item("loss_seed", drawn.loss_seed)?;
+    found.set_item("loss_bad", drawn.loss.bad)?;
+    found.set_item("loss_drawn", drawn.loss.drawn)?;
+    Ok(found.unbind())
+}
