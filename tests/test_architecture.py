@@ -38,11 +38,11 @@ ROOM_MAY_USE = {
     "backends": "_core errors python_controllers kernel_images",
     "stats": "",
     "figures": "errors stats",
-    "results": "errors backends stats figures",
+    "results": "_core errors backends stats figures",
     "running": "errors backends results",
     "report": "figures results",
     "fidelity": "errors stats results figures",
-    "studies": "errors scenario backends running results stats figures",
+    "studies": "_core errors scenario backends running results stats figures",
     "cli": "errors scenario emulate kernel_images backends running results figures report fidelity "
     "studies",
     "api": "scenario backends running results cli",

@@ -18,6 +18,8 @@ use pyo3::prelude::*;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // Version of the package, and of everything that results depend on.
     module.add("ENGINE_VERSION", env!("JOSTLE_ENGINE_VERSION"))?;
+    // Version of what measures samples, whoever took them.
+    module.add("RECORD_VERSION", env!("JOSTLE_RECORD_VERSION"))?;
     module.add("Cancelled", module.py().get_type::<run::Cancelled>())?;
     module.add("ControllerError", module.py().get_type::<controller::ControllerError>())?;
     module.add_class::<record::Record>()?;

@@ -117,8 +117,8 @@ fn facts_of(flow: &Bound<'_, PyDict>) -> PyResult<Facts> {
             waiting: value(&pings, "waiting")?,
             rtt_min_s: value(&pings, "rtt_min_s")?,
             rtt_max_s: value(&pings, "rtt_max_s")?,
-            echoes_by_ms: value(&pings, "echoes_by_ms")?,
-            losses_by_length: value(&pings, "losses_by_length")?,
+            echoes_by_ms: pairs(&pings, "echoes_by_ms")?,
+            losses_by_length: pairs(&pings, "losses_by_length")?,
         })
     });
     Ok(Facts {
@@ -126,6 +126,11 @@ fn facts_of(flow: &Bound<'_, PyDict>) -> PyResult<Facts> {
         completion_s: value(flow, "completion_s")?,
         pings: pings.transpose()?,
     })
+}
+
+fn pairs(of: &Bound<'_, PyDict>, name: &str) -> PyResult<Vec<(u64, u64)>> {
+    let found: Vec<[u64; 2]> = value(of, name)?;
+    Ok(found.into_iter().map(|[one, other]| (one, other)).collect())
 }
 
 fn flow_table(columns: &Bound<'_, PyDict>) -> PyResult<FlowTable> {

@@ -315,6 +315,8 @@ impl FlowMeter {
         table.in_flight_bytes.push(state.in_flight_bytes as f64);
         table.sent_packets.push(bin.sent_packets as u32);
         table.retransmitted_packets.push(bin.retransmitted_packets as u32);
+        let again = ratio(bin.retransmitted_packets as f64, bin.sent_packets as f64);
+        table.retransmission_ratio.push(again.unwrap_or(f64::NAN));
         table.pacing_rate_bps.push(state.pacing_rate.map_or(f64::NAN, |rate| rate.as_bps() as f64));
         table.mode.push(table.modes.code(state.mode));
         self.bin_start = self.total;

@@ -77,7 +77,7 @@ impl Series {
     }
 
     /// A measure in each stretch of `bin_s` from one time to another, or in each interval of the
-    /// series; without those in which it has no value. What is left at the end is no stretch.
+    /// series; NaN where it has no value. What is left at the end is no stretch.
     pub fn bins(
         &self,
         measure: &Measure,
@@ -93,7 +93,7 @@ impl Series {
             None => self.edges_s(from_s, to_s),
         };
         let pairs = edges.windows(2).map(|pair| self.stretch(pair[0], pair[1]));
-        pairs.filter_map(|stretch| measure.over(&stretch, position)).collect()
+        pairs.map(|all| measure.over(&all, position).unwrap_or(f64::NAN)).collect()
     }
 
     /// Times at which a flow had delivered two shares, 0 … 1, of all that it did.

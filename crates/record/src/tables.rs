@@ -83,6 +83,8 @@ pub struct FlowTable {
     pub sent_packets: Vec<u32>,
     /// Packets sent again.
     pub retransmitted_packets: Vec<u32>,
+    /// Packets sent again ÷ packets sent; NaN if none were.
+    pub retransmission_ratio: Vec<f64>,
     /// Pacing rate; NaN if packets are not paced.
     pub pacing_rate_bps: Vec<f64>,
     /// Mode of the controller, as position in `modes`.
@@ -111,6 +113,7 @@ impl FlowTable {
             in_flight_bytes: Vec::with_capacity(rows),
             sent_packets: Vec::with_capacity(rows),
             retransmitted_packets: Vec::with_capacity(rows),
+            retransmission_ratio: Vec::with_capacity(rows),
             pacing_rate_bps: Vec::with_capacity(rows),
             mode: Vec::with_capacity(rows),
             modes: Names::default(),

@@ -61,7 +61,8 @@ super::measures! {
     |flow, _| Some(flow.retransmitted_packets);
 
     /// Packets sent again ÷ packets sent.
-    retransmission_ratio: Option<f64>, "retransmission_ratio", "retransmitted", PERCENT, any;
+    retransmission_ratio: Option<f64>, "retransmission_ratio", "retransmitted", PERCENT, any,
+        "retransmission_ratio";
     |flow, _| ratio(flow.retransmitted_packets, flow.sent_packets);
 
     /// Throughput ÷ mean RTT.

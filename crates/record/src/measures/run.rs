@@ -94,8 +94,21 @@ mod tests {
         assert_eq!(jain(&[5.0, 5.0, 5.0, 5.0]), Some(1.0));
         assert_eq!(jain(&[7.0, 0.0, 0.0, 0.0]), Some(0.25));
         assert_eq!(jain(&[3.0, 1.0]), Some(0.8));
+        // Two Vegas flows of +0 and +200 ms in Turkovic et al.: 14.99 and 72.60 Mbit/s, published as
+        // 0.66 (a mean over time); the index of the means is 0.698.
+        assert!((jain(&[14.99, 72.60]).unwrap() - 0.698).abs() < 5e-4);
         assert_eq!(jain(&[0.0, 0.0]), None);
         assert_eq!(jain(&[]), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn jain_lies_in_its_range(shares in proptest::collection::vec(0.0..1e12, 1..50)) {
+            if let Some(index) = jain(&shares) {
+                let least = 1.0 / shares.len() as f64;
+                proptest::prop_assert!((least - 1e-12..=1.0 + 1e-12).contains(&index));
+            }
+        }
     }
 
     /// Two flows that share and one of pings, an interval per second.
