@@ -51,7 +51,7 @@ def test_absent_values_are_null_and_codes_are_words(tmp_path):
     assert flows["rtt_mean_s"][0] is None
     assert flows["ssthresh_bytes"][0] is None
     assert set(flows["flow"]) == {"incumbent", "newcomer"}
-    assert {"handshake", "avoidance", "probe_bw"} <= set(flows["mode"])
+    assert {"handshake", "recovery"} <= set(flows["mode"])
     assert {"w_max_packets", "bottleneck_bps"} <= set(stored.internals["quantity"])
     assert stored.acks is None
 

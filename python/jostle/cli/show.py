@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import textwrap
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -174,7 +175,7 @@ def _measure(row: Mapping[str, Any]) -> str:
 
 def _first_sentence(text: str) -> str:
     """Shorten a definition to what a list has room for."""
-    first = text.split(". ")[0].split("; ")[0].split(": ")[0].removesuffix(".")
+    first = re.split(r"[.;:] |\.$", text, maxsplit=1)[0]
     return textwrap.shorten(first, _WIDTH, placeholder=" …")
 
 
