@@ -9,13 +9,13 @@ from pathlib import Path
 
 import fake_core
 import pytest
-from fake_plan import FakePlan
 from jostle.backends import SimBackend
 from jostle.kernel_images import Image, KernelMissingError, Kind, find
 from jostle.results import ResultSet
 from jostle.running.executors import local
 from jostle.running.session import Session
 from jostle.running.store import Store
+from jostle.scenario import Plan
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -36,7 +36,7 @@ Carry = Callable[..., ResultSet]
 def carry_out(engine: fake_core.FakeEngine) -> Carry:
     """Carry a plan out with the fake engine, in memory unless a store is given."""
 
-    def carry(plan: FakePlan, store: Path | None = None, jobs: int = 2) -> ResultSet:
+    def carry(plan: Plan, store: Path | None = None, jobs: int = 2) -> ResultSet:
         executor = local(jobs)
         try:
             kept = None if store is None else Store(store)

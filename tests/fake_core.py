@@ -76,8 +76,14 @@ REGISTRY = {
     "queues": [
         {"name": "drop_tail", "summary": "First in, first out", "class": "passive",
          "based_on": [], "source": "", "parameters": [
-             {"name": "limit", "summary": "Most that it holds", "kind": "size",
-              "default_bytes": None, "min_bytes": 1, "max_bytes": 2**63 - 1}]},
+             {"name": "limit", "summary": "Most that it holds", "kind": "limit",
+              "default": None, "min_bytes": 1514, "max_bytes": 2**63 - 1}]},
+    ],
+    "losses": [
+        {"name": "independent", "summary": "Each by itself", "class": "per packet",
+         "based_on": [], "source": "", "parameters": [
+             {"name": "probability", "summary": "Of loss", "kind": "probability",
+              "default": None}]},
     ],
 }  # fmt: skip
 
@@ -155,9 +161,9 @@ def spec(  # noqa: PLR0917
             {
                 "name": "bottleneck",
                 "capacity": {"kind": "constant", "rate_bps": 10_000_000},
-                "queue": {"kind": "drop_tail", "limit": {"bytes": 50_000}},
+                "queue": {"kind": "drop_tail", "parameters": {"limit": {"bytes": 50_000}}},
                 "delay": {"steps": [{"at_ns": 0, "delay_ns": 20 * MS}], "jitter": None},
-                "loss": {"kind": "none"},
+                "loss": None,
                 "outages": None,
                 "quick_start": None,
             }

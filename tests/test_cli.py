@@ -14,8 +14,8 @@ import fake_core
 import pytest
 from jostle.cli import show, status
 from jostle.cli.environment import Environment
-from jostle.cli.progress import BarProgress, LineProgress
 from jostle.results import Failure
+from jostle.running.progress import BarProgress, LineProgress
 
 SCENARIO = """
 title = "Two flows"
@@ -164,6 +164,20 @@ def test_nothing_random_is_noted(jostle):
     assert note in jostle("run", "same.toml", "--json")[2]
 
 
+def test_whoever_has_read_enough_ends_the_command_quietly(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("plain.toml").write_text(SCENARIO)
+    # The reader is gone before the first line is written.
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-c", "from jostle.cli import main; main()", "run", "plain.toml"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert done.returncode == 141
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -181,6 +195,7 @@ def test_nothing_random_is_noted(jostle):
         (("list", "queue"), "did you mean `queues`"),
         (("list", "scenarios-of-doom"), "did you mean `scenarios`"),
         (("explain", "cubik"), "did you mean `cubic`"),
+        (("explain", "CUBIC"), "did you mean `cubic`?"),
         (("explain", "zzzzzz"), "`jostle list KIND` their names"),
         (("list", "--tree"), "as in list controllers"),
         (("run", "plain.toml", "--report", "plain.toml/x.html"), "cannot make the folder"),
@@ -298,6 +313,17 @@ def test_measures_are_listed_and_explained(jostle):
         assert text in out
     assert max(map(len, out.splitlines())) <= 100
     assert "did you mean `cwnd`" in jostle("explain", "cwnt")[2]
+
+
+def test_every_row_of_the_engine_can_be_explained():
+    from jostle import _core
+
+    for kind, rows in json.loads(_core.registry()).items():
+        for row in rows if isinstance(rows, list) else ():
+            if kind == "measures":
+                assert row["definition"].split()[0] in show._measure(row)
+            else:
+                assert row["summary"] in show._explanation(kind, row, rows)
 
 
 def test_schemas(jostle):

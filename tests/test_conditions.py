@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from jostle.errors import InputError
 from jostle.results.conditions import labels, slugs
-from jostle.results.measures import measure, unknown
+from jostle.errors import unknown
+from jostle.results.measures import measure
 
 
 def test_a_single_key_goes_without_saying():

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from fake_backend import Constant, FakeBackend
 from fake_core import spec
-from fake_plan import FakePlan, FakePlannedRun
+from fake_plan import plan_of
 from jostle.backends import RunRecord
 from jostle.fidelity import TOLERANCES, Tolerance, compare, observe
 from jostle.fidelity.document import document
@@ -21,6 +21,7 @@ from jostle.figures import draw
 from jostle.results import ResultSet
 from jostle.running.executors import local
 from jostle.running.session import Session
+from jostle.scenario import PlannedRun
 from jostle.stats import Estimate, difference, estimate
 
 Of = Callable[[Mapping[str, Any], int], Constant]
@@ -33,10 +34,10 @@ def results(
     specs = [spec(seed, controllers) for seed in range(1, seeds + 1)]
     for one in specs:
         one["links"][0] |= link or {}
-    runs = [FakePlannedRun(0, one["seed"], one) for one in specs]
+    runs = [PlannedRun(0, one["seed"], one) for one in specs]
     executor = local(1)
     try:
-        return Session(backend, executor, None).carry_out(FakePlan("A title", [{}], runs))
+        return Session(backend, executor, None).carry_out(plan_of("A title", [{}], runs))
     finally:
         executor.shutdown()
 
@@ -150,7 +151,7 @@ def test_a_share_inside_the_interval_of_the_kernel_is_within():
     ("link", "kind"),
     [
         ({}, "solo"),
-        ({"loss": {"kind": "independent", "probability": 0.01}}, "lossy"),
+        ({"loss": {"kind": "independent", "parameters": {"probability": 0.01}}}, "lossy"),
         ({"outages": {"mean_interval_ns": 10**9, "durations": []}}, "lossy"),
     ],
 )
@@ -172,7 +173,7 @@ def test_where_packets_are_lost_at_random_the_same_seeds_are_compared(
 
 
 def test_a_run_that_failed_on_one_side_is_left_out_on_the_other():
-    link = {"loss": {"kind": "independent", "probability": 0.01}}
+    link = {"loss": {"kind": "independent", "parameters": {"probability": 0.01}}}
 
     def wild(_flow: Mapping[str, Any], seed: int) -> Constant:
         return Constant(goodput_bps=8e6 + seed * 1e6)

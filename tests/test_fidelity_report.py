@@ -8,21 +8,22 @@ from pathlib import Path
 import pytest
 from fake_backend import Behaviour, Constant, FakeBackend
 from fake_core import spec
-from fake_plan import FakePlan, FakePlannedRun
+from fake_plan import plan_of
 from jostle.errors import InputError
 from jostle.fidelity import Comparison, compare
 from jostle.fidelity.causes import Cause, cause_of, read_causes
 from jostle.fidelity.markdown import page
 from jostle.running.executors import local
 from jostle.running.session import Session
+from jostle.scenario import PlannedRun
 
 KEY = "bottleneck.loss"
 
 
 def comparison(name: str, controllers: tuple[str, ...], ours: Behaviour) -> Comparison:
     """One scenario with the losses 1 %, 2 %, …, one condition for each seed."""
-    runs = [FakePlannedRun(n, n + 1, spec(n + 1, controllers)) for n in range(12)]
-    plan = FakePlan(f"Title of {name}", [{KEY: f"{n + 1} %"} for n in range(12)], runs)
+    runs = [PlannedRun(n, n + 1, spec(n + 1, controllers)) for n in range(12)]
+    plan = plan_of(f"Title of {name}", [{KEY: f"{n + 1} %"} for n in range(12)], runs)
     executor = local(1)
     try:
         sides = [
@@ -90,7 +91,7 @@ def test_page_of_cells_that_are_all_within(comparisons: list[Comparison]) -> Non
 
 def test_page_of_runs_that_failed() -> None:
     executor = local(1)
-    plan = FakePlan("A title", [{}], [FakePlannedRun(0, 1, spec())])
+    plan = plan_of("A title", [{}], [PlannedRun(0, 1, spec())])
     try:
         sides = [
             Session(FakeBackend(name, broken=lambda _spec: True), executor, None).carry_out(plan)

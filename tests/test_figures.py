@@ -11,13 +11,14 @@ import numpy as np
 import polars as pl
 import pytest
 from fake_core import spec
-from fake_plan import FakePlan, FakePlannedRun, make_plan
+from fake_plan import make_plan, plan_of
 from jostle.errors import InputError
 from jostle.figures import HeatMapData, PhaseBand, draw, save
 from jostle.figures import stacked as stacked_panels
 from jostle.figures.data import flow_label
 from jostle.figures.style import COLUMN_IN
 from jostle.results import pictures
+from jostle.scenario import PlannedRun
 
 
 def series(**columns):
@@ -144,7 +145,7 @@ def test_everything_lies_within_the_figure(carry_out):
     plan = make_plan(2)
     value = "cubic (hystart = false, beta = 0.7)"
     conditions = [*plan.conditions[:3], {"flows.newcomer.controller": value}]
-    results = carry_out(FakePlan("", conditions, plan.runs))
+    results = carry_out(plan_of("", conditions, plan.runs))
     for name, make in pictures.all_figures(results).items():
         figure = make()
         figure.canvas.draw()
@@ -189,7 +190,7 @@ def test_every_figure_is_written_under_its_conditions_name(results, tmp_path):
 
 
 def test_one_condition_has_no_heat_maps(carry_out):
-    plan = FakePlan("", [{}], [FakePlannedRun(0, 1, spec(1, ("cubic",)))])
+    plan = plan_of("", [{}], [PlannedRun(0, 1, spec(1, ("cubic",)))])
     results = carry_out(plan)
     assert list(pictures.all_figures(results)) == ["series"]
     with pytest.raises(InputError, match="two flows"):
@@ -198,12 +199,12 @@ def test_one_condition_has_no_heat_maps(carry_out):
 
 def test_pings_compete_with_nobody(carry_out):
     conditions = [{"queue": "red"}, {"queue": "pie"}]
-    runs = [FakePlannedRun(at, 1, spec(1, ("cubic", "none"))) for at in range(2)]
-    assert list(pictures.all_figures(carry_out(FakePlan("", conditions, runs)))) == [
+    runs = [PlannedRun(at, 1, spec(1, ("cubic", "none"))) for at in range(2)]
+    assert list(pictures.all_figures(carry_out(plan_of("", conditions, runs)))) == [
         "series-red", "series-pie",
     ]  # fmt: skip
-    runs = [FakePlannedRun(at, 1, spec(1, ("none", "cubic", "bbr"))) for at in range(2)]
-    results = carry_out(FakePlan("", conditions, runs))
+    runs = [PlannedRun(at, 1, spec(1, ("none", "cubic", "bbr"))) for at in range(2)]
+    results = carry_out(plan_of("", conditions, runs))
     assert pictures.difference_data(results).ends == ("flow-3 ahead", "newcomer ahead")
     assert pictures.jain_data(results).lowest == 0.5
 

@@ -8,9 +8,10 @@ import math
 import numpy as np
 import pytest
 from fake_core import spec
-from fake_plan import FakePlan, FakePlannedRun, make_plan
+from fake_plan import make_plan, plan_of
 from jostle.errors import InputError
 from jostle.results.tables import phase_rows
+from jostle.scenario import PlannedRun
 
 KEY = "flows.newcomer.controller"
 
@@ -134,11 +135,11 @@ def test_no_values_at_all_still_make_a_table(carry_out):
 def same_plan(repeats, conditions=2, jitter=False):
     rivals = ("cubic", "hybla")[:conditions]
     runs = [
-        FakePlannedRun(index, seed, spec(seed, ("cubic", rival), jitter=jitter))
+        PlannedRun(index, seed, spec(seed, ("cubic", rival), jitter=jitter))
         for index, rival in enumerate(rivals)
         for seed in range(1, repeats + 1)
     ]
-    return FakePlan("", [{KEY: rival} for rival in rivals], runs)
+    return plan_of("", [{KEY: rival} for rival in rivals], runs)
 
 
 def test_identical_runs_are_noted(carry_out):
@@ -153,14 +154,26 @@ def test_identical_runs_are_noted(carry_out):
 def test_identical_runs_of_some_conditions_are_noted(carry_out):
     plan = same_plan(3)
     changed = [
-        FakePlannedRun(
+        PlannedRun(
             r.condition, r.seed, spec(1, duration_s=10 + r.condition * r.seed, jitter=False)
         )
         for r in plan.runs
     ]
-    results = carry_out(FakePlan(plan.title, plan.conditions, changed))
+    results = carry_out(plan_of(plan.title, plan.conditions, changed))
     assert results.notes == (
         "all 3 runs of cubic are identical: nothing there is random; give the flows start_jitter",
+    )
+
+
+def test_a_note_names_three_conditions_and_counts_the_others():
+    plan = make_plan(2, ("cubic", "bbr", "vivace", "hybla", "reno", "bic"))
+    changed = [
+        PlannedRun(r.condition, r.seed, spec(1, duration_s=10 + (r.condition == 5) * r.seed))
+        for r in plan.runs
+    ]
+    (note,) = not_random(plan_of(plan.title, plan.conditions, changed)).notes
+    assert note.startswith(
+        "all 2 runs of cubic; bbr; vivace and 2 more are identical: nothing there"
     )
 
 
@@ -195,7 +208,7 @@ def test_table_of_a_phase(results):
 
 def test_many_flows_are_cut_short(carry_out):
     crowd = ("cubic",) * 40
-    plan = FakePlan("", [{}], [FakePlannedRun(0, 1, spec(1, crowd))])
+    plan = plan_of("", [{}], [PlannedRun(0, 1, spec(1, crowd))])
     table = phase_rows(carry_out(plan), "overall")
     assert len(table.rows) == 13
     assert table.rows[-1][0] == "… 28 more flows"
@@ -208,7 +221,7 @@ def test_html_of_a_notebook(results):
 
 
 def test_html_escapes_names(carry_out):
-    plan = FakePlan("", [{"k": "<script>"}, {"k": "b"}], [
-        FakePlannedRun(c, 1, spec()) for c in (0, 1)
+    plan = plan_of("", [{"k": "<script>"}, {"k": "b"}], [
+        PlannedRun(c, 1, spec()) for c in (0, 1)
     ])  # fmt: skip
     assert "<script>" not in carry_out(plan)._repr_html_()

@@ -8,12 +8,14 @@ import threading
 
 import fake_core
 import pytest
-from fake_plan import FakePlan, FakePlannedRun, make_plan
+from fake_plan import make_plan, plan_of
 from jostle.backends import SimBackend
 from jostle.errors import InterruptedRunError, RunCancelledError, StoreError, StoreFullError
 from jostle.running.executors import available_cores, local
-from jostle.running.session import Progress, Session
+from jostle.running.progress import Progress
+from jostle.running.session import Session
 from jostle.running.store import Store
+from jostle.scenario import PlannedRun
 
 
 class Heard(Progress):
@@ -75,7 +77,7 @@ def test_results_are_in_the_order_of_the_plan(carry_out):
 
 def test_equal_runs_of_two_conditions_are_run_once(engine, carry_out):
     spec = fake_core.spec()
-    plan = FakePlan("", [{"k": "1"}, {"k": "2"}], [FakePlannedRun(c, 1, spec) for c in (0, 1)])
+    plan = plan_of("", [{"k": "1"}, {"k": "2"}], [PlannedRun(c, 1, spec) for c in (0, 1)])
     results = carry_out(plan)
     assert engine.calls == 1
     assert len(results) == 2

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import concurrent.futures
+import errno
+import hashlib
+import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -173,7 +177,7 @@ def test_killed_in_the_middle_of_writing(tmp_path):
 LOCKING = """
 import sys, time
 from pathlib import Path
-from jostle.running.partial import Partial
+from jostle.locked_folders import Partial
 with Partial(Path(sys.argv[1]), "written") as folder:
     (folder / "spec.json").write_text("{}")
     print(folder, flush=True)
@@ -202,6 +206,77 @@ def test_the_living_are_known_by_their_lock_whatever_the_clock_says(tmp_path):
     os.utime(folder, (2**33, 2**33))
     Store(root)
     assert not folder.exists()
+
+
+def test_a_run_under_the_name_of_another_is_not_shown(tmp_path):
+    warnings: list[str] = []
+    store = Store(tmp_path, warnings.append)
+    slow, fast = store.put(record(1)), store.put(record(2))
+    wanted = slow.folder.name
+    shutil.rmtree(slow.folder)
+    shutil.copytree(fast.folder, tmp_path / wanted)
+    assert store.get(wanted) is None
+    assert "holds the specification of another run" in warnings[0]
+
+
+def forge(folder: Path, name: str, content: bytes) -> None:
+    """Change a file of a run, and the manifest with it."""
+    (folder / name).write_bytes(content)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["sha256"][name] = hashlib.sha256(content).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda summary: [],
+        lambda summary: {},
+        lambda summary: summary | {"flows": None},
+        lambda summary: summary | {"flows": summary["flows"][:1]},
+        lambda summary: summary | {"fairness": {}},
+        lambda summary: summary | {"links": [{"name": "other", "phases": {}}]},
+        lambda summary: {
+            **summary,
+            "flows": [one | {"phases": {key: {"goodput_bps": "<b>"} for key in one["phases"]}}
+                      for one in summary["flows"]],
+        },
+    ],
+)  # fmt: skip
+def test_odd_summaries_are_moved_aside(tmp_path, change):
+    warnings: list[str] = []
+    store = Store(tmp_path, warnings.append)
+    stored = store.put(record())
+    summary = json.loads((stored.folder / "summary.json").read_text())
+    forge(stored.folder, "summary.json", json.dumps(change(summary)).encode())
+    assert store.get(stored.run_id) is None
+    assert "is not a summary" in warnings[0]
+
+
+@pytest.mark.parametrize("name", ["provenance.json", "spec.json"])
+@pytest.mark.parametrize("content", [b"[]", b"{}", b"\xff", b"null"])
+def test_odd_files_are_moved_aside(tmp_path, name, content):
+    warnings: list[str] = []
+    store = Store(tmp_path, warnings.append)
+    stored = store.put(record())
+    forge(stored.folder, name, content)
+    assert store.get(stored.run_id) is None
+    assert len(warnings) == 1
+
+
+def test_a_read_only_store_can_be_read(tmp_path, monkeypatch):
+    run = Store(tmp_path).put(record(1))
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Path, "mkdir", refused)
+    store = Store(tmp_path)
+    found = store.get(run.run_id)
+    assert found is not None
+    assert found.summary == run.summary
+    with pytest.raises(StoreError, match="Read-only file system"):
+        store.put(record(2))
 
 
 def test_only_folders_of_our_own_are_removed(tmp_path):

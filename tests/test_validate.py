@@ -194,7 +194,8 @@ def test_which_kernel(jostle, backends, monkeypatch):
 
     monkeypatch.setattr(TwoBackends, "backend", backend)
     jostle("validate", "plain.toml", "--kernel", "realtime", "--kernel-version", "6.12")
-    assert asked == [("sim",), ("kernel", "realtime", "6.12")]
+    chosen = {"kernel": "realtime", "kernel_version": "6.12"}
+    assert asked == [("sim",), ("kernel", chosen)]
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jostle.errors import InputError
+
 if TYPE_CHECKING:
     from jostle.backends import Backend
     from jostle.results import ResultSet
+    from jostle.running.executors import Executor
     from jostle.scenario import Scenario
+
+_NO_SCENARIO = (
+    "a scenario is the path of a TOML file, or what jostle.load made of it, not a {}: "
+    "jostle.scenario.loads reads TOML from a text"
+)
 
 
 def load(
@@ -39,6 +47,8 @@ def load(
     """
     from jostle import scenario
 
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(_NO_SCENARIO.format(type(path).__name__))
     return scenario.load(Path(path), overrides, python=python)
 
 
@@ -52,6 +62,7 @@ def run(
     repeats: int | None = None,
     seed: int | None = None,
     python: bool = False,
+    executor: Executor | None = None,
 ) -> ResultSet:
     """Carry out every run of a scenario.
 
@@ -71,6 +82,9 @@ def run(
         Runs per condition and seed of the first, instead of the scenario's.
     python
         As for `load`, where `scenario` is a path.
+    executor
+        Where runs are carried out, instead of threads of this process: anything in the shape of
+        `concurrent.futures.Executor`, such as a ProcessPoolExecutor. It is left open.
 
     Returns
     -------
@@ -78,25 +92,31 @@ def run(
         Runs that failed are listed in `failures`, and a warning is given.
     """
     from jostle.backends import create
-    from jostle.cli.progress import progress as progress_on_stderr
     from jostle.results import conditions
     from jostle.running.executors import local
+    from jostle.running.progress import on_stderr
     from jostle.running.session import Session
     from jostle.running.store import Store
 
-    loaded = load(scenario, python=python) if isinstance(scenario, str | os.PathLike) else scenario
+    # Whatever plans is a scenario.
+    loaded = scenario if hasattr(scenario, "plan") else load(scenario, python=python)
     plan = loaded.plan(repeats=repeats, seed=seed)
-    executor = local(jobs)
+    if executor is not None and jobs is not None:
+        raise InputError("give either jobs or an executor, which knows how many it takes")
+    own = None
+    if executor is None:
+        own = executor = local(jobs)
     session = Session(
         create(backend) if isinstance(backend, str) else backend,
         executor,
         None if store is None else Store(store),
     )
-    shown = progress_on_stderr(conditions.labels(plan.conditions)) if progress else None
+    shown = on_stderr(conditions.labels(plan.conditions)) if progress else None
     try:
         results = session.carry_out(plan, shown)
     finally:
-        executor.shutdown(wait=True, cancel_futures=True)
+        if own is not None:
+            own.shutdown(wait=True, cancel_futures=True)
     if results.failures:
         first = results.failures[0]
         warnings.warn(

@@ -238,7 +238,7 @@ def test_a_transport_that_the_stack_does_not_speak_is_refused(defaults):
 
 def test_names_with_spaces_are_quoted(defaults):
     spec = spec_of(PARKING_LOT)
-    spec["links"][1]["queue"] = {"kind": "cake"}
+    spec["links"][1]["queue"] = {"kind": "cake", "parameters": {"limit": {"packets": 9}}}
     (problem,) = capabilities.problems(spec, defaults, "native")
     assert problem.key == 'links."second hop".queue.kind'
 

@@ -93,7 +93,7 @@ def test_a_kernel_that_breaks_down_is_an_error_and_leaves_nothing(
 def test_the_simulator_has_no_kernel_to_choose(file, capsys):
     assert status(["run", str(file), "--kernel", "native", "--no-cache"]) == 2
     assert "use the backend `kernel`" in capsys.readouterr().err
-    with pytest.raises(InputError, match="no kernel to choose"):
+    with pytest.raises(InputError, match="no `kernel_version` to choose"):
         create("sim", kernel_version="6.1")
 
 

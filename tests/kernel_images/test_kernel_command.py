@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from fake_toolchain import VERSION, FakeToolchain, write_program
 from jostle.cli import status
-from jostle.kernel_images import toolchain
+from jostle.kernel_images import KernelMissingError, images, source, toolchain
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -73,10 +75,44 @@ def test_root_gets_it_installed(
     )
     code, _, err = jostle("kernel", "build", "--no-install")
     assert code == 2
+    assert "--install" not in err
     code, _, err = jostle("kernel", "build")
+    assert code == 2, "nobody was there to be asked"
+    assert "or add --install" in err
+    code, _, err = jostle("kernel", "build", "--install")
     assert code == 0
     assert "installing what is missing: apt-get install" in err
     assert "  Setting up gcc" in err
+
+
+def test_a_source_that_is_not_what_it_should_be(
+    jostle: Run, tools: FakeToolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, _, err = jostle("kernel", "build", "--sha256", "0" * 64)
+    assert code == 2
+    assert f"not {'0' * 64}" in err
+    tarball = toolchain.source_tarball("6.1")
+    record = tmp_path / "linux-source-6.1.md5sums"
+    monkeypatch.setattr(source, "_DPKG", tmp_path)
+    name = tarball.resolve().relative_to("/")
+    record.write_text(f"{'0' * 32}  usr/share/doc/x\n{'1' * 32}  {name}\n")
+    code, _, err = jostle("kernel", "build")
+    assert code == 2
+    assert "is not the file that its package installed" in err
+    digest = hashlib.md5(tarball.read_bytes(), usedforsecurity=False).hexdigest()
+    record.write_text(f"{digest}  {name}\n")
+    sha256 = hashlib.sha256(tarball.read_bytes()).hexdigest()
+    assert jostle("kernel", "build")[0] == 0
+    assert jostle("kernel", "build", "--force", "--sha256", sha256.upper())[0] == 0
+
+
+def test_a_kernel_that_was_changed_does_not_boot(jostle: Run, tools: FakeToolchain) -> None:
+    assert jostle("kernel", "build")[0] == 0
+    (kernel,) = images.built()
+    with kernel.image.path.open("ab") as program:
+        program.write(b"# more\n")
+    with pytest.raises(KernelMissingError, match="is not the program that was built"):
+        images.find("virtual")
 
 
 def test_status(jostle: Run, tools: FakeToolchain) -> None:

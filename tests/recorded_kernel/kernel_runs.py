@@ -128,7 +128,7 @@ def run_spec(setup: dict[str, Any], later_s: float = 0.0) -> dict[str, Any]:
         link = json.loads(json.dumps(spec["links"][0]))
         link["name"] = f"address-resolution-{position}"
         link["capacity"] = {"kind": "constant", "rate_bps": 10**11}
-        link["queue"] = {"kind": "drop_tail", "limit": {"packets": 10**6}}
+        link["queue"] = {"kind": "drop_tail", "parameters": {"limit": {"packets": 10**6}}}
         link["delay"] = {"steps": wait, "jitter": None}
         spec["links"].append(link)
         flow["path"] = [len(spec["links"]) - 1, 0]

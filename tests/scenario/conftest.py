@@ -39,8 +39,7 @@ def run_spec_schema() -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def registry() -> Registry:
-    schema = json.dumps(RECORDED["run_spec_schema"])
-    return Registry.from_json(json.dumps(RECORDED["registry"]), schema)
+    return Registry.from_json(json.dumps(RECORDED["registry"]))
 
 
 @pytest.fixture

@@ -61,8 +61,6 @@ def test_every_row_of_the_registry_can_be_named(schema: dict[str, Any]) -> None:
         rtt = "100 ms"
         """
         jsonschema.validate(loads(text).plan().runs[0].spec, schema)
-    for kind, row in registry.queues.items():
-        assert len(registry.queue_fields[kind]) == len(row.parameters)
 
 
 def test_importing_scenarios_stays_cheap() -> None:

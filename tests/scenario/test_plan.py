@@ -25,7 +25,7 @@ def test_every_combination_is_a_condition_and_the_last_key_varies_fastest(read: 
     ]
     assert [c.index for c in plan.conditions] == list(range(6))
     specs = [run.spec for run in plan.runs]
-    assert specs[1]["links"][0]["queue"]["limit"] == {"packets": 10}
+    assert specs[1]["links"][0]["queue"]["parameters"]["limit"] == {"packets": 10}
     assert specs[3]["flows"][1]["controller"]["parameters"]["beta"] == 800
     assert specs[0]["flows"][1]["controller"]["parameters"]["beta"] == 717
 
@@ -94,7 +94,7 @@ def test_overrides_are_values_or_words(read: Read) -> None:
     assert run["flows"][1]["controller"]["name"] == "bbr"
     assert run["flows"][0]["controller"]["parameters"]["beta"] == 800
     assert run["links"][0]["capacity"]["rate_bps"] == 20_000_000
-    assert run["links"][0]["queue"]["limit"] == {"packets": 5}
+    assert run["links"][0]["queue"]["parameters"]["limit"] == {"packets": 5}
     assert all(flow["ecn"] for flow in run["flows"])
     assert run["phases"][1]["name"] == "late"
 

@@ -2,9 +2,11 @@
 //! which parameters it takes. Command-line help, documentation, schemas and the test matrix are
 //! derived from these rows.
 
+mod limit;
 mod linux;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -13,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use thiserror::Error;
 
+pub use limit::Limit;
 pub use linux::Linux;
 
 /// What a registry knows about one of its rows, beside how to build it.
@@ -98,6 +101,29 @@ pub enum Kind {
         /// Largest value.
         max_bytes: i64,
     },
+    /// A probability: in scenarios a number from 0 to 1 or a percentage.
+    Probability {
+        /// Value when a scenario is silent; absent where a scenario has to give one.
+        default: Option<f64>,
+    },
+    /// The most that a queue holds, in bytes or in packets of any size.
+    Limit {
+        /// Value when a scenario is silent; absent where a scenario has to give one.
+        default: Option<Limit>,
+        /// Smallest value; a limit in packets counts as so many full ones.
+        min_bytes: i64,
+        /// Largest value.
+        max_bytes: i64,
+    },
+    /// A number of packets; an amount of data in scenarios is as many full ones as hold it.
+    Packets {
+        /// Value when a scenario is silent.
+        default: i64,
+        /// Smallest value.
+        min: i64,
+        /// Largest value.
+        max: i64,
+    },
     /// One of some words.
     Choice {
         /// Value when a scenario is silent.
@@ -136,6 +162,8 @@ pub enum Value {
     Integer(i64),
     /// A real number.
     Number(f64),
+    /// The most that a queue holds.
+    Limit(Limit),
     /// One of a parameter's words, or the content of a file in Base64 (RFC 4648, with padding).
     Text(String),
 }
@@ -150,6 +178,16 @@ pub enum ParameterError {
         row: &'static str,
         /// Name that was given.
         name: String,
+    },
+    /// The row needs a parameter that is not given.
+    #[error("`{row}` needs `{name}`: {expected}")]
+    Missing {
+        /// Name of the row.
+        row: &'static str,
+        /// Name of the parameter.
+        name: &'static str,
+        /// What would be accepted.
+        expected: String,
     },
     /// The value does not fit the parameter's kind or range.
     #[error("`{row}.{name}` cannot be {given}: {expected}")]
@@ -181,18 +219,21 @@ pub enum ParameterError {
 pub struct Values(BTreeMap<&'static str, Value>);
 
 impl Kind {
-    /// The value when a scenario is silent.
-    pub fn default_value(&self) -> Value {
-        match *self {
+    /// The value when a scenario is silent; nothing where it has to give one.
+    pub fn default_value(&self) -> Option<Value> {
+        Some(match *self {
             Self::Bool { default } => Value::Bool(default),
             Self::Integer { default, .. } => Value::Integer(default),
             Self::Number { default, .. } => Value::Number(default),
             Self::Span { default_ns, .. } => Value::Integer(default_ns),
             Self::Rate { default_bps, .. } => Value::Integer(default_bps),
-            Self::Size { default_bytes, .. } => Value::Integer(default_bytes.unwrap_or(0)),
+            Self::Size { default_bytes, .. } => Value::Integer(default_bytes?),
+            Self::Probability { default } => Value::Number(default?),
+            Self::Limit { default, .. } => Value::Limit(default?),
+            Self::Packets { default, .. } => Value::Integer(default),
             Self::Choice { default, .. } => Value::Text(default.to_owned()),
             Self::File { default, .. } => Value::Text(BASE64.encode(default)),
-        }
+        })
     }
 
     /// What values are accepted, in words.
@@ -204,6 +245,11 @@ impl Kind {
             Self::Span { min_ns, max_ns, .. } => format!("{min_ns} to {max_ns} ns"),
             Self::Rate { min_bps, max_bps, .. } => format!("{min_bps} to {max_bps} bit/s"),
             Self::Size { min_bytes, max_bytes, .. } => format!("{min_bytes} to {max_bytes} bytes"),
+            Self::Probability { .. } => "a probability from 0 to 1".to_owned(),
+            Self::Limit { min_bytes, max_bytes, .. } => {
+                format!("{min_bytes} to {max_bytes} bytes, or as many full packets")
+            }
+            Self::Packets { min, max, .. } => format!("{min} to {max} packets"),
             Self::Choice { choices, .. } => format!("one of {}", choices.join(", ")),
             Self::File { content, .. } => format!("{content}, in Base64"),
         }
@@ -234,6 +280,12 @@ impl Kind {
             (Self::Size { min_bytes, max_bytes, .. }, Value::Integer(v)) => {
                 (min_bytes..=max_bytes).contains(v)
             }
+            (Self::Packets { min, max, .. }, Value::Integer(v)) => (min..=max).contains(v),
+            (Self::Limit { min_bytes, max_bytes, .. }, Value::Limit(v)) => {
+                i64::try_from(v.full_bytes()).is_ok_and(|v| (min_bytes..=max_bytes).contains(&v))
+            }
+            (Self::Probability { .. }, Value::Number(v)) => (0.0..=1.0).contains(v),
+            (Self::Probability { .. }, Value::Integer(v)) => (0..=1).contains(v),
             (Self::Number { min, max, .. }, Value::Number(v)) => (min..=max).contains(v),
             // `gain = 2` is as good as `gain = 2.0`.
             (Self::Number { min, max, .. }, Value::Integer(v)) => {
@@ -255,33 +307,68 @@ impl Entry {
         if let Some(name) = given.keys().find(|n| self.parameters.iter().all(|p| p.name != **n)) {
             return Err(ParameterError::Unknown { row: self.name, name: name.clone() });
         }
-        let mut values = BTreeMap::new();
-        for parameter in self.parameters {
+        let values = self.parameters.iter().map(|parameter| {
             let value = match given.get(parameter.name) {
-                None => parameter.kind.default_value(),
-                Some(value) if parameter.kind.accepts(value) => {
-                    parameter.kind.check_content(&content(value)).map_err(|problem| {
-                        ParameterError::Content { row: self.name, name: parameter.name, problem }
-                    })?;
-                    value.clone()
-                }
-                Some(value) => {
-                    return Err(ParameterError::Unfit {
-                        row: self.name,
-                        name: parameter.name,
-                        given: format!("{value:?}"),
-                        expected: parameter.kind.expected(),
-                    });
-                }
+                Some(value) => self.checked(parameter, value)?.clone(),
+                None => parameter.kind.default_value().ok_or_else(|| ParameterError::Missing {
+                    row: self.name,
+                    name: parameter.name,
+                    expected: parameter.kind.expected(),
+                })?,
             };
-            values.insert(parameter.name, value);
-        }
-        Ok(Values(values))
+            Ok((parameter.name, value))
+        });
+        Ok(Values(values.collect::<Result<_, _>>()?))
     }
 
-    /// Every parameter at its default.
+    /// Checks the value of one parameter, which is how ranges hold for specifications that name the
+    /// parameters of a row as fields of their own.
+    ///
+    /// # Errors
+    /// When there is no such parameter or the value does not fit.
+    pub fn check(&self, name: &str, value: &Value) -> Result<(), ParameterError> {
+        match self.parameters.iter().find(|parameter| parameter.name == name) {
+            Some(parameter) => self.checked(parameter, value).map(|_| ()),
+            None => Err(ParameterError::Unknown { row: self.name, name: name.to_owned() }),
+        }
+    }
+
+    fn checked<'a>(
+        &self,
+        parameter: &Parameter,
+        value: &'a Value,
+    ) -> Result<&'a Value, ParameterError> {
+        if !parameter.kind.accepts(value) {
+            return Err(self.unfit(parameter.name, value, parameter.kind.expected()));
+        }
+        parameter.kind.check_content(&content(value)).map_err(|problem| {
+            ParameterError::Content { row: self.name, name: parameter.name, problem }
+        })?;
+        Ok(value)
+    }
+
+    /// The error that a value does not fit, for rows whose parameters depend on each other.
+    pub fn unfit(&self, name: &'static str, given: &Value, expected: String) -> ParameterError {
+        ParameterError::Unfit { row: self.name, name, given: given.to_string(), expected }
+    }
+
+    /// Every parameter at its default; without those that have none.
     pub fn defaults(&self) -> Values {
-        Values(self.parameters.iter().map(|p| (p.name, p.kind.default_value())).collect())
+        let default = |p: &Parameter| Some((p.name, p.kind.default_value()?));
+        Values(self.parameters.iter().filter_map(default).collect())
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(value) => value.fmt(f),
+            Self::Integer(value) => value.fmt(f),
+            Self::Number(value) => value.fmt(f),
+            Self::Limit(Limit::Bytes(bytes)) => write!(f, "{bytes} bytes"),
+            Self::Limit(Limit::Packets(packets)) => write!(f, "{packets} packets"),
+            Self::Text(text) => write!(f, "\"{text}\""),
+        }
     }
 }
 
@@ -312,12 +399,25 @@ impl Values {
         u32::try_from(self.integer(name)).unwrap_or(0)
     }
 
-    /// A `Number` parameter.
+    /// A `Number` or `Probability` parameter.
     pub fn number(&self, name: &str) -> f64 {
         match self.0.get(name) {
             Some(Value::Number(v)) => *v,
             Some(Value::Integer(v)) => *v as f64,
             _ => 0.0,
+        }
+    }
+
+    /// A `Size` or `Packets` parameter.
+    pub fn amount(&self, name: &str) -> u64 {
+        u64::try_from(self.integer(name)).unwrap_or(0)
+    }
+
+    /// A `Limit` parameter.
+    pub fn limit(&self, name: &str) -> Limit {
+        match self.0.get(name) {
+            Some(Value::Limit(limit)) => *limit,
+            _ => Limit::Bytes(0),
         }
     }
 

@@ -22,8 +22,9 @@ mod window;
 mod windowed;
 
 pub use controller::{
-    AckSample, Congestion, Controller, EcnFeedback, Established, LostPacket, Marks, Measurement,
-    Observer, Prospect, RateSample, RecoveryOwner, RecoveryState, Sent, Signal, Timestamps,
+    AckSample, Congestion, Controller, EcnFeedback, Established, HostExtension, LostPacket, Marks,
+    Measurement, Observer, Prospect, RateSample, RecoveryOwner, RecoveryState, Sent, Signal,
+    TcpExtension, Timestamps,
 };
 pub use estimate::WindowedMax;
 pub use rate_code::RateCode;

@@ -4,7 +4,7 @@ use jostle_units::{Rate, Span, Time};
 
 use crate::controller::{
     AckSample, Congestion, Controller, EcnFeedback, Established, Marks, Measurement, Observer,
-    RecoveryOwner, RecoveryState, Sent, Signal,
+    RecoveryOwner, RecoveryState, Sent, Signal, TcpExtension,
 };
 use crate::rate_code::RateCode;
 use crate::slow_start::SlowStart;
@@ -58,6 +58,9 @@ pub trait WindowLaw: Send {
     /// The handshake is complete; `window` holds the initial window.
     fn on_established(&mut self, _window: &mut Window, _established: &Established) {}
 
+    /// Packets are of another payload from now on ([`Controller::on_packet_size`]).
+    fn on_packet_size(&mut self, _mss_bytes: u32) {}
+
     /// Packets were sent while none was in flight (`CA_EVENT_TX_START` in Linux): the first flight,
     /// the first after an idle time, and the first after a timeout. `idle` has passed since the
     /// packet sent before them; zero for the first flight.
@@ -66,7 +69,13 @@ pub trait WindowLaw: Send {
     /// An ACK arrived; loss detection has not yet seen it.
     fn on_measurement(&mut self, _window: &mut Window, _measurement: &Measurement) {}
 
-    /// The same ACK is about to reach loss detection ([`Controller::on_ack_event`]).
+    /// See [`TcpExtension::hears_headers`].
+    fn hears_headers(&self) -> bool {
+        false
+    }
+
+    /// The same ACK is about to reach loss detection ([`TcpExtension::on_ack_event`]). A transport
+    /// that is no TCP does not tell of it.
     fn on_ack_event(&mut self, _window: &mut Window, _now: Time, _slow_path: bool) {}
 
     /// An ACK of a connection with ECN arrived; loss detection has not yet seen it
@@ -169,10 +178,6 @@ impl<L: WindowLaw> Windowed<L> {
 }
 
 impl<L: WindowLaw> Controller for Windowed<L> {
-    fn rate_request(&self) -> RateCode {
-        self.slow_start.rate_request()
-    }
-
     fn needs_ecn(&self) -> EcnFeedback {
         self.law.needs_ecn()
     }
@@ -186,6 +191,11 @@ impl<L: WindowLaw> Controller for Windowed<L> {
         self.law.on_established(&mut self.window, established);
         self.slow_start.on_established(&mut self.window, established);
         self.spaces_packets = self.slow_start.packet_gap().is_some();
+    }
+
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.law.on_packet_size(mss_bytes);
+        self.slow_start.on_packet_size(mss_bytes);
     }
 
     fn on_send(&mut self, sent: &Sent) {
@@ -203,10 +213,6 @@ impl<L: WindowLaw> Controller for Windowed<L> {
         self.next_to_send = measurement.next_to_send;
         self.law.on_measurement(&mut self.window, measurement);
         self.slow_start.on_measurement(&mut self.window, measurement);
-    }
-
-    fn on_ack_event(&mut self, now: Time, slow_path: bool) {
-        self.law.on_ack_event(&mut self.window, now, slow_path);
     }
 
     fn on_marks(&mut self, marks: &Marks) {
@@ -307,6 +313,32 @@ impl<L: WindowLaw> Controller for Windowed<L> {
 
     fn observe(&self, observer: &mut dyn Observer) {
         self.law.observe(observer);
+    }
+
+    fn tcp(&self) -> Option<&dyn TcpExtension> {
+        Some(self)
+    }
+
+    fn tcp_mut(&mut self) -> Option<&mut dyn TcpExtension> {
+        Some(self)
+    }
+}
+
+impl<L: WindowLaw> TcpExtension for Windowed<L> {
+    fn rate_request(&self) -> RateCode {
+        self.slow_start.rate_request()
+    }
+
+    fn overrides_receive_window(&self) -> bool {
+        false
+    }
+
+    fn hears_headers(&self) -> bool {
+        self.law.hears_headers()
+    }
+
+    fn on_ack_event(&mut self, now: Time, slow_path: bool) {
+        self.law.on_ack_event(&mut self.window, now, slow_path);
     }
 }
 

@@ -65,16 +65,21 @@ fn delta_sets_the_queue() {
     assert!((2.5..=6.0).contains(&(quarter / usual)), "{quarter:.1} and {usual:.1} packets");
 }
 
-/// The default mode does not answer losses: 5 % at random cost no more than themselves.
+/// The default mode does not answer losses below 30 %: 5 % at random cost no more than a little of
+/// the velocity's, whose RTTs they take away. The authors' release uses 94 … 96 % of this path, and
+/// 99 % with the wait of the paper.
 #[test]
 fn random_loss_does_not_slow_it_down() {
-    let path = Path::new(Rate::from_mbps(20), Span::from_ms(40), 1000);
-    let mut transfer = Transfer::new(Path { loss: 0.05, ..path }, default_controller("copa"));
-    transfer.run_until(5.0);
-    let delivered = transfer.delivered();
-    transfer.run_until(35.0);
-    let share = (transfer.delivered() - delivered) as f64 * 1514.0 * 8.0 / (30.0 * 20e6);
-    assert!(share > 0.95, "utilisation {share:.3}");
+    for (steady_rounds, least) in [(1, 0.93), (3, 0.97)] {
+        let path = Path::new(Rate::from_mbps(20), Span::from_ms(40), 1000);
+        let given = [("steady_rounds", Value::Integer(steady_rounds))];
+        let mut transfer = Transfer::new(Path { loss: 0.05, ..path }, build("copa", &given, None));
+        transfer.run_until(5.0);
+        let delivered = transfer.delivered();
+        transfer.run_until(35.0);
+        let share = (transfer.delivered() - delivered) as f64 * 1514.0 * 8.0 / (30.0 * 20e6);
+        assert!(share > least, "utilisation {share:.3} with {steady_rounds}");
+    }
 }
 
 /// Always competitive, it fills the buffer as an AIMD does, and loses packets for it.

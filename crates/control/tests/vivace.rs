@@ -94,12 +94,10 @@ fn starting_overshoots_by_less_than_two_bdps() {
 /// The linear form with a loss coefficient of 10 bears a tenth of random loss and no more.
 #[test]
 fn the_loss_that_is_borne_is_that_of_the_utility() {
-    let mut below =
-        Transfer::new(Path { loss: 0.07, ..path(50, 40) }, default_controller("vivace"));
+    let mut below = with_form(Path { loss: 0.07, ..path(50, 40) }, "satellite");
     let (share, _) = measure(&mut below, 10.0, 40.0);
     assert!(share > 0.8, "7 % lost: utilisation {share}");
-    let mut above =
-        Transfer::new(Path { loss: 0.14, ..path(50, 40) }, default_controller("vivace"));
+    let mut above = with_form(Path { loss: 0.14, ..path(50, 40) }, "satellite");
     let (share, _) = measure(&mut above, 20.0, 40.0);
     assert!(share < 0.3, "14 % lost: utilisation {share}");
 }

@@ -58,6 +58,8 @@ pub(crate) struct Direction {
     pub delivered: Amount,
     /// Packets that the device at the far end did not take.
     pub refused: u64,
+    /// Packets for which there was no memory.
+    pub unheld: u64,
 }
 
 /// Counts and keeps what a link tells.
@@ -117,6 +119,7 @@ impl Direction {
             arrived: Amount::default(),
             delivered: Amount::default(),
             refused: 0,
+            unheld: 0,
         })
     }
 

@@ -24,6 +24,8 @@ pub struct Emulator<D> {
     shared: Shared,
     /// Whether a device may have something to read.
     readable: [bool; 2],
+    /// Takes a packet for which there is no room.
+    unheld: Box<[u8]>,
     lateness_ns: Histogram,
     lateness_bound_ns: u64,
     stop: Stop,
@@ -84,10 +86,11 @@ impl<D: AsFd> Emulator<D> {
                 Direction::new(1, &spec.reverse, spec.seed)?,
             ],
             shared: Shared {
-                slots: Slots::new(usize::from(spec.mtu_bytes)),
+                slots: Slots::new(usize::from(spec.mtu_bytes), spec.memory_bytes),
                 journal: spec.journal.then(Journal::default),
             },
             readable: [true; 2],
+            unheld: vec![0; usize::from(spec.mtu_bytes)].into_boxed_slice(),
             lateness_ns: Histogram::default(),
             lateness_bound_ns: spec.lateness_bound_ns,
             stop: Stop::new().map_err(Error::system("cannot make an eventfd"))?,
@@ -139,6 +142,15 @@ impl<D: AsFd> Emulator<D> {
             return Ok(None);
         }
         let device = &self.devices[i];
+        if self.shared.slots.is_full() {
+            // Taken all the same: a device that is not read would delay what comes later.
+            match retry_on_intr(|| read(device, &mut *self.unheld)) {
+                Ok(_) => self.directions[i].unheld += 1,
+                Err(Errno::AGAIN) => self.readable[i] = false,
+                Err(errno) => return Err(Error::system("cannot read from a device")(errno)),
+            }
+            return Ok(None);
+        }
         match self.shared.slots.fill(|buffer| retry_on_intr(|| read(device, &mut *buffer))) {
             Ok(slot) => Ok(Some(slot)),
             Err(Errno::AGAIN) => {

@@ -9,6 +9,8 @@ pub(crate) struct Slot(u32);
 /// nothing.
 pub(crate) struct Slots {
     slot_bytes: usize,
+    /// Most slots that there may be.
+    most: usize,
     bodies: Vec<Body>,
     free: Vec<u32>,
 }
@@ -19,9 +21,15 @@ struct Body {
 }
 
 impl Slots {
-    /// Room for packets of up to `slot_bytes`.
-    pub fn new(slot_bytes: usize) -> Self {
-        Self { slot_bytes, bodies: Vec::new(), free: Vec::new() }
+    /// Room for packets of up to `slot_bytes` each, and of up to `most_bytes` together.
+    pub fn new(slot_bytes: usize, most_bytes: usize) -> Self {
+        let most = (most_bytes / slot_bytes).clamp(1, u32::MAX as usize);
+        Self { slot_bytes, most, bodies: Vec::new(), free: Vec::new() }
+    }
+
+    /// Whether every slot that there may be is in use.
+    pub fn is_full(&self) -> bool {
+        self.held() >= self.most
     }
 
     /// A slot for a packet that `fill` writes into a buffer, returning its length.
@@ -81,7 +89,7 @@ mod tests {
 
     #[test]
     fn slots_are_used_again_and_keep_their_packets_apart() {
-        let mut slots = Slots::new(8);
+        let mut slots = Slots::new(8, 1000);
         let (one, two) = (put(&mut slots, b"one"), put(&mut slots, b"second"));
         assert_eq!((slots.get(one), slots.get(two)), (&b"one"[..], &b"second"[..]));
         slots.give_back(one);
@@ -90,8 +98,19 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_bounded() {
+        let mut slots = Slots::new(8, 17);
+        let first = put(&mut slots, b"one");
+        assert!(!slots.is_full());
+        put(&mut slots, b"two");
+        assert!(slots.is_full());
+        slots.give_back(first);
+        assert!(!slots.is_full());
+    }
+
+    #[test]
     fn nothing_read_holds_no_slot() {
-        let mut slots = Slots::new(8);
+        let mut slots = Slots::new(8, 1000);
         assert_eq!(slots.fill(|_| Err("nothing there")), Err("nothing there"));
         assert_eq!(slots.held(), 0);
     }

@@ -22,6 +22,8 @@ pub struct EmulationSpec {
     pub mtu_bytes: u16,
     /// The emulation is late, and no result, if one packet in a thousand left later than this.
     pub lateness_bound_ns: u64,
+    /// Most memory for packets on their way, in both directions together.
+    pub memory_bytes: usize,
     /// Whether every drop and mark is kept.
     pub journal: bool,
 }
@@ -64,6 +66,10 @@ impl EmulationSpec {
         if self.mtu_bytes < MIN_MTU_BYTES {
             let expected = format!("at least {MIN_MTU_BYTES}");
             return Err(unfit("mtu_bytes", self.mtu_bytes.to_string(), expected));
+        }
+        if self.memory_bytes < usize::from(self.mtu_bytes) {
+            let expected = "at least `mtu_bytes`".to_owned();
+            return Err(unfit("memory_bytes", self.memory_bytes.to_string(), expected));
         }
         Ok(())
     }

@@ -22,6 +22,8 @@ pub enum Verdict {
     /// The 99.9th percentile of the lateness is above the bound: what was measured is not the link
     /// alone.
     Late,
+    /// Packets were lost for want of memory.
+    Overrun,
 }
 
 /// By how much packets left later than the links said.
@@ -76,6 +78,9 @@ pub struct DirectionSummary {
     pub delivered_bytes: u64,
     /// Packets that the device at the far end did not take.
     pub refused_packets: u64,
+    /// Packets that came when those on their way took all the memory that they may. Beside the
+    /// packets that arrived; if there are any, the emulation is no result.
+    pub unheld_packets: u64,
     /// Packets that were dropped anywhere.
     pub dropped_packets: u64,
     /// Packets that were on their way when it ended.
@@ -107,12 +112,17 @@ impl Summary {
         bound_ns: u64,
     ) -> Self {
         let late = lateness_ns.quantile(PUNCTUAL).is_some_and(|p999| p999 > bound_ns as f64);
+        let overrun = directions.iter().any(|direction| direction.unheld > 0);
         let quantile = |p| lateness_ns.quantile(p).map(|ns| ns * NS);
         let [forward, reverse] =
             directions.each_ref().map(|direction| of_direction(direction, end));
         Self {
             duration_s: end.as_secs_f64(),
-            verdict: if late { Verdict::Late } else { Verdict::OnTime },
+            verdict: match (overrun, late) {
+                (true, _) => Verdict::Overrun,
+                (false, true) => Verdict::Late,
+                (false, false) => Verdict::OnTime,
+            },
             lateness: Lateness {
                 bound_s: bound_ns as f64 * NS,
                 p50_s: quantile(0.5),
@@ -134,6 +144,7 @@ fn of_direction(direction: &Direction, end: Time) -> DirectionSummary {
         delivered_packets: direction.delivered.packets,
         delivered_bytes: direction.delivered.bytes,
         refused_packets: direction.refused,
+        unheld_packets: direction.unheld,
         dropped_packets: dropped.sum(),
         left_packets: direction.on_the_way(),
         links: direction.hops.iter().map(|hop| of_hop(hop, end)).collect(),

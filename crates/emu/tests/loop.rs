@@ -15,15 +15,16 @@ fn spec(queue_packets: u64, lateness_bound_ns: u64) -> EmulationSpec {
     let link = |name: &str, packets| {
         format!(
             r#"[{{"name": "{name}", "capacity": {{"kind": "constant", "rate_bps": 10000000}},
-                "queue": {{"kind": "drop_tail", "limit": {{"packets": {packets}}}}},
+                "queue": {{"kind": "drop_tail", "parameters": {{"limit": {{"packets": {packets}}}}}}},
                 "delay": {{"steps": [{{"at_ns": 0, "delay_ns": 20000000}}], "jitter": null}},
-                "loss": {{"kind": "none"}}, "outages": null,
+                "loss": null, "outages": null,
                 "quick_start": null}}]"#
         )
     };
     EmulationSpec::from_json(&format!(
         r#"{{"seed": 1, "forward": {}, "reverse": {}, "mtu_bytes": 1500,
-            "lateness_bound_ns": {lateness_bound_ns}, "journal": true}}"#,
+            "lateness_bound_ns": {lateness_bound_ns}, "memory_bytes": 1000000,
+            "journal": true}}"#,
         link("there", queue_packets),
         link("back", 1000),
     ))
@@ -125,6 +126,31 @@ fn an_emulation_can_be_stopped_before_it_begins() {
 }
 
 #[test]
+fn packets_beyond_the_memory_are_counted_and_nothing_else_suffers() {
+    let mut spec = spec(1000, u64::MAX);
+    spec.memory_bytes = 10 * usize::from(spec.mtu_bytes);
+    let outcome = emulate(&spec, |near, far| {
+        for number in 0..50 {
+            near.send(&numbered(number)).unwrap();
+        }
+        let mut buffer = [0; 1500];
+        for _ in 0..10 {
+            assert_eq!(far.recv(&mut buffer).unwrap(), 1236);
+        }
+        // What was dropped has left no packet behind, and there is room again.
+        near.send(&numbered(99)).unwrap();
+        while buffer[1235] != 99 {
+            far.recv(&mut buffer).unwrap();
+        }
+    });
+    let forward = &outcome.summary.forward;
+    assert!(forward.unheld_packets > 0, "{forward:?}");
+    assert_eq!(forward.arrived_packets + forward.unheld_packets, 51);
+    assert_eq!(forward.delivered_packets, forward.arrived_packets);
+    assert_eq!(outcome.summary.verdict, Verdict::Overrun);
+}
+
+#[test]
 fn specifications_that_make_no_sense_are_refused() {
     let refused = |change: fn(&mut EmulationSpec)| {
         let mut spec = spec(1000, 0);
@@ -140,6 +166,7 @@ fn specifications_that_make_no_sense_are_refused() {
         "`forward and reverse` cannot be two links named \"there\": expected a name of its own for \
          each"
     );
+    assert!(refused(|spec| spec.memory_bytes = 1499).starts_with("`memory_bytes` cannot be 1499"));
     assert!(refused(|spec| spec.mtu_bytes = 576).starts_with("`mtu_bytes` cannot be 576"));
     assert!(
         refused(|spec| spec.forward[0].delay.steps.clear())

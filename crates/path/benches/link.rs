@@ -1,13 +1,13 @@
 //! Cost of a packet's way through a link: one `push` and one `pop`, in a closed loop that keeps
 //! `depth` packets inside, half of them waiting and half on the way.
 
+use std::collections::BTreeMap;
+
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use jostle_catalogue::{Kind, Parameter, Value};
 use jostle_path::delay::{Jitter, Quantiles};
-use jostle_path::queue::{
-    Codel, CodelParameters, DropTail, DualPi2, DualPi2Parameters, FqCodel, FqCodelParameters,
-    Limit, Pie, PieParameters, Red, RedParameters, Scheduling, StepMark,
-};
-use jostle_path::{Delay, Ecn, Link, Packet, Probe, QueueDiscipline, capacity, delay};
+use jostle_path::queue::Limit;
+use jostle_path::{Delay, Ecn, Link, Packet, Probe, QueueDiscipline, capacity, delay, registry};
 use jostle_units::{FULL_PACKET_BYTES, Rate, Span, Stream, Time};
 
 /// As large as the simulator's transport header.
@@ -91,58 +91,25 @@ fn jitter(depth: u64) -> Box<dyn Delay> {
 
 /// Disciplines with thresholds that let the loop run without drops, but not without work.
 fn queue(name: &str) -> Option<Box<dyn QueueDiscipline<Body>>> {
-    let limit = Limit::Packets(1_000_000);
-    let (target, interval, ecn) = (Span::from_secs(1), Span::from_ms(100), true);
-    let random = Stream::new(1, "queue");
-    Some(match name {
-        "codel" => Box::new(Codel::new(CodelParameters { limit, target, interval, ecn }).ok()?),
-        "fq_codel" => {
-            let parameters = FqCodelParameters {
-                limit_packets: 1_000_000,
-                queues: 1024,
-                quantum_bytes: FULL_PACKET_BYTES,
-                target,
-                interval,
-                ecn,
-            };
-            Box::new(FqCodel::new(parameters).ok()?)
-        }
-        "red" => {
-            let parameters = RedParameters {
-                limit,
-                min_bytes: 100_000,
-                max_bytes: 200_000_000,
-                max_probability: 0.02,
-                weight: 0.002,
-                ecn,
-            };
-            Box::new(Red::new(parameters, random).ok()?)
-        }
-        "pie" => {
-            let update = Span::from_ms(15);
-            // Without weights the probability stays 0, and so nothing is ever dropped.
-            let (alpha, beta) = (0.0, 0.0);
-            let parameters = PieParameters { limit, target, update, alpha, beta, ecn };
-            Box::new(Pie::new(parameters, random).ok()?)
-        }
-        "step_mark" => Box::new(StepMark::new(limit, target)),
-        "dualpi2" => {
-            let parameters = DualPi2Parameters {
-                limit,
-                target,
-                update: Span::from_ms(16),
-                // As above.
-                alpha: 0.0,
-                beta: 0.0,
-                coupling: 2.0,
-                threshold: target,
-                ramp: Span::ZERO,
-                scheduling: Scheduling::Weighted(0.1),
-            };
-            Box::new(DualPi2::new(parameters, random).ok()?)
-        }
-        _ => Box::new(DropTail::new(limit)),
-    })
+    let row = registry::queue(name).ok()?;
+    let second = Value::Integer(1_000_000_000);
+    let quiet = BTreeMap::from([
+        ("limit", Value::Limit(Limit::Packets(1_000_000))),
+        ("ecn", Value::Bool(true)),
+        ("target", second.clone()),
+        ("threshold", second),
+        ("min", Value::Integer(100_000)),
+        ("max", Value::Integer(200_000_000)),
+        // Without weights the probability stays 0, and so nothing is ever dropped.
+        ("alpha", Value::Number(0.0)),
+        ("beta", Value::Number(0.0)),
+    ]);
+    let value = |it: &Parameter| match it.kind {
+        Kind::Packets { .. } => Some(Value::Integer(1_000_000)),
+        _ => quiet.get(it.name).cloned(),
+    };
+    let given = row.entry.parameters.iter().filter_map(|it| Some((it.name.to_owned(), value(it)?)));
+    row.create(&given.collect(), Stream::new(1, "queue")).ok()
 }
 
 fn way_through_a_link(criterion: &mut Criterion) {
@@ -154,12 +121,12 @@ fn way_through_a_link(criterion: &mut Criterion) {
             let mut closed = Loop::new(queue, constant(depth), depth, Sums::default());
             group.bench_function(BenchmarkId::new(name, depth), |b| b.iter(|| closed.turn()));
         }
-        let bare: Box<dyn QueueDiscipline<Body>> = Box::new(DropTail::new(Limit::Packets(depth)));
+        let Some(bare) = queue("drop_tail") else { continue };
         let mut closed = Loop::new(bare, constant(depth), depth, ());
         group.bench_function(BenchmarkId::new("drop_tail, not watched", depth), |b| {
             b.iter(|| closed.turn());
         });
-        let bare: Box<dyn QueueDiscipline<Body>> = Box::new(DropTail::new(Limit::Packets(depth)));
+        let Some(bare) = queue("drop_tail") else { continue };
         let mut closed = Loop::new(bare, jitter(depth), depth, Sums::default());
         group.bench_function(BenchmarkId::new("drop_tail, jitter", depth), |b| {
             b.iter(|| closed.turn());

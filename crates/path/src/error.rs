@@ -1,10 +1,24 @@
 //! Why a part of a link cannot be built.
 
+use jostle_catalogue::ParameterError;
 use thiserror::Error;
 
 /// Why a part of a link cannot be built from what was given.
-#[derive(Clone, Copy, Debug, PartialEq, Error)]
+#[derive(Clone, Debug, PartialEq, Error)]
 pub enum Error {
+    /// The registry has no such kind.
+    #[error("there is no {part} `{given}`: {}", .known.join(", "))]
+    Unknown {
+        /// What it was to be a kind of.
+        part: &'static str,
+        /// The kind that was asked for.
+        given: String,
+        /// All that there are.
+        known: Vec<&'static str>,
+    },
+    /// A parameter does not fit.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
     /// A list has no element.
     #[error("{0} must not be empty")]
     Empty(&'static str),

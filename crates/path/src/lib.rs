@@ -9,6 +9,7 @@ mod error;
 mod link;
 pub mod loss;
 mod packet;
+mod parameters;
 mod probe;
 pub mod queue;
 pub mod registry;

@@ -1,20 +1,7 @@
 //! What travels on links.
 
+pub use jostle_units::Ecn;
 use jostle_units::Time;
-
-/// The ECN field of the IP header (RFC 3168, RFC 9331).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ecn {
-    /// The transport does not understand marks.
-    #[default]
-    NotCapable,
-    /// ECT(0): classic ECN.
-    Capable,
-    /// ECT(1): L4S.
-    L4s,
-    /// Congestion experienced.
-    Marked,
-}
 
 /// A packet: what a link needs to know, and a small transport header `B` without payload.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 mod support;
 
 use jostle_path::queue::Limit;
-use jostle_path::registry::{CAPACITIES, DELAYS, LOSSES};
+use jostle_path::registry::{CAPACITIES, DELAYS, LOSSES, queues};
 use jostle_path::{Delay, Link, Loss, Reason};
 use jostle_units::{Span, Time};
 use proptest::prelude::*;
@@ -14,14 +14,14 @@ proptest! {
 
     #[test]
     fn links_keep_their_packets_their_order_and_their_capacity(
-        queue in 0..build::QUEUES,
+        queue in 0..queues::<usize>().len(),
         capacity in 0..build::CAPACITIES,
         delay in 0..build::DELAYS,
         losses in 0u8..8,
         seed: u64,
         list in operations(),
     ) {
-        let two_queues = queue == build::DUALPI2;
+        let two_queues = queues::<usize>()[queue].entry.name == "dualpi2";
         let (queue, _) = build::queue(queue, Limit::Packets(40), seed & 1 == 0, seed);
         let (delay, least) = build::delay(delay, seed);
         let may_reorder = delay.may_reorder();
@@ -39,7 +39,8 @@ fn every_kind_of_the_registry_is_tested() {
     // Steps that end in a stop, no delay at all, and jitter with reordering come on top.
     assert_eq!(CAPACITIES.len() + 1, build::CAPACITIES);
     assert_eq!(DELAYS.len() + 2, build::DELAYS);
-    assert_eq!(LOSSES.len(), build::losses(7, 1).len());
+    // Outages are losses, too.
+    assert_eq!(LOSSES.len() + 1, build::losses(7, 1).len());
 }
 
 /// A delay that promises not to reorder would be held to it by the link; one that arrives before

@@ -3,7 +3,7 @@
 use jostle_catalogue::Entry;
 use jostle_control::EcnFeedback;
 use jostle_control::registry::{CONTROLLERS, ControllerRow, MEMORIES, SLOW_STARTS, Start};
-use jostle_path::registry::{CAPACITIES, DELAYS, LOSSES, QUEUES};
+use jostle_path::registry::{CAPACITIES, DELAYS, LOSSES, OUTAGES, queues};
 use jostle_record::RunSpec;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -21,11 +21,12 @@ pub fn registry() -> String {
         "controllers": controllers,
         "slow_starts": rows(SLOW_STARTS.iter().map(|row| &row.entry)),
         "memories": rows(MEMORIES.iter().map(|row| &row.entry)),
-        "queues": rows(QUEUES.iter().map(|row| &row.entry)),
-        "capacities": rows(CAPACITIES.iter().map(|row| &row.entry)),
-        "delays": rows(DELAYS.iter().map(|row| &row.entry)),
+        "queues": rows(queues::<()>().iter().map(|row| &row.entry)),
+        "capacities": rows(CAPACITIES.iter()),
+        "delays": rows(DELAYS.iter()),
         "measures": measures::rows(),
         "losses": rows(LOSSES.iter().map(|row| &row.entry)),
+        "outages": rows([OUTAGES].iter()),
     })
     .to_string()
 }
@@ -63,7 +64,8 @@ pub fn check_file(registry: &str, row: &str, parameter: &str, content: &[u8]) ->
         "controllers" => find(CONTROLLERS.iter().map(|it| &it.entry), row),
         "slow_starts" => find(SLOW_STARTS.iter().map(|it| &it.entry), row),
         "memories" => find(MEMORIES.iter().map(|it| &it.entry), row),
-        "queues" => find(QUEUES.iter().map(|it| &it.entry), row),
+        "queues" => find(queues::<()>().iter().map(|it| &it.entry), row),
+        "losses" => find(LOSSES.iter().map(|it| &it.entry), row),
         _ => None,
     };
     let parameters = found.map_or(&[][..], |entry| entry.parameters);

@@ -5,11 +5,11 @@
 //! for them there are the seeds of their streams.
 
 use jostle_path::Error;
-use jostle_path::loss::{GilbertElliott, Outages, Transitions};
+use jostle_path::loss::{GILBERT_ELLIOTT, GilbertElliott, Outages, Transitions};
 use jostle_units::{Span, Stream, Time};
 
 use crate::build::{delay_of, quantiles};
-use crate::{DelaySpec, DelayStep, JitterSpec, LinkSpec, LossSpec};
+use crate::{DelaySpec, DelayStep, JitterSpec, LinkSpec};
 
 /// Grid points of correlated jitter per correlation time, and values between two of them: the delay
 /// is not quite linear there.
@@ -102,12 +102,12 @@ impl LinkSpec {
     }
 
     fn loss_state(&self, seed: u64) -> Result<LossState, Error> {
-        let LossSpec::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } = self.loss
-        else {
+        let row = GILBERT_ELLIOTT.entry;
+        let Some(spec) = self.loss.as_ref().filter(|loss| loss.kind == row.name) else {
             return Ok(LossState::default());
         };
-        let transitions = Transitions { good_to_bad, bad_to_good, loss_good, loss_bad };
-        let chain = GilbertElliott::new(transitions, Stream::new(seed, &self.stream("loss")))?;
+        let transitions = Transitions::new(&row.resolve(&spec.parameters)?);
+        let chain = GilbertElliott::new(transitions, Stream::new(seed, &self.stream("loss")));
         // A certain answer draws nothing.
         let share = transitions.share_of_bad();
         Ok(LossState { bad: chain.is_bad(), drawn: u64::from(share > 0.0 && share < 1.0) })
@@ -117,9 +117,15 @@ impl LinkSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CapacitySpec, Limit, OutageSpec, Quantile, QueueSpec};
+    use crate::{CapacitySpec, LinkPart, OutageSpec, Quantile};
+    use serde_json::json;
 
     const END: Time = Time::from_ns(60_000_000_000);
+
+    fn part(kind: &str, parameters: serde_json::Value) -> LinkPart {
+        let parameters = serde_json::from_value(parameters).unwrap();
+        LinkPart { kind: kind.to_owned(), parameters }
+    }
 
     fn link(correlation_ns: u64) -> LinkSpec {
         let quantile = |probability, value_ns| Quantile { probability, value_ns };
@@ -127,7 +133,7 @@ mod tests {
             quick_start: None,
             name: "bottleneck".into(),
             capacity: CapacitySpec::Constant { rate_bps: 1_000_000 },
-            queue: QueueSpec::DropTail { limit: Limit::Packets(10) },
+            queue: part("drop_tail", json!({"limit": {"packets": 10}})),
             delay: DelaySpec {
                 steps: vec![DelayStep { at_ns: 0, delay_ns: 20_000_000 }],
                 jitter: Some(JitterSpec {
@@ -140,12 +146,7 @@ mod tests {
                     reorder: false,
                 }),
             },
-            loss: LossSpec::GilbertElliott {
-                good_to_bad: 0.5,
-                bad_to_good: 0.5,
-                loss_good: 0.0,
-                loss_bad: 1.0,
-            },
+            loss: Some(part("gilbert_elliott", json!({"good_to_bad": 0.5, "bad_to_good": 0.5}))),
             outages: Some(OutageSpec {
                 mean_interval_ns: 2_000_000_000,
                 durations: vec![quantile(0.0, 100_000_000), quantile(1.0, 300_000_000)],

@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-pub use jostle_catalogue::Linux;
-use jostle_catalogue::Value;
+pub use jostle_catalogue::{Limit, Linux, Value};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -69,11 +68,11 @@ pub struct LinkSpec {
     /// Rate at which it sends.
     pub capacity: CapacitySpec,
     /// Discipline of the queue in front of it.
-    pub queue: QueueSpec,
+    pub queue: LinkPart,
     /// Propagation delay after sending.
     pub delay: DelaySpec,
-    /// Loss of packets that were sent.
-    pub loss: LossSpec,
+    /// Loss of packets that were sent (absent: none).
+    pub loss: Option<LinkPart>,
     /// Spans of time in which everything sent is lost.
     pub outages: Option<OutageSpec>,
     /// How its router answers Quick-Start requests (absent: it grants nothing).
@@ -123,132 +122,15 @@ pub struct RateStep {
     pub rate_bps: u64,
 }
 
-/// A queue's limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Limit {
-    /// In bytes on the wire.
-    Bytes(u64),
-    /// In packets of any size.
-    Packets(u64),
-}
-
-/// A queue discipline with all its parameters.
+/// A row of the registries of links with a value for each of its parameters: times in ns, rates in
+/// bit/s, sizes in bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum QueueSpec {
-    /// First in, first out; arrivals that do not fit are dropped.
-    DropTail {
-        /// Most that it holds.
-        limit: Limit,
-    },
-    /// Drop-tail that also drops arrivals at random while the queue is long (satellite gateway).
-    OccupancyDrop {
-        /// Most that it holds.
-        limit: Limit,
-        /// Arrivals that find more than this many bytes are dropped with `probability`.
-        threshold_bytes: u64,
-        /// Probability of such a drop.
-        probability: f64,
-    },
-    /// Random early detection (Floyd, Jacobson 1993), as Linux `sch_red`.
-    Red {
-        /// Most that it holds.
-        limit: Limit,
-        /// Average queue below which nothing is dropped.
-        min_bytes: u64,
-        /// Average queue above which everything is dropped or marked.
-        max_bytes: u64,
-        /// Drop probability when the average reaches `max_bytes`.
-        max_probability: f64,
-        /// Weight of a new sample in the average.
-        weight: f64,
-        /// Mark ECN-capable packets instead of dropping them.
-        ecn: bool,
-    },
-    /// CoDel (RFC 8289).
-    Codel {
-        /// Most that it holds.
-        limit: Limit,
-        /// Acceptable standing delay.
-        target_ns: u64,
-        /// Window in which the minimum delay must fall below the target.
-        interval_ns: u64,
-        /// Mark ECN-capable packets instead of dropping them.
-        ecn: bool,
-    },
-    /// FQ-CoDel (RFC 8290).
-    FqCodel {
-        /// Most that all its queues hold together, in packets.
-        limit_packets: u64,
-        /// Number of queues that flows are hashed to.
-        queues: u32,
-        /// Bytes a queue may send per round.
-        quantum_bytes: u32,
-        /// Acceptable standing delay.
-        target_ns: u64,
-        /// Window in which the minimum delay must fall below the target.
-        interval_ns: u64,
-        /// Mark ECN-capable packets instead of dropping them.
-        ecn: bool,
-    },
-    /// PIE (RFC 8033), as Linux `sch_pie`.
-    Pie {
-        /// Most that it holds.
-        limit: Limit,
-        /// Delay that the controller steers to.
-        target_ns: u64,
-        /// Period of the probability's update.
-        update_ns: u64,
-        /// Weight of the present deviation from the target, per second.
-        alpha: f64,
-        /// Weight of the present trend, per second.
-        beta: f64,
-        /// Mark ECN-capable packets instead of dropping them while the probability is below 10 %.
-        ecn: bool,
-    },
-    /// Drop-tail that marks, as DCTCP wants it; Linux's `ce_threshold`.
-    StepMark {
-        /// Most that it holds.
-        limit: Limit,
-        /// ECN-capable packets that have waited for longer are marked.
-        threshold_ns: u64,
-    },
-    /// Dual-queue coupled AQM for L4S (RFC 9332), as Linux `sch_dualpi2`.
-    Dualpi2 {
-        /// Most that both queues hold together.
-        limit: Limit,
-        /// Delay that the classic queue is steered to.
-        target_ns: u64,
-        /// Period of the probability's update.
-        update_ns: u64,
-        /// Weight of the present deviation from the target, per second.
-        alpha: f64,
-        /// Weight of the present trend, per second.
-        beta: f64,
-        /// Factor by which the L4S queue's probability of marks exceeds the base probability.
-        coupling: f64,
-        /// L4S packets that have waited for longer are marked.
-        threshold_ns: u64,
-        /// Delay above the threshold over which such marks become certain; 0 for a step.
-        ramp_ns: u64,
-        /// How the queues share the link.
-        scheduler: SchedulerSpec,
-        /// The classic queue's share of turns, if they are weighted.
-        classic_share: f64,
-        /// Head start of L4S packets, if whoever has waited longest is next.
-        time_shift_ns: u64,
-    },
-}
-
-/// How two queues share a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SchedulerSpec {
-    /// By turns, in proportion to weights.
-    Weighted,
-    /// The packet that has waited longest is next, with a head start for one of the queues.
-    TimeShifted,
+#[serde(deny_unknown_fields)]
+pub struct LinkPart {
+    /// Name in the registry.
+    pub kind: String,
+    /// Values by parameter name.
+    pub parameters: BTreeMap<String, Value>,
 }
 
 /// Propagation delay of a link.
@@ -294,30 +176,6 @@ pub struct Quantile {
     pub probability: f64,
     /// Value not exceeded with that probability.
     pub value_ns: u64,
-}
-
-/// Loss per packet.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum LossSpec {
-    /// None.
-    None,
-    /// Every packet is lost independently.
-    Independent {
-        /// Probability of loss.
-        probability: f64,
-    },
-    /// Two states with a loss probability each (Gilbert 1960, Elliott 1963); one step per packet.
-    GilbertElliott {
-        /// Probability of leaving the good state, per packet.
-        good_to_bad: f64,
-        /// Probability of leaving the bad state, per packet.
-        bad_to_good: f64,
-        /// Loss probability in the good state.
-        loss_good: f64,
-        /// Loss probability in the bad state.
-        loss_bad: f64,
-    },
 }
 
 /// Outages: events in time, Poisson, with a distribution of durations.

@@ -32,7 +32,13 @@ fn keys(value: &Value, found: &mut BTreeSet<String>) {
         Value::Object(map) => {
             for (key, inner) in map {
                 found.insert(key.clone());
-                keys(inner, found);
+                match (key.as_str(), inner) {
+                    // What a row calls its parameters the registry says.
+                    ("parameters", Value::Object(named)) => {
+                        named.values().for_each(|value| keys(value, found));
+                    }
+                    _ => keys(inner, found),
+                }
             }
         }
         Value::Array(list) => list.iter().for_each(|inner| keys(inner, found)),

@@ -5,13 +5,13 @@ use jostle_control::slow_start::Standard;
 use jostle_control::{Controller, EcnFeedback, SlowStart};
 use jostle_path::Link;
 use jostle_record::{Algorithm, FlowSpec, LinkSpec, Linux, RunSpec, SourceSpec};
+use jostle_tcp::{Deadlines, Options, Receiver, Sender};
 use jostle_units::{Span, Stream, Time};
 
 use crate::Error;
+use crate::engine::{Agenda, Alarm, Event};
+use crate::packet::Body;
 use crate::pinger::Pinger;
-use crate::receiver::Receiver;
-use crate::segment::Segment;
-use crate::sender::{Options, Sender};
 use crate::source::Source;
 
 /// Makes the controllers that no registry has ([`jostle_record::Algorithm::is_python_controller`]): given
@@ -49,12 +49,40 @@ pub(crate) struct Times {
 pub(crate) struct Connection {
     pub sender: Sender,
     pub receiver: Receiver,
+    pub alarms: Alarms,
     pub source: Source,
     pub times: Times,
     /// The flow was stopped before everything it had to send was sent.
     pub cut: bool,
     /// Flows that open when this one is complete.
     pub followers: Vec<u32>,
+}
+
+/// The events of a connection's deadlines.
+#[derive(Default)]
+pub(crate) struct Alarms {
+    pub retransmission: Alarm,
+    pub pacing: Alarm,
+    pub wakeup: Alarm,
+    pub acknowledgement: Alarm,
+}
+
+impl Connection {
+    /// Schedules whatever deadline of the sender moved forward.
+    #[inline]
+    pub fn arrange_sender(&mut self, flow: u32, agenda: &mut Agenda) {
+        let &Deadlines { retransmission, pacing, wakeup } = self.sender.deadlines();
+        self.alarms.retransmission.arrange(retransmission, agenda, Event::Retransmission(flow));
+        self.alarms.pacing.arrange(pacing, agenda, Event::Pacing(flow));
+        self.alarms.wakeup.arrange(wakeup, agenda, Event::Wakeup(flow));
+    }
+
+    /// Schedules the receiver's deadline if it moved forward.
+    #[inline]
+    pub fn arrange_receiver(&mut self, flow: u32, agenda: &mut Agenda) {
+        let deadline = self.receiver.deadline();
+        self.alarms.acknowledgement.arrange(deadline, agenda, Event::Acknowledgement(flow));
+    }
 }
 
 /// A sender of pings; whoever receives them needs no state.
@@ -67,7 +95,7 @@ fn invalid(what: &str, error: impl std::fmt::Display) -> Error {
     Error::Unbuildable { what: what.to_owned(), why: error.to_string() }
 }
 
-pub(crate) fn link(spec: &LinkSpec, seed: u64) -> Result<Link<Segment>, Error> {
+pub(crate) fn link(spec: &LinkSpec, seed: u64) -> Result<Link<Body>, Error> {
     spec.build(seed).map_err(|error| invalid(&spec.name, error))
 }
 
@@ -115,8 +143,8 @@ pub(crate) fn all_ends(
 ) -> Result<Vec<Ends>, Error> {
     // A vector that grows would move what was made, a kilobyte each, again and again.
     let mut all = Vec::with_capacity(run.flows.len());
-    for (position, flow) in (0..).zip(&run.flows) {
-        all.push(ends(flow, position, run, python_controllers)?);
+    for flow in &run.flows {
+        all.push(ends(flow, run, python_controllers)?);
     }
     // Here, and not where a flow is made: each would have to look at all of them.
     for (follower, flow) in (0..).zip(&run.flows) {
@@ -130,7 +158,6 @@ pub(crate) fn all_ends(
 
 fn ends(
     spec: &FlowSpec,
-    position: u32,
     run: &RunSpec,
     python_controllers: PythonControllers<'_>,
 ) -> Result<Ends, Error> {
@@ -143,25 +170,23 @@ fn ends(
         let (every, timeout) = (Span::from_ns(every_ns), Span::from_ns(timeout_ns));
         return Ok(Ends::Pings(Pings { pinger: Pinger::new(bytes as u16, every, timeout), times }));
     }
-    connection(spec, position, run, python_controllers, times).map(Ends::Connection)
+    connection(spec, run, python_controllers, times).map(Ends::Connection)
 }
 
 fn connection(
     spec: &FlowSpec,
-    position: u32,
     run: &RunSpec,
     python_controllers: PythonControllers<'_>,
     times: Times,
 ) -> Result<Connection, Error> {
     let options = Options {
-        flow: position,
         pacing: spec.pacing,
         ecn: spec.ecn,
         initial_window: spec.initial_window_packets,
         timestamp_offset: Stream::new(run.seed, &format!("flow/{}/timestamps", spec.name)).bits()
             as u32,
         initial_pacing: spec.initial_pacing,
-        linux: spec.linux,
+        short_path_bursts: spec.linux == Linux::V6_1,
         peer: spec.peer,
     };
     let base_ns: u64 = spec
@@ -178,7 +203,7 @@ fn connection(
         (true, EcnFeedback::None) => EcnFeedback::Classic,
         (true, needed) => needed,
     };
-    let mut receiver = Receiver::new(position, spec.receive_window_bytes, rtt, feedback)
+    let mut receiver = Receiver::new(spec.receive_window_bytes, rtt, feedback)
         .offering(spec.initial_receive_window_bytes);
     if spec.receive_window_autotuning {
         receiver = receiver.autotuned();
@@ -189,6 +214,7 @@ fn connection(
     Ok(Connection {
         sender: Sender::new(options, controller),
         receiver,
+        alarms: Alarms::default(),
         source: Source::new(
             spec.source,
             Stream::new(run.seed, &format!("flow/{}/source", spec.name)),

@@ -179,50 +179,39 @@ fn first_of(heap: &QuaternaryHeap<Reverse<u128>>) -> u128 {
     heap.peek().map_or(NONE, |&Reverse(entry)| entry)
 }
 
-/// A timer that is re-armed for nearly every packet, without a heap operation each time: the event
-/// in the queue stays where it is and is moved on when it turns out to be early.
+/// When the earliest event that was scheduled for a deadline is due. A deadline that is moved with
+/// nearly every packet costs no heap operation each time: the event in the queue stays where it is
+/// and is moved on when it turns out to be early.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Timer {
-    deadline: Time,
-    /// When the earliest event that was scheduled for this timer is due.
+pub(crate) struct Alarm {
     due: Time,
 }
 
-impl Default for Timer {
+impl Default for Alarm {
     fn default() -> Self {
-        Self { deadline: Time::NEVER, due: Time::NEVER }
+        Self { due: Time::NEVER }
     }
 }
 
-impl Timer {
-    /// Sets the deadline; [`Time::NEVER`] stops the timer.
+impl Alarm {
+    /// Schedules an event if `deadline` lies before the one that is due.
     #[inline]
-    pub fn set(&mut self, deadline: Time) {
-        self.deadline = deadline;
-    }
-
-    /// Schedules an event if the deadline lies before the one that is due.
-    #[inline]
-    pub fn arrange(&mut self, agenda: &mut Agenda, event: Event) {
-        if self.deadline < self.due {
-            self.due = self.deadline;
-            agenda.schedule(self.deadline, event);
+    pub fn arrange(&mut self, deadline: Time, agenda: &mut Agenda, event: Event) {
+        if deadline < self.due {
+            self.due = deadline;
+            agenda.schedule(deadline, event);
         }
     }
 
-    /// An event of this timer came up: whether the timer has expired. If it has, it is stopped.
+    /// An event of this alarm came up: whether to look at the deadline, and to arrange it anew.
+    /// Otherwise an earlier event, which has been served, took this one's place.
     #[inline]
-    pub fn expired(&mut self, now: Time) -> bool {
-        if now < self.due {
-            // A later deadline was replaced by an earlier one, which has been served.
-            return false;
+    pub fn rings(&mut self, now: Time) -> bool {
+        let rings = now >= self.due;
+        if rings {
+            self.due = Time::NEVER;
         }
-        self.due = Time::NEVER;
-        if now < self.deadline {
-            return false;
-        }
-        self.deadline = Time::NEVER;
-        true
+        rings
     }
 }
 
@@ -279,13 +268,13 @@ mod tests {
             prop_assert_eq!(popped, sorted);
         }
 
-        /// A timer that is moved at random expires once per deadline that is not moved away, at it.
+        /// A deadline that is moved at random is met once unless it is moved away, in time.
         #[test]
-        fn timers_expire_at_their_last_deadline(moves in prop::collection::vec((0u64..50, 0u64..60), 1..60)) {
+        fn alarms_ring_at_the_last_deadline(moves in prop::collection::vec((0u64..50, 0u64..60), 1..60)) {
             let mut agenda = Agenda::default();
-            let mut timer = Timer::default();
+            let mut alarm = Alarm::default();
             let mut now = 0;
-            let mut expected = Time::NEVER;
+            let mut deadline = Time::NEVER;
             for (step, delay) in moves {
                 let until = now + step;
                 // Serve what is due before the next move, as the simulator's loop does.
@@ -295,20 +284,19 @@ mod tests {
                         later.push((at, event));
                         break;
                     }
-                    if timer.expired(at) {
-                        prop_assert_eq!(at, expected);
-                        expected = Time::NEVER;
+                    if alarm.rings(at) && at >= deadline {
+                        prop_assert_eq!(at, deadline);
+                        deadline = Time::NEVER;
                     }
-                    timer.arrange(&mut agenda, Event::Observe);
+                    alarm.arrange(deadline, &mut agenda, Event::Observe);
                 }
                 for (at, event) in later {
                     agenda.schedule(at, event);
                 }
-                prop_assert!(expected.as_ns() > until, "missed {expected}");
+                prop_assert!(deadline.as_ns() > until, "missed {deadline}");
                 now = until;
-                expected = Time::from_ns(now + delay + 1);
-                timer.set(expected);
-                timer.arrange(&mut agenda, Event::Observe);
+                deadline = Time::from_ns(now + delay + 1);
+                alarm.arrange(deadline, &mut agenda, Event::Observe);
             }
         }
     }

@@ -6,13 +6,9 @@
 mod build;
 mod engine;
 mod network;
-mod offload;
+mod packet;
 mod pinger;
 mod quick_start;
-mod receiver;
-mod runs;
-mod segment;
-mod sender;
 mod simulation;
 mod source;
 

@@ -5,16 +5,16 @@ use std::collections::VecDeque;
 use jostle_control::RateCode;
 use jostle_path::{Ecn, Link, Packet, Probe, Reason};
 use jostle_record::{End, FlowSpec, LinkSpec, Sink, SourceSpec};
+use jostle_tcp::{Egress, Segment};
 use jostle_units::{Rate, Span, Time};
 
 use crate::engine::{Agenda, Event};
+use crate::packet::{Body, SimPacket, header};
 use crate::quick_start::Router;
-use crate::segment::{Kind, Segment, SimPacket};
-use crate::sender::Egress;
 
 /// A link, the router before it, and when its event is due.
 struct Hop {
-    link: Link<Segment>,
+    link: Link<Body>,
     due: Time,
     /// It knows Quick-Start.
     router: Option<Box<Router>>,
@@ -68,12 +68,12 @@ struct DelayLine {
     travelling: VecDeque<Arriving>,
 }
 
-/// A segment on a delay line, and when it leaves.
+/// What is on a delay line, and when it leaves.
 #[derive(Clone, Copy)]
 pub(crate) struct Arriving {
     exit: Time,
     pub flow: u32,
-    pub segment: Segment,
+    pub body: Body,
 }
 
 /// A flow's way.
@@ -103,7 +103,7 @@ struct LinkProbe<'a, S> {
     link: u32,
 }
 
-impl<S: Sink> Probe<Segment> for LinkProbe<'_, S> {
+impl<S: Sink> Probe<Body> for LinkProbe<'_, S> {
     #[inline]
     fn queue_changed(&mut self, now: Time, bytes: u64, packets: u64) {
         self.sink.queue_changed(now, self.link, bytes, packets);
@@ -126,7 +126,7 @@ impl<S: Sink> Probe<Segment> for LinkProbe<'_, S> {
 }
 
 impl Network {
-    pub fn new(links: Vec<Link<Segment>>, specs: &[LinkSpec], flows: &[FlowSpec]) -> Self {
+    pub fn new(links: Vec<Link<Body>>, specs: &[LinkSpec], flows: &[FlowSpec]) -> Self {
         let hop = |(link, spec): (_, &LinkSpec)| {
             let router = spec.quick_start.as_ref().map(|spec| Box::new(Router::new(spec)));
             Hop { link, due: Time::NEVER, router }
@@ -155,10 +155,11 @@ impl Network {
         match &mut hop.router {
             Some(router) => router.pass(now, &mut packet),
             // RFC 4782: a router that does not decrement the option's TTL has not agreed.
-            None if packet.body.kind == Kind::Syn => {
-                packet.body = packet.body.with_rate(RateCode::NONE);
+            None => {
+                if let Some(syn) = packet.body.as_syn_mut() {
+                    *syn = syn.with_rate(RateCode::NONE);
+                }
             }
-            None => {}
         }
         hop.link.push(now, packet, &mut LinkProbe { sink, link });
         self.arrange(link);
@@ -197,7 +198,7 @@ impl Network {
             };
             self.link_packets += 1;
             let route = &self.routes[packet.flow as usize];
-            let forward = matches!(packet.body.kind, Kind::Syn | Kind::Data | Kind::Ping);
+            let forward = packet.body.is_forward();
             let path = if forward { &route.path } else { &route.reverse_path };
             let hop = packet.hop + 1;
             match path.get(hop) {
@@ -220,36 +221,28 @@ impl Network {
 
     /// The receiver of `flow` sends.
     #[inline]
-    pub fn send_back<S: Sink>(
-        &mut self,
-        now: Time,
-        flow: u32,
-        mut segment: Segment,
-        ecn: Ecn,
-        sink: &mut S,
-    ) {
-        segment.stamp(now);
+    pub fn send_back<S: Sink>(&mut self, now: Time, flow: u32, body: Body, ecn: Ecn, sink: &mut S) {
         if sink.wants_segments() {
-            tell(sink, now, flow, End::Receiver, &segment, ecn);
+            tell(sink, now, flow, End::Receiver, &body, ecn);
         }
         match self.routes[flow as usize].reverse_path.get(0) {
-            None => self.enter_access(now, flow, segment),
-            Some(link) => self.push(now, link, packet(flow, segment, ecn), sink),
+            None => self.enter_access(now, flow, body),
+            Some(link) => self.push(now, link, packet(flow, body, ecn), sink),
         }
     }
 
     #[inline]
-    fn enter_access(&mut self, now: Time, flow: u32, segment: Segment) {
+    fn enter_access(&mut self, now: Time, flow: u32, body: Body) {
         let number = self.routes[flow as usize].line;
         let line = &mut self.lines[number as usize];
         let exit = now + line.delay;
         if line.travelling.is_empty() {
             self.agenda.schedule(exit, Event::Access(number));
         }
-        line.travelling.push_back(Arriving { exit, flow, segment });
+        line.travelling.push_back(Arriving { exit, flow, body });
     }
 
-    /// The event of a delay line came up: the next segment that has reached its sender. Once there
+    /// The event of a delay line came up: the next packet that has reached its sender. Once there
     /// is none, the next event is scheduled.
     #[inline]
     pub fn reached_sender(&mut self, now: Time, line: u32) -> Option<Arriving> {
@@ -302,29 +295,15 @@ impl Network {
 /// way of those that do not.
 #[cold]
 #[inline(never)]
-pub(crate) fn tell<S: Sink>(
-    sink: &mut S,
-    now: Time,
-    flow: u32,
-    end: End,
-    segment: &Segment,
-    ecn: Ecn,
-) {
-    if let Some(header) = segment.header(now, ecn) {
-        sink.segment(now, flow, end, &header);
+pub(crate) fn tell<S: Sink>(sink: &mut S, now: Time, flow: u32, end: End, body: &Body, ecn: Ecn) {
+    if let Body::Tcp(segment) = body {
+        sink.segment(now, flow, end, &header(segment, now, ecn));
     }
 }
 
 #[inline]
-fn packet(flow: u32, segment: Segment, ecn: Ecn) -> SimPacket {
-    Packet {
-        flow,
-        size_bytes: segment.wire_bytes(),
-        queued_at: Time::ZERO,
-        ecn,
-        hop: 0,
-        body: segment,
-    }
+fn packet(flow: u32, body: Body, ecn: Ecn) -> SimPacket {
+    Packet { flow, size_bytes: body.wire_bytes(), queued_at: Time::ZERO, ecn, hop: 0, body }
 }
 
 /// A sender's door to the network.
@@ -334,17 +313,18 @@ pub(crate) struct Port<'a, S> {
     flow: u32,
 }
 
-impl<S: Sink> Egress for Port<'_, S> {
+impl<S: Sink> Port<'_, S> {
+    /// Hands a packet to the host's network card.
     #[inline]
-    fn transmit(&mut self, now: Time, segment: Segment, ecn: Ecn) {
+    pub fn send(&mut self, now: Time, body: Body, ecn: Ecn) {
         let flow = self.flow;
         let route = &mut self.network.routes[flow as usize];
-        let packet = packet(flow, segment, ecn);
+        let packet = packet(flow, body, ecn);
         match &mut route.card {
             None => {
                 let link = route.path.first;
                 if self.sink.wants_segments() {
-                    tell(self.sink, now, flow, End::Sender, &segment, ecn);
+                    tell(self.sink, now, flow, End::Sender, &body, ecn);
                 }
                 self.network.push(now, link, packet, self.sink);
             }
@@ -357,6 +337,13 @@ impl<S: Sink> Egress for Port<'_, S> {
                 card.queue.push_back(packet);
             }
         }
+    }
+}
+
+impl<S: Sink> Egress for Port<'_, S> {
+    #[inline]
+    fn transmit(&mut self, now: Time, segment: Segment, ecn: Ecn) {
+        self.send(now, Body::Tcp(segment), ecn);
     }
 
     #[inline]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use jostle_units::{Span, Time};
 
-use crate::segment::Segment;
+use crate::packet::Datagram;
 
 /// Sends datagrams and waits for each of them. It remembers no more than were sent within a timeout.
 #[derive(Debug)]
@@ -23,11 +23,11 @@ impl Pinger {
     }
 
     /// The next datagram, and when the one after it is due.
-    pub fn ping(&mut self, now: Time) -> (Segment, Time) {
-        let segment = Segment::ping(self.next, self.payload);
+    pub fn ping(&mut self, now: Time) -> (Datagram, Time) {
+        let datagram = Datagram { number: self.next, payload_bytes: self.payload };
         self.waiting.push_back(Some(now));
         self.next += 1;
-        (segment, now + self.every)
+        (datagram, now + self.every)
     }
 
     /// An echo has come back: after how long, if it was still waited for.

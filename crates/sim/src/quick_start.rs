@@ -4,7 +4,7 @@ use jostle_control::RateCode;
 use jostle_record::QuickStartSpec;
 use jostle_units::{Rate, Span, Time};
 
-use crate::segment::{Kind, SimPacket};
+use crate::packet::SimPacket;
 
 /// Grants what is left of an allowance: what has arrived lately uses it, and so does what was
 /// granted lately, for it is still to arrive.
@@ -39,9 +39,8 @@ impl Router {
             self.turn(now);
         }
         self.arrived_bytes[1] += u64::from(packet.size_bytes);
-        if packet.body.kind == Kind::Syn {
-            let granted = self.grant(now, packet.body.rate());
-            packet.body = packet.body.with_rate(granted);
+        if let Some(syn) = packet.body.as_syn_mut() {
+            *syn = syn.with_rate(self.grant(now, syn.rate()));
         }
     }
 
@@ -68,14 +67,16 @@ impl Router {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::Segment;
+    use crate::packet::Body;
     use jostle_path::{Ecn, Packet};
+    use jostle_tcp::Segment;
 
     fn router() -> Router {
         Router::new(&QuickStartSpec { allowance_bps: 50_000_000, interval_ns: 100_000_000 })
     }
 
-    fn packet(body: Segment) -> SimPacket {
+    fn packet(segment: Segment) -> SimPacket {
+        let body = Body::Tcp(segment);
         Packet {
             flow: 0,
             size_bytes: body.wire_bytes(),
@@ -95,7 +96,7 @@ mod tests {
         let rate = RateCode::not_above(Rate::from_bps(bps));
         let mut syn = packet(Segment::syn(false, 1, rate));
         router.pass(now, &mut syn);
-        syn.body.rate().rate().map_or(0, Rate::as_bps)
+        syn.body.as_syn_mut().and_then(|syn| syn.rate().rate()).map_or(0, Rate::as_bps)
     }
 
     #[test]

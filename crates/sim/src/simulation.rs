@@ -3,16 +3,16 @@
 use jostle_control::Observer;
 use jostle_control::memory::HostMemory;
 use jostle_path::{Ecn, Packet};
-use jostle_record::{End, FlowState, RunSpec, Sink};
+use jostle_record::{AckRow, End, FlowState, RunSpec, Sink};
+use jostle_tcp::offload::{MERGED_MAX, merges};
+use jostle_tcp::{Acknowledged, Egress, Kind, Segment, Sender};
 use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
 
 use crate::Error;
-use crate::build::{self, Connection, Ends, Pings, PythonControllers, Times};
-use crate::engine::{Event, POSITIONS};
+use crate::build::{self, Alarms, Connection, Ends, Pings, PythonControllers, Times};
+use crate::engine::{Alarm, Event, POSITIONS};
 use crate::network::{Network, tell};
-use crate::offload::{MERGED_MAX, merges};
-use crate::segment::{Kind, Segment, SimPacket};
-use crate::sender::Egress;
+use crate::packet::{Body, SimPacket};
 use crate::source::Action;
 
 /// Events between two looks at whether the run was cancelled.
@@ -124,6 +124,41 @@ const fn state_of_pings(in_flight_bytes: u64) -> FlowState {
     }
 }
 
+/// A segment leaves the receiver's end.
+#[inline]
+fn answer<S: Sink>(
+    network: &mut Network,
+    sink: &mut S,
+    now: Time,
+    flow: u32,
+    mut segment: Segment,
+    ecn: Ecn,
+) {
+    segment.stamp(now);
+    network.send_back(now, flow, Body::Tcp(segment), ecn, sink);
+}
+
+/// Whether a card puts two packets together.
+#[inline]
+fn are_merged(first: &SimPacket, second: &SimPacket) -> bool {
+    match (&first.body, &second.body) {
+        (Body::Tcp(one), Body::Tcp(other)) => merges((one, first.ecn), (other, second.ecn)),
+        _ => false,
+    }
+}
+
+/// What is recorded of an ACK.
+#[inline]
+const fn row_of(done: &Acknowledged) -> AckRow {
+    AckRow {
+        rtt: done.rtt,
+        cwnd_bytes: done.cwnd_bytes,
+        in_flight_bytes: done.in_flight_bytes,
+        acked_bytes: done.acked_bytes,
+        lost_packets: done.lost_packets,
+    }
+}
+
 struct Simulation<'a, S> {
     network: Network,
     flows: Vec<Ends>,
@@ -192,7 +227,7 @@ impl<S: Sink> Simulation<'_, S> {
             }
             Event::Access(line) => {
                 while let Some(arriving) = self.network.reached_sender(now, line) {
-                    self.acknowledge(now, arriving.flow, &arriving.segment);
+                    self.acknowledge(now, arriving.flow, &arriving.body);
                 }
             }
             Event::Nic(flow) => {
@@ -200,28 +235,45 @@ impl<S: Sink> Simulation<'_, S> {
                 self.with_sender(flow, |sender, port| sender.on_host_queue_drained(now, port));
             }
             Event::Retransmission(flow) => {
-                self.with_sender(flow, |sender, port| sender.on_timer(now, port));
+                if self.rings(now, flow, |alarms| &mut alarms.retransmission) {
+                    self.with_sender(flow, |sender, port| sender.on_timer(now, port));
+                }
             }
             Event::Pacing(flow) => {
-                self.with_sender(flow, |sender, port| sender.on_pacing_timer(now, port));
+                if self.rings(now, flow, |alarms| &mut alarms.pacing) {
+                    self.with_sender(flow, |sender, port| sender.on_pacing_timer(now, port));
+                }
             }
             Event::Wakeup(flow) => {
-                self.with_sender(flow, |sender, port| sender.on_wakeup(now, port));
+                if self.rings(now, flow, |alarms| &mut alarms.wakeup) {
+                    self.with_sender(flow, |sender, port| sender.on_wakeup(now, port));
+                }
             }
             Event::Acknowledgement(flow) => {
-                let Ends::Connection(Connection { receiver, .. }) = &mut self.flows[flow as usize]
-                else {
+                if !self.rings(now, flow, |alarms| &mut alarms.acknowledgement) {
+                    return;
+                }
+                let Ends::Connection(connection) = &mut self.flows[flow as usize] else {
                     return;
                 };
-                let ack = receiver.on_timer(now);
-                receiver.arrange(&mut self.network.agenda);
-                let ecn = receiver.ecn();
+                let ack = connection.receiver.on_timer(now);
+                connection.arrange_receiver(flow, &mut self.network.agenda);
+                let ecn = connection.receiver.ecn();
                 if let Some(ack) = ack {
-                    self.network.send_back(now, flow, ack, ecn, self.sink);
+                    answer(&mut self.network, self.sink, now, flow, ack, ecn);
                 }
             }
             Event::Source(flow) => self.act(now, flow),
             Event::Observe => {}
+        }
+    }
+
+    /// Whether an event means the deadline that its alarm stands for.
+    #[inline]
+    fn rings(&mut self, now: Time, flow: u32, alarm: fn(&mut Alarms) -> &mut Alarm) -> bool {
+        match &mut self.flows[flow as usize] {
+            Ends::Connection(connection) => alarm(&mut connection.alarms).rings(now),
+            Ends::Pings(_) => false,
         }
     }
 
@@ -230,13 +282,13 @@ impl<S: Sink> Simulation<'_, S> {
     fn with_sender(
         &mut self,
         flow: u32,
-        action: impl FnOnce(&mut crate::sender::Sender, &mut crate::network::Port<'_, S>),
+        action: impl FnOnce(&mut Sender, &mut crate::network::Port<'_, S>),
     ) {
-        let Ends::Connection(Connection { sender, .. }) = &mut self.flows[flow as usize] else {
+        let Ends::Connection(connection) = &mut self.flows[flow as usize] else {
             return;
         };
-        action(sender, &mut self.network.port(flow, self.sink));
-        sender.arrange(&mut self.network.agenda);
+        action(&mut connection.sender, &mut self.network.port(flow, self.sink));
+        connection.arrange_sender(flow, &mut self.network.agenda);
     }
 
     /// A packet has reached the receiver's card. One that puts packets together hands on the one
@@ -253,7 +305,7 @@ impl<S: Sink> Simulation<'_, S> {
             self.merging.push((*packet, 1));
             return;
         };
-        let part = *place < MERGED_MAX && merges(held, packet);
+        let part = *place < MERGED_MAX && are_merged(held, packet);
         *place = if part { *place + 1 } else { 1 };
         let before = std::mem::replace(held, *packet);
         self.receive(now, &before, part);
@@ -266,12 +318,17 @@ impl<S: Sink> Simulation<'_, S> {
         if self.sink.wants_segments() {
             tell(self.sink, now, flow, End::Receiver, body, ecn);
         }
-        let Ends::Connection(Connection { receiver, .. }) = &mut self.flows[flow as usize] else {
-            self.sink.received(now, flow, size_bytes);
-            self.sink.delivered(now, flow, u64::from(body.payload));
-            self.network.send_back(now, flow, body.echo(), ecn, self.sink);
-            return;
+        let (connection, body) = match (&mut self.flows[flow as usize], body) {
+            (Ends::Connection(connection), Body::Tcp(segment)) => (connection, segment),
+            (_, &Body::Ping(datagram)) => {
+                self.sink.received(now, flow, size_bytes);
+                self.sink.delivered(now, flow, u64::from(datagram.payload_bytes));
+                self.network.send_back(now, flow, Body::Echo(datagram), ecn, self.sink);
+                return;
+            }
+            _ => return,
         };
+        let receiver = &mut connection.receiver;
         let mut reopens = false;
         let ack = if body.kind == Kind::Data {
             self.sink.received(now, flow, size_bytes);
@@ -283,9 +340,10 @@ impl<S: Sink> Simulation<'_, S> {
             if arrival.bytes > 0 {
                 self.sink.delivered(now, flow, arrival.bytes);
             }
-            receiver.arrange(&mut self.network.agenda);
+            connection.arrange_receiver(flow, &mut self.network.agenda);
             if let Some(ack) = arrival.early {
-                self.network.send_back(now, flow, ack, receiver.ecn(), self.sink);
+                let ecn = connection.receiver.ecn();
+                answer(&mut self.network, self.sink, now, flow, ack, ecn);
             }
             reopens = arrival.reopens;
             arrival.ack
@@ -293,7 +351,8 @@ impl<S: Sink> Simulation<'_, S> {
             Some(receiver.on_syn(body))
         };
         if let Some(ack) = ack {
-            self.network.send_back(now, flow, ack, receiver.ecn(), self.sink);
+            let ecn = connection.receiver.ecn();
+            answer(&mut self.network, self.sink, now, flow, ack, ecn);
         }
         if reopens {
             self.reopen(now, flow);
@@ -304,41 +363,44 @@ impl<S: Sink> Simulation<'_, S> {
     #[cold]
     #[inline(never)]
     fn reopen(&mut self, now: Time, flow: u32) {
-        let Ends::Connection(Connection { receiver, .. }) = &mut self.flows[flow as usize] else {
+        let Ends::Connection(connection) = &mut self.flows[flow as usize] else {
             return;
         };
-        let update = receiver.reopen();
-        receiver.arrange(&mut self.network.agenda);
-        self.network.send_back(now, flow, update, receiver.ecn(), self.sink);
+        let update = connection.receiver.reopen();
+        connection.arrange_receiver(flow, &mut self.network.agenda);
+        let ecn = connection.receiver.ecn();
+        answer(&mut self.network, self.sink, now, flow, update, ecn);
     }
 
-    /// A segment has reached the sender.
+    /// A packet has reached the sender.
     #[inline]
-    fn acknowledge(&mut self, now: Time, flow: u32, segment: &Segment) {
+    fn acknowledge(&mut self, now: Time, flow: u32, body: &Body) {
         if self.sink.wants_segments() {
-            tell(self.sink, now, flow, End::Sender, segment, Ecn::NotCapable);
+            tell(self.sink, now, flow, End::Sender, body, Ecn::NotCapable);
         }
-        let connection = match &mut self.flows[flow as usize] {
-            Ends::Connection(connection) => connection,
-            Ends::Pings(Pings { pinger, .. }) => {
-                if let Some(rtt) = pinger.on_echo(now, segment.number) {
+        let (connection, segment) = match (&mut self.flows[flow as usize], body) {
+            (Ends::Connection(connection), Body::Tcp(segment)) => (connection, segment),
+            (Ends::Pings(Pings { pinger, .. }), Body::Echo(datagram)) => {
+                if let Some(rtt) = pinger.on_echo(now, datagram.number) {
                     self.sink.echoed(now, flow, rtt);
                 }
                 return;
             }
+            _ => return,
         };
-        let Connection { sender, source, times, cut, .. } = connection;
-        let drained_before = sender.is_drained();
+        let drained_before = connection.sender.is_drained();
+        let sender = &mut connection.sender;
         if segment.kind == Kind::SynAck {
             sender.recall(now, &mut self.memory);
             sender.on_syn_ack(now, segment, &mut self.network.port(flow, self.sink));
         } else {
-            let row = sender.on_ack(now, segment, &mut self.network.port(flow, self.sink));
-            if let Some(row) = row {
-                self.sink.acked(now, flow, &row);
+            let done = sender.on_ack(now, segment, &mut self.network.port(flow, self.sink));
+            if let Some(done) = done {
+                self.sink.acked(now, flow, &row_of(&done));
             }
         }
-        sender.arrange(&mut self.network.agenda);
+        connection.arrange_sender(flow, &mut self.network.agenda);
+        let Connection { sender, source, times, cut, .. } = connection;
         if !sender.is_drained() || drained_before {
             return;
         }
@@ -401,8 +463,9 @@ impl<S: Sink> Simulation<'_, S> {
                     self.network.agenda.schedule(next, Event::Source(flow));
                 }
                 let mut port = self.network.port(flow, self.sink);
-                port.note_sent(now, 1, u64::from(datagram.wire_bytes()), false);
-                port.transmit(now, datagram, Ecn::NotCapable);
+                let ping = Body::Ping(datagram);
+                port.note_sent(now, 1, u64::from(ping.wire_bytes()), false);
+                port.send(now, ping, Ecn::NotCapable);
                 return;
             }
         };

@@ -9,8 +9,7 @@ use std::collections::BTreeSet;
 use common::*;
 use jostle_path::Ecn;
 use jostle_record::{
-    End, Header, HeaderKind, JitterSpec, LossSpec, Quantile, QueueSpec, Recorder, RunSpec, Sink,
-    SourceSpec, Summary,
+    End, Header, HeaderKind, JitterSpec, Quantile, Recorder, RunSpec, Sink, SourceSpec, Summary,
 };
 use jostle_units::{FULL_PACKET_BYTES, Time};
 
@@ -46,15 +45,10 @@ fn capture(spec: &RunSpec) -> (Summary, Seen) {
 /// Losses, a congested and jittery way back, marks.
 fn rough() -> RunSpec {
     let mut there = link("there", 20 * MBPS, 100_000);
-    there.queue = QueueSpec::Codel {
-        limit: jostle_record::Limit::Bytes(200_000),
-        target_ns: 5 * MS,
-        interval_ns: 100 * MS,
-        ecn: true,
-    };
-    there.loss = LossSpec::Independent { probability: 0.002 };
+    there.queue = part("codel", json!({"limit": {"bytes": 200_000}, "ecn": true}));
+    there.loss = lost(0.002);
     let mut back = link("back", 2 * MBPS, 20_000);
-    back.loss = LossSpec::Independent { probability: 0.01 };
+    back.loss = lost(0.01);
     let quantile = |probability, value_ns| Quantile { probability, value_ns };
     back.delay.jitter = Some(JitterSpec {
         quantiles: vec![quantile(0.0, 0), quantile(1.0, 5 * MS)],

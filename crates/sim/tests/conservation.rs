@@ -9,8 +9,8 @@ mod ledger;
 #[path = "common/random.rs"]
 mod random;
 
-use common::{MBPS, MS, S, bdp_bytes, flow, link, run};
-use jostle_record::{AckRow, FlowState, LinkSpec, LossSpec, RunSpec, Sink, SourceSpec};
+use common::{MBPS, MS, S, bdp_bytes, flow, link, lost, run};
+use jostle_record::{AckRow, FlowState, LinkSpec, RunSpec, Sink, SourceSpec};
 use jostle_units::{Span, Time};
 use ledger::Ledger;
 use proptest::prelude::*;
@@ -48,7 +48,7 @@ proptest! {
     #[test]
     fn the_books_balance_in_the_end(case in random::any_run(true)) {
         let ledger = audit(&case.0).map_err(TestCaseError::fail)?;
-        let clean = |it: &LinkSpec| it.loss == LossSpec::None && it.outages.is_none();
+        let clean = |it: &LinkSpec| it.loss.is_none() && it.outages.is_none();
         let complete = ledger.all_completed() || !case.0.links.iter().all(clean);
         prop_assert!(complete, "not all is delivered: {ledger:?}");
         // Losses may make it take longer, but nobody gives up.
@@ -141,7 +141,7 @@ impl Sink for Lying {
 /// 10 MB over a lossy link: 12 s.
 fn lossy_download() -> RunSpec {
     let mut bottleneck = link("bottleneck", 8 * MBPS, bdp_bytes(8 * MBPS, 40 * MS));
-    bottleneck.loss = LossSpec::Independent { probability: 0.002 };
+    bottleneck.loss = lost(0.002);
     let mut download = flow("download", "cubic", 40 * MS);
     download.source = SourceSpec::Fixed { bytes: 10_000_000 };
     run(200 * S, vec![bottleneck], vec![download])

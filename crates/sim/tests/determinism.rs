@@ -6,9 +6,9 @@ mod common;
 #[path = "common/random.rs"]
 mod random;
 
-use common::{MBPS, MS, S, bdp_bytes, flow, link, run};
+use common::{MBPS, MS, S, bdp_bytes, flow, link, lost, run};
 use jostle_record::{
-    AckRow, FlowState, JitterSpec, LossSpec, OutageSpec, Quantile, RunSpec, Sink, SourceSpec,
+    AckRow, FlowState, JitterSpec, OutageSpec, Quantile, RunSpec, Sink, SourceSpec,
 };
 use jostle_units::{Span, Time};
 use proptest::prelude::*;
@@ -103,7 +103,7 @@ proptest! {
 /// Everything random that there is, on a link that is never full.
 fn random_but_roomy() -> RunSpec {
     let mut wide = link("wide", 1_000 * MBPS, bdp_bytes(1_000 * MBPS, S));
-    wide.loss = LossSpec::Independent { probability: 0.01 };
+    wide.loss = lost(0.01);
     let durations = [(0.0, MS), (1.0, 50 * MS)];
     let points = durations.map(|(probability, value_ns)| Quantile { probability, value_ns });
     wide.outages = Some(OutageSpec { mean_interval_ns: S, durations: points.to_vec() });

@@ -6,8 +6,7 @@ mod common;
 
 use common::*;
 use jostle_record::{
-    FlowPhase, FlowSpec, Limit, LinkPhase, LinkSpec, QueueSpec, Recorder, RunSpec, SchedulerSpec,
-    Sink, Summary,
+    FlowPhase, FlowSpec, LinkPart, LinkPhase, LinkSpec, Recorder, RunSpec, Sink, Summary,
 };
 use jostle_units::{FULL_PACKET_BYTES, Time};
 
@@ -30,7 +29,10 @@ fn settled_link(summary: &Summary) -> &LinkPhase {
 /// A link whose queue marks what has waited for more than `threshold_ns`.
 fn stepping(rate_bps: u64, limit_packets: u64, threshold_ns: u64) -> LinkSpec {
     LinkSpec {
-        queue: QueueSpec::StepMark { limit: Limit::Packets(limit_packets), threshold_ns },
+        queue: part(
+            "step_mark",
+            json!({"limit": {"packets": limit_packets}, "threshold": threshold_ns}),
+        ),
         ..link("bottleneck", rate_bps, 0)
     }
 }
@@ -100,20 +102,8 @@ fn a_step_suits_dctcp_and_not_classic_ecn() {
     assert!(dctcp > 0.97 && reno < 0.92, "dctcp {dctcp}, reno {reno}");
 }
 
-fn dualpi2() -> QueueSpec {
-    QueueSpec::Dualpi2 {
-        limit: Limit::Packets(10_000),
-        target_ns: 15 * MS,
-        update_ns: 16 * MS,
-        alpha: 0.16,
-        beta: 3.2,
-        coupling: 2.0,
-        threshold_ns: MS,
-        ramp_ns: 0,
-        scheduler: SchedulerSpec::Weighted,
-        classic_share: 0.1,
-        time_shift_ns: 30 * MS,
-    }
+fn dualpi2() -> LinkPart {
+    part("dualpi2", json!({"limit": {"packets": 10_000}}))
 }
 
 /// Samples of the queue, once per interval.

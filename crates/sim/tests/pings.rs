@@ -6,8 +6,8 @@ mod common;
 
 use common::*;
 use jostle_record::{
-    FlowSpec, JitterSpec, LossSpec, OutageSpec, Pings, Quantile, Recorder, RunSpec, Sink,
-    SourceSpec, Summary, Transport,
+    FlowSpec, JitterSpec, OutageSpec, Pings, Quantile, Recorder, RunSpec, Sink, SourceSpec,
+    Summary, Transport,
 };
 use jostle_units::{Span, Time};
 use proptest::prelude::*;
@@ -148,7 +148,7 @@ proptest! {
         back: bool,
     ) {
         let mut there = link("there", 8 * MBPS, 50_000);
-        there.loss = LossSpec::Independent { probability: loss };
+        there.loss = lost(loss);
         let quantiles = [(0.0, 0), (1.0, jitter_ms * MS)]
             .map(|(probability, value_ns)| Quantile { probability, value_ns });
         there.delay.jitter = Some(JitterSpec { quantiles: quantiles.into(), correlation_ns: 0, reorder });

@@ -6,8 +6,8 @@ mod common;
 
 use common::*;
 use jostle_record::{
-    FlowPhase, FlowSpec, FlowState, Limit, LinkPhase, LinkSpec, LossSpec, OutageSpec, Quantile,
-    QueueSpec, Recorder, RunSpec, Sink, SourceSpec, Summary,
+    FlowPhase, FlowSpec, FlowState, LinkPart, LinkPhase, LinkSpec, OutageSpec, Quantile, Recorder,
+    RunSpec, Sink, SourceSpec, Summary,
 };
 use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, Time};
 
@@ -82,7 +82,7 @@ fn a_shorter_rtt_gets_more_under_reno() {
 fn reno_follows_the_square_root_of_loss() {
     for probability in [0.001, 0.004] {
         let mut lossy = link("lossy", 100 * MBPS, 1_000_000);
-        lossy.loss = LossSpec::Independent { probability };
+        lossy.loss = lost(probability);
         let summary = measure(&run(200 * S, vec![lossy], vec![flow("only", "reno", 50 * MS)]));
         let packets_per_s = (1.5 / probability).sqrt() / 0.050;
         let expected = packets_per_s * 8.0 * f64::from(FULL_PAYLOAD_BYTES) / 1e6;
@@ -200,15 +200,8 @@ fn vegas_keeps_a_small_queue() {
     assert!(settled_link(&summary, 0).utilisation.unwrap() > 0.99);
 }
 
-fn fq_codel(ecn: bool) -> QueueSpec {
-    QueueSpec::FqCodel {
-        limit_packets: 10_240,
-        queues: 1_024,
-        quantum_bytes: 1_514,
-        target_ns: 5 * MS,
-        interval_ns: 100 * MS,
-        ecn,
-    }
+fn fq_codel(ecn: bool) -> LinkPart {
+    part("fq_codel", json!({"ecn": ecn}))
 }
 
 #[test]
@@ -230,12 +223,7 @@ fn fq_codel_keeps_the_delay_near_its_target() {
 fn ecn_flows_are_marked_and_not_dropped() {
     let measured = |ecn| {
         let mut managed = link("bottleneck", 20 * MBPS, 500_000);
-        managed.queue = QueueSpec::Codel {
-            limit: Limit::Packets(1_000),
-            target_ns: 5 * MS,
-            interval_ns: 100 * MS,
-            ecn: true,
-        };
+        managed.queue = part("codel", json!({"limit": {"packets": 1_000}, "ecn": true}));
         let mut only = flow("only", "reno", 40 * MS);
         only.ecn = ecn;
         measure(&run(60 * S, vec![managed], vec![only]))

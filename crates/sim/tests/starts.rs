@@ -5,9 +5,7 @@
 mod common;
 
 use common::*;
-use jostle_record::{
-    FlowSpec, LossSpec, QuickStartSpec, Recorder, RunSpec, Sink, SourceSpec, Summary,
-};
+use jostle_record::{FlowSpec, QuickStartSpec, Recorder, RunSpec, Sink, SourceSpec, Summary};
 use jostle_units::Time;
 
 fn measure(spec: &RunSpec) -> Summary {
@@ -249,7 +247,7 @@ fn a_loss_in_a_remembered_flight_does_not_stop_it() {
     let mut repeated = 0;
     for seed in 0..20 {
         let mut path = link("path", 150 * MBPS, 10_000_000);
-        path.loss = LossSpec::Independent { probability: 0.002 };
+        path.loss = lost(0.002);
         let mut flows = visits(Some("stateful"), "cubic", 1_000_000, 20 * MS, 3);
         for visit in &mut flows {
             visit.receive_window_autotuning = true;

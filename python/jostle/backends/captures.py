@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from jostle.errors import JostleError
+from jostle.locked_folders import TemporaryFolder
 
 _ENDING = ".pcapng"
 
@@ -28,10 +29,19 @@ class Captures:
 
     def __init__(self) -> None:
         try:
-            self.folder = Path(tempfile.mkdtemp(prefix="jostle-capture-"))
+            self._own(TemporaryFolder("capture"))
         except OSError as error:
             raise self.error(error) from error
-        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def _own(self, folder: TemporaryFolder) -> None:
+        self.folder = folder.path
+        self._temporary = folder
+        self._removal = weakref.finalize(self, folder.remove)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The folder goes with the copy, to the process that reads it.
+        self._removal.detach()
+        return _taken_over, (self._temporary.hand_over(),)
 
     @property
     def files(self) -> Mapping[str, Path]:
@@ -45,6 +55,12 @@ class Captures:
             f"cannot write captured packets to {tempfile.gettempdir()}: {why.strerror or why}; "
             "if it is full, free some space or set TMPDIR"
         )
+
+
+def _taken_over(folder: Path) -> Captures:
+    captures = Captures.__new__(Captures)
+    captures._own(TemporaryFolder.taken_over(folder))
+    return captures
 
 
 def files(folder: Path) -> Mapping[str, Path]:

@@ -113,7 +113,12 @@ class SimBackend:
     name = "sim"
 
     def __init__(self, engine: Engine | None = None) -> None:
+        self._given = engine
         self._engine = load_engine() if engine is None else engine
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A compiled module cannot be sent: another process loads it anew.
+        return SimBackend, (self._given,)
 
     @property
     def version(self) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from jostle.errors import InputError
+from jostle.printable import echo
 
 
 @click.command(short_help="Run a program behind an emulated link.")
@@ -25,6 +26,11 @@ from jostle.errors import InputError
     "--uplink",
     is_flag=True,
     help="The file's links carry what COMMAND sends, and [reverse] what it receives.",
+)
+@click.option(
+    "--as-root",
+    is_flag=True,
+    help="Run COMMAND and PROGRAM as root; without it, as the user who called sudo.",
 )
 @click.option("--log", metavar="FILE", help="Write every drop and mark to this .parquet or .csv.")
 @click.option("--summary", metavar="FILE", help="Write the summary to this file, as JSON.")
@@ -50,6 +56,7 @@ def emulate(
     peer: str | None,
     nat: bool,
     uplink: bool,
+    as_root: bool,
     log: str | None,
     summary: str | None,
     lateness: str,
@@ -88,6 +95,7 @@ def emulate(
         peer=_words(peer) if peer is not None else (),
         nat=nat,
         uplink=uplink,
+        as_root=as_root,
         lateness_bound_ns=bound_ns,
         mtu_bytes=mtu_bytes,
         log=log is not None,
@@ -98,7 +106,7 @@ def emulate(
     if summary is not None:
         Path(summary).write_text(f"{json.dumps(outcome.document, indent=2)}\n", "utf-8")
     for line in emulation.lines(outcome.document):
-        click.echo(line, err=True)
+        echo(line, err=True)
     return outcome.exit_status if outcome.valid else 1
 
 

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from jostle.backends import Backend, Engine
-    from jostle.kernel_images import Kind
     from jostle.scenario import Scenario
 
 
@@ -32,15 +31,14 @@ class Environment:
 
         return self.engine if self.engine is not None else load_engine()
 
-    def backend(
-        self, name: str, kernel: Kind | None = None, kernel_version: str | None = None
-    ) -> Backend:
+    def backend(self, name: str, options: Mapping[str, str | None] | None = None) -> Backend:
         """Make the backend called `name`; see `jostle.backends.create`."""
         from jostle.backends import SimBackend, create
 
-        if name == SimBackend.name and self.engine is not None and kernel is None:
+        chosen = options or {}
+        if name == SimBackend.name and self.engine is not None and not any(chosen.values()):
             return SimBackend(self.engine)
-        return create(name, kernel=kernel, kernel_version=kernel_version)
+        return create(name, **chosen)
 
     def load_scenario(
         self, file: str, overrides: Mapping[str, str], *, python: bool = False
@@ -50,8 +48,7 @@ class Environment:
 
         registry = None
         if self.engine is not None:
-            texts = self.engine.registry(), self.engine.run_spec_schema()
-            registry = scenario.Registry.from_json(*texts)
+            registry = scenario.Registry.from_json(self.engine.registry())
         return scenario.load(file, overrides, registry=registry, python=python)
 
     def registry(self) -> dict[str, list[dict[str, Any]]]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jostle.printable import echo
+
 if TYPE_CHECKING:
     from jostle.kernel_images.build import Request
     from jostle.kernel_images.status import State
@@ -35,24 +37,39 @@ def kernel() -> None:
     metavar="TARBALL",
     help="A kernel's source; that of the Debian package linux-source-… if absent.",
 )
-@click.option("--no-install", is_flag=True, help="Name missing packages, never install them.")
+@click.option(
+    "--sha256",
+    metavar="DIGEST",
+    help="What the source must have. What a Debian package installed is held against its record.",
+)
+@click.option(
+    "--install/--no-install",
+    default=None,
+    help="Install missing Debian packages as root, or name them; asked on a terminal if absent.",
+)
 def build(
-    series: str, jobs: int | None, force: bool, source: Path | None, no_install: bool
+    *,
+    series: str,
+    jobs: int | None,
+    force: bool,
+    source: Path | None,
+    sha256: str | None,
+    install: bool | None,
 ) -> None:
     """Build a Linux kernel whose time is virtual, from the distribution's source.
 
     Takes a few minutes and 3 GB of disk while it lasts; the kernel goes into the user's cache
-    folder after it has booted once. As root on Debian what is missing is installed. Interrupted,
-    the same command goes on from where it was.
+    folder after it has booted once. As root on Debian it installs what is missing, if it is told
+    or allowed to. Interrupted, the same command goes on from where it was.
     """
     from jostle.cli.signals import orderly_interruption
     from jostle.errors import JostleError
     from jostle.kernel_images.build import Request
 
-    request = Request(series, jobs or len(os.sched_getaffinity(0)), source, force)
+    request = Request(series, jobs or len(os.sched_getaffinity(0)), source, sha256, force)
     with orderly_interruption() as interruption:
         try:
-            _build(request, no_install)
+            _build(request, install)
         except KeyboardInterrupt as error:
             stopped = JostleError("interrupted; give the same command again to go on from there")
             stopped.exit_status = interruption.exit_status
@@ -66,30 +83,30 @@ def status(as_json: bool) -> None:
     from jostle.kernel_images import status as kernels
 
     if as_json:
-        click.echo(json.dumps(kernels.to_dict(), ensure_ascii=False))
+        echo(json.dumps(kernels.to_dict(), ensure_ascii=False))
         return
     _print_states(kernels.states())
 
 
-def _build(request: Request, no_install: bool) -> None:
+def _build(request: Request, install: bool | None) -> None:
     from jostle.kernel_images.build import build as carry_out
     from jostle.kernel_images.build import check_request, existing
 
     check_request(request)
     there = existing(request.series)
     if there is not None and not request.force:
-        click.echo(f"Linux {there.version} is there already: {there.image.path}")
-        click.echo("(--force builds it anew)", err=True)
+        echo(f"Linux {there.version} is there already: {there.image.path}")
+        echo("(--force builds it anew)", err=True)
         return
-    _provide(request, no_install)
+    _provide(request, install)
     started_s = time.monotonic()
     with _Progress() as progress:
         done = carry_out(request, progress)
     took_s = time.monotonic() - started_s
-    click.echo(f"Linux {done.version}, built in {took_s / 60:.1f} min: {done.image.path}")
+    echo(f"Linux {done.version}, built in {took_s / 60:.1f} min: {done.image.path}")
 
 
-def _provide(request: Request, no_install: bool) -> None:
+def _provide(request: Request, install: bool | None) -> None:
     """See to it that everything is installed."""
     from jostle.kernel_images import toolchain
 
@@ -97,15 +114,15 @@ def _provide(request: Request, no_install: bool) -> None:
     if not lacking:
         return
     command = " ".join(toolchain.install_command(lacking))
-    wanted = toolchain.can_install() and not no_install
-    if wanted and sys.stdin.isatty():
-        click.echo(f"not installed: {', '.join(lacking)}", err=True)
-        wanted = click.confirm(f"Run `{command}` now?", default=True, err=True)
-    elif wanted:
-        click.echo(f"installing what is missing: {command}", err=True)
-    if not wanted:
-        raise toolchain.ToolsMissingError(toolchain.missing_message(lacking))
-    toolchain.install(lacking, lambda line: click.echo(f"  {line}", err=True))
+    if install is None and toolchain.can_install() and sys.stdin.isatty():
+        echo(f"not installed: {', '.join(lacking)}", err=True)
+        install = click.confirm(f"Run `{command}` now?", default=True, err=True)
+    elif install:
+        echo(f"installing what is missing: {command}", err=True)
+    if not install or not toolchain.can_install():
+        hint = "" if install is False or not toolchain.can_install() else ", or add --install"
+        raise toolchain.ToolsMissingError(f"{toolchain.missing_message(lacking)}{hint}")
+    toolchain.install(lacking, lambda line: echo(f"  {line}", err=True))
     still = toolchain.missing(request.series, request.tarball)
     if still:
         raise toolchain.ToolsMissingError(toolchain.missing_message(still))
@@ -144,7 +161,7 @@ class _Progress:
     def step(self, text: str) -> None:
         """Show what begins."""
         if self._bar is None:
-            click.echo(text, err=True)
+            echo(text, err=True)
             return
         if self._task is not None:
             self._bar.remove_task(self._task)
@@ -158,7 +175,7 @@ class _Progress:
         share = done * self._SHARES // expected
         if share > self._told:
             self._told = share
-            click.echo(f"  about {100 * share // self._SHARES} % compiled", err=True)
+            echo(f"  about {100 * share // self._SHARES} % compiled", err=True)
 
 
 def _print_states(states: list[State]) -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import click
-
+from jostle.printable import echo, printable
 from jostle.results.tables import Table, interval_note, phase_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
+    from rich.text import Text
 
     from jostle.results import ResultSet
 
@@ -26,7 +26,13 @@ def console() -> Console:
     """Where results go. What scenarios call things is never read as markup."""
     from rich.console import Console
 
-    to = Console(markup=False, emoji=False, highlight=False)
+    class PrintableConsole(Console):
+        """Prints no characters that a terminal would obey."""
+
+        def render_str(self, text: str, **options: Any) -> Text:
+            return super().render_str(printable(text), **options)
+
+    to = PrintableConsole(markup=False, emoji=False, highlight=False)
     if not sys.stdout.isatty():
         to.width = _PIPE_WIDTH
     return to
@@ -50,7 +56,7 @@ def print_results(results: ResultSet, phases: Sequence[str]) -> None:
 def print_notes(results: ResultSet, err: bool) -> None:
     """Print what a reader of the numbers should know."""
     for note in results.notes:
-        click.echo(f"note: {note}", err=err)
+        echo(f"note: {note}", err=err)
 
 
 def print_captures(results: ResultSet, err: bool) -> None:
@@ -60,10 +66,10 @@ def print_captures(results: ResultSet, err: bool) -> None:
         for path in result.run.captures.values():
             folders[str(path.parent)] = folders.get(str(path.parent), 0) + 1
     for folder, count in list(folders.items())[:_SHOWN_CAPTURES]:
-        click.echo(f"captures: {folder} ({count} files)", err=err)
+        echo(f"captures: {folder} ({count} files)", err=err)
     if len(folders) > _SHOWN_CAPTURES:
         more = len(folders) - _SHOWN_CAPTURES
-        click.echo(f"captures: of {more} more runs, beside these", err=err)
+        echo(f"captures: of {more} more runs, beside these", err=err)
 
 
 def print_table(to: Console, table: Table) -> None:

@@ -14,6 +14,7 @@ from jostle.cli.run import (
     plan_files,
     plan_options,
 )
+from jostle.printable import echo
 
 
 @click.command(short_help="Write a self-contained HTML report.")
@@ -38,5 +39,5 @@ def report(environment: Environment, /, output: str, **options: Any) -> int:
     from jostle.report import write_report
 
     path = write_report(every, output, options["files"], options_of_a_report(options))
-    click.echo(f"report: {path}")
+    echo(f"report: {path}")
     return 1 if any(results.failures for results in every) else 0

@@ -12,48 +12,51 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from jostle.backends.registry import BACKENDS, DEFAULT, all_options
 from jostle.cli.environment import Environment
-from jostle.errors import InputError, InterruptedRunError
-from jostle.results.measures import unknown
+from jostle.errors import InputError, InterruptedRunError, unknown
+from jostle.printable import echo
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
-    from jostle.kernel_images import Kind
     from jostle.results import ResultSet
-    from jostle.running.session import Plan, Session
+    from jostle.running.session import Session
     from jostle.running.store import Store
+    from jostle.scenario import Plan
 
 DEFAULT_STORE = ".jostle/store"
-BACKENDS = ("sim", "kernel")
-KERNELS = ("virtual", "realtime", "native")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def plan_options(command: F) -> F:
     """Options of every command that carries scenarios out by one backend."""
+    runs = "; ".join(f"{row.name}, {row.summary}" for row in BACKENDS.values())
     backend = click.option(
         "--backend",
-        type=click.Choice(BACKENDS),
-        default="sim",
+        type=click.Choice(list(BACKENDS)),
+        default=DEFAULT,
         show_default=True,
-        help="What runs them: the simulator, or the TCP stack of Linux.",
+        help=f"What runs them: {runs}.",
     )
-    return backend(kernel_options(scenario_options(command)))
+    return backend(backend_options(scenario_options(command)))
 
 
-def kernel_options(command: F) -> F:
-    """Options that say which kernel the kernel backend uses."""
-    kind = click.option(
-        "--kernel",
-        type=click.Choice(KERNELS),
-        help="Which Linux: one in virtual time (the default), the distribution's in real time, "
-        "or this machine's own, as root.",
-    )
-    version = click.option(
-        "--kernel-version", metavar="VERSION", help="Its series or version, such as 6.1."
-    )
-    return kind(version(command))
+def backend_options(command: F) -> F:
+    """Options that backends have."""
+    for option in reversed(all_options()):
+        command = click.option(
+            f"--{option.name.replace('_', '-')}",
+            type=click.Choice(option.choices) if option.choices else str,
+            metavar=None if option.choices else option.name.rpartition("_")[2].upper(),
+            help=option.summary,
+        )(command)
+    return command
+
+
+def chosen_of(given: Mapping[str, Any]) -> dict[str, str | None]:
+    """Take what was chosen of backends' options out of all options of a command."""
+    return {option.name: given[option.name] for option in all_options()}
 
 
 def python_option(command: F) -> F:
@@ -142,7 +145,7 @@ def run(
     if as_json:
         documents = [results.to_dict() for results in every]
         whole = documents[0] if len(documents) == 1 else documents
-        click.echo(json.dumps(whole, ensure_ascii=False, allow_nan=False))
+        echo(json.dumps(whole, ensure_ascii=False, allow_nan=False))
     for results in every:
         if not as_json:
             output.print_results(results, phases)
@@ -155,7 +158,7 @@ def run(
 
         words = options_of_a_report(options)
         path = write_report(every, report, options["files"], words)
-        click.echo(f"report: {path}", err=as_json)
+        echo(f"report: {path}", err=as_json)
     return 1 if any(results.failures for results in every) else 0
 
 
@@ -164,15 +167,13 @@ def carry_out(
     plans: Sequence[Plan],
     *,
     backend: str,
-    kernel: Kind | None,
-    kernel_version: str | None,
     jobs: int | None,
     store_path: str,
     no_cache: bool,
-    **_plan_options: Any,
+    **given: Any,
 ) -> list[ResultSet]:
     """Carry out every plan, with progress on stderr."""
-    made = environment.backend(backend, kernel, kernel_version)
+    made = environment.backend(backend, chosen_of(given))
     (every,) = carry_out_with([(made, plans)], jobs, store_path, no_cache=no_cache)
     return every
 
@@ -185,10 +186,10 @@ def carry_out_with(
     no_cache: bool,
 ) -> list[list[ResultSet]]:
     """Carry out plans by several backends, with progress on stderr; results by backend."""
-    from jostle.cli.progress import progress
     from jostle.cli.signals import orderly_interruption
     from jostle.results import conditions
     from jostle.running.executors import local
+    from jostle.running.progress import on_stderr
     from jostle.running.session import Session
 
     store = None if no_cache else _store(store_path)
@@ -202,7 +203,7 @@ def carry_out_with(
     with orderly_interruption() as interruption:
         try:
             return [
-                [session.carry_out(p, progress(conditions.labels(p.conditions))) for p in plans]
+                [session.carry_out(p, on_stderr(conditions.labels(p.conditions))) for p in plans]
                 for session, plans in sessions
             ]
         except InterruptedRunError as error:
@@ -219,19 +220,19 @@ def _possible(
 
     A scenario of which nothing is left is an error.
     """
-    from jostle.running.session import without
+    from jostle.running.session import Refusal, refusals
 
     left: list[tuple[Session, list[Plan]]] = [(session, []) for session, _ in sessions]
     for plans in zip(*(plans for _, plans in sessions), strict=True):
-        refused: dict[int, InputError] = {}
+        refused: dict[int, Refusal] = {}
         for (session, _), plan in zip(sessions, plans, strict=True):
-            refused |= session.refused(plan)
+            refused |= refusals(plan, session.backend)
         if len(refused) == len(plans[0].conditions):
-            raise refused[min(refused)]
-        for _, error in sorted(refused.items()):
-            click.echo(f"left out: {error}", err=True)
+            raise refused[min(refused)].error()
+        for position in sorted(refused):
+            echo(f"left out: {refused[position].error()}", err=True)
         for (_, kept), plan in zip(left, plans, strict=True):
-            kept.append(without(plan, refused))
+            kept.append(plan.without(refused))
     return left
 
 
@@ -294,9 +295,8 @@ def options_as_given(options: Mapping[str, Any]) -> list[str]:
 
 def options_of_a_report(options: Mapping[str, Any]) -> list[str]:
     """Write those options that results depend on."""
-    names = ("kernel", "kernel_version", "repeats", "seed", "python")
-    given = {name: options.get(name) for name in names}
-    if options["backend"] != BACKENDS[0]:
+    given = chosen_of(options) | {name: options.get(name) for name in ("repeats", "seed", "python")}
+    if options["backend"] != DEFAULT:
         given = {"backend": options["backend"], **given}
     return options_as_given({**given, "settings": options["settings"]})
 
@@ -337,7 +337,7 @@ def make_folder_of(file: str | None) -> None:
 def _store(path: str) -> Store:
     from jostle.running.store import Store
 
-    return Store(path, warn=lambda text: click.echo(f"warning: {text}", err=True))
+    return Store(path, warn=lambda text: echo(f"warning: {text}", err=True))
 
 
 def _draw(every: Sequence[ResultSet], files: Sequence[str], folder: Path, quiet: bool) -> None:
@@ -352,7 +352,7 @@ def _draw(every: Sequence[ResultSet], files: Sequence[str], folder: Path, quiet:
         for path in pictures.save_all(results, into):
             if path.suffix == f".{first}":
                 also = ", ".join(f".{suffix}" for suffix in others)
-                click.echo(f"figure: {path} (also {also})", err=quiet)
+                echo(f"figure: {path} (also {also})", err=quiet)
 
 
 def _folders(files: Sequence[str], folder: Path) -> list[Path]:

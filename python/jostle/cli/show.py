@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 import textwrap
@@ -14,8 +13,8 @@ from typing import Any
 import click
 
 from jostle.cli.environment import Environment
-from jostle.errors import InputError
-from jostle.results.measures import unknown
+from jostle.errors import InputError, close_to, unknown
+from jostle.printable import echo
 
 MEASURES = "measures"
 PROFILES = "profiles"
@@ -23,7 +22,7 @@ SCENARIOS = "scenarios"
 STUDIES = "studies"
 _NOT_OF_THE_ENGINE = (PROFILES, SCENARIOS, STUDIES)
 
-_SUFFIXES = {"span": "_ns", "rate": "_bps", "size": "_bytes"}
+_SUFFIXES = {"span": "_ns", "rate": "_bps", "size": "_bytes", "limit": "_bytes"}
 """What the registry's keys of a default and a range end with, by kind of parameter."""
 _NO_LIMIT = 2**50
 """From here on a range's end stands for having none: a pebibyte, a fortnight in nanoseconds."""
@@ -88,7 +87,7 @@ def explain(environment: Environment, name: str) -> None:
     if not found:
         names = [row["name"] for rows in registry.values() for row in rows]
         raise InputError(_unknown_name(name, [*names, *_profiles()]))
-    click.echo("\n\n".join(found))
+    echo("\n\n".join(found))
 
 
 @click.command(short_help="Print the JSON Schema of scenarios or runs.")
@@ -102,7 +101,7 @@ def schema(environment: Environment, what: str) -> None:
         from jostle.scenario.schema import json_schema
 
         document = json_schema()
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def _entries(environment: Environment, kind: str) -> Sequence[Mapping[str, Any]]:
@@ -119,7 +118,7 @@ def _kinds(environment: Environment) -> list[str]:
 
 
 def _unknown_name(name: str, names: Sequence[str]) -> str:
-    if difflib.get_close_matches(name, names, cutoff=0.5):
+    if close_to(name, names):
         return unknown("algorithm", name, names)
     return f"no algorithm `{name}`: `jostle list` shows the kinds, `jostle list KIND` their names"
 
@@ -216,7 +215,10 @@ def _toml(value: object) -> str:
 
 
 def _default(parameter: Mapping[str, Any]) -> str:
-    value = parameter.get("default" + _suffix(parameter))
+    limit = parameter["kind"] == "limit"
+    value = parameter.get("default" if limit else "default" + _suffix(parameter))
+    if limit and value is not None:
+        value = next(iter(value.values()))
     if value is None:
         return "…"  # It follows from other keys.
     if parameter["kind"] == "file":
@@ -234,10 +236,14 @@ def _range(parameter: Mapping[str, Any]) -> str:
         return "one of " + ", ".join(json.dumps(choice) for choice in parameter["choices"])
     if parameter["kind"] == "file":
         return f"path of {parameter['content']}, from the scenario's folder"
+    if parameter["kind"] == "probability":
+        return "probability, 0 … 1"
     suffix = _suffix(parameter)
     low, high = parameter["min" + suffix], parameter["max" + suffix]
     ends = [_amount(parameter, end) or json.dumps(end) for end in (low, high)]
     noun = {"integer": "whole number, ", "number": "number, "}.get(parameter["kind"], "")
+    if parameter["kind"] == "packets":
+        return f"{ends[0]} or more"
     if high >= _NO_LIMIT:
         return f"{noun}{ends[0]} or more"
     return f"{noun}{ends[0]} … {ends[1]}"
@@ -257,8 +263,10 @@ def _amount(parameter: Mapping[str, Any], value: int) -> str | None:
             return format_amount(value, "time")
         case "rate":
             return format_amount(value, "rate")
-        case "size":
+        case "size" | "limit":
             return format_amount(value, "size")
+        case "packets":
+            return f"{value} packet" + ("" if value == 1 else "s")
     return None
 
 
@@ -304,4 +312,4 @@ def _print_columns(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> 
     shown = [c for c in range(len(header)) if any(line[c] for line in lines)]
     widths = {c: max(len(line[c]) for line in lines) for c in shown}
     for line in lines:
-        click.echo("  ".join(f"{line[c]:<{widths[c]}}" for c in shown).rstrip())
+        echo("  ".join(f"{line[c]:<{widths[c]}}" for c in shown).rstrip())

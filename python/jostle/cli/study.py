@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jostle.backends.registry import BACKENDS, DEFAULT
 from jostle.cli.environment import Environment
 from jostle.cli.run import (
-    BACKENDS,
     DEFAULT_STORE,
-    kernel_options,
+    backend_options,
+    chosen_of,
     make_folder,
     python_option,
 )
 from jostle.errors import InputError, InterruptedRunError
+from jostle.printable import echo
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
-    from jostle.kernel_images import Kind
     from jostle.results import ResultSet
     from jostle.studies import Runs, Study
     from jostle.studies.carry_out import Work
@@ -34,13 +35,13 @@ if TYPE_CHECKING:
 @click.option(
     "--backend",
     "backends",
-    type=click.Choice(BACKENDS),
+    type=click.Choice(list(BACKENDS)),
     multiple=True,
-    default=("sim",),
+    default=(DEFAULT,),
     show_default=True,
     help="What runs them; give it twice for both beside each other.",
 )
-@kernel_options
+@backend_options
 @click.option(
     "--repeats", type=click.IntRange(min=1), help="Runs per condition, instead of the study's."
 )
@@ -76,14 +77,13 @@ def study(
     *,
     ids: tuple[str, ...],
     backends: tuple[str, ...],
-    kernel: Kind | None,
-    kernel_version: str | None,
     repeats: int | None,
     jobs: int | None,
     store_path: str,
     output: str,
     as_json: bool,
     python: bool,
+    **given: str | None,
 ) -> int:
     """Reproduce the study of each ID (see `jostle list studies`), or `all` of them.
 
@@ -98,7 +98,7 @@ def study(
     studies = [_load(name, python=python) for name in _ids(ids)]
     make_folder(output)
     made = {
-        name: environment.backend(name, kernel if name == "kernel" else None, kernel_version)
+        name: environment.backend(name, _options_of(name, chosen_of(given)))
         for name in dict.fromkeys(backends)
     }
     results = _carry_out(studies, made, repeats, jobs, store_path)
@@ -110,9 +110,9 @@ def study(
         path = _write(one, runs, evaluations, Path(output), _command(one, backends, repeats))
         if not as_json:
             _print(one, evaluations)
-        click.echo(f"page: {path}", err=as_json)
+        echo(f"page: {path}", err=as_json)
     if as_json:
-        click.echo(json.dumps(document(done), ensure_ascii=False, allow_nan=False))
+        echo(json.dumps(document(done), ensure_ascii=False, allow_nan=False))
     failed = any(
         each.failures
         for by_study in results.values()
@@ -120,6 +120,11 @@ def study(
         for each in by_experiment.values()
     )
     return 1 if failed else 0
+
+
+def _options_of(backend: str, chosen: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Leave out what was chosen for other backends."""
+    return {option.name: chosen[option.name] for option in BACKENDS[backend].options}
 
 
 def _ids(ids: Sequence[str]) -> list[str]:
@@ -138,7 +143,7 @@ def _load(name: str, *, python: bool) -> Study:
     from jostle.scenario import ScenarioError
     from jostle.studies import INSTALLED, load
 
-    by_path = Path(name).parent != Path() or name in (".", "..")
+    by_path = "/" in name or name in (".", "..")
     here = Path("studies", name)
     try:
         if by_path:
@@ -162,15 +167,15 @@ def _carry_out(
     store_path: str,
 ) -> dict[str, dict[str, dict[str, ResultSet]]]:
     """Carry out all that the studies need, with progress: results by backend and study."""
-    from jostle.cli.progress import progress
     from jostle.cli.signals import orderly_interruption
     from jostle.results import conditions
     from jostle.running.executors import local
+    from jostle.running.progress import on_stderr
     from jostle.running.session import Session
     from jostle.running.store import Store
     from jostle.studies.carry_out import carry_out, work_of
 
-    store = Store(store_path, warn=lambda text: click.echo(f"warning: {text}", err=True))
+    store = Store(store_path, warn=lambda text: echo(f"warning: {text}", err=True))
     executor = local(jobs)
     work = {
         name: [one for each in studies for one in work_of(each, backend, repeats)]
@@ -185,15 +190,15 @@ def _carry_out(
         def run(one: Work) -> ResultSet:
             nonlocal told
             told += 1
-            click.echo(
+            echo(
                 f"[{told}/{total}] {one.study}: {one.experiment} ({backend.name}, "
                 f"{len(one.plan.runs)} runs)",
                 err=True,
             )
-            for label, why in one.left_out:
-                first = why.splitlines()[0]
-                click.echo(f"  not on the {backend.name} backend: {label}: {first}", err=True)
-            return session.carry_out(one.plan, progress(conditions.labels(one.plan.conditions)))
+            for refusal in one.left_out:
+                first = str(refusal.error()).splitlines()[0]
+                echo(f"  not on the {backend.name} backend: {first}", err=True)
+            return session.carry_out(one.plan, on_stderr(conditions.labels(one.plan.conditions)))
 
         return run
 

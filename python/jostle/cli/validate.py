@@ -12,8 +12,9 @@ import click
 
 from jostle.cli.environment import Environment
 from jostle.cli.run import (
+    backend_options,
     carry_out_with,
-    kernel_options,
+    chosen_of,
     make_folder,
     make_folder_of,
     options_as_given,
@@ -21,15 +22,15 @@ from jostle.cli.run import (
     scenario_options,
 )
 from jostle.errors import InputError
+from jostle.printable import echo
 
 if TYPE_CHECKING:
     from jostle.fidelity import Comparison
-    from jostle.kernel_images import Kind
     from jostle.results import ResultSet
 
 
 @click.command(short_help="Compare the simulator with the Linux kernel.")
-@kernel_options
+@backend_options
 @scenario_options
 @click.option(
     "--simulator-repeats",
@@ -62,8 +63,6 @@ def validate(
     figures: str | None,
     report: str | None,
     strict: bool,
-    kernel: Kind | None,
-    kernel_version: str | None,
     jobs: int | None,
     store_path: str,
     no_cache: bool,
@@ -89,7 +88,7 @@ def validate(
     causes = read_causes(_causes_file(report)) if report is not None else ()
     work = [
         (environment.backend("sim"), ours),
-        (environment.backend("kernel", kernel, kernel_version), theirs),
+        (environment.backend("kernel", chosen_of(options)), theirs),
     ]
     done = carry_out_with(work, jobs, store_path, no_cache=no_cache)
     pairs = list(zip(names, *done, strict=True))
@@ -107,12 +106,10 @@ def validate(
             **options,
             "repeats": repeats,
             "simulator_repeats": simulator_repeats,
-            "kernel": kernel,
-            "kernel_version": kernel_version,
             "report": report,
         }
         replace_file(Path(report), page(comparisons, causes, _command(given, files)).encode())
-        click.echo(f"report: {report}", err=as_json)
+        echo(f"report: {report}", err=as_json)
     outside = any(comparison.within < len(comparison.cells) for comparison in comparisons)
     failed = any(comparison.failures for comparison in comparisons)
     return 1 if failed or (strict and outside) else 0
@@ -141,7 +138,7 @@ def _print(comparisons: Sequence[Comparison], as_json: bool) -> None:
     if as_json:
         from jostle.fidelity.document import document
 
-        click.echo(json.dumps(document(comparisons), ensure_ascii=False, allow_nan=False))
+        echo(json.dumps(document(comparisons), ensure_ascii=False, allow_nan=False))
         return
     from jostle.cli import output
     from jostle.fidelity.tables import comparison_rows
@@ -171,4 +168,4 @@ def _draw(simulator: ResultSet, kernel: ResultSet, folder: Path, quiet: bool) ->
         if simulator.of(index) and kernel.of(index):
             figure = draw.stacked(overlay_data(simulator, kernel, index))
             path, *_ = save(figure, folder / (f"overlay-{slug}" if slug else "overlay"))
-            click.echo(f"figure: {path.with_suffix(f'.{first}')} (also {also})", err=quiet)
+            echo(f"figure: {path.with_suffix(f'.{first}')} (also {also})", err=quiet)

@@ -56,6 +56,11 @@ class Options:
         Largest IP packet.
     log
         Whether to keep every drop and mark.
+    as_root
+        Whether the programs keep the rights of root where `sudo` has lent them.
+    memory_bytes
+        Most memory for packets on their way; those beyond it are lost, and the emulation is no
+        result.
     """
 
     peer: Sequence[str] = ()
@@ -64,6 +69,8 @@ class Options:
     lateness_bound_ns: int = 1_000_000
     mtu_bytes: int = 1500
     log: bool = False
+    as_root: bool = False
+    memory_bytes: int = 1 << 30
 
 
 def emulate(links: LinkFile, command: Sequence[str], options: Options | None = None) -> Outcome:
@@ -107,12 +114,18 @@ def emulate(links: LinkFile, command: Sequence[str], options: Options | None = N
             if options.peer and wiring.outside is not None:
                 environment = ends.environment(from_inside=False)
                 # Results go to stdout; what a peer prints is none.
-                peer = _start(options.peer, wiring.outside, environment, stdout=sys.__stderr__)
+                peer = _start(
+                    [*_rights(options), *options.peer],
+                    wiring.outside,
+                    environment,
+                    stdout=sys.__stderr__,
+                )
                 stack.callback(end, peer)
                 _await_peer(peer, wiring.outside)
             run = _Run(emulator)
             environment = ends.environment(from_inside=True)
-            exit_status = run.carry_out(command, wiring.inside, environment, relay, stack)
+            started = [*_rights(options), *command]
+            exit_status = run.carry_out(started, wiring.inside, environment, relay, stack)
             unseen = wiring.unseen_drops()
             emulation = run.finish()
         finally:
@@ -163,6 +176,18 @@ class _Run:
             self.process.terminate()
 
 
+def _rights(options: Options) -> list[str]:
+    """Words before a program that give it the caller's rights and end it when this process ends.
+
+    `sudo` says who called it (sudo(8), SUDO_UID). Without it the caller is root.
+    """
+    words = ["setpriv", "--pdeathsig", "KILL"]
+    user, group = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
+    if not options.as_root and user.isdecimal() and group.isdecimal():
+        words += ["--reuid", user, "--regid", group, "--init-groups", "--inh-caps=-all"]
+    return [*words, "--"]
+
+
 def _check_host(options: Options) -> None:
     if sys.platform != "linux":
         raise EmulationError("links are emulated on Linux only: they need its network namespaces")
@@ -172,6 +197,8 @@ def _check_host(options: Options) -> None:
         )
     if available("ip") is None:
         raise EmulationError("`ip` is not installed. On Debian: apt-get install iproute2")
+    if available("setpriv") is None:
+        raise EmulationError("`setpriv` is not installed. On Debian: apt-get install util-linux")
     if options.nat:
         nat.require()
 
@@ -187,6 +214,7 @@ def _emulator(links: LinkFile, wiring: Wiring, options: Options) -> Emulator:
         "reverse": links.reverse,
         "mtu_bytes": options.mtu_bytes,
         "lateness_bound_ns": options.lateness_bound_ns,
+        "memory_bytes": options.memory_bytes,
         "journal": options.log,
     }
     inside, outside = wiring.devices

@@ -220,12 +220,15 @@ class _Resolver:
         return {
             "name": name,
             "capacity": narrowest.capacity,
-            "queue": {"kind": "drop_tail", "limit": {"packets": _REVERSE_PACKETS}},
+            "queue": {
+                "kind": "drop_tail",
+                "parameters": {"limit": {"packets": _REVERSE_PACKETS}},
+            },
             "delay": {
                 "steps": [{"at_ns": at, "delay_ns": delay} for at, delay in steps],
                 "jitter": None,
             },
-            "loss": {"kind": "none"},
+            "loss": None,
             "outages": None,
             "quick_start": None,
         }

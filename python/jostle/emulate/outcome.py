@@ -83,6 +83,12 @@ def _judged(document: Mapping[str, Any]) -> str:
 
 def _why(document: Mapping[str, Any]) -> str:
     if document["verdict"] == "overrun":
+        unheld = sum(document[direction]["unheld_packets"] for direction in DIRECTIONS)
+        if unheld:
+            return (
+                f"{unheld:,} packets came when those on their way took all the memory that they "
+                "may: a link of a lower rate or delay, or a shorter queue, holds fewer"
+            )
         lost = sum(document[direction]["unseen_packets"] for direction in DIRECTIONS)
         return f"{lost:,} packets were lost before the link saw them: too many for this machine"
     return (

@@ -235,7 +235,7 @@ def _of_the_same_seeds(*sides: Sequence[Result]) -> list[list[dict[str, Observat
 def _kind(spec: Spec) -> Kind:
     if len(spec["flows"]) > 1:
         return "shared"
-    loses = any(link["loss"]["kind"] != "none" or link["outages"] for link in spec["links"])
+    loses = any(link["loss"] or link["outages"] for link in spec["links"])
     return "lossy" if loses else "solo"
 
 

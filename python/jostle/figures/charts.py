@@ -103,6 +103,9 @@ def _log_ticks(axis: Axes, data: CurvesData) -> None:
     axis.set_xscale("log")
     points = np.unique(np.concatenate([curve.x for curve in data.curves]))
     if points.size > _MOST_MARKED:
+        # Matplotlib's own labels are mathematics, which labels of scenarios must not be.
+        axis.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+        axis.xaxis.set_minor_formatter(lambda _x, _: "")
         return
     marked = points[:: -(-points.size // _MOST_TICKS)]
     axis.set_xticks(marked, [f"{x:g}" for x in marked])

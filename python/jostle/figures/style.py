@@ -16,6 +16,9 @@ GREY = "#555555"
 
 RC: dict[str, Any] = {
     "font.family": ["DejaVu Sans"],  # Comes with Matplotlib: the same everywhere.
+    # A dollar in the name of a flow is a dollar.
+    "text.parse_math": False,
+    "axes.formatter.use_mathtext": False,
     "font.size": 7.5,
     "axes.labelsize": 7.5,
     "axes.titlesize": 7.5,

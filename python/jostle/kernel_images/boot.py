@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import tempfile
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from jostle.errors import JostleError, RunCancelledError
 from jostle.kernel_images.images import SYSTEM_PATH, Image
 from jostle.kernel_images.processes import running
+from jostle.locked_folders import temporary_folder
 
 _POLL_S = 0.02
 _MAX_TEXT_LINES = 20_000
@@ -30,6 +30,7 @@ _CLOCK_STARTS_NS = 1_700_000_000 * 10**9
 _INIT = """\
 #!/bin/sh
 mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t tmpfs tmpfs /run
+mount -t hostfs -o {writable} none {writable}
 (
 {exports}
 exec {command} </dev/null
@@ -87,9 +88,11 @@ def run_guest(
 ) -> GuestOutput:
     """Boot `image`, run `script` in it as root, power off.
 
-    The guest's root is the host's file system, with the rights that this user has there. Before
-    the script starts /proc, /sys and an empty /run are mounted and SYSTEM_PATH is the PATH; input
-    is empty, output is the console. When it ends, whatever its status, the guest powers off.
+    The guest's root is the host's file system, with the rights that this user has there, mounted
+    read-only but for the script's folder. That keeps a program from writing elsewhere by mistake;
+    root in the guest could mount it otherwise. Before the script starts /proc, /sys and an empty
+    /run are mounted and SYSTEM_PATH is the PATH; input is empty, output is the console. When it
+    ends, whatever its status, the guest powers off.
 
     Parameters
     ----------
@@ -137,14 +140,12 @@ def run_guest(
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="jostle-guest-"))
-    except OSError as error:
-        raise GuestError(f"cannot make a temporary folder: {error.strerror}") from error
-    try:
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(temporary_folder("guest"))
+        except OSError as error:
+            raise GuestError(f"cannot make a temporary folder: {error.strerror}") from error
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _watch(
@@ -186,7 +187,7 @@ def _command_line(image: Image, init: Path, memory_mb: int, seed: int | None) ->
         "root=/dev/root",
         "rootfstype=hostfs",
         "rootflags=/",
-        "rw",
+        "ro",
         f"init={_quoted(str(init))}",
         "con=null",
         # No input: a thread would wait for it, and interrupt the guest when the host likes.
@@ -221,7 +222,10 @@ def _init(script: Path, environment: Mapping[str, str], token: str) -> str:
             raise ValueError(f"not a name of an environment variable: {name!r}")
     exports = "\n".join(f"export {name}={shlex.quote(v)}" for name, v in variables.items())
     program = [*_interpreter(script), str(script.resolve())]
-    return _INIT.format(exports=exports, command=shlex.join(program), token=token)
+    writable = shlex.quote(str(script.resolve().parent))
+    return _INIT.format(
+        exports=exports, command=shlex.join(program), token=token, writable=writable
+    )
 
 
 def _interpreter(script: Path) -> list[str]:
@@ -238,18 +242,21 @@ def _memory_folder(memory_mb: int) -> Path:
     be mapped from one that is mounted noexec. In containers /dev/shm often is both: 64 MB, noexec.
     """
     room: dict[Path, int] = {}
+    no_programs = []
     for folder in (Path("/dev/shm"), Path(tempfile.gettempdir())):
         if folder.is_dir() and os.access(folder, os.W_OK):
             facts = os.statvfs(folder)
             if facts.f_flag & os.ST_NOEXEC:
+                no_programs.append(str(folder))
                 continue
             room[folder] = facts.f_bavail * facts.f_frsize
             if room[folder] >= memory_mb << 20:
                 return folder
     if not room or max(room.values()) < min(_LEAST_ROOM_BYTES, memory_mb << 20):
+        why = f": {' and '.join(no_programs)} mounted noexec" if no_programs else ""
         raise GuestError(
             f"no room for the guest's memory of {memory_mb} MB in /dev/shm or "
-            f"{tempfile.gettempdir()} (which must not be mounted noexec)"
+            f"{tempfile.gettempdir()}{why}; set TMPDIR to a folder with room, not mounted noexec"
         )
     return max(room, key=lambda folder: room[folder])
 

@@ -73,6 +73,8 @@ class Request:
         Compilers at the same time.
     tarball
         A kernel's source to use instead of the distribution's.
+    sha256
+        What the source must have; what Debian's package recorded if absent.
     force
         Build anew, even if it is there, and from the start.
     """
@@ -80,6 +82,7 @@ class Request:
     series: str = config.DEFAULT_SERIES
     jobs: int = 1
     tarball: Path | None = None
+    sha256: str | None = None
     force: bool = False
 
 
@@ -156,6 +159,7 @@ class _Build:
                 _remove(path)
         tarball = self._request.tarball or toolchain.source_tarball(self._request.series)
         origin = source.identity(tarball)
+        source.verify(tarball, self._request.sha256)
         extracted = source.is_extracted(tarball, self._tree)
         self._need_room(_OBJECTS_BYTES if extracted else _SOURCE_BYTES)
         if not extracted:

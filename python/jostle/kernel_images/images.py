@@ -67,13 +67,19 @@ class Image:
     modules: Path | None = None
 
     @functools.cached_property
+    def digest(self) -> str:
+        """SHA-256 of the program; of nothing if it runs already."""
+        if self.path is None:
+            return hashlib.sha256().hexdigest()
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    @functools.cached_property
     def identity(self) -> str:
         """Kind, version and a hash of the program: what a result may depend on."""
         if self.path is None:
             return f"{self.kind}-{self.version}-{platform.version()}"
-        with self.path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return f"{self.kind}-{self.version}-{digest[:12]}"
+        return f"{self.kind}-{self.version}-{self.digest[:12]}"
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ class Built:
     folder: Path
     facts: Mapping[str, Any]
 
-    @property
+    @functools.cached_property
     def image(self) -> Image:
         """The kernel."""
         return Image("virtual", self.folder / "linux", self.version)
@@ -105,6 +111,11 @@ class Built:
     def series(self) -> str:
         """The first two numbers of the version."""
         return ".".join(self.version.split(".")[:2])
+
+    @property
+    def is_as_built(self) -> bool:
+        """Whether the program is the one that was built, by the digest that was recorded then."""
+        return self.image.digest == self.facts.get("sha256")
 
     @property
     def current(self) -> bool:
@@ -207,7 +218,14 @@ def _virtual(version: str | None) -> Image:
     kernels = [kernel for kernel in built() if _matches(kernel.version, version)]
     current = [kernel for kernel in kernels if kernel.current]
     if current:
-        return max(current, key=_preference).image
+        chosen = max(current, key=_preference)
+        if not chosen.is_as_built:
+            raise KernelMissingError(
+                f"{chosen.folder / 'linux'} is not the program that was built (its SHA-256 is not "
+                f"the one in build.json): `jostle kernel build --force --version {chosen.series}` "
+                "makes it anew"
+            )
+        return chosen.image
     series = ".".join((version or config.DEFAULT_SERIES).split(".")[:2])
     asked = "" if series == config.DEFAULT_SERIES else f" --version {series}"
     what = f"virtual-time kernel {version}" if version else "virtual-time kernel"

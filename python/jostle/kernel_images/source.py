@@ -15,6 +15,7 @@ from jostle.kernel_images import config, edits
 from jostle.kernel_images.processes import running
 
 _WAIT_S = 0.5
+_DPKG = Path("/var/lib/dpkg/info")
 
 
 class SourceError(InputError):
@@ -22,7 +23,7 @@ class SourceError(InputError):
 
 
 def identity(tarball: Path) -> dict[str, Any]:
-    """Tell one tarball from another: by name, size and age.
+    """Tell one tarball from another: by name, size and digest.
 
     Raises
     ------
@@ -31,13 +32,54 @@ def identity(tarball: Path) -> dict[str, Any]:
     """
     try:
         facts = tarball.stat()
+        with tarball.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise SourceError(f"cannot read the source {tarball}: {error.strerror}") from error
-    return {
-        "file": str(tarball.resolve()),
-        "size_bytes": facts.st_size,
-        "modified_ns": facts.st_mtime_ns,
-    }
+    return {"file": str(tarball.resolve()), "size_bytes": facts.st_size, "sha256": digest}
+
+
+def verify(tarball: Path, sha256: str | None) -> None:
+    """Hold a tarball against what is recorded of it.
+
+    Parameters
+    ----------
+    sha256
+        What it should have; if absent, the digest that Debian's package of it recorded counts, and
+        a tarball of no package is taken as it is.
+
+    Raises
+    ------
+    SourceError
+        When it is another.
+    """
+    if sha256 is not None:
+        found = identity(tarball)["sha256"]
+        if found != sha256.lower():
+            raise SourceError(f"{tarball} has the SHA-256 {found}, not {sha256}")
+        return
+    recorded = _recorded_md5(tarball)
+    if recorded is None:
+        return
+    with tarball.open("rb") as file:
+        # Against damage and exchange after installation; the package itself is signed.
+        found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    if found != recorded:
+        raise SourceError(
+            f"{tarball} is not the file that its package installed (MD5 {found}, recorded "
+            f"{recorded}): run `apt-get install --reinstall {tarball.name.split('.tar')[0]}`"
+        )
+
+
+def _recorded_md5(tarball: Path) -> str | None:
+    """Digest that dpkg has of an installed file; None if it is of no package."""
+    named = tarball.resolve().relative_to("/").as_posix()
+    for record in _DPKG.glob(f"{tarball.name.split('.tar')[0]}*.md5sums"):
+        for line in record.read_text("utf-8").splitlines():
+            digest, _, name = line.partition("  ")
+            if name == named:
+                return digest
+    return None
 
 
 def is_extracted(tarball: Path, folder: Path) -> bool:

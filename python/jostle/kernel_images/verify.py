@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from jostle.errors import JostleError
 from jostle.kernel_images import config
 from jostle.kernel_images.boot import GuestError, GuestTimeoutError, run_guest
 from jostle.kernel_images.images import Image
+from jostle.locked_folders import temporary_folder
 
 # Half an hour asleep must be over long before half an hour is.
 _ASLEEP_S = 1800
@@ -60,7 +60,7 @@ def check(image: Image) -> Check:
     UnfitKernelError
         When it does not boot, time is not virtual, or a congestion control is not there.
     """
-    with tempfile.TemporaryDirectory(prefix="jostle-check-") as folder:
+    with temporary_folder("check") as folder:
         script = Path(folder, "check")
         script.write_text(_SCRIPT, "utf-8")
         try:

@@ -29,11 +29,13 @@ __all__ = [
     "DIGEST",
     "PythonControllerError",
     "Source",
+    "adopt",
     "create",
     "is_python_controller",
     "locate",
     "read",
     "remember",
+    "remembered",
 ]
 
 DIGEST: Final = "source_sha256"
@@ -100,6 +102,18 @@ def remember(source: Source) -> str:
     digest = source.digest()
     _sources[digest] = source
     return digest
+
+
+def remembered(spec: Mapping[str, Any]) -> dict[str, Source]:
+    """By digest, the sources that a run needs: what `adopt` must be told in another process."""
+    digests = {flow["controller"]["parameters"].get(DIGEST) for flow in spec["flows"]}
+    return {digest: _sources[digest] for digest in digests if digest in _sources}
+
+
+def adopt(sources: Mapping[str, Source]) -> None:
+    """Let `create` know what another process has remembered; it still holds them to the digest."""
+    for digest, source in sources.items():
+        _sources.setdefault(digest, source)
 
 
 def create(name: str, parameters: Mapping[str, Any], seed: int) -> object:

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from jostle.figures.save import replace_file, to_bytes
+from jostle.printable import printable_markup
 from jostle.results import pictures
 from jostle.results.tables import html_table, interval_note, phase_rows
 
@@ -35,7 +36,10 @@ def render(
         Its options, word by word.
     """
     environment = Environment(
-        loader=PackageLoader("jostle.report"), autoescape=True, undefined=StrictUndefined
+        loader=PackageLoader("jostle.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=printable_markup,
     )
     return environment.get_template("report.html.jinja").render(
         scenarios=[_scenario(results) for results in every],

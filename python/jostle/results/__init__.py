@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from jostle.results.result_set import OVERALL, SCHEMA, Failure, Phase, Result, ResultSet
+from jostle.results.finished import OVERALL, Failure, FinishedRuns, Phase, Result
+from jostle.results.result_set import SCHEMA, ResultSet
 
-__all__ = ["OVERALL", "SCHEMA", "Failure", "Phase", "Result", "ResultSet"]
+__all__ = ["OVERALL", "SCHEMA", "Failure", "FinishedRuns", "Phase", "Result", "ResultSet"]

@@ -5,14 +5,13 @@ The engine has the registry (`crates/record/src/measures.rs`); nothing here know
 
 from __future__ import annotations
 
-import difflib
 import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from jostle.errors import InputError
+from jostle.errors import InputError, unknown
 
 Scope = Literal["flow", "link", "run"]
 Place = Literal["phases", "fairness", "totals", "flow", "asked"]
@@ -129,12 +128,3 @@ def measure(name: str) -> Measure:
         if name == candidate.key:
             return candidate
     raise InputError(unknown("measure", name, every))
-
-
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """Say that there is no such thing, and what was probably meant."""
-    names = list(known)
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    if close:
-        return f"no {what} `{name}`; did you mean {' or '.join(f'`{c}`' for c in close)}?"
-    return f"no {what} `{name}`: there is {', '.join(names) or 'none'}"

@@ -18,15 +18,15 @@ from jostle.figures.data import (
     flow_label,
     stacked,
 )
-from jostle.results import OVERALL
 from jostle.results import conditions as naming
+from jostle.results.finished import OVERALL
 from jostle.results.measures import measure
 from jostle.stats import mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from jostle.results import ResultSet
+    from jostle.results.finished import FinishedRuns
 
 MOST_LINES = 8
 """Flows that a stacked figure shows; more could not be told apart."""
@@ -54,7 +54,7 @@ def panels(names: Sequence[str] = PANELS) -> list[PanelColumn]:
     return found
 
 
-def series_data(results: ResultSet, condition: int) -> StackedData:
+def series_data(results: FinishedRuns, condition: int) -> StackedData:
     """Stacked time series of one condition."""
     if not results.of(condition):
         raise InputError(f"nothing to draw: no run of `{results.labels[condition]}` finished")
@@ -73,7 +73,7 @@ def series_data(results: ResultSet, condition: int) -> StackedData:
     )
 
 
-def jain_data(results: ResultSet) -> HeatMapData:
+def jain_data(results: FinishedRuns) -> HeatMapData:
     """Mean of Jain's index over the runs, by condition and phase."""
     rows, columns, values = _table(results, _jain)
     most_flows = max(len(_competitors(results, c)) for c in range(len(results.conditions)))
@@ -90,7 +90,7 @@ def jain_data(results: ResultSet) -> HeatMapData:
     )
 
 
-def difference_data(results: ResultSet) -> HeatMapData:
+def difference_data(results: FinishedRuns) -> HeatMapData:
     """Throughput of the first flow less that of the second, by condition and phase (Mbit/s).
 
     Pings do not count: they compete with nobody.
@@ -113,28 +113,28 @@ def difference_data(results: ResultSet) -> HeatMapData:
     )
 
 
-def series(results: ResultSet, condition: int) -> Figure:
+def series(results: FinishedRuns, condition: int) -> Figure:
     """Draw the stacked time series of one condition."""
     from jostle.figures import draw
 
     return draw.stacked(series_data(results, condition))
 
 
-def jain(results: ResultSet) -> Figure:
+def jain(results: FinishedRuns) -> Figure:
     """Draw the heat map of Jain's index."""
     from jostle.figures import draw
 
     return draw.heat_map(jain_data(results))
 
 
-def difference(results: ResultSet) -> Figure:
+def difference(results: FinishedRuns) -> Figure:
     """Draw the heat map of the throughput difference between the first two flows."""
     from jostle.figures import draw
 
     return draw.heat_map(difference_data(results))
 
 
-def all_figures(results: ResultSet) -> dict[str, Callable[[], Figure]]:
+def all_figures(results: FinishedRuns) -> dict[str, Callable[[], Figure]]:
     """Every figure that these results give, by the name of its file.
 
     A stacked figure for each condition that has runs; with two flows and two conditions or more
@@ -153,7 +153,7 @@ def all_figures(results: ResultSet) -> dict[str, Callable[[], Figure]]:
 
 
 def save_all(
-    results: ResultSet, folder: str | Path, formats: Sequence[str] | None = None
+    results: FinishedRuns, folder: str | Path, formats: Sequence[str] | None = None
 ) -> list[Path]:
     """Draw and write every figure into `folder`; returns the paths in the order of the figures.
 
@@ -175,7 +175,7 @@ def save_all(
 
 
 def _table(
-    results: ResultSet, value: Callable[[Summary, str], float | None]
+    results: FinishedRuns, value: Callable[[Summary, str], float | None]
 ) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray[Any, np.dtype[np.float64]]]:
     """Average `value` over runs for every condition that has runs, and every phase."""
     shown = [c for c in range(len(results.conditions)) if results.of(c)]
@@ -205,12 +205,12 @@ def _governed(summary: Summary) -> list[Summary]:
     return [flow for flow in summary["flows"] if flow["controller"] != NO_CONTROLLER]
 
 
-def _competitors(results: ResultSet, condition: int) -> list[str]:
+def _competitors(results: FinishedRuns, condition: int) -> list[str]:
     runs = results.of(condition)
     return [flow["name"] for flow in _governed(runs[0].run.summary)] if runs else []
 
 
-def _first_two_names(results: ResultSet) -> tuple[str, str]:
+def _first_two_names(results: FinishedRuns) -> tuple[str, str]:
     names = {tuple(_competitors(results, c)[:2]) for c in range(len(results.conditions))} - {()}
     if any(len(pair) < 2 for pair in names):
         raise InputError("a throughput difference needs two flows")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from jostle.errors import InputError
-from jostle.results import conditions as naming
+from jostle.errors import InputError, unknown
 from jostle.results import frames
 from jostle.results.conditions import Condition
-from jostle.results.measures import keys, measure, unknown
+from jostle.results.finished import OVERALL, FinishedRuns
+from jostle.results.measures import keys, measure
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,96 +20,12 @@ if TYPE_CHECKING:
     from jostle.stats import Method
 
 SCHEMA = "jostle.summary/1"
-OVERALL = "overall"
+_NAMED_CONDITIONS = 3
+"""Conditions that a note names; the others it counts."""
 
 
-@dataclass(frozen=True)
-class Result:
-    """A finished run and its place in the plan."""
-
-    condition: int
-    seed: int
-    run: Run
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A run that failed, its place in the plan, and why."""
-
-    condition: int
-    seed: int
-    error: str
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A window of time."""
-
-    name: str
-    from_s: float
-    to_s: float
-
-
-class ResultSet:
-    """The runs of a scenario, in the order of the plan.
-
-    Parameters
-    ----------
-    title
-        Title of the scenario.
-    backend, backend_version
-        What ran it.
-    conditions
-        Every condition of the plan.
-    results
-        The runs that finished.
-    failures
-        The runs that did not.
-    """
-
-    def __init__(
-        self,
-        title: str,
-        backend: str,
-        backend_version: str,
-        *,
-        conditions: Sequence[Condition],
-        results: Sequence[Result],
-        failures: Sequence[Failure] = (),
-    ) -> None:
-        self.title = title
-        self.backend = backend
-        self.backend_version = backend_version
-        self.conditions = tuple(dict(condition) for condition in conditions)
-        self.results = tuple(results)
-        self.failures = tuple(failures)
-
-    @cached_property
-    def labels(self) -> tuple[str, ...]:
-        """Name of each condition."""
-        return tuple(naming.labels(self.conditions))
-
-    @cached_property
-    def phases(self) -> tuple[Phase, ...]:
-        """Phases of the runs, in the order of the scenario, `overall` first."""
-        found: dict[str, Phase] = {}
-        for index in range(len(self.conditions)):
-            for phase in self.phases_of(index):
-                found.setdefault(phase.name, phase)
-        return tuple(found.values())
-
-    def phases_of(self, condition: int) -> tuple[Phase, ...]:
-        """Phases of one condition (a grid may move them)."""
-        phases = [
-            Phase(phase["name"], phase["from_ns"] / 1e9, phase["to_ns"] / 1e9)
-            for result in self.of(condition)[:1]
-            for phase in result.run.spec["phases"]
-        ]
-        return tuple(sorted(phases, key=lambda phase: phase.name != OVERALL))
-
-    def of(self, condition: int) -> list[Result]:
-        """Finished runs of a condition, given by its position."""
-        return [result for result in self.results if result.condition == condition]
+class ResultSet(FinishedRuns):
+    """The runs of a scenario, in the order of the plan; see `FinishedRuns` for its parameters."""
 
     @cached_property
     def flows(self) -> pl.DataFrame:
@@ -155,11 +69,6 @@ class ResultSet:
         ]
         return frames.table(rows, [*self._place_columns, "host", "path"], ())
 
-    def flow_names(self, condition: int) -> list[str]:
-        """Names of a condition's flows, in the order of the scenario."""
-        results = self.of(condition)
-        return [f["name"] for f in results[0].run.summary["flows"]] if results else []
-
     def series(
         self, flow: str, quantity: str, condition: int | str | Condition | None = None
     ) -> pl.DataFrame:
@@ -199,15 +108,6 @@ class ResultSet:
         if whole is None:
             raise InputError(f"no run of condition {index} finished")
         return whole.sort("time_s")
-
-    def condition_series(self, condition: int) -> pl.DataFrame:
-        """Series of all flows and runs of a condition: the runs' `flows` frames with `seed`."""
-        import polars as pl
-
-        return pl.concat(
-            r.run.flows.with_columns(pl.lit(r.seed, dtype=pl.UInt64).alias("seed"))
-            for r in self.of(condition)
-        )
 
     def estimate(
         self,
@@ -267,35 +167,14 @@ class ResultSet:
             where = " of every condition" if len(several) > 1 else ""
             subject = "in this scenario"
         else:
-            where = " of " + "; ".join(self.labels[i] for i in identical)
+            named = [self.labels[i] for i in identical[:_NAMED_CONDITIONS]]
+            more = len(identical) - len(named)
+            where = " of " + "; ".join(named) + (f" and {more} more" if more else "")
             subject = "there"
         return (
             f"{which}{where} are identical: nothing {subject} is random; "
             "give the flows start_jitter",
         )
-
-    def position(self, condition: int | str | Condition | None) -> int:
-        """Position of a condition given by position, label, or keys and values.
-
-        Raises
-        ------
-        InputError
-            When it is none, or not one alone.
-        """
-        every = range(len(self.conditions))
-        if condition is None:
-            matches = list(every)
-        elif isinstance(condition, int):
-            matches = [condition] if condition in every else []
-        elif isinstance(condition, str):
-            matches = [i for i in every if self.labels[i] == condition]
-        else:
-            wanted = condition.items()
-            matches = [i for i in every if wanted <= self.conditions[i].items()]
-        if len(matches) == 1:
-            return matches[0]
-        found = "no such condition" if not matches else "several conditions"
-        raise InputError(f"{found}: name one of " + " | ".join(self.labels))
 
     def plot(
         self,
@@ -346,9 +225,6 @@ class ResultSet:
     def to_json(self, indent: int | None = None) -> str:
         """Give the summary document, `jostle.summary/1`, as JSON text."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
-
-    def __len__(self) -> int:
-        return len(self.results)
 
     def __repr__(self) -> str:
         return (

@@ -12,7 +12,7 @@ from jostle.results.measures import measure
 from jostle.stats import Estimate, estimate
 
 if TYPE_CHECKING:
-    from jostle.results import ResultSet
+    from jostle.results.finished import FinishedRuns
 
 MOST_FLOWS = 12
 """Flows of a condition that a table shows."""
@@ -48,7 +48,7 @@ _DIGITS = 4
 _MOST_DECIMALS = 3
 
 
-def phase_rows(results: ResultSet, phase: str) -> Table:
+def phase_rows(results: FinishedRuns, phase: str) -> Table:
     """One phase: a row per condition and flow."""
     grid = len(results.conditions) > 1 or bool(results.labels[0])
     every = [measure(name) for name in (*_COLUMNS, "jain")]
@@ -66,7 +66,7 @@ def phase_rows(results: ResultSet, phase: str) -> Table:
     return Table(titles, tuple(rows), tuple(groups), len(words))
 
 
-def _decimals(results: ResultSet, phase: str) -> dict[str, int]:
+def _decimals(results: FinishedRuns, phase: str) -> dict[str, int]:
     """Decimals by measure, so that the largest number of a column has some digits, not all."""
     decimals = {}
     for name in _COLUMNS:
@@ -83,7 +83,7 @@ def _decimals(results: ResultSet, phase: str) -> dict[str, int]:
 
 
 def _condition_rows(
-    results: ResultSet, condition: int, phase: str, decimals: Mapping[str, int]
+    results: FinishedRuns, condition: int, phase: str, decimals: Mapping[str, int]
 ) -> list[tuple[str, ...]]:
     runs = [r.run.summary for r in results.of(condition)]
     if not runs:
@@ -125,7 +125,7 @@ def plain(value: float | None, factor: float, decimals: int) -> str:
     return ABSENT if value is None else f"{value * factor:.{decimals}f}"
 
 
-def interval_note(results: ResultSet) -> str:
+def interval_note(results: FinishedRuns) -> str:
     """Say what stands behind ± in tables of these results; nothing if no run finished."""
     counts = sorted({len(results.of(c)) for c in range(len(results.conditions))} - {0})
     if not counts:

@@ -2,108 +2,66 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from jostle.backends import Backend, Cancelled, Run, run_id
+from jostle.backends import Backend, Run, run_id
 from jostle.errors import InputError, InterruptedRunError, StoreError
 from jostle.results import Failure, Result, ResultSet
+from jostle.running.job import Job, Stop
+from jostle.running.progress import Progress
 
 if TYPE_CHECKING:
     from jostle.running.executors import Executor
     from jostle.running.store import Store
+    from jostle.scenario import Plan, PlannedRun
 
 
 WAKE_EVERY_S = 0.5
 
 
-class PlannedRun(Protocol):
-    """One run of a plan."""
-
-    @property
-    def condition(self) -> int:
-        """Position of its condition."""
-
-    @property
-    def seed(self) -> int:
-        """Its seed."""
-
-    @property
-    def spec(self) -> Mapping[str, Any]:
-        """What to run."""
-
-
-class Plan(Protocol):
-    """What `jostle.scenario.Scenario.plan` returns."""
-
-    @property
-    def title(self) -> str:
-        """Title of the scenario."""
-
-    @property
-    def conditions(self) -> Sequence[Mapping[str, str]]:
-        """Grid key → name of the value, for every condition."""
-
-    @property
-    def runs(self) -> Sequence[PlannedRun]:
-        """Every run, in order."""
-
-
 @dataclass(frozen=True)
-class _Kept:
-    """A run at its place in a reduced plan."""
+class Refusal:
+    """A condition that a backend cannot do.
 
-    condition: int
-    seed: int
-    spec: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class _Reduced:
-    """A plan without some of its conditions."""
-
-    title: str
-    conditions: Sequence[Mapping[str, str]]
-    runs: Sequence[PlannedRun]
-
-
-def without(plan: Plan, conditions: Collection[int]) -> Plan:
-    """Leave out some conditions of a plan, given by their positions."""
-    if not conditions:
-        return plan
-    kept = [index for index in range(len(plan.conditions)) if index not in conditions]
-    place = {index: position for position, index in enumerate(kept)}
-    return _Reduced(
-        plan.title,
-        tuple(plan.conditions[index] for index in kept),
-        tuple(
-            _Kept(place[planned.condition], planned.seed, planned.spec)
-            for planned in plan.runs
-            if planned.condition in place
-        ),
-    )
-
-
-class Progress:
-    """Told how a plan goes; this one says nothing.
-
-    Every method is called from the thread that carries the plan out.
+    Attributes
+    ----------
+    label
+        Its name; empty without a grid.
+    why
+        The keys that stand in the way.
     """
 
-    def begin(self, total: int, stored: int) -> None:
-        """`total` different runs are needed, `stored` of them are there already."""
+    label: str
+    why: str
 
-    def advance(self) -> None:
-        """One more run finished."""
+    def error(self) -> InputError:
+        """Say it to whoever asked for the condition."""
+        return InputError(f"{self.label}: {self.why}" if self.label else self.why)
 
-    def failed(self, failure: Failure) -> None:
-        """Hear that a run failed."""
 
-    def end(self) -> None:
-        """Nothing more will be told, whether or not the plan was carried out."""
+def refusals(plan: Plan, backend: Backend) -> dict[int, Refusal]:
+    """Find the conditions of a plan that a backend cannot do, by position, in order."""
+    found: dict[int, Refusal] = {}
+    for planned in plan.runs:
+        if planned.condition in found:
+            continue
+        try:
+            backend.check(planned.spec)
+        except InputError as error:
+            label = str(plan.conditions[planned.condition])
+            found[planned.condition] = Refusal(label, str(error))
+    return found
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What became of runs, by name."""
+
+    runs: dict[str, Run] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -124,32 +82,6 @@ class Session:
     executor: Executor
     store: Store | None
 
-    def check(self, plan: Plan) -> None:
-        """See that the backend can do every run of `plan`.
-
-        Raises
-        ------
-        InputError
-            When it cannot; the text names the keys that stand in the way.
-        """
-        for error in self.refused(plan).values():
-            raise error
-
-    def refused(self, plan: Plan) -> dict[int, InputError]:
-        """Find the conditions that the backend cannot do, by position, and why."""
-        found: dict[int, InputError] = {}
-        for planned in plan.runs:
-            if planned.condition in found:
-                continue
-            try:
-                self.backend.check(planned.spec)
-            except InputError as error:
-                labels = plan.conditions[planned.condition]
-                where = ", ".join(f"{key} = {label}" for key, label in labels.items())
-                text = f"{where}: {error}" if where else str(error)
-                found[planned.condition] = InputError(text)
-        return found
-
     def carry_out(self, plan: Plan, progress: Progress | None = None) -> ResultSet:
         """Carry out every run of `plan`. A run that fails does not stop the others.
 
@@ -162,7 +94,8 @@ class Session:
         StoreError
             When a result cannot be stored; what was stored before is intact.
         """
-        self.check(plan)
+        for refusal in refusals(plan, self.backend).values():
+            raise refusal.error()
         progress = progress or Progress()
         identified = [
             (planned, run_id(planned.spec, self.backend.name, self.backend.version))
@@ -170,49 +103,8 @@ class Session:
         ]
         wanted = {name: planned for planned, name in reversed(identified)}
         wanted = dict(reversed(wanted.items()))
-        found: dict[str, Run] = {}
-        errors: dict[str, str] = {}
-        stop = threading.Event()
-        try:
-            if self.store is not None:
-                stored = ((name, self.store.get(name)) for name in wanted)
-                found.update((name, run) for name, run in stored if run is not None)
-            progress.begin(len(wanted), len(found))
-            futures = {
-                self.executor.submit(
-                    _run_and_store, self.backend, self.store, planned.spec, stop.is_set
-                ): name
-                for name, planned in wanted.items()
-                if name not in found
-            }
-            pending = set(futures)
-            while pending:
-                # Woken now and then, because a signal that another thread receives does not end
-                # the wait of this one.
-                done, pending = wait(pending, WAKE_EVERY_S, return_when=FIRST_COMPLETED)
-                for future in done:
-                    name = futures[future]
-                    error = _error_of(future)
-                    if error is None:
-                        found[name] = future.result()
-                        progress.advance()
-                    else:
-                        errors[name] = error
-                        planned = wanted[name]
-                        progress.failed(Failure(planned.condition, planned.seed, error))
-        except KeyboardInterrupt as interrupt:
-            stop.set()
-            # Runs that are being written finish writing; the others stop at once.
-            self.executor.shutdown(wait=True, cancel_futures=True)
-            store = self.store
-            kept = None if store is None else sum(name in store for name in wanted)
-            raise InterruptedRunError(kept, len(wanted)) from interrupt
-        except StoreError:
-            stop.set()
-            self.executor.shutdown(wait=True, cancel_futures=True)
-            raise
-        finally:
-            progress.end()
+        outcome = self._run(wanted, progress)
+        found, errors = outcome.runs, outcome.errors
         places = [(planned.condition, planned.seed, name) for planned, name in identified]
         return ResultSet(
             plan.title,
@@ -223,13 +115,65 @@ class Session:
             failures=[Failure(c, s, errors[name]) for c, s, name in places if name in errors],
         )
 
+    def _run(self, wanted: Mapping[str, PlannedRun], progress: Progress) -> _Outcome:
+        """Look runs up, and carry out what is not there."""
+        outcome = _Outcome()
+        stop = Stop()
+        futures: dict[Future[Run], str] = {}
+        try:
+            if self.store is not None:
+                stored = ((name, self.store.get(name)) for name in wanted)
+                outcome.runs.update((name, run) for name, run in stored if run is not None)
+            progress.begin(len(wanted), len(outcome.runs))
+            for name, planned in wanted.items():
+                if name not in outcome.runs:
+                    job = Job.of(self.backend, self.store, planned.spec, stop)
+                    futures[self.executor.submit(job)] = name
+            self._await(futures, wanted, outcome, progress)
+        except KeyboardInterrupt as interrupt:
+            # Runs that are being written finish writing; the others stop at once.
+            _give_up(futures, stop)
+            store = self.store
+            kept = None if store is None else sum(name in store for name in wanted)
+            raise InterruptedRunError(kept, len(wanted)) from interrupt
+        except BaseException:
+            _give_up(futures, stop)
+            raise
+        finally:
+            stop.close()
+            progress.end()
+        return outcome
 
-def _run_and_store(
-    backend: Backend, store: Store | None, spec: Mapping[str, Any], cancelled: Cancelled
-) -> Run:
-    record = backend.run(spec, cancelled)
-    # The series of a large sweep do not fit into memory: from here on they live in the store.
-    return record if store is None else store.put(record)
+    @staticmethod
+    def _await(
+        futures: Mapping[Future[Run], str],
+        wanted: Mapping[str, PlannedRun],
+        outcome: _Outcome,
+        progress: Progress,
+    ) -> None:
+        pending = set(futures)
+        while pending:
+            # Woken now and then, because a signal that another thread receives does not end
+            # the wait of this one.
+            done, pending = wait(pending, WAKE_EVERY_S, return_when=FIRST_COMPLETED)
+            for future in done:
+                name = futures[future]
+                error = _error_of(future)
+                if error is None:
+                    outcome.runs[name] = future.result()
+                    progress.advance()
+                else:
+                    outcome.errors[name] = error
+                    planned = wanted[name]
+                    progress.failed(Failure(planned.condition, planned.seed, error))
+
+
+def _give_up(futures: Collection[Future[Run]], stop: Stop) -> None:
+    """Stop what runs, drop what has not begun, and wait until nothing runs any more."""
+    stop.set()
+    for future in futures:
+        future.cancel()
+    wait(futures)
 
 
 def _error_of(future: Future[Run]) -> str | None:

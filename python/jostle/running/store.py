@@ -23,9 +23,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from jostle.backends import run_id
 from jostle.backends.captures import files
 from jostle.errors import StoreError, StoreFullError
-from jostle.running.partial import Partial, remove_abandoned
+from jostle.locked_folders import Partial, remove_abandoned
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,6 +44,7 @@ _ALWAYS = {
 }  # fmt: skip
 _CAPTURES = "captures"
 _FRAMES = ("flows", "links", "internals", "acks")
+_READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -129,12 +131,29 @@ class Store:
             for name in (_PARTIAL, _DAMAGED):
                 if (self.root / name).is_symlink():
                     raise StoreError(f"{self.root / name} is a symbolic link: a store has none")
-            (self.root / _PARTIAL).mkdir(parents=True, exist_ok=True)
-            with Partial(self.root / _PARTIAL, "probe"):
-                os.listdir(self.root)
-            remove_abandoned(self.root / _PARTIAL)
+            self._prepare()
+            os.listdir(self.root)
         except OSError as error:
             raise _store_error(self.root, error) from error
+
+    def _prepare(self) -> None:
+        """Make what is not there and clear what others left; a store that is read-only can be read.
+
+        Whoever puts a run into one is told then.
+        """
+        partial = self.root / _PARTIAL
+        try:
+            partial.mkdir(parents=True, exist_ok=True)
+            with Partial(partial, "probe"):
+                pass
+            remove_abandoned(partial)
+        except OSError as error:
+            if error.errno not in _READ_ONLY or not self.root.is_dir():
+                raise
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Who is warned is asked for in the process that made the store; others warn as Python does.
+        return {"root": self.root, "_warn": warnings.warn}
 
     def __contains__(self, run_id: str) -> bool:
         """Whether a run of that name was stored; `get` also checks that it is whole."""
@@ -232,13 +251,48 @@ def _verified_summary(folder: Path) -> Mapping[str, Any]:
             if _digest(folder / name) != digest:
                 raise _DamagedError(f"{name} is not what was written")
         summary: object = json.loads((folder / "summary.json").read_bytes())
+        spec = json.loads((folder / "spec.json").read_bytes())
+        made = json.loads((folder / "provenance.json").read_bytes())
+        named = run_id(spec, made["backend"], made["backend_version"])
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
         raise _DamagedError(f"{Path(str(error.filename)).name} is missing") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _DamagedError(f"{_MANIFEST} is not readable") from error
-    if not isinstance(summary, dict):
-        raise _DamagedError("summary.json is not a summary")
+    # Digests say that files belong together, the name that they are of this run.
+    if named != folder.name:
+        raise _DamagedError("it holds the specification of another run")
+    if not isinstance(summary, dict) or not _is_summary_of(summary, spec):
+        raise _DamagedError("summary.json is not a summary of that run")
     return summary
+
+
+def _is_summary_of(summary: Mapping[str, Any], spec: Spec) -> bool:
+    """Whether a summary has an entry for every flow, link and phase, with nothing but numbers."""
+    try:
+        phases = {phase["name"] for phase in spec["phases"]}
+        for kind in ("flows", "links"):
+            if [one["name"] for one in summary[kind]] != [one["name"] for one in spec[kind]]:
+                return False
+            for one in summary[kind]:
+                measured = one["phases"]
+                values = [value for phase in measured.values() for value in phase.values()]
+                if set(measured) != phases or not all(map(_is_measure, values)):
+                    return False
+        return set(summary["fairness"]) == phases
+    except (AttributeError, KeyError, TypeError):
+        return False
+
+
+def _is_measure(value: object) -> bool:
+    """Whether it is a number, none, or numbers by name or in a row, such as those of reasons."""
+    match value:
+        case None | int() | float():
+            return not isinstance(value, bool)
+        case dict():
+            return all(map(_is_measure, value.values()))
+        case list():
+            return all(map(_is_measure, value))
+    return False
 
 
 def _take_captures(record: RunRecord, folder: Path) -> dict[str, str]:

@@ -226,10 +226,16 @@ def memory_table(given: Any) -> Any:
 
 
 def loss_table(given: Any) -> Any:
-    """Read a bare probability as independent loss."""
+    """Read a bare probability as independent loss, and the word "none" as absence."""
+    if given is None or given == "none":
+        return None
     if isinstance(given, dict):
         return given
-    return {"kind": "independent", "probability": given}
+    try:
+        return {"kind": "independent", "probability": parse_probability(given)}
+    except QuantityError as error:
+        context = {"message": str(error), "at": []}
+        raise PydanticCustomError("jostle", "{message}", context) from None
 
 
 def quick_start_table(given: Any) -> Any:

@@ -17,15 +17,13 @@ __all__ = [
     "Bulk",
     "Fixed",
     "Flow",
-    "GilbertElliott",
-    "Independent",
     "Jitter",
     "Link",
     "NamedLink",
     "OnOff",
     "Outage",
+    "Part",
     "Ping",
-    "Queue",
     "QuickStart",
     "RequestResponse",
     "ScenarioFile",
@@ -50,8 +48,8 @@ class Algorithm(BaseModel):
         return dict(self.model_extra or {})
 
 
-class Queue(BaseModel):
-    """A queue discipline: its kind, or a table with its kind and parameters."""
+class Part(BaseModel):
+    """A queue discipline or losses: their kind, or a table with it and parameters."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True, defer_build=True)
 
@@ -94,29 +92,6 @@ class QuickStart(_Table):
     """Time over which traffic is measured, and for which a grant counts as used."""
 
 
-class Independent(_Table):
-    """Every packet is lost independently."""
-
-    kind: Literal["independent"]
-    probability: f.Probability
-
-
-class GilbertElliott(_Table):
-    """Two states with a loss probability each; one step per packet."""
-
-    kind: Literal["gilbert_elliott"]
-    good_to_bad: f.Probability
-    bad_to_good: f.Probability
-    loss_good: f.Probability = 0.0
-    loss_bad: f.Probability = 1.0
-
-
-Loss = Annotated[
-    Annotated[Independent | GilbertElliott, Field(discriminator="kind")],
-    BeforeValidator(f.loss_table),
-]
-
-
 class Link(_Table):
     """One direction of a link: queue, then capacity, then delay, then loss."""
 
@@ -126,11 +101,11 @@ class Link(_Table):
     """`"144 Mbit/s"`, or steps `[["0 s", "100 Mbit/s"], ["10 s", "20 Mbit/s"]]`."""
     trace: str | None = None
     """A file of delivery opportunities in Mahimahi's format, relative to the scenario's folder."""
-    queue: Annotated[Queue, BeforeValidator(f.named("kind"))] | None = None
+    queue: Annotated[Part, BeforeValidator(f.named("kind"))] | None = None
     delay: f.Delays = ((0, 0),)
     """Propagation delay: `"20 ms"`, or steps as for `rate`."""
     jitter: Annotated[Jitter | None, BeforeValidator(f.absent)] = None
-    loss: Annotated[Loss | None, BeforeValidator(f.absent)] = None
+    loss: Annotated[Part | None, BeforeValidator(f.loss_table)] = None
     """`"0.1 %"`, or a table whose kind is `independent` or `gilbert_elliott`."""
     outage: Annotated[Outage | None, BeforeValidator(f.absent)] = None
     quick_start: Annotated[QuickStart | None, BeforeValidator(f.quick_start_table)] = None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -112,3 +112,19 @@ class Plan:
             for number in range(seed, seed + repeats)
         ]
         return cls(title, tuple(condition for condition, _ in templates), tuple(runs))
+
+    def without(self, conditions: Collection[int]) -> Plan:
+        """Return the plan without some conditions, given by position; those left move up."""
+        if not conditions:
+            return self
+        kept = [index for index in range(len(self.conditions)) if index not in conditions]
+        place = {index: position for position, index in enumerate(kept)}
+        return Plan(
+            self.title,
+            tuple(Condition(place[index], self.conditions[index]) for index in kept),
+            tuple(
+                replace(planned, condition=place[planned.condition])
+                for planned in self.runs
+                if planned.condition in place
+            ),
+        )

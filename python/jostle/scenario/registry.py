@@ -26,17 +26,37 @@ from jostle.scenario.text.units import (
 
 __all__ = ["Parameter", "Registry", "Row", "Value"]
 
-Value = bool | int | float | str
-"""A resolved parameter: times in ns, rates in bit/s, sizes in bytes, files in Base64."""
+Value = bool | int | float | str | dict[str, int]
+"""A resolved parameter: times in ns, rates in bit/s, sizes in bytes, files in Base64; a queue's
+limit as ``{"bytes": n}`` or ``{"packets": n}``."""
 
 Check = Callable[[str, str, str, bytes], None]
 """Given a kind of row, a row, a parameter and a content, raises `ValueError` if it does not fit."""
 
-_BASE_UNITS: Final[dict[str, str]] = {"span": "ns", "rate": "bps", "size": "bytes"}
+_AMOUNTS: Final = ("size", "limit", "packets")
+"""Kinds that are amounts of data: what a BDP is depends on the link."""
+
+_BASE_UNITS: Final[dict[str, str]] = {
+    "span": "ns",
+    "rate": "bps",
+    "size": "bytes",
+    "limit": "bytes",
+}
+_PARSERS: Final[Mapping[str, Callable[[object], int | float]]] = {
+    "span": parse_span,
+    "rate": parse_rate,
+    "probability": parse_probability,
+}
+_EXPECTED: Final = {
+    "bool": "true or false",
+    "probability": "a probability from 0 to 1 (0 % to 100 %)",
+}
+_NOUNS: Final = {"integer": "whole number", "packets": "number of packets"}
 _QUANTITIES: Final[dict[str, Literal["time", "rate", "size"]]] = {
     "span": "time",
     "rate": "rate",
     "size": "size",
+    "limit": "size",
 }
 
 
@@ -49,11 +69,12 @@ class Parameter:
     name, summary
         As the registry has them.
     kind
-        ``bool``, ``integer``, ``number``, ``span``, ``rate``, ``size``, ``choice`` or ``file``.
+        ``bool``, ``integer``, ``number``, ``probability``, ``span``, ``rate``, ``size``, ``limit``,
+        ``packets``, ``choice`` or ``file``.
     default
         Value when a scenario is silent, in base units; None if a scenario has to give one.
     minimum, maximum
-        Range, both ends included; None for kinds without one.
+        Range, both ends included; None for kinds without one. That of a ``limit`` is in bytes.
     choices
         The words of a ``choice``.
     content
@@ -74,8 +95,8 @@ class Parameter:
 
     def expected(self) -> str:
         """Return what values are accepted, in words."""
-        if self.kind == "bool":
-            return "true or false"
+        if self.kind in _EXPECTED:
+            return _EXPECTED[self.kind]
         if self.kind == "choice":
             return "one of " + ", ".join(f'"{c}"' for c in self.choices)
         if self.kind == "file":
@@ -85,7 +106,7 @@ class Parameter:
             low = format_amount(int(self.minimum), quantity)
             high = format_amount(int(self.maximum), quantity)
             return f'a value from "{low}" to "{high}"'
-        noun = "whole number" if self.kind == "integer" else "number"
+        noun = _NOUNS.get(self.kind, "number")
         return f"a {noun} from {self.minimum} to {self.maximum}"
 
     def parse(self, given: object, folder: Path | None = None) -> Value | Amount:
@@ -101,21 +122,57 @@ class Parameter:
         Returns
         -------
         bool, int, float, str or Amount
-            In base units. A ``size`` stays an `Amount`: what a BDP is depends on the link.
+            In base units. Amounts of data stay an `Amount`: what a BDP is depends on the link.
 
         Raises
         ------
         QuantityError
             If the value does not fit.
         """
-        if self.kind == "size":
+        if self.kind in _AMOUNTS:
             amount = parse_amount(given)
-            if amount.unit == "bytes":
+            if self.kind == "size" and amount.unit == "bytes":
                 self._check(given, int(amount.value))
             return amount
         if self.kind == "file":
             return self._read_file(given, folder or Path())
         return self._check(given, self._read(given))
+
+    def in_base_units(self, amount: Amount, bdp_bytes: int) -> Value:
+        """Return an amount as a run's specification has it.
+
+        Parameters
+        ----------
+        amount
+            What a scenario gives.
+        bdp_bytes
+            What one bandwidth-delay product is.
+
+        Raises
+        ------
+        QuantityError
+            If it is out of range.
+        """
+        if self.kind == "packets":
+            packets = amount.to_packets(bdp_bytes)
+            self._check_amount(packets, f"{packets} packets")
+            return packets
+        size = amount.to_bytes(bdp_bytes)
+        if self.kind == "size":
+            self._check_amount(size, f"{size} B")
+            return size
+        if self.minimum is not None and size < self.minimum:
+            least = f"{int(self.minimum)} B or 1 packet"
+            raise QuantityError(f"the queue cannot hold one packet — write at least {least}")
+        self._check_amount(size, f"{size} B")
+        in_packets = amount.unit == "packets"
+        return {"packets": amount.to_packets(bdp_bytes)} if in_packets else {"bytes": size}
+
+    def _check_amount(self, value: int, shown: str) -> None:
+        if self.maximum is not None and value > self.maximum:
+            raise QuantityError(f"too much — accepted: {self.expected()}")
+        if self.minimum is not None and value < self.minimum:
+            raise QuantityError(f"{shown} is too little — accepted: {self.expected()}")
 
     def _read_file(self, given: object, folder: Path) -> str:
         """Return the content of a file, which is what a run depends on, whatever its name."""
@@ -137,10 +194,8 @@ class Parameter:
         raise QuantityError(f'file "{path}": {problem} — accepted: {self.expected()}')
 
     def _read(self, given: object) -> Value:
-        if self.kind == "span":
-            return parse_span(given)
-        if self.kind == "rate":
-            return parse_rate(given)
+        if self.kind in _PARSERS:
+            return _PARSERS[self.kind](given)
         fits: bool
         match self.kind:
             case "bool":
@@ -166,7 +221,7 @@ class Parameter:
             return float("inf")
 
     def _check(self, given: object, value: Value) -> Value:
-        if self.minimum is None or self.maximum is None or isinstance(value, str | bool):
+        if self.minimum is None or self.maximum is None or isinstance(value, str | bool | dict):
             return value
         quantity = _QUANTITIES.get(self.kind)
         if quantity is not None and value < self.minimum:
@@ -182,7 +237,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Row:
-    """A controller, slow start, memory or queue.
+    """A controller, slow start, memory, queue or kind of loss.
 
     Parameters
     ----------
@@ -211,35 +266,29 @@ class Registry:
 
     Parameters
     ----------
-    controllers, slow_starts, memories, queues
+    controllers, slow_starts, memories, queues, losses
         Rows by name.
-    queue_fields
-        Names of the fields of a queue in a run's specification, by kind of queue.
     """
 
     controllers: Mapping[str, Row]
     slow_starts: Mapping[str, Row]
     memories: Mapping[str, Row]
     queues: Mapping[str, Row]
-    queue_fields: Mapping[str, tuple[str, ...]]
+    losses: Mapping[str, Row]
 
     @classmethod
-    def from_json(cls, registry: str, run_spec_schema: str, check: Check | None = None) -> Registry:
-        """Read what `jostle._core.registry` and `jostle._core.run_spec_schema` return.
+    def from_json(cls, registry: str, check: Check | None = None) -> Registry:
+        """Read what `jostle._core.registry` returns.
 
         Files are checked by `check`, which is `jostle._core.check_file`.
         """
         rows = json.loads(registry)
-        variants = json.loads(run_spec_schema)["$defs"]["QueueSpec"]["oneOf"]
         return cls(
             controllers=_rows(rows, "controllers", check),
             slow_starts=_rows(rows, "slow_starts", check),
             memories=_rows(rows, "memories", check),
             queues=_rows(rows, "queues", check),
-            queue_fields={
-                v["properties"]["kind"]["const"]: tuple(p for p in v["properties"] if p != "kind")
-                for v in variants
-            },
+            losses=_rows(rows, "losses", check),
         )
 
     @classmethod
@@ -251,7 +300,7 @@ class Registry:
 @functools.cache
 def _of_engine() -> Registry:
     core = importlib.import_module("jostle._core")
-    return Registry.from_json(core.registry(), core.run_spec_schema(), core.check_file)
+    return Registry.from_json(core.registry(), core.check_file)
 
 
 def _rows(
@@ -280,7 +329,8 @@ def _parameter(entry: dict[str, Any], check: Callable[[str, bytes], None] | None
         name=entry["name"],
         summary=entry["summary"],
         kind=entry["kind"],
-        default=entry.get(f"default{suffix}"),
+        # That of a limit says its unit itself.
+        default=entry.get("default" if entry["kind"] == "limit" else f"default{suffix}"),
         minimum=entry.get(f"min{suffix}"),
         maximum=entry.get(f"max{suffix}"),
         choices=tuple(entry.get("choices", ())),

@@ -48,7 +48,8 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
     definitions["SlowStart"] = slow_start
     definitions["Memory"] = _choice(registry.memories, "name")
     definitions["Queue"] = _choice(registry.queues, "kind")
-    del definitions["Algorithm"]
+    definitions["Loss"] = _choice(registry.losses, "kind")
+    del definitions["Algorithm"], definitions["Part"]
     flow = definitions["Flow"]["properties"]
     flow["controller"] = {"$ref": "#/$defs/Controller"}
     flow["slow_start"] = {"$ref": "#/$defs/SlowStart"}
@@ -58,7 +59,7 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
         link = definitions[name]["properties"]
         link["profile"] = {"enum": list(profiles())}
         link["queue"] = {"$ref": "#/$defs/Queue"}
-        link["loss"] = {"anyOf": [_NONE, PROBABILITY_SCHEMA, link["loss"]]}
+        link["loss"] = {"anyOf": [_NONE, PROBABILITY_SCHEMA, {"$ref": "#/$defs/Loss"}]}
         for key in ("jitter", "outage"):
             # Beside a profile a table may name only the keys that it changes.
             table = {**definitions[key.capitalize()], "required": []}
@@ -138,8 +139,10 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
             schema = dict(SPAN_SCHEMA.json_schema or {})
         case "rate":
             schema = dict(RATE_SCHEMA.json_schema or {})
-        case "size":
+        case "size" | "limit" | "packets":
             schema = dict(AMOUNT_SCHEMA.json_schema or {})
+        case "probability":
+            schema = dict(PROBABILITY_SCHEMA)
         case kind:
             number = "integer" if kind == "integer" else "number"
             schema = {"type": number, "minimum": parameter.minimum, "maximum": parameter.maximum}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from jostle.studies.evaluate import ClaimRow, NumberRow, RankingRow, evaluate
-from jostle.studies.load import INSTALLED, Study, load, names
+from jostle.studies.load import INSTALLED, load, names
 from jostle.studies.runs import Runs
+from jostle.studies.study import Study
 
 __all__ = [
     "INSTALLED",

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jostle.errors import InputError
-from jostle.studies.load import Study
+from jostle.backends import BACKENDS
+from jostle.running.session import Refusal, refusals
+from jostle.studies.study import Study
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
     from jostle.results import ResultSet
-    from jostle.running.session import Plan, PlannedRun
-
-
-@dataclass(frozen=True)
-class PartOfPlan:
-    """A plan without the runs that a backend cannot do. Conditions keep their positions."""
-
-    title: str
-    conditions: Sequence[Mapping[str, str]]
-    runs: Sequence[PlannedRun]
+    from jostle.scenario import Plan
 
 
 @dataclass(frozen=True)
@@ -35,13 +27,13 @@ class Work:
     plan
         What the backend can do of it.
     left_out
-        Conditions that it cannot do, and why.
+        Conditions that it cannot do.
     """
 
     study: str
     experiment: str
-    plan: PartOfPlan
-    left_out: Sequence[tuple[str, str]]
+    plan: Plan
+    left_out: Sequence[Refusal]
 
 
 def work_of(study: Study, backend: Backend, repeats: int | None) -> list[Work]:
@@ -60,29 +52,13 @@ def work_of(study: Study, backend: Backend, repeats: int | None) -> list[Work]:
     for name, experiment in study.file.experiments.items():
         if backend.name not in experiment.backends:
             continue
-        count = repeats or (experiment.kernel_repeats if backend.name == "kernel" else None)
-        part, left_out = _possible(study.scenarios[name].plan(repeats=count), backend)
-        if part.runs:
-            found.append(Work(study.id, name, part, left_out))
+        own = experiment.kernel_repeats if BACKENDS[backend.name].is_slow else None
+        plan = study.scenarios[name].plan(repeats=repeats or own)
+        refused = refusals(plan, backend)
+        possible = plan.without(refused)
+        if possible.runs:
+            found.append(Work(study.id, name, possible, tuple(refused.values())))
     return found
-
-
-def _possible(plan: Plan, backend: Backend) -> tuple[PartOfPlan, list[tuple[str, str]]]:
-    from jostle.results.conditions import labels
-
-    refused: dict[int, str] = {}
-    for planned in plan.runs:
-        if planned.condition not in refused:
-            try:
-                backend.check(planned.spec)
-            except InputError as error:
-                refused[planned.condition] = str(error)
-    names = labels(plan.conditions)
-    runs = [planned for planned in plan.runs if planned.condition not in refused]
-    return (
-        PartOfPlan(plan.title, plan.conditions, runs),
-        [(names[condition], why) for condition, why in refused.items()],
-    )
 
 
 def carry_out(

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from jostle.errors import unknown
 from jostle.results.measures import measure as find
-from jostle.results.measures import measures, unknown
+from jostle.results.measures import measures
 from jostle.scenario import Scenario
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.units import QuantityError, parse_size, parse_span
@@ -84,6 +85,12 @@ def path_mistakes(file: StudyFile, folder: Path) -> Mistakes:
     """Say which files of a study do not lie in its folder."""
     if not _is_inside(folder / file.setup, folder):
         yield ("setup",), _outside(file.setup)
+    else:
+        try:
+            (folder / file.setup).read_text("utf-8")
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            yield ("setup",), f'"{file.setup}" cannot be read: {why}'
     for name, experiment in file.experiments.items():
         if not _is_inside(folder / experiment.scenario, folder):
             yield ("experiments", name, "scenario"), _outside(experiment.scenario)

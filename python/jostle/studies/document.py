@@ -6,17 +6,19 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jostle.backends import BACKENDS
 from jostle.results.tables import ABSENT
 from jostle.stats import Estimate
 from jostle.studies.evaluate import ClaimRow, Evaluation, NumberRow
 from jostle.studies.findings import findings
-from jostle.studies.load import Study
+from jostle.studies.study import Study
 from jostle.studies.wording import digits, with_interval
 
 Evaluations = Mapping[str, Evaluation]
 """By backend, in the order of the columns."""
 
-TITLES = {"sim": "simulator", "kernel": "Linux"}
+TITLES = {name: row.title for name, row in BACKENDS.items()}
+"""What results of a backend are called."""
 SCHEMA = "jostle.study/1"
 """Name and version of the document. A key that goes or means something else makes it another."""
 _SYMBOLS = {True: "yes", False: "no", None: ABSENT}

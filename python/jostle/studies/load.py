@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from jostle.errors import InputError
-from jostle.results.measures import measures, unknown
+from jostle.errors import InputError, unknown
+from jostle.results.measures import measures
 from jostle.scenario import Scenario
 from jostle.scenario import load as load_scenario
 from jostle.scenario.text.document import parse, read_text
@@ -25,50 +24,12 @@ from jostle.studies.check import (
     window_labels,
 )
 from jostle.studies.findings import references
-from jostle.studies.models import Experiment, Number, StudyFile, Value
+from jostle.studies.models import Number, StudyFile, Value
+from jostle.studies.study import Study
 
 FILE = "study.toml"
 INSTALLED = Path(__file__).parents[3] / "studies"
 """The studies that come with jostle."""
-
-
-@dataclass(frozen=True)
-class Study:
-    """A study whose scenarios have been read and whose values all name something.
-
-    Attributes
-    ----------
-    id
-        Name of its folder.
-    folder
-        Where it is.
-    file
-        What it says.
-    scenarios
-        By name of the experiment.
-    """
-
-    id: str
-    folder: Path
-    file: StudyFile
-    scenarios: Mapping[str, Scenario]
-
-    def experiment_of(self, value: Value) -> tuple[str, Experiment]:
-        """Name and experiment that a value is of."""
-        name = value.experiment or next(iter(self.file.experiments))
-        return name, self.file.experiments[name]
-
-    def conditions(self, value: Value) -> list[int]:
-        """Positions of the conditions that a value is of."""
-        name, experiment = self.experiment_of(value)
-        wanted = {experiment.keys[key]: label for key, label in value.where.items()}.items()
-        every = enumerate(self.scenarios[name].conditions)
-        return [index for index, condition in every if wanted <= dict(condition).items()]
-
-    def labels(self, value: Value, key: str) -> list[str]:
-        """Labels of a grid key, by its short name, that a value can have."""
-        name, experiment = self.experiment_of(value)
-        return list(self.scenarios[name].grid[experiment.keys[key]])
 
 
 def names(folder: Path = INSTALLED) -> list[str]:

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from jostle.backends import BACKENDS
+from jostle.errors import unknown
 
 Summary = Literal["mean", "sd", "median", "min", "max", "share"]
-Backend = Literal["sim", "kernel"]
+
+
+def _known_backend(name: str) -> str:
+    if name not in BACKENDS:
+        raise ValueError(unknown("backend", name, BACKENDS))
+    return name
 
 
 class _Table(BaseModel):
@@ -49,14 +57,14 @@ class Experiment(_Table):
     backends
         What can run it.
     kernel_repeats
-        Runs per condition on the kernel, which takes its time; as many as in the simulator if
-        absent.
+        Runs per condition on a backend that takes its time, as the kernel does; as many as in the
+        simulator if absent.
     """
 
     scenario: str
     keys: dict[str, str] = {}
     windows: dict[str, Window] = {}
-    backends: tuple[Backend, ...] = ("sim", "kernel")
+    backends: tuple[Annotated[str, AfterValidator(_known_backend)], ...] = tuple(BACKENDS)
     kernel_repeats: Annotated[int, Field(ge=1)] | None = None
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -14,8 +16,9 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 from mdit_py_plugins.deflist import deflist_plugin
 
+from jostle.printable import printable_markup
 from jostle.studies.document import TITLES, Evaluations, claim_rows, number_rows, ranking_rows
-from jostle.studies.load import Study
+from jostle.studies.study import Study
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,14 @@ def page(
         Words of the command that gives the page again.
     """
     environment = Environment(
-        loader=PackageLoader("jostle.studies"), autoescape=True, undefined=StrictUndefined
+        loader=PackageLoader("jostle.studies"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=printable_markup,
     )
     first = next(iter(evaluations.values()))
     setup = (study.folder / study.file.setup).read_text("utf-8")
+    script = (Path(__file__).parent / "templates" / "sortable.js").read_text("utf-8")
     # A number of several labels is one: what is said of it holds for all of them.
     numbers = [
         (number.text.replace(f"{{{number.by}}}", "…"), number.finding)
@@ -87,9 +94,13 @@ def page(
         setup=Markup(
             MarkdownIt("commonmark", {"html": False})
             .enable("table")
+            # An image would be fetched from somewhere, and tell that the page is read.
+            .disable("image")
             .use(deflist_plugin)
             .render(setup)
         ),
+        script=Markup(script),
+        script_sha256=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         tables=tables,
         findings=list(dict(reversed(findings)).items())[::-1],
         score={TITLES[name]: score(one.claims) for name, one in evaluations.items() if one.claims},

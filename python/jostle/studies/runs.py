@@ -10,7 +10,7 @@ import numpy as np
 from jostle.results.measures import measure
 from jostle.scenario.text.units import parse_size, parse_span
 from jostle.stats.describe import Floats, present
-from jostle.studies.load import Study
+from jostle.studies.study import Study
 from jostle.studies.windows import Asked, RunView, Span
 
 if TYPE_CHECKING:

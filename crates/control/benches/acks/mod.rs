@@ -107,6 +107,8 @@ pub struct Connection {
     flight_start: Time,
     /// The connection has ECN.
     ecn: bool,
+    /// The controller wants to hear of headers.
+    hears_headers: bool,
 }
 
 impl Connection {
@@ -114,6 +116,7 @@ impl Connection {
     pub fn open(controller: Box<dyn Controller>, phase: Phase) -> Self {
         let now = Time::ZERO + BASE_RTT;
         let ecn = controller.needs_ecn() != EcnFeedback::None;
+        let hears_headers = controller.tcp().is_some_and(|tcp| tcp.hears_headers());
         let mut connection = Self {
             controller,
             phase,
@@ -125,6 +128,7 @@ impl Connection {
             flight_end: 0,
             flight_start: now,
             ecn,
+            hears_headers,
         };
         connection.controller.on_established(&Established {
             now,
@@ -199,7 +203,11 @@ impl Connection {
             state: RecoveryState::Open,
             pacing_rate: Some(Rate::from_bps(100_000_000)),
         });
-        self.controller.on_ack_event(self.now, loses);
+        if self.hears_headers
+            && let Some(tcp) = self.controller.tcp_mut()
+        {
+            tcp.on_ack_event(self.now, loses);
+        }
         if self.ecn {
             self.controller.on_marks(&Marks {
                 now: self.now,

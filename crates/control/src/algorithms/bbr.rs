@@ -237,6 +237,13 @@ impl Controller for Bbr {
         self.start_pacing(established.rtt);
     }
 
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        let resize = self.pacing.resize(mss_bytes);
+        self.max_bandwidth.convert(|bandwidth| resize.bandwidth(bandwidth));
+        self.long_term.resize(resize);
+        self.full_pipe.resize(resize);
+    }
+
     /// `CWND_EVENT_TX_START` of Linux.
     fn on_send(&mut self, sent: &Sent) {
         if !sent.after_idle {

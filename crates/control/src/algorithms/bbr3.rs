@@ -181,6 +181,19 @@ impl Controller for Bbr3 {
         self.start_pacing(established.rtt);
     }
 
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        let resize = self.pacing.resize(mss_bytes);
+        self.max_bandwidth.resize(resize);
+        self.bandwidth = resize.bandwidth(self.bandwidth);
+        self.latest.bandwidth = resize.bandwidth(self.latest.bandwidth);
+        self.plateau.resize(resize);
+        self.bounds.resize(resize);
+        if let Some(undo) = &mut self.undo {
+            undo.bounds.resize(resize);
+        }
+        self.forget_plan();
+    }
+
     /// `HandleRestartFromIdle`.
     fn on_send(&mut self, sent: &Sent) {
         if !sent.after_idle {

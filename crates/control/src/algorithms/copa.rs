@@ -1,10 +1,11 @@
 //! Copa: steers towards a rate that is the inverse of the queueing delay.
 //!
 //! Arun & Balakrishnan, "Copa: Practical Delay-Based Congestion Control for the Internet", NSDI
-//! 2018. The paper leaves the details of the velocity to the implementations, which differ; what
-//! is taken from which stands beside it. "Release" is that of the authors (genericCC), "mvfst" the
-//! one in Meta's QUIC.
+//! 2018. The paper leaves the details of the velocity to the implementations, which differ. "Release"
+//! is that of the authors (genericCC), which the defaults follow as a whole, for its parts depend on
+//! each other; "mvfst" is the one in Meta's QUIC.
 
+mod losses;
 mod parameters;
 mod rtts;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod tests;
 use jostle_catalogue::Entry;
 use jostle_units::{Rate, Span, Time};
 
+use self::losses::Losses;
 use self::parameters::{ModeRule, PARAMETERS, Parameters};
 use self::rtts::Rtts;
 use crate::controller::{
@@ -41,7 +43,7 @@ const MIN_WINDOW: f64 = 2.0;
 const MAX_WINDOW: f64 = 1e9;
 /// Pacing in multiples of cwnd/RTTstanding (§2.1: the window, not the pace, is what limits).
 const PACING_GAIN: f64 = 2.0;
-/// Rounds before the test for competitors means anything (§2.2: "in the last 5 RTTs").
+/// Rounds before the test for competitors means anything: those that it looks back on.
 const ROUNDS_TO_JUDGE: u64 = 5;
 /// Steepest competition: 1/δ this large fills any buffer.
 const MAX_INVERSE_DELTA: f64 = 1e6;
@@ -66,6 +68,7 @@ pub struct Copa {
     packet_bits: f64,
     cwnd: f64,
     rtts: Rtts,
+    losses: Losses,
     slow_start: bool,
     competitive: bool,
     /// 1/δ: packets that the flow wants in the queue.
@@ -75,8 +78,7 @@ pub struct Copa {
     /// Rounds in a row, the last one included, over which cwnd moved in `direction`.
     held: u32,
     cwnd_at_round_start: f64,
-    /// The round ends with the first ACK of a packet sent after so many were delivered.
-    round_end: u64,
+    round_start: Time,
     rounds: u64,
     /// A loss was answered in this round: 1/δ halves once and does not grow.
     lost_in_round: bool,
@@ -90,6 +92,7 @@ impl Copa {
             packet_bits: 8.0,
             cwnd: MIN_WINDOW,
             rtts: Rtts::default(),
+            losses: Losses::default(),
             slow_start: true,
             competitive: parameters.rule == ModeRule::Competitive,
             inverse_delta: 1.0 / parameters.delta,
@@ -97,7 +100,7 @@ impl Copa {
             direction: Direction::Up,
             held: 0,
             cwnd_at_round_start: MIN_WINDOW,
-            round_end: 0,
+            round_start: Time::ZERO,
             rounds: 0,
             lost_in_round: false,
             before: None,
@@ -106,9 +109,12 @@ impl Copa {
         }
     }
 
-    /// Largest change per round is `velocity_cap` windows' worth of v (release: v ≤ cwnd).
-    fn capped(&self, velocity: f64) -> f64 {
-        velocity.min(self.parameters.velocity_cap * self.cwnd).max(1.0)
+    /// Release: v is halved where it exceeds δ·cwnd, and is at least 1. A round trip moves the window
+    /// by v/δ packets, so that this is no more than the window itself: a doubling, as in slow start.
+    fn cap_velocity(&mut self) {
+        if self.velocity * self.inverse_delta > self.parameters.velocity_cap * self.cwnd {
+            self.velocity = (self.velocity / 2.0).max(1.0);
+        }
     }
 
     fn set_window(&mut self, cwnd: f64) {
@@ -116,8 +122,8 @@ impl Copa {
     }
 
     /// §2.1, step 4: once per window v doubles if cwnd still moves the same way, else it is 1.
-    fn end_round(&mut self, ack: &AckSample) {
-        self.round_end = ack.delivered;
+    fn end_round(&mut self, now: Time) {
+        self.round_start = now;
         self.rounds += 1;
         let direction =
             if self.cwnd > self.cwnd_at_round_start { Direction::Up } else { Direction::Down };
@@ -126,10 +132,11 @@ impl Copa {
             self.held = 0;
         } else if direction == self.direction {
             self.held = self.held.saturating_add(1);
-            // "Start doubling v only after the direction has remained the same for three RTTs":
-            // in the steady state it does for 2.5, which can touch three rounds.
+            // The paper: "start doubling v only after the direction has remained the same for three
+            // RTTs". In the steady state it does for 2.5, which can touch three rounds. The release
+            // doubles with the second.
             if self.held > self.parameters.steady_rounds {
-                self.velocity = self.capped(2.0 * self.velocity);
+                self.velocity *= 2.0;
             }
         } else {
             self.turn(direction);
@@ -179,7 +186,7 @@ impl Copa {
                 self.slow_start = false;
                 self.turn(Direction::Down);
                 self.cwnd_at_round_start = self.cwnd;
-                self.round_end = ack.delivered;
+                self.round_start = ack.now;
             } else if used {
                 self.set_window(self.cwnd + acked);
             }
@@ -190,6 +197,7 @@ impl Copa {
         if self.parameters.reset_at_crossing && self.velocity > 1.0 && direction != self.direction {
             self.turn(direction);
         }
+        self.cap_velocity();
         let change = self.velocity * self.inverse_delta * acked / self.cwnd;
         if !below {
             self.set_window(self.cwnd - change);
@@ -201,10 +209,14 @@ impl Copa {
 
 impl Controller for Copa {
     fn on_established(&mut self, established: &Established) {
-        self.packet_bits = 8.0 * f64::from(established.mss_bytes.max(1));
+        self.on_packet_size(established.mss_bytes);
         self.set_window(f64::from(established.initial_window));
         self.cwnd_at_round_start = self.cwnd;
         self.rtts.assume(established.rtt);
+    }
+
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.packet_bits = 8.0 * f64::from(mss_bytes.max(1));
     }
 
     fn on_ack(&mut self, ack: &AckSample) {
@@ -214,13 +226,17 @@ impl Controller for Copa {
         if ack.acked == 0 {
             return;
         }
-        if ack.prior_delivered >= self.round_end {
-            self.end_round(ack);
+        // Release: a round lasts as long as the latest RTT.
+        if ack.now > self.round_start + ack.rtt.unwrap_or(ack.srtt) {
+            self.end_round(ack.now);
         }
         self.choose_mode();
         let standing = self.rtts.standing();
         if !standing.is_zero() {
             self.steer(ack, standing.as_secs_f64());
+        }
+        if self.losses.exceed(ack, self.parameters.loss_threshold) {
+            self.set_window(self.cwnd * self.parameters.loss_factor);
         }
     }
 
@@ -238,6 +254,7 @@ impl Controller for Copa {
             self.set_window(MIN_WINDOW);
             self.slow_start = true;
             self.turn(Direction::Up);
+            self.losses = Losses::default();
         }
     }
 
@@ -267,6 +284,12 @@ impl Controller for Copa {
             let bps = PACING_GAIN * self.cwnd * self.packet_bits / standing.as_secs_f64();
             Rate::from_bps(bps.clamp(1.0, 1e15) as u64)
         })
+    }
+
+    /// Release: packets leave one by one. A flow that sends in bursts waits behind itself, and seldom
+    /// sees the queue empty.
+    fn burst_limit(&self) -> Option<u32> {
+        Some(1)
     }
 
     fn recovery_owner(&self) -> RecoveryOwner {

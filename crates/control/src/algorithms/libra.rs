@@ -95,10 +95,14 @@ impl Libra {
 
 impl WindowLaw for Libra {
     fn on_established(&mut self, _window: &mut Window, established: &Established) {
-        self.packet_mbit = 8e-6 * f64::from(established.mss_bytes);
+        self.on_packet_size(established.mss_bytes);
         if let Some(rtt) = established.rtt {
             self.rtts.on_sample(rtt);
         }
+    }
+
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.packet_mbit = 8e-6 * f64::from(mss_bytes);
     }
 
     fn on_measurement(&mut self, _window: &mut Window, measurement: &Measurement) {
@@ -134,7 +138,7 @@ impl WindowLaw for Libra {
 
 #[cfg(test)]
 mod tests {
-    use jostle_units::Span;
+    use jostle_units::{Span, Time};
 
     use super::*;
     use crate::fixtures::loss;
@@ -152,6 +156,23 @@ mod tests {
         assert!((at_rtts(&[200]).increase(100.0) - 6.667).abs() < 0.001);
         let full = at_rtts(&[50, 100]).increase(100.0);
         assert!((full - 1.818 * libm::exp(-2.0)).abs() < 0.001, "{full}");
+    }
+
+    /// Three pairs 1 ms apart: 1000 packets/s.
+    #[test]
+    fn the_capacity_follows_the_size_of_packets() {
+        let mut law = at_rtts(&[100]);
+        for i in 0..4 {
+            let gap = Span::from_ms(i);
+            let now = Time::ZERO + Span::from_ms(100) + gap;
+            let rtt = Some(Span::from_ms(100) + gap);
+            law.pairs.on_measurement(&Measurement { now, rtt, packets: 1, ..Default::default() });
+        }
+        for (mss_bytes, mbps) in [(1_000, 8.0), (1_250, 10.0)] {
+            law.on_packet_size(mss_bytes);
+            let capacity_mbps = law.capacity_mbps().unwrap();
+            assert!((capacity_mbps - mbps).abs() < 1e-9, "{capacity_mbps}");
+        }
     }
 
     /// T1/(2 (T + T0)): 0.4545 at 100 ms, a quarter at a second.

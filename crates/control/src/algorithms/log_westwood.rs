@@ -67,8 +67,20 @@ impl WindowLaw for LogWestwood {
         self.westwood.on_measurement(window, measurement);
     }
 
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.westwood.on_packet_size(mss_bytes);
+    }
+
+    fn hears_headers(&self) -> bool {
+        self.westwood.hears_headers()
+    }
+
     fn on_ack_event(&mut self, window: &mut Window, now: Time, slow_path: bool) {
         self.westwood.on_ack_event(window, now, slow_path);
+    }
+
+    fn on_any_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        self.westwood.on_any_ack(window, ack);
     }
 
     fn avoid(&mut self, window: &mut Window, acked: u32, ack: &AckSample) {

@@ -59,6 +59,10 @@ impl Controller for ModestBbr {
         self.bbr.on_established(established);
     }
 
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.bbr.on_packet_size(mss_bytes);
+    }
+
     fn on_send(&mut self, sent: &Sent) {
         self.bbr.on_send(sent);
     }

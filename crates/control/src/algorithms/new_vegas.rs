@@ -109,6 +109,10 @@ impl WindowLaw for NewVegas {
         self.mss_bytes = established.mss_bytes;
     }
 
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.mss_bytes = mss_bytes;
+    }
+
     fn on_flight_start(&mut self, _window: &mut Window, _now: Time, _idle: Span) {
         self.rtts.on_flight_start();
     }

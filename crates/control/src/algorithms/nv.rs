@@ -266,8 +266,12 @@ const fn ms(now: Time) -> u64 {
 
 impl WindowLaw for Nv {
     fn on_established(&mut self, _window: &mut Window, established: &Established) {
-        self.mss_bytes = established.mss_bytes.max(1);
+        self.on_packet_size(established.mss_bytes);
         self.reset_at_ms = ms(established.now) + FIRST_RESET_MS;
+    }
+
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.mss_bytes = mss_bytes.max(1);
     }
 
     fn on_measurement(&mut self, window: &mut Window, measurement: &Measurement) {

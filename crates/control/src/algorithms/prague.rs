@@ -100,6 +100,10 @@ impl Controller for Prague {
         self.active_mut().on_established(established);
     }
 
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.active_mut().on_packet_size(mss_bytes);
+    }
+
     fn on_send(&mut self, sent: &Sent) {
         self.active_mut().on_send(sent);
     }

@@ -108,6 +108,11 @@ impl Controller for Remy {
         self.reset();
     }
 
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.packet_bits = 8.0 * f64::from(mss_bytes.max(1));
+        self.space(self.intersend_ms);
+    }
+
     /// Remy's senders are switched on and off, and begin anew each time.
     fn on_send(&mut self, sent: &Sent) {
         if sent.after_idle {

@@ -97,11 +97,20 @@ impl WindowLaw for TcpwA {
         self.pairs.on_measurement(measurement);
     }
 
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.westwood.on_packet_size(mss_bytes);
+    }
+
+    fn hears_headers(&self) -> bool {
+        self.westwood.hears_headers()
+    }
+
     fn on_ack_event(&mut self, window: &mut Window, now: Time, slow_path: bool) {
         self.westwood.on_ack_event(window, now, slow_path);
     }
 
     fn on_any_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        self.westwood.on_any_ack(window, ack);
         let Some(rate) = ack.rate.filter(|_| !ack.app_limited) else { return };
         let min_rtt_s = ack.min_rtt.as_secs_f64();
         // Packets that the rate delivers in the least RTT, and those that were in flight for it.

@@ -191,12 +191,16 @@ impl Timely {
 
 impl Controller for Timely {
     fn on_established(&mut self, established: &Established) {
-        self.packet_bits = 8.0 * f64::from(established.mss_bytes);
+        self.on_packet_size(established.mss_bytes);
         let rtt = established.rtt.unwrap_or(Span::from_ms(1)).as_secs_f64().max(1e-6);
         let window_bits = f64::from(established.initial_window) * self.packet_bits;
         let given = self.initial_rate > Rate::ZERO;
         self.set_rate(if given { self.initial_rate.as_bps() as f64 } else { window_bits / rtt });
         self.cwnd = established.initial_window.max(1);
+    }
+
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.packet_bits = 8.0 * f64::from(mss_bytes);
     }
 
     fn on_ack(&mut self, ack: &AckSample) {
@@ -277,6 +281,18 @@ mod tests {
     fn after(mut timely: Timely, rtt_us: f64, share: f64) -> f64 {
         timely.update(rtt_us * 1e-6, 20e-6, share);
         timely.rate_bps / 1e6
+    }
+
+    #[test]
+    fn the_window_follows_the_size_of_packets() {
+        let mut timely = paper(1_000.0, 100.0);
+        let windows = [724, 1448].map(|mss_bytes| {
+            timely.on_packet_size(mss_bytes);
+            timely.set_window(Span::from_ms(10));
+            timely.cwnd()
+        });
+        // Twice 1 Gbit/s · 10 ms, in packets.
+        assert_eq!(windows, [3_453, 1_726]);
     }
 
     /// The four branches of the paper's Algorithm 1 at 1 Gbit/s: δ below 50 µs even if the RTT

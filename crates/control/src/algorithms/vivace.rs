@@ -99,6 +99,10 @@ impl Controller for Vivace {
         self.measure(established.now, 0, self.rate_bps);
     }
 
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.monitor.resize(mss_bytes);
+    }
+
     fn on_send(&mut self, sent: &Sent) {
         let before = self.monitor.on_send(sent);
         if sent.after_idle && !self.in_loss {

@@ -57,6 +57,8 @@ pub struct Westwood {
     /// Latest and least RTT, in ticks.
     rtt: u64,
     min_rtt: u64,
+    /// The transport tells of headers.
+    hears_headers: bool,
     /// The next ACK sets the least RTT anew.
     min_rtt_due: bool,
     /// Bandwidth after the first filter and after the second, in bytes per tick (`bw_ns_est`,
@@ -80,6 +82,7 @@ impl Westwood {
             accounted_bytes: 0,
             rtt: first_rtt,
             min_rtt: first_rtt,
+            hears_headers: false,
             min_rtt_due: true,
             coarse: 0,
             bandwidth: 0,
@@ -121,6 +124,24 @@ impl Westwood {
         advanced_bytes - std::mem::take(&mut self.accounted_bytes)
     }
 
+    /// `tcp_westwood_ack`: an ACK is counted, and an interval of measurement may end with it.
+    #[inline]
+    fn on_ack(&mut self, now: Time, slow_path: bool) {
+        let now = self.clock.at(now);
+        let ticks = now - self.interval_start;
+        if ticks > self.rtt.max(self.clock.hz() / INTERVALS_PER_S) {
+            self.measure(ticks);
+            self.bytes = 0;
+            self.interval_start = now;
+        }
+        let counted_to = self.counted_to.replace(self.first_unacked).unwrap_or(self.first_unacked);
+        // Packets of the ends of messages count in full.
+        let advanced_bytes = (self.first_unacked - counted_to) * self.mss_bytes;
+        self.bytes += if slow_path { self.count(advanced_bytes) } else { advanced_bytes };
+        self.min_rtt = if self.min_rtt_due { self.rtt } else { self.min_rtt.min(self.rtt) };
+        self.min_rtt_due = false;
+    }
+
     /// The estimated bandwidth.
     pub(super) fn bandwidth_bps(&self) -> f64 {
         8.0 * self.bandwidth as f64 * self.clock.hz() as f64
@@ -135,8 +156,12 @@ impl Westwood {
 
 impl WindowLaw for Westwood {
     fn on_established(&mut self, _window: &mut Window, established: &Established) {
-        self.mss_bytes = u64::from(established.mss_bytes.max(1));
+        self.on_packet_size(established.mss_bytes);
         self.interval_start = self.clock.at(established.now);
+    }
+
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.mss_bytes = u64::from(mss_bytes.max(1));
     }
 
     fn on_measurement(&mut self, _window: &mut Window, measurement: &Measurement) {
@@ -146,20 +171,21 @@ impl WindowLaw for Westwood {
         }
     }
 
+    fn hears_headers(&self) -> bool {
+        true
+    }
+
     fn on_ack_event(&mut self, _window: &mut Window, now: Time, slow_path: bool) {
-        let now = self.clock.at(now);
-        let ticks = now - self.interval_start;
-        if ticks > self.rtt.max(self.clock.hz() / INTERVALS_PER_S) {
-            self.measure(ticks);
-            self.bytes = 0;
-            self.interval_start = now;
+        self.hears_headers = true;
+        self.on_ack(now, slow_path);
+    }
+
+    /// No transport but a TCP tells of headers: all ACKs are off the predicted path then.
+    #[inline]
+    fn on_any_ack(&mut self, _window: &mut Window, ack: &AckSample) {
+        if !self.hears_headers {
+            self.on_ack(ack.now, true);
         }
-        let counted_to = self.counted_to.replace(self.first_unacked).unwrap_or(self.first_unacked);
-        // Packets of the ends of messages count in full.
-        let advanced_bytes = (self.first_unacked - counted_to) * self.mss_bytes;
-        self.bytes += if slow_path { self.count(advanced_bytes) } else { advanced_bytes };
-        self.min_rtt = if self.min_rtt_due { self.rtt } else { self.min_rtt.min(self.rtt) };
-        self.min_rtt_due = false;
     }
 
     fn avoid(&mut self, window: &mut Window, acked: u32, _ack: &AckSample) {
@@ -194,7 +220,7 @@ mod tests {
 
     use super::*;
     use crate::controller::RecoveryState;
-    use crate::fixtures::{loss, measured};
+    use crate::fixtures::{ack, loss, measured};
 
     const MSS: u64 = 1448;
 
@@ -229,6 +255,23 @@ mod tests {
             self.law.on_measurement(&mut self.window, &heard);
             self.law.on_ack_event(&mut self.window, now, slow_path);
         }
+    }
+
+    /// A transport that has no headers to tell of.
+    #[test]
+    fn without_headers_every_ack_counts() {
+        let (mut tcp, mut other) = (Connection::new(1000), Connection::new(1000));
+        for i in 1..500 {
+            let now = Time::ZERO + Span::from_ms(10 * i);
+            tcp.hear(10 * i, 10 * i, 50, true);
+            tcp.law.on_any_ack(&mut tcp.window, &AckSample { now, ..ack(10 * i) });
+            let heard =
+                Measurement { first_unacked: 10 * i, ..measured(now, 1, Some(Span::from_ms(50))) };
+            other.law.on_measurement(&mut other.window, &heard);
+            other.law.on_any_ack(&mut other.window, &AckSample { now, ..ack(10 * i) });
+        }
+        assert_eq!(other.law.bandwidth, tcp.law.bandwidth);
+        assert!(other.law.bandwidth > 0);
     }
 
     /// 10 packets per 10 ms at 50 ms: samples of an RTT and a tick each.

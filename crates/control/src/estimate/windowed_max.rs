@@ -22,6 +22,13 @@ impl WindowedMax {
         value
     }
 
+    /// Changes what it remembers to another unit; a larger value must not become the smaller one.
+    pub(crate) fn convert(&mut self, unit: impl Fn(u64) -> u64) {
+        for (_, value) in &mut self.best {
+            *value = unit(*value);
+        }
+    }
+
     /// Takes in `value`, seen at `time`; returns the maximum over the last `window`.
     #[inline]
     pub fn update(&mut self, window: u64, time: u64, value: u64) -> u64 {

@@ -68,21 +68,22 @@ impl Layer for CachedWindow {
         self.found = occasion.memory.windows.look_up(self.usage, occasion.peer, occasion.now);
     }
 
-    fn before_start(&mut self, established: &mut Established) {
+    fn on_established(&mut self, inner: &mut dyn Controller, established: &Established) {
         self.rate = None;
-        let Some(window) = self.found.hit() else { return };
-        established.initial_window = window;
+        let Some(window) = self.found.hit() else { return inner.on_established(established) };
         if self.paces
             && let Some(rtt) = established.rtt
         {
             let rate = Rate::of(u64::from(window) * u64::from(established.mss_bytes), rtt);
             self.rate = Some(rate).filter(|rate| *rate > Rate::ZERO);
         }
+        inner.on_established(&Established { initial_window: window, ..*established });
     }
 
     #[inline]
-    fn on_ack(&mut self, _inner: &mut dyn Controller, _ack: &AckSample) {
+    fn on_ack(&mut self, inner: &mut dyn Controller, ack: &AckSample) {
         self.rate = None;
+        inner.on_ack(ack);
     }
 
     fn pacing_rate(&self, inner: &dyn Controller) -> Option<Rate> {
@@ -93,7 +94,8 @@ impl Layer for CachedWindow {
         occasion.memory.windows.save(self.usage, occasion.peer, occasion.now, inner.cwnd());
     }
 
-    fn observe(&self, observer: &mut dyn Observer) {
+    fn observe(&self, inner: &dyn Controller, observer: &mut dyn Observer) {
+        inner.observe(observer);
         observer.value("remembered_packets", f64::from(self.found.hit().unwrap_or(0)));
         observer.value("lookup", self.found.number());
     }
@@ -113,7 +115,7 @@ mod tests {
         let reno = registry::controller("reno").unwrap();
         let inner = reno.create(&none, start, Stream::new(1, "test")).unwrap();
         let mut controller = registry::memory(name).unwrap().create(&none, inner).unwrap();
-        controller.on_open(&mut Occasion { now: Time::ZERO, peer: 7, memory });
+        controller.host().unwrap().on_open(&mut Occasion { now: Time::ZERO, peer: 7, memory });
         controller.on_established(&Established {
             now: Time::ZERO,
             mss_bytes: 1448,
@@ -133,7 +135,11 @@ mod tests {
             let mut first = opened(name, &mut memory);
             assert_eq!((first.cwnd(), first.pacing_rate()), (10, None));
             first.set_cwnd(120);
-            first.on_close(&mut Occasion { now: Time::ZERO, peer: 7, memory: &mut memory });
+            first.host().unwrap().on_close(&mut Occasion {
+                now: Time::ZERO,
+                peer: 7,
+                memory: &mut memory,
+            });
             let mut second = opened(name, &mut memory);
             assert_eq!((second.cwnd(), second.pacing_rate()), (120, rate), "{name}");
             second.on_ack(&crate::fixtures::ack(2));

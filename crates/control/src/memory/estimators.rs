@@ -27,6 +27,17 @@ impl Estimator {
         }
     }
 
+    /// Packets are of another payload from now on.
+    pub fn on_packet_size(&mut self, mss_bytes: u32) {
+        match self {
+            Self::Gcbe(it) => it.on_packet_size(mss_bytes),
+            Self::Westwood(it) => {
+                (it.mss_bytes, it.window_start, it.packets) = (mss_bytes, None, 0);
+            }
+            Self::DeliveryRate(it) => it.mss_bytes = mss_bytes,
+        }
+    }
+
     #[inline]
     pub fn on_ack(&mut self, ack: &AckSample) {
         match self {

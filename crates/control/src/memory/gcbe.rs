@@ -73,6 +73,12 @@ impl Gcbe {
         }
     }
 
+    /// Packets are of another payload from now on. The cycle that is under way has some of both.
+    pub fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.mss_bytes = mss_bytes;
+        self.cycle = None;
+    }
+
     /// An ACK was processed.
     pub fn on_ack(&mut self, ack: &AckSample) {
         if let Some(rtt) = ack.rtt {

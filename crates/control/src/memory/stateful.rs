@@ -112,6 +112,15 @@ impl Start {
     const MIN_IN_FLIGHT: u32 = 5;
     /// The window if none did, and the least in any case.
     const FALLBACK: u32 = 10;
+
+    /// The window, if an ACK with an RTT sample tells it.
+    fn ends_with(&mut self, ack: &AckSample) -> Option<u32> {
+        self.samples += 1;
+        if self.samples > Self::SAMPLES {
+            return Some(Self::FALLBACK);
+        }
+        (ack.in_flight > Self::MIN_IN_FLIGHT).then(|| ack.in_flight.max(Self::FALLBACK))
+    }
 }
 
 impl Stateful {
@@ -138,7 +147,8 @@ impl Layer for Stateful {
         self.found = occasion.memory.paths.look_up(self.usage, occasion.peer, occasion.now);
     }
 
-    fn after_start(&mut self, inner: &mut dyn Controller, established: &Established) {
+    fn on_established(&mut self, inner: &mut dyn Controller, established: &Established) {
+        inner.on_established(established);
         self.mss_bytes = established.mss_bytes;
         self.initial_window = established.initial_window;
         self.estimator = Estimator::new(&self.values, established.mss_bytes);
@@ -158,16 +168,19 @@ impl Layer for Stateful {
         self.estimator.on_ack(ack);
         self.min_rtt = Some(ack.min_rtt);
         self.delivered = ack.delivered;
-        let Some(start) = self.start.as_mut().filter(|_| ack.rtt.is_some()) else { return };
-        start.samples += 1;
-        if start.samples > Start::SAMPLES {
-            inner.set_cwnd(Start::FALLBACK);
-        } else if ack.in_flight > Start::MIN_IN_FLIGHT {
-            inner.set_cwnd(ack.in_flight.max(Start::FALLBACK));
-        } else {
-            return;
+        if let Some(start) = self.start.as_mut().filter(|_| ack.rtt.is_some())
+            && let Some(window) = start.ends_with(ack)
+        {
+            inner.set_cwnd(window);
+            self.start = None;
         }
-        self.start = None;
+        inner.on_ack(ack);
+    }
+
+    fn on_packet_size(&mut self, inner: &mut dyn Controller, mss_bytes: u32) {
+        self.mss_bytes = mss_bytes;
+        self.estimator.on_packet_size(mss_bytes);
+        inner.on_packet_size(mss_bytes);
     }
 
     fn pacing_rate(&self, inner: &dyn Controller) -> Option<Rate> {
@@ -184,8 +197,8 @@ impl Layer for Stateful {
         self.start.is_some()
     }
 
-    fn mode(&self) -> Option<&'static str> {
-        self.start.map(|_| "remembered")
+    fn mode(&self, inner: &dyn Controller) -> &'static str {
+        if self.start.is_some() { "remembered" } else { inner.mode() }
     }
 
     fn close(&mut self, _inner: &dyn Controller, occasion: &mut Occasion<'_>) {
@@ -204,7 +217,8 @@ impl Layer for Stateful {
         }
     }
 
-    fn observe(&self, observer: &mut dyn Observer) {
+    fn observe(&self, inner: &dyn Controller, observer: &mut dyn Observer) {
+        inner.observe(observer);
         let wire_bps = |payload: Rate| {
             let mss = f64::from(self.mss_bytes);
             payload.as_bps() as f64 * (mss + f64::from(HEADER_BYTES)) / mss
@@ -241,7 +255,7 @@ mod tests {
     }
 
     fn open(controller: &mut dyn Controller, memory: &mut HostMemory, now: Time) {
-        controller.on_open(&mut Occasion { now, peer: 7, memory });
+        controller.host().unwrap().on_open(&mut Occasion { now, peer: 7, memory });
         controller.on_established(&Established {
             now,
             mss_bytes: 1448,
@@ -270,7 +284,11 @@ mod tests {
         open(first.as_mut(), memory, now);
         assert_eq!((first.cwnd(), first.pacing_rate()), (10, None), "a miss changes nothing");
         live(first.as_mut(), now);
-        first.on_close(&mut Occasion { now: now + Span::from_secs(1), peer: 7, memory });
+        first.host().unwrap().on_close(&mut Occasion {
+            now: now + Span::from_secs(1),
+            peer: 7,
+            memory,
+        });
     }
 
     #[test]
@@ -282,11 +300,11 @@ mod tests {
         // 100 ms of a packet in 250 us.
         assert_eq!((second.cwnd(), second.ssthresh(), second.mode()), (400, None, "remembered"));
         assert_eq!(second.pacing_rate(), Some(Rate::of(1448, Span::from_us(250))));
-        assert!(second.overrides_receive_window());
+        assert!(second.tcp().unwrap().overrides_receive_window());
         let first_ack = AckSample { rtt: Some(RTT), in_flight: 390, ..ack(2) };
         second.on_ack(&first_ack);
         assert_eq!((second.cwnd(), second.pacing_rate()), (391, None), "and slow start goes on");
-        assert!(!second.overrides_receive_window());
+        assert!(!second.tcp().unwrap().overrides_receive_window());
     }
 
     #[test]
@@ -318,7 +336,11 @@ mod tests {
             let mut short = on("reno", &parameters);
             open(short.as_mut(), &mut memory, at(2));
             short.on_ack(&AckSample { rtt: Some(RTT), min_rtt: RTT, ..ack(1) });
-            short.on_close(&mut Occasion { now: at(3), peer: 7, memory: &mut memory });
+            short.host().unwrap().on_close(&mut Occasion {
+                now: at(3),
+                peer: 7,
+                memory: &mut memory,
+            });
             let mut third = on("reno", &parameters);
             open(third.as_mut(), &mut memory, at(4));
             assert_eq!(third.cwnd(), cwnd, "{save}");
@@ -351,7 +373,11 @@ mod tests {
                 let sample = AckSample { now, rtt: Some(RTT), min_rtt: RTT, ..ack(i + 1) };
                 short.on_ack(&sample);
             }
-            short.on_close(&mut Occasion { now: at(3), peer: 7, memory: &mut memory });
+            short.host().unwrap().on_close(&mut Occasion {
+                now: at(3),
+                peer: 7,
+                memory: &mut memory,
+            });
             let mut third = on("reno", &parameters);
             open(third.as_mut(), &mut memory, at(4));
             third.pacing_rate()

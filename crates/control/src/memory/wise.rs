@@ -71,13 +71,14 @@ impl Layer for Wise {
         self.opened_at = occasion.now;
     }
 
-    fn before_start(&mut self, established: &mut Established) {
-        established.initial_window = self.window();
+    fn on_established(&mut self, inner: &mut dyn Controller, established: &Established) {
+        inner.on_established(&Established { initial_window: self.window(), ..*established });
     }
 
     #[inline]
-    fn on_ack(&mut self, _inner: &mut dyn Controller, ack: &AckSample) {
+    fn on_ack(&mut self, inner: &mut dyn Controller, ack: &AckSample) {
         self.delivered = ack.delivered;
+        inner.on_ack(ack);
     }
 
     fn close(&mut self, _inner: &dyn Controller, occasion: &mut Occasion<'_>) {
@@ -89,7 +90,8 @@ impl Layer for Wise {
         }
     }
 
-    fn observe(&self, observer: &mut dyn Observer) {
+    fn observe(&self, inner: &dyn Controller, observer: &mut dyn Observer) {
+        inner.observe(observer);
         observer.value("initial_window_packets", f64::from(self.window()));
     }
 }

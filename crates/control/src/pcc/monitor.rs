@@ -67,10 +67,15 @@ impl Monitor {
 
     /// The handshake is complete. Returns the rate of the initial window.
     pub(crate) fn establish(&mut self, established: &Established) -> f64 {
-        self.packet_bits = 8.0 * f64::from(established.mss_bytes.max(1));
+        self.resize(established.mss_bytes);
         self.srtt = established.rtt.unwrap_or(NOMINAL_RTT).max(Span::from_us(1));
         let window_bits = f64::from(established.initial_window) * self.packet_bits;
         self.allowed(window_bits / self.srtt.as_secs_f64())
+    }
+
+    /// Packets are of another payload from now on.
+    pub(crate) fn resize(&mut self, mss_bytes: u32) {
+        self.packet_bits = 8.0 * f64::from(mss_bytes.max(1));
     }
 
     /// `rate_bps` within what may be sent.

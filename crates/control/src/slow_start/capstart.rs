@@ -119,11 +119,15 @@ impl CapStart {
 
 impl SlowStart for CapStart {
     fn on_established(&mut self, _window: &mut Window, established: &Established) {
-        let headers_bytes = FULL_PACKET_BYTES - FULL_PAYLOAD_BYTES;
-        self.packet_bytes = u64::from(established.mss_bytes.saturating_add(headers_bytes));
+        self.on_packet_size(established.mss_bytes);
         self.last = None;
         self.pairs = 0;
         self.verdict = Verdict::Measuring;
+    }
+
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        let headers_bytes = FULL_PACKET_BYTES - FULL_PAYLOAD_BYTES;
+        self.packet_bytes = u64::from(mss_bytes.saturating_add(headers_bytes));
     }
 
     fn on_measurement(&mut self, window: &mut Window, measurement: &Measurement) {

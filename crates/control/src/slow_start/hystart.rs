@@ -304,6 +304,10 @@ impl SlowStart for HyStart {
         self.start_round(established.now, 0);
     }
 
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.mss_bytes = mss_bytes;
+    }
+
     fn on_measurement(&mut self, window: &mut Window, measurement: &Measurement) {
         let Some(rtt) = measurement.rtt else { return };
         let delay = (rtt.as_us() / self.delay_unit_us()).max(1);

@@ -20,6 +20,9 @@ pub trait SlowStart: Send {
     /// The handshake is complete; `window` holds the initial window, which may be replaced.
     fn on_established(&mut self, _window: &mut Window, _established: &Established) {}
 
+    /// Packets are of another payload from now on. A rate at which a flight is being sent remains.
+    fn on_packet_size(&mut self, _mss_bytes: u32) {}
+
     /// Packets were sent. Only a method is told that has a [`packet_gap`](Self::packet_gap) when the
     /// connection is established.
     fn on_send(&mut self, _window: &mut Window, _sent: &Sent) {}

@@ -316,6 +316,10 @@ impl SlowStart for PacedChirping {
         }
     }
 
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.mss_bytes = mss_bytes;
+    }
+
     fn on_send(&mut self, window: &mut Window, sent: &Sent) {
         let first = std::mem::replace(&mut self.next_to_send, sent.next_to_send);
         let chirps = self.phase == Phase::Chirping && window.in_slow_start();

@@ -87,6 +87,10 @@ impl SlowStart for QuickStart {
         self.then.on_established(window, established);
     }
 
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.then.on_packet_size(mss_bytes);
+    }
+
     fn on_measurement(&mut self, window: &mut Window, measurement: &Measurement) {
         self.flight.on_measurement(measurement);
         self.then.on_measurement(window, measurement);

@@ -196,6 +196,13 @@ impl SlowStart for Suss {
         }
     }
 
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.mss_bytes = mss_bytes;
+        if let Some(hystart) = &mut self.hystart {
+            hystart.on_packet_size(mss_bytes);
+        }
+    }
+
     fn on_established(&mut self, window: &mut Window, established: &Established) {
         self.mss_bytes = established.mss_bytes;
         (self.round, self.round_end, self.blue) = (1, 0, 0..0);

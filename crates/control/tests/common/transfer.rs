@@ -259,7 +259,9 @@ impl Transfer {
         });
         // SACK blocks keep an ACK off the predicted path.
         let has_blocks = self.first_unacked < self.delivered_end;
-        self.controller.on_ack_event(self.now, has_blocks);
+        if let Some(tcp) = self.controller.tcp_mut().filter(|tcp| tcp.hears_headers()) {
+            tcp.on_ack_event(self.now, has_blocks);
+        }
         self.total_marked += u64::from(marked);
         if self.ecn != EcnFeedback::None {
             self.controller.on_marks(&Marks {

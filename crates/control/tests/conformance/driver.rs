@@ -28,6 +28,8 @@ pub enum Operation {
     Idle(Span),
     /// Nothing happens for a while.
     Wait(Span),
+    /// The path takes packets of another size.
+    Resize(u32),
 }
 
 /// What an [`Operation::Ack`] says.
@@ -85,6 +87,7 @@ pub fn operation() -> impl Strategy<Value = Operation> {
         1 => (0u32..10).prop_map(Operation::Reduce),
         1 => span().prop_map(Operation::Idle),
         3 => span().prop_map(Operation::Wait),
+        1 => (256u32..65_536).prop_map(Operation::Resize),
     ]
 }
 
@@ -213,6 +216,7 @@ impl Driver<'_> {
                 }
             }
             Operation::Wait(span) => self.now += span,
+            Operation::Resize(mss_bytes) => self.controller.on_packet_size(mss_bytes),
         }
         Ok(())
     }
@@ -259,7 +263,10 @@ impl Driver<'_> {
             state: self.state,
             pacing_rate: self.controller.pacing_rate().or(ack.pacing),
         });
-        self.controller.on_ack_event(self.now, self.state != RecoveryState::Open || ack.share < 64);
+        let slow_path = self.state != RecoveryState::Open || ack.share < 64;
+        if let Some(tcp) = self.controller.tcp_mut().filter(|tcp| tcp.hears_headers()) {
+            tcp.on_ack_event(self.now, slow_path);
+        }
         // A controller learns no more from the thousandth than from the third.
         for i in 0..lost.min(3) {
             self.controller.on_lost(&LostPacket {
@@ -400,6 +407,9 @@ impl Driver<'_> {
             if self.controller.next_wakeup().is_some_and(|at| at <= self.now) {
                 return Err("asks to be woken up for the past".to_owned());
             }
+        }
+        if self.controller.tcp().is_some() != self.controller.tcp_mut().is_some() {
+            return Err("what it asks of a TCP is there in one way only".to_owned());
         }
         let controller = &*self.controller;
         let cwnd = controller.cwnd();

@@ -1,4 +1,5 @@
-use jostle_record::{CapacitySpec, DelaySpec, DelayStep, Limit, LinkSpec, LossSpec, QueueSpec};
+use jostle_record::{CapacitySpec, DelaySpec, DelayStep, LinkPart, LinkSpec};
+use serde_json::json;
 
 use super::*;
 use crate::header::tests::ipv4_packet;
@@ -7,7 +8,7 @@ const MS: u64 = 1_000_000;
 /// 1236 bytes of IP and the Ethernet header take 1 ms at 10 Mbit/s.
 const PACKET_BYTES: usize = 1236;
 
-fn link(name: &str, delay_ms: u64, queue: QueueSpec) -> LinkSpec {
+fn link(name: &str, delay_ms: u64, queue: LinkPart) -> LinkSpec {
     LinkSpec {
         name: name.to_owned(),
         capacity: CapacitySpec::Constant { rate_bps: 10_000_000 },
@@ -16,18 +17,23 @@ fn link(name: &str, delay_ms: u64, queue: QueueSpec) -> LinkSpec {
             steps: vec![DelayStep { at_ns: 0, delay_ns: delay_ms * MS }],
             jitter: None,
         },
-        loss: LossSpec::None,
+        loss: None,
         outages: None,
         quick_start: None,
     }
 }
 
-fn drop_tail(packets: u64) -> QueueSpec {
-    QueueSpec::DropTail { limit: Limit::Packets(packets) }
+fn queue(kind: &str, parameters: serde_json::Value) -> LinkPart {
+    let parameters = serde_json::from_value(parameters).unwrap();
+    LinkPart { kind: kind.to_owned(), parameters }
+}
+
+fn drop_tail(packets: u64) -> LinkPart {
+    queue("drop_tail", json!({"limit": {"packets": packets}}))
 }
 
 fn shared() -> Shared {
-    Shared { slots: Slots::new(1500), journal: Some(Journal::default()) }
+    Shared { slots: Slots::new(1500, 1 << 20), journal: Some(Journal::default()) }
 }
 
 fn packet(shared: &mut Shared, tos: u8) -> Slot {
@@ -115,12 +121,7 @@ fn drops_give_their_slots_back_and_are_kept_with_their_flow() {
 
 #[test]
 fn marks_are_written_into_the_packet() {
-    let codel = QueueSpec::Codel {
-        limit: Limit::Packets(1000),
-        target_ns: 5 * MS,
-        interval_ns: 100 * MS,
-        ecn: true,
-    };
+    let codel = queue("codel", json!({"limit": {"packets": 1000}, "ecn": true}));
     for (tos, capable) in [(0b10, true), (0b00, false)] {
         let (mut shared, spec) = (shared(), [link("one", 0, codel.clone())]);
         let mut direction = Direction::new(0, &spec, 1).unwrap();

@@ -1,9 +1,25 @@
 //! One rate for the whole run.
 
+use jostle_catalogue::{Entry, Kind, Parameter};
 use jostle_units::{Rate, Time};
 
 use super::Capacity;
 use super::serialiser::Serialiser;
+use crate::parameters::FASTEST_BPS;
+
+/// The row of the registry.
+pub const ENTRY: Entry = Entry {
+    name: "constant",
+    summary: "One rate for the whole run",
+    class: "synthetic",
+    based_on: &[],
+    source: "",
+    parameters: &[Parameter {
+        name: "rate",
+        summary: "bits per second, Ethernet header included",
+        kind: Kind::Rate { default_bps: 100_000_000, min_bps: 1, max_bps: FASTEST_BPS },
+    }],
+};
 
 /// A constant rate. At rate 0 nothing is ever sent.
 #[derive(Clone, Debug)]

@@ -1,10 +1,21 @@
 //! A rate that is constant between given times.
 
+use jostle_catalogue::Entry;
 use jostle_units::{Rate, Time};
 
 use super::Capacity;
 use super::serialiser::Serialiser;
 use crate::error::Error;
+
+/// The row of the registry.
+pub const ENTRY: Entry = Entry {
+    name: "steps",
+    summary: "A list of times and the rates from then on; 0 pauses the link",
+    class: "synthetic",
+    based_on: &["constant"],
+    source: "",
+    parameters: &[],
+};
 
 /// A piecewise constant rate. Sending pauses while the rate is 0, and a packet goes on at the new
 /// rate when a step comes while it is being sent.

@@ -1,10 +1,26 @@
 //! Delivery opportunities, as in the traces of Mahimahi (Netravali et al. 2015; its
 //! `src/packet/link_queue.cc`): how cellular links are recorded and replayed.
 
+use jostle_catalogue::{Entry, Kind, Parameter};
 use jostle_units::Time;
 
 use super::Capacity;
 use crate::error::Error;
+use crate::parameters::packets;
+
+/// The row of the registry.
+pub const ENTRY: Entry = Entry {
+    name: "trace",
+    summary: "Delivery opportunities from a file in Mahimahi's format, repeated at its end",
+    class: "recorded",
+    based_on: &[],
+    source: "Netravali et al.: Mahimahi: Accurate Record-and-Replay for HTTP, ATC 2015",
+    parameters: &[Parameter {
+        name: "opportunity",
+        summary: "bytes that an opportunity carries, Ethernet header included",
+        kind: Kind::Size { default_bytes: Some(packets(1)), min_bytes: 1, max_bytes: 1 << 20 },
+    }],
+};
 
 const NS_PER_MS: u64 = 1_000_000;
 

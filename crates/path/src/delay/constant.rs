@@ -1,8 +1,24 @@
 //! One delay for the whole run.
 
+use jostle_catalogue::{Entry, Kind, Parameter};
 use jostle_units::{Span, Time};
 
 use super::Delay;
+use crate::parameters::LONGEST_DELAY_NS;
+
+/// The row of the registry.
+pub const ENTRY: Entry = Entry {
+    name: "constant",
+    summary: "One delay for the whole run",
+    class: "synthetic",
+    based_on: &[],
+    source: "",
+    parameters: &[Parameter {
+        name: "delay",
+        summary: "time from the end of sending to arrival",
+        kind: Kind::Span { default_ns: 0, min_ns: 0, max_ns: LONGEST_DELAY_NS },
+    }],
+};
 
 /// A constant delay.
 #[derive(Clone, Copy, Debug)]

@@ -15,9 +15,33 @@
 //! at any scale), and its correlation exceeds e^(−Δt/τ) by 0.02 at most. As all grid points are drawn in
 //! order, the delay is a function of time and seed that does not depend on the traffic.
 
+use jostle_catalogue::{Entry, Kind, Parameter};
 use jostle_units::{Span, Stream, Time};
 
 use super::{Delay, Quantiles, Steps};
+use crate::parameters::LONGEST_NS;
+
+/// The row of the registry.
+pub const ENTRY: Entry = Entry {
+    name: "jitter",
+    summary: "Random delay on top from a quantile table, correlated in time",
+    class: "stochastic",
+    based_on: &["steps"],
+    source: "a Gaussian copula over a stationary Gauss-Markov process",
+    parameters: &[
+        Parameter {
+            name: "correlation",
+            summary: "time after which the delay is nearly independent of what it was",
+            kind: Kind::Span { default_ns: 0, min_ns: 0, max_ns: LONGEST_NS },
+        },
+        Parameter {
+            name: "reorder",
+            summary: "whether packets may overtake each other; if not, late times hold back \
+                      what comes after them, and delays are longer than the table's",
+            kind: Kind::Bool { default: false },
+        },
+    ],
+};
 
 /// Grid points per correlation time.
 const GRID: u64 = 16;

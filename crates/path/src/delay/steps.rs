@@ -1,9 +1,20 @@
 //! A delay that is constant between given times.
 
+use jostle_catalogue::Entry;
 use jostle_units::{Span, Time};
 
 use super::Delay;
 use crate::error::Error;
+
+/// The row of the registry.
+pub const ENTRY: Entry = Entry {
+    name: "steps",
+    summary: "A list of times and the delays from then on",
+    class: "synthetic",
+    based_on: &["constant"],
+    source: "",
+    parameters: &[],
+};
 
 /// A piecewise constant delay. After a step down, packets are held back until those sent before
 /// the step have arrived.

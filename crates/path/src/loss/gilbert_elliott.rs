@@ -1,10 +1,30 @@
 //! Loss in bursts: two states with a loss probability each (Gilbert 1960, Elliott 1963).
 
+use jostle_catalogue::{Entry, Values};
 use jostle_units::{Stream, Time};
 
 use super::Loss;
-use crate::error::{self, Error};
 use crate::packet::Reason;
+use crate::parameters::probability;
+use crate::registry::LossRow;
+
+/// The row of the registry.
+pub const ROW: LossRow = LossRow {
+    entry: Entry {
+        name: "gilbert_elliott",
+        summary: "Losses in bursts: two states with a loss probability each",
+        class: "per packet",
+        based_on: &["independent"],
+        source: "Gilbert 1960, Elliott 1963",
+        parameters: &[
+            probability("good_to_bad", "leaving the good state, per packet", None),
+            probability("bad_to_good", "leaving the bad state, per packet", None),
+            probability("loss_good", "loss in the good state", Some(0.0)),
+            probability("loss_bad", "loss in the bad state", Some(1.0)),
+        ],
+    },
+    build: |values, random| Box::new(GilbertElliott::new(Transitions::new(values), random)),
+};
 
 /// Parameters of [`GilbertElliott`], all of them probabilities per packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,6 +40,16 @@ pub struct Transitions {
 }
 
 impl Transitions {
+    /// Those of the row's parameters.
+    pub fn new(values: &Values) -> Self {
+        Self {
+            good_to_bad: values.number("good_to_bad"),
+            bad_to_good: values.number("bad_to_good"),
+            loss_good: values.number("loss_good"),
+            loss_bad: values.number("loss_bad"),
+        }
+    }
+
     /// Share of packets that find the bad state; none if the state never changes.
     pub fn share_of_bad(&self) -> f64 {
         let leaving = self.good_to_bad + self.bad_to_good;
@@ -38,17 +68,9 @@ pub struct GilbertElliott {
 
 impl GilbertElliott {
     /// The chain with these probabilities.
-    ///
-    /// # Errors
-    /// When one of them is no probability.
-    pub fn new(transitions: Transitions, mut random: Stream) -> Result<Self, Error> {
-        let Transitions { good_to_bad, bad_to_good, loss_good, loss_bad } = transitions;
-        error::probability("gilbert_elliott.good_to_bad", good_to_bad)?;
-        error::probability("gilbert_elliott.bad_to_good", bad_to_good)?;
-        error::probability("gilbert_elliott.loss_good", loss_good)?;
-        error::probability("gilbert_elliott.loss_bad", loss_bad)?;
+    pub fn new(transitions: Transitions, mut random: Stream) -> Self {
         let bad = random.chance(transitions.share_of_bad());
-        Ok(Self { transitions, bad, random })
+        Self { transitions, bad, random }
     }
 
     /// Whether the next packet finds the chain in the bad state.
@@ -78,7 +100,7 @@ mod tests {
 
     #[test]
     fn bursts_have_their_share_and_their_length() {
-        let mut loss = GilbertElliott::new(BURSTS, Stream::new(4, "loss")).unwrap();
+        let mut loss = GilbertElliott::new(BURSTS, Stream::new(4, "loss"));
         let lost: Vec<bool> = (0..400_000).map(|_| loss.verdict(Time::ZERO).is_some()).collect();
         let share = lost.iter().filter(|lost| **lost).count() as f64 / lost.len() as f64;
         let bursts = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
@@ -90,10 +112,10 @@ mod tests {
     #[test]
     fn it_starts_in_its_stationary_distribution() {
         let bad = (0..10_000)
-            .filter(|seed| GilbertElliott::new(BURSTS, Stream::new(*seed, "loss")).unwrap().bad)
+            .filter(|seed| GilbertElliott::new(BURSTS, Stream::new(*seed, "loss")).bad)
             .count();
         assert!((400..560).contains(&bad), "{bad} of 10,000, 476 expected");
         let fixed = Transitions { good_to_bad: 0.0, bad_to_good: 0.0, ..BURSTS };
-        assert!(!GilbertElliott::new(fixed, Stream::new(1, "loss")).unwrap().bad);
+        assert!(!GilbertElliott::new(fixed, Stream::new(1, "loss")).bad);
     }
 }

@@ -1,26 +1,36 @@
 //! Every packet is lost with the same probability, whatever happens to others.
 
+use jostle_catalogue::Entry;
 use jostle_units::{Stream, Time};
 
 use super::Loss;
-use crate::error::{self, Error};
 use crate::packet::Reason;
+use crate::parameters::probability;
+use crate::registry::LossRow;
+
+/// The row of the registry.
+pub const ROW: LossRow = LossRow {
+    entry: Entry {
+        name: "independent",
+        summary: "Every packet is lost with the same probability",
+        class: "per packet",
+        based_on: &[],
+        source: "",
+        parameters: &[probability("probability", "probability of loss", None)],
+    },
+    build: |values, random| Box::new(Independent::new(values.number("probability"), random)),
+};
 
 /// Independent loss.
 #[derive(Clone, Debug)]
-pub struct Independent {
+struct Independent {
     probability: f64,
     random: Stream,
 }
 
 impl Independent {
-    /// Loss of every packet with `probability`.
-    ///
-    /// # Errors
-    /// When `probability` is not one.
-    pub fn new(probability: f64, random: Stream) -> Result<Self, Error> {
-        let probability = error::probability("independent.probability", probability)?;
-        Ok(Self { probability, random })
+    fn new(probability: f64, random: Stream) -> Self {
+        Self { probability, random }
     }
 }
 
@@ -37,12 +47,11 @@ mod tests {
 
     #[test]
     fn losses_come_at_their_rate_and_without_memory() {
-        let mut loss = Independent::new(0.1, Stream::new(2, "loss")).unwrap();
+        let mut loss = Independent::new(0.1, Stream::new(2, "loss"));
         let lost: Vec<bool> = (0..200_000).map(|_| loss.verdict(Time::ZERO).is_some()).collect();
         let count = lost.iter().filter(|lost| **lost).count();
         let pairs = lost.windows(2).filter(|pair| pair[0] && pair[1]).count();
         assert!((19_400..20_600).contains(&count), "{count}");
         assert!((1_850..2_150).contains(&pairs), "{pairs}");
-        assert!(Independent::new(-0.1, Stream::new(2, "loss")).is_err());
     }
 }

@@ -1,12 +1,28 @@
 //! Outages: spans of time in which everything sent is lost. They are events in time, not per
 //! packet: a busy link meets as many of them as a quiet one.
 
+use jostle_catalogue::{Entry, Kind, Parameter};
 use jostle_units::{Span, Stream, Time};
 
 use super::Loss;
 use crate::delay::Quantiles;
 use crate::error::Error;
 use crate::packet::Reason;
+use crate::parameters::{LONGEST_NS, MS};
+
+/// The row of the registry.
+pub const ENTRY: Entry = Entry {
+    name: "outages",
+    summary: "Spans of time, as a table of durations says, in which everything is lost",
+    class: "in time",
+    based_on: &[],
+    source: "",
+    parameters: &[Parameter {
+        name: "mean_interval",
+        summary: "mean time from the end of one outage to the start of the next",
+        kind: Kind::Span { default_ns: 1_200_000 * MS, min_ns: 1, max_ns: LONGEST_NS },
+    }],
+};
 
 /// Outages at random times, with exponentially distributed time from the end of one to the start
 /// of the next, and durations from a distribution.

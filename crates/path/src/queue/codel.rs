@@ -2,24 +2,26 @@
 //! (`include/net/codel_impl.h`, `net/sched/sch_codel.c`). The square root of the control law is
 //! computed here, approximated by Newton steps on 16 bits there.
 
+use jostle_catalogue::{Entry, Limit, Parameter, Values};
 use jostle_units::{FULL_PACKET_BYTES, Span, Time};
 
-use super::{Fifo, Limit, QueueDiscipline, mark};
-use crate::error::Error;
+use super::{Fifo, QueueDiscipline, mark};
 use crate::packet::{Fate, Packet, Reason};
+use crate::parameters::{self, MS, span};
+use crate::registry::{QueueRow, unrelated};
 
-/// Parameters of [`Codel`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CodelParameters {
-    /// Most that it holds.
-    pub limit: Limit,
-    /// Acceptable standing delay.
-    pub target: Span,
-    /// Window in which the minimum delay must fall below the target.
-    pub interval: Span,
-    /// Mark ECN-capable packets instead of dropping them.
-    pub ecn: bool,
-}
+const ENTRY: Entry = Entry {
+    name: "codel",
+    summary: "Controlled delay: drops at the head while the delay stays above a target",
+    class: "active",
+    based_on: &["drop_tail"],
+    source: "RFC 8289; Linux include/net/codel_impl.h, net/sched/sch_codel.c",
+    parameters: &[parameters::limit(Some(1_000)), TARGET, INTERVAL, parameters::ecn(false)],
+};
+
+pub(super) const TARGET: Parameter = span("target", "acceptable standing delay", 5 * MS);
+pub(super) const INTERVAL: Parameter =
+    span("interval", "window in which the minimum delay must fall below the target", 100 * MS);
 
 /// A queue under CoDel's control.
 #[derive(Debug)]
@@ -39,11 +41,12 @@ pub(super) struct Law {
 }
 
 impl Law {
-    pub fn new(target: Span, interval: Span, ecn: bool) -> Result<Self, Error> {
-        if interval.is_zero() {
-            return Err(Error::Zero("codel.interval"));
+    pub fn new(values: &Values) -> Self {
+        Self {
+            target: values.span("target"),
+            interval: values.span("interval"),
+            ecn: values.bool("ecn"),
         }
-        Ok(Self { target, interval, ecn })
     }
 
     /// RFC 8289, `control_law`: the time to the next drop shrinks in inverse proportion to the
@@ -193,15 +196,17 @@ enum Struck {
     Dropped { still_above: bool },
 }
 
+impl<B: Send + 'static> Codel<B> {
+    pub(crate) const ROW: QueueRow<B> = QueueRow {
+        entry: ENTRY,
+        check: unrelated,
+        build: |values, _| Box::new(Self::new(values.limit("limit"), Law::new(values))),
+    };
+}
+
 impl<B> Codel<B> {
-    /// An empty queue.
-    ///
-    /// # Errors
-    /// When the interval is zero.
-    pub fn new(parameters: CodelParameters) -> Result<Self, Error> {
-        let CodelParameters { limit, target, interval, ecn } = parameters;
-        let law = Law::new(target, interval, ecn)?;
-        Ok(Self { limit, law, state: State::default(), fifo: Fifo::default() })
+    fn new(limit: Limit, law: Law) -> Self {
+        Self { limit, law, state: State::default(), fifo: Fifo::default() }
     }
 }
 
@@ -230,20 +235,16 @@ mod tests {
     use super::super::testing::{Fates, capable, packet};
     use super::*;
 
-    const PARAMETERS: CodelParameters = CodelParameters {
-        limit: Limit::Packets(1_000_000),
-        target: Span::from_ms(5),
-        interval: Span::from_ms(100),
-        ecn: false,
-    };
+    const LIMIT: Limit = Limit::Packets(1_000_000);
+    const LAW: Law = Law { target: Span::from_ms(5), interval: Span::from_ms(100), ecn: false };
 
     fn ms(ms: u64) -> Time {
         Time::ZERO + Span::from_ms(ms)
     }
 
     /// A queue of packets that all came at 0, with nothing below target any more.
-    fn standing(parameters: CodelParameters, fates: &mut Fates) -> Codel<()> {
-        let mut queue = Codel::new(parameters).unwrap();
+    fn standing(law: Law, fates: &mut Fates) -> Codel<()> {
+        let mut queue = Codel::new(LIMIT, law);
         for _ in 0..100_000 {
             queue.enqueue(Time::ZERO, capable(Time::ZERO, 1500), fates);
         }
@@ -253,7 +254,7 @@ mod tests {
     #[test]
     fn drops_come_at_intervals_that_shrink_with_the_root_of_their_number() {
         let mut fates = Fates::default();
-        let mut queue = standing(PARAMETERS, &mut fates);
+        let mut queue = standing(LAW, &mut fates);
         for us in 10_000..1_000_000 {
             if us % 10 == 0 {
                 queue.dequeue(Time::from_ns(us * 1_000), &mut fates).unwrap();
@@ -274,8 +275,8 @@ mod tests {
     #[test]
     fn capable_packets_are_marked_at_the_times_of_drops_and_none_is_lost() {
         let (mut drops, mut marks) = (Fates::default(), Fates::default());
-        let mut dropping = standing(PARAMETERS, &mut drops);
-        let mut marking = standing(CodelParameters { ecn: true, ..PARAMETERS }, &mut marks);
+        let mut dropping = standing(LAW, &mut drops);
+        let mut marking = standing(Law { ecn: true, ..LAW }, &mut marks);
         for n in 0..20_000 {
             let now = ms(10) + Span::from_us(n * 50);
             dropping.dequeue(now, &mut drops);
@@ -287,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_delay_below_target_or_less_than_a_packet_left_never_drops() {
-        let (mut queue, mut fates) = (Codel::new(PARAMETERS).unwrap(), Fates::default());
+        let (mut queue, mut fates) = (Codel::new(LIMIT, LAW), Fates::default());
         for n in 0..2_000 {
             // One packet is ever left behind the head: the guard.
             queue.enqueue(ms(n), Packet { queued_at: Time::ZERO, ..packet(1514) }, &mut fates);
@@ -295,7 +296,7 @@ mod tests {
                 queue.dequeue(ms(n), &mut fates);
             }
         }
-        let mut quick = Codel::new(PARAMETERS).unwrap();
+        let mut quick = Codel::new(LIMIT, LAW);
         for n in 0..2_000 {
             for _ in 0..2 {
                 quick.enqueue(ms(n), capable(ms(n), 1500), &mut fates);
@@ -310,7 +311,7 @@ mod tests {
 
     #[test]
     fn the_drop_state_resumes_where_it_left_if_it_is_entered_again_soon() {
-        let law = Law::new(Span::from_ms(5), Span::from_ms(100), false).unwrap();
+        let law = LAW;
         let left = State { count: 30, last_count: 10, next_drop: ms(1_000), ..State::default() };
         let mut soon = left;
         soon.enter(&law, ms(2_599));

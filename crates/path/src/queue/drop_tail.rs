@@ -1,9 +1,21 @@
 //! First in, first out; what does not fit is dropped. Linux: `net/sched/sch_fifo.c`.
 
+use jostle_catalogue::{Entry, Limit};
 use jostle_units::Time;
 
-use super::{Fifo, Limit, QueueDiscipline};
+use super::{Fifo, QueueDiscipline};
 use crate::packet::{Fate, Packet};
+use crate::parameters;
+use crate::registry::{QueueRow, unrelated};
+
+const ENTRY: Entry = Entry {
+    name: "drop_tail",
+    summary: "First in, first out; arrivals that do not fit are dropped",
+    class: "passive",
+    based_on: &[],
+    source: "Linux net/sched/sch_fifo.c (bfifo, pfifo)",
+    parameters: &[parameters::limit(None)],
+};
 
 /// A first-in-first-out queue that drops arrivals which do not fit.
 #[derive(Debug)]
@@ -12,9 +24,16 @@ pub struct DropTail<B> {
     fifo: Fifo<B>,
 }
 
+impl<B: Send + 'static> DropTail<B> {
+    pub(crate) const ROW: QueueRow<B> = QueueRow {
+        entry: ENTRY,
+        check: unrelated,
+        build: |values, _| Box::new(Self::new(values.limit("limit"))),
+    };
+}
+
 impl<B> DropTail<B> {
-    /// An empty queue that holds up to `limit`.
-    pub fn new(limit: Limit) -> Self {
+    pub(crate) fn new(limit: Limit) -> Self {
         Self { limit, fifo: Fifo::default() }
     }
 }

@@ -15,6 +15,15 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
+    /// Whether a packet of `size_bytes` fits beside what waits.
+    #[inline]
+    pub fn has_room(&self, size_bytes: u32, limit: Limit) -> bool {
+        match limit {
+            Limit::Bytes(limit) => self.bytes + u64::from(size_bytes) <= limit,
+            Limit::Packets(limit) => self.packets < limit,
+        }
+    }
+
     #[inline]
     pub fn add(&mut self, size_bytes: u32) {
         self.bytes += u64::from(size_bytes);
@@ -57,7 +66,7 @@ impl<B> Fifo<B> {
         packet: Packet<B>,
         fate: &mut dyn Fate<B>,
     ) {
-        if limit.admits(self.backlog, packet.size_bytes) {
+        if self.backlog.has_room(packet.size_bytes, limit) {
             self.push(packet);
         } else {
             fate.dropped(now, &packet, Reason::Overflow);

@@ -4,33 +4,52 @@
 
 use std::collections::VecDeque;
 
-use jostle_units::{Span, Time};
+use jostle_catalogue::{Entry, Kind, Parameter, Values};
+use jostle_units::Time;
 
-use super::codel::{Head, Law, State};
+use super::codel::{Head, INTERVAL, Law, State, TARGET};
 use super::{Backlog, QueueDiscipline};
-use crate::error::Error;
 use crate::packet::{Fate, Packet, Reason};
+use crate::parameters::{self, LARGEST_PACKETS, packets};
+use crate::registry::{QueueRow, unrelated};
+
+const ENTRY: Entry = Entry {
+    name: "fq_codel",
+    summary: "Flows in queues of their own that take turns, each under CoDel",
+    class: "fair",
+    based_on: &["codel"],
+    source: "RFC 8290; Linux net/sched/sch_fq_codel.c",
+    parameters: &[
+        Parameter {
+            name: "limit",
+            summary: "most that all its queues hold together, in packets",
+            kind: Kind::Packets { default: 10_240, min: 1, max: LARGEST_PACKETS },
+        },
+        Parameter {
+            name: "queues",
+            summary: "number of queues that flows are hashed to",
+            // Linux takes as many.
+            kind: Kind::Integer { default: 1_024, min: 1, max: 65_536 },
+        },
+        Parameter {
+            name: "quantum",
+            summary: "bytes that a queue may send per round",
+            // With less, as Linux says, it would spend its time turning rounds.
+            kind: Kind::Size {
+                default_bytes: Some(packets(1)),
+                min_bytes: 256,
+                max_bytes: 1 << 20,
+            },
+        },
+        TARGET,
+        INTERVAL,
+        parameters::ecn(true),
+    ],
+};
 
 /// Most packets that one overflow drops from the fattest queue. Finding it costs a look at every
 /// queue; a batch spreads that cost.
 const DROP_BATCH_PACKETS: u32 = 64;
-
-/// Parameters of [`FqCodel`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FqCodelParameters {
-    /// Most packets that all queues hold together.
-    pub limit_packets: u64,
-    /// Number of queues that flows are hashed to.
-    pub queues: u32,
-    /// Bytes that a queue may send per round.
-    pub quantum_bytes: u32,
-    /// Acceptable standing delay.
-    pub target: Span,
-    /// Window in which the minimum delay must fall below the target.
-    pub interval: Span,
-    /// Mark ECN-capable packets instead of dropping them.
-    pub ecn: bool,
-}
 
 /// Queues that take turns, each under CoDel's control.
 #[derive(Debug)]
@@ -80,36 +99,30 @@ impl<B> Head<B> for QueueHead<'_, B> {
     }
 }
 
+impl<B: Send + 'static> FqCodel<B> {
+    pub(crate) const ROW: QueueRow<B> =
+        QueueRow { entry: ENTRY, check: unrelated, build: |values, _| Box::new(Self::new(values)) };
+}
+
 impl<B> FqCodel<B> {
-    /// Empty queues.
-    ///
-    /// # Errors
-    /// When there is no queue, no quantum or no interval.
-    pub fn new(parameters: FqCodelParameters) -> Result<Self, Error> {
-        let FqCodelParameters { limit_packets, queues, quantum_bytes, target, interval, ecn } =
-            parameters;
-        if queues == 0 {
-            return Err(Error::Zero("fq_codel.queues"));
-        }
-        if quantum_bytes == 0 {
-            return Err(Error::Zero("fq_codel.quantum"));
-        }
+    fn new(values: &Values) -> Self {
+        let queues = values.u32("queues");
         let empty = |_| Queue {
             packets: VecDeque::new(),
             codel: State::default(),
             deficit_bytes: 0,
             listed: false,
         };
-        Ok(Self {
-            limit_packets,
-            quantum_bytes: i64::from(quantum_bytes),
-            law: Law::new(target, interval, ecn)?,
+        Self {
+            limit_packets: values.amount("limit"),
+            quantum_bytes: values.integer("quantum"),
+            law: Law::new(values),
             queues: (0..queues).map(empty).collect(),
             bytes: vec![0; queues as usize],
             total: Backlog::default(),
             new: VecDeque::new(),
             old: VecDeque::new(),
-        })
+        }
     }
 
     /// The queue of a flow: the finaliser of MurmurHash3, scaled to the number of queues. Linux
@@ -219,17 +232,16 @@ impl<B: Send> QueueDiscipline<B> for FqCodel<B> {
 
 #[cfg(test)]
 mod tests {
+    use jostle_catalogue::Value;
+
     use super::super::testing::{Fates, packet};
     use super::*;
 
-    const PARAMETERS: FqCodelParameters = FqCodelParameters {
-        limit_packets: 10_240,
-        queues: 1024,
-        quantum_bytes: 1514,
-        target: Span::from_ms(5),
-        interval: Span::from_ms(100),
-        ecn: false,
-    };
+    /// With the defaults of Linux but for the limit, if one is given.
+    fn fq_codel(limit_packets: Option<i64>) -> FqCodel<()> {
+        let given = limit_packets.map(|n| ("limit".to_owned(), Value::Integer(n)));
+        FqCodel::new(&ENTRY.resolve(&given.into_iter().collect()).unwrap())
+    }
 
     fn of_flow(flow: u32, size_bytes: u32) -> Packet<()> {
         Packet { flow, ..packet(size_bytes) }
@@ -242,7 +254,7 @@ mod tests {
 
     #[test]
     fn queues_take_turns_by_bytes() {
-        let (mut queue, mut fates) = (FqCodel::new(PARAMETERS).unwrap(), Fates::default());
+        let (mut queue, mut fates) = (fq_codel(None), Fates::default());
         for _ in 0..300 {
             queue.enqueue(Time::ZERO, of_flow(1, 1514), &mut fates);
             queue.enqueue(Time::ZERO, of_flow(2, 757), &mut fates);
@@ -254,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_new_flow_goes_ahead_of_old_ones_once() {
-        let (mut queue, mut fates) = (FqCodel::new(PARAMETERS).unwrap(), Fates::default());
+        let (mut queue, mut fates) = (fq_codel(None), Fates::default());
         for _ in 0..10 {
             queue.enqueue(Time::ZERO, of_flow(1, 1514), &mut fates);
         }
@@ -269,8 +281,7 @@ mod tests {
 
     #[test]
     fn overflow_takes_half_of_the_fattest_queue_up_to_64_packets_from_its_head() {
-        let small = FqCodelParameters { limit_packets: 100, ..PARAMETERS };
-        let (mut queue, mut fates) = (FqCodel::new(small).unwrap(), Fates::default());
+        let (mut queue, mut fates) = (fq_codel(Some(100)), Fates::default());
         for _ in 0..60 {
             queue.enqueue(Time::ZERO, of_flow(1, 1514), &mut fates);
         }
@@ -281,8 +292,7 @@ mod tests {
         assert!(fates.dropped.iter().all(|(_, reason)| *reason == Reason::Overflow));
         assert_eq!(queue.packets(), 71);
 
-        let large = FqCodelParameters { limit_packets: 1_000, ..PARAMETERS };
-        let (mut queue, mut fates) = (FqCodel::new(large).unwrap(), Fates::default());
+        let (mut queue, mut fates) = (fq_codel(Some(1_000)), Fates::default());
         for _ in 0..1_001 {
             queue.enqueue(Time::ZERO, of_flow(1, 1514), &mut fates);
         }
@@ -291,7 +301,7 @@ mod tests {
 
     #[test]
     fn flows_spread_over_the_queues() {
-        let queue = FqCodel::<()>::new(PARAMETERS).unwrap();
+        let queue = fq_codel(None);
         let mut hits = vec![0u32; 1024];
         (0..10_240).for_each(|flow| hits[queue.queue_of(flow)] += 1);
         // Poisson with mean 10: more than 30 in any of 1024 has a probability below 10⁻⁴.

@@ -2,11 +2,27 @@
 //! geostationary satellite network (Claypool, Chung, Claypool 2021) drops a quarter of them while
 //! it is more than half full.
 
+use jostle_catalogue::{Entry, Limit};
 use jostle_units::{Stream, Time};
 
-use super::{Fifo, Limit, QueueDiscipline};
-use crate::error::{self, Error};
+use super::{Fifo, QueueDiscipline};
 use crate::packet::{Fate, Packet, Reason};
+use crate::parameters::{self, probability, size};
+use crate::registry::{QueueRow, unrelated};
+
+const ENTRY: Entry = Entry {
+    name: "occupancy_drop",
+    summary: "Drop-tail that also drops arrivals at random while the queue is long",
+    class: "active",
+    based_on: &["drop_tail"],
+    source: "Claypool, Chung, Claypool: Comparison of TCP Congestion Control Performance over a \
+             Satellite Network, PAM 2021",
+    parameters: &[
+        parameters::limit(None),
+        size("threshold", "arrivals that find more than this are dropped at random", 0),
+        probability("probability", "probability of such a drop", Some(0.25)),
+    ],
+};
 
 /// A first-in-first-out queue that drops arrivals at random while more than a threshold waits.
 #[derive(Debug)]
@@ -18,27 +34,28 @@ pub struct OccupancyDrop<B> {
     fifo: Fifo<B>,
 }
 
+impl<B: Send + 'static> OccupancyDrop<B> {
+    pub(crate) const ROW: QueueRow<B> = QueueRow {
+        entry: ENTRY,
+        check: unrelated,
+        build: |values, random| {
+            let threshold_bytes = values.amount("threshold");
+            let probability = values.number("probability");
+            Box::new(Self::new(values.limit("limit"), threshold_bytes, probability, random))
+        },
+    };
+}
+
 impl<B> OccupancyDrop<B> {
-    /// An empty queue that holds up to `limit` and drops with `probability` whatever finds more
-    /// than `threshold_bytes` waiting.
-    ///
-    /// # Errors
-    /// When `probability` is not one.
-    pub fn new(
-        limit: Limit,
-        threshold_bytes: u64,
-        probability: f64,
-        random: Stream,
-    ) -> Result<Self, Error> {
-        let probability = error::probability("occupancy_drop.probability", probability)?;
-        Ok(Self { limit, threshold_bytes, probability, random, fifo: Fifo::default() })
+    fn new(limit: Limit, threshold_bytes: u64, probability: f64, random: Stream) -> Self {
+        Self { limit, threshold_bytes, probability, random, fifo: Fifo::default() }
     }
 }
 
 impl<B: Send> QueueDiscipline<B> for OccupancyDrop<B> {
     fn enqueue(&mut self, now: Time, packet: Packet<B>, fate: &mut dyn Fate<B>) {
         let backlog = self.fifo.backlog();
-        if !self.limit.admits(backlog, packet.size_bytes) {
+        if !backlog.has_room(packet.size_bytes, self.limit) {
             fate.dropped(now, &packet, Reason::Overflow);
         } else if backlog.bytes > self.threshold_bytes && self.random.chance(self.probability) {
             fate.dropped(now, &packet, Reason::Occupancy);
@@ -68,8 +85,7 @@ mod tests {
     #[test]
     fn a_quarter_is_dropped_while_the_queue_is_above_its_threshold_and_none_below() {
         let stream = Stream::new(3, "occupancy");
-        let mut queue =
-            OccupancyDrop::new(Limit::Bytes(36_000_000), 18_000_000, 0.25, stream).unwrap();
+        let mut queue = OccupancyDrop::new(Limit::Bytes(36_000_000), 18_000_000, 0.25, stream);
         let mut fates = Fates::default();
         // 12,000 packets of 1500 bytes are exactly the threshold, which is not above it.
         for _ in 0..12_001 {
@@ -86,7 +102,7 @@ mod tests {
 
     #[test]
     fn overflow_is_told_as_such() {
-        let mut queue = OccupancyDrop::new(Limit::Packets(2), 0, 1.0, Stream::new(1, "o")).unwrap();
+        let mut queue = OccupancyDrop::new(Limit::Packets(2), 0, 1.0, Stream::new(1, "o"));
         let mut fates = Fates::default();
         queue.enqueue(Time::ZERO, packet(1500), &mut fates);
         queue.enqueue(Time::ZERO, packet(1500), &mut fates);
@@ -95,6 +111,5 @@ mod tests {
         queue.enqueue(Time::ZERO, packet(1500), &mut fates);
         queue.enqueue(Time::ZERO, packet(1500), &mut fates);
         assert_eq!(fates.dropped.pop().map(|d| d.1), Some(Reason::Overflow));
-        assert!(OccupancyDrop::<()>::new(Limit::Packets(1), 0, 1.5, Stream::new(1, "o")).is_err());
     }
 }

@@ -6,11 +6,29 @@
 //! anything else happens to the queue. Between two updates nothing changes that they look at, so
 //! this is exact. Updates fall on multiples of the period (Linux waits 500 ms for the first).
 
+use jostle_catalogue::{Entry, Limit, Values};
 use jostle_units::{FULL_PACKET_BYTES, Span, Stream, Time};
 
-use super::{Fifo, Limit, QueueDiscipline, mark};
-use crate::error::{self, Error};
+use super::{Fifo, QueueDiscipline, mark};
 use crate::packet::{Fate, Packet, Reason};
+use crate::parameters::{self, MS, number, span};
+use crate::registry::{QueueRow, unrelated};
+
+const ENTRY: Entry = Entry {
+    name: "pie",
+    summary: "Proportional integral controller: drops at random to hold a target delay",
+    class: "active",
+    based_on: &["drop_tail"],
+    source: "RFC 8033; Linux net/sched/sch_pie.c",
+    parameters: &[
+        parameters::limit(Some(1_000)),
+        span("target", "delay that it steers to", 15 * MS),
+        span("update", "period of the probability's update", 15 * MS),
+        number("alpha", "weight of the deviation from the target, per s", 0.125, (0.0, 1000.0)),
+        number("beta", "weight of the delay's trend, per s", 1.25, (0.0, 1000.0)),
+        parameters::ecn(false),
+    ],
+};
 
 /// RFC 8033, 4.4: bursts of up to 150 ms pass.
 const BURST_ALLOWANCE: Span = Span::from_ms(150);
@@ -22,22 +40,33 @@ const HIGH_DELAY: Span = Span::from_ms(250);
 const NO_DROP_BELOW: f64 = 0.85;
 const DROP_FROM: f64 = 8.5;
 
-/// Parameters of [`Pie`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PieParameters {
-    /// Most that it holds.
-    pub limit: Limit,
+struct PieParameters {
+    limit: Limit,
     /// Delay that the controller steers to.
-    pub target: Span,
+    target: Span,
     /// Period of the probability's update.
-    pub update: Span,
+    update: Span,
     /// Weight of the present deviation from the target, per second (RFC 8033: 0.125; `tc`: 2, in
     /// sixteenths).
-    pub alpha: f64,
+    alpha: f64,
     /// Weight of the present trend, per second (RFC 8033: 1.25; `tc`: 20, in sixteenths).
-    pub beta: f64,
+    beta: f64,
     /// Mark ECN-capable packets instead of dropping them while the probability is up to 10 %.
-    pub ecn: bool,
+    ecn: bool,
+}
+
+impl PieParameters {
+    fn new(values: &Values) -> Self {
+        Self {
+            limit: values.limit("limit"),
+            target: values.span("target"),
+            update: values.span("update"),
+            alpha: values.number("alpha"),
+            beta: values.number("beta"),
+            ecn: values.bool("ecn"),
+        }
+    }
 }
 
 /// A queue under PIE's control.
@@ -160,24 +189,23 @@ impl Control {
     }
 }
 
+impl<B: Send + 'static> Pie<B> {
+    pub(crate) const ROW: QueueRow<B> = QueueRow {
+        entry: ENTRY,
+        check: unrelated,
+        build: |values, random| Box::new(Self::new(PieParameters::new(values), random)),
+    };
+}
+
 impl<B> Pie<B> {
-    /// An empty queue.
-    ///
-    /// # Errors
-    /// When the period is zero or a weight negative.
-    pub fn new(parameters: PieParameters, random: Stream) -> Result<Self, Error> {
-        if parameters.update.is_zero() {
-            return Err(Error::Zero("pie.update"));
-        }
-        error::within("pie.alpha", parameters.alpha, 0.0, f64::MAX)?;
-        error::within("pie.beta", parameters.beta, 0.0, f64::MAX)?;
-        Ok(Self {
+    fn new(parameters: PieParameters, random: Stream) -> Self {
+        Self {
             parameters,
             control: Control::new(),
             next_update: Time::ZERO + parameters.update,
             random,
             fifo: Fifo::default(),
-        })
+        }
     }
 
     /// Makes up for the updates that were due by `now`.
@@ -200,7 +228,7 @@ impl<B: Send> QueueDiscipline<B> for Pie<B> {
         self.catch_up(now);
         let backlog = self.fifo.backlog();
         let PieParameters { limit, target, ecn, .. } = self.parameters;
-        if !limit.admits(backlog, packet.size_bytes) {
+        if !backlog.has_room(packet.size_bytes, limit) {
             self.control.accumulated = 0.0;
             fate.dropped(now, &packet, Reason::Overflow);
             return;
@@ -287,7 +315,7 @@ mod tests {
 
     #[test]
     fn bursts_up_to_the_allowance_pass_and_a_standing_queue_does_not() {
-        let mut queue = Pie::new(PARAMETERS, Stream::new(1, "pie")).unwrap();
+        let mut queue = Pie::new(PARAMETERS, Stream::new(1, "pie"));
         let mut fates = Fates::default();
         // Two packets in, one out, every millisecond: the delay grows by half a ms per ms.
         let mut first = None;
@@ -332,7 +360,7 @@ mod tests {
 
     #[test]
     fn updates_made_up_for_are_those_a_timer_would_have_made() {
-        let mut lazy = Pie::<()>::new(PARAMETERS, Stream::new(1, "pie")).unwrap();
+        let mut lazy = Pie::<()>::new(PARAMETERS, Stream::new(1, "pie"));
         lazy.control.probability = 0.3;
         lazy.control.delay_before = Span::from_ms(10);
         let mut eager = lazy.control;

@@ -5,32 +5,73 @@
 //! (Floyd, Jacobson, section 4). Linux wants the administrator to say how long a packet takes
 //! (`avpkt`, `bandwidth`); this queue measures it from its own departures.
 
+use jostle_catalogue::{Entry, Limit, ParameterError, Value, Values};
 use jostle_units::{Stream, Time};
 
-use super::{Fifo, Limit, QueueDiscipline, mark};
-use crate::error::{self, Error};
+use super::{Fifo, QueueDiscipline, mark};
 use crate::packet::{Fate, Packet, Reason};
+use crate::parameters::{self, number, probability, size};
+use crate::registry::QueueRow;
 
 /// Weight of a new packet in the mean sending time.
 const SENDING_TIME_WEIGHT: f64 = 1.0 / 8.0;
 
-/// Parameters of [`Red`].
+const ENTRY: Entry = Entry {
+    name: "red",
+    summary: "Random early detection: drops at random as the average queue grows",
+    class: "active",
+    based_on: &["drop_tail"],
+    source: "Floyd, Jacobson: Random Early Detection Gateways for Congestion Avoidance, 1993; \
+             Linux include/net/red.h, net/sched/sch_red.c",
+    parameters: &[
+        parameters::limit(None),
+        size("min", "average queue below which nothing is dropped (tc: a third of max)", 1),
+        size("max", "average queue above which all is dropped (tc: a quarter of limit)", 1),
+        probability("probability", "drop probability when the average reaches max", Some(0.02)),
+        number("weight", "weight of a new sample in the average", 0.002, (1e-9, 1.0)),
+        parameters::ecn(false),
+    ],
+};
+
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RedParameters {
-    /// Most that it holds.
-    pub limit: Limit,
+struct RedParameters {
+    limit: Limit,
     /// Average queue below which nothing is dropped.
-    pub min_bytes: u64,
+    min_bytes: u64,
     /// Average queue from which on everything is dropped or marked (no `gentle` slope above it, as
-    /// in Linux). If it equals `min_bytes`, the queue drops or marks by that single threshold;
-    /// with `weight` 1 by the instantaneous length, as DCTCP wants it.
-    pub max_bytes: u64,
+    /// in Linux). If it equals `min_bytes`, the queue drops or marks by that single threshold, as
+    /// `red_check_params` of Linux allows; with `weight` 1 by the instantaneous length, as DCTCP
+    /// wants it.
+    max_bytes: u64,
     /// Drop probability when the average reaches `max_bytes`.
-    pub max_probability: f64,
+    max_probability: f64,
     /// Weight of a new sample in the average.
-    pub weight: f64,
+    weight: f64,
     /// Mark ECN-capable packets instead of dropping them, also above `max_bytes`.
-    pub ecn: bool,
+    ecn: bool,
+}
+
+impl RedParameters {
+    fn new(values: &Values) -> Self {
+        Self {
+            limit: values.limit("limit"),
+            min_bytes: values.amount("min"),
+            max_bytes: values.amount("max"),
+            max_probability: values.number("probability"),
+            weight: values.number("weight"),
+            ecn: values.bool("ecn"),
+        }
+    }
+
+    /// The lower threshold does not lie above the upper one.
+    fn check(values: &Values) -> Result<(), ParameterError> {
+        let Self { min_bytes, max_bytes, .. } = Self::new(values);
+        if min_bytes <= max_bytes {
+            return Ok(());
+        }
+        let given = Value::Integer(values.integer("min"));
+        Err(ENTRY.unfit("min", &given, format!("at most max, {max_bytes} bytes")))
+    }
 }
 
 /// Random early detection.
@@ -114,23 +155,23 @@ impl Early {
     }
 }
 
+impl<B: Send + 'static> Red<B> {
+    pub(crate) const ROW: QueueRow<B> = QueueRow {
+        entry: ENTRY,
+        check: RedParameters::check,
+        build: |values, random| Box::new(Self::new(RedParameters::new(values), random)),
+    };
+}
+
 impl<B> Red<B> {
-    /// An empty queue.
-    ///
-    /// # Errors
-    /// When the upper threshold lies below the lower one, or a probability or weight is none.
-    pub fn new(parameters: RedParameters, random: Stream) -> Result<Self, Error> {
-        error::probability("red.max_probability", parameters.max_probability)?;
-        error::within("red.weight", parameters.weight, f64::MIN_POSITIVE, 1.0)?;
-        let (min, max) = (parameters.min_bytes as f64, parameters.max_bytes as f64);
-        error::within("red.max_bytes", max, min, f64::INFINITY)?;
-        Ok(Self {
+    fn new(parameters: RedParameters, random: Stream) -> Self {
+        Self {
             parameters,
             average: Average::default(),
             early: Early::default(),
             random,
             fifo: Fifo::default(),
-        })
+        }
     }
 
     /// Whether an arrival is to be marked or dropped, given the average.
@@ -153,7 +194,7 @@ impl<B: Send> QueueDiscipline<B> for Red<B> {
         let marks = strikes && self.parameters.ecn && mark(&mut packet);
         if strikes && !marks {
             fate.dropped(now, &packet, Reason::Red);
-        } else if !self.parameters.limit.admits(backlog, packet.size_bytes) {
+        } else if !backlog.has_room(packet.size_bytes, self.parameters.limit) {
             fate.dropped(now, &packet, Reason::Overflow);
         } else {
             if marks {
@@ -194,7 +235,7 @@ mod tests {
     };
 
     fn red(parameters: RedParameters) -> Red<()> {
-        Red::new(parameters, Stream::new(1, "red")).unwrap()
+        Red::new(parameters, Stream::new(1, "red"))
     }
 
     #[test]
@@ -265,12 +306,20 @@ mod tests {
         assert_eq!((fates.marked.len(), fates.dropped.len()), (10, 0));
         queue.enqueue(Time::ZERO, packet(1000), &mut fates);
         assert_eq!(fates.dropped, [(Time::ZERO, Reason::Red)]);
-        assert!(
-            Red::<()>::new(
-                RedParameters { max_bytes: 29_999, ..PARAMETERS },
-                Stream::new(1, "red")
-            )
-            .is_err()
-        );
+    }
+
+    #[test]
+    fn thresholds_may_be_one_but_not_the_wrong_way_round() {
+        let given = |max| {
+            [("min", 30_000), ("max", max)]
+                .map(|(name, bytes)| (name.to_owned(), Value::Integer(bytes)))
+                .into_iter()
+                .chain([("limit".to_owned(), Value::Limit(Limit::Bytes(90_000)))])
+                .collect()
+        };
+        assert!(Red::<()>::ROW.resolve(&given(30_000)).is_ok());
+        let refused = Red::<()>::ROW.resolve(&given(29_999)).unwrap_err();
+        let expected = "`red.min` cannot be 30000: at most max, 29999 bytes";
+        assert_eq!(refused.to_string(), expected);
     }
 }

@@ -5,10 +5,26 @@
 //! The threshold is a time, as in Linux, where K is a length. At a constant rate both mark the same
 //! packets: one that found more than K waiting has waited for more than K ÷ rate when it leaves.
 
+use jostle_catalogue::{Entry, Limit};
 use jostle_units::{Span, Time};
 
-use super::{Fifo, Limit, QueueDiscipline, mark};
+use super::{Fifo, QueueDiscipline, mark};
 use crate::packet::{Fate, Packet, Reason};
+use crate::parameters::{self, MS, span};
+use crate::registry::{QueueRow, unrelated};
+
+const ENTRY: Entry = Entry {
+    name: "step_mark",
+    summary: "Drop-tail that marks what has waited for longer than a threshold, as DCTCP wants it",
+    class: "active",
+    based_on: &["drop_tail"],
+    source: "Alizadeh et al.: Data Center TCP (DCTCP), SIGCOMM 2010; RFC 8257; Linux \
+             include/net/codel_impl.h (ce_threshold)",
+    parameters: &[
+        parameters::limit(Some(1_000)),
+        span("threshold", "ECN-capable packets that have waited longer are marked", MS),
+    ],
+};
 
 /// A first-in-first-out queue that marks what has waited for longer than a threshold.
 #[derive(Debug)]
@@ -18,9 +34,16 @@ pub struct StepMark<B> {
     fifo: Fifo<B>,
 }
 
+impl<B: Send + 'static> StepMark<B> {
+    pub(crate) const ROW: QueueRow<B> = QueueRow {
+        entry: ENTRY,
+        check: unrelated,
+        build: |values, _| Box::new(Self::new(values.limit("limit"), values.span("threshold"))),
+    };
+}
+
 impl<B> StepMark<B> {
-    /// An empty queue that holds up to `limit` and marks whatever waits for more than `threshold`.
-    pub fn new(limit: Limit, threshold: Span) -> Self {
+    fn new(limit: Limit, threshold: Span) -> Self {
         Self { limit, threshold, fifo: Fifo::default() }
     }
 }

@@ -2,88 +2,69 @@
 
 #![allow(clippy::unwrap_used)] // Clippy takes this for no test, as it is a module beside them.
 
-use jostle_path::loss::Transitions;
-use jostle_path::queue::{
-    Codel, CodelParameters, DropTail, DualPi2, DualPi2Parameters, FqCodel, FqCodelParameters,
-    Limit, OccupancyDrop, Pie, PieParameters, Red, RedParameters, Scheduling, StepMark,
-};
-use jostle_path::{Capacity, Delay, Loss, QueueDiscipline, capacity, delay, loss};
+use std::collections::BTreeMap;
+
+use jostle_catalogue::{Kind, Value};
+use jostle_path::queue::Limit;
+use jostle_path::{Capacity, Delay, Loss, QueueDiscipline, capacity, delay, loss, registry};
 use jostle_units::{Rate, Span, Stream, Time};
 
-/// Number of kinds of queue.
-pub const QUEUES: usize = 8;
-/// Positions of kinds that are not like the others.
-pub const OCCUPANCY_DROP: usize = 1;
-pub const STEP_MARK: usize = 6;
-pub const DUALPI2: usize = 7;
 /// Number of kinds of capacity.
 pub const CAPACITIES: usize = 4;
 /// Number of kinds of delay.
 pub const DELAYS: usize = 5;
 
-/// A queue of the given kind, and the limit that it keeps.
+fn named<const N: usize>(values: [(&str, Value); N]) -> BTreeMap<String, Value> {
+    values.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
+}
+
+/// A queue of the given row, and the limit that it keeps.
 pub fn queue(
-    kind: usize,
+    row: usize,
     limit: Limit,
     ecn: bool,
     seed: u64,
 ) -> (Box<dyn QueueDiscipline<usize>>, Limit) {
-    let random = Stream::new(seed, "queue");
-    let (target, interval) = (Span::from_us(300), Span::from_ms(2));
+    let row = &registry::queues()[row];
     let packets = match limit {
         Limit::Packets(n) => n,
         Limit::Bytes(n) => n / 1514,
     };
-    let queue: Box<dyn QueueDiscipline<usize>> = match kind {
-        0 => Box::new(DropTail::new(limit)),
-        1 => Box::new(OccupancyDrop::new(limit, 8_000, 0.3, random).unwrap()),
-        2 => {
-            let (min_bytes, max_bytes) = (4_000, 20_000);
-            let parameters = RedParameters {
-                limit,
-                min_bytes,
-                max_bytes,
-                max_probability: 0.3,
-                weight: 0.2,
-                ecn,
-            };
-            Box::new(Red::new(parameters, random).unwrap())
-        }
-        3 => Box::new(Codel::new(CodelParameters { limit, target, interval, ecn }).unwrap()),
-        4 => {
-            let limit_packets = packets;
-            let (queues, quantum_bytes) = (4, 1514);
-            let parameters =
-                FqCodelParameters { limit_packets, queues, quantum_bytes, target, interval, ecn };
-            return (Box::new(FqCodel::new(parameters).unwrap()), Limit::Packets(limit_packets));
-        }
-        5 => {
-            let (update, alpha, beta) = (Span::from_us(400), 20.0, 200.0);
-            let parameters = PieParameters { limit, target, update, alpha, beta, ecn };
-            Box::new(Pie::new(parameters, random).unwrap())
-        }
-        STEP_MARK => Box::new(StepMark::new(limit, target)),
-        _ => {
-            let scheduling = if ecn {
-                Scheduling::Weighted(0.1)
-            } else {
-                Scheduling::TimeShifted(Span::from_ms(2))
-            };
-            let parameters = DualPi2Parameters {
-                limit,
-                target,
-                update: Span::from_us(400),
-                alpha: 20.0,
-                beta: 200.0,
-                coupling: 2.0,
-                threshold: target,
-                ramp: Span::from_us(100),
-                scheduling,
-            };
-            Box::new(DualPi2::new(parameters, random).unwrap())
-        }
-    };
-    (queue, limit)
+    // Whatever has one of these names acts within a short sequence.
+    let short = named([
+        ("limit", Value::Limit(limit)),
+        ("ecn", Value::Bool(ecn)),
+        ("target", Value::Integer(300_000)),
+        ("interval", Value::Integer(2_000_000)),
+        ("update", Value::Integer(400_000)),
+        ("alpha", Value::Number(20.0)),
+        ("beta", Value::Number(200.0)),
+        ("probability", Value::Number(0.3)),
+        ("weight", Value::Number(0.2)),
+        ("min", Value::Integer(4_000)),
+        ("max", Value::Integer(20_000)),
+        ("queues", Value::Integer(4)),
+        ("ramp", Value::Integer(100_000)),
+        ("time_shift", Value::Integer(2_000_000)),
+    ]);
+    let mut kept = limit;
+    let mut given = BTreeMap::new();
+    for parameter in row.entry.parameters {
+        let value = match (parameter.name, parameter.kind) {
+            ("limit", Kind::Packets { .. }) => {
+                kept = Limit::Packets(packets);
+                Some(Value::Integer(packets as i64))
+            }
+            ("threshold", Kind::Size { .. }) => Some(Value::Integer(8_000)),
+            ("threshold", _) => Some(Value::Integer(300_000)),
+            (_, Kind::Choice { choices, .. }) => {
+                Some(Value::Text(choices[usize::from(!ecn)].to_owned()))
+            }
+            (name, _) => short.get(name).cloned(),
+        };
+        given.extend(value.map(|value| (parameter.name.to_owned(), value)));
+    }
+    (row.create(&given, Stream::new(seed, "queue")).unwrap(), kept)
 }
 
 fn at(ms: u64) -> Time {
@@ -140,12 +121,17 @@ pub fn losses(mask: u8, seed: u64) -> Vec<Box<dyn Loss>> {
     let random = |name| Stream::new(seed, name);
     let mut losses: Vec<Box<dyn Loss>> = Vec::new();
     if mask & 1 != 0 {
-        losses.push(Box::new(loss::Independent::new(0.2, random("independent")).unwrap()));
+        let given = named([("probability", Value::Number(0.2))]);
+        losses.push(loss::INDEPENDENT.create(&given, random("independent")).unwrap());
     }
     if mask & 2 != 0 {
-        let transitions =
-            Transitions { good_to_bad: 0.1, bad_to_good: 0.3, loss_good: 0.01, loss_bad: 0.9 };
-        losses.push(Box::new(loss::GilbertElliott::new(transitions, random("chain")).unwrap()));
+        let given = named([
+            ("good_to_bad", Value::Number(0.1)),
+            ("bad_to_good", Value::Number(0.3)),
+            ("loss_good", Value::Number(0.01)),
+            ("loss_bad", Value::Number(0.9)),
+        ]);
+        losses.push(loss::GILBERT_ELLIOTT.create(&given, random("chain")).unwrap());
     }
     if mask & 4 != 0 {
         let durations = delay::Quantiles::new(vec![(0.0, Span::ZERO), (1.0, Span::from_ms(20))]);

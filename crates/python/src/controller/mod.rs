@@ -7,13 +7,14 @@
 mod callbacks;
 mod fault;
 mod samples;
+mod words;
 
 use jostle_control::{
     AckSample, Congestion, Controller, EcnFeedback, Established, LostPacket, Marks, Measurement,
-    Observer, RecoveryOwner, RecoveryState, Sent, Signal,
+    Observer, RateCode, RecoveryOwner, RecoveryState, Sent, TcpExtension,
 };
 use jostle_record::FlowSpec;
-use jostle_units::{Rate, Span, Stream, Time};
+use jostle_units::{Rate, Stream, Time};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -26,6 +27,7 @@ pub use samples::{
     AckEvent, CongestionEvent, EstablishedEvent, LostEvent, MarksEvent, MeasurementEvent,
     SentEvent, permanent,
 };
+use words::{seconds, state_name};
 
 /// Modes that one controller may name: with more, the name is likely to hold a number that changes.
 const MOST_MODES: usize = 32;
@@ -206,29 +208,6 @@ impl PyController {
     }
 }
 
-fn seconds(time: Time) -> f64 {
-    time.as_secs_f64()
-}
-
-fn state_name(state: RecoveryState) -> &'static str {
-    match state {
-        RecoveryState::Open => "open",
-        RecoveryState::Disorder => "disorder",
-        RecoveryState::Cwr => "cwr",
-        RecoveryState::Recovery => "recovery",
-        RecoveryState::Loss => "loss",
-    }
-}
-
-fn signal_name(signal: Signal) -> &'static str {
-    match signal {
-        Signal::Loss => "loss",
-        Signal::Ecn => "ecn",
-        Signal::Request => "request",
-        Signal::Timeout => "timeout",
-    }
-}
-
 impl Controller for PyController {
     fn needs_ecn(&self) -> EcnFeedback {
         self.ecn
@@ -267,11 +246,11 @@ impl Controller for PyController {
         );
     }
 
-    fn on_ack_event(&mut self, now: Time, slow_path: bool) {
+    fn on_packet_size(&mut self, mss_bytes: u32) {
         self.tell(
-            now,
-            |it| it.on_ack_event.as_ref(),
-            |_, method| method.call1((seconds(now), slow_path)).map(drop),
+            self.now,
+            |it| it.on_packet_size.as_ref(),
+            |_, method| method.call1((mss_bytes,)).map(drop),
         );
     }
 
@@ -448,9 +427,34 @@ impl Controller for PyController {
             }
         });
     }
+
+    fn tcp(&self) -> Option<&dyn TcpExtension> {
+        Some(self)
+    }
+
+    fn tcp_mut(&mut self) -> Option<&mut dyn TcpExtension> {
+        Some(self)
+    }
 }
 
-/// A span in seconds.
-fn span_s(span: Span) -> f64 {
-    span.as_secs_f64()
+impl TcpExtension for PyController {
+    fn rate_request(&self) -> RateCode {
+        RateCode::NONE
+    }
+
+    fn overrides_receive_window(&self) -> bool {
+        false
+    }
+
+    fn hears_headers(&self) -> bool {
+        self.callbacks.on_ack_event.is_some()
+    }
+
+    fn on_ack_event(&mut self, now: Time, slow_path: bool) {
+        self.tell(
+            now,
+            |it| it.on_ack_event.as_ref(),
+            |_, method| method.call1((seconds(now), slow_path)).map(drop),
+        );
+    }
 }

@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{seconds, signal_name, span_s, state_name};
+use super::words::{seconds, signal_name, span_s, state_name};
 
 /// Names of modes and quantities that a process may use.
 const MOST_NAMES: usize = 4_096;
@@ -301,6 +301,9 @@ pub fn set_parameter(into: &Bound<'_, PyDict>, name: &str, value: &Value) -> PyR
         Value::Integer(it) => into.set_item(name, it),
         Value::Number(it) => into.set_item(name, it),
         Value::Text(it) => into.set_item(name, it),
+        Value::Limit(_) => {
+            Err(PyTypeError::new_err(format!("{name} is {value}, which only queues take")))
+        }
     }
 }
 

@@ -32,6 +32,10 @@ pub enum SpecError {
 }
 
 impl SpecError {
+    pub(super) fn unknown(at: &str, given: &str, known: &[&str]) -> Self {
+        Self::unfit(at, format!("\"{given}\""), format!("one of {}", known.join(", ")))
+    }
+
     pub(super) fn unfit(at: &str, given: impl Display, expected: impl Into<String>) -> Self {
         Self::Unfit { at: at.to_owned(), given: given.to_string(), expected: expected.into() }
     }

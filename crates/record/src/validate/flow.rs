@@ -127,7 +127,7 @@ fn controller(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
     }
     let Some(row) = registry::controller(&flow.controller.name) else {
         let known: Vec<_> = CONTROLLERS.iter().map(|row| row.entry.name).collect();
-        return Err(unknown(&at_controller, &flow.controller.name, &known));
+        return Err(SpecError::unknown(&at_controller, &flow.controller.name, &known));
     };
     row.entry
         .resolve(&flow.controller.parameters)
@@ -143,7 +143,7 @@ fn controller(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
                 .resolve(&given.parameters)
                 .map(|_| ())
                 .map_err(|source| SpecError::Parameter { at: at_start, source }),
-            None => Err(unknown(&at_start, &given.name, &known)),
+            None => Err(SpecError::unknown(&at_start, &given.name, &known)),
         },
         (Some(given), Start::Own) => Err(SpecError::unfit(
             &at_start,
@@ -161,7 +161,7 @@ fn memory(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
     let at = format!("{at}.memory");
     let Some(row) = registry::memory(&given.name) else {
         let known: Vec<_> = MEMORIES.iter().map(|row| row.entry.name).collect();
-        return Err(unknown(&at, &given.name, &known));
+        return Err(SpecError::unknown(&at, &given.name, &known));
     };
     row.entry
         .resolve(&given.parameters)
@@ -186,10 +186,6 @@ fn after(
         SourceSpec::Fixed { .. } | SourceSpec::RequestResponse { count: Some(_), .. } => Ok(()),
         _ => Err(SpecError::unfit(at, after, "the position of a flow that has an end")),
     }
-}
-
-fn unknown(at: &str, given: &str, known: &[&str]) -> SpecError {
-    SpecError::unfit(at, format!("\"{given}\""), format!("one of {}", known.join(", ")))
 }
 
 /// Packets are counted in 32 bits.

@@ -1,25 +1,20 @@
 //! Which links make sense.
 
-use jostle_units::FULL_PACKET_BYTES;
+use jostle_catalogue::{Entry, ParameterError, Value};
+use jostle_path::{Error, capacity, delay, loss, registry};
 
-use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, probability, steps, within};
-use crate::{
-    CapacitySpec, DelaySpec, Limit, LinkSpec, LossSpec, OutageSpec, Quantile, QueueSpec,
-    QuickStartSpec,
-};
-
-/// Linux: `sch_fq_codel` takes up to 65536 flows …
-const MAX_QUEUES: u32 = 65_536;
-/// … and no quantum below 256 bytes: it would spend its time turning rounds.
-const MIN_QUANTUM_BYTES: u32 = 256;
+use super::{MAX_BPS, MAX_NS, SpecError, steps, within};
+use crate::{CapacitySpec, DelaySpec, LinkPart, LinkSpec, OutageSpec, Quantile, QuickStartSpec};
 
 pub(super) fn check(at: &str, link: &LinkSpec) -> Result<(), SpecError> {
-    capacity(&format!("{at}.capacity"), &link.capacity)?;
-    queue(&format!("{at}.queue"), &link.queue)?;
-    delay(&format!("{at}.delay"), &link.delay)?;
-    loss(&format!("{at}.loss"), &link.loss)?;
+    check_capacity(&format!("{at}.capacity"), &link.capacity)?;
+    check_queue(&format!("{at}.queue"), &link.queue)?;
+    check_delay(&format!("{at}.delay"), &link.delay)?;
+    if let Some(part) = &link.loss {
+        check_loss(&format!("{at}.loss"), part)?;
+    }
     if let Some(outages) = &link.outages {
-        outage(&format!("{at}.outages"), outages)?;
+        check_outages(&format!("{at}.outages"), outages)?;
     }
     if let Some(QuickStartSpec { allowance_bps, interval_ns }) = link.quick_start {
         within(&format!("{at}.quick_start.allowance_bps"), allowance_bps, 1..=MAX_BPS)?;
@@ -28,10 +23,41 @@ pub(super) fn check(at: &str, link: &LinkSpec) -> Result<(), SpecError> {
     Ok(())
 }
 
-fn capacity(at: &str, capacity: &CapacitySpec) -> Result<(), SpecError> {
-    match capacity {
+fn check_queue(at: &str, part: &LinkPart) -> Result<(), SpecError> {
+    let row = registry::queue::<()>(&part.kind).map_err(|error| unknown(at, error))?;
+    let resolved = row.resolve(&part.parameters);
+    resolved.map(|_| ()).map_err(|source| SpecError::Parameter { at: at.to_owned(), source })
+}
+
+fn check_loss(at: &str, part: &LinkPart) -> Result<(), SpecError> {
+    let row = registry::loss(&part.kind).map_err(|error| unknown(at, error))?;
+    let resolved = row.entry.resolve(&part.parameters);
+    resolved.map(|_| ()).map_err(|source| SpecError::Parameter { at: at.to_owned(), source })
+}
+
+fn unknown(at: &str, error: Error) -> SpecError {
+    match error {
+        Error::Unknown { given, known, .. } => {
+            SpecError::unknown(&format!("{at}.kind"), &given, &known)
+        }
+        other => SpecError::unfit(at, "this", other.to_string()),
+    }
+}
+
+/// Checks a field that is a parameter of a row.
+fn parameter(at: &str, row: &Entry, name: &str, given: u64) -> Result<(), SpecError> {
+    let value = Value::Integer(i64::try_from(given).unwrap_or(i64::MAX));
+    match row.check(name, &value) {
+        Ok(()) => Ok(()),
+        Err(ParameterError::Unfit { expected, .. }) => Err(SpecError::unfit(at, given, expected)),
+        Err(source) => Err(SpecError::Parameter { at: at.to_owned(), source }),
+    }
+}
+
+fn check_capacity(at: &str, spec: &CapacitySpec) -> Result<(), SpecError> {
+    match spec {
         CapacitySpec::Constant { rate_bps } => {
-            within(&format!("{at}.rate_bps"), *rate_bps, 1..=MAX_BPS)
+            parameter(&format!("{at}.rate_bps"), &capacity::CONSTANT, "rate", *rate_bps)
         }
         CapacitySpec::Steps { steps: list } => {
             let at = format!("{at}.steps");
@@ -45,9 +71,10 @@ fn capacity(at: &str, capacity: &CapacitySpec) -> Result<(), SpecError> {
             Ok(())
         }
         CapacitySpec::Trace { opportunities_ms, opportunity_bytes } => {
-            within(&format!("{at}.opportunity_bytes"), *opportunity_bytes, 1..=u32::MAX)?;
+            let (size_at, size) = (format!("{at}.opportunity_bytes"), *opportunity_bytes);
+            parameter(&size_at, &capacity::TRACE, "opportunity", size.into())?;
             trace(&format!("{at}.opportunities_ms"), opportunities_ms)?;
-            within(&format!("{at} (mean rate in bit/s)"), peak_bps(capacity), 1..=MAX_BPS)
+            within(&format!("{at} (mean rate in bit/s)"), peak_bps(spec), 1..=MAX_BPS)
         }
     }
 }
@@ -82,106 +109,16 @@ pub(super) fn peak_bps(capacity: &CapacitySpec) -> u64 {
     }
 }
 
-fn queue(at: &str, queue: &QueueSpec) -> Result<(), SpecError> {
-    let name = |key: &str| format!("{at}.{key}");
-    match *queue {
-        QueueSpec::DropTail { limit } => limit_holds_a_packet(at, limit),
-        QueueSpec::OccupancyDrop { limit, threshold_bytes, probability: p } => {
-            limit_holds_a_packet(at, limit)?;
-            within(&name("threshold_bytes"), threshold_bytes, 0..=MAX_BYTES)?;
-            probability(&name("probability"), p)
-        }
-        QueueSpec::Red { limit, min_bytes, max_bytes, max_probability, weight, ecn: _ } => {
-            limit_holds_a_packet(at, limit)?;
-            within(&name("max_bytes"), max_bytes, 2..=MAX_BYTES)?;
-            within(&name("min_bytes"), min_bytes, 1..=max_bytes - 1)?;
-            probability(&name("max_probability"), max_probability)?;
-            positive(&name("weight"), weight, 1.0)
-        }
-        QueueSpec::Codel { limit, target_ns, interval_ns, ecn: _ } => {
-            limit_holds_a_packet(at, limit)?;
-            within(&name("target_ns"), target_ns, 1..=MAX_NS)?;
-            within(&name("interval_ns"), interval_ns, 1..=MAX_NS)
-        }
-        QueueSpec::FqCodel {
-            limit_packets,
-            queues,
-            quantum_bytes,
-            target_ns,
-            interval_ns,
-            ecn: _,
-        } => {
-            within(&name("limit_packets"), limit_packets, 1..=MAX_BYTES)?;
-            within(&name("queues"), queues, 1..=MAX_QUEUES)?;
-            within(&name("quantum_bytes"), quantum_bytes, MIN_QUANTUM_BYTES..=u32::MAX)?;
-            within(&name("target_ns"), target_ns, 1..=MAX_NS)?;
-            within(&name("interval_ns"), interval_ns, 1..=MAX_NS)
-        }
-        QueueSpec::Pie { limit, target_ns, update_ns, alpha, beta, ecn: _ } => {
-            limit_holds_a_packet(at, limit)?;
-            within(&name("target_ns"), target_ns, 1..=MAX_NS)?;
-            within(&name("update_ns"), update_ns, 1..=MAX_NS)?;
-            within(&name("alpha"), alpha, 0.0..=f64::MAX)?;
-            within(&name("beta"), beta, 0.0..=f64::MAX)
-        }
-        QueueSpec::StepMark { limit, threshold_ns } => {
-            limit_holds_a_packet(at, limit)?;
-            within(&name("threshold_ns"), threshold_ns, 1..=MAX_NS)
-        }
-        QueueSpec::Dualpi2 {
-            limit,
-            target_ns,
-            update_ns,
-            alpha,
-            beta,
-            coupling,
-            threshold_ns,
-            ramp_ns,
-            scheduler: _,
-            classic_share,
-            time_shift_ns,
-        } => {
-            limit_holds_a_packet(at, limit)?;
-            within(&name("target_ns"), target_ns, 1..=MAX_NS)?;
-            within(&name("update_ns"), update_ns, 1..=MAX_NS)?;
-            within(&name("alpha"), alpha, 0.0..=f64::MAX)?;
-            within(&name("beta"), beta, 0.0..=f64::MAX)?;
-            within(&name("coupling"), coupling, 0.0..=f64::MAX)?;
-            within(&name("threshold_ns"), threshold_ns, 1..=MAX_NS)?;
-            within(&name("ramp_ns"), ramp_ns, 0..=MAX_NS)?;
-            probability(&name("classic_share"), classic_share)?;
-            within(&name("time_shift_ns"), time_shift_ns, 1..=MAX_NS)
-        }
-    }
-}
-
-/// A queue that cannot hold one full packet lets nothing through.
-fn limit_holds_a_packet(at: &str, limit: Limit) -> Result<(), SpecError> {
-    match limit {
-        Limit::Bytes(bytes) => {
-            within(&format!("{at}.limit.bytes"), bytes, u64::from(FULL_PACKET_BYTES)..=MAX_BYTES)
-        }
-        Limit::Packets(packets) => within(&format!("{at}.limit.packets"), packets, 1..=MAX_BYTES),
-    }
-}
-
-/// More than 0, at most `max`.
-fn positive(at: &str, given: f64, max: f64) -> Result<(), SpecError> {
-    if given > 0.0 && given <= max {
-        return Ok(());
-    }
-    Err(SpecError::unfit(at, given, format!("more than 0, at most {max}")))
-}
-
-fn delay(at: &str, delay: &DelaySpec) -> Result<(), SpecError> {
+fn check_delay(at: &str, spec: &DelaySpec) -> Result<(), SpecError> {
     let list = format!("{at}.steps");
-    steps(&list, delay.steps.iter().map(|step| step.at_ns))?;
-    for (i, step) in delay.steps.iter().enumerate() {
-        within(&format!("{list}[{i}].delay_ns"), step.delay_ns, 0..=MAX_NS)?;
+    steps(&list, spec.steps.iter().map(|step| step.at_ns))?;
+    for (i, step) in spec.steps.iter().enumerate() {
+        parameter(&format!("{list}[{i}].delay_ns"), &delay::CONSTANT, "delay", step.delay_ns)?;
     }
-    let Some(jitter) = &delay.jitter else { return Ok(()) };
+    let Some(jitter) = &spec.jitter else { return Ok(()) };
     quantiles(&format!("{at}.jitter.quantiles"), &jitter.quantiles)?;
-    within(&format!("{at}.jitter.correlation_ns"), jitter.correlation_ns, 0..=MAX_NS)
+    let at = format!("{at}.jitter.correlation_ns");
+    parameter(&at, &delay::JITTER, "correlation", jitter.correlation_ns)
 }
 
 /// A quantile function must say something for every probability.
@@ -210,20 +147,8 @@ fn quantiles(at: &str, points: &[Quantile]) -> Result<(), SpecError> {
     within(&format!("{at}[{}].value_ns", points.len() - 1), last.value_ns, 0..=MAX_NS)
 }
 
-fn loss(at: &str, loss: &LossSpec) -> Result<(), SpecError> {
-    match *loss {
-        LossSpec::None => Ok(()),
-        LossSpec::Independent { probability: p } => probability(&format!("{at}.probability"), p),
-        LossSpec::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
-            probability(&format!("{at}.good_to_bad"), good_to_bad)?;
-            probability(&format!("{at}.bad_to_good"), bad_to_good)?;
-            probability(&format!("{at}.loss_good"), loss_good)?;
-            probability(&format!("{at}.loss_bad"), loss_bad)
-        }
-    }
-}
-
-fn outage(at: &str, outages: &OutageSpec) -> Result<(), SpecError> {
-    within(&format!("{at}.mean_interval_ns"), outages.mean_interval_ns, 1..=MAX_NS)?;
-    quantiles(&format!("{at}.durations"), &outages.durations)
+fn check_outages(at: &str, spec: &OutageSpec) -> Result<(), SpecError> {
+    let interval_at = format!("{at}.mean_interval_ns");
+    parameter(&interval_at, &loss::OUTAGES, "mean_interval", spec.mean_interval_ns)?;
+    quantiles(&format!("{at}.durations"), &spec.durations)
 }

@@ -7,19 +7,18 @@ mod link;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use jostle_path::registry;
+
 pub use error::SpecError;
 
 use crate::capture::CAPTURED_FLOWS_MAX;
 use crate::{LinkSpec, RunSpec, Transport};
 
-/// Longest span of time: 2⁵³ ns, 104 days. Every nanosecond up to it is exact in an `f64`, and in
-/// the JSON of any language.
-pub(crate) const MAX_NS: u64 = 1 << 53;
-/// Fastest rate: 1 Tbit/s. A full packet takes 12 ns there; beyond, whole nanoseconds are too
-/// coarse.
-pub(crate) const MAX_BPS: u64 = 1_000_000_000_000;
+/// Longest span of time, and fastest rate.
+const MAX_NS: u64 = registry::LONGEST_NS as u64;
+const MAX_BPS: u64 = registry::FASTEST_BPS as u64;
 /// Largest amount of data: 2⁵³ bytes.
-pub(crate) const MAX_BYTES: u64 = 1 << 53;
+const MAX_BYTES: u64 = 1 << 53;
 /// Longest name of a flow that a file is named after.
 const FILE_NAME_MAX_BYTES: usize = 200;
 /// Most rows of one series: the columns of a hundred million take 10 GB.
@@ -171,10 +170,6 @@ fn within<T: PartialOrd + Display>(
     }
     let expected = format!("{} to {}", accepted.start(), accepted.end());
     Err(SpecError::unfit(at, given, expected))
-}
-
-fn probability(at: &str, given: f64) -> Result<(), SpecError> {
-    within(at, given, 0.0..=1.0)
 }
 
 /// Checks the times of steps: the first at 0, each later than the one before it.

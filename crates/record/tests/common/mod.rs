@@ -17,7 +17,7 @@ pub fn dumbbell() -> Value {
             {"name": "startup", "from_ns": 0, "to_ns": 4 * S},
             {"name": "middle", "from_ns": 2 * S, "to_ns": 6 * S},
         ],
-        "links": [link("bottleneck", json!({"kind": "drop_tail", "limit": {"bytes": 50_000}}))],
+        "links": [link("bottleneck", part("drop_tail", json!({"limit": {"bytes": 50_000}})))],
         "flows": [flow("first", json!({"kind": "bulk"})), flow("second", json!({"kind": "bulk"}))],
     })
 }
@@ -30,37 +30,53 @@ pub fn everything() -> Value {
     spec["links"] = json!([
         link(
             "occupancy",
-            json!({"kind": "occupancy_drop", "limit": {"bytes": 50_000},
-            "threshold_bytes": 25_000, "probability": 0.25})
+            part(
+                "occupancy_drop",
+                json!({"limit": {"bytes": 50_000}, "threshold": 25_000, "probability": 0.25})
+            )
         ),
         link(
             "red",
-            json!({"kind": "red", "limit": {"packets": 50}, "min_bytes": 10_000,
-            "max_bytes": 30_000, "max_probability": 0.1, "weight": 0.002, "ecn": false})
+            part(
+                "red",
+                json!({"limit": {"packets": 50}, "min": 10_000, "max": 30_000,
+                "probability": 0.1, "weight": 0.002, "ecn": false})
+            )
         ),
         link(
             "codel",
-            json!({"kind": "codel", "limit": {"packets": 50}, "target_ns": 5 * MS,
-            "interval_ns": 100 * MS, "ecn": true})
+            part(
+                "codel",
+                json!({"limit": {"packets": 50}, "target": 5 * MS, "interval": 100 * MS,
+                "ecn": true})
+            )
         ),
         link(
             "fq_codel",
-            json!({"kind": "fq_codel", "limit_packets": 10_240, "queues": 1024,
-            "quantum_bytes": 1514, "target_ns": 5 * MS, "interval_ns": 100 * MS, "ecn": true})
+            part(
+                "fq_codel",
+                json!({"limit": 10_240, "queues": 1024, "quantum": 1514, "target": 5 * MS,
+                "interval": 100 * MS, "ecn": true})
+            )
         ),
         link(
             "pie",
-            json!({"kind": "pie", "limit": {"packets": 1000}, "target_ns": 15 * MS,
-            "update_ns": 15 * MS, "alpha": 0.125, "beta": 1.25, "ecn": true})
+            part(
+                "pie",
+                json!({"limit": {"packets": 1000}, "target": 15 * MS, "update": 15 * MS,
+                "alpha": 0.125, "beta": 1.25, "ecn": true})
+            )
         ),
-        link("plain", json!({"kind": "drop_tail", "limit": {"packets": 100}})),
-        link("step", json!({"kind": "step_mark", "limit": {"packets": 1000}, "threshold_ns": MS})),
+        link("plain", part("drop_tail", json!({"limit": {"packets": 100}}))),
+        link("step", part("step_mark", json!({"limit": {"packets": 1000}, "threshold": MS}))),
         link(
             "dual",
-            json!({"kind": "dualpi2", "limit": {"packets": 10_000}, "target_ns": 15 * MS,
-            "update_ns": 16 * MS, "alpha": 0.16, "beta": 3.2, "coupling": 2.0,
-            "threshold_ns": MS, "ramp_ns": 0, "scheduler": "weighted", "classic_share": 0.1,
-            "time_shift_ns": 30 * MS})
+            part(
+                "dualpi2",
+                json!({"limit": {"packets": 10_000}, "target": 15 * MS, "update": 16 * MS,
+                "alpha": 0.16, "beta": 3.2, "coupling": 2.0, "threshold": MS, "ramp": 0,
+                "scheduler": "weighted", "classic_share": 0.1, "time_shift": 30 * MS})
+            )
         ),
     ]);
     spec["links"][0]["capacity"] = json!({"kind": "steps", "steps": [
@@ -72,9 +88,11 @@ pub fn everything() -> Value {
         json!({"quantiles": points, "correlation_ns": 0, "reorder": false});
     spec["links"][0]["outages"] = json!({"mean_interval_ns": S, "durations": points});
     spec["links"][0]["quick_start"] = json!({"allowance_bps": 8_000_000, "interval_ns": 100 * MS});
-    spec["links"][1]["loss"] = json!({"kind": "independent", "probability": 0.01});
-    spec["links"][2]["loss"] = json!({"kind": "gilbert_elliott", "good_to_bad": 0.01,
-        "bad_to_good": 0.5, "loss_good": 0.0, "loss_bad": 1.0});
+    spec["links"][1]["loss"] = part("independent", json!({"probability": 0.01}));
+    spec["links"][2]["loss"] = part(
+        "gilbert_elliott",
+        json!({"good_to_bad": 0.01, "bad_to_good": 0.5, "loss_good": 0.0, "loss_bad": 1.0}),
+    );
     spec["flows"] = json!([
         flow("fixed", json!({"kind": "fixed", "bytes": 1_000_000})),
         flow("on_off", json!({"kind": "on_off", "on_ns": S, "off_ns": S, "exponential": true})),
@@ -104,9 +122,14 @@ pub fn pings() -> Value {
     spec
 }
 
+/// A queue or losses.
+fn part(kind: &str, parameters: Value) -> Value {
+    json!({"kind": kind, "parameters": parameters})
+}
+
 fn link(name: &str, queue: Value) -> Value {
     json!({
-        "name": name, "queue": queue, "loss": {"kind": "none"}, "outages": null,
+        "name": name, "queue": queue, "loss": null, "outages": null,
         "quick_start": null,
         "capacity": {"kind": "constant", "rate_bps": 8_000_000},
         "delay": {"steps": [{"at_ns": 0, "delay_ns": 10 * MS}], "jitter": null},

@@ -1,9 +1,11 @@
 //! A sink that keeps the books of a run and says whether they balance.
 
+use jostle_catalogue::Kind;
 use jostle_control::slow_start::Standard;
 use jostle_control::{RecoveryOwner, registry};
 use jostle_path::Reason;
-use jostle_record::{AckRow, FlowSpec, FlowState, Limit, QueueSpec, RunSpec, Sink, SourceSpec};
+use jostle_path::registry::queue as queue_row;
+use jostle_record::{AckRow, FlowSpec, FlowState, Limit, LinkPart, RunSpec, Sink, SourceSpec};
 use jostle_units::{FULL_PAYLOAD_BYTES, HEADER_BYTES, Span, Stream, Time};
 
 /// Allowance beyond cwnd for what is in flight: a loss probe, and what F-RTO may send.
@@ -191,17 +193,14 @@ impl Ledger {
 }
 
 /// What a queue holds at most.
-fn limit(queue: &QueueSpec) -> Limit {
-    match *queue {
-        QueueSpec::DropTail { limit }
-        | QueueSpec::OccupancyDrop { limit, .. }
-        | QueueSpec::Red { limit, .. }
-        | QueueSpec::Codel { limit, .. }
-        | QueueSpec::Pie { limit, .. }
-        | QueueSpec::StepMark { limit, .. }
-        | QueueSpec::Dualpi2 { limit, .. } => limit,
+fn limit(queue: &LinkPart) -> Limit {
+    let row = queue_row::<()>(&queue.kind).unwrap();
+    let values = row.resolve(&queue.parameters).unwrap();
+    let parameter = row.entry.parameters.iter().find(|it| it.name == "limit").unwrap();
+    match parameter.kind {
+        Kind::Limit { .. } => values.limit("limit"),
         // FQ-CoDel takes the packet in and then makes room for it.
-        QueueSpec::FqCodel { limit_packets, .. } => Limit::Packets(limit_packets),
+        _ => Limit::Packets(values.amount("limit")),
     }
 }
 

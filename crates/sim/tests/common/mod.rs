@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use jostle_control::registry::{self, Start};
 use jostle_record::*;
+pub use serde_json::json;
 
 pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000_000;
@@ -35,14 +36,25 @@ pub fn run(duration_ns: u64, links: Vec<LinkSpec>, flows: Vec<FlowSpec>) -> RunS
     }
 }
 
+/// A queue or losses with parameters as in a run's specification.
+pub fn part(kind: &str, parameters: serde_json::Value) -> LinkPart {
+    let parameters = serde_json::from_value(parameters).unwrap();
+    LinkPart { kind: kind.to_owned(), parameters }
+}
+
+/// Independent losses.
+pub fn lost(probability: f64) -> Option<LinkPart> {
+    Some(part("independent", json!({"probability": probability})))
+}
+
 /// A drop-tail link without delay of its own.
 pub fn link(name: &str, rate_bps: u64, limit_bytes: u64) -> LinkSpec {
     LinkSpec {
         name: name.to_owned(),
         capacity: CapacitySpec::Constant { rate_bps },
-        queue: QueueSpec::DropTail { limit: Limit::Bytes(limit_bytes) },
+        queue: part("drop_tail", json!({"limit": {"bytes": limit_bytes}})),
         delay: constant_delay(0),
-        loss: LossSpec::None,
+        loss: None,
         outages: None,
         quick_start: None,
     }

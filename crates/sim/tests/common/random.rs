@@ -1,6 +1,8 @@
 //! RunSpecs at random: whatever a spec can say, in runs of some thousand packets.
 
+use jostle_catalogue::Kind;
 use jostle_control::registry::{CONTROLLERS, MEMORIES, SLOW_STARTS};
+use jostle_path::registry::queues;
 use jostle_record::*;
 use proptest::option;
 use proptest::prelude::*;
@@ -27,64 +29,28 @@ fn queue_limit(bdp_bytes: u64) -> impl Strategy<Value = Limit> {
     )
 }
 
-fn queue(bdp_bytes: u64) -> impl Strategy<Value = QueueSpec> {
-    (queue_limit(bdp_bytes), 0..8, any::<bool>(), 0.0..0.5).prop_map(
-        move |(limit, kind, ecn, probability)| {
-            let limit_bytes = match limit {
-                Limit::Bytes(bytes) => bytes,
-                Limit::Packets(packets) => packets * 1_514,
+/// Any queue of the registry, with the defaults of what is no limit, threshold, switch or choice.
+fn queue(bdp_bytes: u64) -> impl Strategy<Value = LinkPart> {
+    let rows = queues::<()>();
+    (queue_limit(bdp_bytes), 0..rows.len(), any::<bool>()).prop_map(
+        move |(limit, index, switch)| {
+            let entry = rows[index].entry;
+            let mut thresholds_bytes = (1..).map(|n| (limit.full_bytes() * n / 4) as i64);
+            let value = |kind: Kind| match kind {
+                Kind::Limit { .. } => Some(Value::Limit(limit)),
+                Kind::Packets { .. } => Some(Value::Integer((limit.full_bytes() / 1_514) as i64)),
+                Kind::Size { default_bytes: None, .. } => {
+                    thresholds_bytes.next().map(Value::Integer)
+                }
+                Kind::Bool { .. } => Some(Value::Bool(switch)),
+                Kind::Choice { choices, .. } => {
+                    Some(Value::Text(choices[usize::from(switch)].to_owned()))
+                }
+                _ => kind.default_value(),
             };
-            match kind {
-                0 => QueueSpec::DropTail { limit },
-                1 => QueueSpec::OccupancyDrop {
-                    limit,
-                    threshold_bytes: limit_bytes / 2,
-                    probability,
-                },
-                2 => QueueSpec::Red {
-                    limit,
-                    min_bytes: limit_bytes / 6 + 1,
-                    max_bytes: limit_bytes / 2 + 2,
-                    max_probability: 0.1,
-                    weight: 0.002,
-                    ecn,
-                },
-                3 => QueueSpec::Codel { limit, target_ns: 5 * MS, interval_ns: 100 * MS, ecn },
-                4 => QueueSpec::FqCodel {
-                    limit_packets: (limit_bytes / 1_514).max(2),
-                    queues: 16,
-                    quantum_bytes: 1_514,
-                    target_ns: 5 * MS,
-                    interval_ns: 100 * MS,
-                    ecn,
-                },
-                5 => QueueSpec::Pie {
-                    limit,
-                    target_ns: 15 * MS,
-                    update_ns: 15 * MS,
-                    alpha: 0.125,
-                    beta: 1.25,
-                    ecn,
-                },
-                6 => QueueSpec::StepMark { limit, threshold_ns: MS },
-                _ => QueueSpec::Dualpi2 {
-                    limit,
-                    target_ns: 15 * MS,
-                    update_ns: 16 * MS,
-                    alpha: 0.16,
-                    beta: 3.2,
-                    coupling: 2.0,
-                    threshold_ns: MS,
-                    ramp_ns: if ecn { 0 } else { MS },
-                    scheduler: if ecn {
-                        SchedulerSpec::Weighted
-                    } else {
-                        SchedulerSpec::TimeShifted
-                    },
-                    classic_share: 0.1,
-                    time_shift_ns: 30 * MS,
-                },
-            }
+            let values = entry.parameters.iter().map(|it| it.kind).map_while(value);
+            let names = entry.parameters.iter().map(|it| it.name.to_owned());
+            LinkPart { kind: entry.name.to_owned(), parameters: names.zip(values).collect() }
         },
     )
 }
@@ -133,15 +99,16 @@ fn delay(delay_ns: u64) -> impl Strategy<Value = DelaySpec> {
     )
 }
 
-fn loss() -> impl Strategy<Value = LossSpec> {
+fn loss() -> impl Strategy<Value = Option<LinkPart>> {
     prop_oneof![
-        2 => Just(LossSpec::None),
+        2 => Just(None),
         // Few losses leave long runs of packets behind a hole.
-        1 => (0.0..1.0).prop_map(|it: f64| LossSpec::Independent { probability: 0.05 * it * it }),
+        1 => (0.0..1.0).prop_map(|it: f64| lost(0.05 * it * it)),
         1 => (0.001..0.05, 0.2..1.0, 0.0..0.01, 0.3..1.0).prop_map(
-            |(good_to_bad, bad_to_good, loss_good, loss_bad)| LossSpec::GilbertElliott {
-                good_to_bad, bad_to_good, loss_good, loss_bad,
-            }
+            |(good_to_bad, bad_to_good, loss_good, loss_bad)| Some(part("gilbert_elliott", json!({
+                "good_to_bad": good_to_bad, "bad_to_good": bad_to_good,
+                "loss_good": loss_good, "loss_bad": loss_bad,
+            })))
         ),
     ]
 }

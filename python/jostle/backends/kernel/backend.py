@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+from typing import Any
 
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
 from jostle.backends.kernel import capabilities, captures, job
@@ -27,11 +28,11 @@ class KernelBackend:
 
     Parameters
     ----------
-    kind
+    kernel
         `virtual`: User-Mode Linux in virtual time; `realtime`: the distribution's, in real time;
         `native`: this machine's own kernel, as root.
-    version
-        Of the kernel: `6.1`, `6.12`; see `jostle.kernel_images.find`.
+    kernel_version
+        Its version: `6.1`, `6.12`; see `jostle.kernel_images.find`.
     image
         The kernel itself, instead of one that is looked for.
     engine
@@ -47,14 +48,18 @@ class KernelBackend:
 
     def __init__(
         self,
-        kind: Kind = "virtual",
-        version: str | None = None,
+        kernel: Kind = "virtual",
+        kernel_version: str | None = None,
         *,
         image: Image | None = None,
         engine: Engine | None = None,
     ) -> None:
-        self.image = find(kind, version) if image is None else image
+        self.image = find(kernel, kernel_version) if image is None else image
         self._engine = engine
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is loaded stays here: another process loads it anew.
+        return functools.partial(KernelBackend, image=self.image, engine=self._engine), ()
 
     @functools.cached_property
     def version(self) -> str:

@@ -77,7 +77,9 @@ def _link_problems(link: dict[str, Any]) -> Iterator[Problem]:
     if not playback.own_queue(link):
         for problem in queues.problems(link["queue"]):
             yield Problem(link_key(link, f"queue.{problem.key}"), problem.text)
-        limit = max(link["queue"].get("limit", {"packets": 0}).values())
+        limit = link["queue"]["parameters"]["limit"]
+        if isinstance(limit, dict):
+            limit = max(limit.values())
         if limit > _MAX_LIMIT:
             text = f"{limit}: Linux counts in 32 bits, at most {_MAX_LIMIT}"
             yield Problem(link_key(link, "queue.limit"), text)

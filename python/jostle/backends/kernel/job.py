@@ -9,6 +9,7 @@ from typing import Any
 
 from jostle.backends.base import Spec
 from jostle.backends.kernel import captures, controllers, modules, playback
+from jostle.backends.kernel.queues import PACKET_BYTES
 from jostle.backends.kernel.spans import spans_ns
 from jostle.backends.kernel.topology import (
     Burst,
@@ -120,8 +121,10 @@ def memory_mb(spec: Spec) -> int:
 
 
 def _queue_bytes(queue: dict[str, Any]) -> int:
-    limit = queue.get("limit", {"packets": queue.get("limit_packets", 0)})
-    return int(limit.get("bytes", limit.get("packets", 0) * 1514))
+    limit = queue["parameters"]["limit"]
+    if isinstance(limit, dict) and "bytes" in limit:
+        return int(limit["bytes"])
+    return int(limit["packets"] if isinstance(limit, dict) else limit) * PACKET_BYTES
 
 
 def _base_rtt_ns(spec: Spec, flow: dict[str, Any]) -> int:

@@ -49,7 +49,7 @@ def own_link(link: Mapping[str, Any]) -> bool:
     """
     return (
         link["capacity"]["kind"] != "constant"
-        or link["loss"]["kind"] != "none"
+        or link["loss"] is not None
         or len(link["delay"]["steps"]) > 1
         or link["delay"]["jitter"] is not None
         or link["outages"] is not None
@@ -94,7 +94,9 @@ def files(
         drawn = draw(number)
         found[file_name(LINK, number)] = _packed(_link_messages(link, drawn))
         if own_queue(link):
-            found[file_name(QUEUE, number)] = _packed([_queue_message(link["queue"], drawn)])
+            found[file_name(QUEUE, number)] = _packed(
+                [_queue_message(link["queue"]["parameters"], drawn)]
+            )
     return found
 
 
@@ -168,26 +170,26 @@ def _losses(link: Mapping[str, Any], drawn: DrawnImpairments) -> Iterator[_Optio
     if len(drawn["outages_ns"]):
         yield _Option(_OUTAGES, drawn["outages_ns"].tobytes(), 16)
     loss = link["loss"]
-    match loss["kind"]:
-        case "independent":
-            chances = (0.0, 0.0, loss["probability"], 0.0)
-        case "gilbert_elliott":
-            names = ("good_to_bad", "bad_to_good", "loss_good", "loss_bad")
-            chances = tuple(loss[name] for name in names)
-        case _:
-            return
+    if loss is None:
+        return
+    given = loss["parameters"]
+    if loss["kind"] == "independent":
+        chances = (0.0, 0.0, given["probability"], 0.0)
+    else:
+        names = ("good_to_bad", "bad_to_good", "loss_good", "loss_bad")
+        chances = tuple(given[name] for name in names)
     state = struct.pack("=QQ", drawn["loss_seed"], drawn["loss_drawn"])
     state += struct.pack("=4Q", *map(_chance, chances))
     yield _Option(_LOSS, state + struct.pack("=Q", drawn["loss_bad"]))
 
 
 def _queue_message(queue: Mapping[str, Any], drawn: DrawnImpairments) -> bytes:
-    """Options of `jostle_queue`."""
+    """Options of `jostle_queue`, given the queue's parameters."""
     limit = queue["limit"]
     values = (
         limit.get("bytes", _NO_LIMIT),
         limit.get("packets", _NO_LIMIT),
-        queue["threshold_bytes"],
+        queue["threshold"],
         _chance(queue["probability"]),
         drawn["queue_seed"],
     )

@@ -14,7 +14,8 @@ from jostle.backends.kernel.problems import Problem
 PACKET_BYTES = 1514
 """A full packet on the wire, Ethernet header included: what htb and the queues count."""
 
-Queue = Mapping[str, Any]
+Parameters = Mapping[str, Any]
+"""Parameters of a queue in a RunSpec."""
 
 # Its clock wraps after 73 minutes, and compares times that are less than half of that apart.
 _NEVER = "2000s"
@@ -31,52 +32,52 @@ class Discipline:
     Attributes
     ----------
     command
-        The words after `tc qdisc add … handle …:`, given the queue, the link's rate in bit/s and
-        the length of a jiffy, if that is known.
+        The words after `tc qdisc add … handle …:`, given the queue's parameters, the link's rate
+        in bit/s and the length of a jiffy, if that is known.
     problems
         Subkey and reason of everything that it cannot do.
     """
 
-    command: Callable[[Queue, int, int | None], str]
-    problems: Callable[[Queue], list[Problem]] = lambda _queue: []
+    command: Callable[[Parameters, int, int | None], str]
+    problems: Callable[[Parameters], list[Problem]] = lambda _queue: []
 
 
-def command(queue: Queue, rate_bps: int, tick_ns: int | None = None) -> str:
+def command(queue: Mapping[str, Any], rate_bps: int, tick_ns: int | None = None) -> str:
     """Words that make `queue`, which must have no problems."""
-    return DISCIPLINES[queue["kind"]].command(queue, rate_bps, tick_ns)
+    return DISCIPLINES[queue["kind"]].command(queue["parameters"], rate_bps, tick_ns)
 
 
-def problems(queue: Queue) -> list[Problem]:
+def problems(queue: Mapping[str, Any]) -> list[Problem]:
     """List what of `queue` the kernel cannot do, with keys relative to the queue's own."""
     discipline = DISCIPLINES.get(queue["kind"])
     if discipline is None:
         known = ", ".join(DISCIPLINES)
         text = f"Linux has no queueing discipline `{queue['kind']}`: {known}; the simulator has it"
         return [Problem("kind", text)]
-    return discipline.problems(queue)
+    return discipline.problems(queue["parameters"])
 
 
-def _drop_tail(queue: Queue, _rate_bps: int, _tick_ns: int | None) -> str:
+def _drop_tail(queue: Parameters, _rate_bps: int, _tick_ns: int | None) -> str:
     limit = queue["limit"]
     return (
         f"bfifo limit {limit['bytes']}" if "bytes" in limit else f"pfifo limit {limit['packets']}"
     )
 
 
-def _red(queue: Queue, rate_bps: int, _tick_ns: int | None) -> str:
-    burst = _red_burst(queue["min_bytes"], _red_wlog(queue["weight"]))
+def _red(queue: Parameters, rate_bps: int, _tick_ns: int | None) -> str:
+    burst = _red_burst(queue["min"], _red_wlog(queue["weight"]))
     return (
-        f"red limit {queue['limit']['bytes']} min {queue['min_bytes']} max {queue['max_bytes']} "
-        f"avpkt {PACKET_BYTES} burst {burst} probability {queue['max_probability']:.9f} "
+        f"red limit {queue['limit']['bytes']} min {queue['min']} max {queue['max']} "
+        f"avpkt {PACKET_BYTES} burst {burst} probability {queue['probability']:.9f} "
         f"bandwidth {rate_bps}bit{' ecn' if queue['ecn'] else ''}"
     )
 
 
-def _red_problems(queue: Queue) -> list[Problem]:
+def _red_problems(queue: Parameters) -> list[Problem]:
     found = []
     if "bytes" not in queue["limit"]:
         found.append(Problem("limit", "RED of Linux counts bytes: give the limit in bytes"))
-    if _red_burst(queue["min_bytes"], _red_wlog(queue["weight"])) is None:
+    if _red_burst(queue["min"], _red_wlog(queue["weight"])) is None:
         text = f"`tc` cannot express the weight {queue['weight']:g} with this `min`"
         found.append(Problem("weight", text))
     return found
@@ -122,35 +123,35 @@ def _wlog_of_burst(min_bytes: int, burst: int) -> int | None:
     return _RED_MAX_WLOG + 1
 
 
-def _codel(queue: Queue, _rate_bps: int, _tick_ns: int | None) -> str:
+def _codel(queue: Parameters, _rate_bps: int, _tick_ns: int | None) -> str:
     return (
-        f"codel limit {_packets(queue['limit'])} target {_time(queue['target_ns'])} "
-        f"interval {_time(queue['interval_ns'])} {_ecn(queue)}"
+        f"codel limit {_packets(queue['limit'])} target {_time(queue['target'])} "
+        f"interval {_time(queue['interval'])} {_ecn(queue)}"
     )
 
 
-def _fq_codel(queue: Queue, _rate_bps: int, _tick_ns: int | None) -> str:
+def _fq_codel(queue: Parameters, _rate_bps: int, _tick_ns: int | None) -> str:
     # Beside its limit in packets it has one of memory, 32 MB, that a RunSpec knows nothing of.
-    memory_bytes = min(queue["limit_packets"] * 4096, 2**32 - 1)
+    memory_bytes = min(queue["limit"] * 4096, 2**32 - 1)
     return (
-        f"fq_codel limit {queue['limit_packets']} flows {queue['queues']} "
-        f"quantum {queue['quantum_bytes']} target {_time(queue['target_ns'])} "
-        f"interval {_time(queue['interval_ns'])} memory_limit {memory_bytes} {_ecn(queue)}"
+        f"fq_codel limit {queue['limit']} flows {queue['queues']} "
+        f"quantum {queue['quantum']} target {_time(queue['target'])} "
+        f"interval {_time(queue['interval'])} memory_limit {memory_bytes} {_ecn(queue)}"
     )
 
 
-def _pie(queue: Queue, _rate_bps: int, tick_ns: int | None) -> str:
+def _pie(queue: Parameters, _rate_bps: int, tick_ns: int | None) -> str:
     # A timer of so many jiffies fires one later, lest it be early (kernel/time/timer.c,
     # `calc_index`): asked for one less, PIE has the period that the scenario says.
-    update_ns = max(queue["update_ns"] - tick_ns, tick_ns) if tick_ns else queue["update_ns"]
+    update_ns = max(queue["update"] - tick_ns, tick_ns) if tick_ns else queue["update"]
     return (
-        f"pie limit {_packets(queue['limit'])} target {_time(queue['target_ns'])} "
+        f"pie limit {_packets(queue['limit'])} target {_time(queue['target'])} "
         f"tupdate {_time(update_ns)} alpha {round(queue['alpha'] * 16)} "
         f"beta {round(queue['beta'] * 16)} {_ecn(queue)} nobytemode"
     )
 
 
-def _pie_problems(queue: Queue) -> list[Problem]:
+def _pie_problems(queue: Parameters) -> list[Problem]:
     found = _packet_limit_problems(queue)
     for name in ("alpha", "beta"):
         sixteenths = queue[name] * 16
@@ -160,21 +161,21 @@ def _pie_problems(queue: Queue) -> list[Problem]:
     return found
 
 
-def _step_mark(queue: Queue, _rate_bps: int, _tick_ns: int | None) -> str:
+def _step_mark(queue: Parameters, _rate_bps: int, _tick_ns: int | None) -> str:
     # CoDel that never acts of its own accord: only its threshold is left.
     return (
         f"codel limit {_packets(queue['limit'])} target {_NEVER} interval {_NEVER} "
-        f"ce_threshold {_time(queue['threshold_ns'])} noecn"
+        f"ce_threshold {_time(queue['threshold'])} noecn"
     )
 
 
-def _packet_limit_problems(queue: Queue) -> list[Problem]:
+def _packet_limit_problems(queue: Parameters) -> list[Problem]:
     """Linux counts packets where the simulator may count bytes: the same only for full packets."""
     limit = queue["limit"]
     if "packets" in limit or limit["bytes"] % PACKET_BYTES == 0:
         return []
     packets = max(1, limit["bytes"] // PACKET_BYTES)
-    text = f'{queue["kind"]} of Linux counts packets: write for example limit = "{packets} packets"'
+    text = f'Linux counts packets here: write for example limit = "{packets} packets"'
     return [Problem("limit", text)]
 
 
@@ -186,7 +187,7 @@ def _time(span_ns: int) -> str:
     return f"{round(span_ns / 1000)}us"
 
 
-def _ecn(queue: Queue) -> str:
+def _ecn(queue: Parameters) -> str:
     return "ecn" if queue["ecn"] else "noecn"
 
 

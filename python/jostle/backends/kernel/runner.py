@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import re
@@ -14,14 +15,15 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from jostle.backends.base import Cancelled
 from jostle.backends.kernel.guest.failure import PREFIX
 from jostle.errors import JostleError, RunCancelledError
 from jostle.kernel_images import GuestError, GuestOutput, GuestTimeoutError, Image, run_guest
-from jostle.kernel_images.images import SYSTEM_PATH
+from jostle.kernel_images.images import SYSTEM_PATH, cache_folder
 from jostle.kernel_images.processes import running
+from jostle.locked_folders import temporary_folder
 
 PROGRAM = Path(__file__).parent / "guest"
 """The guest program, a package of its own."""
@@ -66,8 +68,7 @@ def carried_out(
         When `cancelled` became true.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix="jostle-run-", ignore_cleanup_errors=True) as made:
-            folder = Path(made).resolve()
+        with temporary_folder("run") as folder:
             (folder / "job.json").write_text(json.dumps(job))
             for name, content in files.items():
                 (folder / name).write_bytes(content)
@@ -124,17 +125,43 @@ def _run(
             timeout_s=timeout_s,
             cancelled=cancelled,
         )
-    while not _one_at_a_time.acquire(timeout=_POLL_S):
-        if cancelled is not None and cancelled():
-            raise RunCancelledError("stopped before its end")
-    try:
+    with _alone(cancelled):
         if image.kind == "native":
             return _run_here(script, timeout_s, cancelled)
         return run_guest(
             image, script, {}, memory_mb=memory_mb, timeout_s=timeout_s, cancelled=cancelled
         )
+
+
+@contextmanager
+def _alone(cancelled: Cancelled | None) -> Iterator[None]:
+    """Wait until no thread, and no other process of this user, runs in real time."""
+
+    def check() -> None:
+        if cancelled is not None and cancelled():
+            raise RunCancelledError("stopped before its end")
+
+    while not _one_at_a_time.acquire(timeout=_POLL_S):
+        check()
+    try:
+        folder = cache_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "realtime.lock").open("a") as lock:
+            while not _locked(lock):
+                check()
+                time.sleep(_POLL_S)
+            yield
     finally:
         _one_at_a_time.release()
+
+
+def _locked(file: IO[str]) -> bool:
+    """Take the lock of a file, which ends with the file's closing or with the process."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _run_here(script: Path, timeout_s: float, cancelled: Cancelled | None) -> GuestOutput:
@@ -145,7 +172,8 @@ def _run_here(script: Path, timeout_s: float, cancelled: Cancelled | None) -> Gu
     lines: list[str] = []
     environment = {**os.environ, "PATH": SYSTEM_PATH, "LC_ALL": "C.UTF-8"}
     started_s = time.monotonic()
-    with running([str(script)], lines.append, environment=environment) as group:
+    # By the shell, as files of a temporary folder that is mounted noexec cannot be executed.
+    with running(["/bin/sh", str(script)], lines.append, environment=environment) as group:
         while (status := group.wait(_POLL_S)) is None:
             if cancelled is not None and cancelled():
                 raise RunCancelledError("stopped before its end")

@@ -227,14 +227,15 @@ def _far_side(link: Mapping[str, Any]) -> str | None:
     delay_ns = link["delay"]["steps"][0]["delay_ns"]
     if delay_ns:
         words.append(f"delay {_microseconds(delay_ns)}")
-    loss = link["loss"]
+    loss = link["loss"] or {"kind": None, "parameters": {}}
+    chances = loss["parameters"]
     match loss["kind"]:
-        case "independent" if loss["probability"] > 0:
-            words.append(f"loss random {_percent(loss['probability'])}")
+        case "independent" if chances["probability"] > 0:
+            words.append(f"loss random {_percent(chances['probability'])}")
         case "gilbert_elliott":
             # p, r, 1-h, 1-k: leave good, leave bad, loss in bad, loss in good.
             order = ("good_to_bad", "bad_to_good", "loss_bad", "loss_good")
-            words.append("loss gemodel " + " ".join(_percent(loss[name]) for name in order))
+            words.append("loss gemodel " + " ".join(_percent(chances[name]) for name in order))
     return f"netem limit {_NETEM_LIMIT} {' '.join(words)}" if words else None
 
 

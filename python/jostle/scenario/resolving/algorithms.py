@@ -1,25 +1,28 @@
-"""Controllers, slow starts, memories and queues: from a scenario's names to what a run is given."""
+"""Rows of the registries: from a scenario's names to what a run is given."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
-from jostle.scenario.models import Algorithm, Flow, Queue
+from jostle.scenario.models import Algorithm, Flow, Part
 from jostle.scenario.registry import Registry, Row, Value
 from jostle.scenario.resolving.sources import NO_CONTROLLER
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report, did_you_mean
 from jostle.scenario.text.units import PACKET_BYTES, Amount, QuantityError
 
-__all__ = ["controller_and_slow_start", "memory_spec", "queue_limit_bytes", "queue_spec"]
+__all__ = ["controller_and_slow_start", "memory_spec", "part_spec", "queue_limit_bytes"]
 
 _STANDARD: Final = "standard"
 """The slow start that a controller falls back to when its own default is switched off."""
 
-_SUFFIXES: Final = ("", "_bytes", "_ns", "_bps", "_packets")
+_EXAMPLES: Final = {
+    **dict.fromkeys(("size", "limit", "packets"), '"36 MB", "1000 packets" or "1 BDP"'),
+    "probability": '"0.1 %"',
+}
+"""What is written for a parameter without a default, by its kind."""
 
 
 def controller_and_slow_start(
@@ -95,61 +98,66 @@ def memory_spec(
     }
 
 
-def queue_spec(
-    queue: Queue,
+def part_spec(
+    part: Part,
+    rows: Mapping[str, Row],
+    noun: str,
     path: KeyPath,
-    bdp_bytes: int | None,
-    registry: Registry,
     report: Report,
     *also: KeyPath,
+    bdp_bytes: int | None = None,
 ) -> dict[str, Any] | None:
-    """Return a queue with all its parameters, in the base units of a run's specification.
+    """Return a part of a link with all its parameters, as a run's specification has them.
 
     Parameters
     ----------
-    queue, path
+    part, path
         What the scenario says, and where.
+    rows, noun
+        The kinds that there are, and what one of them is called.
+    report
+        Takes problems.
+    also
+        What the bandwidth-delay product depends on.
     bdp_bytes
         The link's bandwidth-delay product; None if it has none (reported if it is asked for).
-    registry, report
-        Where the kinds come from and where problems go.
-    also
-        What the product depends on.
+
+    Returns
+    -------
+    dict or None
+        None if anything was reported.
     """
-    row = _row(queue.kind, registry.queues, path, "queue", report, listed_as="kinds")
+    row = _row(part.kind, rows, path, noun, report, listed_as="kinds")
     if row is None:
         return None
-    read = _read(row, queue.parameters, path, report)
+    read = _read(row, part.parameters, path, report)
     if read is None:
         return None
-    spec: dict[str, Any] = {"kind": row.name}
+    values: dict[str, Value] = {}
     for name, value in read.items():
-        field = _field(name, registry.queue_fields[row.name])
         where = (*path, name)
-        if isinstance(value, Amount) and value.unit == "bdp" and bdp_bytes is None:
+        if not isinstance(value, Amount):
+            values[name] = value
+        elif value.unit == "bdp" and bdp_bytes is None:
             report.add(where, "there is no BDP here — write the limit in bytes or packets", *also)
             return None
-        bdp = bdp_bytes or 0
-        parameter = row.parameters[name]
-        if isinstance(value, Amount) and (parameter.maximum or 0) < value.to_bytes(bdp):
-            report.add(where, f"too much — accepted: {parameter.expected()}", *also)
-            return None
-        if field == "limit":
-            spec[field] = _limit(value, bdp)
-        elif field.endswith("_packets"):
-            # The registry states every default size in bytes.
-            amount = value if isinstance(value, Amount) else Amount(Fraction(value), "bytes")
-            spec[field] = amount.to_packets(bdp)
         else:
-            spec[field] = value.to_bytes(bdp) if isinstance(value, Amount) else value
-    return spec if _queue_holds(spec, path, report, also) else None
+            try:
+                values[name] = row.parameters[name].in_base_units(value, bdp_bytes or 0)
+            except QuantityError as error:
+                report.add(where, str(error), *also)
+                return None
+    return (
+        {"kind": row.name, "parameters": values} if _in_order(values, path, report, also) else None
+    )
 
 
-def queue_limit_bytes(spec: Mapping[str, Any]) -> int:
+def queue_limit_bytes(queue: Mapping[str, Any]) -> int:
     """Most bytes that a queue of a run's specification holds, packets counted as full ones."""
-    limit = spec.get("limit", {})
-    packets = limit.get("packets", spec.get("limit_packets", 0))
-    return int(limit["bytes"] if "bytes" in limit else packets * PACKET_BYTES)
+    limit = queue["parameters"].get("limit", 0)
+    if isinstance(limit, Mapping):
+        return int(limit["bytes"] if "bytes" in limit else limit["packets"] * PACKET_BYTES)
+    return int(limit) * PACKET_BYTES
 
 
 def _method(
@@ -244,8 +252,8 @@ def _read(
             values[name] = parameter.default
         elif not unknown:
             # Beside an unknown key this one is likely to be what was meant.
-            example = '"36 MB", "1000 packets" or "1 BDP"'
-            hint = f"write for example {example}" if parameter.kind == "size" else "it is required"
+            example = _EXAMPLES.get(parameter.kind)
+            hint = f"write for example {example}" if example else "it is required"
             report.add((*path, name), f'missing: "{row.name}" needs it — {hint}')
     complete = len(values) == len(row.parameters)
     return values if complete and len(report.found) == before else None
@@ -259,32 +267,11 @@ def _fits(row: Row, name: str, given: Any, folder: Path) -> bool:
     return True
 
 
-def _field(parameter: str, fields: tuple[str, ...]) -> str:
-    """Return the field of a run's specification that holds a queue's parameter."""
-    names = [f"{parameter}{suffix}" for suffix in _SUFFIXES]
-    # `probability` is RED's largest one; the specification says so in the field's name.
-    return next(f for f in (*names, f"max_{parameter}") if f in fields)
-
-
-def _limit(value: Value | Amount, bdp_bytes: int) -> dict[str, int]:
-    if not isinstance(value, Amount):
-        return {"bytes": int(value)}
-    if value.unit == "packets":
-        return {"packets": value.to_packets(bdp_bytes)}
-    return {"bytes": value.to_bytes(bdp_bytes)}
-
-
-def _queue_holds(
-    spec: Mapping[str, Any], path: KeyPath, report: Report, also: tuple[KeyPath, ...]
+def _in_order(
+    values: Mapping[str, Any], path: KeyPath, report: Report, also: tuple[KeyPath, ...]
 ) -> bool:
-    before = len(report.found)
-    if queue_limit_bytes(spec) < PACKET_BYTES:
-        report.add(
-            (*path, "limit"),
-            f"the queue cannot hold one packet — write at least {PACKET_BYTES} B or 1 packet",
-            *also,
-        )
-    low, high = spec.get("min_bytes"), spec.get("max_bytes")
-    if low is not None and high is not None and low >= high:
-        report.add((*path, "min"), "has to be below max", (*path, "max"), *also)
-    return len(report.found) == before
+    low, high = values.get("min"), values.get("max")
+    if low is None or high is None or low <= high:
+        return True
+    report.add((*path, "min"), "cannot be above max", (*path, "max"), *also)
+    return False

@@ -10,7 +10,7 @@ from typing import Any
 from jostle.scenario.fields import QuantileTable
 from jostle.scenario.models import Link, ScenarioFile
 from jostle.scenario.registry import Registry
-from jostle.scenario.resolving.algorithms import queue_limit_bytes, queue_spec
+from jostle.scenario.resolving.algorithms import part_spec, queue_limit_bytes
 from jostle.scenario.resolving.profiles import profile_rtt_ns
 from jostle.scenario.resolving.traces import TraceReader
 from jostle.scenario.text.positions import KeyPath
@@ -162,7 +162,10 @@ def link_spec(
     if in_bdp and (facts.capacity is None or largest_rtt_ns is None):
         bdp = 10**9
     also = (*facts.depends, *rtt_paths) if in_bdp else ((*path, "profile"),)
-    queue = queue_spec(link.queue, queue_at, bdp or None, registry, report, *also)
+    queue = part_spec(link.queue, registry.queues, "queue", queue_at, report, *also, bdp_bytes=bdp)
+    loss = None
+    if link.loss is not None:
+        loss = part_spec(link.loss, registry.losses, "loss", (*path, "loss"), report)
     if queue is None or facts.capacity is None:
         return None
     facts.queue_bytes = queue_limit_bytes(queue)
@@ -174,7 +177,7 @@ def link_spec(
             "steps": [{"at_ns": at, "delay_ns": delay} for at, delay in link.delay],
             "jitter": _jitter(link),
         },
-        "loss": {"kind": "none"} if link.loss is None else link.loss.model_dump(),
+        "loss": loss,
         "outages": None
         if link.outage is None
         else {

@@ -31,9 +31,6 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "on": 'on = "2 s"',
     "off": 'off = "1 s"',
     "think": 'think = "500 ms"',
-    "probability": 'probability = "0.1 %"',
-    "good_to_bad": 'good_to_bad = "0.1 %"',
-    "bad_to_good": 'bad_to_good = "20 %"',
 }
 # Where the same key stands for other things, by the key of the table around it.
 _EXAMPLES_IN: Final[Mapping[tuple[str, str], str]] = {
@@ -231,8 +228,6 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
             models.OnOff,
             models.RequestResponse,
             models.Ping,
-            models.Independent,
-            models.GilbertElliott,
         )
     },
 }

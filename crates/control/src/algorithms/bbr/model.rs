@@ -57,7 +57,28 @@ pub(in crate::algorithms) struct Pacing {
     pub(in crate::algorithms) margin_percent: u64,
 }
 
+/// Packets have got another size: what the path carries in bytes is what it was.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::algorithms) struct Resize {
+    from_bytes: u64,
+    to_bytes: u64,
+}
+
+impl Resize {
+    /// A bandwidth, which is in packets.
+    pub(in crate::algorithms) fn bandwidth(self, before: u64) -> u64 {
+        let after = u128::from(before) * u128::from(self.from_bytes) / u128::from(self.to_bytes);
+        u64::try_from(after).unwrap_or(u64::MAX)
+    }
+}
+
 impl Pacing {
+    /// Packets have a payload of `mss_bytes` from now on.
+    pub(in crate::algorithms) fn resize(&mut self, mss_bytes: u32) -> Resize {
+        let to_bytes = u64::from(mss_bytes.max(1));
+        Resize { from_bytes: std::mem::replace(&mut self.mss_bytes, to_bytes), to_bytes }
+    }
+
     /// Bytes per second of payload at `gain` × `bandwidth` less the margin.
     pub(in crate::algorithms) fn bytes_per_s(self, bandwidth: u64, gain: u64) -> u64 {
         let per_us = (u128::from(bandwidth) * u128::from(self.mss_bytes) * u128::from(gain)) >> 8;
@@ -230,6 +251,11 @@ impl FullPipe {
     pub(in crate::algorithms) fn on_undo(&mut self) {
         self.bandwidth = 0;
         self.stalled_rounds = 0;
+    }
+
+    /// Packets have got another size.
+    pub(in crate::algorithms) fn resize(&mut self, resize: Resize) {
+        self.bandwidth = resize.bandwidth(self.bandwidth);
     }
 
     /// Looks for a full pipe anew; growth counts from `bandwidth`.

@@ -6,7 +6,7 @@
 
 use jostle_units::Time;
 
-use super::model::{GAIN_UNIT, Pacing, bandwidth_of};
+use super::model::{GAIN_UNIT, Pacing, Resize, bandwidth_of};
 
 /// Fewest rounds of an interval; four times as many are too many.
 const MIN_ROUNDS: u32 = 4;
@@ -62,6 +62,11 @@ fn whole_ms(time: Time) -> u64 {
 }
 
 impl LongTerm {
+    /// Packets have got another size.
+    pub(super) fn resize(&mut self, resize: Resize) {
+        self.bandwidth = resize.bandwidth(self.bandwidth);
+    }
+
     /// The policed rate, while it is used.
     pub(super) fn bandwidth(&self) -> Option<u64> {
         self.in_use.then_some(self.bandwidth)

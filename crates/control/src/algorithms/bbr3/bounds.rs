@@ -2,6 +2,7 @@
 //! long-term model, the signals of a round, and what an undo returns to.
 
 use super::state::State;
+use crate::algorithms::bbr::model::Resize;
 use crate::controller::{AckSample, LostPacket};
 
 /// "Infinity" of the draft: no bound.
@@ -34,6 +35,13 @@ impl Bounds {
     pub(super) fn reset_short(&mut self) {
         self.bandwidth_short = UNBOUNDED_BANDWIDTH;
         self.inflight_short = UNBOUNDED;
+    }
+
+    /// Packets have got another size.
+    pub(super) fn resize(&mut self, resize: Resize) {
+        if let Some(bandwidth) = self.short_bandwidth() {
+            self.bandwidth_short = resize.bandwidth(bandwidth);
+        }
     }
 
     /// `bw_shortterm`, if there is one.

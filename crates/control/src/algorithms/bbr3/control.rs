@@ -95,6 +95,11 @@ impl Bbr3 {
     /// Back from idle: "BBR sets C.pacing_rate to exactly BBR.bw".
     pub(super) fn pace_restart(&mut self) {
         self.set_pacing(GAIN_UNIT);
+        self.forget_plan();
+    }
+
+    /// The next ACK makes a plan, whatever it is for.
+    pub(super) fn forget_plan(&mut self) {
         self.plan.basis = None;
     }
 

@@ -2,6 +2,8 @@
 
 use jostle_units::{Span, Time};
 
+use crate::algorithms::bbr::model::Resize;
+
 /// What ACKs say of the probe (`ack_phase`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Feedback {
@@ -51,6 +53,12 @@ impl CycleMax {
 
     pub(super) fn update(&mut self, bandwidth: u64) {
         self.present = self.present.max(bandwidth);
+    }
+
+    /// Packets have got another size.
+    pub(super) fn resize(&mut self, resize: Resize) {
+        self.previous = resize.bandwidth(self.previous);
+        self.present = resize.bandwidth(self.present);
     }
 
     /// `AdvanceMaxBwFilter`; a cycle without samples is not worth forgetting another for.

@@ -25,24 +25,26 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "empty_rtts",
-        summary: "RTTs within which the queue must be nearly empty once for the default mode",
-        kind: Kind::Integer { default: 5, min: 1, max: 1_000 },
+        summary: "RTTs within which the queue must be nearly empty once for the default mode \
+                  (release of the authors: 4; the paper: 5)",
+        kind: Kind::Integer { default: 4, min: 1, max: 1_000 },
     },
     Parameter {
         name: "velocity_cap",
-        summary: "largest velocity, in windows (release of the authors: 1)",
+        summary: "most that the window moves in a round trip, in windows (release of the authors: 1)",
         kind: Kind::Number { default: 1.0, min: 0.0, max: 1_000.0 },
     },
     Parameter {
         name: "steady_rounds",
-        summary: "round trips in one direction after which the velocity doubles",
-        kind: Kind::Integer { default: 3, min: 0, max: 1_000 },
+        summary: "round trips in one direction after which the velocity doubles with each further \
+                  one (release of the authors: 1; the paper and mvfst: 3)",
+        kind: Kind::Integer { default: 1, min: 1, max: 1_000 },
     },
     Parameter {
         name: "reset_at_crossing",
         summary: "the velocity is 1 again as soon as the target is crossed, not when the round \
-                  trip ends (mvfst)",
-        kind: Kind::Bool { default: true },
+                  trip ends (mvfst, which has no competitive mode)",
+        kind: Kind::Bool { default: false },
     },
     Parameter {
         name: "standing_rtts",
@@ -51,12 +53,28 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "min_rtt_window",
-        summary: "window of the minimum RTT",
+        summary: "window of the minimum RTT, if min_rtt_rtts do not take longer",
         kind: Kind::Span {
             default_ns: 10_000_000_000,
             min_ns: 100_000_000,
             max_ns: 3_600_000_000_000,
         },
+    },
+    Parameter {
+        name: "min_rtt_rtts",
+        summary: "least window of the minimum RTT, in minimum RTTs (release of the authors: 20)",
+        kind: Kind::Integer { default: 20, min: 0, max: 10_000 },
+    },
+    Parameter {
+        name: "loss_threshold",
+        summary: "share of lost packets over two round trips above which the window is cut \
+                  (release of the authors: 0.3; 1: never)",
+        kind: Kind::Number { default: 0.3, min: 0.0, max: 1.0 },
+    },
+    Parameter {
+        name: "loss_factor",
+        summary: "what is left of the window then (release of the authors: 0.7)",
+        kind: Kind::Number { default: 0.7, min: 0.1, max: 1.0 },
     },
 ];
 
@@ -80,6 +98,9 @@ pub(super) struct Parameters {
     pub(super) reset_at_crossing: bool,
     pub(super) standing_rtts: f64,
     pub(super) min_rtt_window: Span,
+    pub(super) min_rtt_rtts: u64,
+    pub(super) loss_threshold: f64,
+    pub(super) loss_factor: f64,
 }
 
 impl Parameters {
@@ -98,6 +119,9 @@ impl Parameters {
             reset_at_crossing: values.bool("reset_at_crossing"),
             standing_rtts: values.number("standing_rtts"),
             min_rtt_window: values.span("min_rtt_window"),
+            min_rtt_rtts: u64::from(values.u32("min_rtt_rtts")),
+            loss_threshold: values.number("loss_threshold"),
+            loss_factor: values.number("loss_factor"),
         }
     }
 }

@@ -45,8 +45,12 @@ impl Rtts {
     }
 
     pub(super) fn update(&mut self, now: Time, rtt: Span, srtt: Span, parameters: &Parameters) {
+        // Release: the minimum over max(10 s, 20 · RTTmin), as it was before this sample, so that on
+        // a path of 600 ms a flow that keeps a queue for ten seconds still knows the path's own RTT.
+        let rtts =
+            if self.sampled { self.least.get() } else { rtt }.mul_div(parameters.min_rtt_rtts, 1);
         self.sampled = true;
-        self.least.update(parameters.min_rtt_window, now, rtt);
+        self.least.update(parameters.min_rtt_window.max(rtts), now, rtt);
         let window = Span::from_secs_f64(parameters.standing_rtts * srtt.as_secs_f64());
         self.standing.update(window, now, rtt);
         self.recent_least.update(srtt.mul_div(parameters.empty_rtts, 1), now, rtt);

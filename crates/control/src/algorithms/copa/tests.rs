@@ -8,6 +8,8 @@ use super::*;
 use crate::fixtures::{ack, loss};
 
 const RTT: Span = Span::from_ms(40);
+/// A round that began then does not end in a test.
+const FAR: Time = Time::from_ns(u64::MAX / 2);
 
 fn copa(given: &[(&str, Value)]) -> Copa {
     let given: BTreeMap<_, _> = given.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();
@@ -42,10 +44,11 @@ fn a_packet_moves_the_window_by_v_over_delta_and_window() {
     let mut copa = steering(100.0, &[]);
     copa.velocity = 4.0;
     copa.direction = Direction::Up;
-    copa.round_end = u64::MAX;
+    copa.round_start = FAR;
     // No queue: no limit. 4/(0.5 · 100) per packet.
     copa.on_ack(&AckSample { acked: 3, ..at(1, RTT, 4) });
     assert!((copa.cwnd - 100.24).abs() < 1e-9, "{}", copa.cwnd);
+    assert_eq!(copa.burst_limit(), Some(1));
     assert_eq!(copa.pacing_rate(), Some(Rate::from_bps((2.0 * 100.24 * 11584.0 / 0.04) as u64)));
 }
 
@@ -55,7 +58,7 @@ fn a_packet_moves_the_window_by_v_over_delta_and_window() {
 fn the_target_is_the_inverse_of_the_queueing_delay() {
     for (cwnd, rises) in [(81.0, true), (83.0, false)] {
         let mut copa = steering(cwnd, &[]);
-        copa.round_end = u64::MAX;
+        copa.round_start = FAR;
         // Beyond srtt/2 the RTT without a queue is no longer the standing one.
         copa.on_ack(&at(30, Span::from_ms(41), 2));
         assert!((copa.target_pps - 2000.0).abs() < 1e-6, "{}", copa.target_pps);
@@ -66,7 +69,7 @@ fn the_target_is_the_inverse_of_the_queueing_delay() {
 #[test]
 fn slow_start_doubles_until_the_target_is_exceeded() {
     let mut copa = copa(&[]);
-    copa.round_end = u64::MAX;
+    copa.round_start = FAR;
     for i in 0..10 {
         copa.on_ack(&at(i, RTT, i + 1));
     }
@@ -76,38 +79,84 @@ fn slow_start_doubles_until_the_target_is_exceeded() {
     assert_eq!((copa.cwnd(), copa.mode()), (20, "default"));
 }
 
-#[test]
-fn the_velocity_doubles_after_three_rounds_in_a_direction() {
-    let mut copa = steering(1000.0, &[]);
-    let mut velocities = Vec::new();
-    for round in 0..7 {
-        copa.cwnd_at_round_start = copa.cwnd - 1.0;
-        copa.end_round(&ack(round));
-        velocities.push(copa.velocity);
-    }
-    assert_eq!(velocities, [1.0, 1.0, 1.0, 2.0, 4.0, 8.0, 16.0]);
-    copa.cwnd_at_round_start = copa.cwnd + 1.0;
-    copa.end_round(&ack(8));
-    assert_eq!((copa.velocity, copa.held), (1.0, 1));
+/// A round trip's end with the window moving up or down, and no ACK that moves it further.
+fn round(copa: &mut Copa, up: bool) -> f64 {
+    copa.cwnd_at_round_start = copa.cwnd + if up { -1.0 } else { 1.0 };
+    copa.end_round(Time::ZERO);
+    copa.velocity
 }
 
 #[test]
-fn the_velocity_is_capped_by_the_window() {
-    for (cap, largest) in [(1.0, 20.0), (0.25, 5.0), (0.0, 1.0)] {
-        let mut copa = steering(20.0, &[("velocity_cap", Value::Number(cap))]);
-        for round in 0..20 {
-            copa.cwnd_at_round_start = copa.cwnd - 1.0;
-            copa.end_round(&ack(round));
-        }
-        assert_eq!(copa.velocity, largest);
+fn the_velocity_doubles_with_the_second_round_in_a_direction_or_after_three() {
+    for (steady, expected) in
+        [(1, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]), (3, [1.0, 1.0, 1.0, 2.0, 4.0, 8.0, 16.0])]
+    {
+        let mut copa = steering(1000.0, &[("steady_rounds", Value::Integer(steady))]);
+        let velocities: Vec<_> = (0..7).map(|_| round(&mut copa, true)).collect();
+        assert_eq!(velocities, expected);
+        assert_eq!((round(&mut copa, false), copa.held), (1.0, 1));
     }
+}
+
+/// Release: `update_amt` is halved where it exceeds window · delta. From 100 packets with v = 128 and
+/// δ = 0.5, so to 64 (above 50), then to 32: an ACK of one packet adds 32/(0.5 · 100).
+#[test]
+fn a_round_moves_the_window_by_no_more_than_itself() {
+    let mut copa = steering(100.0, &[]);
+    copa.round_start = FAR;
+    (copa.velocity, copa.direction) = (128.0, Direction::Up);
+    copa.on_ack(&at(1, RTT, 4));
+    assert!((copa.cwnd - 101.28).abs() < 1e-9, "{}", copa.cwnd);
+    copa.on_ack(&at(2, RTT, 5));
+    assert_eq!(copa.velocity, 32.0);
+    for (cap, largest) in [(2.0, 64.0), (0.5, 16.0), (0.0, 1.0)] {
+        let mut copa = steering(100.0, &[("velocity_cap", Value::Number(cap))]);
+        copa.round_start = FAR;
+        copa.velocity = 128.0;
+        for i in 0..8 {
+            copa.on_ack(&at(i, RTT, 4 + i));
+        }
+        assert_eq!(copa.velocity, largest, "cap {cap}");
+    }
+}
+
+/// Release: max(10 s, 20 · RTTmin) is 12 s at 600 ms.
+#[test]
+fn the_minimum_lasts_for_ten_seconds_or_twenty_minimum_rtts() {
+    for (path_ms, forgotten_s) in [(40, 10.0), (600, 12.0)] {
+        let mut copa = steering(100.0, &[]);
+        copa.rtts = Rtts::default();
+        let mut ms = 0;
+        while ms == 0 || copa.rtts.queueing() > Span::ZERO || ms < 5_000 {
+            let rtt = Span::from_ms(if ms == 0 { path_ms } else { path_ms + 50 });
+            copa.rtts.update(at(ms, rtt, 1).now, rtt, rtt, &copa.parameters);
+            ms += 10;
+        }
+        assert!((ms as f64 / 1e3 - forgotten_s).abs() < 0.03, "{ms} ms at {path_ms} ms");
+    }
+}
+
+/// Release (`ReduceOnLoss`): above 30 % of more than 20 packets over two round trips, 0.7 is left.
+#[test]
+fn very_many_losses_cut_the_window() {
+    let cut = |given: &[(&str, Value)], lost: u64, of: u64| {
+        let mut copa = steering(100.0, given);
+        let before = copa.cwnd;
+        copa.on_ack(&AckSample { total_lost: lost, ..at(82, RTT, 1 + of - lost) });
+        copa.cwnd / before
+    };
+    assert!((cut(&[], 13, 40) - 0.7).abs() < 0.001, "32 %: {}", cut(&[], 13, 40));
+    assert!(cut(&[], 12, 40) > 1.0, "30 %");
+    assert!(cut(&[], 10, 20) > 1.0, "too few packets");
+    assert!(cut(&[("loss_threshold", Value::Number(1.0))], 39, 40) > 1.0, "never");
+    assert!((cut(&[("loss_factor", Value::Number(0.5))], 20, 40) - 0.5).abs() < 0.001);
 }
 
 #[test]
 fn crossing_the_target_resets_the_velocity_if_told() {
     for reset in [true, false] {
         let mut copa = steering(200.0, &[("reset_at_crossing", Value::Bool(reset))]);
-        copa.round_end = u64::MAX;
+        copa.round_start = FAR;
         (copa.velocity, copa.direction) = (8.0, Direction::Up);
         copa.on_ack(&at(30, Span::from_ms(45), 2));
         assert_eq!(copa.velocity, if reset { 1.0 } else { 8.0 });
@@ -135,15 +184,15 @@ fn competition_is_aimd_on_the_inverse_of_delta() {
     let mut copa = steering(100.0, &[("mode", Value::Text("competitive".into()))]);
     copa.inverse_delta = 2.0;
     for round in 0..10 {
-        copa.end_round(&ack(round));
+        copa.end_round(Time::from_ns(round));
     }
     assert_eq!(copa.inverse_delta, 12.0);
     copa.on_congestion(&loss());
     copa.on_congestion(&loss());
     assert_eq!(copa.inverse_delta, 6.0, "once per round");
-    copa.end_round(&ack(20));
+    copa.end_round(Time::ZERO);
     assert_eq!(copa.inverse_delta, 6.0);
-    copa.end_round(&ack(21));
+    copa.end_round(Time::ZERO);
     copa.on_congestion(&loss());
     assert_eq!(copa.inverse_delta, 3.5);
     copa.on_undo(Time::ZERO);
@@ -151,7 +200,7 @@ fn competition_is_aimd_on_the_inverse_of_delta() {
     for round in 30..40 {
         copa.lost_in_round = false;
         copa.on_congestion(&loss());
-        copa.end_round(&ack(round));
+        copa.end_round(Time::from_ns(round));
     }
     assert_eq!(copa.inverse_delta, 2.0, "δ never exceeds the default");
 }

@@ -246,10 +246,14 @@ impl Controller for Scalable {
     fn on_established(&mut self, established: &Established) {
         self.window.cwnd = established.initial_window.max(1);
         self.fraction = (u64::from(self.window.cwnd) << PACKET_BITS).max(LEAST_FRACTION);
-        self.mtu_bytes = u64::from(established.mss_bytes) + IP_HEADER_BYTES;
+        self.on_packet_size(established.mss_bytes);
         self.srtt = established.rtt.unwrap_or(self.srtt);
         self.alpha_at = established.now;
         self.update_rate(established.now, 0);
+    }
+
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.mtu_bytes = u64::from(mss_bytes) + IP_HEADER_BYTES;
     }
 
     fn on_ack(&mut self, ack: &AckSample) {

@@ -17,12 +17,12 @@ const fn share(name: &'static str, summary: &'static str, default: f64, max: f64
 pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "form",
-        summary: "utility function: satellite (throughput 1, loss 10, RTT 2, linear in Mbit/s), \
-                  paper (1, 11.35, 900, power 0.9), linear (Linux port: 1, 11, 900), scaled \
-                  (WebRTC, bit/s: 0.001, 10, 0.005, power 0.9)",
+        summary: "utility function: paper (throughput 1, loss 11.35, RTT 900, power 0.9, in \
+                  Mbit/s), linear (Linux port: 1, 11, 900), scaled (WebRTC, bit/s: 0.001, 10, \
+                  0.005, power 0.9), satellite (a guess at a closed one: 1, 10, 2, linear)",
         kind: Kind::Choice {
-            default: "satellite",
-            choices: &["satellite", "paper", "linear", "scaled"],
+            default: "paper",
+            choices: &["paper", "linear", "scaled", "satellite"],
         },
     },
     Parameter {

@@ -2,8 +2,6 @@
 
 use jostle_units::{FULL_PACKET_BYTES, Span, Time};
 
-use crate::error::{self, Error};
-
 /// How the two queues share the link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scheduling {
@@ -31,13 +29,10 @@ pub(super) struct Scheduler {
 }
 
 impl Scheduler {
-    pub fn new(scheduling: Scheduling) -> Result<Self, Error> {
-        if let Scheduling::Weighted(share) = scheduling {
-            error::probability("dualpi2.classic_share", share)?;
-        }
+    pub fn new(scheduling: Scheduling) -> Self {
         let mut scheduler = Self { scheduling, credit: 0.0 };
         scheduler.reset();
-        Ok(scheduler)
+        scheduler
     }
 
     /// Both queues are empty: the one of the larger weight will begin.

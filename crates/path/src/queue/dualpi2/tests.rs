@@ -4,22 +4,18 @@ use super::*;
 
 const PARAMETERS: DualPi2Parameters = DualPi2Parameters {
     limit: Limit::Packets(10_000),
-    target: Span::from_ms(15),
-    update: Span::from_ms(16),
-    alpha: 0.16,
-    beta: 3.2,
-    coupling: 2.0,
+    control: CONTROL,
     threshold: Span::from_ms(1),
     ramp: Span::ZERO,
     scheduling: Scheduling::Weighted(0.1),
 };
 
 const CONTROL: Parameters = Parameters {
-    target: PARAMETERS.target,
-    update: PARAMETERS.update,
-    alpha: PARAMETERS.alpha,
-    beta: PARAMETERS.beta,
-    coupling: PARAMETERS.coupling,
+    target: Span::from_ms(15),
+    update: Span::from_ms(16),
+    alpha: 0.16,
+    beta: 3.2,
+    coupling: 2.0,
 };
 
 fn us(us: u64) -> Time {
@@ -27,7 +23,7 @@ fn us(us: u64) -> Time {
 }
 
 fn queue(parameters: DualPi2Parameters) -> DualPi2<()> {
-    DualPi2::new(parameters, Stream::new(1, "dualpi2")).unwrap()
+    DualPi2::new(parameters, Stream::new(1, "dualpi2"))
 }
 
 fn l4s(now: Time) -> Packet<()> {
@@ -189,7 +185,7 @@ fn turns_follow_the_weights() {
 
 #[test]
 fn a_shift_of_time_puts_l4s_ahead_by_so_much() {
-    let scheduler = Scheduler::new(Scheduling::TimeShifted(Span::from_ms(30))).unwrap();
+    let scheduler = Scheduler::new(Scheduling::TimeShifted(Span::from_ms(30)));
     let turn = |l4s, classic| scheduler.turn(Some(us(l4s)), Some(us(classic)));
     assert_eq!(turn(30_000, 0), Some(Lane::L4s));
     assert_eq!(turn(30_001, 0), Some(Lane::Classic));
@@ -212,13 +208,15 @@ fn both_queues_share_one_limit() {
 
 #[test]
 fn parameters_that_make_no_sense_are_refused() {
-    for wrong in [
-        DualPi2Parameters { update: Span::ZERO, ..PARAMETERS },
-        DualPi2Parameters { alpha: -1.0, ..PARAMETERS },
-        DualPi2Parameters { beta: f64::NAN, ..PARAMETERS },
-        DualPi2Parameters { coupling: -1.0, ..PARAMETERS },
-        DualPi2Parameters { scheduling: Scheduling::Weighted(1.1), ..PARAMETERS },
+    use jostle_catalogue::Value::{Integer, Number};
+    for (name, wrong) in [
+        ("update", Integer(0)),
+        ("alpha", Number(-1.0)),
+        ("beta", Number(f64::NAN)),
+        ("coupling", Number(-1.0)),
+        ("classic_share", Number(1.1)),
     ] {
-        assert!(DualPi2::<()>::new(wrong, Stream::new(1, "dualpi2")).is_err(), "{wrong:?}");
+        let given = [(name.to_owned(), wrong)].into_iter().collect();
+        assert!(DualPi2::<()>::ROW.resolve(&given).is_err(), "{name}");
     }
 }

@@ -1,0 +1,24 @@
+//! Capacities: how long a link takes to send, one file per kind.
+
+mod constant;
+mod serialiser;
+mod steps;
+mod trace;
+
+pub use constant::{Constant, ENTRY as CONSTANT};
+pub use steps::{ENTRY as STEPS, Steps};
+pub use trace::{ENTRY as TRACE, Trace};
+
+use jostle_units::Time;
+
+/// A link's sending rate over time. Lazily asked, in order of time.
+pub trait Capacity: Send {
+    /// When a packet of `size_bytes` that starts to be sent at `start` has been sent;
+    /// [`Time::NEVER`] if the link stops for good. Calls come with `start` never before the result
+    /// of the previous call.
+    fn finish(&mut self, start: Time, size_bytes: u32) -> Time;
+
+    /// Bytes that could have been sent from the start of the run until `now`: what utilisation is
+    /// measured against.
+    fn offered_bytes(&self, now: Time) -> f64;
+}

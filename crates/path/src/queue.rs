@@ -1,0 +1,59 @@
+//! Queue disciplines, one file per kind.
+
+mod codel;
+mod drop_tail;
+mod dualpi2;
+mod fifo;
+mod fq_codel;
+mod occupancy_drop;
+mod pie;
+mod red;
+mod step_mark;
+#[cfg(test)]
+mod testing;
+
+pub use jostle_catalogue::Limit;
+
+pub(crate) use codel::Codel;
+pub(crate) use drop_tail::DropTail;
+pub(crate) use dualpi2::DualPi2;
+pub(crate) use fq_codel::FqCodel;
+pub(crate) use occupancy_drop::OccupancyDrop;
+pub(crate) use pie::Pie;
+pub(crate) use red::Red;
+pub(crate) use step_mark::StepMark;
+
+pub(crate) use fifo::{Backlog, Fifo};
+
+use jostle_units::Time;
+
+use crate::packet::{Ecn, Fate, Packet};
+
+/// A queue in front of a link. It holds packets that wait, not the one being sent.
+pub trait QueueDiscipline<B>: Send {
+    /// A packet arrives. It is taken in, or its fate is told; so is that of any packet that has to
+    /// leave for it. The link has set `packet.queued_at` to `now`.
+    fn enqueue(&mut self, now: Time, packet: Packet<B>, fate: &mut dyn Fate<B>);
+
+    /// The link is free: the packet to send next, after any drops that the discipline decides on.
+    /// The link asks whenever it gets free, also when nothing waits; having got a packet, it asks
+    /// again as soon as that packet has been sent.
+    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate<B>) -> Option<Packet<B>>;
+
+    /// Bytes waiting.
+    fn bytes(&self) -> u64;
+
+    /// Packets waiting.
+    fn packets(&self) -> u64;
+}
+
+/// Marks a packet if its transport understands marks. A packet that came in marked counts as
+/// marked again, as in Linux's `INET_ECN_set_ce`: its sender will slow down without a drop.
+#[inline]
+fn mark<B>(packet: &mut Packet<B>) -> bool {
+    let capable = packet.ecn != Ecn::NotCapable;
+    if capable {
+        packet.ecn = Ecn::Marked;
+    }
+    capable
+}

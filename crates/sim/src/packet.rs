@@ -1,0 +1,110 @@
+//! What travels through the simulated network: a header of TCP, or a datagram.
+
+use jostle_path::{Ecn, Packet};
+use jostle_record::{Header, HeaderKind};
+use jostle_tcp::{Kind, Segment};
+use jostle_units::Time;
+
+/// Headers of a datagram: Ethernet, IPv4, UDP.
+const DATAGRAM_HEADER_BYTES: u32 = 14 + 20 + 8;
+
+/// Smallest Ethernet frame, without the checksum that no size here counts.
+const SMALLEST_FRAME_BYTES: u32 = 60;
+
+/// A datagram of a ping, there or back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Datagram {
+    /// Counted from 0.
+    pub number: u32,
+    pub payload_bytes: u16,
+}
+
+/// The body of a packet. The tag lies in what [`Kind`] leaves unused, so that a packet fills one
+/// cache line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Body {
+    /// A segment of TCP.
+    Tcp(Segment),
+    /// A datagram, from the sender.
+    Ping(Datagram),
+    /// The datagram as the receiver sends it back.
+    Echo(Datagram),
+}
+
+/// A packet of the simulated network.
+pub(crate) type SimPacket = Packet<Body>;
+
+impl Body {
+    /// Whether it goes from the sender to the receiver.
+    #[inline]
+    pub const fn is_forward(&self) -> bool {
+        match self {
+            Self::Tcp(segment) => matches!(segment.kind, Kind::Syn | Kind::Data),
+            Self::Ping(_) => true,
+            Self::Echo(_) => false,
+        }
+    }
+
+    /// The SYN that it is.
+    #[inline]
+    pub const fn as_syn_mut(&mut self) -> Option<&mut Segment> {
+        match self {
+            Self::Tcp(segment) if matches!(segment.kind, Kind::Syn) => Some(segment),
+            _ => None,
+        }
+    }
+
+    /// Size on the wire, link header included.
+    #[inline]
+    pub const fn wire_bytes(&self) -> u32 {
+        match self {
+            Self::Tcp(segment) => segment.wire_bytes(),
+            Self::Ping(datagram) | Self::Echo(datagram) => {
+                let bytes = DATAGRAM_HEADER_BYTES + datagram.payload_bytes as u32;
+                if bytes < SMALLEST_FRAME_BYTES { SMALLEST_FRAME_BYTES } else { bytes }
+            }
+        }
+    }
+}
+
+/// What the headers of `segment` say, for those who record segments; it is seen at `now`, and `ecn`
+/// is in the header of IP.
+pub(crate) fn header(segment: &Segment, now: Time, ecn: Ecn) -> Header {
+    let echo_ms = segment.timestamp_ms;
+    let window = segment.window;
+    let (kind, payload_bytes, tsval_ms, tsecr_ms, window) = match segment.kind {
+        Kind::Syn => (HeaderKind::Syn, 0, segment.timestamp_ms, 0, 0),
+        Kind::SynAck => (HeaderKind::SynAck, 0, segment.tsval_ms(now), echo_ms, window),
+        Kind::Data => (HeaderKind::Data, segment.payload, segment.timestamp_ms, window, 0),
+        Kind::Ack => (HeaderKind::Ack, 0, segment.tsval_ms(now), echo_ms, window),
+    };
+    Header {
+        kind,
+        number: segment.number,
+        payload_bytes,
+        ecn,
+        ecn_flag: segment.ecn_flag,
+        tsval_ms,
+        tsecr_ms,
+        window_packets: window,
+        blocks: segment.blocks.map(|block| (block.start, block.end)),
+        block_count: segment.block_count,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_fills_one_cache_line() {
+        assert!(size_of::<SimPacket>() <= 64, "{}", size_of::<SimPacket>());
+    }
+
+    #[test]
+    fn sizes_are_those_of_ethernet_frames() {
+        let of = |payload_bytes| Datagram { number: 0, payload_bytes };
+        assert_eq!(Body::Ping(of(20)).wire_bytes(), 62);
+        assert_eq!(Body::Echo(of(1)).wire_bytes(), 60);
+    }
+}

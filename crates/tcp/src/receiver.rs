@@ -1,0 +1,525 @@
+//! The receiving side of a TCP connection, as Linux 6.1 behaves: when it acknowledges, and what it
+//! selectively acknowledges.
+
+use jostle_control::EcnFeedback;
+use jostle_units::{Ecn, FULL_PAYLOAD_BYTES, Span, Time};
+
+use crate::runs::Runs;
+use crate::segment::{Block, MAX_BLOCKS, Segment};
+
+mod autotuning;
+mod feedback;
+mod window;
+use window::Window;
+
+/// `TCP_ATO_MIN`, `TCP_DELACK_MIN`.
+const DELAYED_ACK_MIN: Span = Span::from_ms(40);
+/// `TCP_DELACK_MAX`.
+const DELAYED_ACK_MAX: Span = Span::from_ms(200);
+/// `TCP_MAX_QUICKACKS`.
+const QUICK_ACKS_MAX: u32 = 16;
+/// `tcp_comp_sack_nr`: ACKs that may be compressed into one.
+const COMPRESSED_MAX: u32 = 44;
+/// `tcp_comp_sack_delay_ns`.
+const COMPRESSION_MAX: Span = Span::from_ms(1);
+/// `tcp_comp_sack_slack_ns`: the timer may be this late, and is. Only the latest moment of a timer
+/// that fires in a soft interrupt is asked of the hardware (`hrtimer_interrupt`,
+/// `__hrtimer_next_event_base`); a receiver that nothing else wakes sends its ACK then.
+const COMPRESSION_SLACK: Span = Span::from_us(100);
+/// Duplicate ACKs that are sent before compression begins (`TCP_FASTRETRANS_THRESH`).
+const UNCOMPRESSED_DUPLICATES: u32 = 3;
+/// Blocks of which a compressed ACK surely tells (`TCP_SACK_BLOCKS_EXPECTED`).
+const SETTLED_BLOCKS: usize = 2;
+/// Least time between answers to segments without data (`tcp_invalid_ratelimit`).
+const PROBE_ANSWER_INTERVAL: Span = Span::from_ms(500);
+/// By how much a segment may be older than the one echoed last (`TCP_PAWS_WINDOW`).
+const PAWS_WINDOW_MS: u32 = 1;
+
+/// The receiving side of a connection.
+#[derive(Debug)]
+pub struct Receiver {
+    /// First segment that has not arrived (`rcv_nxt`).
+    next: u32,
+    /// `next` when the last ACK was sent (`rcv_wup`).
+    acked: u32,
+    /// Segments that arrived beyond a gap.
+    ahead: Runs,
+    /// Segments that the latest arrival brought into order beside itself. The application reads at
+    /// once, but not before they are acknowledged.
+    unread: u32,
+    /// Runs in `ahead`, most recently extended first; some of them.
+    recent: [Block; 4],
+    recent_count: usize,
+    duplicate: Option<Block>,
+    /// Segments that are not full sized and not yet delivered, with what they lack.
+    short: Vec<(u32, u32)>,
+
+    window: Window,
+
+    /// `icsk_ack.quick`: segments to be acknowledged at once.
+    quick: u32,
+    /// `icsk_ack.ato`; zero before the first segment.
+    patience: Span,
+    last_arrival: Time,
+    delayed: Time,
+    compressed: u32,
+    compression: Time,
+    duplicates_at: u32,
+    duplicates: u32,
+    /// When a window probe is answered again.
+    probe_answers_from: Time,
+    deadline: Time,
+
+    /// `ts_recent`: what the next ACK echoes.
+    echo_ms: u32,
+    /// How marks are told of: first what this side is ready for, then what was agreed on.
+    feedback: EcnFeedback,
+    /// Data with an ECN codepoint has arrived.
+    ecn_seen: bool,
+    /// ECE is set. RFC 3168 §6.1.3: until the sender answers with CWR. RFC 8257: while packets
+    /// come in marked.
+    ece: bool,
+    /// The data segment that came last was marked (`ce_state`).
+    marked: bool,
+    /// Data segments that came in marked.
+    marks: u64,
+    /// More of what the card has put together follows: ACKs are decided on with the last of it.
+    merging: bool,
+    /// ACKs of what comes out of order may be compressed into one (`tcp_comp_sack_nr`).
+    compresses: bool,
+    /// The next ACK is due at once (`ICSK_ACK_NOW`).
+    at_once: bool,
+    /// RTT of the handshake as this side saw it.
+    rtt: Span,
+}
+
+/// What a data segment brought about.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// Payload that the application can read now.
+    pub bytes: u64,
+    /// An ACK to send first, of what arrived before the segment.
+    pub early: Option<Segment>,
+    /// The ACK to send, if one is due.
+    pub ack: Option<Segment>,
+    /// What the application has read since then opens the window so far that the sender is to be
+    /// told, by [`Receiver::reopen`].
+    pub reopens: bool,
+}
+
+impl Arrival {
+    /// Nothing that the application can read.
+    const fn unreadable(early: Option<Segment>, ack: Option<Segment>) -> Self {
+        Self { bytes: 0, early, ack, reopens: false }
+    }
+}
+
+impl Receiver {
+    /// `rtt`: the path's base RTT, which Linux measures from its SYN-ACK. `feedback`: how it can
+    /// tell of marks.
+    pub fn new(window_max_bytes: u64, rtt: Span, feedback: EcnFeedback) -> Self {
+        Self {
+            next: 0,
+            acked: 0,
+            ahead: Runs::default(),
+            unread: 0,
+            recent: [Block::default(); 4],
+            recent_count: 0,
+            duplicate: None,
+            short: Vec::new(),
+            window: Window::new(window_max_bytes),
+            quick: 0,
+            patience: Span::ZERO,
+            last_arrival: Time::ZERO,
+            delayed: Time::NEVER,
+            compressed: 0,
+            compression: Time::NEVER,
+            duplicates_at: 0,
+            duplicates: 0,
+            probe_answers_from: Time::ZERO,
+            deadline: Time::NEVER,
+            echo_ms: 0,
+            feedback,
+            ecn_seen: false,
+            ece: false,
+            marked: false,
+            marks: 0,
+            merging: false,
+            compresses: true,
+            at_once: false,
+            rtt,
+        }
+    }
+
+    /// Offers `window_bytes` before any data have arrived instead of what a SYN-ACK can hold.
+    pub fn offering(mut self, window_bytes: u64) -> Self {
+        self.window.begin_with(window_bytes);
+        self
+    }
+
+    /// Lets the limit of the window grow from what it is before any data have arrived with what the
+    /// application reads.
+    pub fn autotuned(mut self) -> Self {
+        self.window.tune();
+        self
+    }
+
+    /// Acknowledges whatever comes out of order at once, as before Linux 4.18.
+    pub const fn uncompressed(mut self) -> Self {
+        self.compresses = false;
+        self
+    }
+
+    /// A SYN arrived: the answer.
+    pub fn on_syn(&mut self, syn: &Segment) -> Segment {
+        // The SYN that came first decides, whatever a repetition of it says: Linux keeps its answer.
+        if self.echo_ms == 0 && !syn.ecn_flag {
+            self.feedback = EcnFeedback::None;
+        }
+        self.echo_ms = syn.timestamp_ms;
+        Segment::syn_ack(syn, self.feedback != EcnFeedback::None, self.window())
+    }
+
+    /// ECN field of what it sends. RFC 3168 §6.1.4: pure ACKs "MUST be sent with the not-ECT
+    /// codepoint"; under controllers that need ECN Linux makes all packets capable.
+    pub const fn ecn(&self) -> Ecn {
+        match self.feedback {
+            EcnFeedback::None | EcnFeedback::Classic => Ecn::NotCapable,
+            EcnFeedback::PerPacket => Ecn::Capable,
+            EcnFeedback::Counted => Ecn::L4s,
+        }
+    }
+
+    /// A data segment arrived that the card has put together with the one that follows.
+    pub fn on_part(&mut self, now: Time, segment: &Segment, ecn: Ecn) -> Arrival {
+        self.merging = true;
+        let arrival = self.on_data(now, segment, ecn);
+        self.merging = false;
+        arrival
+    }
+
+    /// A data segment arrived.
+    #[inline]
+    pub fn on_data(&mut self, now: Time, segment: &Segment, ecn: Ecn) -> Arrival {
+        self.unread = 0;
+        if segment.timestamp_ms + PAWS_WINDOW_MS < self.echo_ms {
+            return self.on_stale(segment.number);
+        }
+        // RFC 7323 §4.3: the timestamp of the segment that advances the left edge is echoed.
+        if segment.number <= self.acked {
+            self.echo_ms = self.echo_ms.max(segment.timestamp_ms);
+        }
+        if segment.number >= self.window.end() && self.refuses(segment.number) {
+            return self.on_beyond(segment.number);
+        }
+        if self.feedback != EcnFeedback::None && segment.ecn_flag {
+            // The sender's window may be very small now, so it should not have to wait.
+            self.ece = false;
+            self.at_once = true;
+        }
+        if u32::from(segment.payload) >= FULL_PAYLOAD_BYTES {
+            self.window.on_segment(now, segment.tsecr_ms());
+        }
+        if segment.number < self.next {
+            return if segment.payload == 0 {
+                self.on_window_probe(now)
+            } else {
+                self.on_old(segment.number)
+            };
+        }
+        let early = self.note_mark(ecn, segment.number == self.next);
+        if self.ahead.contains(segment.number) {
+            self.duplicate = Some(Block::of(segment.number));
+            return Arrival::unreadable(early, self.decide(now));
+        }
+        if u32::from(segment.payload) < FULL_PAYLOAD_BYTES {
+            self.short.push((segment.number, FULL_PAYLOAD_BYTES - u32::from(segment.payload)));
+        }
+        if segment.number > self.next {
+            self.keep(segment.number);
+            self.grow_window();
+            return Arrival::unreadable(early, self.decide(now));
+        }
+        self.time_arrival(now);
+        self.grow_window();
+        let had_gap = !self.ahead.is_empty();
+        let end = self.ahead.take_from(self.next);
+        let bytes = self.payload_until(end);
+        self.unread = end - self.next - 1;
+        self.next = end;
+        self.forget_before_next();
+        if self.ahead.is_empty() {
+            // RFC 5681 §4.2: "a TCP receiver SHOULD send an immediate ACK when the incoming segment
+            // fills in all or part of a gap"; Linux does when the last gap closes. The end of a
+            // message is acknowledged as soon as it is read (`ICSK_ACK_PUSHED`).
+            self.at_once |= had_gap || u32::from(segment.payload) < FULL_PAYLOAD_BYTES;
+        }
+        let ack = self.decide(now);
+        // The application reads after the stack has decided on the ACK.
+        self.window.on_read(now, bytes);
+        // It reads when all of what the card has put together has arrived.
+        let reopens = !self.merging && self.window.reopens(self.next, self.ahead.len());
+        Arrival { bytes, early, ack, reopens }
+    }
+
+    /// The application has read: the ACK that tells of a window which has opened
+    /// (`tcp_cleanup_rbuf`). RFC 9293 §3.8.6.2.2 bounds how small an opening may be told.
+    #[cold]
+    pub fn reopen(&mut self) -> Segment {
+        self.unread = 0;
+        self.acknowledge()
+    }
+
+    /// The sender asks for the window (`tcp_send_dupack`, `tcp_oow_rate_limited`).
+    #[cold]
+    fn on_window_probe(&mut self, now: Time) -> Arrival {
+        let due = now >= self.probe_answers_from;
+        let ack = due.then(|| {
+            self.probe_answers_from = now + PROBE_ANSWER_INTERVAL;
+            self.acknowledge()
+        });
+        Arrival::unreadable(None, ack)
+    }
+
+    /// Whether a segment at the end of the window or beyond it is not taken. Header prediction does
+    /// not look at the window: what comes in order is taken unless none was offered
+    /// (`tcp_rcv_established`, `tcp_select_window`).
+    #[cold]
+    fn refuses(&self, number: u32) -> bool {
+        number > self.next || (number == self.next && self.window.end() <= self.acked)
+    }
+
+    /// A segment arrived that the window has no room for (`tcp_data_queue`, `tcp_sequence`). RFC
+    /// 9293 §3.10.7.4: "If an incoming segment is not acceptable, an acknowledgment should be sent
+    /// in reply".
+    #[cold]
+    fn on_beyond(&mut self, number: u32) -> Arrival {
+        if number == self.window.end().max(self.next) {
+            self.enter_quick_mode(QUICK_ACKS_MAX);
+        }
+        let ack = (!self.merging).then(|| self.acknowledge());
+        Arrival::unreadable(None, ack)
+    }
+
+    /// Payload of the segments from `next` to `end`.
+    fn payload_until(&mut self, end: u32) -> u64 {
+        let mut bytes = u64::from(end - self.next) * u64::from(FULL_PAYLOAD_BYTES);
+        if !self.short.is_empty() {
+            self.short.retain(|&(number, lacking)| {
+                let delivered = number < end;
+                bytes -= if delivered { u64::from(lacking) } else { 0 };
+                !delivered
+            });
+        }
+        bytes
+    }
+
+    /// Delayed-ACK engine, for segments in order (`tcp_event_data_recv`).
+    fn time_arrival(&mut self, now: Time) {
+        let gap = now.since(self.last_arrival);
+        if self.patience.is_zero() {
+            // The first segment: the sender is in slow start and needs every ACK.
+            self.quicken(QUICK_ACKS_MAX);
+            self.patience = DELAYED_ACK_MIN;
+        } else if gap <= DELAYED_ACK_MIN.mul_div(1, 2) {
+            self.patience = self.patience.mul_div(1, 2) + DELAYED_ACK_MIN.mul_div(1, 2);
+        } else if gap < self.patience {
+            self.patience = self.patience.mul_div(1, 2) + gap;
+        } else if gap > Span::from_ms(200) + self.rtt {
+            // "Too long gap": the sender has probably restarted its window.
+            self.quicken(QUICK_ACKS_MAX);
+        }
+        self.last_arrival = now;
+    }
+
+    /// `tcp_incr_quickack`.
+    fn quicken(&mut self, most: u32) {
+        let fitting = (self.window.segments() / 2).max(2);
+        self.quick = self.quick.max(most.min(fitting));
+    }
+
+    /// While the window grows every segment is acknowledged at once.
+    fn grow_window(&mut self) {
+        if self.window.grow() {
+            // As Linux writes it: an even number of quick ACKs does not shrink, either.
+            self.quick |= 1;
+        }
+    }
+
+    /// `tcp_enter_quickack_mode`.
+    fn enter_quick_mode(&mut self, most: u32) {
+        self.quicken(most);
+        self.patience = DELAYED_ACK_MIN;
+    }
+
+    /// A segment arrived again that the application has had already.
+    fn on_old(&mut self, number: u32) -> Arrival {
+        self.duplicate = Some(Block::of(number));
+        self.enter_quick_mode(QUICK_ACKS_MAX);
+        Arrival::unreadable(None, Some(self.acknowledge()))
+    }
+
+    /// RFC 7323 §5.3 (PAWS): a segment older than what was echoed last is dropped and acknowledged
+    /// at once. Reordering can do that to an original whose predecessors were retransmitted.
+    #[cold]
+    fn on_stale(&mut self, number: u32) -> Arrival {
+        if number < self.next {
+            return self.on_old(number);
+        }
+        Arrival::unreadable(None, Some(self.acknowledge()))
+    }
+
+    /// Keeps a segment that arrived beyond a gap.
+    fn keep(&mut self, number: u32) {
+        let run = self.ahead.insert(number);
+        let kept = &mut self.recent;
+        let position = kept[..self.recent_count].iter().position(|block| run.covers(*block));
+        if self.compressed > 0 && position.unwrap_or(self.recent_count) >= SETTLED_BLOCKS {
+            // News of blocks that one ACK may not hold is not withheld.
+            self.at_once = true;
+        }
+        let mut count = 0;
+        // The blocks that the run has grown out of leave the list; the others keep their order.
+        for i in 0..self.recent_count {
+            if !run.covers(kept[i]) {
+                kept[count] = kept[i];
+                count += 1;
+            }
+        }
+        count = count.min(kept.len() - 1);
+        kept.copy_within(0..count, 1);
+        kept[0] = run;
+        self.recent_count = count + 1;
+    }
+
+    fn forget_before_next(&mut self) {
+        if self.recent_count == 0 {
+            return;
+        }
+        let next = self.next;
+        let mut count = 0;
+        for i in 0..self.recent_count {
+            if self.recent[i].end > next {
+                self.recent[count] = self.recent[i];
+                count += 1;
+            }
+        }
+        self.recent_count = count;
+    }
+
+    /// Whether to acknowledge now, later, or with others (`__tcp_ack_snd_check`).
+    fn decide(&mut self, now: Time) -> Option<Segment> {
+        if self.merging {
+            return None;
+        }
+        // RFC 5681 §4.2: "a TCP receiver MUST NOT … delay … an ACK for at least every second
+        // full-sized segment".
+        if self.next - self.acked > 1 || self.quick > 0 || self.at_once {
+            return Some(self.acknowledge());
+        }
+        if self.ahead.is_empty() {
+            self.delay(now);
+            return None;
+        }
+        if self.compressed >= COMPRESSED_MAX {
+            return Some(self.acknowledge());
+        }
+        if self.duplicates_at != self.next {
+            self.duplicates_at = self.next;
+            self.duplicates = 0;
+        }
+        if self.duplicates < UNCOMPRESSED_DUPLICATES || !self.compresses {
+            self.duplicates += 1;
+            return Some(self.acknowledge());
+        }
+        self.compressed += 1;
+        if self.compression == Time::NEVER {
+            let delay = self.rtt.mul_div(1, 20).min(COMPRESSION_MAX);
+            self.compression = now + delay + COMPRESSION_SLACK;
+            self.set_timer();
+        }
+        None
+    }
+
+    /// `tcp_send_delayed_ack`.
+    fn delay(&mut self, now: Time) {
+        let mut patience = self.patience;
+        if patience > DELAYED_ACK_MIN {
+            patience = patience.min(Span::from_ms(500)).min(self.rtt.max(DELAYED_ACK_MIN));
+        }
+        self.delayed = self.delayed.min(now + patience.min(DELAYED_ACK_MAX));
+        self.set_timer();
+    }
+
+    fn set_timer(&mut self) {
+        self.deadline = self.delayed.min(self.compression);
+    }
+
+    /// When [`on_timer`](Self::on_timer) is to be called, unless a segment comes before that.
+    #[inline]
+    pub const fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    /// The deadline may have come: the ACK to send, if it is due.
+    pub fn on_timer(&mut self, now: Time) -> Option<Segment> {
+        if now < self.deadline {
+            return None;
+        }
+        self.unread = 0;
+        if self.compression > now && self.delayed <= now {
+            // A delayed ACK was missed: the application is slow, be more patient.
+            self.patience = (self.patience + self.patience).min(Span::from_ms(200) + self.rtt);
+        }
+        Some(self.acknowledge())
+    }
+
+    /// Segments that the sender may send beyond `next`.
+    fn window(&mut self) -> u32 {
+        // Data beyond a gap and data not yet read occupy the buffer (`tcp_space`).
+        self.window.offer(self.next, self.ahead.len() + self.unread)
+    }
+
+    /// The ACK of what has arrived so far.
+    fn acknowledge(&mut self) -> Segment {
+        self.delayed = Time::NEVER;
+        self.at_once = false;
+        if self.quick > 0 {
+            self.quick -= 1;
+            if self.quick == 0 {
+                self.patience = DELAYED_ACK_MIN;
+            }
+        }
+        self.report()
+    }
+
+    /// An ACK beside those that the delayed-ACK engine decides on (`__tcp_send_ack` with another
+    /// `rcv_nxt`).
+    fn report(&mut self) -> Segment {
+        self.compression = Time::NEVER;
+        self.compressed = 0;
+        self.set_timer();
+        self.acked = self.next;
+        let mut ack = Segment::ack(self.next, self.echo_ms, self.window(), self.ece);
+        ack.payload = self.marks as u16;
+        let mut count = 0;
+        if let Some(block) = self.duplicate.take() {
+            ack.duplicate = true;
+            ack.blocks[0] = block;
+            count = 1;
+        }
+        for block in &self.recent[..self.recent_count] {
+            if count < MAX_BLOCKS {
+                ack.blocks[count] = *block;
+                count += 1;
+            }
+        }
+        ack.block_count = count as u8;
+        ack
+    }
+}
+
+#[cfg(test)]
+mod feedback_tests;
+#[cfg(test)]
+mod tests;

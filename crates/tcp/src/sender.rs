@@ -1,0 +1,531 @@
+//! The sending side of a TCP connection, as Linux 6.1 behaves with SACK, timestamps and RACK.
+//!
+//! Linux names are given where a field or a rule has one. The files: what is outstanding
+//! (`scoreboard`), what an ACK does (`acknowledge`), the states of recovery (`recovery`), RACK and
+//! its timers (`detection`, `timers`), what leaves when (`transmit`).
+
+mod acknowledge;
+mod detection;
+mod recovery;
+mod scoreboard;
+mod timers;
+mod transmit;
+
+#[cfg(test)]
+mod tests;
+
+use jostle_control::memory::{HostMemory, Occasion, Peer};
+use jostle_control::{
+    Congestion, Controller, EcnFeedback, Established, Prospect, RateCode, RecoveryOwner,
+    RecoveryState, RttEstimator, Sampler, Signal, TcpExtension,
+};
+use jostle_units::{Ecn, FULL_PAYLOAD_BYTES, Rate, Span, Time};
+
+use crate::segment::{Segment, timestamp_ms};
+use detection::Rack;
+use scoreboard::Scoreboard;
+use timers::Pending;
+
+/// Where a sender's packets go.
+pub trait Egress {
+    /// Hands a segment to the host's network card; `ecn` goes into its IP header.
+    fn transmit(&mut self, now: Time, segment: Segment, ecn: Ecn);
+
+    /// Bytes of this flow that wait in its own host (TCP small queues count them).
+    fn host_queue_bytes(&self) -> u64;
+
+    /// For the record: a burst is about to be handed over.
+    fn note_sent(&mut self, now: Time, packets: u32, wire_bytes: u64, retransmission: bool);
+}
+
+/// `TCP_RTO_MAX` in Linux.
+const RTO_MAX: Span = Span::from_secs(120);
+
+/// What a sender is told about its flow.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Packets of a window-based controller are paced, as under `fq`.
+    pub pacing: bool,
+    /// Offer ECN in the SYN even if the controller does not need it.
+    pub ecn: bool,
+    /// Initial window.
+    pub initial_window: u32,
+    /// By how much the receiver's timestamps are ahead of the sender's, in ms. Linux draws one for
+    /// every connection (`net.ipv4.tcp_timestamps` 1).
+    pub timestamp_offset: u32,
+    /// The initial window leaves over the round trip that the handshake took.
+    pub initial_pacing: bool,
+    /// Bursts grow on very short paths (`tcp_tso_rtt_log`, from Linux 5.18 on).
+    pub short_path_bursts: bool,
+    /// Address of the receiver.
+    pub peer: Peer,
+}
+
+/// When a sender is to be called, [`Time::NEVER`] where it waits for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    /// By [`Sender::on_timer`]: retransmission, loss probe, reordering, window probe.
+    pub retransmission: Time,
+    /// By [`Sender::on_pacing_timer`]: pacing lets the next packet leave.
+    pub pacing: Time,
+    /// By [`Sender::on_wakeup`]: the controller asked for it.
+    pub wakeup: Time,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self { retransmission: Time::NEVER, pacing: Time::NEVER, wakeup: Time::NEVER }
+    }
+}
+
+/// Whether a deadline has come. One that has is over.
+#[inline]
+fn take_expired(deadline: &mut Time, now: Time) -> bool {
+    let expired = now >= *deadline;
+    if expired {
+        *deadline = Time::NEVER;
+    }
+    expired
+}
+
+/// What an ACK leaves behind, for a record of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acknowledged {
+    /// RTT sample, if the ACK gave one.
+    pub rtt: Option<Span>,
+    /// Congestion window after the ACK.
+    pub cwnd_bytes: u64,
+    /// Bytes in flight after the ACK.
+    pub in_flight_bytes: u64,
+    /// Payload bytes acknowledged since the connection began, cumulatively.
+    pub acked_bytes: u64,
+    /// Packets marked lost by this ACK.
+    pub lost_packets: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Connection {
+    Closed,
+    SynSent,
+    Established,
+}
+
+/// The sending side of a connection.
+pub struct Sender {
+    options: Options,
+    connection: Connection,
+    syn_sent_at: Time,
+    board: Scoreboard,
+    sampler: Sampler,
+    rtt: RttEstimator,
+    controller: Box<dyn Controller>,
+    owner: RecoveryOwner,
+    /// The controller wants to hear of headers ([`TcpExtension::hears_headers`]).
+    hears_headers: bool,
+    /// How the receiver tells of marks: first what the controller needs, then what was agreed on.
+    feedback: EcnFeedback,
+    /// Packets that were reported as marked (`delivered_ce`).
+    marked: u64,
+
+    /// End of the data that the application has written, in segments.
+    written: u32,
+    /// Segments that are not full sized, lowest first: the ends of messages.
+    short: std::collections::VecDeque<(u32, u16)>,
+    /// End of the receiver's window, in segments.
+    window_end: u32,
+    /// `snd_wnd`: the window as it was last offered, in segments.
+    peer_window: u32,
+
+    /// Copies of the controller's answers, taken after everything that may change them.
+    cwnd: u32,
+    ssthresh: u32,
+    pacing_rate: Rate,
+    /// Packets leave one after the other at the pacing rate.
+    paced: bool,
+    /// The pacing rate is not this side's to choose: the controller requires it, or the first
+    /// flight is spread.
+    rate_required: bool,
+    /// Rate that spreads the first flight over a round trip, until its first ACK.
+    first_flight_rate: Option<Rate>,
+
+    state: RecoveryState,
+    /// `high_seq`: `snd_nxt` when the present state was entered.
+    high: u32,
+    prior_cwnd: u32,
+    /// The reduction in force may be undone (`prior_ssthresh` in Linux is not zero).
+    undoable: bool,
+    prr_delivered: u32,
+    prr_out: u32,
+    /// `undo_marker`: `snd_una` when the reduction that may be undone began.
+    undo_marker: Option<u32>,
+    /// `undo_retrans`: retransmissions not yet reported as duplicates; −1: none sent yet.
+    undo_retrans: i32,
+    /// `retrans_stamp`: timestamp of the first retransmission of the episode, 0 for none.
+    retransmission_stamp_ms: u32,
+    /// `frto`: the timeout may prove to be spurious (RFC 5682).
+    frto: bool,
+    /// RFC 3168: CWR is to be set on the next new segment.
+    cwr_due: bool,
+    /// TCP small queues hold packets back.
+    throttled: bool,
+
+    rack: Rack,
+    /// `reordering`: how many packets a packet was seen to be late, at least 3.
+    reordering: u32,
+    reordering_seen: bool,
+    /// `tlp_high_seq`: `snd_nxt` when the outstanding loss probe was sent.
+    probe_high: Option<u32>,
+    /// The probe was a retransmission.
+    probe_retransmitted: bool,
+    duplicates_reported: u64,
+
+    pending: Pending,
+    deadlines: Deadlines,
+    rto: Span,
+    /// `icsk_retransmits`: timeouts since snd_una last advanced.
+    timeouts: u32,
+    /// `icsk_probes_out`: probes of a window that has not opened since.
+    window_probes: u32,
+    /// `tcp_wstamp_ns`: when pacing lets the next packet leave.
+    departure: Time,
+
+    /// `is_cwnd_limited`, `max_packets_out`, `cwnd_usage_seq`: how far the window is used.
+    cwnd_limited: bool,
+    max_outstanding: u32,
+    usage_until: u32,
+    /// `snd_cwnd_used`, `snd_cwnd_stamp`: RFC 2861.
+    cwnd_used: u32,
+    cwnd_stamp: Time,
+    last_send: Time,
+
+    total_sent: u64,
+    total_retransmitted: u64,
+    acked_bytes: u64,
+    /// `ts_recent`: what the next segment echoes.
+    echo_ms: u32,
+}
+
+impl Sender {
+    /// A sender that has not been opened.
+    pub fn new(options: Options, controller: Box<dyn Controller>) -> Self {
+        let owner = controller.recovery_owner();
+        let paced = options.pacing || controller.pacing_rate().is_some();
+        let feedback = controller.needs_ecn();
+        Self {
+            options,
+            connection: Connection::Closed,
+            syn_sent_at: Time::ZERO,
+            board: Scoreboard::default(),
+            sampler: Sampler::default(),
+            rtt: RttEstimator::default(),
+            controller,
+            owner,
+            hears_headers: false,
+            feedback,
+            marked: 0,
+            written: 0,
+            short: std::collections::VecDeque::new(),
+            window_end: 0,
+            peer_window: 0,
+            cwnd: options.initial_window,
+            ssthresh: u32::MAX,
+            pacing_rate: Rate::MAX,
+            paced,
+            rate_required: false,
+            first_flight_rate: None,
+            state: RecoveryState::Open,
+            high: 0,
+            prior_cwnd: 0,
+            undoable: false,
+            prr_delivered: 0,
+            prr_out: 0,
+            undo_marker: None,
+            undo_retrans: 0,
+            retransmission_stamp_ms: 0,
+            frto: false,
+            cwr_due: false,
+            throttled: false,
+            rack: Rack::default(),
+            reordering: 3,
+            reordering_seen: false,
+            probe_high: None,
+            probe_retransmitted: false,
+            duplicates_reported: 0,
+            pending: Pending::None,
+            deadlines: Deadlines::default(),
+            rto: Span::from_secs(1),
+            timeouts: 0,
+            window_probes: 0,
+            departure: Time::ZERO,
+            cwnd_limited: false,
+            max_outstanding: 0,
+            usage_until: 0,
+            cwnd_used: 0,
+            cwnd_stamp: Time::ZERO,
+            last_send: Time::ZERO,
+            total_sent: 0,
+            total_retransmitted: 0,
+            acked_bytes: 0,
+            echo_ms: 0,
+        }
+    }
+
+    /// Opens the connection.
+    pub fn open(&mut self, now: Time, out: &mut impl Egress) {
+        if self.connection == Connection::Closed {
+            self.connection = Connection::SynSent;
+            self.send_syn(now, out);
+        }
+    }
+
+    fn send_syn(&mut self, now: Time, out: &mut impl Egress) {
+        self.syn_sent_at = now;
+        // RFC 3168 §6.1.1.1: a SYN that is sent again offers no ECN, for the offer may be what kept
+        // the first one from arriving (`tcp_ecn_fallback`). Nor does it ask for a rate: a router
+        // may be there that drops packets with options it does not know.
+        let first = self.timeouts == 0;
+        let tcp = self.controller.tcp().filter(|_| first);
+        let rate = tcp.map_or(RateCode::NONE, TcpExtension::rate_request);
+        let syn = Segment::syn(first && self.wants_ecn(), timestamp_ms(now), rate);
+        // RFC 3168 §6.1.1: a SYN is not ECN-capable itself, unless the controller needs it.
+        out.transmit(now, syn, self.ecn_of(false));
+        self.pending = Pending::Retransmission;
+        self.deadlines.retransmission = now + self.rto;
+    }
+
+    /// A SYN-ACK is about to be taken: what the host remembers of the peer.
+    #[cold]
+    pub fn recall(&mut self, now: Time, memory: &mut HostMemory) {
+        if self.connection == Connection::SynSent
+            && let Some(host) = self.controller.host()
+        {
+            host.on_open(&mut Occasion { now, peer: self.options.peer, memory });
+        }
+    }
+
+    /// The connection closes: what the host is to remember.
+    #[cold]
+    pub fn close(&mut self, now: Time, memory: &mut HostMemory) {
+        if let Some(host) = self.controller.host() {
+            host.on_close(&mut Occasion { now, peer: self.options.peer, memory });
+        }
+    }
+
+    /// A SYN-ACK arrived.
+    #[cold]
+    pub fn on_syn_ack(&mut self, now: Time, segment: &Segment, out: &mut impl Egress) {
+        if self.connection != Connection::SynSent {
+            return;
+        }
+        self.connection = Connection::Established;
+        self.pending = Pending::None;
+        self.deadlines.retransmission = Time::NEVER;
+        if !(self.wants_ecn() && segment.ecn_flag) {
+            self.feedback = EcnFeedback::None;
+        } else if self.feedback == EcnFeedback::None {
+            self.feedback = EcnFeedback::Classic;
+        }
+        self.controller.on_ecn_negotiated(self.feedback);
+        // A controller that falls back to another one is that from here on.
+        self.owner = self.controller.recovery_owner();
+        self.hears_headers = self.controller.tcp().is_some_and(TcpExtension::hears_headers);
+        self.paced = self.options.pacing || self.controller.pacing_rate().is_some();
+        self.window_end = segment.window;
+        self.peer_window = segment.window;
+        self.echo_ms = segment.tsval_ms(now);
+        let rtt = if self.timeouts == 0 {
+            now.since(self.syn_sent_at)
+        } else {
+            // Karn's algorithm: the RTT of a retransmitted SYN is ambiguous, but for its timestamp.
+            let elapsed_ms = timestamp_ms(now).saturating_sub(segment.timestamp_ms).max(1);
+            Span::from_ms(u64::from(elapsed_ms))
+        };
+        self.rtt.on_sample(rtt, 0, 1);
+        self.rtt.on_min_sample(now, rtt);
+        self.rto = self.rtt.rto();
+        // RFC 6298 (5.7) allows IW of one segment only if the SYN was lost; Linux reduces it when
+        // more than one retransmission was needed.
+        let initial_window = if self.timeouts > 1 { 1 } else { self.options.initial_window };
+        self.timeouts = 0;
+        self.cwnd_stamp = now;
+        self.controller.on_established(&Established {
+            now,
+            mss_bytes: FULL_PAYLOAD_BYTES,
+            initial_window,
+            rtt: Some(rtt),
+            prospect: Prospect {
+                backlog: (self.written < u32::MAX).then_some(u64::from(self.written)),
+                receive_window: self.window_end,
+                granted: segment.rate().rate(),
+            },
+        });
+        if self.options.initial_pacing {
+            let window_bytes = u64::from(self.controller.cwnd()) * u64::from(FULL_PAYLOAD_BYTES);
+            self.first_flight_rate = Some(Rate::of(window_bytes, rtt));
+        }
+        self.take_answers();
+        self.update_pacing_rate();
+        // The first write finds the network idle: Linux calls its first samples app-limited.
+        self.sampler.set_app_limited(0);
+        self.write(now, out);
+    }
+
+    fn wants_ecn(&self) -> bool {
+        self.options.ecn || self.feedback != EcnFeedback::None
+    }
+
+    /// ECN field of a packet; `new`: it is data that was never sent before. RFC 3168 §6.1.5: an
+    /// ECT codepoint "MUST NOT" be set on retransmissions; under controllers that need ECN Linux
+    /// makes all packets ECN-capable (`tcp_ecn_send`).
+    fn ecn_of(&self, new: bool) -> Ecn {
+        match self.feedback {
+            EcnFeedback::Classic if new => Ecn::Capable,
+            EcnFeedback::None | EcnFeedback::Classic => Ecn::NotCapable,
+            EcnFeedback::PerPacket => Ecn::Capable,
+            EcnFeedback::Counted => Ecn::L4s,
+        }
+    }
+
+    /// The application writes `bytes` more, or as much as the connection will ever take.
+    pub fn supply(&mut self, now: Time, bytes: Option<u64>, out: &mut impl Egress) {
+        let established = self.connection == Connection::Established;
+        if established {
+            self.restart_after_idle(now);
+            self.note_application_limit(out);
+        }
+        match bytes {
+            None => self.written = u32::MAX,
+            Some(bytes) => {
+                let full = u64::from(FULL_PAYLOAD_BYTES);
+                // More than can be counted is more than any valid run can send.
+                let segments = u32::try_from(bytes / full).unwrap_or(u32::MAX);
+                self.written = self.written.saturating_add(segments);
+                let rest = (bytes % full) as u16;
+                if rest > 0 && self.written < u32::MAX {
+                    self.short.push_back((self.written, rest));
+                    self.written += 1;
+                }
+            }
+        }
+        if established {
+            self.write(now, out);
+        }
+    }
+
+    /// The application writes nothing more; what was not sent yet is discarded. Returns whether
+    /// anything was.
+    pub fn withdraw(&mut self) -> bool {
+        let discarded = self.has_data();
+        self.written = self.written.min(self.board.next());
+        while self.short.back().is_some_and(|&(number, _)| number >= self.written) {
+            self.short.pop_back();
+        }
+        discarded
+    }
+
+    /// Everything that was written is acknowledged.
+    pub fn is_drained(&self) -> bool {
+        self.connection == Connection::Established
+            && self.written == self.board.first()
+            && self.board.outstanding() == 0
+    }
+
+    /// Congestion window, in packets.
+    pub fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+
+    /// Packets believed to be in the network.
+    pub fn in_flight(&self) -> u32 {
+        self.board.in_flight()
+    }
+
+    /// Smoothed RTT; zero before the first sample.
+    pub fn srtt(&self) -> Span {
+        self.rtt.srtt()
+    }
+
+    /// Who decides on the window.
+    pub fn controller(&self) -> &dyn Controller {
+        self.controller.as_ref()
+    }
+
+    /// The rate at which packets leave, if they are paced.
+    pub fn visible_pacing_rate(&self) -> Option<Rate> {
+        (self.paced && self.pacing_rate < Rate::MAX).then_some(self.pacing_rate)
+    }
+
+    /// Name of the mode for plots: recovery hides the controller's own.
+    pub fn mode(&self) -> &'static str {
+        match (self.connection, self.state, self.owner) {
+            (Connection::Closed | Connection::SynSent, ..) => "handshake",
+            (_, RecoveryState::Loss, _) => "timeout",
+            (_, RecoveryState::Recovery, RecoveryOwner::Transport) => "recovery",
+            (_, RecoveryState::Cwr, RecoveryOwner::Transport) => "cwr",
+            _ => self.controller.mode(),
+        }
+    }
+
+    /// When it is to be called next, unless a segment comes before that.
+    #[inline]
+    pub const fn deadlines(&self) -> &Deadlines {
+        &self.deadlines
+    }
+
+    /// Copies the controller's answers.
+    fn take_answers(&mut self) {
+        self.cwnd = self.controller.cwnd().max(1);
+        self.ssthresh = self.controller.ssthresh().unwrap_or(u32::MAX);
+        let required = match (self.controller.pacing_rate(), self.first_flight_rate) {
+            (Some(rate), Some(first_flight)) => Some(rate.min(first_flight)),
+            (rate, first_flight) => rate.or(first_flight),
+        };
+        if let Some(rate) = required {
+            self.pacing_rate = rate;
+        }
+        self.rate_required = required.is_some();
+        self.paced = self.options.pacing || self.rate_required;
+        self.deadlines.wakeup = self.controller.next_wakeup().unwrap_or(Time::NEVER);
+    }
+
+    fn set_cwnd(&mut self, cwnd: u32) {
+        self.controller.set_cwnd(cwnd.max(1));
+        self.cwnd = self.controller.cwnd().max(1);
+    }
+
+    fn set_state(&mut self, now: Time, state: RecoveryState) {
+        self.controller.on_state(now, state);
+        self.state = state;
+    }
+
+    /// CWR or recovery: PRR moves cwnd (`tcp_in_cwnd_reduction`).
+    #[inline]
+    fn in_reduction(&self) -> bool {
+        matches!(self.state, RecoveryState::Cwr | RecoveryState::Recovery)
+    }
+
+    /// Linux: `tcp_update_pacing_rate`. cwnd per SRTT, at 200 % in the early part of slow start
+    /// and 120 % afterwards. It also governs the size of bursts when packets are not paced.
+    #[inline]
+    fn update_pacing_rate(&mut self) {
+        if self.rate_required || self.owner == RecoveryOwner::Controller || self.rtt.srtt_8us() == 0
+        {
+            return;
+        }
+        let percent = if self.cwnd < self.ssthresh / 2 { 200 } else { 120 };
+        let window = u64::from(self.cwnd.max(self.board.outstanding()));
+        // bytes/s = percent/100 · MSS · window / (srtt_8us / 8 · 10⁻⁶)
+        let per_s = u64::from(FULL_PAYLOAD_BYTES) * 80_000 * percent * window / self.rtt.srtt_8us();
+        self.pacing_rate = Rate::from_bytes_per_s(per_s);
+    }
+
+    fn congestion(&mut self, now: Time, signal: Signal) {
+        self.controller.on_congestion(&Congestion {
+            now,
+            signal,
+            in_flight: self.board.in_flight(),
+            next_to_send: u64::from(self.board.next()),
+        });
+        self.take_answers();
+    }
+}

@@ -1,0 +1,461 @@
+//! What an ACK does (`tcp_ack` in Linux).
+
+use jostle_control::{
+    AckSample, EcnFeedback, Marks, Measurement, RecoveryOwner, RecoveryState, Signal, Timestamps,
+};
+use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
+
+use super::recovery::{Findings, Repair};
+use super::{Acknowledged, Connection, Egress, Sender, timestamp_ms};
+use crate::segment::{Block, MAX_BLOCKS, Segment};
+
+/// Send times from which RTTs are taken: of the first and the last segment newly acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    first: Option<Time>,
+    last: Option<Time>,
+}
+
+impl Ends {
+    #[inline]
+    fn note(&mut self, sent_at: Time) {
+        self.first.get_or_insert(sent_at);
+        self.last = Some(sent_at);
+    }
+}
+
+/// RTT samples of an ACK.
+#[derive(Clone, Copy, Debug, Default)]
+struct RttSamples {
+    /// For SRTT: of the first segment acknowledged (`seq_rtt_us`).
+    smoothed: Option<Span>,
+    /// For controllers and the minimum: of the last (`ca_rtt_us`).
+    newest: Option<Span>,
+    /// The ACK may have been held back by a delayed-ACK timer.
+    delayed: bool,
+}
+
+impl Sender {
+    /// An ACK arrived; what is to be recorded of it.
+    pub fn on_ack(
+        &mut self,
+        now: Time,
+        ack: &Segment,
+        out: &mut impl Egress,
+    ) -> Option<Acknowledged> {
+        let prior_first = self.board.first();
+        if self.connection != Connection::Established || ack.number > self.board.next() {
+            return None;
+        }
+        self.echo_ms = self.echo_ms.max(ack.tsval_ms(now));
+        let prior_in_flight = self.board.in_flight();
+        let prior_delivered = self.sampler.delivered();
+        let prior_lost = self.board.total_lost();
+        let prior_state = self.state;
+        let window_end = self.window_end.max(ack.number.saturating_add(ack.window));
+
+        let mut findings = Findings {
+            prior_first,
+            advanced: ack.number > prior_first,
+            window_update: window_end > self.window_end,
+            ..Findings::default()
+        };
+        // The flag of an overtaken ACK is of no interest, nor is its count.
+        let current = ack.number >= prior_first;
+        findings.ecn_echo = current && self.reports_marks(ack);
+        self.window_end = window_end;
+        let had_outstanding = self.board.outstanding() > 0;
+        if findings.advanced {
+            self.timeouts = 0;
+        }
+        let prior_highest = self.board.highest_sacked();
+        let prior_sacked = self.board.sacked();
+        let mut sack_ends = Ends::default();
+        if ack.block_count > 0 {
+            sack_ends = self.process_blocks(now, ack, prior_first, &mut findings);
+        }
+        if ack.number < prior_first {
+            // An old ACK: only its blocks can be news.
+            if findings.sacked || findings.duplicate {
+                let repair = self.advance_recovery(now, ack.timestamp_ms, &mut findings);
+                self.repair(now, repair, out);
+                self.write(now, out);
+            }
+            return None;
+        }
+
+        let acked = ack.number - prior_first;
+        if acked > 0 {
+            self.first_flight_rate = None;
+        }
+        let rtt = self.process_cumulative(now, ack, prior_highest, sack_ends, &mut findings);
+        let newest_prior = self.sampler.newest_prior_delivered();
+        if let Some(prior) = newest_prior {
+            self.rack.update_window(prior, self.sampler.delivered());
+        }
+        let single = acked == 1 && prior_sacked == 0 && rtt.delayed;
+        let slow_path = self.leaves_fast_path(ack, &findings);
+        if !had_outstanding {
+            self.note_marks(now, ack, prior_delivered);
+            if findings.duplicate {
+                self.advance_recovery(now, ack.timestamp_ms, &mut findings);
+            }
+            // The duplicate that a needless loss probe makes comes when all is acknowledged.
+            self.on_probe_acknowledged(now, ack.number, &findings);
+            self.note_window(now);
+            self.write(now, out);
+            return None;
+        }
+        self.controller.on_measurement(&Measurement {
+            now,
+            rtt: rtt.newest,
+            packets: acked,
+            delivered: newest_prior.map_or(0, |prior| (self.sampler.delivered() - prior) as u32),
+            sacked: self.board.sacked(),
+            timestamps: Some(self.timestamps(now, ack)),
+            first_unacked: u64::from(self.board.first()),
+            next_to_send: u64::from(self.board.next()),
+            state: self.state,
+            pacing_rate: self.visible_pacing_rate(),
+        });
+        if self.hears_headers
+            && let Some(tcp) = self.controller.tcp_mut()
+        {
+            tcp.on_ack_event(now, slow_path);
+        }
+        let marked = self.note_marks(now, ack, prior_delivered);
+        self.take_answers();
+        self.on_probe_acknowledged(now, ack.number, &findings);
+        let dubious = !(findings.advanced || findings.window_update)
+            || findings.sacked
+            || findings.ecn_echo
+            || findings.duplicate
+            || self.state != RecoveryState::Open;
+        let mut repair = Repair::None;
+        if dubious {
+            repair = self.advance_recovery(now, ack.timestamp_ms, &mut findings);
+        }
+        if findings.set_timer {
+            self.set_probe_or_rto(now);
+        }
+
+        let delivered = (self.sampler.delivered() - prior_delivered) as u32;
+        let lost = (self.board.total_lost() - prior_lost) as u32;
+        let delivery = self.sampler.finish_ack(now, self.rtt.min_rtt());
+        // "If reordering is high then always grow cwnd whenever data is delivered", otherwise on
+        // cumulative progress only (RFC 5681; `tcp_may_raise_cwnd`).
+        let progress = findings.advanced || (findings.sacked && self.reordering > 3);
+        let reducing = self.in_reduction();
+        let sample = AckSample {
+            now,
+            acked: delivered,
+            lost,
+            rtt: rtt.newest,
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min_rtt(),
+            rate: delivery.rate,
+            prior_delivered: delivery.prior_delivered,
+            sent_at: delivery.sent_at,
+            in_flight_at_send: delivery.in_flight_at_send,
+            lost_since_send: delivery.lost_since_send,
+            app_limited: delivery.app_limited,
+            ack_delayed: single,
+            delivered: self.sampler.delivered(),
+            total_lost: self.board.total_lost(),
+            total_sent: self.total_sent,
+            prior_in_flight,
+            in_flight: self.board.in_flight(),
+            first_unacked: u64::from(self.board.first()),
+            next_to_send: u64::from(self.board.next()),
+            next_departure: self.departure.max(now),
+            state: self.state,
+            cwnd_limited: self.is_cwnd_limited(),
+            may_grow: !reducing && progress,
+            left_recovery: self.state != prior_state
+                && matches!(prior_state, RecoveryState::Recovery | RecoveryState::Loss),
+            ce_marked: marked,
+        };
+        if reducing {
+            self.reduce_window(delivered, lost, findings.advanced);
+        }
+        self.controller.on_ack(&sample);
+        self.take_answers();
+        if self.controller.take_reduction_request() {
+            self.enter_cwr(now, Signal::Request);
+        }
+        if self.controller.holds_back() {
+            self.sampler.set_app_limited(self.board.in_flight());
+        }
+        self.update_pacing_rate();
+        self.repair(now, repair, out);
+        self.write(now, out);
+        Some(Acknowledged {
+            rtt: rtt.newest,
+            cwnd_bytes: u64::from(self.cwnd) * u64::from(FULL_PAYLOAD_BYTES),
+            in_flight_bytes: u64::from(self.board.in_flight()) * u64::from(FULL_PAYLOAD_BYTES),
+            acked_bytes: self.acked_bytes,
+            lost_packets: lost,
+        })
+    }
+
+    /// The timestamps option as Linux sees it. The receiver's clock is the sender's but for an
+    /// offset, since both count virtual time.
+    fn timestamps(&self, now: Time, ack: &Segment) -> Timestamps {
+        let now_ms = timestamp_ms(now);
+        // No ACK travels for the 65 s after which its 16 bits would be ambiguous.
+        let age_ms = u32::from((now_ms as u16).wrapping_sub(ack.clock));
+        Timestamps {
+            value_ms: now_ms.wrapping_sub(age_ms).wrapping_add(self.options.timestamp_offset),
+            echo_ms: ack.timestamp_ms,
+            now_ms,
+        }
+    }
+
+    /// Whether an ACK tells of marked packets.
+    #[inline]
+    fn reports_marks(&self, ack: &Segment) -> bool {
+        match self.feedback {
+            EcnFeedback::None => false,
+            EcnFeedback::Classic | EcnFeedback::PerPacket => ack.ecn_flag,
+            EcnFeedback::Counted => ack.newly_marked(self.marked) > 0,
+        }
+    }
+
+    /// Counts the packets that an ACK reports as marked, and tells the controller. With ECE they
+    /// are all that the ACK has delivered (`tcp_count_delivered`).
+    #[inline]
+    fn note_marks(&mut self, now: Time, ack: &Segment, prior_delivered: u64) -> u32 {
+        if self.feedback == EcnFeedback::None {
+            return 0;
+        }
+        let delivered = self.sampler.delivered();
+        let marked = match self.feedback {
+            EcnFeedback::Counted => u32::from(ack.newly_marked(self.marked)),
+            _ if ack.ecn_flag => (delivered - prior_delivered) as u32,
+            _ => 0,
+        };
+        self.marked += u64::from(marked);
+        self.controller.on_marks(&Marks {
+            now,
+            delivered,
+            marked: self.marked,
+            first_unacked: u64::from(self.board.first()),
+            next_to_send: u64::from(self.board.next()),
+        });
+        marked
+    }
+
+    /// Whether an ACK takes the slow path (`tcp_rcv_established`): it does not look as header
+    /// prediction expects, with the window of the ACK before and without blocks or marks.
+    fn leaves_fast_path(&mut self, ack: &Segment, findings: &Findings) -> bool {
+        let same_window = ack.window == self.peer_window;
+        // `tcp_may_update_window`: of two ACKs of the same number the larger window holds.
+        if findings.advanced || ack.window > self.peer_window {
+            self.peer_window = ack.window;
+        }
+        ack.block_count > 0 || ack.ecn_flag || !same_window
+    }
+
+    /// `tcp_xmit_recovery`.
+    fn repair(&mut self, now: Time, repair: Repair, out: &mut impl Egress) {
+        match repair {
+            Repair::None => return,
+            Repair::Lost => {}
+            Repair::New => {
+                self.write(now, out);
+                if self.board.next() > self.high {
+                    return;
+                }
+                self.frto = false;
+            }
+        }
+        self.retransmit_lost(now, out);
+    }
+
+    /// `tcp_sacktag_write_queue`.
+    #[cold]
+    fn process_blocks(
+        &mut self,
+        now: Time,
+        ack: &Segment,
+        prior_first: u32,
+        findings: &mut Findings,
+    ) -> Ends {
+        let mut blocks = [Block::default(); MAX_BLOCKS];
+        let mut count = usize::from(ack.block_count);
+        blocks[..count].copy_from_slice(ack.blocks());
+        if ack.duplicate {
+            self.note_duplicate(blocks[0], prior_first, findings);
+            blocks.copy_within(1.., 0);
+            count -= 1;
+        }
+        // Ascending, so that later blocks do not make earlier ones look reordered.
+        blocks[..count].sort_unstable_by_key(|block| block.start);
+
+        let min_rtt = self.rtt.min_rtt();
+        let high = self.high;
+        let mut ends = Ends::default();
+        let mut reordered: Option<u32> = None;
+        let Self { board, sampler, rack, .. } = self;
+        for &block in &blocks[..count] {
+            let highest = board.highest_sacked();
+            board.sack(block, |number, slot| {
+                findings.sacked = true;
+                rack.advance(now, slot, number + 1, min_rtt);
+                sampler.on_delivered(&slot.stamp, u64::from(number) + 1);
+                if !slot.ever_retransmitted() {
+                    if number < highest {
+                        reordered = Some(reordered.map_or(number, |low| low.min(number)));
+                    }
+                    findings.original |= number < high;
+                    ends.note(slot.stamp.sent_at);
+                }
+            });
+        }
+        if let Some(low) = reordered
+            && (self.state != RecoveryState::Loss || self.undo_marker.is_some())
+        {
+            self.note_reordering(low);
+        }
+        ends
+    }
+
+    /// `tcp_check_dsack`, `tcp_dsack_seen`: the receiver got a segment twice (RFC 2883).
+    fn note_duplicate(&mut self, block: Block, prior_first: u32, findings: &mut Findings) {
+        if self.probe_high == Some(block.end) {
+            findings.probe_duplicate = true;
+        }
+        self.duplicates_reported += 1;
+        if self.duplicates_reported > self.total_retransmitted {
+            // The network, not the sender, made the copy.
+            return;
+        }
+        if self.reordering_seen && !findings.probe_duplicate {
+            self.rack.duplicate_seen = true;
+        }
+        findings.duplicate = true;
+        // A spurious retransmission is a delivery, too.
+        self.sampler.count_spurious();
+        let of_this_episode = self.undo_marker.is_some_and(|marker| block.end > marker);
+        let retransmitted = block.end <= prior_first
+            || (block.end <= self.board.next()
+                && self.board.slot(block.start).ever_retransmitted());
+        if of_this_episode && retransmitted && self.undo_retrans > 0 {
+            self.undo_retrans -= 1;
+        }
+        if block.end > prior_first && block.end <= self.board.next() {
+            self.board.retransmission_arrived(block.start);
+        }
+    }
+
+    /// `tcp_clean_rtx_queue` and `tcp_ack_update_rtt`.
+    fn process_cumulative(
+        &mut self,
+        now: Time,
+        ack: &Segment,
+        prior_highest: u32,
+        sack_ends: Ends,
+        findings: &mut Findings,
+    ) -> RttSamples {
+        let min_rtt = self.rtt.min_rtt();
+        let high = self.high;
+        let echo_ms = ack.timestamp_ms;
+        let mut ends = Ends::default();
+        let mut reordered: Option<u32> = None;
+        let mut payload = 0;
+        let Self { board, sampler, rack, .. } = self;
+        board.acknowledge(ack.number, |number, slot| {
+            payload += u64::from(slot.payload);
+            let ever = slot.ever_retransmitted();
+            findings.retransmitted |= ever;
+            if slot.is_sacked() {
+                return;
+            }
+            if !ever {
+                ends.note(slot.stamp.sent_at);
+                reordered.get_or_insert(number);
+                findings.original |= number < high;
+            }
+            sampler.on_delivered(&slot.stamp, u64::from(number) + 1);
+            // An echo from before the retransmission acknowledges the original.
+            let spurious = ever && echo_ms != 0 && echo_ms < timestamp_ms(slot.stamp.sent_at);
+            if !spurious {
+                rack.advance(now, slot, number + 1, min_rtt);
+            }
+        });
+        self.acked_bytes += payload;
+        let samples = self.take_rtt(now, echo_ms, ends, sack_ends, payload, findings);
+
+        if findings.advanced {
+            findings.set_timer = true;
+            if let Some(low) = reordered
+                && low < prior_highest
+            {
+                self.note_reordering(low);
+            }
+        } else if let Some(first) = sack_ends.first
+            && self.board.outstanding() > 0
+        {
+            // The RTO is not extended by SACKs of data older than the head's last transmission.
+            let head = self.board.slot(self.board.first()).stamp.sent_at;
+            findings.set_timer = first < head;
+        }
+        samples
+    }
+
+    fn take_rtt(
+        &mut self,
+        now: Time,
+        echo_ms: u32,
+        ends: Ends,
+        sack_ends: Ends,
+        payload: u64,
+        findings: &Findings,
+    ) -> RttSamples {
+        let mut samples = RttSamples::default();
+        // Karn's algorithm (RFC 6298 §3): nothing is known if a retransmission is involved.
+        if !findings.retransmitted {
+            samples.smoothed = ends.first.map(|at| now.since(at));
+            samples.newest = ends.last.map(|at| now.since(at));
+            let runt = payload > 0 && payload < u64::from(FULL_PAYLOAD_BYTES);
+            // Nothing else was delivered since it was sent.
+            let prior_delivered = self.sampler.newest_prior_delivered();
+            let lone = prior_delivered.is_some_and(|prior| prior + 1 == self.sampler.delivered());
+            samples.delayed =
+                runt && lone && !(findings.sacked || findings.ecn_echo || findings.duplicate);
+        }
+        if let (Some(first), Some(last)) = (sack_ends.first, sack_ends.last) {
+            samples.smoothed = samples.smoothed.or(Some(now.since(first)));
+            samples.newest = Some(now.since(last));
+        }
+        if samples.smoothed.is_none() && findings.advanced && echo_ms != 0 {
+            // The timestamps option tells retransmissions apart (RFC 7323 §4), to a millisecond.
+            let elapsed_ms = timestamp_ms(now).saturating_sub(echo_ms).max(1);
+            samples.smoothed = Some(Span::from_ms(u64::from(elapsed_ms)));
+            samples.newest = samples.smoothed;
+        }
+        if let (Some(smoothed), Some(newest)) = (samples.smoothed, samples.newest) {
+            if !(samples.delayed && newest > self.rtt.min_rtt()) {
+                self.rtt.on_min_sample(now, newest);
+            }
+            self.rtt.on_sample(
+                smoothed,
+                u64::from(self.board.first()),
+                u64::from(self.board.next()),
+            );
+            // RFC 6298: the back-off ends with the first valid sample.
+            self.rto = self.rtt.rto();
+        }
+        samples
+    }
+
+    /// `tcp_is_cwnd_limited`.
+    pub(super) fn is_cwnd_limited(&self) -> bool {
+        let slow_start = self.owns_window() && self.cwnd < self.ssthresh;
+        self.cwnd_limited || (slow_start && self.cwnd < 2 * self.max_outstanding)
+    }
+
+    pub(super) fn owns_window(&self) -> bool {
+        self.owner == RecoveryOwner::Transport
+    }
+}

@@ -1,0 +1,352 @@
+//! A sender alone, as packetdrill tests one: a script of ACKs and of time, and what leaves when.
+
+mod hooks;
+mod marks;
+mod recovery;
+mod stream;
+mod timers;
+mod window;
+mod zero_window;
+
+use std::collections::BTreeMap;
+
+use jostle_control::algorithms::Reno;
+use jostle_control::slow_start::Standard;
+use jostle_control::{
+    AckSample, Congestion, Controller, EcnFeedback, Established, RateCode, RecoveryOwner,
+    RecoveryState, Windowed,
+};
+use jostle_units::{Ecn, Span, Time};
+
+use super::timers::Pending;
+use super::{Deadlines, Egress, Options, RTO_MAX, Sender, timestamp_ms};
+use crate::receiver::Receiver;
+use crate::segment::{Block, Kind, Segment};
+
+const RTT: Span = Span::from_ms(40);
+const OPTIONS: Options = Options {
+    pacing: false,
+    ecn: false,
+    initial_window: 10,
+    timestamp_offset: 0,
+    initial_pacing: false,
+    short_path_bursts: true,
+    peer: 0,
+};
+
+fn ms(ms: u64) -> Time {
+    Time::ZERO + Span::from_ms(ms)
+}
+
+fn us(us: u64) -> Time {
+    Time::ZERO + Span::from_us(us)
+}
+
+/// A segment that left, and how.
+#[derive(Clone, Copy, Debug)]
+struct Departure {
+    at: Time,
+    segment: Segment,
+    ecn: Ecn,
+}
+
+/// Remembers what leaves.
+#[derive(Default)]
+struct Wire {
+    departures: Vec<Departure>,
+    /// Packets per burst.
+    bursts: Vec<u32>,
+    retransmitted: u32,
+    /// What waits in a network card; `None`: there is none.
+    card_bytes: Option<u64>,
+}
+
+impl Egress for Wire {
+    fn transmit(&mut self, at: Time, segment: Segment, ecn: Ecn) {
+        self.departures.push(Departure { at, segment, ecn });
+        if let Some(bytes) = &mut self.card_bytes {
+            *bytes += u64::from(segment.wire_bytes());
+        }
+    }
+
+    fn host_queue_bytes(&self) -> u64 {
+        self.card_bytes.unwrap_or(0)
+    }
+
+    fn note_sent(&mut self, _now: Time, packets: u32, _wire_bytes: u64, retransmission: bool) {
+        if retransmission {
+            self.retransmitted += packets;
+        } else {
+            self.bursts.push(packets);
+        }
+    }
+}
+
+/// A controller whose window never moves by itself.
+struct Still {
+    cwnd: u32,
+    ssthresh: Option<u32>,
+}
+
+impl Controller for Still {
+    fn on_established(&mut self, _established: &Established) {}
+    fn on_ack(&mut self, _ack: &AckSample) {}
+    fn on_congestion(&mut self, _congestion: &Congestion) {}
+    fn on_undo(&mut self, _now: Time) {}
+    fn set_cwnd(&mut self, cwnd: u32) {
+        self.cwnd = cwnd;
+    }
+    fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+    fn ssthresh(&self) -> Option<u32> {
+        self.ssthresh
+    }
+    fn recovery_owner(&self) -> RecoveryOwner {
+        RecoveryOwner::Transport
+    }
+    fn mode(&self) -> &'static str {
+        "still"
+    }
+}
+
+fn reno() -> Box<dyn Controller> {
+    Box::new(Windowed::new(Reno, Box::new(Standard)))
+}
+
+/// A sender under test.
+struct Script {
+    now: Time,
+    sender: Sender,
+    wire: Wire,
+    /// How many departures the script has already looked at.
+    seen: usize,
+}
+
+impl Script {
+    fn new(options: Options, controller: Box<dyn Controller>) -> Self {
+        Self {
+            now: Time::ZERO,
+            sender: Sender::new(options, controller),
+            wire: Wire::default(),
+            seen: 0,
+        }
+    }
+
+    /// Reno with an endless supply of data, connected at 40 ms over an RTT of 40 ms.
+    fn bulk(initial_window: u32) -> Self {
+        let mut script = Self::new(Options { initial_window, ..OPTIONS }, reno());
+        script.supply(None);
+        script.connect(RTT);
+        script
+    }
+
+    fn supply(&mut self, bytes: Option<u64>) {
+        self.sender.supply(self.now, bytes, &mut self.wire);
+    }
+
+    fn open(&mut self) {
+        self.sender.open(self.now, &mut self.wire);
+    }
+
+    /// The answer to the SYN with that timestamp arrives now.
+    fn syn_ack(&mut self, echo_ms: u32, window: u32) {
+        let ecn = self.sender.wants_ecn();
+        let syn = Segment::syn(ecn, echo_ms, RateCode::NONE);
+        let syn_ack = Segment::syn_ack(&syn, ecn, window);
+        self.sender.on_syn_ack(self.now, &syn_ack, &mut self.wire);
+    }
+
+    /// Opens now; the SYN-ACK comes after `rtt` and offers `window` segments.
+    fn connect_with(&mut self, rtt: Span, window: u32) {
+        self.open();
+        self.until(self.now + rtt);
+        self.syn_ack(timestamp_ms(self.now - rtt), window);
+        self.seen = 1;
+    }
+
+    fn connect(&mut self, rtt: Span) {
+        self.connect_with(rtt, 1 << 20);
+    }
+
+    /// Lets time pass and timers expire.
+    fn until(&mut self, end: Time) {
+        while self.deadline() <= end {
+            let at = self.deadline().max(self.now);
+            self.now = at;
+            // Each of them does nothing but when its own deadline has come.
+            self.sender.on_timer(at, &mut self.wire);
+            self.sender.on_pacing_timer(at, &mut self.wire);
+            self.sender.on_wakeup(at, &mut self.wire);
+        }
+        self.now = end;
+    }
+
+    /// When the sender is to be called.
+    fn deadline(&self) -> Time {
+        let &Deadlines { retransmission, pacing, wakeup } = self.sender.deadlines();
+        retransmission.min(pacing).min(wakeup)
+    }
+
+    /// An ACK arrives now.
+    fn receive(&mut self, ack: Segment) {
+        self.sender.on_ack(self.now, &ack, &mut self.wire);
+    }
+
+    /// An ACK up to `number`, with the timestamp that RFC 7323 §4.3 asks for: of the segment that
+    /// advances the left edge, or that did so last.
+    fn ack(&self, number: u32) -> Segment {
+        let first = self.sender.board.first();
+        let edge = if number > first { first } else { first.saturating_sub(1) };
+        Segment::ack(number, self.stamp_of(edge), 1 << 20, false)
+    }
+
+    /// An ACK with blocks, most recent first.
+    fn sack(&self, number: u32, blocks: &[(u32, u32)]) -> Segment {
+        let mut ack = self.ack(number);
+        ack.block_count = blocks.len() as u8;
+        for (slot, &(start, end)) in ack.blocks.iter_mut().zip(blocks) {
+            *slot = Block { start, end };
+        }
+        ack
+    }
+
+    /// The same, whose first block is a duplicate.
+    fn dsack(&self, number: u32, blocks: &[(u32, u32)]) -> Segment {
+        Segment { duplicate: true, ..self.sack(number, blocks) }
+    }
+
+    /// Timestamp of the latest transmission of `number`.
+    fn stamp_of(&self, number: u32) -> u32 {
+        let data = self.wire.departures.iter().rev();
+        data.filter(|it| it.segment.kind == Kind::Data)
+            .find(|it| it.segment.number == number)
+            .map_or(0, |it| it.segment.timestamp_ms)
+    }
+
+    /// What has left since this was asked last.
+    fn left(&mut self) -> Vec<Departure> {
+        let left = self.wire.departures[self.seen..].to_vec();
+        self.seen = self.wire.departures.len();
+        left
+    }
+
+    /// The numbers of what has left.
+    fn numbers(&mut self) -> Vec<u32> {
+        self.left().iter().map(|it| it.segment.number).collect()
+    }
+
+    #[track_caller]
+    fn sends_nothing(&mut self) {
+        assert_eq!(self.numbers(), Vec::<u32>::new());
+    }
+
+    /// When and what has left.
+    fn timed_numbers(&mut self) -> Vec<(Time, u32)> {
+        self.left().iter().map(|it| (it.at, it.segment.number)).collect()
+    }
+
+    fn state(&self) -> RecoveryState {
+        self.sender.state
+    }
+}
+
+fn range(start: u32, end: u32) -> Vec<u32> {
+    (start..end).collect()
+}
+
+/// A sender and a receiver at the ends of a path of infinite capacity that loses what it is told.
+struct Loopback {
+    script: Script,
+    receiver: Receiver,
+    rtt: Span,
+    /// On the way, by time of arrival: data there, ACKs back.
+    travelling: BTreeMap<(Time, usize), Segment>,
+    /// Segments whose next transmission never arrives.
+    lost: Vec<u32>,
+    /// The next ACK that a read brings about never arrives.
+    drop_update: bool,
+    delivered_bytes: u64,
+    /// Latest arrival of data and of an ACK: packets keep a microsecond's distance, so that no two
+    /// ACKs come at the same instant.
+    latest: [Time; 2],
+}
+
+impl Loopback {
+    fn new(options: Options, controller: Box<dyn Controller>, rtt: Span) -> Self {
+        Self {
+            script: Script::new(options, controller),
+            receiver: Receiver::new(60_000_000, rtt, EcnFeedback::Classic),
+            rtt,
+            travelling: BTreeMap::new(),
+            lost: Vec::new(),
+            drop_update: false,
+            delivered_bytes: 0,
+            latest: [Time::ZERO; 2],
+        }
+    }
+
+    /// Connects and sends the first data.
+    fn start(&mut self, bytes: Option<u64>) {
+        self.script.supply(bytes);
+        let answer = self.receiver.on_syn(&Segment::syn(false, 1, RateCode::NONE));
+        self.script.connect_with(self.rtt, answer.window);
+        self.collect();
+    }
+
+    fn supply(&mut self, bytes: Option<u64>) {
+        self.script.supply(bytes);
+        self.collect();
+    }
+
+    /// Puts what has left on its way.
+    fn collect(&mut self) {
+        for it in self.script.left() {
+            match self.lost.iter().position(|&number| number == it.segment.number) {
+                Some(i) => drop(self.lost.swap_remove(i)),
+                None => self.travel(it.at, it.segment),
+            }
+        }
+    }
+
+    fn travel(&mut self, at: Time, segment: Segment) {
+        let back = usize::from(segment.kind == Kind::Ack);
+        let latest = &mut self.latest[back];
+        *latest = (at + self.rtt.mul_div(1, 2)).max(*latest + Span::from_us(1));
+        self.travelling.insert((*latest, back), segment);
+    }
+
+    fn until(&mut self, end: Time) {
+        while self.script.now < end {
+            let arrival = self.travelling.keys().next().map_or(Time::NEVER, |key| key.0);
+            let timers = self.script.deadline().min(self.receiver.deadline());
+            let now = arrival.min(timers).min(end);
+            self.script.until(now);
+            if let Some(ack) = self.receiver.on_timer(now) {
+                self.travel(now, ack);
+            }
+            while let Some(entry) = self.travelling.first_entry().filter(|it| it.key().0 <= now) {
+                let segment = entry.remove();
+                self.arrive(now, segment);
+            }
+            self.collect();
+        }
+    }
+
+    fn arrive(&mut self, now: Time, segment: Segment) {
+        if segment.kind == Kind::Ack {
+            return self.script.receive(segment);
+        }
+        let arrival = self.receiver.on_data(now, &segment, Ecn::NotCapable);
+        self.delivered_bytes += arrival.bytes;
+        if let Some(ack) = arrival.ack {
+            self.travel(now, ack);
+        }
+        if arrival.reopens {
+            let update = self.receiver.reopen();
+            if !std::mem::take(&mut self.drop_update) {
+                self.travel(now, update);
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The retransmission timer and its uses: RTO, tail loss probe, reordering, window probe.
+
+use jostle_control::RecoveryState;
+use jostle_units::{HEADER_BYTES, Span, Time};
+
+use super::{Connection, Egress, RTO_MAX, Sender, take_expired, timestamp_ms};
+use crate::segment::Segment;
+
+/// `TCP_TIMEOUT_MIN_US` in Linux.
+const TIMEOUT_MIN: Span = Span::from_ms(2);
+/// `TCP_RTO_MIN`: what a loss probe allows a lone packet's delayed ACK, and the least that a window
+/// probe waits.
+const RTO_MIN: Span = Span::from_ms(200);
+
+/// Doublings of the interval between window probes: from `TCP_RTO_MIN` to `TCP_RTO_MAX`.
+const WINDOW_PROBE_DOUBLINGS: u32 = 10;
+
+/// What the timer is set for (`icsk_pending`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pending {
+    None,
+    /// `ICSK_TIME_RETRANS`.
+    Retransmission,
+    /// `ICSK_TIME_LOSS_PROBE`.
+    LossProbe,
+    /// `ICSK_TIME_REO_TIMEOUT`.
+    Reordering,
+    /// `ICSK_TIME_PROBE0`.
+    WindowProbe,
+}
+
+impl Sender {
+    fn set_timer(&mut self, pending: Pending, at: Time) {
+        self.pending = pending;
+        self.deadlines.retransmission = at;
+    }
+
+    /// When the RTO of the oldest outstanding packet is over.
+    fn rto_of_first(&self) -> Time {
+        self.board.slot(self.board.first()).stamp.sent_at + self.rto
+    }
+
+    /// `tcp_rearm_rto`. RFC 6298 (5.3): "When an ACK is received that acknowledges new data,
+    /// restart the retransmission timer".
+    pub(super) fn rearm_rto(&mut self, now: Time) {
+        if self.board.outstanding() == 0 {
+            self.set_timer(Pending::None, Time::NEVER);
+            return;
+        }
+        let at = match self.pending {
+            // The RTO counts from the sending of the oldest packet, not from now.
+            Pending::Reordering | Pending::LossProbe => {
+                self.rto_of_first().max(now + Span::from_ms(1))
+            }
+            _ => now + self.rto,
+        };
+        self.set_timer(Pending::Retransmission, at);
+    }
+
+    pub(super) fn restart_rto(&mut self, now: Time) {
+        self.set_timer(Pending::Retransmission, now + self.rto);
+    }
+
+    pub(super) fn set_reordering_timer(&mut self, now: Time, wait: Span) {
+        self.set_timer(Pending::Reordering, now + (wait + TIMEOUT_MIN).min(self.rto));
+    }
+
+    /// `tcp_set_xmit_timer`.
+    pub(super) fn set_probe_or_rto(&mut self, now: Time) {
+        if !self.schedule_probe(now, true) {
+            self.rearm_rto(now);
+        }
+    }
+
+    /// `tcp_schedule_loss_probe`, RFC 8985 §7.2: PTO = 2·SRTT, plus the worst-case delayed ACK if
+    /// a single packet is outstanding, never after the RTO.
+    pub(super) fn schedule_probe(&mut self, now: Time, rto_advances: bool) -> bool {
+        let eligible = matches!(self.state, RecoveryState::Open | RecoveryState::Cwr);
+        if self.board.outstanding() == 0 || !eligible {
+            return false;
+        }
+        let mut at = if self.rtt.has_sample() {
+            let allowance = if self.board.outstanding() == 1 { RTO_MIN } else { TIMEOUT_MIN };
+            now + self.rtt.srtt() + self.rtt.srtt() + allowance
+        } else {
+            now + Span::from_secs(1)
+        };
+        let rto_at = if rto_advances { now + self.rto } else { self.rto_of_first() };
+        if rto_at > now {
+            at = at.min(rto_at);
+        }
+        self.set_timer(Pending::LossProbe, at);
+        true
+    }
+
+    /// The deadline of retransmission may have come.
+    pub fn on_timer(&mut self, now: Time, out: &mut impl Egress) {
+        if !take_expired(&mut self.deadlines.retransmission, now) {
+            return;
+        }
+        if self.connection == Connection::SynSent {
+            self.timeouts += 1;
+            self.rto = (self.rto + self.rto).min(RTO_MAX);
+            self.send_syn(now, out);
+            return;
+        }
+        match std::mem::replace(&mut self.pending, Pending::None) {
+            Pending::None => {}
+            Pending::Retransmission => self.on_rto(now, out),
+            Pending::LossProbe => self.send_probe(now, out),
+            Pending::Reordering => self.on_reordering_timeout(now, out),
+            Pending::WindowProbe => self.probe_window(now, out),
+        }
+    }
+
+    /// `tcp_retransmit_timer`.
+    fn on_rto(&mut self, now: Time, out: &mut impl Egress) {
+        if self.board.outstanding() == 0 {
+            return;
+        }
+        self.enter_loss(now);
+        self.timeouts += 1;
+        self.retransmit(now, self.board.first(), out);
+        // RFC 6298 (5.5): "The host MUST set RTO <- RTO * 2 ("back off the timer")."
+        self.rto = (self.rto + self.rto).min(RTO_MAX);
+        self.restart_rto(now);
+    }
+
+    /// `tcp_send_loss_probe`: new data if there is any, otherwise the last packet again.
+    fn send_probe(&mut self, now: Time, out: &mut impl Egress) {
+        if self.probe_high.is_none() && self.board.outstanding() > 0 {
+            self.probe_retransmitted = false;
+            let sent = if self.has_data() && self.board.next() < self.window_end {
+                let before = self.board.outstanding();
+                self.write_probe(now, out);
+                self.board.outstanding() > before
+            } else {
+                self.probe_retransmitted = self.fits_window(self.board.next() - 1);
+                if self.probe_retransmitted {
+                    self.retransmit_last(now, out);
+                }
+                self.probe_retransmitted
+            };
+            if sent {
+                self.probe_high = Some(self.board.next());
+                // The RTO counts from now.
+                self.pending = Pending::None;
+                self.rearm_rto(now);
+                return;
+            }
+        }
+        self.pending = Pending::LossProbe;
+        self.rearm_rto(now);
+    }
+
+    /// The window keeps back what is to be sent. RFC 9293 §3.8.6.1: "The sending TCP peer must
+    /// regularly transmit at least one octet of new data (if available), or retransmit to the
+    /// receiving TCP peer even if the send window is zero, in order to 'probe' the window." What is
+    /// outstanding has a timer of its own (`tcp_check_probe_timer`).
+    #[cold]
+    pub(super) fn await_window(&mut self, now: Time) {
+        if self.board.outstanding() == 0 && self.pending == Pending::None {
+            self.set_timer(Pending::WindowProbe, now + self.window_probe_interval());
+        }
+    }
+
+    /// `tcp_probe0_when`. RFC 9293 §3.8.6.1: the first probe comes "when a zero window has existed
+    /// for the retransmission timeout period", and the interval increases exponentially.
+    fn window_probe_interval(&self) -> Span {
+        let base_ns = self.rto.max(RTO_MIN).as_ns();
+        Span::from_ns(base_ns << self.window_probes.min(WINDOW_PROBE_DOUBLINGS)).min(RTO_MAX)
+    }
+
+    /// `tcp_probe_timer`, `tcp_write_wakeup`: nothing of the segment before the first that is not
+    /// acknowledged, which every receiver answers.
+    #[cold]
+    fn probe_window(&mut self, now: Time, out: &mut impl Egress) {
+        if self.board.outstanding() > 0 || !self.has_data() {
+            self.window_probes = 0;
+            return;
+        }
+        let number = self.board.first().wrapping_sub(1);
+        let probe = Segment::data(number, 0, timestamp_ms(now), false).echoing(self.echo_ms);
+        out.note_sent(now, 1, u64::from(HEADER_BYTES), false);
+        out.transmit(now, probe, self.ecn_of(false));
+        self.window_probes = self.window_probes.saturating_add(1);
+        self.set_timer(Pending::WindowProbe, now + self.window_probe_interval());
+    }
+
+    /// An ACK came while nothing was outstanding: whether the window has opened (`tcp_ack_probe`).
+    pub(super) fn note_window(&mut self, now: Time) {
+        if self.pending != Pending::WindowProbe {
+            return;
+        }
+        if self.board.next() < self.window_end {
+            self.window_probes = 0;
+            self.set_timer(Pending::None, Time::NEVER);
+        } else {
+            self.set_timer(Pending::WindowProbe, now + self.window_probe_interval());
+        }
+    }
+
+    /// `tcp_rack_reo_timeout`.
+    fn on_reordering_timeout(&mut self, now: Time, out: &mut impl Egress) {
+        self.pending = Pending::Reordering;
+        let (in_flight, lost) = (self.board.in_flight(), self.board.total_lost());
+        self.detect_losses(now);
+        if self.board.in_flight() != in_flight {
+            if self.state != RecoveryState::Recovery {
+                self.enter_recovery(now, false);
+                let newly_lost = self.board.total_lost() - lost;
+                self.reduce_window(1, newly_lost as u32, false);
+            }
+            self.retransmit_lost(now, out);
+        }
+        if self.pending != Pending::Retransmission {
+            self.rearm_rto(now);
+        }
+    }
+
+    /// The deadline of pacing may have come.
+    pub fn on_pacing_timer(&mut self, now: Time, out: &mut impl Egress) {
+        if take_expired(&mut self.deadlines.pacing, now) {
+            self.retransmit_lost(now, out);
+            self.write(now, out);
+        }
+    }
+
+    /// The deadline of the controller may have come.
+    pub fn on_wakeup(&mut self, now: Time, out: &mut impl Egress) {
+        if take_expired(&mut self.deadlines.wakeup, now) {
+            self.controller.on_wakeup(now);
+            self.take_answers();
+            self.retransmit_lost(now, out);
+            self.write(now, out);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+"""Folders that are written for a while, and what is left of those whose writer was killed.
+
+A folder that is being written is locked by its writer (`flock`), and the lock ends with the
+process, however that ends. So what is not locked is abandoned, whatever the clocks say.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+import uuid
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+__all__ = ["Partial", "TemporaryFolder", "remove_abandoned", "temporary_folder"]
+
+_NAME: Final = re.compile(r"[0-9a-z]+-[0-9a-f]{32}")
+"""What `Partial` calls its folders: nothing else is ever removed."""
+_TEMPORARY: Final = re.compile(r"jostle-[a-z]+-[0-9a-f]{32}")
+"""What `TemporaryFolder` calls them."""
+
+
+class Partial:
+    """A new folder below `parent`, removed in the end with what is still in it.
+
+    Parameters
+    ----------
+    parent
+        An existing folder.
+    name
+        What the folder's name begins with: lower-case letters and digits.
+
+    Raises
+    ------
+    OSError
+        When it cannot be made.
+    """
+
+    def __init__(self, parent: Path, name: str) -> None:
+        self.parent = parent
+        self.path = parent / f"{name}-{uuid.uuid4().hex}"
+        self._lock = -1
+
+    def __enter__(self) -> Path:
+        # Whoever cleans up waits until the new folder is locked.
+        with _Locked(self.parent, fcntl.LOCK_SH):
+            self.path.mkdir()
+            self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+            # Where folders cannot be locked (some network file systems), none is ever removed.
+            with suppress(OSError):
+                fcntl.flock(self._lock, fcntl.LOCK_EX)
+        return self.path
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # Renamed, it is no longer here.
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+
+
+def remove_abandoned(parent: Path) -> None:
+    """Remove the folders below `parent` that `Partial` made in processes that were killed.
+
+    Links are not followed, nor removed. If another process is cleaning up or beginning to write,
+    or folders cannot be locked here, nothing is removed.
+
+    Raises
+    ------
+    OSError
+        When `parent` is a link, or cannot be read.
+    """
+    with _Locked(parent, fcntl.LOCK_EX | fcntl.LOCK_NB) as locked:
+        if not locked:
+            return
+        for folder in parent.iterdir():
+            if _NAME.fullmatch(folder.name) and _is_abandoned(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_abandoned(folder: Path) -> bool:
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:  # A file, a link, or gone meanwhile.
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(descriptor)
+
+
+class TemporaryFolder:
+    """A folder for temporary files, ``jostle-PURPOSE-…``, that is there until it is removed.
+
+    What killed processes of this user have left of its kind is removed when one is made. A folder
+    may be handed over to another process; it has several owners then for a while.
+
+    Parameters
+    ----------
+    purpose
+        Lower-case letters.
+
+    Raises
+    ------
+    OSError
+        When it cannot be made.
+    """
+
+    def __init__(self, purpose: str) -> None:
+        parent = Path(tempfile.gettempdir()).resolve()
+        for folder in parent.glob(f"jostle-{purpose}-*"):
+            if _TEMPORARY.fullmatch(folder.name) and _is_own(folder) and _is_abandoned(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+        # Under its name it is never seen unlocked: the folder of temporary files is everybody's, so
+        # that a lock on it as in `Partial` could be held by anybody.
+        made = Path(tempfile.mkdtemp(prefix=f".jostle-{purpose}-", dir=parent))
+        self._lock = _shared(made)
+        self.path = made.rename(parent / f"jostle-{purpose}-{uuid.uuid4().hex}")
+
+    @classmethod
+    def taken_over(cls, path: Path) -> TemporaryFolder:
+        """Return a folder that another process has handed over."""
+        folder = cls.__new__(cls)
+        folder.path, folder._lock = path, _shared(path)
+        return folder
+
+    def hand_over(self) -> Path:
+        """Leave the folder to whoever takes it over; it stays locked here for a while."""
+        _handed_over.append(self._lock)
+        if len(_handed_over) > _MOST_HANDED_OVER:
+            os.close(_handed_over.popleft())
+        return self.path
+
+    def remove(self) -> None:
+        """Remove it with all that is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+
+
+_MOST_HANDED_OVER: Final = 64
+"""Folders on their way to other processes at the same time."""
+_handed_over: deque[int] = deque()
+
+
+def _shared(folder: Path) -> int:
+    """Lock a folder beside its other owners; returns the descriptor that holds the lock."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+    return descriptor
+
+
+@contextmanager
+def temporary_folder(purpose: str) -> Iterator[Path]:
+    """Make a `TemporaryFolder`, and remove it in the end."""
+    folder = TemporaryFolder(purpose)
+    try:
+        yield folder.path
+    finally:
+        folder.remove()
+
+
+def _is_own(folder: Path) -> bool:
+    try:
+        return folder.lstat().st_uid == os.geteuid()
+    except OSError:
+        return False
+
+
+class _Locked:
+    """Holds a lock on a folder; true if it was to be had."""
+
+    def __init__(self, folder: Path, how: int) -> None:
+        self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        self._how = how
+
+    def __enter__(self) -> bool:
+        try:
+            fcntl.flock(self._descriptor, self._how)
+        except OSError:
+            return False
+        return True
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)

@@ -1,0 +1,149 @@
+"""Finished runs by condition: what tables, figures and a ResultSet take theirs from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from jostle.errors import InputError
+from jostle.results import conditions as naming
+from jostle.results.conditions import Condition
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from jostle.backends import Run
+
+OVERALL = "overall"
+"""The phase that is always there: the whole run."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run and its place in the plan."""
+
+    condition: int
+    seed: int
+    run: Run
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that failed, its place in the plan, and why."""
+
+    condition: int
+    seed: int
+    error: str
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A window of time."""
+
+    name: str
+    from_s: float
+    to_s: float
+
+
+class FinishedRuns:
+    """The runs of a scenario, in the order of the plan.
+
+    Parameters
+    ----------
+    title
+        Title of the scenario.
+    backend, backend_version
+        What ran it.
+    conditions
+        Every condition of the plan.
+    results
+        The runs that finished.
+    failures
+        The runs that did not.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        backend: str,
+        backend_version: str,
+        *,
+        conditions: Sequence[Condition],
+        results: Sequence[Result],
+        failures: Sequence[Failure] = (),
+    ) -> None:
+        self.title = title
+        self.backend = backend
+        self.backend_version = backend_version
+        self.conditions = tuple(dict(condition) for condition in conditions)
+        self.results = tuple(results)
+        self.failures = tuple(failures)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Name of each condition."""
+        return tuple(naming.labels(self.conditions))
+
+    @cached_property
+    def phases(self) -> tuple[Phase, ...]:
+        """Phases of the runs, in the order of the scenario, `overall` first."""
+        found: dict[str, Phase] = {}
+        for index in range(len(self.conditions)):
+            for phase in self.phases_of(index):
+                found.setdefault(phase.name, phase)
+        return tuple(found.values())
+
+    def phases_of(self, condition: int) -> tuple[Phase, ...]:
+        """Phases of one condition (a grid may move them)."""
+        phases = [
+            Phase(phase["name"], phase["from_ns"] / 1e9, phase["to_ns"] / 1e9)
+            for result in self.of(condition)[:1]
+            for phase in result.run.spec["phases"]
+        ]
+        return tuple(sorted(phases, key=lambda phase: phase.name != OVERALL))
+
+    def of(self, condition: int) -> list[Result]:
+        """Finished runs of a condition, given by its position."""
+        return [result for result in self.results if result.condition == condition]
+
+    def flow_names(self, condition: int) -> list[str]:
+        """Names of a condition's flows, in the order of the scenario."""
+        results = self.of(condition)
+        return [f["name"] for f in results[0].run.summary["flows"]] if results else []
+
+    def condition_series(self, condition: int) -> pl.DataFrame:
+        """Series of all flows and runs of a condition: the runs' `flows` frames with `seed`."""
+        import polars as pl
+
+        return pl.concat(
+            r.run.flows.with_columns(pl.lit(r.seed, dtype=pl.UInt64).alias("seed"))
+            for r in self.of(condition)
+        )
+
+    def position(self, condition: int | str | Condition | None) -> int:
+        """Position of a condition given by position, label, or keys and values.
+
+        Raises
+        ------
+        InputError
+            When it is none, or not one alone.
+        """
+        every = range(len(self.conditions))
+        if condition is None:
+            matches = list(every)
+        elif isinstance(condition, int):
+            matches = [condition] if condition in every else []
+        elif isinstance(condition, str):
+            matches = [i for i in every if self.labels[i] == condition]
+        else:
+            wanted = condition.items()
+            matches = [i for i in every if wanted <= self.conditions[i].items()]
+        if len(matches) == 1:
+            return matches[0]
+        found = "no such condition" if not matches else "several conditions"
+        raise InputError(f"{found}: name one of " + " | ".join(self.labels))
+
+    def __len__(self) -> int:
+        return len(self.results)

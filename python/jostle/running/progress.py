@@ -1,0 +1,186 @@
+"""Progress over runs: told to nobody, or on stderr as a bar or now and then a line."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from jostle.printable import echo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from jostle.results import Failure
+
+PATIENCE_S = 2.0
+"""How long a single run may last before anything is shown."""
+LINE_EVERY_S = 5.0
+
+
+class Progress:
+    """Told how a plan goes; this one says nothing.
+
+    Every method is called from the thread that carries the plan out.
+    """
+
+    def begin(self, total: int, stored: int) -> None:
+        """`total` different runs are needed, `stored` of them are there already."""
+
+    def advance(self) -> None:
+        """One more run finished."""
+
+    def failed(self, failure: Failure) -> None:
+        """Hear that a run failed."""
+
+    def end(self) -> None:
+        """Nothing more will be told, whether or not the plan was carried out."""
+
+
+class _Told(Progress):
+    """Says what both kinds of progress say: what was stored, and what failed."""
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self._labels = labels
+
+    def begin(self, total: int, stored: int) -> None:
+        """Begin to show; see `Progress`."""
+        if stored:
+            echo(f"{stored} of {total} runs are in the store", err=True)
+
+    def failed(self, failure: Failure) -> None:
+        """Say which run failed, and why."""
+        label = self._labels[failure.condition]
+        where = f"{label}, seed {failure.seed}" if label else f"seed {failure.seed}"
+        self._say(f"run failed ({where}): {failure.error}")
+
+    def _say(self, text: str) -> None:
+        echo(text, err=True)
+
+
+class LineProgress(_Told):
+    """A line every few seconds.
+
+    Parameters
+    ----------
+    labels
+        Names of the conditions.
+    clock
+        Seconds from any origin.
+    """
+
+    def __init__(self, labels: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(labels)
+        self._clock = clock
+        self._done = 0
+        self._to_do = 0
+        self._began_s = self._spoke_s = clock()
+
+    def begin(self, total: int, stored: int) -> None:
+        """Begin to show; see `Progress`."""
+        super().begin(total, stored)
+        self._to_do = total - stored
+        self._began_s = self._spoke_s = self._clock()
+
+    def advance(self) -> None:
+        """Show that one more run finished."""
+        self._done += 1
+        now_s = self._clock()
+        if now_s - self._spoke_s < LINE_EVERY_S or self._done == self._to_do:
+            return
+        self._spoke_s = now_s
+        left_s = (now_s - self._began_s) / self._done * (self._to_do - self._done)
+        echo(f"{self._done} of {self._to_do} runs, about {left_s:.0f} s left", err=True)
+
+    def failed(self, failure: Failure) -> None:
+        """Say which run failed, and why."""
+        super().failed(failure)
+        self.advance()
+
+
+class BarProgress(_Told):
+    """A bar with the time left."""
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        super().__init__(labels)
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._bar: Any = None
+        self._task: Any = None
+        self._to_do = 0
+        self._done = 0
+        self._over = False
+
+    def begin(self, total: int, stored: int) -> None:
+        """Begin to show; see `Progress`."""
+        super().begin(total, stored)
+        self._to_do = total - stored
+        if self._to_do > 1:
+            self._show()
+        elif self._to_do == 1:
+            self._timer = threading.Timer(PATIENCE_S, self._show)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def advance(self) -> None:
+        """Show that one more run finished."""
+        with self._lock:
+            self._done += 1
+            if self._bar is not None:
+                self._bar.update(self._task, completed=self._done)
+
+    def failed(self, failure: Failure) -> None:
+        """Say which run failed, and why."""
+        super().failed(failure)
+        self.advance()
+
+    def end(self) -> None:
+        """Take the bar away."""
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._lock:
+            self._over = True
+            if self._bar is not None:
+                self._bar.stop()
+                self._bar = None
+
+    def _say(self, text: str) -> None:
+        with self._lock:
+            if self._bar is not None:
+                # Above the bar, which is drawn anew below.
+                self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+                return
+        super()._say(text)
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+        from rich.progress import Progress as RichProgress
+
+        with self._lock:
+            if self._over:
+                return
+            self._bar = RichProgress(
+                TextColumn("runs"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TextColumn("left"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._task = self._bar.add_task("runs", total=self._to_do, completed=self._done)
+            self._bar.start()
+
+
+def on_stderr(labels: Sequence[str]) -> Progress:
+    """Choose the progress that suits stderr: a bar on a terminal, lines elsewhere."""
+    return BarProgress(labels) if sys.stderr.isatty() else LineProgress(labels)

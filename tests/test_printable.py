@@ -1,0 +1,131 @@
+"""What other people have written is never more than text: in a terminal, a figure, or a page."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import jostle
+import pytest
+from jostle.cli import status
+from jostle.printable import printable
+from jostle.report.html import render
+
+HOSTILE = "\\u001b]0;owned\\u0007\\u001b[2J\\u202ereversed\\u009b31m$\\\\frac$"
+SCENARIO = """
+title = "{title}"
+duration = "1 s"
+[bottleneck]
+rate = "10 Mbit/s"
+queue = {{ kind = "drop_tail", limit = "1 BDP" }}
+[[flows]]
+name = "one"
+controller = "{controller}"
+rtt = "40 ms"
+"""
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    path = tmp_path / "scenario.toml"
+    path.write_text(SCENARIO.format(title=HOSTILE, controller="reno"), "utf-8")
+    return path
+
+
+def test_what_is_left_is_text_and_the_same_json() -> None:
+    hostile = "a\x1b[31m\u202eb\tc\nd\x9b\u2066"
+    assert printable(hostile) == "a\\u001b[31m\\u202eb\tc\nd\\u009b\\u2066"
+    document = json.dumps({"title": hostile}, ensure_ascii=False)
+    assert json.loads(printable(document)) == {"title": hostile}
+
+
+def test_titles_are_printed_as_text(
+    scenario: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures, report = tmp_path / "figures", tmp_path / "report.html"
+    shown = ["--figures", str(figures), "--report", str(report)]
+    assert status(["run", str(scenario), "--no-cache", *shown]) == 0
+    out, err = capsys.readouterr()
+    assert "reversed" in out
+    assert not OBEYED.search(out + err)
+    assert not OBEYED.search(report.read_text("utf-8"))
+    assert list(figures.glob("*.png"))
+    assert status(["run", str(scenario), "--no-cache", "--json"]) == 0
+    out, _ = capsys.readouterr()
+    assert not OBEYED.search(out)
+    assert json.loads(out)["title"].startswith("\x1b]0;owned")
+
+
+@pytest.mark.parametrize("key", ["controller", "title"])
+def test_errors_are_printed_as_text(
+    key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "scenario.toml"
+    values = {"title": "fine", "controller": "reno", key: HOSTILE}
+    text = SCENARIO.format(**values)
+    if key == "title":
+        text = text.replace('name = "one"', f'name = "{HOSTILE}"\n"{HOSTILE}" = 1')
+    path.write_text(text, "utf-8")
+    assert status(["run", str(path)]) == 2
+    _, err = capsys.readouterr()
+    assert err.startswith("error: ")
+    assert not OBEYED.search(err)
+
+
+def test_a_report_fetches_and_runs_nothing(scenario: Path) -> None:
+    html = render([jostle.run(scenario)])
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)
+    assert policy.startswith("default-src 'none'; img-src data:; style-src 'unsafe-inline';")
+    assert "<script" not in html
+    assert not re.search(r'(src|href)="(?!data:|#)', html)
+
+
+def test_the_only_script_of_a_studys_page_is_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Path(__file__).parent / "studies" / "small"
+    folder = tmp_path / "small"
+    folder.mkdir()
+    for file in small.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    marks = "![seen](https://example.org/seen.png)\n\n<script>alert(1)</script> \u202e"
+    (folder / "setup.md").write_text(marks, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert status(["study", "./small", "--jobs", "1"]) == 0
+    html = (tmp_path / "reports" / "small.html").read_text("utf-8")
+    (script,) = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+    assert "<img" not in re.sub(r'<img [^>]*src="data:[^"]*"', "", html)
+    assert not OBEYED.search(html)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [(None, "No such file"), (b"caf\xe9", "it is not UTF-8")]
+)
+def test_a_setup_that_cannot_be_read_is_found_before_the_runs(
+    content: bytes | None,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    small = Path(__file__).parent / "studies" / "small"
+    folder = tmp_path / "small"
+    folder.mkdir()
+    for file in small.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    (folder / "setup.md").unlink()
+    if content is not None:
+        (folder / "setup.md").write_bytes(content)
+    monkeypatch.chdir(tmp_path)
+    assert status(["study", "./small", "--jobs", "1"]) == 2
+    err = capsys.readouterr().err
+    assert f'setup: "setup.md" cannot be read: {message}' in err
+    assert "runs" not in err
