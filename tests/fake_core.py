@@ -16,8 +16,9 @@ MS = 1_000_000
 SECOND = 1_000 * MS
 START_NS = 1_300 * MS
 """When flows start, or a little later: in their first second nothing has a value."""
-_COMPOSED = {"cubic", "reno"}
-"""Controllers with a slow start that they do not bring themselves."""
+_SLOW_START = {
+    row["name"]: row["slow_start"] for row in json.loads(_core.registry())["controllers"]
+}
 
 REGISTRY = {
     "controllers": [
@@ -176,13 +177,13 @@ def spec(  # noqa: PLR0917
 
 
 def _flow(name: str, controller: str, start_ns: int) -> dict[str, Any]:
-    composed = controller in _COMPOSED
+    slow_start = _SLOW_START.get(controller)
     pings = {"kind": "ping", "bytes": 20, "every_ns": 200 * MS, "timeout_ns": SECOND}
     return {
         "name": name,
         "transport": "udp" if controller == "none" else "tcp",
         "controller": {"name": controller, "parameters": {}},
-        "slow_start": {"name": "standard", "parameters": {}} if composed else None,
+        "slow_start": {"name": slow_start, "parameters": {}} if slow_start else None,
         "memory": None,
         "peer": 0,
         "path": [0],

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from jostle.errors import InputError
+from jostle.errors import InputError, unknown
 from jostle.results.conditions import labels, slugs
-from jostle.errors import unknown
 from jostle.results.measures import measure
 
 

@@ -47,10 +47,10 @@ impl Series {
     ) -> Result<Self, String> {
         let (flows, links) = (spec.flows.len(), spec.links.len());
         let rows = flow_table.time_s.len();
-        if facts.len() != flows || rows % flows.max(1) != 0 {
+        if facts.len() != flows || !rows.is_multiple_of(flows.max(1)) {
             return Err(format!("{rows} rows and {} facts of {flows} flows", facts.len()));
         }
-        if link_table.time_s.len() % links.max(1) != 0 {
+        if !link_table.time_s.len().is_multiple_of(links.max(1)) {
             return Err(format!("{} rows of {links} links", link_table.time_s.len()));
         }
         let mut identities: Vec<_> =
