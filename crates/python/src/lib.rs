@@ -10,6 +10,7 @@ mod measures;
 mod record;
 mod registry;
 mod run;
+mod toml_lines;
 
 use pyo3::prelude::*;
 
@@ -36,6 +37,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(measures::record_of_samples, module)?)?;
     module.add_function(wrap_pyfunction!(run::check, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(toml_lines::toml_lines, module)?)?;
     module.add_function(wrap_pyfunction!(impairments::draw_impairments, module)?)?;
     Ok(())
 }
