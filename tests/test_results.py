@@ -23,8 +23,8 @@ def results(carry_out):
 
 def test_flows_have_a_row_per_run_flow_and_phase(results):
     assert results.flows.height == 4 * 3 * 2 * 3
-    assert results.flows.columns[:10] == [
-        "condition", KEY, "seed", "run_id", "flow", "controller",
+    assert results.flows.columns[:11] == [
+        "condition", KEY, "seed", "run_id", "flow", "transport", "controller",
         "completion_s", "efficiency", "estimate_bps", "phase",
     ]  # fmt: skip
     first = results.flows.row(0, named=True)
@@ -117,7 +117,8 @@ def test_document_is_the_documented_one(results):
     assert run["seed"] == 3
     assert len(run["run_id"]) == 32
     assert set(run["flows"][0]) == {
-        "name", "controller", "start_s", "completion_s", "efficiency", "estimate_bps", "phases",
+        "name", "transport", "controller", "start_s", "completion_s", "efficiency",
+        "estimate_bps", "phases",
     }  # fmt: skip
     # Flows start when it is over.
     assert run["flows"][0]["phases"]["startup"]["rtt_mean_s"] is None

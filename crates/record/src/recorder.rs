@@ -34,7 +34,7 @@ impl Recorder {
             spec.flows.iter().map(|flow| FlowIdentity::of(spec, flow)).collect();
         let flow_meter = |flow: &FlowIdentity| {
             let meter = FlowMeter::new(flow.stop, timeline.segments());
-            if flow.competes { meter } else { meter.with_pings() }
+            if flow.competes() { meter } else { meter.with_pings() }
         };
         let run = Recorded {
             phases: spec.phases.clone(),

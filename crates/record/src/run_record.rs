@@ -34,12 +34,11 @@ pub struct RunRecord {
 #[derive(Clone, Debug)]
 pub(crate) struct FlowIdentity {
     pub name: String,
+    pub transport: Transport,
     pub controller: String,
     /// [`Time::NEVER`] as long as it waits for another.
     pub start: Time,
     pub stop: Time,
-    /// A controller takes its share.
-    pub competes: bool,
     ideal: Option<Ideal>,
 }
 
@@ -47,13 +46,18 @@ impl FlowIdentity {
     pub(crate) fn of(spec: &RunSpec, flow: &FlowSpec) -> Self {
         Self {
             name: flow.name.clone(),
+            transport: flow.transport,
             controller: flow.controller.name.clone(),
             // Of those that wait for another, `opened` tells.
             start: if flow.after.is_some() { Time::NEVER } else { Time::from_ns(flow.start_ns) },
             stop: flow.stop_ns.map_or(Time::NEVER, Time::from_ns),
-            competes: flow.transport == Transport::Tcp,
             ideal: Ideal::of(spec, flow),
         }
+    }
+
+    /// A controller takes its share.
+    pub(crate) fn competes(&self) -> bool {
+        self.transport == Transport::Tcp
     }
 
     /// Whether a flow that was complete at `completed` was there during part of a stretch.
@@ -126,6 +130,7 @@ impl Recorded {
         let started = identity.start != Time::NEVER;
         FlowSummary {
             name: identity.name.clone(),
+            transport: identity.transport,
             controller: identity.controller.clone(),
             start_s: started.then(|| seconds(identity.start.as_ns())),
             completion_s: completion(&transfer),
@@ -196,7 +201,7 @@ fn flow_stretch(
     let completed = meter.completion().map_or(Time::NEVER, |after| identity.start + after);
     let (from, to) = (Time::from_ns(phase.from_ns), Time::from_ns(phase.to_ns));
     FlowStretch {
-        competes: identity.competes,
+        competes: identity.competes(),
         is_there: identity.is_there(completed, from, to),
         length_ns: (phase.to_ns - phase.from_ns) as f64,
         sent_bytes: counters.sent_bytes as f64,

@@ -165,7 +165,7 @@ impl Series {
             identity.start + jostle_units::Span::from_ns((after_s * 1e9).round() as u64)
         });
         let mut sum = FlowStretch {
-            competes: identity.competes,
+            competes: identity.competes(),
             is_there: identity.is_there(completed, time(from_s), time(to_s)),
             ..FlowStretch::default()
         };

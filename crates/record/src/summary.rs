@@ -3,6 +3,7 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use crate::Transport;
 use crate::measures::{Fairness, FlowPhase, LinkPhase, Totals};
 
 /// Values by name, in the order of the spec; a JSON object.
@@ -55,6 +56,8 @@ pub struct Summary {
 pub struct FlowSummary {
     /// Name of the flow.
     pub name: String,
+    /// Its transport protocol.
+    pub transport: Transport,
     /// Name of its controller.
     pub controller: String,
     /// When its application opened it, counted from the beginning of the run; absent if it waited

@@ -300,9 +300,19 @@ fn the_summary_has_the_shape_of_the_contract() {
     let flow = &summary["flows"][0];
     assert_eq!(
         keys(flow),
-        ["completion_s", "controller", "efficiency", "estimate_bps", "name", "phases", "start_s"]
+        [
+            "completion_s",
+            "controller",
+            "efficiency",
+            "estimate_bps",
+            "name",
+            "phases",
+            "start_s",
+            "transport"
+        ]
     );
     assert_eq!(flow["controller"], "reno");
+    assert_eq!(flow["transport"], "tcp");
     assert_eq!(flow["completion_s"], Value::Null);
     assert_eq!(
         keys(&flow["phases"]["overall"]),

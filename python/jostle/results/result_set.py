@@ -31,12 +31,12 @@ class ResultSet(FinishedRuns):
     def flows(self) -> pl.DataFrame:
         """One row per run, flow and phase.
 
-        Columns: condition, grid keys, seed, run_id, flow, controller, measures of the flow's whole
-        run (completion_s, efficiency, estimate_bps), phase, and every measure of a flow in it.
+        Columns: condition, grid keys, seed, run_id, flow, transport, controller, measures of the
+        flow's whole run (completion_s, efficiency, estimate_bps), phase, and every measure of a
+        flow in it.
         """
-        return self._table(
-            "flows", "flow", ("controller",), keys("flow", "flow"), keys("flow", "phases")
-        )
+        facts = ("transport", "controller")
+        return self._table("flows", "flow", facts, keys("flow", "flow"), keys("flow", "phases"))
 
     @cached_property
     def links(self) -> pl.DataFrame:
