@@ -166,6 +166,27 @@ fn vegas_keeps_a_few_packets_in_the_queue() {
     }
 }
 
+/// 40 Mbit/s, 600 ms, 10.5 MB of buffer, twice recorded with Linux 6.1. The ACK of a round's first
+/// packet still belongs to the round before it; the least RTT of the round is that of the second
+/// packet. Behind a link that is a packet's time above the base, 0.3 ms, which W · 0.3/600 counts as
+/// two packets queued from 3,963 on: it is over at the next doubling. A token bucket (`htb` with a
+/// burst of 1600 bytes) lets the second packet pass beside the first, so that Vegas doubles once
+/// more, to W · base/RTT of a queue that the burst before has built.
+#[test]
+fn a_token_bucket_keeps_vegas_in_slow_start_for_a_round() {
+    let left = |bucket| {
+        let path = Path { bucket, ..Path::new(Rate::from_mbps(40), Span::from_ms(600), 6935) };
+        let mut transfer = Transfer::new(path, default_controller("vegas"));
+        while transfer.controller.mode() == "slow_start" {
+            transfer.step();
+        }
+        transfer.controller.cwnd()
+    };
+    let (link, bucket) = (left(0), left(2));
+    assert!(link.abs_diff(5_118) <= 5, "{link}, 5,118 with a link of its own in the kernel");
+    assert!(bucket.abs_diff(7_927) <= 40, "{bucket}, 7,927 recorded behind htb");
+}
+
 /// One or two ACKs per round trip say nothing about the queue: Vegas then grows as Reno does.
 #[test]
 fn vegas_without_samples_is_reno() {

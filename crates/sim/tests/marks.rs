@@ -42,6 +42,28 @@ fn capable(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
     FlowSpec { ecn: true, ..flow(name, controller, rtt_ns) }
 }
 
+/// RFC 8511 (ABE), §3.1: "CUBIC connections benefit from beta_{ecn} of 0.85 (cf. beta_{loss} = 0.7),
+/// and NewReno connections see improvements with beta_{ecn} in the range 0.7 to 0.85". CoDel keeps a
+/// queue of 5 ms, so that on a long path a window that was halved leaves the link idle.
+#[test]
+fn a_gentler_answer_to_marks_uses_more_of_a_long_path_behind_codel() {
+    let measured = |controller: &str, beta_ecn: f64| {
+        let mut managed = link("bottleneck", 10 * MBPS, 0);
+        managed.queue = part("codel", json!({"limit": {"packets": 1_000}, "ecn": true}));
+        let mut only = capable("only", controller, 160 * MS);
+        only.controller.parameters.insert("beta_ecn".to_owned(), Value::Number(beta_ecn));
+        let summary = measure(&run(240 * S, vec![managed], vec![only]));
+        assert_eq!(settled(&summary, 0).retransmission_ratio, Some(0.0), "marks, no losses");
+        (settled_link(&summary).utilisation.unwrap(), settled_link(&summary).queue_mean_bytes)
+    };
+    for (controller, beta_ecn) in [("reno", 0.8), ("cubic", 0.85)] {
+        let (off, on) = (measured(controller, 0.0), measured(controller, beta_ecn));
+        assert!(on.0 > off.0 + 0.1, "{controller}: {:.3} and {:.3} used", off.0, on.0);
+        // 5 ms at 10 Mbit/s are 6,250 bytes.
+        assert!(on.1 < 6_250.0, "{controller}: {:.0} bytes wait", on.1);
+    }
+}
+
 /// Alizadeh et al. 2010 §3.3: with n flows "Q_max = K + N" packets: all that the senders add in the
 /// round trip before they hear of their marks.
 #[test]

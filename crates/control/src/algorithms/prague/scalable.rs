@@ -303,6 +303,8 @@ impl Controller for Scalable {
         self.update_window(ack);
         self.update_alpha(ack);
         self.update_rate(ack.now, ack.in_flight);
+        debug_assert!(self.fraction > 0 && self.bytes_per_s > 0, "nothing may be sent");
+        debug_assert!(self.alpha_by_g <= ALPHA_ONE << SHIFT_G, "α above 1");
     }
 
     /// What it makes of marks and losses follows with the state; of a timeout only the first of an
