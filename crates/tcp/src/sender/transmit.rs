@@ -328,7 +328,7 @@ impl Sender {
         if self.start_is_paced()
             && let Some(gap) = self.controller.packet_gap()
         {
-            // What the gaps are is what is being measured: nothing is made up for.
+            // The gaps are the measurement (chirps): a late packet is not made up for by a shorter gap.
             self.departure += gap;
             return;
         }
