@@ -140,7 +140,7 @@ impl Ack {
     #[inline]
     pub const fn newly_marked(&self, known: u64) -> u16 {
         let news = self.marks.wrapping_sub(known as u16);
-        // An ACK that was overtaken knows of fewer.
+        // An ACK that later ones overtook has a smaller counter, so the difference wraps.
         if news < 1 << 15 { news } else { 0 }
     }
 }

@@ -37,8 +37,8 @@ impl Pacer {
         if self.on { self.departure.max(now) } else { now }
     }
 
-    /// A packet left that is part of a chirp: the next one follows after `gap`. What the gaps are is
-    /// what is being measured: nothing is made up for.
+    /// A packet of a chirp left: the next one follows after `gap`. The gaps are the measurement: a
+    /// late packet is not made up for by a shorter gap.
     #[inline]
     pub fn advance_by(&mut self, departure: Time, gap: Span) {
         self.departure = departure + gap;

@@ -204,7 +204,7 @@ impl Script {
         while self.deadline() <= end {
             let at = self.deadline().max(self.now);
             self.now = at;
-            // Each of them does nothing but when its own deadline has come.
+            // All are called: a timer whose deadline has not come does nothing.
             self.sender.on_timer(at, &mut self.wire);
             self.sender.on_pacing_timer(at, &mut self.wire);
             self.sender.on_wakeup(at, &mut self.wire);
