@@ -203,8 +203,9 @@ impl Sender {
         });
     }
 
-    /// `tcp_cong_control`: PRR or the controller moves the window.
-    #[inline]
+    /// `tcp_cong_control`: PRR or the controller moves the window. Always a part of `on_ack`: as a
+    /// function it costs 1 % of a packet more.
+    #[inline(always)]
     fn control(&mut self, now: Time, before: &Before, findings: &Findings, news: AckNews) {
         let AckNews { rtt, lost, marked, single } = news;
         let delivered = (self.sampler.delivered() - before.delivered) as u32;

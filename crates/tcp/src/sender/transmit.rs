@@ -316,7 +316,8 @@ impl Sender {
             self.pacer.advance_by(departure, gap);
             return;
         }
-        let begun = self.total_sent >= UNPACED_PACKETS || self.spreads_first_flight();
+        let begun =
+            self.pacer.on && (self.total_sent >= UNPACED_PACKETS || self.spreads_first_flight());
         self.pacer.advance(departure, payload_bytes, begun);
     }
 
@@ -373,12 +374,13 @@ impl Sender {
 
     /// `tcp_cwnd_validate`, RFC 2861: was the window the limit?
     fn validate_window(&mut self, now: Time, cwnd_limited: bool) {
-        self.usage.note(self.board.first(), self.board.next(), cwnd_limited);
+        let (first, next) = (self.board.first(), self.board.next());
+        self.usage.note(first, next, cwnd_limited);
         if self.is_cwnd_limited() {
             self.usage.restart(now);
             return;
         }
-        self.usage.note_unused(self.board.outstanding());
+        self.usage.note_unused(next - first);
         if now.since(self.usage.since) >= self.rto && self.owns_window() {
             self.shrink_unused(now);
         }
