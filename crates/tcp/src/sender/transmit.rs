@@ -388,6 +388,8 @@ impl Sender {
 
     /// `tcp_cwnd_application_limited`: after an RTO of under-use the window moves half-way to what
     /// was used. An application that fills its socket buffer is exempt: it is not the limit.
+    #[cold]
+    #[inline(never)]
     fn shrink_unused(&mut self, now: Time) {
         if self.state == RecoveryState::Open && self.written < u32::MAX {
             let used = self.usage.take_used().max(self.options.initial_window);
