@@ -126,6 +126,9 @@ class FakeEngine:
     def registry(self) -> str:
         return json.dumps(REGISTRY)
 
+    def find_problem(self, _spec_json: str) -> None:
+        return None
+
     def run_spec_schema(self) -> str:
         return json.dumps({"title": "RunSpec"})
 

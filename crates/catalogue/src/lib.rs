@@ -213,6 +213,18 @@ pub enum ParameterError {
     },
 }
 
+impl ParameterError {
+    /// Name of the parameter.
+    pub fn parameter(&self) -> &str {
+        match self {
+            Self::Unknown { name, .. } => name,
+            Self::Missing { name, .. } | Self::Unfit { name, .. } | Self::Content { name, .. } => {
+                name
+            }
+        }
+    }
+}
+
 /// A value for each parameter of a row. Asking for a name that the row does not have gives the
 /// zero of the type, which the registry's tests rule out by building every row.
 #[derive(Clone, Debug, PartialEq)]
@@ -234,6 +246,17 @@ impl Kind {
             Self::Choice { default, .. } => Value::Text(default.to_owned()),
             Self::File { default, .. } => Value::Text(BASE64.encode(default)),
         })
+    }
+
+    /// Smallest and largest value of what is a whole number in base units.
+    pub fn range(&self) -> Option<(i64, i64)> {
+        match *self {
+            Self::Integer { min, max, .. } | Self::Packets { min, max, .. } => Some((min, max)),
+            Self::Span { min_ns, max_ns, .. } => Some((min_ns, max_ns)),
+            Self::Rate { min_bps, max_bps, .. } => Some((min_bps, max_bps)),
+            Self::Size { min_bytes, max_bytes, .. } => Some((min_bytes, max_bytes)),
+            _ => None,
+        }
     }
 
     /// What values are accepted, in words.
@@ -321,16 +344,10 @@ impl Entry {
         Ok(Values(values.collect::<Result<_, _>>()?))
     }
 
-    /// Checks the value of one parameter, which is how ranges hold for specifications that name the
-    /// parameters of a row as fields of their own.
-    ///
-    /// # Errors
-    /// When there is no such parameter or the value does not fit.
-    pub fn check(&self, name: &str, value: &Value) -> Result<(), ParameterError> {
-        match self.parameters.iter().find(|parameter| parameter.name == name) {
-            Some(parameter) => self.checked(parameter, value).map(|_| ()),
-            None => Err(ParameterError::Unknown { row: self.name, name: name.to_owned() }),
-        }
+    /// Range of a parameter in whole base units, which is how it holds for specifications that name
+    /// the parameters of a row as fields of their own; none for a name without a range.
+    pub fn range(&self, name: &str) -> Option<(i64, i64)> {
+        self.parameters.iter().find(|parameter| parameter.name == name)?.kind.range()
     }
 
     fn checked<'a>(

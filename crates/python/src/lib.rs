@@ -30,6 +30,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(registry::check_file, module)?)?;
     module.add_function(wrap_pyfunction!(capture::capture_from_ring, module)?)?;
     module.add_function(wrap_pyfunction!(run::check, module)?)?;
+    module.add_function(wrap_pyfunction!(run::find_problem, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(impairments::draw_impairments, module)?)?;
     Ok(())
