@@ -17,6 +17,8 @@ STAMPS := .venv/.stamps
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
+# What is installed has the versions that were tested.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
 ENGINE := Cargo.toml Cargo.lock rust-toolchain.toml crates/python/build.rs \
           $(wildcard crates/*/Cargo.toml) $(shell find crates/*/src -name '*.rs')
@@ -35,13 +37,17 @@ export PROPTEST_RNG_SEED ?= 1
 
 say = @if [ -t 1 ]; then printf '\033[1m==> %s\033[0m\n' "$(1)"; else echo "==> $(1)"; fi
 
-.PHONY: browser help demo test lint test-rust fuzz kernels test-python docs bench format clean
+.PHONY: browser help demo test lint test-rust fuzz soak audit licences lock kernels test-python docs bench format clean
 
 help:
 	@echo 'make demo     install into .venv, run the satellite competition, leave its pictures in demo/'
 	@echo 'make test     everything that has to hold: lint, test-rust, test-python, docs'
 	@echo 'make kernels  install and build what the tests of the kernel backend run on (some minutes)'
 	@echo 'make fuzz     test the engine with new random cases until one fails'
+	@echo 'make soak     kill and interrupt commands at random instants for MINUTES (10)'
+	@echo 'make audit    hold dependencies against known vulnerabilities and permitted licences'
+	@echo 'make licences list the licences of all that is shipped'
+	@echo 'make lock     renew constraints.txt, the versions of all Python packages'
 	@echo 'make docs     build the documentation into docs/_build/html'
 	@echo 'make bench    measure how fast the engine is'
 	@echo 'make format   format Rust and Python'
@@ -73,6 +79,34 @@ fuzz:
 	   echo "PROPTEST_RNG_SEED=$$seed"; \
 	   PROPTEST_RNG_SEED=$$seed cargo test --quiet --release $(RUST_TESTS) || exit; \
 	 done
+
+soak: $(STAMPS)/package
+	$(call say,Commands that are killed and interrupted)
+	@$(BIN)/python tools/soak.py --minutes $(or $(MINUTES),10)
+
+# Both ask for lists of vulnerabilities that are kept elsewhere.
+audit: $(STAMPS)/venv
+	$(call say,Known vulnerabilities and licences of dependencies)
+	@command -v cargo-deny >/dev/null || cargo install --quiet --locked cargo-deny
+	cargo deny --workspace check
+	@$(BIN)/pip install --quiet --constraint constraints.txt pip-audit
+	$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip
+
+licences: $(STAMPS)/package
+	@$(BIN)/python tools/licences.py
+
+# In an environment of its own, so that nothing but what jostle needs is in it.
+lock: export PIP_CONSTRAINT :=
+lock:
+	$(call say,Newest versions of all Python packages)
+	@rm -rf .venv/lock && $(PYTHON) -m venv .venv/lock
+	@.venv/lock/bin/pip install --quiet --upgrade pip
+	@.venv/lock/bin/pip install --quiet pip-audit --group dev --group docs $$($(PYTHON) -c \
+	  'import tomllib; it = tomllib.load(open("pyproject.toml", "rb")); \
+	   print(*it["build-system"]["requires"], *it["project"]["dependencies"])')
+	@{ echo '# The versions of all Python packages that jostle is built, run and tested with: make lock'; \
+	   .venv/lock/bin/pip freeze; } >constraints.txt
+	@rm -rf .venv/lock
 
 kernels: $(STAMPS)/package
 	$(call say,Kernels for the tests)

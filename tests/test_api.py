@@ -12,7 +12,7 @@ import jostle
 import pytest
 from fake_plan import make_plan
 from jostle.backends import SimBackend, create
-from jostle.errors import InputError
+from jostle.errors import InputError, close_to
 from jostle.report import render
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "two_flows.py"
@@ -45,6 +45,26 @@ def test_failures_are_listed_and_warned_of(engine):
     with pytest.warns(RuntimeWarning, match="4 runs failed.*upside down"):
         results = jostle.run(Planned(), SimBackend(engine))
     assert len(results.failures) == 4
+
+
+@pytest.mark.parametrize("call", [jostle.run, jostle.load])
+def test_a_scenario_is_a_path_or_was_loaded(call):
+    with pytest.raises(InputError, match=r"not a dict: jostle.scenario.loads reads TOML"):
+        call({"duration": "2 s"})
+
+
+@pytest.mark.parametrize(
+    ("given", "known", "meant"),
+    [
+        ("BBR", ["bbr", "bbr3", "cubic"], ["bbr"]),
+        ("geo", ["geo-solo", "geo-shared", "vegas"], ["geo-solo", "geo-shared"]),
+        ("cubik", ["bbr", "cubic", "bic"], ["cubic", "bic"]),
+        ("be", ["beta", "rate"], ["beta"]),
+        ("xyz", ["cubic", "reno"], []),
+    ],
+)
+def test_what_a_name_may_mean(given, known, meant):
+    assert close_to(given, known) == meant
 
 
 def test_unknown_names():

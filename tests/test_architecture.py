@@ -57,6 +57,17 @@ HEAVY = {"matplotlib", "polars", "scipy"}
 DRAWS = {"figures/charts.py", "figures/draw.py", "figures/save.py", "figures/style.py"}
 
 LONGEST_FILE_LINES = 600
+LONGEST_FUNCTION_LINES = 70
+# Longer ones that are still to be split: this list only becomes shorter. A function that is better
+# long says so inside: `Long: why`.
+STILL_LONG = {
+    "crates/record/tests/common/mod.rs: everything",
+    "crates/record/tests/validation.rs: every_value_out_of_range_is_refused_where_it_is",
+    "crates/tcp/src/sender/acknowledge.rs: on_ack",
+    "python/jostle/api.py: run",
+    "python/jostle/scenario/resolving/resolve.py: resolve",
+    "python/jostle/studies/page.py: page",
+}
 
 
 @dataclass(frozen=True)
@@ -237,3 +248,70 @@ def test_files_have_one_subject() -> None:
         and not {"tests", "benches"} & set(path.relative_to(ROOT).parts)
     }
     assert {name: n for name, n in lines.items() if n > LONGEST_FILE_LINES} == {}
+
+
+def functions_of_rust(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Names and lines of the functions of a file that `rustfmt` has formatted."""
+    lines = path.read_text("utf-8").splitlines()
+    for first, line in enumerate(lines):
+        head = re.match(r"( *)(?:pub(?:\([^)]*\))? )?(?:const |async |unsafe )*fn (\w+)", line)
+        if head is None:
+            continue
+        # A head may take several lines; it ends with the body's brace, or with a semicolon.
+        end = next(i for i in range(first, len(lines)) if lines[i].endswith(("{", ";", "}")))
+        if not lines[end].endswith("{"):
+            continue
+        last = next(i for i in range(end, len(lines)) if lines[i] == head[1] + "}")
+        yield head[2], lines[first : last + 1]
+
+
+def functions_of_python(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Names and lines of the functions of a file."""
+    text = path.read_text("utf-8")
+    lines = text.splitlines()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            yield node.name, lines[node.lineno - 1 : node.end_lineno]
+
+
+def too_long(name: str, lines: list[str]) -> bool:
+    says_why = any(re.search(r"(//|#) Long: \w", line) for line in lines)
+    return len(lines) > LONGEST_FUNCTION_LINES and not says_why
+
+
+def test_functions_fit_on_a_page() -> None:
+    found = []
+    for path in texts():
+        name = path.relative_to(ROOT).as_posix()
+        read = {".rs": functions_of_rust, ".py": functions_of_python}.get(path.suffix)
+        if read is not None:
+            long = [f for f, lines in read(path) if too_long(f, lines)]
+            found += [f"{name}: {function}" for function in long]
+    assert set(found) - STILL_LONG == set(), "split it, or say `Long: why` in a comment inside"
+    assert STILL_LONG - set(found) == set(), "it is short now: take it out of the list"
+
+
+def test_long_functions_are_found(tmp_path: Path) -> None:
+    body = "        x += 1;\n" * LONGEST_FUNCTION_LINES
+    rust = tmp_path / "example.rs"
+    rust.write_text(
+        f"impl A {{\n    pub(crate) fn long(\n        x: u32,\n    ) -> u32 {{\n{body}    }}\n\n"
+        "    fn declared(&self);\n\n    fn empty() {}\n\n    fn short() {\n    }\n"
+        f"    fn excused() {{\n        // Long: a table.\n{body}    }}\n}}\n"
+    )
+    python = tmp_path / "example.py"
+    python.write_text("async def long():\n" + "    x = 1\n" * LONGEST_FUNCTION_LINES)
+    for path, read, names in [
+        (rust, functions_of_rust, ["long", "short", "excused"]),
+        (python, functions_of_python, ["long"]),
+    ]:
+        functions = list(read(path))
+        assert [name for name, _ in functions] == names
+        assert [name for name, lines in functions if too_long(name, lines)] == ["long"]
+
+
+def test_modules_stand_beside_their_folders() -> None:
+    """`name.rs` beside `name/`; but Cargo would take `tests/common.rs` for a test of its own."""
+    folders = [path for path in texts() if path.name == "mod.rs" and "src" in path.parts]
+    assert folders == []

@@ -161,6 +161,20 @@ def test_nothing_random_is_noted(jostle, engine):
     assert note in jostle("run", "plain.toml", "--json")[2]
 
 
+def test_whoever_has_read_enough_ends_the_command_quietly(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("plain.toml").write_text(SCENARIO)
+    # The reader is gone before the first line is written.
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-c", "from jostle.cli import main; main()", "run", "plain.toml"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert done.returncode == 141
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -178,6 +192,7 @@ def test_nothing_random_is_noted(jostle, engine):
         (("list", "queue"), "did you mean `queues`"),
         (("list", "scenarios-of-doom"), "did you mean `scenarios`"),
         (("explain", "cubik"), "did you mean `cubic`"),
+        (("explain", "CUBIC"), "did you mean `cubic`?"),
         (("explain", "zzzzzz"), "`jostle list KIND` their names"),
         (("list", "--tree"), "as in list controllers"),
         (("run", "plain.toml", "--report", "plain.toml/x.html"), "cannot make the folder"),

@@ -161,6 +161,18 @@ def test_identical_runs_of_some_conditions_are_noted():
     )
 
 
+def test_a_note_names_three_conditions_and_counts_the_others():
+    plan = make_plan(2, ("cubic", "bbr", "vivace", "hybla", "reno", "bic"))
+    changed = [
+        PlannedRun(r.condition, r.seed, spec(1, duration_s=10 + (r.condition == 5) * r.seed))
+        for r in plan.runs
+    ]
+    (note,) = not_random(plan_of(plan.title, plan.conditions, changed)).notes
+    assert note.startswith(
+        "all 2 runs of cubic; bbr; vivace and 2 more are identical: nothing there"
+    )
+
+
 def test_phases_come_in_order_overall_first(results):
     assert [p.name for p in results.phases] == ["overall", "startup", "steady"]
     assert (results.phases[2].from_s, results.phases[2].to_s) == (5.0, 10.0)

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from jostle.running.executors import Executor
     from jostle.scenario import Scenario
 
+_NO_SCENARIO = (
+    "a scenario is the path of a TOML file, or what jostle.load made of it, not a {}: "
+    "jostle.scenario.loads reads TOML from a text"
+)
+
 
 def load(
     path: str | os.PathLike[str],
@@ -42,6 +47,8 @@ def load(
     """
     from jostle import scenario
 
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(_NO_SCENARIO.format(type(path).__name__))
     return scenario.load(Path(path), overrides, python=python)
 
 
@@ -91,7 +98,8 @@ def run(
     from jostle.running.session import Session
     from jostle.running.store import Store
 
-    loaded = load(scenario, python=python) if isinstance(scenario, str | os.PathLike) else scenario
+    # Whatever plans is a scenario.
+    loaded = scenario if hasattr(scenario, "plan") else load(scenario, python=python)
     plan = loaded.plan(repeats=repeats, seed=seed)
     if executor is not None and jobs is not None:
         raise InputError("give either jobs or an executor, which knows how many it takes")

@@ -2,6 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+_LEAST_SIMILARITY = 0.5
+_MOST_SIMILAR = 5
+_SHORTEST_PART = 3
+"""Letters from which on a part of a name stands for the whole."""
+
+
+def close_to(name: str, known: Iterable[str]) -> list[str]:
+    """Return those of `known` that `name` may mean, whatever the case, the likeliest first."""
+    import difflib
+
+    folded = {each.casefold(): each for each in known}
+    given = name.casefold()
+    if given in folded:
+        return [folded[given]]
+    parts = [each for key, each in folded.items() if given in key]
+    if parts and len(given) >= _SHORTEST_PART:
+        return parts
+    near = difflib.get_close_matches(given, folded, _MOST_SIMILAR, _LEAST_SIMILARITY)
+    return [folded[key] for key in near]
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """Say that there is no such thing, and what was probably meant."""
+    names = list(known)
+    close = close_to(name, names)
+    if close:
+        return f"no {what} `{name}`; did you mean {' or '.join(f'`{c}`' for c in close)}?"
+    return f"no {what} `{name}`: there is {', '.join(names) or 'none'}"
+
 
 class JostleError(Exception):
     """Something that the user can act on; its text is the whole message."""

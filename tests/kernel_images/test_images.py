@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -17,8 +18,14 @@ def put(cache: Path, version: str, config_hash: str | None = None) -> Path:
     folder = cache / f"{version}-{config_hash}"
     folder.mkdir(parents=True)
     write_program(folder / "linux", kernel_script(version=version))
-    (folder / "build.json").write_text(json.dumps({"version": version, "config_hash": config_hash}))
+    record(folder, {"version": version, "config_hash": config_hash})
     return folder / "linux"
+
+
+def record(folder: Path, facts: dict[str, str]) -> None:
+    """Write what is recorded of a build."""
+    facts["sha256"] = hashlib.sha256((folder / "linux").read_bytes()).hexdigest()
+    (folder / "build.json").write_text(json.dumps(facts))
 
 
 @pytest.fixture
@@ -26,6 +33,7 @@ def realtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the distribution's kernel is looked for."""
     monkeypatch.setattr(images, "REALTIME_IMAGE", tmp_path / "linux.uml")
     monkeypatch.setattr(images, "REALTIME_MODULES", tmp_path / "modules")
+    monkeypatch.setattr(images, "CPU_FACTS", tmp_path / "cpuinfo")
     return tmp_path / "linux.uml"
 
 
@@ -85,6 +93,7 @@ def test_identity_follows_the_content(cache: Path) -> None:
     assert first == find("virtual").identity
     assert first.startswith("virtual-6.1.9-")
     path.write_text("#!/bin/sh\n")
+    record(path.parent, json.loads((path.parent / "build.json").read_text()))
     assert find("virtual").identity != first
 
 
@@ -120,6 +129,23 @@ def test_tools_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(images, "SYSTEM_PATH", str(tmp_path))
     with pytest.raises(KernelMissingError, match="apt-get install ethtool iproute2"):
         find("virtual")
+
+
+def test_a_processor_that_the_realtime_kernel_cannot_run_on(realtime: Path) -> None:
+    modules = realtime.parent / "modules"
+    for version in ("6.1.5", "6.13.2"):
+        (modules / version).mkdir(parents=True)
+        (modules / version / "modules.dep").write_text("")
+    facts = realtime.parent / "cpuinfo"
+    facts.write_text("processor\t: 0\nflags\t\t: fpu sse avx512f amx_tile amx_int8\n")
+    write_program(realtime, kernel_script(version="6.1.5"))
+    with pytest.raises(KernelMissingError, match="its processor has AMX"):
+        find("realtime")
+    facts.write_text("processor\t: 0\nflags\t\t: fpu sse avx512f\n")
+    assert find("realtime").version == "6.1.5"
+    facts.write_text("processor\t: 0\nflags\t\t: fpu sse avx512f amx_tile\n")
+    write_program(realtime, kernel_script(version="6.13.2"))
+    assert find("realtime").version == "6.13.2"
 
 
 def test_status(cache: Path, realtime: Path) -> None:

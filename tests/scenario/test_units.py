@@ -29,6 +29,10 @@ from jostle.scenario.text.units import (
         ("1e3 s", 1_000_000_000_000),
         ("1_000 ns", 1_000),
         ("0 s", 0),
+        # As programs print sums of 0.1.
+        ("2.0999999999999996 s", 2_100_000_000),
+        ("0.30000000000000004 ms", 300_000),
+        ("1.0009 ns", 1),
     ],
 )
 def test_spans(text: str, ns: int) -> None:

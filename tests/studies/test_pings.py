@@ -57,6 +57,7 @@ def test_measures_of_pings(tmp_path):
     folder.mkdir(parents=True)
     (folder / "pings.toml").write_text(SCENARIO)
     (folder / "study.toml").write_text(STUDY)
+    (folder / "setup.md").write_text("Pings alone.\n")
     study = load("pings", tmp_path / "studies")
     backend = SimBackend(_core)
     session = Session(backend, local(1), None)

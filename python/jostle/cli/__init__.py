@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -22,6 +23,8 @@ from jostle.printable import echo
 __all__ = ["cli", "main", "status"]
 
 INTERRUPTED = 130
+READ_NO_MORE = 128 + signal.SIGPIPE
+"""As shells report a program that SIGPIPE ended."""
 
 
 def _print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
@@ -86,7 +89,22 @@ def status(arguments: Sequence[str], environment: Environment | None = None) -> 
         echo("interrupted", err=True)
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has seen enough; keep the interpreter from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _read_no_more()
+    except SystemExit as end:
+        # click and rich end so when a pipe breaks.
+        if isinstance(end.__context__, BrokenPipeError):
+            return _read_no_more()
+        raise
     return result if isinstance(result, int) else 0
+
+
+def _read_no_more() -> int:
+    """End quietly: whoever read our output has seen enough."""
+    # The interpreter flushes both at exit, and would complain.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(nowhere, stream.fileno())
+    return READ_NO_MORE

@@ -14,9 +14,8 @@ import click
 
 from jostle.backends.registry import BACKENDS, DEFAULT, all_options
 from jostle.cli.environment import Environment
-from jostle.errors import InputError, InterruptedRunError
+from jostle.errors import InputError, InterruptedRunError, unknown
 from jostle.printable import echo
-from jostle.results.measures import unknown
 
 if TYPE_CHECKING:
     from jostle.backends import Backend

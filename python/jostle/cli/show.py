@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import textwrap
 import tomllib
@@ -13,9 +12,8 @@ from typing import Any
 import click
 
 from jostle.cli.environment import Environment
-from jostle.errors import InputError
+from jostle.errors import InputError, close_to, unknown
 from jostle.printable import echo
-from jostle.results.measures import unknown
 
 PROFILES = "profiles"
 SCENARIOS = "scenarios"
@@ -115,7 +113,7 @@ def _kinds(environment: Environment) -> list[str]:
 
 
 def _unknown_name(name: str, names: Sequence[str]) -> str:
-    if difflib.get_close_matches(name, names, cutoff=0.5):
+    if close_to(name, names):
         return unknown("algorithm", name, names)
     return f"no algorithm `{name}`: `jostle list` shows the kinds, `jostle list KIND` their names"
 

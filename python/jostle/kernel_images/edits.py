@@ -63,6 +63,21 @@ EDITS: tuple[Edit, ...] = (
         "config HZ\n\tint\n\tdefault 100\n",
         "config HZ\n\tint\n\tdefault 1000\n",
     ),
+    # User-Mode Linux hands its processes' registers back to the host (`restore_fp_registers`), and
+    # the host takes no fewer than its processor has. With AMX those are 11,008 bytes; the host cuts
+    # what is beyond. Later kernels ask the host (`host_fp_size`).
+    Edit(
+        "arch/x86/um/user-offsets.c",
+        "room for the registers of present processors",
+        "\tDEFINE_LONGS(HOST_FP_SIZE, 2696);\n",
+        "\tDEFINE_LONGS(HOST_FP_SIZE, 16384);\n",
+    ),
+    Edit(
+        "arch/um/Kconfig",
+        "stacks on which those registers fit",
+        "\tdefault 2 if 64BIT\n",
+        "\tdefault 4 if 64BIT\n",
+    ),
     Edit(
         "arch/um/os-Linux/util.c",
         "random numbers from a seed",

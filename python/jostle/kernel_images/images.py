@@ -32,6 +32,8 @@ IMAGE_VARIABLE = "JOSTLE_KERNEL"
 REALTIME_IMAGE = Path("/usr/bin/linux.uml")
 REALTIME_MODULES = Path("/usr/lib/uml/modules")
 
+CPU_FACTS = Path("/proc/cpuinfo")
+
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where the guest looks for programs; those of root are not in everybody's PATH."""
 
@@ -39,6 +41,8 @@ TOOLS: Mapping[str, str] = {"ip": "iproute2", "tc": "iproute2", "ethtool": "etht
 """Programs that set up the networks → Debian's package of them."""
 
 _ASK_VERSION_S = 10.0
+# Since then User-Mode Linux asks the host how many registers there are (`host_fp_size`).
+_ASKS_FOR_REGISTERS = (6, 13)
 
 
 class KernelMissingError(InputError):
@@ -250,6 +254,11 @@ def _realtime(version: str | None) -> Image:
         )
     if not _matches(actual, version):
         raise KernelMissingError(f"the real-time kernel is {actual}, not {version}")
+    if version_key(actual) < _ASKS_FOR_REGISTERS and _has_large_registers():
+        raise KernelMissingError(
+            f"the real-time kernel {actual} cannot run on this machine: its processor has AMX, for "
+            "whose registers User-Mode Linux has no room (the virtual-time kernel has)"
+        )
     modules = REALTIME_MODULES / actual
     # The list that says which of them need which.
     if not (modules / "modules.dep").is_file():
@@ -258,6 +267,16 @@ def _realtime(version: str | None) -> Image:
             "run `apt-get install --reinstall user-mode-linux`"
         )
     return Image("realtime", REALTIME_IMAGE, actual, modules)
+
+
+def _has_large_registers() -> bool:
+    """Whether the processor has registers that Linux hands over only whole, AMX's 8 KB of tiles."""
+    try:
+        text = CPU_FACTS.read_text("utf-8", "replace")
+    except OSError:
+        return False
+    flags = re.search(r"^flags\s*:(.*)$", text, re.M)
+    return flags is not None and "amx_tile" in flags[1].split()
 
 
 def _native(version: str | None) -> Image:

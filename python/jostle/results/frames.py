@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jostle.errors import InputError
-from jostle.results.measures import SERIES_NAMES, unknown
+from jostle.errors import InputError, unknown
+from jostle.results.measures import SERIES_NAMES
 
 if TYPE_CHECKING:
     import polars as pl

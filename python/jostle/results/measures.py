@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from jostle.errors import InputError
+from jostle.errors import InputError, unknown
 
 
 @dataclass(frozen=True)
@@ -87,12 +85,3 @@ def measure(name: str) -> Measure:
         if name in (candidate.name, candidate.key):
             return candidate
     raise InputError(unknown("measure", name, [m.name for m in MEASURES]))
-
-
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """Say that there is no such thing, and what was probably meant."""
-    names = list(known)
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    if close:
-        return f"no {what} `{name}`; did you mean {' or '.join(f'`{c}`' for c in close)}?"
-    return f"no {what} `{name}`: there is {', '.join(names) or 'none'}"

@@ -6,11 +6,11 @@ import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from jostle.errors import InputError
+from jostle.errors import InputError, unknown
 from jostle.results import frames
 from jostle.results.conditions import Condition
 from jostle.results.finished import OVERALL, FinishedRuns
-from jostle.results.measures import FLOW_KEYS, LINK_KEYS, measure, unknown
+from jostle.results.measures import FLOW_KEYS, LINK_KEYS, measure
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from jostle.stats import Method
 
 SCHEMA = "jostle.summary/1"
+_NAMED_CONDITIONS = 3
+"""Conditions that a note names; the others it counts."""
 
 
 class ResultSet(FinishedRuns):
@@ -160,7 +162,9 @@ class ResultSet(FinishedRuns):
             where = " of every condition" if len(several) > 1 else ""
             subject = "in this scenario"
         else:
-            where = " of " + "; ".join(self.labels[i] for i in identical)
+            named = [self.labels[i] for i in identical[:_NAMED_CONDITIONS]]
+            more = len(identical) - len(named)
+            where = " of " + "; ".join(named) + (f" and {more} more" if more else "")
             subject = "there"
         return (
             f"{which}{where} are identical: nothing {subject} is random; "

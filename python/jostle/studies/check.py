@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from jostle.results.measures import unknown
+from jostle.errors import unknown
 from jostle.scenario import Scenario
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.units import QuantityError, parse_size, parse_span

@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from jostle.errors import InputError
-from jostle.results.measures import unknown
+from jostle.errors import InputError, unknown
 from jostle.scenario import Scenario
 from jostle.scenario import load as load_scenario
 from jostle.scenario.text.document import parse, read_text

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from jostle.backends import BACKENDS
-from jostle.results.measures import unknown
+from jostle.errors import unknown
 
 Summary = Literal["mean", "sd", "median", "min", "max", "share"]
 

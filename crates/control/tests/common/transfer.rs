@@ -67,6 +67,21 @@ pub struct Transfer {
     usage_end: u64,
 }
 
+/// What an ACK brings.
+#[derive(Clone, Copy, Debug, Default)]
+struct News {
+    /// Packets delivered, and those of them that were marked.
+    acked: u32,
+    marked: u32,
+    /// Packets acknowledged cumulatively.
+    packets: u32,
+    rtt: Option<Span>,
+    /// When the first of the delivered packets was sent.
+    oldest: Time,
+    /// Packets that had been delivered when the last one was sent.
+    newest_prior: Option<u64>,
+}
+
 impl Transfer {
     /// Starts a transfer; the handshake takes one round trip from time 0.
     pub fn new(path: Path, controller: Box<dyn Controller>) -> Self {
@@ -217,77 +232,24 @@ impl Transfer {
     fn acknowledge(&mut self) {
         self.ack_deadline = Time::NEVER;
         let prior_in_flight = self.in_flight;
-        let prior_unacked = self.first_unacked;
-        let (mut acked, mut marked) = (0, 0);
-        let mut oldest = Time::NEVER;
-        let mut newest = Time::ZERO;
-        for number in self.unacknowledged.drain(..) {
-            self.delivered_end = self.delivered_end.max(number + 1);
-            // A packet that was taken for lost has left the window.
-            let Some(index) = number.checked_sub(self.first_unacked) else { continue };
-            let packet = &mut self.window[index as usize];
-            packet.delivered = true;
-            acked += 1;
-            oldest = oldest.min(packet.stamp.sent_at);
-            marked += u32::from(packet.marked);
-            newest = packet.stamp.sent_at;
-            self.sampler.on_delivered(&packet.stamp, number + 1);
-            self.in_flight -= 1;
-        }
-        let newest_prior = self.sampler.newest_prior_delivered();
-        let rtt = (newest > Time::ZERO).then(|| self.now.since(newest));
-        self.advance();
-        if let Some(rtt) = rtt {
-            self.rtt.on_sample(rtt, self.first_unacked, self.total_sent);
-            self.rtt.on_min_sample(self.now, rtt);
-        }
-        let packets = (self.first_unacked - prior_unacked) as u32;
-        if packets > 0 {
-            self.backoff = 0;
-        }
-        self.controller.on_measurement(&Measurement {
-            now: self.now,
-            rtt,
-            packets,
-            delivered: newest_prior.map_or(0, |prior| (self.delivered() - prior) as u32),
-            sacked: self.sacked(),
-            timestamps: Some(self.timestamps(oldest)),
-            first_unacked: self.first_unacked,
-            next_to_send: self.total_sent,
-            state: self.state,
-            pacing_rate: self.controller.pacing_rate(),
-        });
-        // SACK blocks keep an ACK off the predicted path.
-        let has_blocks = self.first_unacked < self.delivered_end;
-        if let Some(tcp) = self.controller.tcp_mut().filter(|tcp| tcp.hears_headers()) {
-            tcp.on_ack_event(self.now, has_blocks);
-        }
-        self.total_marked += u64::from(marked);
-        if self.ecn != EcnFeedback::None {
-            self.controller.on_marks(&Marks {
-                now: self.now,
-                delivered: self.sampler.delivered(),
-                marked: self.total_marked,
-                first_unacked: self.first_unacked,
-                next_to_send: self.total_sent,
-            });
-        }
+        let news = self.take_news();
+        self.tell_before_detection(&news);
         let lost = self.detect_loss();
         let was_in_recovery = self.in_recovery();
-        self.recover(lost, marked);
+        self.recover(lost, news.marked);
         let reducing = matches!(self.state, RecoveryState::Cwr | RecoveryState::Recovery)
             && self.owner() == RecoveryOwner::Transport;
         let delivery = self.sampler.finish_ack(self.now, self.rtt.min_rtt());
         if reducing {
-            self.reduce(acked, packets > 0 && lost == 0);
+            self.reduce(news.acked, news.packets > 0 && lost == 0);
         }
         let slow_start = self.owner() == RecoveryOwner::Transport
             && self.controller.ssthresh().is_none_or(|s| self.controller.cwnd() < s);
         self.controller.on_ack(&AckSample {
             now: self.now,
-            acked,
+            acked: news.acked,
             lost,
-            rtt,
+            rtt: news.rtt,
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),
             rate: delivery.rate,
@@ -308,10 +270,77 @@ impl Transfer {
             state: self.state,
             cwnd_limited: self.cwnd_limited
                 || (slow_start && self.controller.cwnd() < 2 * self.max_in_flight),
-            may_grow: packets > 0 && !reducing,
+            may_grow: news.packets > 0 && !reducing,
             left_recovery: was_in_recovery && !self.in_recovery(),
-            ce_marked: marked,
+            ce_marked: news.marked,
         });
+        self.finish_ack();
+    }
+
+    /// Takes what the receiver has to acknowledge out of the flight.
+    fn take_news(&mut self) -> News {
+        let prior_unacked = self.first_unacked;
+        let mut news = News { oldest: Time::NEVER, ..News::default() };
+        let mut newest = Time::ZERO;
+        for number in self.unacknowledged.drain(..) {
+            self.delivered_end = self.delivered_end.max(number + 1);
+            // A packet that was taken for lost has left the window.
+            let Some(index) = number.checked_sub(self.first_unacked) else { continue };
+            let packet = &mut self.window[index as usize];
+            packet.delivered = true;
+            news.acked += 1;
+            news.oldest = news.oldest.min(packet.stamp.sent_at);
+            news.marked += u32::from(packet.marked);
+            newest = packet.stamp.sent_at;
+            self.sampler.on_delivered(&packet.stamp, number + 1);
+            self.in_flight -= 1;
+        }
+        news.newest_prior = self.sampler.newest_prior_delivered();
+        news.rtt = (newest > Time::ZERO).then(|| self.now.since(newest));
+        self.advance();
+        if let Some(rtt) = news.rtt {
+            self.rtt.on_sample(rtt, self.first_unacked, self.total_sent);
+            self.rtt.on_min_sample(self.now, rtt);
+        }
+        news.packets = (self.first_unacked - prior_unacked) as u32;
+        if news.packets > 0 {
+            self.backoff = 0;
+        }
+        news
+    }
+
+    fn tell_before_detection(&mut self, news: &News) {
+        self.controller.on_measurement(&Measurement {
+            now: self.now,
+            rtt: news.rtt,
+            packets: news.packets,
+            delivered: news.newest_prior.map_or(0, |prior| (self.delivered() - prior) as u32),
+            sacked: self.sacked(),
+            timestamps: Some(self.timestamps(news.oldest)),
+            first_unacked: self.first_unacked,
+            next_to_send: self.total_sent,
+            state: self.state,
+            pacing_rate: self.controller.pacing_rate(),
+        });
+        // SACK blocks keep an ACK off the predicted path.
+        let has_blocks = self.first_unacked < self.delivered_end;
+        if let Some(tcp) = self.controller.tcp_mut().filter(|tcp| tcp.hears_headers()) {
+            tcp.on_ack_event(self.now, has_blocks);
+        }
+        self.total_marked += u64::from(news.marked);
+        if self.ecn != EcnFeedback::None {
+            self.controller.on_marks(&Marks {
+                now: self.now,
+                delivered: self.sampler.delivered(),
+                marked: self.total_marked,
+                first_unacked: self.first_unacked,
+                next_to_send: self.total_sent,
+            });
+        }
+    }
+
+    /// What follows when the controller has heard of the ACK.
+    fn finish_ack(&mut self) {
         if self.controller.take_reduction_request() {
             self.enter_cwr();
         }

@@ -251,45 +251,10 @@ impl Driver<'_> {
             self.rtt.on_sample(rtt, self.first_unacked, self.next_to_send);
             self.rtt.on_min_sample(self.now, rtt);
         }
-        self.controller.on_measurement(&Measurement {
-            now: self.now,
-            rtt,
-            packets: acked,
-            delivered: (self.delivered - prior_delivered) as u32,
-            sacked: lost.min(self.in_flight),
-            timestamps: Some(self.timestamps(rtt)),
-            first_unacked: self.first_unacked,
-            next_to_send: self.next_to_send,
-            state: self.state,
-            pacing_rate: self.controller.pacing_rate().or(ack.pacing),
-        });
-        let slow_path = self.state != RecoveryState::Open || ack.share < 64;
-        if let Some(tcp) = self.controller.tcp_mut().filter(|tcp| tcp.hears_headers()) {
-            tcp.on_ack_event(self.now, slow_path);
-        }
-        // A controller learns no more from the thousandth than from the third.
-        for i in 0..lost.min(3) {
-            self.controller.on_lost(&LostPacket {
-                now: self.now,
-                number: self.first_unacked + 2 * u64::from(i),
-                in_flight_at_send: prior_in_flight,
-                lost_since_send: i + 1,
-                app_limited: ack.app_limited,
-                delivered: self.delivered,
-            });
-        }
-        self.marked += u64::from(ack.marked).min(u64::from(acked));
-        if self.controller.needs_ecn() != EcnFeedback::None {
-            self.controller.on_marks(&Marks {
-                now: self.now,
-                delivered: self.delivered,
-                marked: self.marked,
-                first_unacked: self.first_unacked,
-                next_to_send: self.next_to_send,
-            });
-        }
-        let interval = ack.interval.max(self.rtt.min_rtt()).max(Span::from_ns(1));
         let delivered = (self.delivered - prior_delivered) as u32;
+        self.tell_measurement(&ack, acked, lost, delivered, rtt);
+        self.tell_losses_and_marks(&ack, acked, lost, prior_in_flight);
+        let interval = ack.interval.max(self.rtt.min_rtt()).max(Span::from_ns(1));
         let reducing = matches!(self.state, RecoveryState::Cwr | RecoveryState::Recovery);
         self.controller.on_ack(&AckSample {
             now: self.now,
@@ -324,6 +289,57 @@ impl Driver<'_> {
             return self.signal(Signal::Request);
         }
         Ok(())
+    }
+
+    /// What an ACK says before loss detection sees it.
+    fn tell_measurement(
+        &mut self,
+        ack: &Ack,
+        acked: u32,
+        lost: u32,
+        delivered: u32,
+        rtt: Option<Span>,
+    ) {
+        self.controller.on_measurement(&Measurement {
+            now: self.now,
+            rtt,
+            packets: acked,
+            delivered,
+            sacked: lost.min(self.in_flight),
+            timestamps: Some(self.timestamps(rtt)),
+            first_unacked: self.first_unacked,
+            next_to_send: self.next_to_send,
+            state: self.state,
+            pacing_rate: self.controller.pacing_rate().or(ack.pacing),
+        });
+        let slow_path = self.state != RecoveryState::Open || ack.share < 64;
+        if let Some(tcp) = self.controller.tcp_mut().filter(|tcp| tcp.hears_headers()) {
+            tcp.on_ack_event(self.now, slow_path);
+        }
+    }
+
+    fn tell_losses_and_marks(&mut self, ack: &Ack, acked: u32, lost: u32, prior_in_flight: u32) {
+        // A controller learns no more from the thousandth than from the third.
+        for i in 0..lost.min(3) {
+            self.controller.on_lost(&LostPacket {
+                now: self.now,
+                number: self.first_unacked + 2 * u64::from(i),
+                in_flight_at_send: prior_in_flight,
+                lost_since_send: i + 1,
+                app_limited: ack.app_limited,
+                delivered: self.delivered,
+            });
+        }
+        self.marked += u64::from(ack.marked).min(u64::from(acked));
+        if self.controller.needs_ecn() != EcnFeedback::None {
+            self.controller.on_marks(&Marks {
+                now: self.now,
+                delivered: self.delivered,
+                marked: self.marked,
+                first_unacked: self.first_unacked,
+                next_to_send: self.next_to_send,
+            });
+        }
     }
 
     /// Timestamps as a path would give them whose way back takes half of the RTT.

@@ -115,7 +115,7 @@ impl<B> FqCodel<B> {
         };
         Self {
             limit_packets: values.amount("limit"),
-            quantum_bytes: values.integer("quantum"),
+            quantum_bytes: i64::from(values.u32("quantum")),
             law: Law::new(values),
             queues: (0..queues).map(empty).collect(),
             bytes: vec![0; queues as usize],

@@ -69,7 +69,7 @@ impl RedParameters {
         if min_bytes <= max_bytes {
             return Ok(());
         }
-        let given = Value::Integer(values.integer("min"));
+        let given = Value::Integer(i64::try_from(min_bytes).unwrap_or(i64::MAX));
         Err(ENTRY.unfit("min", &given, format!("at most max, {max_bytes} bytes")))
     }
 }

@@ -162,9 +162,7 @@ def link_spec(
     if in_bdp and (facts.capacity is None or largest_rtt_ns is None):
         bdp = 10**9
     also = (*facts.depends, *rtt_paths) if in_bdp else ((*path, "profile"),)
-    queue = part_spec(
-        link.queue, registry.queues, "queue", queue_at, report, *also, bdp_bytes=bdp or None
-    )
+    queue = part_spec(link.queue, registry.queues, "queue", queue_at, report, *also, bdp_bytes=bdp)
     loss = None
     if link.loss is not None:
         loss = part_spec(link.loss, registry.losses, "loss", (*path, "loss"), report)

@@ -109,6 +109,8 @@ _EXAMPLES: Final[dict[str, tuple[str, str]]] = {
     "rate": ("144", "Mbit/s"),
     "size": ("36", "MB"),
 }
+_ROUNDING: Final = Fraction(1, 1000)
+"""How far from a whole number of base units (ns, bit/s, bytes) a value may lie to count as that."""
 _QUANTITY: Final = re.compile(
     r"\s*(?P<number>[+-]?(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?)"
     r"\s*(?P<unit>[^\d\s].*?)?\s*\Z"
@@ -300,9 +302,11 @@ def _in_range(text: str, value: Fraction) -> None:
 
 def _whole(text: str, value: Fraction, base: str) -> int:
     _in_range(text, value)
-    if value.denominator != 1:
+    nearest = round(value)
+    # Programs print 2.1 s as 2.0999999999999996 s.
+    if abs(value - nearest) >= _ROUNDING or (value and not nearest):
         raise QuantityError(f"{text} is not a whole number of {base}")
-    return int(value)
+    return nearest
 
 
 def _shown(given: object) -> str:

@@ -1,0 +1,74 @@
+"""What jostle is made from: pinned, permitted, and said."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+PINNED = {
+    re.split("==", line)[0].lower().replace("_", "-")
+    for line in (ROOT / "constraints.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+}
+
+
+def test_every_python_package_is_pinned() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    groups = project["dependency-groups"]
+    wanted = [
+        *project["project"]["dependencies"],
+        *project["build-system"]["requires"],
+        *(line for group in groups.values() for line in group),
+    ]
+    names = {re.split(r"[^A-Za-z0-9_.-]", line)[0].lower().replace("_", "-") for line in wanted}
+    assert names <= PINNED, f"run `make lock`: {names - PINNED}"
+    assert not re.search(r"@ |://", (ROOT / "constraints.txt").read_text())
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_actions_are_pinned_and_rights_are_few(path: Path) -> None:
+    text = path.read_text()
+    used = re.findall(r"uses: (\S+)", text)
+    assert used
+    assert [one for one in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", one)] == []
+    assert "permissions:\n  contents: read\n" in text
+    assert "secrets." not in text
+
+
+def test_licences_are_permitted() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "licences.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "pyo3" in done.stdout
+    assert "polars" in done.stdout
+
+
+def test_every_crates_licence_is_permitted() -> None:
+    """As `cargo deny` would judge, which is not installed everywhere."""
+    allowed = set(tomllib.loads((ROOT / "deny.toml").read_text())["licenses"]["allow"])
+    command = [sys.executable, str(ROOT / "tools" / "licences.py")]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    crates = told.split("Python packages")[0].splitlines()[2:]
+    for line in filter(None, crates):
+        name, _, licence = line.split(maxsplit=2)
+        offered = re.split(r" OR |/", licence.replace("(", "").replace(")", ""))
+        needed = [set(re.split(" AND ", one)) for one in offered]
+        assert any(one <= allowed for one in needed), f"{name}: {licence}"
+
+
+def test_the_citation_names_this_version() -> None:
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_every_promise_names_a_test_that_is_there() -> None:
+    named = re.findall(r"`(tests/[\w/.]+)`", (ROOT / "docs" / "security.md").read_text())
+    assert len(named) > 8
+    assert [one for one in named if not (ROOT / one).exists()] == []

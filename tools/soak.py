@@ -1,0 +1,213 @@
+"""Kill and interrupt jostle at random instants, and see that nothing is lost and nothing is left.
+
+usage: python tools/soak.py [--minutes M] [--seed S]
+
+Each round starts a command, ends it by SIGKILL or SIGINT after a random time, and looks: every run
+that a store shows is whole, what was interrupted goes on, and in the end its results are those of a
+store that nobody disturbed. The next start removes what a killed process left: temporary folders,
+namespaces, guests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+JOSTLE = [sys.executable, "-c", "from jostle.cli import main; main()"]
+SCENARIO = """
+duration = "{duration}"
+repeats = {repeats}
+[bottleneck]
+rate = "20 Mbit/s"
+queue = {{ kind = "drop_tail", limit = "1 BDP" }}
+[[flows]]
+name = "one"
+controller = "cubic"
+rtt = "40 ms"
+[[flows]]
+name = "two"
+controller = "bbr"
+rtt = "40 ms"
+"""
+LINK = '[bottleneck]\nrate = "10 Mbit/s"\nqueue = "fq_codel"\n'
+
+
+class SoakError(AssertionError):
+    """Something was lost, or left."""
+
+
+class Soak:
+    """The folder that it happens in, and the random numbers that it happens by."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder = folder
+        self.random = random.Random(seed)
+        self.temporary = folder / "tmp"
+        self.temporary.mkdir()
+        self.environment = {**os.environ, "TMPDIR": str(self.temporary)}
+        self.rounds = 0
+
+    def call(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        return subprocess.run(
+            [*JOSTLE, *words],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def disturb(self, *words: str, longest_s: float) -> bool:
+        """Start a command and end it at a random instant; true if it had not ended by itself."""
+        with (self.folder / "log").open("ab") as log:
+            process = subprocess.Popen(
+                [*JOSTLE, *words], cwd=self.folder, env=self.environment, stdout=log, stderr=log
+            )
+            try:
+                process.wait(self.random.uniform(0.1, longest_s))
+            except subprocess.TimeoutExpired:
+                process.send_signal(self.random.choice((signal.SIGKILL, signal.SIGINT)))
+                process.wait(60)
+                return True
+        return False
+
+    def simulated(self) -> None:
+        """Disturb a sweep in the simulator until it is done."""
+        self._sweep("sim", duration="20 s", repeats=40, longest_s=4.0)
+
+    def on_the_kernel(self) -> None:
+        """Disturb a sweep on the kernel in virtual time."""
+        self._sweep("kernel", duration="5 s", repeats=2, longest_s=8.0)
+
+    def _sweep(self, backend: str, *, duration: str, repeats: int, longest_s: float) -> None:
+        scenario = self.folder / "scenario.toml"
+        scenario.write_text(SCENARIO.format(duration=duration, repeats=repeats), "utf-8")
+        command = ("run", scenario.name, "--backend", backend, "--json")
+        disturbed, quiet = self.folder / "disturbed", self.folder / "quiet"
+        for store in (disturbed, quiet):
+            shutil.rmtree(store, ignore_errors=True)
+        for _ in range(6):
+            if not self.disturb(*command, "--store", disturbed.name, longest_s=longest_s):
+                break
+            self.rounds += 1
+            check_store(disturbed)
+        ends = [self.call(*command, "--store", store.name) for store in (disturbed, quiet)]
+        for end in ends:
+            expect(end.returncode == 0, f"status {end.returncode}: {end.stderr[-500:]}")
+            expect("damaged" not in end.stderr, end.stderr)
+        expect(ends[0].stdout == ends[1].stdout, "an interrupted sweep gave other results")
+        expect(digests(disturbed) == digests(quiet), "an interrupted sweep stored other files")
+        self.nothing_left()
+
+    def emulated(self) -> None:
+        """Disturb a command behind an emulated link."""
+        (self.folder / "link.toml").write_text(LINK, "utf-8")
+        self.disturb("emulate", "link.toml", "--", "sleep", "2", longest_s=3.0)
+        self.rounds += 1
+        end = self.call("emulate", "link.toml", "--", "true")
+        expect(end.returncode == 0, f"status {end.returncode}: {end.stderr[-500:]}")
+        command = ["ip", "netns", "list"]
+        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        expect("jostle-" not in listed, f"namespaces are left: {listed}")
+
+    def nothing_left(self) -> None:
+        """See that no temporary folder and no guest outlives the next start."""
+        left = [path.name for path in self.temporary.glob("jostle-*")]
+        expect(not left, f"temporary folders are left: {left}")
+        guests = [pid for pid in processes() if f"{self.temporary}/" in command_line(pid)]
+        expect(not guests, f"guests are left: {guests}")
+
+
+def check_store(store: Path) -> None:
+    """See that every run that the store shows is whole."""
+    for folder in store.glob("[0-9a-f]*") if store.is_dir() else ():
+        manifest = json.loads((folder / "manifest.json").read_bytes())
+        for name, digest in manifest["sha256"].items():
+            found = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+            expect(found == digest, f"{folder / name} is not whole")
+
+
+def digests(store: Path) -> dict[str, str]:
+    """Return the digest of every file of every run that does not depend on the hour."""
+    return {
+        str(path.relative_to(store)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(store.glob("[0-9a-f]*/**/*"))
+        if path.is_file() and path.name != "timing.json"
+    }
+
+
+def processes() -> Iterator[int]:
+    """Yield the numbers of all processes but this one."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            yield int(entry.name)
+
+
+def command_line(pid: int) -> str:
+    """Return the command line of a process; nothing if it has ended."""
+    try:
+        return Path("/proc", str(pid), "cmdline").read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def expect(holds: bool, why: str) -> None:
+    """Raise unless it holds."""
+    if not holds:
+        raise SoakError(why)
+
+
+@contextmanager
+def temporary() -> Iterator[Path]:
+    """Make a folder, which stays if something was wrong."""
+    folder = Path(tempfile.mkdtemp(prefix="soak-"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+def kinds(soak: Soak) -> Sequence[str]:
+    """Say what can be disturbed on this machine."""
+    found = ["simulated"]
+    told = json.loads(soak.call("kernel", "status", "--json").stdout)["kernels"]
+    if any(one["kind"] == "virtual" and one["available"] for one in told):
+        found.append("on_the_kernel")
+    if os.geteuid() == 0 and shutil.which("ip"):
+        found.append("emulated")
+    return found
+
+
+def main() -> int:
+    """Go round until the time is over."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--minutes", type=float, default=10.0)
+    options.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
+    given = options.parse_args()
+    print(f"seed {given.seed}", flush=True)
+    until_s = time.monotonic() + 60 * given.minutes
+    with temporary() as folder:
+        soak = Soak(folder, given.seed)
+        chosen = kinds(soak)
+        while time.monotonic() < until_s:
+            kind = soak.random.choice(chosen)
+            print(f"{kind} (in {folder})", flush=True)
+            getattr(soak, kind)()
+        print(f"{soak.rounds} interruptions of {', '.join(chosen)}: nothing lost, nothing left")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
