@@ -177,10 +177,12 @@ class RunView:
         """Bytes of a transfer, capacity of its bottleneck in bit/s, and its quiet RTT in s."""
         spec = next(one for one in self._spec["flows"] if one["name"] == flow)
         links = [self._spec["links"][at] for at in (*spec["path"], *spec["reverse_path"])]
-        rates = [link["capacity"].get("rate_bps") for link in links]
-        size = spec["source"].get("bytes")
-        if size is None or None in rates:
+        capacities = [link["capacity"] for link in links]
+        rates = [one["rate_bps"] for one in capacities if one["kind"] == "constant"]
+        source = spec["source"]
+        if len(rates) < len(links) or source["kind"] == "bulk" or source["kind"] == "on_off":
             return None
+        size = source["bytes"]
         delays_ns = sum(link["delay"]["steps"][0]["delay_ns"] for link in links)
         return float(size), float(min(rates)), (spec["access_delay_ns"] + delays_ns) / 1e9
 

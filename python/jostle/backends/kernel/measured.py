@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.backends.base import Spec
 from jostle.backends.kernel.samples import Samples
+from jostle.run_spec import FlowSpec, LinkSpec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,7 +73,7 @@ class FlowTrack:
         When it opened and completed.
     """
 
-    spec: Mapping[str, Any]
+    spec: FlowSpec
     time_ns: Array
     sender: NDArray[np.void]
     details: NDArray[np.void]
@@ -261,7 +262,7 @@ class LinkTrack:
         Counters of its queue.
     """
 
-    spec: Mapping[str, Any]
+    spec: LinkSpec
     time_ns: Array
     queue: NDArray[np.void]
 
@@ -304,9 +305,13 @@ class LinkTrack:
         capacity = self.spec["capacity"]
         if capacity["kind"] == "trace":
             return _opportunities(capacity, at_ns) * float(capacity["opportunity_bytes"])
-        steps = capacity.get("steps") or [{"at_ns": 0, "rate_bps": capacity["rate_bps"]}]
-        starts = np.array([step["at_ns"] for step in steps], float)
-        rates = np.array([step["rate_bps"] for step in steps], float) / 8e9
+        steps = (
+            [(0, capacity["rate_bps"])]
+            if capacity["kind"] == "constant"
+            else [(step["at_ns"], step["rate_bps"]) for step in capacity["steps"]]
+        )
+        starts = np.array([at_ns for at_ns, _ in steps], float)
+        rates = np.array([rate_bps for _, rate_bps in steps], float) / 8e9
         before = np.concatenate(([0.0], np.cumsum(np.diff(starts) * rates[:-1])))
         step = np.searchsorted(starts, at_ns, side="right") - 1
         offered: Array = before[step] + (at_ns - starts[step]) * rates[step]

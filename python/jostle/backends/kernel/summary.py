@@ -19,6 +19,7 @@ from jostle.backends.kernel.measured import (
     at,
     position,
 )
+from jostle.run_spec import PhaseSpec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-Phase = Mapping[str, Any]
+Phase = PhaseSpec
 
 
 def summary(
@@ -34,7 +35,7 @@ def summary(
 ) -> Mapping[str, Any]:
     """Measures per flow, link and phase, and fairness per phase."""
     phases: list[Phase] = spec["phases"]
-    of_flows = [
+    of_flows: list[dict[str, Any]] = [
         {
             "name": flow.spec["name"],
             "controller": flow.spec["controller"]["name"],

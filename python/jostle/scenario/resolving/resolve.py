@@ -10,9 +10,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from jostle.python_controllers.sources import is_python_controller
+from jostle.run_spec import RunSpec
 from jostle.scenario.models import Flow, Ping, ScenarioFile
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.algorithms import controller_and_slow_start, memory_spec
@@ -60,7 +61,7 @@ class Template:
         Shortest quiet round trip of the flows.
     """
 
-    spec: Mapping[str, Any]
+    spec: RunSpec
     start_jitter_ns: Mapping[str, int]
     shortest_rtt_ns: int
 
@@ -79,12 +80,12 @@ class Template:
         }
         return replace(self, start_jitter_ns=jitter_ns)
 
-    def run(self, seed: int, title: str = "") -> dict[str, Any]:
+    def run(self, seed: int, title: str = "") -> RunSpec:
         """Return the specification of the run with that seed; runs share what the seed leaves.
 
         The title goes into the files of a capture, and nowhere else.
         """
-        spec = {**self.spec, "seed": seed}
+        spec: RunSpec = {**self.spec, "seed": seed}
         if spec["capture"] is not None:
             spec["capture"] = {"scenario": title}
         if self.start_jitter_ns:
@@ -166,16 +167,20 @@ def resolve(
                 start_jitter_ns[name] = flow.start_jitter
     if report.found or report.hidden or any(spec is None for spec in specs):
         return None
-    run = {
-        "seed": 0,
-        "duration_ns": file.duration,
-        "interval_ns": interval_ns,
-        "trace": file.trace,
-        "capture": {"scenario": ""} if file.capture else None,
-        "phases": phases,
-        "links": specs,
-        "flows": flows,
-    }
+    # Nothing was reported, so nothing is missing.
+    run = cast(
+        RunSpec,
+        {
+            "seed": 0,
+            "duration_ns": file.duration,
+            "interval_ns": interval_ns,
+            "trace": file.trace,
+            "capture": {"scenario": ""} if file.capture else None,
+            "phases": phases,
+            "links": specs,
+            "flows": flows,
+        },
+    )
     refused = refusal(run, file, registry)
     if refused is not None:
         report.add(*refused)
