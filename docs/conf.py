@@ -19,6 +19,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "jostle_reference",
     "jostle_algorithms",
+    "jostle_numbers",
 ]
 exclude_patterns = ["_build"]
 source_suffix = {".md": "markdown"}

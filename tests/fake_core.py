@@ -280,6 +280,7 @@ def _summary(spec: Mapping[str, Any], ends_s: np.ndarray, m: _Measured) -> dict[
     flows = [
         {
             "name": flow["name"],
+            "transport": flow["transport"],
             "controller": flow["controller"]["name"],
             "completion_s": None,
             "phases": {name: _flow_phase(m, n, w) for name, w in windows.items()},

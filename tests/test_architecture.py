@@ -65,9 +65,6 @@ STILL_LONG = {
     "crates/record/tests/common/mod.rs: everything",
     "crates/record/tests/validation.rs: every_value_out_of_range_is_refused_where_it_is",
     "crates/tcp/src/sender/acknowledge.rs: on_ack",
-    "python/jostle/api.py: run",
-    "python/jostle/scenario/resolving/resolve.py: resolve",
-    "python/jostle/studies/page.py: page",
 }
 
 

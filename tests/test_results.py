@@ -26,8 +26,9 @@ def results(carry_out):
 
 def test_flows_have_a_row_per_run_flow_and_phase(results):
     assert results.flows.height == 4 * 3 * 2 * 3
-    assert results.flows.columns[:8] == [
-        "condition", KEY, "seed", "run_id", "flow", "controller", "completion_s", "phase",
+    assert results.flows.columns[:9] == [
+        "condition", KEY, "seed", "run_id", "flow", "transport", "controller", "completion_s",
+        "phase",
     ]  # fmt: skip
     first = results.flows.row(0, named=True)
     assert (first["condition"], first[KEY], first["seed"]) == ("cubic", "cubic", 1)
@@ -118,7 +119,7 @@ def test_document_is_the_documented_one(results):
     assert list(run) == ["seed", "run_id", "flows", "links", "fairness"]
     assert run["seed"] == 3
     assert len(run["run_id"]) == 32
-    assert set(run["flows"][0]) == {"name", "controller", "completion_s", "phases"}
+    assert set(run["flows"][0]) == {"name", "transport", "controller", "completion_s", "phases"}
     # The first second of the fake has no RTT sample.
     assert run["flows"][0]["phases"]["startup"]["rtt_mean_s"] is None
     assert "NaN" not in results.to_json()

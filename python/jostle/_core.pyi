@@ -103,6 +103,23 @@ def check_file(registry: str, row: str, parameter: str, content: bytes) -> None:
         What is wrong with it, and where; or if there is no such parameter.
     """
 
+def toml_lines(text: str) -> dict[str | int, tuple[int, Any]]:
+    """Return the lines, counted from 1, of all tables, keys and elements of a TOML text.
+
+    Returns
+    -------
+    dict
+        Key, or position in a list → the line, and the same of what lies below (None for a single
+        value). A table's line is that of its first header or key.
+
+    Raises
+    ------
+    ValueError
+        If it is not TOML.
+    RecursionError
+        If it nests deeper than 80 levels.
+    """
+
 def draw_impairments(spec_json: str, link: int, points: int) -> dict[str, Any]:
     """Draw what a link's random parts will do in a run, to be played back elsewhere.
 

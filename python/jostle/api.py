@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from jostle.errors import InputError
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
-    from jostle.results import ResultSet
+    from jostle.results import Failure, ResultSet
     from jostle.running.executors import Executor
     from jostle.scenario import Scenario
 
@@ -118,10 +118,10 @@ def run(
         if own is not None:
             own.shutdown(wait=True, cancel_futures=True)
     if results.failures:
-        first = results.failures[0]
-        warnings.warn(
-            f"{len(results.failures)} runs failed; the first, of seed {first.seed}: {first.error}",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        warnings.warn(_failed(results.failures), RuntimeWarning, stacklevel=2)
     return results
+
+
+def _failed(failures: Sequence[Failure]) -> str:
+    first = failures[0]
+    return f"{len(failures)} runs failed; the first, of seed {first.seed}: {first.error}"

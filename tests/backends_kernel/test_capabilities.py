@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from jostle import _core
-from jostle.backends.kernel import capabilities, queues
+from jostle.backends.kernel import capabilities, controllers, queues
 from jostle.errors import InputError
 
 from backends_kernel.kernel_specs import PARKING_LOT, SCENARIO, spec_of
@@ -271,3 +271,13 @@ def test_everything_is_told_at_once(defaults):
 )
 def test_what_the_kernel_can_do_is_accepted(overrides, defaults):
     capabilities.check(spec_of(overrides=overrides), defaults, "native")
+
+
+def test_a_source_that_the_guest_does_not_know_is_refused() -> None:
+    spec = spec_of()
+    flow = {**spec["flows"][0], "source": {"kind": "film", "bytes": 1000}}
+    defaults = controllers.defaults_of(json.loads(_core.registry()))
+    with pytest.raises(
+        InputError, match=r"flows\.one\.source: `film`: nothing in the guest sends so"
+    ):
+        capabilities.check({**spec, "flows": [flow]}, defaults, "virtual")

@@ -1,9 +1,12 @@
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jostle.scenario.text.positions import KeyPath, line_of, positions
+from jostle.scenario.text.document import parse
+from jostle.scenario.text.positions import KeyPath, Lines, line_of, positions
+from jostle.scenario.text.problems import ScenarioError
 
 TEXT = '''# comment [not.a.table]
 title = "a # b [c] = d"
@@ -75,7 +78,7 @@ def test_lines_are_those_of_the_text() -> None:
         ("flows", 1, "extra", "deep"): 30,
         ("flows", 1, "extra", "deep", "k"): 31,
     }
-    assert {path: lines.get(path) for path in expected} == expected
+    assert {path: line_of(lines, path) for path in expected} == expected
 
 
 def test_a_missing_key_stands_where_its_table_begins() -> None:
@@ -89,6 +92,44 @@ SCENARIOS = sorted((Path(__file__).parents[2] / "scenarios").glob("*.toml"))
 
 @pytest.mark.parametrize("text", [TEXT, *(p.read_text() for p in SCENARIOS)])
 def test_exactly_the_paths_that_tomllib_finds_have_a_line(text: str) -> None:
+    found = flat(positions(text))
+    assert set(found) == set(every_path(tomllib.loads(text)))
+    assert all(1 <= line <= text.count("\n") + 1 for line in found.values())
+
+
+def flat(lines: Lines, path: KeyPath = ()) -> dict[KeyPath, int]:
+    found: dict[KeyPath, int] = {}
+    for key, (line, below) in lines.items():
+        found[(*path, key)] = line
+        found |= flat(below or {}, (*path, key))
+    return found
+
+
+def test_a_table_that_is_written_twice_stands_where_it_begins() -> None:
+    lines = positions("\n[a.b]\nx = 1\n[a]\ny = 2\n\n[c]\nd.e = 1\nd.f = 2\n")
+    assert line_of(lines, ("a",)) == 2
+    assert line_of(lines, ("a", "y")) == 5
+    assert (line_of(lines, ("c", "d")), line_of(lines, ("c", "d", "f"))) == (8, 9)
+
+
+@pytest.mark.parametrize("text", ["a." * 20_000 + "a = 1", "a = " + "[" * 5_000 + "]" * 5_000])
+def test_nesting_without_end_is_refused_at_once(text: str) -> None:
+    began_s = time.monotonic()
+    with pytest.raises(ScenarioError, match="nested too deeply"):
+        parse(text, "deep.toml")
+    assert time.monotonic() - began_s < 1.0
+
+
+def test_numbers_have_no_bounds() -> None:
+    text = f"a = [{2**64},\n -{2**70}, 1e999]\nb = 0x{2**80:x}\n[c]\nd = 1\n"
     lines = positions(text)
-    assert set(lines) == set(every_path(tomllib.loads(text)))
-    assert all(1 <= line <= text.count("\n") + 1 for line in lines.values())
+    assert line_of(lines, ("a", 1)) == 2
+    assert (line_of(lines, ("b",)), line_of(lines, ("c", "d"))) == (3, 5)
+    assert positions("a = ") == {}
+
+
+def test_a_long_list_is_read_at_once() -> None:
+    began_s = time.monotonic()
+    lines = positions("a = [\n" + "1,\n" * 100_000 + "]")
+    assert line_of(lines, ("a", 99_999)) == 100_001
+    assert time.monotonic() - began_s < 2.0

@@ -3,7 +3,8 @@
 
 mod common;
 
-use common::{Path, Transfer, default_controller};
+use common::{Path, Transfer, build, default_controller};
+use jostle_catalogue::Value;
 use jostle_control::Observer;
 use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, Rate, Span};
 
@@ -159,4 +160,35 @@ fn a16_a_tenth_of_the_bandwidth_is_accepted() {
     assert!((0.9..1.1).contains(&share), "{share}");
     let share = transfer.utilisation(22.0, 40.0);
     assert!(share > 0.9, "utilisation {share}");
+}
+
+/// A.16 asks that after a fall of the bandwidth "`BBR.max_bw` drops to the new [...] limit, matching
+/// the path's delivery rate" within two cycles of ProbeBW. It takes losses for granted. Where a buffer
+/// takes all that is in flight, the round trip becomes so long that every probe is cut short by
+/// ProbeRTT, nothing ages the bandwidth, and half of an inflated BDP drains no queue: the minimum RTT
+/// learns the queue, and the window follows it. Both flavours do so; without ProbeRTT they would not.
+#[test]
+fn a16_in_a_buffer_that_takes_all_the_bandwidth_never_adapts_down() {
+    for flavour in ["draft", "google"] {
+        for probes_rtt in [true, false] {
+            let mut path = path(16, 0.0);
+            path.buffer = 10_000;
+            let mut given = vec![("flavour", Value::Text(flavour.to_owned()))];
+            if !probes_rtt {
+                given.push(("probe_rtt_duration", Value::Integer(0)));
+            }
+            let mut transfer = Transfer::new(path, build("bbr3", &given, None));
+            transfer.run_until(10.0);
+            transfer.path.rate = Rate::from_mbps(2);
+            transfer.run_until(60.0);
+            let (share, queue) = (max_bw(&transfer), transfer.queue());
+            if probes_rtt {
+                assert!(share > 7.5, "{flavour}: {share} of what there is");
+                assert!(queue > 1000, "{flavour}: {queue} packets queued");
+            } else {
+                assert!((0.9..1.2).contains(&share), "{flavour}: {share} of what there is");
+            }
+            assert_eq!(transfer.total_lost, 0);
+        }
+    }
 }

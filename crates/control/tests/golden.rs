@@ -80,6 +80,10 @@ fn every_controller_follows_its_golden_trace() {
     let old = Value::Text("4.15".to_owned());
     let mut cases: Vec<_> =
         CONTROLLERS.iter().map(|row| (row.entry.name, row.entry.name, vec![], None)).collect();
+    let google = || ("flavour", Value::Text("google".to_owned()));
+    let ecn_low = ("ecn_low", Value::Bool(true));
+    cases.push(("bbr3-google", "bbr3", vec![google()], None));
+    cases.push(("bbr3-google-ecn", "bbr3", vec![google(), ecn_low], None));
     cases.push(("cubic-linux-4.15", "cubic", vec![("linux", old)], None));
     cases.push(("cubic-no-hystart", "cubic", vec![("hystart", Value::Bool(false))], None));
     cases.push(("cubic-paced-chirping", "cubic", vec![], Some("paced-chirping")));

@@ -9,6 +9,7 @@ mod impairments;
 mod record;
 mod registry;
 mod run;
+mod toml_lines;
 
 use pyo3::prelude::*;
 
@@ -32,6 +33,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::check, module)?)?;
     module.add_function(wrap_pyfunction!(run::find_problem, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(toml_lines::toml_lines, module)?)?;
     module.add_function(wrap_pyfunction!(impairments::draw_impairments, module)?)?;
     Ok(())
 }

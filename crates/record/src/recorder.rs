@@ -14,11 +14,17 @@ use crate::{PhaseSpec, RunSpec, TraceLevel, Transport};
 #[derive(Clone, Debug)]
 pub(crate) struct FlowIdentity {
     pub name: String,
+    pub transport: Transport,
     pub controller: String,
     pub start: Time,
     pub stop: Time,
+}
+
+impl FlowIdentity {
     /// A controller takes its share.
-    pub competes: bool,
+    pub fn competes(&self) -> bool {
+        self.transport == Transport::Tcp
+    }
 }
 
 /// Measures a run.
@@ -53,11 +59,11 @@ impl Recorder {
         let timeline = Timeline::new(spec);
         let identity = |flow: &crate::FlowSpec| FlowIdentity {
             name: flow.name.clone(),
+            transport: flow.transport,
             controller: flow.controller.name.clone(),
             // Of those that wait for another, `opened` tells.
             start: if flow.after.is_some() { Time::NEVER } else { Time::from_ns(flow.start_ns) },
             stop: flow.stop_ns.map_or(Time::NEVER, Time::from_ns),
-            competes: flow.transport == Transport::Tcp,
         };
         let flow_identities: Vec<_> = spec.flows.iter().map(identity).collect();
         Self {
@@ -66,7 +72,7 @@ impl Recorder {
                 .iter()
                 .map(|flow| {
                     let meter = FlowMeter::new(flow.stop, timeline.segments());
-                    if flow.competes { meter } else { meter.with_pings() }
+                    if flow.competes() { meter } else { meter.with_pings() }
                 })
                 .collect(),
             flow_identities,

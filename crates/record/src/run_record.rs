@@ -63,6 +63,7 @@ fn flow_summary(recorder: &Recorder, meter: &FlowMeter, identity: &FlowIdentity)
     });
     FlowSummary {
         name: identity.name.clone(),
+        transport: identity.transport,
         controller: identity.controller.clone(),
         completion_s: meter.completion().map(|after| seconds(after.as_ns())),
         phases: phases.collect(),
@@ -102,7 +103,7 @@ fn fairness(recorder: &Recorder, phase: &PhaseSpec, flows: &[FlowSummary]) -> Fa
         .iter()
         .zip(&recorder.flows)
         .zip(flows)
-        .filter(|((identity, meter), _)| identity.competes && is_there(identity, meter, phase))
+        .filter(|((identity, meter), _)| identity.competes() && is_there(identity, meter, phase))
         .filter_map(|(_, flow)| flow.phases.get(&phase.name))
         .map(|measures| measures.throughput_bps)
         .collect();

@@ -6,6 +6,8 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use crate::Transport;
+
 /// Values by name, in the order of the spec; a JSON object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ByPhase<T>(Vec<(String, T)>);
@@ -54,6 +56,8 @@ pub struct Summary {
 pub struct FlowSummary {
     /// Name of the flow.
     pub name: String,
+    /// Its transport protocol.
+    pub transport: Transport,
     /// Name of its controller.
     pub controller: String,
     /// Time from the flow's start until all its data were acknowledged; absent if that never was.

@@ -298,8 +298,9 @@ fn the_summary_has_the_shape_of_the_contract() {
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&summary), ["fairness", "flows", "links"]);
     let flow = &summary["flows"][0];
-    assert_eq!(keys(flow), ["completion_s", "controller", "name", "phases"]);
+    assert_eq!(keys(flow), ["completion_s", "controller", "name", "phases", "transport"]);
     assert_eq!(flow["controller"], "reno");
+    assert_eq!(flow["transport"], "tcp");
     assert_eq!(flow["completion_s"], Value::Null);
     assert_eq!(
         keys(&flow["phases"]["overall"]),

@@ -4,14 +4,16 @@ use jostle_control::registry::{self, Start};
 use jostle_control::slow_start::Standard;
 use jostle_control::{Controller, EcnFeedback, SlowStart};
 use jostle_path::Link;
-use jostle_record::{Algorithm, FlowSpec, LinkSpec, Linux, RunSpec, SourceSpec};
-use jostle_tcp::{Deadlines, Options, Receiver, Sender};
+use jostle_record::{Algorithm, FlowSpec, LinkSpec, Linux, RunSpec, SourceSpec, Transport};
+use jostle_tcp::{Options, Receiver, Sender};
 use jostle_units::{Span, Stream, Time};
 
 use crate::Error;
-use crate::engine::{Agenda, Alarm, Event};
+use crate::connection::Connection;
+use crate::ends::Ends;
+use crate::host::Times;
 use crate::packet::Body;
-use crate::pinger::Pinger;
+use crate::pings::Pinger;
 use crate::source::Source;
 
 /// Makes the controllers that no registry has ([`jostle_record::Algorithm::is_python_controller`]): given
@@ -19,76 +21,12 @@ use crate::source::Source;
 pub type PythonControllers<'a> =
     &'a dyn Fn(&FlowSpec, Stream) -> Result<Box<dyn Controller>, String>;
 
-/// Both ends of a flow. Nearly all have a connection: behind a pointer each packet would pay for it.
-#[allow(clippy::large_enum_variant, reason = "see above")]
-pub(crate) enum Ends {
-    Connection(Connection),
-    Pings(Pings),
-}
-
-impl Ends {
-    /// When the flow opens, and when it stops.
-    pub fn times(&mut self) -> &mut Times {
-        match self {
-            Self::Connection(connection) => &mut connection.times,
-            Self::Pings(pings) => &mut pings.times,
-        }
-    }
-}
-
-/// When a flow does something.
-pub(crate) struct Times {
-    /// Opened at, once that is known.
-    pub start: Time,
-    /// From the completion of the flow before it to the opening of this one, or from time 0.
-    pub wait: Span,
-    pub stop: Time,
-}
-
-/// Both ends of a TCP connection.
-pub(crate) struct Connection {
-    pub sender: Sender,
-    pub receiver: Receiver,
-    pub alarms: Alarms,
-    pub source: Source,
+/// A flow.
+pub(crate) struct Flow {
+    pub ends: Ends,
     pub times: Times,
-    /// The flow was stopped before everything it had to send was sent.
-    pub cut: bool,
     /// Flows that open when this one is complete.
     pub followers: Vec<u32>,
-}
-
-/// The events of a connection's deadlines.
-#[derive(Default)]
-pub(crate) struct Alarms {
-    pub retransmission: Alarm,
-    pub pacing: Alarm,
-    pub wakeup: Alarm,
-    pub acknowledgement: Alarm,
-}
-
-impl Connection {
-    /// Schedules whatever deadline of the sender moved forward.
-    #[inline]
-    pub fn arrange_sender(&mut self, flow: u32, agenda: &mut Agenda) {
-        let &Deadlines { retransmission, pacing, wakeup } = self.sender.deadlines();
-        self.alarms.retransmission.arrange(retransmission, agenda, Event::Retransmission(flow));
-        self.alarms.pacing.arrange(pacing, agenda, Event::Pacing(flow));
-        self.alarms.wakeup.arrange(wakeup, agenda, Event::Wakeup(flow));
-    }
-
-    /// Schedules the receiver's deadline if it moved forward.
-    #[inline]
-    pub fn arrange_receiver(&mut self, flow: u32, agenda: &mut Agenda) {
-        let deadline = self.receiver.deadline();
-        self.alarms.acknowledgement.arrange(deadline, agenda, Event::Acknowledgement(flow));
-    }
-}
-
-/// A sender of pings; whoever receives them needs no state.
-pub(crate) struct Pings {
-    pub pinger: Pinger,
-    pub times: Times,
 }
 
 fn invalid(what: &str, error: impl std::fmt::Display) -> Error {
@@ -136,24 +74,32 @@ fn from_registry(spec: &FlowSpec, seed: u64) -> Result<Box<dyn Controller>, Erro
     row.create(&spec.controller.parameters, start, random).map_err(|e| invalid(&spec.name, e))
 }
 
-/// Both ends of every flow of `run`.
-pub(crate) fn all_ends(
+/// Every flow of `run`.
+pub(crate) fn flows(
     run: &RunSpec,
     python_controllers: PythonControllers<'_>,
-) -> Result<Vec<Ends>, Error> {
+) -> Result<Vec<Flow>, Error> {
     // A vector that grows would move what was made, a kilobyte each, again and again.
-    let mut all = Vec::with_capacity(run.flows.len());
-    for flow in &run.flows {
-        all.push(ends(flow, run, python_controllers)?);
+    let mut flows = Vec::with_capacity(run.flows.len());
+    for spec in &run.flows {
+        let ends = ends(spec, run, python_controllers)?;
+        flows.push(Flow { ends, times: times(spec), followers: Vec::new() });
     }
     // Here, and not where a flow is made: each would have to look at all of them.
-    for (follower, flow) in (0..).zip(&run.flows) {
-        let leader = flow.after.and_then(|leader| all.get_mut(leader as usize));
-        if let Some(Ends::Connection(connection)) = leader {
-            connection.followers.push(follower);
+    for (follower, spec) in (0..).zip(&run.flows) {
+        if let Some(leader) = spec.after.and_then(|leader| flows.get_mut(leader as usize)) {
+            leader.followers.push(follower);
         }
     }
-    Ok(all)
+    Ok(flows)
+}
+
+fn times(spec: &FlowSpec) -> Times {
+    Times {
+        start: if spec.after.is_some() { Time::NEVER } else { Time::from_ns(spec.start_ns) },
+        wait: Span::from_ns(spec.start_ns),
+        stop: spec.stop_ns.map_or(Time::NEVER, Time::from_ns),
+    }
 }
 
 fn ends(
@@ -161,23 +107,20 @@ fn ends(
     run: &RunSpec,
     python_controllers: PythonControllers<'_>,
 ) -> Result<Ends, Error> {
-    let times = Times {
-        start: if spec.after.is_some() { Time::NEVER } else { Time::from_ns(spec.start_ns) },
-        wait: Span::from_ns(spec.start_ns),
-        stop: spec.stop_ns.map_or(Time::NEVER, Time::from_ns),
-    };
-    if let SourceSpec::Ping { bytes, every_ns, timeout_ns } = spec.source {
-        let (every, timeout) = (Span::from_ns(every_ns), Span::from_ns(timeout_ns));
-        return Ok(Ends::Pings(Pings { pinger: Pinger::new(bytes as u16, every, timeout), times }));
+    match (spec.transport, &spec.source) {
+        (Transport::Tcp, _) => connection(spec, run, python_controllers).map(Ends::Connection),
+        (Transport::Udp, &SourceSpec::Ping { bytes, every_ns, timeout_ns }) => {
+            let (every, timeout) = (Span::from_ns(every_ns), Span::from_ns(timeout_ns));
+            Ok(Ends::Pings(Pinger::new(bytes as u16, every, timeout)))
+        }
+        (Transport::Udp, _) => Err(invalid(&spec.name, "nothing but pings is sent in datagrams")),
     }
-    connection(spec, run, python_controllers, times).map(Ends::Connection)
 }
 
 fn connection(
     spec: &FlowSpec,
     run: &RunSpec,
     python_controllers: PythonControllers<'_>,
-    times: Times,
 ) -> Result<Connection, Error> {
     let options = Options {
         pacing: spec.pacing,
@@ -211,16 +154,7 @@ fn connection(
     if spec.linux == Linux::V4_15 {
         receiver = receiver.uncompressed();
     }
-    Ok(Connection {
-        sender: Sender::new(options, controller),
-        receiver,
-        alarms: Alarms::default(),
-        source: Source::new(
-            spec.source,
-            Stream::new(run.seed, &format!("flow/{}/source", spec.name)),
-        ),
-        times,
-        cut: false,
-        followers: Vec::new(),
-    })
+    let random = Stream::new(run.seed, &format!("flow/{}/source", spec.name));
+    let source = Source::new(spec.source, random);
+    Ok(Connection::new(Sender::new(options, controller), receiver, source))
 }

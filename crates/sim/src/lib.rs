@@ -4,10 +4,13 @@
 //! what happens. Same spec, same events, on any machine.
 
 mod build;
+mod connection;
+mod ends;
 mod engine;
+mod host;
 mod network;
 mod packet;
-mod pinger;
+mod pings;
 mod quick_start;
 mod simulation;
 mod source;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use jostle_control::RateCode;
 use jostle_path::{Ecn, Link, Packet, Probe, Reason};
-use jostle_record::{End, FlowSpec, LinkSpec, Sink, SourceSpec};
+use jostle_record::{End, FlowSpec, LinkSpec, Sink, Transport};
 use jostle_tcp::{Egress, Segment};
 use jostle_units::{Rate, Span, Time};
 
@@ -140,7 +140,7 @@ impl Network {
             reverse_path: Way::new(&flow.reverse_path),
             line: delays.partition_point(|delay| *delay < flow.access_delay_ns) as u32,
             card: flow.nic_rate_bps.map(|bps| Box::new(Card::new(Rate::from_bps(bps)))),
-            merges: flow.gro && !matches!(flow.source, SourceSpec::Ping { .. }),
+            merges: flow.gro && flow.transport == Transport::Tcp,
         };
         let routes = flows.iter().map(route).collect();
         let line = |ns: &u64| DelayLine { delay: Span::from_ns(*ns), travelling: VecDeque::new() };
@@ -157,7 +157,7 @@ impl Network {
             // RFC 4782: a router that does not decrement the option's TTL has not agreed.
             None => {
                 if let Some(syn) = packet.body.as_syn_mut() {
-                    *syn = syn.with_rate(RateCode::NONE);
+                    syn.rate = RateCode::NONE;
                 }
             }
         }
@@ -314,17 +314,22 @@ pub(crate) struct Port<'a, S> {
 }
 
 impl<S: Sink> Port<'_, S> {
-    /// Hands a packet to the host's network card.
-    #[inline]
+    /// Hands a packet to the host's network card. Who sends knows what kind of packet it is, and puts
+    /// it together in place.
+    #[inline(always)]
     pub fn send(&mut self, now: Time, body: Body, ecn: Ecn) {
+        self.hand_over(now, packet(self.flow, body, ecn));
+    }
+
+    #[inline(never)]
+    fn hand_over(&mut self, now: Time, packet: SimPacket) {
         let flow = self.flow;
         let route = &mut self.network.routes[flow as usize];
-        let packet = packet(flow, body, ecn);
         match &mut route.card {
             None => {
                 let link = route.path.first;
                 if self.sink.wants_segments() {
-                    tell(self.sink, now, flow, End::Sender, &body, ecn);
+                    tell(self.sink, now, flow, End::Sender, &packet.body, packet.ecn);
                 }
                 self.network.push(now, link, packet, self.sink);
             }

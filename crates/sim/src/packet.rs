@@ -2,7 +2,7 @@
 
 use jostle_path::{Ecn, Packet};
 use jostle_record::{Header, HeaderKind};
-use jostle_tcp::{Kind, Segment};
+use jostle_tcp::{Ack, Data, Segment, Syn, SynAck};
 use jostle_units::Time;
 
 /// Headers of a datagram: Ethernet, IPv4, UDP.
@@ -19,7 +19,7 @@ pub(crate) struct Datagram {
     pub payload_bytes: u16,
 }
 
-/// The body of a packet. The tag lies in what [`Kind`] leaves unused, so that a packet fills one
+/// The body of a packet. The tag lies in what that of [`Segment`] leaves unused, so that a packet fills one
 /// cache line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Body {
@@ -39,7 +39,7 @@ impl Body {
     #[inline]
     pub const fn is_forward(&self) -> bool {
         match self {
-            Self::Tcp(segment) => matches!(segment.kind, Kind::Syn | Kind::Data),
+            Self::Tcp(segment) => matches!(segment, Segment::Syn(_) | Segment::Data(_)),
             Self::Ping(_) => true,
             Self::Echo(_) => false,
         }
@@ -47,9 +47,9 @@ impl Body {
 
     /// The SYN that it is.
     #[inline]
-    pub const fn as_syn_mut(&mut self) -> Option<&mut Segment> {
+    pub const fn as_syn_mut(&mut self) -> Option<&mut Syn> {
         match self {
-            Self::Tcp(segment) if matches!(segment.kind, Kind::Syn) => Some(segment),
+            Self::Tcp(Segment::Syn(syn)) => Some(syn),
             _ => None,
         }
     }
@@ -70,25 +70,50 @@ impl Body {
 /// What the headers of `segment` say, for those who record segments; it is seen at `now`, and `ecn`
 /// is in the header of IP.
 pub(crate) fn header(segment: &Segment, now: Time, ecn: Ecn) -> Header {
-    let echo_ms = segment.timestamp_ms;
-    let window = segment.window;
-    let (kind, payload_bytes, tsval_ms, tsecr_ms, window) = match segment.kind {
-        Kind::Syn => (HeaderKind::Syn, 0, segment.timestamp_ms, 0, 0),
-        Kind::SynAck => (HeaderKind::SynAck, 0, segment.tsval_ms(now), echo_ms, window),
-        Kind::Data => (HeaderKind::Data, segment.payload, segment.timestamp_ms, window, 0),
-        Kind::Ack => (HeaderKind::Ack, 0, segment.tsval_ms(now), echo_ms, window),
-    };
-    Header {
-        kind,
-        number: segment.number,
-        payload_bytes,
+    let none = Header {
+        kind: HeaderKind::Syn,
+        number: 0,
+        payload_bytes: 0,
         ecn,
-        ecn_flag: segment.ecn_flag,
-        tsval_ms,
-        tsecr_ms,
-        window_packets: window,
-        blocks: segment.blocks.map(|block| (block.start, block.end)),
-        block_count: segment.block_count,
+        ecn_flag: false,
+        tsval_ms: 0,
+        tsecr_ms: 0,
+        window_packets: 0,
+        blocks: [(0, 0); 3],
+        block_count: 0,
+    };
+    match *segment {
+        Segment::Syn(Syn { ecn, tsval_ms, .. }) => Header { ecn_flag: ecn, tsval_ms, ..none },
+        Segment::SynAck(SynAck { ecn, clock, tsecr_ms, window, .. }) => Header {
+            kind: HeaderKind::SynAck,
+            ecn_flag: ecn,
+            tsval_ms: clock.tsval_ms(now),
+            tsecr_ms,
+            window_packets: window,
+            ..none
+        },
+        Segment::Data(Data { cwr, payload_bytes, number, tsval_ms, tsecr_ms }) => Header {
+            kind: HeaderKind::Data,
+            number,
+            payload_bytes,
+            ecn_flag: cwr,
+            tsval_ms,
+            tsecr_ms,
+            ..none
+        },
+        Segment::Ack(Ack { ece, block_count, clock, number, tsecr_ms, window, blocks, .. }) => {
+            Header {
+                kind: HeaderKind::Ack,
+                number,
+                ecn_flag: ece,
+                tsval_ms: clock.tsval_ms(now),
+                tsecr_ms,
+                window_packets: window,
+                blocks: blocks.map(|block| (block.start, block.end)),
+                block_count,
+                ..none
+            }
+        }
     }
 }
 

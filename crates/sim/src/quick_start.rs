@@ -40,7 +40,7 @@ impl Router {
         }
         self.arrived_bytes[1] += u64::from(packet.size_bytes);
         if let Some(syn) = packet.body.as_syn_mut() {
-            *syn = syn.with_rate(self.grant(now, syn.rate()));
+            syn.rate = self.grant(now, syn.rate);
         }
     }
 
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use crate::packet::Body;
     use jostle_path::{Ecn, Packet};
-    use jostle_tcp::Segment;
+    use jostle_tcp::{Data, Segment, Syn};
 
     fn router() -> Router {
         Router::new(&QuickStartSpec { allowance_bps: 50_000_000, interval_ns: 100_000_000 })
@@ -94,9 +94,9 @@ mod tests {
     /// What a SYN that asks for `bps` gets.
     fn ask(router: &mut Router, now: Time, bps: u64) -> u64 {
         let rate = RateCode::not_above(Rate::from_bps(bps));
-        let mut syn = packet(Segment::syn(false, 1, rate));
+        let mut syn = packet(Segment::Syn(Syn { ecn: false, rate, tsval_ms: 1 }));
         router.pass(now, &mut syn);
-        syn.body.as_syn_mut().and_then(|syn| syn.rate().rate()).map_or(0, Rate::as_bps)
+        syn.body.as_syn_mut().and_then(|syn| syn.rate.rate()).map_or(0, Rate::as_bps)
     }
 
     #[test]
@@ -114,10 +114,11 @@ mod tests {
     #[test]
     fn traffic_uses_the_allowance() {
         let mut router = router();
+        let data = Data { cwr: false, payload_bytes: 1448, number: 0, tsval_ms: 1, tsecr_ms: 0 };
         // 41 Mbit/s until 300 ms.
         for i in 0..1_016 {
             let now = Time::ZERO + Span::from_us(295 * i);
-            router.pass(now, &mut packet(Segment::data(0, 1448, 1, false)));
+            router.pass(now, &mut packet(Segment::Data(data)));
         }
         assert_eq!(ask(&mut router, at(300), 1_310_720_000), 5_120_000);
         assert_eq!(ask(&mut router, at(600), 1_310_720_000), 40_960_000);

@@ -5,6 +5,7 @@
 mod common;
 
 use common::*;
+use jostle_catalogue::Value;
 use jostle_record::{
     FlowPhase, FlowSpec, LinkPart, LinkPhase, LinkSpec, Recorder, RunSpec, Sink, Summary,
 };
@@ -39,6 +40,28 @@ fn stepping(rate_bps: u64, limit_packets: u64, threshold_ns: u64) -> LinkSpec {
 
 fn capable(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
     FlowSpec { ecn: true, ..flow(name, controller, rtt_ns) }
+}
+
+/// RFC 8511 (ABE), §3.1: "CUBIC connections benefit from beta_{ecn} of 0.85 (cf. beta_{loss} = 0.7),
+/// and NewReno connections see improvements with beta_{ecn} in the range 0.7 to 0.85". CoDel keeps a
+/// queue of 5 ms, so that on a long path a window that was halved leaves the link idle.
+#[test]
+fn a_gentler_answer_to_marks_uses_more_of_a_long_path_behind_codel() {
+    let measured = |controller: &str, beta_ecn: f64| {
+        let mut managed = link("bottleneck", 10 * MBPS, 0);
+        managed.queue = part("codel", json!({"limit": {"packets": 1_000}, "ecn": true}));
+        let mut only = capable("only", controller, 160 * MS);
+        only.controller.parameters.insert("beta_ecn".to_owned(), Value::Number(beta_ecn));
+        let summary = measure(&run(240 * S, vec![managed], vec![only]));
+        assert_eq!(settled(&summary, 0).retransmission_ratio, Some(0.0), "marks, no losses");
+        (settled_link(&summary).utilisation.unwrap(), settled_link(&summary).queue_mean_bytes)
+    };
+    for (controller, beta_ecn) in [("reno", 0.8), ("cubic", 0.85)] {
+        let (off, on) = (measured(controller, 0.0), measured(controller, beta_ecn));
+        assert!(on.0 > off.0 + 0.1, "{controller}: {:.3} and {:.3} used", off.0, on.0);
+        // 5 ms at 10 Mbit/s are 6,250 bytes.
+        assert!(on.1 < 6_250.0, "{controller}: {:.0} bytes wait", on.1);
+    }
 }
 
 /// Alizadeh et al. 2010 §3.3: with n flows "Q_max = K + N" packets: all that the senders add in the
@@ -165,6 +188,40 @@ fn prague_and_cubic_share_a_dual_queue() {
         }
         let ratio = ratios / 4.0;
         assert!((0.5..2.0).contains(&ratio), "{ratio} at {rtt_ns} ns");
+    }
+}
+
+/// The RTT modes of TCP Prague 0.6, two flows of different RTTs in a dual queue: a window settles where
+/// what a round adds is what its marks take, so that rates are as a·R'/R², with the increase a per round
+/// and the least distance R' of two reductions. For 5 and 25 ms that is 5 : 1 without scaling, 1 : 1
+/// with rate, 1.5 : 1 with scalable and 1.67 : 1 with additive; for 5 and 100 ms 20, 4, 1.5 and 4.2.
+#[test]
+fn rtt_modes_bring_flows_of_different_rtts_together() {
+    let ratio = |mode: &str, other_ns| {
+        let bottleneck = LinkSpec { queue: dualpi2(), ..link("bottleneck", 50 * MBPS, 0) };
+        let flows = [5 * MS, other_ns].map(|rtt_ns| {
+            let mut flow = capable("l4s", "prague", rtt_ns);
+            let mode = Value::Text(mode.to_owned());
+            flow.controller.parameters.insert("prague_rtt_scaling".to_owned(), mode);
+            flow
+        });
+        let [mut short, mut long] = flows;
+        (short.name, long.name) = ("short".to_owned(), "long".to_owned());
+        let summary = measure(&run(120 * S, vec![bottleneck], vec![short, long]));
+        assert!(settled_link(&summary).utilisation.unwrap() > 0.95, "{mode}");
+        settled(&summary, 0).goodput_bps / settled(&summary, 1).goodput_bps
+    };
+    for (other_ns, modes) in [
+        (25 * MS, [("none", 5.0), ("rate", 1.0), ("scalable", 1.5), ("additive", 1.67)]),
+        (100 * MS, [("none", 20.0), ("rate", 4.0), ("scalable", 1.5), ("additive", 4.2)]),
+    ] {
+        let none = ratio("none", other_ns);
+        for (mode, expected) in modes {
+            let measured = ratio(mode, other_ns);
+            // A factor of two either way: marks are answered late, and once for several.
+            assert!((0.45..2.2).contains(&(measured / expected)), "{mode}: {measured:.2}");
+            assert!(mode == "none" || measured < 0.4 * none, "{mode}: {measured:.2} of {none:.2}");
+        }
     }
 }
 

@@ -31,6 +31,7 @@ fn measure(spec: &RunSpec) -> Summary {
 }
 
 fn pings_of(summary: &Summary, flow: usize) -> &Pings {
+    assert_eq!(summary.flows[flow].transport, Transport::Udp);
     summary.flows[flow].pings.as_ref().unwrap()
 }
 

@@ -12,5 +12,7 @@ mod segment;
 mod sender;
 
 pub use receiver::{Arrival, Receiver};
-pub use segment::{Block, Kind, MAX_BLOCKS, SYN_BYTES, Segment, timestamp_ms};
+pub use segment::{
+    Ack, Block, Clock, Data, MAX_BLOCKS, SYN_BYTES, Segment, Syn, SynAck, timestamp_ms,
+};
 pub use sender::{Acknowledged, Deadlines, Egress, Options, Sender};

@@ -5,7 +5,7 @@ use jostle_control::EcnFeedback;
 use jostle_units::{Ecn, FULL_PAYLOAD_BYTES, Span, Time};
 
 use crate::runs::Runs;
-use crate::segment::{Block, MAX_BLOCKS, Segment};
+use crate::segment::{Ack, Block, Clock, Data, MAX_BLOCKS, Syn, SynAck};
 
 mod autotuning;
 mod feedback;
@@ -99,9 +99,9 @@ pub struct Arrival {
     /// Payload that the application can read now.
     pub bytes: u64,
     /// An ACK to send first, of what arrived before the segment.
-    pub early: Option<Segment>,
+    pub early: Option<Ack>,
     /// The ACK to send, if one is due.
-    pub ack: Option<Segment>,
+    pub ack: Option<Ack>,
     /// What the application has read since then opens the window so far that the sender is to be
     /// told, by [`Receiver::reopen`].
     pub reopens: bool,
@@ -109,7 +109,7 @@ pub struct Arrival {
 
 impl Arrival {
     /// Nothing that the application can read.
-    const fn unreadable(early: Option<Segment>, ack: Option<Segment>) -> Self {
+    const fn unreadable(early: Option<Ack>, ack: Option<Ack>) -> Self {
         Self { bytes: 0, early, ack, reopens: false }
     }
 }
@@ -171,13 +171,19 @@ impl Receiver {
     }
 
     /// A SYN arrived: the answer.
-    pub fn on_syn(&mut self, syn: &Segment) -> Segment {
+    pub fn on_syn(&mut self, now: Time, syn: &Syn) -> SynAck {
         // The SYN that came first decides, whatever a repetition of it says: Linux keeps its answer.
-        if self.echo_ms == 0 && !syn.ecn_flag {
+        if self.echo_ms == 0 && !syn.ecn {
             self.feedback = EcnFeedback::None;
         }
-        self.echo_ms = syn.timestamp_ms;
-        Segment::syn_ack(syn, self.feedback != EcnFeedback::None, self.window())
+        self.echo_ms = syn.tsval_ms;
+        SynAck {
+            ecn: self.feedback != EcnFeedback::None,
+            rate: syn.rate,
+            clock: Clock::at(now),
+            tsecr_ms: syn.tsval_ms,
+            window: self.window(),
+        }
     }
 
     /// ECN field of what it sends. RFC 3168 §6.1.4: pure ACKs "MUST be sent with the not-ECT
@@ -191,52 +197,52 @@ impl Receiver {
     }
 
     /// A data segment arrived that the card has put together with the one that follows.
-    pub fn on_part(&mut self, now: Time, segment: &Segment, ecn: Ecn) -> Arrival {
+    pub fn on_part(&mut self, now: Time, data: &Data, ecn: Ecn) -> Arrival {
         self.merging = true;
-        let arrival = self.on_data(now, segment, ecn);
+        let arrival = self.on_data(now, data, ecn);
         self.merging = false;
         arrival
     }
 
     /// A data segment arrived.
     #[inline]
-    pub fn on_data(&mut self, now: Time, segment: &Segment, ecn: Ecn) -> Arrival {
+    pub fn on_data(&mut self, now: Time, data: &Data, ecn: Ecn) -> Arrival {
         self.unread = 0;
-        if segment.timestamp_ms + PAWS_WINDOW_MS < self.echo_ms {
-            return self.on_stale(segment.number);
+        if data.tsval_ms + PAWS_WINDOW_MS < self.echo_ms {
+            return self.on_stale(now, data.number);
         }
         // RFC 7323 §4.3: the timestamp of the segment that advances the left edge is echoed.
-        if segment.number <= self.acked {
-            self.echo_ms = self.echo_ms.max(segment.timestamp_ms);
+        if data.number <= self.acked {
+            self.echo_ms = self.echo_ms.max(data.tsval_ms);
         }
-        if segment.number >= self.window.end() && self.refuses(segment.number) {
-            return self.on_beyond(segment.number);
+        if data.number >= self.window.end() && self.refuses(data.number) {
+            return self.on_beyond(now, data.number);
         }
-        if self.feedback != EcnFeedback::None && segment.ecn_flag {
+        if self.feedback != EcnFeedback::None && data.cwr {
             // The sender's window may be very small now, so it should not have to wait.
             self.ece = false;
             self.at_once = true;
         }
-        if u32::from(segment.payload) >= FULL_PAYLOAD_BYTES {
-            self.window.on_segment(now, segment.tsecr_ms());
+        if u32::from(data.payload_bytes) >= FULL_PAYLOAD_BYTES {
+            self.window.on_segment(now, data.tsecr_ms);
         }
-        if segment.number < self.next {
-            return if segment.payload == 0 {
+        if data.number < self.next {
+            return if data.payload_bytes == 0 {
                 self.on_window_probe(now)
             } else {
-                self.on_old(segment.number)
+                self.on_old(now, data.number)
             };
         }
-        let early = self.note_mark(ecn, segment.number == self.next);
-        if self.ahead.contains(segment.number) {
-            self.duplicate = Some(Block::of(segment.number));
+        let early = self.note_mark(now, ecn, data.number == self.next);
+        if self.ahead.contains(data.number) {
+            self.duplicate = Some(Block::of(data.number));
             return Arrival::unreadable(early, self.decide(now));
         }
-        if u32::from(segment.payload) < FULL_PAYLOAD_BYTES {
-            self.short.push((segment.number, FULL_PAYLOAD_BYTES - u32::from(segment.payload)));
+        if u32::from(data.payload_bytes) < FULL_PAYLOAD_BYTES {
+            self.short.push((data.number, FULL_PAYLOAD_BYTES - u32::from(data.payload_bytes)));
         }
-        if segment.number > self.next {
-            self.keep(segment.number);
+        if data.number > self.next {
+            self.keep(data.number);
             self.grow_window();
             return Arrival::unreadable(early, self.decide(now));
         }
@@ -252,7 +258,7 @@ impl Receiver {
             // RFC 5681 §4.2: "a TCP receiver SHOULD send an immediate ACK when the incoming segment
             // fills in all or part of a gap"; Linux does when the last gap closes. The end of a
             // message is acknowledged as soon as it is read (`ICSK_ACK_PUSHED`).
-            self.at_once |= had_gap || u32::from(segment.payload) < FULL_PAYLOAD_BYTES;
+            self.at_once |= had_gap || u32::from(data.payload_bytes) < FULL_PAYLOAD_BYTES;
         }
         let ack = self.decide(now);
         // The application reads after the stack has decided on the ACK.
@@ -265,9 +271,9 @@ impl Receiver {
     /// The application has read: the ACK that tells of a window which has opened
     /// (`tcp_cleanup_rbuf`). RFC 9293 §3.8.6.2.2 bounds how small an opening may be told.
     #[cold]
-    pub fn reopen(&mut self) -> Segment {
+    pub fn reopen(&mut self, now: Time) -> Ack {
         self.unread = 0;
-        self.acknowledge()
+        self.acknowledge(now)
     }
 
     /// The sender asks for the window (`tcp_send_dupack`, `tcp_oow_rate_limited`).
@@ -276,7 +282,7 @@ impl Receiver {
         let due = now >= self.probe_answers_from;
         let ack = due.then(|| {
             self.probe_answers_from = now + PROBE_ANSWER_INTERVAL;
-            self.acknowledge()
+            self.acknowledge(now)
         });
         Arrival::unreadable(None, ack)
     }
@@ -293,11 +299,11 @@ impl Receiver {
     /// 9293 §3.10.7.4: "If an incoming segment is not acceptable, an acknowledgment should be sent
     /// in reply".
     #[cold]
-    fn on_beyond(&mut self, number: u32) -> Arrival {
+    fn on_beyond(&mut self, now: Time, number: u32) -> Arrival {
         if number == self.window.end().max(self.next) {
             self.enter_quick_mode(QUICK_ACKS_MAX);
         }
-        let ack = (!self.merging).then(|| self.acknowledge());
+        let ack = (!self.merging).then(|| self.acknowledge(now));
         Arrival::unreadable(None, ack)
     }
 
@@ -353,20 +359,20 @@ impl Receiver {
     }
 
     /// A segment arrived again that the application has had already.
-    fn on_old(&mut self, number: u32) -> Arrival {
+    fn on_old(&mut self, now: Time, number: u32) -> Arrival {
         self.duplicate = Some(Block::of(number));
         self.enter_quick_mode(QUICK_ACKS_MAX);
-        Arrival::unreadable(None, Some(self.acknowledge()))
+        Arrival::unreadable(None, Some(self.acknowledge(now)))
     }
 
     /// RFC 7323 §5.3 (PAWS): a segment older than what was echoed last is dropped and acknowledged
     /// at once. Reordering can do that to an original whose predecessors were retransmitted.
     #[cold]
-    fn on_stale(&mut self, number: u32) -> Arrival {
+    fn on_stale(&mut self, now: Time, number: u32) -> Arrival {
         if number < self.next {
-            return self.on_old(number);
+            return self.on_old(now, number);
         }
-        Arrival::unreadable(None, Some(self.acknowledge()))
+        Arrival::unreadable(None, Some(self.acknowledge(now)))
     }
 
     /// Keeps a segment that arrived beyond a gap.
@@ -408,21 +414,21 @@ impl Receiver {
     }
 
     /// Whether to acknowledge now, later, or with others (`__tcp_ack_snd_check`).
-    fn decide(&mut self, now: Time) -> Option<Segment> {
+    fn decide(&mut self, now: Time) -> Option<Ack> {
         if self.merging {
             return None;
         }
         // RFC 5681 §4.2: "a TCP receiver MUST NOT … delay … an ACK for at least every second
         // full-sized segment".
         if self.next - self.acked > 1 || self.quick > 0 || self.at_once {
-            return Some(self.acknowledge());
+            return Some(self.acknowledge(now));
         }
         if self.ahead.is_empty() {
             self.delay(now);
             return None;
         }
         if self.compressed >= COMPRESSED_MAX {
-            return Some(self.acknowledge());
+            return Some(self.acknowledge(now));
         }
         if self.duplicates_at != self.next {
             self.duplicates_at = self.next;
@@ -430,7 +436,7 @@ impl Receiver {
         }
         if self.duplicates < UNCOMPRESSED_DUPLICATES || !self.compresses {
             self.duplicates += 1;
-            return Some(self.acknowledge());
+            return Some(self.acknowledge(now));
         }
         self.compressed += 1;
         if self.compression == Time::NEVER {
@@ -462,7 +468,7 @@ impl Receiver {
     }
 
     /// The deadline may have come: the ACK to send, if it is due.
-    pub fn on_timer(&mut self, now: Time) -> Option<Segment> {
+    pub fn on_timer(&mut self, now: Time) -> Option<Ack> {
         if now < self.deadline {
             return None;
         }
@@ -471,7 +477,7 @@ impl Receiver {
             // A delayed ACK was missed: the application is slow, be more patient.
             self.patience = (self.patience + self.patience).min(Span::from_ms(200) + self.rtt);
         }
-        Some(self.acknowledge())
+        Some(self.acknowledge(now))
     }
 
     /// Segments that the sender may send beyond `next`.
@@ -481,7 +487,7 @@ impl Receiver {
     }
 
     /// The ACK of what has arrived so far.
-    fn acknowledge(&mut self) -> Segment {
+    fn acknowledge(&mut self, now: Time) -> Ack {
         self.delayed = Time::NEVER;
         self.at_once = false;
         if self.quick > 0 {
@@ -490,18 +496,27 @@ impl Receiver {
                 self.patience = DELAYED_ACK_MIN;
             }
         }
-        self.report()
+        self.report(now)
     }
 
     /// An ACK beside those that the delayed-ACK engine decides on (`__tcp_send_ack` with another
     /// `rcv_nxt`).
-    fn report(&mut self) -> Segment {
+    fn report(&mut self, now: Time) -> Ack {
         self.compression = Time::NEVER;
         self.compressed = 0;
         self.set_timer();
         self.acked = self.next;
-        let mut ack = Segment::ack(self.next, self.echo_ms, self.window(), self.ece);
-        ack.payload = self.marks as u16;
+        let mut ack = Ack {
+            ece: self.ece,
+            duplicate: false,
+            block_count: 0,
+            marks: self.marks as u16,
+            clock: Clock::at(now),
+            number: self.next,
+            tsecr_ms: self.echo_ms,
+            window: self.window(),
+            blocks: [Block::default(); MAX_BLOCKS],
+        };
         let mut count = 0;
         if let Some(block) = self.duplicate.take() {
             ack.duplicate = true;

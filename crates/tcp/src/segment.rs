@@ -1,4 +1,4 @@
-//! The header that travels in a packet.
+//! The headers of segments.
 //!
 //! Sequence numbers count segments, not bytes: every segment but the last of a message is full
 //! sized, and 2³² of them are 6 TB. A run that could exceed that is refused beforehand.
@@ -44,154 +44,148 @@ pub const fn timestamp_ms(now: Time) -> u32 {
     (now.as_ns() / 1_000_000) as u32 + 1
 }
 
-/// What kind of segment it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Opens the connection, from the sender.
-    Syn,
-    /// Answers it.
-    SynAck,
-    /// Data, from the sender.
-    Data,
-    /// An ACK, from the receiver.
-    Ack,
+/// TSval of what the receiver sends: its low bits, in milliseconds. Both ends have the same clock,
+/// and whoever sees the segment completes them; all 32 would make a packet outgrow a cache line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Clock(u16);
+
+impl Clock {
+    /// What the clock shows at `now`.
+    #[inline]
+    pub const fn at(now: Time) -> Self {
+        Self(timestamp_ms(now) as u16)
+    }
+
+    /// TSval of a segment that is seen at `now`: none travels for the 65 s after which its 16 bits
+    /// would be ambiguous.
+    #[inline]
+    pub const fn tsval_ms(self, now: Time) -> u32 {
+        let now_ms = timestamp_ms(now);
+        now_ms.wrapping_sub((now_ms as u16).wrapping_sub(self.0) as u32)
+    }
 }
 
-/// A TCP header. One layout serves both directions so that packets have one size.
-#[derive(Clone, Copy, Debug)]
-pub struct Segment {
-    /// What it is for.
-    pub kind: Kind,
-    /// Data: CWR (RFC 3168). ACK: ECE. SYN and SYN-ACK: ECN is understood.
-    pub ecn_flag: bool,
-    /// ACK: the first block is a duplicate (RFC 2883).
-    pub duplicate: bool,
-    /// ACK: number of blocks.
-    pub block_count: u8,
-    /// Data: payload bytes. ACK: packets that came in marked, modulo 2¹⁶ (RFC 9768).
-    /// SYN and SYN-ACK: see [`rate`](Self::rate).
-    pub payload: u16,
-    /// ACK and SYN-ACK: the low bits of TSval, in milliseconds. The sender has the same clock and
-    /// completes them; all 32 would make the packet outgrow a cache line.
-    pub clock: u16,
-    /// Data: its number. ACK: the first segment that has not arrived.
-    pub number: u32,
-    /// TSval of data and SYN, TSecr of ACK and SYN-ACK, in milliseconds as Linux ticks.
-    pub timestamp_ms: u32,
-    /// ACK: segments that the receiver can take beyond `number`. Data, where a window would mean
-    /// nothing: TSecr.
+/// Opens the connection, from the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Syn {
+    /// ECN is understood (RFC 3168 §6.1.1).
+    pub ecn: bool,
+    /// Rate asked for, as lowered on the way (RFC 4782).
+    pub rate: RateCode,
+    /// TSval.
+    pub tsval_ms: u32,
+}
+
+/// Answers the SYN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SynAck {
+    /// ECN is agreed on.
+    pub ecn: bool,
+    /// Rate that was granted (RFC 4782).
+    pub rate: RateCode,
+    /// TSval.
+    pub clock: Clock,
+    /// TSecr.
+    pub tsecr_ms: u32,
+    /// Segments that the receiver can take.
     pub window: u32,
-    /// ACK: segments that arrived out of order, most recent first.
+}
+
+/// Data, from the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// CWR: the window was reduced (RFC 3168).
+    pub cwr: bool,
+    /// Payload; none probes the window.
+    pub payload_bytes: u16,
+    /// Its number.
+    pub number: u32,
+    /// TSval.
+    pub tsval_ms: u32,
+    /// TSecr.
+    pub tsecr_ms: u32,
+}
+
+/// An ACK, from the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// ECE: marked packets have come in (RFC 3168).
+    pub ece: bool,
+    /// The first block is a duplicate (RFC 2883).
+    pub duplicate: bool,
+    /// Number of blocks.
+    pub block_count: u8,
+    /// Packets that came in marked, modulo 2¹⁶ (RFC 9768).
+    pub marks: u16,
+    /// TSval.
+    pub clock: Clock,
+    /// The first segment that has not arrived.
+    pub number: u32,
+    /// TSecr.
+    pub tsecr_ms: u32,
+    /// Segments that the receiver can take beyond `number`.
+    pub window: u32,
+    /// Segments that arrived out of order, most recent first.
     pub blocks: [Block; MAX_BLOCKS],
 }
 
-impl Segment {
-    const EMPTY: Self = Self {
-        kind: Kind::Data,
-        ecn_flag: false,
-        duplicate: false,
-        block_count: 0,
-        payload: 0,
-        clock: 0,
-        number: 0,
-        timestamp_ms: 0,
-        window: 0,
-        blocks: [Block { start: 0, end: 0 }; MAX_BLOCKS],
-    };
-
-    /// A SYN that asks for `rate`.
-    pub const fn syn(ecn: bool, timestamp_ms: u32, rate: RateCode) -> Self {
-        let syn = Self { kind: Kind::Syn, ecn_flag: ecn, timestamp_ms, ..Self::EMPTY };
-        syn.with_rate(rate)
-    }
-
-    /// The answer to `syn`, which agrees to ECN or not and offers `window` segments.
-    pub const fn syn_ack(syn: &Self, ecn: bool, window: u32) -> Self {
-        Self { kind: Kind::SynAck, window, ecn_flag: ecn, ..*syn }
-    }
-
-    /// SYN: rate asked for, as lowered on the way. SYN-ACK: what was granted (RFC 4782). It has the
-    /// place of the payload's size, which neither has: the packet would outgrow a cache line.
-    #[inline]
-    pub const fn rate(&self) -> RateCode {
-        RateCode::from_bits(self.payload as u8)
-    }
-
-    /// The SYN with another [`rate`](Self::rate).
-    #[inline]
-    pub const fn with_rate(self, rate: RateCode) -> Self {
-        Self { payload: rate.to_bits() as u16, ..self }
-    }
-
-    /// A data segment.
-    #[inline]
-    pub const fn data(number: u32, payload: u16, timestamp_ms: u32, cwr: bool) -> Self {
-        Self { number, payload, timestamp_ms, ecn_flag: cwr, ..Self::EMPTY }
-    }
-
-    /// The data segment, as it echoes the timestamp that arrived last.
-    #[inline]
-    pub const fn echoing(self, tsecr_ms: u32) -> Self {
-        Self { window: tsecr_ms, ..self }
-    }
-
-    /// Which timestamp of the receiver a data segment echoes.
-    #[inline]
-    pub const fn tsecr_ms(&self) -> u32 {
-        self.window
-    }
-
-    /// An ACK without blocks.
-    #[inline]
-    pub const fn ack(number: u32, timestamp_ms: u32, window: u32, ece: bool) -> Self {
-        Self { kind: Kind::Ack, number, timestamp_ms, window, ecn_flag: ece, ..Self::EMPTY }
-    }
-
-    /// How many more packets came in marked than the `known` of which earlier ACKs told.
-    #[inline]
-    pub const fn newly_marked(&self, known: u64) -> u16 {
-        let news = self.payload.wrapping_sub(known as u16);
-        // An ACK that was overtaken knows of fewer.
-        if news < 1 << 15 { news } else { 0 }
-    }
-
-    /// The ACK or SYN-ACK leaves with a timestamp of its own.
-    #[inline]
-    pub fn stamp(&mut self, now: Time) {
-        self.clock = timestamp_ms(now) as u16;
-    }
-
-    /// TSval of an ACK or SYN-ACK that is seen at `now`: none travels for the 65 s after which its
-    /// 16 bits would be ambiguous.
-    #[inline]
-    pub fn tsval_ms(&self, now: Time) -> u32 {
-        let now_ms = timestamp_ms(now);
-        now_ms.wrapping_sub(u32::from((now_ms as u16).wrapping_sub(self.clock)))
-    }
-
-    /// The blocks of an ACK.
+impl Ack {
+    /// The blocks.
     #[inline]
     pub fn blocks(&self) -> &[Block] {
         &self.blocks[..usize::from(self.block_count)]
     }
 
+    /// How many more packets came in marked than the `known` of which earlier ACKs told.
+    #[inline]
+    pub const fn newly_marked(&self, known: u64) -> u16 {
+        let news = self.marks.wrapping_sub(known as u16);
+        // An ACK that later ones overtook has a smaller counter, so the difference wraps.
+        if news < 1 << 15 { news } else { 0 }
+    }
+}
+
+/// A segment of TCP: its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Segment {
+    /// Opens the connection.
+    Syn(Syn),
+    /// Answers it.
+    SynAck(SynAck),
+    /// Data.
+    Data(Data),
+    /// An acknowledgement.
+    Ack(Ack),
+}
+
+impl Segment {
     /// Size on the wire, link header included.
     #[inline]
     pub const fn wire_bytes(&self) -> u32 {
-        match self.kind {
-            Kind::Syn | Kind::SynAck if self.rate().is_none() => SYN_BYTES,
-            Kind::Syn | Kind::SynAck => SYN_BYTES + QUICK_START_BYTES,
-            Kind::Data => HEADER_BYTES + self.payload as u32,
+        match self {
+            Self::Syn(Syn { rate, .. }) | Self::SynAck(SynAck { rate, .. }) => {
+                if rate.is_none() {
+                    SYN_BYTES
+                } else {
+                    SYN_BYTES + QUICK_START_BYTES
+                }
+            }
+            Self::Data(data) => HEADER_BYTES + data.payload_bytes as u32,
             // A SACK option of n blocks takes 2 + 8·n bytes, padded to a multiple of 4.
-            Kind::Ack if self.block_count == 0 => HEADER_BYTES,
-            Kind::Ack => HEADER_BYTES + 4 + 8 * self.block_count as u32,
+            Self::Ack(Ack { block_count: 0, .. }) => HEADER_BYTES,
+            Self::Ack(ack) => HEADER_BYTES + 4 + 8 * ack.block_count as u32,
         }
     }
 }
 
 #[cfg(test)]
+pub(crate) mod fixtures;
+
+#[cfg(test)]
 mod tests {
     use super::*;
+
+    const ACK: Ack = fixtures::ack(0, 0, 0, false);
 
     /// A packet of the simulator has 20 bytes beside it in a cache line.
     #[test]
@@ -203,18 +197,26 @@ mod tests {
     fn the_clock_of_an_ack_is_completed_by_whoever_sees_it() {
         for (sent_ms, seen_ms) in [(0, 0), (0, 40), (65_530, 65_600), (131_071, 190_000)] {
             let at = |ms: u64| Time::from_ns(ms * 1_000_000);
-            let mut ack = Segment::ack(0, 0, 0, false);
-            ack.stamp(at(sent_ms));
-            assert_eq!(ack.tsval_ms(at(seen_ms)), timestamp_ms(at(sent_ms)));
+            let clock = Clock::at(at(sent_ms));
+            assert_eq!(clock.tsval_ms(at(seen_ms)), timestamp_ms(at(sent_ms)));
         }
     }
 
     #[test]
+    fn counts_of_marks_wrap_and_do_not_go_back() {
+        let told = |marks, known| Ack { marks, ..ACK }.newly_marked(known);
+        assert_eq!(told(7, 5), 2);
+        assert_eq!(told(1, 65_535), 2);
+        assert_eq!(told(4, 5), 0, "an ACK that was overtaken");
+    }
+
+    #[test]
     fn sizes_are_those_of_ethernet_frames() {
-        assert_eq!(Segment::data(0, 1448, 0, false).wire_bytes(), 1514);
-        let mut ack = Segment::ack(0, 0, 0, false);
-        assert_eq!(ack.wire_bytes(), 66);
-        ack.block_count = 3;
-        assert_eq!(ack.wire_bytes(), 66 + 28);
+        assert_eq!(Segment::Data(fixtures::data(0, 1448, 0, false)).wire_bytes(), 1514);
+        assert_eq!(Segment::Ack(ACK).wire_bytes(), 66);
+        assert_eq!(Segment::Ack(Ack { block_count: 3, ..ACK }).wire_bytes(), 66 + 28);
+        let syn = |rate| Segment::Syn(Syn { ecn: false, rate, tsval_ms: 1 });
+        assert_eq!(syn(RateCode::NONE).wire_bytes(), 74);
+        assert_eq!(syn(RateCode::from_bits(1)).wire_bytes(), 82);
     }
 }

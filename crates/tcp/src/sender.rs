@@ -21,7 +21,7 @@ use jostle_control::{
 };
 use jostle_units::{Ecn, FULL_PAYLOAD_BYTES, Rate, Span, Time};
 
-use crate::segment::{Segment, timestamp_ms};
+use crate::segment::{Segment, Syn, SynAck, timestamp_ms};
 use detection::Rack;
 use scoreboard::Scoreboard;
 use timers::Pending;
@@ -286,9 +286,9 @@ impl Sender {
         let first = self.timeouts == 0;
         let tcp = self.controller.tcp().filter(|_| first);
         let rate = tcp.map_or(RateCode::NONE, TcpExtension::rate_request);
-        let syn = Segment::syn(first && self.wants_ecn(), timestamp_ms(now), rate);
+        let syn = Syn { ecn: first && self.wants_ecn(), rate, tsval_ms: timestamp_ms(now) };
         // RFC 3168 §6.1.1: a SYN is not ECN-capable itself, unless the controller needs it.
-        out.transmit(now, syn, self.ecn_of(false));
+        out.transmit(now, Segment::Syn(syn), self.ecn_of(false));
         self.pending = Pending::Retransmission;
         self.deadlines.retransmission = now + self.rto;
     }
@@ -313,14 +313,14 @@ impl Sender {
 
     /// A SYN-ACK arrived.
     #[cold]
-    pub fn on_syn_ack(&mut self, now: Time, segment: &Segment, out: &mut impl Egress) {
+    pub fn on_syn_ack(&mut self, now: Time, answer: &SynAck, out: &mut impl Egress) {
         if self.connection != Connection::SynSent {
             return;
         }
         self.connection = Connection::Established;
         self.pending = Pending::None;
         self.deadlines.retransmission = Time::NEVER;
-        if !(self.wants_ecn() && segment.ecn_flag) {
+        if !(self.wants_ecn() && answer.ecn) {
             self.feedback = EcnFeedback::None;
         } else if self.feedback == EcnFeedback::None {
             self.feedback = EcnFeedback::Classic;
@@ -330,14 +330,14 @@ impl Sender {
         self.owner = self.controller.recovery_owner();
         self.hears_headers = self.controller.tcp().is_some_and(TcpExtension::hears_headers);
         self.paced = self.options.pacing || self.controller.pacing_rate().is_some();
-        self.window_end = segment.window;
-        self.peer_window = segment.window;
-        self.echo_ms = segment.tsval_ms(now);
+        self.window_end = answer.window;
+        self.peer_window = answer.window;
+        self.echo_ms = answer.clock.tsval_ms(now);
         let rtt = if self.timeouts == 0 {
             now.since(self.syn_sent_at)
         } else {
             // Karn's algorithm: the RTT of a retransmitted SYN is ambiguous, but for its timestamp.
-            let elapsed_ms = timestamp_ms(now).saturating_sub(segment.timestamp_ms).max(1);
+            let elapsed_ms = timestamp_ms(now).saturating_sub(answer.tsecr_ms).max(1);
             Span::from_ms(u64::from(elapsed_ms))
         };
         self.rtt.on_sample(rtt, 0, 1);
@@ -356,7 +356,7 @@ impl Sender {
             prospect: Prospect {
                 backlog: (self.written < u32::MAX).then_some(u64::from(self.written)),
                 receive_window: self.window_end,
-                granted: segment.rate().rate(),
+                granted: answer.rate.rate(),
             },
         });
         if self.options.initial_pacing {

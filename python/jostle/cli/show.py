@@ -212,9 +212,7 @@ def _range(parameter: Mapping[str, Any]) -> str:
     low, high = parameter["min" + suffix], parameter["max" + suffix]
     ends = [_amount(parameter, end) or json.dumps(end) for end in (low, high)]
     noun = {"integer": "whole number, ", "number": "number, "}.get(parameter["kind"], "")
-    if parameter["kind"] == "packets":
-        return f"{ends[0]} or more"
-    if high >= _NO_LIMIT:
+    if parameter["kind"] == "packets" or high >= _NO_LIMIT:
         return f"{noun}{ends[0]} or more"
     return f"{noun}{ends[0]} … {ends[1]}"
 

@@ -73,7 +73,8 @@ class Nat:
 
 def clean_stale() -> None:
     """Remove the translation of killed emulations."""
-    # Without the program nothing was added; without the right to ask nothing can be removed.
+    # Without `nft` no translation was ever added; without the right to list its tables none can be
+    # removed.
     with suppress(EmulationError):
         if available("nft") is not None:
             listed = json.loads(run("nft", "-j", "list", "tables"))["nftables"]

@@ -30,9 +30,9 @@ _LABEL_CHARACTERS = 18
 # Columns of a heat map whose names fit beside each other, and whose numbers have decimals.
 _FEW_COLUMNS = 7
 _WHOLE_ABOVE = 10.0
-# From here on the second decimal says nothing.
+# Larger values have one decimal, not two: the second would be less than half a percent.
 _ONE_DECIMAL_ABOVE = 20.0
-# From here on decimals say nothing in any heat map.
+# Larger values have no decimals in any heat map: they would be less than half a percent.
 _WIDE_ABOVE = 200.0
 _GROUP_IN = 1.75
 _MEMBER_IN = 0.27

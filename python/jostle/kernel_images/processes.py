@@ -17,9 +17,9 @@ Line = Callable[[str], object]
 _POLL_S = 0.01
 _GONE_WITHIN_S = 5.0
 
-# The shell becomes the program; beside it, nobody's child, something waits for the end of our
-# pipe: if this process dies, even by SIGKILL, the pipe closes and the whole group with it. Shells
-# give background commands /dev/null as input, hence descriptor 3.
+# The shell becomes the program (`exec`). Before that it starts a watcher in the background, which
+# reads from our pipe: if this process dies, even by SIGKILL, the pipe closes, and the watcher kills
+# the whole group. Shells give background commands /dev/null as input, hence descriptor 3.
 _GUARDED = (
     "exec 3<&0; signal=$0; ulimit -c 0; "
     "( (read -r _ <&3; kill -s $signal 0) >/dev/null 2>&1 & ); "

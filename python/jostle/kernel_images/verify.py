@@ -12,7 +12,8 @@ from jostle.kernel_images.boot import GuestError, GuestTimeoutError, run_guest
 from jostle.kernel_images.images import Image
 from jostle.locked_folders import temporary_folder
 
-# Half an hour asleep must be over long before half an hour is.
+# The guest sleeps for half an hour of its own clock, which is virtual: if that takes more than the
+# timeout in real time, its clock is the machine's.
 _ASLEEP_S = 1800
 _TIMEOUT_S = 60.0
 

@@ -31,10 +31,11 @@ class ResultSet(FinishedRuns):
     def flows(self) -> pl.DataFrame:
         """One row per run, flow and phase.
 
-        Columns: condition, grid keys, seed, run_id, flow, controller, completion_s, phase, and
+        Columns: condition, grid keys, seed, run_id, flow, transport, controller, completion_s,
+        phase, and
         every measure of a flow.
         """
-        return self._table("flows", "flow", ("controller", "completion_s"), FLOW_KEYS)
+        return self._table("flows", "flow", ("transport", "controller", "completion_s"), FLOW_KEYS)
 
     @cached_property
     def links(self) -> pl.DataFrame:

@@ -260,7 +260,8 @@ def _judged(ours: Estimate, bound: float, part: Part, *, ratio: bool) -> Tested:
 
     holds = true_of(ours.value)
     ends = [end for end in (ours.low, ours.high) if end is not None]
-    # An interval that reaches over both sides of what is allowed decides nothing.
+    # An interval with one end below the bound and one above it leaves open whether the value lies
+    # outside.
     around = part.relation == "about" and len(ends) == 2 and ends[0] < bound < ends[1]
     certain = bool(ends) and all(true_of(end) == holds for end in ends)
     return Tested(relation, bound, ours, holds, certain and not (around and not holds))

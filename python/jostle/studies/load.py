@@ -12,7 +12,7 @@ from jostle.errors import InputError, unknown
 from jostle.scenario import Scenario
 from jostle.scenario import load as load_scenario
 from jostle.scenario.text.document import parse, read_text
-from jostle.scenario.text.positions import KeyPath, line_of, positions
+from jostle.scenario.text.positions import KeyPath, Lines, line_of, positions
 from jostle.scenario.text.problems import Problem, ScenarioError
 from jostle.studies.check import (
     file_mistakes,
@@ -93,7 +93,7 @@ def _scenario(path: Path, folder: Path, *, python: bool) -> Scenario:
     return load_scenario(path, python=python)
 
 
-def _problem(lines: dict[KeyPath, int], path: KeyPath, text: str) -> Problem:
+def _problem(lines: Lines, path: KeyPath, text: str) -> Problem:
     return Problem(line_of(lines, path), ".".join(str(step) for step in path), text)
 
 

@@ -18,6 +18,7 @@ from mdit_py_plugins.deflist import deflist_plugin
 
 from jostle.printable import printable_markup
 from jostle.studies.document import TITLES, Evaluations, claim_rows, number_rows, ranking_rows
+from jostle.studies.evaluate import Evaluation
 from jostle.studies.study import Study
 
 
@@ -70,15 +71,7 @@ def page(
         finalize=printable_markup,
     )
     first = next(iter(evaluations.values()))
-    setup = (study.folder / study.file.setup).read_text("utf-8")
     script = (Path(__file__).parent / "templates" / "sortable.js").read_text("utf-8")
-    # A number of several labels is one: what is said of it holds for all of them.
-    numbers = [
-        (number.text.replace(f"{{{number.by}}}", "…"), number.finding)
-        for number in study.file.numbers
-    ]
-    said = [*((row.text, row.finding) for row in first.claims), *numbers]
-    findings = [(text, finding) for text, finding in said if finding]
     judged = bool(first.claims) or any(row.published is not None for row in first.numbers)
     tables = [
         (name, *make(evaluations))
@@ -90,19 +83,11 @@ def page(
     return environment.get_template("study.html.jinja").render(
         title=study.file.title,
         paper=study.file.paper,
-        # The file comes with the study, and HTML in it is shown as text.
-        setup=Markup(
-            MarkdownIt("commonmark", {"html": False})
-            .enable("table")
-            # An image would be fetched from somewhere, and tell that the page is read.
-            .disable("image")
-            .use(deflist_plugin)
-            .render(setup)
-        ),
+        setup=_setup((study.folder / study.file.setup).read_text("utf-8")),
         script=Markup(script),
         script_sha256=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         tables=tables,
-        findings=list(dict(reversed(findings)).items())[::-1],
+        findings=_findings(study, first),
         score={TITLES[name]: score(one.claims) for name, one in evaluations.items() if one.claims},
         figures=[
             (
@@ -119,6 +104,30 @@ def page(
         judged=judged,
         version=metadata.version("jostle"),
     )
+
+
+def _setup(text: str) -> Markup:
+    """Write the study's own page as HTML; HTML in it is shown as text."""
+    return Markup(
+        MarkdownIt("commonmark", {"html": False})
+        .enable("table")
+        # An image would be fetched from somewhere, and tell that the page is read.
+        .disable("image")
+        .use(deflist_plugin)
+        .render(text)
+    )
+
+
+def _findings(study: Study, evaluation: Evaluation) -> list[tuple[str, str]]:
+    """Collect what is to be said of claims and numbers, each text once."""
+    # A number of several labels is one: what is said of it holds for all of them.
+    numbers = [
+        (number.text.replace(f"{{{number.by}}}", "…"), number.finding)
+        for number in study.file.numbers
+    ]
+    said = [*((row.text, row.finding) for row in evaluation.claims), *numbers]
+    found = [(text, finding) for text, finding in said if finding]
+    return list(dict(reversed(found)).items())[::-1]
 
 
 def score(claims: Sequence[Any]) -> tuple[int, int]:

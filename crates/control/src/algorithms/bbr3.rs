@@ -1,15 +1,18 @@
-//! BBR, version 3: draft-ietf-ccwg-bbr-06 of July 2026. Names of functions and variables beside the
-//! code are the draft's.
+//! BBR, version 3: draft-ietf-ccwg-bbr-06 of July 2026, or the release for Linux by its authors
+//! (`flavour`). Names of functions and variables beside the code are the draft's; those of the
+//! release begin with `bbr_`.
 //!
 //! Windows are counted in packets, and bandwidths and gains have the units of version 1, whose
 //! model of rounds, rates and ACK aggregation this shares.
 
 mod bounds;
 mod control;
+mod ecn;
 mod losses;
 mod parameters;
 mod probe;
 mod probe_rtt;
+mod release;
 mod state;
 mod states;
 #[cfg(test)]
@@ -23,13 +26,14 @@ use self::control::Plan;
 use self::parameters::{PARAMETERS, Parameters};
 use self::probe::{CycleMax, Probe};
 use self::probe_rtt::MinRtt;
+use self::release::Release;
 use self::state::State;
 use super::bbr::model::{
     self, AckAggregation, FullPipe, GAIN_UNIT, Pacing, ProbeRtt, Rounds, is_recovery,
 };
 use crate::controller::{
-    AckSample, Congestion, Controller, Established, LostPacket, Observer, RecoveryOwner,
-    RecoveryState, Sent,
+    AckSample, Congestion, Controller, EcnFeedback, Established, LostPacket, Observer,
+    RecoveryOwner, RecoveryState, Sent,
 };
 use crate::row::{ControllerRow, Parts, Start};
 
@@ -39,7 +43,8 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
         summary: "BBR that bounds its flight where probes for bandwidth lost too much",
         class: "hybrid",
         based_on: &["bbr"],
-        source: "Cardwell, Swett, Beshay (eds.), draft-ietf-ccwg-bbr-06, July 2026",
+        source: "Cardwell, Swett, Beshay (eds.), draft-ietf-ccwg-bbr-06, July 2026; flavour google: \
+                 github.com/google/bbr, branch v3, net/ipv4/tcp_bbr.c",
         parameters: PARAMETERS,
     },
     start: Start::Own,
@@ -90,6 +95,8 @@ pub struct Bbr3 {
     recovery: RecoveryState,
     /// Packets delivered when the transport last told.
     delivered: u64,
+    /// What the draft does not have.
+    release: Release,
 }
 
 impl Bbr3 {
@@ -126,6 +133,7 @@ impl Bbr3 {
             idle_restart: false,
             recovery: RecoveryState::Open,
             delivered: 0,
+            release: Release::new(parameters.ecn_low),
         }
     }
 
@@ -161,6 +169,8 @@ impl Bbr3 {
             // "in Startup, just remember 1 round"
             if self.full_pipe {
                 self.aggregation.on_round();
+            } else if self.is_release() {
+                self.aggregation.on_startup_round();
             } else {
                 self.aggregation.forget();
             }
@@ -208,13 +218,31 @@ impl Controller for Bbr3 {
         }
     }
 
+    fn needs_ecn(&self) -> EcnFeedback {
+        // Precise feedback is what makes a route's marks usable: `bbr_precise_ece_ack`.
+        if self.release.ecn.is_usable() { EcnFeedback::PerPacket } else { EcnFeedback::None }
+    }
+
+    fn on_ecn_negotiated(&mut self, feedback: EcnFeedback) {
+        if feedback != EcnFeedback::PerPacket {
+            self.release.ecn.give_up();
+        }
+    }
+
     fn on_lost(&mut self, lost: &LostPacket) {
-        self.handle_lost_packet(lost);
+        if self.is_release() {
+            self.on_release_lost(lost);
+        } else {
+            self.handle_lost_packet(lost);
+        }
     }
 
     fn on_ack(&mut self, ack: &AckSample) {
         self.holds_back = false;
         self.delivered = ack.delivered;
+        if self.is_release() {
+            return self.on_ack_of_release(ack);
+        }
         self.update_model(ack);
         self.check_startup_done(ack);
         self.check_drain_done(ack);
@@ -224,7 +252,7 @@ impl Controller for Bbr3 {
         if let Some(rate) = &ack.rate {
             self.latest.advance(self.sample_bandwidth, rate.delivered);
         }
-        self.bandwidth = self.max_bandwidth.get().min(self.bounds.bandwidth_short);
+        self.bound_bandwidth();
         if !self.has_seen_rtt && !ack.srtt.is_zero() {
             self.start_pacing(Some(ack.srtt));
         }
@@ -232,12 +260,18 @@ impl Controller for Bbr3 {
         self.set_window(ack);
     }
 
-    fn on_congestion(&mut self, _congestion: &Congestion) {
+    fn on_congestion(&mut self, congestion: &Congestion) {
+        if self.is_release() {
+            return self.on_release_congestion(congestion);
+        }
         self.save_cwnd();
         self.save_bounds();
     }
 
-    fn on_state(&mut self, _now: Time, state: RecoveryState) {
+    fn on_state(&mut self, now: Time, state: RecoveryState) {
+        if self.is_release() {
+            return self.on_release_state(now, state);
+        }
         if state == RecoveryState::Loss {
             self.bound_before_timeout();
         } else if !is_recovery(state) {
@@ -250,6 +284,9 @@ impl Controller for Bbr3 {
     }
 
     fn on_undo(&mut self, _now: Time) {
+        if self.is_release() {
+            return self.undo_release_loss();
+        }
         self.undo_loss();
     }
 
@@ -302,6 +339,9 @@ impl Controller for Bbr3 {
         observer.value("round_count", self.rounds.count as f64);
         observer.value("extra_acked_packets", f64::from(self.aggregation.max_extra()));
         observer.value("prior_cwnd_packets", f64::from(self.prior_cwnd));
+        if self.parameters.ecn_low {
+            observer.value("ecn_alpha", self.release.ecn.alpha());
+        }
         observer.value("full_pipe", f64::from(u8::from(self.full_pipe)));
     }
 }

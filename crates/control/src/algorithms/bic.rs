@@ -7,7 +7,7 @@ use crate::controller::{AckSample, Congestion, Established, Measurement, Observe
 use crate::jiffies::{HZ, Jiffies};
 use crate::row::{ControllerRow, Start};
 use crate::window::Window;
-use crate::windowed::{WindowLaw, Windowed};
+use crate::windowed::{BETA_ECN, WindowLaw, Windowed};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -50,10 +50,13 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
                 kind: Kind::Integer { default: 20, min: 1, max: 1_000_000 },
             },
             HZ,
+            BETA_ECN,
         ],
     },
     start: Start::Composed("standard"),
-    build: |parts| Box::new(Windowed::new(Bic::new(&parts.values), parts.slow_start)),
+    build: |parts| {
+        Box::new(Windowed::new(Bic::new(&parts.values), parts.slow_start).with_abe(&parts.values))
+    },
 };
 
 /// `BICTCP_BETA_SCALE`.

@@ -7,7 +7,7 @@ use crate::controller::{AckSample, Congestion, Established, Measurement, Observe
 use crate::row::{ControllerRow, Start};
 use crate::slow_start::Standard;
 use crate::window::Window;
-use crate::windowed::{WindowLaw, Windowed};
+use crate::windowed::{BETA_ECN, WindowLaw, Windowed};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -54,6 +54,7 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
                           rounded down, 6.1 rounded up",
                 kind: Kind::Choice { default: "6.1", choices: Linux::CHOICES },
             },
+            BETA_ECN,
         ],
     },
     start: Start::Composed("hystart"),
@@ -64,7 +65,7 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
             slow_start = Box::new(Standard);
         }
         slow_start.follow(law.kernel);
-        Box::new(Windowed::new(law, slow_start))
+        Box::new(Windowed::new(law, slow_start).with_abe(&parts.values))
     },
 };
 

@@ -6,7 +6,7 @@ use crate::controller::{AckSample, Congestion, Established, Observer};
 use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
 use crate::window::Window;
-use crate::windowed::{WindowLaw, Windowed, instead_of_slow_start};
+use crate::windowed::{BETA_ECN, WindowLaw, Windowed, instead_of_slow_start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -15,10 +15,12 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
         class: "loss",
         based_on: &["reno"],
         source: "RFC 3649; Linux 6.1 tcp_highspeed.c",
-        parameters: &[],
+        parameters: &[BETA_ECN],
     },
     start: Start::Composed("standard"),
-    build: |parts| Box::new(Windowed::new(HighSpeed::default(), parts.slow_start)),
+    build: |parts| {
+        Box::new(Windowed::new(HighSpeed::default(), parts.slow_start).with_abe(&parts.values))
+    },
 };
 
 /// RFC 3649, appendix B: the windows at which a(w) reaches the next whole number, and b(w) there

@@ -145,7 +145,8 @@ impl Htcp {
         t.packets = t.packets.saturating_add(measurement.packets);
         let Some(min_rtt) = self.min_rtt else { return };
         let elapsed = t.since.map_or(u64::MAX, |since| now - since);
-        // Linux subtracts without a sign: while α exceeds cwnd, nothing is measured.
+        // Linux subtracts unsigned numbers: while α exceeds cwnd, the result is huge, and nothing is
+        // measured.
         let enough = cwnd.wrapping_sub((self.alpha >> SHIFT).max(1));
         if t.packets < enough || elapsed < min_rtt {
             return;
@@ -238,7 +239,7 @@ impl WindowLaw for Htcp {
     fn avoid(&mut self, window: &mut Window, _acked: u32, ack: &AckSample) {
         let credit = (u64::from(window.count) * u64::from(self.alpha)) >> SHIFT;
         if credit >= u64::from(window.cwnd) {
-            // The ACK that finds the credit brings none of its own.
+            // As in Linux, the packets of the ACK at which the window grows are not counted.
             window.cwnd = window.cwnd.saturating_add(1).min(window.clamp);
             window.count = 0;
             self.update_alpha(ack.now);

@@ -7,7 +7,7 @@ use crate::controller::{AckSample, Congestion, Established, Observer, RecoverySt
 use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
 use crate::window::Window;
-use crate::windowed::{WindowLaw, Windowed};
+use crate::windowed::{BETA_ECN, WindowLaw, Windowed};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -17,14 +17,23 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
         based_on: &["reno"],
         source: "Caini & Firrincieli, TCP Hybla, Int. J. Satell. Commun. 22(5), 2004; \
                  Linux 6.1 tcp_hybla.c",
-        parameters: &[Parameter {
-            name: "rtt0",
-            summary: "round trip of the reference connection",
-            kind: Kind::Span { default_ns: 25_000_000, min_ns: 1_000_000, max_ns: 10_000_000_000 },
-        }],
+        parameters: &[
+            Parameter {
+                name: "rtt0",
+                summary: "round trip of the reference connection",
+                kind: Kind::Span {
+                    default_ns: 25_000_000,
+                    min_ns: 1_000_000,
+                    max_ns: 10_000_000_000,
+                },
+            },
+            BETA_ECN,
+        ],
     },
     start: Start::Own,
-    build: |parts| Box::new(Windowed::new(Hybla::new(&parts.values), parts.slow_start)),
+    build: |parts| {
+        Box::new(Windowed::new(Hybla::new(&parts.values), parts.slow_start).with_abe(&parts.values))
+    },
 };
 
 /// Fractions of a packet are kept in 128ths.

@@ -21,12 +21,24 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
         summary: "DCTCP for the Internet: L4S marks, paced, independent of the RTT",
         class: "ecn",
         based_on: &["dctcp"],
-        source: "draft-briscoe-iccrg-prague-congestion-control; TCP Prague 0.7 for Linux \
-                 (L4STeam); RFC 9331",
+        source: "draft-briscoe-iccrg-prague-congestion-control; TCP Prague 0.7, and 0.6 \
+                 for its RTT modes, for Linux (L4STeam); RFC 9331",
         parameters: &[
             Parameter {
+                name: "prague_rtt_scaling",
+                summary: "how the rate depends on the RTT (0.6, where modes are numbered 0 to 3): \
+                          none: as a flow of its RTT; rate: as one of the target RTT, if its own \
+                          is shorter; scalable: less so on short paths, in favour of marks in \
+                          every few rounds; additive: as one of its RTT and the target together",
+                kind: Kind::Choice {
+                    default: "rate",
+                    choices: &["none", "rate", "scalable", "additive"],
+                },
+            },
+            Parameter {
                 name: "prague_rtt_target",
-                summary: "flows on shorter paths behave as if the RTT were this",
+                summary: "the RTT of the modes rate and additive, and the least time between two \
+                          reductions in all but none",
                 kind: Kind::Span { default_ns: 25_000_000, min_ns: 1_000, max_ns: 1_000_000_000 },
             },
             Parameter {

@@ -5,7 +5,7 @@ use jostle_catalogue::Entry;
 use crate::controller::{AckSample, Congestion};
 use crate::row::{ControllerRow, Start};
 use crate::window::Window;
-use crate::windowed::{WindowLaw, Windowed};
+use crate::windowed::{BETA_ECN, WindowLaw, Windowed};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -14,10 +14,10 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
         class: "loss",
         based_on: &[],
         source: "RFC 5681, RFC 6582; Linux 6.1 tcp_cong.c, tcp_reno",
-        parameters: &[],
+        parameters: &[BETA_ECN],
     },
     start: Start::Composed("standard"),
-    build: |parts| Box::new(Windowed::new(Reno, parts.slow_start)),
+    build: |parts| Box::new(Windowed::new(Reno, parts.slow_start).with_abe(&parts.values)),
 };
 
 /// Additive increase by one packet per window, multiplicative decrease by half.

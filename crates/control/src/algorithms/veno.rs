@@ -74,8 +74,8 @@ impl Veno {
     /// Packets in the queue, in halves, both terms of N rounded as Linux rounds them.
     fn count_queued(&mut self, cwnd: u32) {
         let cwnd_halves = 2 * u64::from(cwnd);
-        // Without a sample Linux divides one placeholder by the other: nothing is queued. With a
-        // base but no sample since the last ACK the placeholder is 2³¹ − 1 µs.
+        // Linux has 2³¹ − 1 µs in place of an RTT that is not known. Where neither is, one is divided by
+        // the other, and nothing counts as queued.
         let base_us = self.base_us.unwrap_or(UNKNOWN_US);
         let unqueued = cwnd_halves * base_us / self.min_us.unwrap_or(UNKNOWN_US);
         self.queued_halves = cwnd_halves.saturating_sub(unqueued);

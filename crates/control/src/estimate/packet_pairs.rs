@@ -31,7 +31,7 @@ impl PacketPairs {
         let this = (measurement.now - rtt, measurement.now);
         let Some((sent, acked)) = self.last.replace(this) else { return };
         let (sent_gap_ns, ack_gap_ns) = (this.0.since(sent).as_ns(), this.1.since(acked).as_ns());
-        // What the path did not draw out says nothing about it.
+        // Only packets that arrived further apart than they were sent waited at the bottleneck.
         if ack_gap_ns > 0 && ack_gap_ns / 2 >= sent_gap_ns {
             let gap_ns = ack_gap_ns / u64::from(measurement.packets);
             let oldest_ns = std::mem::replace(&mut self.gaps_ns[self.next], gap_ns);

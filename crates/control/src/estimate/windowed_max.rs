@@ -41,7 +41,9 @@ impl WindowedMax {
         } else if value >= self.best[2].1 {
             self.best[2] = (time, value);
         }
-        self.expire(window, time, value)
+        let maximum = self.expire(window, time, value);
+        debug_assert!(self.best.is_sorted_by(|a, b| a.0 <= b.0 && a.1 >= b.1), "{:?}", self.best);
+        maximum
     }
 
     /// Moves later candidates up as the best one ages.

@@ -103,6 +103,7 @@ impl Monitor {
     }
 
     fn pace(&mut self, rate_bps: f64) {
+        debug_assert!(rate_bps >= self.minimum_bps && rate_bps <= MAX_BPS, "{rate_bps} bit/s");
         self.pacing_bps = rate_bps;
         self.fit_window();
     }
@@ -153,6 +154,7 @@ impl Monitor {
             }
             self.resolved = resolved;
         }
+        debug_assert!(self.intervals.len() <= INTERVALS, "{} intervals", self.intervals.len());
     }
 
     /// The oldest interval, once all its packets are delivered or lost.

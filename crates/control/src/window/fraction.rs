@@ -14,6 +14,7 @@ impl Fraction {
         self.0 = due - whole;
         let cwnd = (f64::from(window.cwnd) + whole).min(f64::from(window.clamp));
         window.cwnd = (cwnd as u32).max(2);
+        debug_assert!((0.0..=1.0).contains(&self.0), "{} of a packet", self.0);
     }
 
     /// Forgets what was left over.

@@ -32,6 +32,9 @@ pub struct Path {
     /// Packets that may wait, the one in transmission included, before arrivals are marked, if the
     /// controller is one that needs marks.
     pub mark_above: usize,
+    /// Packets that the bottleneck lets pass at once when it was idle, as a token bucket does
+    /// (`htb`, `tbf`); 0 for a link, which takes its time for every one.
+    pub bucket: u64,
     /// Packets per ACK. An ACK waits 40 ms at most, and never while packets are missing.
     pub ack_every: usize,
 }
@@ -39,7 +42,7 @@ pub struct Path {
 impl Path {
     /// A path without random loss and marks whose receiver acknowledges every packet.
     pub fn new(rate: Rate, rtt: Span, buffer: usize) -> Self {
-        Self { rate, rtt, buffer, loss: 0.0, mark_above: usize::MAX, ack_every: 1 }
+        Self { rate, rtt, buffer, loss: 0.0, mark_above: usize::MAX, bucket: 0, ack_every: 1 }
     }
 
     /// Bandwidth-delay product in packets.

@@ -440,10 +440,15 @@ impl Transfer {
             self.in_flight += 1;
             if !self.random.chance(self.path.loss) && queue < self.path.buffer {
                 let start = self.departures.back().map_or(self.now, |&at| at.max(self.now));
-                let end = start + self.path.rate.time_for(u64::from(FULL_PACKET_BYTES));
+                let each = self.path.rate.time_for(u64::from(FULL_PACKET_BYTES));
+                let end = start + each;
                 self.departures.push_back(end);
+                // What a bucket holds has been sent in advance.
+                let late =
+                    end.since(self.now).as_ns().saturating_sub(self.path.bucket * each.as_ns());
+                let passed = self.now + Span::from_ns(late);
                 let last = self.arrivals.back().map_or(Time::ZERO, |a| a.0);
-                self.arrivals.push_back(((end + self.path.rtt).max(last), number));
+                self.arrivals.push_back(((passed + self.path.rtt).max(last), number));
             }
         }
         self.prr_out += u64::from(packets);

@@ -4,12 +4,12 @@ use jostle_control::EcnFeedback;
 use jostle_units::{Ecn, Time};
 
 use super::Receiver;
-use crate::segment::Segment;
+use crate::segment::Ack;
 
 impl Receiver {
     /// Takes note of a data segment's ECN field (`__tcp_ecn_check_ce`): an ACK that is due before
     /// the segment's own. `in_order`: nothing is missing before the segment.
-    pub(super) fn note_mark(&mut self, ecn: Ecn, in_order: bool) -> Option<Segment> {
+    pub(super) fn note_mark(&mut self, now: Time, ecn: Ecn, in_order: bool) -> Option<Ack> {
         if self.feedback == EcnFeedback::None {
             return None;
         }
@@ -24,7 +24,7 @@ impl Receiver {
                 self.ece = true;
                 self.enter_quick_mode(2);
             }
-            (EcnFeedback::PerPacket, _) => early = self.echo(marked, in_order),
+            (EcnFeedback::PerPacket, _) => early = self.echo(now, marked, in_order),
             (EcnFeedback::Counted, _) => self.count(marked),
             _ => {}
         }
@@ -35,12 +35,12 @@ impl Receiver {
     /// RFC 8257 §3.2: an immediate ACK whenever marked packets follow unmarked ones, or the other
     /// way round. If an ACK was delayed it goes first, and tells what came before
     /// (`dctcp_ece_ack_update`).
-    fn echo(&mut self, marked: bool, in_order: bool) -> Option<Segment> {
+    fn echo(&mut self, now: Time, marked: bool, in_order: bool) -> Option<Ack> {
         let mut early = None;
         if marked != self.marked {
             if self.delayed < Time::NEVER {
                 self.ece = self.marked;
-                early = Some(if in_order { self.report() } else { self.acknowledge() });
+                early = Some(if in_order { self.report(now) } else { self.acknowledge(now) });
             }
             self.at_once = true;
         }

@@ -1,8 +1,10 @@
 //! Feedback of marks that tells more than RFC 3168: RFC 8257's and counts.
 
-use jostle_control::RateCode;
-
 use super::*;
+use crate::segment::fixtures::{ack, data, syn};
+
+/// Where the time does not matter.
+const NOW: Time = Time::ZERO;
 
 fn at_us(us: u64) -> Time {
     Time::from_ns(us * 1_000)
@@ -11,7 +13,7 @@ fn at_us(us: u64) -> Time {
 /// A receiver whose window has grown as far as it will, and the number of the next segment.
 fn settled(feedback: EcnFeedback) -> (Receiver, u32) {
     let mut receiver = Receiver::new(100_000, Span::from_ms(40), feedback);
-    assert!(receiver.on_syn(&Segment::syn(true, 1, RateCode::NONE)).ecn_flag);
+    assert!(receiver.on_syn(NOW, &syn(true, 1)).ecn);
     let mut next = 0;
     let mut acknowledged = false;
     while next < 100 || !acknowledged {
@@ -23,12 +25,12 @@ fn settled(feedback: EcnFeedback) -> (Receiver, u32) {
 
 fn arrive(receiver: &mut Receiver, number: u32, marked: bool) -> Arrival {
     let ecn = if marked { Ecn::Marked } else { Ecn::Capable };
-    receiver.on_data(at_us(20_000), &Segment::data(number, 1448, 7, false), ecn)
+    receiver.on_data(at_us(20_000), &data(number, 1448, 7, false), ecn)
 }
 
 /// The number and the flag of an ACK.
-fn says(ack: Option<Segment>) -> Option<(u32, bool)> {
-    ack.map(|ack| (ack.number, ack.ecn_flag))
+fn says(ack: Option<Ack>) -> Option<(u32, bool)> {
+    ack.map(|ack| (ack.number, ack.ece))
 }
 
 #[test]
@@ -66,7 +68,7 @@ fn every_mark_is_echoed_and_no_other_packet_counts_as_marked() {
         marks += u32::from(marked);
         let arrival = arrive(&mut receiver, next + i, marked);
         for ack in [arrival.early, arrival.ack].into_iter().flatten() {
-            if ack.ecn_flag {
+            if ack.ece {
                 echoed += ack.number - acked;
             }
             acked = ack.number;
@@ -85,7 +87,7 @@ fn every_mark_is_echoed_and_no_other_packet_counts_as_marked() {
 fn cwr_does_not_end_the_echo_of_a_marked_packet() {
     let (mut receiver, next) = settled(EcnFeedback::PerPacket);
     arrive(&mut receiver, next, true);
-    let answer = Segment::data(next + 1, 1448, 7, true);
+    let answer = data(next + 1, 1448, 7, true);
     let arrival = receiver.on_data(at_us(20_000), &answer, Ecn::Marked);
     assert_eq!(says(arrival.ack), Some((next + 2, true)), "at once, because of CWR");
 }
@@ -107,7 +109,7 @@ fn counts_grow_with_every_mark_and_the_first_of_a_run_is_told_at_once() {
     let (mut receiver, next) = settled(EcnFeedback::Counted);
     assert!(arrive(&mut receiver, next, false).ack.is_none());
     let first = arrive(&mut receiver, next + 1, true).ack.unwrap();
-    assert_eq!((first.ecn_flag, first.newly_marked(0)), (false, 1));
+    assert_eq!((first.ece, first.newly_marked(0)), (false, 1));
     assert!(arrive(&mut receiver, next + 2, true).ack.is_none(), "delayed as ever");
     let third = arrive(&mut receiver, next + 3, true).ack.unwrap();
     assert_eq!((third.newly_marked(0), third.newly_marked(1)), (3, 2));
@@ -117,7 +119,7 @@ fn counts_grow_with_every_mark_and_the_first_of_a_run_is_told_at_once() {
 
 #[test]
 fn counts_wrap_and_old_ones_are_no_news() {
-    let ack = Segment { payload: 5, ..Segment::ack(0, 0, 0, false) };
+    let ack = Ack { marks: 5, ..ack(0, 0, 0, false) };
     assert_eq!(ack.newly_marked(65_534), 7);
     assert_eq!(ack.newly_marked(3 * 65_536 + 4), 1);
     assert_eq!(ack.newly_marked(7), 0);
@@ -129,12 +131,12 @@ fn the_first_syn_decides() {
     for (offers, agreed) in [([true, false], true), ([false, true], false)] {
         let mut receiver = Receiver::new(100_000, Span::from_ms(40), EcnFeedback::PerPacket);
         for (stamp_ms, offer) in (1..).zip(offers) {
-            let answer = receiver.on_syn(&Segment::syn(offer, stamp_ms, RateCode::NONE));
-            assert_eq!(answer.ecn_flag, agreed);
+            let answer = receiver.on_syn(NOW, &syn(offer, stamp_ms));
+            assert_eq!(answer.ecn, agreed);
         }
         assert_eq!(receiver.ecn() == Ecn::Capable, agreed);
     }
     let mut deaf = Receiver::new(100_000, Span::from_ms(40), EcnFeedback::None);
-    assert!(!deaf.on_syn(&Segment::syn(true, 1, RateCode::NONE)).ecn_flag);
+    assert!(!deaf.on_syn(NOW, &syn(true, 1)).ecn);
     assert_eq!(deaf.ecn(), Ecn::NotCapable);
 }

@@ -1,12 +1,15 @@
 use super::*;
-use jostle_control::RateCode;
+use crate::segment::fixtures::{data, syn};
+
+/// Where the time does not matter.
+const NOW: Time = Time::ZERO;
 
 fn at_us(us: u64) -> Time {
     Time::from_ns(us * 1_000)
 }
 
 fn arrive(receiver: &mut Receiver, us: u64, number: u32) -> Arrival {
-    receiver.on_data(at_us(us), &Segment::data(number, 1448, 7, false), Ecn::NotCapable)
+    receiver.on_data(at_us(us), &data(number, 1448, 7, false), Ecn::NotCapable)
 }
 
 /// A receiver whose window has grown as far as it will.
@@ -101,18 +104,18 @@ fn duplicates_are_reported() {
 #[test]
 fn ece_stands_until_cwr() {
     let mut receiver = Receiver::new(100_000, Span::from_ms(40), EcnFeedback::Classic);
-    receiver.on_syn(&Segment::syn(true, 1, RateCode::NONE));
-    let marked = receiver.on_data(at_us(0), &Segment::data(0, 1448, 1, false), Ecn::Marked);
-    assert!(marked.ack.unwrap().ecn_flag);
-    let still = receiver.on_data(at_us(1), &Segment::data(1, 1448, 1, false), Ecn::Capable);
-    assert!(still.ack.unwrap().ecn_flag);
-    let answered = receiver.on_data(at_us(2), &Segment::data(2, 1448, 1, true), Ecn::Capable);
-    assert!(!answered.ack.unwrap().ecn_flag);
+    receiver.on_syn(NOW, &syn(true, 1));
+    let marked = receiver.on_data(at_us(0), &data(0, 1448, 1, false), Ecn::Marked);
+    assert!(marked.ack.unwrap().ece);
+    let still = receiver.on_data(at_us(1), &data(1, 1448, 1, false), Ecn::Capable);
+    assert!(still.ack.unwrap().ece);
+    let answered = receiver.on_data(at_us(2), &data(2, 1448, 1, true), Ecn::Capable);
+    assert!(!answered.ack.unwrap().ece);
 }
 
 /// A segment sent at `stamp_ms`.
 fn stamped(receiver: &mut Receiver, us: u64, number: u32, stamp_ms: u32) -> Arrival {
-    receiver.on_data(at_us(us), &Segment::data(number, 1448, stamp_ms, false), Ecn::NotCapable)
+    receiver.on_data(at_us(us), &data(number, 1448, stamp_ms, false), Ecn::NotCapable)
 }
 
 /// RFC 7323 §2.2: a SYN-ACK's window is not scaled. Then two segments more for every one that
@@ -120,7 +123,7 @@ fn stamped(receiver: &mut Receiver, us: u64, number: u32, stamp_ms: u32) -> Arri
 #[test]
 fn the_window_grows_by_two_segments_up_to_the_limit() {
     let mut receiver = Receiver::new(200 * 1448, Span::from_ms(40), EcnFeedback::Classic);
-    assert_eq!(receiver.on_syn(&Segment::syn(false, 1, RateCode::NONE)).window, 45);
+    assert_eq!(receiver.on_syn(NOW, &syn(false, 1)).window, 45);
     for number in 0..150 {
         let ack = arrive(&mut receiver, u64::from(number), number).ack;
         let expected = (65_535 + 2 * 1448 * (u64::from(number) + 1)).min(200 * 1448) / 1448;
@@ -134,7 +137,7 @@ fn the_window_grows_by_two_segments_up_to_the_limit() {
 #[test]
 fn a_window_smaller_than_that_of_a_syn_ack_is_respected() {
     let mut receiver = Receiver::new(3 * 1448, Span::from_ms(40), EcnFeedback::Classic);
-    assert_eq!(receiver.on_syn(&Segment::syn(false, 1, RateCode::NONE)).window, 3);
+    assert_eq!(receiver.on_syn(NOW, &syn(false, 1)).window, 3);
     assert_eq!(arrive(&mut receiver, 0, 0).ack.unwrap().window, 3);
 }
 
@@ -143,26 +146,26 @@ fn a_window_smaller_than_that_of_a_syn_ack_is_respected() {
 #[test]
 fn the_window_never_shrinks() {
     let (mut receiver, next) = settled();
-    let edge = |ack: Segment| ack.number + ack.window;
-    let mut before = edge(receiver.acknowledge());
+    let edge = |ack: Ack| ack.number + ack.window;
+    let mut before = edge(receiver.acknowledge(NOW));
     assert_eq!(before, next + 69);
     for number in (next + 1..next + 60).step_by(2) {
         arrive(&mut receiver, 20_000, number);
-        let now = edge(receiver.acknowledge());
+        let now = edge(receiver.acknowledge(NOW));
         assert!(now >= before, "{now} after {before}");
         before = now;
     }
     assert_eq!(before, next + 69);
     // Gaps close, the buffer is read, and the window opens again.
     arrive(&mut receiver, 20_000, next);
-    assert_eq!(edge(receiver.acknowledge()), next + 69);
+    assert_eq!(edge(receiver.acknowledge(NOW)), next + 69);
     for number in (next + 2..next + 60).step_by(2) {
         arrive(&mut receiver, 20_000, number);
     }
     // What lay beyond the gap is read after the ACK that the closing of the gap brings.
-    assert_eq!(edge(receiver.acknowledge()), next + 60 + 68);
+    assert_eq!(edge(receiver.acknowledge(NOW)), next + 60 + 68);
     arrive(&mut receiver, 20_000, next + 60);
-    assert_eq!(edge(receiver.acknowledge()), next + 61 + 69);
+    assert_eq!(edge(receiver.acknowledge(NOW)), next + 61 + 69);
 }
 
 /// The sender is in slow start: 16 quick ACKs (`TCP_MAX_QUICKACKS`), or as many as half of the
@@ -277,7 +280,7 @@ fn a_duplicate_takes_one_of_three_blocks() {
         (ack.duplicate, ack.blocks()),
         (true, &[Block::of(next - 1), block(8), block(6)][..])
     );
-    let ack = receiver.acknowledge();
+    let ack = receiver.acknowledge(NOW);
     assert_eq!((ack.duplicate, ack.blocks()), (false, &[block(8), block(6), block(4)][..]));
 }
 
@@ -288,11 +291,11 @@ fn the_timestamp_of_the_left_edge_is_echoed() {
     let (mut receiver, next) = settled();
     stamped(&mut receiver, 20_000, next, 50);
     let ack = stamped(&mut receiver, 20_001, next + 1, 51).ack.unwrap();
-    assert_eq!((ack.number, ack.timestamp_ms), (next + 2, 50));
+    assert_eq!((ack.number, ack.tsecr_ms), (next + 2, 50));
     let ack = stamped(&mut receiver, 20_002, next + 3, 53).ack.unwrap();
-    assert_eq!(ack.timestamp_ms, 50);
+    assert_eq!(ack.tsecr_ms, 50);
     let ack = stamped(&mut receiver, 20_003, next + 2, 60).ack.unwrap();
-    assert_eq!((ack.number, ack.timestamp_ms), (next + 4, 60));
+    assert_eq!((ack.number, ack.tsecr_ms), (next + 4, 60));
 }
 
 /// RFC 7323 §5.3: what is older than what was echoed is dropped. Here an original that is late by
@@ -308,7 +311,7 @@ fn a_segment_from_before_the_last_echo_is_dropped() {
     assert_eq!(repaired.bytes, 2 * 1448);
     // A late copy does not set the clock back.
     let copy = stamped(&mut receiver, 20_000, next, 50);
-    assert_eq!((copy.bytes, copy.ack.unwrap().timestamp_ms), (0, 101));
+    assert_eq!((copy.bytes, copy.ack.unwrap().tsecr_ms), (0, 101));
 }
 
 /// `ICSK_ACK_PUSHED`: the application reads to the end, and that is told.
@@ -318,7 +321,7 @@ fn the_end_of_a_message_is_acknowledged_at_once() {
     while arrive(&mut receiver, 20_000, next).ack.is_none() {
         next += 1;
     }
-    let runt = Segment::data(next + 1, 10, 7, false);
+    let runt = data(next + 1, 10, 7, false);
     let arrival = receiver.on_data(at_us(20_000), &runt, Ecn::NotCapable);
     assert_eq!((arrival.bytes, arrival.ack.unwrap().number), (10, next + 2));
 }
@@ -326,28 +329,28 @@ fn the_end_of_a_message_is_acknowledged_at_once() {
 #[test]
 fn a_short_segment_beyond_a_gap_is_delivered_with_its_own_length() {
     let (mut receiver, next) = settled();
-    let runt = Segment::data(next + 1, 10, 7, false);
+    let runt = data(next + 1, 10, 7, false);
     assert_eq!(receiver.on_data(at_us(20_000), &runt, Ecn::NotCapable).bytes, 0);
     arrive(&mut receiver, 20_000, next + 2);
     assert_eq!(arrive(&mut receiver, 20_000, next).bytes, 2 * 1448 + 10);
     assert!(receiver.short.is_empty());
 }
 
-fn marked(receiver: &mut Receiver, number: u32, cwr: bool, ecn: Ecn) -> Option<Segment> {
-    receiver.on_data(at_us(20_000), &Segment::data(number, 1448, 7, cwr), ecn).ack
+fn marked(receiver: &mut Receiver, number: u32, cwr: bool, ecn: Ecn) -> Option<Ack> {
+    receiver.on_data(at_us(20_000), &data(number, 1448, 7, cwr), ecn).ack
 }
 
 /// The sender's window may be down to a packet, at the mark as at CWR: it should not wait for ACKs.
 #[test]
 fn marks_and_their_answers_are_acknowledged_at_once() {
     let (mut receiver, next) = settled();
-    assert!(marked(&mut receiver, next, false, Ecn::Marked).is_some_and(|ack| ack.ecn_flag));
-    assert!(marked(&mut receiver, next + 1, false, Ecn::Marked).is_some_and(|ack| ack.ecn_flag));
+    assert!(marked(&mut receiver, next, false, Ecn::Marked).is_some_and(|ack| ack.ece));
+    assert!(marked(&mut receiver, next + 1, false, Ecn::Marked).is_some_and(|ack| ack.ece));
     assert!(marked(&mut receiver, next + 2, false, Ecn::Capable).is_none());
-    assert!(marked(&mut receiver, next + 3, true, Ecn::Capable).is_some_and(|ack| !ack.ecn_flag));
-    assert!(marked(&mut receiver, next + 4, true, Ecn::Capable).is_some_and(|ack| !ack.ecn_flag));
+    assert!(marked(&mut receiver, next + 3, true, Ecn::Capable).is_some_and(|ack| !ack.ece));
+    assert!(marked(&mut receiver, next + 4, true, Ecn::Capable).is_some_and(|ack| !ack.ece));
     // CWR and a new mark in one: the echo goes on.
-    assert!(marked(&mut receiver, next + 5, true, Ecn::Marked).is_some_and(|ack| ack.ecn_flag));
+    assert!(marked(&mut receiver, next + 5, true, Ecn::Marked).is_some_and(|ack| ack.ece));
 }
 
 /// What is not ECN-capable amid what is must be a repair, and its sender waits for the ACK.
@@ -364,7 +367,7 @@ fn a_repair_among_capable_segments_is_acknowledged_at_once() {
 /// A receiver that has offered no more than ten segments, of which the first is missing.
 fn full_but_for_the_first() -> Receiver {
     let mut receiver = Receiver::new(10 * 1448, Span::from_ms(40), EcnFeedback::Classic);
-    assert_eq!(receiver.on_syn(&Segment::syn(false, 1, RateCode::NONE)).window, 10);
+    assert_eq!(receiver.on_syn(NOW, &syn(false, 1)).window, 10);
     for number in 1..10 {
         assert!(!arrive(&mut receiver, 0, number).reopens);
     }
@@ -391,7 +394,7 @@ fn nothing_beyond_the_window_is_taken() {
 fn a_read_that_opens_the_window_is_told() {
     for (arrived, reopens) in [(10, true), (6, true), (5, false), (2, false)] {
         let mut receiver = Receiver::new(10 * 1448, Span::from_ms(40), EcnFeedback::Classic);
-        receiver.on_syn(&Segment::syn(false, 1, RateCode::NONE));
+        receiver.on_syn(NOW, &syn(false, 1));
         for number in 1..arrived {
             assert!(!arrive(&mut receiver, 0, number).reopens);
         }
@@ -400,7 +403,7 @@ fn a_read_that_opens_the_window_is_told() {
         // All but the first, which the ACK leaves out, are still in the buffer.
         assert_eq!((told.number, told.window), (arrived, 10 - (arrived - 1)));
         assert_eq!(arrival.reopens, reopens, "{arrived} segments");
-        assert_eq!(receiver.reopen().window, 10);
+        assert_eq!(receiver.reopen(NOW).window, 10);
     }
 }
 
@@ -410,7 +413,7 @@ fn only_tiny_windows_are_told_after_every_read() {
     for (segments, reopens) in [(1, true), (2, true), (3, false), (40, false)] {
         let window_bytes = segments * 1448;
         let mut receiver = Receiver::new(window_bytes, Span::from_ms(40), EcnFeedback::Classic);
-        receiver.on_syn(&Segment::syn(false, 1, RateCode::NONE));
+        receiver.on_syn(NOW, &syn(false, 1));
         // As after the quick ACKs of the beginning.
         receiver.patience = Span::from_ms(40);
         let arrival = arrive(&mut receiver, 0, 0);
@@ -433,7 +436,7 @@ fn a_window_that_is_nearly_closed_is_closed() {
 #[test]
 fn window_probes_are_answered_twice_in_a_second() {
     let (mut receiver, next) = settled();
-    let probe = Segment::data(next - 1, 0, 7, false);
+    let probe = data(next - 1, 0, 7, false);
     let mut answered = Vec::new();
     for us in [20_000, 20_001, 519_999, 520_000, 1_020_000] {
         let arrival = receiver.on_data(at_us(us), &probe, Ecn::NotCapable);

@@ -7,7 +7,7 @@ use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
 
 use super::recovery::{Findings, Repair};
 use super::{Acknowledged, Connection, Egress, Sender, timestamp_ms};
-use crate::segment::{Block, MAX_BLOCKS, Segment};
+use crate::segment::{Ack, Block, MAX_BLOCKS};
 
 /// Send times from which RTTs are taken: of the first and the last segment newly acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,17 +37,12 @@ struct RttSamples {
 
 impl Sender {
     /// An ACK arrived; what is to be recorded of it.
-    pub fn on_ack(
-        &mut self,
-        now: Time,
-        ack: &Segment,
-        out: &mut impl Egress,
-    ) -> Option<Acknowledged> {
+    pub fn on_ack(&mut self, now: Time, ack: &Ack, out: &mut impl Egress) -> Option<Acknowledged> {
         let prior_first = self.board.first();
         if self.connection != Connection::Established || ack.number > self.board.next() {
             return None;
         }
-        self.echo_ms = self.echo_ms.max(ack.tsval_ms(now));
+        self.echo_ms = self.echo_ms.max(ack.clock.tsval_ms(now));
         let prior_in_flight = self.board.in_flight();
         let prior_delivered = self.sampler.delivered();
         let prior_lost = self.board.total_lost();
@@ -77,7 +72,7 @@ impl Sender {
         if ack.number < prior_first {
             // An old ACK: only its blocks can be news.
             if findings.sacked || findings.duplicate {
-                let repair = self.advance_recovery(now, ack.timestamp_ms, &mut findings);
+                let repair = self.advance_recovery(now, ack.tsecr_ms, &mut findings);
                 self.repair(now, repair, out);
                 self.write(now, out);
             }
@@ -98,7 +93,7 @@ impl Sender {
         if !had_outstanding {
             self.note_marks(now, ack, prior_delivered);
             if findings.duplicate {
-                self.advance_recovery(now, ack.timestamp_ms, &mut findings);
+                self.advance_recovery(now, ack.tsecr_ms, &mut findings);
             }
             // The duplicate that a needless loss probe makes comes when all is acknowledged.
             self.on_probe_acknowledged(now, ack.number, &findings);
@@ -133,7 +128,7 @@ impl Sender {
             || self.state != RecoveryState::Open;
         let mut repair = Repair::None;
         if dubious {
-            repair = self.advance_recovery(now, ack.timestamp_ms, &mut findings);
+            repair = self.advance_recovery(now, ack.tsecr_ms, &mut findings);
         }
         if findings.set_timer {
             self.set_probe_or_rto(now);
@@ -200,23 +195,20 @@ impl Sender {
 
     /// The timestamps option as Linux sees it. The receiver's clock is the sender's but for an
     /// offset, since both count virtual time.
-    fn timestamps(&self, now: Time, ack: &Segment) -> Timestamps {
-        let now_ms = timestamp_ms(now);
-        // No ACK travels for the 65 s after which its 16 bits would be ambiguous.
-        let age_ms = u32::from((now_ms as u16).wrapping_sub(ack.clock));
+    fn timestamps(&self, now: Time, ack: &Ack) -> Timestamps {
         Timestamps {
-            value_ms: now_ms.wrapping_sub(age_ms).wrapping_add(self.options.timestamp_offset),
-            echo_ms: ack.timestamp_ms,
-            now_ms,
+            value_ms: ack.clock.tsval_ms(now).wrapping_add(self.options.timestamp_offset),
+            echo_ms: ack.tsecr_ms,
+            now_ms: timestamp_ms(now),
         }
     }
 
     /// Whether an ACK tells of marked packets.
     #[inline]
-    fn reports_marks(&self, ack: &Segment) -> bool {
+    fn reports_marks(&self, ack: &Ack) -> bool {
         match self.feedback {
             EcnFeedback::None => false,
-            EcnFeedback::Classic | EcnFeedback::PerPacket => ack.ecn_flag,
+            EcnFeedback::Classic | EcnFeedback::PerPacket => ack.ece,
             EcnFeedback::Counted => ack.newly_marked(self.marked) > 0,
         }
     }
@@ -224,14 +216,14 @@ impl Sender {
     /// Counts the packets that an ACK reports as marked, and tells the controller. With ECE they
     /// are all that the ACK has delivered (`tcp_count_delivered`).
     #[inline]
-    fn note_marks(&mut self, now: Time, ack: &Segment, prior_delivered: u64) -> u32 {
+    fn note_marks(&mut self, now: Time, ack: &Ack, prior_delivered: u64) -> u32 {
         if self.feedback == EcnFeedback::None {
             return 0;
         }
         let delivered = self.sampler.delivered();
         let marked = match self.feedback {
             EcnFeedback::Counted => u32::from(ack.newly_marked(self.marked)),
-            _ if ack.ecn_flag => (delivered - prior_delivered) as u32,
+            _ if ack.ece => (delivered - prior_delivered) as u32,
             _ => 0,
         };
         self.marked += u64::from(marked);
@@ -247,13 +239,13 @@ impl Sender {
 
     /// Whether an ACK takes the slow path (`tcp_rcv_established`): it does not look as header
     /// prediction expects, with the window of the ACK before and without blocks or marks.
-    fn leaves_fast_path(&mut self, ack: &Segment, findings: &Findings) -> bool {
+    fn leaves_fast_path(&mut self, ack: &Ack, findings: &Findings) -> bool {
         let same_window = ack.window == self.peer_window;
         // `tcp_may_update_window`: of two ACKs of the same number the larger window holds.
         if findings.advanced || ack.window > self.peer_window {
             self.peer_window = ack.window;
         }
-        ack.block_count > 0 || ack.ecn_flag || !same_window
+        ack.block_count > 0 || ack.ece || !same_window
     }
 
     /// `tcp_xmit_recovery`.
@@ -277,7 +269,7 @@ impl Sender {
     fn process_blocks(
         &mut self,
         now: Time,
-        ack: &Segment,
+        ack: &Ack,
         prior_first: u32,
         findings: &mut Findings,
     ) -> Ends {
@@ -352,14 +344,14 @@ impl Sender {
     fn process_cumulative(
         &mut self,
         now: Time,
-        ack: &Segment,
+        ack: &Ack,
         prior_highest: u32,
         sack_ends: Ends,
         findings: &mut Findings,
     ) -> RttSamples {
         let min_rtt = self.rtt.min_rtt();
         let high = self.high;
-        let echo_ms = ack.timestamp_ms;
+        let echo_ms = ack.tsecr_ms;
         let mut ends = Ends::default();
         let mut reordered: Option<u32> = None;
         let mut payload = 0;

@@ -21,7 +21,8 @@ use jostle_units::{Ecn, Span, Time};
 use super::timers::Pending;
 use super::{Deadlines, Egress, Options, RTO_MAX, Sender, timestamp_ms};
 use crate::receiver::Receiver;
-use crate::segment::{Block, Kind, Segment};
+use crate::segment::fixtures::{ack, syn};
+use crate::segment::{Ack, Block, Clock, Data, Segment, SynAck};
 
 const RTT: Span = Span::from_ms(40);
 const OPTIONS: Options = Options {
@@ -48,6 +49,33 @@ struct Departure {
     at: Time,
     segment: Segment,
     ecn: Ecn,
+}
+
+impl Departure {
+    fn data(&self) -> Option<&Data> {
+        match &self.segment {
+            Segment::Data(data) => Some(data),
+            _ => None,
+        }
+    }
+
+    /// Number of a data segment; 0 of a SYN.
+    fn number(&self) -> u32 {
+        self.data().map_or(0, |data| data.number)
+    }
+
+    fn payload_bytes(&self) -> u16 {
+        self.data().map_or(0, |data| data.payload_bytes)
+    }
+
+    /// CWR, or the offer of ECN in a SYN.
+    fn flag(&self) -> bool {
+        match &self.segment {
+            Segment::Data(data) => data.cwr,
+            Segment::Syn(syn) => syn.ecn,
+            _ => false,
+        }
+    }
 }
 
 /// Remembers what leaves.
@@ -152,9 +180,11 @@ impl Script {
     /// The answer to the SYN with that timestamp arrives now.
     fn syn_ack(&mut self, echo_ms: u32, window: u32) {
         let ecn = self.sender.wants_ecn();
-        let syn = Segment::syn(ecn, echo_ms, RateCode::NONE);
-        let syn_ack = Segment::syn_ack(&syn, ecn, window);
-        self.sender.on_syn_ack(self.now, &syn_ack, &mut self.wire);
+        self.answer(&syn_ack(ecn, echo_ms, window));
+    }
+
+    fn answer(&mut self, syn_ack: &SynAck) {
+        self.sender.on_syn_ack(self.now, syn_ack, &mut self.wire);
     }
 
     /// Opens now; the SYN-ACK comes after `rtt` and offers `window` segments.
@@ -174,7 +204,7 @@ impl Script {
         while self.deadline() <= end {
             let at = self.deadline().max(self.now);
             self.now = at;
-            // Each of them does nothing but when its own deadline has come.
+            // All are called: a timer whose deadline has not come does nothing.
             self.sender.on_timer(at, &mut self.wire);
             self.sender.on_pacing_timer(at, &mut self.wire);
             self.sender.on_wakeup(at, &mut self.wire);
@@ -189,20 +219,20 @@ impl Script {
     }
 
     /// An ACK arrives now.
-    fn receive(&mut self, ack: Segment) {
+    fn receive(&mut self, ack: Ack) {
         self.sender.on_ack(self.now, &ack, &mut self.wire);
     }
 
     /// An ACK up to `number`, with the timestamp that RFC 7323 §4.3 asks for: of the segment that
     /// advances the left edge, or that did so last.
-    fn ack(&self, number: u32) -> Segment {
+    fn ack(&self, number: u32) -> Ack {
         let first = self.sender.board.first();
         let edge = if number > first { first } else { first.saturating_sub(1) };
-        Segment::ack(number, self.stamp_of(edge), 1 << 20, false)
+        ack(number, self.stamp_of(edge), 1 << 20, false)
     }
 
     /// An ACK with blocks, most recent first.
-    fn sack(&self, number: u32, blocks: &[(u32, u32)]) -> Segment {
+    fn sack(&self, number: u32, blocks: &[(u32, u32)]) -> Ack {
         let mut ack = self.ack(number);
         ack.block_count = blocks.len() as u8;
         for (slot, &(start, end)) in ack.blocks.iter_mut().zip(blocks) {
@@ -212,16 +242,14 @@ impl Script {
     }
 
     /// The same, whose first block is a duplicate.
-    fn dsack(&self, number: u32, blocks: &[(u32, u32)]) -> Segment {
-        Segment { duplicate: true, ..self.sack(number, blocks) }
+    fn dsack(&self, number: u32, blocks: &[(u32, u32)]) -> Ack {
+        Ack { duplicate: true, ..self.sack(number, blocks) }
     }
 
     /// Timestamp of the latest transmission of `number`.
     fn stamp_of(&self, number: u32) -> u32 {
         let data = self.wire.departures.iter().rev();
-        data.filter(|it| it.segment.kind == Kind::Data)
-            .find(|it| it.segment.number == number)
-            .map_or(0, |it| it.segment.timestamp_ms)
+        data.filter_map(Departure::data).find(|it| it.number == number).map_or(0, |it| it.tsval_ms)
     }
 
     /// What has left since this was asked last.
@@ -233,7 +261,7 @@ impl Script {
 
     /// The numbers of what has left.
     fn numbers(&mut self) -> Vec<u32> {
-        self.left().iter().map(|it| it.segment.number).collect()
+        self.left().iter().map(|it| it.number()).collect()
     }
 
     #[track_caller]
@@ -243,12 +271,17 @@ impl Script {
 
     /// When and what has left.
     fn timed_numbers(&mut self) -> Vec<(Time, u32)> {
-        self.left().iter().map(|it| (it.at, it.segment.number)).collect()
+        self.left().iter().map(|it| (it.at, it.number())).collect()
     }
 
     fn state(&self) -> RecoveryState {
         self.sender.state
     }
+}
+
+/// The answer to a SYN with the timestamp `tsecr_ms`, on the SYN's own path of no length.
+fn syn_ack(ecn: bool, tsecr_ms: u32, window: u32) -> SynAck {
+    SynAck { ecn, rate: RateCode::NONE, clock: Clock::default(), tsecr_ms, window }
 }
 
 fn range(start: u32, end: u32) -> Vec<u32> {
@@ -289,7 +322,7 @@ impl Loopback {
     /// Connects and sends the first data.
     fn start(&mut self, bytes: Option<u64>) {
         self.script.supply(bytes);
-        let answer = self.receiver.on_syn(&Segment::syn(false, 1, RateCode::NONE));
+        let answer = self.receiver.on_syn(Time::ZERO, &syn(false, 1));
         self.script.connect_with(self.rtt, answer.window);
         self.collect();
     }
@@ -302,7 +335,7 @@ impl Loopback {
     /// Puts what has left on its way.
     fn collect(&mut self) {
         for it in self.script.left() {
-            match self.lost.iter().position(|&number| number == it.segment.number) {
+            match self.lost.iter().position(|&number| number == it.number()) {
                 Some(i) => drop(self.lost.swap_remove(i)),
                 None => self.travel(it.at, it.segment),
             }
@@ -310,7 +343,7 @@ impl Loopback {
     }
 
     fn travel(&mut self, at: Time, segment: Segment) {
-        let back = usize::from(segment.kind == Kind::Ack);
+        let back = usize::from(matches!(segment, Segment::Ack(_)));
         let latest = &mut self.latest[back];
         *latest = (at + self.rtt.mul_div(1, 2)).max(*latest + Span::from_us(1));
         self.travelling.insert((*latest, back), segment);
@@ -323,7 +356,7 @@ impl Loopback {
             let now = arrival.min(timers).min(end);
             self.script.until(now);
             if let Some(ack) = self.receiver.on_timer(now) {
-                self.travel(now, ack);
+                self.travel(now, Segment::Ack(ack));
             }
             while let Some(entry) = self.travelling.first_entry().filter(|it| it.key().0 <= now) {
                 let segment = entry.remove();
@@ -334,18 +367,20 @@ impl Loopback {
     }
 
     fn arrive(&mut self, now: Time, segment: Segment) {
-        if segment.kind == Kind::Ack {
-            return self.script.receive(segment);
-        }
-        let arrival = self.receiver.on_data(now, &segment, Ecn::NotCapable);
+        let data = match segment {
+            Segment::Ack(ack) => return self.script.receive(ack),
+            Segment::Data(data) => data,
+            other => panic!("{other:?} after the handshake"),
+        };
+        let arrival = self.receiver.on_data(now, &data, Ecn::NotCapable);
         self.delivered_bytes += arrival.bytes;
         if let Some(ack) = arrival.ack {
-            self.travel(now, ack);
+            self.travel(now, Segment::Ack(ack));
         }
         if arrival.reopens {
-            let update = self.receiver.reopen();
+            let update = self.receiver.reopen(now);
             if !std::mem::take(&mut self.drop_update) {
-                self.travel(now, update);
+                self.travel(now, Segment::Ack(update));
             }
         }
     }

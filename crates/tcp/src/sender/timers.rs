@@ -3,8 +3,7 @@
 use jostle_control::RecoveryState;
 use jostle_units::{HEADER_BYTES, Span, Time};
 
-use super::{Connection, Egress, RTO_MAX, Sender, take_expired, timestamp_ms};
-use crate::segment::Segment;
+use super::{Connection, Egress, RTO_MAX, Sender, take_expired};
 
 /// `TCP_TIMEOUT_MIN_US` in Linux.
 const TIMEOUT_MIN: Span = Span::from_ms(2);
@@ -180,7 +179,7 @@ impl Sender {
             return;
         }
         let number = self.board.first().wrapping_sub(1);
-        let probe = Segment::data(number, 0, timestamp_ms(now), false).echoing(self.echo_ms);
+        let probe = self.data(now, number, 0, false);
         out.note_sent(now, 1, u64::from(HEADER_BYTES), false);
         out.transmit(now, probe, self.ecn_of(false));
         self.window_probes = self.window_probes.saturating_add(1);

@@ -4,7 +4,7 @@ use jostle_control::{RecoveryState, Sent, TcpExtension};
 use jostle_units::{FULL_PAYLOAD_BYTES, HEADER_BYTES, Span, Time};
 
 use super::{Connection, Egress, Sender, timestamp_ms};
-use crate::segment::Segment;
+use crate::segment::{Data, Segment};
 
 /// `GSO_MAX_SIZE`: largest burst of the segmentation offload.
 const BURST_MAX_BYTES: u64 = 65_536;
@@ -123,14 +123,26 @@ impl Sender {
             let stamp = self.sampler.on_send(departure, idle && i == 0, prior_in_flight + i + 1);
             self.board.push(stamp, payload);
             let cwr = std::mem::take(&mut self.cwr_due);
-            let segment = Segment::data(number, payload, timestamp_ms(now), cwr);
-            out.transmit(now, segment.echoing(self.echo_ms), ecn);
+            out.transmit(now, self.data(now, number, payload, cwr), ecn);
         }
         self.account(now, burst, prior_in_flight);
         self.pace(departure, payload_bytes);
         if idle || self.pending == super::Pending::LossProbe {
             self.rearm_rto(now);
         }
+    }
+
+    /// The segment `number` as it leaves now.
+    #[inline]
+    pub(super) const fn data(
+        &self,
+        now: Time,
+        number: u32,
+        payload_bytes: u16,
+        cwr: bool,
+    ) -> Segment {
+        let tsval_ms = timestamp_ms(now);
+        Segment::Data(Data { cwr, payload_bytes, number, tsval_ms, tsecr_ms: self.echo_ms })
     }
 
     /// Payload bytes of the next `burst` segments.
@@ -234,8 +246,8 @@ impl Sender {
         let stamp = self.sampler.on_send(departure, false, prior_in_flight + 1);
         record(&mut self.board, stamp);
         out.note_sent(now, 1, u64::from(HEADER_BYTES) + u64::from(payload), true);
-        let segment = Segment::data(number, payload, timestamp_ms(now), false);
-        out.transmit(now, segment.echoing(self.echo_ms), self.ecn_of(false));
+        let segment = self.data(now, number, payload, false);
+        out.transmit(now, segment, self.ecn_of(false));
         self.total_retransmitted += 1;
         self.account(now, 1, prior_in_flight);
         self.pace(departure, u64::from(payload));
@@ -316,7 +328,7 @@ impl Sender {
         if self.start_is_paced()
             && let Some(gap) = self.controller.packet_gap()
         {
-            // What the gaps are is what is being measured: nothing is made up for.
+            // The gaps are the measurement (chirps): a late packet is not made up for by a shorter gap.
             self.departure += gap;
             return;
         }

@@ -23,6 +23,8 @@ _MAX_FLOWS = 1000
 _MAX_LIMIT = 2**32 - 1
 # What a SYN-ACK can offer (RFC 7323, section 2.2).
 _SYN_WINDOW = 65_535
+# What `guest/traffic.py` can send.
+_SOURCES = {"bulk", "fixed", "on_off", "request_response"}
 
 
 def check(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> None:
@@ -125,6 +127,9 @@ def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:
         text = f"`{flow['source']['kind']}`: what is measured here is TCP; {_SIMULATOR}"
         yield Problem(flow_key(flow, "source"), text)
         return
+    if flow["source"]["kind"] not in _SOURCES:
+        text = f"`{flow['source']['kind']}`: nothing in the guest sends so; {_SIMULATOR}"
+        yield Problem(flow_key(flow, "source"), text)
     if flow["memory"] is not None:
         text = f"`{flow['memory']['name']}`: Linux has no such memory of peers; {_SIMULATOR}"
         yield Problem(flow_key(flow, "memory"), text)

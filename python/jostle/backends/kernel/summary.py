@@ -38,6 +38,7 @@ def summary(
     of_flows: list[dict[str, Any]] = [
         {
             "name": flow.spec["name"],
+            "transport": flow.spec["transport"],
             "controller": flow.spec["controller"]["name"],
             "completion_s": None if flow.completion_ns is None else flow.completion_ns / 1e9,
             "phases": {phase["name"]: flow_phase(flow, phase) for phase in phases},

@@ -139,16 +139,14 @@ def resolve(
     """
     interval_ns = _interval(file, report)
     phases = _phases(file, report)
-    found = topology(file, report)
-    links = [link_facts(name, path, link, read_trace, report) for name, path, link in found]
+    links = [link_facts(*found, read_trace, report) for found in topology(file, report)]
     rtts = [_rtt(flow, links) for flow in file.flows]
     largest = max((rtt for rtt in rtts if rtt is not None), default=None)
     rtt_paths = [("flows", index, key) for index in range(len(rtts)) for key in ("rtt", "path")]
     specs = [link_spec(one, largest, registry, report, rtt_paths) for one in links]
-    flows: list[dict[str, Any]] = []
-    start_jitter_ns = {}
     _check_names(file, report)
     _check_capture(file, report)
+    flows: list[dict[str, Any]] = []
     for index, (flow, rtt) in enumerate(zip(file.flows, rtts, strict=True)):
         spec = _flow(
             index,
@@ -161,35 +159,40 @@ def resolve(
             python=python,
         )
         for number, name in enumerate(_copies(flow)):
-            order = _order(file, index, number, flows, report)
-            flows.append({**spec, "name": name, **order})
-            if flow.start_jitter:
-                start_jitter_ns[name] = flow.start_jitter
+            flows.append({**spec, "name": name, **_order(file, index, number, flows, report)})
     if report.found or report.hidden or any(spec is None for spec in specs):
         return None
     # Nothing was reported, so nothing is missing.
-    run = cast(
-        RunSpec,
-        {
-            "seed": 0,
-            "duration_ns": file.duration,
-            "interval_ns": interval_ns,
-            "trace": file.trace,
-            "capture": {"scenario": ""} if file.capture else None,
-            "phases": phases,
-            "links": specs,
-            "flows": flows,
-        },
-    )
+    parts = {"phases": phases, "links": specs, "flows": flows}
+    run = cast(RunSpec, {"seed": 0, **_whole_run(file), "interval_ns": interval_ns, **parts})
     refused = refusal(run, file, registry)
     if refused is not None:
         report.add(*refused)
         return None
     return Template(
         spec=run,
-        start_jitter_ns=start_jitter_ns,
+        start_jitter_ns=_start_jitter_ns(file),
         shortest_rtt_ns=min((rtt for rtt in rtts if rtt is not None), default=0),
     )
+
+
+def _whole_run(file: ScenarioFile) -> dict[str, Any]:
+    """Return what is said of the run and of none of its parts."""
+    return {
+        "duration_ns": file.duration,
+        "trace": file.trace,
+        "capture": {"scenario": ""} if file.capture else None,
+    }
+
+
+def _start_jitter_ns(file: ScenarioFile) -> dict[str, int]:
+    """By name of the flow, for those that have any."""
+    return {
+        name: flow.start_jitter
+        for flow in file.flows
+        if flow.start_jitter
+        for name in _copies(flow)
+    }
 
 
 def _interval(file: ScenarioFile, report: Report) -> int:

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, Final
 
+from jostle.scenario.text.positions import positions
 from jostle.scenario.text.problems import Problem, ScenarioError
 
 __all__ = ["parse", "read_text"]
@@ -62,6 +63,8 @@ def parse(text: str, source: str) -> tuple[str, dict[str, Any]]:
     """
     text = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}").replace("\r\n", "\n")
     try:
+        # First, because tomllib takes minutes for a key of very many parts.
+        positions(text)
         return text, tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(source, [_syntax_problem(str(error), text)]) from None

@@ -25,6 +25,12 @@ pub(in crate::algorithms) fn bandwidth(sample: &RateSample) -> Option<u64> {
     bandwidth_of(u64::from(sample.delivered), sample.interval.as_us())
 }
 
+/// The same, rounded up (`bbr_calculate_bw_sample` of version 3).
+pub(in crate::algorithms) fn bandwidth_rounded_up(sample: &RateSample) -> Option<u64> {
+    let interval_us = sample.interval.as_us();
+    (interval_us > 0).then(|| (u64::from(sample.delivered) << BW_SCALE).div_ceil(interval_us))
+}
+
 /// Bandwidth of `packets` in `interval_us`; none for an empty interval.
 pub(in crate::algorithms) fn bandwidth_of(packets: u64, interval_us: u64) -> Option<u64> {
     (packets << BW_SCALE).checked_div(interval_us)
@@ -181,8 +187,17 @@ impl AckAggregation {
 
     /// A round began: after [`HALF_ROUNDS`](Self::HALF_ROUNDS) of them the older half is forgotten.
     pub(in crate::algorithms) fn on_round(&mut self) {
+        self.age(Self::HALF_ROUNDS);
+    }
+
+    /// A round of version 3's Startup began: the round before it counts, and no other.
+    pub(in crate::algorithms) fn on_startup_round(&mut self) {
+        self.age(1);
+    }
+
+    fn age(&mut self, rounds: u32) {
         self.half_rounds += 1;
-        if self.half_rounds >= Self::HALF_ROUNDS {
+        if self.half_rounds >= rounds {
             self.half_rounds = 0;
             self.half ^= 1;
             self.extra[self.half] = 0;
@@ -229,6 +244,18 @@ pub(in crate::algorithms) struct FullPipe {
 impl FullPipe {
     /// A round started whose samples the application did not limit.
     pub(in crate::algorithms) fn on_round(&mut self, bandwidth: u64, growth: u64, rounds: u32) {
+        self.on_sample(bandwidth, growth, rounds, true);
+    }
+
+    /// A sample came which the application did not limit: growth counts at any ACK, its absence
+    /// once a round.
+    pub(in crate::algorithms) fn on_sample(
+        &mut self,
+        bandwidth: u64,
+        growth: u64,
+        rounds: u32,
+        round_started: bool,
+    ) {
         if self.reached {
             return;
         }
@@ -237,8 +264,10 @@ impl FullPipe {
             self.stalled_rounds = 0;
             return;
         }
-        self.stalled_rounds += 1;
-        self.reached = self.stalled_rounds >= rounds;
+        if round_started {
+            self.stalled_rounds += 1;
+            self.reached = self.stalled_rounds >= rounds;
+        }
     }
 
     /// A timeout: the next round counts as growth whatever it measures. That the pipe was full

@@ -113,6 +113,7 @@ impl Bbr {
         if self.mode == Mode::ProbeRtt {
             self.cwnd = self.cwnd.min(self.parameters.min_window);
         }
+        debug_assert!(self.cwnd >= 1 && self.pacing_bytes_per_s > 0, "nothing may be sent");
     }
 
     /// The window that the model asks for.

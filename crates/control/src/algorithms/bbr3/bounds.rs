@@ -1,9 +1,11 @@
 //! What BBR v3 keeps of losses and of what the path delivered: bounds of the short-term and the
 //! long-term model, the signals of a round, and what an undo returns to.
 
+use jostle_units::Time;
+
 use super::state::State;
 use crate::algorithms::bbr::model::Resize;
-use crate::controller::{AckSample, LostPacket};
+use crate::controller::AckSample;
 
 /// "Infinity" of the draft: no bound.
 pub(super) const UNBOUNDED: u32 = u32::MAX;
@@ -35,6 +37,13 @@ impl Bounds {
     pub(super) fn reset_short(&mut self) {
         self.bandwidth_short = UNBOUNDED_BANDWIDTH;
         self.inflight_short = UNBOUNDED;
+    }
+
+    /// Takes back what was lowered since `saved`.
+    pub(super) fn raise_to(&mut self, saved: &Self) {
+        self.bandwidth_short = self.bandwidth_short.max(saved.bandwidth_short);
+        self.inflight_short = self.inflight_short.max(saved.inflight_short);
+        self.inflight_long = self.inflight_long.max(saved.inflight_long);
     }
 
     /// Packets have got another size.
@@ -92,18 +101,33 @@ impl Latest {
     }
 
     /// `NoteLoss`. Returns whether it is the first of the round.
-    pub(super) fn note_loss(&mut self, lost: &LostPacket) -> bool {
+    pub(super) fn note_loss(&mut self, delivered: u64) -> bool {
         let first = !std::mem::replace(&mut self.lossy, true);
         if first {
             // A round from here on shows what the path delivers while it loses.
-            self.round_end = lost.delivered;
+            self.round_end = delivered;
         }
-        if self.last_lost.is_none_or(|last| last + 1 != lost.number) {
-            self.gaps = self.gaps.saturating_add(1);
-        }
-        self.last_lost = Some(lost.number);
         first
     }
+
+    /// Counts the gaps that lost packets leave.
+    pub(super) fn count_gap(&mut self, number: u64) {
+        if self.last_lost.is_none_or(|last| last + 1 != number) {
+            self.gaps = self.gaps.saturating_add(1);
+        }
+        self.last_lost = Some(number);
+    }
+}
+
+/// A flight that lost or was marked too much.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TooHigh {
+    pub(super) now: Time,
+    /// Packets delivered since the connection began.
+    pub(super) delivered: u64,
+    pub(super) app_limited: bool,
+    /// What is too high.
+    pub(super) in_flight: u32,
 }
 
 /// What to return to if the losses prove to be spurious.

@@ -44,9 +44,15 @@ impl Bbr3 {
         self.bdp_multiple(self.max_bandwidth.get(), GAIN_UNIT)
     }
 
-    /// `TargetInflight`: "Our estimated BDP, unless congestion cut C.cwnd."
+    /// `TargetInflight`: "Our estimated BDP, unless congestion cut C.cwnd." The release counts what
+    /// bursts need on top.
     pub(super) fn target_inflight(&self) -> u32 {
-        self.plan.bdp.min(self.cwnd)
+        let bdp = if self.is_release() {
+            self.inflight(self.bandwidth, GAIN_UNIT)
+        } else {
+            self.plan.bdp
+        };
+        bdp.min(self.cwnd)
     }
 
     /// `Inflight`.
@@ -62,7 +68,11 @@ impl Bbr3 {
 
     /// "BBR.offload_budget = 3 * C.send_quantum", and the smallest cwnd.
     fn least_inflight(&self) -> u32 {
-        let budget = (3 * self.quantum_bytes()).div_ceil(self.pacing.mss_bytes) as u32;
+        let budget = if self.is_release() {
+            3 * self.burst_goal()
+        } else {
+            (3 * self.quantum_bytes()).div_ceil(self.pacing.mss_bytes) as u32
+        };
         budget.max(self.parameters.min_pipe_cwnd)
     }
 
@@ -72,13 +82,15 @@ impl Bbr3 {
         (self.pacing_bytes_per_s / 1000).min(MAX_QUANTUM_BYTES).max(least)
     }
 
-    /// `InitPacingRate`: "BBR.StartupPacingGain * nominal_bandwidth", from which nothing is taken.
+    /// `InitPacingRate`: "BBR.StartupPacingGain * nominal_bandwidth", from which the draft takes no
+    /// margin.
     pub(super) fn start_pacing(&mut self, rtt: Option<Span>) {
         self.has_seen_rtt |= rtt.is_some();
         let rtt_us = rtt.map_or(NOMINAL_RTT_US, |rtt| rtt.as_us().max(1));
         if let Some(bandwidth) = model::bandwidth_of(u64::from(self.initial_window), rtt_us) {
             let gain = self.parameters.startup_pacing_gain;
-            let pacing = Pacing { margin_percent: 0, ..self.pacing };
+            let margin_percent = if self.is_release() { self.pacing.margin_percent } else { 0 };
+            let pacing = Pacing { margin_percent, ..self.pacing };
             self.pacing_bytes_per_s = pacing.bytes_per_s(bandwidth, gain);
             self.plan.basis = None;
         }
@@ -126,12 +138,13 @@ impl Bbr3 {
     /// `SetCwnd`.
     pub(super) fn set_window(&mut self, ack: &AckSample) {
         if ack.acked > 0 {
-            let inflight = self.plan.inflight.saturating_add(self.aggregation.max_extra());
-            let max = self.with_quantum(inflight, self.plan.least);
+            let max = self.max_inflight();
             let grown = self.cwnd.saturating_add(ack.acked);
+            let grows = self.cwnd < max || self.is_start_of_startup(ack);
+            self.release.is_settled = if self.full_pipe { grown >= max } else { !grows };
             if self.full_pipe {
                 self.cwnd = grown.min(max);
-            } else if self.cwnd < max || ack.delivered < u64::from(self.initial_window) {
+            } else if grows {
                 self.cwnd = grown;
             }
             self.cwnd = self.cwnd.max(self.parameters.min_pipe_cwnd);
@@ -140,6 +153,31 @@ impl Bbr3 {
             self.cwnd = self.cwnd.min(self.probe_rtt_cwnd());
         }
         self.bound_window();
+    }
+
+    /// `UpdateMaxInflight`. The release adds 100 ms of the bandwidth at most for aggregated ACKs.
+    fn max_inflight(&self) -> u32 {
+        let extra = if self.is_release() {
+            self.aggregation.allowance(self.bandwidth)
+        } else {
+            self.aggregation.max_extra()
+        };
+        self.with_quantum(self.plan.inflight.saturating_add(extra), self.plan.least)
+    }
+
+    /// Whether so little was delivered that the model does not bound cwnd yet: an initial window in
+    /// the draft; in the release cwnd is let grow to two of them.
+    fn is_start_of_startup(&self, ack: &AckSample) -> bool {
+        if self.is_release() {
+            self.cwnd < 2 * self.initial_window
+        } else {
+            ack.delivered < u64::from(self.initial_window)
+        }
+    }
+
+    /// `BoundBWForModel`.
+    pub(super) fn bound_bandwidth(&mut self) {
+        self.bandwidth = self.max_bandwidth.get().min(self.bounds.bandwidth_short);
     }
 
     /// `ProbeRTTCwnd`.

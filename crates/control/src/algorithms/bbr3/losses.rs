@@ -2,7 +2,7 @@
 //! Loss").
 
 use super::Bbr3;
-use super::bounds::{UNBOUNDED, UNBOUNDED_BANDWIDTH, Undo};
+use super::bounds::{TooHigh, UNBOUNDED, UNBOUNDED_BANDWIDTH, Undo};
 use super::state::{Cause, State};
 use crate::controller::{AckSample, LostPacket, RecoveryState};
 
@@ -11,20 +11,32 @@ impl Bbr3 {
     pub(super) fn handle_lost_packet(&mut self, lost: &LostPacket) {
         self.delivered = lost.delivered;
         self.save_bounds();
-        if self.latest.note_loss(lost) {
+        if self.latest.note_loss(lost.delivered) {
             self.save_cwnd();
         }
+        self.latest.count_gap(lost.number);
         // Only losses among what a probe has sent speak of its height.
         if self.probe.samples
             && self.is_inflight_too_high(lost.lost_since_send, lost.in_flight_at_send)
         {
-            self.handle_inflight_too_high(lost);
+            self.handle_inflight_too_high(&TooHigh {
+                now: lost.now,
+                delivered: lost.delivered,
+                app_limited: lost.app_limited,
+                in_flight: self.inflight_at_loss(lost),
+            });
         }
     }
 
     /// `IsInflightTooHigh`, over the round trip before a packet was delivered or lost.
     pub(super) fn is_inflight_too_high(&self, lost: u32, in_flight: u32) -> bool {
         f64::from(lost) > f64::from(in_flight) * self.parameters.loss_thresh
+    }
+
+    /// The same of what an ACK delivered. Only the release listens to marks.
+    pub(super) fn is_ack_too_high(&self, ack: &AckSample) -> bool {
+        self.is_inflight_too_high(ack.lost_since_send, ack.in_flight_at_send)
+            || self.release.ecn.is_too_high(ack)
     }
 
     /// `InflightAtLoss`: the flight at which losses crossed the threshold. The draft solves
@@ -39,17 +51,17 @@ impl Bbr3 {
     }
 
     /// `HandleInflightTooHigh`.
-    fn handle_inflight_too_high(&mut self, lost: &LostPacket) {
+    pub(super) fn handle_inflight_too_high(&mut self, found: &TooHigh) {
         self.probe.too_high = true;
         // "only react once per bw probe"
         self.probe.samples = false;
-        if !lost.app_limited {
+        if !found.app_limited {
             let floor = f64::from(self.target_inflight()) * self.parameters.beta;
-            self.bounds.inflight_long = self.inflight_at_loss(lost).max(floor as u32);
+            self.bounds.inflight_long = found.in_flight.max(floor as u32);
         }
         if self.state == State::Up {
             self.remember_end(State::Up);
-            self.start_down(lost.now, lost.delivered);
+            self.start_down(found.now, found.delivered);
         }
     }
 
@@ -77,19 +89,29 @@ impl Bbr3 {
         if !self.latest.round_started {
             return;
         }
-        if std::mem::take(&mut self.latest.lossy) && !self.state.is_probing() {
-            let bounds = &mut self.bounds;
+        let lossy = std::mem::take(&mut self.latest.lossy);
+        let marked = std::mem::take(&mut self.release.ecn.in_round);
+        if self.state.is_probing() {
+            return;
+        }
+        let bounds = &mut self.bounds;
+        let before =
+            if bounds.inflight_short == UNBOUNDED { self.cwnd } else { bounds.inflight_short };
+        if lossy {
             if bounds.bandwidth_short == UNBOUNDED_BANDWIDTH {
                 bounds.bandwidth_short = self.max_bandwidth.get();
-            }
-            if bounds.inflight_short == UNBOUNDED {
-                bounds.inflight_short = self.cwnd;
             }
             let beta = self.parameters.beta;
             let lower = (bounds.bandwidth_short as f64 * beta) as u64;
             bounds.bandwidth_short = self.latest.bandwidth.max(lower);
-            let lower = (f64::from(bounds.inflight_short) * beta) as u32;
+            let lower = (f64::from(before) * beta) as u32;
             bounds.inflight_short = self.latest.inflight.max(lower);
+        }
+        if marked {
+            // Of the release (`bbr_adapt_lower_bounds`): "Adjust to the lower of the levels implied
+            // by loss/ECN."
+            let lower = self.release.ecn.lowered(before);
+            bounds.inflight_short = bounds.inflight_short.min(lower);
         }
     }
 
@@ -130,10 +152,7 @@ impl Bbr3 {
         self.restore_cwnd();
         self.latest.lossy = false;
         self.plateau.restart(0);
-        let (now, saved) = (&mut self.bounds, undo.bounds);
-        now.bandwidth_short = now.bandwidth_short.max(saved.bandwidth_short);
-        now.inflight_short = now.inflight_short.max(saved.inflight_short);
-        now.inflight_long = now.inflight_long.max(saved.inflight_long);
+        self.bounds.raise_to(&undo.bounds);
         match undo.ended {
             Some(State::Startup) if self.state != State::Startup => {
                 self.full_pipe = false;
@@ -142,7 +161,7 @@ impl Bbr3 {
                 }
             }
             Some(State::Up) if !matches!(self.state, State::Up | State::ProbeRtt) => {
-                self.start_refill(self.delivered, Cause::Undo);
+                self.start_refill(self.delivered, 0, Cause::Undo);
             }
             _ => {}
         }

@@ -15,7 +15,35 @@ const fn span(default_ns: i64, min_ns: i64) -> Kind {
     Kind::Span { default_ns, min_ns, max_ns: 3600 * SECOND_NS }
 }
 
+/// Pacing gain of Drain, in 256ths: 0.5 of the draft, and `bbr_drain_gain` of the release.
+const DRAFT_DRAIN_GAIN: f64 = 0.5;
+const RELEASE_DRAIN_GAIN: u64 = GAIN_UNIT * 1000 / 2885;
+/// Pacing gain of DOWN: 0.9 of the draft, and the second of `bbr_pacing_gain` of the release.
+const DRAFT_DOWN_GAIN: f64 = 0.9;
+const RELEASE_DOWN_GAIN: u64 = GAIN_UNIT * 91 / 100;
+
+/// Whose BBR v3 it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flavour {
+    /// draft-ietf-ccwg-bbr-06.
+    Draft,
+    /// The release for Linux by its authors.
+    Google,
+}
+
 pub(super) const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "flavour",
+        summary: "whose BBR v3: that of the IETF's draft, or google's release for Linux, which \
+                  published studies measured; its constants are in 256ths, rounded down",
+        kind: Kind::Choice { default: "draft", choices: &["draft", "google"] },
+    },
+    Parameter {
+        name: "ecn_low",
+        summary: "answers ECN marks on paths of 5 ms or less (google only; there it is a feature of \
+                  the route)",
+        kind: Kind::Bool { default: false },
+    },
     Parameter {
         name: "startup_pacing_gain",
         summary: "pacing gain of Startup: the smallest with which the rate doubles, 4 ln 2",
@@ -23,13 +51,14 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "drain_pacing_gain",
-        summary: "pacing gain of Drain; drafts before -05 have 0.35",
-        kind: gain(0.5),
+        summary: "pacing gain of Drain; drafts before -05 have 0.35, and so has google where 0.5 stands",
+        kind: gain(DRAFT_DRAIN_GAIN),
     },
     Parameter {
         name: "down_pacing_gain",
-        summary: "pacing gain of ProbeBW_DOWN, which drains what the probe queued",
-        kind: gain(0.9),
+        summary: "pacing gain of ProbeBW_DOWN, which drains what the probe queued; google has 0.91 \
+                  where 0.9 stands",
+        kind: gain(DRAFT_DOWN_GAIN),
     },
     Parameter {
         name: "up_pacing_gain",
@@ -73,7 +102,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "startup_full_loss_cnt",
-        summary: "gaps of lost packets in a round trip from which losses end Startup; 0: any loss",
+        summary: "gaps of lost packets in a round trip from which losses end Startup; 0: any loss. With \
+                  google, ACKs that report losses; 0: never",
         kind: Kind::Integer { default: 6, min: 0, max: 1000 },
     },
     Parameter {
@@ -116,6 +146,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
 /// The parameters in the form the arithmetic needs. Gains are in 256ths.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parameters {
+    pub(super) flavour: Flavour,
+    pub(super) ecn_low: bool,
     pub(super) startup_pacing_gain: u64,
     pub(super) drain_pacing_gain: u64,
     pub(super) down_pacing_gain: u64,
@@ -140,18 +172,34 @@ pub(super) struct Parameters {
 impl Parameters {
     pub(super) fn new(values: &Values) -> Self {
         let gain = |name| (values.number(name) * GAIN_UNIT as f64) as u64;
+        let google = values.choice("flavour") == "google";
+        // A gain that stands where the draft has it is the release's own.
+        let gain_or = |name, draft: f64, release| {
+            if google && values.number(name) == draft { release } else { gain(name) }
+        };
+        // What the release keeps in 256ths.
+        let share = |value: f64| {
+            if google { (value * GAIN_UNIT as f64).floor() / GAIN_UNIT as f64 } else { value }
+        };
         Self {
+            flavour: if google { Flavour::Google } else { Flavour::Draft },
+            ecn_low: google && values.bool("ecn_low"),
             // Rounded up: a lower gain would not double.
             startup_pacing_gain: gain("startup_pacing_gain") + 1,
-            drain_pacing_gain: gain("drain_pacing_gain"),
-            down_pacing_gain: gain("down_pacing_gain"),
+            drain_pacing_gain: gain_or("drain_pacing_gain", DRAFT_DRAIN_GAIN, RELEASE_DRAIN_GAIN),
+            down_pacing_gain: gain_or("down_pacing_gain", DRAFT_DOWN_GAIN, RELEASE_DOWN_GAIN),
             up_pacing_gain: gain("up_pacing_gain"),
             default_cwnd_gain: gain("default_cwnd_gain"),
             up_cwnd_gain: gain("up_cwnd_gain"),
             probe_rtt_cwnd_gain: gain("probe_rtt_cwnd_gain"),
-            loss_thresh: values.number("loss_thresh"),
-            beta: values.number("beta"),
-            headroom: values.number("headroom"),
+            loss_thresh: share(values.number("loss_thresh")),
+            // There it is what is taken: `bbr_beta`, 0.3.
+            beta: if google {
+                1.0 - share(1.0 - values.number("beta"))
+            } else {
+                values.number("beta")
+            },
+            headroom: share(values.number("headroom")),
             min_pipe_cwnd: values.u32("min_pipe_cwnd"),
             startup_full_loss_cnt: values.u32("startup_full_loss_cnt"),
             min_rtt_filter_len: values.span("min_rtt_filter_len"),

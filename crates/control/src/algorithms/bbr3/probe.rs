@@ -40,7 +40,7 @@ pub(super) struct Probe {
 }
 
 /// `MaxBwFilterLen`: the largest rate of the present and of the previous cycle.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct CycleMax {
     previous: u64,
     present: u64,

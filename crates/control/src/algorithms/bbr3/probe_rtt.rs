@@ -23,17 +23,21 @@ pub(super) struct MinRtt {
 impl Bbr3 {
     /// `UpdateMinRTT`: the minimum that ProbeRTT keeps fresh, and the longer-lived one of the BDP.
     pub(super) fn update_min_rtt(&mut self, ack: &AckSample) {
+        let release = self.is_release();
         let rtt = &mut self.min_rtt;
         rtt.expired = ack.now > rtt.recent_at + self.parameters.probe_rtt_interval;
         if let Some(sample) = ack.rtt {
             let us = sample.as_us();
-            if rtt.expired || rtt.recent_us.is_none_or(|recent| us < recent) {
+            // The release: an ACK that may have been delayed does not replace an expired minimum.
+            let replaces = rtt.expired && !(release && ack.ack_delayed);
+            if replaces || rtt.recent_us.is_none_or(|recent| us < recent) {
                 (rtt.recent_us, rtt.recent_at) = (Some(us), ack.now);
             }
         }
         let outdated = ack.now > rtt.at + self.parameters.min_rtt_filter_len;
         if let Some(recent) = rtt.recent_us
-            && (outdated || rtt.us.is_none_or(|us| recent < us))
+            // The release: an RTT equal to the minimum confirms it.
+            && (outdated || rtt.us.is_none_or(|us| recent < us || release && recent == us))
         {
             (rtt.us, rtt.at) = (Some(recent), rtt.recent_at);
         }
@@ -80,7 +84,7 @@ impl Bbr3 {
         if self.full_pipe {
             // The clock of the probes starts anew, but there is nothing to drain.
             self.start_down(now, self.delivered);
-            self.enter(State::Cruise, Cause::Model);
+            self.start_cruise();
         } else {
             self.enter(State::Startup, Cause::Model);
         }

@@ -4,7 +4,8 @@
 use jostle_units::{Span, Time};
 
 use super::Bbr3;
-use super::bounds::UNBOUNDED;
+use super::bounds::{TooHigh, UNBOUNDED};
+use super::parameters::Flavour;
 use super::probe::Feedback;
 use super::state::{Cause, State};
 use crate::algorithms::bbr::model::GAIN_UNIT;
@@ -45,11 +46,16 @@ impl Bbr3 {
     pub(super) fn check_startup_done(&mut self, ack: &AckSample) {
         self.check_startup_loss(ack);
         if self.state == State::Startup && self.full_pipe {
-            self.enter(State::Drain, Cause::Model);
-            self.drain_start_round = self.rounds.count;
-            // Not of the draft, and only shown: where slow start ended (Linux does the same).
-            self.ssthresh = Some(self.inflight(self.max_bandwidth.get(), GAIN_UNIT));
+            self.enter_drain();
         }
+    }
+
+    /// `EnterDrain`.
+    pub(super) fn enter_drain(&mut self) {
+        self.enter(State::Drain, Cause::Model);
+        self.drain_start_round = self.rounds.count;
+        // Not of the draft, and only shown: where slow start ended (Linux does the same).
+        self.ssthresh = Some(self.inflight(self.max_bandwidth.get(), GAIN_UNIT));
     }
 
     /// `CheckDrainDone`.
@@ -66,6 +72,7 @@ impl Bbr3 {
     /// `StartProbeBW_DOWN`.
     pub(super) fn start_down(&mut self, now: Time, delivered: u64) {
         self.latest.reset();
+        self.release.start_cycle();
         self.pick_probe_wait();
         self.probe.cycle_start = now;
         self.probe.feedback = Feedback::Stopping;
@@ -73,11 +80,23 @@ impl Bbr3 {
         self.enter(State::Down, Cause::Model);
     }
 
-    /// `StartProbeBW_REFILL`.
-    pub(super) fn start_refill(&mut self, delivered: u64, cause: Cause) {
+    /// `StartProbeBW_CRUISE`.
+    pub(super) fn start_cruise(&mut self) {
+        let bounds = &mut self.bounds;
+        if self.parameters.flavour == Flavour::Google && bounds.inflight_short != UNBOUNDED {
+            // `bbr_start_bw_probe_cruise`; the draft only changes the state.
+            bounds.inflight_short = bounds.inflight_short.min(bounds.inflight_long);
+        }
+        self.enter(State::Cruise, Cause::Model);
+    }
+
+    /// `StartProbeBW_REFILL`. The long-term bound will rise by 2^`up_rounds` in the first round of the
+    /// probe.
+    pub(super) fn start_refill(&mut self, delivered: u64, up_rounds: u32, cause: Cause) {
         self.bounds.reset_short();
-        (self.probe.up_rounds, self.probe.up_acked) = (0, 0);
+        (self.probe.up_rounds, self.probe.up_acked) = (up_rounds, 0);
         self.probe.precautionary = false;
+        // Whatever it was: a probe that is still stopping does not get to age the bandwidth any more.
         self.probe.feedback = Feedback::Refilling;
         self.rounds.restart(delivered);
         self.enter(State::Refill, cause);
@@ -106,24 +125,33 @@ impl Bbr3 {
         now > self.probe.cycle_start + self.probe.wait || self.probe.rounds_since >= reno_rounds
     }
 
-    /// `UpdateProbeBWCyclePhase`.
+    /// `UpdateProbeBWCyclePhase`, which the draft runs "on each ACK that acknowledges new data".
     pub(super) fn update_cycle(&mut self, ack: &AckSample) {
-        if !self.full_pipe || ack.acked == 0 || self.adapt_long_term(ack) {
+        if !self.full_pipe
+            || ack.acked == 0 && !self.is_release()
+            || self.adapt_long_term(ack)
+            || !self.state.is_probe_bw()
+        {
             return;
         }
         match self.state {
-            State::Down | State::Cruise if self.is_time_to_probe(ack.now) => {
-                self.start_refill(ack.delivered, Cause::Model);
-            }
-            State::Down if self.is_time_to_cruise(ack) => {
-                self.enter(State::Cruise, Cause::Model);
-            }
+            State::Down | State::Cruise => self.wait_for_probe(ack),
             State::Refill if self.rounds.started => {
                 self.probe.samples = true;
                 self.start_up(ack);
             }
             State::Up => self.end_probe(ack),
             _ => {}
+        }
+    }
+
+    /// `IsTimeToProbeBW` and `IsTimeToCruise`, and what follows.
+    fn wait_for_probe(&mut self, ack: &AckSample) {
+        let after_marks = self.reprobes_after_marks(ack);
+        if after_marks.is_some() || self.is_time_to_probe(ack.now) {
+            self.start_refill(ack.delivered, after_marks.unwrap_or(0), Cause::Model);
+        } else if self.state == State::Down && self.is_time_to_cruise(ack) {
+            self.start_cruise();
         }
     }
 
@@ -137,8 +165,13 @@ impl Bbr3 {
     }
 
     fn is_time_to_cruise(&self, ack: &AckSample) -> bool {
-        ack.in_flight <= self.inflight_with_headroom()
-            && ack.in_flight <= self.inflight(self.max_bandwidth.get(), GAIN_UNIT)
+        let in_flight = if self.is_release() {
+            self.in_network(ack, ack.prior_in_flight)
+        } else {
+            ack.in_flight
+        };
+        in_flight <= self.inflight_with_headroom()
+            && in_flight <= self.inflight(self.max_bandwidth.get(), GAIN_UNIT)
     }
 
     fn is_time_to_go_down(&mut self, ack: &AckSample) -> bool {
@@ -146,7 +179,12 @@ impl Bbr3 {
         // "Precautionary Bandwidth Probing: Deceleration". `C.inflight` is what the ACK found in
         // flight (`prior_in_flight` in Linux): the bound holds cwnd, and what an ACK leaves in flight
         // is always less.
-        if self.parameters.precautionary && self.probe.too_high && ack.prior_in_flight >= long {
+        let in_flight = if self.is_release() {
+            self.in_network(ack, ack.prior_in_flight)
+        } else {
+            ack.prior_in_flight
+        };
+        if self.parameters.precautionary && self.probe.too_high && in_flight >= long {
             self.probe.precautionary = true;
             return true;
         }
@@ -160,35 +198,54 @@ impl Bbr3 {
 
     /// `AdaptLongTermModel`. Returns whether it decided on a state.
     fn adapt_long_term(&mut self, ack: &AckSample) -> bool {
-        if self.rounds.started {
-            match self.probe.feedback {
-                Feedback::Starting => self.probe.feedback = Feedback::Full,
-                Feedback::Stopping => {
-                    // A round after the probe's end: all of it has been heard of.
-                    self.probe.samples = false;
-                    self.probe.feedback = Feedback::None;
-                    if self.state.is_probe_bw() && !ack.app_limited {
-                        self.max_bandwidth.advance();
-                    }
-                    // "Precautionary Bandwidth Probing: Acceleration"
-                    let probe = self.probe;
-                    if self.state.is_probe_bw() && probe.precautionary && !probe.too_high {
-                        self.start_refill(ack.delivered, Cause::Model);
-                        return true;
-                    }
-                }
-                _ => {}
+        if self.rounds.started && self.hear_of_probe(ack) {
+            return true;
+        }
+        if self.is_ack_too_high(ack) {
+            // The draft leaves this to the packets that are lost (`HandleLostPacket`).
+            if self.is_release() && self.probe.samples {
+                self.handle_inflight_too_high(&TooHigh {
+                    now: ack.now,
+                    delivered: ack.delivered,
+                    app_limited: ack.app_limited,
+                    in_flight: ack.in_flight_at_send,
+                });
             }
+            return false;
         }
         let long = self.bounds.inflight_long;
-        if long == UNBOUNDED
-            || self.is_inflight_too_high(ack.lost_since_send, ack.in_flight_at_send)
-        {
+        if long == UNBOUNDED {
             return false;
         }
         self.bounds.inflight_long = long.max(ack.in_flight_at_send);
         if self.state == State::Up {
             self.raise_long_term(ack);
+        }
+        false
+    }
+
+    /// A round of the probe has been heard of. Returns whether another probe follows.
+    fn hear_of_probe(&mut self, ack: &AckSample) -> bool {
+        match self.probe.feedback {
+            Feedback::Starting => self.probe.feedback = Feedback::Full,
+            Feedback::Stopping => {
+                // A round after the probe's end: all of it has been heard of.
+                self.probe.samples = false;
+                self.probe.feedback = Feedback::None;
+                // "if (IsInAProbeBWState() && !RS.is_app_limited)": neither is true of a probe that
+                // ProbeRTT cut short. Its round ends in ProbeRTT, and the one after ProbeRTT has
+                // samples that `MarkConnectionAppLimited` marked.
+                if self.state.is_probe_bw() && !ack.app_limited {
+                    self.max_bandwidth.advance();
+                }
+                // "Precautionary Bandwidth Probing: Acceleration"
+                let probe = self.probe;
+                if self.state.is_probe_bw() && probe.precautionary && !probe.too_high {
+                    self.start_refill(ack.delivered, 0, Cause::Model);
+                    return true;
+                }
+            }
+            _ => {}
         }
         false
     }
@@ -210,6 +267,7 @@ impl Bbr3 {
         probe.up_acked -= raise * probe.up_count;
         let raised = self.bounds.inflight_long.saturating_add(raise);
         self.bounds.inflight_long = raised.min(UNBOUNDED - 1);
+        self.release.is_settled = false;
         if self.rounds.started {
             self.raise_slope();
         }

@@ -1,5 +1,8 @@
 //! BBR v3's answers to single ACKs and losses.
 
+mod aging;
+mod release;
+
 use jostle_catalogue::Value;
 use jostle_units::{Span, Time};
 
@@ -38,6 +41,12 @@ fn cruising(given: &[(&str, Value)]) -> (Bbr3, Rounds40) {
     let (mut bbr, mut path) = (bbr3(1, given), Rounds40::new());
     for packets in [10, 20, 40, 80, BDP, BDP, BDP, BDP] {
         bbr.on_ack(&path.round(packets));
+    }
+    // The release counts a burst on top of what is in flight, and so drains for a round.
+    for _ in 0..2 {
+        if bbr.is_release() && bbr.mode() != "probe_bw_cruise" {
+            bbr.on_ack(&path.round(BDP));
+        }
     }
     assert_eq!(bbr.mode(), "probe_bw_cruise");
     (bbr, path)

@@ -23,8 +23,10 @@ const LEAST_WINDOW: u32 = 2;
 const LEAST_FRACTION: u64 = LEAST_WINDOW as u64 * PACKET;
 /// `MINIMUM_RATE`: 100 kbit/s.
 const LEAST_BYTES_PER_S: u64 = 12_500;
-/// `MAX_SCALED_RTT`.
-const LONGEST_SCALED_RTT: Span = Span::from_ms(100);
+/// R0 and R1 of `prague_scalable_ai_ack_increase`, in µs: from R1 on the increase rises, by R0 + R1 it
+/// has its full slope.
+const SCALABLE_R0_US: u64 = 1 << 14;
+const SCALABLE_R1_US: u64 = (1 << 10) + (1 << 9);
 /// Units of the pacing rate's offset: 2⁻⁷.
 const OFFSET_BITS: u32 = 7;
 /// More than any ACK acknowledges; bounds the arithmetic.
@@ -32,7 +34,18 @@ const MOST_ACKED: u32 = 1 << 20;
 /// What IPv4 and TCP with timestamps add to a payload: Linux paces by the MTU.
 const IP_HEADER_BYTES: u64 = HEADER_BYTES as u64 - 14;
 
+/// How the rate depends on the RTT (`prague_rtt_scaling` of 0.6, whose default the later releases
+/// keep as the only one).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RttScaling {
+    None,
+    Rate,
+    Scalable,
+    Additive,
+}
+
 pub(super) struct Scalable {
+    rtt_scaling: RttScaling,
     rtt_target: Span,
     rtt_transition: u32,
     starts_at_one: bool,
@@ -76,6 +89,12 @@ impl Scalable {
     pub fn new(values: &Values) -> Self {
         let starts_at_one = values.u32("prague_alpha_mode") == 1;
         Self {
+            rtt_scaling: match values.choice("prague_rtt_scaling") {
+                "none" => RttScaling::None,
+                "scalable" => RttScaling::Scalable,
+                "additive" => RttScaling::Additive,
+                _ => RttScaling::Rate,
+            },
             rtt_target: values.span("prague_rtt_target"),
             rtt_transition: values.u32("prague_rtt_transition"),
             starts_at_one,
@@ -106,22 +125,38 @@ impl Scalable {
 
     /// `prague_is_rtt_indep`.
     fn is_rtt_independent(&self) -> bool {
-        !self.window.in_slow_start() && self.rounds >= self.rtt_transition
+        self.rtt_scaling != RttScaling::None
+            && !self.window.in_slow_start()
+            && self.rounds >= self.rtt_transition
     }
 
-    /// `prague_ai_ack_increase`: 1/W per packet, on paths shorter than the target so much less that
-    /// the *rate* grows as it would there: by the square of the ratio.
+    /// `prague_target_rtt`: the RTT as which the flow behaves, and the least time between two updates
+    /// of α and two reductions; with `additive` "an extra target RTT" beyond its own.
+    fn target(&self) -> Span {
+        match self.rtt_scaling {
+            RttScaling::None => Span::ZERO,
+            RttScaling::Rate | RttScaling::Scalable => self.rtt_target,
+            RttScaling::Additive => self.rtt_target.saturating_add(self.srtt),
+        }
+    }
+
+    /// `prague_ai_ack_increase`: 1/W per packet, scaled by the RTT after the transition.
     fn set_increase(&mut self) {
-        let rtt_us = self.srtt.as_us();
-        let target_us = self.rtt_target.as_us();
-        let scaled = self.rounds >= self.rtt_transition
-            && self.srtt <= LONGEST_SCALED_RTT
-            && self.srtt < self.rtt_target;
-        self.increase = if scaled {
-            let square = target_us * target_us;
-            (((rtt_us * rtt_us) << PACKET_BITS) + square / 2) / square
-        } else {
-            PACKET
+        let rtt_us = self.srtt.as_us().max(1);
+        self.increase = match self.rtt_scaling {
+            _ if self.rounds < self.rtt_transition => PACKET,
+            RttScaling::None => PACKET,
+            // So much less that the *rate* grows as it would at the target: by the ratio's square.
+            RttScaling::Rate | RttScaling::Additive if self.srtt < self.target() => {
+                scaled(rtt_us * rtt_us, self.target().as_us())
+            }
+            RttScaling::Rate | RttScaling::Additive => PACKET,
+            // An eighth of a packet per round at least, times the ratio of the RTT to R0: "one mark
+            // every 8 RTT". The release does not end it at the target.
+            RttScaling::Scalable => {
+                let above_us = rtt_us.saturating_sub(SCALABLE_R1_US).min(SCALABLE_R0_US);
+                scaled((SCALABLE_R0_US / 8 + above_us) * rtt_us, SCALABLE_R0_US)
+            }
         };
     }
 
@@ -167,7 +202,7 @@ impl Scalable {
     /// `prague_should_update_ewma`, `prague_update_alpha`: once per round, on short paths once per
     /// target RTT.
     fn update_alpha(&mut self, ack: &AckSample) {
-        let early = self.is_rtt_independent() && ack.now.since(self.alpha_at) < self.rtt_target;
+        let early = self.is_rtt_independent() && ack.now.since(self.alpha_at) < self.target();
         if ack.first_unacked < self.round_end || early {
             return;
         }
@@ -199,7 +234,7 @@ impl Scalable {
             rate = rate.saturating_mul(2);
         } else {
             let offset = (rate >> OFFSET_BITS).saturating_mul(self.rate_offset);
-            let virtual_rtt = self.rtt_target.max(self.srtt);
+            let virtual_rtt = self.target().max(self.srtt);
             let second_half = now.since(self.alpha_at) >= virtual_rtt.mul_div(1, 2);
             rate = if second_half { rate - offset } else { rate.saturating_add(offset) };
         }
@@ -210,7 +245,7 @@ impl Scalable {
 
     /// `prague_enter_cwr`: W · α/2, rounded without bias; on short paths once per target RTT.
     fn reduce(&mut self, now: Time) {
-        let recent = self.reduced_at.is_some_and(|at| now.since(at) < self.rtt_target);
+        let recent = self.reduced_at.is_some_and(|at| now.since(at) < self.target());
         if self.is_rtt_independent() && recent {
             return;
         }
@@ -228,6 +263,12 @@ impl Scalable {
         self.fraction = (self.fraction - (self.fraction >> 1)).max(LEAST_FRACTION);
         self.in_loss = true;
     }
+}
+
+/// `product_us2` / `unit_us`² of a packet, rounded to the nearest.
+fn scaled(product_us2: u64, unit_us: u64) -> u64 {
+    let square = u128::from(unit_us) * u128::from(unit_us);
+    (((u128::from(product_us2) << PACKET_BITS) + square / 2) / square.max(1)) as u64
 }
 
 #[cfg(test)]
@@ -262,6 +303,8 @@ impl Controller for Scalable {
         self.update_window(ack);
         self.update_alpha(ack);
         self.update_rate(ack.now, ack.in_flight);
+        debug_assert!(self.fraction > 0 && self.bytes_per_s > 0, "nothing may be sent");
+        debug_assert!(self.alpha_by_g <= ALPHA_ONE << SHIFT_G, "α above 1");
     }
 
     /// What it makes of marks and losses follows with the state; of a timeout only the first of an

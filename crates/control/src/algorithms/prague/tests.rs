@@ -13,7 +13,12 @@ fn at_ms(ms: u64) -> Time {
 
 /// Prague in congestion avoidance with so many packets in its window.
 fn prague(window: u32, given: &[(&str, i64)], rtt: Span) -> Prague {
-    let given = given.iter().map(|&(name, value)| (name.to_owned(), Value::Integer(value)));
+    let given: Vec<_> = given.iter().map(|&(name, value)| (name, Value::Integer(value))).collect();
+    prague_with(window, &given, rtt)
+}
+
+fn prague_with(window: u32, given: &[(&str, Value)], rtt: Span) -> Prague {
+    let given = given.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
     let mut prague = Prague::new(&ROW.entry.resolve(&given.collect()).unwrap());
     prague.on_ecn_negotiated(EcnFeedback::Counted);
     let established = Established {
@@ -108,6 +113,54 @@ fn short_paths_grow_by_the_square_of_the_ratio() {
     };
     assert!((grown(500) - 18.3).abs() < 0.2, "{}", grown(500));
     assert!((grown(0) - 20.0 / 25.0).abs() < 0.05, "{}", grown(0));
+}
+
+/// The modes of 0.6: packets that a round trip of unmarked packets adds, and the least time between
+/// two reductions. R0 = 16.384 ms and R1 = 1.536 ms are those of `prague_scalable_ai_ack_increase`.
+#[test]
+fn rtt_modes_scale_growth_and_keep_their_distance() {
+    for (mode, rtt_ms, grown, distance_ms) in [
+        ("none", 5, 1.0, 0),
+        ("none", 100, 1.0, 0),
+        // (5/25)² below the target, and nothing from there on.
+        ("rate", 5, 0.04, 25),
+        ("rate", 25, 1.0, 25),
+        // (R0/8 + min(RTT - R1, R0)) RTT / R0².
+        ("scalable", 5, 0.1027, 25),
+        ("scalable", 25, 1.7166, 25),
+        ("scalable", 100, 6.8665, 25),
+        // (RTT / (RTT + 25 ms))².
+        ("additive", 5, 0.02778, 30),
+        ("additive", 25, 0.25, 50),
+        ("additive", 100, 0.64, 125),
+    ] {
+        let rtt = Span::from_ms(rtt_ms);
+        let given = [
+            ("prague_rtt_scaling", Value::Text(mode.into())),
+            ("prague_rtt_transition", Value::Integer(0)),
+        ];
+        let window = 1_000;
+        let mut prague = prague_with(window, &given, rtt);
+        // The scaling begins with the first round.
+        prague.on_ack(&one(1, u64::from(window), false, rtt));
+        let before = shown(&prague, "window_packets");
+        for number in 2..=1_001 {
+            prague.on_ack(&one(number, u64::from(window), false, rtt));
+        }
+        let added = shown(&prague, "window_packets") - before;
+        assert!((added / grown - 1.0).abs() < 0.01, "{mode} at {rtt_ms} ms: {added}");
+
+        let mut reductions = Vec::new();
+        for ms in 1_000..1_300 {
+            let before = shown(&prague, "window_packets");
+            prague.on_state(at_ms(ms), RecoveryState::Cwr);
+            prague.on_state(at_ms(ms), RecoveryState::Open);
+            if shown(&prague, "window_packets") < before {
+                reductions.push(ms);
+            }
+        }
+        assert_eq!(reductions[1] - reductions[0], distance_ms.max(1), "{mode} at {rtt_ms} ms");
+    }
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn a_truncated_table_is_refused_wherever_it_is_cut() {
     let between = message(2, &[domain(1, 23, 0.0, 2.0), whisker(4, 1.0, 0.25)]).len();
     for length in 1..whole.len() {
         let problem = Table::parse(&whole[..length]).unwrap_err();
-        // Between two boxes nothing is missing but a box.
+        // Cut off between two boxes, the first one is whole, and only the second is missing.
         let expected = if length == between { "is the file cut off?" } else { "should follow" };
         assert!(problem.contains(expected), "{length}: {problem}");
     }
@@ -124,7 +124,7 @@ fn what_would_change_the_meaning_of_a_table_is_refused() {
     // Remy's record of how it made the table does not matter, nor does a number beyond.
     let settings = [field(4, 2, &[0]), field(60, 0, &[7]), whisker.clone()].concat();
     assert_eq!(Table::parse(&settings).unwrap().whiskers().count(), 1);
-    // An axis that this memory has not, unless it divides nothing.
+    // A box may name an axis that this memory lacks if it reaches over all of it, and only then.
     let wild = [domain(1, 27, 0.0, LIMIT), whisker.clone()];
     assert_eq!(Table::parse(&wild.concat()).unwrap().whiskers().count(), 1);
     assert!(problem(&[domain(1, 27, 0.0, 0.5), whisker.clone()]).contains("along axis 27"));

@@ -59,7 +59,8 @@ impl Model {
     /// A tick passes: the rate moves.
     pub(super) fn evolve(&mut self) {
         let reach = self.steps.len() - 1;
-        // Bin 0 has a law of its own. What leaves the range is put back by normalising.
+        // Bin 0, the link that stands still, is treated below. What leaves the range of bins is lost
+        // here, and made up for when probabilities are normalised.
         self.padded[reach + 1..reach + BINS].copy_from_slice(&self.probability[1..]);
         let mut next = [0.0; BINS];
         for (step, &chance) in self.steps.iter().enumerate() {

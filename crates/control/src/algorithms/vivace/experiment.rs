@@ -87,7 +87,7 @@ impl Vivace {
     pub(super) fn after_interval(&mut self, now: Time) {
         match self.phase {
             // An interval's result comes one RTT after its end, when the next one was sent too.
-            // To speed up once more without knowing it would be to fly blind.
+            // The rate does not double a second time before that result is known.
             Phase::Starting { .. } if self.monitor.pending() < 2 => self.speed_up(now),
             Phase::Probing { higher_first, begun, results, known } if begun < 4 => {
                 let rate_bps = self.probe_rate(higher_first, begun);

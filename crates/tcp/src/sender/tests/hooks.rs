@@ -141,8 +141,8 @@ fn measurements_carry_the_timestamps_of_the_ack() {
     script.connect(RTT);
     script.until(ms(90_080));
     // Sent at 40 ms and acknowledged at 90.05 s, beyond what 16 bits of milliseconds hold.
-    let ack = Segment { clock: timestamp_ms(ms(90_050)) as u16, ..script.ack(1) };
-    script.receive(Segment { timestamp_ms: timestamp_ms(ms(40)), ..ack });
+    let ack = Ack { clock: Clock::at(ms(90_050)), ..script.ack(1) };
+    script.receive(Ack { tsecr_ms: timestamp_ms(ms(40)), ..ack });
     let timestamps = notes.lock().unwrap().measurements[0].timestamps.unwrap();
     let expected = Timestamps { value_ms: 90_051 - 21, echo_ms: 41, now_ms: 90_081 };
     assert_eq!(timestamps, expected);

@@ -73,12 +73,12 @@ fn listening(needs: EcnFeedback) -> (Script, Arc<Mutex<Heard>>) {
     (script, heard)
 }
 
-fn ece(ack: Segment) -> Segment {
-    Segment { ecn_flag: true, ..ack }
+fn ece(ack: Ack) -> Ack {
+    Ack { ece: true, ..ack }
 }
 
-fn counting(marks: u16, ack: Segment) -> Segment {
-    Segment { payload: marks, ..ack }
+fn counting(marks: u16, ack: Ack) -> Ack {
+    Ack { marks, ..ack }
 }
 
 /// `TCP_CONG_NEEDS_ECN`: offered whatever the flow's own setting is, and on every packet.
@@ -89,9 +89,9 @@ fn a_controller_that_needs_ecn_gets_it_on_every_packet() {
     {
         let (mut script, heard) = listening(needs);
         assert_eq!(heard.lock().unwrap().agreed, Some(needs));
-        assert!(script.wire.departures[0].segment.ecn_flag, "the SYN offers it");
+        assert!(script.wire.departures[0].flag(), "the SYN offers it");
         script.receive(script.sack(0, &[(1, 20)]));
-        assert_eq!(script.left()[0].segment.number, 0, "a retransmission");
+        assert_eq!(script.left()[0].number(), 0, "a retransmission");
         assert!(script.wire.departures.iter().all(|it| it.ecn == codepoint), "{needs:?}");
     }
 }
@@ -105,8 +105,7 @@ fn without_an_agreement_no_packet_is_capable() {
     script.supply(None);
     script.open();
     script.until(ms(80));
-    let answer =
-        Segment::syn_ack(&Segment::syn(true, timestamp_ms(ms(40)), RateCode::NONE), false, 45);
+    let answer = syn_ack(false, timestamp_ms(ms(40)), 45);
     script.sender.on_syn_ack(script.now, &answer, &mut script.wire);
     assert_eq!(heard.lock().unwrap().agreed, Some(EcnFeedback::None));
     assert_eq!(script.wire.departures[0].ecn, Ecn::Capable, "the SYN still was");
@@ -124,7 +123,7 @@ fn a_repeated_syn_offers_no_ecn() {
     script.supply(None);
     script.open();
     script.until(ms(1_500));
-    let offers: Vec<_> = script.wire.departures.iter().map(|it| it.segment.ecn_flag).collect();
+    let offers: Vec<_> = script.wire.departures.iter().map(|it| it.flag()).collect();
     assert_eq!(offers, [true, false]);
 }
 
@@ -166,7 +165,7 @@ fn counted_marks_are_not_answered_with_cwr() {
         for number in 1..=20 {
             script.receive(ece(counting(1, script.ack(number))));
         }
-        let cwr = script.left().iter().any(|it| it.segment.ecn_flag);
+        let cwr = script.left().iter().any(|it| it.flag());
         assert_eq!(cwr, answers, "{needs:?}");
     }
 }

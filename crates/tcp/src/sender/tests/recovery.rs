@@ -162,7 +162,7 @@ fn a_timestamp_undoes_a_needless_recovery() {
     assert_eq!((script.state(), script.sender.ssthresh), (RecoveryState::Recovery, 10));
     script.until(ms(85));
     let original = timestamp_ms(ms(40));
-    script.receive(Segment { timestamp_ms: original, ..script.ack(4) });
+    script.receive(Ack { tsecr_ms: original, ..script.ack(4) });
     assert_eq!(script.sender.cwnd(), 21, "restored, and one for what the ACK delivered");
     assert_eq!(script.sender.ssthresh, u32::MAX);
     assert_eq!(script.state(), RecoveryState::Open);
@@ -223,8 +223,8 @@ fn marked() -> Script {
     script
 }
 
-fn ece(ack: Segment) -> Segment {
-    Segment { ecn_flag: true, ..ack }
+fn ece(ack: Ack) -> Ack {
+    Ack { ece: true, ..ack }
 }
 
 /// RFC 3168 §6.1.2: "at most once per window of data"; the first new packet says CWR.
@@ -236,7 +236,7 @@ fn marks_halve_the_window_once_per_window() {
         script.receive(ece(script.ack(number)));
         assert_eq!(script.sender.ssthresh, 10);
         assert_eq!(script.state(), RecoveryState::Cwr);
-        cwr.extend(script.left().iter().map(|it| (it.segment.number, it.segment.ecn_flag)));
+        cwr.extend(script.left().iter().map(|it| (it.number(), it.flag())));
     }
     assert!(cwr.iter().all(|&(number, flag)| flag == (number == 20)), "{cwr:?}");
     assert!(script.sender.in_flight() <= 11, "{}", script.sender.in_flight());
@@ -256,10 +256,10 @@ fn new_data_is_ecn_capable_and_repairs_are_not() {
     assert_eq!(script.wire.departures[0].ecn, Ecn::NotCapable, "SYN");
     script.receive(script.sack(0, &[(1, 20)]));
     let sent = script.left();
-    assert_eq!((sent[0].segment.number, sent[0].ecn), (0, Ecn::NotCapable));
+    assert_eq!((sent[0].number(), sent[0].ecn), (0, Ecn::NotCapable));
     assert!(sent.len() > 2);
     assert!(sent[1..].iter().all(|it| it.ecn == Ecn::Capable), "{sent:?}");
-    assert!(sent[1].segment.ecn_flag, "a loss is answered with CWR, too");
+    assert!(sent[1].flag(), "a loss is answered with CWR, too");
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn a_recovery_with_marks_is_not_undone() {
     assert_eq!(script.state(), RecoveryState::Recovery);
     script.until(ms(85));
     let original = timestamp_ms(ms(40));
-    script.receive(Segment { timestamp_ms: original, ..script.ack(4) });
+    script.receive(Ack { tsecr_ms: original, ..script.ack(4) });
     assert_eq!(script.sender.ssthresh, 10);
 }
 

@@ -73,7 +73,7 @@ fn the_last_segment_carries_the_rest() {
     script.connect(RTT);
     script.supply(Some(1));
     script.supply(Some(FULL));
-    let payloads: Vec<_> = script.left().iter().map(|it| it.segment.payload).collect();
+    let payloads: Vec<_> = script.left().iter().map(|it| it.payload_bytes()).collect();
     assert_eq!(payloads, [1448, 1448, 100, 1, 1448]);
 }
 
@@ -90,9 +90,9 @@ fn what_was_not_sent_can_be_withdrawn() {
     assert!(script.sender.is_drained());
     // What is written next is full sized where the withdrawn rest was not.
     script.supply(Some(3 * FULL));
-    let sent: Vec<_> = script.left().iter().map(|it| it.segment).collect();
+    let sent: Vec<_> = script.left().iter().filter_map(|it| it.data().copied()).collect();
     assert_eq!(sent.iter().map(|it| it.number).collect::<Vec<_>>(), range(10, 13));
-    assert!(sent.iter().all(|it| u32::from(it.payload) == FULL_PAYLOAD_BYTES));
+    assert!(sent.iter().all(|it| u32::from(it.payload_bytes) == FULL_PAYLOAD_BYTES));
 }
 
 #[test]
@@ -136,15 +136,15 @@ fn the_receivers_window_is_not_exceeded() {
     script.connect_with(RTT, 5);
     assert_eq!(script.numbers(), range(0, 5));
     script.until(ms(80));
-    script.receive(Segment { window: 5, ..script.ack(2) });
+    script.receive(Ack { window: 5, ..script.ack(2) });
     assert_eq!(script.numbers(), range(5, 7));
     // A window that shrinks takes nothing back and lets nothing out.
-    script.receive(Segment { window: 1, ..script.ack(3) });
+    script.receive(Ack { window: 1, ..script.ack(3) });
     script.sends_nothing();
-    script.receive(Segment { window: 5, ..script.ack(4) });
+    script.receive(Ack { window: 5, ..script.ack(4) });
     assert_eq!(script.numbers(), range(7, 9));
     // A window update without progress lets out what it allows.
-    script.receive(Segment { window: 9, ..script.ack(4) });
+    script.receive(Ack { window: 9, ..script.ack(4) });
     assert_eq!(script.numbers(), range(9, 13));
 }
 
@@ -153,7 +153,7 @@ fn an_ack_of_what_was_never_sent_is_ignored() {
     let mut script = Script::bulk(10);
     script.left();
     script.until(ms(80));
-    script.receive(Segment::ack(11, 1, 1 << 20, false));
+    script.receive(ack(11, 1, 1 << 20, false));
     script.sends_nothing();
     assert_eq!(script.sender.in_flight(), 10);
 }

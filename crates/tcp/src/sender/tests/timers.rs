@@ -150,8 +150,8 @@ fn timed_out() -> Script {
 }
 
 /// An ACK that echoes the retransmission, so that timestamps prove nothing.
-fn ambiguous(script: &Script, number: u32) -> Segment {
-    Segment { timestamp_ms: timestamp_ms(ms(362)), ..script.ack(number) }
+fn ambiguous(script: &Script, number: u32) -> Ack {
+    Ack { tsecr_ms: timestamp_ms(ms(362)), ..script.ack(number) }
 }
 
 /// RFC 5682 §3.1: the first ACK after the timeout makes the sender send new data; if the next one
@@ -177,7 +177,7 @@ fn a_real_timeout_is_not_undone() {
     assert_eq!(script.numbers(), [11, 12]);
     script.until(ms(442));
     // Step 3.a: a duplicate ACK, of the new data.
-    let ack = Segment { timestamp_ms: timestamp_ms(ms(362)), ..script.sack(1, &[(11, 12)]) };
+    let ack = Ack { tsecr_ms: timestamp_ms(ms(362)), ..script.sack(1, &[(11, 12)]) };
     script.receive(ack);
     assert_eq!(script.state(), RecoveryState::Loss);
     assert_eq!(script.sender.ssthresh, 5);
@@ -189,7 +189,7 @@ fn a_real_timeout_is_not_undone() {
 fn a_window_update_leaves_frto_alone() {
     let mut script = timed_out();
     script.receive(ambiguous(&script, 1));
-    let update = Segment { window: 1 << 21, ..ambiguous(&script, 1) };
+    let update = Ack { window: 1 << 21, ..ambiguous(&script, 1) };
     script.receive(update);
     assert!(script.sender.frto);
     script.receive(ambiguous(&script, 1));
@@ -206,8 +206,7 @@ fn a_timeout_repeats_what_was_lost() {
     path.until(ms(3_000));
     assert!(path.script.sender.is_drained());
     assert_eq!(path.delivered_bytes, 20 * 1448);
-    let data: Vec<_> =
-        path.script.wire.departures[1..].iter().map(|it| it.segment.number).collect();
+    let data: Vec<_> = path.script.wire.departures[1..].iter().map(|it| it.number()).collect();
     let probe = vec![19];
     assert_eq!(data, [range(0, 20), probe, range(0, 20)].concat());
 }

@@ -12,7 +12,7 @@ fn closed() -> Script {
     script.connect_with(RTT, 10);
     assert_eq!(script.numbers(), range(0, 10));
     script.until(ms(80));
-    script.receive(Segment { window: 0, ..script.ack(10) });
+    script.receive(Ack { window: 0, ..script.ack(10) });
     script.sends_nothing();
     script
 }
@@ -24,7 +24,7 @@ fn a_closed_window_is_probed_ever_more_rarely() {
     let rto = script.sender.rto;
     script.until(ms(1_000_000));
     let probes = script.left();
-    assert!(probes.iter().all(|it| (it.segment.number, it.segment.payload) == (9, 0)));
+    assert!(probes.iter().all(|it| (it.number(), it.payload_bytes()) == (9, 0)));
     let mut expected = ms(80);
     for (i, probe) in (0..).zip(&probes) {
         expected += Span::from_ns(rto.as_ns() << i.min(20)).min(RTO_MAX);
@@ -40,14 +40,14 @@ fn a_window_update_ends_the_probes() {
     let mut script = closed();
     script.until(ms(1_000));
     assert_eq!(script.left().len(), 2);
-    script.receive(Segment { window: 0, ..script.ack(10) });
+    script.receive(Ack { window: 0, ..script.ack(10) });
     script.sends_nothing();
-    script.receive(Segment { window: 3, ..script.ack(10) });
+    script.receive(Ack { window: 3, ..script.ack(10) });
     assert_eq!(script.numbers(), range(10, 13));
     assert_eq!((script.sender.pending, script.sender.window_probes), (Pending::LossProbe, 0));
     // The next closed window is probed as soon as the first one was.
     script.until(ms(1_040));
-    script.receive(Segment { window: 0, ..script.ack(13) });
+    script.receive(Ack { window: 0, ..script.ack(13) });
     let rto = script.sender.rto;
     script.until(ms(1_040) + rto);
     assert_eq!(script.timed_numbers(), [(ms(1_040) + rto, 12)]);
@@ -61,7 +61,7 @@ fn an_answer_postpones_the_next_probe() {
     script.until(ms(80) + rto + RTT);
     assert_eq!(script.left().len(), 1);
     let answered = script.now;
-    script.receive(Segment { window: 0, ..script.ack(10) });
+    script.receive(Ack { window: 0, ..script.ack(10) });
     script.until(answered + rto + rto);
     assert_eq!(script.timed_numbers(), [(answered + rto + rto, 9)]);
 }
@@ -83,7 +83,7 @@ fn nothing_is_repeated_beyond_the_window() {
     // As after a start that did not heed the window.
     script.sender.window_end = 4;
     script.until(ms(80));
-    script.receive(Segment { window: 4, ..script.sack(0, &[(8, 10)]) });
+    script.receive(Ack { window: 4, ..script.sack(0, &[(8, 10)]) });
     script.until(ms(200));
     let repeated = script.numbers();
     assert!(repeated.starts_with(&[0]), "{repeated:?}");
@@ -112,7 +112,7 @@ fn a_window_that_opens_again_is_told_or_asked_for() {
             .wire
             .departures
             .iter()
-            .filter(|it| it.segment.kind == Kind::Data && it.segment.payload == 0);
+            .filter(|it| it.data().is_some() && it.payload_bytes() == 0);
         assert_eq!(empty.count(), usize::from(update_is_lost));
     }
 }

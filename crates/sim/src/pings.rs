@@ -2,9 +2,13 @@
 
 use std::collections::VecDeque;
 
+use jostle_path::Ecn;
+use jostle_record::{FlowState, Sink};
+use jostle_tcp::Egress;
 use jostle_units::{Span, Time};
 
-use crate::packet::Datagram;
+use crate::host::{Host, Progress, Transport};
+use crate::packet::{Body, Datagram};
 
 /// Sends datagrams and waits for each of them. It remembers no more than were sent within a timeout.
 #[derive(Debug)]
@@ -66,6 +70,63 @@ impl Pinger {
 
     fn oldest(&self) -> u32 {
         self.next - self.waiting.len() as u32
+    }
+}
+
+/// Whoever receives pings needs no state.
+impl Transport for Pinger {
+    type Message = Datagram;
+
+    fn act<S: Sink>(&mut self, stop: Time, host: &mut Host<'_, S>) {
+        self.settle(host);
+        let (datagram, next) = self.ping(host.now);
+        if next < stop {
+            host.schedule_application(next);
+        }
+        let ping = Body::Ping(datagram);
+        let now = host.now;
+        let mut port = host.port();
+        port.note_sent(now, 1, u64::from(ping.wire_bytes()), false);
+        port.send(now, ping, Ecn::NotCapable);
+    }
+
+    fn receive<S: Sink>(
+        &mut self,
+        ping: &Datagram,
+        wire_bytes: u32,
+        ecn: Ecn,
+        _part: bool,
+        host: &mut Host<'_, S>,
+    ) {
+        host.sink.received(host.now, host.flow, wire_bytes);
+        host.sink.delivered(host.now, host.flow, u64::from(ping.payload_bytes));
+        host.send_back(Body::Echo(*ping), ecn);
+    }
+
+    fn hear<S: Sink>(&mut self, echo: &Datagram, host: &mut Host<'_, S>) -> Progress {
+        if let Some(rtt) = self.on_echo(host.now, echo.number) {
+            host.sink.echoed(host.now, host.flow, rtt);
+        }
+        Progress::Open
+    }
+
+    /// Tells of the pings that have not come back in time.
+    fn settle<S: Sink>(&mut self, host: &mut Host<'_, S>) {
+        while let Some(number) = self.expired(host.now) {
+            host.sink.unanswered(host.now, host.flow, number);
+        }
+    }
+
+    /// Pings have no window, and take no notice of the path.
+    fn state(&self) -> FlowState {
+        FlowState {
+            srtt: Span::ZERO,
+            cwnd_bytes: 0,
+            ssthresh_bytes: None,
+            in_flight_bytes: self.waiting_bytes(),
+            pacing_rate: None,
+            mode: "pings",
+        }
     }
 }
 

@@ -1,0 +1,247 @@
+//! A flow over a TCP connection: its two ends, the application, the events of their deadlines.
+
+use jostle_control::Observer;
+use jostle_path::Ecn;
+use jostle_record::{AckRow, FlowState, Sink};
+use jostle_tcp::{Ack, Acknowledged, Deadlines, Receiver, Segment, Sender};
+use jostle_units::{FULL_PAYLOAD_BYTES, Time};
+
+use crate::engine::{Agenda, Alarm, Deadline, Event};
+use crate::host::{Host, Progress, Transport};
+use crate::network::Port;
+use crate::packet::Body;
+use crate::source::{Action, Source};
+
+/// Both ends of a TCP connection.
+pub(crate) struct Connection {
+    sender: Sender,
+    receiver: Receiver,
+    alarms: Alarms,
+    source: Source,
+    /// The flow was stopped before everything it had to send was sent.
+    cut: bool,
+}
+
+/// The events of the deadlines.
+#[derive(Default)]
+struct Alarms {
+    retransmission: Alarm,
+    pacing: Alarm,
+    wakeup: Alarm,
+    acknowledgement: Alarm,
+}
+
+impl Connection {
+    pub fn new(sender: Sender, receiver: Receiver, source: Source) -> Self {
+        Self { sender, receiver, alarms: Alarms::default(), source, cut: false }
+    }
+
+    /// Schedules whatever deadline of the sender moved forward.
+    #[inline]
+    fn arrange_sender(&mut self, flow: u32, agenda: &mut Agenda) {
+        let &Deadlines { retransmission, pacing, wakeup } = self.sender.deadlines();
+        self.alarms.retransmission.arrange(retransmission, agenda, Event::Retransmission(flow));
+        self.alarms.pacing.arrange(pacing, agenda, Event::Pacing(flow));
+        self.alarms.wakeup.arrange(wakeup, agenda, Event::Wakeup(flow));
+    }
+
+    /// Schedules the receiver's deadline if it moved forward.
+    #[inline]
+    fn arrange_receiver(&mut self, flow: u32, agenda: &mut Agenda) {
+        let event = Event::Acknowledgement(flow);
+        self.alarms.acknowledgement.arrange(self.receiver.deadline(), agenda, event);
+    }
+
+    /// Lets the sender do something, then schedules its deadlines.
+    #[inline]
+    fn with_sender<S: Sink>(
+        &mut self,
+        host: &mut Host<'_, S>,
+        action: impl FnOnce(&mut Sender, &mut Port<'_, S>),
+    ) {
+        action(&mut self.sender, &mut host.port());
+        self.arrange_sender(host.flow, &mut host.network.agenda);
+    }
+
+    /// The receiver's ACK leaves, if there is one.
+    #[inline]
+    fn acknowledge<S: Sink>(&self, ack: Option<Ack>, host: &mut Host<'_, S>) {
+        if let Some(ack) = ack {
+            host.send_back(Body::Tcp(Segment::Ack(ack)), self.receiver.ecn());
+        }
+    }
+
+    /// The application has read what kept its window closed.
+    #[cold]
+    #[inline(never)]
+    fn reopen<S: Sink>(&mut self, host: &mut Host<'_, S>) {
+        let update = self.receiver.reopen(host.now);
+        self.arrange_receiver(host.flow, &mut host.network.agenda);
+        self.acknowledge(Some(update), host);
+    }
+
+    /// Everything written so far is acknowledged.
+    #[cold]
+    fn on_drained<S: Sink>(&mut self, host: &mut Host<'_, S>) -> Progress {
+        if self.cut {
+            self.sender.close(host.now, host.memory);
+            return Progress::Open;
+        }
+        match self.source.on_drained(host.now) {
+            Ok(next) => {
+                if next < Time::NEVER {
+                    host.schedule_application(next);
+                }
+                Progress::Open
+            }
+            Err(_) => {
+                self.sender.close(host.now, host.memory);
+                Progress::Complete
+            }
+        }
+    }
+}
+
+impl Transport for Connection {
+    type Message = Segment;
+
+    #[cold]
+    fn act<S: Sink>(&mut self, stop: Time, host: &mut Host<'_, S>) {
+        let now = host.now;
+        let (action, next) = self.source.act(now);
+        if next < Time::NEVER {
+            host.schedule_application(next.min(stop));
+        }
+        self.with_sender(host, |sender, port| {
+            match action {
+                Action::Write(bytes) => sender.supply(now, Some(bytes), port),
+                Action::WriteForever => sender.supply(now, None, port),
+                Action::Pause | Action::Finish => {
+                    sender.withdraw();
+                }
+            }
+            sender.open(now, port);
+        });
+    }
+
+    fn stop(&mut self) {
+        self.cut |= self.sender.withdraw();
+    }
+
+    #[inline]
+    fn receive<S: Sink>(
+        &mut self,
+        segment: &Segment,
+        wire_bytes: u32,
+        ecn: Ecn,
+        part: bool,
+        host: &mut Host<'_, S>,
+    ) {
+        let &mut Host { now, flow, .. } = host;
+        let data = match segment {
+            Segment::Data(data) => data,
+            Segment::Syn(syn) => {
+                let answer = Segment::SynAck(self.receiver.on_syn(now, syn));
+                return host.send_back(Body::Tcp(answer), self.receiver.ecn());
+            }
+            Segment::SynAck(_) | Segment::Ack(_) => return,
+        };
+        host.sink.received(now, flow, wire_bytes);
+        let arrival = if part {
+            self.receiver.on_part(now, data, ecn)
+        } else {
+            self.receiver.on_data(now, data, ecn)
+        };
+        if arrival.bytes > 0 {
+            host.sink.delivered(now, flow, arrival.bytes);
+        }
+        self.arrange_receiver(flow, &mut host.network.agenda);
+        self.acknowledge(arrival.early, host);
+        self.acknowledge(arrival.ack, host);
+        if arrival.reopens {
+            self.reopen(&mut host.again());
+        }
+    }
+
+    #[inline]
+    fn hear<S: Sink>(&mut self, segment: &Segment, host: &mut Host<'_, S>) -> Progress {
+        let now = host.now;
+        let drained_before = self.sender.is_drained();
+        match segment {
+            Segment::Ack(ack) => {
+                if let Some(done) = self.sender.on_ack(now, ack, &mut host.port()) {
+                    host.sink.acked(now, host.flow, &row_of(&done));
+                }
+            }
+            Segment::SynAck(syn_ack) => {
+                self.sender.recall(now, host.memory);
+                self.sender.on_syn_ack(now, syn_ack, &mut host.port());
+            }
+            Segment::Data(_) | Segment::Syn(_) => return Progress::Open,
+        }
+        self.arrange_sender(host.flow, &mut host.network.agenda);
+        if self.sender.is_drained() && !drained_before {
+            self.on_drained(&mut host.again())
+        } else {
+            Progress::Open
+        }
+    }
+
+    #[inline]
+    fn on_deadline<S: Sink>(&mut self, deadline: Deadline, host: &mut Host<'_, S>) {
+        let now = host.now;
+        let alarms = &mut self.alarms;
+        match deadline {
+            Deadline::Retransmission if alarms.retransmission.rings(now) => {
+                self.with_sender(host, |sender, port| sender.on_timer(now, port));
+            }
+            Deadline::Pacing if alarms.pacing.rings(now) => {
+                self.with_sender(host, |sender, port| sender.on_pacing_timer(now, port));
+            }
+            Deadline::Wakeup if alarms.wakeup.rings(now) => {
+                self.with_sender(host, |sender, port| sender.on_wakeup(now, port));
+            }
+            Deadline::Acknowledgement if alarms.acknowledgement.rings(now) => {
+                let ack = self.receiver.on_timer(now);
+                self.arrange_receiver(host.flow, &mut host.network.agenda);
+                self.acknowledge(ack, host);
+            }
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn on_card_drained<S: Sink>(&mut self, host: &mut Host<'_, S>) {
+        let now = host.now;
+        self.with_sender(host, |sender, port| sender.on_host_queue_drained(now, port));
+    }
+
+    fn state(&self) -> FlowState {
+        let bytes = |packets: u32| u64::from(packets) * u64::from(FULL_PAYLOAD_BYTES);
+        let sender = &self.sender;
+        FlowState {
+            srtt: sender.srtt(),
+            cwnd_bytes: bytes(sender.cwnd()),
+            ssthresh_bytes: sender.controller().ssthresh().map(bytes),
+            in_flight_bytes: bytes(sender.in_flight()),
+            pacing_rate: sender.visible_pacing_rate(),
+            mode: sender.mode(),
+        }
+    }
+
+    fn observe(&self, observer: &mut dyn Observer) {
+        self.sender.controller().observe(observer);
+    }
+}
+
+/// What is recorded of an ACK.
+#[inline]
+const fn row_of(done: &Acknowledged) -> AckRow {
+    AckRow {
+        rtt: done.rtt,
+        cwnd_bytes: done.cwnd_bytes,
+        in_flight_bytes: done.in_flight_bytes,
+        acked_bytes: done.acked_bytes,
+        lost_packets: done.lost_packets,
+    }
+}

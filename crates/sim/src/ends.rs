@@ -1,0 +1,97 @@
+//! The kinds of ends that a flow can have. Another kind is a line here, its messages in
+//! `packet.rs`, and a file of its own.
+
+use jostle_control::Observer;
+use jostle_path::Ecn;
+use jostle_record::{FlowState, Sink};
+use jostle_units::Time;
+
+use crate::connection::Connection;
+use crate::engine::Deadline;
+use crate::host::{Host, Progress, Transport};
+use crate::packet::Body;
+use crate::pings::Pinger;
+
+/// Names the kinds, each with the bodies that its packets have, and passes every call on to the kind
+/// that a flow has. Calls are chosen by a match and not by a table of functions: every packet makes
+/// two of them.
+macro_rules! ends {
+    ($($(#[$doc:meta])* $kind:ident($end:ty) = $($body:ident)|+),+ $(,)?) => {
+        /// Both ends of a flow. Nearly all have a connection: behind a pointer each packet would pay
+        /// for it.
+        #[allow(clippy::large_enum_variant, reason = "see above")]
+        pub(crate) enum Ends {
+            $($(#[$doc])* $kind($end)),+
+        }
+
+        impl Transport for Ends {
+            type Message = Body;
+
+            #[inline]
+            fn act<S: Sink>(&mut self, stop: Time, host: &mut Host<'_, S>) {
+                match self { $(Self::$kind(end) => end.act(stop, host)),+ }
+            }
+
+            fn stop(&mut self) {
+                match self { $(Self::$kind(end) => end.stop()),+ }
+            }
+
+            #[inline]
+            fn receive<S: Sink>(
+                &mut self,
+                message: &Body,
+                wire_bytes: u32,
+                ecn: Ecn,
+                part: bool,
+                host: &mut Host<'_, S>,
+            ) {
+                match (self, message) {
+                    $((Self::$kind(end), $(Body::$body(message))|+) => {
+                        end.receive(message, wire_bytes, ecn, part, host);
+                    })+
+                    _ => debug_assert!(false, "a packet of another kind of flow"),
+                }
+            }
+
+            #[inline]
+            fn hear<S: Sink>(&mut self, message: &Body, host: &mut Host<'_, S>) -> Progress {
+                match (self, message) {
+                    $((Self::$kind(end), $(Body::$body(message))|+) => end.hear(message, host),)+
+                    _ => {
+                        debug_assert!(false, "a packet of another kind of flow");
+                        Progress::Open
+                    }
+                }
+            }
+
+            #[inline]
+            fn on_deadline<S: Sink>(&mut self, deadline: Deadline, host: &mut Host<'_, S>) {
+                match self { $(Self::$kind(end) => end.on_deadline(deadline, host)),+ }
+            }
+
+            #[inline]
+            fn on_card_drained<S: Sink>(&mut self, host: &mut Host<'_, S>) {
+                match self { $(Self::$kind(end) => end.on_card_drained(host)),+ }
+            }
+
+            fn settle<S: Sink>(&mut self, host: &mut Host<'_, S>) {
+                match self { $(Self::$kind(end) => end.settle(host)),+ }
+            }
+
+            fn state(&self) -> FlowState {
+                match self { $(Self::$kind(end) => end.state()),+ }
+            }
+
+            fn observe(&self, observer: &mut dyn Observer) {
+                match self { $(Self::$kind(end) => end.observe(observer)),+ }
+            }
+        }
+    };
+}
+
+ends! {
+    /// A TCP connection.
+    Connection(Connection) = Tcp,
+    /// Pings and their echoes.
+    Pings(Pinger) = Ping | Echo,
+}

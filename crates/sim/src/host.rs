@@ -1,0 +1,107 @@
+//! What the two ends of a flow may use of the simulator, and what it asks of them.
+
+use jostle_control::Observer;
+use jostle_control::memory::HostMemory;
+use jostle_path::Ecn;
+use jostle_record::{FlowState, Sink};
+use jostle_units::{Span, Time};
+
+use crate::engine::{Deadline, Event};
+use crate::network::{Network, Port};
+use crate::packet::Body;
+
+/// A flow's hosts at one moment: the network, who records, what the sending host remembers.
+pub(crate) struct Host<'a, S> {
+    pub now: Time,
+    pub flow: u32,
+    pub network: &'a mut Network,
+    pub sink: &'a mut S,
+    /// Of the host that all senders run on: peers are told apart by their addresses.
+    pub memory: &'a mut HostMemory,
+}
+
+impl<S: Sink> Host<'_, S> {
+    /// The same once more, for what happens seldom: the compiler keeps in registers what no call is
+    /// given the address of.
+    #[inline(always)]
+    pub fn again(&mut self) -> Host<'_, S> {
+        let Self { now, flow, network, sink, memory } = self;
+        Host { now: *now, flow: *flow, network, sink, memory }
+    }
+
+    /// The sending side's door to the network.
+    #[inline]
+    pub fn port(&mut self) -> Port<'_, S> {
+        self.network.port(self.flow, self.sink)
+    }
+
+    /// The receiving side sends.
+    #[inline]
+    pub fn send_back(&mut self, body: Body, ecn: Ecn) {
+        self.network.send_back(self.now, self.flow, body, ecn, self.sink);
+    }
+
+    /// The application acts again at `at`.
+    pub fn schedule_application(&mut self, at: Time) {
+        self.network.agenda.schedule(at, Event::Source(self.flow));
+    }
+}
+
+/// What came to a flow's sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The flow goes on.
+    Open,
+    /// The flow has sent all it ever will, and all of it was acknowledged.
+    Complete,
+}
+
+/// Both ends of a flow: their state, and what they do. `Message` is what their packets carry.
+pub(crate) trait Transport {
+    type Message;
+
+    /// The application opens the flow, or the time has come for which it asked last. Nothing may be
+    /// asked for that comes after `stop`.
+    fn act<S: Sink>(&mut self, stop: Time, host: &mut Host<'_, S>);
+
+    /// The application stops for good.
+    fn stop(&mut self) {}
+
+    /// A packet has reached the receiver. `part`: its card puts the next one together with it.
+    fn receive<S: Sink>(
+        &mut self,
+        message: &Self::Message,
+        wire_bytes: u32,
+        ecn: Ecn,
+        part: bool,
+        host: &mut Host<'_, S>,
+    );
+
+    /// A packet has reached the sender.
+    fn hear<S: Sink>(&mut self, message: &Self::Message, host: &mut Host<'_, S>) -> Progress;
+
+    /// A deadline may have come.
+    fn on_deadline<S: Sink>(&mut self, _deadline: Deadline, _host: &mut Host<'_, S>) {}
+
+    /// The sender's card has sent a packet.
+    fn on_card_drained<S: Sink>(&mut self, _host: &mut Host<'_, S>) {}
+
+    /// The state of the flow is about to be looked at: what has happened silently is told first.
+    fn settle<S: Sink>(&mut self, _host: &mut Host<'_, S>) {}
+
+    /// What a record shows of it.
+    fn state(&self) -> FlowState;
+
+    /// Values of a controller, if there is one.
+    fn observe(&self, _observer: &mut dyn Observer) {}
+}
+
+/// When a flow does something.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// Opened at, once that is known.
+    pub start: Time,
+    /// From the completion of the flow before it to the opening of this one, or from time 0.
+    pub wait: Span,
+    pub stop: Time,
+}

@@ -1,0 +1,28 @@
+//! Segments for tests, in a word.
+
+use jostle_control::RateCode;
+
+use super::{Ack, Block, Clock, Data, MAX_BLOCKS, Syn};
+
+pub const fn syn(ecn: bool, tsval_ms: u32) -> Syn {
+    Syn { ecn, rate: RateCode::NONE, tsval_ms }
+}
+
+pub const fn data(number: u32, payload_bytes: u16, tsval_ms: u32, cwr: bool) -> Data {
+    Data { cwr, payload_bytes, number, tsval_ms, tsecr_ms: 0 }
+}
+
+/// Without blocks.
+pub const fn ack(number: u32, tsecr_ms: u32, window: u32, ece: bool) -> Ack {
+    Ack {
+        ece,
+        duplicate: false,
+        block_count: 0,
+        marks: 0,
+        clock: Clock(0),
+        number,
+        tsecr_ms,
+        window,
+        blocks: [Block { start: 0, end: 0 }; MAX_BLOCKS],
+    }
+}
