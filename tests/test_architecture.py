@@ -43,11 +43,11 @@ ROOM_MAY_USE = {
     "backends": "_core errors run_spec locked_folders python_controllers kernel_images",
     "stats": "",
     "figures": "errors stats",
-    "results": "errors backends stats figures",
+    "results": "_core errors backends stats figures",
     "running": "errors printable locked_folders python_controllers scenario backends results",
     "report": "printable figures results",
     "fidelity": "errors stats results figures",
-    "studies": "errors printable scenario backends running results stats figures",
+    "studies": "_core errors printable scenario backends running results stats figures",
     "cli": "errors printable scenario emulate kernel_images backends running results figures "
     "report fidelity studies",
     "api": "errors scenario backends running results",

@@ -186,3 +186,27 @@ fn it_finds_new_capacity_and_lets_go_of_lost_capacity() {
     let share = transfer.utilisation(22.0, 32.0);
     assert!(share > 0.93, "utilisation {share}");
 }
+
+/// The release on a path of 2 ms (82 packets) that marks from 8 packets on: the queue stays there, where
+/// without marks it is 19 packets on average, and the link is used as well.
+#[test]
+fn marks_keep_the_queue_of_the_release_short() {
+    let [marked, unmarked] = [true, false].map(|ecn_low| {
+        let mut path = Path::new(Rate::from_mbps(500), Span::from_ms(2), 1000);
+        path.mark_above = 8;
+        let google = Value::Text("google".to_owned());
+        let given = [("flavour", google), ("ecn_low", Value::Bool(ecn_low))];
+        let mut transfer = Transfer::new(path, build("bbr3", &given, None));
+        transfer.run_until(1.0);
+        let (mut queued, mut seen) = (0, 0);
+        while transfer.now.as_secs_f64() < 10.0 {
+            transfer.step();
+            queued += transfer.queue();
+            seen += 1;
+        }
+        assert_eq!(transfer.total_marked > 0, ecn_low);
+        (queued as f64 / f64::from(seen), transfer.utilisation(10.0, 20.0))
+    });
+    assert!(marked.0 < 0.6 * unmarked.0, "{marked:?}, without marks {unmarked:?}");
+    assert!(marked.1 > 0.9 && unmarked.1 > 0.9, "{marked:?}, without marks {unmarked:?}");
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from jostle.cli.environment import Environment
 from jostle.errors import InputError, close_to, unknown
 from jostle.printable import echo
 
+MEASURES = "measures"
 PROFILES = "profiles"
 SCENARIOS = "scenarios"
 STUDIES = "studies"
@@ -58,6 +60,10 @@ def list_(environment: Environment, kind: str | None, *, tree: bool, figure: Pat
     elif kind == PROFILES:
         rows = [(name, "", keys["summary"]) for name, keys in _profiles().items()]
         header = ("name", "", "what it is")
+    elif kind == MEASURES:
+        entries = _entries(environment, kind)
+        rows = [(row["name"], row["scope"], _first_sentence(row["definition"])) for row in entries]
+        header = ("name", "of", "what it is")
     else:
         entries = _entries(environment, kind)
         rows = [(row["name"], row["class"], row["summary"]) for row in entries]
@@ -72,7 +78,7 @@ def explain(environment: Environment, name: str) -> None:
     """Explain NAME: what it is, where it comes from, and its parameters."""
     registry = environment.registry()
     found = [
-        _explanation(kind, row, rows)
+        _measure(row) if kind == MEASURES else _explanation(kind, row, rows)
         for kind, rows in registry.items()
         for row in rows
         if row["name"] == name
@@ -148,6 +154,29 @@ def _explanation(kind: str, row: Mapping[str, Any], rows: Sequence[Mapping[str, 
         lines.append(f"    {parameter['name']} = {_default(parameter)}    ({_range(parameter)})")
         lines.append(f"        {parameter['summary']}")
     return "\n".join(lines)
+
+
+def _measure(row: Mapping[str, Any]) -> str:
+    """Explain a measure: what it is, its unit, and where the summary has it."""
+    whose = {"flow": "each flow", "link": "each link", "run": "the run"}[row["scope"]]
+    reads, unit = row["reads"] or "a number", row["unit"]
+    when = "each phase" if row["place"] in ("phases", "fairness", "totals") else "the whole run"
+    facts = [
+        ("kind", "measure"),
+        ("of", f"{whose}, {when}" if row["scope"] != "run" else when),
+        ("unit", reads if unit == "1" or not row["key"] else f"{reads} ({unit} in JSON)"),
+        ("key", row["key"]),
+        ("series", row["column"]),
+    ]
+    lines = [row["name"], *textwrap.wrap(row["definition"], _WIDTH - 2), ""]
+    lines += [f"{fact + ':':<12}{text}" for fact, text in facts if text]
+    return "\n".join([lines[0], *(f"  {line}".rstrip() for line in lines[1:])])
+
+
+def _first_sentence(text: str) -> str:
+    """Shorten a definition to what a list has room for."""
+    first = re.split(r"[.;:] |\.$", text, maxsplit=1)[0]
+    return textwrap.shorten(first, _WIDTH, placeholder=" …")
 
 
 def _one_of(kind: str) -> str:

@@ -154,9 +154,9 @@ impl Bbr3 {
         if !ack.app_limited || bandwidth >= self.max_bandwidth.get() {
             self.max_bandwidth.update(bandwidth);
         }
-        self.adapt_short_term();
+        self.adapt_short_term::<false>();
         if ack.acked > 0 {
-            self.update_aggregation(ack);
+            self.update_aggregation::<false>(ack);
         }
         if self.rounds.started && !ack.app_limited {
             self.plateau.on_round(bandwidth, FULL_PIPE_GROWTH, FULL_PIPE_ROUNDS);
@@ -164,12 +164,13 @@ impl Bbr3 {
         }
     }
 
-    fn update_aggregation(&mut self, ack: &AckSample) {
+    #[inline(always)] // Both flavours call it at every ACK.
+    fn update_aggregation<const RELEASE: bool>(&mut self, ack: &AckSample) {
         if self.rounds.started {
             // "in Startup, just remember 1 round"
             if self.full_pipe {
                 self.aggregation.on_round();
-            } else if self.is_release() {
+            } else if RELEASE {
                 self.aggregation.on_startup_round();
             } else {
                 self.aggregation.forget();
@@ -246,8 +247,8 @@ impl Controller for Bbr3 {
         self.update_model(ack);
         self.check_startup_done(ack);
         self.check_drain_done(ack);
-        self.update_cycle(ack);
-        self.update_min_rtt(ack);
+        self.update_cycle::<false>(ack);
+        self.update_min_rtt::<false>(ack);
         self.check_probe_rtt(ack);
         if let Some(rate) = &ack.rate {
             self.latest.advance(self.sample_bandwidth, rate.delivered);
@@ -257,7 +258,7 @@ impl Controller for Bbr3 {
             self.start_pacing(Some(ack.srtt));
         }
         self.update_plan();
-        self.set_window(ack);
+        self.set_window::<false>(ack);
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) {

@@ -156,6 +156,20 @@ fn settings(entry: &Entry) -> Vec<Given> {
     for parameter in entry.parameters {
         settings.extend(extremes(&parameter.kind).into_iter().map(|v| one(parameter.name, v)));
     }
+    // What has flavours is several controllers: each meets every setting.
+    let flavours = entry.parameters.iter().filter(|parameter| parameter.name == "flavour");
+    for flavour in flavours.flat_map(|parameter| extremes(&parameter.kind)) {
+        let with: Vec<Given> = settings
+            .iter()
+            .filter(|given| !given.contains_key("flavour"))
+            .map(|given| {
+                let mut given = given.clone();
+                given.insert("flavour".to_owned(), flavour.clone());
+                given
+            })
+            .collect();
+        settings.extend(with);
+    }
     for end in [0, usize::MAX] {
         let all = entry.parameters.iter().map(|parameter| {
             let values = extremes(&parameter.kind);

@@ -46,12 +46,8 @@ impl Bbr3 {
 
     /// `TargetInflight`: "Our estimated BDP, unless congestion cut C.cwnd." The release counts what
     /// bursts need on top.
-    pub(super) fn target_inflight(&self) -> u32 {
-        let bdp = if self.is_release() {
-            self.inflight(self.bandwidth, GAIN_UNIT)
-        } else {
-            self.plan.bdp
-        };
+    pub(super) fn target_inflight<const RELEASE: bool>(&self) -> u32 {
+        let bdp = if RELEASE { self.inflight(self.bandwidth, GAIN_UNIT) } else { self.plan.bdp };
         bdp.min(self.cwnd)
     }
 
@@ -116,6 +112,7 @@ impl Bbr3 {
     }
 
     /// `SetPacingRate`, and what `UpdateMaxInflight` can tell without the ACK.
+    #[inline(always)] // Both flavours call it at every ACK, and most only compare.
     pub(super) fn update_plan(&mut self) {
         let basis = Some(Basis {
             bandwidth: self.bandwidth,
@@ -136,16 +133,21 @@ impl Bbr3 {
     }
 
     /// `SetCwnd`.
-    pub(super) fn set_window(&mut self, ack: &AckSample) {
+    pub(super) fn set_window<const RELEASE: bool>(&mut self, ack: &AckSample) {
         if ack.acked > 0 {
-            let max = self.max_inflight();
+            let max = self.max_inflight::<RELEASE>();
             let grown = self.cwnd.saturating_add(ack.acked);
-            let grows = self.cwnd < max || self.is_start_of_startup(ack);
-            self.release.is_settled = if self.full_pipe { grown >= max } else { !grows };
-            if self.full_pipe {
+            let settled = if self.full_pipe {
                 self.cwnd = grown.min(max);
-            } else if grows {
+                grown >= max
+            } else if self.cwnd < max || self.is_start_of_startup::<RELEASE>(ack) {
                 self.cwnd = grown;
+                false
+            } else {
+                true
+            };
+            if RELEASE {
+                self.release.is_settled = settled;
             }
             self.cwnd = self.cwnd.max(self.parameters.min_pipe_cwnd);
         }
@@ -156,8 +158,8 @@ impl Bbr3 {
     }
 
     /// `UpdateMaxInflight`. The release adds 100 ms of the bandwidth at most for aggregated ACKs.
-    fn max_inflight(&self) -> u32 {
-        let extra = if self.is_release() {
+    fn max_inflight<const RELEASE: bool>(&self) -> u32 {
+        let extra = if RELEASE {
             self.aggregation.allowance(self.bandwidth)
         } else {
             self.aggregation.max_extra()
@@ -167,8 +169,8 @@ impl Bbr3 {
 
     /// Whether so little was delivered that the model does not bound cwnd yet: an initial window in
     /// the draft; in the release cwnd is let grow to two of them.
-    fn is_start_of_startup(&self, ack: &AckSample) -> bool {
-        if self.is_release() {
+    fn is_start_of_startup<const RELEASE: bool>(&self, ack: &AckSample) -> bool {
+        if RELEASE {
             self.cwnd < 2 * self.initial_window
         } else {
             ack.delivered < u64::from(self.initial_window)

@@ -34,9 +34,9 @@ impl Bbr3 {
     }
 
     /// The same of what an ACK delivered. Only the release listens to marks.
-    pub(super) fn is_ack_too_high(&self, ack: &AckSample) -> bool {
+    pub(super) fn is_ack_too_high<const RELEASE: bool>(&self, ack: &AckSample) -> bool {
         self.is_inflight_too_high(ack.lost_since_send, ack.in_flight_at_send)
-            || self.release.ecn.is_too_high(ack)
+            || RELEASE && self.release.ecn.is_too_high(ack)
     }
 
     /// `InflightAtLoss`: the flight at which losses crossed the threshold. The draft solves
@@ -56,7 +56,12 @@ impl Bbr3 {
         // "only react once per bw probe"
         self.probe.samples = false;
         if !found.app_limited {
-            let floor = f64::from(self.target_inflight()) * self.parameters.beta;
+            let target = if self.is_release() {
+                self.target_inflight::<true>()
+            } else {
+                self.target_inflight::<false>()
+            };
+            let floor = f64::from(target) * self.parameters.beta;
             self.bounds.inflight_long = found.in_flight.max(floor as u32);
         }
         if self.state == State::Up {
@@ -85,12 +90,12 @@ impl Bbr3 {
 
     /// `UpdateCongestionSignals`, once the bandwidth is known: at the end of a lossy round the
     /// short-term bounds follow what was delivered, unless the losses are those of a probe.
-    pub(super) fn adapt_short_term(&mut self) {
+    pub(super) fn adapt_short_term<const RELEASE: bool>(&mut self) {
         if !self.latest.round_started {
             return;
         }
         let lossy = std::mem::take(&mut self.latest.lossy);
-        let marked = std::mem::take(&mut self.release.ecn.in_round);
+        let marked = RELEASE && std::mem::take(&mut self.release.ecn.in_round);
         if self.state.is_probing() {
             return;
         }

@@ -22,14 +22,13 @@ pub(super) struct MinRtt {
 
 impl Bbr3 {
     /// `UpdateMinRTT`: the minimum that ProbeRTT keeps fresh, and the longer-lived one of the BDP.
-    pub(super) fn update_min_rtt(&mut self, ack: &AckSample) {
-        let release = self.is_release();
+    pub(super) fn update_min_rtt<const RELEASE: bool>(&mut self, ack: &AckSample) {
         let rtt = &mut self.min_rtt;
         rtt.expired = ack.now > rtt.recent_at + self.parameters.probe_rtt_interval;
         if let Some(sample) = ack.rtt {
             let us = sample.as_us();
             // The release: an ACK that may have been delayed does not replace an expired minimum.
-            let replaces = rtt.expired && !(release && ack.ack_delayed);
+            let replaces = rtt.expired && !(RELEASE && ack.ack_delayed);
             if replaces || rtt.recent_us.is_none_or(|recent| us < recent) {
                 (rtt.recent_us, rtt.recent_at) = (Some(us), ack.now);
             }
@@ -37,13 +36,14 @@ impl Bbr3 {
         let outdated = ack.now > rtt.at + self.parameters.min_rtt_filter_len;
         if let Some(recent) = rtt.recent_us
             // The release: an RTT equal to the minimum confirms it.
-            && (outdated || rtt.us.is_none_or(|us| recent < us || release && recent == us))
+            && (outdated || rtt.us.is_none_or(|us| recent < us || RELEASE && recent == us))
         {
             (rtt.us, rtt.at) = (Some(recent), rtt.recent_at);
         }
     }
 
     /// `CheckProbeRTT`.
+    #[inline(always)] // Both flavours call it at every ACK.
     pub(super) fn check_probe_rtt(&mut self, ack: &AckSample) {
         if self.state != State::ProbeRtt
             && self.min_rtt.expired

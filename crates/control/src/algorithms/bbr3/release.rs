@@ -69,7 +69,8 @@ impl Bbr3 {
         self.parameters.flavour == Flavour::Google
     }
 
-    /// `bbr_main`.
+    /// `bbr_main`. On its own, so that the draft's ACKs do not save registers for it.
+    #[inline(never)]
     pub(super) fn on_ack_of_release(&mut self, ack: &AckSample) {
         let sample = ack.rate.as_ref().and_then(usable);
         self.count_round(ack, sample);
@@ -79,9 +80,9 @@ impl Bbr3 {
             self.update_estimates(ack, sample);
         }
         self.check_release_drain(ack);
-        self.update_cycle(ack);
+        self.update_cycle::<true>(ack);
         self.bound_bandwidth();
-        self.update_min_rtt(ack);
+        self.update_min_rtt::<true>(ack);
         self.check_probe_rtt(ack);
         let same = before == (self.state, self.min_rtt.us);
         if !(brief && same && self.release.is_settled) {
@@ -89,7 +90,7 @@ impl Bbr3 {
                 self.start_pacing(Some(ack.srtt));
             }
             self.update_plan();
-            self.set_window(ack);
+            self.set_window::<true>(ack);
             self.release.gain = self.pacing_gain();
         }
         if let Some((bandwidth, delivered)) = sample {
@@ -138,9 +139,9 @@ impl Bbr3 {
                 self.max_bandwidth.update(bandwidth);
             }
             self.latest.lossy |= ack.lost > 0;
-            self.adapt_short_term();
+            self.adapt_short_term::<true>();
             self.bound_bandwidth();
-            self.update_aggregation(ack);
+            self.update_aggregation::<true>(ack);
         }
         self.check_release_startup_loss(ack);
         if let Some((bandwidth, _)) = sample
@@ -169,7 +170,7 @@ impl Bbr3 {
         if needed > 0
             && ack.state == RecoveryState::Recovery
             && events >= needed
-            && self.is_ack_too_high(ack)
+            && self.is_ack_too_high::<true>(ack)
         {
             self.end_startup();
         }

@@ -119,71 +119,66 @@ impl Bbr3 {
     }
 
     /// `IsTimeToProbeBW`.
-    fn is_time_to_probe(&self, now: Time) -> bool {
+    fn is_time_to_probe<const RELEASE: bool>(&self, now: Time) -> bool {
         // As often as Reno would lose a packet in the same window, but at least so often.
-        let reno_rounds = self.target_inflight().min(self.parameters.bw_probe_max_rounds);
+        let reno_rounds =
+            self.target_inflight::<RELEASE>().min(self.parameters.bw_probe_max_rounds);
         now > self.probe.cycle_start + self.probe.wait || self.probe.rounds_since >= reno_rounds
     }
 
     /// `UpdateProbeBWCyclePhase`, which the draft runs "on each ACK that acknowledges new data".
-    pub(super) fn update_cycle(&mut self, ack: &AckSample) {
+    pub(super) fn update_cycle<const RELEASE: bool>(&mut self, ack: &AckSample) {
         if !self.full_pipe
-            || ack.acked == 0 && !self.is_release()
-            || self.adapt_long_term(ack)
+            || ack.acked == 0 && !RELEASE
+            || self.adapt_long_term::<RELEASE>(ack)
             || !self.state.is_probe_bw()
         {
             return;
         }
         match self.state {
-            State::Down | State::Cruise => self.wait_for_probe(ack),
+            State::Down | State::Cruise => self.wait_for_probe::<RELEASE>(ack),
             State::Refill if self.rounds.started => {
                 self.probe.samples = true;
                 self.start_up(ack);
             }
-            State::Up => self.end_probe(ack),
+            State::Up => self.end_probe::<RELEASE>(ack),
             _ => {}
         }
     }
 
     /// `IsTimeToProbeBW` and `IsTimeToCruise`, and what follows.
-    fn wait_for_probe(&mut self, ack: &AckSample) {
-        let after_marks = self.reprobes_after_marks(ack);
-        if after_marks.is_some() || self.is_time_to_probe(ack.now) {
+    fn wait_for_probe<const RELEASE: bool>(&mut self, ack: &AckSample) {
+        let after_marks = if RELEASE { self.reprobes_after_marks(ack) } else { None };
+        if after_marks.is_some() || self.is_time_to_probe::<RELEASE>(ack.now) {
             self.start_refill(ack.delivered, after_marks.unwrap_or(0), Cause::Model);
-        } else if self.state == State::Down && self.is_time_to_cruise(ack) {
+        } else if self.state == State::Down && self.is_time_to_cruise::<RELEASE>(ack) {
             self.start_cruise();
         }
     }
 
     /// `IsTimeToGoDown` and what follows.
-    fn end_probe(&mut self, ack: &AckSample) {
-        if self.is_time_to_go_down(ack) {
+    fn end_probe<const RELEASE: bool>(&mut self, ack: &AckSample) {
+        if self.is_time_to_go_down::<RELEASE>(ack) {
             // "no high loss (yet)": its last round trip is still to be heard of.
             self.probe.too_high = false;
             self.start_down(ack.now, ack.delivered);
         }
     }
 
-    fn is_time_to_cruise(&self, ack: &AckSample) -> bool {
-        let in_flight = if self.is_release() {
-            self.in_network(ack, ack.prior_in_flight)
-        } else {
-            ack.in_flight
-        };
+    fn is_time_to_cruise<const RELEASE: bool>(&self, ack: &AckSample) -> bool {
+        let in_flight =
+            if RELEASE { self.in_network(ack, ack.prior_in_flight) } else { ack.in_flight };
         in_flight <= self.inflight_with_headroom()
             && in_flight <= self.inflight(self.max_bandwidth.get(), GAIN_UNIT)
     }
 
-    fn is_time_to_go_down(&mut self, ack: &AckSample) -> bool {
+    fn is_time_to_go_down<const RELEASE: bool>(&mut self, ack: &AckSample) -> bool {
         let long = self.bounds.inflight_long;
         // "Precautionary Bandwidth Probing: Deceleration". `C.inflight` is what the ACK found in
         // flight (`prior_in_flight` in Linux): the bound holds cwnd, and what an ACK leaves in flight
         // is always less.
-        let in_flight = if self.is_release() {
-            self.in_network(ack, ack.prior_in_flight)
-        } else {
-            ack.prior_in_flight
-        };
+        let in_flight =
+            if RELEASE { self.in_network(ack, ack.prior_in_flight) } else { ack.prior_in_flight };
         if self.parameters.precautionary && self.probe.too_high && in_flight >= long {
             self.probe.precautionary = true;
             return true;
@@ -197,13 +192,13 @@ impl Bbr3 {
     }
 
     /// `AdaptLongTermModel`. Returns whether it decided on a state.
-    fn adapt_long_term(&mut self, ack: &AckSample) -> bool {
+    fn adapt_long_term<const RELEASE: bool>(&mut self, ack: &AckSample) -> bool {
         if self.rounds.started && self.hear_of_probe(ack) {
             return true;
         }
-        if self.is_ack_too_high(ack) {
+        if self.is_ack_too_high::<RELEASE>(ack) {
             // The draft leaves this to the packets that are lost (`HandleLostPacket`).
-            if self.is_release() && self.probe.samples {
+            if RELEASE && self.probe.samples {
                 self.handle_inflight_too_high(&TooHigh {
                     now: ack.now,
                     delivered: ack.delivered,
