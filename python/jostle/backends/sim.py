@@ -11,7 +11,7 @@ from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
 from jostle.backends.captures import Captures
 from jostle.backends.engine_record import EngineRecord, run_record
 from jostle.errors import EngineError, InputError, RunCancelledError
-from jostle.python_controllers.sources import create as create_controller
+from jostle.python_controllers.making import create as create_controller
 from jostle.python_controllers.sources import is_python_controller
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from jostle.run_spec import RunSpec
+from jostle.scenario.marking import unmarked
 from jostle.scenario.resolving.resolve import Template
 
 __all__ = ["Condition", "Plan", "PlannedRun"]
@@ -112,6 +113,13 @@ class Plan:
             for number in range(seed, seed + repeats)
         ]
         return cls(title, tuple(condition for condition, _ in templates), tuple(runs))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the scenario's author may not have meant, each once for however many runs."""
+        first = {run.condition: run for run in reversed(self.runs)}
+        told = (note for index in sorted(first) for note in unmarked(first[index].spec))
+        return tuple(dict.fromkeys(told))
 
     def without(self, conditions: Collection[int]) -> Plan:
         """Return the plan without some conditions, given by position; those left move up."""
