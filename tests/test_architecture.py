@@ -163,7 +163,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert circle(graph) == []
 
 
-# The recorder and what it makes.
+# The registry of measures, its rows, and the summary that it fills.
 STILL_TIED = {"record"}
 
 
