@@ -1,24 +1,24 @@
-"""An engine that needs no network: plausible curves computed from the spec, always the same.
-
-Stands in for `jostle._core` where a test is about what happens to results, not about their truth.
-"""
+"""The engine with accidents on demand, tiny runs for it, and a small registry."""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from jostle import _core
 
-# How greedy a controller is beside another, and when it leaves its start-up.
-_WEIGHT = {"cubic": 1.0, "bbr": 4.0, "vivace": 0.5, "hybla": 1.6, "reno": 0.8}
-_RISE_S = {"cubic": 14.0, "bbr": 6.0, "vivace": 12.0, "hybla": 4.0, "reno": 18.0}
-_MTU = 1514
+MS = 1_000_000
+SECOND = 1_000 * MS
+START_NS = 1_300 * MS
+"""When flows start, or a little later: in their first second nothing has a value."""
+_SLOW_START = {
+    row["name"]: row["slow_start"] for row in json.loads(_core.registry())["controllers"]
+}
 
 REGISTRY = {
     "controllers": [
@@ -90,52 +90,43 @@ REGISTRY = {
 
 
 @dataclass
-class FakeRecord:
-    summary: str
-    flows: dict[str, np.ndarray]
-    links: dict[str, np.ndarray]
-    internals: dict[str, np.ndarray]
-    acks: dict[str, np.ndarray] | None
-    modes: list[str] = field(default_factory=lambda: ["slow_start", "congestion_avoidance"])
-    quantities: list[str] = field(default_factory=lambda: ["w_max", "min_rtt"])
-
-
-@dataclass
 class FakeEngine:
-    """The engine.
+    """The engine: its runs are those of `jostle._core`.
 
     Attributes
     ----------
-    random
-        Whether seeds make a difference.
     lasts_s
-        How long a run takes.
+        How long it waits before each run.
     broken_seeds
         Seeds whose runs fail.
+    rows
+        The registries, instead of the engine's.
     started, calls
         Set when a run begins; how many there were.
     """
 
     ENGINE_VERSION: str = "fake-1"
-    random: bool = True
     lasts_s: float = 0.0
     broken_seeds: tuple[int, ...] = ()
+    rows: dict[str, Any] | None = None
     started: threading.Event = field(default_factory=threading.Event)
     calls: int = 0
 
     def registry(self) -> str:
-        return json.dumps(REGISTRY)
+        return _core.registry() if self.rows is None else json.dumps(self.rows)
+
+    def find_problem(self, _spec_json: str) -> None:
+        return None
 
     def run_spec_schema(self) -> str:
-        return json.dumps({"title": "RunSpec"})
+        return _core.run_spec_schema()
 
     def run(
         self,
         spec_json: str,
         cancelled: Callable[[], bool] | None = None,
         capture_folder: Path | None = None,
-    ) -> FakeRecord:
-        spec = json.loads(spec_json)
+    ) -> _core.Record:
         self.calls += 1
         self.started.set()
         until = time.monotonic() + self.lasts_s
@@ -143,193 +134,76 @@ class FakeEngine:
             if cancelled is not None and cancelled():
                 raise RuntimeError("cancelled")
             time.sleep(0.005)
-        if spec["seed"] in self.broken_seeds:
+        if json.loads(spec_json)["seed"] in self.broken_seeds:
             raise ValueError("link `bottleneck`: the queue is upside down")
-        if spec["capture"] is not None:
-            assert capture_folder is not None
-            for flow in spec["flows"]:
-                for end in ("sender", "receiver"):
-                    name = f"{flow['name']}.{end}"
-                    (capture_folder / f"{name}.pcapng").write_text(f"packets of {name}")
-        return _record(spec, self.random)
+        return _core.run(spec_json, cancelled, capture_folder)
 
 
-def spec(
+def spec(  # noqa: PLR0917
     seed: int = 1,
     controllers: tuple[str, ...] = ("cubic", "bbr"),
     duration_s: int = 10,
     trace: str = "none",
     capture: bool = False,
+    jitter: bool = True,
 ) -> dict[str, Any]:
-    """A spec with what the fake looks at."""
-    second = 10**9
+    """Flows that share 10 Mbit/s; those of another seed start at other times, with `jitter`."""
     names = ["incumbent", "newcomer", *(f"flow-{n}" for n in range(3, len(controllers) + 1))]
+    pairs = enumerate(zip(names, controllers, strict=False))
     return {
         "seed": seed,
-        "duration_ns": duration_s * second,
-        "interval_ns": second,
+        "duration_ns": duration_s * SECOND,
+        "interval_ns": SECOND,
         "trace": trace,
         "capture": {"scenario": "for tests"} if capture else None,
         "phases": [
-            {"name": "overall", "from_ns": 0, "to_ns": duration_s * second},
-            {"name": "startup", "from_ns": 0, "to_ns": duration_s * second // 8},
-            {"name": "steady", "from_ns": duration_s * second // 2, "to_ns": duration_s * second},
+            {"name": "overall", "from_ns": 0, "to_ns": duration_s * SECOND},
+            {"name": "startup", "from_ns": 0, "to_ns": duration_s * SECOND // 8},
+            {"name": "steady", "from_ns": duration_s * SECOND // 2, "to_ns": duration_s * SECOND},
         ],
         "links": [
             {
                 "name": "bottleneck",
-                "capacity": {"kind": "constant", "rate_bps": 144_000_000},
+                "capacity": {"kind": "constant", "rate_bps": 10_000_000},
+                "queue": {"kind": "drop_tail", "parameters": {"limit": {"bytes": 50_000}}},
+                "delay": {"steps": [{"at_ns": 0, "delay_ns": 20 * MS}], "jitter": None},
                 "loss": None,
                 "outages": None,
+                "quick_start": None,
             }
         ],
         "flows": [
-            {"name": name, "controller": {"name": controller, "parameters": {}}}
-            for name, controller in zip(names, controllers, strict=False)
+            _flow(name, controller, START_NS + jitter * ((37 * seed + 59 * number) % 100) * MS)
+            for number, (name, controller) in pairs
         ],
     }
 
 
-def _record(spec: Mapping[str, Any], random: bool) -> FakeRecord:
-    generator = np.random.default_rng(spec["seed"] if random else 0)
-    bins = spec["duration_ns"] // spec["interval_ns"]
-    step_s = spec["interval_ns"] / 1e9
-    ends_s = (np.arange(bins) + 1) * step_s
-    capacity_bps = spec["links"][0]["capacity"]["rate_bps"]
-    names = [f["controller"]["name"] for f in spec["flows"]]
-    flows = len(names)
-
-    wish = np.array(
-        [_WEIGHT.get(n, 1.0) * (1 - np.exp(-((ends_s / _RISE_S.get(n, 9.0)) ** 2))) for n in names]
-    )
-    wish *= 1 + 0.12 * generator.standard_normal(wish.shape)
-    wish = np.clip(wish, 0.002, None)
-    total = wish.sum(axis=0)
-    throughput = wish / np.maximum(total, 1.0) * capacity_bps * 0.95
-    rtt = 0.6 + 0.25 * np.minimum(total, 2) + 0.03 * generator.standard_normal(total.shape)
-    rtts = rtt + np.zeros((flows, 1))
-    rtts[:, :1] = np.nan
-    cwnd = throughput * np.nan_to_num(rtts, nan=0.6) / 8
-    sent = np.round(throughput * step_s / 8 / _MTU)
-    bursts = generator.random(sent.shape) < 0.1
-    retransmitted = np.round(sent * np.where(bursts, 0.04 * generator.random(sent.shape), 0.0))
-
-    def column(values: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(values.T).ravel()
-
-    flow_columns = {
-        "time_s": np.repeat(ends_s, flows),
-        "flow": np.tile(np.arange(flows, dtype=np.uint32), bins),
-        "sending_rate_bps": column(throughput * 1.01),
-        "throughput_bps": column(throughput),
-        "goodput_bps": column(throughput * 0.95),
-        "rtt_mean_s": column(rtts),
-        "rtt_last_s": column(rtts),
-        "srtt_s": column(rtts),
-        "cwnd_bytes": column(cwnd),
-        "ssthresh_bytes": np.full(bins * flows, np.nan),
-        "in_flight_bytes": column(cwnd * 0.9),
-        "sent_packets": column(sent).astype(np.uint64),
-        "retransmitted_packets": column(retransmitted).astype(np.uint64),
-        "pacing_rate_bps": np.full(bins * flows, np.nan),
-        "mode": (np.repeat(ends_s, flows) > 5).astype(np.uint8),
-    }
-    link_columns = {
-        "time_s": ends_s,
-        "link": np.zeros(bins, dtype=np.uint32),
-        "utilisation": throughput.sum(axis=0) / capacity_bps,
-        "queue_bytes": (rtt - 0.6) * capacity_bps / 8,
-        "queue_mean_bytes": (rtt - 0.6) * capacity_bps / 8,
-        "sent_packets": sent.sum(axis=0).astype(np.uint64),
-        "dropped_overflow": retransmitted.sum(axis=0).astype(np.uint64),
-    }
-    internals = {
-        "time_s": ends_s,
-        "flow": np.zeros(bins, dtype=np.uint32),
-        "quantity": np.zeros(bins, dtype=np.uint16),
-        "value": cwnd[0],
-    }
-    acks = None
-    if spec["trace"] == "acks":
-        keys = ("rtt_s", "cwnd_bytes", "in_flight_bytes", "acked_bytes", "lost_packets")
-        acks = {"time_s": ends_s, "flow": np.zeros(bins, dtype=np.uint32)}
-        acks |= {key: np.arange(bins, dtype=np.float64) for key in keys}
-    measured = _Measured(throughput, rtts, cwnd, sent, retransmitted, capacity_bps)
-    summary = json.dumps(_summary(spec, ends_s, measured))
-    return FakeRecord(summary, flow_columns, link_columns, internals, acks)
-
-
-@dataclass
-class _Measured:
-    throughput: np.ndarray
-    rtt: np.ndarray
-    cwnd: np.ndarray
-    sent: np.ndarray
-    retransmitted: np.ndarray
-    capacity_bps: float
-
-
-def _summary(spec: Mapping[str, Any], ends_s: np.ndarray, m: _Measured) -> dict[str, Any]:
-    windows = {
-        p["name"]: (ends_s > p["from_ns"] / 1e9) & (ends_s <= p["to_ns"] / 1e9)
-        for p in spec["phases"]
-    }
-    flows = [
-        {
-            "name": flow["name"],
-            "transport": flow["transport"],
-            "controller": flow["controller"]["name"],
-            "completion_s": None,
-            "phases": {name: _flow_phase(m, n, w) for name, w in windows.items()},
-        }
-        for n, flow in enumerate(spec["flows"])
-    ]
-    fairness = {}
-    for name in windows:
-        shares = np.array([f["phases"][name]["throughput_bps"] for f in flows])
-        fairness[name] = {"jain": float(shares.sum() ** 2 / len(shares) / (shares**2).sum())}
-    links = [
-        {
-            "name": link["name"],
-            "phases": {
-                name: {
-                    "utilisation": float(m.throughput[:, w].sum(axis=0).mean() / m.capacity_bps),
-                    "queue_mean_bytes": 1e6,
-                    "queue_p95_bytes": 2e6,
-                    "dropped_packets": int(m.retransmitted[:, w].sum()),
-                    "marked_packets": 0,
-                }
-                for name, w in windows.items()
-            },
-        }
-        for link in spec["links"]
-    ]
-    counts = {"events": len(ends_s), "bottleneck_packets": int(m.sent.sum())}
-    return {"flows": flows, "links": links, "fairness": fairness, "counts": counts}
-
-
-def _flow_phase(m: _Measured, flow: int, window: np.ndarray) -> dict[str, float | int | None]:
-    throughput = float(m.throughput[flow, window].mean())
-    rtt = m.rtt[flow, window]
-    rtt = rtt[~np.isnan(rtt)]
-    sent, again = int(m.sent[flow, window].sum()), int(m.retransmitted[flow, window].sum())
-
-    def of_rtt(statistic: Callable[[np.ndarray], Any]) -> float | None:
-        return float(statistic(rtt)) if rtt.size else None
-
+def _flow(name: str, controller: str, start_ns: int) -> dict[str, Any]:
+    slow_start = _SLOW_START.get(controller)
+    pings = {"kind": "ping", "bytes": 20, "every_ns": 200 * MS, "timeout_ns": SECOND}
     return {
-        "sending_rate_bps": throughput * 1.01,
-        "throughput_bps": throughput,
-        "goodput_bps": throughput * 0.95,
-        "goodput_ratio": 0.94,
-        "rtt_mean_s": of_rtt(np.mean),
-        "rtt_min_s": of_rtt(np.min),
-        "rtt_p50_s": of_rtt(np.median),
-        "rtt_p95_s": of_rtt(lambda r: np.percentile(r, 95)),
-        "rtt_sd_s": of_rtt(np.std),
-        "cwnd_mean_bytes": float(m.cwnd[flow, window].mean()),
-        "sent_packets": sent,
-        "retransmitted_packets": again,
-        "retransmission_ratio": again / sent if sent else None,
-        "power_bits": throughput / float(np.mean(rtt)) if rtt.size else None,
+        "name": name,
+        "transport": "udp" if controller == "none" else "tcp",
+        "controller": {"name": controller, "parameters": {}},
+        "slow_start": {"name": slow_start, "parameters": {}} if slow_start else None,
+        "memory": None,
+        "peer": 0,
+        "path": [0],
+        "reverse_path": [],
+        "access_delay_ns": 20 * MS,
+        "after": None,
+        "start_ns": start_ns,
+        "stop_ns": None,
+        "source": pings if controller == "none" else {"kind": "bulk"},
+        "pacing": controller in ("bbr", "vivace"),
+        "ecn": False,
+        "initial_window_packets": 10,
+        "initial_pacing": False,
+        "linux": "6.1",
+        "receive_window_bytes": 60_000_000,
+        "initial_receive_window_bytes": 65_535,
+        "receive_window_autotuning": False,
+        "gro": False,
+        "nic_rate_bps": None,
     }

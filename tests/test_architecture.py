@@ -33,20 +33,21 @@ CRATE_MAY_USE = {
 ROOM_MAY_USE = {
     "_core": "",
     "errors": "",
+    "run_spec": "",
     "printable": "",
     "locked_folders": "",
     "python_controllers": "errors",
-    "scenario": "_core errors python_controllers",
+    "scenario": "_core errors run_spec python_controllers",
     "emulate": "_core errors scenario",
     "kernel_images": "errors locked_folders",
-    "backends": "_core errors locked_folders python_controllers kernel_images",
+    "backends": "_core errors run_spec locked_folders python_controllers kernel_images",
     "stats": "",
     "figures": "errors stats",
-    "results": "errors backends stats figures",
+    "results": "_core errors backends stats figures",
     "running": "errors printable locked_folders python_controllers scenario backends results",
     "report": "printable figures results",
     "fidelity": "errors stats results figures",
-    "studies": "errors printable scenario backends running results stats figures",
+    "studies": "_core errors printable scenario backends running results stats figures",
     "cli": "errors printable scenario emulate kernel_images backends running results figures "
     "report fidelity studies",
     "api": "errors scenario backends running results",
@@ -161,7 +162,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert circle(graph) == []
 
 
-# The recorder and what it makes.
+# The registry of measures, its rows, and the summary that it fills.
 STILL_TIED = {"record"}
 
 

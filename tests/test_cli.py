@@ -35,6 +35,7 @@ rtt = "40 ms"
 name = "newcomer"
 controller = "bbr"
 rtt = "40 ms"
+start_jitter = "100 ms"
 """
 GRID = '[grid]\n"flows.newcomer.controller" = ["cubic", "bbr"]\n'
 
@@ -154,11 +155,13 @@ def test_a_failed_run_is_told_and_ends_with_1(jostle, engine):
     assert "Traceback" not in err
 
 
-def test_nothing_random_is_noted(jostle, engine):
-    engine.random = False
+def test_nothing_random_is_noted(jostle):
+    Path("same.toml").write_text(
+        SCENARIO.replace('start_jitter = "100 ms"', "").replace("bbr", "cubic")
+    )
     note = "note: all 3 runs are identical: nothing in this scenario is random"
-    assert note in jostle("run", "plain.toml")[1]
-    assert note in jostle("run", "plain.toml", "--json")[2]
+    assert note in jostle("run", "same.toml")[1]
+    assert note in jostle("run", "same.toml", "--json")[2]
 
 
 def test_whoever_has_read_enough_ends_the_command_quietly(tmp_path, monkeypatch):
@@ -229,7 +232,8 @@ def test_a_damaged_run_is_told_and_run_again(jostle, engine):
     assert "damaged" in err
 
 
-def test_lists(jostle):
+def test_lists(jostle, engine):
+    engine.rows = fake_core.REGISTRY
     _, out, _ = jostle("list", "controllers")
     assert out.splitlines()[1] == "cubic  loss   The default of Linux"
     assert "standard" in jostle("list", "slow-starts")[1]
@@ -269,7 +273,8 @@ def test_the_word_for_one_of_a_kind(kind, word):
     assert show._one_of(kind) == word
 
 
-def test_explain(jostle):
+def test_explain(jostle, engine):
+    engine.rows = fake_core.REGISTRY
     code, out, _ = jostle("explain", "cubic")
     assert code == 0
     for text in (
@@ -294,12 +299,31 @@ def test_explain(jostle):
     assert "no parameters" in jostle("explain", "standard")[1]
 
 
+def test_measures_are_listed_and_explained(jostle):
+    _, out, _ = jostle("list", "measures")
+    assert re.search(r"^jain +run +Jain's index of the throughputs", out, re.M)
+    code, out, _ = jostle("explain", "queue_p95")
+    assert code == 0
+    for text in (
+        "kind:       measure",
+        "of:         each link",
+        "unit:       kB (byte in JSON)",
+        "key:        queue_p95_bytes",
+    ):
+        assert text in out
+    assert max(map(len, out.splitlines())) <= 100
+    assert "did you mean `cwnd`" in jostle("explain", "cwnt")[2]
+
+
 def test_every_row_of_the_engine_can_be_explained():
     from jostle import _core
 
     for kind, rows in json.loads(_core.registry()).items():
         for row in rows if isinstance(rows, list) else ():
-            assert row["summary"] in show._explanation(kind, row, rows)
+            if kind == "measures":
+                assert row["definition"].split()[0] in show._measure(row)
+            else:
+                assert row["summary"] in show._explanation(kind, row, rows)
 
 
 def test_schemas(jostle):

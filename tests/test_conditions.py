@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from jostle.errors import InputError
+from jostle.errors import InputError, unknown
 from jostle.results.conditions import labels, slugs
-from jostle.results.measures import measure, unknown
+from jostle.results.measures import measure
 
 
 def test_a_single_key_goes_without_saying():

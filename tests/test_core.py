@@ -32,6 +32,8 @@ MEASURES = {
     "retransmitted_packets",
     "retransmission_ratio",
     "power_bits",
+    "share",
+    "lead_bps",
 }
 
 

@@ -13,7 +13,8 @@ import pytest
 from fake_core import spec
 from fake_plan import make_plan, plan_of
 from jostle.errors import InputError
-from jostle.figures import HeatMapData, PhaseBand, draw, save, stacked
+from jostle.figures import HeatMapData, PhaseBand, draw, save
+from jostle.figures import stacked as stacked_panels
 from jostle.figures.data import flow_label
 from jostle.figures.style import COLUMN_IN
 from jostle.results import pictures
@@ -29,9 +30,13 @@ def series(**columns):
         "rtt_mean_s": [None, 0.1, None, 0.3],
         "cwnd_bytes": [5e6, 5e6, 5e6, 5e6],
         "sent_packets": [100, 0, 200, 0],
-        "retransmitted_packets": [1, 0, 4, 0],
+        "retransmission_ratio": [0.01, None, 0.02, None],
     }
     return pl.DataFrame(rows | columns)
+
+
+def stacked(frame, labels, *arguments):
+    return stacked_panels(frame, labels, pictures.panels(), *arguments)
 
 
 @pytest.fixture
@@ -66,7 +71,7 @@ def test_small_windows_are_shown_in_kilobytes():
 
 def test_windows_are_shown_from_the_first_packet_to_the_last():
     rows = {"seed": [1] * 5, "time_s": [1.0, 2.0, 3.0, 4.0, 5.0], "flow": ["a"] * 5}
-    rows |= {"sent_packets": [0, 9, 0, 9, 0], "retransmitted_packets": [0] * 5}
+    rows |= {"sent_packets": [0, 9, 0, 9, 0], "retransmission_ratio": [0.0] * 5}
     rows |= {"throughput_bps": [0.0] * 5, "rtt_mean_s": [0.1] * 5, "cwnd_bytes": [3e6] * 5}
     both = pl.DataFrame(rows)
     pings = both.with_columns(flow=pl.lit("pings"), cwnd_bytes=0.0)
@@ -126,7 +131,7 @@ def test_drawn_panels_have_units_and_a_legend_outside(results):
     figure = pictures.series(results, 1)
     assert figure.get_size_inches()[0] == COLUMN_IN
     assert [axis.get_ylabel().split("\n")[1] for axis in figure.axes] == [
-        "(Mbit/s)", "(ms)", "(MB)", "(%)",
+        "(Mbit/s)", "(ms)", "(kB)", "(%)",
     ]  # fmt: skip
     assert figure.axes[-1].get_xlabel() == "Time (s)"
     names = [text.get_text() for text in figure.legends[0].get_texts()]
@@ -153,7 +158,7 @@ def test_everything_lies_within_the_figure(carry_out):
 
 
 def test_no_axis_goes_far_beyond_100_percent():
-    wild = series(retransmitted_packets=[100, 0, 0, 0])
+    wild = series(retransmission_ratio=[1.0, None, 0.0, None])
     assert draw.stacked(stacked(wild, {"a": "A"})).axes[3].get_ylim()[1] <= 106
 
 

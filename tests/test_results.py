@@ -7,13 +7,10 @@ import math
 
 import numpy as np
 import pytest
-from fake_core import FakeEngine, spec
+from fake_core import spec
 from fake_plan import make_plan, plan_of
-from jostle.backends import SimBackend
 from jostle.errors import InputError
 from jostle.results.tables import phase_rows
-from jostle.running.executors import local
-from jostle.running.session import Session
 from jostle.scenario import PlannedRun
 
 KEY = "flows.newcomer.controller"
@@ -26,9 +23,9 @@ def results(carry_out):
 
 def test_flows_have_a_row_per_run_flow_and_phase(results):
     assert results.flows.height == 4 * 3 * 2 * 3
-    assert results.flows.columns[:9] == [
-        "condition", KEY, "seed", "run_id", "flow", "transport", "controller", "completion_s",
-        "phase",
+    assert results.flows.columns[:11] == [
+        "condition", KEY, "seed", "run_id", "flow", "transport", "controller",
+        "completion_s", "efficiency", "estimate_bps", "phase",
     ]  # fmt: skip
     first = results.flows.row(0, named=True)
     assert (first["condition"], first[KEY], first["seed"]) == ("cubic", "cubic", 1)
@@ -53,8 +50,8 @@ def test_series_has_a_column_per_seed(results):
 
 
 def test_series_of_internals_and_full_names(results):
-    internal = results.series("incumbent", "w_max", {KEY: "bbr"})
-    assert internal.height == 10
+    internal = results.series("incumbent", "w_max_packets", {KEY: "bbr"})
+    assert internal["time_s"].to_list() == [float(t) for t in range(1, 11)]
     assert results.series("incumbent", "cwnd_bytes", 0).equals(
         results.series("incumbent", "cwnd", "cubic")
     )
@@ -116,11 +113,14 @@ def test_document_is_the_documented_one(results):
     condition = document["conditions"][1]
     assert condition["condition"] == {KEY: "bbr"}
     run = condition["runs"][2]
-    assert list(run) == ["seed", "run_id", "flows", "links", "fairness"]
+    assert list(run) == ["seed", "run_id", "flows", "links", "fairness", "totals"]
     assert run["seed"] == 3
     assert len(run["run_id"]) == 32
-    assert set(run["flows"][0]) == {"name", "transport", "controller", "completion_s", "phases"}
-    # The first second of the fake has no RTT sample.
+    assert set(run["flows"][0]) == {
+        "name", "transport", "controller", "start_s", "completion_s", "efficiency",
+        "estimate_bps", "phases",
+    }  # fmt: skip
+    # Flows start when it is over.
     assert run["flows"][0]["phases"]["startup"]["rtt_mean_s"] is None
     assert "NaN" not in results.to_json()
 
@@ -133,44 +133,49 @@ def test_no_values_at_all_still_make_a_table(carry_out):
     assert phase_rows(results, "startup").rows[0][5] == "–"
 
 
-def same_plan(repeats, conditions=2):
-    return make_plan(repeats, ("cubic", "bbr")[:conditions])
-
-
-def not_random(plan):
-    return Session(SimBackend(FakeEngine(random=False)), local(2), None).carry_out(plan)
+def same_plan(repeats, conditions=2, jitter=False):
+    rivals = ("cubic", "hybla")[:conditions]
+    runs = [
+        PlannedRun(index, seed, spec(seed, ("cubic", rival), jitter=jitter))
+        for index, rival in enumerate(rivals)
+        for seed in range(1, repeats + 1)
+    ]
+    return plan_of("", [{KEY: rival} for rival in rivals], runs)
 
 
 def test_identical_runs_are_noted(carry_out):
-    assert carry_out(same_plan(3)).notes == ()
-    assert not_random(same_plan(1)).notes == ()
-    assert not_random(same_plan(5, 1)).notes == (
+    assert carry_out(same_plan(3, jitter=True)).notes == ()
+    assert carry_out(same_plan(1)).notes == ()
+    assert carry_out(same_plan(5, 1)).notes == (
         "all 5 runs are identical: nothing in this scenario is random; give the flows start_jitter",
     )
-    assert "all 3 runs of every condition are identical" in not_random(same_plan(3)).notes[0]
+    assert "all 3 runs of every condition are identical" in carry_out(same_plan(3)).notes[0]
 
 
-def test_identical_runs_of_some_conditions_are_noted():
+def test_identical_runs_of_some_conditions_are_noted(carry_out):
     plan = same_plan(3)
     changed = [
-        PlannedRun(r.condition, r.seed, spec(1, duration_s=10 + r.condition * r.seed))
+        PlannedRun(r.condition, r.seed, spec(1, duration_s=10 + r.condition * r.seed, jitter=False))
         for r in plan.runs
     ]
-    results = not_random(plan_of(plan.title, plan.conditions, changed))
+    results = carry_out(plan_of(plan.title, plan.conditions, changed))
     assert results.notes == (
         "all 3 runs of cubic are identical: nothing there is random; give the flows start_jitter",
     )
 
 
-def test_a_note_names_three_conditions_and_counts_the_others():
-    plan = make_plan(2, ("cubic", "bbr", "vivace", "hybla", "reno", "bic"))
-    changed = [
-        PlannedRun(r.condition, r.seed, spec(1, duration_s=10 + (r.condition == 5) * r.seed))
-        for r in plan.runs
+def test_a_note_names_three_conditions_and_counts_the_others(carry_out):
+    rivals = ("cubic", "reno", "hybla", "bic", "westwood", "highspeed")
+    runs = [
+        PlannedRun(
+            at, seed, spec(1, ("cubic", rival), 10 + (rival == rivals[-1]) * seed, jitter=False)
+        )
+        for at, rival in enumerate(rivals)
+        for seed in (1, 2)
     ]
-    (note,) = not_random(plan_of(plan.title, plan.conditions, changed)).notes
+    (note,) = carry_out(plan_of("", [{KEY: rival} for rival in rivals], runs)).notes
     assert note.startswith(
-        "all 2 runs of cubic; bbr; vivace and 2 more are identical: nothing there"
+        "all 2 runs of cubic; reno; hybla and 2 more are identical: nothing there"
     )
 
 
@@ -194,13 +199,13 @@ def test_table_of_a_phase(results):
     table = phase_rows(results, "overall")
     assert [name.partition("\n")[0] for name in table.header] == [
         "condition", "flow", "controller", "throughput", "share", "RTT", "cwnd",
-        "retransmitted", "Jain",
+        "retransmitted", "Jain's index",
     ]  # fmt: skip
     assert [row[0] for row in table.rows] == ["cubic", "", "bbr", "", "vivace", "", "hybla", ""]
     shares = [float(row[4]) for row in table.rows]
     assert np.array(shares).reshape(4, 2).sum(axis=1) == pytest.approx([100.0] * 4, abs=0.11)
     mean = results.estimate("throughput").filter(condition="bbr", flow="newcomer")["value"][0]
-    assert table.rows[3][3].startswith(f"{mean / 1e6:.1f} ± ")
+    assert table.rows[3][3].startswith(f"{mean / 1e6:.3f} ± ")
 
 
 def test_many_flows_are_cut_short(carry_out):

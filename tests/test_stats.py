@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jostle.stats import estimate, jain, mean, percentile, sd, series_band
+from jostle.stats import estimate, mean, percentile, sd, series_band
 
 finite = st.floats(-1e9, 1e9)
-shares = st.lists(st.floats(0, 1e12), min_size=1, max_size=50)
 
 
 def test_descriptive_statistics_by_hand():
@@ -100,35 +99,6 @@ def test_interval_contains_its_value(values):
     assert found.high is not None
     assert found.value is not None
     assert found.low <= found.value <= found.high
-
-
-def test_jain_by_its_definition():
-    assert jain([1, 1, 1, 1]) == 1.0
-    assert jain([1, 0, 0, 0]) == 0.25
-    assert jain([1, 2, 3]) == pytest.approx(36 / 42)
-    # TMA 2019, two Vegas flows of +0 and +200 ms: 14.99 and 72.60 Mbit/s, published as 0.66
-    # (a mean over time); the index of the means is 0.698.
-    assert jain([14.99, 72.60]) == pytest.approx(0.698, abs=5e-4)
-    assert jain([0, 0]) is None
-    assert jain([]) is None
-
-
-@pytest.mark.parametrize("bad", [[-1.0, 1.0], [math.nan], [math.inf]])
-def test_jain_refuses_what_is_no_share(bad):
-    with pytest.raises(ValueError, match="finite and not negative"):
-        jain(bad)
-
-
-@given(shares, st.floats(1e-6, 1e6))
-def test_jain_lies_in_its_range_and_ignores_the_unit(values, factor):
-    index = jain(values)
-    if index is None:
-        assert not any(values)
-        return
-    assert 1 / len(values) - 1e-12 <= index <= 1 + 1e-12
-    # Not below the smallest normal number, where scaling itself is inexact.
-    if min((v for v in values if v), default=1.0) > 1e-290:
-        assert jain([v * factor for v in values]) == pytest.approx(index)
 
 
 def test_band_by_hand():

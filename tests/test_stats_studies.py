@@ -74,24 +74,3 @@ def test_ecdf_by_hand() -> None:
     assert x.tolist() == [1, 2, 2, 3]
     assert share.tolist() == [0.25, 0.5, 0.75, 1.0]
     assert stats.ecdf([])[0].size == 0
-
-
-def test_completion_times_by_hand() -> None:
-    # 5 MB over 50 Mbit/s take 0.8 s, and two round trips of 0.1 s.
-    assert stats.minimum_completion_s(5e6, 50e6, 0.1) == pytest.approx(1.0)
-    assert stats.fct_efficiency(2.0, 5e6, 50e6, 0.1) == pytest.approx(0.5)
-
-
-def test_convergence_by_hand() -> None:
-    time_s = np.arange(1.0, 11.0)
-    first = np.array([9, 9, 6, 5, 5, 5, 9, 5, 5, 5.0])
-    rates = np.array([first, 10 - first])
-    # 6 : 4 is 20 % off the mean of 5; the stretch from 2 s to 6 s is four bins long.
-    assert stats.convergence_s(time_s, rates, hold_s=4.0) == 2.0
-    assert stats.convergence_s(time_s, rates, hold_s=5.0) is None
-    assert stats.convergence_s(time_s, rates, tolerance=0.1, hold_s=3.0) == 3.0
-    rates[1, 3] = np.nan
-    assert stats.convergence_s(time_s, rates, hold_s=3.0) == 7.0
-    assert stats.convergence_s(time_s[:1], rates[:, :1]) is None
-    with pytest.raises(ValueError, match="shape"):
-        stats.convergence_s(time_s, rates[0])

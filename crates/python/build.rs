@@ -21,6 +21,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let package = env::var("CARGO_PKG_VERSION")?;
     let source = digest(&workspace, files)? >> 16;
     println!("cargo:rustc-env=JOSTLE_ENGINE_VERSION={package}+{source:012x}");
+    // What other backends measure with: their runs need not be made anew for more than that.
+    let mut record = Vec::new();
+    collect(&workspace.join("crates/record/src"), &mut record)?;
+    println!("cargo:rustc-env=JOSTLE_RECORD_VERSION={:012x}", digest(&workspace, record)? >> 16);
     Ok(())
 }
 

@@ -17,6 +17,7 @@ from docutils import nodes
 from jostle import _core
 from jostle.cli import cli
 from jostle.cli.show import _default, _range
+from jostle.results.measures import measures
 from jostle.scenario import fields, models
 from jostle.scenario.resolving.profiles import profiles
 from jostle.scenario.schema import json_schema
@@ -69,6 +70,25 @@ class Rows(_Markdown):
             yield f"### `{row['name']}`\n\n{_plain(summary[0].upper() + summary[1:])}.\n"
             yield from _facts(row)
             yield from _parameters(row)
+
+
+class Measures(_Markdown):
+    """The measures of one scope that the summary has at one place."""
+
+    required_arguments = 2
+
+    def _markdown(self) -> Iterator[str]:
+        wanted = tuple(self.arguments)
+        rows = [m for m in measures().values() if (m.scope, m.place) == wanted]
+        keyed = any(row.key for row in rows)
+        yield (
+            "| Name | Key | Read in | Definition |" if keyed else "| Name | Read in | Definition |"
+        )
+        yield "| --- " * (4 if keyed else 3) + "|"
+        for row in rows:
+            key = f"| `{row.key}` " if keyed else ""
+            yield f"| `{row.name}` {key}| {row.reads or '–'} | {row.definition} |"
+        yield ""
 
 
 class Keys(_Markdown):
@@ -204,6 +224,7 @@ def _written(default: str) -> str:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directives."""
     app.add_directive("registry-rows", Rows)
+    app.add_directive("measures", Measures)
     app.add_directive("scenario-keys", Keys)
     app.add_directive("profiles", Profiles)
     app.add_directive("cli-help", Help)

@@ -1,6 +1,6 @@
 """The compiled engine."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Final, final
 
@@ -9,6 +9,9 @@ import numpy.typing as npt
 
 ENGINE_VERSION: Final[str]
 """Version of the package and a hash of the engine's source."""
+
+RECORD_VERSION: Final[str]
+"""A hash of the source of what measures."""
 
 class Cancelled(Exception):  # noqa: N818 (what happened is no error)
     """A run was cancelled before its end."""
@@ -44,6 +47,77 @@ class Record:
     @property
     def quantities(self) -> list[str]:
         """What the codes of `internals["quantity"]` mean."""
+
+@final
+class Series:
+    """The series of a run, asked for measures over any window.
+
+    Parameters
+    ----------
+    spec_json
+        The RunSpec.
+    facts
+        What the summary has of each flow beside its phases: `start_s`, `completion_s`, `pings`.
+    flows, links
+        Columns of the series, rows in order of time, then of the spec.
+
+    Raises
+    ------
+    ValueError
+        If these are not of one run.
+    """
+
+    def __new__(
+        cls,
+        spec_json: str,
+        facts: list[dict[str, Any]],
+        flows: dict[str, npt.NDArray[Any]],
+        links: dict[str, npt.NDArray[Any]],
+    ) -> Series: ...
+    def over(self, measure: str, position: int, from_s: float, to_s: float) -> float | None:
+        """Compute a measure over a window, of the flow or the link at a position."""
+    def bins(
+        self, measure: str, position: int, from_s: float, to_s: float, bin_s: float | None = None
+    ) -> npt.NDArray[np.float64]:
+        """Compute a measure in each bin of a window, by default the series' own; NaN if absent."""
+    def span_of_shares(
+        self, position: int, from_share: float, to_share: float
+    ) -> tuple[float, float]:
+        """Find when the flow at a position had delivered two shares, 0 … 1, of its bytes."""
+    def asked(
+        self,
+        measure: str,
+        flow: str,
+        *,
+        size_bytes: int | None = None,
+        percentile: float | None = None,
+        above_ms: float | None = None,
+        below_ms: float | None = None,
+    ) -> float | None:
+        """Compute a measure of the whole run, of a flow given by its name."""
+
+def record_of_samples(
+    spec_json: str,
+    time_ns: npt.NDArray[np.int64],
+    flows: Sequence[dict[str, Any]],
+    links: Sequence[dict[str, Any]],
+) -> Record:
+    """Measure a run of which samples are known.
+
+    Parameters
+    ----------
+    spec_json
+        The RunSpec.
+    time_ns
+        When samples were taken.
+    flows, links
+        What was seen of each: arrays of a value per sample, counters so far and states.
+
+    Raises
+    ------
+    ValueError
+        If the spec is none, or makes no sense, or the samples are none of it.
+    """
 
 def run(
     spec_json: str,
@@ -81,6 +155,17 @@ def check(spec_json: str) -> None:
     ------
     ValueError
         If it is none, or makes no sense.
+    """
+
+def find_problem(spec_json: str) -> tuple[str | None, str, tuple[int, int, int] | None] | None:
+    """Find out what is wrong with a RunSpec given as JSON.
+
+    Returns
+    -------
+    tuple or None
+        The place, such as ``links[0].delay.steps[0].delay_ns`` (None if the text is no RunSpec);
+        the message; and for a number out of range the number, the smallest and the largest
+        accepted.
     """
 
 def check_file(registry: str, row: str, parameter: str, content: bytes) -> None:

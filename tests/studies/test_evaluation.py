@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from jostle import _core
 from jostle.backends.sim import SimBackend
+from jostle.results.measures import measure
 from jostle.running.executors import local
 from jostle.running.session import Session
 from jostle.studies import Runs, evaluate, load
@@ -14,7 +15,7 @@ from jostle.studies.document import _finite
 from jostle.studies.evaluate import _tested, value_estimate
 from jostle.studies.figures import drawn, figure_data
 from jostle.studies.models import Part, Value
-from jostle.studies.windows import Span
+from jostle.studies.windows import Asked, Span
 from jostle.studies.wording import digits
 
 
@@ -56,21 +57,22 @@ def test_a_backend_without_runs_judges_nothing(runs):
 def test_windows_by_time_and_by_bytes(runs):
     (view,) = runs.views("transfer", 0)
     half = view.span("half", runs.study.file.experiments["transfer"].windows["half"], "download")
-    completion_s = view.completion_s("download")
+    whole = Span(0.0, 0.0)
+    completion_s = view.value(measure("completion"), "download", whole)
     # The last ACK is half a round trip younger than the last byte; bins are 50 ms long.
     assert half.to_s == pytest.approx(completion_s, abs=0.07)
-    rate = view.mean_rate("download", "goodput_bps", half)
+    rate = view.value(measure("goodput"), "download", half)
     assert rate * (half.to_s - half.from_s) * 1e6 / 8 == pytest.approx(1e6, rel=0.05)
-    assert view.download_s("download", 1_000_000) == pytest.approx(half.from_s)
-    assert view.download_s("download", 3_000_000) is None
+    download = measure("download_time")
+    assert view.value(download, "download", whole, Asked(1_000_000)) == pytest.approx(half.from_s)
+    assert view.value(download, "download", whole, Asked(3_000_000)) is None
 
 
 def test_partial_bins_count_in_part(runs):
     view = runs.views("flow", 0)[0]
-    whole = view.mean_rate("download", "throughput_bps", Span(1.0, 1.2))
-    parts = [
-        view.mean_rate("download", "throughput_bps", Span(a, b))
-        for a, b in ((1.0, 1.05), (1.05, 1.2))
+    rate = measure("throughput")
+    whole, *parts = [
+        view.value(rate, "download", Span(a, b)) for a, b in ((1.0, 1.2), (1.0, 1.05), (1.05, 1.2))
     ]
     assert whole == pytest.approx(0.25 * parts[0] + 0.75 * parts[1])
 

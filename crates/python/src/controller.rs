@@ -24,11 +24,12 @@ use pyo3::types::PyDict;
 use callbacks::{Attributes, Callbacks};
 pub use fault::{ControllerError, Fault};
 pub use samples::{
-    AckEvent, CongestionEvent, EstablishedEvent, LostEvent, MarksEvent, MeasurementEvent, SentEvent,
+    AckEvent, CongestionEvent, EstablishedEvent, LostEvent, MarksEvent, MeasurementEvent,
+    SentEvent, permanent,
 };
 use words::{seconds, state_name};
 
-/// Modes that one controller may name: a column counts them in eight bits.
+/// Modes that one controller may name: with more, the name is likely to hold a number that changes.
 const MOST_MODES: usize = 32;
 
 /// A controller whose mind is a Python object.
@@ -152,7 +153,7 @@ impl PyController {
             let value = object.getattr(intern!(py, "mode"))?;
             let mode: &str = value.extract()?;
             if mode != self.mode {
-                self.mode = samples::permanent(mode)?;
+                self.mode = permanent(mode)?;
                 if !self.modes.contains(&self.mode) {
                     self.modes.push(self.mode);
                 }
@@ -417,9 +418,7 @@ impl Controller for PyController {
                 let values = values.cast_into::<PyDict>().map_err(PyErr::from)?;
                 values
                     .iter()
-                    .map(|(name, value)| {
-                        Ok((samples::permanent(name.extract()?)?, value.extract::<f64>()?))
-                    })
+                    .map(|(name, value)| Ok((permanent(name.extract()?)?, value.extract::<f64>()?)))
                     .collect::<PyResult<Vec<_>>>()
             });
             match values {

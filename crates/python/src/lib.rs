@@ -6,6 +6,7 @@ mod controller;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod impairments;
+mod measures;
 mod record;
 mod registry;
 mod run;
@@ -18,9 +19,12 @@ use pyo3::prelude::*;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // Version of the package, and of everything that results depend on.
     module.add("ENGINE_VERSION", env!("JOSTLE_ENGINE_VERSION"))?;
+    // Version of what measures samples, whoever took them.
+    module.add("RECORD_VERSION", env!("JOSTLE_RECORD_VERSION"))?;
     module.add("Cancelled", module.py().get_type::<run::Cancelled>())?;
     module.add("ControllerError", module.py().get_type::<controller::ControllerError>())?;
     module.add_class::<record::Record>()?;
+    module.add_class::<measures::Series>()?;
     #[cfg(target_os = "linux")]
     {
         module.add_class::<emulate::Emulator>()?;
@@ -30,7 +34,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(registry::run_spec_schema, module)?)?;
     module.add_function(wrap_pyfunction!(registry::check_file, module)?)?;
     module.add_function(wrap_pyfunction!(capture::capture_from_ring, module)?)?;
+    module.add_function(wrap_pyfunction!(measures::record_of_samples, module)?)?;
     module.add_function(wrap_pyfunction!(run::check, module)?)?;
+    module.add_function(wrap_pyfunction!(run::find_problem, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(toml_lines::toml_lines, module)?)?;
     module.add_function(wrap_pyfunction!(impairments::draw_impairments, module)?)?;

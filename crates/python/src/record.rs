@@ -77,13 +77,17 @@ fn flows(py: Python<'_>, table: FlowTable) -> PyResult<Py<PyDict>> {
         .with("throughput_bps", table.throughput_bps)?
         .with("goodput_bps", table.goodput_bps)?
         .with("rtt_mean_s", table.rtt_mean_s)?
+        .with("rtt_samples", table.rtt_samples)?
         .with("rtt_last_s", table.rtt_last_s)?
         .with("srtt_s", table.srtt_s)?
         .with("cwnd_bytes", table.cwnd_bytes)?
+        .with("cwnd_mean_bytes", table.cwnd_mean_bytes)?
+        .with("lived_s", table.lived_s)?
         .with("ssthresh_bytes", table.ssthresh_bytes)?
         .with("in_flight_bytes", table.in_flight_bytes)?
         .with("sent_packets", table.sent_packets)?
         .with("retransmitted_packets", table.retransmitted_packets)?
+        .with("retransmission_ratio", table.retransmission_ratio)?
         .with("pacing_rate_bps", table.pacing_rate_bps)?
         .with("mode", table.mode)?;
     Ok(columns.finish())
@@ -93,6 +97,8 @@ fn links(py: Python<'_>, table: LinkTable) -> PyResult<Py<PyDict>> {
     let mut columns = Columns::new(py)
         .with("time_s", table.time_s)?
         .with("link", table.link)?
+        .with("throughput_bps", table.throughput_bps)?
+        .with("capacity_bps", table.capacity_bps)?
         .with("utilisation", table.utilisation)?
         .with("queue_bytes", table.queue_bytes)?
         .with("queue_mean_bytes", table.queue_mean_bytes)?

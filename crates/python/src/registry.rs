@@ -9,6 +9,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
+use crate::measures;
+
 /// All registries as a JSON document: lists of rows by kind, in the order of the registry. A
 /// controller's row names its default slow start under `slow_start`, or null if it has its own, and
 /// says under `needs_ecn` whether it is for connections with ECN.
@@ -22,6 +24,7 @@ pub fn registry() -> String {
         "queues": rows(queues::<()>().iter().map(|row| &row.entry)),
         "capacities": rows(CAPACITIES.iter()),
         "delays": rows(DELAYS.iter()),
+        "measures": measures::rows(),
         "losses": rows(LOSSES.iter().map(|row| &row.entry)),
         "outages": rows([OUTAGES].iter()),
     })

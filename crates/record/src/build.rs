@@ -39,7 +39,7 @@ impl LinkSpec {
     }
 }
 
-fn capacity_of(spec: &CapacitySpec) -> Result<Box<dyn Capacity>, Error> {
+pub(crate) fn capacity_of(spec: &CapacitySpec) -> Result<Box<dyn Capacity>, Error> {
     Ok(match spec {
         CapacitySpec::Constant { rate_bps } => {
             Box::new(capacity::Constant::new(Rate::from_bps(*rate_bps)))

@@ -5,6 +5,7 @@ use jostle_units::{Span, Time};
 use crate::histogram::Histogram;
 use crate::ping_meter::PingMeter;
 use crate::sink::{AckRow, FlowState};
+use crate::stretch::{bits_per_s, ratio};
 use crate::summary::Pings;
 use crate::tables::{FlowTable, seconds, seconds_or_nan};
 
@@ -58,6 +59,8 @@ pub(crate) struct FlowTotals {
     pub counters: FlowCounters,
     pub rtt_squares_ns2: u128,
     pub rtt_ns: Histogram,
+    /// A smallest RTT that was told beside the samples.
+    pub rtt_least: Option<Span>,
     /// ∫ cwnd dt over the flow's life.
     pub cwnd_bytes_ns: u128,
     /// Length of the flow's life.
@@ -70,8 +73,15 @@ impl FlowTotals {
         self.counters.add(&other.counters);
         self.rtt_squares_ns2 += other.rtt_squares_ns2;
         self.rtt_ns.merge(&other.rtt_ns);
+        self.rtt_least = self.rtt_least.into_iter().chain(other.rtt_least).min();
         self.cwnd_bytes_ns += other.cwnd_bytes_ns;
         self.life_ns += other.life_ns;
+    }
+
+    /// Smallest RTT.
+    pub(crate) fn rtt_min_s(&self) -> Option<f64> {
+        let least_ns = self.rtt_least.map(Span::as_ns);
+        self.rtt_ns.min().into_iter().chain(least_ns).min().map(seconds)
     }
 
     /// Mean of the RTT samples.
@@ -106,6 +116,13 @@ fn mean_s(counters: &FlowCounters) -> Option<f64> {
         .then(|| counters.rtt_sum_ns as f64 / counters.rtt_samples as f64 / 1e9)
 }
 
+/// How large a window was, and for how long.
+#[derive(Clone, Copy, Debug, Default)]
+struct Life {
+    cwnd_bytes_ns: u128,
+    lived_ns: u64,
+}
+
 /// Measures one flow.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowMeter {
@@ -119,6 +136,9 @@ pub(crate) struct FlowMeter {
     segment_start: FlowCounters,
     bin_start: FlowCounters,
     bin_from: Time,
+    /// Window and life of the segments that ended, and both when the last bin began.
+    earlier: Life,
+    bin_life: Life,
     /// From here on only ACKs prolong the flow's life.
     ends: Time,
     completion: Option<Span>,
@@ -139,6 +159,8 @@ impl FlowMeter {
             segment_start: FlowCounters::default(),
             bin_start: FlowCounters::default(),
             bin_from: Time::ZERO,
+            earlier: Life::default(),
+            bin_life: Life::default(),
             ends,
             completion: None,
             segments: Vec::with_capacity(segments),
@@ -195,6 +217,10 @@ impl FlowMeter {
         }
     }
 
+    pub(crate) fn least_rtt(&mut self, rtt: Span) {
+        self.segment.rtt_least = self.segment.rtt_least.into_iter().chain([rtt]).min();
+    }
+
     pub(crate) fn unanswered(&mut self, number: u32) {
         if let Some(pings) = &mut self.pings {
             pings.unanswered(number);
@@ -225,13 +251,27 @@ impl FlowMeter {
         self.completion
     }
 
-    /// A segment ends at `now`.
-    pub(crate) fn close_segment(&mut self, now: Time) {
+    /// Accounts for cwnd until `now`, or until the flow's life ended.
+    fn live_until(&mut self, now: Time) {
         if self.cwnd_until != Time::NEVER {
             let until = now.min(self.ends.max(self.cwnd_until));
             self.hold_cwnd(until);
             self.cwnd_until = until;
         }
+    }
+
+    /// Window and life so far.
+    fn life(&self) -> Life {
+        Life {
+            cwnd_bytes_ns: self.earlier.cwnd_bytes_ns + self.segment.cwnd_bytes_ns,
+            lived_ns: self.earlier.lived_ns + self.segment.life_ns,
+        }
+    }
+
+    /// A segment ends at `now`.
+    pub(crate) fn close_segment(&mut self, now: Time) {
+        self.live_until(now);
+        self.earlier = self.life();
         let mut totals = std::mem::take(&mut self.segment);
         totals.counters = self.total.since(&self.segment_start);
         self.segment_start = self.total;
@@ -252,30 +292,36 @@ impl FlowMeter {
         table: &mut FlowTable,
     ) {
         let bin = self.total.since(&self.bin_start);
-        let length_ns = now.since(self.bin_from).as_ns();
+        let length_ns = now.since(self.bin_from).as_ns() as f64;
+        self.live_until(now);
+        let life = self.life();
+        let lived_ns = life.lived_ns - self.bin_life.lived_ns;
+        let cwnd_bytes_ns = (life.cwnd_bytes_ns - self.bin_life.cwnd_bytes_ns) as f64;
+        self.bin_life = life;
         table.time_s.push(seconds(now.as_ns()));
         table.flow.push(flow);
-        table.sending_rate_bps.push(bits_per_s(bin.sent_bytes, length_ns));
-        table.throughput_bps.push(bits_per_s(bin.received_bytes, length_ns));
-        table.goodput_bps.push(bits_per_s(bin.delivered_bytes, length_ns));
+        table.sending_rate_bps.push(bits_per_s(bin.sent_bytes as f64, length_ns));
+        table.throughput_bps.push(bits_per_s(bin.received_bytes as f64, length_ns));
+        table.goodput_bps.push(bits_per_s(bin.delivered_bytes as f64, length_ns));
         table.rtt_mean_s.push(mean_s(&bin).unwrap_or(f64::NAN));
+        table.rtt_samples.push(bin.rtt_samples as u32);
         table.rtt_last_s.push(seconds_or_nan(self.rtt_last.take()));
         table.srtt_s.push(seconds_or_nan(Some(state.srtt).filter(|srtt| !srtt.is_zero())));
         table.cwnd_bytes.push(state.cwnd_bytes as f64);
+        let mean_bytes = ratio(cwnd_bytes_ns, lived_ns as f64);
+        table.cwnd_mean_bytes.push(mean_bytes.unwrap_or(f64::NAN));
+        table.lived_s.push(seconds(lived_ns));
         table.ssthresh_bytes.push(state.ssthresh_bytes.map_or(f64::NAN, |bytes| bytes as f64));
         table.in_flight_bytes.push(state.in_flight_bytes as f64);
         table.sent_packets.push(bin.sent_packets as u32);
         table.retransmitted_packets.push(bin.retransmitted_packets as u32);
+        let again = ratio(bin.retransmitted_packets as f64, bin.sent_packets as f64);
+        table.retransmission_ratio.push(again.unwrap_or(f64::NAN));
         table.pacing_rate_bps.push(state.pacing_rate.map_or(f64::NAN, |rate| rate.as_bps() as f64));
         table.mode.push(table.modes.code(state.mode));
         self.bin_start = self.total;
         self.bin_from = now;
     }
-}
-
-/// The rate that carries `bytes` in `length_ns`.
-pub(crate) fn bits_per_s(bytes: u64, length_ns: u64) -> f64 {
-    bytes as f64 * 8e9 / length_ns as f64
 }
 
 #[cfg(test)]

@@ -10,11 +10,15 @@ mod flow_meter;
 mod histogram;
 mod impairments;
 mod link_meter;
+pub mod measures;
 mod ping_meter;
 mod recorder;
 mod run_record;
+mod samples;
+mod series;
 mod sink;
 mod spec;
+mod stretch;
 mod summary;
 mod tables;
 mod timeline;
@@ -22,12 +26,14 @@ mod validate;
 
 pub use histogram::Histogram;
 pub use impairments::{DrawnImpairments, LossState};
+pub use measures::{Fairness, FlowPhase, LinkPhase, Totals, jain};
 pub use recorder::Recorder;
 pub use run_record::RunRecord;
+pub use samples::{SampledFlow, SampledLink, Samples};
+pub use series::{Facts, Series};
 pub use sink::{AckRow, End, FlowState, Header, HeaderKind, Nothing, Sink};
 pub use spec::*;
-pub use summary::{
-    ByPhase, Fairness, FlowPhase, FlowSummary, LinkPhase, LinkSummary, Pings, Summary, jain,
-};
+pub use stretch::{FlowStretch, LinkStretch, Rates, Stretch};
+pub use summary::{ByPhase, FlowSummary, LinkSummary, Pings, Summary};
 pub use tables::{AckTable, FlowTable, InternalTable, LinkTable, Names};
 pub use validate::SpecError;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jostle_units::Span;
 
 use crate::summary::Pings;
+use crate::tables::seconds;
 
 /// Counts pings by their round trip and losses by how many come in a row. Memory follows the range
 /// of the round trips, not the number of pings.
@@ -14,6 +15,7 @@ pub(crate) struct PingMeter {
     lost: u64,
     /// Echoes by whole milliseconds of their RTT.
     by_ms: BTreeMap<u64, u64>,
+    rtt_min: Option<Span>,
     rtt_max: Span,
     /// Numbers of the first and the last ping of the losses in a row that came last.
     row: Option<(u32, u32)>,
@@ -25,6 +27,7 @@ impl PingMeter {
     pub(crate) fn echoed(&mut self, rtt: Span) {
         self.echoed += 1;
         *self.by_ms.entry(rtt.as_ns() / 1_000_000).or_default() += 1;
+        self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
         self.rtt_max = self.rtt_max.max(rtt);
     }
 
@@ -53,7 +56,8 @@ impl PingMeter {
             echoed: self.echoed,
             lost: self.lost,
             waiting: sent - self.echoed - self.lost,
-            rtt_max_s: (self.echoed > 0).then(|| self.rtt_max.as_ns() as f64 / 1e9),
+            rtt_min_s: self.rtt_min.map(|rtt| seconds(rtt.as_ns())),
+            rtt_max_s: (self.echoed > 0).then(|| seconds(self.rtt_max.as_ns())),
             echoes_by_ms: self.by_ms.iter().map(|(&ms, &count)| (ms, count)).collect(),
             losses_by_length: by_length.into_iter().collect(),
         }
@@ -88,7 +92,7 @@ mod tests {
         }
         let pings = meter.finish(4);
         assert_eq!(pings.echoes_by_ms, [(564, 2), (565, 1), (2174, 1)]);
-        assert_eq!(pings.rtt_max_s, Some(2.174_001));
+        assert_eq!((pings.rtt_min_s, pings.rtt_max_s), (Some(0.564), Some(2.174_001)));
         assert_eq!(PingMeter::default().finish(0).rtt_max_s, None);
     }
 

@@ -4,13 +4,16 @@ use std::ops::Range;
 
 use jostle_units::Time;
 
-use crate::PhaseSpec;
-use crate::flow_meter::{FlowMeter, FlowTotals, bits_per_s};
+use crate::flow_meter::{FlowMeter, FlowTotals};
 use crate::link_meter::{LinkMeter, LinkTotals};
-use crate::recorder::{FlowIdentity, Recorder};
-use crate::summary::{Fairness, FlowPhase, FlowSummary, LinkPhase, LinkSummary, Summary, jain};
+use crate::measures::{
+    Fairness, FlowPhase, Ideal, LinkPhase, Totals, Transfer, completion, efficiency, estimate,
+};
+use crate::stretch::{FlowStretch, LinkStretch, Rates, Stretch, bits_per_s, ratio};
+use crate::summary::{ByPhase, FlowSummary, LinkSummary, Summary};
 use crate::tables::{AckTable, FlowTable, InternalTable, LinkTable, seconds};
 use crate::timeline::Timeline;
+use crate::{FlowSpec, PhaseSpec, RunSpec, Transport};
 
 /// What a run leaves behind: its measures and its columns.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,133 +30,192 @@ pub struct RunRecord {
     pub acks: Option<AckTable>,
 }
 
-/// Builds the record of a run whose segments have all ended.
-pub(crate) fn of(recorder: Recorder) -> RunRecord {
-    let flows: Vec<FlowSummary> = recorder
-        .flows
-        .iter()
-        .zip(&recorder.flow_identities)
-        .map(|(meter, identity)| flow_summary(&recorder, meter, identity))
-        .collect();
-    let fairness = recorder
-        .phases
-        .iter()
-        .map(|phase| (phase.name.clone(), fairness(&recorder, phase, &flows)));
-    let summary = Summary {
-        fairness: fairness.collect(),
-        links: (0..recorder.links.len()).map(|link| link_summary(&recorder, link)).collect(),
-        flows,
-    };
-    RunRecord {
-        summary,
-        links: link_table(&recorder.timeline, &recorder.links),
-        flows: recorder.flow_table,
-        internals: recorder.internals,
-        acks: recorder.acks,
+/// What of a flow's spec its record needs.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowIdentity {
+    pub name: String,
+    pub transport: Transport,
+    pub controller: String,
+    /// [`Time::NEVER`] as long as it waits for another.
+    pub start: Time,
+    pub stop: Time,
+    ideal: Option<Ideal>,
+}
+
+impl FlowIdentity {
+    pub(crate) fn of(spec: &RunSpec, flow: &FlowSpec) -> Self {
+        Self {
+            name: flow.name.clone(),
+            transport: flow.transport,
+            controller: flow.controller.name.clone(),
+            // Of those that wait for another, `opened` tells.
+            start: if flow.after.is_some() { Time::NEVER } else { Time::from_ns(flow.start_ns) },
+            stop: flow.stop_ns.map_or(Time::NEVER, Time::from_ns),
+            ideal: Ideal::of(spec, flow),
+        }
+    }
+
+    /// A controller takes its share.
+    pub(crate) fn competes(&self) -> bool {
+        self.transport == Transport::Tcp
+    }
+
+    /// Whether a flow that was complete at `completed` was there during part of a stretch.
+    pub(crate) fn is_there(&self, completed: Time, from: Time, to: Time) -> bool {
+        self.start < to && self.stop.min(completed) > from
     }
 }
 
-fn flow_summary(recorder: &Recorder, meter: &FlowMeter, identity: &FlowIdentity) -> FlowSummary {
-    let phases = recorder.phases.iter().map(|phase| {
-        let mut totals = FlowTotals::default();
-        for segment in &meter.segments()[recorder.timeline.segments_of(phase)] {
+/// What was recorded, of a run whose segments have all ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorded {
+    pub timeline: Timeline,
+    pub phases: Vec<PhaseSpec>,
+    pub flow_identities: Vec<FlowIdentity>,
+    pub link_names: Vec<String>,
+    pub flows: Vec<FlowMeter>,
+    pub links: Vec<LinkMeter>,
+    pub flow_table: FlowTable,
+    pub internals: InternalTable,
+    pub acks: Option<AckTable>,
+    /// Bytes that each link could have carried until the end of each segment.
+    pub offered_bytes: Vec<f64>,
+}
+
+impl Recorded {
+    /// The measures and all columns.
+    pub(crate) fn finish(self) -> RunRecord {
+        RunRecord {
+            summary: self.summary(),
+            links: link_table(&self.timeline, &self.links),
+            flows: self.flow_table,
+            internals: self.internals,
+            acks: self.acks,
+        }
+    }
+
+    fn summary(&self) -> Summary {
+        let stretches: Vec<_> = self.phases.iter().map(|phase| self.stretch(phase)).collect();
+        let flows = (0..self.flows.len()).map(|at| self.flow_summary(at, &stretches)).collect();
+        let links = self.link_names.iter().enumerate().map(|(at, name)| LinkSummary {
+            name: name.clone(),
+            phases: self.by_phase(&stretches, |all| LinkPhase::of(&all.links[at], all)),
+        });
+        Summary {
+            flows,
+            links: links.collect(),
+            fairness: self.by_phase(&stretches, |all| Fairness::of(all, all)),
+            totals: self.by_phase(&stretches, |all| Totals::of(all, all)),
+        }
+    }
+
+    fn by_phase<T>(
+        &self,
+        stretches: &[Stretch<'_>],
+        measures: impl Fn(&Stretch<'_>) -> T,
+    ) -> ByPhase<T> {
+        let names = self.phases.iter().map(|phase| phase.name.clone());
+        names.zip(stretches.iter().map(measures)).collect()
+    }
+
+    fn flow_summary(&self, at: usize, stretches: &[Stretch<'_>]) -> FlowSummary {
+        let (identity, meter) = (&self.flow_identities[at], &self.flows[at]);
+        let transfer = Transfer {
+            completion_s: meter.completion().map(|after| seconds(after.as_ns())),
+            ideal: identity.ideal,
+            estimate_bps: ["estimate_bps", "bottleneck_bps"]
+                .into_iter()
+                .find_map(|quantity| self.internals.last(at as u32, quantity)),
+        };
+        let started = identity.start != Time::NEVER;
+        FlowSummary {
+            name: identity.name.clone(),
+            transport: identity.transport,
+            controller: identity.controller.clone(),
+            start_s: started.then(|| seconds(identity.start.as_ns())),
+            completion_s: completion(&transfer),
+            efficiency: efficiency(&transfer),
+            estimate_bps: estimate(&transfer),
+            phases: self.by_phase(stretches, |all| FlowPhase::of(&all.flows[at], all)),
+            pings: meter.pings(),
+        }
+    }
+
+    /// What happened in a phase.
+    fn stretch(&self, phase: &PhaseSpec) -> Stretch<'_> {
+        let segments = self.timeline.segments_of(phase);
+        let flows = self.flow_identities.iter().zip(&self.flows);
+        Stretch {
+            flows: flows.map(|(it, meter)| flow_stretch(it, meter, &segments, phase)).collect(),
+            links: (0..self.links.len())
+                .map(|at| self.link_stretch(at, &segments, phase))
+                .collect(),
+            rates: Rates::between(
+                &self.flow_table,
+                self.flows.len(),
+                seconds(phase.from_ns),
+                seconds(phase.to_ns),
+            ),
+        }
+    }
+
+    fn link_stretch(&self, at: usize, segments: &Range<usize>, phase: &PhaseSpec) -> LinkStretch {
+        let mut totals = LinkTotals::default();
+        for segment in &self.links[at].segments()[segments.clone()] {
             totals.merge(segment);
         }
-        (phase.name.clone(), flow_phase(&totals, phase.to_ns - phase.from_ns))
-    });
-    FlowSummary {
-        name: identity.name.clone(),
-        transport: identity.transport,
-        controller: identity.controller.clone(),
-        completion_s: meter.completion().map(|after| seconds(after.as_ns())),
-        phases: phases.collect(),
-        pings: meter.pings(),
+        let counters = &totals.counters;
+        LinkStretch {
+            length_ns: (phase.to_ns - phase.from_ns) as f64,
+            sent_bytes: counters.sent_bytes as f64,
+            offered_bytes: self.offered_bytes(at, segments),
+            queue_bytes_ns: counters.queue_bytes_ns as f64,
+            queue_p95_bytes: totals.queue_bytes.quantile(0.95),
+            dropped_packets: counters.dropped.iter().sum::<u64>() as f64,
+            marked_packets: counters.marked.iter().sum::<u64>() as f64,
+        }
+    }
+
+    /// Bytes that a link could have carried during some segments.
+    fn offered_bytes(&self, link: usize, segments: &Range<usize>) -> f64 {
+        let until = |segment: usize| match segment {
+            0 => 0.0,
+            n => self.offered_bytes[(n - 1) * self.links.len() + link],
+        };
+        until(segments.end) - until(segments.start)
     }
 }
 
-fn flow_phase(totals: &FlowTotals, length_ns: u64) -> FlowPhase {
+fn flow_stretch(
+    identity: &FlowIdentity,
+    meter: &FlowMeter,
+    segments: &Range<usize>,
+    phase: &PhaseSpec,
+) -> FlowStretch {
+    let mut totals = FlowTotals::default();
+    for segment in &meter.segments()[segments.clone()] {
+        totals.merge(segment);
+    }
     let counters = &totals.counters;
-    let throughput_bps = bits_per_s(counters.received_bytes, length_ns);
-    let rtt_mean_s = totals.rtt_mean_s();
     let quantile_s = |p| totals.rtt_ns.quantile(p).map(|ns| ns / 1e9);
-    FlowPhase {
-        sending_rate_bps: bits_per_s(counters.sent_bytes, length_ns),
-        throughput_bps,
-        goodput_bps: bits_per_s(counters.delivered_bytes, length_ns),
-        goodput_ratio: ratio(counters.delivered_bytes as f64, counters.sent_bytes as f64),
-        rtt_mean_s,
-        rtt_min_s: totals.rtt_ns.min().map(seconds),
+    let completed = meter.completion().map_or(Time::NEVER, |after| identity.start + after);
+    let (from, to) = (Time::from_ns(phase.from_ns), Time::from_ns(phase.to_ns));
+    FlowStretch {
+        competes: identity.competes(),
+        is_there: identity.is_there(completed, from, to),
+        length_ns: (phase.to_ns - phase.from_ns) as f64,
+        sent_bytes: counters.sent_bytes as f64,
+        received_bytes: counters.received_bytes as f64,
+        delivered_bytes: counters.delivered_bytes as f64,
+        sent_packets: counters.sent_packets as f64,
+        retransmitted_packets: counters.retransmitted_packets as f64,
+        rtt_mean_s: totals.rtt_mean_s(),
+        rtt_min_s: totals.rtt_min_s(),
         rtt_p50_s: quantile_s(0.5),
         rtt_p95_s: quantile_s(0.95),
         rtt_sd_s: totals.rtt_sd_s(),
         cwnd_mean_bytes: totals.cwnd_mean_bytes(),
-        sent_packets: counters.sent_packets,
-        retransmitted_packets: counters.retransmitted_packets,
-        retransmission_ratio: ratio(
-            counters.retransmitted_packets as f64,
-            counters.sent_packets as f64,
-        ),
-        power_bits: rtt_mean_s.and_then(|rtt_s| ratio(throughput_bps, rtt_s)),
     }
-}
-
-fn fairness(recorder: &Recorder, phase: &PhaseSpec, flows: &[FlowSummary]) -> Fairness {
-    let shares: Vec<f64> = recorder
-        .flow_identities
-        .iter()
-        .zip(&recorder.flows)
-        .zip(flows)
-        .filter(|((identity, meter), _)| identity.competes() && is_there(identity, meter, phase))
-        .filter_map(|(_, flow)| flow.phases.get(&phase.name))
-        .map(|measures| measures.throughput_bps)
-        .collect();
-    Fairness { jain: jain(&shares) }
-}
-
-/// Whether a flow was there during part of a phase.
-fn is_there(identity: &FlowIdentity, meter: &FlowMeter, phase: &PhaseSpec) -> bool {
-    let completed = meter.completion().map_or(Time::NEVER, |after| identity.start + after);
-    let ended = identity.stop.min(completed);
-    identity.start < Time::from_ns(phase.to_ns) && ended > Time::from_ns(phase.from_ns)
-}
-
-fn link_summary(recorder: &Recorder, link: usize) -> LinkSummary {
-    let phases = recorder.phases.iter().map(|phase| {
-        let segments = recorder.timeline.segments_of(phase);
-        let mut totals = LinkTotals::default();
-        for segment in &recorder.links[link].segments()[segments.clone()] {
-            totals.merge(segment);
-        }
-        let offered_bytes = offered_bytes(recorder, link, &segments);
-        let length_ns = phase.to_ns - phase.from_ns;
-        (phase.name.clone(), link_phase(&totals, offered_bytes, length_ns))
-    });
-    LinkSummary { name: recorder.link_names[link].clone(), phases: phases.collect() }
-}
-
-/// Bytes that a link could have carried during some segments.
-fn offered_bytes(recorder: &Recorder, link: usize, segments: &Range<usize>) -> f64 {
-    let until = |segment: usize| match segment {
-        0 => 0.0,
-        n => recorder.offered_bytes[(n - 1) * recorder.links.len() + link],
-    };
-    until(segments.end) - until(segments.start)
-}
-
-fn link_phase(totals: &LinkTotals, offered_bytes: f64, length_ns: u64) -> LinkPhase {
-    let counters = &totals.counters;
-    LinkPhase {
-        utilisation: ratio(counters.sent_bytes as f64, offered_bytes),
-        queue_mean_bytes: counters.queue_bytes_ns as f64 / length_ns as f64,
-        queue_p95_bytes: totals.queue_bytes.quantile(0.95).unwrap_or(0.0),
-        dropped_packets: counters.dropped.iter().sum(),
-        marked_packets: counters.marked.iter().sum(),
-    }
-}
-
-/// `part` ÷ `whole`; none where there is no whole (or it is unknown: NaN).
-fn ratio(part: f64, whole: f64) -> Option<f64> {
-    (whole > 0.0).then(|| part / whole)
 }
 
 fn link_table(timeline: &Timeline, links: &[LinkMeter]) -> LinkTable {
@@ -165,14 +227,15 @@ fn link_table(timeline: &Timeline, links: &[LinkMeter]) -> LinkTable {
             let counters = &meter.bins()[bin];
             let offered_before = if bin == 0 { 0.0 } else { meter.states()[bin - 1].offered_bytes };
             let offered_bytes = state.offered_bytes - offered_before;
-            let length_ns = timeline.bin_length(bin).as_ns();
+            let length_ns = timeline.bin_length(bin).as_ns() as f64;
             table.time_s.push(seconds(timeline.bin_end(bin).as_ns()));
             table.link.push(link as u32);
-            table
-                .utilisation
-                .push(ratio(counters.sent_bytes as f64, offered_bytes).unwrap_or(f64::NAN));
+            let sent_bytes = counters.sent_bytes as f64;
+            table.throughput_bps.push(bits_per_s(sent_bytes, length_ns));
+            table.capacity_bps.push(bits_per_s(offered_bytes, length_ns));
+            table.utilisation.push(ratio(sent_bytes, offered_bytes).unwrap_or(f64::NAN));
             table.queue_bytes.push(state.queue_bytes as f64);
-            table.queue_mean_bytes.push(counters.queue_bytes_ns as f64 / length_ns as f64);
+            table.queue_mean_bytes.push(counters.queue_bytes_ns as f64 / length_ns);
             table.sent_packets.push(counters.sent_packets as u32);
             for (column, count) in table.dropped.iter_mut().zip(counters.dropped) {
                 column.push(count as u32);

@@ -164,6 +164,8 @@ events! {
     fn delivered(now: Time, flow: u32, payload_bytes: u64);
     /// An ACK was processed by the sender.
     fn acked(now: Time, flow: u32, row: &AckRow);
+    /// The sender knows of a round trip shorter than any so far, which was not told as a sample.
+    fn least_rtt(now: Time, flow: u32, rtt: Span);
     /// A ping is back, `rtt` after it was sent.
     fn echoed(now: Time, flow: u32, rtt: Span);
     /// The ping `number`, counted from 0, was not back in time. They are told in their order.
@@ -236,6 +238,7 @@ mod tests {
         sink.received(now, 6, 7);
         sink.delivered(now, 8, 9);
         sink.acked(now, 10, &ROW);
+        sink.least_rtt(now, 35, Span::from_ns(36));
         sink.echoed(now, 11, Span::from_ns(12));
         sink.unanswered(now, 13, 14);
         sink.completed(now, 15, Span::from_ns(16));

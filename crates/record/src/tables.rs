@@ -47,8 +47,8 @@ pub(crate) fn seconds_or_nan(span: Option<Span>) -> f64 {
 
 /// One row per interval and flow, in order of time, then of the flows in the spec.
 ///
-/// Rates and counts are those of the interval that ends at `time_s`; window, threshold, bytes in
-/// flight, pacing rate and mode are what they were at its end.
+/// Rates, counts and means are those of the interval that ends at `time_s`; window, threshold, bytes
+/// in flight, pacing rate and mode are what they were at its end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowTable {
     /// End of the interval.
@@ -63,12 +63,18 @@ pub struct FlowTable {
     pub goodput_bps: Vec<f64>,
     /// Mean of the RTT samples of the interval; NaN if there were none.
     pub rtt_mean_s: Vec<f64>,
+    /// How many there were.
+    pub rtt_samples: Vec<u32>,
     /// Last RTT sample of the interval; NaN if there was none.
     pub rtt_last_s: Vec<f64>,
     /// Smoothed RTT; NaN before the first sample.
     pub srtt_s: Vec<f64>,
     /// Congestion window.
     pub cwnd_bytes: Vec<f64>,
+    /// Mean over time of the congestion window while the flow lived; NaN if it did not.
+    pub cwnd_mean_bytes: Vec<f64>,
+    /// For how long of the interval it lived.
+    pub lived_s: Vec<f64>,
     /// Slow-start threshold; NaN while there is none.
     pub ssthresh_bytes: Vec<f64>,
     /// Bytes in flight.
@@ -77,6 +83,8 @@ pub struct FlowTable {
     pub sent_packets: Vec<u32>,
     /// Packets sent again.
     pub retransmitted_packets: Vec<u32>,
+    /// Packets sent again ÷ packets sent; NaN if none were.
+    pub retransmission_ratio: Vec<f64>,
     /// Pacing rate; NaN if packets are not paced.
     pub pacing_rate_bps: Vec<f64>,
     /// Mode of the controller, as position in `modes`.
@@ -95,13 +103,17 @@ impl FlowTable {
             throughput_bps: Vec::with_capacity(rows),
             goodput_bps: Vec::with_capacity(rows),
             rtt_mean_s: Vec::with_capacity(rows),
+            rtt_samples: Vec::with_capacity(rows),
             rtt_last_s: Vec::with_capacity(rows),
             srtt_s: Vec::with_capacity(rows),
             cwnd_bytes: Vec::with_capacity(rows),
+            cwnd_mean_bytes: Vec::with_capacity(rows),
+            lived_s: Vec::with_capacity(rows),
             ssthresh_bytes: Vec::with_capacity(rows),
             in_flight_bytes: Vec::with_capacity(rows),
             sent_packets: Vec::with_capacity(rows),
             retransmitted_packets: Vec::with_capacity(rows),
+            retransmission_ratio: Vec::with_capacity(rows),
             pacing_rate_bps: Vec::with_capacity(rows),
             mode: Vec::with_capacity(rows),
             modes: Names::default(),
@@ -111,14 +123,18 @@ impl FlowTable {
 
 /// One row per interval and link, in order of time, then of the links in the spec.
 ///
-/// Utilisation, mean and counts are those of the interval that ends at `time_s`.
+/// Rates, utilisation, mean and counts are those of the interval that ends at `time_s`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkTable {
     /// End of the interval.
     pub time_s: Vec<f64>,
     /// Position of the link in the spec.
     pub link: Vec<u32>,
-    /// Bytes sent ÷ bytes that the capacity could have carried; NaN while the link was stopped.
+    /// Bits sent per second.
+    pub throughput_bps: Vec<f64>,
+    /// Bits that the capacity could have carried per second.
+    pub capacity_bps: Vec<f64>,
+    /// The first ÷ the second; NaN while the link was stopped.
     pub utilisation: Vec<f64>,
     /// Bytes waiting at the end of the interval.
     pub queue_bytes: Vec<f64>,
@@ -148,6 +164,14 @@ pub struct InternalTable {
 }
 
 impl InternalTable {
+    /// The last value of a flow's quantity.
+    pub(crate) fn last(&self, flow: u32, quantity: &str) -> Option<f64> {
+        let code = self.quantities.names.iter().position(|name| *name == quantity)? as u32;
+        let found = |row: &usize| self.flow[*row] == flow && self.quantity[*row] == code;
+        let row = (0..self.value.len()).rev().find(found)?;
+        Some(self.value[row]).filter(|value| !value.is_nan())
+    }
+
     pub(crate) fn push(&mut self, now: Time, flow: u32, quantity: &'static str, value: f64) {
         self.time_s.push(seconds(now.as_ns()));
         self.flow.push(flow);

@@ -296,9 +296,21 @@ fn the_summary_has_the_shape_of_the_contract() {
     let json = serde_json::to_string(&steady().summary).unwrap();
     let summary: Value = serde_json::from_str(&json).unwrap();
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    assert_eq!(keys(&summary), ["fairness", "flows", "links"]);
+    assert_eq!(keys(&summary), ["fairness", "flows", "links", "totals"]);
     let flow = &summary["flows"][0];
-    assert_eq!(keys(flow), ["completion_s", "controller", "name", "phases", "transport"]);
+    assert_eq!(
+        keys(flow),
+        [
+            "completion_s",
+            "controller",
+            "efficiency",
+            "estimate_bps",
+            "name",
+            "phases",
+            "start_s",
+            "transport"
+        ]
+    );
     assert_eq!(flow["controller"], "reno");
     assert_eq!(flow["transport"], "tcp");
     assert_eq!(flow["completion_s"], Value::Null);
@@ -308,6 +320,7 @@ fn the_summary_has_the_shape_of_the_contract() {
             "cwnd_mean_bytes",
             "goodput_bps",
             "goodput_ratio",
+            "lead_bps",
             "power_bits",
             "retransmission_ratio",
             "retransmitted_packets",
@@ -318,6 +331,7 @@ fn the_summary_has_the_shape_of_the_contract() {
             "rtt_sd_s",
             "sending_rate_bps",
             "sent_packets",
+            "share",
             "throughput_bps",
         ]
     );
@@ -327,6 +341,11 @@ fn the_summary_has_the_shape_of_the_contract() {
         keys(&link["phases"]["startup"]),
         ["dropped_packets", "marked_packets", "queue_mean_bytes", "queue_p95_bytes", "utilisation",]
     );
-    assert_eq!(summary["fairness"]["middle"], json!({"jain": 0.5}));
+    assert_eq!(summary["fairness"]["middle"], json!({"jain": 0.5, "convergence_s": null}));
+    assert_eq!(
+        summary["totals"]["middle"],
+        json!({"total_throughput_bps": 80_000.0, "total_retransmitted_packets": 4,
+            "rtt_of_flows_s": 0.25})
+    );
     assert!(json.find(r#""overall""#) < json.find(r#""startup""#), "phases in the spec's order");
 }

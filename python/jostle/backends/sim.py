@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,51 +9,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
 from jostle.backends.captures import Captures
-from jostle.errors import EngineError, RunCancelledError
-from jostle.python_controllers.sources import create as create_controller
+from jostle.backends.engine_record import EngineRecord, run_record
+from jostle.errors import EngineError, InputError, RunCancelledError
+from jostle.python_controllers.making import create as create_controller
 from jostle.python_controllers.sources import is_python_controller
 
 if TYPE_CHECKING:
     import numpy as np
-    import polars as pl
-
-    Columns = Mapping[str, np.ndarray[Any, np.dtype[Any]]]
+    import numpy.typing as npt
 
 
 MakeController = Callable[[str, Mapping[str, Any], int], object]
 """Makes a controller written in Python from its name, its parameters and a seed."""
-
-
-class EngineRecord(Protocol):
-    """What the engine returns: a JSON summary and columns; NaN where there is no value."""
-
-    @property
-    def summary(self) -> str:
-        """Measures as a JSON document."""
-
-    @property
-    def flows(self) -> Columns:
-        """One row per (interval, flow); `flow` counts the spec's flows, `mode` is a code."""
-
-    @property
-    def links(self) -> Columns:
-        """One row per (interval, link); `link` counts the spec's links."""
-
-    @property
-    def internals(self) -> Columns:
-        """One row per sample of a controller's state; `quantity` is a code."""
-
-    @property
-    def acks(self) -> Columns | None:
-        """One row per ACK."""
-
-    @property
-    def modes(self) -> Sequence[str]:
-        """What the codes of `mode` mean."""
-
-    @property
-    def quantities(self) -> Sequence[str]:
-        """What the codes of `quantity` mean."""
 
 
 class Engine(Protocol):
@@ -73,6 +39,11 @@ class Engine(Protocol):
     ) -> EngineRecord:
         """Run one spec without holding the interpreter's lock."""
 
+    def find_problem(
+        self, spec_json: str
+    ) -> tuple[str | None, str, tuple[int, int, int] | None] | None:
+        """Find out what is wrong with a spec: place, message, a number and its bounds."""
+
     def draw_impairments(self, spec_json: str, link: int, points: int) -> Mapping[str, Any]:
         """Draw what a link's random parts will do in a run."""
 
@@ -90,6 +61,19 @@ class Engine(Protocol):
         folder: Path,
     ) -> int:
         """Write what a packet socket of the kernel captured as a pcapng file."""
+
+    @property
+    def RECORD_VERSION(self) -> str:  # noqa: N802
+        """Changes with every change of what measures."""
+
+    def record_of_samples(
+        self,
+        spec_json: str,
+        time_ns: npt.NDArray[np.int64],
+        flows: Sequence[dict[str, Any]],
+        links: Sequence[dict[str, Any]],
+    ) -> EngineRecord:
+        """Measure a run of which samples are known."""
 
     def registry(self) -> str:
         """Every algorithm, queue, … as a JSON document."""
@@ -112,7 +96,7 @@ def load_engine() -> Engine:
         raise EngineError(f"the engine is not built ({error}): run `maturin develop`") from error
     missing = [
         n
-        for n in ("ENGINE_VERSION", "run", "registry", "draw_impairments")
+        for n in ("ENGINE_VERSION", "run", "registry", "find_problem", "draw_impairments")
         if not hasattr(engine, n)
     ]
     if missing:
@@ -147,7 +131,11 @@ class SimBackend:
         return self._engine.ENGINE_VERSION
 
     def check(self, spec: Spec) -> None:
-        """Accept `spec`: what a scenario can say, the simulator can do."""
+        """See that the engine takes `spec`; see `Backend.check`."""
+        problem = self._engine.find_problem(canonical_json(spec))
+        if problem is not None:
+            place, message, _ = problem
+            raise InputError(f"{place}: {message}" if place else message)
 
     def run(self, spec: Spec, cancelled: Cancelled | None = None) -> RunRecord:
         """Run `spec` to its end; see `Backend.run`."""
@@ -163,21 +151,7 @@ class SimBackend:
                 raise captured.error(error) from error
             raise
         wall_s = time.perf_counter() - started
-        flow_names = [flow["name"] for flow in spec["flows"]]
-        link_names = [link["name"] for link in spec["links"]]
-        acks = record.acks
-        return RunRecord(
-            spec=spec,
-            backend=self.name,
-            backend_version=self.version,
-            summary=json.loads(record.summary),
-            flows=_frame(record.flows, {"flow": flow_names, "mode": record.modes}),
-            links=_frame(record.links, {"link": link_names}),
-            internals=_frame(record.internals, {"flow": flow_names, "quantity": record.quantities}),
-            acks=None if acks is None else _frame(acks, {"flow": flow_names}),
-            wall_s=wall_s,
-            captured=captured,
-        )
+        return run_record(record, spec, self.name, self.version, wall_s=wall_s, captured=captured)
 
     def _run(
         self, spec: Spec, cancelled: Cancelled | None, folders: Sequence[Path]
@@ -189,17 +163,3 @@ class SimBackend:
         if folder is not None:
             return self._engine.run(text, cancelled, folder)
         return self._engine.run(text, cancelled)
-
-
-def _frame(columns: Columns, words: Mapping[str, Sequence[str]]) -> pl.DataFrame:
-    """Columns as a frame: codes become words, NaN becomes null."""
-    import polars as pl
-    import polars.selectors as cs
-
-    frame = pl.DataFrame({name: pl.Series(values) for name, values in columns.items()})
-    decoded = [
-        pl.Series(name, list(meanings), dtype=pl.String).gather(frame[name])
-        for name, meanings in words.items()
-        if name in frame.columns
-    ]
-    return frame.with_columns(decoded).with_columns(cs.float().fill_nan(None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from jostle.cli.environment import Environment
 from jostle.errors import InputError, close_to, unknown
 from jostle.printable import echo
 
+MEASURES = "measures"
 PROFILES = "profiles"
 SCENARIOS = "scenarios"
 STUDIES = "studies"
@@ -22,6 +24,7 @@ _NOT_OF_THE_ENGINE = (PROFILES, SCENARIOS, STUDIES)
 
 _SUFFIXES = {"span": "_ns", "rate": "_bps", "size": "_bytes", "limit": "_bytes"}
 """What the registry's keys of a default and a range end with, by kind of parameter."""
+_RANGES = {"bool": "true or false", "probability": "probability, 0 … 1"}
 _NO_LIMIT = 2**50
 """From here on a range's end stands for having none: a pebibyte, a fortnight in nanoseconds."""
 _WIDTH = 100
@@ -57,6 +60,10 @@ def list_(environment: Environment, kind: str | None, *, tree: bool, figure: Pat
     elif kind == PROFILES:
         rows = [(name, "", keys["summary"]) for name, keys in _profiles().items()]
         header = ("name", "", "what it is")
+    elif kind == MEASURES:
+        entries = _entries(environment, kind)
+        rows = [(row["name"], row["scope"], _first_sentence(row["definition"])) for row in entries]
+        header = ("name", "of", "what it is")
     else:
         entries = _entries(environment, kind)
         rows = [(row["name"], row["class"], row["summary"]) for row in entries]
@@ -71,7 +78,7 @@ def explain(environment: Environment, name: str) -> None:
     """Explain NAME: what it is, where it comes from, and its parameters."""
     registry = environment.registry()
     found = [
-        _explanation(kind, row, rows)
+        _measure(row) if kind == MEASURES else _explanation(kind, row, rows)
         for kind, rows in registry.items()
         for row in rows
         if row["name"] == name
@@ -149,6 +156,29 @@ def _explanation(kind: str, row: Mapping[str, Any], rows: Sequence[Mapping[str, 
     return "\n".join(lines)
 
 
+def _measure(row: Mapping[str, Any]) -> str:
+    """Explain a measure: what it is, its unit, and where the summary has it."""
+    whose = {"flow": "each flow", "link": "each link", "run": "the run"}[row["scope"]]
+    reads, unit = row["reads"] or "a number", row["unit"]
+    when = "each phase" if row["place"] in ("phases", "fairness", "totals") else "the whole run"
+    facts = [
+        ("kind", "measure"),
+        ("of", f"{whose}, {when}" if row["scope"] != "run" else when),
+        ("unit", reads if unit == "1" or not row["key"] else f"{reads} ({unit} in JSON)"),
+        ("key", row["key"]),
+        ("series", row["column"]),
+    ]
+    lines = [row["name"], *textwrap.wrap(row["definition"], _WIDTH - 2), ""]
+    lines += [f"{fact + ':':<12}{text}" for fact, text in facts if text]
+    return "\n".join([lines[0], *(f"  {line}".rstrip() for line in lines[1:])])
+
+
+def _first_sentence(text: str) -> str:
+    """Shorten a definition to what a list has room for."""
+    first = re.split(r"[.;:] |\.$", text, maxsplit=1)[0]
+    return textwrap.shorten(first, _WIDTH, placeholder=" …")
+
+
 def _one_of(kind: str) -> str:
     """Return the word for one of a kind: `slow start`, `memory`, `loss`."""
     words = kind.replace("_", " ")
@@ -201,14 +231,12 @@ def _default(parameter: Mapping[str, Any]) -> str:
 
 
 def _range(parameter: Mapping[str, Any]) -> str:
-    if parameter["kind"] == "bool":
-        return "true or false"
+    if parameter["kind"] in _RANGES:
+        return _RANGES[parameter["kind"]]
     if parameter["kind"] == "choice":
         return "one of " + ", ".join(json.dumps(choice) for choice in parameter["choices"])
     if parameter["kind"] == "file":
         return f"path of {parameter['content']}, from the scenario's folder"
-    if parameter["kind"] == "probability":
-        return "probability, 0 … 1"
     suffix = _suffix(parameter)
     low, high = parameter["min" + suffix], parameter["max" + suffix]
     ends = [_amount(parameter, end) or json.dumps(end) for end in (low, high)]

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from jostle.figures.data import PanelColumn, StackedData, stacked
+from jostle.figures.data import StackedData, stacked
+from jostle.results.pictures import panels
 
 if TYPE_CHECKING:
     import polars as pl
 
     from jostle.results import ResultSet
 
-PANELS: Final[tuple[PanelColumn, ...]] = (
-    ("Throughput", "Mbit/s", "throughput_bps", 1e-6),
-    ("SRTT", "ms", "srtt_s", 1e3),
-    ("cwnd", "MB", "cwnd_bytes", 1e-6),
-)
 MOST_FLOWS: Final = 4
 """Flows that an overlay shows; each has two lines."""
 
@@ -57,10 +53,12 @@ def overlay_data(simulator: ResultSet, kernel: ResultSet, condition: int) -> Sta
             key = f"{flow['name']}\n{side}"
             labels[key] = f"{flow['name']} ({flow['controller']['name']}), {side}"
             styles[key] = (2 * colour + dash if few else colour, dash)
+    throughput, rtt, cwnd = panels(("throughput", "rtt", "cwnd"))
     return stacked(
         pl.concat(frames, how="vertical_relaxed"),
         labels,
+        # Both sides know the smoothed RTT; the kernel tells no other.
+        (throughput, rtt._replace(quantity="SRTT", column="srtt_s"), cwnd),
         simulator.labels[condition],
-        panels=PANELS,
         styles=styles,
     )

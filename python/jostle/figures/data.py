@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -115,16 +115,24 @@ class HeatMapData:
     column_label: str = ""
 
 
-PanelColumn = tuple[str, str, str, float]
-"""Quantity, unit, column of the series, factor from the column's unit."""
+class PanelColumn(NamedTuple):
+    """What a panel shows.
 
-PANELS: tuple[PanelColumn, ...] = (
-    ("Throughput", "Mbit/s", "throughput_bps", 1e-6),
-    ("RTT", "ms", "rtt_mean_s", 1e3),
-    ("cwnd", "MB", "cwnd_bytes", 1e-6),
-    ("Retransmitted", "%", "retransmission", 100.0),
-)
-_SMALL_CWND_BYTES = 1e6
+    Attributes
+    ----------
+    quantity, unit
+        What it is, and the unit that is read.
+    column, factor
+        Column of the series, and what its values are multiplied by for that unit.
+    """
+
+    quantity: str
+    unit: str
+    column: str
+    factor: float
+
+
+_MANY_KB = 1e3
 NO_CONTROLLER = "none"
 """What a run's summary has for the controller of pings."""
 
@@ -138,39 +146,36 @@ def flow_label(flow: Mapping[str, Any]) -> str:
 def stacked(
     series: pl.DataFrame,
     labels: Mapping[str, str],
+    panels: Sequence[PanelColumn],
     title: str = "",
     phases: Sequence[PhaseBand] = (),
     *,
-    panels: Sequence[PanelColumn] = PANELS,
     styles: Mapping[str, tuple[int, int]] | None = None,
 ) -> StackedData:
-    """Throughput, RTT, cwnd and retransmissions over time, each flow's mean over runs.
+    """Columns of the series over time, each flow's mean over runs.
 
     Parameters
     ----------
     series
-        One row per run, bin and flow: seed, time_s (end of the bin), flow, throughput_bps,
-        rtt_mean_s, cwnd_bytes, sent_packets, retransmitted_packets.
+        One row per run, bin and flow: seed, time_s (end of the bin), flow, cwnd_bytes,
+        sent_packets, and the panels' columns.
     labels
         Name in the figure for each flow to be shown, in the order of the legend.
-    title, phases
-        See `StackedData`.
     panels
         Which columns of the series are shown, from top to bottom.
+    title, phases
+        See `StackedData`.
     styles
         Colour and dash of flows; see `Line`.
     """
     import polars as pl
 
-    share = pl.col("retransmitted_packets") / pl.col("sent_packets")
     sends = pl.col("sent_packets") > 0
     sending_at = pl.when(sends).then(pl.col("time_s"))
     while_open = pl.col("time_s").is_between(
         sending_at.min().over("seed", "flow"), sending_at.max().over("seed", "flow")
     )
-    with_share = series.with_columns(
-        # A bin without packets has no share of retransmitted ones.
-        pl.when(sends).then(share).alias("retransmission"),
+    shown = series.with_columns(
         # A flow that is not open has no window, and pings never have one.
         pl.when(while_open & (pl.col("cwnd_bytes") > 0)).then(pl.col("cwnd_bytes")),
     )
@@ -179,7 +184,7 @@ def stacked(
     for quantity, unit, column, factor in panels:
         lines = tuple(
             replace(
-                _line(with_share.filter(pl.col("flow") == flow), column, factor, label),
+                _line(shown.filter(pl.col("flow") == flow), column, factor, label),
                 style=styled.get(flow),
             )
             for flow, label in labels.items()
@@ -202,17 +207,17 @@ def _line(one_flow: pl.DataFrame, column: str, factor: float, label: str) -> Lin
 
 
 def _readable(panel: PanelData) -> PanelData:
-    """Use kB for windows far below a megabyte."""
-    if panel.unit != "MB":
+    """Use MB for windows of a megabyte and more."""
+    if panel.unit != "kB":
         return panel
     peaks = [np.nanmax(line.mean) for line in panel.lines if np.any(~np.isnan(line.mean))]
-    if not peaks or max(peaks) * 1e6 >= _SMALL_CWND_BYTES:
+    if not peaks or max(peaks) < _MANY_KB:
         return panel
     lines = tuple(
-        replace(line, mean=line.mean * 1e3, low=line.low * 1e3, high=line.high * 1e3)
+        replace(line, mean=line.mean / 1e3, low=line.low / 1e3, high=line.high / 1e3)
         for line in panel.lines
     )
-    return PanelData(panel.quantity, "kB", lines)
+    return PanelData(panel.quantity, "MB", lines)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import InputError, unknown
-from jostle.results.measures import SERIES_NAMES
+from jostle.results.measures import measures
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,17 +25,28 @@ def one_series(run: Run, flow: str, quantity: str) -> pl.DataFrame:
     import polars as pl
 
     frame = run.flows
-    column = SERIES_NAMES.get(quantity, quantity)
-    not_measures = {"flow", "time_s", "mode"}
-    if column in set(frame.columns) - not_measures:
+    names = _names(frame.columns)
+    column = names.get(quantity, quantity)
+    if column in names.values():
         return frame.filter(pl.col("flow") == flow).select("time_s", value=column)
     internals = run.internals.filter(pl.col("flow") == flow)
     found = internals.filter(pl.col("quantity") == quantity).select("time_s", "value")
     if found.is_empty():
-        known = [*SERIES_NAMES, *internals["quantity"].unique(maintain_order=True)]
+        known = [*names, *internals["quantity"].unique(maintain_order=True)]
         raise InputError(unknown("quantity", quantity, known))
     # A controller may report twice within one instant; what it said last stands.
     return found.unique("time_s", keep="last", maintain_order=True)
+
+
+def _names(columns: Sequence[str]) -> dict[str, str]:
+    """Short names of the columns of a flow's series: those of measures, others without the unit."""
+    shown = {m.name: m.column for m in measures().values() if m.scope == "flow" and m.column}
+    others = [c for c in columns if c not in {"flow", "time_s", "mode", *shown.values()}]
+    units = ("_bps", "_s", "_bytes", "_packets")
+    plain = {
+        next((c.removesuffix(unit) for unit in units if c.endswith(unit)), c): c for c in others
+    }
+    return {**plain, **shown}
 
 
 def table(
@@ -44,7 +55,7 @@ def table(
     """Make a frame of rows; `numbers` are real numbers even where every value is absent."""
     import polars as pl
 
-    numeric = {*numbers, "completion_s"}
+    numeric = set(numbers)
     types = {"seed": pl.UInt64, "n": pl.UInt32}
     schema = {
         name: pl.Float64 if name in numeric else types.get(name, pl.String) for name in columns

@@ -1,76 +1,116 @@
-"""What a run's summary and series measure: names, units, and how a person reads them."""
+"""The measures: names, units, definitions, and where a run's summary has them.
+
+The engine has the registry (`crates/record/src/measures.rs`); nothing here knows the name of a row.
+"""
 
 from __future__ import annotations
 
+import functools
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from jostle.errors import InputError, unknown
+
+Scope = Literal["flow", "link", "run"]
+Place = Literal["phases", "fairness", "totals", "flow", "asked"]
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of a summary.
+    """A measure.
 
     Attributes
     ----------
-    name
-        Name in `ResultSet.estimate`.
+    name, title
+        Name in estimates and studies; what it is called in tables and figures.
     key
-        Key in the summary.
+        Key in the summary; empty where that has none.
     unit
-        Unit of the number there.
+        Unit of the number.
+    reads, factor
+        Unit that a person reads it in, empty for a bare number, and what the number is multiplied
+        by for that.
     scope
         Whether each flow, each link, or a run as a whole has a value.
+    place
+        Where the summary has it: in each phase of a flow or link, of `fairness` or of `totals`,
+        beside the phases of a flow, or nowhere, since it is asked for with a parameter.
+    any_window
+        Whether the series is enough to compute it over any window of time.
+    column
+        Column of the series that shows it over time, if there is one.
+    definition
+        What it is.
     """
 
     name: str
+    title: str
     key: str
     unit: str
-    scope: Literal["flow", "link", "run"] = "flow"
+    reads: str
+    factor: float
+    scope: Scope
+    place: Place
+    any_window: bool
+    column: str | None
+    definition: str
+
+    @property
+    def heading(self) -> str:
+        """The title as a heading has it; names of variables stay as they are."""
+        if self.title == self.name == "cwnd":
+            return self.title
+        return self.title[0].upper() + self.title[1:]
+
+    @property
+    def axis(self) -> str:
+        """The heading with the unit that is read."""
+        return f"{self.heading} ({self.reads})" if self.reads else self.heading
+
+    def of_summary(self, summary: Mapping[str, Any], phase: str, who: str = "") -> float | None:
+        """Look it up in a run's summary.
+
+        Parameters
+        ----------
+        summary
+            The summary.
+        phase
+            Name of a phase; of no matter for what is of the whole run.
+        who
+            Name of the flow or the link, unless it is of the run.
+
+        Returns
+        -------
+        float or None
+            In `unit`; None without data, or if there is no such phase, flow or link.
+        """
+        if self.place in ("fairness", "totals"):
+            of_run: float | None = summary[self.place].get(phase, {}).get(self.key)
+            return of_run
+        part = summary["links" if self.scope == "link" else "flows"]
+        entry = next((one for one in part if one["name"] == who), None)
+        return None if entry is None else self.of_entry(entry, phase)
+
+    def of_entry(self, entry: Mapping[str, Any], phase: str) -> float | None:
+        """Look it up in what a summary has of one flow or link; see `of_summary`."""
+        values = entry if self.place == "flow" else entry["phases"].get(phase, {})
+        value: float | None = values.get(self.key)
+        return value
 
 
-MEASURES: tuple[Measure, ...] = (
-    Measure("sending_rate", "sending_rate_bps", "bit/s"),
-    Measure("throughput", "throughput_bps", "bit/s"),
-    Measure("goodput", "goodput_bps", "bit/s"),
-    Measure("goodput_ratio", "goodput_ratio", "1"),
-    Measure("rtt", "rtt_mean_s", "s"),
-    Measure("rtt_min", "rtt_min_s", "s"),
-    Measure("rtt_p50", "rtt_p50_s", "s"),
-    Measure("rtt_p95", "rtt_p95_s", "s"),
-    Measure("rtt_sd", "rtt_sd_s", "s"),
-    Measure("cwnd", "cwnd_mean_bytes", "byte"),
-    Measure("sent", "sent_packets", "packet"),
-    Measure("retransmitted", "retransmitted_packets", "packet"),
-    Measure("retransmission_ratio", "retransmission_ratio", "1"),
-    Measure("power", "power_bits", "bit"),
-    Measure("utilisation", "utilisation", "1", "link"),
-    Measure("queue", "queue_mean_bytes", "byte", "link"),
-    Measure("queue_p95", "queue_p95_bytes", "byte", "link"),
-    Measure("dropped", "dropped_packets", "packet", "link"),
-    Measure("marked", "marked_packets", "packet", "link"),
-    Measure("jain", "jain", "1", "run"),
-)
+@functools.cache
+def measures() -> Mapping[str, Measure]:
+    """Every measure by name, in the order of the engine's registry."""
+    from jostle import _core
 
-FLOW_KEYS = tuple(m.key for m in MEASURES if m.scope == "flow")
-LINK_KEYS = tuple(m.key for m in MEASURES if m.scope == "link")
+    return {row["name"]: Measure(**row) for row in json.loads(_core.registry())["measures"]}
 
-SERIES_NAMES = {
-    "sending_rate": "sending_rate_bps",
-    "throughput": "throughput_bps",
-    "goodput": "goodput_bps",
-    "rtt": "rtt_mean_s",
-    "rtt_last": "rtt_last_s",
-    "srtt": "srtt_s",
-    "cwnd": "cwnd_bytes",
-    "ssthresh": "ssthresh_bytes",
-    "in_flight": "in_flight_bytes",
-    "pacing_rate": "pacing_rate_bps",
-    "sent": "sent_packets",
-    "retransmitted": "retransmitted_packets",
-}
-"""Short names of the columns of a flow's series."""
+
+def keys(scope: Scope, place: Place) -> tuple[str, ...]:
+    """Keys of the summary at a place, of what has a value there."""
+    return tuple(m.key for m in measures().values() if (m.scope, m.place) == (scope, place))
 
 
 def measure(name: str) -> Measure:
@@ -81,7 +121,10 @@ def measure(name: str) -> Measure:
     InputError
         When there is none.
     """
-    for candidate in MEASURES:
-        if name in (candidate.name, candidate.key):
+    every = measures()
+    if name in every:
+        return every[name]
+    for candidate in every.values():
+        if name == candidate.key:
             return candidate
-    raise InputError(unknown("measure", name, [m.name for m in MEASURES]))
+    raise InputError(unknown("measure", name, every))

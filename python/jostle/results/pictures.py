@@ -12,6 +12,7 @@ from jostle.errors import InputError
 from jostle.figures.data import (
     NO_CONTROLLER,
     HeatMapData,
+    PanelColumn,
     PhaseBand,
     StackedData,
     flow_label,
@@ -19,6 +20,7 @@ from jostle.figures.data import (
 )
 from jostle.results import conditions as naming
 from jostle.results.finished import OVERALL
+from jostle.results.measures import measure
 from jostle.stats import mean
 
 if TYPE_CHECKING:
@@ -29,7 +31,27 @@ if TYPE_CHECKING:
 MOST_LINES = 8
 """Flows that a stacked figure shows; more could not be told apart."""
 
+PANELS = ("throughput", "rtt", "cwnd", "retransmission_ratio")
+"""Measures of a stacked figure, from top to bottom."""
+
 Summary = Mapping[str, Any]
+
+
+def panels(names: Sequence[str] = PANELS) -> list[PanelColumn]:
+    """Panels that show measures over time.
+
+    Raises
+    ------
+    InputError
+        When one is not a measure, or the series has no column of it.
+    """
+    found = []
+    for name in names:
+        shown = measure(name)
+        if shown.column is None:
+            raise InputError(f"`{name}` has no column in the series")
+        found.append(PanelColumn(shown.heading, shown.reads, shown.column, shown.factor))
+    return found
 
 
 def series_data(results: FinishedRuns, condition: int) -> StackedData:
@@ -45,6 +67,7 @@ def series_data(results: FinishedRuns, condition: int) -> StackedData:
     return stacked(
         results.condition_series(condition),
         {flow["name"]: flow_label(flow) for flow in flows},
+        panels(),
         results.labels[condition],
         phases,
     )
@@ -55,8 +78,8 @@ def jain_data(results: FinishedRuns) -> HeatMapData:
     rows, columns, values = _table(results, _jain)
     most_flows = max(len(_competitors(results, c)) for c in range(len(results.conditions)))
     return HeatMapData(
-        quantity="Jain's index",
-        unit="",
+        quantity=measure("jain").heading,
+        unit=measure("jain").reads,
         rows=rows,
         columns=columns,
         values=values,
@@ -75,11 +98,11 @@ def difference_data(results: FinishedRuns) -> HeatMapData:
     first, second = (
         name if len(name) <= 20 else name[:19] + "…" for name in _first_two_names(results)
     )
-    rows, columns, values = _table(results, _difference_mbps)
+    rows, columns, values = _table(results, _difference)
     reach = float(np.nanmax(np.abs(values))) if np.any(~np.isnan(values)) else 0.0
     return HeatMapData(
-        quantity="Throughput difference",
-        unit="Mbit/s",
+        quantity=f"{measure('throughput').heading} difference",
+        unit=measure("throughput").reads,
         rows=rows,
         columns=columns,
         values=values,
@@ -168,15 +191,13 @@ def _table(
 
 
 def _jain(summary: Summary, phase: str) -> float | None:
-    index: float | None = summary["fairness"].get(phase, {}).get("jain")
-    return index
+    return measure("jain").of_summary(summary, phase)
 
 
-def _difference_mbps(summary: Summary, phase: str) -> float | None:
-    first, second = (
-        flow["phases"].get(phase, {}).get("throughput_bps") for flow in _governed(summary)[:2]
-    )
-    return None if first is None or second is None else (first - second) / 1e6
+def _difference(summary: Summary, phase: str) -> float | None:
+    rate = measure("throughput")
+    first, second = (rate.of_entry(flow, phase) for flow in _governed(summary)[:2])
+    return None if first is None or second is None else (first - second) * rate.factor
 
 
 def _governed(summary: Summary) -> list[Summary]:

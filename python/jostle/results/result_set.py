@@ -10,7 +10,7 @@ from jostle.errors import InputError, unknown
 from jostle.results import frames
 from jostle.results.conditions import Condition
 from jostle.results.finished import OVERALL, FinishedRuns
-from jostle.results.measures import FLOW_KEYS, LINK_KEYS, measure
+from jostle.results.measures import keys, measure
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,11 +31,12 @@ class ResultSet(FinishedRuns):
     def flows(self) -> pl.DataFrame:
         """One row per run, flow and phase.
 
-        Columns: condition, grid keys, seed, run_id, flow, transport, controller, completion_s,
-        phase, and
-        every measure of a flow.
+        Columns: condition, grid keys, seed, run_id, flow, transport, controller, measures of the
+        flow's whole run (completion_s, efficiency, estimate_bps), phase, and every measure of a
+        flow in it.
         """
-        return self._table("flows", "flow", ("transport", "controller", "completion_s"), FLOW_KEYS)
+        facts = ("transport", "controller")
+        return self._table("flows", "flow", facts, keys("flow", "flow"), keys("flow", "phases"))
 
     @cached_property
     def links(self) -> pl.DataFrame:
@@ -43,17 +44,17 @@ class ResultSet(FinishedRuns):
 
         Columns: condition, grid keys, seed, run_id, link, phase, and every measure of a link.
         """
-        return self._table("links", "link", (), LINK_KEYS)
+        return self._table("links", "link", (), (), keys("link", "phases"))
 
     @cached_property
     def fairness(self) -> pl.DataFrame:
-        """One row per run and phase: condition, grid keys, seed, run_id, phase, jain."""
-        rows = [
-            {**place, "phase": phase, "jain": entry["jain"]}
-            for place, run in self._placed()
-            for phase, entry in run.summary["fairness"].items()
-        ]
-        return frames.table(rows, [*self._place_columns, "phase", "jain"], ("jain",))
+        """One row per run and phase: condition, grid keys, seed, run_id, phase, jain, …."""
+        return self._run_table("fairness")
+
+    @cached_property
+    def totals(self) -> pl.DataFrame:
+        """One row per run and phase: its place, phase, and measures of all flows together."""
+        return self._run_table("totals")
 
     @cached_property
     def captures(self) -> pl.DataFrame:
@@ -139,7 +140,10 @@ class ResultSet(FinishedRuns):
         wanted = measure(name)
         if phase not in [p.name for p in self.phases]:
             raise InputError(unknown("phase", phase, [p.name for p in self.phases]))
-        table = {"flow": self.flows, "link": self.links, "run": self.fairness}[wanted.scope]
+        if wanted.place == "asked":
+            raise InputError(f"`{wanted.name}` takes a parameter: ask for it in a study")
+        by_run = {"fairness": "fairness", "totals": "totals"}
+        table: pl.DataFrame = getattr(self, by_run.get(wanted.place, f"{wanted.scope}s"))
         who = [] if wanted.scope == "run" else [wanted.scope]
         by = ["condition", *self._grid_keys, *who]
         rows = []
@@ -207,7 +211,10 @@ class ResultSet(FinishedRuns):
                     "condition": condition,
                     "runs": [
                         {"seed": r.seed, "run_id": r.run.run_id}
-                        | {key: r.run.summary[key] for key in ("flows", "links", "fairness")}
+                        | {
+                            key: r.run.summary[key]
+                            for key in ("flows", "links", "fairness", "totals")
+                        }
                         for r in self.of(index)
                     ],
                 }
@@ -253,18 +260,33 @@ class ResultSet(FinishedRuns):
         ]
 
     def _table(
-        self, part: str, who: str, facts: tuple[str, ...], keys: tuple[str, ...]
+        self,
+        part: str,
+        who: str,
+        facts: tuple[str, ...],
+        whole: tuple[str, ...],
+        keys: tuple[str, ...],
     ) -> pl.DataFrame:
         rows = [
             {**place, who: entry["name"]}
-            | {fact: entry[fact] for fact in facts}
+            | {key: entry.get(key) for key in (*facts, *whole)}
             | {"phase": phase}
             | {key: values.get(key) for key in keys}
             for place, run in self._placed()
             for entry in run.summary[part]
             for phase, values in entry["phases"].items()
         ]
-        return frames.table(rows, [*self._place_columns, who, *facts, "phase", *keys], keys)
+        columns = [*self._place_columns, who, *facts, *whole, "phase", *keys]
+        return frames.table(rows, columns, (*whole, *keys))
+
+    def _run_table(self, part: Literal["fairness", "totals"]) -> pl.DataFrame:
+        wanted = keys("run", part)
+        rows = [
+            {**place, "phase": phase} | {key: values.get(key) for key in wanted}
+            for place, run in self._placed()
+            for phase, values in run.summary[part].items()
+        ]
+        return frames.table(rows, [*self._place_columns, "phase", *wanted], wanted)
 
     def _all_identical(self, condition: int) -> bool:
         results = self.of(condition)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from jostle.results.measures import measure
 from jostle.stats import Estimate, estimate
 
 if TYPE_CHECKING:
@@ -39,13 +40,10 @@ class Table:
     text_columns: int
 
 
-# Heading, unit, key of the summary, factor from the summary's unit.
-_COLUMNS = (
-    ("throughput", "Mbit/s", "throughput_bps", 1e-6),
-    ("RTT", "ms", "rtt_mean_s", 1e3),
-    ("cwnd", "kB", "cwnd_mean_bytes", 1e-3),
-    ("retransmitted", "%", "retransmission_ratio", 100.0),
-)
+_COLUMNS = ("throughput", "share", "rtt", "cwnd", "retransmission_ratio")
+"""Measures of a flow that a table shows; of the run it shows Jain's index."""
+_PLAIN = {"share": 1}
+"""Decimals of those that are shown without their interval: it follows from the others'."""
 _DIGITS = 4
 _MOST_DECIMALS = 3
 
@@ -53,24 +51,9 @@ _MOST_DECIMALS = 3
 def phase_rows(results: FinishedRuns, phase: str) -> Table:
     """One phase: a row per condition and flow."""
     grid = len(results.conditions) > 1 or bool(results.labels[0])
-    header = (
-        *(("condition",) if grid else ()),
-        "flow",
-        "controller",
-        "throughput",
-        "share",
-        *(name for name, *_ in _COLUMNS[1:]),
-        "Jain",
-    )
-    units = (
-        *(("",) if grid else ()),
-        "",
-        "",
-        "Mbit/s",
-        "%",
-        *(unit for _, unit, *_ in _COLUMNS[1:]),
-        "",
-    )
+    every = [measure(name) for name in (*_COLUMNS, "jain")]
+    words = (*(("condition",) if grid else ()), "flow", "controller")
+    titles = (*words, *(f"{m.title}\n{m.reads}" if m.reads else m.title for m in every))
     rows: list[tuple[str, ...]] = []
     groups = []
     decimals = _decimals(results, phase)
@@ -80,22 +63,22 @@ def phase_rows(results: FinishedRuns, phase: str) -> Table:
             groups.append(len(rows))
         for number, row in enumerate(body):
             rows.append((*((label if number == 0 else "",) if grid else ()), *row))
-    titles = tuple(f"{n}\n{u}" if u else n for n, u in zip(header, units, strict=True))
-    return Table(titles, tuple(rows), tuple(groups), header.index("throughput"))
+    return Table(titles, tuple(rows), tuple(groups), len(words))
 
 
 def _decimals(results: FinishedRuns, phase: str) -> dict[str, int]:
-    """Decimals per key, so that the largest number of a column has some digits, not all."""
+    """Decimals by measure, so that the largest number of a column has some digits, not all."""
     decimals = {}
-    for _, _, key, factor in _COLUMNS:
+    for name in _COLUMNS:
+        column = measure(name)
         values = [
-            flow["phases"].get(phase, {}).get(key)
+            column.of_entry(flow, phase)
             for result in results.results
             for flow in result.run.summary["flows"]
         ]
-        largest = max((abs(v) * factor for v in values if v is not None), default=0.0)
+        largest = max((abs(v) * column.factor for v in values if v is not None), default=0.0)
         before_point = math.floor(math.log10(largest)) + 1 if largest > 0 else 1
-        decimals[key] = min(max(_DIGITS - before_point, 0), _MOST_DECIMALS)
+        decimals[name] = min(max(_DIGITS - before_point, 0), _MOST_DECIMALS)
     return decimals
 
 
@@ -106,24 +89,22 @@ def _condition_rows(
     if not runs:
         return []
     flows = runs[0]["flows"]
-    totals = [
-        sum(f["phases"].get(phase, {}).get("throughput_bps") or 0.0 for f in run["flows"])
-        for run in runs
-    ]
-    jain = estimate([run["fairness"].get(phase, {}).get("jain") for run in runs], "1")
+
+    def found(name: str, flow: str = "") -> Estimate:
+        wanted = measure(name)
+        return estimate([wanted.of_summary(run, phase, flow) for run in runs], wanted.unit)
+
     rows = []
     for number, flow in enumerate(flows[:MOST_FLOWS]):
-        values = [run["flows"][number]["phases"].get(phase, {}) for run in runs]
-        cells = [
-            with_interval(estimate([v.get(key) for v in values], unit), factor, decimals[key])
-            for _, unit, key, factor in _COLUMNS
-        ]
-        shares = [
-            (v.get("throughput_bps") or 0.0) / total if total else None
-            for v, total in zip(values, totals, strict=True)
-        ]
-        cells.insert(1, plain(estimate(shares, "1").value, 100.0, 1))
-        fairness = with_interval(jain, 1.0, 3) if number == 0 else ""
+        cells = []
+        for name in _COLUMNS:
+            ours, factor = found(name, flow["name"]), measure(name).factor
+            cells.append(
+                plain(ours.value, factor, _PLAIN[name])
+                if name in _PLAIN
+                else with_interval(ours, factor, decimals[name])
+            )
+        fairness = with_interval(found("jain"), measure("jain").factor, 3) if number == 0 else ""
         rows.append((flow["name"], flow["controller"], *cells, fairness))
     if len(flows) > MOST_FLOWS:
         more = f"… {len(flows) - MOST_FLOWS} more flows"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from jostle.stats.bands import Band, series_band
 from jostle.stats.compare import Comparison, bonferroni, effect_size, t_test
-from jostle.stats.describe import jain, mean, percentile, sd
+from jostle.stats.describe import mean, percentile, sd
 from jostle.stats.difference import difference
 from jostle.stats.distribution import Box, box, ecdf
 from jostle.stats.estimate import Estimate, Method, estimate
-from jostle.stats.transfer import convergence_s, fct_efficiency, minimum_completion_s
 
 __all__ = [
     "Band",
@@ -18,15 +17,11 @@ __all__ = [
     "Method",
     "bonferroni",
     "box",
-    "convergence_s",
     "difference",
     "ecdf",
     "effect_size",
     "estimate",
-    "fct_efficiency",
-    "jain",
     "mean",
-    "minimum_completion_s",
     "percentile",
     "sd",
     "series_band",

@@ -40,34 +40,3 @@ def percentile(values: Iterable[float | None], percent: float) -> float | None:
     """
     sample = present(values)
     return float(np.percentile(sample, percent)) if sample.size else None
-
-
-def jain(shares: Iterable[float]) -> float | None:
-    """Jain's fairness index, (Σx)² ÷ (n Σx²): 1/n (one has all) … 1 (all have the same).
-
-    Jain, Chiu, Hawe, "A quantitative measure of fairness and discrimination", DEC-TR-301, 1984.
-
-    Parameters
-    ----------
-    shares
-        What each of n flows got, never negative, in any unit.
-
-    Returns
-    -------
-    float or None
-        The index; None without flows or when nobody got anything.
-
-    Raises
-    ------
-    ValueError
-        When a share is negative or not finite.
-    """
-    array = np.array(list(shares), dtype=np.float64)
-    if not np.all(np.isfinite(array)) or np.any(array < 0):
-        raise ValueError("shares must be finite and not negative")
-    largest = array.max(initial=0.0)
-    if largest == 0.0:
-        return None
-    # The index does not depend on the unit; scaling keeps the squares within range.
-    scaled = array / largest
-    return float(scaled.sum() ** 2 / (scaled.size * (scaled**2).sum()))

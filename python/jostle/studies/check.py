@@ -11,10 +11,11 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from jostle.errors import unknown
+from jostle.results.measures import measure as find
+from jostle.results.measures import measures
 from jostle.scenario import Scenario
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.units import QuantityError, parse_size, parse_span
-from jostle.studies.measures import MEASURES
 from jostle.studies.models import (
     Claim,
     Curve,
@@ -125,9 +126,11 @@ def _outside(name: str) -> str:
     return f'"{name}" lies outside of the study\'s folder — put the file beside study.toml'
 
 
-def value_mistakes(path: KeyPath, value: Value, scenario: Scenario) -> Mistakes:
+def value_mistakes(
+    path: KeyPath, value: Value, scenario: Scenario, windows: Mapping[str, Window]
+) -> Mistakes:
     """Say what is wrong with a value whose measure is known."""
-    measure = MEASURES[value.measure]
+    measure = find(value.measure)
     if measure.scope != "run":
         known = _links(scenario) if measure.scope == "link" else _flows(scenario)
         if not value.flow:
@@ -135,11 +138,18 @@ def value_mistakes(path: KeyPath, value: Value, scenario: Scenario) -> Mistakes:
             yield path, f"`{value.measure}` needs `flow`, the {what}: {', '.join(known)}"
         elif not _is_there(value, known):
             yield (*path, "flow"), unknown(measure.scope, value.flow, known)
-    of_bins = measure.column is not None or value.measure == "echo_rtt"
-    if value.percentile is not None and not of_bins:
-        with_bins = [name for name, one in MEASURES.items() if one.column is not None]
+    if value.measure == "echo_rtt" and value.percentile is None:
+        yield path, "`echo_rtt` needs `percentile`; the mean over the echoes is `rtt`"
+    if value.measure == "download_time" and value.size is None and path[0] != "figures":
+        yield path, "`download_time` needs `size`; the time of a whole transfer is `completion`"
+    if value.percentile is not None and not measure.any_window and value.measure != "echo_rtt":
+        with_bins = [name for name, one in measures().items() if one.any_window]
         text = f"`{value.measure}` has no bins to take it of; these have: {', '.join(with_bins)}"
         yield (*path, "percentile"), text
+    if measure.place == "phases" and not measure.any_window and value.window in windows:
+        phases = [name for name in window_labels(scenario, {}) if name not in windows]
+        text = f"`{value.measure}` is known of phases of the scenario only: {', '.join(phases)}"
+        yield (*path, "window"), text
     if value.bin is not None:
         yield from _quantity((*path, "bin"), value.bin, parse_span)
     if value.size is not None:
@@ -149,6 +159,10 @@ def value_mistakes(path: KeyPath, value: Value, scenario: Scenario) -> Mistakes:
 def _figure_mistakes(figure: FigureSpec) -> Iterator[tuple[str, str]]:
     """Key and text of what does not go with a figure's kind."""
     if figure.kind == "series":
+        shown = [name for name, one in measures().items() if one.scope == "flow" and one.column]
+        for panel in figure.panels:
+            if panel not in (*shown, "jain"):
+                yield "panels", unknown("panel", panel, [*shown, "jain"])
         if figure.curves:
             yield "curves", "a `series` has panels and flows, no curves"
         return

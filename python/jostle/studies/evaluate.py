@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jostle.results.measures import measure
 from jostle.stats import Estimate, estimate, t_test
 from jostle.stats.describe import Floats
-from jostle.studies.measures import MEASURES
 from jostle.studies.models import Claim, Number, Part, Value
 from jostle.studies.runs import Runs
 
@@ -129,7 +129,7 @@ def value_estimate(runs: Runs, value: Value) -> Estimate:
     Mean and share have Student's t interval; the others, whose distribution is not known, that of
     a bootstrap.
     """
-    unit = "×" if value.relative_to else MEASURES[value.measure].unit
+    unit = "×" if value.relative_to else measure(value.measure).reads
     unit = "% of runs" if value.summary == "share" else unit
     sample = runs.summary(value)
     if value.summary in ("mean", "share"):
@@ -272,7 +272,7 @@ def _combined(
 ) -> Estimate:
     """Ratio, or difference, of two values, with the interval of a bootstrap."""
     a, b = np.array(runs.summary(left)), np.array(runs.summary(right))
-    unit = MEASURES[left.measure].unit if difference else "×"
+    unit = measure(left.measure).reads if difference else "×"
     n = int(min(a.size, b.size))
     if n == 0:
         return Estimate(None, None, None, 0, unit, "no value on one side")

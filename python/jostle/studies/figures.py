@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -11,22 +12,23 @@ from jostle.figures.data import (
     CurvesData,
     GroupsData,
     HeatMapData,
-    PanelColumn,
     PanelData,
     StackedData,
     flow_label,
     stacked,
 )
 from jostle.figures.data import Line as BandLine
+from jostle.results.measures import measure
+from jostle.results.pictures import PANELS, panels
 from jostle.scenario.text.units import parse_size
-from jostle.stats import Estimate, box, ecdf, jain, series_band
+from jostle.stats import Estimate, box, ecdf, series_band
 from jostle.stats.describe import Floats
 from jostle.stats.distribution import Box
 from jostle.studies.evaluate import value_estimate
-from jostle.studies.measures import MEASURES
 from jostle.studies.models import Curve as CurveSpec
 from jostle.studies.models import FigureSpec, Value
 from jostle.studies.runs import Runs
+from jostle.studies.windows import RunView, Span
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,12 +36,6 @@ if TYPE_CHECKING:
 
 FigureData = StackedData | HeatMapData | CurvesData | GroupsData
 
-_PANELS: Final[dict[str, PanelColumn]] = {
-    "throughput": ("Throughput", "Mbit/s", "throughput_bps", 1e-6),
-    "rtt": ("RTT", "ms", "rtt_mean_s", 1e3),
-    "cwnd": ("cwnd", "MB", "cwnd_bytes", 1e-6),
-    "retransmitted": ("Retransmitted", "%", "retransmission", 100.0),
-}
 _SIZES: Final = tuple(f"{megabytes} MB" for megabytes in range(1, 51))
 """Of a figure of download time against size."""
 
@@ -91,11 +87,11 @@ def _series(runs: Runs, figure: FigureSpec) -> StackedData | None:
         if not figure.flows or flow["name"] in figure.flows
     }
     series = _while_anything_moves(results.condition_series(at))
-    wanted: tuple[str, ...] = figure.panels or tuple(_PANELS)
-    columns = [_PANELS[panel] for panel in wanted if panel in _PANELS]
-    data = stacked(series, labels, panels=columns)
+    wanted = figure.panels or PANELS
+    data = stacked(series, labels, panels([name for name in wanted if name != "jain"]))
     if "jain" in wanted:
-        fairness = PanelData("Jain's index", "1", (_jain_line(series, tuple(labels)),))
+        line = _jain_line(runs.views(name, condition), series["time_s"].to_numpy())
+        fairness = PanelData(measure("jain").heading, "1", (line,))
         data = StackedData(data.title, (*data.panels, fairness), data.phases, data.runs)
     return data
 
@@ -108,20 +104,11 @@ def _while_anything_moves(series: pl.DataFrame) -> pl.DataFrame:
     return series if last_s is None else series.filter(pl.col("time_s") <= last_s)
 
 
-def _jain_line(series: pl.DataFrame, flows: tuple[str, ...]) -> BandLine:
-    """Fairness per bin, mean over runs."""
-    import polars as pl
-
-    wide = series.filter(pl.col("flow").is_in(flows)).pivot(
-        "flow", index=["seed", "time_s"], values="throughput_bps", aggregate_function="first"
-    )
-    shares = wide.select(flows).cast(pl.Float64).fill_null(0.0).to_numpy()
-    index = wide.select("seed", "time_s").with_columns(
-        jain=pl.Series([np.nan if (found := jain(row)) is None else found for row in shares])
-    )
-    table = index.pivot("seed", index="time_s", values="jain").sort("time_s")
-    ends = table["time_s"].to_numpy()
-    band = series_band(table.drop("time_s").cast(pl.Float64).fill_null(np.nan).to_numpy().T)
+def _jain_line(views: Sequence[RunView], shown_s: Floats) -> BandLine:
+    """Fairness in each interval up to the last that is shown, mean over runs."""
+    ends = np.unique(shown_s)
+    whole = Span(0.0, float(ends.max(initial=0.0)))
+    band = series_band(np.array([view.bins(measure("jain"), "", whole, None) for view in views]))
     starts = np.concatenate(([0.0], ends[:-1]))
     return BandLine("all flows", (starts + ends) / 2, band.mean, band.low, band.high)
 
@@ -129,7 +116,7 @@ def _jain_line(series: pl.DataFrame, flows: tuple[str, ...]) -> BandLine:
 def _cdf(runs: Runs, figure: FigureSpec) -> CurvesData | None:
     found = []
     for curve in figure.curves:
-        by_bin = MEASURES[curve.measure].column is not None and curve.bin is not None
+        by_bin = measure(curve.measure).any_window and curve.bin is not None
         sample = runs.per_bin(curve) if by_bin else runs.per_run(curve)
         x, share = ecdf(sample)
         if x.size:
@@ -137,7 +124,7 @@ def _cdf(runs: Runs, figure: FigureSpec) -> CurvesData | None:
             found.append(Curve(curve.label, x, share, none, none))
     if not found:
         return None
-    return CurvesData(_axis(figure.curves[0]), "Share", tuple(found), steps=True)
+    return CurvesData(measure(figure.curves[0].measure).axis, "Share", tuple(found), steps=True)
 
 
 def _lines(runs: Runs, figure: FigureSpec) -> CurvesData | None:
@@ -158,7 +145,7 @@ def _lines(runs: Runs, figure: FigureSpec) -> CurvesData | None:
         names = tuple(runs.study.labels(figure.curves[0], figure.x))
     return CurvesData(
         figure.x_label or figure.x,
-        _axis(figure.curves[0]),
+        measure(figure.curves[0].measure).axis,
         tuple(found),
         log_x=figure.x_scale == "log",
         x_names=names,
@@ -216,7 +203,7 @@ def _groups(runs: Runs, figure: FigureSpec) -> GroupsData | None:
         return None
     rows = tuple(tuple(found[at * per_group : (at + 1) * per_group]) for at in range(len(names)))
     labels = tuple(curve.label for curve in figure.curves[:per_group])
-    return GroupsData(_axis(figure.curves[0]), names, labels, rows, bars)
+    return GroupsData(measure(figure.curves[0].measure).axis, names, labels, rows, bars)
 
 
 def _bar(runs: Runs, value: Value) -> Box | None:
@@ -252,7 +239,6 @@ def _heat_map(runs: Runs, figure: FigureSpec) -> HeatMapData | None:
     values = np.array([[value(row, column) for column in columns] for row in rows])
     if np.isnan(values).all():
         return None
-    measure = MEASURES[curve.measure]
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     if figure.diverging:
         high = max(abs(low), abs(high)) or 1.0
@@ -261,7 +247,7 @@ def _heat_map(runs: Runs, figure: FigureSpec) -> HeatMapData | None:
         high = low + 1.0
     return HeatMapData(
         quantity=curve.label,
-        unit=measure.unit,
+        unit=measure(curve.measure).reads,
         rows=tuple(rows),
         columns=tuple(columns),
         values=values,
@@ -272,10 +258,3 @@ def _heat_map(runs: Runs, figure: FigureSpec) -> HeatMapData | None:
         row_label=figure.row_label,
         column_label=figure.column_label,
     )
-
-
-def _axis(value: Value) -> str:
-    unit = MEASURES[value.measure].unit
-    name = value.measure.replace("_", " ").replace("rtt", "RTT")
-    words = "Jain's index" if name == "jain" else name[0].upper() + name[1:]
-    return f"{words} ({unit})" if unit else words

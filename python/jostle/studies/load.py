@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from jostle.errors import InputError, unknown
+from jostle.results.measures import measures
 from jostle.scenario import Scenario
 from jostle.scenario import load as load_scenario
 from jostle.scenario.text.document import parse, read_text
@@ -23,7 +24,6 @@ from jostle.studies.check import (
     window_labels,
 )
 from jostle.studies.findings import references
-from jostle.studies.measures import MEASURES
 from jostle.studies.models import Number, StudyFile, Value
 from jostle.studies.study import Study
 
@@ -158,8 +158,8 @@ def _mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
             text = unknown("experiment", value.experiment, study.file.experiments)
             yield (*path, "experiment"), text
             continue
-        if value.measure not in MEASURES:
-            yield (*path, "measure"), unknown("measure", value.measure, MEASURES)
+        if value.measure not in measures():
+            yield (*path, "measure"), unknown("measure", value.measure, measures())
             continue
         name, experiment = study.experiment_of(value)
         keys = [
@@ -189,7 +189,7 @@ def _mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
         known = window_labels(scenario, experiment.windows)
         if value.window not in known:
             yield (*path, "window"), unknown("window", value.window, known)
-        yield from value_mistakes(path, value, scenario)
+        yield from value_mistakes(path, value, scenario, experiment.windows)
     yield from _figure_mismatches(study)
 
 

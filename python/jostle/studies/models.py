@@ -80,14 +80,15 @@ class Value(_Table):
     flow
         Name of the flow (or of the link, for a measure of links); absent for measures of a run.
     measure
-        Name in `measures.MEASURES`.
+        Name of a measure (`jostle list measures`). Numbers are in the unit that people read.
     window
         A phase of the scenario, or a window of the experiment.
     bin
         Length of the bins that a percentile or a peak is taken over; the scenario's interval if
         absent.
     percentile
-        Of the bins in the window, instead of the measure over all of it.
+        Of the bins in the window, instead of the measure over all of it; with the measure
+        `echo_rtt`, of the echoes.
     size
         Bytes whose download time is meant, for `download_time`.
     relative_to
@@ -238,7 +239,7 @@ class FigureSpec(_Table):
     experiment, where, flows
         Of a `series`: the condition, and the flows that are shown.
     panels
-        Of a `series`, from top to bottom.
+        Of a `series`, from top to bottom: measures that the series shows, and `jain`.
     curves
         Of the other kinds.
     groups
@@ -268,7 +269,7 @@ class FigureSpec(_Table):
     experiment: str = ""
     where: dict[str, str] = {}
     flows: tuple[str, ...] = ()
-    panels: tuple[Literal["throughput", "rtt", "cwnd", "retransmitted", "jain"], ...] = ()
+    panels: tuple[str, ...] = ()
     curves: tuple[Curve, ...] = ()
     groups: tuple[str, ...] = ()
     x: str = ""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jostle.results.measures import measure
 from jostle.scenario.text.units import parse_size, parse_span
-from jostle.stats.describe import Floats
-from jostle.studies.measures import MEASURES, bins
+from jostle.stats.describe import Floats, present
 from jostle.studies.study import Study
-from jostle.studies.windows import RunView, Span
+from jostle.studies.windows import Asked, RunView, Span
 
 if TYPE_CHECKING:
     from jostle.results import ResultSet
@@ -74,10 +74,11 @@ class Runs:
         """Take a measure's bins from all runs of a value; shape (bins,)."""
         bin_s = None if value.bin is None else parse_span(value.bin) / 1e9
         found = [
-            bins(run, MEASURES[value.measure], value.flow, span, bin_s)
+            run.bins(measure(value.measure), value.flow, span, bin_s)
             for _, run, span in self._runs(value)
         ]
-        return np.concatenate(found) if found else np.array([])
+        whole: Floats = np.concatenate(found) if found else np.array([])
+        return present(whole)
 
     def summary(self, value: Value) -> list[float]:
         """Give what a summary is made of, without runs that have no value.
@@ -119,17 +120,14 @@ class Runs:
         return next((at for at, one in enumerate(conditions) if one == labels), -1)
 
     def _one(self, value: Value, run: RunView, span: Span) -> float | None:
-        measure = MEASURES[value.measure]
-        if value.measure == "download_time" and value.size is not None:
-            return run.download_s(value.flow, parse_size(value.size))
-        if value.measure == "echo_share":
-            pings = run.pings(value.flow)
-            return None if pings is None else pings.share_within(value.above, value.below)
-        if value.measure == "echo_rtt" and value.percentile is not None:
-            pings = run.pings(value.flow)
-            return None if pings is None else pings.rtt_ms(value.percentile)
+        wanted = measure(value.measure)
+        if wanted.place == "asked":
+            size = None if value.size is None else parse_size(value.size)
+            asked = Asked(size, value.percentile, value.above, value.below)
+            return run.value(wanted, value.flow, span, asked)
         if value.percentile is None:
-            return measure.over(run, value.flow, span)
+            return run.value(wanted, value.flow, span)
         bin_s = None if value.bin is None else parse_span(value.bin) / 1e9
-        found = bins(run, measure, value.flow, span, bin_s)
-        return float(np.percentile(found, value.percentile)) if found.size else None
+        found = run.bins(wanted, value.flow, span, bin_s)
+        there = present(found)
+        return float(np.percentile(there, value.percentile)) if there.size else None

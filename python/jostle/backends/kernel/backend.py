@@ -64,7 +64,7 @@ class KernelBackend:
     @functools.cached_property
     def version(self) -> str:
         """Kernel, and a hash of all that decides what is measured in it."""
-        return f"{self.image.identity}+{_program_hash()}"
+        return f"{self.image.identity}+{_program_hash()}.{self._loaded.RECORD_VERSION}"
 
     @functools.cached_property
     def _loaded(self) -> Engine:
@@ -102,7 +102,7 @@ class KernelBackend:
         )
         with done as (folder, wall_s):
             try:
-                made = record(spec, folder, self.name, self.version, wall_s)
+                made = record(spec, folder, self.name, self.version, wall_s, engine=self._loaded)
                 captured = captures.captured(spec, folder, self.image, self._loaded)
                 return dataclasses.replace(made, captured=captured)
             except (OSError, ValueError) as error:

@@ -1,8 +1,4 @@
-"""Samples of a run as quantities over time, in the words of a RunRecord.
-
-Counters and states are known at the samples. A counter between two samples lies on the line between
-them; a state stays what it was at the last one.
-"""
+"""Samples of a run as quantities over time, in the words of `crates/record/src/samples.rs`."""
 
 from __future__ import annotations
 
@@ -10,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-
-from jostle.backends.base import Spec
-from jostle.backends.kernel.samples import Samples
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,13 +27,6 @@ _NO_RTT_US = 0x7FFFFFFF
 _BBR_UNIT = 256
 _DCTCP_UNIT = 1024
 
-FLOW_COUNTERS = (
-    "sent_bytes",
-    "received_bytes",
-    "delivered_bytes",
-    "sent_packets",
-    "retransmitted_packets",
-)
 REASONS = ("overflow", "occupancy", "red", "codel", "pie", "step", "pi2", "loss", "outage")
 """Why packets are dropped or marked, as the simulator names it."""
 
@@ -57,15 +43,13 @@ _XSTATS: Mapping[str, tuple[str, int, int | None]] = {
 
 
 @dataclass(frozen=True)
-class FlowTrack:
+class _Flow:
     """A flow over time; arrays hold one value per sample.
 
     Parameters
     ----------
     spec
         The flow's part of the RunSpec.
-    time_ns
-        Times of the samples.
     sender, details, receiver
         What the kernel said of both ends and of the controller.
     events
@@ -73,15 +57,14 @@ class FlowTrack:
     """
 
     spec: Mapping[str, Any]
-    time_ns: Array
     sender: NDArray[np.void]
     details: NDArray[np.void]
     receiver: NDArray[np.void]
     events: Mapping[str, Any]
 
-    @cached_property
+    @property
     def counters(self) -> dict[str, Array]:
-        """What only ever grows, by name; see `FLOW_COUNTERS`."""
+        """What only ever grows, by name."""
         import numpy as np
 
         sent = self.sender["data_segs_out"].astype(float)
@@ -141,9 +124,9 @@ class FlowTrack:
         return np.where(self.connected, cwnd, np.nan)
 
     @property
-    def initial_cwnd_bytes(self) -> float:
+    def initial_cwnd_bytes(self) -> int:
         """The window before the connection stands."""
-        return float(self.spec["initial_window_packets"] * PAYLOAD_BYTES)
+        return int(self.spec["initial_window_packets"]) * PAYLOAD_BYTES
 
     @property
     def ssthresh_bytes(self) -> Array:
@@ -176,7 +159,7 @@ class FlowTrack:
     @property
     def modes(self) -> list[str]:
         """The state of recovery where that has the window, else the controller's mode."""
-        return [self._mode(number) for number in range(len(self.time_ns))]
+        return [self._mode(number) for number in range(len(self.sender))]
 
     def _mode(self, number: int) -> str:
         if not self.connected[number]:
@@ -224,11 +207,25 @@ class FlowTrack:
         due = self.events.get("due_ns")
         return None if due is None else int(due)
 
-    @property
-    def completion_ns(self) -> int | None:
-        """Time from the flow's start until all its data were acknowledged."""
-        completed, start = self.events.get("completed_ns"), self.start_ns
-        return None if completed is None or start is None else int(completed) - start
+    def seen(self) -> dict[str, Any]:
+        """Everything, for the engine."""
+        import numpy as np
+
+        return {
+            **self.counters,
+            "rtt_s": np.where(self.fresh, self.srtt_s, np.nan),
+            "srtt_s": self.srtt_s,
+            "rtt_min_s": self.min_rtt_s,
+            "cwnd_bytes": self.cwnd_bytes,
+            "ssthresh_bytes": self.ssthresh_bytes,
+            "in_flight_bytes": self.in_flight_bytes,
+            "pacing_rate_bps": self.pacing_rate_bps,
+            "mode": self.modes,
+            "internals": self.internals,
+            "initial_cwnd_bytes": self.initial_cwnd_bytes,
+            "start_ns": self.start_ns,
+            "completed_ns": self.events.get("completed_ns"),
+        }
 
 
 def _rtt_s(rtt_us: Array) -> Array:
@@ -247,117 +244,40 @@ def _bbr_mode(details: np.void) -> str:
     return "probe_rtt" if cwnd == _BBR_UNIT else "probe_bw"
 
 
-@dataclass(frozen=True)
-class LinkTrack:
-    """A link over time; arrays hold one value per sample.
+def seen_of_flow(
+    spec: Mapping[str, Any],
+    sender: NDArray[np.void],
+    details: NDArray[np.void],
+    receiver: NDArray[np.void],
+    events: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Give what was seen of a flow, of the flow's part of the RunSpec; see `_Flow`."""
+    return _Flow(spec, sender, details, receiver, events).seen()
 
-    Parameters
-    ----------
-    spec
-        The link's part of the RunSpec.
-    time_ns
-        Times of the samples.
-    queue
-        Counters of its queue.
-    """
 
-    spec: Mapping[str, Any]
-    time_ns: Array
-    queue: NDArray[np.void]
+def seen_of_link(spec: Mapping[str, Any], queue: NDArray[np.void]) -> dict[str, Array]:
+    """Give what was seen of a link: counters of its queue, drops and marks by reason."""
+    import numpy as np
 
-    @cached_property
-    def counters(self) -> dict[str, Array]:
-        """What only ever grows: bytes and packets sent, drops and marks by reason."""
-        import numpy as np
-
-        nothing = np.zeros(len(self.time_ns))
-        found: dict[str, Array] = {
-            "sent_bytes": self.queue["bytes"].astype(float),
-            "sent_packets": self.queue["packets"].astype(float),
-            **{f"dropped_{reason}": nothing for reason in REASONS},
-            **{f"marked_{reason}": nothing for reason in REASONS},
-            "dropped_loss": self.queue["losses"].astype(float),
-            "dropped_outage": self.queue["outages"].astype(float),
-        }
-        drops = self.queue["drops"].astype(float)
-        own = _XSTATS.get(self.spec["queue"]["kind"])
-        if own is None:
-            found["dropped_overflow"] = drops
-            return found
-        reason, overflow_word, marked_word = own
-        overflow = self.queue["xstats"][:, overflow_word].astype(float)
-        found["dropped_overflow"] = overflow
-        found[f"dropped_{reason}"] = np.maximum(drops - overflow, 0)
-        if marked_word is not None:
-            found[f"marked_{reason}"] = self.queue["xstats"][:, marked_word].astype(float)
+    nothing = np.zeros(len(queue))
+    found: dict[str, Array] = {
+        "sent_bytes": queue["bytes"].astype(float),
+        "queue_bytes": queue["backlog"].astype(float),
+        "sent_packets": queue["packets"].astype(float),
+        **{f"dropped_{reason}": nothing for reason in REASONS},
+        **{f"marked_{reason}": nothing for reason in REASONS},
+        "dropped_loss": queue["losses"].astype(float),
+        "dropped_outage": queue["outages"].astype(float),
+    }
+    drops = queue["drops"].astype(float)
+    own = _XSTATS.get(spec["queue"]["kind"])
+    if own is None:
+        found["dropped_overflow"] = drops
         return found
-
-    @cached_property
-    def queue_bytes(self) -> Array:
-        """Bytes waiting."""
-        return self.queue["backlog"].astype(float)
-
-    def offered_bytes(self, at_ns: Array) -> Array:
-        """Bytes that the link could have carried until each moment."""
-        import numpy as np
-
-        capacity = self.spec["capacity"]
-        if capacity["kind"] == "trace":
-            return _opportunities(capacity, at_ns) * float(capacity["opportunity_bytes"])
-        steps = capacity.get("steps") or [{"at_ns": 0, "rate_bps": capacity["rate_bps"]}]
-        starts = np.array([step["at_ns"] for step in steps], float)
-        rates = np.array([step["rate_bps"] for step in steps], float) / 8e9
-        before = np.concatenate(([0.0], np.cumsum(np.diff(starts) * rates[:-1])))
-        step = np.searchsorted(starts, at_ns, side="right") - 1
-        offered: Array = before[step] + (at_ns - starts[step]) * rates[step]
-        return offered
-
-
-def _opportunities(trace: Mapping[str, Any], at_ns: Array) -> Array:
-    """Count the delivery opportunities of a repeating trace until each moment."""
-    import numpy as np
-
-    moments_ns = np.array(trace["opportunities_ms"], float) * 1e6
-    repetitions, since_ns = np.divmod(at_ns, moments_ns[-1])
-    in_this = np.searchsorted(moments_ns, since_ns, side="right")
-    found: Array = repetitions * len(moments_ns) + in_this
+    reason, overflow_word, marked_word = own
+    overflow = queue["xstats"][:, overflow_word].astype(float)
+    found["dropped_overflow"] = overflow
+    found[f"dropped_{reason}"] = np.maximum(drops - overflow, 0)
+    if marked_word is not None:
+        found[f"marked_{reason}"] = queue["xstats"][:, marked_word].astype(float)
     return found
-
-
-def tracks(spec: Spec, samples: Samples) -> tuple[list[FlowTrack], list[LinkTrack]]:
-    """Flows and links of a run, in the order of its spec."""
-    time_ns = samples.time_ns.astype(float)
-    flows = [
-        FlowTrack(
-            flow,
-            time_ns,
-            samples.senders[:, number],
-            samples.details[:, number],
-            samples.receivers[:, number],
-            samples.events[number],
-        )
-        for number, flow in enumerate(spec["flows"])
-    ]
-    links = [
-        LinkTrack(link, time_ns, samples.queues[:, number])
-        for number, link in enumerate(spec["links"])
-    ]
-    return flows, links
-
-
-def at(track: FlowTrack | LinkTrack, name: str, moments_ns: Array) -> Array:
-    """Read a counter at some moments."""
-    import numpy as np
-
-    return np.interp(moments_ns, track.time_ns, track.counters[name])
-
-
-def position(track: FlowTrack | LinkTrack, moments_ns: Array) -> NDArray[np.int64]:
-    """Find the sample that was meant for each moment: every one that counts was asked for."""
-    import numpy as np
-
-    after = np.clip(np.searchsorted(track.time_ns, moments_ns), 1, len(track.time_ns) - 1)
-    before = after - 1
-    # A wake-up may be late.
-    nearer = moments_ns - track.time_ns[before] <= track.time_ns[after] - moments_ns
-    return np.where(nearer, before, after)

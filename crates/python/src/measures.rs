@@ -1,0 +1,292 @@
+//! Measures of runs that are over, for Python: a run's series asked over windows of time, and samples
+//! that become a record.
+
+use jostle_path::Reason;
+use jostle_record::measures::{self, Asked, Measure};
+use jostle_record::{Facts, FlowTable, LinkTable, Pings, SampledFlow, SampledLink, Samples};
+use jostle_units::Time;
+use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::{Value, json};
+
+use crate::controller::permanent;
+use crate::record::Record;
+use crate::run::parse;
+
+/// The registry of measures, in its order.
+pub fn rows() -> Vec<Value> {
+    measures::all().map(|measure| json!(measure)).collect()
+}
+
+/// The series of a run, asked for measures.
+///
+/// Parameters
+/// ----------
+/// spec_json : str
+///     The RunSpec.
+/// facts : list of dict
+///     What the summary has of each flow beside its phases: `start_s`, `completion_s`, `pings`.
+/// flows, links : dict of arrays
+///     Columns of the series, rows in order of time, then of the spec.
+///
+/// Raises
+/// ------
+/// ValueError
+///     If these are not of one run.
+#[pyclass(frozen, module = "jostle._core")]
+pub struct Series(jostle_record::Series);
+
+#[pymethods]
+impl Series {
+    #[new]
+    fn new(
+        spec_json: &str,
+        facts: Vec<Bound<'_, PyDict>>,
+        flows: &Bound<'_, PyDict>,
+        links: &Bound<'_, PyDict>,
+    ) -> PyResult<Self> {
+        let spec = parse(spec_json)?;
+        let facts = facts.iter().map(facts_of).collect::<PyResult<_>>()?;
+        let series =
+            jostle_record::Series::new(&spec, facts, flow_table(flows)?, link_table(links)?);
+        series.map(Self).map_err(PyValueError::new_err)
+    }
+
+    /// A measure from one time to another, of the flow or the link at a position.
+    fn over(
+        &self,
+        measure: &str,
+        position: usize,
+        from_s: f64,
+        to_s: f64,
+    ) -> PyResult<Option<f64>> {
+        Ok(row(measure)?.over(&self.0.stretch(from_s, to_s), position))
+    }
+
+    /// A measure in each bin from one time to another; in the series' own if `bin_s` is absent.
+    #[pyo3(signature = (measure, position, from_s, to_s, bin_s=None))]
+    fn bins<'py>(
+        &self,
+        py: Python<'py>,
+        measure: &str,
+        position: usize,
+        from_s: f64,
+        to_s: f64,
+        bin_s: Option<f64>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let found = self.0.bins(row(measure)?, position, (from_s, to_s), bin_s);
+        Ok(found.into_pyarray(py))
+    }
+
+    /// Times at which the flow at a position had delivered two shares of its bytes.
+    fn span_of_shares(&self, position: usize, from_share: f64, to_share: f64) -> (f64, f64) {
+        self.0.span_of_shares(position, from_share, to_share)
+    }
+
+    /// A measure of the whole run, of a flow given by its name.
+    #[pyo3(signature = (measure, flow, *, size_bytes=None, percentile=None, above_ms=None,
+        below_ms=None))]
+    fn asked(
+        &self,
+        measure: &str,
+        flow: &str,
+        size_bytes: Option<u64>,
+        percentile: Option<f64>,
+        above_ms: Option<f64>,
+        below_ms: Option<f64>,
+    ) -> PyResult<Option<f64>> {
+        let asked = Asked { size_bytes, percentile, above_ms, below_ms };
+        Ok(self.0.asked(row(measure)?, flow, &asked))
+    }
+}
+
+fn row(name: &str) -> PyResult<&'static Measure> {
+    measures::named(name).ok_or_else(|| PyKeyError::new_err(format!("no measure `{name}`")))
+}
+
+fn facts_of(flow: &Bound<'_, PyDict>) -> PyResult<Facts> {
+    let pings = flow.get_item("pings")?.filter(|pings| !pings.is_none());
+    let pings = pings.map(|pings| {
+        let pings = pings.cast_into::<PyDict>()?;
+        Ok::<_, PyErr>(Pings {
+            sent: value(&pings, "sent")?,
+            echoed: value(&pings, "echoed")?,
+            lost: value(&pings, "lost")?,
+            waiting: value(&pings, "waiting")?,
+            rtt_min_s: value(&pings, "rtt_min_s")?,
+            rtt_max_s: value(&pings, "rtt_max_s")?,
+            echoes_by_ms: pairs(&pings, "echoes_by_ms")?,
+            losses_by_length: pairs(&pings, "losses_by_length")?,
+        })
+    });
+    Ok(Facts {
+        start_s: value(flow, "start_s")?,
+        completion_s: value(flow, "completion_s")?,
+        pings: pings.transpose()?,
+    })
+}
+
+fn pairs(of: &Bound<'_, PyDict>, name: &str) -> PyResult<Vec<(u64, u64)>> {
+    let found: Vec<[u64; 2]> = value(of, name)?;
+    Ok(found.into_iter().map(|[one, other]| (one, other)).collect())
+}
+
+fn flow_table(columns: &Bound<'_, PyDict>) -> PyResult<FlowTable> {
+    Ok(FlowTable {
+        time_s: column(columns, "time_s")?,
+        sending_rate_bps: column(columns, "sending_rate_bps")?,
+        throughput_bps: column(columns, "throughput_bps")?,
+        goodput_bps: column(columns, "goodput_bps")?,
+        rtt_mean_s: column(columns, "rtt_mean_s")?,
+        rtt_samples: column(columns, "rtt_samples")?,
+        cwnd_mean_bytes: column(columns, "cwnd_mean_bytes")?,
+        lived_s: column(columns, "lived_s")?,
+        sent_packets: column(columns, "sent_packets")?,
+        retransmitted_packets: column(columns, "retransmitted_packets")?,
+        ..FlowTable::default()
+    })
+}
+
+fn link_table(columns: &Bound<'_, PyDict>) -> PyResult<LinkTable> {
+    let mut table = LinkTable {
+        time_s: column(columns, "time_s")?,
+        throughput_bps: column(columns, "throughput_bps")?,
+        capacity_bps: column(columns, "capacity_bps")?,
+        queue_mean_bytes: column(columns, "queue_mean_bytes")?,
+        ..LinkTable::default()
+    };
+    for (reason, (dropped, marked)) in
+        Reason::ALL.iter().zip(table.dropped.iter_mut().zip(&mut table.marked))
+    {
+        *dropped = column(columns, &format!("dropped_{}", reason.name()))?;
+        *marked = column(columns, &format!("marked_{}", reason.name()))?;
+    }
+    Ok(table)
+}
+
+/// Measures a run of which samples are known.
+///
+/// Parameters
+/// ----------
+/// spec_json : str
+///     The RunSpec.
+/// time_ns : array of int
+///     When samples were taken.
+/// flows, links : list of dict
+///     What was seen of each, arrays of a value per sample: see `jostle_record::SampledFlow` and
+///     `SampledLink`. Of a flow also `mode`, a list of words, `internals`, arrays by name, and
+///     `start_ns`, `completed_ns` and `initial_cwnd_bytes`.
+///
+/// Returns
+/// -------
+/// Record
+///     Measures and columns.
+///
+/// Raises
+/// ------
+/// ValueError
+///     If the spec is none, or makes no sense, or the samples are none of it.
+#[pyfunction]
+pub fn record_of_samples(
+    py: Python<'_>,
+    spec_json: &str,
+    time_ns: PyReadonlyArray1<'_, i64>,
+    flows: Vec<Bound<'_, PyDict>>,
+    links: Vec<Bound<'_, PyDict>>,
+) -> PyResult<Record> {
+    let spec = parse(spec_json)?;
+    let times: Vec<Time> =
+        time_ns.as_array().iter().map(|ns| Time::from_ns((*ns).max(0).cast_unsigned())).collect();
+    let samples = Samples {
+        flows: flows.iter().map(|flow| sampled_flow(flow, times.len())).collect::<PyResult<_>>()?,
+        links: links.iter().map(|link| sampled_link(link, times.len())).collect::<PyResult<_>>()?,
+        times,
+    };
+    if samples.times.is_empty()
+        || samples.flows.len() != spec.flows.len()
+        || samples.links.len() != spec.links.len()
+    {
+        return Err(PyValueError::new_err("samples of another run, or none"));
+    }
+    let record = py.detach(|| samples.record(&spec));
+    Record::new(py, record.map_err(|error| PyValueError::new_err(error.to_string()))?)
+}
+
+fn sampled_flow(flow: &Bound<'_, PyDict>, samples: usize) -> PyResult<SampledFlow> {
+    let seen = |name: &str| values(flow, name, samples);
+    let modes: Vec<String> = value(flow, "mode")?;
+    let internals = item(flow, "internals")?.cast_into::<PyDict>()?;
+    let quantities = internals.iter().map(|(name, _)| {
+        let name = name.extract::<String>()?;
+        Ok((permanent(&name)?, values(&internals, &name, samples)?))
+    });
+    let time = |name| Ok::<_, PyErr>(value::<Option<u64>>(flow, name)?.map(Time::from_ns));
+    Ok(SampledFlow {
+        start: time("start_ns")?,
+        completed: time("completed_ns")?,
+        sent_bytes: seen("sent_bytes")?,
+        received_bytes: seen("received_bytes")?,
+        delivered_bytes: seen("delivered_bytes")?,
+        sent_packets: seen("sent_packets")?,
+        retransmitted_packets: seen("retransmitted_packets")?,
+        rtt_s: seen("rtt_s")?,
+        srtt_s: seen("srtt_s")?,
+        rtt_min_s: seen("rtt_min_s")?,
+        cwnd_bytes: seen("cwnd_bytes")?,
+        ssthresh_bytes: seen("ssthresh_bytes")?,
+        in_flight_bytes: seen("in_flight_bytes")?,
+        pacing_rate_bps: seen("pacing_rate_bps")?,
+        internals: quantities.collect::<PyResult<_>>()?,
+        mode: length("mode", modes, samples)?
+            .iter()
+            .map(|mode| permanent(mode))
+            .collect::<PyResult<_>>()?,
+        initial_cwnd_bytes: value(flow, "initial_cwnd_bytes")?,
+    })
+}
+
+fn sampled_link(link: &Bound<'_, PyDict>, samples: usize) -> PyResult<SampledLink> {
+    let mut seen = SampledLink {
+        sent_bytes: values(link, "sent_bytes", samples)?,
+        sent_packets: values(link, "sent_packets", samples)?,
+        queue_bytes: values(link, "queue_bytes", samples)?,
+        ..SampledLink::default()
+    };
+    for (reason, (dropped, marked)) in
+        Reason::ALL.iter().zip(seen.dropped.iter_mut().zip(&mut seen.marked))
+    {
+        *dropped = values(link, &format!("dropped_{}", reason.name()), samples)?;
+        *marked = values(link, &format!("marked_{}", reason.name()), samples)?;
+    }
+    Ok(seen)
+}
+
+fn values(columns: &Bound<'_, PyDict>, name: &str, samples: usize) -> PyResult<Vec<f64>> {
+    length(name, column(columns, name)?, samples)
+}
+
+fn length<T>(name: &str, found: Vec<T>, samples: usize) -> PyResult<Vec<T>> {
+    if found.len() == samples {
+        return Ok(found);
+    }
+    let text = format!("{name}: {} values of {samples} samples", found.len());
+    Err(PyValueError::new_err(text))
+}
+
+fn column<T: Element + Copy>(columns: &Bound<'_, PyDict>, name: &str) -> PyResult<Vec<T>> {
+    let array: PyReadonlyArray1<'_, T> = item(columns, name)?.extract()?;
+    Ok(array.as_array().to_vec())
+}
+
+fn value<'py, T>(of: &Bound<'py, PyDict>, name: &str) -> PyResult<T>
+where
+    T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
+{
+    item(of, name)?.extract()
+}
+
+fn item<'py>(of: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    of.get_item(name)?.ok_or_else(|| PyKeyError::new_err(name.to_owned()))
+}

@@ -1,0 +1,81 @@
+//! Measures of a flow in a stretch of time.
+
+use crate::stretch::{FlowStretch, bits_per_s, ratio};
+
+super::measures! {
+    /// The measures of a flow in a phase.
+    FlowPhase, rows ROWS, Flow in Phases;
+    of FlowStretch, at |all, at| &all.flows[at];
+
+    /// Bits of data packets that the sender put on the wire per second, link headers and
+    /// retransmissions included.
+    sending_rate_bps: f64, "sending_rate", "sending rate", RATE, any, "sending_rate_bps";
+    |flow, _| Some(bits_per_s(flow.sent_bytes, flow.length_ns));
+
+    /// Bits of data packets that reached the receiver per second, link headers included.
+    throughput_bps: f64, "throughput", "throughput", RATE, any, "throughput_bps";
+    |flow, _| Some(bits_per_s(flow.received_bytes, flow.length_ns));
+
+    /// Bits of payload that reached the application in order, per second.
+    goodput_bps: f64, "goodput", "goodput", RATE, any, "goodput_bps";
+    |flow, _| Some(bits_per_s(flow.delivered_bytes, flow.length_ns));
+
+    /// Useful data ÷ all data transmitted: goodput ÷ sending rate. Data sent in one phase may be
+    /// delivered in the next, so it can pass 1 in a short phase; nothing caps it.
+    goodput_ratio: Option<f64>, "goodput_ratio", "goodput ratio", PERCENT, any;
+    |flow, _| ratio(flow.delivered_bytes, flow.sent_bytes);
+
+    /// Mean of the RTT samples, one per ACK that gave one, or per echo of a ping, in the phase in
+    /// which it arrived.
+    rtt_mean_s: Option<f64>, "rtt", "RTT", ROUND_TRIP, any, "rtt_mean_s";
+    |flow, _| flow.rtt_mean_s;
+
+    /// Smallest RTT sample.
+    rtt_min_s: Option<f64>, "rtt_min", "smallest RTT", ROUND_TRIP, phase;
+    |flow, _| flow.rtt_min_s;
+
+    /// Median of the RTT samples, less than 1.6 % off.
+    rtt_p50_s: Option<f64>, "rtt_p50", "median RTT", ROUND_TRIP, phase;
+    |flow, _| flow.rtt_p50_s;
+
+    /// 95th percentile of the RTT samples, less than 1.6 % off.
+    rtt_p95_s: Option<f64>, "rtt_p95", "95th percentile of the RTT", ROUND_TRIP, phase;
+    |flow, _| flow.rtt_p95_s;
+
+    /// Standard deviation of the RTT samples (n − 1).
+    rtt_sd_s: Option<f64>, "rtt_sd", "deviation of the RTT", ROUND_TRIP, phase;
+    |flow, _| flow.rtt_sd_s;
+
+    /// Mean over time of the congestion window while the flow lived: from its first ACK until it
+    /// completed, or until the last ACK after its stop.
+    cwnd_mean_bytes: Option<f64>, "cwnd", "cwnd", SIZE, any, "cwnd_bytes";
+    |flow, _| flow.cwnd_mean_bytes;
+
+    /// Data packets sent, retransmissions included.
+    sent_packets: u64, "sent", "packets sent", PACKETS, any, "sent_packets";
+    |flow, _| Some(flow.sent_packets);
+
+    /// Data packets sent again, loss probes included.
+    retransmitted_packets: u64, "retransmitted", "packets sent again", PACKETS, any,
+        "retransmitted_packets";
+    |flow, _| Some(flow.retransmitted_packets);
+
+    /// Packets sent again ÷ packets sent.
+    retransmission_ratio: Option<f64>, "retransmission_ratio", "retransmitted", PERCENT, any,
+        "retransmission_ratio";
+    |flow, _| ratio(flow.retransmitted_packets, flow.sent_packets);
+
+    /// Throughput ÷ mean RTT.
+    power_bits: Option<f64>, "power", "power", POWER, any;
+    |flow, _| ratio(bits_per_s(flow.received_bytes, flow.length_ns), flow.rtt_mean_s?);
+
+    /// Throughput ÷ that of all flows together.
+    share: Option<f64>, "share", "share", PERCENT, any;
+    |flow, all| ratio(bits_per_s(flow.received_bytes, flow.length_ns), all.throughput_bps());
+
+    /// Throughput less that of all other flows together.
+    lead_bps: f64, "lead", "lead", RATE, any;
+    |flow, all| {
+        Some(2.0 * bits_per_s(flow.received_bytes, flow.length_ns) - all.throughput_bps())
+    };
+}

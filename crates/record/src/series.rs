@@ -1,0 +1,283 @@
+//! A run's series, asked for measures over any stretch of time.
+//!
+//! The summary knows phases only, event by event. Over other stretches measures are computed by the
+//! same functions from what the intervals of the series add up to: an interval of which a part lies
+//! inside counts for that part.
+
+use jostle_units::Time;
+
+use crate::measures::{Asked, Compute, Measure};
+use crate::run_record::FlowIdentity;
+use crate::stretch::{FlowStretch, LinkStretch, Rates, Stretch, ratio};
+use crate::summary::Pings;
+use crate::tables::{FlowTable, LinkTable};
+use crate::{RunSpec, measures};
+
+/// What a summary has of a flow beside its phases.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// When it was opened, if it was.
+    pub start_s: Option<f64>,
+    /// How long it took, if it was complete.
+    pub completion_s: Option<f64>,
+    /// What became of its pings.
+    pub pings: Option<Pings>,
+}
+
+/// The series of a run.
+#[derive(Clone, Debug)]
+pub struct Series {
+    identities: Vec<FlowIdentity>,
+    facts: Vec<Facts>,
+    links: usize,
+    flow_table: FlowTable,
+    link_table: LinkTable,
+}
+
+impl Series {
+    /// The series of a run of `spec`, with the facts of its flows in their order.
+    ///
+    /// # Errors
+    /// When tables or facts are not of such a run.
+    pub fn new(
+        spec: &RunSpec,
+        facts: Vec<Facts>,
+        flow_table: FlowTable,
+        link_table: LinkTable,
+    ) -> Result<Self, String> {
+        let (flows, links) = (spec.flows.len(), spec.links.len());
+        let rows = flow_table.time_s.len();
+        if facts.len() != flows || !rows.is_multiple_of(flows.max(1)) {
+            return Err(format!("{rows} rows and {} facts of {flows} flows", facts.len()));
+        }
+        if !link_table.time_s.len().is_multiple_of(links.max(1)) {
+            return Err(format!("{} rows of {links} links", link_table.time_s.len()));
+        }
+        let mut identities: Vec<_> =
+            spec.flows.iter().map(|flow| FlowIdentity::of(spec, flow)).collect();
+        for (identity, facts) in identities.iter_mut().zip(&facts) {
+            identity.start = facts.start_s.map_or(Time::NEVER, time);
+        }
+        Ok(Self { identities, facts, links, flow_table, link_table })
+    }
+
+    /// Position of a flow.
+    pub fn flow(&self, name: &str) -> Option<usize> {
+        self.identities.iter().position(|flow| flow.name == name)
+    }
+
+    /// What happened from one time to another.
+    pub fn stretch(&self, from_s: f64, to_s: f64) -> Stretch<'_> {
+        let flows = self.identities.len();
+        Stretch {
+            flows: (0..flows).map(|at| self.flow_stretch(at, from_s, to_s)).collect(),
+            links: (0..self.links).map(|at| self.link_stretch(at, from_s, to_s)).collect(),
+            rates: Rates::between(&self.flow_table, flows, from_s, to_s),
+        }
+    }
+
+    /// A measure in each stretch of `bin_s` from one time to another, or in each interval of the
+    /// series; NaN where it has no value. What is left at the end is no stretch.
+    pub fn bins(
+        &self,
+        measure: &Measure,
+        position: usize,
+        (from_s, to_s): (f64, f64),
+        bin_s: Option<f64>,
+    ) -> Vec<f64> {
+        let edges: Vec<f64> = match bin_s {
+            // A part in a million covers what division leaves behind.
+            Some(bin_s) => (0..=((to_s - from_s) / bin_s + 1e-6) as u64)
+                .map(|bin| from_s + bin as f64 * bin_s)
+                .collect(),
+            None => self.edges_s(from_s, to_s),
+        };
+        let pairs = edges.windows(2).map(|pair| self.stretch(pair[0], pair[1]));
+        pairs.map(|all| measure.over(&all, position).unwrap_or(f64::NAN)).collect()
+    }
+
+    /// Times at which a flow had delivered two shares, 0 … 1, of all that it did.
+    pub fn span_of_shares(&self, flow: usize, from: f64, to: f64) -> (f64, f64) {
+        let delivered = self.delivered(flow);
+        let all = delivered.last().map_or(0.0, |point| point.1);
+        (when(&delivered, from * all), when(&delivered, to * all))
+    }
+
+    /// A measure of the whole run that no summary has, of a flow given by its name; of several,
+    /// where the measure takes the beginning of names.
+    pub fn asked(&self, measure: &Measure, name: &str, asked: &Asked) -> Option<f64> {
+        match measure.compute {
+            Compute::Pings(compute) => compute(self.facts[self.flow(name)?].pings.as_ref()?, asked),
+            Compute::Download => self.download_s(self.flow(name)?, asked.size_bytes? as f64),
+            Compute::MeanCompletion => {
+                let named = self.identities.iter().zip(&self.facts);
+                let named = named.filter(|(flow, _)| flow.name.starts_with(name));
+                measures::mean(named.filter_map(|(_, facts)| facts.completion_s))
+            }
+            Compute::Stretch(_) | Compute::Transfer(_) => None,
+        }
+    }
+
+    fn download_s(&self, flow: usize, bytes: f64) -> Option<f64> {
+        let delivered = self.delivered(flow);
+        // Bytes are whole, sums of rates times intervals not quite.
+        if delivered.last()?.1.round() < bytes {
+            return None;
+        }
+        Some(when(&delivered, bytes) - self.facts[flow].start_s?)
+    }
+
+    /// Ends of the intervals, and the bytes delivered by then, both from 0 on. They end with the
+    /// interval in which the last byte arrived.
+    fn delivered(&self, flow: usize) -> Vec<(f64, f64)> {
+        let (mut points, mut total, mut busy) = (vec![(0.0, 0.0)], 0.0, 1);
+        for Interval { row, start_s, end_s } in
+            intervals(&self.flow_table.time_s, self.identities.len(), flow, 0)
+        {
+            let bytes = self.flow_table.goodput_bps[row] / 8.0 * (end_s - start_s);
+            total += bytes;
+            points.push((end_s, total));
+            if bytes > 0.0 {
+                busy = points.len();
+            }
+        }
+        points.truncate(busy);
+        points
+    }
+
+    /// Ends of the intervals whose middle lies from one time to another, and where the first begins.
+    fn edges_s(&self, from_s: f64, to_s: f64) -> Vec<f64> {
+        let flows = self.identities.len();
+        let ends: Vec<f64> = Rates::between(&self.flow_table, flows, from_s, to_s)
+            .iter()
+            .map(|(end_s, _)| end_s)
+            .collect();
+        let first_s = ends.first().map(|first_s| {
+            let before = self.flow_table.time_s.partition_point(|end_s| end_s < first_s);
+            before.checked_sub(1).map_or(0.0, |row| self.flow_table.time_s[row])
+        });
+        first_s.into_iter().chain(ends).collect()
+    }
+
+    fn flow_stretch(&self, at: usize, from_s: f64, to_s: f64) -> FlowStretch {
+        let (table, identity) = (&self.flow_table, &self.identities[at]);
+        let completed = self.facts[at].completion_s.map_or(Time::NEVER, |after_s| {
+            identity.start + jostle_units::Span::from_ns((after_s * 1e9).round() as u64)
+        });
+        let mut sum = FlowStretch {
+            competes: identity.competes(),
+            is_there: identity.is_there(completed, time(from_s), time(to_s)),
+            ..FlowStretch::default()
+        };
+        let (mut rtt, mut cwnd) = (Mean::default(), Mean::default());
+        let flows = self.identities.len();
+        for (interval, inside_s) in inside(&table.time_s, flows, at, (from_s, to_s)) {
+            let row = interval.row;
+            let share = inside_s / (interval.end_s - interval.start_s);
+            sum.length_ns += inside_s * 1e9;
+            sum.sent_bytes += table.sending_rate_bps[row] / 8.0 * inside_s;
+            sum.received_bytes += table.throughput_bps[row] / 8.0 * inside_s;
+            sum.delivered_bytes += table.goodput_bps[row] / 8.0 * inside_s;
+            sum.sent_packets += f64::from(table.sent_packets[row]) * share;
+            sum.retransmitted_packets += f64::from(table.retransmitted_packets[row]) * share;
+            rtt.add(table.rtt_mean_s[row], f64::from(table.rtt_samples[row]) * share);
+            cwnd.add(table.cwnd_mean_bytes[row], table.lived_s[row] * share);
+        }
+        FlowStretch { rtt_mean_s: rtt.value(), cwnd_mean_bytes: cwnd.value(), ..sum }
+    }
+
+    fn link_stretch(&self, at: usize, from_s: f64, to_s: f64) -> LinkStretch {
+        let table = &self.link_table;
+        let mut sum = LinkStretch::default();
+        for (interval, inside_s) in inside(&table.time_s, self.links, at, (from_s, to_s)) {
+            let row = interval.row;
+            let share = inside_s / (interval.end_s - interval.start_s);
+            let count =
+                |columns: &[Vec<u32>]| columns.iter().map(|it| f64::from(it[row])).sum::<f64>();
+            sum.length_ns += inside_s * 1e9;
+            sum.sent_bytes += table.throughput_bps[row] / 8.0 * inside_s;
+            sum.offered_bytes += table.capacity_bps[row] / 8.0 * inside_s;
+            sum.queue_bytes_ns += table.queue_mean_bytes[row] * inside_s * 1e9;
+            sum.dropped_packets += count(&table.dropped) * share;
+            sum.marked_packets += count(&table.marked) * share;
+        }
+        sum
+    }
+}
+
+/// A weighted mean of what there is.
+#[derive(Default)]
+struct Mean {
+    sum: f64,
+    weight: f64,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64, weight: f64) {
+        if weight > 0.0 && !value.is_nan() {
+            self.sum += value * weight;
+            self.weight += weight;
+        }
+    }
+
+    fn value(&self) -> Option<f64> {
+        ratio(self.sum, self.weight)
+    }
+}
+
+/// One interval of one flow or link.
+#[derive(Clone, Copy)]
+struct Interval {
+    row: usize,
+    start_s: f64,
+    end_s: f64,
+}
+
+/// The intervals of the one at a position among `count`, from the one on that has number `first`.
+fn intervals(
+    end_s: &[f64],
+    count: usize,
+    position: usize,
+    first: usize,
+) -> impl Iterator<Item = Interval> {
+    let row = |interval: usize| interval * count + position;
+    let mut start_s = first.checked_sub(1).map_or(0.0, |before| end_s[row(before)]);
+    (row(first)..end_s.len()).step_by(count.max(1)).map(move |row| {
+        let interval = Interval { row, start_s, end_s: end_s[row] };
+        start_s = interval.end_s;
+        interval
+    })
+}
+
+/// Intervals of which a part lies from one time to another, and how long that is.
+fn inside(
+    end_s: &[f64],
+    count: usize,
+    position: usize,
+    (from_s, to_s): (f64, f64),
+) -> impl Iterator<Item = (Interval, f64)> {
+    let (mut first, mut after) = (0, end_s.len().checked_div(count).unwrap_or(0));
+    while first < after {
+        let middle = usize::midpoint(first, after);
+        if end_s[middle * count] <= from_s { first = middle + 1 } else { after = middle }
+    }
+    intervals(end_s, count, position, first)
+        .take_while(move |it| it.start_s < to_s)
+        .map(move |it| (it, it.end_s.min(to_s) - it.start_s.max(from_s)))
+}
+
+/// When a growing amount was reached, on the lines between points.
+fn when(points: &[(f64, f64)], amount: f64) -> f64 {
+    let after = points.partition_point(|point| point.1 < amount);
+    let Some(&(end_s, end)) = points.get(after) else {
+        return points.last().map_or(0.0, |point| point.0);
+    };
+    match after.checked_sub(1).map(|before| points[before]) {
+        Some((start_s, start)) => start_s + (end_s - start_s) * (amount - start) / (end - start),
+        None => end_s,
+    }
+}
+
+fn time(s: f64) -> Time {
+    Time::from_ns((s * 1e9).round() as u64)
+}

@@ -1,0 +1,144 @@
+//! What flows and links did during a stretch of time: what every measure is computed from, whether
+//! it was counted event by event or added up from the series.
+
+use std::ops::Range;
+
+use crate::tables::FlowTable;
+
+/// What a flow did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowStretch {
+    /// Whether it takes a share: pings, which have no controller, do not.
+    pub competes: bool,
+    /// Whether it was there during part of the stretch: between its start and its stop or
+    /// completion.
+    pub is_there: bool,
+    /// Length of the stretch.
+    pub length_ns: f64,
+    /// Bytes that the sender put on the wire, link headers included.
+    pub sent_bytes: f64,
+    /// Bytes on the wire that reached the receiver.
+    pub received_bytes: f64,
+    /// Payload that reached the application in order.
+    pub delivered_bytes: f64,
+    /// Data packets sent, retransmissions included.
+    pub sent_packets: f64,
+    /// Data packets sent again.
+    pub retransmitted_packets: f64,
+    /// Mean of the RTT samples.
+    pub rtt_mean_s: Option<f64>,
+    /// Smallest RTT sample; not known of the series, nor are the next three.
+    pub rtt_min_s: Option<f64>,
+    /// Median of the RTT samples.
+    pub rtt_p50_s: Option<f64>,
+    /// 95th percentile of the RTT samples.
+    pub rtt_p95_s: Option<f64>,
+    /// Standard deviation of the RTT samples (n − 1).
+    pub rtt_sd_s: Option<f64>,
+    /// Mean over time of the congestion window while the flow lived.
+    pub cwnd_mean_bytes: Option<f64>,
+}
+
+/// What a link did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkStretch {
+    /// Length of the stretch.
+    pub length_ns: f64,
+    /// Bytes sent.
+    pub sent_bytes: f64,
+    /// Bytes that the capacity could have carried; NaN if that is not known.
+    pub offered_bytes: f64,
+    /// Bytes waiting, added up over nanoseconds.
+    pub queue_bytes_ns: f64,
+    /// What the queue holds at most during 95 % of the time; not known of the series.
+    pub queue_p95_bytes: Option<f64>,
+    /// Packets dropped, for whatever reason.
+    pub dropped_packets: f64,
+    /// Packets marked.
+    pub marked_packets: f64,
+}
+
+/// What all of them did in the same stretch.
+#[derive(Clone, Debug)]
+pub struct Stretch<'a> {
+    /// Flows in the order of the spec.
+    pub flows: Vec<FlowStretch>,
+    /// Links in the order of the spec.
+    pub links: Vec<LinkStretch>,
+    /// What the flows got in each interval of the series whose middle lies in the stretch.
+    pub rates: Rates<'a>,
+}
+
+/// Throughputs by interval of the series.
+#[derive(Clone, Copy, Debug)]
+pub struct Rates<'a> {
+    end_s: &'a [f64],
+    throughput_bps: &'a [f64],
+    flows: usize,
+}
+
+impl<'a> Rates<'a> {
+    /// Intervals of `table` whose middle lies from `from_s` up to `to_s`.
+    pub(crate) fn between(table: &'a FlowTable, flows: usize, from_s: f64, to_s: f64) -> Self {
+        let rows = rows(&table.time_s, flows, from_s, to_s);
+        Self {
+            end_s: &table.time_s[rows.clone()],
+            throughput_bps: &table.throughput_bps[rows],
+            flows,
+        }
+    }
+
+    /// End of each interval, and what each flow got.
+    pub fn iter(&self) -> impl Iterator<Item = (f64, &'a [f64])> {
+        let step = self.flows.max(1);
+        self.end_s.iter().step_by(step).copied().zip(self.throughput_bps.chunks_exact(step))
+    }
+
+    /// Length of an interval; none if there are fewer than two.
+    pub fn interval_s(&self) -> Option<f64> {
+        Some(self.end_s.get(self.flows)? - self.end_s.first()?)
+    }
+}
+
+/// Rows of a table with `per_interval` rows for each interval, of the intervals whose middle lies
+/// from `from_s` up to `to_s`.
+fn rows(end_s: &[f64], per_interval: usize, from_s: f64, to_s: f64) -> Range<usize> {
+    let Some(intervals) = end_s.len().checked_div(per_interval) else { return 0..0 };
+    let end = |interval: usize| end_s[interval * per_interval];
+    let middle = |interval: usize| {
+        let start = if interval == 0 { 0.0 } else { end(interval - 1) };
+        (start + end(interval)) / 2.0
+    };
+    let first = |time_s: f64| {
+        let (mut low, mut high) = (0, intervals);
+        while low < high {
+            let at = usize::midpoint(low, high);
+            if middle(at) < time_s { low = at + 1 } else { high = at }
+        }
+        low
+    };
+    let (from, to) = (first(from_s), first(to_s));
+    from * per_interval..to.max(from) * per_interval
+}
+
+impl<'a> Stretch<'a> {
+    /// Bits per second that all flows got.
+    pub(crate) fn throughput_bps(&self) -> f64 {
+        self.flows.iter().map(|flow| bits_per_s(flow.received_bytes, flow.length_ns)).sum()
+    }
+
+    /// The flows that take shares and were there.
+    pub(crate) fn competitors(&self) -> impl Iterator<Item = &FlowStretch> {
+        self.flows.iter().filter(|flow| flow.competes && flow.is_there)
+    }
+}
+
+/// The rate that carries `bytes` in `length_ns`.
+pub(crate) fn bits_per_s(bytes: f64, length_ns: f64) -> f64 {
+    bytes * 8e9 / length_ns
+}
+
+/// `part` ÷ `whole`; none where there is no whole (or it is unknown: NaN).
+pub(crate) fn ratio(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}

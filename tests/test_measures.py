@@ -1,0 +1,161 @@
+"""Every measure has one value, by whichever way it is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fake_core import MS, SECOND, spec
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jostle import _core
+from jostle.backends import RunRecord, SimBackend, canonical_json
+from jostle.results import ResultSet
+from jostle.results.finished import Result
+from jostle.results.measures import Measure, measures
+from jostle.results.tables import phase_rows, plain
+from jostle.studies.models import Window
+from jostle.studies.windows import RunView
+
+DURATION_S = 6
+MEASURES = list(measures().values())
+
+controllers = st.sampled_from(("cubic", "reno", "bbr", "hybla", "none"))
+moments = st.integers(0, DURATION_S * 10).map(lambda tenths: tenths * SECOND // 10)
+
+
+@st.composite
+def specs(draw) -> dict[str, Any]:
+    """Runs with what once made two numbers of a name: late flows, pings, stops, still links."""
+    names = draw(st.lists(controllers, min_size=1, max_size=4))
+    made = spec(draw(st.integers(1, 99)), tuple(names), DURATION_S)
+    made["interval_ns"] = draw(st.sampled_from((100 * MS, 500 * MS)))
+    bounds = sorted(draw(st.lists(moments, min_size=2, max_size=2, unique=True)))
+    made["phases"] = [
+        {"name": "overall", "from_ns": 0, "to_ns": DURATION_S * SECOND},
+        {"name": "part", "from_ns": bounds[0], "to_ns": bounds[1]},
+    ]
+    for number, flow in enumerate(made["flows"]):
+        flow["start_ns"] = draw(moments)
+        is_pings = flow["transport"] == "udp"
+        if draw(st.booleans()) and not is_pings:
+            flow["source"] = {"kind": "fixed", "bytes": draw(st.integers(1, 3_000_000))}
+        ending = [at for at in range(number) if made["flows"][at]["source"]["kind"] == "fixed"]
+        if ending and draw(st.booleans()):
+            flow |= {"after": draw(st.sampled_from(ending)), "start_ns": draw(moments) // 10}
+        elif draw(st.booleans()):
+            flow["stop_ns"] = flow["start_ns"] + draw(moments) + SECOND
+    link = made["links"][0]
+    if draw(st.booleans()):
+        still = draw(moments)
+        steps = [(0, 10_000_000), (still, 0), (still + SECOND, 5_000_000)]
+        link["capacity"] = {
+            "kind": "steps",
+            "steps": [{"at_ns": at, "rate_bps": rate} for at, rate in dict(steps).items()],
+        }
+    if draw(st.booleans()):
+        ends = [{"probability": p, "value_ns": 300 * MS} for p in (0.0, 1.0)]
+        link["outages"] = {"mean_interval_ns": 2 * SECOND, "durations": ends}
+    return made
+
+
+def whose(measure: Measure, record: RunRecord) -> list[str]:
+    parts = {"flow": "flows", "link": "links"}
+    if measure.scope == "run":
+        return [""]
+    return [entry["name"] for entry in record.summary[parts[measure.scope]]]
+
+
+def taken(frame, measure: Measure, who: str):
+    return frame if measure.scope == "run" else frame.filter(**{measure.scope: who})
+
+
+@settings(max_examples=40, deadline=None, derandomize=True,
+          suppress_health_check=[HealthCheck.too_slow])  # fmt: skip
+@given(specs())
+def test_every_measure_has_one_value(made: dict[str, Any]) -> None:
+    record = SimBackend(_core).run(made)
+    results = ResultSet("", "sim", "1", conditions=[{}], results=[Result(0, made["seed"], record)])
+    view = RunView(record)
+    for phase in ("overall", "part"):
+        span = view.span(phase, None, "")
+        for measure in MEASURES:
+            if measure.place == "asked":
+                continue
+            estimates = results.estimate(measure.name, phase)
+            frame = {
+                "fairness": results.fairness,
+                "totals": results.totals,
+                "phases": results.links if measure.scope == "link" else results.flows,
+                "flow": results.flows,
+            }[measure.place]
+            for who in whose(measure, record):
+                value = measure.of_summary(record.summary, phase, who)
+                where = (measure.name, phase, who, made)
+                assert taken(estimates, measure, who)["value"].to_list() == [value], where
+                rows = taken(frame.filter(phase=phase), measure, who)
+                assert rows[measure.key].to_list() == [value], where
+                read = None if value is None else value * measure.factor
+                assert view.value(measure, who, span) == read, where
+        _tables_show_it(results, record, phase)
+
+
+def _tables_show_it(results: ResultSet, record: RunRecord, phase: str) -> None:
+    table = phase_rows(results, phase)
+    shown = [m for m in MEASURES if m.title in {cell.split("\n")[0] for cell in table.header}]
+    for row, flow in zip(table.rows, record.summary["flows"], strict=True):
+        for measure in (m for m in shown if m.scope == "flow"):
+            column = [cell.split("\n")[0] for cell in table.header].index(measure.title)
+            value = measure.of_entry(flow, phase)
+            decimals = len(row[column].partition(".")[2])
+            assert row[column] == plain(value, measure.factor, decimals)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True,
+          suppress_health_check=[HealthCheck.too_slow])  # fmt: skip
+@given(specs())
+def test_a_window_between_ends_of_intervals_has_what_a_phase_has(made: dict[str, Any]) -> None:
+    """The series is enough for the same number: nobody can tell by it how it was asked for."""
+    step_ns = made["interval_ns"]
+    part = made["phases"][1]
+    part["from_ns"] -= part["from_ns"] % step_ns
+    part["to_ns"] += -part["to_ns"] % step_ns
+    record = SimBackend(_core).run(made)
+    low_s, high_s = part["from_ns"] / 1e9, part["to_ns"] / 1e9
+    view = RunView(record)
+    for measure in MEASURES:
+        if measure.place == "asked" or not measure.any_window:
+            continue
+        for number, who in enumerate(whose(measure, record)):
+            value = measure.of_summary(record.summary, "part", who)
+            again = view._series.over(measure.name, number, low_s, high_s)
+            where = (measure.name, who, made)
+            # Sums of rates times lengths are exact but for rounding; counts are whole.
+            close = None if value is None else pytest.approx(value, rel=1e-6, abs=1e-3)
+            assert again == close, where
+
+
+def test_a_window_that_is_a_phase_is_that_phase() -> None:
+    record = SimBackend(_core).run(spec())
+    view = RunView(record)
+    same = view.span("mine", Window(time=("5 s", "10 s")), "")
+    assert same.phase == "steady"
+    assert view.span("mine", Window(time=("5 s", "9 s")), "").phase == ""
+    for measure in (m for m in MEASURES if m.place == "phases" and m.scope == "flow"):
+        value = measure.of_summary(record.summary, "steady", "newcomer")
+        assert value is not None
+        assert view.value(measure, "newcomer", same) == value * measure.factor
+
+
+def test_flows_that_wait_have_their_share() -> None:
+    """Two of three flows wait for others; the index is of all three."""
+    made = spec(1, ("cubic", "cubic", "cubic"), 30, jitter=False)
+    first, second, third = made["flows"]
+    first["source"] = second["source"] = {"kind": "fixed", "bytes": 5_000_000}
+    second["after"], third["after"] = 0, 1
+    record = SimBackend(_core).run(made)
+    rates = [flow["phases"]["overall"]["throughput_bps"] for flow in record.summary["flows"]]
+    assert min(rates) > 0
+    jain = sum(rates) ** 2 / (3 * sum(rate**2 for rate in rates))
+    assert record.summary["fairness"]["overall"]["jain"] == pytest.approx(jain)
+    assert _core.run(canonical_json(made)).summary
