@@ -33,13 +33,14 @@ CRATE_MAY_USE = {
 ROOM_MAY_USE = {
     "_core": "",
     "errors": "",
+    "run_spec": "",
     "printable": "",
     "locked_folders": "",
     "python_controllers": "errors",
-    "scenario": "_core errors python_controllers",
+    "scenario": "_core errors run_spec python_controllers",
     "emulate": "_core errors scenario",
     "kernel_images": "errors locked_folders",
-    "backends": "_core errors locked_folders python_controllers kernel_images",
+    "backends": "_core errors run_spec locked_folders python_controllers kernel_images",
     "stats": "",
     "figures": "errors stats",
     "results": "_core errors backends stats figures",
@@ -162,7 +163,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert circle(graph) == []
 
 
-# The recorder and what it makes.
+# The registry of measures, its rows, and the summary that it fills.
 STILL_TIED = {"record"}
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jostle.results import Failure, ResultSet
     from jostle.running.executors import Executor
     from jostle.scenario import Scenario
+    from jostle.scenario.plan import Plan
 
 _NO_SCENARIO = (
     "a scenario is the path of a TOML file, or what jostle.load made of it, not a {}: "
@@ -89,7 +90,8 @@ def run(
     Returns
     -------
     ResultSet
-        Runs that failed are listed in `failures`, and a warning is given.
+        Runs that failed are listed in `failures`, and a warning is given; so it is of flows whose
+        controllers live on marks (`dctcp`, `prague`) where no queue of their path marks.
     """
     from jostle.backends import create
     from jostle.results import conditions
@@ -100,7 +102,7 @@ def run(
 
     # Whatever plans is a scenario.
     loaded = scenario if hasattr(scenario, "plan") else load(scenario, python=python)
-    plan = loaded.plan(repeats=repeats, seed=seed)
+    plan = _noted(loaded.plan(repeats=repeats, seed=seed))
     if executor is not None and jobs is not None:
         raise InputError("give either jobs or an executor, which knows how many it takes")
     own = None
@@ -120,6 +122,12 @@ def run(
     if results.failures:
         warnings.warn(_failed(results.failures), RuntimeWarning, stacklevel=2)
     return results
+
+
+def _noted(plan: Plan) -> Plan:
+    for note in plan.notes:
+        warnings.warn(note, UserWarning, stacklevel=3)
+    return plan
 
 
 def _failed(failures: Sequence[Failure]) -> str:

@@ -11,17 +11,13 @@ mod segments;
 use std::io::{self, Write};
 
 use crate::{End, RunSpec};
-use frames::address;
+use frames::{SNAP_BYTES, address};
 use pcapng::{Interface, Pcapng, Section};
 pub use ring::{Ring, from_ring};
 pub use segments::Capture;
 
 /// Most flows of a run whose packets are captured: each keeps two files open.
 pub const CAPTURED_FLOWS_MAX: usize = 100;
-
-/// Most of a packet that is kept. Headers, which is all there is, are shorter: 14 bytes of Ethernet,
-/// 20 of IPv4, at most 60 of TCP.
-const SNAP_BYTES: u32 = 128;
 
 /// Name of the file of one end of a flow.
 pub fn file_name(flow: &str, end: End) -> String {

@@ -267,6 +267,9 @@ def plan_files(
             errors.append(f"{file}: {error}")
     if errors:
         raise InputError("\n\n".join(errors))
+    for plan in plans:
+        for note in plan.notes:
+            echo(f"note: {note}", err=True)
     return plans
 
 

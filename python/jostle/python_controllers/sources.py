@@ -1,4 +1,4 @@
-"""Controllers written in Python: ``controller = "my_module:MyController"``.
+"""Where controllers written in Python are: ``controller = "my_module:MyController"``.
 
 A scenario names a class. Its module lies in the scenario's folder and nowhere else: a text file
 must not be able to call what happens to be installed. The module is read but not run when the
@@ -11,42 +11,17 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib.util
-import inspect
 import site
-import sys
 import sysconfig
-import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
-from jostle.errors import JostleError
-
-__all__ = [
-    "DIGEST",
-    "PythonControllerError",
-    "Source",
-    "adopt",
-    "create",
-    "is_python_controller",
-    "locate",
-    "read",
-    "remember",
-    "remembered",
-]
+__all__ = ["DIGEST", "Source", "is_python_controller", "locate", "read"]
 
 DIGEST: Final = "source_sha256"
 """The parameter that holds the digest of the source."""
-
-_CALLBACKS: Final = ("on_ack", "on_congestion")
-"""What a class must have to be a controller."""
-
-
-class PythonControllerError(JostleError):
-    """A controller written in Python cannot be found, or is not what the scenario was read with."""
 
 
 @dataclass(frozen=True)
@@ -86,90 +61,9 @@ class Source:
         )
 
 
-_sources: dict[str, Source] = {}
-"""By digest, what `remember` was told of."""
-_modules: dict[str, ModuleType] = {}
-_lock = threading.Lock()
-
-
 def is_python_controller(name: str) -> bool:
     """Whether a controller's name is that of a class: ``module:Class``."""
     return ":" in name
-
-
-def remember(source: Source) -> str:
-    """Let `create` know a source; returns its digest."""
-    digest = source.digest()
-    _sources[digest] = source
-    return digest
-
-
-def remembered(spec: Mapping[str, Any]) -> dict[str, Source]:
-    """By digest, the sources that a run needs: what `adopt` must be told in another process."""
-    digests = {flow["controller"]["parameters"].get(DIGEST) for flow in spec["flows"]}
-    return {digest: _sources[digest] for digest in digests if digest in _sources}
-
-
-def adopt(sources: Mapping[str, Source]) -> None:
-    """Let `create` know what another process has remembered; it still holds them to the digest."""
-    for digest, source in sources.items():
-        _sources.setdefault(digest, source)
-
-
-def create(name: str, parameters: Mapping[str, Any], seed: int) -> object:
-    """Make the controller of a run's specification.
-
-    Parameters
-    ----------
-    name
-        ``module:Class``.
-    parameters
-        Keyword arguments of the class, and the digest of its source.
-    seed
-        Passed on if the class takes a `seed`.
-
-    Raises
-    ------
-    PythonControllerError
-        When the source was not read in this process, or is no longer what it was.
-    """
-    arguments = dict(parameters)
-    digest = arguments.pop(DIGEST, "")
-    source = _sources.get(digest)
-    if source is None:
-        raise PythonControllerError(
-            f"the source of `{name}` is not known here: load its scenario first"
-        )
-    with _lock:
-        module = _modules.get(digest)
-        if module is None:
-            if source.digest() != digest:
-                file = source.files[0]
-                raise PythonControllerError(f"{file} has changed since the scenario was read")
-            module = _modules[digest] = _load(source, digest)
-    made = _controller_class(module, source, name.partition(":")[2])
-    if "seed" in inspect.signature(made).parameters:
-        arguments["seed"] = seed
-    return made(**arguments)
-
-
-def _controller_class(module: ModuleType, source: Source, name: str) -> type:
-    """Return a class of the module, before anything of it is called.
-
-    Raises
-    ------
-    PythonControllerError
-        When it is no class, is defined outside the scenario's folder, or is no controller.
-    """
-    made = getattr(module, name, None)
-    if not inspect.isclass(made) or made.__module__ not in {module.__name__, *source.neighbours()}:
-        raise PythonControllerError(
-            f"{name} is no class of {source.files[0]} or of the modules beside it"
-        )
-    for callback in _CALLBACKS:
-        if not callable(getattr(made, callback, None)):
-            raise PythonControllerError(f"{name} has no `{callback}`, so it is no controller")
-    return made
 
 
 def locate(module: str, folder: Path) -> Path | None:
@@ -254,31 +148,3 @@ def _classes(tree: ast.Module, neighbours: Collection[str]) -> Iterator[str]:
             yield node.name
         elif isinstance(node, ast.ImportFrom) and (node.level or node.module in neighbours):
             yield from (alias.asname or alias.name for alias in node.names)
-
-
-def _load(source: Source, digest: str) -> ModuleType:
-    """Run a module, whose neighbours it imports as if it had been started in its folder.
-
-    Neighbours do not stay in `sys.modules`: those of another folder may have the same names.
-    """
-    name = f"_jostle_controller_{digest[:16]}"
-    spec = importlib.util.spec_from_file_location(name, source.files[0])
-    if spec is None or spec.loader is None:
-        raise PythonControllerError(f"{source.files[0]} is no Python module")
-    module = importlib.util.module_from_spec(spec)
-    neighbours = source.neighbours()
-    hidden = {key: sys.modules.pop(key) for key in neighbours if key in sys.modules}
-    sys.path.insert(0, str(source.root))
-    # Dataclasses look their module up.
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    finally:
-        sys.path.remove(str(source.root))
-        for key in neighbours:
-            sys.modules.pop(key, None)
-        sys.modules.update(hidden)
-    return module

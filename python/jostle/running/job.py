@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostle.errors import EngineError
-from jostle.python_controllers.sources import Source, adopt, remembered
+from jostle.python_controllers.making import adopt, remembered
+from jostle.python_controllers.sources import Source
 
 if TYPE_CHECKING:
     from jostle.backends import Backend, Run, Spec

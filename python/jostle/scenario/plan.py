@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
 
+from jostle.run_spec import RunSpec
+from jostle.scenario.marking import unmarked
 from jostle.scenario.resolving.resolve import Template
 
 __all__ = ["Condition", "Plan", "PlannedRun"]
@@ -66,7 +67,7 @@ class PlannedRun:
 
     condition: int
     seed: int
-    spec: Mapping[str, Any]
+    spec: RunSpec
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,13 @@ class Plan:
             for number in range(seed, seed + repeats)
         ]
         return cls(title, tuple(condition for condition, _ in templates), tuple(runs))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the scenario's author may not have meant, each once for however many runs."""
+        first = {run.condition: run for run in reversed(self.runs)}
+        told = (note for index in sorted(first) for note in unmarked(first[index].spec))
+        return tuple(dict.fromkeys(told))
 
     def without(self, conditions: Collection[int]) -> Plan:
         """Return the plan without some conditions, given by position; those left move up."""

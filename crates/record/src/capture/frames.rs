@@ -12,6 +12,10 @@ use jostle_units::FULL_PAYLOAD_BYTES;
 use crate::sink::{Header, HeaderKind};
 use crate::{End, FlowSpec};
 
+/// Most of a packet that is kept. Headers, which is all there is, are shorter: 14 bytes of Ethernet,
+/// 20 of IPv4, at most 60 of TCP.
+pub const SNAP_BYTES: u32 = 128;
+
 const SENDER_PORT: u16 = 40_000;
 const RECEIVER_PORT: u16 = 5201;
 const SENDER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -103,7 +107,7 @@ impl Framer {
             receiver: address(position, End::Receiver),
             window_scale: scale as u8,
             numbering: Numbering::default(),
-            frame: Vec::with_capacity(super::SNAP_BYTES as usize),
+            frame: Vec::with_capacity(SNAP_BYTES as usize),
         }
     }
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jostle.python_controllers.sources import DIGEST, Source, locate, read, remember
+from jostle.python_controllers.making import remember
+from jostle.python_controllers.sources import DIGEST, Source, locate, read
 from jostle.scenario.models import Flow
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report, did_you_mean
