@@ -63,17 +63,19 @@ class FakeBackend:
         for number in range(1, bins + 1):
             for flow in spec["flows"]:
                 rows.append(self._row(flow, spec, number * step_s))
+        empty: dict[str, Any] = {phase["name"]: {} for phase in spec["phases"]}
         return RunRecord(
             spec=spec,
             backend=self.name,
             backend_version=self.version,
             summary={
                 "flows": [
-                    {"name": f["name"], "controller": f["controller"]["name"], "phases": {}}
+                    {"name": f["name"], "controller": f["controller"]["name"], "phases": empty}
                     for f in spec["flows"]
                 ],
-                "links": [],
-                "fairness": {},
+                "links": [{"name": link["name"], "phases": empty} for link in spec["links"]],
+                "fairness": empty,
+                "totals": empty,
             },
             flows=pl.DataFrame(rows, infer_schema_length=None),
             links=pl.DataFrame(),

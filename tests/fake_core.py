@@ -115,6 +115,9 @@ class FakeEngine:
     def registry(self) -> str:
         return _core.registry() if self.rows is None else json.dumps(self.rows)
 
+    def find_problem(self, _spec_json: str) -> None:
+        return None
+
     def run_spec_schema(self) -> str:
         return _core.run_spec_schema()
 

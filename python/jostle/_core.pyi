@@ -157,6 +157,17 @@ def check(spec_json: str) -> None:
         If it is none, or makes no sense.
     """
 
+def find_problem(spec_json: str) -> tuple[str | None, str, tuple[int, int, int] | None] | None:
+    """Find out what is wrong with a RunSpec given as JSON.
+
+    Returns
+    -------
+    tuple or None
+        The place, such as ``links[0].delay.steps[0].delay_ns`` (None if the text is no RunSpec);
+        the message; and for a number out of range the number, the smallest and the largest
+        accepted.
+    """
+
 def check_file(registry: str, row: str, parameter: str, content: bytes) -> None:
     """Check the content of a file that a parameter names.
 

@@ -45,8 +45,12 @@ def test_a_capture_carries_the_title(read: Read, run_spec_schema: dict[str, Any]
 
 def test_a_capture_needs_few_flows_with_short_names(read: Read) -> None:
     for key, value, told in (
-        ("flows.first.count", "100", "flows are too many — at most 100"),
-        ("flows.first.name", f'"{"x" * 201}"', "too long for files of a capture"),
+        ("flows.first.count", "100", "that of 101 flows — expected at most 100 flows"),
+        (
+            "flows.first.name",
+            f'"{"x" * 201}"',
+            "expected one that can name a file, of at most 200 bytes",
+        ),
     ):
         read(overrides={key: value})
         with pytest.raises(ScenarioError, match=told):

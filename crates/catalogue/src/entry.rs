@@ -70,6 +70,18 @@ pub enum ParameterError {
     },
 }
 
+impl ParameterError {
+    /// Name of the parameter.
+    pub fn parameter(&self) -> &str {
+        match self {
+            Self::Unknown { name, .. } => name,
+            Self::Missing { name, .. } | Self::Unfit { name, .. } | Self::Content { name, .. } => {
+                name
+            }
+        }
+    }
+}
+
 impl Entry {
     /// Checks `given` and fills in defaults for what it does not name.
     ///
@@ -93,16 +105,10 @@ impl Entry {
         Ok(Values::new(self.name, self.parameters, values.collect::<Result<_, _>>()?))
     }
 
-    /// Checks the value of one parameter, which is how ranges hold for specifications that name the
-    /// parameters of a row as fields of their own.
-    ///
-    /// # Errors
-    /// When there is no such parameter or the value does not fit.
-    pub fn check(&self, name: &str, value: &Value) -> Result<(), ParameterError> {
-        match self.parameters.iter().find(|parameter| parameter.name == name) {
-            Some(parameter) => self.checked(parameter, value).map(|_| ()),
-            None => Err(ParameterError::Unknown { row: self.name, name: name.to_owned() }),
-        }
+    /// Range of a parameter in whole base units, which is how it holds for specifications that name
+    /// the parameters of a row as fields of their own; none for a name without a range.
+    pub fn range(&self, name: &str) -> Option<(i64, i64)> {
+        self.parameters.iter().find(|parameter| parameter.name == name)?.kind.range()
     }
 
     fn checked<'a>(

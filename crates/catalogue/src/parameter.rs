@@ -160,6 +160,17 @@ impl Kind {
         })
     }
 
+    /// Smallest and largest value of what is a whole number in base units.
+    pub fn range(&self) -> Option<(i64, i64)> {
+        match *self {
+            Self::Integer { min, max, .. } | Self::Packets { min, max, .. } => Some((min, max)),
+            Self::Span { min_ns, max_ns, .. } => Some((min_ns, max_ns)),
+            Self::Rate { min_bps, max_bps, .. } => Some((min_bps, max_bps)),
+            Self::Size { min_bytes, max_bytes, .. } => Some((min_bytes, max_bytes)),
+            _ => None,
+        }
+    }
+
     /// What values are accepted, in words.
     pub fn expected(&self) -> String {
         match *self {

@@ -36,6 +36,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(capture::capture_from_ring, module)?)?;
     module.add_function(wrap_pyfunction!(measures::record_of_samples, module)?)?;
     module.add_function(wrap_pyfunction!(run::check, module)?)?;
+    module.add_function(wrap_pyfunction!(run::find_problem, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(toml_lines::toml_lines, module)?)?;
     module.add_function(wrap_pyfunction!(impairments::draw_impairments, module)?)?;

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use jostle_catalogue::ParameterError;
 use jostle_record::capture::Capture;
 use jostle_record::{Recorder, RunRecord, RunSpec, SpecError};
 use pyo3::create_exception;
@@ -23,6 +24,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How much of a spec an error message shows.
 const SHOWN_BYTES: usize = 4_000;
 
+/// Place, message and range of what is wrong with a RunSpec.
+type Problem = (Option<String>, String, Option<(u64, u64, u64)>);
+
 /// Checks a RunSpec given as JSON.
 ///
 /// Raises
@@ -32,6 +36,36 @@ const SHOWN_BYTES: usize = 4_000;
 #[pyfunction]
 pub fn check(spec_json: &str) -> PyResult<()> {
     parse(spec_json).map(|_| ())
+}
+
+/// Finds out what is wrong with a RunSpec given as JSON.
+///
+/// Returns
+/// -------
+/// tuple or None
+///     The place, such as `links[0].delay.steps[0].delay_ns` (None if the text is no RunSpec); the
+///     message; and for a number out of range the number, the smallest and the largest accepted.
+#[pyfunction]
+pub fn find_problem(spec_json: &str) -> Option<Problem> {
+    let error = RunSpec::from_json(spec_json).err()?;
+    let range = match error {
+        SpecError::Range { given, min, max, .. } => Some((given, min, max)),
+        _ => None,
+    };
+    let message = match &error {
+        SpecError::Unfit { given, expected, .. } => {
+            format!("cannot be {given} — expected {expected}")
+        }
+        SpecError::Range { given, min, max, .. } => {
+            format!("cannot be {given} — expected {min} to {max}")
+        }
+        SpecError::Parameter { source: ParameterError::Unfit { given, expected, .. }, .. } => {
+            format!("cannot be {given} — expected {expected}")
+        }
+        SpecError::Parameter { source, .. } => source.to_string(),
+        SpecError::Json(_) => error.to_string(),
+    };
+    Some((error.place(), message, range))
 }
 
 /// Runs a RunSpec given as JSON, without holding the interpreter's lock.

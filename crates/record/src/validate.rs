@@ -4,7 +4,6 @@ mod error;
 mod flow;
 mod link;
 
-use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use jostle_path::registry;
@@ -21,6 +20,8 @@ const MAX_BPS: u64 = registry::FASTEST_BPS as u64;
 const MAX_BYTES: u64 = 1 << 53;
 /// Longest name of a flow that a file is named after.
 const FILE_NAME_MAX_BYTES: usize = 200;
+/// Most flows: what a run of them leaves behind is looked at by people.
+const MAX_FLOWS: usize = 100_000;
 /// Most rows of one series: the columns of a hundred million take 10 GB.
 const MAX_ROWS: u64 = 100_000_000;
 
@@ -66,7 +67,7 @@ impl RunSpec {
         }
         if let Some(i) = self.flows.iter().position(|flow| flow.transport != Transport::Tcp) {
             let given = format!("that of `{}`", self.flows[i].name);
-            return Err(SpecError::unfit("capture", given, "one of TCP flows alone"));
+            return Err(SpecError::unfit("capture", given, "TCP flows alone, and no pings"));
         }
         let names_no_file = |flow: &crate::FlowSpec| {
             let name = &flow.name;
@@ -110,6 +111,10 @@ impl RunSpec {
         if self.flows.is_empty() {
             return Err(SpecError::unfit("flows", "empty", "at least one flow"));
         }
+        if self.flows.len() > MAX_FLOWS {
+            let given = format!("{} of them", self.flows.len());
+            return Err(SpecError::unfit("flows", given, format!("at most {MAX_FLOWS}")));
+        }
         distinct("phases", self.phases.iter().map(|phase| phase.name.as_str()))?;
         distinct("links", self.links.iter().map(|link| link.name.as_str()))?;
         distinct("flows", self.flows.iter().map(|flow| flow.name.as_str()))
@@ -124,7 +129,9 @@ impl RunSpec {
         Err(SpecError::unfit(
             "interval_ns",
             self.interval_ns,
-            format!("one that gives at most {MAX_ROWS} rows for {wider} flows or links"),
+            format!(
+                "longer bins: at most {MAX_ROWS} rows, one per bin and each of {wider} flows or links"
+            ),
         ))
     }
 }
@@ -159,8 +166,8 @@ fn distinct<'a>(list: &str, names: impl Iterator<Item = &'a str>) -> Result<(), 
     Ok(())
 }
 
-/// Checks that a number lies in a range; NaN does not.
-fn within<T: PartialOrd + Display>(
+/// Checks that a number lies in a range.
+fn within<T: Copy + PartialOrd + Into<u64>>(
     at: &str,
     given: T,
     accepted: RangeInclusive<T>,
@@ -168,8 +175,8 @@ fn within<T: PartialOrd + Display>(
     if accepted.contains(&given) {
         return Ok(());
     }
-    let expected = format!("{} to {}", accepted.start(), accepted.end());
-    Err(SpecError::unfit(at, given, expected))
+    let (min, max) = ((*accepted.start()).into(), (*accepted.end()).into());
+    Err(SpecError::Range { at: at.to_owned(), given: given.into(), min, max })
 }
 
 /// Checks the times of steps: the first at 0, each later than the one before it.

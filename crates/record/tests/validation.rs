@@ -113,7 +113,7 @@ fn every_value_out_of_range_is_refused_where_it_is() {
     let cases = [
         ("/duration_ns", json!(0), "`duration_ns` cannot be 0: expected 1 to 9007199254740992"),
         ("/interval_ns", json!(0), "`interval_ns` cannot be 0"),
-        ("/interval_ns", json!(1), "`interval_ns` cannot be 1: expected one that gives at most"),
+        ("/interval_ns", json!(1), "`interval_ns` cannot be 1: expected longer bins: at most"),
         ("/phases", json!([]), "`phases` cannot be a list without `overall`"),
         ("/phases/0/to_ns", json!(S), "expected it to go from 0 to the run's end at 10000000000"),
         ("/phases/1/to_ns", json!(11 * S), "`phases[1].to_ns` cannot be 11000000000: expected 1"),
@@ -293,7 +293,7 @@ fn more_packets_than_32_bits_count_are_refused() {
         long["phases"] = json!([{"name": "overall", "from_ns": 0, "to_ns": seconds * S}]);
         assert_eq!(RunSpec::from_json(&long.to_string()).is_ok(), accepted, "{seconds} s");
     }
-    assert!(refusal(&long).contains("at most 520 s, in which `flows[0]` can send"));
+    assert!(refusal(&long).contains("at most 520 s, in which `first` can send"));
 }
 
 #[test]

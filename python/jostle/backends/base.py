@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.backends.captures import Captures
+from jostle.run_spec import RunSpec
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import polars as pl
 
-Spec = Mapping[str, Any]
+Spec = RunSpec
 """One run, fully resolved: a RunSpec as plain data (see `jostle schema run`)."""
 
 Cancelled = Callable[[], bool]

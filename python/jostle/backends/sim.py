@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
 from jostle.backends.captures import Captures
 from jostle.backends.engine_record import EngineRecord, run_record
-from jostle.errors import EngineError, RunCancelledError
+from jostle.errors import EngineError, InputError, RunCancelledError
 from jostle.python_controllers.making import create as create_controller
 from jostle.python_controllers.sources import is_python_controller
 
@@ -38,6 +38,11 @@ class Engine(Protocol):
         make_controller: MakeController | None = None,
     ) -> EngineRecord:
         """Run one spec without holding the interpreter's lock."""
+
+    def find_problem(
+        self, spec_json: str
+    ) -> tuple[str | None, str, tuple[int, int, int] | None] | None:
+        """Find out what is wrong with a spec: place, message, a number and its bounds."""
 
     def draw_impairments(self, spec_json: str, link: int, points: int) -> Mapping[str, Any]:
         """Draw what a link's random parts will do in a run."""
@@ -91,7 +96,7 @@ def load_engine() -> Engine:
         raise EngineError(f"the engine is not built ({error}): run `maturin develop`") from error
     missing = [
         n
-        for n in ("ENGINE_VERSION", "run", "registry", "draw_impairments")
+        for n in ("ENGINE_VERSION", "run", "registry", "find_problem", "draw_impairments")
         if not hasattr(engine, n)
     ]
     if missing:
@@ -126,7 +131,11 @@ class SimBackend:
         return self._engine.ENGINE_VERSION
 
     def check(self, spec: Spec) -> None:
-        """Accept `spec`: what a scenario can say, the simulator can do."""
+        """See that the engine takes `spec`; see `Backend.check`."""
+        problem = self._engine.find_problem(canonical_json(spec))
+        if problem is not None:
+            place, message, _ = problem
+            raise InputError(f"{place}: {message}" if place else message)
 
     def run(self, spec: Spec, cancelled: Cancelled | None = None) -> RunRecord:
         """Run `spec` to its end; see `Backend.run`."""

@@ -48,7 +48,9 @@ class Environment:
 
         registry = None
         if self.engine is not None:
-            registry = scenario.Registry.from_json(self.engine.registry())
+            registry = scenario.Registry.from_json(
+                self.engine.registry(), find_problem=self.engine.find_problem
+            )
         return scenario.load(file, overrides, registry=registry, python=python)
 
     def registry(self) -> dict[str, list[dict[str, Any]]]:

@@ -24,6 +24,7 @@ _NOT_OF_THE_ENGINE = (PROFILES, SCENARIOS, STUDIES)
 
 _SUFFIXES = {"span": "_ns", "rate": "_bps", "size": "_bytes", "limit": "_bytes"}
 """What the registry's keys of a default and a range end with, by kind of parameter."""
+_RANGES = {"bool": "true or false", "probability": "probability, 0 … 1"}
 _NO_LIMIT = 2**50
 """From here on a range's end stands for having none: a pebibyte, a fortnight in nanoseconds."""
 _WIDTH = 100
@@ -230,14 +231,12 @@ def _default(parameter: Mapping[str, Any]) -> str:
 
 
 def _range(parameter: Mapping[str, Any]) -> str:
-    if parameter["kind"] == "bool":
-        return "true or false"
+    if parameter["kind"] in _RANGES:
+        return _RANGES[parameter["kind"]]
     if parameter["kind"] == "choice":
         return "one of " + ", ".join(json.dumps(choice) for choice in parameter["choices"])
     if parameter["kind"] == "file":
         return f"path of {parameter['content']}, from the scenario's folder"
-    if parameter["kind"] == "probability":
-        return "probability, 0 … 1"
     suffix = _suffix(parameter)
     low, high = parameter["min" + suffix], parameter["max" + suffix]
     ends = [_amount(parameter, end) or json.dumps(end) for end in (low, high)]

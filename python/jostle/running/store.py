@@ -278,7 +278,7 @@ def _is_summary_of(summary: Mapping[str, Any], spec: Spec) -> bool:
                 values = [value for phase in measured.values() for value in phase.values()]
                 if set(measured) != phases or not all(map(_is_measure, values)):
                     return False
-        return set(summary["fairness"]) == phases
+        return set(summary["fairness"]) == set(summary["totals"]) == phases
     except (AttributeError, KeyError, TypeError):
         return False
 

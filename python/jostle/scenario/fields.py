@@ -28,8 +28,6 @@ QuantileTable = tuple[tuple[float, int], ...]
 """(probability, value in ns); from 0 to 1, never decreasing."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _+()=-]*")
-LONGEST_DELAY_NS: Final = 3600 * 10**9
-"""An hour, there or back: light to Mars takes a third of it."""
 _NUMBER: Final = r"^\s*\d[\d_]*(\.\d+)?([eE][+-]?\d+)?\s*"
 
 
@@ -103,13 +101,6 @@ def _steps(parse: Callable[[Any], int], example: str) -> Callable[[Any], Steps]:
         return tuple(steps)
 
     return check
-
-
-def _delay(given: Any) -> int:
-    value = parse_span(given)
-    if value > LONGEST_DELAY_NS:
-        raise QuantityError(f'"{given}" is too long for a delay — at most "1 h"')
-    return value
 
 
 def _rates(given: Any) -> Steps:
@@ -194,8 +185,8 @@ def _packets(given: Any) -> int:
         given = int(amount.value)
     if isinstance(given, bool) or not isinstance(given, int):
         raise QuantityError("this is not a number of packets — write for example 10")
-    if not 1 <= given <= 1_000_000:
-        raise QuantityError(f"{given} packets are outside 1 … 1000000")
+    if given < 0:
+        raise QuantityError(f"{given} is not a number of packets — write for example 10")
     return given
 
 
@@ -314,7 +305,7 @@ Address = Annotated[int, _checked(_address), WithJsonSchema({"type": "string", "
 Packets = Annotated[int, _checked(_packets), WithJsonSchema(_PACKETS)]
 Probability = Annotated[float, _checked(parse_probability), WithJsonSchema(PROBABILITY_SCHEMA)]
 Rates = Annotated[Steps, _checked(_rates), _steps_schema(_RATE_SCHEMA)]
-Delays = Annotated[Steps, _checked(_steps(_delay, "20 ms")), _steps_schema(_SPAN_SCHEMA)]
+Delays = Annotated[Steps, _checked(_steps(parse_span, "20 ms")), _steps_schema(_SPAN_SCHEMA)]
 SpanQuantiles = Annotated[QuantileTable, _checked(_quantiles), WithJsonSchema(_QUANTILES)]
 Durations = Annotated[QuantileTable, _checked(_durations), WithJsonSchema(_DURATIONS)]
 Phase = Annotated[tuple[int, int], _checked(_phase), WithJsonSchema(_PHASE)]

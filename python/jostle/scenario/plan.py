@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
 
+from jostle.run_spec import RunSpec
 from jostle.scenario.marking import unmarked
 from jostle.scenario.resolving.resolve import Template
 
@@ -67,7 +67,7 @@ class PlannedRun:
 
     condition: int
     seed: int
-    spec: Mapping[str, Any]
+    spec: RunSpec
 
 
 @dataclass(frozen=True)

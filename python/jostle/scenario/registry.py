@@ -33,6 +33,9 @@ limit as ``{"bytes": n}`` or ``{"packets": n}``."""
 Check = Callable[[str, str, str, bytes], None]
 """Given a kind of row, a row, a parameter and a content, raises `ValueError` if it does not fit."""
 
+Problem = tuple[str | None, str, tuple[int, int, int] | None]
+"""Place, message, and a number out of range with its bounds: see `jostle._core.find_problem`."""
+
 _AMOUNTS: Final = ("size", "limit", "packets")
 """Kinds that are amounts of data: what a BDP is depends on the link."""
 
@@ -268,6 +271,9 @@ class Registry:
     ----------
     controllers, slow_starts, memories, queues, losses
         Rows by name.
+    find_problem
+        Finds what the engine refuses of a run's specification, given as JSON; None if nobody asks
+        the engine.
     """
 
     controllers: Mapping[str, Row]
@@ -275,12 +281,19 @@ class Registry:
     memories: Mapping[str, Row]
     queues: Mapping[str, Row]
     losses: Mapping[str, Row]
+    find_problem: Callable[[str], Problem | None] | None = None
 
     @classmethod
-    def from_json(cls, registry: str, check: Check | None = None) -> Registry:
+    def from_json(
+        cls,
+        registry: str,
+        check: Check | None = None,
+        find_problem: Callable[[str], Problem | None] | None = None,
+    ) -> Registry:
         """Read what `jostle._core.registry` returns.
 
-        Files are checked by `check`, which is `jostle._core.check_file`.
+        Files are checked by `check`, which is `jostle._core.check_file`, and whole runs by
+        `find_problem`.
         """
         rows = json.loads(registry)
         return cls(
@@ -289,6 +302,7 @@ class Registry:
             memories=_rows(rows, "memories", check),
             queues=_rows(rows, "queues", check),
             losses=_rows(rows, "losses", check),
+            find_problem=find_problem,
         )
 
     @classmethod
@@ -300,7 +314,7 @@ class Registry:
 @functools.cache
 def _of_engine() -> Registry:
     core = importlib.import_module("jostle._core")
-    return Registry.from_json(core.registry(), core.check_file)
+    return Registry.from_json(core.registry(), core.check_file, core.find_problem)
 
 
 def _rows(

@@ -21,10 +21,22 @@ pub enum SpecError {
         /// What would be accepted.
         expected: String,
     },
+    /// A number is out of range.
+    #[error("`{at}` cannot be {given}: expected {min} to {max}")]
+    Range {
+        /// Place of the number.
+        at: String,
+        /// The number.
+        given: u64,
+        /// Smallest one that is accepted.
+        min: u64,
+        /// Largest one.
+        max: u64,
+    },
     /// An algorithm has no such parameter, or the parameter no such value.
     #[error("`{at}`: {source}")]
     Parameter {
-        /// Place of the algorithm, such as `flows[0].controller`.
+        /// Place of the algorithm or the part of a link, such as `flows[0].controller`.
         at: String,
         /// What does not fit.
         source: ParameterError,
@@ -32,6 +44,17 @@ pub enum SpecError {
 }
 
 impl SpecError {
+    /// Place of what is wrong, such as `links[0].queue.parameters.limit`; none if it is no RunSpec.
+    pub fn place(&self) -> Option<String> {
+        match self {
+            Self::Json(_) => None,
+            Self::Unfit { at, .. } | Self::Range { at, .. } => Some(at.clone()),
+            Self::Parameter { at, source } => {
+                Some(format!("{at}.parameters.{}", source.parameter()))
+            }
+        }
+    }
+
     pub(super) fn unknown(at: &str, given: &str, known: &[&str]) -> Self {
         Self::unfit(at, format!("\"{given}\""), format!("one of {}", known.join(", ")))
     }

@@ -1,6 +1,7 @@
 //! Which flows make sense.
 
 use jostle_control::registry::{self, CONTROLLERS, MEMORIES, SLOW_STARTS, Start};
+use jostle_path::delay::CONSTANT as DELAY;
 use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES};
 
 use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, link, within};
@@ -20,7 +21,8 @@ pub(super) fn check(position: usize, flow: &FlowSpec, spec: &RunSpec) -> Result<
     }
     path(&format!("{at}.path"), &flow.path, spec.links.len())?;
     path(&format!("{at}.reverse_path"), &flow.reverse_path, spec.links.len())?;
-    within(&format!("{at}.access_delay_ns"), flow.access_delay_ns, 0..=MAX_NS)?;
+    let longest_ns = DELAY.range("delay").map_or(MAX_NS, |(_, max)| max.unsigned_abs());
+    within(&format!("{at}.access_delay_ns"), flow.access_delay_ns, 0..=longest_ns)?;
     within(&format!("{at}.start_ns"), flow.start_ns, 0..=spec.duration_ns - 1)?;
     if let Some(stop_ns) = flow.stop_ns {
         let earliest_ns = if flow.after.is_some() { 0 } else { flow.start_ns };
@@ -46,7 +48,7 @@ pub(super) fn check(position: usize, flow: &FlowSpec, spec: &RunSpec) -> Result<
         }
         Transport::Udp => ungoverned(at, flow)?,
     }
-    packets(at, flow, spec)
+    packets(flow, spec)
 }
 
 /// Pings have no congestion controller, nor what goes with one.
@@ -189,7 +191,7 @@ fn after(
 }
 
 /// Packets are counted in 32 bits.
-fn packets(at: &str, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
+fn packets(flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
     if let SourceSpec::Ping { every_ns, .. } = flow.source {
         let longest_ns = every_ns.saturating_mul(u64::from(u32::MAX));
         return within("duration_ns", spec.duration_ns, 1..=longest_ns);
@@ -210,7 +212,8 @@ fn packets(at: &str, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
         "duration_ns",
         spec.duration_ns,
         format!(
-            "at most {longest_s} s, in which `{at}` can send 2³² packets at {fastest_bps} bit/s"
+            "at most {longest_s} s, in which `{}` can send 2³² packets at {fastest_bps} bit/s",
+            flow.name
         ),
     ))
 }

@@ -1,6 +1,6 @@
 //! Which links make sense.
 
-use jostle_catalogue::{Entry, ParameterError, Value};
+use jostle_catalogue::Entry;
 use jostle_path::{Error, capacity, delay, loss, registry};
 
 use super::{MAX_BPS, MAX_NS, SpecError, steps, within};
@@ -46,12 +46,8 @@ fn unknown(at: &str, error: Error) -> SpecError {
 
 /// Checks a field that is a parameter of a row.
 fn parameter(at: &str, row: &Entry, name: &str, given: u64) -> Result<(), SpecError> {
-    let value = Value::Integer(i64::try_from(given).unwrap_or(i64::MAX));
-    match row.check(name, &value) {
-        Ok(()) => Ok(()),
-        Err(ParameterError::Unfit { expected, .. }) => Err(SpecError::unfit(at, given, expected)),
-        Err(source) => Err(SpecError::Parameter { at: at.to_owned(), source }),
-    }
+    let (min, max) = row.range(name).unwrap_or((0, i64::MAX));
+    within(at, given, min.unsigned_abs()..=max.unsigned_abs())
 }
 
 fn check_capacity(at: &str, spec: &CapacitySpec) -> Result<(), SpecError> {

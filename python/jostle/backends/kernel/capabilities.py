@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jostle.backends.base import Spec
@@ -10,6 +10,7 @@ from jostle.backends.kernel import controllers, playback, queues
 from jostle.backends.kernel.problems import Problem, flow_key, link_key
 from jostle.errors import InputError
 from jostle.kernel_images import Kind
+from jostle.run_spec import FlowSpec, LinkSpec
 
 _SIMULATOR = "the simulator can"
 _VIRTUAL = "the virtual-time kernel has: run it with --kernel virtual"
@@ -75,11 +76,12 @@ def _run_problems(spec: Spec) -> Iterator[Problem]:
         yield Problem("flows", f"{len(spec['flows'])} flows: at most {_MAX_FLOWS}; {_SIMULATOR}")
 
 
-def _link_problems(link: dict[str, Any]) -> Iterator[Problem]:
+def _link_problems(link: LinkSpec) -> Iterator[Problem]:
     if not playback.own_queue(link):
         for problem in queues.problems(link["queue"]):
             yield Problem(link_key(link, f"queue.{problem.key}"), problem.text)
-        limit = link["queue"]["parameters"]["limit"]
+        parameters: Mapping[str, Any] = link["queue"]["parameters"]
+        limit = parameters["limit"]
         if isinstance(limit, dict):
             limit = max(limit.values())
         if limit > _MAX_LIMIT:
@@ -90,19 +92,19 @@ def _link_problems(link: dict[str, Any]) -> Iterator[Problem]:
         yield Problem(link_key(link, "quick_start"), text)
 
 
-def _playback_problems(link: dict[str, Any], duration_ns: int) -> Iterator[Problem]:
+def _playback_problems(link: LinkSpec, duration_ns: int) -> Iterator[Problem]:
     if playback.too_fine(link, duration_ns):
         text = f"too short for a run of this length; {_SIMULATOR}"
         yield Problem(link_key(link, "jitter.correlation"), text)
 
 
-def _problems_of_tc(link: dict[str, Any]) -> Iterator[Problem]:
+def _problems_of_tc(link: LinkSpec) -> Iterator[Problem]:
     """List what only a link of our own has."""
     capacity = link["capacity"]
     if capacity["kind"] == "trace":
         text = f"`tc` has no delivery opportunities, only rates; {_VIRTUAL}"
         yield Problem(link_key(link, "trace"), text)
-    for step in capacity.get("steps", []):
+    for step in capacity["steps"] if capacity["kind"] == "steps" else ():
         if step["rate_bps"] < 8:
             text = f"{step['rate_bps']} bit/s at {step['at_ns'] / 1e9:g} s: htb cannot stop; "
             yield Problem(link_key(link, "rate"), f"{text}{_VIRTUAL}")
@@ -120,7 +122,7 @@ def _problems_of_tc(link: dict[str, Any]) -> Iterator[Problem]:
         yield Problem(link_key(link, "outage"), f"`tc` has no outages; {_VIRTUAL}")
 
 
-def _flow_problems(flow: dict[str, Any]) -> Iterator[Problem]:
+def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:
     if flow["transport"] != "tcp":
         text = f"`{flow['source']['kind']}`: what is measured here is TCP; {_SIMULATOR}"
         yield Problem(flow_key(flow, "source"), text)

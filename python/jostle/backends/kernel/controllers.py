@@ -14,6 +14,7 @@ from typing import Any
 from jostle.backends.kernel.problems import Problem, flow_key
 from jostle.kernel_images import Kind
 from jostle.kernel_images.config import CONTROLLERS as MODULES
+from jostle.run_spec import FlowSpec
 
 NAMES = ("reno", *MODULES)
 """Controllers that Linux has."""
@@ -24,7 +25,7 @@ LINUX_NOW = "6.1"
 NEEDS_ECN = ("dctcp",)
 """Those of them that have to be at both ends (`TCP_CONG_NEEDS_ECN`)."""
 
-Flow = Mapping[str, Any]
+Flow = FlowSpec
 Defaults = Mapping[str, Mapping[str, Any]]
 """Controller or slow start → parameter → default."""
 
@@ -164,7 +165,7 @@ def _candidates(flow: Flow, kind: Kind, problems: list[Problem]) -> Sequence[str
     """Names of the kernel's controllers that a flow's may be."""
     controller = flow["controller"]
     name: str = controller["name"]
-    linux = controller["parameters"].get("linux", LINUX_NOW)
+    linux = str(controller["parameters"].get("linux", LINUX_NOW))
     if kind == "virtual":
         return _FLAVOURS.get(name, {}).get(linux, (name,))
     if flow["linux"] != LINUX_NOW:
@@ -234,7 +235,7 @@ def _slow_start(flow: Flow, defaults: Defaults, problems: list[Problem]) -> Iter
     if not cubic:
         return
     on = name == "hystart" and flow["controller"]["parameters"].get("hystart", True)
-    yield key, "hystart", str(int(on))
+    yield key, "hystart", "1" if on else "0"
     if on and slow_start is not None:
         given = dict(slow_start["parameters"])
         linux = given.pop("linux", "as the controller")

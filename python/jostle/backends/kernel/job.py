@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -20,6 +20,7 @@ from jostle.backends.kernel.topology import (
     topology,
 )
 from jostle.kernel_images import Image, Kind
+from jostle.run_spec import DelaySpec, FlowSpec, LinkPart
 
 WITH_DETAILS = ("bbr", "dctcp", "illinois", "nv", "vegas", "yeah")
 """Controllers whose inside TCP_CC_INFO shows."""
@@ -120,19 +121,20 @@ def memory_mb(spec: Spec) -> int:
     return min(_MEMORY_BASE_MB + needed_mb, _MEMORY_MOST_MB)
 
 
-def _queue_bytes(queue: dict[str, Any]) -> int:
-    limit = queue["parameters"]["limit"]
+def _queue_bytes(queue: LinkPart) -> int:
+    parameters: Mapping[str, Any] = queue["parameters"]
+    limit = parameters["limit"]
     if isinstance(limit, dict) and "bytes" in limit:
         return int(limit["bytes"])
     return int(limit["packets"] if isinstance(limit, dict) else limit) * PACKET_BYTES
 
 
-def _base_rtt_ns(spec: Spec, flow: dict[str, Any]) -> int:
+def _base_rtt_ns(spec: Spec, flow: FlowSpec) -> int:
     links = [spec["links"][number] for number in (*flow["path"], *flow["reverse_path"])]
     return int(flow["access_delay_ns"] + sum(_longest_delay_ns(link["delay"]) for link in links))
 
 
-def _longest_delay_ns(delay: dict[str, Any]) -> int:
+def _longest_delay_ns(delay: DelaySpec) -> int:
     jitter = delay["jitter"]
     most_ns = 0 if jitter is None else jitter["quantiles"][-1]["value_ns"]
     return int(max(step["delay_ns"] for step in delay["steps"]) + most_ns)
@@ -157,13 +159,13 @@ def _network(made: Topology) -> dict[str, Any]:
     }
 
 
-def _receiver_controller(flow: dict[str, Any]) -> str | None:
+def _receiver_controller(flow: FlowSpec) -> str | None:
     """Tell which controller the receiver needs to echo marks; without it there is no ECN."""
     name: str = flow["controller"]["name"]
     return name if name in controllers.NEEDS_ECN and flow["ecn"] else None
 
 
-def _read_bytes(flow: dict[str, Any]) -> int:
+def _read_bytes(flow: FlowSpec) -> int:
     """Amount that a receiver reads at once: of a window that grows, a part of the first one."""
     growing = flow["receive_window_autotuning"]
     window_bytes: int = flow["initial_receive_window_bytes" if growing else "receive_window_bytes"]

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.backends.kernel.guest.netlink import attribute
+from jostle.run_spec import LinkSpec
 
 LINK, QUEUE = "jostle_link", "jostle_queue"
 
@@ -37,12 +38,12 @@ DrawnImpairments = Mapping[str, Any]
 """What the engine has drawn for a link; see `jostle._core.draw_impairments`."""
 
 
-def own_queue(link: Mapping[str, Any]) -> bool:
+def own_queue(link: LinkSpec) -> bool:
     """Whether a link's queue is one that Linux has not."""
     return bool(link["queue"]["kind"] == "occupancy_drop")
 
 
-def own_link(link: Mapping[str, Any]) -> bool:
+def own_link(link: LinkSpec) -> bool:
     """Whether a link has more than `htb` and `netem` can do, or can do at once, or do alike.
 
     `netem` can lose packets at random, but not the same ones as the simulator.
@@ -57,7 +58,7 @@ def own_link(link: Mapping[str, Any]) -> bool:
     )
 
 
-def first_rate_bps(link: Mapping[str, Any]) -> int:
+def first_rate_bps(link: LinkSpec) -> int:
     """Rate of a link at its beginning; of a trace, the mean."""
     capacity = link["capacity"]
     match capacity["kind"]:
@@ -69,13 +70,15 @@ def first_rate_bps(link: Mapping[str, Any]) -> int:
     return int(len(moments) * capacity["opportunity_bytes"] * 8_000 // moments[-1])
 
 
-def peak_bps(link: Mapping[str, Any]) -> int:
+def peak_bps(link: LinkSpec) -> int:
     """Return the highest rate of a link, of a trace the mean."""
-    steps = link["capacity"].get("steps")
-    return max(step["rate_bps"] for step in steps) if steps else first_rate_bps(link)
+    capacity = link["capacity"]
+    if capacity["kind"] == "steps":
+        return max(step["rate_bps"] for step in capacity["steps"])
+    return first_rate_bps(link)
 
 
-def too_fine(link: Mapping[str, Any], duration_ns: int) -> bool:
+def too_fine(link: LinkSpec, duration_ns: int) -> bool:
     """Whether jitter changes so fast that its values would not fit into memory."""
     jitter = link["delay"]["jitter"]
     if jitter is None or jitter["correlation_ns"] == 0:
@@ -83,9 +86,7 @@ def too_fine(link: Mapping[str, Any], duration_ns: int) -> bool:
     return bool(duration_ns * _CORRELATION_CELLS > JITTER_POINTS * jitter["correlation_ns"])
 
 
-def files(
-    links: Sequence[Mapping[str, Any]], draw: Callable[[int], DrawnImpairments]
-) -> dict[str, bytes]:
+def files(links: Sequence[LinkSpec], draw: Callable[[int], DrawnImpairments]) -> dict[str, bytes]:
     """Contents of the files with the options of all links that need one, by name."""
     found: dict[str, bytes] = {}
     for number, link in enumerate(links):
@@ -122,7 +123,7 @@ class _Option:
             yield attribute(self.number, self.content[start : start + step])
 
 
-def _link_messages(link: Mapping[str, Any], drawn: DrawnImpairments) -> Iterator[bytes]:
+def _link_messages(link: LinkSpec, drawn: DrawnImpairments) -> Iterator[bytes]:
     """Yield options of `jostle_link`, as messages of bounded size."""
     parts = b""
     for option in (
@@ -166,18 +167,18 @@ def _delay(delay: Mapping[str, Any], drawn: DrawnImpairments) -> Iterator[_Optio
         yield _Option(_QUANTILES, _pairs(points), 16)
 
 
-def _losses(link: Mapping[str, Any], drawn: DrawnImpairments) -> Iterator[_Option]:
+def _losses(link: LinkSpec, drawn: DrawnImpairments) -> Iterator[_Option]:
     if len(drawn["outages_ns"]):
         yield _Option(_OUTAGES, drawn["outages_ns"].tobytes(), 16)
     loss = link["loss"]
     if loss is None:
         return
-    given = loss["parameters"]
+    given: Mapping[str, Any] = loss["parameters"]
     if loss["kind"] == "independent":
-        chances = (0.0, 0.0, given["probability"], 0.0)
+        chances = [0.0, 0.0, given["probability"], 0.0]
     else:
         names = ("good_to_bad", "bad_to_good", "loss_good", "loss_bad")
-        chances = tuple(given[name] for name in names)
+        chances = [given[name] for name in names]
     state = struct.pack("=QQ", drawn["loss_seed"], drawn["loss_drawn"])
     state += struct.pack("=4Q", *map(_chance, chances))
     yield _Option(_LOSS, state + struct.pack("=Q", drawn["loss_bad"]))

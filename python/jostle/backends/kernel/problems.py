@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from jostle.run_spec import FlowSpec, LinkSpec
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class Problem:
         return f"{self.key}: {self.text}"
 
 
-def link_key(link: Mapping[str, Any], key: str) -> str:
+def link_key(link: LinkSpec, key: str) -> str:
     """Name of a link's key in a scenario."""
     name = link["name"]
     return f"bottleneck.{key}" if name == "bottleneck" else f"links.{_quoted(name)}.{key}"
 
 
-def flow_key(flow: Mapping[str, Any], key: str) -> str:
+def flow_key(flow: FlowSpec, key: str) -> str:
     """Name of a flow's key in a scenario."""
     return f"flows.{_quoted(flow['name'])}.{key}"
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.backends.kernel.problems import Problem
+from jostle.run_spec import LinkPart
 
 PACKET_BYTES = 1514
 """A full packet on the wire, Ethernet header included: what htb and the queues count."""
@@ -42,12 +43,12 @@ class Discipline:
     problems: Callable[[Parameters], list[Problem]] = lambda _queue: []
 
 
-def command(queue: Mapping[str, Any], rate_bps: int, tick_ns: int | None = None) -> str:
+def command(queue: LinkPart, rate_bps: int, tick_ns: int | None = None) -> str:
     """Words that make `queue`, which must have no problems."""
     return DISCIPLINES[queue["kind"]].command(queue["parameters"], rate_bps, tick_ns)
 
 
-def problems(queue: Mapping[str, Any]) -> list[Problem]:
+def problems(queue: LinkPart) -> list[Problem]:
     """List what of `queue` the kernel cannot do, with keys relative to the queue's own."""
     discipline = DISCIPLINES.get(queue["kind"])
     if discipline is None:

@@ -7,9 +7,10 @@ for 0.4 s in the simulator is that on the kernel, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+
+from jostle.run_spec import FlowSpec
 
 _MASK = 2**64 - 1
 
@@ -52,7 +53,7 @@ class Stream:
         return -mean * math.log(1.0 - (self.bits() >> 11) / 2**53)
 
 
-def spans_ns(seed: int, flow: Mapping[str, Any], duration_ns: int) -> list[int]:
+def spans_ns(seed: int, flow: FlowSpec, duration_ns: int) -> list[int]:
     """List the lengths that a flow's source uses one after the other, and then again.
 
     On and off times of a source that takes turns, think times of one that answers; none of others.

@@ -24,6 +24,7 @@ from typing import Any
 from jostle.backends.base import Spec
 from jostle.backends.kernel import playback, queues
 from jostle.backends.kernel.guest.netlink import ROOT
+from jostle.run_spec import FlowSpec, LinkSpec
 
 _QUEUE, _FAR = "queue", "far"
 
@@ -77,7 +78,7 @@ class Machine:
     own: bool = False
     tick_ns: int | None = None
 
-    def has_own_link(self, link: Mapping[str, Any]) -> bool:
+    def has_own_link(self, link: LinkSpec) -> bool:
         """Whether a link is a discipline of our own."""
         return self.own and playback.own_link(link)
 
@@ -168,7 +169,7 @@ def _lay_routers(made: Topology, number: int) -> tuple[Host, Host]:
     return enters, leaves
 
 
-def _lay_own_link(made: Topology, number: int, link: Mapping[str, Any], machine: Machine) -> None:
+def _lay_own_link(made: Topology, number: int, link: LinkSpec, machine: Machine) -> None:
     """Lay a link that is one discipline of our own, with its queue in it."""
     enters, leaves = _lay_routers(made, number)
     made.wire(enters.name, _QUEUE, leaves.name, "in")
@@ -190,7 +191,7 @@ def _discipline(kind: str, link: int, handle: int, parent: int) -> dict[str, Any
     return {**made, "options": options}
 
 
-def _lay_link(made: Topology, number: int, link: Mapping[str, Any], machine: Machine) -> None:
+def _lay_link(made: Topology, number: int, link: LinkSpec, machine: Machine) -> None:
     enters, leaves = _lay_routers(made, number)
     rate_bps = _rates(link)[0][1]
     words = queues.command(link["queue"], rate_bps, machine.tick_ns)
@@ -221,15 +222,15 @@ def _htb(rate_bps: int, burst: Burst) -> str:
     return f"htb {rate} burst {size_bytes} cburst {size_bytes} quantum {queues.PACKET_BYTES}"
 
 
-def _far_side(link: Mapping[str, Any]) -> str | None:
+def _far_side(link: LinkSpec) -> str | None:
     """Say what happens to packets that were sent: delay and loss."""
     words = []
     delay_ns = link["delay"]["steps"][0]["delay_ns"]
     if delay_ns:
         words.append(f"delay {_microseconds(delay_ns)}")
-    loss = link["loss"] or {"kind": None, "parameters": {}}
-    chances = loss["parameters"]
-    match loss["kind"]:
+    loss = link["loss"]
+    chances: Mapping[str, Any] = loss["parameters"] if loss else {}
+    match loss["kind"] if loss else None:
         case "independent" if chances["probability"] > 0:
             words.append(f"loss random {_percent(chances['probability'])}")
         case "gilbert_elliott":
@@ -246,7 +247,7 @@ def _percent(probability: float) -> str:
 def _lay_flow(
     made: Topology,
     number: int,
-    flow: Mapping[str, Any],
+    flow: FlowSpec,
     spec: Spec,
     machine: Machine,
 ) -> None:
@@ -275,7 +276,7 @@ def _delayer(spec: Spec, flow: int) -> str:
     return f"r{flow}" if spec.get("capture") is None else f"h{flow}"
 
 
-def _card(flow: Mapping[str, Any], burst: Burst) -> Iterator[str]:
+def _card(flow: FlowSpec, burst: Burst) -> Iterator[str]:
     """Give the sender's own device its rate, and the pacing of `fq`."""
     rate_bps = flow["nic_rate_bps"]
     parent = "root"
@@ -311,7 +312,7 @@ def _lay_way(
 
 
 def _return_delay_ns(
-    flow: Mapping[str, Any], links: Sequence[Mapping[str, Any]], machine: Machine, at_ns: int
+    flow: FlowSpec, links: Sequence[LinkSpec], machine: Machine, at_ns: int
 ) -> int:
     """Add up the delay that belongs to no link, and the times of sending on those that it crosses.
 
@@ -342,15 +343,16 @@ def _microseconds(span_ns: int) -> str:
     return f"{round(span_ns / 1000)}us"
 
 
-def _rates(link: Mapping[str, Any]) -> list[tuple[int, int]]:
+def _rates(link: LinkSpec) -> list[tuple[int, int]]:
     """List the steps of a link's rate: time in ns and bit/s, the first at 0."""
     capacity = link["capacity"]
     if capacity["kind"] == "constant":
         return [(0, capacity["rate_bps"])]
+    assert capacity["kind"] == "steps", "a trace is played back, and has no steps"
     return [(step["at_ns"], step["rate_bps"]) for step in capacity["steps"]]
 
 
-def _rate_at(link: Mapping[str, Any], at_ns: int) -> int:
+def _rate_at(link: LinkSpec, at_ns: int) -> int:
     return [rate_bps for from_ns, rate_bps in _rates(link) if from_ns <= at_ns][-1]
 
 
@@ -392,7 +394,7 @@ _ROUTER = {**_EVERYWHERE, "net.ipv4.ip_forward": "1"}
 _AS_IN_4_15 = {"net.ipv4.tcp_tso_rtt_log": "0", "net.ipv4.tcp_comp_sack_nr": "0"}
 
 
-def _end_sysctls(flow: Mapping[str, Any]) -> dict[str, str]:
+def _end_sysctls(flow: FlowSpec) -> dict[str, str]:
     window_bytes, first_bytes = flow["receive_window_bytes"], flow["initial_receive_window_bytes"]
     # Half of a socket's memory is window (tcp_adv_win_scale 1). The same number as default and
     # maximum leaves nothing to automatic tuning.

@@ -147,9 +147,7 @@ def part_spec(
             except QuantityError as error:
                 report.add(where, str(error), *also)
                 return None
-    return (
-        {"kind": row.name, "parameters": values} if _in_order(values, path, report, also) else None
-    )
+    return {"kind": row.name, "parameters": values}
 
 
 def queue_limit_bytes(queue: Mapping[str, Any]) -> int:
@@ -265,13 +263,3 @@ def _fits(row: Row, name: str, given: Any, folder: Path) -> bool:
     except QuantityError:
         return False
     return True
-
-
-def _in_order(
-    values: Mapping[str, Any], path: KeyPath, report: Report, also: tuple[KeyPath, ...]
-) -> bool:
-    low, high = values.get("min"), values.get("max")
-    if low is None or high is None or low <= high:
-        return True
-    report.add((*path, "min"), "cannot be above max", (*path, "max"), *also)
-    return False

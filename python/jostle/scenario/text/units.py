@@ -20,6 +20,7 @@ __all__ = [
     "Amount",
     "QuantityError",
     "format_amount",
+    "format_bound",
     "parse_amount",
     "parse_probability",
     "parse_rate",
@@ -32,9 +33,6 @@ PACKET_BYTES: Final = 1514
 
 LARGEST: Final = 2**63 - 1
 """Largest base value: what a registry's parameters (i64) hold; 292 years in nanoseconds."""
-
-LARGEST_RATE_BPS: Final = 10**12
-"""1 Tbit/s: bounds products of rate and time to 64 bits."""
 
 _SPANS: Final = {
     "ns": 1,
@@ -172,8 +170,6 @@ def parse_rate(given: object) -> int:
         If `given` is no rate, has no unit, is negative, or is not whole bits per second.
     """
     text, value, _ = _quantity(given, "rate", _RATES)
-    if value > LARGEST_RATE_BPS:
-        raise QuantityError(f"{text} is too large — at most 1000 Gbit/s")
     return _whole(text, value, "bit/s")
 
 
@@ -237,6 +233,15 @@ def format_amount(value: int, kind: Literal["time", "rate", "size"]) -> str:
     units = _WRITTEN[kind]
     unit = next((u for u in units if value % _ALL[u] == 0), units[-1])
     return f"{value // _ALL[unit]} {unit}"
+
+
+def format_bound(value: int, kind: Literal["time", "rate", "size"]) -> str:
+    """`value` as a person would write an upper bound: rounded down if it is no round number."""
+    exact = format_amount(value, kind)
+    large = next((u for u in _WRITTEN[kind] if value // _ALL[u] >= 1000), None)
+    if large is None or len(exact.split(" ")[0]) <= len(str(value // _ALL[large])):
+        return exact
+    return f"{value // _ALL[large]} {large}"
 
 
 def _quantity(

@@ -1,0 +1,238 @@
+"""A run's specification as Python sees it: its schema in types.
+
+Written by `JOSTLE_BLESS=1 pytest tests/test_run_spec.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypeAlias, TypedDict
+
+
+class CapacitySpec1(TypedDict):
+    """One rate for the whole run."""
+
+    kind: Literal["constant"]
+    rate_bps: int
+
+
+class CapacitySpec3(TypedDict):
+    """Delivery opportunities as in a Mahimahi trace: each carries up to `opportunity_bytes`."""
+
+    kind: Literal["trace"]
+    opportunities_ms: list[int]
+    opportunity_bytes: int
+
+
+class CaptureSpec(TypedDict):
+    """What the files of a capture say beside the packets."""
+
+    scenario: str
+
+
+class DelayStep(TypedDict):
+    """From `at_ns` on the delay is `delay_ns`."""
+
+    at_ns: int
+    delay_ns: int
+
+
+class Limit1(TypedDict):
+    """In bytes on the wire, as Linux's `bfifo`."""
+
+    bytes: int
+
+
+class Limit2(TypedDict):
+    """In packets of any size, as Linux's `pfifo`."""
+
+    packets: int
+
+
+Limit: TypeAlias = Limit1 | Limit2
+
+
+Linux: TypeAlias = Literal["6.1", "4.15"]
+
+
+class PhaseSpec(TypedDict):
+    """A window of time, `from_ns` included, `to_ns` excluded."""
+
+    from_ns: int
+    name: str
+    to_ns: int
+
+
+class Quantile(TypedDict):
+    """A point of a quantile function."""
+
+    probability: float
+    value_ns: int
+
+
+class QuickStartSpec(TypedDict):
+    """A router that takes part in Quick-Start (RFC 4782). It grants what is left of an allowance."""
+
+    allowance_bps: int
+    interval_ns: int
+
+
+class RateStep(TypedDict):
+    """From `at_ns` on the rate is `rate_bps`."""
+
+    at_ns: int
+    rate_bps: int
+
+
+class SourceSpec1(TypedDict):
+    """Always something to send."""
+
+    kind: Literal["bulk"]
+
+
+class SourceSpec2(TypedDict):
+    """A given amount, then the connection ends."""
+
+    bytes: int
+    kind: Literal["fixed"]
+
+
+class SourceSpec3(TypedDict):
+    """Bulk while on, silent while off."""
+
+    exponential: bool
+    kind: Literal["on_off"]
+    off_ns: int
+    on_ns: int
+
+
+class SourceSpec4(TypedDict):
+    """Responses of a given size: the next is sent a think time after the last was acknowledged."""
+
+    bytes: int
+    count: NotRequired[int | None]
+    exponential: bool
+    kind: Literal["request_response"]
+    think_ns: int
+
+
+class SourceSpec5(TypedDict):
+    """A datagram at fixed times, each of which the receiver sends back as it came."""
+
+    bytes: int
+    every_ns: int
+    kind: Literal["ping"]
+    timeout_ns: int
+
+
+SourceSpec: TypeAlias = SourceSpec1 | SourceSpec2 | SourceSpec3 | SourceSpec4 | SourceSpec5
+
+
+TraceLevel: TypeAlias = Literal["none", "acks"]
+
+
+Transport: TypeAlias = Literal["tcp", "udp"]
+
+
+Value: TypeAlias = bool | int | float | Limit | str
+
+
+class Algorithm(TypedDict):
+    """An algorithm of the registry with a value for each of its parameters."""
+
+    name: str
+    parameters: dict[str, Value]
+
+
+class CapacitySpec2(TypedDict):
+    """Piecewise constant rate. The first step is at 0."""
+
+    kind: Literal["steps"]
+    steps: list[RateStep]
+
+
+CapacitySpec: TypeAlias = CapacitySpec1 | CapacitySpec2 | CapacitySpec3
+
+
+class FlowSpec(TypedDict):
+    """One flow: a sender, a receiver, and the way between them."""
+
+    access_delay_ns: int
+    after: NotRequired[int | None]
+    controller: Algorithm
+    ecn: bool
+    gro: bool
+    initial_pacing: bool
+    initial_receive_window_bytes: int
+    initial_window_packets: int
+    linux: Linux
+    memory: NotRequired[Algorithm | None]
+    name: str
+    nic_rate_bps: NotRequired[int | None]
+    pacing: bool
+    path: list[int]
+    peer: int
+    receive_window_autotuning: bool
+    receive_window_bytes: int
+    reverse_path: list[int]
+    slow_start: NotRequired[Algorithm | None]
+    source: SourceSpec
+    start_ns: int
+    stop_ns: NotRequired[int | None]
+    transport: Transport
+
+
+class JitterSpec(TypedDict):
+    """Random delay with a given distribution, correlated in time."""
+
+    correlation_ns: int
+    quantiles: list[Quantile]
+    reorder: bool
+
+
+class LinkPart(TypedDict):
+    """
+    A row of the registries of links with a value for each of its parameters: times in ns, rates in
+    bit/s, sizes in bytes.
+    """
+
+    kind: str
+    parameters: dict[str, Value]
+
+
+class OutageSpec(TypedDict):
+    """Outages: events in time, Poisson, with a distribution of durations."""
+
+    durations: list[Quantile]
+    mean_interval_ns: int
+
+
+class DelaySpec(TypedDict):
+    """Propagation delay of a link."""
+
+    jitter: NotRequired[JitterSpec | None]
+    steps: list[DelayStep]
+
+
+class LinkSpec(TypedDict):
+    """One direction of a link: queue, then capacity, then delay, then loss."""
+
+    capacity: CapacitySpec
+    delay: DelaySpec
+    loss: NotRequired[LinkPart | None]
+    name: str
+    outages: NotRequired[OutageSpec | None]
+    queue: LinkPart
+    quick_start: NotRequired[QuickStartSpec | None]
+
+
+class RunSpec(TypedDict):
+    """One run: a network, the flows that share it, and what to measure."""
+
+    capture: NotRequired[CaptureSpec | None]
+    duration_ns: int
+    flows: list[FlowSpec]
+    interval_ns: int
+    links: list[LinkSpec]
+    phases: list[PhaseSpec]
+    seed: int
+    trace: TraceLevel

@@ -1,0 +1,123 @@
+"""What the engine refuses of a run, told as a problem of the scenario that it comes from.
+
+The engine alone knows the bounds of a run. Here its places become keys of the scenario, and numbers
+in base units become quantities.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+from jostle.scenario.models import ScenarioFile
+from jostle.scenario.registry import Registry
+from jostle.scenario.text.positions import KeyPath
+from jostle.scenario.text.units import format_amount, format_bound
+
+__all__ = ["refusal"]
+
+_Quantity = Literal["time", "rate", "size"]
+_QUANTITIES: Final[Mapping[str, _Quantity]] = {"ns": "time", "bps": "rate", "bytes": "size"}
+_UNIT: Final = re.compile(r"(?:_|\.)(ns|bps|bytes|packets|ms)\Z")
+# What a scenario calls otherwise; None for what it has no key for.
+_NAMES: Final[Mapping[str, str | None]] = {
+    "access_delay": "rtt",
+    "mean_interval": "every",
+    "opportunities": "trace",
+    "opportunity": "trace",
+    "outages": "outage",
+    "capacity": None,
+    "parameters": None,
+    "steps": None,
+}
+
+
+def refusal(
+    spec: Mapping[str, Any], file: ScenarioFile, registry: Registry
+) -> tuple[KeyPath, str] | None:
+    """Return the first thing in a run's specification that the engine refuses.
+
+    Parameters
+    ----------
+    spec
+        The specification.
+    file
+        The scenario that it was made of.
+    registry
+        Knows the engine.
+
+    Returns
+    -------
+    path, message
+        The scenario's key and what is wrong; None if nothing is.
+    """
+    if registry.find_problem is None:
+        return None
+    problem = registry.find_problem(json.dumps(spec))
+    if problem is None:
+        return None
+    place, message, numbers = problem
+    path = _key(place or "", file)
+    quantity = _quantity(place or "")
+    if numbers is None:
+        return path, re.sub(r"(?<=^cannot be )\d+", lambda n: _shown(int(n[0]), quantity), message)
+    given, low, high = numbers
+    if given > high:
+        return path, f"{_shown(given, quantity)} is too much — at most {_bound(high, quantity)}"
+    return path, f"{_shown(given, quantity)} is too little — at least {_shown(low, quantity)}"
+
+
+def _key(place: str, file: ScenarioFile) -> KeyPath:
+    """Return the scenario's key for a place such as ``links[0].delay.steps[1].delay_ns``."""
+    # What stands in brackets behind a place explains it.
+    words = re.findall(r"\w+", place.partition(" ")[0])
+    steps = [int(word) if word.isdigit() else word for word in words]
+    match steps:
+        case ["links", int(index), *rest]:
+            above: KeyPath = ("links", index) if file.links else ("bottleneck",)
+            return (*above, *_below(rest))
+        case ["flows", int(index), *rest]:
+            positions = [i for i, flow in enumerate(file.flows) for _ in range(flow.count)]
+            below = _below(rest)
+            if below[:2] == ("source", "bytes") and file.flows[positions[index]].bytes is not None:
+                below = ("bytes",)
+            return ("flows", positions[index], *below)
+        case ["phases", int(index), *_]:
+            # The first phase is the whole run.
+            return ("phases", list(file.phases)[index - 1]) if index else ("duration",)
+        case _:
+            return _below(steps)
+
+
+def _below(steps: Sequence[int | str]) -> KeyPath:
+    if steps == ["capacity"]:
+        return ("trace",)
+    if list(steps[:2]) == ["delay", "jitter"]:
+        steps = steps[1:]
+    found: list[str] = []
+    for step in steps:
+        if isinstance(step, int):
+            # A list of one step may be written as its value: the key says enough.
+            continue
+        name = _UNIT.sub("", step)
+        key = _NAMES.get(name, name)
+        if key is not None and (not found or found[-1] != key):
+            found.append(key)
+    if steps[0] == "capacity" and found == ["at"]:
+        return ("rate",)
+    return tuple(key for key in found if key not in {"value", "at"})
+
+
+def _quantity(place: str) -> _Quantity | None:
+    unit = _UNIT.search(place)
+    return _QUANTITIES.get(unit[1]) if unit else None
+
+
+def _shown(value: int, quantity: _Quantity | None) -> str:
+    return f'"{format_amount(value, quantity)}"' if quantity else str(value)
+
+
+def _bound(value: int, quantity: _Quantity | None) -> str:
+    return f'"{format_bound(value, quantity)}"' if quantity else str(value)
