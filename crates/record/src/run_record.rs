@@ -6,13 +6,12 @@ use jostle_units::Time;
 
 use crate::flow_meter::{FlowMeter, FlowTotals};
 use crate::link_meter::{LinkMeter, LinkTotals};
-use crate::measures::{
-    Fairness, FlowPhase, Ideal, LinkPhase, Totals, Transfer, completion, efficiency, estimate,
-};
+use crate::measures::{Fairness, FlowPhase, LinkPhase, Totals, completion, efficiency, estimate};
 use crate::stretch::{FlowStretch, LinkStretch, Rates, Stretch, bits_per_s, ratio};
 use crate::summary::{ByPhase, FlowSummary, LinkSummary, Summary};
 use crate::tables::{AckTable, FlowTable, InternalTable, LinkTable, seconds};
 use crate::timeline::Timeline;
+use crate::transfer::{Ideal, Transfer};
 use crate::{FlowSpec, PhaseSpec, RunSpec, Transport};
 
 /// What a run leaves behind: its measures and its columns.

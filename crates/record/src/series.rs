@@ -7,9 +7,9 @@
 use jostle_units::Time;
 
 use crate::measures::{Asked, Compute, Measure};
+use crate::ping_meter::Pings;
 use crate::run_record::FlowIdentity;
 use crate::stretch::{FlowStretch, LinkStretch, Rates, Stretch, ratio};
-use crate::summary::Pings;
 use crate::tables::{FlowTable, LinkTable};
 use crate::{RunSpec, measures};
 
