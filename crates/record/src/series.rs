@@ -69,11 +69,11 @@ impl Series {
     /// What happened from one time to another.
     pub fn stretch(&self, from_s: f64, to_s: f64) -> Stretch<'_> {
         let flows = self.identities.len();
-        Stretch {
-            flows: (0..flows).map(|at| self.flow_stretch(at, from_s, to_s)).collect(),
-            links: (0..self.links).map(|at| self.link_stretch(at, from_s, to_s)).collect(),
-            rates: Rates::between(&self.flow_table, flows, from_s, to_s),
-        }
+        Stretch::new(
+            (0..flows).map(|at| self.flow_stretch(at, from_s, to_s)).collect(),
+            (0..self.links).map(|at| self.link_stretch(at, from_s, to_s)).collect(),
+            Rates::between(&self.flow_table, flows, from_s, to_s),
+        )
     }
 
     /// A measure in each stretch of `bin_s` from one time to another, or in each interval of the

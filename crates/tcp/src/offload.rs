@@ -8,8 +8,10 @@ use crate::segment::Data;
 pub const MERGED_MAX: u32 = 44;
 
 /// Whether a card puts `second` together with `first`, which it follows (`tcp_gro_receive`):
-/// consecutive data, the first of full size, with the same timestamps; their ECN fields are the same. What announces a reduced window (CWR) may be the first of a lump, and nothing else.
-/// PSH, which ends a lump in Linux, is not modelled.
+/// consecutive data, the first of full size, with the same timestamps. Their ECN fields, which are of
+/// IP, have to be the same, too: whoever knows them asks for that. What announces a reduced window
+/// (CWR) may be the first of a lump, and nothing else. PSH, which ends a lump in Linux, is not
+/// modelled.
 #[inline]
 pub const fn merges(first: &Data, second: &Data) -> bool {
     first.number.wrapping_add(1) == second.number

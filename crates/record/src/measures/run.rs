@@ -121,11 +121,8 @@ mod tests {
             }
         }
         let flow = |competes| FlowStretch { competes, ..FlowStretch::default() };
-        convergence_s(&Stretch {
-            flows: vec![flow(true), flow(true), flow(false)],
-            links: vec![],
-            rates: Rates::between(&table, 3, from_s, 1e9),
-        })
+        let flows = vec![flow(true), flow(true), flow(false)];
+        convergence_s(&Stretch::new(flows, vec![], Rates::between(&table, 3, from_s, 1e9)))
     }
 
     #[test]
