@@ -64,7 +64,6 @@ LONGEST_FUNCTION_LINES = 70
 STILL_LONG = {
     "crates/record/tests/common/mod.rs: everything",
     "crates/record/tests/validation.rs: every_value_out_of_range_is_refused_where_it_is",
-    "crates/tcp/src/sender/acknowledge.rs: on_ack",
 }
 
 
