@@ -1,8 +1,8 @@
 """What released versions wrote is still read.
 
 Each folder of `tests/formats` holds what one version wrote: a scenario, its RunSpec, its summary as
-`--json` prints it, and a store with its run. `JOSTLE_BLESS=1` writes the folder of this version, until it
-is released; those of others stay as they are.
+`--json` prints it, and a store with its run. `JOSTLE_BLESS=1` writes the folder of this version,
+until it is released; those of others stay as they are.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from typing import Any
 import jostle
 import numpy as np
 import polars as pl
-import warnings
 from jostle import _core
 from jostle.backends.kernel.measured import PAYLOAD_BYTES
 from jostle.figures import PanelData, StackedData, draw, family, save
