@@ -251,6 +251,8 @@ def _verified_summary(folder: Path) -> Mapping[str, Any]:
         if not digests.keys() >= _ALWAYS:
             raise _DamagedError(f"{_MANIFEST} does not list every file")
         for name, digest in digests.items():
+            if ".." in Path(name).parts or Path(name).is_absolute():
+                raise _DamagedError(f"{_MANIFEST} lists files of other places")
             if _digest(folder / name) != digest:
                 raise _DamagedError(f"{name} is not what was written")
         summary: object = json.loads(read_bytes(folder / "summary.json", STORED_BYTES))
