@@ -1,15 +1,20 @@
 //! The sending side of a TCP connection, as Linux 6.1 behaves with SACK, timestamps and RACK.
 //!
 //! Linux names are given where a field or a rule has one. The files: what is outstanding
-//! (`scoreboard`), what an ACK does (`acknowledge`), the states of recovery (`recovery`), RACK and
-//! its timers (`detection`, `timers`), what leaves when (`transmit`).
+//! (`scoreboard`), what an ACK does (`acknowledge`), the states of recovery (`recovery`) with PRR
+//! (`reduction`) and undo (`undo`), RACK and its timers (`detection`, `timers`), what leaves when
+//! (`transmit`, `pacer`), whether the window is the limit (`usage`).
 
 mod acknowledge;
 mod detection;
+mod pacer;
 mod recovery;
+mod reduction;
 mod scoreboard;
 mod timers;
 mod transmit;
+mod undo;
+mod usage;
 
 #[cfg(test)]
 mod tests;
@@ -23,8 +28,12 @@ use jostle_units::{Ecn, FULL_PAYLOAD_BYTES, Rate, Span, Time};
 
 use crate::segment::{Segment, Syn, SynAck, timestamp_ms};
 use detection::Rack;
+use pacer::Pacer;
+use reduction::Reduction;
 use scoreboard::Scoreboard;
 use timers::Pending;
+use undo::Undo;
+use usage::WindowUse;
 
 /// Where a sender's packets go.
 pub trait Egress {
@@ -139,9 +148,7 @@ pub struct Sender {
     /// Copies of the controller's answers, taken after everything that may change them.
     cwnd: u32,
     ssthresh: u32,
-    pacing_rate: Rate,
-    /// Packets leave one after the other at the pacing rate.
-    paced: bool,
+    pacer: Pacer,
     /// The pacing rate is not this side's to choose: the controller requires it, or the first
     /// flight is spread.
     rate_required: bool,
@@ -151,17 +158,8 @@ pub struct Sender {
     state: RecoveryState,
     /// `high_seq`: `snd_nxt` when the present state was entered.
     high: u32,
-    prior_cwnd: u32,
-    /// The reduction in force may be undone (`prior_ssthresh` in Linux is not zero).
-    undoable: bool,
-    prr_delivered: u32,
-    prr_out: u32,
-    /// `undo_marker`: `snd_una` when the reduction that may be undone began.
-    undo_marker: Option<u32>,
-    /// `undo_retrans`: retransmissions not yet reported as duplicates; −1: none sent yet.
-    undo_retrans: i32,
-    /// `retrans_stamp`: timestamp of the first retransmission of the episode, 0 for none.
-    retransmission_stamp_ms: u32,
+    reduction: Reduction,
+    undo: Undo,
     /// `frto`: the timeout may prove to be spurious (RFC 5682).
     frto: bool,
     /// RFC 3168: CWR is to be set on the next new segment.
@@ -186,16 +184,7 @@ pub struct Sender {
     timeouts: u32,
     /// `icsk_probes_out`: probes of a window that has not opened since.
     window_probes: u32,
-    /// `tcp_wstamp_ns`: when pacing lets the next packet leave.
-    departure: Time,
-
-    /// `is_cwnd_limited`, `max_packets_out`, `cwnd_usage_seq`: how far the window is used.
-    cwnd_limited: bool,
-    max_outstanding: u32,
-    usage_until: u32,
-    /// `snd_cwnd_used`, `snd_cwnd_stamp`: RFC 2861.
-    cwnd_used: u32,
-    cwnd_stamp: Time,
+    usage: WindowUse,
     last_send: Time,
 
     total_sent: u64,
@@ -229,19 +218,13 @@ impl Sender {
             peer_window: 0,
             cwnd: options.initial_window,
             ssthresh: u32::MAX,
-            pacing_rate: Rate::MAX,
-            paced,
+            pacer: Pacer::new(paced),
             rate_required: false,
             first_flight_rate: None,
             state: RecoveryState::Open,
             high: 0,
-            prior_cwnd: 0,
-            undoable: false,
-            prr_delivered: 0,
-            prr_out: 0,
-            undo_marker: None,
-            undo_retrans: 0,
-            retransmission_stamp_ms: 0,
+            reduction: Reduction::default(),
+            undo: Undo::default(),
             frto: false,
             cwr_due: false,
             throttled: false,
@@ -256,12 +239,7 @@ impl Sender {
             rto: Span::from_secs(1),
             timeouts: 0,
             window_probes: 0,
-            departure: Time::ZERO,
-            cwnd_limited: false,
-            max_outstanding: 0,
-            usage_until: 0,
-            cwnd_used: 0,
-            cwnd_stamp: Time::ZERO,
+            usage: WindowUse::new(),
             last_send: Time::ZERO,
             total_sent: 0,
             total_retransmitted: 0,
@@ -329,7 +307,7 @@ impl Sender {
         // A controller that falls back to another one is that from here on.
         self.owner = self.controller.recovery_owner();
         self.hears_headers = self.controller.tcp().is_some_and(TcpExtension::hears_headers);
-        self.paced = self.options.pacing || self.controller.pacing_rate().is_some();
+        self.pacer.on = self.options.pacing || self.controller.pacing_rate().is_some();
         self.window_end = answer.window;
         self.peer_window = answer.window;
         self.echo_ms = answer.clock.tsval_ms(now);
@@ -347,7 +325,7 @@ impl Sender {
         // more than one retransmission was needed.
         let initial_window = if self.timeouts > 1 { 1 } else { self.options.initial_window };
         self.timeouts = 0;
-        self.cwnd_stamp = now;
+        self.usage.since = now;
         self.controller.on_established(&Established {
             now,
             mss_bytes: FULL_PAYLOAD_BYTES,
@@ -452,7 +430,7 @@ impl Sender {
 
     /// The rate at which packets leave, if they are paced.
     pub fn visible_pacing_rate(&self) -> Option<Rate> {
-        (self.paced && self.pacing_rate < Rate::MAX).then_some(self.pacing_rate)
+        self.pacer.visible_rate()
     }
 
     /// Name of the mode for plots: recovery hides the controller's own.
@@ -481,10 +459,10 @@ impl Sender {
             (rate, first_flight) => rate.or(first_flight),
         };
         if let Some(rate) = required {
-            self.pacing_rate = rate;
+            self.pacer.rate = rate;
         }
         self.rate_required = required.is_some();
-        self.paced = self.options.pacing || self.rate_required;
+        self.pacer.on = self.options.pacing || self.rate_required;
         self.deadlines.wakeup = self.controller.next_wakeup().unwrap_or(Time::NEVER);
     }
 
@@ -516,7 +494,7 @@ impl Sender {
         let window = u64::from(self.cwnd.max(self.board.outstanding()));
         // bytes/s = percent/100 · MSS · window / (srtt_8us / 8 · 10⁻⁶)
         let per_s = u64::from(FULL_PAYLOAD_BYTES) * 80_000 * percent * window / self.rtt.srtt_8us();
-        self.pacing_rate = Rate::from_bytes_per_s(per_s);
+        self.pacer.rate = Rate::from_bytes_per_s(per_s);
     }
 
     fn congestion(&mut self, now: Time, signal: Signal) {

@@ -35,75 +35,163 @@ struct RttSamples {
     delayed: bool,
 }
 
+/// What an ACK brought beside what is counted.
+#[derive(Clone, Copy, Debug)]
+struct AckNews {
+    rtt: Option<Span>,
+    lost: u32,
+    marked: u32,
+    /// It acknowledges a single packet, and may have been held back.
+    single: bool,
+}
+
+/// What stood before an ACK was taken.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    first: u32,
+    outstanding: u32,
+    in_flight: u32,
+    sacked: u32,
+    highest_sacked: u32,
+    delivered: u64,
+    lost: u64,
+    state: RecoveryState,
+}
+
 impl Sender {
     /// An ACK arrived; what is to be recorded of it.
     pub fn on_ack(&mut self, now: Time, ack: &Ack, out: &mut impl Egress) -> Option<Acknowledged> {
-        let prior_first = self.board.first();
         if self.connection != Connection::Established || ack.number > self.board.next() {
             return None;
         }
-        self.echo_ms = self.echo_ms.max(ack.clock.tsval_ms(now));
-        let prior_in_flight = self.board.in_flight();
-        let prior_delivered = self.sampler.delivered();
-        let prior_lost = self.board.total_lost();
-        let prior_state = self.state;
-        let window_end = self.window_end.max(ack.number.saturating_add(ack.window));
-
-        let mut findings = Findings {
-            prior_first,
-            advanced: ack.number > prior_first,
-            window_update: window_end > self.window_end,
-            ..Findings::default()
-        };
-        // The flag of an overtaken ACK is of no interest, nor is its count.
-        let current = ack.number >= prior_first;
-        findings.ecn_echo = current && self.reports_marks(ack);
-        self.window_end = window_end;
-        let had_outstanding = self.board.outstanding() > 0;
-        if findings.advanced {
-            self.timeouts = 0;
-        }
-        let prior_highest = self.board.highest_sacked();
-        let prior_sacked = self.board.sacked();
+        let before = self.before();
+        let mut findings = self.read_header(now, ack, &before);
         let mut sack_ends = Ends::default();
         if ack.block_count > 0 {
-            sack_ends = self.process_blocks(now, ack, prior_first, &mut findings);
+            sack_ends = self.process_blocks(now, ack, before.first, &mut findings);
         }
-        if ack.number < prior_first {
-            // An old ACK: only its blocks can be news.
-            if findings.sacked || findings.duplicate {
-                let repair = self.advance_recovery(now, ack.tsecr_ms, &mut findings);
-                self.repair(now, repair, out);
-                self.write(now, out);
-            }
+        if ack.number < before.first {
+            self.on_old_ack(now, ack, findings, out);
             return None;
         }
-
-        let acked = ack.number - prior_first;
+        let acked = ack.number - before.first;
         if acked > 0 {
             self.first_flight_rate = None;
         }
-        let rtt = self.process_cumulative(now, ack, prior_highest, sack_ends, &mut findings);
+        let highest = before.highest_sacked;
+        let rtt = self.process_cumulative(now, ack, highest, sack_ends, &mut findings);
         let newest_prior = self.sampler.newest_prior_delivered();
         if let Some(prior) = newest_prior {
             self.rack.update_window(prior, self.sampler.delivered());
         }
-        let single = acked == 1 && prior_sacked == 0 && rtt.delayed;
         let slow_path = self.leaves_fast_path(ack, &findings);
-        if !had_outstanding {
-            self.note_marks(now, ack, prior_delivered);
-            if findings.duplicate {
-                self.advance_recovery(now, ack.tsecr_ms, &mut findings);
-            }
-            // The duplicate that a needless loss probe makes comes when all is acknowledged.
-            self.on_probe_acknowledged(now, ack.number, &findings);
-            self.note_window(now);
-            self.write(now, out);
+        if before.outstanding == 0 {
+            self.on_idle_ack(now, ack, &before, findings, out);
             return None;
         }
+        self.tell_measurement(now, ack, acked, rtt.newest, newest_prior);
+        if self.hears_headers
+            && let Some(tcp) = self.controller.tcp_mut()
+        {
+            tcp.on_ack_event(now, slow_path);
+        }
+        let marked = self.note_marks(now, ack, before.delivered);
+        self.take_answers();
+        self.on_probe_acknowledged(now, ack.number, &findings);
+        let mut repair = Repair::None;
+        if findings.is_dubious() || self.state != RecoveryState::Open {
+            repair = self.advance_recovery(now, ack.tsecr_ms, &mut findings);
+        }
+        if findings.set_timer {
+            self.set_probe_or_rto(now);
+        }
+        let lost = (self.board.total_lost() - before.lost) as u32;
+        let single = acked == 1 && before.sacked == 0 && rtt.delayed;
+        let rtt = rtt.newest;
+        self.control(now, &before, &findings, AckNews { rtt, lost, marked, single });
+        self.repair(now, repair, out);
+        self.write(now, out);
+        Some(self.acknowledged(rtt, lost))
+    }
+
+    #[inline]
+    fn before(&self) -> Before {
+        Before {
+            first: self.board.first(),
+            outstanding: self.board.outstanding(),
+            in_flight: self.board.in_flight(),
+            sacked: self.board.sacked(),
+            highest_sacked: self.board.highest_sacked(),
+            delivered: self.sampler.delivered(),
+            lost: self.board.total_lost(),
+            state: self.state,
+        }
+    }
+
+    /// What the header says beside its blocks.
+    #[inline]
+    fn read_header(&mut self, now: Time, ack: &Ack, before: &Before) -> Findings {
+        self.echo_ms = self.echo_ms.max(ack.clock.tsval_ms(now));
+        let window_end = self.window_end.max(ack.number.saturating_add(ack.window));
+        // The flag of an overtaken ACK is of no interest, nor is its count.
+        let current = ack.number >= before.first;
+        let findings = Findings {
+            prior_first: before.first,
+            advanced: ack.number > before.first,
+            window_update: window_end > self.window_end,
+            ecn_echo: current && self.reports_marks(ack),
+            ..Findings::default()
+        };
+        self.window_end = window_end;
+        if findings.advanced {
+            self.timeouts = 0;
+        }
+        findings
+    }
+
+    /// An ACK that was overtaken: only its blocks can be news.
+    #[cold]
+    fn on_old_ack(&mut self, now: Time, ack: &Ack, mut findings: Findings, out: &mut impl Egress) {
+        if findings.sacked || findings.duplicate {
+            let repair = self.advance_recovery(now, ack.tsecr_ms, &mut findings);
+            self.repair(now, repair, out);
+            self.write(now, out);
+        }
+    }
+
+    /// An ACK came while nothing was outstanding.
+    #[cold]
+    fn on_idle_ack(
+        &mut self,
+        now: Time,
+        ack: &Ack,
+        before: &Before,
+        mut findings: Findings,
+        out: &mut impl Egress,
+    ) {
+        self.note_marks(now, ack, before.delivered);
+        if findings.duplicate {
+            self.advance_recovery(now, ack.tsecr_ms, &mut findings);
+        }
+        // The duplicate that a needless loss probe makes comes when all is acknowledged.
+        self.on_probe_acknowledged(now, ack.number, &findings);
+        self.note_window(now);
+        self.write(now, out);
+    }
+
+    /// Tells the controller what the ACK says before losses are looked for.
+    #[inline]
+    fn tell_measurement(
+        &mut self,
+        now: Time,
+        ack: &Ack,
+        acked: u32,
+        rtt: Option<Span>,
+        newest_prior: Option<u64>,
+    ) {
         self.controller.on_measurement(&Measurement {
             now,
-            rtt: rtt.newest,
+            rtt,
             packets: acked,
             delivered: newest_prior.map_or(0, |prior| (self.sampler.delivered() - prior) as u32),
             sacked: self.board.sacked(),
@@ -113,29 +201,14 @@ impl Sender {
             state: self.state,
             pacing_rate: self.visible_pacing_rate(),
         });
-        if self.hears_headers
-            && let Some(tcp) = self.controller.tcp_mut()
-        {
-            tcp.on_ack_event(now, slow_path);
-        }
-        let marked = self.note_marks(now, ack, prior_delivered);
-        self.take_answers();
-        self.on_probe_acknowledged(now, ack.number, &findings);
-        let dubious = !(findings.advanced || findings.window_update)
-            || findings.sacked
-            || findings.ecn_echo
-            || findings.duplicate
-            || self.state != RecoveryState::Open;
-        let mut repair = Repair::None;
-        if dubious {
-            repair = self.advance_recovery(now, ack.tsecr_ms, &mut findings);
-        }
-        if findings.set_timer {
-            self.set_probe_or_rto(now);
-        }
+    }
 
-        let delivered = (self.sampler.delivered() - prior_delivered) as u32;
-        let lost = (self.board.total_lost() - prior_lost) as u32;
+    /// `tcp_cong_control`: PRR or the controller moves the window. Always a part of `on_ack`: as a
+    /// function it costs 1 % of a packet more.
+    #[inline(always)]
+    fn control(&mut self, now: Time, before: &Before, findings: &Findings, news: AckNews) {
+        let AckNews { rtt, lost, marked, single } = news;
+        let delivered = (self.sampler.delivered() - before.delivered) as u32;
         let delivery = self.sampler.finish_ack(now, self.rtt.min_rtt());
         // "If reordering is high then always grow cwnd whenever data is delivered", otherwise on
         // cumulative progress only (RFC 5681; `tcp_may_raise_cwnd`).
@@ -145,7 +218,7 @@ impl Sender {
             now,
             acked: delivered,
             lost,
-            rtt: rtt.newest,
+            rtt,
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),
             rate: delivery.rate,
@@ -158,16 +231,16 @@ impl Sender {
             delivered: self.sampler.delivered(),
             total_lost: self.board.total_lost(),
             total_sent: self.total_sent,
-            prior_in_flight,
+            prior_in_flight: before.in_flight,
             in_flight: self.board.in_flight(),
             first_unacked: u64::from(self.board.first()),
             next_to_send: u64::from(self.board.next()),
-            next_departure: self.departure.max(now),
+            next_departure: self.pacer.departure.max(now),
             state: self.state,
             cwnd_limited: self.is_cwnd_limited(),
             may_grow: !reducing && progress,
-            left_recovery: self.state != prior_state
-                && matches!(prior_state, RecoveryState::Recovery | RecoveryState::Loss),
+            left_recovery: self.state != before.state
+                && matches!(before.state, RecoveryState::Recovery | RecoveryState::Loss),
             ce_marked: marked,
         };
         if reducing {
@@ -182,15 +255,27 @@ impl Sender {
             self.sampler.set_app_limited(self.board.in_flight());
         }
         self.update_pacing_rate();
-        self.repair(now, repair, out);
-        self.write(now, out);
-        Some(Acknowledged {
-            rtt: rtt.newest,
+    }
+
+    /// What holds between any two calls: a window of at least one packet, what is in flight is what was
+    /// sent and neither arrived nor was lost, and nothing was sent that was not written.
+    fn is_consistent(&self) -> bool {
+        self.board.is_consistent()
+            && self.cwnd >= 1
+            && self.board.next() <= self.written
+            && u64::from(self.board.in_flight()) <= self.total_sent
+    }
+
+    #[inline]
+    fn acknowledged(&self, rtt: Option<Span>, lost_packets: u32) -> Acknowledged {
+        debug_assert!(self.is_consistent());
+        Acknowledged {
+            rtt,
             cwnd_bytes: u64::from(self.cwnd) * u64::from(FULL_PAYLOAD_BYTES),
             in_flight_bytes: u64::from(self.board.in_flight()) * u64::from(FULL_PAYLOAD_BYTES),
             acked_bytes: self.acked_bytes,
-            lost_packets: lost,
-        })
+            lost_packets,
+        }
     }
 
     /// The timestamps option as Linux sees it. The receiver's clock is the sender's but for an
@@ -305,7 +390,7 @@ impl Sender {
             });
         }
         if let Some(low) = reordered
-            && (self.state != RecoveryState::Loss || self.undo_marker.is_some())
+            && (self.state != RecoveryState::Loss || self.undo.is_watching())
         {
             self.note_reordering(low);
         }
@@ -328,13 +413,10 @@ impl Sender {
         findings.duplicate = true;
         // A spurious retransmission is a delivery, too.
         self.sampler.count_spurious();
-        let of_this_episode = self.undo_marker.is_some_and(|marker| block.end > marker);
         let retransmitted = block.end <= prior_first
             || (block.end <= self.board.next()
                 && self.board.slot(block.start).ever_retransmitted());
-        if of_this_episode && retransmitted && self.undo_retrans > 0 {
-            self.undo_retrans -= 1;
-        }
+        self.undo.note_duplicate(block.end, retransmitted);
         if block.end > prior_first && block.end <= self.board.next() {
             self.board.retransmission_arrived(block.start);
         }
@@ -444,7 +526,7 @@ impl Sender {
     /// `tcp_is_cwnd_limited`.
     pub(super) fn is_cwnd_limited(&self) -> bool {
         let slow_start = self.owns_window() && self.cwnd < self.ssthresh;
-        self.cwnd_limited || (slow_start && self.cwnd < 2 * self.max_outstanding)
+        self.usage.is_limit(self.cwnd, slow_start)
     }
 
     pub(super) fn owns_window(&self) -> bool {

@@ -4,6 +4,7 @@ use jostle_control::{EcnFeedback, RecoveryOwner, RecoveryState, Signal};
 use jostle_units::Time;
 
 use super::Sender;
+use super::reduction::Reduction;
 
 /// What is to be sent after an ACK was processed (`REXMIT_*` in Linux).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +45,14 @@ pub(super) struct Findings {
 }
 
 impl Findings {
+    /// `tcp_ack_is_dubious` but for the state.
+    #[inline]
+    pub const fn is_dubious(&self) -> bool {
+        self.no_progress() || self.sacked || self.ecn_echo || self.duplicate
+    }
+
     /// Neither snd_una nor the window advanced (`FLAG_SND_UNA_ADVANCED`, `FLAG_NOT_DUP`).
-    fn no_progress(&self) -> bool {
+    const fn no_progress(&self) -> bool {
         !(self.advanced || self.window_update)
     }
 }
@@ -60,11 +67,8 @@ impl Sender {
 
     /// `tcp_init_undo`.
     fn begin_undo(&mut self) {
-        self.undo_marker = Some(self.board.first());
         let probes = i32::from(self.probe_high.is_some() && self.probe_retransmitted);
-        let out = self.board.retransmitted() as i32 + probes;
-        // 0 would mean "all retransmissions were reported as duplicates".
-        self.undo_retrans = if out == 0 { -1 } else { out };
+        self.undo.begin(self.board.first(), self.board.retransmitted() as i32 + probes);
     }
 
     /// Whether CWR answers ECE (`tcp_ecn_queue_cwr`). With counted marks there is no such exchange.
@@ -76,9 +80,7 @@ impl Sender {
     fn begin_reduction(&mut self, now: Time, signal: Signal) {
         self.high = self.board.next();
         self.probe_high = None;
-        self.prior_cwnd = self.cwnd;
-        self.prr_delivered = 0;
-        self.prr_out = 0;
+        self.reduction = Reduction::new(self.cwnd);
         self.congestion(now, signal);
         self.cwr_due = self.answers_echo();
     }
@@ -86,13 +88,13 @@ impl Sender {
     /// `tcp_enter_recovery`.
     pub(super) fn enter_recovery(&mut self, now: Time, ecn_echo: bool) {
         if !self.any_retransmission() {
-            self.retransmission_stamp_ms = 0;
+            self.undo.forget_stamp();
         }
-        self.undoable = false;
+        self.undo.reversible = false;
         self.begin_undo();
         if !self.in_reduction() {
             // A mark of congestion cannot prove to be spurious.
-            self.undoable = !ecn_echo;
+            self.undo.reversible = !ecn_echo;
             self.begin_reduction(now, Signal::Loss);
         }
         self.set_state(now, RecoveryState::Recovery);
@@ -101,9 +103,9 @@ impl Sender {
 
     /// `tcp_enter_cwr`.
     pub(super) fn enter_cwr(&mut self, now: Time, signal: Signal) {
-        self.undoable = false;
+        self.undo.reversible = false;
         if matches!(self.state, RecoveryState::Open | RecoveryState::Disorder) {
-            self.undo_marker = None;
+            self.undo.forget();
             self.begin_reduction(now, signal);
             self.set_state(now, RecoveryState::Cwr);
             self.take_answers();
@@ -120,8 +122,8 @@ impl Sender {
             || self.high <= self.board.first()
             || (self.state == RecoveryState::Loss && self.timeouts == 0)
         {
-            self.undoable = true;
-            self.prior_cwnd = self.cwnd;
+            self.undo.reversible = true;
+            self.reduction.prior_cwnd = self.cwnd;
             self.congestion(now, Signal::Timeout);
             self.begin_undo();
         }
@@ -144,7 +146,7 @@ impl Sender {
         if self.owner == RecoveryOwner::Controller {
             return;
         }
-        let stands = self.state == RecoveryState::Cwr || self.undo_marker.is_some();
+        let stands = self.state == RecoveryState::Cwr || self.undo.is_watching();
         if self.ssthresh < u32::MAX && stands {
             self.set_cwnd(self.ssthresh);
         }
@@ -158,58 +160,31 @@ impl Sender {
         if delivered == 0 || self.owner == RecoveryOwner::Controller {
             return;
         }
-        self.prr_delivered += delivered;
+        let progress = advanced && lost == 0;
         let pipe = self.board.in_flight();
-        let room = i64::from(self.ssthresh) - i64::from(pipe);
-        let mut send = if room < 0 {
-            // "sndcnt = CEIL(prr_delivered * ssthresh / RecoverFS) - prr_out"
-            let due = (u64::from(self.ssthresh) * u64::from(self.prr_delivered))
-                .div_ceil(u64::from(self.prior_cwnd.max(1)));
-            due as i64 - i64::from(self.prr_out)
-        } else {
-            let conserved = i64::from(self.prr_delivered) - i64::from(self.prr_out);
-            let mut limit = conserved.max(i64::from(delivered));
-            if advanced && lost == 0 {
-                // Slow-start reduction bound: the ACK shows that recovery makes progress.
-                limit += 1;
-            }
-            limit.min(room)
-        };
-        // A fast retransmission is always sent on entering recovery.
-        send = send.max(i64::from(self.prr_out == 0));
-        self.set_cwnd((i64::from(pipe) + send).max(1) as u32);
-    }
-
-    /// An ACK of data that was there before the first retransmission (`tcp_packet_delayed`).
-    fn was_only_delayed(&self, echo_ms: u32) -> bool {
-        self.retransmission_stamp_ms == 0
-            || (echo_ms != 0 && echo_ms < self.retransmission_stamp_ms)
-    }
-
-    /// `tcp_may_undo`.
-    fn may_undo(&self, echo_ms: u32) -> bool {
-        self.undo_marker.is_some() && (self.undo_retrans == 0 || self.was_only_delayed(echo_ms))
+        let cwnd = self.reduction.window(self.ssthresh, pipe, delivered, progress);
+        self.set_cwnd(cwnd);
     }
 
     /// `tcp_undo_cwnd_reduction`.
-    fn undo(&mut self, now: Time, unmark: bool) {
+    fn undo_reduction(&mut self, now: Time, unmark: bool) {
         if unmark {
             self.board.unmark_lost();
         }
-        if self.undoable {
+        if self.undo.reversible {
             self.controller.on_undo(now);
             self.take_answers();
             self.cwr_due = false;
         }
-        self.cwnd_stamp = now;
-        self.undo_marker = None;
+        self.usage.since = now;
+        self.undo.forget();
         self.rack.advanced = true;
     }
 
     /// `tcp_try_undo_recovery`.
     fn leave_recovery(&mut self, now: Time, echo_ms: u32) {
-        if self.may_undo(echo_ms) {
-            self.undo(now, false);
+        if self.undo.is_due(echo_ms) {
+            self.undo_reduction(now, false);
         } else {
             self.rack.persist = self.rack.persist.saturating_sub(1);
         }
@@ -219,10 +194,10 @@ impl Sender {
 
     /// `tcp_try_undo_loss`.
     fn try_undo_loss(&mut self, now: Time, echo_ms: u32, proven: bool) -> bool {
-        if !proven && !self.may_undo(echo_ms) {
+        if !proven && !self.undo.is_due(echo_ms) {
             return false;
         }
-        self.undo(now, true);
+        self.undo_reduction(now, true);
         self.timeouts = 0;
         self.set_state(now, RecoveryState::Open);
         self.take_answers();
@@ -231,9 +206,9 @@ impl Sender {
 
     /// `tcp_try_undo_dsack`: every retransmission was reported as a duplicate.
     fn try_undo_duplicates(&mut self, now: Time) -> bool {
-        if self.undo_marker.is_some() && self.undo_retrans == 0 {
+        if self.undo.all_were_duplicates() {
             self.rack.note_recovery_undone();
-            self.undo(now, false);
+            self.undo_reduction(now, false);
             return true;
         }
         false
@@ -253,7 +228,7 @@ impl Sender {
     /// `tcp_try_to_open`.
     fn try_to_open(&mut self, now: Time, findings: &Findings) {
         if !self.any_retransmission() {
-            self.retransmission_stamp_ms = 0;
+            self.undo.forget_stamp();
         }
         if findings.ecn_echo {
             self.enter_cwr(now, Signal::Ecn);
@@ -309,11 +284,11 @@ impl Sender {
         findings: &mut Findings,
     ) -> Repair {
         if findings.ecn_echo {
-            self.undoable = false;
+            self.undo.reversible = false;
         }
         let covered = self.board.first() >= self.high;
         match self.state {
-            RecoveryState::Open => self.retransmission_stamp_ms = 0,
+            RecoveryState::Open => self.undo.forget_stamp(),
             // CWR is held until something beyond `high` is acknowledged, so that the receiver
             // has seen the CWR flag.
             RecoveryState::Cwr if self.board.first() > self.high => {
@@ -370,7 +345,7 @@ impl Sender {
     /// `tcp_try_undo_partial`: a hole was filled by the original, not by its retransmission.
     /// `hole`: its number. Returns whether to send new data only.
     fn undo_partially(&mut self, now: Time, echo_ms: u32, hole: u32) -> bool {
-        if self.undo_marker.is_none() || !self.was_only_delayed(echo_ms) {
+        if !self.undo.is_watching() || !self.undo.was_only_delayed(echo_ms) {
             return false;
         }
         self.note_reordering(hole);
@@ -378,9 +353,9 @@ impl Sender {
             return true;
         }
         if !self.any_retransmission() {
-            self.retransmission_stamp_ms = 0;
+            self.undo.forget_stamp();
         }
-        self.undo(now, true);
+        self.undo_reduction(now, true);
         self.keep_open(now);
         false
     }

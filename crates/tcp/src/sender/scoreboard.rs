@@ -117,6 +117,14 @@ impl Scoreboard {
         self.outstanding() + self.retransmitted - self.sacked - self.lost
     }
 
+    /// Whether its counts can be those of segments: none is both SACKed and marked lost, and no more
+    /// are repaired than are outstanding.
+    pub fn is_consistent(&self) -> bool {
+        self.first <= self.next
+            && self.sacked + self.lost <= self.outstanding()
+            && self.retransmitted <= self.outstanding()
+    }
+
     /// Segments SACKed (`sacked_out`).
     #[inline]
     pub fn sacked(&self) -> u32 {

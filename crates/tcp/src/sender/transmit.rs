@@ -93,13 +93,14 @@ impl Sender {
                 break;
             }
         }
+        debug_assert!(self.board.is_consistent() && self.board.next() <= self.written);
         cwnd_limited |= self.board.in_flight() >= self.cwnd;
         if sent > 0 || cwnd_limited {
             self.validate_window(now, cwnd_limited);
         }
         if sent > 0 {
             if self.in_reduction() {
-                self.prr_out += sent;
+                self.reduction.note_sent(sent);
             }
             if push == Push::Normal {
                 self.schedule_probe(now, false);
@@ -111,7 +112,7 @@ impl Sender {
     fn send_burst(&mut self, now: Time, burst: u32, out: &mut impl Egress) {
         let prior_in_flight = self.board.in_flight();
         let idle = self.board.outstanding() == 0;
-        let departure = self.depart(now);
+        let departure = self.pacer.depart(now);
         let ecn = self.ecn_of(true);
         let payload_bytes = self.payload_of(burst);
         let wire_bytes = payload_bytes + u64::from(burst * HEADER_BYTES);
@@ -201,7 +202,7 @@ impl Sender {
             let first = number == self.board.first();
             self.retransmit(now, number, out);
             if self.in_reduction() {
-                self.prr_out += 1;
+                self.reduction.note_sent(1);
             }
             if first && self.pending != super::Pending::Reordering {
                 self.restart_rto(now);
@@ -218,12 +219,8 @@ impl Sender {
 
     /// Sends `number` again (`tcp_retransmit_skb`).
     pub(super) fn retransmit(&mut self, now: Time, number: u32, out: &mut impl Egress) {
-        let stamp_ms = timestamp_ms(now);
         self.send_again(now, number, out, |board, stamp| board.retransmit(number, stamp));
-        if self.retransmission_stamp_ms == 0 {
-            self.retransmission_stamp_ms = stamp_ms;
-        }
-        self.undo_retrans = self.undo_retrans.max(0) + 1;
+        self.undo.note_retransmission(timestamp_ms(now));
     }
 
     /// Sends the last outstanding segment again as a loss probe: not counted as a retransmission
@@ -242,7 +239,7 @@ impl Sender {
     ) {
         let prior_in_flight = self.board.in_flight();
         let payload = self.board.slot(number).payload;
-        let departure = self.depart(now);
+        let departure = self.pacer.depart(now);
         let stamp = self.sampler.on_send(departure, false, prior_in_flight + 1);
         record(&mut self.board, stamp);
         out.note_sent(now, 1, u64::from(HEADER_BYTES) + u64::from(payload), true);
@@ -259,7 +256,7 @@ impl Sender {
         if self.start_is_paced() && self.controller.packet_gap().is_some() {
             return 1;
         }
-        let mut bytes = self.pacing_rate.as_bytes_per_s() >> 10;
+        let mut bytes = self.pacer.rate.as_bytes_per_s() >> 10;
         // `tcp_tso_rtt_log`: gso_max_size, halved for every 512 us of min RTT.
         let halvings = self.rtt.min_rtt().as_us() >> 9;
         if halvings < 32 && self.options.short_path_bursts {
@@ -281,7 +278,7 @@ impl Sender {
         burst_max: u32,
     ) -> bool {
         if matches!(self.state, RecoveryState::Recovery | RecoveryState::Loss)
-            || now.since(self.departure) > Span::from_ms(1)
+            || now.since(self.pacer.departure) > Span::from_ms(1)
             || self.board.outstanding() == 0
         {
             return false;
@@ -306,40 +303,22 @@ impl Sender {
     /// Whether pacing holds the next packet back; sets the timer if so (`tcp_pacing_check`).
     #[inline]
     fn must_wait(&mut self, now: Time) -> bool {
-        if !self.paced || self.departure <= now {
-            return false;
-        }
-        self.deadlines.pacing = self.departure;
+        let Some(departure) = self.pacer.waits_until(now) else { return false };
+        self.deadlines.pacing = departure;
         true
     }
 
-    /// The time that a packet sent now carries: never before that of its predecessor.
-    #[inline]
-    fn depart(&mut self, now: Time) -> Time {
-        // What pacing held back may leave at once when pacing ends.
-        if self.paced { self.departure.max(now) } else { now }
-    }
-
-    /// `tcp_update_skb_after_send`: when the next packet may leave. A packet that left late, since
-    /// a timer did, makes up for up to half of its own time.
+    /// `payload_bytes` left at `departure`: when the next packet may.
     fn pace(&mut self, departure: Time, payload_bytes: u64) {
-        let credit = departure.since(self.departure);
-        self.departure = departure;
         if self.start_is_paced()
             && let Some(gap) = self.controller.packet_gap()
         {
-            // The gaps are the measurement (chirps): a late packet is not made up for by a shorter gap.
-            self.departure += gap;
+            self.pacer.advance_by(departure, gap);
             return;
         }
-        if self.paced
-            && self.pacing_rate.as_bps() > 0
-            && (self.total_sent >= UNPACED_PACKETS || self.spreads_first_flight())
-            && self.pacing_rate < jostle_units::Rate::MAX
-        {
-            let time = self.pacing_rate.time_for(payload_bytes);
-            self.departure += time - time.mul_div(1, 2).min(credit);
-        }
+        let begun =
+            self.pacer.on && (self.total_sent >= UNPACED_PACKETS || self.spreads_first_flight());
+        self.pacer.advance(departure, payload_bytes, begun);
     }
 
     /// Segments from `number` on that may be sent as far as the receiver is concerned.
@@ -375,8 +354,8 @@ impl Sender {
             return false;
         }
         let bursts = 2 * (u64::from(burst * FULL_PAYLOAD_BYTES) + BUFFER_OVERHEAD_BYTES);
-        let mut limit = (self.pacing_rate.as_bytes_per_s() >> 10).max(bursts);
-        if !self.paced {
+        let mut limit = (self.pacer.rate.as_bytes_per_s() >> 10).max(bursts);
+        if !self.pacer.on {
             limit = limit.min(HOST_QUEUE_MAX_BYTES);
         }
         let full = queued > limit * factor;
@@ -395,38 +374,31 @@ impl Sender {
 
     /// `tcp_cwnd_validate`, RFC 2861: was the window the limit?
     fn validate_window(&mut self, now: Time, cwnd_limited: bool) {
-        let outstanding = self.board.outstanding();
-        if self.board.first() >= self.usage_until
-            || cwnd_limited
-            || (!self.cwnd_limited && outstanding > self.max_outstanding)
-        {
-            self.cwnd_limited = cwnd_limited;
-            self.max_outstanding = outstanding;
-            self.usage_until = self.board.next();
-        }
+        let (first, next) = (self.board.first(), self.board.next());
+        self.usage.note(first, next, cwnd_limited);
         if self.is_cwnd_limited() {
-            self.cwnd_used = 0;
-            self.cwnd_stamp = now;
+            self.usage.restart(now);
             return;
         }
-        self.cwnd_used = self.cwnd_used.max(outstanding);
-        if now.since(self.cwnd_stamp) >= self.rto && self.owns_window() {
+        self.usage.note_unused(next - first);
+        if now.since(self.usage.since) >= self.rto && self.owns_window() {
             self.shrink_unused(now);
         }
     }
 
     /// `tcp_cwnd_application_limited`: after an RTO of under-use the window moves half-way to what
     /// was used. An application that fills its socket buffer is exempt: it is not the limit.
+    #[cold]
+    #[inline(never)]
     fn shrink_unused(&mut self, now: Time) {
         if self.state == RecoveryState::Open && self.written < u32::MAX {
-            let used = self.cwnd_used.max(self.options.initial_window);
+            let used = self.usage.take_used().max(self.options.initial_window);
             if used < self.cwnd {
                 self.keep_threshold();
                 self.set_cwnd((self.cwnd + used) / 2);
             }
-            self.cwnd_used = 0;
         }
-        self.cwnd_stamp = now;
+        self.usage.since = now;
     }
 
     /// `tcp_current_ssthresh`: a window that shrinks for want of data is remembered by ¾ of it.
@@ -457,8 +429,7 @@ impl Sender {
             left = left - self.rto;
         }
         self.set_cwnd(cwnd.max(least));
-        self.cwnd_stamp = now;
-        self.cwnd_used = 0;
+        self.usage.restart(now);
     }
 
     /// `tcp_rate_check_app_limited`, before the application writes: the network idles although the

@@ -217,7 +217,7 @@ fn without_pacing_a_window_leaves_at_once() {
     assert_eq!(flight.len(), 100);
     assert!(flight.iter().all(|it| it.at == ms(40)));
     assert_eq!(script.sender.visible_pacing_rate(), None);
-    assert_eq!(script.sender.pacing_rate, Rate::from_bytes_per_s(2 * 100 * 1_448 * 25));
+    assert_eq!(script.sender.pacer.rate, Rate::from_bytes_per_s(2 * 100 * 1_448 * 25));
 }
 
 /// TCP small queues: two bursts, or a millisecond of the flow's rate, wait in the host.

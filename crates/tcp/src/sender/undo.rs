@@ -1,0 +1,119 @@
+//! Whether a reduction may be undone: what must arrive to prove it needless (RFC 2883, RFC 3522).
+
+/// What would prove that the retransmissions of an episode were needless.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Undo {
+    /// The reduction in force may be undone (`prior_ssthresh` in Linux is not zero).
+    pub reversible: bool,
+    /// `undo_marker`: `snd_una` when the reduction that may be undone began.
+    marker: Option<u32>,
+    /// `undo_retrans`: retransmissions not yet reported as duplicates; −1: none sent yet.
+    unreported: i32,
+    /// `retrans_stamp`: timestamp of the first retransmission of the episode, 0 for none.
+    stamp_ms: u32,
+}
+
+impl Undo {
+    /// `tcp_init_undo`: an episode begins at `first`, with `out` retransmissions in flight.
+    pub const fn begin(&mut self, first: u32, out: i32) {
+        self.marker = Some(first);
+        // 0 would mean "all retransmissions were reported as duplicates".
+        self.unreported = if out == 0 { -1 } else { out };
+    }
+
+    /// Nothing of the episode is left to undo.
+    pub const fn forget(&mut self) {
+        self.marker = None;
+    }
+
+    /// An episode is under way that may prove to be needless.
+    #[inline]
+    pub const fn is_watching(&self) -> bool {
+        self.marker.is_some()
+    }
+
+    /// A segment is sent again at `now_ms`.
+    pub fn note_retransmission(&mut self, now_ms: u32) {
+        if self.stamp_ms == 0 {
+            self.stamp_ms = now_ms;
+        }
+        self.unreported = self.unreported.max(0) + 1;
+    }
+
+    /// No retransmission is in flight any more.
+    pub const fn forget_stamp(&mut self) {
+        self.stamp_ms = 0;
+    }
+
+    /// A segment that ends at `end` was reported as a duplicate (`tcp_check_dsack`).
+    pub fn note_duplicate(&mut self, end: u32, retransmitted: bool) {
+        let of_this_episode = self.marker.is_some_and(|marker| end > marker);
+        if of_this_episode && retransmitted && self.unreported > 0 {
+            self.unreported -= 1;
+        }
+    }
+
+    /// An ACK of data that was there before the first retransmission (`tcp_packet_delayed`).
+    pub const fn was_only_delayed(&self, echo_ms: u32) -> bool {
+        self.stamp_ms == 0 || (echo_ms != 0 && echo_ms < self.stamp_ms)
+    }
+
+    /// Every retransmission was reported as a duplicate.
+    pub const fn all_were_duplicates(&self) -> bool {
+        self.is_watching() && self.unreported == 0
+    }
+
+    /// `tcp_may_undo`.
+    pub const fn is_due(&self, echo_ms: u32) -> bool {
+        self.is_watching() && (self.unreported == 0 || self.was_only_delayed(echo_ms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn duplicates_of_every_retransmission_prove_it() {
+        let mut undo = Undo::default();
+        undo.begin(100, 0);
+        undo.note_retransmission(7);
+        undo.note_retransmission(9);
+        undo.note_duplicate(101, true);
+        assert!(!undo.all_were_duplicates());
+        undo.note_duplicate(100, true);
+        assert!(!undo.all_were_duplicates(), "from before the episode");
+        undo.note_duplicate(103, false);
+        assert!(!undo.all_were_duplicates(), "the network's own copy");
+        undo.note_duplicate(102, true);
+        assert!(undo.all_were_duplicates() && undo.is_due(9));
+        undo.forget();
+        assert!(!undo.all_were_duplicates() && !undo.is_due(1));
+    }
+
+    #[test]
+    fn an_echo_from_before_the_first_retransmission_proves_it() {
+        let mut undo = Undo::default();
+        undo.begin(100, 0);
+        assert!(undo.was_only_delayed(50), "nothing was sent again");
+        undo.note_retransmission(70);
+        undo.note_retransmission(80);
+        assert!(undo.is_due(69));
+        assert!(!undo.is_due(70), "it may be the retransmission's");
+        assert!(!undo.is_due(0), "no timestamp");
+        undo.forget_stamp();
+        assert!(undo.is_due(75));
+    }
+
+    #[test]
+    fn an_episode_without_retransmissions_is_not_proven_by_their_absence() {
+        let mut undo = Undo::default();
+        undo.begin(100, 0);
+        undo.note_duplicate(105, true);
+        assert!(!undo.all_were_duplicates());
+        // Retransmissions that were in flight when it began count.
+        undo.begin(100, 1);
+        undo.note_duplicate(105, true);
+        assert!(undo.all_were_duplicates());
+    }
+}
