@@ -320,7 +320,7 @@ def test_a_trace_offers_its_opportunities(tmp_path):
     spec["links"][0]["capacity"] = trace
     # 12 opportunities in 2 s, of which one is used.
     infos = [steady(n) for n in range(201)]
-    queues = [{"bytes": 1000 * (n > 150)} for n in range(201)]
+    queues = [{"bytes": 1000 * (n > 150), "packets": int(n > 150)} for n in range(201)]
     made = record(spec, written(tmp_path, infos, queues), "k", "1", 0.5)
     phases = made.summary["links"][0]["phases"]
     assert phases["overall"]["utilisation"] == pytest.approx(1 / 12)

@@ -267,7 +267,11 @@ impl Telling<'_> {
         for (number, (seen, told)) in (0..).zip(samples.links.iter().zip(&mut self.links)) {
             let grown = |counter: &[f64], told: &mut u64| grown(samples.at(counter, moment), told);
             let packets = grown(&seen.sent_packets, &mut told.sent_packets);
-            let bytes = grown(&seen.sent_bytes, &mut told.sent_bytes);
+            // Bytes on the line between two samples wait for the packet that they are of.
+            let bytes = match packets {
+                0 => 0,
+                _ => grown(&seen.sent_bytes, &mut told.sent_bytes),
+            };
             for part in shared(bytes, packets) {
                 self.recorder.link_sent(now, number, part);
             }
@@ -327,9 +331,8 @@ fn parts(bytes: u64) -> impl Iterator<Item = u32> {
     (0..bytes.div_ceil(most)).map(move |part| (bytes - part * most).min(most) as u32)
 }
 
-/// Bytes of packets, as equal as can be; those of no packet are one's.
+/// Bytes of packets, as equal as can be.
 fn shared(bytes: u64, packets: u64) -> impl Iterator<Item = u32> {
-    let packets = packets.max(u64::from(bytes > 0));
     let (each, rest) = (bytes / packets.max(1), bytes % packets.max(1));
     (0..packets).map(move |packet| (each + u64::from(packet < rest)) as u32)
 }
@@ -345,7 +348,6 @@ mod tests {
     #[test]
     fn bytes_are_shared_among_packets() {
         assert_eq!(shared(10, 3).collect::<Vec<_>>(), [4, 3, 3]);
-        assert_eq!(shared(10, 0).collect::<Vec<_>>(), [10]);
         assert_eq!(shared(0, 0).count(), 0);
         assert_eq!(parts((1 << 32) + 5).map(u64::from).sum::<u64>(), (1 << 32) + 5);
     }

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.units import (
+    LARGEST,
     Amount,
     QuantityError,
     format_amount,
@@ -187,6 +188,8 @@ def _packets(given: Any) -> int:
         raise QuantityError("this is not a number of packets — write for example 10")
     if given < 0:
         raise QuantityError(f"{given} is not a number of packets — write for example 10")
+    if given > LARGEST:
+        raise QuantityError(f"{given} is too large")
     return given
 
 
