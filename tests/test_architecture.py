@@ -53,7 +53,7 @@ ROOM_MAY_USE = {
     "figures",
     "cli": "errors foreign_files printable scenario emulate kernel_images backends running "
     "results figures report fidelity studies",
-    "api": "errors scenario backends running results",
+    "api": "errors printable scenario backends running results",
 }
 
 HEAVY = {"matplotlib", "polars", "scipy"}

@@ -15,6 +15,7 @@ from jostle.printable import printable
 from jostle.report.html import render
 from jostle.results import Failure
 from jostle.running.progress import BarProgress
+from jostle.scenario import ScenarioError
 
 HOSTILE = "\\u001b]0;owned\\u0007\\u001b[2J\\u202ereversed\\u009b31m$\\\\frac$"
 SCENARIO = """
@@ -76,6 +77,19 @@ def test_errors_are_printed_as_text(
     _, err = capsys.readouterr()
     assert err.startswith("error: ")
     assert not OBEYED.search(err)
+
+
+def test_warnings_are_text(tmp_path: Path) -> None:
+    path = tmp_path / "scenario.toml"
+    text = SCENARIO.format(title="t", controller="dctcp").replace('"one"', f'"one{HOSTILE}"')
+    path.write_text(text, "utf-8")
+    with pytest.raises(ScenarioError):
+        jostle.load(path)
+    named = text.replace(f'"one{HOSTILE}"', '"one"')
+    path.write_text(f'{named}\n[grid]\n"flows.one.rtt" = {{ "{HOSTILE}" = "40 ms" }}\n', "utf-8")
+    with pytest.warns(UserWarning, match="lives on marks") as warned:
+        jostle.run(path)
+    assert not any(OBEYED.search(str(one.message)) for one in warned)
 
 
 def test_a_report_fetches_and_runs_nothing(scenario: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostle.errors import InputError
+from jostle.printable import printable
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
@@ -126,10 +127,11 @@ def run(
 
 def _noted(plan: Plan) -> Plan:
     for note in plan.notes:
-        warnings.warn(note, UserWarning, stacklevel=3)
+        warnings.warn(printable(note), UserWarning, stacklevel=3)
     return plan
 
 
 def _failed(failures: Sequence[Failure]) -> str:
     first = failures[0]
-    return f"{len(failures)} runs failed; the first, of seed {first.seed}: {first.error}"
+    text = f"{len(failures)} runs failed; the first, of seed {first.seed}: {first.error}"
+    return printable(text)

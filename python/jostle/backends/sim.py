@@ -95,10 +95,13 @@ def load_engine() -> Engine:
     except ImportError as error:
         raise EngineError(f"the engine is not built ({error}): run `maturin develop`") from error
     missing = [
-        n
-        for n in ("ENGINE_VERSION", "run", "registry", "find_problem", "draw_impairments")
-        if not hasattr(engine, n)
-    ]
+        name
+        for name in (
+            "ENGINE_VERSION", "RECORD_VERSION", "run", "registry", "find_problem", "Series",
+            "draw_impairments", "record_of_samples", "toml_lines",
+        )
+        if not hasattr(engine, name)
+    ]  # fmt: skip
     if missing:
         raise EngineError(
             f"the engine is too old (it lacks {', '.join(missing)}): run `maturin develop`"
