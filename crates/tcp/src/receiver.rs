@@ -5,7 +5,7 @@ use jostle_control::EcnFeedback;
 use jostle_units::{Ecn, FULL_PAYLOAD_BYTES, Span, Time};
 
 use crate::runs::Runs;
-use crate::segment::{Ack, Block, Clock, Data, MAX_BLOCKS, Syn, SynAck};
+use crate::segment::{Ack, AckTag, Block, Clock, Data, MAX_BLOCKS, Syn, SynAck};
 
 mod autotuning;
 mod feedback;
@@ -506,7 +506,10 @@ impl Receiver {
         self.compressed = 0;
         self.set_timer();
         self.acked = self.next;
+        // First, so that nothing else of the ACK has to be kept meanwhile.
+        let window = self.window();
         let mut ack = Ack {
+            tag: AckTag::Ack,
             ece: self.ece,
             duplicate: false,
             block_count: 0,
@@ -514,7 +517,7 @@ impl Receiver {
             clock: Clock::at(now),
             number: self.next,
             tsecr_ms: self.echo_ms,
-            window: self.window(),
+            window,
             blocks: [Block::default(); MAX_BLOCKS],
         };
         let mut count = 0;

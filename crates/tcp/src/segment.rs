@@ -106,9 +106,24 @@ pub struct Data {
     pub tsecr_ms: u32,
 }
 
+/// The byte by which an ACK is told from other segments. The tag of [`Segment`] has to lie within its
+/// largest variant, or a packet would outgrow a cache line; in what a `bool` leaves unused it is
+/// mixed with the flag, which costs every packet 0.5 %. Of this byte one value is an ACK's and the
+/// others are free, and the value is the number of [`Segment::Ack`] among the variants: what lies
+/// there is a plain tag.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum AckTag {
+    /// The only one.
+    #[default]
+    Ack = 3,
+}
+
 /// An ACK, from the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
+    /// Tells [`Segment`] that it is one.
+    pub(crate) tag: AckTag,
     /// ECE: marked packets have come in (RFC 3168).
     pub ece: bool,
     /// The first block is a duplicate (RFC 2883).

@@ -2,7 +2,7 @@
 
 use jostle_control::RateCode;
 
-use super::{Ack, Block, Clock, Data, MAX_BLOCKS, Syn};
+use super::{Ack, AckTag, Block, Clock, Data, MAX_BLOCKS, Syn};
 
 pub const fn syn(ecn: bool, tsval_ms: u32) -> Syn {
     Syn { ecn, rate: RateCode::NONE, tsval_ms }
@@ -15,6 +15,7 @@ pub const fn data(number: u32, payload_bytes: u16, tsval_ms: u32, cwr: bool) -> 
 /// Without blocks.
 pub const fn ack(number: u32, tsecr_ms: u32, window: u32, ece: bool) -> Ack {
     Ack {
+        tag: AckTag::Ack,
         ece,
         duplicate: false,
         block_count: 0,
