@@ -357,7 +357,7 @@ impl<S: Sink> Simulation<'_, S> {
 
 #[cfg(test)]
 mod tests {
-    use jostle_tcp::{Ack, Block, Clock, Data};
+    use jostle_tcp::{Ack, AckTag, Block, Clock, Data};
 
     use super::*;
 
@@ -378,6 +378,7 @@ mod tests {
         assert!(are_merged(&first, &data(6, Ecn::Capable)));
         assert!(!are_merged(&first, &data(6, Ecn::Marked)));
         let ack = Ack {
+            tag: AckTag::Ack,
             ece: false,
             duplicate: false,
             block_count: 0,

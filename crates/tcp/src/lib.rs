@@ -13,6 +13,6 @@ mod sender;
 
 pub use receiver::{Arrival, Receiver};
 pub use segment::{
-    Ack, Block, Clock, Data, MAX_BLOCKS, SYN_BYTES, Segment, Syn, SynAck, timestamp_ms,
+    Ack, AckTag, Block, Clock, Data, MAX_BLOCKS, SYN_BYTES, Segment, Syn, SynAck, timestamp_ms,
 };
 pub use sender::{Acknowledged, Deadlines, Egress, Options, Sender};

@@ -113,7 +113,7 @@ pub struct Data {
 /// there is a plain tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum AckTag {
+pub enum AckTag {
     /// The only one.
     #[default]
     Ack = 3,
@@ -123,7 +123,7 @@ pub(crate) enum AckTag {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
     /// Tells [`Segment`] that it is one.
-    pub(crate) tag: AckTag,
+    pub tag: AckTag,
     /// ECE: marked packets have come in (RFC 3168).
     pub ece: bool,
     /// The first block is a duplicate (RFC 2883).
