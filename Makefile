@@ -73,8 +73,17 @@ test-rust:
 	$(call say,Tests of the engine)
 	cargo test --quiet $(RUST_TESTS)
 
+# cargo-fuzz needs flags of a nightly compiler, which a stable one takes when it is told to.
+FUZZ_TARGETS := run_spec parameter_files ip_headers packet_ring
+FUZZ_SECONDS ?= 60
+fuzz: export JOSTLE_MUTATED_SPECS ?= 100000
 fuzz:
 	$(call say,Random cases that no test has seen; Ctrl-C ends it)
+	@if cargo fuzz --version >/dev/null 2>&1; then \
+	   for target in $(FUZZ_TARGETS); do \
+	     RUSTC_BOOTSTRAP=1 cargo fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS); \
+	   done; \
+	 else echo 'cargo-fuzz is not installed (cargo install cargo-fuzz): its targets are left out'; fi
 	@while seed=$$RANDOM$$RANDOM; do \
 	   echo "PROPTEST_RNG_SEED=$$seed"; \
 	   PROPTEST_RNG_SEED=$$seed cargo test --quiet --release $(RUST_TESTS) || exit; \

@@ -33,23 +33,26 @@ CRATE_MAY_USE = {
 ROOM_MAY_USE = {
     "_core": "",
     "errors": "",
+    "foreign_files": "",
     "run_spec": "",
     "printable": "",
     "locked_folders": "",
-    "python_controllers": "errors",
-    "scenario": "_core errors run_spec python_controllers",
+    "python_controllers": "errors foreign_files",
+    "scenario": "_core errors foreign_files run_spec python_controllers",
     "emulate": "_core errors scenario",
     "kernel_images": "errors locked_folders",
     "backends": "_core errors run_spec locked_folders python_controllers kernel_images",
     "stats": "",
     "figures": "errors stats",
     "results": "_core errors backends stats figures",
-    "running": "errors printable locked_folders python_controllers scenario backends results",
+    "running": "errors foreign_files printable locked_folders python_controllers scenario "
+    "backends results",
     "report": "printable figures results",
-    "fidelity": "errors stats results figures",
-    "studies": "_core errors printable scenario backends running results stats figures",
-    "cli": "errors printable scenario emulate kernel_images backends running results figures "
-    "report fidelity studies",
+    "fidelity": "errors foreign_files stats results figures",
+    "studies": "_core errors foreign_files printable scenario backends running results stats "
+    "figures",
+    "cli": "errors foreign_files printable scenario emulate kernel_images backends running "
+    "results figures report fidelity studies",
     "api": "errors scenario backends running results",
 }
 

@@ -200,7 +200,7 @@ def test_the_engine_needs_a_folder_that_can_be_written(tmp_path):
 
 
 def test_too_many_flows_are_refused():
-    with pytest.raises(ScenarioError, match=r"the packets of 102 flows are too many"):
+    with pytest.raises(ScenarioError, match=r"capture: cannot be that of 102 flows"):
         loads(SCENARIO.replace('start = "1 s"', 'start = "1 s"\ncount = 101'))
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -117,6 +121,22 @@ def test_a_stop_is_heard_elsewhere():
     assert stop()
     assert elsewhere()
     stop.close()
+
+
+def test_the_stop_of_a_killed_process_goes_at_the_next_start(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    text = (
+        "import os, pickle, signal; from jostle.running.job import Stop; stop = Stop(); "
+        "pickle.dumps(stop); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", text], env=environment, check=False)
+    (left,) = tmp_path.iterdir()
+    stop = Stop()
+    pickle.dumps(stop)
+    assert not left.exists()
+    stop.close()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_interruption_reaches_other_processes(tmp_path, processes, monkeypatch):

@@ -13,6 +13,8 @@ import pytest
 from jostle.cli import status
 from jostle.printable import printable
 from jostle.report.html import render
+from jostle.results import Failure
+from jostle.running.progress import BarProgress
 
 HOSTILE = "\\u001b]0;owned\\u0007\\u001b[2J\\u202ereversed\\u009b31m$\\\\frac$"
 SCENARIO = """
@@ -129,3 +131,13 @@ def test_a_setup_that_cannot_be_read_is_found_before_the_runs(
     err = capsys.readouterr().err
     assert f'setup: "setup.md" cannot be read: {message}' in err
     assert "runs" not in err
+
+
+def test_what_failed_is_text_above_the_bar_too(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = BarProgress(["a\x1b[2J"])
+    progress.begin(2, 0)
+    progress.failed(Failure(0, 1, "b\x1b]0;owned\x07"))
+    progress.end()
+    told = capsys.readouterr().err
+    assert "run failed (a\\u001b[2J, seed 1): b\\u001b]0;owned\\u0007" in told
+    assert not OBEYED.search(told)

@@ -314,6 +314,8 @@ def test_silence_and_bursts_are_the_controllers_too(tmp_path: Path) -> None:
         ('"mine:"', "names no class"),
         ('{ name = "mine:Reno", slow_start = "standard" }', "has its own slow start"),
         ('{ name = "mine:Reno", start = [1] }', "accepted: a number, a text"),
+        ('{ name = "mine:Reno", start = inf }', "one.controller.start: cannot be this"),
+        ('{ name = "mine:Reno", start = 99999999999999999999 }', "accepted: a number, a text"),
     ],
 )
 def test_scenarios_are_checked(tmp_path: Path, controller: str, message: str) -> None:

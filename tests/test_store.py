@@ -264,6 +264,18 @@ def test_odd_files_are_moved_aside(tmp_path, name, content):
     assert len(warnings) == 1
 
 
+@pytest.mark.parametrize("place", ["absolute", "above"])
+def test_a_manifest_names_files_of_its_run_alone(tmp_path, place):
+    warnings: list[str] = []
+    store = Store(tmp_path / "store", warnings.append)
+    folder = store.put(record()).folder
+    other = tmp_path / "other"
+    other.write_bytes(b"of somebody else")
+    forge(folder, str(other) if place == "absolute" else "../../other", other.read_bytes())
+    assert store.get(folder.name) is None
+    assert "lists files of other places" in warnings[0]
+
+
 def test_a_read_only_store_can_be_read(tmp_path, monkeypatch):
     run = Store(tmp_path).put(record(1))
 

@@ -190,6 +190,8 @@ def toml_lines(text: str) -> dict[str | int, tuple[int, Any]]:
     ------
     ValueError
         If it is not TOML.
+    OverflowError
+        If more than a few of its numbers have more than 64 bits.
     RecursionError
         If it nests deeper than 80 levels.
     """

@@ -74,7 +74,8 @@ def outcome(kernel: Image, tmp_path_factory: pytest.TempPathFactory):
     script = folder / "script"
     python = f"{sys.executable} {program} {folder / 'spec.json'}"
     # The package that is tested, wherever it is installed.
-    variables = f"export TMPDIR=/tmp PYTHONPATH={Path(jostle.__file__).parents[1]}"
+    package = Path(jostle.__file__).parents[1]
+    variables = f"export TMPDIR={folder} XDG_CACHE_HOME={folder} PYTHONPATH={package}"
     script.write_text(f"#!/bin/sh\n{variables}\nexec {python} 2>&1\n")
     output = run_guest(kernel, script, {}, memory_mb=1024, timeout_s=120)
     told = [line for line in output.text.splitlines() if line.startswith("result ")]

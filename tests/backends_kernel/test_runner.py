@@ -123,6 +123,13 @@ def test_a_folder_that_cannot_be_made_is_named(guest, tmp_path, monkeypatch):
         carry_out()
 
 
+def test_a_cache_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    (tmp_path / "cache").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with pytest.raises(KernelRunError, match=r"cannot write .*realtime\.lock"), runner._alone(None):
+        pass
+
+
 def test_packets_that_the_machine_loses_make_a_run_invalid(tmp_path, monkeypatch):
     counters = tmp_path / "softnet_stat"
     monkeypatch.setattr(network, "_SOFTNET", counters)

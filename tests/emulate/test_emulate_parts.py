@@ -219,6 +219,7 @@ def document(verdict: str, dropped: dict[str, int], unseen: int = 0) -> dict[str
         "arrived_packets": 12345,
         "delivered_packets": 12300,
         "unseen_packets": unseen,
+        "unheld_packets": 0,
         "links": [link],
     }
     quantiles = {"p50_s": 5e-5, "p99_s": 8e-5, "p999_s": 9e-5, "max_s": 0.002}

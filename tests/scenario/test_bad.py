@@ -57,7 +57,21 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert str(caught.value) == f"{path}: cannot be read: no such file or directory"
 
 
-VALUES = ["1", "-1", "nan", '"x"', '"0 s"', '"1e18 BDP"', "[]", "{}", "[[1]]", "true", "1979-05-27"]
+VALUES = [
+    "1",
+    "-1",
+    "nan",
+    "inf",
+    "9" * 30,
+    '"x"',
+    '"0 s"',
+    '"1e18 BDP"',
+    "[]",
+    "{}",
+    "[[1]]",
+    "true",
+    "1979-05-27",
+]
 
 
 @given(st.data())

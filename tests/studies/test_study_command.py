@@ -40,6 +40,14 @@ def test_tables_page_and_figures(jostle, folder):
     assert {"1-series.png", "6-size.pdf"} <= figures
 
 
+def test_the_page_says_how_it_is_had_again(jostle, folder):
+    path = folder / "small"
+    code, _, err = jostle("study", str(path), "--repeats", "2", "--python")
+    assert code == 0, err
+    page = (folder.parent / "reports" / "small.html").read_text()
+    assert f"<pre>jostle study {path} --backend sim --repeats 2 --python</pre>" in page
+
+
 def test_the_json_document(jostle):
     code, out, _ = jostle("study", "./studies/small", "--json", "--repeats", "2")
     assert code == 0

@@ -180,6 +180,23 @@ fn search_leaves_one_to_three_rounds_late() {
     }
 }
 
+/// draft-chung-ietf-ccwg-00, section 3, lines 39 to 42: five bins of 35 ms of a full path are 1.75
+/// BDPs.
+#[test]
+fn search_takes_back_what_two_round_trips_delivered() {
+    let parameters = word("compare", "delivered");
+    let mut transfer = Transfer::new(fifty_mbps(20.0), reno("search", &parameters));
+    let mut before = 0;
+    while in_slow_start(&transfer) {
+        before = transfer.controller.cwnd();
+        transfer.step();
+    }
+    let after = transfer.controller.cwnd();
+    let share = (f64::from(before) - f64::from(after)) / fifty_mbps(1.0).bdp();
+    assert!((1.7..=1.8).contains(&share), "{before} to {after}: {share:.2} BDP");
+    assert_eq!(transfer.controller.ssthresh(), Some(after));
+}
+
 /// The drain ends with about one BDP: what the path delivered in an initial RTT, which three bins
 /// exceed by a twentieth.
 #[test]

@@ -15,6 +15,9 @@ pub const FASTEST_BPS: i64 = 1_000_000_000_000;
 /// Longest delay of a link, and of anything that a queue waits for: light to Mars and back takes
 /// less.
 pub(crate) const LONGEST_DELAY_NS: i64 = 3_600_000 * MS;
+/// Shortest time between two things that a link does whether packets come or not: a catch-up after
+/// an idle second is then a million steps, not a thousand million.
+pub const SHORTEST_PERIOD_NS: i64 = 1_000;
 /// Largest queue: 2⁵⁰ bytes, or as many full packets.
 const LARGEST_BYTES: i64 = 1 << 50;
 pub(crate) const LARGEST_PACKETS: i64 = LARGEST_BYTES / packets(1);
@@ -49,6 +52,16 @@ pub(crate) const fn size(name: &'static str, summary: &'static str, min_bytes: i
 
 pub(crate) const fn span(name: &'static str, summary: &'static str, default_ns: i64) -> Parameter {
     let kind = Kind::Span { default_ns, min_ns: 1, max_ns: LONGEST_DELAY_NS };
+    Parameter { name, summary, kind }
+}
+
+/// The period of something that is made up for, period by period, after a time without packets.
+pub(crate) const fn period(
+    name: &'static str,
+    summary: &'static str,
+    default_ns: i64,
+) -> Parameter {
+    let kind = Kind::Span { default_ns, min_ns: SHORTEST_PERIOD_NS, max_ns: LONGEST_DELAY_NS };
     Parameter { name, summary, kind }
 }
 

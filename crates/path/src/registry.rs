@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use jostle_catalogue::{Entry, ParameterError, Value, Values};
 use jostle_units::Stream;
 
-pub use crate::parameters::{FASTEST_BPS, LONGEST_NS};
+pub use crate::parameters::{FASTEST_BPS, LONGEST_NS, SHORTEST_PERIOD_NS};
 use crate::{Error, Loss, QueueDiscipline, capacity, delay, loss, queue};
 
 /// A queue discipline of the registry, for packets with bodies of type `B`.

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use jostle_catalogue::ParameterError;
 use jostle_record::capture::Capture;
-use jostle_record::{Recorder, RunRecord, RunSpec, SpecError};
+use jostle_record::{NoRoom, Recorder, RunRecord, RunSpec, SpecError};
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyException, PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::controller::{self, Fault};
@@ -95,6 +95,8 @@ pub fn find_problem(spec_json: &str) -> Option<Problem> {
 ///     If the capture cannot be written.
 /// Cancelled
 ///     If `cancelled` returned true. What it raises is passed on, as is Ctrl-C.
+/// MemoryError
+///     If there is no room for what the run records.
 /// ControllerError
 ///     If a controller written in Python failed. The text names the file and the line.
 /// RuntimeError
@@ -123,6 +125,7 @@ pub fn run(
             Ok(Ok(record)) => Ok(record),
             Ok(Err(Failure::Run(error))) => Err(watch.explain(&error)),
             Ok(Err(Failure::Capture(error))) => Err(error.into()),
+            Ok(Err(Failure::Room(error))) => Err(PyMemoryError::new_err(error.to_string())),
             Err(panic) => Err(bug(&spec, spec_json, panic.as_ref())),
         }
     })?;
@@ -138,6 +141,13 @@ pub(crate) fn parse(spec_json: &str) -> PyResult<RunSpec> {
 enum Failure {
     Run(jostle_sim::Error),
     Capture(io::Error),
+    Room(NoRoom),
+}
+
+impl From<NoRoom> for Failure {
+    fn from(error: NoRoom) -> Self {
+        Self::Room(error)
+    }
 }
 
 impl From<jostle_sim::Error> for Failure {
@@ -161,15 +171,20 @@ fn simulate(
     let capture = folder.map(|folder| Capture::create(spec, folder)).transpose()?;
     let broken = capture.as_ref().map(Capture::broken);
     let is_broken = || broken.as_ref().is_some_and(|broken| broken.get());
-    let mut sinks = (Recorder::new(spec), capture);
+    let recorder = Recorder::with_room(spec)?;
+    let shortage = recorder.shortage();
+    let mut sinks = (recorder, capture);
     let python_controllers =
         |flow: &_, random| controller::create(make_controller, flow, random, &watch.fault);
-    let give_up = || is_broken() || watch.is_cancelled();
+    let give_up = || is_broken() || shortage.get().is_some() || watch.is_cancelled();
     let ran = jostle_sim::run_with(spec, &mut sinks, &give_up, &python_controllers);
     let (recorder, capture) = sinks;
     // What broke the capture is why the run was given up.
     if let Some(capture) = capture.filter(|_| ran.is_ok() || is_broken()) {
         capture.finish()?;
+    }
+    if let Some(shortage) = shortage.get() {
+        return Err(shortage.into());
     }
     ran?;
     if watch.fault.is_set() {

@@ -1,12 +1,12 @@
 //! On which lines of a TOML text its keys stand, for messages that name them.
 
-use pyo3::exceptions::{PyRecursionError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyRecursionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use toml_edit::{Document, Item, TableLike, Value};
 
 /// Numbers beyond 64 bits that a text may hold.
-const MOST_LARGE_NUMBERS: usize = 100;
+const MOST_LARGE_NUMBERS: usize = 8;
 
 /// Returns the lines, counted from 1, of all tables, keys and elements of a TOML text.
 ///
@@ -25,6 +25,8 @@ const MOST_LARGE_NUMBERS: usize = 100;
 /// ------
 /// ValueError
 ///     If it is not TOML.
+/// OverflowError
+///     If more than a few of its numbers have more than 64 bits: each costs another pass.
 /// RecursionError
 ///     If it nests deeper than a reader can follow: 80 levels.
 #[pyfunction]
@@ -50,13 +52,14 @@ fn parse(text: &str) -> PyResult<Document<String>> {
         let number = error.span().filter(|_| said.contains("overflow"));
         match number {
             Some(span) if !span.is_empty() => {
-                let zero = format!("{:<width$}", 0, width = span.len());
+                // A width of `format!` has 16 bits: a number may have more digits.
+                let zero = format!("0{}", " ".repeat(span.len() - 1));
                 text.replace_range(span, &zero);
             }
             _ => return Err(PyValueError::new_err(said.to_owned())),
         }
     }
-    Err(PyValueError::new_err("too many numbers are too large"))
+    Err(PyOverflowError::new_err("too many numbers of more than 64 bits"))
 }
 
 /// Line, and what lies below.

@@ -81,6 +81,9 @@ pub(crate) struct LinkMeter {
 }
 
 impl LinkMeter {
+    /// Bytes for each interval, here and as a row of the link's series.
+    pub(crate) const BIN_BYTES: usize = 2 * (size_of::<LinkCounters>() + size_of::<LinkState>());
+
     pub(crate) fn new(timeline: &Timeline) -> Self {
         let side = Side { cursor: Cursor::new(timeline), counters: LinkCounters::default() };
         Self {

@@ -4,9 +4,10 @@ use jostle_units::{Span, Time};
 
 use crate::flow_meter::FlowMeter;
 use crate::link_meter::{LinkMeter, LinkState};
+use crate::room::{self, NoRoom, Shortage};
 use crate::run_record::{FlowIdentity, Recorded, RunRecord};
 use crate::sink::{AckRow, FlowState, Sink};
-use crate::tables::{AckTable, FlowTable, InternalTable, seconds, seconds_or_nan};
+use crate::tables::{AckTable, FlowTable, InternalTable};
 use crate::timeline::Timeline;
 use crate::{RunSpec, TraceLevel};
 
@@ -22,11 +23,26 @@ use crate::{RunSpec, TraceLevel};
 #[derive(Clone, Debug)]
 pub struct Recorder {
     run: Recorded,
+    shortage: Shortage,
     /// Segments that ended.
     closed: usize,
 }
 
 impl Recorder {
+    /// As [`new`](Self::new), if there is room for the run's series.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn with_room(spec: &RunSpec) -> Result<Self, NoRoom> {
+        room::for_series(spec, &Timeline::new(spec))?;
+        Ok(Self::new(spec))
+    }
+
+    /// Tells while the run goes on whether room is lacking; then nothing more is recorded.
+    pub fn shortage(&self) -> Shortage {
+        self.shortage.clone()
+    }
+
     /// A recorder for one run of a valid `spec`.
     pub fn new(spec: &RunSpec) -> Self {
         let timeline = Timeline::new(spec);
@@ -48,7 +64,7 @@ impl Recorder {
             offered_bytes: Vec::with_capacity(timeline.segments() * spec.links.len()),
             timeline,
         };
-        Self { run, closed: 0 }
+        Self { run, shortage: Shortage::default(), closed: 0 }
     }
 
     /// Ends the run: the measures and all columns.
@@ -96,7 +112,7 @@ impl Sink for Recorder {
     fn acked(&mut self, now: Time, flow: u32, row: &AckRow) {
         self.run.flows[flow as usize].acked(now, row);
         if let Some(acks) = &mut self.run.acks {
-            acks.push(now, flow, row);
+            acks.push(now, flow, row, &self.shortage);
         }
     }
 
@@ -152,17 +168,5 @@ impl Sink for Recorder {
             self.run.offered_bytes.extend_from_slice(offered_bytes);
             self.close_segments(now);
         }
-    }
-}
-
-impl AckTable {
-    fn push(&mut self, now: Time, flow: u32, row: &AckRow) {
-        self.time_s.push(seconds(now.as_ns()));
-        self.flow.push(flow);
-        self.rtt_s.push(seconds_or_nan(row.rtt));
-        self.cwnd_bytes.push(row.cwnd_bytes as f64);
-        self.in_flight_bytes.push(row.in_flight_bytes as f64);
-        self.acked_bytes.push(row.acked_bytes);
-        self.lost_packets.push(row.lost_packets);
     }
 }

@@ -1,5 +1,6 @@
 //! Which RunSpecs make sense. Whatever passes here, a simulator can run.
 
+mod demand;
 mod error;
 mod flow;
 mod link;
@@ -20,10 +21,6 @@ const MAX_BPS: u64 = registry::FASTEST_BPS as u64;
 const MAX_BYTES: u64 = 1 << 53;
 /// Longest name of a flow that a file is named after.
 const FILE_NAME_MAX_BYTES: usize = 200;
-/// Most flows: what a run of them leaves behind is looked at by people.
-const MAX_FLOWS: usize = 100_000;
-/// Most rows of one series: the columns of a hundred million take 10 GB.
-const MAX_ROWS: u64 = 100_000_000;
 
 impl RunSpec {
     /// Reads and checks a RunSpec.
@@ -41,6 +38,7 @@ impl RunSpec {
     /// # Errors
     /// The first thing that does not, where it is, and what would be accepted.
     pub fn validate(&self) -> Result<(), SpecError> {
+        demand::check_counts(self)?;
         within("duration_ns", self.duration_ns, 1..=MAX_NS)?;
         within("interval_ns", self.interval_ns, 1..=MAX_NS)?;
         self.check_phases()?;
@@ -52,7 +50,7 @@ impl RunSpec {
             flow::check(i, flow, self)?;
         }
         self.check_capture()?;
-        self.check_series()
+        demand::check(self)
     }
 
     /// A capture has a file for each end of each flow.
@@ -111,28 +109,9 @@ impl RunSpec {
         if self.flows.is_empty() {
             return Err(SpecError::unfit("flows", "empty", "at least one flow"));
         }
-        if self.flows.len() > MAX_FLOWS {
-            let given = format!("{} of them", self.flows.len());
-            return Err(SpecError::unfit("flows", given, format!("at most {MAX_FLOWS}")));
-        }
         distinct("phases", self.phases.iter().map(|phase| phase.name.as_str()))?;
         distinct("links", self.links.iter().map(|link| link.name.as_str()))?;
         distinct("flows", self.flows.iter().map(|flow| flow.name.as_str()))
-    }
-
-    fn check_series(&self) -> Result<(), SpecError> {
-        let bins = self.duration_ns.div_ceil(self.interval_ns);
-        let wider = self.flows.len().max(self.links.len()) as u64;
-        if bins.saturating_mul(wider) <= MAX_ROWS {
-            return Ok(());
-        }
-        Err(SpecError::unfit(
-            "interval_ns",
-            self.interval_ns,
-            format!(
-                "longer bins: at most {MAX_ROWS} rows, one per bin and each of {wider} flows or links"
-            ),
-        ))
     }
 }
 

@@ -67,7 +67,7 @@ fn pings_are_datagrams_without_a_controller() {
         ),
         ("/flows/1/source/bytes", json!(1473), "cannot be 1473: expected 1 to 1472"),
         ("/flows/1/source/every_ns", json!(0), "`flows[1].source.every_ns` cannot be 0"),
-        ("/flows/1/source/every_ns", json!(2), "`duration_ns` cannot be 10000000000"),
+        ("/flows/1/source/every_ns", json!(2), "`flows[1].source.every_ns` cannot be 2"),
         ("/flows/1/source/timeout_ns", json!(0), "`flows[1].source.timeout_ns` cannot be 0"),
         ("/capture", json!({"scenario": "pings"}), "`capture` cannot be that of `pings`"),
     ];
@@ -309,4 +309,126 @@ fn a_controller_with_its_own_slow_start_takes_no_other() {
             assert_eq!(accepted, given.is_null() == own, "{} with {given}", row.entry.name);
         }
     }
+}
+
+/// A few bytes that ask for more memory than there is, or for work that nobody could interrupt.
+#[test]
+fn small_specs_with_big_demands_are_refused_where_they_ask() {
+    let update = |ns: u64| ("/links/4/queue/parameters/update", json!(ns));
+    let jitter = |ns: u64| ("/links/0/delay/jitter/correlation_ns", json!(ns));
+    let outages = |ns: u64| ("/links/0/outages/mean_interval_ns", json!(ns));
+    let day = json!(86_400 * S);
+    let cases = [
+        (vec![("/interval_ns", json!(200))], "`interval_ns` cannot be 200: expected longer bins"),
+        (
+            vec![jitter(999)],
+            "`links[0].delay.jitter.correlation_ns` cannot be 999: expected 1000 to",
+        ),
+        (vec![jitter(1)], "cannot be 1: expected 1000 to"),
+        (
+            vec![jitter(1_000), ("/duration_ns", day.clone()), ("/interval_ns", day.clone())],
+            "`links[0].delay.jitter.correlation_ns` cannot be 1000: expected 138240 to",
+        ),
+        (vec![outages(1)], "`links[0].outages.mean_interval_ns` cannot be 1: expected 1000 to"),
+        (
+            vec![outages(1_000), ("/duration_ns", day.clone()), ("/interval_ns", day.clone())],
+            "`links[0].outages.mean_interval_ns` cannot be 1000: expected 8640000 to",
+        ),
+        (vec![update(1)], "`pie.update` cannot be 1: 1000 to"),
+        (
+            vec![update(1_000), ("/duration_ns", day.clone()), ("/interval_ns", day)],
+            "`links[4].queue.parameters.update` cannot be 1000: expected 86400 to",
+        ),
+    ];
+    for (changes, expected) in cases {
+        let mut spec = everything();
+        for (pointer, value) in changes {
+            let end = spec["duration_ns"].clone();
+            *spec.pointer_mut(pointer).expect(pointer) = value.clone();
+            for phase in spec["phases"].as_array_mut().unwrap() {
+                if pointer == "/duration_ns" && phase["to_ns"] == end {
+                    phase["to_ns"] = value.clone();
+                }
+            }
+        }
+        let message = refusal(&spec);
+        assert!(message.contains(expected), "{expected}: {message}");
+    }
+}
+
+#[test]
+fn long_lists_are_refused_by_their_length() {
+    let mut spec = dumbbell();
+    let phase = |i: u64| json!({"name": format!("{i}"), "from_ns": i, "to_ns": i + 1});
+    let overall = spec["phases"][0].clone();
+    spec["phases"] = (0..1_000).map(phase).chain([overall.clone()]).collect();
+    assert_eq!(refusal(&spec), "`phases` cannot be 1001 of them: expected at most 1000",);
+    // Each overlaps with all others, for many flows.
+    let nested = |i: u64| json!({"name": format!("{i}"), "from_ns": i, "to_ns": S - i});
+    spec["phases"] = (0..900).map(nested).chain([overall]).collect();
+    let flow = spec["flows"][0].clone();
+    let flows = (0..100).map(|i| {
+        let mut flow = flow.clone();
+        flow["name"] = json!(format!("flow {i}"));
+        flow
+    });
+    spec["flows"] = flows.collect();
+    let message = refusal(&spec);
+    assert!(message.starts_with("`phases` cannot be 901 that overlap in"), "{message}");
+}
+
+#[test]
+fn as_many_acks_as_a_fast_link_brings_are_not_recorded() {
+    let mut spec = dumbbell();
+    spec["links"][0]["capacity"] = json!({"kind": "constant", "rate_bps": 100_000_000_000_u64});
+    spec["trace"] = json!("acks");
+    let message = refusal(&spec);
+    assert!(message.starts_with("`trace` cannot be `acks`: expected `none` where"), "{message}");
+    spec["trace"] = json!("none");
+    assert!(RunSpec::from_json(&spec.to_string()).is_ok());
+}
+
+#[test]
+fn more_packets_at_once_than_fit_into_memory_are_refused() {
+    let mut spec = dumbbell();
+    spec["trace"] = json!("none");
+    spec["links"][0]["capacity"] = json!({"kind": "constant", "rate_bps": 1_000_000_000_000_u64});
+    spec["links"][0]["delay"]["steps"][0]["delay_ns"] = json!(3_600 * S);
+    assert!(RunSpec::from_json(&spec.to_string()).is_ok(), "windows keep it small");
+    for flow in spec["flows"].as_array_mut().unwrap() {
+        flow["receive_window_bytes"] = json!(1_u64 << 50);
+    }
+    let message = refusal(&spec);
+    assert!(message.starts_with("`links` cannot be such that there may be"), "{message}");
+}
+
+#[test]
+fn pings_that_are_waited_for_are_counted() {
+    for (every_ns, timeout_ns, expected) in [
+        (1, S, "`flows[1].source.every_ns` cannot be 1: expected 1000 to"),
+        (999, S, "cannot be 999: expected 1000 to"),
+    ] {
+        let mut spec = pings();
+        spec["flows"][1]["source"]["every_ns"] = json!(every_ns);
+        spec["flows"][1]["source"]["timeout_ns"] = json!(timeout_ns);
+        let message = refusal(&spec);
+        assert!(message.contains(expected), "{message}");
+    }
+    let mut spec = pings();
+    let mut flow = spec["flows"][1].clone();
+    flow["source"]["every_ns"] = json!(1_000);
+    flow["source"]["timeout_ns"] = json!(10 * S);
+    let named = |name: &str| {
+        let mut flow = flow.clone();
+        flow["name"] = json!(name);
+        flow
+    };
+    spec["flows"] = json!([named("a")]);
+    assert!(RunSpec::from_json(&spec.to_string()).is_ok());
+    spec["flows"] = json!([named("a"), named("b")]);
+    let message = refusal(&spec);
+    assert!(
+        message.contains("`flows[1].source.every_ns` cannot be 1000: expected longer"),
+        "{message}"
+    );
 }

@@ -292,9 +292,19 @@ impl Network {
 
     /// Brings every link up to `now`, so that nothing before `now` remains to be told.
     pub fn advance<S: Sink>(&mut self, now: Time, sink: &mut S) {
-        for (link, hop) in self.hops.iter_mut().enumerate() {
-            hop.link.advance(now, &mut LinkProbe { sink, link: link as u32 });
+        for link in 0..self.links() {
+            self.advance_link(now, link, sink);
         }
+    }
+
+    /// Number of links.
+    pub fn links(&self) -> u32 {
+        self.hops.len() as u32
+    }
+
+    /// Lets one link do what is due by `now`.
+    pub fn advance_link<S: Sink>(&mut self, now: Time, link: u32, sink: &mut S) {
+        self.hops[link as usize].link.advance(now, &mut LinkProbe { sink, link });
     }
 
     /// Bytes that wait at each link, and those that its capacity could have carried so far.

@@ -16,8 +16,12 @@ use crate::host::{Host, Progress, Times, Transport};
 use crate::network::{Network, tell};
 use crate::packet::{Body, SimPacket};
 
-/// Events between two looks at whether the run was cancelled.
-const CANCEL_CHECK_EVENTS: u64 = 1 << 16;
+/// Events between two looks at whether the run was cancelled: one may take two milliseconds, for the
+/// delays that a link had while no packet came.
+const CANCEL_CHECK_EVENTS: u64 = 1 << 9;
+/// So often in a run every link does what is due, with a look after each: nobody else may call one
+/// for long, and what it draws and updates meanwhile takes time.
+const SLICES: u64 = 1_000;
 
 /// How much a run did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -160,7 +164,16 @@ impl<S: Sink> Simulation<'_, S> {
             }
         }
         let end = self.observations.duration;
+        let slice = Span::from_ns((end.as_ns() / SLICES).max(1));
+        let (mut turns, mut slice_end) = (0u64, Time::ZERO + slice);
         while let Some((now, event)) = self.network.agenda.pop() {
+            if now >= slice_end {
+                slice_end = self.catch_up(slice_end, now, slice, cancelled)?;
+            }
+            turns += 1;
+            if turns.is_multiple_of(CANCEL_CHECK_EVENTS) && cancelled() {
+                return Err(Error::Cancelled);
+            }
             if event == Event::Observe {
                 self.observe(now);
                 if now >= end {
@@ -169,12 +182,30 @@ impl<S: Sink> Simulation<'_, S> {
                 continue;
             }
             self.counts.events += 1;
-            if self.counts.events.is_multiple_of(CANCEL_CHECK_EVENTS) && cancelled() {
-                return Err(Error::Cancelled);
-            }
             self.handle(now, event);
         }
         Ok(())
+    }
+
+    /// Lets links do what was due before `now`, slice by slice; returns the end of the next slice.
+    #[cold]
+    fn catch_up(
+        &mut self,
+        mut slice_end: Time,
+        now: Time,
+        slice: Span,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Time, Error> {
+        while slice_end < now {
+            for link in 0..self.network.links() {
+                self.network.advance_link(slice_end, link, self.sink);
+                if cancelled() {
+                    return Err(Error::Cancelled);
+                }
+            }
+            slice_end += slice;
+        }
+        Ok(now + slice)
     }
 
     #[inline]

@@ -195,7 +195,10 @@ def carry_out_with(
     store = None if no_cache else _store(store_path)
     executor = local(jobs)
     if store is None and any(
-        planned.spec.get("capture") for _, plans in work for plan in plans for planned in plan.runs
+        planned.spec.get("capture")
+        for _, plans in work
+        for plan in plans
+        for planned in plan.one_of_each()
     ):
         raise InputError("capture: its files are kept in the store; leave out --no-cache")
     # What a backend cannot do is told now, not after an hour of running.

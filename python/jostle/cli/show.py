@@ -14,6 +14,7 @@ import click
 
 from jostle.cli.environment import Environment
 from jostle.errors import InputError, close_to, unknown
+from jostle.foreign_files import SCENARIO_BYTES, read_text
 from jostle.printable import echo
 
 MEASURES = "measures"
@@ -281,7 +282,7 @@ def _scenarios() -> list[tuple[Path, str]]:
     found = []
     for path in sorted(folder.glob("**/*.toml")):
         try:
-            title = tomllib.loads(path.read_text("utf-8")).get("title", "")
+            title = tomllib.loads(read_text(path, SCENARIO_BYTES)).get("title", "")
         except (OSError, ValueError):
             title = "(not readable)"
         found.append((path, str(title)))

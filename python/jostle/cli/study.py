@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +16,7 @@ from jostle.cli.run import (
     backend_options,
     chosen_of,
     make_folder,
+    options_as_given,
     python_option,
 )
 from jostle.errors import InputError, InterruptedRunError
@@ -102,12 +103,13 @@ def study(
         for name in dict.fromkeys(backends)
     }
     results = _carry_out(studies, made, repeats, jobs, store_path)
+    words = {**chosen_of(given), "repeats": repeats, "python": python}
     done = []
     for one in studies:
         runs = {name: Runs(one, every.get(one.id, {})) for name, every in results.items()}
         evaluations = {name: evaluate(each) for name, each in runs.items()}
         done.append((one, evaluations))
-        path = _write(one, runs, evaluations, Path(output), _command(one, backends, repeats))
+        path = _write(one, runs, evaluations, Path(output), _command(one, backends, words))
         if not as_json:
             _print(one, evaluations)
         echo(f"page: {path}", err=as_json)
@@ -300,11 +302,12 @@ def _print(one: Study, evaluations: Mapping[str, Evaluation]) -> None:
             to.print(f"{held} of {judged} claims hold ({TITLES[name]}).", style="bold")
 
 
-def _command(one: Study, backends: Sequence[str], repeats: int | None) -> list[str]:
+def _command(one: Study, backends: Sequence[str], given: Mapping[str, Any]) -> list[str]:
     from jostle.studies import INSTALLED
 
     installed = one.folder.parent == INSTALLED
-    words = ["jostle", "study", one.id if installed else f"./{one.folder}"]
+    folder = one.folder if one.folder.is_absolute() else f"./{one.folder}"
+    words = ["jostle", "study", one.id if installed else str(folder)]
     for backend in backends:
         words += ["--backend", backend]
-    return [*words, "--repeats", str(repeats)] if repeats else words
+    return [*words, *options_as_given(given)]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from jostle.errors import InputError
+from jostle.foreign_files import SCENARIO_BYTES, read_text
 
 if TYPE_CHECKING:
     from jostle.fidelity.compare import Cell
@@ -64,7 +65,7 @@ def read_causes(path: Path) -> tuple[Cause, ...]:
         When the file cannot be read or holds something else.
     """
     try:
-        document = tomllib.loads(path.read_text("utf-8"))
+        document = tomllib.loads(read_text(path, SCENARIO_BYTES))
     except FileNotFoundError:
         return ()
     except OSError as error:

@@ -18,6 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from jostle.foreign_files import MODULE_BYTES, read_bytes
+
 __all__ = ["DIGEST", "Source", "is_python_controller", "locate", "read"]
 
 DIGEST: Final = "source_sha256"
@@ -47,7 +49,7 @@ class Source:
         """Return the SHA-256 over names and contents of the files."""
         digest = hashlib.sha256()
         for file in self.files:
-            content = file.read_bytes()
+            content = read_bytes(file, MODULE_BYTES)
             name = file.relative_to(self.root).as_posix()
             digest.update(f"{name}\0{len(content)}\0".encode())
             digest.update(content)
@@ -115,7 +117,7 @@ def _file(root: Path, module: str) -> Path | None:
 
 
 def _parse(file: Path) -> ast.Module:
-    return ast.parse(file.read_bytes(), str(file))
+    return ast.parse(read_bytes(file, MODULE_BYTES), str(file))
 
 
 def _files(file: Path, root: Path) -> tuple[Path, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostle.errors import EngineError
+from jostle.locked_folders import TemporaryFolder
 from jostle.python_controllers.making import adopt, remembered
 from jostle.python_controllers.sources import Source
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from jostle.running.store import Store
 
 __all__ = ["Job", "Stop"]
+
+_STOP = "stop"
+"""The file that is there when the user wants the runs no more."""
 
 
 class Stop:
@@ -29,7 +32,7 @@ class Stop:
 
     def __init__(self) -> None:
         self._event = threading.Event()
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: TemporaryFolder | None = None
         self._lock = threading.Lock()
 
     def __call__(self) -> bool:
@@ -41,24 +44,20 @@ class Stop:
         with self._lock:
             self._event.set()
             if self._folder is not None:
-                self._file(self._folder).touch()
+                (self._folder.path / _STOP).touch()
 
     def close(self) -> None:
         """Forget the other processes: nothing of the plan runs any more."""
         with self._lock:
             if self._folder is not None:
-                self._folder.cleanup()
+                self._folder.remove()
                 self._folder = None
 
     def __reduce__(self) -> tuple[Callable[[Path], _Elsewhere], tuple[Path]]:
         with self._lock:
             if self._folder is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="jostle-stop-")
-            return _Elsewhere, (self._file(self._folder),)
-
-    @staticmethod
-    def _file(folder: tempfile.TemporaryDirectory[str]) -> Path:
-        return Path(folder.name, "stop")
+                self._folder = TemporaryFolder("stop")
+            return _Elsewhere, (self._folder.path / _STOP,)
 
 
 @dataclass(frozen=True)

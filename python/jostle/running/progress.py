@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from jostle.printable import echo
+from jostle.printable import echo, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -149,7 +149,8 @@ class BarProgress(_Told):
         with self._lock:
             if self._bar is not None:
                 # Above the bar, which is drawn anew below.
-                self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+                shown = printable(text)
+                self._bar.console.print(shown, markup=False, highlight=False, soft_wrap=True)
                 return
         super()._say(text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 
 WAKE_EVERY_S = 0.5
+MOST_AHEAD = 1024
+"""Runs that an executor is given before it has finished others."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +48,7 @@ class Refusal:
 def refusals(plan: Plan, backend: Backend) -> dict[int, Refusal]:
     """Find the conditions of a plan that a backend cannot do, by position, in order."""
     found: dict[int, Refusal] = {}
-    for planned in plan.runs:
-        if planned.condition in found:
-            continue
+    for planned in plan.one_of_each():
         try:
             backend.check(planned.spec)
         except InputError as error:
@@ -97,15 +98,20 @@ class Session:
         for refusal in refusals(plan, self.backend).values():
             raise refusal.error()
         progress = progress or Progress()
-        identified = [
-            (planned, run_id(planned.spec, self.backend.name, self.backend.version))
+        # A plan makes its runs when they are asked for; what is kept of each is its place and name.
+        places = [
+            (
+                planned.condition,
+                planned.seed,
+                run_id(planned.spec, self.backend.name, self.backend.version),
+            )
             for planned in plan.runs
         ]
-        wanted = {name: planned for planned, name in reversed(identified)}
-        wanted = dict(reversed(wanted.items()))
-        outcome = self._run(wanted, progress)
+        wanted: dict[str, int] = {}
+        for position, (_, _, name) in enumerate(places):
+            wanted.setdefault(name, position)
+        outcome = self._run(plan, wanted, progress)
         found, errors = outcome.runs, outcome.errors
-        places = [(planned.condition, planned.seed, name) for planned, name in identified]
         return ResultSet(
             plan.title,
             self.backend.name,
@@ -115,8 +121,8 @@ class Session:
             failures=[Failure(c, s, errors[name]) for c, s, name in places if name in errors],
         )
 
-    def _run(self, wanted: Mapping[str, PlannedRun], progress: Progress) -> _Outcome:
-        """Look runs up, and carry out what is not there."""
+    def _run(self, plan: Plan, wanted: Mapping[str, int], progress: Progress) -> _Outcome:
+        """Look runs up by name, and carry out what is missing; `wanted` says where in the plan."""
         outcome = _Outcome()
         stop = Stop()
         futures: dict[Future[Run], str] = {}
@@ -125,11 +131,20 @@ class Session:
                 stored = ((name, self.store.get(name)) for name in wanted)
                 outcome.runs.update((name, run) for name, run in stored if run is not None)
             progress.begin(len(wanted), len(outcome.runs))
-            for name, planned in wanted.items():
-                if name not in outcome.runs:
-                    job = Job.of(self.backend, self.store, planned.spec, stop)
+            missing = iter([name for name in wanted if name not in outcome.runs])
+            while True:
+                for name in itertools.islice(missing, MOST_AHEAD - len(futures)):
+                    spec = plan.runs[wanted[name]].spec
+                    job = Job.of(self.backend, self.store, spec, stop)
                     futures[self.executor.submit(job)] = name
-            self._await(futures, wanted, outcome, progress)
+                if not futures:
+                    break
+                # Woken now and then, because a signal that another thread receives does not end
+                # the wait of this one.
+                for future in wait(futures, WAKE_EVERY_S, return_when=FIRST_COMPLETED).done:
+                    name = futures.pop(future)
+                    planned = plan.runs[wanted[name]]
+                    _settle(name, future, planned, outcome, progress)
         except KeyboardInterrupt as interrupt:
             # Runs that are being written finish writing; the others stop at once.
             _give_up(futures, stop)
@@ -144,28 +159,18 @@ class Session:
             progress.end()
         return outcome
 
-    @staticmethod
-    def _await(
-        futures: Mapping[Future[Run], str],
-        wanted: Mapping[str, PlannedRun],
-        outcome: _Outcome,
-        progress: Progress,
-    ) -> None:
-        pending = set(futures)
-        while pending:
-            # Woken now and then, because a signal that another thread receives does not end
-            # the wait of this one.
-            done, pending = wait(pending, WAKE_EVERY_S, return_when=FIRST_COMPLETED)
-            for future in done:
-                name = futures[future]
-                error = _error_of(future)
-                if error is None:
-                    outcome.runs[name] = future.result()
-                    progress.advance()
-                else:
-                    outcome.errors[name] = error
-                    planned = wanted[name]
-                    progress.failed(Failure(planned.condition, planned.seed, error))
+
+def _settle(
+    name: str, future: Future[Run], planned: PlannedRun, outcome: _Outcome, progress: Progress
+) -> None:
+    """Take what became of a run."""
+    error = _error_of(future)
+    if error is None:
+        outcome.runs[name] = future.result()
+        progress.advance()
+    else:
+        outcome.errors[name] = error
+        progress.failed(Failure(planned.condition, planned.seed, error))
 
 
 def _give_up(futures: Collection[Future[Run]], stop: Stop) -> None:

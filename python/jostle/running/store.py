@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, cast
 from jostle.backends import run_id
 from jostle.backends.captures import files
 from jostle.errors import StoreError, StoreFullError
+from jostle.foreign_files import STORED_BYTES, open_regular, read_bytes
 from jostle.locked_folders import Partial, remove_abandoned
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ _CAPTURES = "captures"
 _FRAMES = ("flows", "links", "internals", "acks")
 _READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+# What `open_regular` and `read_bytes` refuse: a pipe, a device, more than a store ever writes.
+_NOT_OURS = {errno.EINVAL, errno.EFBIG, errno.ELOOP, errno.ENXIO}
 
 
 class _DamagedError(Exception):
@@ -67,12 +70,12 @@ class StoredRun:
     @property
     def spec(self) -> Spec:
         """What was run."""
-        return cast("Spec", json.loads((self.folder / "spec.json").read_bytes()))
+        return cast("Spec", json.loads(read_bytes(self.folder / "spec.json", STORED_BYTES)))
 
     @property
     def provenance(self) -> Mapping[str, str]:
         """Versions of what produced the run."""
-        text = (self.folder / "provenance.json").read_bytes()
+        text = read_bytes(self.folder / "provenance.json", STORED_BYTES)
         return cast("Mapping[str, str]", json.loads(text))
 
     @property
@@ -243,19 +246,25 @@ class Store:
 
 def _verified_summary(folder: Path) -> Mapping[str, Any]:
     try:
-        manifest = json.loads((folder / _MANIFEST).read_bytes())
+        manifest = json.loads(read_bytes(folder / _MANIFEST, STORED_BYTES))
         digests: dict[str, str] = manifest["sha256"]
         if not digests.keys() >= _ALWAYS:
             raise _DamagedError(f"{_MANIFEST} does not list every file")
         for name, digest in digests.items():
+            if ".." in Path(name).parts or Path(name).is_absolute():
+                raise _DamagedError(f"{_MANIFEST} lists files of other places")
             if _digest(folder / name) != digest:
                 raise _DamagedError(f"{name} is not what was written")
-        summary: object = json.loads((folder / "summary.json").read_bytes())
-        spec = json.loads((folder / "spec.json").read_bytes())
-        made = json.loads((folder / "provenance.json").read_bytes())
+        summary: object = json.loads(read_bytes(folder / "summary.json", STORED_BYTES))
+        spec = json.loads(read_bytes(folder / "spec.json", STORED_BYTES))
+        made = json.loads(read_bytes(folder / "provenance.json", STORED_BYTES))
         named = run_id(spec, made["backend"], made["backend_version"])
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
         raise _DamagedError(f"{Path(str(error.filename)).name} is missing") from error
+    except OSError as error:
+        if error.errno not in _NOT_OURS:
+            raise
+        raise _DamagedError(f"{Path(str(error.filename)).name}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _DamagedError(f"{_MANIFEST} is not readable") from error
     # Digests say that files belong together, the name that they are of this run.
@@ -310,7 +319,7 @@ def _take_captures(record: RunRecord, folder: Path) -> dict[str, str]:
 
 
 def _digest(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

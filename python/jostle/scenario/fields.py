@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.units import (
+    LARGEST,
     Amount,
     QuantityError,
     format_amount,
@@ -193,6 +194,8 @@ def _packets(given: Any) -> int:
         raise QuantityError("this is not a number of packets — write for example 10")
     if given < 0:
         raise QuantityError(f"{given} is not a number of packets — write for example 10")
+    if given > LARGEST:
+        raise QuantityError(f"{given} is too large")
     return given
 
 
@@ -200,7 +203,9 @@ def _mtu(given: Any) -> int:
     size = parse_size(given)
     if not MIN_MTU_BYTES <= size <= MAX_MTU_BYTES:
         expected = f'from "{MIN_MTU_BYTES} B" to "{MAX_MTU_BYTES} B"'
-        raise QuantityError(f'"{given}" is not the size of an IP packet — accepted here: {expected}')
+        raise QuantityError(
+            f'"{given}" is not the size of an IP packet — accepted here: {expected}'
+        )
     return size
 
 

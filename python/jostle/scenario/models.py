@@ -231,6 +231,8 @@ class Flow(_Table):
 class ScenarioFile(_Table):
     """A scenario as a person writes it."""
 
+    format: Literal["jostle.scenario/1"] = "jostle.scenario/1"
+    """Which format the file is in."""
     title: str = ""
     duration: f.PositiveSpan
     repeats: Annotated[int, Field(ge=1, le=1_000_000)] = 1

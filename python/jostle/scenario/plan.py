@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Final, overload
 
 from jostle.run_spec import RunSpec
 from jostle.scenario.marking import unmarked
 from jostle.scenario.resolving.resolve import Template
 
-__all__ = ["Condition", "Plan", "PlannedRun"]
+__all__ = ["MOST_RUNS", "Condition", "Plan", "PlannedRun"]
+
+MOST_RUNS: Final = 1_000_000
+"""Of a plan: the measures of so many take some gigabytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +75,43 @@ class PlannedRun:
 
 
 @dataclass(frozen=True)
+class _Runs(Sequence[PlannedRun]):
+    """The runs of some conditions, each made when it is asked for.
+
+    Parameters
+    ----------
+    title
+        The scenario's.
+    templates
+        With the position of its condition.
+    repeats, seed
+        Runs of each, and the first one's seed.
+    """
+
+    title: str
+    templates: tuple[tuple[int, Template], ...]
+    repeats: int
+    seed: int
+
+    def __len__(self) -> int:
+        return len(self.templates) * self.repeats
+
+    @overload
+    def __getitem__(self, at: int) -> PlannedRun: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[PlannedRun, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> PlannedRun | tuple[PlannedRun, ...]:
+        if isinstance(at, slice):
+            return tuple(self[index] for index in range(len(self))[at])
+        position, number = divmod(range(len(self))[at], self.repeats)
+        condition, template = self.templates[position]
+        seed = self.seed + number
+        return PlannedRun(condition, seed, template.run(seed, self.title))
+
+
+@dataclass(frozen=True)
 class Plan:
     """All runs of a scenario.
 
@@ -81,12 +122,12 @@ class Plan:
     conditions
         In the order of the grid.
     runs
-        Condition by condition, each in the order of seeds.
+        Condition by condition, each in the order of seeds. They are made when they are asked for.
     """
 
     title: str
     conditions: tuple[Condition, ...]
-    runs: tuple[PlannedRun, ...]
+    runs: Sequence[PlannedRun]
 
     @classmethod
     def of(
@@ -101,24 +142,32 @@ class Plan:
         Raises
         ------
         ValueError
-            If `repeats` is not positive or a seed is outside 0 … 2⁶³ - 1.
+            If `repeats` is not positive, a seed is outside 0 … 2⁶³ - 1, or there are more runs than
+            results can be kept of.
         """
         if repeats < 1:
             raise ValueError(f"repeats: {repeats} is out of range — at least 1")
         if seed < 0 or seed + repeats > 2**63:
             raise ValueError(f"seed: {seed} is out of range — from 0 to 2^63 - 1")
-        runs = [
-            PlannedRun(condition.index, number, template.run(number, title))
-            for condition, template in templates
-            for number in range(seed, seed + repeats)
-        ]
-        return cls(title, tuple(condition for condition, _ in templates), tuple(runs))
+        if repeats * len(templates) > MOST_RUNS:
+            most = MOST_RUNS // max(1, len(templates))
+            conditions = f" of {len(templates)} conditions" if len(templates) > 1 else ""
+            raise ValueError(f"repeats: {repeats}{conditions} are too many runs — at most {most}")
+        made = tuple((condition.index, template) for condition, template in templates)
+        runs = _Runs(title, made, repeats, seed)
+        return cls(title, tuple(condition for condition, _ in templates), runs)
+
+    def one_of_each(self) -> Iterator[PlannedRun]:
+        """Return a run of each condition, the first."""
+        if isinstance(self.runs, _Runs):
+            return (self.runs[at] for at in range(0, len(self.runs), self.runs.repeats))
+        first = {planned.condition: planned for planned in reversed(self.runs)}
+        return (first[condition] for condition in sorted(first))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the scenario's author may not have meant, each once for however many runs."""
-        first = {run.condition: run for run in reversed(self.runs)}
-        told = (note for index in sorted(first) for note in unmarked(first[index].spec))
+        told = (note for planned in self.one_of_each() for note in unmarked(planned.spec))
         return tuple(dict.fromkeys(told))
 
     def without(self, conditions: Collection[int]) -> Plan:
@@ -127,12 +176,15 @@ class Plan:
             return self
         kept = [index for index in range(len(self.conditions)) if index not in conditions]
         place = {index: position for position, index in enumerate(kept)}
-        return Plan(
-            self.title,
-            tuple(Condition(place[index], self.conditions[index]) for index in kept),
-            tuple(
+        left = tuple(Condition(place[index], self.conditions[index]) for index in kept)
+        runs: Sequence[PlannedRun]
+        if isinstance(self.runs, _Runs):
+            templates = ((place[at], one) for at, one in self.runs.templates if at in place)
+            runs = replace(self.runs, templates=tuple(templates))
+        else:
+            runs = [
                 replace(planned, condition=place[planned.condition])
                 for planned in self.runs
                 if planned.condition in place
-            ),
-        )
+            ]
+        return Plan(self.title, left, runs)

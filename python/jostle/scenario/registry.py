@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from jostle.foreign_files import TABLE_BYTES, read_bytes
 from jostle.scenario.text.units import (
     Amount,
     QuantityError,
@@ -183,7 +184,7 @@ class Parameter:
             raise QuantityError(f"cannot be {_written(given)} — accepted: {self.expected()}")
         path = folder / given
         try:
-            content = path.read_bytes()
+            content = read_bytes(path, TABLE_BYTES)
             if self.check is not None:
                 self.check(content)
         except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from jostle.scenario.models import ScenarioFile
 from jostle.scenario.plan import Condition, Plan
@@ -29,6 +29,9 @@ from jostle.scenario.text.problems import Problem, Report, ScenarioError, overla
 from jostle.scenario.text.units import QuantityError
 
 __all__ = ["Scenario", "load", "loads"]
+
+MOST_PROBLEMS: Final = 100
+"""Of one file that are told: nobody mends more of them at once."""
 
 
 @dataclass(frozen=True)
@@ -321,7 +324,7 @@ class _Loader:
         only_levels: bool = False,
     ) -> None:
         """Place problems where their values were written: file, grid, or command line."""
-        for path, message in found:
+        for path, message in found[: max(0, MOST_PROBLEMS - len(self.problems))]:
             in_grid = next(
                 (
                     (dimension, level, path[len(target) :])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jostle.backends import BACKENDS
+from jostle.errors import InputError
 from jostle.running.session import Refusal, refusals
 from jostle.studies.study import Study
 
@@ -53,7 +54,10 @@ def work_of(study: Study, backend: Backend, repeats: int | None) -> list[Work]:
         if backend.name not in experiment.backends:
             continue
         own = experiment.kernel_repeats if BACKENDS[backend.name].is_slow else None
-        plan = study.scenarios[name].plan(repeats=repeats or own)
+        try:
+            plan = study.scenarios[name].plan(repeats=repeats or own)
+        except ValueError as error:
+            raise InputError(f"experiment {name} of study {study.id}: {error}") from None
         refused = refusals(plan, backend)
         possible = plan.without(refused)
         if possible.runs:

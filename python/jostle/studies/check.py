@@ -11,6 +11,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from jostle.errors import unknown
+from jostle.foreign_files import TEXT_BYTES, read_text
 from jostle.results.measures import measure as find
 from jostle.results.measures import measures
 from jostle.scenario import Scenario
@@ -87,7 +88,7 @@ def path_mistakes(file: StudyFile, folder: Path) -> Mistakes:
         yield ("setup",), _outside(file.setup)
     else:
         try:
-            (folder / file.setup).read_text("utf-8")
+            read_text(folder / file.setup, TEXT_BYTES)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             yield ("setup",), f'"{file.setup}" cannot be read: {why}'

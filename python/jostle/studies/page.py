@@ -16,6 +16,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 from mdit_py_plugins.deflist import deflist_plugin
 
+from jostle.foreign_files import TEXT_BYTES, read_text
 from jostle.printable import printable_markup
 from jostle.studies.document import TITLES, Evaluations, claim_rows, number_rows, ranking_rows
 from jostle.studies.evaluate import Evaluation
@@ -83,7 +84,7 @@ def page(
     return environment.get_template("study.html.jinja").render(
         title=study.file.title,
         paper=study.file.paper,
-        setup=_setup((study.folder / study.file.setup).read_text("utf-8")),
+        setup=_setup(read_text(study.folder / study.file.setup, TEXT_BYTES)),
         script=Markup(script),
         script_sha256=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         tables=tables,

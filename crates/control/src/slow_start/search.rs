@@ -17,8 +17,8 @@ pub(crate) const ROW: SlowStartRow = SlowStartRow {
         summary: "leaves slow start when less is delivered than was sent a round trip earlier",
         class: "delay",
         based_on: &["standard"],
-        source: "Chung, Kachooei, Li & Claypool, draft-chung-ccwg-search-09, 2026, and earlier; \
-                 the authors' Linux code 3.1 and 4.0",
+        source: "Chung, Kachooei, Li & Claypool, draft-chung-ietf-ccwg-00, 2024, and \
+                 draft-chung-ccwg-search-09, 2026; the authors' Linux code 3.1 and 4.0",
         parameters: &[
             Parameter {
                 name: "compare",
@@ -41,7 +41,7 @@ pub(crate) const ROW: SlowStartRow = SlowStartRow {
                 name: "exit",
                 summary: "what happens to cwnd: nothing (stay), back by what two initial RTTs \
                           delivered (rollback), down to what one delivered (drain); drain beside \
-                          sent and stay beside delivered if left to the draft",
+                          sent and rollback beside delivered if left to the draft",
                 kind: Kind::Choice {
                     default: "as the draft",
                     choices: &["as the draft", "stay", "rollback", "drain"],
@@ -117,9 +117,10 @@ impl Search {
         };
         let exit = match (values.choice("exit"), reference) {
             ("stay", _) => Exit::Stay,
-            ("rollback", _) => Exit::Rollback,
-            ("drain", _) | (_, Reference::Sent) => Exit::Drain,
-            (_, Reference::Delivered) => Exit::Stay,
+            ("drain", _) | ("as the draft", Reference::Sent) => Exit::Drain,
+            // draft-chung-ietf-ccwg-00, section 3: "it can reduce the congestion window (cwnd) to
+            // instead be at the congestion point", lines 39 to 42.
+            _ => Exit::Rollback,
         };
         Self {
             reference,

@@ -8,7 +8,7 @@ use super::Loss;
 use crate::delay::Quantiles;
 use crate::error::Error;
 use crate::packet::Reason;
-use crate::parameters::{LONGEST_NS, MS};
+use crate::parameters::{LONGEST_NS, MS, SHORTEST_PERIOD_NS};
 
 /// The row of the registry.
 pub const ENTRY: Entry = Entry {
@@ -20,7 +20,11 @@ pub const ENTRY: Entry = Entry {
     parameters: &[Parameter {
         name: "mean_interval",
         summary: "mean time from the end of one outage to the start of the next",
-        kind: Kind::Span { default_ns: 1_200_000 * MS, min_ns: 1, max_ns: LONGEST_NS },
+        kind: Kind::Span {
+            default_ns: 1_200_000 * MS,
+            min_ns: SHORTEST_PERIOD_NS,
+            max_ns: LONGEST_NS,
+        },
     }],
 };
 

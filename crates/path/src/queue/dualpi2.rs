@@ -20,7 +20,7 @@ use jostle_units::{FULL_PACKET_BYTES, Span, Stream, Time};
 
 use super::{Backlog, Fifo, QueueDiscipline, mark};
 use crate::packet::{Ecn, Fate, Packet, Reason};
-use crate::parameters::{LONGEST_DELAY_NS, MS, limit_of, number, probability, span};
+use crate::parameters::{LONGEST_DELAY_NS, MS, limit_of, number, period, probability, span};
 use crate::registry::{QueueRow, unrelated};
 use pi2::Pi2;
 use scheduler::{Lane, Scheduler, Scheduling};
@@ -34,7 +34,7 @@ const ENTRY: Entry = Entry {
     parameters: &[
         limit_of("most that both queues hold together", Some(10_000)),
         span("target", "delay that the classic queue is steered to", 15 * MS),
-        span("update", "period of the probability's update", 16 * MS),
+        period("update", "period of the probability's update", 16 * MS),
         number("alpha", "weight of the deviation from the target, per s", 0.16, (0.0, 1000.0)),
         number("beta", "weight of the delay's trend, per s", 3.2, (0.0, 1000.0)),
         number("coupling", "L4S marks per square root of a classic drop", 2.0, (0.0, 100.0)),

@@ -11,7 +11,7 @@ use jostle_units::{FULL_PACKET_BYTES, Span, Stream, Time};
 
 use super::{Fifo, QueueDiscipline, mark};
 use crate::packet::{Fate, Packet, Reason};
-use crate::parameters::{self, MS, number, span};
+use crate::parameters::{self, MS, number, period, span};
 use crate::registry::{QueueRow, unrelated};
 
 const ENTRY: Entry = Entry {
@@ -23,7 +23,7 @@ const ENTRY: Entry = Entry {
     parameters: &[
         parameters::limit(Some(1_000)),
         span("target", "delay that it steers to", 15 * MS),
-        span("update", "period of the probability's update", 15 * MS),
+        period("update", "period of the probability's update", 15 * MS),
         number("alpha", "weight of the deviation from the target, per s", 0.125, (0.0, 1000.0)),
         number("beta", "weight of the delay's trend, per s", 1.25, (0.0, 1000.0)),
         parameters::ecn(false),

@@ -11,6 +11,8 @@ use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
 const MAX_HOPS: usize = 255;
 /// Headers of a datagram that an MTU counts: IPv4, UDP.
 const DATAGRAM_HEADER_BYTES: u32 = 20 + 8;
+/// Shortest time between two pings: on a link of 500 Mbit/s the smallest follow each other so.
+const MIN_PING_EVERY_NS: u64 = 1_000;
 /// Largest initial window: beyond any bandwidth-delay product worth jumping to.
 const MAX_INITIAL_WINDOW_PACKETS: u32 = 1 << 20;
 
@@ -112,7 +114,7 @@ fn source(at: &str, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecErro
         }
         SourceSpec::Ping { bytes, every_ns, timeout_ns } => {
             within(&name("bytes"), bytes, 1..=most_bytes)?;
-            within(&name("every_ns"), every_ns, 1..=MAX_NS)?;
+            within(&name("every_ns"), every_ns, MIN_PING_EVERY_NS..=MAX_NS)?;
             within(&name("timeout_ns"), timeout_ns, 1..=MAX_NS)
         }
     }

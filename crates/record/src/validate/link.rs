@@ -6,6 +6,9 @@ use jostle_path::{Error, capacity, delay, loss, registry};
 use super::{MAX_BPS, MAX_NS, SpecError, steps, within};
 use crate::{CapacitySpec, DelaySpec, LinkPart, LinkSpec, OutageSpec, Quantile, QuickStartSpec};
 
+/// Shortest correlation of jitter that has any.
+const MIN_CORRELATION_NS: u64 = registry::SHORTEST_PERIOD_NS as u64;
+
 pub(super) fn check(at: &str, link: &LinkSpec) -> Result<(), SpecError> {
     check_capacity(&format!("{at}.capacity"), &link.capacity)?;
     check_queue(&format!("{at}.queue"), &link.queue)?;
@@ -114,7 +117,11 @@ fn check_delay(at: &str, spec: &DelaySpec) -> Result<(), SpecError> {
     let Some(jitter) = &spec.jitter else { return Ok(()) };
     quantiles(&format!("{at}.jitter.quantiles"), &jitter.quantiles)?;
     let at = format!("{at}.jitter.correlation_ns");
-    parameter(&at, &delay::JITTER, "correlation", jitter.correlation_ns)
+    parameter(&at, &delay::JITTER, "correlation", jitter.correlation_ns)?;
+    match jitter.correlation_ns {
+        0 => Ok(()),
+        correlation_ns => within(&at, correlation_ns, MIN_CORRELATION_NS..=MAX_NS),
+    }
 }
 
 /// A quantile function must say something for every probability.

@@ -144,15 +144,22 @@ def _alone(cancelled: Cancelled | None) -> Iterator[None]:
     while not _one_at_a_time.acquire(timeout=_POLL_S):
         check()
     try:
-        folder = cache_folder()
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "realtime.lock").open("a") as lock:
+        with _lock_file() as lock:
             while not _locked(lock):
                 check()
                 time.sleep(_POLL_S)
             yield
     finally:
         _one_at_a_time.release()
+
+
+def _lock_file() -> IO[str]:
+    path = cache_folder() / "realtime.lock"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("a")
+    except OSError as error:
+        raise KernelRunError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _locked(file: IO[str]) -> bool:

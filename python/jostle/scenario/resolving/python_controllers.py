@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from jostle.python_controllers.sources import DIGEST, Source, locate, read
 from jostle.scenario.models import Flow
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report, did_you_mean
+from jostle.scenario.text.units import LARGEST
 
 __all__ = ["controller_spec"]
 
@@ -46,12 +48,24 @@ def controller_spec(
         if method is not None:
             report.add((*table, "slow_start"), f'"{name}" has its own slow start — remove this key')
     for key, value in given.items():
-        if key == DIGEST or not isinstance(value, bool | int | float | str):
+        if key == DIGEST or not _is_argument(value):
             report.add((*where, key), "cannot be this — accepted: a number, a text, true or false")
     source = _source(name, where, folder, report, python=python)
     if source is None:
         return None
     return {"name": name, "parameters": {**given, DIGEST: remember(source)}}
+
+
+def _is_argument(value: object) -> bool:
+    """Whether a run's specification can hold a value, and gives it back as it was."""
+    match value:
+        case bool() | str():
+            return True
+        case int():
+            return -LARGEST <= value <= LARGEST
+        case float():
+            return math.isfinite(value)
+    return False
 
 
 def _source(

@@ -105,7 +105,7 @@ def _below(steps: Sequence[int | str]) -> KeyPath:
         key = _NAMES.get(name, name)
         if key is not None and (not found or found[-1] != key):
             found.append(key)
-    if steps[0] == "capacity" and found == ["at"]:
+    if steps[:1] == ["capacity"] and found == ["at"]:
         return ("rate",)
     return tuple(key for key in found if key not in {"value", "at"})
 

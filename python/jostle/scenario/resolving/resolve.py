@@ -137,8 +137,7 @@ def resolve(
     Template or None
         None if anything was reported.
     """
-    interval_ns = _interval(file, report)
-    phases = _phases(file, report)
+    whole = _whole(file, report)
     links = [link_facts(*found, read_trace, report) for found in topology(file, report)]
     rtts = [_rtt(flow, links) for flow in file.flows]
     largest = max((rtt for rtt in rtts if rtt is not None), default=None)
@@ -146,9 +145,8 @@ def resolve(
     specs = [link_spec(one, largest, registry, report, rtt_paths) for one in links]
     _check_names(file, report)
     _check_capture(file, report)
-    flows: list[dict[str, Any]] = []
-    for index, (flow, rtt) in enumerate(zip(file.flows, rtts, strict=True)):
-        spec = _flow(
+    specified = [
+        _flow(
             index,
             file=file,
             rtt=rtt,
@@ -158,13 +156,13 @@ def resolve(
             folder=folder or Path(),
             python=python,
         )
-        for number, name in enumerate(_copies(flow)):
-            flows.append({**spec, "name": name, **_order(file, index, number, flows, report)})
+        for index, rtt in enumerate(rtts)
+    ]
+    flows = _in_order(file, specified, report)
     if report.found or report.hidden or any(spec is None for spec in specs):
         return None
     # Nothing was reported, so nothing is missing.
-    parts = {"phases": phases, "links": specs, "flows": flows}
-    run = cast(RunSpec, {"seed": 0, **_whole_run(file), "interval_ns": interval_ns, **parts})
+    run = cast(RunSpec, {**whole, "links": specs, "flows": flows})
     refused = refusal(run, file, registry)
     if refused is not None:
         report.add(*refused)
@@ -176,15 +174,6 @@ def resolve(
     )
 
 
-def _whole_run(file: ScenarioFile) -> dict[str, Any]:
-    """Return what is said of the run and of none of its parts."""
-    return {
-        "duration_ns": file.duration,
-        "trace": file.trace,
-        "capture": {"scenario": ""} if file.capture else None,
-    }
-
-
 def _start_jitter_ns(file: ScenarioFile) -> dict[str, int]:
     """By name of the flow, for those that have any."""
     return {
@@ -192,6 +181,18 @@ def _start_jitter_ns(file: ScenarioFile) -> dict[str, int]:
         for flow in file.flows
         if flow.start_jitter
         for name in _copies(flow)
+    }
+
+
+def _whole(file: ScenarioFile, report: Report) -> dict[str, Any]:
+    """Return what a run's specification says beside its links and flows."""
+    return {
+        "seed": 0,
+        "duration_ns": file.duration,
+        "interval_ns": _interval(file, report),
+        "trace": file.trace,
+        "capture": {"scenario": ""} if file.capture else None,
+        "phases": _phases(file, report),
     }
 
 
@@ -218,16 +219,35 @@ def _phases(file: ScenarioFile, report: Report) -> list[dict[str, Any]]:
     return phases
 
 
+def _in_order(
+    file: ScenarioFile, specified: Sequence[Mapping[str, Any]], report: Report
+) -> list[dict[str, Any]]:
+    """Return every copy of every flow, with what it waits for."""
+    flows: list[dict[str, Any]] = []
+    before: dict[str, int] = {}
+    for index, (flow, spec) in enumerate(zip(file.flows, specified, strict=True)):
+        copies = _copies(flow)
+        for number, name in enumerate(copies):
+            order = _order(file, index, number, flows, report, before=before)
+            flows.append({**spec, "name": name, **order})
+        before |= zip(copies, range(len(flows) - len(copies), len(flows)), strict=True)
+        if flow.sequence is not None and flow.count > 1:
+            before[flow.name] = before[copies[-1]]
+    return flows
+
+
 def _order(
     file: ScenarioFile,
     index: int,
     number: int,
     flows: Sequence[Mapping[str, Any]],
     report: Report,
+    *,
+    before: Mapping[str, int],
 ) -> dict[str, Any]:
     """Return what the `number`-th copy of a flow waits for, and how long after that it opens.
 
-    `flows` are those before this one.
+    `flows` are those before this one; `before` says where those of other entries stand, by name.
     """
     first = len(flows) - number
     flow, path = file.flows[index], ("flows", index)
@@ -240,10 +260,6 @@ def _order(
         report.add(sequence_at, "there is a single flow — write its count", (*path, "count"))
     if flow.after is None or (number > 0 and report.found):
         return {}
-    before = {one["name"]: position for position, one in enumerate(flows[:first])}
-    for other in file.flows[:index]:
-        if other.sequence is not None and other.count > 1:
-            before[other.name] = before[_copies(other)[-1]]
     position = before.get(flow.after)
     if position is None:
         known = did_you_mean(flow.after, tuple(before))

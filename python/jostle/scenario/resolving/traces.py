@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from jostle.foreign_files import TRACE_BYTES, read_text
 from jostle.scenario.text.units import PACKET_BYTES, QuantityError
 
 __all__ = ["LinkTrace", "TraceReader", "cached_trace_reader", "read_trace"]
@@ -49,11 +50,11 @@ def read_trace(path: Path) -> LinkTrace:
         If the file cannot be read, or is empty, or holds anything but whole milliseconds in order.
     """
     try:
-        text = path.read_text("utf-8")
+        text = read_text(path, TRACE_BYTES)
     except OSError as error:
         reason = error.strerror or "it cannot be read"
         raise QuantityError(f'trace "{path}": {reason[0].lower()}{reason[1:]}') from None
-    except UnicodeDecodeError:
+    except ValueError:
         raise QuantityError(f'trace "{path}": not a text file') from None
     times: list[int] = []
     for number, line in enumerate(text.splitlines(), start=1):

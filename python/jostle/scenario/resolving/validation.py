@@ -32,6 +32,7 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "off": 'off = "1 s"',
     "think": 'think = "500 ms"',
 }
+_MOST_PROBLEMS: Final = 100
 # Where the same key stands for other things, by the key of the table around it.
 _EXAMPLES_IN: Final[Mapping[tuple[str, str], str]] = {
     ("controller", "name"): 'name = "cubic"',
@@ -93,7 +94,8 @@ def validate(document: Mapping[str, Any], report: Report) -> Checked:
         try:
             checked.file = models.ScenarioFile.model_validate(filled)
         except ValidationError as error:
-            details = error.errors(include_url=False)
+            # More of them help nobody, and each is looked up, named and taken out.
+            details = error.errors(include_url=False)[:_MOST_PROBLEMS]
         else:
             break
         meant = {_meant(filled, detail) for detail in details} - {None}

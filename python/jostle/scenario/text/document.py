@@ -7,8 +7,10 @@ import tomllib
 from pathlib import Path
 from typing import Any, Final
 
-from jostle.scenario.text.positions import positions
+from jostle.foreign_files import SCENARIO_BYTES, read_bytes
+from jostle.scenario.text.positions import line_of, positions
 from jostle.scenario.text.problems import Problem, ScenarioError
+from jostle.scenario.text.shape import misshapen
 
 __all__ = ["parse", "read_text"]
 
@@ -35,7 +37,7 @@ def read_text(path: str | Path) -> str:
     """
     source = str(path)
     try:
-        return Path(path).read_bytes().decode("utf-8")
+        return read_bytes(path, SCENARIO_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         message = "not UTF-8 text — a scenario is a TOML file, saved as UTF-8"
@@ -59,18 +61,33 @@ def parse(text: str, source: str) -> tuple[str, dict[str, Any]]:
     Raises
     ------
     ScenarioError
-        If it is not TOML.
+        If it is not TOML, or more than is read: too large, too deep, with too many keys in a table.
     """
     text = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}").replace("\r\n", "\n")
+    if len(text) > SCENARIO_BYTES:
+        message = f"{len(text)} characters — at most {SCENARIO_BYTES}"
+        raise ScenarioError(source, [Problem(0, "", message)])
     try:
         # First, because tomllib takes minutes for a key of very many parts.
         positions(text)
-        return text, tomllib.loads(text)
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(source, [_syntax_problem(str(error), text)]) from None
     except RecursionError:
         message = "not valid TOML: nested too deeply"
         raise ScenarioError(source, [Problem(0, "", message)]) from None
+    except OverflowError as error:
+        raise ScenarioError(source, [Problem(0, "", str(error))]) from None
+    except ValueError:
+        # Of `int`, which reads no more digits than some thousand.
+        message = "not valid TOML: a number of too many digits"
+        raise ScenarioError(source, [Problem(0, "", message)]) from None
+    found = misshapen(document)
+    if found is not None:
+        path, message = found
+        line = line_of(positions(text), path)
+        raise ScenarioError(source, [Problem(line, ".".join(map(str, path)), message)])
+    return text, document
 
 
 def _syntax_problem(message: str, text: str) -> Problem:

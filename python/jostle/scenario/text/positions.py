@@ -21,6 +21,8 @@ def positions(text: str) -> Lines:
 
     Raises
     ------
+    OverflowError
+        If more than a few of its numbers have more than 64 bits.
     RecursionError
         If it nests deeper than 80 levels.
     """

@@ -117,6 +117,10 @@ _QUANTITY: Final = re.compile(
 )
 
 
+_LONGEST_TEXT: Final = 200
+"""Of a quantity, blanks included."""
+
+
 class QuantityError(ValueError):
     """A text is not the quantity that its place asks for. The message says what would be."""
 
@@ -217,7 +221,7 @@ def parse_probability(given: object) -> float:
     text = _shown(given)
     match = None
     if isinstance(given, str | int | float) and not isinstance(given, bool):
-        match = _QUANTITY.match(str(given))  # nan and inf do not match
+        match = _match(given)  # nan and inf do not match
     if match is None or match["unit"] not in (None, "%"):
         raise QuantityError(f'{text} is not a probability — write for example 0.01 or "1 %"')
     value = _number(text, match["number"])
@@ -253,7 +257,7 @@ def _quantity(
     example = f'write for example "{number} {unit}"'
     if isinstance(given, bool) or not isinstance(given, str | int | float):
         raise QuantityError(f"{text} is not {_NAMES[kind]} — {example}")
-    match = _QUANTITY.match(str(given))
+    match = _match(given)
     if match is None:
         raise QuantityError(f"{text} is not {_NAMES[kind]} — {example}")
     if match["unit"] is None:
@@ -269,6 +273,12 @@ def _quantity(
     if value < 0:
         raise QuantityError(f"{text} is negative — {example}")
     return text, value * units.get(written, 1), written
+
+
+def _match(given: str | float) -> re.Match[str] | None:
+    """Match a quantity; the pattern takes time that grows with the square of what is blank."""
+    text = str(given)
+    return _QUANTITY.match(text) if len(text) <= _LONGEST_TEXT else None
 
 
 def _wrong_unit(text: str, unit: str, kind: str, known: tuple[str, ...], example: str) -> str:
@@ -311,7 +321,8 @@ def _whole(text: str, value: Fraction, base: str) -> int:
 
 def _shown(given: object) -> str:
     if isinstance(given, str):
-        return f'"{given}"'
+        whole = len(given) <= _LONGEST_TEXT
+        return f'"{given}"' if whole else f'"{given[:40]}…", {len(given)} characters,'
     if isinstance(given, bool):
         return str(given).lower()
     if isinstance(given, int | float):

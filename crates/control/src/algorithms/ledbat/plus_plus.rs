@@ -16,7 +16,7 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
         summary: "LEDBAT that empties the queue now and then and shrinks in proportion",
         class: "delay",
         based_on: &["ledbat"],
-        source: "draft-irtf-iccrg-ledbat-plus-plus",
+        source: "Balasubramanian, Ertugay & Havey, draft-irtf-iccrg-ledbat-plus-plus-01, 2020",
         parameters: &[
             Parameter {
                 name: "target",
@@ -45,12 +45,12 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
     build: |parts| Box::new(Windowed::new(LedbatPlusPlus::new(&parts.values), parts.slow_start)),
 };
 
-/// A slowdown begins this many round trips after the first slow start, and holds the window at
-/// its least for as many.
+/// Section 4.4: a slowdown begins this many round trips after the first slow start, and "CWND
+/// frozen at 2 packets for 2 RTT".
 const SLOWDOWN_RTTS: u64 = 2;
-/// Between slowdowns lies this multiple of the last one's length: a tenth of the time at most.
+/// Section 4.4: "at 9 times this duration after the exit point", a tenth of the time at most.
 const SLOWDOWN_SPACING: u64 = 9;
-/// Least gain: a sixteenth of Reno's.
+/// Section 4.2: the least gain is a sixteenth of Reno's.
 const MAX_DIVISOR: u64 = 16;
 
 /// Where the periodic slowdown stands.
@@ -128,7 +128,7 @@ impl LedbatPlusPlus {
         matches!(self.slowdown, Slowdown::Frozen { .. })
     }
 
-    /// Slow start, slower by GAIN; returns the packets left over for congestion avoidance.
+    /// Section 4.1: slow start, slower by GAIN; returns the packets left over for congestion avoidance.
     fn start(&mut self, window: &mut Window, acked: u32) -> u32 {
         let packets = self.fraction.take(self.gain * f64::from(acked));
         let packets = u32::try_from(packets).unwrap_or(u32::MAX);
@@ -155,6 +155,8 @@ impl WindowLaw for LedbatPlusPlus {
         let queueing = self.delays.queueing().unwrap_or(Span::ZERO);
         self.load = queueing.as_secs_f64() / self.target.as_secs_f64();
         let base_ns = self.delays.base_ns().unwrap_or(0).max(1).unsigned_abs();
+        // Where 2 · target / base is a whole number, the "smallest integer larger than" it (section
+        // 4.2) would be the next one; CEIL is taken as it is everywhere else.
         let divisor = self.target.as_ns().saturating_mul(2).div_ceil(base_ns).min(MAX_DIVISOR);
         self.gain = 1.0 / divisor.max(1) as f64;
     }
@@ -177,7 +179,7 @@ impl WindowLaw for LedbatPlusPlus {
         self.avoid(window, acked, ack);
     }
 
-    /// A round trip's change, spread over its ACKs: GAIN, and above the target
+    /// Section 4.3: a round trip's change, spread over its ACKs: GAIN, and above the target
     /// max(GAIN − constant · W · (delay / target − 1), −W / 2).
     fn avoid(&mut self, window: &mut Window, acked: u32, ack: &AckSample) {
         let cwnd = f64::from(window.cwnd);
@@ -233,6 +235,7 @@ mod tests {
         AckSample { now: Time::ZERO + Span::from_ms(now_ms), ..ack(1) }
     }
 
+    /// Section 4.2.
     #[test]
     fn the_gain_follows_the_base_delay() {
         for (base_ms, gain) in [(200, 1.0), (120, 1.0), (119, 0.5), (40, 1.0 / 3.0), (5, 0.0625)] {
@@ -242,8 +245,9 @@ mod tests {
         }
     }
 
-    /// The change over a round trip at a base of 120 ms, GAIN 1, and a window of 100: a packet below
-    /// the target however far, 1 − 100 / 6 at seven sixths of it, half at twice the target.
+    /// Section 4.3: the change over a round trip at a base of 120 ms, GAIN 1, and a window of 100: a
+    /// packet below the target however far, 1 − 100 / 6 at seven sixths of it, half at twice the
+    /// target.
     #[test]
     fn growth_is_constant_and_decrease_multiplicative() {
         for (rtt_ms, change) in [(120, 1.0), (179, 1.0), (190, 1.0 - 100.0 / 6.0), (240, -50.0)] {
@@ -258,7 +262,46 @@ mod tests {
         }
     }
 
-    /// Base 40 ms, GAIN ⅓: a round trip takes 30 packets to 40.
+    /// Section 4.3: "never decreases below 2 packets".
+    #[test]
+    fn delay_leaves_two_packets() {
+        let mut law = law();
+        hear(&mut law, 20);
+        hear(&mut law, 2_000);
+        let mut window = Window { cwnd: 100, ssthresh: 2, ..Window::default() };
+        for _ in 0..100 {
+            let acked = window.cwnd;
+            law.avoid(&mut window, acked, &ack(u64::from(acked)));
+        }
+        assert_eq!(window.cwnd, 2);
+    }
+
+    /// Section 4.1: "Exit slow start in on excessive delay SHOULD be applied only during the initial
+    /// slow start"; a timeout's and a slowdown's go on up to ssthresh.
+    #[test]
+    fn delay_ends_the_first_slow_start_only() {
+        for (ssthresh, first) in [(INFINITE_SSTHRESH, true), (50, false)] {
+            let mut law = law();
+            hear(&mut law, 120);
+            hear(&mut law, 120 + 59);
+            let mut window = Window { cwnd: 20, ssthresh, ..Window::default() };
+            law.grow(&mut window, &mut Standard, &at(0));
+            assert_eq!(window.ssthresh, if first { 20 } else { 50 });
+            assert_eq!(window.cwnd, if first { 20 } else { 21 });
+        }
+        // "larger than 3/4ths of the target delay": not at 45 ms of 60.
+        for (queue_ms, left) in [(45, false), (46, true)] {
+            let mut law = law();
+            hear(&mut law, 120);
+            hear(&mut law, 120 + queue_ms);
+            let mut window = Window { cwnd: 20, ..Window::default() };
+            law.grow(&mut window, &mut Standard, &at(0));
+            assert_eq!(window.in_slow_start(), !left, "{queue_ms} ms");
+        }
+    }
+
+    /// Section 4.1: "that number multiplied by the dynamic GAIN value". Base 40 ms, GAIN ⅓: a round
+    /// trip takes 30 packets to 40.
     #[test]
     fn slow_start_is_slower_by_the_gain() {
         let mut law = law();
@@ -269,7 +312,7 @@ mod tests {
         assert_eq!(window.cwnd, 40);
     }
 
-    /// The first slow start ends at 45 ms of queue, two round trips of 40 ms later the window falls
+    /// Section 4.4: the first slow start ends by delay, two round trips of 40 ms later the window falls
     /// to 2 for two round trips, grows back, and has rest for nine times as long as that took.
     #[test]
     fn slowdowns_take_a_tenth_of_the_time() {

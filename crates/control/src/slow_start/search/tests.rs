@@ -78,13 +78,17 @@ fn at_capacity_delivery_falls_behind() {
     }
 }
 
+/// draft-chung-ietf-ccwg-00, section 3: THRESH (line 6) and the exit (lines 39 to 42) of what
+/// compares with deliveries.
 #[test]
 fn exits_as_the_drafts_have_them() {
     for (given, exit, threshold) in [
         (vec![], Exit::Drain, 0.26),
-        (vec![("compare", "delivered")], Exit::Stay, 0.35),
+        (vec![("compare", "delivered")], Exit::Rollback, 0.35),
         (vec![("exit", "stay")], Exit::Stay, 0.26),
-        (vec![("compare", "delivered"), ("exit", "rollback")], Exit::Rollback, 0.35),
+        (vec![("exit", "rollback")], Exit::Rollback, 0.26),
+        (vec![("compare", "delivered"), ("exit", "stay")], Exit::Stay, 0.35),
+        (vec![("compare", "delivered"), ("exit", "drain")], Exit::Drain, 0.35),
     ] {
         let search = search(&given);
         assert_eq!((search.exit, search.threshold), (exit, threshold), "{given:?}");
@@ -100,6 +104,7 @@ fn steady() -> Bins {
     bins
 }
 
+/// draft-chung-ietf-ccwg-00, section 3, lines 39 to 41: 2 · 100 ms / 35 ms is five bins.
 #[test]
 fn a_rollback_takes_back_two_round_trips_but_no_initial_window() {
     for (cwnd, after) in [(4_000, 2_500), (1_505, 10), (800, 10), (7, 7)] {

@@ -1,0 +1,101 @@
+"""Files that somebody else wrote: regular ones, and no larger than what is expected there.
+
+A path in a scenario, a study or a store may name a device that never ends, a pipe that nobody
+writes to, or a file larger than memory. `read_bytes` refuses them before anything is read.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from io import BufferedReader
+from pathlib import Path
+from typing import Final
+
+__all__ = [
+    "MODULE_BYTES",
+    "SCENARIO_BYTES",
+    "STORED_BYTES",
+    "TABLE_BYTES",
+    "TEXT_BYTES",
+    "TRACE_BYTES",
+    "open_regular",
+    "read_bytes",
+    "read_text",
+]
+
+_MB: Final = 10**6
+SCENARIO_BYTES: Final = 1 * _MB
+"""Of a scenario, a study or a link file: what a person wrote, or a small program."""
+TEXT_BYTES: Final = 4 * _MB
+"""Of a text that a page shows."""
+MODULE_BYTES: Final = 4 * _MB
+"""Of a module in Python."""
+TABLE_BYTES: Final = 16 * _MB
+"""Of a file that is a parameter, such as Remy's tables, whose largest has some 100 kB."""
+TRACE_BYTES: Final = 32 * _MB
+"""Of a link trace: a minute at 1 Gbit/s has 27 MB."""
+STORED_BYTES: Final = 256 * _MB
+"""Of a JSON file in a store: a specification holds the link traces and tables of its run."""
+
+
+def open_regular(path: str | Path) -> BufferedReader:
+    """Open a file for reading, if it is a regular one.
+
+    Raises
+    ------
+    OSError
+        If it cannot be opened, or is none: a folder, a device, a pipe. `strerror` says what.
+    ValueError
+        If the path holds a null character.
+    """
+    # Without O_NONBLOCK, opening a pipe waits for somebody who writes to it.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "Not a regular file", str(path))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        with suppress(OSError):
+            os.close(descriptor)
+        raise
+
+
+def read_bytes(path: str | Path, most_bytes: int) -> bytes:
+    """Return the content of a regular file of at most `most_bytes`.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read, is no regular file, or is larger. `strerror` says what.
+    ValueError
+        If the path holds a null character.
+    """
+    with open_regular(path) as file:
+        # What a file system tells of a size need not be true (those in /proc have none): read one
+        # byte more than is accepted, and no more than that.
+        size = os.fstat(file.fileno()).st_size
+        content = b"" if size > most_bytes else file.read(most_bytes + 1)
+    if max(size, len(content)) > most_bytes:
+        message = f"Larger than {most_bytes // _MB} MB, the most that is read here"
+        raise OSError(errno.EFBIG, message, str(path))
+    return content
+
+
+def read_text(path: str | Path, most_bytes: int) -> str:
+    """Return the text of a regular file in UTF-8; a line ends with a line feed.
+
+    Raises
+    ------
+    OSError
+        As `read_bytes`.
+    ValueError
+        As `read_bytes`, and `UnicodeDecodeError` if it is not UTF-8.
+    """
+    text = read_bytes(path, most_bytes).decode("utf-8")
+    return text.replace("\r\n", "\n").replace("\r", "\n")

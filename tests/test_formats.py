@@ -1,0 +1,133 @@
+"""What released versions wrote is still read.
+
+Each folder of `tests/formats` holds what one version wrote: a scenario, its RunSpec, its summary as
+`--json` prints it, and a store with its run. `JOSTLE_BLESS=1` writes the folder of this version,
+until it is released; those of others stay as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tomllib
+from pathlib import Path
+
+import jostle
+import pytest
+from jostle import _core
+from jostle.cli import status
+from jostle.running.store import Store
+
+ROOT = Path(__file__).parents[1]
+FORMATS = Path(__file__).with_name("formats")
+VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+SCENARIO = """\
+format   = "jostle.scenario/1"
+title    = "What a version wrote"
+duration = "4 s"
+
+[phases]
+late = ["2 s", "4 s"]
+
+[bottleneck]
+rate  = "10 Mbit/s"
+queue = { kind = "codel", limit = "1000 packets" }
+loss  = { kind = "independent", probability = 0.0001 }
+
+[[flows]]
+name       = "one"
+controller = { name = "cubic", slow_start = "hystart++" }
+rtt        = "40 ms"
+
+[[flows]]
+name       = "two"
+controller = "bbr"
+rtt        = "20 ms"
+start      = "1 s"
+bytes      = "500 kB"
+"""
+
+
+def written(folder: Path) -> None:
+    """Write what this version writes."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "scenario.toml").write_text(SCENARIO)
+    results = jostle.run(folder / "scenario.toml", store=folder / "store")
+    (folder / "summary.json").write_text(json.dumps(results.to_dict(), indent=1) + "\n")
+    (result,) = results.results
+    (folder / "run-spec.json").write_text(json.dumps(result.run.spec, indent=1) + "\n")
+    for name in (".partial", ".damaged"):
+        shutil.rmtree(folder / "store" / name, ignore_errors=True)
+
+
+if os.environ.get("JOSTLE_BLESS"):
+    written(FORMATS / VERSION)
+
+
+@pytest.fixture(params=sorted(path.name for path in FORMATS.iterdir() if path.is_dir()))
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A copy of what a version wrote."""
+    return Path(shutil.copytree(FORMATS / request.param, tmp_path / request.param))
+
+
+def test_this_version_is_among_them() -> None:
+    assert (FORMATS / VERSION).is_dir(), "JOSTLE_BLESS=1 writes it"
+
+
+def test_its_scenario_is_read(folder: Path) -> None:
+    (planned,) = jostle.load(folder / "scenario.toml").plan().runs
+    assert [flow["name"] for flow in planned.spec["flows"]] == ["one", "two"]
+
+
+def test_its_run_spec_is_read(folder: Path) -> None:
+    spec = (folder / "run-spec.json").read_text()
+    assert _core.find_problem(spec) is None
+    summary = json.loads(_core.run(spec).summary)
+    assert [flow["name"] for flow in summary["flows"]] == ["one", "two"]
+
+
+def test_its_store_is_read(folder: Path) -> None:
+    said: list[str] = []
+    store = Store(folder / "store", said.append)
+    (name,) = (path.name for path in (folder / "store").iterdir() if path.name[0] != ".")
+    run = store.get(name)
+    assert said == []
+    assert run is not None
+    assert run.flows.height > 0
+    assert json.loads((run.folder / "manifest.json").read_text())["format"] == "jostle.run/1"
+    document = json.loads((folder / "summary.json").read_text())
+    (told,) = document["conditions"][0]["runs"]
+    assert told["run_id"] == name
+    for flow, kept in zip(told["flows"], run.summary["flows"], strict=True):
+        for phase, measures in flow["phases"].items():
+            assert measures.items() <= kept["phases"][phase].items()
+
+
+def test_its_summary_has_what_the_design_promises(folder: Path) -> None:
+    document = json.loads((folder / "summary.json").read_text())
+    assert document["schema"] == "jostle.summary/1"
+    (condition,) = document["conditions"]
+    (run,) = condition["runs"]
+    overall = run["flows"][0]["phases"]["overall"]
+    promised = {
+        "sending_rate_bps", "throughput_bps", "goodput_bps", "goodput_ratio", "rtt_mean_s",
+        "rtt_min_s", "rtt_p50_s", "rtt_p95_s", "rtt_sd_s", "cwnd_mean_bytes", "sent_packets",
+        "retransmitted_packets", "retransmission_ratio", "power_bits",
+    }  # fmt: skip
+    assert promised <= overall.keys()
+    links = {"utilisation", "queue_mean_bytes", "queue_p95_bytes", "dropped_packets"}
+    assert links <= run["links"][0]["phases"]["overall"].keys()
+    assert "jain" in run["fairness"]["overall"]
+
+
+def test_a_format_of_the_future_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "scenario.toml"
+    path.write_text(SCENARIO.replace("jostle.scenario/1", "jostle.scenario/2"))
+    assert status(["run", str(path)]) == 2
+    err = capsys.readouterr().err
+    assert "scenario.toml:1: format" in err
+    assert "jostle.scenario/1" in err

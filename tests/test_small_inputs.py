@@ -1,0 +1,233 @@
+"""Small inputs with big demands are refused at once, in little memory, with a bound and a place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from limited import SOUND, Limited
+
+
+@pytest.fixture(scope="module")
+def jostle() -> Iterator[Limited]:
+    """Run commands that may take no more than `limited` says."""
+    limited = Limited()
+    yield limited
+    limited.close()
+
+
+PING = SOUND.replace(
+    'controller = "cubic"',
+    'controller = "none"\nsource = { kind = "ping", bytes = "20 B", every = "EVERY" }',
+)
+LINK = 'rate = "10 Mbit/s"\n'
+JITTER = 'jitter = { quantiles = [["0 %", "0 s"], ["100 %", "1 ms"]], correlation = "1 ns" }\n'
+OUTAGE = 'outage = { every = "1 ns", durations = "1 ns" }\n'
+FLOW = '[[flows]]\nname = "{}"\ncontroller = "cubic"\nrtt = "40 ms"\n'
+SEQUEL = '[[flows]]\nname = "{}"\ncontroller = "cubic"\nrtt = "1 ms"\nafter = "a"\n'
+
+
+def phases(count: int) -> str:
+    """A table of phases."""
+    return "[phases]\n" + "".join(f'p{i} = ["{i} us", "{i + 1} us"]\n' for i in range(count))
+
+
+TEXTS = {
+    "a ping each nanosecond": (
+        PING.replace("EVERY", "1 ns"),
+        [":9: ", "flows.a.source.every", '"1 us"'],
+    ),
+    "pings that are waited for": (
+        PING.replace("EVERY", "1 us").replace('name = "a"', 'name = "a"\ncount = 2'),
+        ["flows.a.source.every", "10000000"],
+    ),
+    "bins of 200 ns": (
+        'interval = "200 ns"\n' + SOUND,
+        [":1: ", "interval", "10000000"],
+    ),
+    "every ACK at 100 Gbit/s": (
+        'trace = "acks"\n' + SOUND.replace("10 Mbit/s", "100 Gbit/s"),
+        [":1: ", "trace", "50000000"],
+    ),
+    "jitter each nanosecond": (
+        SOUND.replace(LINK, LINK + JITTER),
+        [":5: ", "bottleneck.jitter.correlation", '"1 us"'],
+    ),
+    "outages each nanosecond": (
+        SOUND.replace(LINK, LINK + OUTAGE),
+        [":5: ", "bottleneck.outage.every", '"1 us"'],
+    ),
+    "updates each nanosecond": (
+        SOUND.replace('"drop_tail"', '"pie", update = "1 ns"'),
+        [":5: ", "bottleneck.queue.update", "1 us"],
+    ),
+    "more repeats than a million": ("repeats = 1000001\n" + SOUND, [":1: ", "repeats", "1000000"]),
+    "a million repeats of two conditions": (
+        "repeats = 1000000\n" + SOUND + '[grid]\n"flows.a.rtt" = ["1 ms", "2 ms"]\n',
+        ["repeats", "500000"],
+    ),
+    "a dotted key of 40 kB": (".".join(["a"] * 20_000) + " = 1\n" + SOUND, ["nested too deeply"]),
+    "a dotted key before what is no TOML": (
+        ".".join(["a"] * 20_000) + " = 1\n=\n" + SOUND,
+        ["TOML"],
+    ),
+    "a time with a hundred thousand blanks": (
+        SOUND.replace('"40 ms"', f'"40{" " * 100_000}ms x"'),
+        [":9: ", "flows.a.rtt", "100006 characters"],
+    ),
+    "20,000 unknown keys": (
+        SOUND + "".join(f"k{i} = 1\n" for i in range(20_000)),
+        ["flows.0", "20003 keys — at most 5000"],
+    ),
+    "5,000 unknown keys": (
+        SOUND + "".join(f"k{i} = 1\n" for i in range(4_900)),
+        [":10: ", "flows.a.k0: unknown key"],
+    ),
+    "10,000 flows with an unknown key": (
+        SOUND + "".join(FLOW.format(i) + "k = 1\n" for i in range(10_000)),
+        ["flows.0.k: unknown key"],
+    ),
+    "13,000 flows that wait for one that has no end": (
+        SOUND + "".join(SEQUEL.format(i) for i in range(13_000)),
+        [":14: ", 'flows.0.after: "a" has no end'],
+    ),
+    "20,000 phases": (SOUND + phases(20_000), ["phases", "at most 5000"]),
+    "2,000 phases": (SOUND + phases(2_000), ["phases", "1000"]),
+    "a hundred thousand phases": (SOUND + phases(100_000), ["larger than 1 MB"]),
+    "arrays nested 400 deep": ("x = " + "[" * 400 + "]" * 400 + "\n" + SOUND, ["too deeply"]),
+    "tables nested 400 deep": ("x = " + "{a=" * 400 + "1" + "}" * 400 + "\n", ["too deeply"]),
+    "a number of 5,000 digits": ("seed = " + "9" * 5_000 + "\n" + SOUND, ["digits"]),
+    "a number of 900,000 hexadecimal digits": (
+        "seed = 0x" + "f" * 900_000 + "\n" + SOUND,
+        [":1: ", "seed", "300 digits"],
+    ),
+    "40,000 numbers beyond 64 bits": (
+        f"x = [{'99999999999999999999, ' * 40_000}]\n" + SOUND,
+        ["64 bits"],
+    ),
+    "a text that never ends": ("x = " + '"\\' * 100_000 + "\n" + SOUND, ["TOML"]),
+    "a megabyte of quotes": ("x = " + '\\"""' * 200_000 + "\n" + SOUND, ["TOML"]),
+}
+
+
+@pytest.mark.parametrize("what", TEXTS)
+def test_a_small_scenario(what: str, jostle: Limited, tmp_path: Path) -> None:
+    text, expected = TEXTS[what]
+    (tmp_path / "s.toml").write_text(text)
+    code, said = jostle(["run", "--no-cache", "s.toml"], tmp_path)
+    assert code == 2, said[-2000:]
+    assert [part for part in expected if part not in said] == [], said[:2000]
+    assert "Traceback" not in said
+
+
+def test_more_repeats_on_the_command_line_than_results_can_be_kept_of(
+    jostle: Limited, tmp_path: Path
+) -> None:
+    (tmp_path / "s.toml").write_text(SOUND)
+    for command in (["run", "s.toml", "--no-cache"], ["study", "geo-solo", "--output", "page"]):
+        code, said = jostle([*command, "--repeats", str(10**9)], tmp_path)
+        assert code == 2, said[-2000:]
+        assert "repeats: 1000000000" in said, said
+        assert "too many runs — at most" in said, said
+
+
+HUGE_BYTES = 600 * 10**6
+
+
+def spoil(path: Path, how: str) -> str:
+    """Put something else where a file should be; return what is said of it."""
+    if how == "device":
+        path.symlink_to("/dev/zero")
+        return "not a regular file"
+    if how == "pipe":
+        os.mkfifo(path)
+        return "not a regular file"
+    with path.open("wb") as file:
+        file.truncate(HUGE_BYTES)
+    return "larger than"
+
+
+SPOILT = pytest.mark.parametrize("how", ["device", "pipe", "huge"])
+
+
+@SPOILT
+def test_what_is_no_scenario(how: str, jostle: Limited, tmp_path: Path) -> None:
+    expected = spoil(tmp_path / "s.toml", how)
+    code, said = jostle(["run", "--no-cache", "s.toml"], tmp_path)
+    assert (code, expected in said) == (2, True), said
+
+
+@SPOILT
+def test_what_is_no_trace(how: str, jostle: Limited, tmp_path: Path) -> None:
+    expected = spoil(tmp_path / "x", how)
+    (tmp_path / "s.toml").write_text(SOUND.replace(LINK, 'trace = "x"\n'))
+    code, said = jostle(["run", "--no-cache", "s.toml"], tmp_path)
+    assert (code, expected in said) == (2, True), said
+    assert "s.toml:4: bottleneck.trace: " in said
+
+
+@SPOILT
+def test_what_is_no_table(how: str, jostle: Limited, tmp_path: Path) -> None:
+    expected = spoil(tmp_path / "x", how)
+    controller = 'controller = { name = "remy", table = "x" }'
+    (tmp_path / "s.toml").write_text(SOUND.replace('controller = "cubic"', controller))
+    code, said = jostle(["run", "--no-cache", "s.toml"], tmp_path)
+    assert (code, expected in said) == (2, True), said
+    assert "s.toml:8: flows.a.controller.table: " in said
+
+
+@SPOILT
+def test_what_is_no_python_module(how: str, jostle: Limited, tmp_path: Path) -> None:
+    spoil(tmp_path / "mine.py", how)
+    (tmp_path / "s.toml").write_text(SOUND.replace('"cubic"', '"mine:Mine"'))
+    code, said = jostle(["run", "--no-cache", "--python", "s.toml"], tmp_path)
+    assert (code, "flows.a.controller" in said) == (2, True), said
+
+
+@SPOILT
+def test_what_is_no_study(how: str, jostle: Limited, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    spoil(tmp_path / "mine" / "study.toml", how)
+    code, said = jostle(["study", "./mine", "--output", "page"], tmp_path)
+    assert (code, "Traceback" in said) == (2, False), said
+
+
+@SPOILT
+def test_what_is_no_link_file(how: str, jostle: Limited, tmp_path: Path) -> None:
+    expected = spoil(tmp_path / "l.toml", how)
+    code, said = jostle(["emulate", "l.toml", "--", "true"], tmp_path)
+    assert (code, expected in said) == (2, True), said
+
+
+@SPOILT
+def test_what_is_no_manifest(how: str, jostle: Limited, tmp_path: Path) -> None:
+    short = SOUND.replace("10 s", "100 ms")
+    (tmp_path / "s.toml").write_text(short)
+    from jostle.running.store import Store
+    from jostle.scenario import loads
+
+    store = Store(tmp_path / "store")
+    from jostle.backends.sim import SimBackend
+
+    run = store.put(SimBackend().run(loads(short).plan().runs[0].spec))
+    manifest = tmp_path / "store" / run.run_id / "manifest.json"
+    manifest.unlink()
+    expected = spoil(manifest, how)
+    # It is moved aside, and the run carried out anew.
+    with pytest.warns(UserWarning, match=f"(?i){expected}"):
+        assert Store(tmp_path / "store").get(run.run_id) is None
+
+
+def test_a_run_without_room_ends_alone(jostle: Limited, tmp_path: Path) -> None:
+    # 4,000,000 bins of a flow and a link take more than a gigabyte.
+    text = 'interval = "2500 ns"\n' + SOUND.replace('rate = "10', 'rate = "1')
+    grid = '[grid]\ninterval = ["2500 ns", "1 s"]\n'
+    (tmp_path / "s.toml").write_text(text + grid)
+    command = ["run", "--no-cache", "--jobs", "1", "s.toml"]
+    code, said = jostle(command, tmp_path, cpu_s=60, memory_bytes=10**9)
+    assert code == 1, said
+    assert "there is no room in memory for the series of this run, 8000000 rows" in said
+    assert said.count("run failed") == 1
+    assert "cubic" in said
