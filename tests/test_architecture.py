@@ -165,13 +165,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert circle(graph) == []
 
 
-# The registry of measures, its rows, and the summary that it fills.
-STILL_TIED = {"record"}
-
-
-@pytest.mark.parametrize(
-    "crate", [c for c in CRATES if c.name not in STILL_TIED], ids=lambda c: c.name
-)
+@pytest.mark.parametrize("crate", CRATES, ids=lambda c: c.name)
 def test_no_modules_of_a_crate_use_each_other_in_a_circle(crate: Path) -> None:
     assert circle(rust_graph(crate)) == []
 

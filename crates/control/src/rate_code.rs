@@ -47,7 +47,7 @@ impl RateCode {
 mod tests {
     use super::*;
 
-    /// algorithms.md: 1 = 80 kbit/s, N = 8 → 10.24 Mbit/s, 15 = 1.31 Gbit/s.
+    /// RFC 4782 §3.1: 1 is 80 kbit/s, 8 is 10.24 Mbit/s, 15 is 1.31 Gbit/s.
     #[test]
     fn codes_are_powers_of_two() {
         let bps = |bps| RateCode::not_above(Rate::from_bps(bps));

@@ -9,7 +9,7 @@ use crate::slow_start::SlowStart;
 /// Which slow start a controller uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// Composed with any method of [`SLOW_STARTS`]; this one if a scenario is silent.
+    /// Composed with any method of [`SLOW_STARTS`](crate::registry::SLOW_STARTS); this one if a scenario is silent.
     Composed(&'static str),
     /// The controller's own.
     Own,
@@ -19,7 +19,7 @@ pub enum Start {
 pub struct Parts {
     /// A value for each of its parameters.
     pub values: Values,
-    /// Its slow start, if it is composed with one; otherwise [`slow_start::Standard`].
+    /// Its slow start, if it is composed with one; otherwise [`Standard`](crate::slow_start::Standard).
     pub slow_start: Box<dyn SlowStart>,
     /// Its own random numbers.
     pub random: Stream,

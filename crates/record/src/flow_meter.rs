@@ -4,9 +4,9 @@ use jostle_units::{Span, Time};
 
 use crate::histogram::Histogram;
 use crate::ping_meter::PingMeter;
+use crate::ping_meter::Pings;
 use crate::sink::{AckRow, FlowState};
 use crate::stretch::{bits_per_s, ratio};
-use crate::summary::Pings;
 use crate::tables::{FlowTable, seconds, seconds_or_nan};
 
 /// What only ever grows. Any stretch of time is the difference between two copies.

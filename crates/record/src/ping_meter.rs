@@ -4,8 +4,28 @@ use std::collections::BTreeMap;
 
 use jostle_units::Span;
 
-use crate::summary::Pings;
 use crate::tables::seconds;
+
+/// What became of pings: `sent` = `echoed` + `lost` + `waiting`.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Pings {
+    /// Sent.
+    pub sent: u64,
+    /// Back in time.
+    pub echoed: u64,
+    /// Not back in time.
+    pub lost: u64,
+    /// Still in time at the end of the run, and not back.
+    pub waiting: u64,
+    /// Shortest round trip.
+    pub rtt_min_s: Option<f64>,
+    /// Longest round trip.
+    pub rtt_max_s: Option<f64>,
+    /// Whole milliseconds of a round trip, and how many took them; only those that occurred.
+    pub echoes_by_ms: Vec<(u64, u64)>,
+    /// Length of losses in a row, and how often they were as long.
+    pub losses_by_length: Vec<(u64, u64)>,
+}
 
 /// Counts pings by their round trip and losses by how many come in a row. Memory follows the range
 /// of the round trips, not the number of pings.

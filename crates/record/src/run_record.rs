@@ -6,13 +6,12 @@ use jostle_units::Time;
 
 use crate::flow_meter::{FlowMeter, FlowTotals};
 use crate::link_meter::{LinkMeter, LinkTotals};
-use crate::measures::{
-    Fairness, FlowPhase, Ideal, LinkPhase, Totals, Transfer, completion, efficiency, estimate,
-};
+use crate::measures::{Fairness, FlowPhase, LinkPhase, Totals, completion, efficiency, estimate};
 use crate::stretch::{FlowStretch, LinkStretch, Rates, Stretch, bits_per_s, ratio};
 use crate::summary::{ByPhase, FlowSummary, LinkSummary, Summary};
 use crate::tables::{AckTable, FlowTable, InternalTable, LinkTable, seconds};
 use crate::timeline::Timeline;
+use crate::transfer::{Ideal, Transfer};
 use crate::{FlowSpec, PhaseSpec, RunSpec, Transport};
 
 /// What a run leaves behind: its measures and its columns.
@@ -96,7 +95,10 @@ impl Recorded {
 
     fn summary(&self) -> Summary {
         let stretches: Vec<_> = self.phases.iter().map(|phase| self.stretch(phase)).collect();
-        let flows = (0..self.flows.len()).map(|at| self.flow_summary(at, &stretches)).collect();
+        let flows = (0..self.flows.len())
+            .zip(self.estimates_bps())
+            .map(|(at, estimate_bps)| self.flow_summary(at, estimate_bps, &stretches))
+            .collect();
         let links = self.link_names.iter().enumerate().map(|(at, name)| LinkSummary {
             name: name.clone(),
             phases: self.by_phase(&stretches, |all| LinkPhase::of(&all.links[at], all)),
@@ -118,14 +120,24 @@ impl Recorded {
         names.zip(stretches.iter().map(measures)).collect()
     }
 
-    fn flow_summary(&self, at: usize, stretches: &[Stretch<'_>]) -> FlowSummary {
+    /// What the estimator of each flow's memory said in the end; without one, what BBR's did.
+    fn estimates_bps(&self) -> Vec<Option<f64>> {
+        let last = |quantity| self.internals.last_of_each(quantity, self.flows.len());
+        let (memories, models) = (last("estimate_bps"), last("bottleneck_bps"));
+        memories.into_iter().zip(models).map(|(memory, model)| memory.or(model)).collect()
+    }
+
+    fn flow_summary(
+        &self,
+        at: usize,
+        estimate_bps: Option<f64>,
+        stretches: &[Stretch<'_>],
+    ) -> FlowSummary {
         let (identity, meter) = (&self.flow_identities[at], &self.flows[at]);
         let transfer = Transfer {
             completion_s: meter.completion().map(|after| seconds(after.as_ns())),
             ideal: identity.ideal,
-            estimate_bps: ["estimate_bps", "bottleneck_bps"]
-                .into_iter()
-                .find_map(|quantity| self.internals.last(at as u32, quantity)),
+            estimate_bps,
         };
         let started = identity.start != Time::NEVER;
         FlowSummary {
@@ -145,18 +157,16 @@ impl Recorded {
     fn stretch(&self, phase: &PhaseSpec) -> Stretch<'_> {
         let segments = self.timeline.segments_of(phase);
         let flows = self.flow_identities.iter().zip(&self.flows);
-        Stretch {
-            flows: flows.map(|(it, meter)| flow_stretch(it, meter, &segments, phase)).collect(),
-            links: (0..self.links.len())
-                .map(|at| self.link_stretch(at, &segments, phase))
-                .collect(),
-            rates: Rates::between(
+        Stretch::new(
+            flows.map(|(it, meter)| flow_stretch(it, meter, &segments, phase)).collect(),
+            (0..self.links.len()).map(|at| self.link_stretch(at, &segments, phase)).collect(),
+            Rates::between(
                 &self.flow_table,
                 self.flows.len(),
                 seconds(phase.from_ns),
                 seconds(phase.to_ns),
             ),
-        }
+        )
     }
 
     fn link_stretch(&self, at: usize, segments: &Range<usize>, phase: &PhaseSpec) -> LinkStretch {

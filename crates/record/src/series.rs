@@ -7,9 +7,9 @@
 use jostle_units::Time;
 
 use crate::measures::{Asked, Compute, Measure};
+use crate::ping_meter::Pings;
 use crate::run_record::FlowIdentity;
 use crate::stretch::{FlowStretch, LinkStretch, Rates, Stretch, ratio};
-use crate::summary::Pings;
 use crate::tables::{FlowTable, LinkTable};
 use crate::{RunSpec, measures};
 
@@ -69,11 +69,11 @@ impl Series {
     /// What happened from one time to another.
     pub fn stretch(&self, from_s: f64, to_s: f64) -> Stretch<'_> {
         let flows = self.identities.len();
-        Stretch {
-            flows: (0..flows).map(|at| self.flow_stretch(at, from_s, to_s)).collect(),
-            links: (0..self.links).map(|at| self.link_stretch(at, from_s, to_s)).collect(),
-            rates: Rates::between(&self.flow_table, flows, from_s, to_s),
-        }
+        Stretch::new(
+            (0..flows).map(|at| self.flow_stretch(at, from_s, to_s)).collect(),
+            (0..self.links).map(|at| self.link_stretch(at, from_s, to_s)).collect(),
+            Rates::between(&self.flow_table, flows, from_s, to_s),
+        )
     }
 
     /// A measure in each stretch of `bin_s` from one time to another, or in each interval of the

@@ -67,6 +67,8 @@ pub struct Stretch<'a> {
     pub links: Vec<LinkStretch>,
     /// What the flows got in each interval of the series whose middle lies in the stretch.
     pub rates: Rates<'a>,
+    /// Bits per second that all flows got. Each flow's share asks for it.
+    throughput_bps: f64,
 }
 
 /// Throughputs by interval of the series.
@@ -122,9 +124,15 @@ fn rows(end_s: &[f64], per_interval: usize, from_s: f64, to_s: f64) -> Range<usi
 }
 
 impl<'a> Stretch<'a> {
+    pub(crate) fn new(flows: Vec<FlowStretch>, links: Vec<LinkStretch>, rates: Rates<'a>) -> Self {
+        let all = flows.iter().map(|flow| bits_per_s(flow.received_bytes, flow.length_ns));
+        let throughput_bps = all.sum();
+        Self { flows, links, rates, throughput_bps }
+    }
+
     /// Bits per second that all flows got.
     pub(crate) fn throughput_bps(&self) -> f64 {
-        self.flows.iter().map(|flow| bits_per_s(flow.received_bytes, flow.length_ns)).sum()
+        self.throughput_bps
     }
 
     /// The flows that take shares and were there.

@@ -5,6 +5,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::Transport;
 use crate::measures::{Fairness, FlowPhase, LinkPhase, Totals};
+use crate::ping_meter::Pings;
 
 /// Values by name, in the order of the spec; a JSON object.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,27 +75,6 @@ pub struct FlowSummary {
     /// What became of its pings, of the whole run; absent for other flows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pings: Option<Pings>,
-}
-
-/// What became of pings: `sent` = `echoed` + `lost` + `waiting`.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct Pings {
-    /// Sent.
-    pub sent: u64,
-    /// Back in time.
-    pub echoed: u64,
-    /// Not back in time.
-    pub lost: u64,
-    /// Still in time at the end of the run, and not back.
-    pub waiting: u64,
-    /// Shortest round trip.
-    pub rtt_min_s: Option<f64>,
-    /// Longest round trip.
-    pub rtt_max_s: Option<f64>,
-    /// Whole milliseconds of a round trip, and how many took them; only those that occurred.
-    pub echoes_by_ms: Vec<(u64, u64)>,
-    /// Length of losses in a row, and how often they were as long.
-    pub losses_by_length: Vec<(u64, u64)>,
 }
 
 /// The measures of a link.

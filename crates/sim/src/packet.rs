@@ -19,8 +19,8 @@ pub(crate) struct Datagram {
     pub payload_bytes: u16,
 }
 
-/// The body of a packet. The tag lies in what that of [`Segment`] leaves unused, so that a packet fills one
-/// cache line.
+/// The body of a packet. The tag lies in what that of [`Segment`] leaves unused, so that a packet
+/// fills one cache line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Body {
     /// A segment of TCP.

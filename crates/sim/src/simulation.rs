@@ -354,3 +354,40 @@ impl<S: Sink> Simulation<'_, S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jostle_tcp::{Ack, Block, Clock, Data};
+
+    use super::*;
+
+    fn packet(segment: Segment, ecn: Ecn) -> SimPacket {
+        let body = Body::Tcp(segment);
+        let size_bytes = body.wire_bytes();
+        Packet { flow: 0, size_bytes, queued_at: Time::ZERO, ecn, hop: 0, body }
+    }
+
+    fn data(number: u32, ecn: Ecn) -> SimPacket {
+        let data = Data { cwr: false, payload_bytes: 1448, number, tsval_ms: 7, tsecr_ms: 3 };
+        packet(Segment::Data(data), ecn)
+    }
+
+    #[test]
+    fn a_card_keeps_apart_what_has_another_ecn_field_or_no_data() {
+        let first = data(5, Ecn::Capable);
+        assert!(are_merged(&first, &data(6, Ecn::Capable)));
+        assert!(!are_merged(&first, &data(6, Ecn::Marked)));
+        let ack = Ack {
+            ece: false,
+            duplicate: false,
+            block_count: 0,
+            marks: 0,
+            clock: Clock::at(Time::ZERO),
+            number: 6,
+            tsecr_ms: 3,
+            window: 10,
+            blocks: [Block::default(); 3],
+        };
+        assert!(!are_merged(&first, &packet(Segment::Ack(ack), Ecn::Capable)));
+    }
+}

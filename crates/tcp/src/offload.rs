@@ -9,8 +9,10 @@ pub const fn merged_max(mss_bytes: u16) -> u32 {
 }
 
 /// Whether a card puts `second` together with `first`, which it follows (`tcp_gro_receive`):
-/// consecutive data, the first of full size, `mss_bytes`, with the same timestamps; their ECN fields are the same. What announces a reduced window (CWR) may be the first of a lump, and nothing else.
-/// PSH, which ends a lump in Linux, is not modelled.
+/// consecutive data, the first of full size (`mss_bytes`), with the same timestamps. Their ECN fields, of
+/// IP, have to be the same, too: whoever knows them asks for that. What announces a reduced window
+/// (CWR) may be the first of a lump, and nothing else. PSH, which ends a lump in Linux, is not
+/// modelled.
 #[inline]
 pub const fn merges(mss_bytes: u16, first: &Data, second: &Data) -> bool {
     first.number.wrapping_add(1) == second.number

@@ -25,7 +25,7 @@ impl Divisor {
     /// makes up.
     #[inline]
     pub const fn divide(self, n: u64) -> u64 {
-        ((n as u128 + 1) * self.reciprocal as u128 >> 64) as u64
+        (((n as u128 + 1) * self.reciprocal as u128) >> 64) as u64
     }
 
     /// What that division leaves over.

@@ -68,7 +68,8 @@ pub struct Prospect {
     pub backlog: Option<u64>,
     /// Packets that the receiver has offered to take.
     pub receive_window: u32,
-    /// Rate that every router of the path has granted ([`Controller::rate_request`](super::Controller::rate_request)).
+    /// Rate that every router of the path has granted
+    /// ([`TcpExtension::rate_request`](super::TcpExtension::rate_request)).
     pub granted: Option<Rate>,
 }
 

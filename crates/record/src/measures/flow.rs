@@ -2,7 +2,7 @@
 
 use crate::stretch::{FlowStretch, bits_per_s, ratio};
 
-super::measures! {
+super::row::measures! {
     /// The measures of a flow in a phase.
     FlowPhase, rows ROWS, Flow in Phases;
     of FlowStretch, at |all, at| &all.flows[at];

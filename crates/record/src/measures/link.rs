@@ -2,7 +2,7 @@
 
 use crate::stretch::{LinkStretch, ratio};
 
-super::measures! {
+super::row::measures! {
     /// The measures of a link in a phase.
     LinkPhase, rows ROWS, Link in Phases;
     of LinkStretch, at |all, at| &all.links[at];

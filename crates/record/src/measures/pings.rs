@@ -1,7 +1,9 @@
 //! Measures of a flow's pings, over the whole run.
 
-use super::{Asked, Compute, Measure, NUMBER, PACKETS, PERCENT, Place, ROUND_TRIP, Scope, Unit};
-use crate::summary::Pings;
+use super::row::{
+    Asked, Compute, Measure, NUMBER, PACKETS, PERCENT, Place, ROUND_TRIP, Scope, Unit,
+};
+use crate::ping_meter::Pings;
 
 type Of = fn(&Pings, &Asked) -> Option<f64>;
 

@@ -7,7 +7,7 @@ const TOLERANCE: f64 = 0.25;
 /// … for so long. Studies that speak of convergence rarely define it; this is ours.
 const HOLD_S: f64 = 5.0;
 
-super::measures! {
+super::row::measures! {
     /// How fairly the flows shared in a phase.
     Fairness, rows FAIRNESS, Run in Fairness;
     of Stretch<'_>, at |all, _| all;
@@ -29,7 +29,7 @@ super::measures! {
     |all, _| convergence_s(all);
 }
 
-super::measures! {
+super::row::measures! {
     /// What all flows did together in a phase.
     Totals, rows TOTALS, Run in Totals;
     of Stretch<'_>, at |all, _| all;
@@ -121,11 +121,8 @@ mod tests {
             }
         }
         let flow = |competes| FlowStretch { competes, ..FlowStretch::default() };
-        convergence_s(&Stretch {
-            flows: vec![flow(true), flow(true), flow(false)],
-            links: vec![],
-            rates: Rates::between(&table, 3, from_s, 1e9),
-        })
+        let flows = vec![flow(true), flow(true), flow(false)];
+        convergence_s(&Stretch::new(flows, vec![], Rates::between(&table, 3, from_s, 1e9)))
     }
 
     #[test]

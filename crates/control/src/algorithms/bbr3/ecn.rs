@@ -173,7 +173,9 @@ impl History {
 
     /// Packets marked when `delivered` were delivered.
     fn at(&self, delivered: u64) -> u64 {
-        let turn = self.turns.iter().rev().find(|turn| turn.delivered <= delivered);
+        // Where every second ACK tells of marks, a round has as many turns as ACKs.
+        let after = self.turns.partition_point(|turn| turn.delivered <= delivered);
+        let turn = after.checked_sub(1).and_then(|at| self.turns.get(at));
         turn.map_or(0, |turn| turn.at(delivered).min(self.marked))
     }
 

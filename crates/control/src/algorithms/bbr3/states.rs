@@ -196,8 +196,13 @@ impl Bbr3 {
         if self.rounds.started && self.hear_of_probe(ack) {
             return true;
         }
+        let long = self.bounds.inflight_long;
+        // The draft leaves flights that were too high to the packets that are lost
+        // (`HandleLostPacket`): without a bound there is nothing to adapt.
+        if long == UNBOUNDED && !RELEASE {
+            return false;
+        }
         if self.is_ack_too_high::<RELEASE>(ack) {
-            // The draft leaves this to the packets that are lost (`HandleLostPacket`).
             if RELEASE && self.probe.samples {
                 self.handle_inflight_too_high(&TooHigh {
                     now: ack.now,
@@ -208,7 +213,6 @@ impl Bbr3 {
             }
             return false;
         }
-        let long = self.bounds.inflight_long;
         if long == UNBOUNDED {
             return false;
         }

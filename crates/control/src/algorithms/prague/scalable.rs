@@ -23,6 +23,9 @@ const LEAST_WINDOW: u32 = 2;
 const LEAST_FRACTION: u64 = LEAST_WINDOW as u64 * PACKET;
 /// `MINIMUM_RATE`: 100 kbit/s.
 const LEAST_BYTES_PER_S: u64 = 12_500;
+/// `MAX_SCALED_RTT`, which ends the scaling of `rate` in 0.7. In 0.6 it is compared with an RTT in
+/// units of 128 µs, and ends nothing.
+const LONGEST_SCALED_RTT: Span = Span::from_ms(100);
 /// R0 and R1 of `prague_scalable_ai_ack_increase`, in µs: from R1 on the increase rises, by R0 + R1 it
 /// has its full slope.
 const SCALABLE_R0_US: u64 = 1 << 14;
@@ -146,6 +149,7 @@ impl Scalable {
         self.increase = match self.rtt_scaling {
             _ if self.rounds < self.rtt_transition => PACKET,
             RttScaling::None => PACKET,
+            RttScaling::Rate if self.srtt > LONGEST_SCALED_RTT => PACKET,
             // So much less that the *rate* grows as it would at the target: by the ratio's square.
             RttScaling::Rate | RttScaling::Additive if self.srtt < self.target() => {
                 scaled(rtt_us * rtt_us, self.target().as_us())

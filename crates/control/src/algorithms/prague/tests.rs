@@ -163,6 +163,23 @@ fn rtt_modes_scale_growth_and_keep_their_distance() {
     }
 }
 
+/// 0.7, `prague_ai_ack_increase`: beyond 100 ms the increase is a packet, whatever the target.
+#[test]
+fn beyond_100_ms_a_rate_is_not_scaled() {
+    for (rtt_ms, grown) in [(100, 0.04), (101, 1.0)] {
+        let rtt = Span::from_ms(rtt_ms);
+        let given = [("prague_rtt_target", 500_000_000), ("prague_rtt_transition", 0)];
+        let mut prague = prague(1_000, &given, rtt);
+        prague.on_ack(&one(1, 1_000, false, rtt));
+        let before = shown(&prague, "window_packets");
+        for number in 2..=1_001 {
+            prague.on_ack(&one(number, 1_000, false, rtt));
+        }
+        let added = shown(&prague, "window_packets") - before;
+        assert!((added / grown - 1.0).abs() < 0.01, "{rtt_ms} ms: {added}");
+    }
+}
+
 #[test]
 fn a_mark_takes_half_of_alpha_and_cwnd_follows_by_a_packet_per_ack() {
     let mut prague = prague(100, &[], RTT);
