@@ -375,8 +375,8 @@ mod tests {
     #[test]
     fn a_card_keeps_apart_what_has_another_ecn_field_or_no_data() {
         let first = data(5, Ecn::Capable);
-        assert!(are_merged(&first, &data(6, Ecn::Capable)));
-        assert!(!are_merged(&first, &data(6, Ecn::Marked)));
+        assert!(are_merged(1448, &first, &data(6, Ecn::Capable)));
+        assert!(!are_merged(1448, &first, &data(6, Ecn::Marked)));
         let ack = Ack {
             ece: false,
             duplicate: false,
@@ -388,6 +388,6 @@ mod tests {
             window: 10,
             blocks: [Block::default(); 3],
         };
-        assert!(!are_merged(&first, &packet(Segment::Ack(ack), Ecn::Capable)));
+        assert!(!are_merged(1448, &first, &packet(Segment::Ack(ack), Ecn::Capable)));
     }
 }
