@@ -198,6 +198,7 @@ def _flow(name: str, controller: str, start_ns: int) -> dict[str, Any]:
         "source": pings if controller == "none" else {"kind": "bulk"},
         "pacing": controller in ("bbr", "vivace"),
         "ecn": False,
+        "mtu_bytes": 1500,
         "initial_window_packets": 10,
         "initial_pacing": False,
         "linux": "6.1",

@@ -63,6 +63,7 @@ def spec(duration_s: int = 4, **changes: Any) -> str:
         "source": {"kind": "bulk"},
         "pacing": False,
         "ecn": False,
+        "mtu_bytes": 1500,
         "initial_window_packets": 10,
         "initial_pacing": False,
         "linux": "6.1",

@@ -166,6 +166,7 @@ class FlowSpec(TypedDict):
     initial_window_packets: int
     linux: Linux
     memory: NotRequired[Algorithm | None]
+    mtu_bytes: int
     name: str
     nic_rate_bps: NotRequired[int | None]
     pacing: bool

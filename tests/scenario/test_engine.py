@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jostle
 import jsonschema
 import pytest
 from jostle import _core
@@ -68,3 +69,26 @@ def test_importing_scenarios_stays_cheap() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"numpy", "polars", "matplotlib", "scipy", "jostle._core"}
     assert not heavy & set(done.stdout.split())
+
+
+@pytest.mark.parametrize("mtu_bytes", [576, 1500, 9000])
+def test_goodput_is_what_headers_leave_of_the_link(mtu_bytes: int) -> None:
+    """52 bytes of every packet are headers that its MTU counts, and 14 more are on the wire."""
+    results = jostle.run(
+        loads(f"""
+        duration = "300 ms"
+        [phases]
+        late = ["200 ms", "300 ms"]
+        [bottleneck]
+        rate = "10 Gbit/s"
+        queue = {{ kind = "drop_tail", limit = "2 BDP" }}
+        [[flows]]
+        name = "one"
+        controller = "cubic"
+        rtt = "1 ms"
+        mtu = "{mtu_bytes} B"
+        """)
+    )
+    (flow,) = results.to_dict()["conditions"][0]["runs"][0]["flows"]
+    goodput_bps = flow["phases"]["late"]["goodput_bps"]
+    assert goodput_bps == pytest.approx(10e9 * (mtu_bytes - 52) / (mtu_bytes + 14), rel=0.002)

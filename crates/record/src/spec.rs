@@ -220,6 +220,9 @@ pub struct FlowSpec {
     pub stop_ns: Option<u64>,
     /// What the application sends.
     pub source: SourceSpec,
+    /// Largest IP packet of either end: 52 bytes of headers and the payload of a full segment, or 28
+    /// and a datagram. 14 more are on the wire.
+    pub mtu_bytes: u32,
     /// Whether a window-based controller's packets are paced, as under Linux's `fq`.
     pub pacing: bool,
     /// Whether the endpoints negotiate classic ECN (RFC 3168).

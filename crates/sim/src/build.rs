@@ -6,7 +6,7 @@ use jostle_control::{Controller, EcnFeedback, SlowStart};
 use jostle_path::Link;
 use jostle_record::{Algorithm, FlowSpec, LinkSpec, Linux, RunSpec, SourceSpec, Transport};
 use jostle_tcp::{Options, Receiver, Sender};
-use jostle_units::{Span, Stream, Time};
+use jostle_units::{Span, Stream, Time, mss_of};
 
 use crate::Error;
 use crate::connection::Connection;
@@ -122,6 +122,7 @@ fn connection(
     run: &RunSpec,
     python_controllers: PythonControllers<'_>,
 ) -> Result<Connection, Error> {
+    let mss_bytes = u16::try_from(mss_of(spec.mtu_bytes)).map_err(|e| invalid(&spec.name, e))?;
     let options = Options {
         pacing: spec.pacing,
         ecn: spec.ecn,
@@ -131,6 +132,7 @@ fn connection(
         initial_pacing: spec.initial_pacing,
         short_path_bursts: spec.linux == Linux::V6_1,
         peer: spec.peer,
+        mss_bytes,
     };
     let base_ns: u64 = spec
         .path
@@ -146,7 +148,7 @@ fn connection(
         (true, EcnFeedback::None) => EcnFeedback::Classic,
         (true, needed) => needed,
     };
-    let mut receiver = Receiver::new(spec.receive_window_bytes, rtt, feedback)
+    let mut receiver = Receiver::new(mss_bytes, spec.receive_window_bytes, rtt, feedback)
         .offering(spec.initial_receive_window_bytes);
     if spec.receive_window_autotuning {
         receiver = receiver.autotuned();

@@ -4,7 +4,7 @@ use jostle_control::Observer;
 use jostle_path::Ecn;
 use jostle_record::{AckRow, FlowState, Sink};
 use jostle_tcp::{Ack, Acknowledged, Deadlines, Receiver, Segment, Sender};
-use jostle_units::{FULL_PAYLOAD_BYTES, Time};
+use jostle_units::Time;
 
 use crate::engine::{Agenda, Alarm, Deadline, Event};
 use crate::host::{Host, Progress, Transport};
@@ -217,8 +217,8 @@ impl Transport for Connection {
     }
 
     fn state(&self) -> FlowState {
-        let bytes = |packets: u32| u64::from(packets) * u64::from(FULL_PAYLOAD_BYTES);
         let sender = &self.sender;
+        let bytes = |packets| sender.bytes_of(packets);
         FlowState {
             srtt: sender.srtt(),
             cwnd_bytes: bytes(sender.cwnd()),

@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use jostle_control::RateCode;
 use jostle_path::{Ecn, Link, Packet, Probe, Reason};
 use jostle_record::{End, FlowSpec, LinkSpec, Sink, Transport};
+use jostle_tcp::offload::merged_max;
 use jostle_tcp::{Egress, Segment};
-use jostle_units::{Rate, Span, Time};
+use jostle_units::{Rate, Span, Time, mss_of};
 
 use crate::engine::{Agenda, Event};
 use crate::packet::{Body, SimPacket, header};
@@ -76,6 +77,23 @@ pub(crate) struct Arriving {
     pub body: Body,
 }
 
+/// What a receiver's card puts together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Merging {
+    /// Payload of a full-sized segment.
+    pub mss_bytes: u16,
+    /// Segments at most.
+    pub most: u32,
+}
+
+impl Merging {
+    fn of(flow: &FlowSpec) -> Option<Self> {
+        let mss_bytes = mss_of(flow.mtu_bytes) as u16;
+        let merges = flow.gro && flow.transport == Transport::Tcp;
+        merges.then(|| Self { mss_bytes, most: merged_max(mss_bytes) })
+    }
+}
+
 /// A flow's way.
 struct Route {
     path: Way,
@@ -84,7 +102,7 @@ struct Route {
     line: u32,
     card: Option<Box<Card>>,
     /// The receiver's card puts together what arrives at the same moment.
-    merges: bool,
+    merging: Option<Merging>,
 }
 
 /// Everything between the endpoints, and the agenda of what happens next.
@@ -140,7 +158,7 @@ impl Network {
             reverse_path: Way::new(&flow.reverse_path),
             line: delays.partition_point(|delay| *delay < flow.access_delay_ns) as u32,
             card: flow.nic_rate_bps.map(|bps| Box::new(Card::new(Rate::from_bps(bps)))),
-            merges: flow.gro && flow.transport == Transport::Tcp,
+            merging: Merging::of(flow),
         };
         let routes = flows.iter().map(route).collect();
         let line = |ns: &u64| DelayLine { delay: Span::from_ns(*ns), travelling: VecDeque::new() };
@@ -212,11 +230,11 @@ impl Network {
         }
     }
 
-    /// Whether the receiver's card of `flow` puts packets together. Its way is at hand when a packet
-    /// has arrived, its ends are not.
+    /// What the receiver's card of `flow` puts together, if anything. Its way is at hand when a
+    /// packet has arrived, its ends are not.
     #[inline]
-    pub fn merges(&self, flow: u32) -> bool {
-        self.routes[flow as usize].merges
+    pub fn merging(&self, flow: u32) -> Option<Merging> {
+        self.routes[flow as usize].merging
     }
 
     /// The receiver of `flow` sends.

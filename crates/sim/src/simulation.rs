@@ -5,7 +5,7 @@ use jostle_control::memory::HostMemory;
 use jostle_path::{Ecn, Packet};
 use jostle_record::{End, RunSpec, Sink};
 use jostle_tcp::Segment;
-use jostle_tcp::offload::{MERGED_MAX, merges};
+use jostle_tcp::offload::merges;
 use jostle_units::{Span, Time};
 
 use crate::Error;
@@ -117,12 +117,12 @@ impl Observations {
     }
 }
 
-/// Whether a card puts two packets together.
+/// Whether a card puts two packets of a flow together whose full segments have `mss_bytes`.
 #[inline]
-fn are_merged(first: &SimPacket, second: &SimPacket) -> bool {
+fn are_merged(mss_bytes: u16, first: &SimPacket, second: &SimPacket) -> bool {
     match (&first.body, &second.body) {
         (Body::Tcp(Segment::Data(one)), Body::Tcp(Segment::Data(other))) => {
-            first.ecn == second.ecn && merges(one, other)
+            first.ecn == second.ecn && merges(mss_bytes, one, other)
         }
         _ => false,
     }
@@ -256,17 +256,17 @@ impl<S: Sink> Simulation<'_, S> {
     /// before it: whether alone or as a part is known now.
     #[inline]
     fn arrive(&mut self, now: Time, packet: &SimPacket) {
-        if !self.network.merges(packet.flow) {
+        let Some(merging) = self.network.merging(packet.flow) else {
             self.receive(now, packet, false);
             return;
-        }
+        };
         // Few flows have packets at the same moment.
         let held = self.merging.iter_mut().find(|(held, _)| held.flow == packet.flow);
         let Some((held, place)) = held else {
             self.merging.push((*packet, 1));
             return;
         };
-        let part = *place < MERGED_MAX && are_merged(held, packet);
+        let part = *place < merging.most && are_merged(merging.mss_bytes, held, packet);
         *place = if part { *place + 1 } else { 1 };
         let before = std::mem::replace(held, *packet);
         self.receive(now, &before, part);
@@ -375,8 +375,8 @@ mod tests {
     #[test]
     fn a_card_keeps_apart_what_has_another_ecn_field_or_no_data() {
         let first = data(5, Ecn::Capable);
-        assert!(are_merged(&first, &data(6, Ecn::Capable)));
-        assert!(!are_merged(&first, &data(6, Ecn::Marked)));
+        assert!(are_merged(1448, &first, &data(6, Ecn::Capable)));
+        assert!(!are_merged(1448, &first, &data(6, Ecn::Marked)));
         let ack = Ack {
             tag: AckTag::Ack,
             ece: false,
@@ -389,6 +389,6 @@ mod tests {
             window: 10,
             blocks: [Block::default(); 3],
         };
-        assert!(!are_merged(&first, &packet(Segment::Ack(ack), Ecn::Capable)));
+        assert!(!are_merged(1448, &first, &packet(Segment::Ack(ack), Ecn::Capable)));
     }
 }

@@ -10,6 +10,7 @@ mod receiver;
 mod runs;
 mod segment;
 mod sender;
+mod size;
 
 pub use receiver::{Arrival, Receiver};
 pub use segment::{

@@ -1,21 +1,22 @@
 //! What a receiver's card does before TCP sees anything (generic receive offload).
 
-use jostle_units::FULL_PAYLOAD_BYTES;
-
 use crate::segment::Data;
 
-/// Full-sized segments that a card puts together at most, of one IP packet of 65,535 bytes.
-pub const MERGED_MAX: u32 = 44;
+/// Full-sized segments that a card puts together at most: as many of the MSS that TCP announces,
+/// which counts the timestamps option (RFC 6691), as one IP packet of 65,535 bytes holds.
+pub const fn merged_max(mss_bytes: u16) -> u32 {
+    65_535 / (mss_bytes as u32 + 12)
+}
 
 /// Whether a card puts `second` together with `first`, which it follows (`tcp_gro_receive`):
-/// consecutive data, the first of full size, with the same timestamps. Their ECN fields, which are of
+/// consecutive data, the first of full size (`mss_bytes`), with the same timestamps. Their ECN fields, of
 /// IP, have to be the same, too: whoever knows them asks for that. What announces a reduced window
 /// (CWR) may be the first of a lump, and nothing else. PSH, which ends a lump in Linux, is not
 /// modelled.
 #[inline]
-pub const fn merges(first: &Data, second: &Data) -> bool {
+pub const fn merges(mss_bytes: u16, first: &Data, second: &Data) -> bool {
     first.number.wrapping_add(1) == second.number
-        && first.payload_bytes as u32 == FULL_PAYLOAD_BYTES
+        && first.payload_bytes == mss_bytes
         && !second.cwr
         && first.tsval_ms == second.tsval_ms
         && first.tsecr_ms == second.tsecr_ms
@@ -32,7 +33,7 @@ mod tests {
     #[test]
     fn only_what_follows_and_has_the_same_header_is_put_together() {
         let next = data(6);
-        assert!(merges(&data(5), &next));
+        assert!(merges(1448, &data(5), &next));
         let others = [
             ("a gap", data(7)),
             ("a repetition", data(5)),
@@ -40,22 +41,22 @@ mod tests {
             ("a later echo", Data { tsecr_ms: 4, ..next }),
         ];
         for (what, other) in others {
-            assert!(!merges(&data(5), &other), "{what}");
+            assert!(!merges(1448, &data(5), &other), "{what}");
         }
     }
 
     #[test]
     fn a_short_segment_is_the_last_of_a_lump() {
         let short = |number| Data { payload_bytes: 100, ..data(number) };
-        assert!(merges(&data(5), &short(6)));
-        assert!(!merges(&short(5), &data(6)));
+        assert!(merges(1448, &data(5), &short(6)));
+        assert!(!merges(1448, &short(5), &data(6)));
     }
 
     /// `flush |= flags & TCP_FLAG_CWR` is asked of the packet that comes, not of the one it follows.
     #[test]
     fn a_reduced_window_is_announced_by_the_first_of_a_lump() {
         let cwr = |number| Data { cwr: true, ..data(number) };
-        assert!(merges(&cwr(5), &data(6)));
-        assert!(!merges(&data(5), &cwr(6)));
+        assert!(merges(1448, &cwr(5), &data(6)));
+        assert!(!merges(1448, &data(5), &cwr(6)));
     }
 }

@@ -2,7 +2,7 @@
 //! selectively acknowledges.
 
 use jostle_control::EcnFeedback;
-use jostle_units::{Ecn, FULL_PAYLOAD_BYTES, Span, Time};
+use jostle_units::{Ecn, Span, Time};
 
 use crate::runs::Runs;
 use crate::segment::{Ack, AckTag, Block, Clock, Data, MAX_BLOCKS, Syn, SynAck};
@@ -115,9 +115,9 @@ impl Arrival {
 }
 
 impl Receiver {
-    /// `rtt`: the path's base RTT, which Linux measures from its SYN-ACK. `feedback`: how it can
-    /// tell of marks.
-    pub fn new(window_max_bytes: u64, rtt: Span, feedback: EcnFeedback) -> Self {
+    /// `mss_bytes`: payload of a full-sized segment. `rtt`: the path's base RTT, which Linux
+    /// measures from its SYN-ACK. `feedback`: how it can tell of marks.
+    pub fn new(mss_bytes: u16, window_max_bytes: u64, rtt: Span, feedback: EcnFeedback) -> Self {
         Self {
             next: 0,
             acked: 0,
@@ -127,7 +127,7 @@ impl Receiver {
             recent_count: 0,
             duplicate: None,
             short: Vec::new(),
-            window: Window::new(window_max_bytes),
+            window: Window::new(mss_bytes, window_max_bytes),
             quick: 0,
             patience: Span::ZERO,
             last_arrival: Time::ZERO,
@@ -223,7 +223,10 @@ impl Receiver {
             self.ece = false;
             self.at_once = true;
         }
-        if u32::from(data.payload_bytes) >= FULL_PAYLOAD_BYTES {
+        let mss_bytes = self.window.segment_bytes() as u32;
+        // Of a full-sized segment.
+        let lacking = mss_bytes.saturating_sub(u32::from(data.payload_bytes));
+        if lacking == 0 {
             self.window.on_segment(now, data.tsecr_ms);
         }
         if data.number < self.next {
@@ -238,8 +241,8 @@ impl Receiver {
             self.duplicate = Some(Block::of(data.number));
             return Arrival::unreadable(early, self.decide(now));
         }
-        if u32::from(data.payload_bytes) < FULL_PAYLOAD_BYTES {
-            self.short.push((data.number, FULL_PAYLOAD_BYTES - u32::from(data.payload_bytes)));
+        if lacking > 0 {
+            self.short.push((data.number, lacking));
         }
         if data.number > self.next {
             self.keep(data.number);
@@ -258,7 +261,7 @@ impl Receiver {
             // RFC 5681 §4.2: "a TCP receiver SHOULD send an immediate ACK when the incoming segment
             // fills in all or part of a gap"; Linux does when the last gap closes. The end of a
             // message is acknowledged as soon as it is read (`ICSK_ACK_PUSHED`).
-            self.at_once |= had_gap || u32::from(data.payload_bytes) < FULL_PAYLOAD_BYTES;
+            self.at_once |= had_gap || lacking > 0;
         }
         let ack = self.decide(now);
         // The application reads after the stack has decided on the ACK.
@@ -309,7 +312,7 @@ impl Receiver {
 
     /// Payload of the segments from `next` to `end`.
     fn payload_until(&mut self, end: u32) -> u64 {
-        let mut bytes = u64::from(end - self.next) * u64::from(FULL_PAYLOAD_BYTES);
+        let mut bytes = u64::from(end - self.next) * self.window.segment_bytes();
         if !self.short.is_empty() {
             self.short.retain(|&(number, lacking)| {
                 let delivered = number < end;

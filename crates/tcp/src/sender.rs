@@ -24,9 +24,10 @@ use jostle_control::{
     Congestion, Controller, EcnFeedback, Established, Prospect, RateCode, RecoveryOwner,
     RecoveryState, RttEstimator, Sampler, Signal, TcpExtension,
 };
-use jostle_units::{Ecn, FULL_PAYLOAD_BYTES, Rate, Span, Time};
+use jostle_units::{Ecn, Rate, Span, Time};
 
 use crate::segment::{Segment, Syn, SynAck, timestamp_ms};
+use crate::size::Divisor;
 use detection::Rack;
 use pacer::Pacer;
 use reduction::Reduction;
@@ -68,6 +69,8 @@ pub struct Options {
     pub short_path_bursts: bool,
     /// Address of the receiver.
     pub peer: Peer,
+    /// Payload of a full-sized segment ([`jostle_units::mss_of`] the MTU).
+    pub mss_bytes: u16,
 }
 
 /// When a sender is to be called, [`Time::NEVER`] where it waits for nothing.
@@ -135,6 +138,11 @@ pub struct Sender {
     feedback: EcnFeedback,
     /// Packets that were reported as marked (`delivered_ce`).
     marked: u64,
+
+    /// Payload of a full-sized segment.
+    mss: Divisor,
+    /// Full segments in one buffer of the socket's write queue: bursts do not cross its boundary.
+    buffer_segments: Divisor,
 
     /// End of the data that the application has written, in segments.
     written: u32,
@@ -212,6 +220,8 @@ impl Sender {
             hears_headers: false,
             feedback,
             marked: 0,
+            mss: Divisor::new(u32::from(options.mss_bytes)),
+            buffer_segments: transmit::buffer_segments(options.mss_bytes),
             written: 0,
             short: std::collections::VecDeque::new(),
             window_end: 0,
@@ -328,7 +338,7 @@ impl Sender {
         self.usage.since = now;
         self.controller.on_established(&Established {
             now,
-            mss_bytes: FULL_PAYLOAD_BYTES,
+            mss_bytes: self.mss.get(),
             initial_window,
             rtt: Some(rtt),
             prospect: Prospect {
@@ -338,7 +348,7 @@ impl Sender {
             },
         });
         if self.options.initial_pacing {
-            let window_bytes = u64::from(self.controller.cwnd()) * u64::from(FULL_PAYLOAD_BYTES);
+            let window_bytes = self.bytes_of(self.controller.cwnd());
             self.first_flight_rate = Some(Rate::of(window_bytes, rtt));
         }
         self.take_answers();
@@ -374,7 +384,7 @@ impl Sender {
         match bytes {
             None => self.written = u32::MAX,
             Some(bytes) => {
-                let full = u64::from(FULL_PAYLOAD_BYTES);
+                let full = u64::from(self.mss.get());
                 // More than can be counted is more than any valid run can send.
                 let segments = u32::try_from(bytes / full).unwrap_or(u32::MAX);
                 self.written = self.written.saturating_add(segments);
@@ -416,6 +426,12 @@ impl Sender {
     /// Packets believed to be in the network.
     pub fn in_flight(&self) -> u32 {
         self.board.in_flight()
+    }
+
+    /// Payload of so many full segments.
+    #[inline]
+    pub fn bytes_of(&self, packets: u32) -> u64 {
+        u64::from(packets) * u64::from(self.mss.get())
     }
 
     /// Smoothed RTT; zero before the first sample.
@@ -493,7 +509,7 @@ impl Sender {
         let percent = if self.cwnd < self.ssthresh / 2 { 200 } else { 120 };
         let window = u64::from(self.cwnd.max(self.board.outstanding()));
         // bytes/s = percent/100 · MSS · window / (srtt_8us / 8 · 10⁻⁶)
-        let per_s = u64::from(FULL_PAYLOAD_BYTES) * 80_000 * percent * window / self.rtt.srtt_8us();
+        let per_s = u64::from(self.mss.get()) * 80_000 * percent * window / self.rtt.srtt_8us();
         self.pacer.rate = Rate::from_bytes_per_s(per_s);
     }
 

@@ -14,13 +14,33 @@ pub use rate::Rate;
 pub use stream::Stream;
 pub use time::{Span, Time};
 
-/// Bytes that a full-sized segment occupies on an Ethernet link: what `tc` counts for it.
-///
-/// 14 (Ethernet) + 20 (IPv4) + 20 (TCP) + 12 (timestamps option) + 1448 (payload).
-pub const FULL_PACKET_BYTES: u32 = 1514;
+/// Header of Ethernet, which `tc` counts and an MTU does not.
+pub const LINK_HEADER_BYTES: u32 = 14;
 
-/// Payload of a full-sized TCP segment with the timestamps option over a 1500-byte MTU.
-pub const FULL_PAYLOAD_BYTES: u32 = 1448;
+/// Headers that an MTU counts: 20 (IPv4) + 20 (TCP) + 12 (timestamps option).
+const IN_MTU_BYTES: u32 = 20 + 20 + 12;
 
 /// Link, network and transport headers of a segment that carries the timestamps option.
-pub const HEADER_BYTES: u32 = FULL_PACKET_BYTES - FULL_PAYLOAD_BYTES;
+pub const HEADER_BYTES: u32 = LINK_HEADER_BYTES + IN_MTU_BYTES;
+
+/// MTU of Ethernet, and of a flow that says nothing else.
+pub const MTU_BYTES: u32 = 1500;
+
+/// MTU that every IPv4 host can take (RFC 791: "576 octets").
+pub const MIN_MTU_BYTES: u32 = 576;
+
+/// Largest packet of IPv4: its length has 16 bits.
+pub const MAX_MTU_BYTES: u32 = 65_535;
+
+/// Bytes that a full-sized segment occupies on an Ethernet link: what `tc` counts for it. Where a
+/// queue counts in packets, or a size is given in packets, this one is meant.
+pub const FULL_PACKET_BYTES: u32 = MTU_BYTES + LINK_HEADER_BYTES;
+
+/// Payload of a full-sized TCP segment with the timestamps option over a 1500-byte MTU.
+pub const FULL_PAYLOAD_BYTES: u32 = mss_of(MTU_BYTES);
+
+/// Payload of a full-sized TCP segment with the timestamps option over this MTU, which is
+/// [`MIN_MTU_BYTES`] at least.
+pub const fn mss_of(mtu_bytes: u32) -> u32 {
+    mtu_bytes - IN_MTU_BYTES
+}

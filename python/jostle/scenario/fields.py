@@ -23,6 +23,12 @@ from jostle.scenario.text.units import (
     parse_span,
 )
 
+MIN_MTU_BYTES: Final = 576
+"""What every IPv4 host can take (RFC 791)."""
+
+MAX_MTU_BYTES: Final = 65_535
+"""Largest packet of IPv4: its length has 16 bits."""
+
 Steps = tuple[tuple[int, int], ...]
 """(time in ns, value) in order of time; the first is at 0."""
 QuantileTable = tuple[tuple[float, int], ...]
@@ -193,6 +199,16 @@ def _packets(given: Any) -> int:
     return given
 
 
+def _mtu(given: Any) -> int:
+    size = parse_size(given)
+    if not MIN_MTU_BYTES <= size <= MAX_MTU_BYTES:
+        expected = f'from "{MIN_MTU_BYTES} B" to "{MAX_MTU_BYTES} B"'
+        raise QuantityError(
+            f'"{given}" is not the size of an IP packet — accepted here: {expected}'
+        )
+    return size
+
+
 def _positive_amount(given: Any) -> Amount:
     amount = parse_amount(given)
     if amount.value == 0:
@@ -303,6 +319,7 @@ PositiveRate = Annotated[int, _checked(_positive(parse_rate, "1 Gbit/s")), _RATE
 PositiveSize = Annotated[
     int, _checked(_positive(parse_size, "1 MB")), _quantity_schema(_SIZE_UNITS, "1 GB")
 ]
+Mtu = Annotated[int, _checked(_mtu), _quantity_schema(_SIZE_UNITS, "9000 B")]
 PositiveAmount = Annotated[Amount, _checked(_positive_amount), AMOUNT_SCHEMA]
 Address = Annotated[int, _checked(_address), WithJsonSchema({"type": "string", "format": "ipv4"})]
 Packets = Annotated[int, _checked(_packets), WithJsonSchema(_PACKETS)]

@@ -208,6 +208,8 @@ class Flow(_Table):
     pacing: Literal["fq", "none"] = "none"
     ecn: bool | None = None
     """Whether both ends know ECN: as the controller needs it if absent."""
+    mtu: f.Mtu = 1500
+    """Largest IP packet of either end; 52 bytes of it are headers, and 14 more are on the wire."""
     initial_window: f.Packets = 10
     initial_pacing: bool = False
     """Spread the initial window over the round trip of the handshake instead of sending it at

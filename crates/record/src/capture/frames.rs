@@ -7,7 +7,7 @@ use etherparse::{
     ether_type,
 };
 use jostle_path::Ecn;
-use jostle_units::FULL_PAYLOAD_BYTES;
+use jostle_units::{MAX_MTU_BYTES, mss_of};
 
 use crate::sink::{Header, HeaderKind};
 use crate::{End, FlowSpec};
@@ -23,8 +23,8 @@ const RECEIVER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 /// Linux's default.
 const TIME_TO_LIVE: u8 = 64;
 
-/// MSS of a 1500-byte MTU, timestamps not counted (RFC 6691).
-const MSS_BYTES: u16 = 1460;
+/// What the MSS that TCP announces lacks of an MTU: headers without the timestamps (RFC 6691).
+const FIXED_HEADER_BYTES: u32 = 20 + 20;
 /// The sender's own window, which nothing ever uses: Linux offers this much by default.
 const SENDER_SYN_WINDOW: u16 = 64_240;
 const SENDER_WINDOW: u16 = 502;
@@ -32,7 +32,7 @@ const SENDER_WINDOW_SCALE: u8 = 7;
 const SCALE_MAX: u32 = 14;
 
 /// Payloads are zeros, of which checksums know nothing but the length.
-const ZEROS: [u8; FULL_PAYLOAD_BYTES as usize] = [0; FULL_PAYLOAD_BYTES as usize];
+static ZEROS: [u8; MAX_MTU_BYTES as usize] = [0; MAX_MTU_BYTES as usize];
 
 /// Messages whose ends can still be asked for: all that may be outstanding, and far more.
 const ENDS_KEPT: usize = 64;
@@ -47,8 +47,10 @@ pub(super) fn address(flow: usize, end: End) -> [u8; 4] {
 }
 
 /// Where segments, which are counted, lie in the stream of bytes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Numbering {
+    /// Payload of a full segment.
+    mss_bytes: u32,
     /// First segment that was never sent.
     next: u32,
     /// Segments that are not full, and how many bytes they and all before them lack.
@@ -58,13 +60,17 @@ struct Numbering {
 }
 
 impl Numbering {
+    const fn new(mss_bytes: u32) -> Self {
+        Self { mss_bytes, next: 0, short: VecDeque::new(), lacking: 0 }
+    }
+
     /// The sender sends `number`.
     fn note(&mut self, number: u32, payload_bytes: u16) {
         if number < self.next {
             return;
         }
         self.next = number + 1;
-        let lacks = u64::from(FULL_PAYLOAD_BYTES) - u64::from(payload_bytes);
+        let lacks = u64::from(self.mss_bytes) - u64::from(payload_bytes);
         if lacks > 0 {
             let before = self.short.back().map_or(self.lacking, |(_, lacking)| *lacking);
             self.short.push_back((number, before + lacks));
@@ -83,7 +89,7 @@ impl Numbering {
             None => self.lacking,
             Some(last) => self.short[last].1,
         };
-        (1 + u64::from(number) * u64::from(FULL_PAYLOAD_BYTES) - lacking) as u32
+        (1 + u64::from(number) * u64::from(self.mss_bytes) - lacking) as u32
     }
 }
 
@@ -93,6 +99,8 @@ pub(super) struct Framer {
     sender: [u8; 4],
     receiver: [u8; 4],
     window_scale: u8,
+    /// The MSS that both ends announce.
+    announced_mss_bytes: u16,
     numbering: Numbering,
     /// The frame that was written last, kept for its memory.
     frame: Vec<u8>,
@@ -106,7 +114,8 @@ impl Framer {
             sender: address(position, End::Sender),
             receiver: address(position, End::Receiver),
             window_scale: scale as u8,
-            numbering: Numbering::default(),
+            announced_mss_bytes: (flow.mtu_bytes - FIXED_HEADER_BYTES) as u16,
+            numbering: Numbering::new(mss_of(flow.mtu_bytes)),
             frame: Vec::with_capacity(SNAP_BYTES as usize),
         }
     }
@@ -168,21 +177,21 @@ impl Framer {
                 // RFC 3168 §6.1.1: "an ECN-setup SYN packet" has both flags, …
                 (tcp.ece, tcp.cwr) = (header.ecn_flag, header.ecn_flag);
                 tcp.window_size = SENDER_SYN_WINDOW;
-                tcp.set_options(&greeting(&stamps, SENDER_WINDOW_SCALE))?;
+                tcp.set_options(&self.greeting(&stamps, SENDER_WINDOW_SCALE))?;
             }
             HeaderKind::SynAck => {
                 (tcp.syn, tcp.ack) = (true, true);
                 // … "an ECN-setup SYN-ACK packet" ECE alone.
                 tcp.ece = header.ecn_flag;
                 tcp.acknowledgment_number = 1;
-                tcp.window_size = window(header.window_packets, 0);
-                tcp.set_options(&greeting(&stamps, self.window_scale))?;
+                tcp.window_size = self.window(header.window_packets, 0);
+                tcp.set_options(&self.greeting(&stamps, self.window_scale))?;
             }
             HeaderKind::Data => {
                 tcp.ack = true;
                 tcp.cwr = header.ecn_flag;
                 // The end of a message.
-                tcp.psh = u32::from(header.payload_bytes) < FULL_PAYLOAD_BYTES;
+                tcp.psh = u32::from(header.payload_bytes) < self.numbering.mss_bytes;
                 tcp.sequence_number = self.numbering.sequence(header.number);
                 tcp.acknowledgment_number = 1;
                 tcp.window_size = SENDER_WINDOW;
@@ -193,7 +202,7 @@ impl Framer {
                 tcp.ece = header.ecn_flag;
                 tcp.sequence_number = 1;
                 tcp.acknowledgment_number = self.numbering.sequence(header.number);
-                tcp.window_size = window(header.window_packets, self.window_scale);
+                tcp.window_size = self.window(header.window_packets, self.window_scale);
                 match self.sack(header) {
                     None => tcp.set_options(&[Kind::Noop, Kind::Noop, stamps])?,
                     Some(sack) => {
@@ -213,23 +222,23 @@ impl Framer {
         };
         Some(TcpOptionElement::SelectiveAcknowledgement(block(0)?, [block(1), block(2), None]))
     }
-}
 
-/// Options of a SYN in Linux's order.
-fn greeting(stamps: &TcpOptionElement, scale: u8) -> [TcpOptionElement; 5] {
-    use TcpOptionElement as Kind;
-    [
-        Kind::MaximumSegmentSize(MSS_BYTES),
-        Kind::SelectiveAcknowledgementPermitted,
-        stamps.clone(),
-        Kind::Noop,
-        Kind::WindowScale(scale),
-    ]
-}
+    /// Options of a SYN in Linux's order.
+    fn greeting(&self, stamps: &TcpOptionElement, scale: u8) -> [TcpOptionElement; 5] {
+        use TcpOptionElement as Kind;
+        [
+            Kind::MaximumSegmentSize(self.announced_mss_bytes),
+            Kind::SelectiveAcknowledgementPermitted,
+            stamps.clone(),
+            Kind::Noop,
+            Kind::WindowScale(scale),
+        ]
+    }
 
-fn window(packets: u32, scale: u8) -> u16 {
-    let bytes = (u64::from(packets) * u64::from(FULL_PAYLOAD_BYTES)) >> scale;
-    u16::try_from(bytes).unwrap_or(u16::MAX)
+    fn window(&self, packets: u32, scale: u8) -> u16 {
+        let bytes = (u64::from(packets) * u64::from(self.numbering.mss_bytes)) >> scale;
+        u16::try_from(bytes).unwrap_or(u16::MAX)
+    }
 }
 
 fn codepoint(ecn: Ecn) -> IpEcn {

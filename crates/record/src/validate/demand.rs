@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use jostle_catalogue::{Kind, Values};
 use jostle_path::registry;
-use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES};
+use jostle_units::{FULL_PACKET_BYTES, LINK_HEADER_BYTES, mss_of};
 
 use super::{MAX_NS, SpecError, link, within};
 use crate::room::MAX_ACK_ROWS;
@@ -158,7 +158,7 @@ fn check_acks(spec: &RunSpec) -> Result<(), SpecError> {
     }
     let bits_per_s: u128 = slowest.values().map(|bps| u128::from(*bps)).sum();
     let bits = bits_per_s * u128::from(spec.duration_ns) / 1_000_000_000;
-    let rows = bits / u128::from(8 * FULL_PACKET_BYTES);
+    let rows = bits / (8 * smallest_packet_bytes(spec));
     if rows <= u128::from(MAX_ACK_ROWS) {
         return Ok(());
     }
@@ -172,9 +172,12 @@ fn check_acks(spec: &RunSpec) -> Result<(), SpecError> {
 fn check_packets(spec: &RunSpec) -> Result<(), SpecError> {
     let senders = || spec.flows.iter().filter(|flow| !is_ping(flow));
     let windows: u128 = senders()
-        .map(|flow| u128::from(flow.receive_window_bytes.div_ceil(u64::from(FULL_PAYLOAD_BYTES))))
+        .map(|flow| {
+            u128::from(flow.receive_window_bytes.div_ceil(u64::from(mss_of(flow.mtu_bytes))))
+        })
         .sum();
-    let packets = |bytes: u128| bytes / u128::from(FULL_PACKET_BYTES);
+    let packet_bytes = smallest_packet_bytes(spec);
+    let packets = |bytes: u128| bytes / packet_bytes;
     let longest_way_ns = spec.flows.iter().map(|flow| flow.access_delay_ns).max().unwrap_or(0);
     let mut held = 0u128;
     let mut sent: u128 =
@@ -193,6 +196,13 @@ fn check_packets(spec: &RunSpec) -> Result<(), SpecError> {
     }
     let expected = format!("links and flows that hold at most {MAX_PACKETS} packets at once");
     Err(SpecError::unfit("links", format!("such that there may be {most} packets"), expected))
+}
+
+/// Size on the wire of the smallest of the flows' full packets.
+fn smallest_packet_bytes(spec: &RunSpec) -> u128 {
+    let senders = spec.flows.iter().filter(|flow| !is_ping(flow));
+    let sizes = senders.map(|flow| u128::from(flow.mtu_bytes + LINK_HEADER_BYTES));
+    sizes.min().unwrap_or_else(|| u128::from(FULL_PACKET_BYTES))
 }
 
 fn is_ping(flow: &FlowSpec) -> bool {

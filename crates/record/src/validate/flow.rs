@@ -2,15 +2,15 @@
 
 use jostle_control::registry::{self, CONTROLLERS, MEMORIES, SLOW_STARTS, Start};
 use jostle_path::delay::CONSTANT as DELAY;
-use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES};
+use jostle_units::{LINK_HEADER_BYTES, MAX_MTU_BYTES, MIN_MTU_BYTES, mss_of};
 
 use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, link, within};
 use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
 
 /// A packet carries its position on its way in eight bits.
 const MAX_HOPS: usize = 255;
-/// Payload of the largest datagram that fits into an Ethernet frame.
-const MAX_DATAGRAM_BYTES: u32 = 1500 - 20 - 8;
+/// Headers of a datagram that an MTU counts: IPv4, UDP.
+const DATAGRAM_HEADER_BYTES: u32 = 20 + 8;
 /// Shortest time between two pings: on a link of 500 Mbit/s the smallest follow each other so.
 const MIN_PING_EVERY_NS: u64 = 1_000;
 /// Largest initial window: beyond any bandwidth-delay product worth jumping to.
@@ -31,11 +31,12 @@ pub(super) fn check(position: usize, flow: &FlowSpec, spec: &RunSpec) -> Result<
         within(&format!("{at}.stop_ns"), stop_ns, earliest_ns + 1..=MAX_NS)?;
     }
     after(&format!("{at}.after"), position, flow.after, &spec.flows)?;
-    source(&format!("{at}.source"), &flow.source)?;
+    within(&format!("{at}.mtu_bytes"), flow.mtu_bytes, MIN_MTU_BYTES..=MAX_MTU_BYTES)?;
+    source(&format!("{at}.source"), &flow.source, flow.mtu_bytes - DATAGRAM_HEADER_BYTES)?;
     transport(&format!("{at}.transport"), flow)?;
     let window = flow.initial_window_packets;
     within(&format!("{at}.initial_window_packets"), window, 1..=MAX_INITIAL_WINDOW_PACKETS)?;
-    let smallest = u64::from(FULL_PAYLOAD_BYTES);
+    let smallest = u64::from(mss_of(flow.mtu_bytes));
     within(&format!("{at}.receive_window_bytes"), flow.receive_window_bytes, smallest..=MAX_BYTES)?;
     let window_bytes = flow.initial_receive_window_bytes;
     let name = format!("{at}.initial_receive_window_bytes");
@@ -96,7 +97,8 @@ fn transport(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
     }
 }
 
-fn source(at: &str, source: &SourceSpec) -> Result<(), SpecError> {
+/// `most_bytes`: payload of the largest datagram.
+fn source(at: &str, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecError> {
     let name = |key: &str| format!("{at}.{key}");
     match *source {
         SourceSpec::Bulk => Ok(()),
@@ -111,7 +113,7 @@ fn source(at: &str, source: &SourceSpec) -> Result<(), SpecError> {
             within(&name("count"), count.unwrap_or(1), 1..=u64::MAX)
         }
         SourceSpec::Ping { bytes, every_ns, timeout_ns } => {
-            within(&name("bytes"), bytes, 1..=MAX_DATAGRAM_BYTES)?;
+            within(&name("bytes"), bytes, 1..=most_bytes)?;
             within(&name("every_ns"), every_ns, MIN_PING_EVERY_NS..=MAX_NS)?;
             within(&name("timeout_ns"), timeout_ns, 1..=MAX_NS)
         }
@@ -205,11 +207,12 @@ fn packets(flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
         .max()
         .unwrap_or(0);
     let bits = u128::from(fastest_bps) * u128::from(spec.duration_ns) / 1_000_000_000;
-    let packets = bits / u128::from(8 * FULL_PACKET_BYTES);
+    let packet_bits = u128::from(8 * (flow.mtu_bytes + LINK_HEADER_BYTES));
+    let packets = bits / packet_bits;
     if packets < 1 << 32 {
         return Ok(());
     }
-    let longest_s = (1u128 << 32) * u128::from(8 * FULL_PACKET_BYTES) / u128::from(fastest_bps);
+    let longest_s = (1u128 << 32) * packet_bits / u128::from(fastest_bps);
     Err(SpecError::unfit(
         "duration_ns",
         spec.duration_ns,

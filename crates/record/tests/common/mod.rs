@@ -143,7 +143,7 @@ fn flow(name: &str, source: Value) -> Value {
         "slow_start": {"name": "standard", "parameters": {}},
         "path": [0], "reverse_path": [], "access_delay_ns": 10 * MS,
         "memory": null, "peer": 0, "after": null, "start_ns": 0, "stop_ns": null, "pacing": false, "ecn": false,
-        "initial_window_packets": 10, "initial_pacing": false, "linux": "6.1", "receive_window_bytes": 60_000_000,
+        "mtu_bytes": 1_500, "initial_window_packets": 10, "initial_pacing": false, "linux": "6.1", "receive_window_bytes": 60_000_000,
         "initial_receive_window_bytes": 65_535, "receive_window_autotuning": false, "gro": false, "nic_rate_bps": null,
     })
 }

@@ -6,10 +6,10 @@ use jostle_control::{RecoveryOwner, registry};
 use jostle_path::Reason;
 use jostle_path::registry::queue as queue_row;
 use jostle_record::{AckRow, FlowSpec, FlowState, Limit, LinkPart, RunSpec, Sink, SourceSpec};
-use jostle_units::{FULL_PAYLOAD_BYTES, HEADER_BYTES, Span, Stream, Time};
+use jostle_units::{HEADER_BYTES, Span, Stream, Time, mss_of};
 
 /// Allowance beyond cwnd for what is in flight: a loss probe, and what F-RTO may send.
-const FLIGHT_ALLOWANCE_BYTES: u64 = 3 * FULL_PAYLOAD_BYTES as u64;
+const FLIGHT_ALLOWANCE_PACKETS: u64 = 3;
 /// `TCP_RTO_MAX`, to which timeouts and probes of the window back off, and some for what applications
 /// wait.
 const LONGEST_SILENCE: Span = Span::from_secs(130);
@@ -33,9 +33,9 @@ impl Flight {
     /// Whether between this and `next` more was sent than the window allowed. It may have shrunk
     /// below what is in flight, and a loss probe of `probe_bytes` may be sent beyond that; and an
     /// undo, which takes back marks of loss, may bring into flight what nobody sent.
-    fn is_overfilled_by(self, next: Self, probe_bytes: u64) -> bool {
-        let allowed = (next.cwnd_bytes + FLIGHT_ALLOWANCE_BYTES)
-            .max(self.cwnd_bytes + FLIGHT_ALLOWANCE_BYTES)
+    fn is_overfilled_by(self, next: Self, probe_bytes: u64, allowance_bytes: u64) -> bool {
+        let allowed = (next.cwnd_bytes + allowance_bytes)
+            .max(self.cwnd_bytes + allowance_bytes)
             .max(self.in_flight_bytes + probe_bytes);
         let sent_bytes = next.sent_bytes - self.sent_bytes;
         let undone = next.in_flight_bytes > self.in_flight_bytes + sent_bytes;
@@ -50,6 +50,8 @@ struct Flow {
     after: Option<u32>,
     wait: Span,
     forward: Vec<u32>,
+    /// Payload of a full-sized segment.
+    mss_bytes: u64,
     size_bytes: Option<u64>,
     /// Its window changes with ACKs and timeouts only, so that it is known at every ACK.
     window_based: bool,
@@ -101,6 +103,7 @@ impl Ledger {
             after: flow.after,
             wait: Span::from_ns(flow.start_ns),
             forward: flow.path.clone(),
+            mss_bytes: u64::from(mss_of(flow.mtu_bytes)),
             size_bytes: size(flow.source),
             window_based: window_based(flow),
             ..Flow::default()
@@ -244,7 +247,7 @@ impl Sink for Ledger {
         books.sent_bytes += wire_bytes;
         // A window probe is empty.
         let least = u64::from(packets * HEADER_BYTES + (packets - 1));
-        let most = u64::from(packets * (HEADER_BYTES + FULL_PAYLOAD_BYTES));
+        let most = u64::from(packets) * (u64::from(HEADER_BYTES) + books.mss_bytes);
         if !(least..=most).contains(&wire_bytes) {
             self.wrong(|| format!("flow {flow}: {packets} packets of {wire_bytes} bytes"));
         }
@@ -277,10 +280,12 @@ impl Sink for Ledger {
         let before = std::mem::replace(&mut books.acked_bytes, row.acked_bytes);
         let flight = Flight::of(row, books.sent_bytes);
         let before_it = books.flight.replace(flight);
-        let beyond =
-            |probe_bytes| before_it.is_some_and(|it| it.is_overfilled_by(flight, probe_bytes));
-        let overfull = beyond(if books.probed { 0 } else { u64::from(FULL_PAYLOAD_BYTES) });
-        let fits = row.in_flight_bytes <= row.cwnd_bytes + FLIGHT_ALLOWANCE_BYTES;
+        let allowance_bytes = FLIGHT_ALLOWANCE_PACKETS * books.mss_bytes;
+        let beyond = |probe_bytes| {
+            before_it.is_some_and(|it| it.is_overfilled_by(flight, probe_bytes, allowance_bytes))
+        };
+        let overfull = beyond(if books.probed { 0 } else { books.mss_bytes });
+        let fits = row.in_flight_bytes <= row.cwnd_bytes + allowance_bytes;
         books.probed = !fits && (books.probed || beyond(0));
         let delivered = books.delivered_bytes;
         if row.acked_bytes < before || row.acked_bytes > delivered {
@@ -337,8 +342,8 @@ impl Sink for Ledger {
     }
 
     fn flow_state(&mut self, now: Time, flow: u32, state: &FlowState) {
-        self.at(now, flow, "shown");
-        if state.cwnd_bytes < u64::from(FULL_PAYLOAD_BYTES) {
+        let mss_bytes = self.at(now, flow, "shown").mss_bytes;
+        if state.cwnd_bytes < mss_bytes {
             self.wrong(|| format!("flow {flow}: a window of {} bytes", state.cwnd_bytes));
         }
     }

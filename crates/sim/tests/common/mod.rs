@@ -82,6 +82,7 @@ pub fn flow(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
         source: SourceSpec::Bulk,
         pacing: false,
         ecn: false,
+        mtu_bytes: 1_500,
         initial_window_packets: 10,
         initial_pacing: false,
         linux: Linux::V6_1,

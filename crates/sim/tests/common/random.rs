@@ -55,6 +55,17 @@ fn queue(bdp_bytes: u64) -> impl Strategy<Value = LinkPart> {
     )
 }
 
+/// MTUs from the smallest to one of which the tightest queue on the way holds four packets: one
+/// that holds none would keep a flow from ever ending. Half of the flows have Ethernet's.
+fn mtu(links: &[LinkSpec]) -> impl Strategy<Value = u32> + use<> {
+    let limits_bytes = links.iter().filter_map(|link| match link.queue.parameters.get("limit") {
+        Some(Value::Limit(limit)) => Some(limit.full_bytes()),
+        _ => None,
+    });
+    let most = limits_bytes.min().map_or(1_500, |bytes| (bytes / 4).clamp(1_500, 65_535));
+    prop_oneof![Just(1_500), log_uniform(576, most).prop_map(|bytes| bytes as u32)]
+}
+
 fn capacity(rate_bps: u64) -> impl Strategy<Value = CapacitySpec> {
     let halved = move |at_ns| CapacitySpec::Steps {
         steps: vec![
@@ -215,7 +226,7 @@ fn any_flow(
         prop::sample::select(CONTROLLERS.iter().map(|row| row.entry.name).collect::<Vec<_>>()),
         source(finite, bytes),
         (any::<bool>(), any::<bool>()),
-        (windows, any_traits()),
+        (windows, any_traits(), mtu(&network.links)),
         times,
         nic,
         (0..=rtt_ns, any::<bool>()),
@@ -225,12 +236,15 @@ fn any_flow(
                 controller,
                 source,
                 (pacing, ecn),
-                (windows, traits),
+                (windows, traits, mtu_bytes),
                 (start_ns, length_ns),
                 nic,
                 (delay, long),
             )| {
+                // Room for a segment at least.
+                let receive_window_bytes = u64::max(windows.1, u64::from(mtu_bytes));
                 FlowSpec {
+                    mtu_bytes,
                     path: if two_links && long { vec![0, 1] } else { vec![0] },
                     reverse_path: if reverse_link {
                         vec![1 + u32::from(two_links)]
@@ -246,8 +260,8 @@ fn any_flow(
                     ecn,
                     initial_window_packets: windows.0,
                     initial_pacing: traits.initial_pacing,
-                    receive_window_bytes: windows.1,
-                    initial_receive_window_bytes: windows.1.min(65_535),
+                    receive_window_bytes,
+                    initial_receive_window_bytes: receive_window_bytes.min(65_535),
                     receive_window_autotuning: traits.autotuning,
                     gro: traits.gro,
                     linux: if traits.old { Linux::V4_15 } else { Linux::V6_1 },
@@ -268,7 +282,8 @@ fn any_slow_start(controller: &str, draw: u32) -> Option<Algorithm> {
 fn repeat(flows: &mut [FlowSpec], memory: Option<usize>) {
     flows[0].memory = memory.map(memory_named);
     // So that all are done in time.
-    flows[0].receive_window_bytes = flows[0].receive_window_bytes.max(20 * 1_448);
+    flows[0].receive_window_bytes =
+        flows[0].receive_window_bytes.max(20 * u64::from(flows[0].mtu_bytes));
     let first = flows[0].clone();
     for (i, flow) in (0..).zip(flows).skip(1) {
         *flow = FlowSpec { name: flow.name.clone(), after: Some(i - 1), ..first.clone() };

@@ -1,23 +1,34 @@
 //! How the limit of a receiver's window follows what the application reads: Linux's receive-buffer
 //! autotuning (`tcp_rcv_space_adjust`, net/ipv4/tcp_input.c).
 
-use jostle_units::{FULL_PAYLOAD_BYTES, Time};
+use jostle_units::Time;
 
 use crate::segment::timestamp_ms;
 
-const SEGMENT: u64 = FULL_PAYLOAD_BYTES as u64;
 /// `TCP_INIT_CWND`.
 const INITIAL_SEGMENTS: u64 = 10;
 /// Segments by which a window exceeds twice what was read (`16 * tp->advmss`).
 const CUSHION_SEGMENTS: u64 = 16;
+/// Memory of a segment beside its payload: `MAX_TCP_HEADER`, `sk_buff`, `skb_shared_info`.
+const SEGMENT_OVERHEAD_BYTES: u64 = 320 + 256 + 320;
+
 /// Window that is offered for a segment's worth of it: half of the memory that Linux reckons for a
-/// segment, which grows from its true size, 2,344 bytes, in steps of 128 until half of it holds the
-/// segment.
-const WINDOW_PER_SEGMENT_BYTES: u64 = 2_984 / 2;
+/// segment, which grows from its true size in steps of 128 until half of it holds the segment
+/// (`tcp_rcv_space_adjust`): 2,984 / 2 bytes for one of 1448.
+const fn window_per_segment_bytes(mss_bytes: u64) -> u64 {
+    let mut memory_bytes = mss_bytes + SEGMENT_OVERHEAD_BYTES;
+    while memory_bytes / 2 < mss_bytes {
+        memory_bytes += 128;
+    }
+    memory_bytes / 2
+}
 
 /// Watches how much the application reads in a round trip.
 #[derive(Debug)]
 pub(super) struct Autotuning {
+    /// `advmss`.
+    mss_bytes: u64,
+    window_per_segment_bytes: u64,
     /// Half of `tcp_rmem[2]`.
     most_bytes: u64,
     /// `rcvq_space.space`: the most that was read in a round trip.
@@ -34,9 +45,11 @@ pub(super) struct Autotuning {
 
 impl Autotuning {
     /// `first_bytes`: the window before any data have arrived.
-    pub const fn new(first_bytes: u64, most_bytes: u64) -> Self {
-        let initial = INITIAL_SEGMENTS * SEGMENT;
+    pub const fn new(mss_bytes: u64, first_bytes: u64, most_bytes: u64) -> Self {
+        let initial = INITIAL_SEGMENTS * mss_bytes;
         Self {
+            mss_bytes,
+            window_per_segment_bytes: window_per_segment_bytes(mss_bytes),
             most_bytes,
             space_bytes: if first_bytes < initial { first_bytes } else { initial },
             read_bytes: 0,
@@ -77,17 +90,28 @@ impl Autotuning {
         }
         // "To cope with packet losses, we need a 2x factor. To cope with slow start, and sender
         // growing its cwin by 100 % every RTT, we need a 4x factor."
-        let steady = 2 * read + CUSHION_SEGMENTS * SEGMENT;
+        let steady = 2 * read + CUSHION_SEGMENTS * self.mss_bytes;
         let growing = steady.saturating_mul(read - self.space_bytes) / self.space_bytes;
         self.space_bytes = read;
-        let segments = steady.saturating_add(growing.saturating_mul(2)) / SEGMENT;
-        Some(segments.saturating_mul(WINDOW_PER_SEGMENT_BYTES).min(self.most_bytes))
+        let segments = steady.saturating_add(growing.saturating_mul(2)) / self.mss_bytes;
+        Some(segments.saturating_mul(self.window_per_segment_bytes).min(self.most_bytes))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SEGMENT: u64 = 1448;
+    const WINDOW_PER_SEGMENT_BYTES: u64 = 2_984 / 2;
+
+    /// Twice the payload at least, and never a step of 128 more than that needs.
+    #[test]
+    fn half_of_the_memory_of_a_segment_holds_it() {
+        assert_eq!(window_per_segment_bytes(SEGMENT), WINDOW_PER_SEGMENT_BYTES);
+        assert_eq!(window_per_segment_bytes(524), 710);
+        assert_eq!(window_per_segment_bytes(8_948), 8_954);
+    }
 
     const fn ms(ms: u64) -> Time {
         Time::from_ns(ms * 1_000_000)
@@ -96,7 +120,7 @@ mod tests {
     /// The first round trip brings the initial window and twice as much in the second.
     #[test]
     fn the_window_follows_what_is_read_in_a_round_trip() {
-        let mut tuning = Autotuning::new(65_535, 30_000_000);
+        let mut tuning = Autotuning::new(SEGMENT, 65_535, 30_000_000);
         tuning.on_segment(ms(600), 0);
         assert_eq!(tuning.on_read(ms(600), SEGMENT), None, "no RTT is known");
         tuning.on_segment(ms(601), 1);
@@ -112,7 +136,7 @@ mod tests {
 
     #[test]
     fn rtts_are_smoothed_upwards_and_taken_at_once_downwards() {
-        let mut tuning = Autotuning::new(65_535, 30_000_000);
+        let mut tuning = Autotuning::new(SEGMENT, 65_535, 30_000_000);
         tuning.on_segment(ms(700), 101);
         assert_eq!(tuning.rtt_us8, 8 * 600_000);
         tuning.on_segment(ms(1_500), 101);

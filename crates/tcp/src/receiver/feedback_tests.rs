@@ -12,7 +12,7 @@ fn at_us(us: u64) -> Time {
 
 /// A receiver whose window has grown as far as it will, and the number of the next segment.
 fn settled(feedback: EcnFeedback) -> (Receiver, u32) {
-    let mut receiver = Receiver::new(100_000, Span::from_ms(40), feedback);
+    let mut receiver = Receiver::new(1448, 100_000, Span::from_ms(40), feedback);
     assert!(receiver.on_syn(NOW, &syn(true, 1)).ecn);
     let mut next = 0;
     let mut acknowledged = false;
@@ -129,14 +129,14 @@ fn counts_wrap_and_old_ones_are_no_news() {
 #[test]
 fn the_first_syn_decides() {
     for (offers, agreed) in [([true, false], true), ([false, true], false)] {
-        let mut receiver = Receiver::new(100_000, Span::from_ms(40), EcnFeedback::PerPacket);
+        let mut receiver = Receiver::new(1448, 100_000, Span::from_ms(40), EcnFeedback::PerPacket);
         for (stamp_ms, offer) in (1..).zip(offers) {
             let answer = receiver.on_syn(NOW, &syn(offer, stamp_ms));
             assert_eq!(answer.ecn, agreed);
         }
         assert_eq!(receiver.ecn() == Ecn::Capable, agreed);
     }
-    let mut deaf = Receiver::new(100_000, Span::from_ms(40), EcnFeedback::None);
+    let mut deaf = Receiver::new(1448, 100_000, Span::from_ms(40), EcnFeedback::None);
     assert!(!deaf.on_syn(NOW, &syn(true, 1)).ecn);
     assert_eq!(deaf.ecn(), Ecn::NotCapable);
 }

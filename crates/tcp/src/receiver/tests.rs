@@ -14,7 +14,7 @@ fn arrive(receiver: &mut Receiver, us: u64, number: u32) -> Arrival {
 
 /// A receiver whose window has grown as far as it will.
 fn settled() -> (Receiver, u32) {
-    let mut receiver = Receiver::new(100_000, Span::from_ms(40), EcnFeedback::Classic);
+    let mut receiver = Receiver::new(1448, 100_000, Span::from_ms(40), EcnFeedback::Classic);
     for i in 0..100 {
         arrive(&mut receiver, u64::from(i) * 100, i);
     }
@@ -23,7 +23,7 @@ fn settled() -> (Receiver, u32) {
 
 #[test]
 fn every_segment_is_acknowledged_while_the_window_grows() {
-    let mut receiver = Receiver::new(1 << 20, Span::from_ms(40), EcnFeedback::Classic);
+    let mut receiver = Receiver::new(1448, 1 << 20, Span::from_ms(40), EcnFeedback::Classic);
     for i in 0..40 {
         let ack = arrive(&mut receiver, u64::from(i) * 100, i).ack.unwrap();
         assert_eq!(ack.number, i + 1);
@@ -103,7 +103,7 @@ fn duplicates_are_reported() {
 
 #[test]
 fn ece_stands_until_cwr() {
-    let mut receiver = Receiver::new(100_000, Span::from_ms(40), EcnFeedback::Classic);
+    let mut receiver = Receiver::new(1448, 100_000, Span::from_ms(40), EcnFeedback::Classic);
     receiver.on_syn(NOW, &syn(true, 1));
     let marked = receiver.on_data(at_us(0), &data(0, 1448, 1, false), Ecn::Marked);
     assert!(marked.ack.unwrap().ece);
@@ -122,7 +122,7 @@ fn stamped(receiver: &mut Receiver, us: u64, number: u32, stamp_ms: u32) -> Arri
 /// arrives (`tcp_grow_window`), up to the limit.
 #[test]
 fn the_window_grows_by_two_segments_up_to_the_limit() {
-    let mut receiver = Receiver::new(200 * 1448, Span::from_ms(40), EcnFeedback::Classic);
+    let mut receiver = Receiver::new(1448, 200 * 1448, Span::from_ms(40), EcnFeedback::Classic);
     assert_eq!(receiver.on_syn(NOW, &syn(false, 1)).window, 45);
     for number in 0..150 {
         let ack = arrive(&mut receiver, u64::from(number), number).ack;
@@ -136,7 +136,7 @@ fn the_window_grows_by_two_segments_up_to_the_limit() {
 
 #[test]
 fn a_window_smaller_than_that_of_a_syn_ack_is_respected() {
-    let mut receiver = Receiver::new(3 * 1448, Span::from_ms(40), EcnFeedback::Classic);
+    let mut receiver = Receiver::new(1448, 3 * 1448, Span::from_ms(40), EcnFeedback::Classic);
     assert_eq!(receiver.on_syn(NOW, &syn(false, 1)).window, 3);
     assert_eq!(arrive(&mut receiver, 0, 0).ack.unwrap().window, 3);
 }
@@ -173,7 +173,8 @@ fn the_window_never_shrinks() {
 #[test]
 fn it_starts_with_quick_acks() {
     for (window_bytes, quick) in [(65_535, 16), (10 * 1448, 5), (1448, 2)] {
-        let mut receiver = Receiver::new(window_bytes, Span::from_ms(40), EcnFeedback::Classic);
+        let mut receiver =
+            Receiver::new(1448, window_bytes, Span::from_ms(40), EcnFeedback::Classic);
         let acked: Vec<_> =
             (0..40).map(|i| arrive(&mut receiver, u64::from(i), i).ack.is_some()).collect();
         let first_delayed = acked.iter().position(|acked| !acked);
@@ -185,7 +186,8 @@ fn it_starts_with_quick_acks() {
 /// Quick ACKs do not run out while the window grows, and so some are left afterwards.
 #[test]
 fn quick_acks_outlast_the_growth_of_the_window() {
-    let mut receiver = Receiver::new(65_535 + 40 * 1448, Span::from_ms(40), EcnFeedback::Classic);
+    let mut receiver =
+        Receiver::new(1448, 65_535 + 40 * 1448, Span::from_ms(40), EcnFeedback::Classic);
     let delayed = (0..100).find(|&i| arrive(&mut receiver, u64::from(i), i).ack.is_none());
     assert_eq!(delayed, Some(20 + 16));
 }
@@ -197,7 +199,7 @@ fn patience_grows_with_every_lone_segment() {
     for (rtt_ms, patience_ms) in
         [(40, [40, 40, 40, 40]), (150, [40, 80, 150, 150]), (600, [40, 80, 160, 200])]
     {
-        let mut receiver = Receiver::new(65_535, Span::from_ms(rtt_ms), EcnFeedback::Classic);
+        let mut receiver = Receiver::new(1448, 65_535, Span::from_ms(rtt_ms), EcnFeedback::Classic);
         for i in 0..16 {
             arrive(&mut receiver, 0, i);
         }
@@ -366,7 +368,7 @@ fn a_repair_among_capable_segments_is_acknowledged_at_once() {
 
 /// A receiver that has offered no more than ten segments, of which the first is missing.
 fn full_but_for_the_first() -> Receiver {
-    let mut receiver = Receiver::new(10 * 1448, Span::from_ms(40), EcnFeedback::Classic);
+    let mut receiver = Receiver::new(1448, 10 * 1448, Span::from_ms(40), EcnFeedback::Classic);
     assert_eq!(receiver.on_syn(NOW, &syn(false, 1)).window, 10);
     for number in 1..10 {
         assert!(!arrive(&mut receiver, 0, number).reopens);
@@ -393,7 +395,7 @@ fn nothing_beyond_the_window_is_taken() {
 #[test]
 fn a_read_that_opens_the_window_is_told() {
     for (arrived, reopens) in [(10, true), (6, true), (5, false), (2, false)] {
-        let mut receiver = Receiver::new(10 * 1448, Span::from_ms(40), EcnFeedback::Classic);
+        let mut receiver = Receiver::new(1448, 10 * 1448, Span::from_ms(40), EcnFeedback::Classic);
         receiver.on_syn(NOW, &syn(false, 1));
         for number in 1..arrived {
             assert!(!arrive(&mut receiver, 0, number).reopens);
@@ -412,7 +414,8 @@ fn a_read_that_opens_the_window_is_told() {
 fn only_tiny_windows_are_told_after_every_read() {
     for (segments, reopens) in [(1, true), (2, true), (3, false), (40, false)] {
         let window_bytes = segments * 1448;
-        let mut receiver = Receiver::new(window_bytes, Span::from_ms(40), EcnFeedback::Classic);
+        let mut receiver =
+            Receiver::new(1448, window_bytes, Span::from_ms(40), EcnFeedback::Classic);
         receiver.on_syn(NOW, &syn(false, 1));
         // As after the quick ACKs of the beginning.
         receiver.patience = Span::from_ms(40);
@@ -425,9 +428,9 @@ fn only_tiny_windows_are_told_after_every_read() {
 /// `__tcp_select_window`: less than a sixteenth of the buffer is nothing.
 #[test]
 fn a_window_that_is_nearly_closed_is_closed() {
-    let mut window = Window::new(40 * 1448);
+    let mut window = Window::new(1448, 40 * 1448);
     assert_eq!(window.offer(40, 37), 3);
-    let mut window = Window::new(40 * 1448);
+    let mut window = Window::new(1448, 40 * 1448);
     assert_eq!(window.offer(40, 38), 0);
 }
 

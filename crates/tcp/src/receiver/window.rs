@@ -1,17 +1,19 @@
 //! The window that a receiver offers: how it opens, what occupies it, that it is never taken back,
 //! and when the sender should hear that it has opened.
 
-use jostle_units::{FULL_PAYLOAD_BYTES, Time};
+use jostle_units::Time;
 
 use super::autotuning::Autotuning;
+use crate::size::Divisor;
 
 /// Window of a SYN-ACK, which cannot be scaled (RFC 7323 §2.2), unless a run says otherwise.
 const INITIAL_BYTES: u64 = 65_535;
-const SEGMENT: u64 = FULL_PAYLOAD_BYTES as u64;
 
 /// A receiver's window.
 #[derive(Debug)]
 pub(super) struct Window {
+    /// Payload of a full-sized segment.
+    mss: Divisor,
     /// `rcv_ssthresh`: what has been grown into.
     bytes: u64,
     /// `window_clamp`: the most it may grow to.
@@ -24,10 +26,11 @@ pub(super) struct Window {
 
 impl Window {
     /// A window that may grow to `most_bytes`.
-    pub fn new(most_bytes: u64) -> Self {
+    pub fn new(mss_bytes: u16, most_bytes: u64) -> Self {
+        let mss = Divisor::new(u32::from(mss_bytes));
         let bytes = INITIAL_BYTES.min(most_bytes);
-        let offered = (bytes / SEGMENT) as u32;
-        Self { bytes, most_bytes, autotuning: None, offered }
+        let offered = mss.divide(bytes) as u32;
+        Self { mss, bytes, most_bytes, autotuning: None, offered }
     }
 
     /// Is `bytes` before any data have arrived.
@@ -38,14 +41,21 @@ impl Window {
 
     /// Lets the limit grow from what the window is now, with what is read.
     pub fn tune(&mut self) {
-        self.autotuning = Some(Box::new(Autotuning::new(self.bytes, self.most_bytes)));
+        self.autotuning =
+            Some(Box::new(Autotuning::new(self.segment_bytes(), self.bytes, self.most_bytes)));
         self.most_bytes = self.bytes;
+    }
+
+    /// Payload of a full-sized segment.
+    #[inline]
+    pub fn segment_bytes(&self) -> u64 {
+        u64::from(self.mss.get())
     }
 
     /// Whole segments that it holds.
     #[inline]
     pub fn segments(&self) -> u32 {
-        (self.bytes / SEGMENT) as u32
+        self.mss.divide(self.bytes) as u32
     }
 
     /// A full-sized segment arrived that echoes `tsecr_ms`.
@@ -71,7 +81,7 @@ impl Window {
     pub fn grow(&mut self) -> bool {
         let growing = self.bytes < self.most_bytes;
         if growing {
-            self.bytes = (self.bytes + 2 * SEGMENT).min(self.most_bytes);
+            self.bytes = (self.bytes + 2 * self.segment_bytes()).min(self.most_bytes);
         }
         growing
     }
@@ -86,8 +96,8 @@ impl Window {
     /// sixteenth of it is free (`__tcp_select_window`).
     #[inline]
     fn room(&self, held: u32) -> u32 {
-        let free = self.most_bytes.saturating_sub(u64::from(held) * SEGMENT);
-        if free < self.most_bytes / 16 { 0 } else { (free.min(self.bytes) / SEGMENT) as u32 }
+        let free = self.most_bytes.saturating_sub(u64::from(held) * self.segment_bytes());
+        if free < self.most_bytes / 16 { 0 } else { self.mss.divide(free.min(self.bytes)) as u32 }
     }
 
     /// After a read that left `held` in the buffer: whether the window beyond `next` could be
@@ -96,7 +106,7 @@ impl Window {
     pub fn reopens(&self, next: u32, held: u32) -> bool {
         let twice = 2 * self.offered.saturating_sub(next);
         // Most windows are more than half open, and need no look at the room.
-        u64::from(twice) * SEGMENT <= self.most_bytes
+        u64::from(twice) * self.segment_bytes() <= self.most_bytes
             && twice <= self.segments()
             && self.room(held) >= twice.max(1)
     }

@@ -3,7 +3,7 @@
 use jostle_control::{
     AckSample, EcnFeedback, Marks, Measurement, RecoveryOwner, RecoveryState, Signal, Timestamps,
 };
-use jostle_units::{FULL_PAYLOAD_BYTES, Span, Time};
+use jostle_units::{Span, Time};
 
 use super::recovery::{Findings, Repair};
 use super::{Acknowledged, Connection, Egress, Sender, timestamp_ms};
@@ -271,8 +271,8 @@ impl Sender {
         debug_assert!(self.is_consistent());
         Acknowledged {
             rtt,
-            cwnd_bytes: u64::from(self.cwnd) * u64::from(FULL_PAYLOAD_BYTES),
-            in_flight_bytes: u64::from(self.board.in_flight()) * u64::from(FULL_PAYLOAD_BYTES),
+            cwnd_bytes: self.bytes_of(self.cwnd),
+            in_flight_bytes: self.bytes_of(self.board.in_flight()),
             acked_bytes: self.acked_bytes,
             lost_packets,
         }
@@ -491,7 +491,7 @@ impl Sender {
         if !findings.retransmitted {
             samples.smoothed = ends.first.map(|at| now.since(at));
             samples.newest = ends.last.map(|at| now.since(at));
-            let runt = payload > 0 && payload < u64::from(FULL_PAYLOAD_BYTES);
+            let runt = payload > 0 && payload < u64::from(self.mss.get());
             // Nothing else was delivered since it was sent.
             let prior_delivered = self.sampler.newest_prior_delivered();
             let lone = prior_delivered.is_some_and(|prior| prior + 1 == self.sampler.delivered());

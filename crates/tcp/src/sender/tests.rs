@@ -33,6 +33,7 @@ const OPTIONS: Options = Options {
     initial_pacing: false,
     short_path_bursts: true,
     peer: 0,
+    mss_bytes: 1448,
 };
 
 fn ms(ms: u64) -> Time {
@@ -309,7 +310,7 @@ impl Loopback {
     fn new(options: Options, controller: Box<dyn Controller>, rtt: Span) -> Self {
         Self {
             script: Script::new(options, controller),
-            receiver: Receiver::new(60_000_000, rtt, EcnFeedback::Classic),
+            receiver: Receiver::new(1448, 60_000_000, rtt, EcnFeedback::Classic),
             rtt,
             travelling: BTreeMap::new(),
             lost: Vec::new(),

@@ -1,15 +1,17 @@
 //! What leaves when: bursts, pacing, small queues, validation of the window.
 
 use jostle_control::{RecoveryState, Sent, TcpExtension};
-use jostle_units::{FULL_PAYLOAD_BYTES, HEADER_BYTES, Span, Time};
+use jostle_units::{HEADER_BYTES, Span, Time};
 
 use super::{Connection, Egress, Sender, timestamp_ms};
 use crate::segment::{Data, Segment};
+use crate::size::Divisor;
 
 /// `GSO_MAX_SIZE`: largest burst of the segmentation offload.
 const BURST_MAX_BYTES: u64 = 65_536;
-/// Full segments in one buffer of the socket's write queue: bursts do not cross its boundary.
-const BUFFER_SEGMENTS: u32 = 45;
+/// Payload in one buffer of the socket's write queue at most (`tcp_xmit_size_goal`: `gso_max_size`
+/// − 1 − `MAX_TCP_HEADER`).
+const BUFFER_MAX_BYTES: u32 = 65_536 - 1 - 320;
 /// `tcp_min_tso_segs`.
 const BURST_MIN_SEGMENTS: u32 = 2;
 /// Packets before pacing begins, as under `fq`: "does not pace first 10".
@@ -20,6 +22,12 @@ const HOST_QUEUE_MAX_BYTES: u64 = 1 << 20;
 const BUFFER_OVERHEAD_BYTES: u64 = 856;
 /// `tcp_tso_win_divisor`: a burst may be held back while it is less than a third of the window.
 const WINDOW_DIVISOR: u32 = 3;
+
+/// Full segments in one buffer of the socket's write queue.
+pub(super) const fn buffer_segments(mss_bytes: u16) -> Divisor {
+    let fitting = BUFFER_MAX_BYTES / mss_bytes as u32;
+    Divisor::new(if fitting == 0 { 1 } else { fitting })
+}
 
 /// How `write` treats the window and the size of bursts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +81,8 @@ impl Sender {
                 self.await_window(now);
                 break;
             }
-            let buffered = (self.written - next).min(BUFFER_SEGMENTS - next % BUFFER_SEGMENTS);
+            let boundary = self.buffer_segments.get() - self.buffer_segments.remainder(next);
+            let buffered = (self.written - next).min(boundary);
             if push == Push::Normal
                 && buffered > 1
                 && self.should_defer(now, in_flight, offered, buffered, burst_max)
@@ -151,9 +160,8 @@ impl Sender {
     fn payload_of(&self, burst: u32) -> u64 {
         let end = self.board.next() + burst;
         let short = self.short.iter().take_while(|(number, _)| *number < end);
-        let lacking: u64 =
-            short.map(|(_, it)| u64::from(FULL_PAYLOAD_BYTES) - u64::from(*it)).sum();
-        u64::from(burst * FULL_PAYLOAD_BYTES) - lacking
+        let lacking: u64 = short.map(|(_, it)| u64::from(self.mss.get()) - u64::from(*it)).sum();
+        self.bytes_of(burst) - lacking
     }
 
     /// Payload of the new segment `number`.
@@ -164,7 +172,7 @@ impl Sender {
                 self.short.pop_front();
                 payload
             }
-            _ => FULL_PAYLOAD_BYTES as u16,
+            _ => self.mss.get() as u16,
         }
     }
 
@@ -262,7 +270,7 @@ impl Sender {
         if halvings < 32 && self.options.short_path_bursts {
             bytes = bytes.saturating_add(BURST_MAX_BYTES >> halvings);
         }
-        let segments = bytes.min(BURST_MAX_BYTES) / u64::from(FULL_PAYLOAD_BYTES);
+        let segments = self.mss.divide(bytes.min(BURST_MAX_BYTES));
         let least = self.controller.burst_packets().unwrap_or(BURST_MIN_SEGMENTS);
         let most = self.controller.burst_limit().unwrap_or(u32::MAX).max(1);
         (segments as u32).max(least).min(most)
@@ -353,7 +361,7 @@ impl Sender {
         if queued == 0 || self.board.outstanding() <= 1 {
             return false;
         }
-        let bursts = 2 * (u64::from(burst * FULL_PAYLOAD_BYTES) + BUFFER_OVERHEAD_BYTES);
+        let bursts = 2 * (self.bytes_of(burst) + BUFFER_OVERHEAD_BYTES);
         let mut limit = (self.pacer.rate.as_bytes_per_s() >> 10).max(bursts);
         if !self.pacer.on {
             limit = limit.min(HOST_QUEUE_MAX_BYTES);

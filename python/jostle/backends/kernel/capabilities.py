@@ -21,6 +21,8 @@ _MAX_LINKS = 80
 _MAX_FLOWS = 1000
 # linux/pkt_sched.h: the limits of fifos and AQMs are 32 bits wide.
 _MAX_LIMIT = 2**32 - 1
+# Of every device in the guest.
+_MTU_BYTES = 1500
 # What a SYN-ACK can offer (RFC 7323, section 2.2).
 _SYN_WINDOW = 65_535
 # What `guest/traffic.py` can send.
@@ -130,6 +132,9 @@ def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:
     if flow["source"]["kind"] not in _SOURCES:
         text = f"`{flow['source']['kind']}`: nothing in the guest sends so; {_SIMULATOR}"
         yield Problem(flow_key(flow, "source"), text)
+    if flow["mtu_bytes"] != _MTU_BYTES:
+        text = f"{flow['mtu_bytes']} B: devices here have an MTU of {_MTU_BYTES} B; {_SIMULATOR}"
+        yield Problem(flow_key(flow, "mtu"), text)
     if flow["memory"] is not None:
         text = f"`{flow['memory']['name']}`: Linux has no such memory of peers; {_SIMULATOR}"
         yield Problem(flow_key(flow, "memory"), text)

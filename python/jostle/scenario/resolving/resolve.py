@@ -357,6 +357,7 @@ def _flow(
         "source": source_spec(flow, path, report),
         "pacing": flow.pacing == "fq",
         "ecn": _ecn(flow, registry),
+        "mtu_bytes": flow.mtu,
         "initial_window_packets": flow.initial_window,
         "initial_pacing": flow.initial_pacing,
         "linux": flow.linux or "6.1",

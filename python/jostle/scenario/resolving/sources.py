@@ -13,8 +13,8 @@ __all__ = ["NO_CONTROLLER", "no_controller", "source_spec", "transport"]
 NO_CONTROLLER: Final = "none"
 """What a scenario writes for the controller of pings."""
 
-_LARGEST_DATAGRAM_BYTES: Final = 1500 - 20 - 8
-"""Of an Ethernet frame's payload, without the headers of IPv4 and UDP."""
+_DATAGRAM_HEADER_BYTES: Final = 20 + 8
+"""Headers of a datagram that an MTU counts: IPv4 and UDP."""
 
 
 def source_spec(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
@@ -43,9 +43,10 @@ def source_spec(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
                 "count": source.count,
             }
         case Ping() as source:
-            if source.bytes > _LARGEST_DATAGRAM_BYTES:
-                message = f"a datagram has at most {_LARGEST_DATAGRAM_BYTES} bytes"
-                report.add((*path, "source", "bytes"), message)
+            largest = flow.mtu - _DATAGRAM_HEADER_BYTES
+            if source.bytes > largest:
+                message = f"a datagram has at most {largest} bytes, or fragments would carry it"
+                report.add((*path, "source", "bytes"), message, (*path, "mtu"))
             return {
                 "kind": "ping",
                 "bytes": source.bytes,

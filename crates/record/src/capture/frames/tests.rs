@@ -3,7 +3,7 @@ use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
 use super::*;
 use crate::{Algorithm, Linux, SourceSpec, Transport};
 
-const FULL: u16 = FULL_PAYLOAD_BYTES as u16;
+const FULL: u16 = mss_of(1_500) as u16;
 
 fn framer() -> Framer {
     let flow = FlowSpec {
@@ -19,6 +19,7 @@ fn framer() -> Framer {
         source: SourceSpec::Bulk,
         pacing: false,
         ecn: true,
+        mtu_bytes: 1_500,
         initial_window_packets: 10,
         initial_pacing: false,
         linux: Linux::V6_1,

@@ -12,7 +12,7 @@ fn spec() -> RunSpec {
             "name": "one", "transport": "tcp", "controller": {"name": "reno", "parameters": {}},
             "slow_start": null, "path": [], "reverse_path": [], "access_delay_ns": 0,
             "start_ns": 0, "stop_ns": null, "source": {"kind": "bulk"}, "pacing": false,
-            "ecn": false, "initial_window_packets": 10, "receive_window_bytes": 1_000_000,
+            "ecn": false, "mtu_bytes": 1_500, "initial_window_packets": 10, "receive_window_bytes": 1_000_000,
             "nic_rate_bps": null, "memory": null, "peer": 0, "after": null,
             "initial_pacing": false, "linux": "6.1", "initial_receive_window_bytes": 65_535, "receive_window_autotuning": false, "gro": false,
         }],

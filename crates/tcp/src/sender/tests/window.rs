@@ -96,7 +96,7 @@ fn an_unused_window_shrinks() {
 #[test]
 fn a_window_limited_by_the_receiver_does_not_shrink_under_a_bulk_flow() {
     let mut path = Loopback::new(OPTIONS, reno(), RTT);
-    path.receiver = Receiver::new(20 * FULL, RTT, EcnFeedback::Classic);
+    path.receiver = Receiver::new(1448, 20 * FULL, RTT, EcnFeedback::Classic);
     path.start(None);
     path.until(ms(5_000));
     let cwnd = path.script.sender.cwnd();

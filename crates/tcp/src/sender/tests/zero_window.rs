@@ -100,7 +100,7 @@ fn nothing_is_repeated_beyond_the_window() {
 fn a_window_that_opens_again_is_told_or_asked_for() {
     for update_is_lost in [false, true] {
         let mut path = Loopback::new(Options { initial_window: 45, ..OPTIONS }, reno(), RTT);
-        path.receiver = Receiver::new(45 * FULL, RTT, EcnFeedback::Classic);
+        path.receiver = Receiver::new(1448, 45 * FULL, RTT, EcnFeedback::Classic);
         path.lost = vec![0];
         path.drop_update = update_is_lost;
         path.start(Some(100 * FULL));
