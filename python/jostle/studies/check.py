@@ -174,6 +174,13 @@ def _figure_mistakes(figure: FigureSpec) -> Iterator[tuple[str, str]]:
         if figure.curves:
             yield "curves", "a `series` has panels and flows, no curves"
         return
+    if figure.kind == "representative":
+        binned = [name for name, one in measures().items() if one.any_window]
+        for panel in figure.panels:
+            if panel not in binned:
+                yield "panels", unknown("panel", panel, binned)
+        if not figure.panels:
+            yield "", "`representative` needs `panels`"
     if not figure.curves:
         yield "", f"`{figure.kind}` needs `curves`"
         return

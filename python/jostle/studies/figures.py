@@ -45,6 +45,8 @@ def figure_data(runs: Runs, figure: FigureSpec) -> FigureData | None:
     match figure.kind:
         case "series":
             return _series(runs, figure)
+        case "representative":
+            return _representative(runs, figure)
         case "heat_map":
             return _heat_map(runs, figure)
         case "cdf":
@@ -94,6 +96,27 @@ def _series(runs: Runs, figure: FigureSpec) -> StackedData | None:
         fairness = PanelData(measure("jain").heading, "1", (line,))
         data = StackedData(data.title, (*data.panels, fairness), data.phases, data.runs)
     return data
+
+
+def _representative(runs: Runs, figure: FigureSpec) -> StackedData | None:
+    chosen = [(curve, runs.representative(curve)) for curve in figure.curves]
+    found = [(curve, view) for curve, view in chosen if view is not None]
+    if not found:
+        return None
+
+    def line(curve: CurveSpec, view: RunView, panel: str) -> BandLine:
+        time_s, values = view.since_start(measure(panel), curve.flow)
+        return BandLine(curve.label, time_s, values, values, values)
+
+    rows = tuple(
+        PanelData(
+            measure(panel).heading,
+            measure(panel).reads,
+            tuple(line(curve, view, panel) for curve, view in found),
+        )
+        for panel in figure.panels
+    )
+    return StackedData("", rows, (), 1)
 
 
 def _while_anything_moves(series: pl.DataFrame) -> pl.DataFrame:

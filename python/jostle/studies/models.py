@@ -90,7 +90,7 @@ class Reading(_Table):
     changes
         What of the scenarios is different.
     repeats
-        Runs per condition; those of the scenario if absent.
+        Runs per condition, where the scenario has more.
     figures
         Figures that are drawn of it, too.
     """
@@ -233,7 +233,7 @@ class Number(Value):
     against
         With the statistic `t` or `d`: the runs that are compared with.
     statistic
-        Of what the runs' values give: themselves, Student's t, or Cohen's d.
+        Of what the runs' values give: themselves, Student's t, the p of that test, or Cohen's d.
     ranking
         Whether the order of the published values has to be ours, too.
     finding
@@ -245,7 +245,7 @@ class Number(Value):
     by: str | None = None
     published: float | dict[str, float] | None = None
     published_sd: dict[str, float] = {}
-    statistic: Literal["value", "t", "d"] = "value"
+    statistic: Literal["value", "t", "p", "d"] = "value"
     against: dict[str, str] = {}
     ranking: bool = False
     finding: str = ""
@@ -257,7 +257,7 @@ class Number(Value):
         if self.published is None and (self.ranking or self.published_sd):
             raise ValueError("`ranking` and `published_sd` go with published values")
         if (self.statistic == "value") == bool(self.against):
-            raise ValueError("`against` goes with the statistics t and d")
+            raise ValueError("`against` goes with the statistics t, p and d")
         return self
 
 
@@ -336,11 +336,13 @@ class FigureSpec(_Table):
         `series`: stacked panels over time of one condition. `boxes`, `bars`: one per curve, with
         the runs' distribution or mean and interval. `cdf`: distribution of the bins of all runs.
         `lines`: a measure against a grid key or against download size. `heat_map`: a measure by two
-        grid keys.
+        grid keys. `representative`: stacked panels over the time since a flow's start, of one run
+        for each curve: the one whose measure is the median.
     experiment, where, flows
         Of a `series`: the condition, and the flows that are shown.
     panels
-        Of a `series`, from top to bottom: measures that the series shows, and `jain`.
+        Of a `series`, from top to bottom: measures that the series shows, and `jain`. Of
+        `representative`: measures that have bins.
     curves
         Of the other kinds.
     groups
@@ -366,7 +368,7 @@ class FigureSpec(_Table):
     id: str
     caption: str
     finding: str = ""
-    kind: Literal["series", "boxes", "bars", "cdf", "lines", "heat_map"]
+    kind: Literal["series", "representative", "boxes", "bars", "cdf", "lines", "heat_map"]
     experiment: str = ""
     where: dict[str, str] = {}
     flows: tuple[str, ...] = ()
