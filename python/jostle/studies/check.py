@@ -18,6 +18,7 @@ from jostle.scenario import Scenario
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.units import QuantityError, parse_size, parse_span
 from jostle.studies.models import (
+    ALL_FLOWS,
     Change,
     Claim,
     Covered,
@@ -169,8 +170,8 @@ def _figure_mistakes(figure: FigureSpec) -> Iterator[tuple[str, str]]:
     if figure.kind == "series":
         shown = [name for name, one in measures().items() if one.scope == "flow" and one.column]
         for panel in figure.panels:
-            if panel not in (*shown, "jain"):
-                yield "panels", unknown("panel", panel, [*shown, "jain"])
+            if panel not in (*shown, *ALL_FLOWS):
+                yield "panels", unknown("panel", panel, [*shown, *ALL_FLOWS])
         if figure.curves:
             yield "curves", "a `series` has panels and flows, no curves"
         return

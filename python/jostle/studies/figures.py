@@ -26,7 +26,7 @@ from jostle.stats.describe import Floats
 from jostle.stats.distribution import Box
 from jostle.studies.evaluate import value_estimate
 from jostle.studies.models import Curve as CurveSpec
-from jostle.studies.models import FigureSpec, Value
+from jostle.studies.models import ALL_FLOWS, FigureSpec, Value
 from jostle.studies.runs import Runs
 from jostle.studies.windows import RunView, Span
 
@@ -90,12 +90,15 @@ def _series(runs: Runs, figure: FigureSpec) -> StackedData | None:
     }
     series = _while_anything_moves(results.condition_series(at))
     wanted = figure.panels or PANELS
-    data = stacked(series, labels, panels([name for name in wanted if name != "jain"]))
-    if "jain" in wanted:
-        line = _jain_line(runs.views(name, condition), series["time_s"].to_numpy())
-        fairness = PanelData(measure("jain").heading, "1", (line,))
-        data = StackedData(data.title, (*data.panels, fairness), data.phases, data.runs)
-    return data
+    data = stacked(series, labels, panels([name for name in wanted if name not in ALL_FLOWS]))
+    shown_s = series["time_s"].to_numpy()
+    views = runs.views(name, condition)
+    together = tuple(
+        PanelData(measure(one).heading, measure(one).reads or "1", (_line_of(one, views, shown_s),))
+        for one in wanted
+        if one in ALL_FLOWS
+    )
+    return StackedData(data.title, (*data.panels, *together), data.phases, data.runs)
 
 
 def _representative(runs: Runs, figure: FigureSpec) -> StackedData | None:
@@ -127,11 +130,11 @@ def _while_anything_moves(series: pl.DataFrame) -> pl.DataFrame:
     return series if last_s is None else series.filter(pl.col("time_s") <= last_s)
 
 
-def _jain_line(views: Sequence[RunView], shown_s: Floats) -> BandLine:
-    """Fairness in each interval up to the last that is shown, mean over runs."""
+def _line_of(name: str, views: Sequence[RunView], shown_s: Floats) -> BandLine:
+    """Take a measure of the run in each interval up to the last that is shown, mean over runs."""
     ends = np.unique(shown_s)
     whole = Span(0.0, float(ends.max(initial=0.0)))
-    band = series_band(np.array([view.bins(measure("jain"), "", whole, None) for view in views]))
+    band = series_band(np.array([view.bins(measure(name), "", whole, None) for view in views]))
     starts = np.concatenate(([0.0], ends[:-1]))
     return BandLine("all flows", (starts + ends) / 2, band.mean, band.low, band.high)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from jostle.backends import BACKENDS
 from jostle.errors import unknown
 
+ALL_FLOWS: Final = ("jain", "total")
+"""Panels of a series with one line for all flows: measures of the run."""
 Summary = Literal["mean", "sd", "median", "min", "max", "share"]
 
 
@@ -122,23 +124,27 @@ class Covered(_Table):
         Ids of our figures, numbers and claims.
     why
         Why there is no counterpart, or what of it is missing.
+    elsewhere
+        What of jostle shows it outside of the study: a command, a page.
     """
 
     item: str
     shows: str
     ours: tuple[str, ...] = ()
     why: str = ""
+    elsewhere: str = ""
 
     @model_validator(mode="after")
     def _answered(self) -> Covered:
-        if not self.ours and not self.why:
+        if not (self.ours or self.why or self.elsewhere):
             raise ValueError("give `ours`, or say in `why` why there is nothing")
         return self
 
     @property
     def status(self) -> str:
         """Whether we have it: `yes`, `in part`, or `no`."""
-        return "no" if not self.ours else "in part" if self.why else "yes"
+        there = self.ours or self.elsewhere
+        return "no" if not there else "in part" if self.why else "yes"
 
 
 class Experiment(_Table):
@@ -341,7 +347,7 @@ class FigureSpec(_Table):
     experiment, where, flows
         Of a `series`: the condition, and the flows that are shown.
     panels
-        Of a `series`, from top to bottom: measures that the series shows, and `jain`. Of
+        Of a `series`, from top to bottom: measures that the series shows, `jain` and `total`. Of
         `representative`: measures that have bins.
     curves
         Of the other kinds.
