@@ -65,7 +65,7 @@ def test_a_flow_alone_has_packets_of_its_mtu(mtu, backend, simulator):
     assert srtt_s == pytest.approx(expected_s, rel=0.05)
     # Behind a window of 65,535 bytes, that of the SYN-ACK, Linux halves packets of 64 KiB, until a
     # larger one is offered: those of the 2 MiB that the application has written by then.
-    halves = (2 << 20) // 32_767 if mtu > 32_807 else 0
+    halves = (2 << 20) // 32_767 if mtu > 32_819 else 0
     again = sent["retransmitted_packets"]
     assert again == pytest.approx(expected["retransmitted_packets"], abs=30 + halves)
     assert sent["sent_packets"] == pytest.approx(expected["sent_packets"], rel=0.01, abs=halves)
