@@ -5,7 +5,7 @@ A run folder holds `spec.json`, `summary.json`, `provenance.json`, `flows.parque
 `manifest.json` with the SHA-256 of each of them. These files are the same, byte for byte, for the
 same run. `timing.json` (how long the run took here) stands beside them and outside the manifest.
 
-Beside them `.plans` says which runs belong together (`plans.py`), and `.damaged` holds what was moved
+Beside them `.plans` says which runs belong together (`plans.py`); `.damaged` holds what was moved
 aside.
 
 A folder is written under another name, synced, then renamed: a run is there whole or not at all.
