@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from jostle.figures.save import replace_file, to_bytes
+from jostle.figures.files import replace_file
+from jostle.figures.save import to_bytes
 from jostle.printable import printable_markup
 from jostle.results import pictures
-from jostle.results.tables import html_table, interval_note, phase_rows
+from jostle.results.tables import html_table, interval_note, phase_tables
 
 if TYPE_CHECKING:
     from jostle.results import ResultSet
@@ -76,7 +77,8 @@ def _scenario(results: ResultSet) -> dict[str, Any]:
         "notes": results.notes,
         "failures": [(results.labels[f.condition], f.seed, f.error) for f in results.failures],
         "phases": [
-            (phase, Markup(html_table(phase_rows(results, phase.name)))) for phase in results.phases
+            (phase, Markup("".join(map(html_table, phase_tables(results, phase.name)))))
+            for phase in results.phases
         ],
         "legend": interval_note(results),
         "figures": [

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle.backends import BACKENDS
-from jostle.results.tables import ABSENT
+from jostle.results.formats import ABSENT
 from jostle.stats import Estimate
 from jostle.studies.evaluate import ClaimRow, Evaluation, NumberRow
 from jostle.studies.findings import findings
