@@ -47,7 +47,7 @@ ROOM_MAY_USE = {
     "results": "_core errors backends stats figures",
     "running": "errors foreign_files printable locked_folders python_controllers scenario "
     "backends results",
-    "report": "printable figures results",
+    "report": "foreign_files printable scenario stats figures results",
     "fidelity": "errors foreign_files stats results figures",
     "studies": "_core errors foreign_files printable scenario backends running results stats "
     "figures",

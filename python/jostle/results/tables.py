@@ -100,9 +100,11 @@ _SUITABLE: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """Measures that a table of each kind shows, the most telling first; it ends where the room does."""
 
+LINKS: Final = "links"
+"""Title of tables of links."""
 _TITLES: Final = {
     "bulk": "bulk flows", "transfers": "flows that end", "requests": "requests", "pings": "pings",
-    "link": "links",
+    "link": LINKS,
 }  # fmt: skip
 _PLAIN: Final = {"share": 1}
 """Decimals of those that are shown without their interval: it follows from the others'."""
