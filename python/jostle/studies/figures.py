@@ -25,8 +25,8 @@ from jostle.stats import Estimate, box, ecdf, series_band
 from jostle.stats.describe import Floats
 from jostle.stats.distribution import Box
 from jostle.studies.evaluate import value_estimate
-from jostle.studies.models import Curve as CurveSpec
 from jostle.studies.models import ALL_FLOWS, FigureSpec, Value
+from jostle.studies.models import Curve as CurveSpec
 from jostle.studies.runs import Runs
 from jostle.studies.windows import RunView, Span
 
