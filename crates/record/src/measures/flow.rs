@@ -78,4 +78,23 @@ super::row::measures! {
     |flow, all| {
         Some(2.0 * bits_per_s(flow.received_bytes, flow.length_ns) - all.throughput_bps())
     };
+
+    /// Mean of the response times: from the moment at which the sender is asked (for the first, at
+    /// which the connection opens) until the last byte has reached the application of the receiver,
+    /// in the phase in which it did. The request itself takes no time.
+    response_mean_s: Option<f64>, "response", "response time", ROUND_TRIP, any, "response_mean_s";
+    |flow, _| flow.response_mean_s;
+
+    /// Median of the response times, less than 1.6 % off.
+    response_p50_s: Option<f64>, "response_p50", "median response time", ROUND_TRIP, phase;
+    |flow, _| flow.response_p50_s;
+
+    /// 95th percentile of the response times, less than 1.6 % off.
+    response_p95_s: Option<f64>, "response_p95", "95th percentile of the response time", ROUND_TRIP,
+        phase;
+    |flow, _| flow.response_p95_s;
+
+    /// Responses that reached the receiver whole; absent of flows that are not asked for any.
+    responses: Option<u64>, "responses", "responses", NUMBER, any, "responses";
+    |flow, _| flow.responds.then_some(flow.responses);
 }
