@@ -12,10 +12,11 @@ from jostle import _core
 from jostle.backends import RunRecord, SimBackend, canonical_json
 from jostle.results import ResultSet
 from jostle.results.finished import Result
+from jostle.results.formats import plain
 from jostle.results.measures import Measure, measures
-from jostle.results.tables import phase_rows, plain
+from jostle.results.tables import View, phase_tables
 from jostle.studies.models import Window
-from jostle.studies.windows import RunView
+from jostle.studies.windows import _COUNTS, RunView, _columns
 
 DURATION_S = 6
 MEASURES = list(measures().values())
@@ -111,14 +112,15 @@ def test_every_measure_has_one_value(made: dict[str, Any]) -> None:
 
 
 def _tables_show_it(results: ResultSet, record: RunRecord, phase: str) -> None:
-    table = phase_rows(results, phase)
-    shown = [m for m in MEASURES if m.title in {cell.split("\n")[0] for cell in table.header}]
-    for row, flow in zip(table.rows, record.summary["flows"], strict=True):
-        for measure in (m for m in shown if m.scope == "flow"):
-            column = [cell.split("\n")[0] for cell in table.header].index(measure.title)
-            value = measure.of_entry(flow, phase)
-            decimals = len(row[column].partition(".")[2])
-            assert row[column] == plain(value, measure.factor, decimals)
+    summary = {flow["name"]: flow for part in ("flows", "links") for flow in record.summary[part]}
+    shown = [m for m in MEASURES if m.scope in ("flow", "link") and m.place != "asked"]
+    for measure in shown:
+        for table in phase_tables(results, phase, View((measure.name,), each=True)):
+            who = [cell.replace("\n", " ") for cell in table.header].index(measure.scope)
+            for row in table.rows:
+                value = measure.of_entry(summary[row[who]], phase)
+                decimals = len(row[-1].partition(".")[2])
+                assert row[-1] == plain(value, measure.factor, decimals)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True,
@@ -172,3 +174,41 @@ def test_flows_that_wait_have_their_share() -> None:
     jain = sum(rates) ** 2 / (3 * sum(rate**2 for rate in rates))
     assert record.summary["fairness"]["overall"]["jain"] == pytest.approx(jain)
     assert _core.run(canonical_json(made)).summary
+
+
+def test_what_cannot_be_asked_of_a_series_is_an_error() -> None:
+    made = spec(1, ("cubic", "none"), 3)
+    run = SimBackend(_core).run(made)
+    series = RunView(run)._series
+    assert series.over("throughput", 1, 0.0, 3.0) is not None
+    assert len(series.bins("utilisation", 0, 0.0, 3.0, 0.5)) == 6
+    nan = float("nan")
+    for ask, said in [
+        (lambda: series.over("throughput", 2, 0.0, 3.0), "position 2 of 2 flows"),
+        (lambda: series.over("utilisation", 1, 0.0, 3.0), "position 1 of 1 links"),
+        (lambda: series.over("jain", 1, 0.0, 3.0), "position 1 of 1 runs"),
+        (lambda: series.over("throughput", 0, nan, 3.0), "no stretch of time"),
+        (lambda: series.over("throughput", 0, 3.0, 0.0), "no stretch of time"),
+        (lambda: series.bins("throughput", 2, 0.0, 3.0), "position 2 of 2 flows"),
+        (lambda: series.span_of_shares(2, 0.0, 1.0), "position 2 of 2 flows"),
+        *[
+            (lambda bin_s=bin_s: series.bins("throughput", 0, 0.0, 3.0, bin_s), "at most")
+            for bin_s in (0.0, -1.0, nan, 1e-300)
+        ],
+    ]:
+        with pytest.raises(ValueError, match=said):
+            ask()
+
+
+def test_columns_of_other_lengths_are_no_series() -> None:
+    run = SimBackend(_core).run(spec(1, ("cubic",), 3))
+    facts = [{"start_s": 1e300, "completion_s": 1e300, "pings": None}]
+    text = canonical_json(run.spec)
+    flows, links = _columns(run.flows, _COUNTS), _columns(run.links, ())
+    assert _core.Series(text, facts, flows, links).over("jain", 0, 0.0, 3.0) is None
+    for table, column in [(flows, "lived_s"), (links, "dropped_overflow"), (links, "time_s")]:
+        whole = table[column]
+        table[column] = whole[:-1]
+        with pytest.raises(ValueError, match="rows"):
+            _core.Series(text, facts, flows, links)
+        table[column] = whole

@@ -309,6 +309,7 @@ fn flow_stretch(
         response_mean_s: counters.response_mean_s(),
         response_p50_s: totals.response_s(0.5),
         response_p95_s: totals.response_s(0.95),
+        response_p99_s: totals.response_s(0.99),
     }
 }
 

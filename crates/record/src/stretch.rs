@@ -43,10 +43,12 @@ pub struct FlowStretch {
     pub responses: f64,
     /// Mean of what they took.
     pub response_mean_s: Option<f64>,
-    /// Median of what they took; not known of the series, nor is the next.
+    /// Median of what they took; not known of the series, nor are the next two.
     pub response_p50_s: Option<f64>,
     /// 95th percentile of what they took.
     pub response_p95_s: Option<f64>,
+    /// 99th percentile of what they took.
+    pub response_p99_s: Option<f64>,
 }
 
 /// What the flows of a group did together.
@@ -110,7 +112,7 @@ pub struct Stretch<'a> {
     pub links: Vec<LinkStretch>,
     /// What the flows got in each interval of the series whose middle lies in the stretch.
     pub rates: Rates<'a>,
-    /// Bits per second that all flows got. Each flow's share asks for it.
+    /// Bits per second that all got that take shares. Each flow's share asks for it.
     throughput_bps: f64,
 }
 
@@ -173,12 +175,13 @@ impl<'a> Stretch<'a> {
         links: Vec<LinkStretch>,
         rates: Rates<'a>,
     ) -> Self {
-        let all = flows.iter().map(|flow| bits_per_s(flow.received_bytes, flow.length_ns));
+        let competing = flows.iter().filter(|flow| flow.competes);
+        let all = competing.map(|flow| bits_per_s(flow.received_bytes, flow.length_ns));
         let throughput_bps = all.sum();
         Self { flows, groups, links, rates, throughput_bps }
     }
 
-    /// Bits per second that all flows got.
+    /// Bits per second that all flows got that take shares.
     pub(crate) fn throughput_bps(&self) -> f64 {
         self.throughput_bps
     }

@@ -404,6 +404,7 @@ fn the_summary_has_the_shape_of_the_contract() {
             "response_mean_s",
             "response_p50_s",
             "response_p95_s",
+            "response_p99_s",
             "responses",
             "retransmission_ratio",
             "retransmitted_packets",

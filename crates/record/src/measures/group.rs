@@ -66,7 +66,7 @@ pub(super) const ROWS: &[Measure] = &[
         completion_mean,
     ),
     row(
-        "group_completion_p50",
+        "completion_p50",
         "median completion",
         "completion_p50_s",
         TIME,
@@ -75,7 +75,7 @@ pub(super) const ROWS: &[Measure] = &[
         |all| quantile(all, 0.5),
     ),
     row(
-        "group_completion_p95",
+        "completion_p95",
         "95th percentile of the completion",
         "completion_p95_s",
         TIME,
@@ -83,7 +83,7 @@ pub(super) const ROWS: &[Measure] = &[
         |all| quantile(all, 0.95),
     ),
     row(
-        "group_completion_p99",
+        "completion_p99",
         "99th percentile of the completion",
         "completion_p99_s",
         TIME,
