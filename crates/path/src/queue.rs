@@ -45,6 +45,10 @@ pub trait QueueDiscipline<B>: Send {
 
     /// Packets waiting.
     fn packets(&self) -> u64;
+
+    /// Time has passed until `now`: a chance to make up for updates that would otherwise all be made
+    /// up for at the next packet. Decisions are the same with and without.
+    fn pass(&mut self, _now: Time) {}
 }
 
 /// Marks a packet if its transport understands marks. A packet that came in marked counts as

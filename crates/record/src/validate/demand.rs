@@ -25,8 +25,8 @@ const MAX_MERGES: u64 = 2_000_000;
 /// Most packets that are on their way, wait or are kept by a sender at the same time; one takes
 /// some 200 bytes.
 const MAX_PACKETS: u64 = 10_000_000;
-/// Most outages of a link in a run: after a time without packets they are drawn at once, in half a
-/// second.
+/// Most outages of a link in a run. The simulator draws them in portions and looks up in between;
+/// the kernel has them all beforehand, drawn in half a second.
 const MAX_OUTAGES: u64 = 10_000_000;
 /// Most points of a link's jitter in a run. The simulator draws them in portions and looks up in
 /// between; a run that has all of them takes minutes for it.
@@ -34,7 +34,7 @@ const MAX_JITTER_POINTS: u64 = 10_000_000_000;
 /// Points of jitter in a correlation time.
 const JITTER_GRID: u64 = 16;
 /// Most updates of a queue's probability in a run. On a link that stands still they are made up for
-/// at once, in some seconds.
+/// in portions, too; all of them take some seconds.
 const MAX_UPDATES: u64 = 1_000_000_000;
 
 /// Checks lengths of lists, before anything goes through them.
