@@ -31,7 +31,6 @@ REFUSED = {
     ),
     "bottleneck.outage": ('{ every = "5 s", durations = "1 s" }', "bottleneck.outage", "outages"),
     "bottleneck.quick_start": ('"5 Mbit/s"', "bottleneck.quick_start", "Quick-Start"),
-    "flows.one.mtu": ('"9000 B"', "flows.one.mtu", "1500 B"),
     "flows.one.memory": ('"stateful"', "flows.one.memory", "no such memory"),
     "flows.one.initial_pacing": ("true", "flows.one.initial_pacing", "fq"),
     "flows.one.initial_receive_window": (
@@ -42,6 +41,11 @@ REFUSED = {
     "flows.one.slow_start ": ('"suss"', "flows.one.slow_start", "the simulator can"),
     "flows.one.slow_start  ": ('"paced-chirping"', "flows.one.slow_start", "the simulator can"),
     "bottleneck.rate": ('[["0 s", "5 Mbit/s"], ["2 s", "0 Mbit/s"]]', "bottleneck.rate", "stop"),
+    "bottleneck.rate ": (
+        '{ mean = "5 Mbit/s", deviation = "1 Mbit/s", correlation = "1 s" }',
+        "bottleneck.rate",
+        "random",
+    ),
     "bottleneck.queue": (
         '{ kind = "occupancy_drop", limit = "1 MB", threshold = "500 kB" }',
         "bottleneck.queue.kind",
@@ -113,6 +117,7 @@ PLAYED_BACK = [
     "bottleneck.jitter",
     "bottleneck.outage",
     "bottleneck.rate",
+    "bottleneck.rate ",
     "bottleneck.queue",
     "flows.one.controller ",
 ]
