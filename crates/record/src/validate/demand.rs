@@ -239,7 +239,10 @@ fn limit_bytes(link: &LinkSpec) -> u128 {
     match limit.map(|parameter| parameter.kind) {
         Some(Kind::Limit { .. }) => u128::from(values.limit("limit").full_bytes()),
         Some(Kind::Packets { .. } | Kind::Integer { .. }) => {
-            u128::from(values.amount("limit")) * u128::from(FULL_PACKET_BYTES)
+            // Each may be a socket buffer of many packets.
+            let buffers = row.entry.parameters.iter().any(|one| one.name == "gro_max_size");
+            let each = if buffers { values.u32("gro_max_size") } else { FULL_PACKET_BYTES };
+            u128::from(values.amount("limit")) * u128::from(each)
         }
         _ => 0,
     }
