@@ -84,10 +84,12 @@ def test_conditions_measures_and_runs_are_chosen(page: Any) -> None:
     drawings = page.locator("svg.topology:visible")
     assert drawings.count() == 1
     assert "20 Mbit/s" in drawings.text_content()
-    page.get_by_label("beside").select_option(label="10 Mbit/s")
+    page.locator("summary", has_text="beside").click()
+    page.get_by_label("10 Mbit/s", exact=True).check()
     box = page.locator(".panel .u-over").first.bounding_box()
     page.mouse.move(box["x"] + 300, box["y"] + 30)
     assert "— 10 Mbit/s" in page.locator(".readout").first.inner_text()
+    page.locator("summary", has_text="beside").click()
     page.get_by_label("draw").select_option(label="every run")
     page.locator("summary", has_text="measures").click()
     page.get_by_label("Goodput", exact=True).check()

@@ -49,16 +49,31 @@ const jostle = (() => {
   // Links take their colours from the other end, so that they are not taken for flows.
   const colourOf = (scope, at) => `--line-${scope === "link" ? COLOURS - 1 - (at % COLOURS) : at % COLOURS}`;
 
-  // Lines of one panel: [{label, who, colour, dash, mean, low, high, runs}].
-  const linesOf = (panel, condition, values, second) =>
-    condition.traces[panel.name].map((trace, at) => {
+  // Who has lines in panels of a scope, over all conditions that are shown: each has a colour and a dash.
+  const entriesOf = (scope, conditions) => {
+    let place = 0;
+    return conditions.flatMap((condition, group) => condition[scope].map((who, at) => {
+      const entry = {
+        id: `${group} ${scope} ${who.name}`,
+        label: who.label + (group > 0 ? ` — ${condition.label}` : ""),
+        colour: colourOf(scope, place),
+        dash: Math.floor(place / COLOURS) % DASHES.length,
+        group,
+        at,
+      };
+      place += 1;
+      return entry;
+    }));
+  };
+
+  // Lines of one panel, in the order of its entries.
+  const linesOf = (panel, conditions, values) =>
+    entriesOf(panel.scope, conditions).map((entry) => {
+      const condition = conditions[entry.group];
+      const trace = condition.traces[panel.name][entry.at];
       const rows = Array.from({ length: trace.rows }, (_, row) => rowOf(trace, condition.bins, row, values));
-      const who = condition[panel.scope][at];
       return {
-        who: `${panel.scope} ${who.name}`,
-        label: who.label + (second ? ` — ${condition.label || "second"}` : ""),
-        colour: colourOf(panel.scope, at),
-        dash: DASHES[second ? 1 + (Math.floor(at / COLOURS) % 3) : Math.floor(at / COLOURS) % 4],
+        ...entry,
         mean: rows[0],
         low: rows.length > 1 ? rows[1] : null,
         high: rows.length > 1 ? rows[2] : null,
@@ -66,16 +81,15 @@ const jostle = (() => {
       };
     });
 
-  // Two conditions may have bins of different lengths: both are drawn on the times of either.
-  const joined = (timesA, timesB) => [...new Set([...timesA, ...timesB])].sort((a, b) => a - b);
+  // Conditions may have bins of different lengths: all are drawn on the times of any.
+  const joined = (every) => [...new Set(every.flat())].sort((a, b) => a - b);
   const placed = (row, times, onto) => {
-    if (row === null || times === onto) return row;
     const at = new Map(times.map((time, index) => [time, row[index]]));
     return onto.map((time) => (at.has(time) ? at.get(time) : undefined));
   };
 
   const mount = (root, data, values) => {
-    const state = { condition: 0, second: -1, runs: false, hidden: new Set(), panels: new Set(), range: null };
+    const state = { condition: 0, others: [], runs: false, hidden: new Set(), panels: new Set(), range: null };
     data.panels.filter((panel) => panel.shown).forEach((panel) => state.panels.add(panel.name));
     let plots = [];
     const toolbar = make("div", { class: "toolbar", role: "toolbar", "aria-label": "What the charts show" });
@@ -84,13 +98,23 @@ const jostle = (() => {
     root.replaceChildren(toolbar, legend, stage);
 
     const condition = () => data.conditions[state.condition];
-    const secondOne = () => (state.second < 0 ? null : data.conditions[state.second]);
+    const shownConditions = () => [state.condition, ...state.others].map((at) => data.conditions[at]);
 
     const select = (label, options, chosen, onChange) => {
       const box = make("select", { "aria-label": label });
       options.forEach(([value, text]) => box.append(make("option", { value, selected: value === chosen }, text)));
       box.addEventListener("change", () => onChange(Number(box.value)));
       return make("label", {}, `${label} `, box);
+    };
+
+    const menu = (label, entries, onChange) => {
+      const list = make("div", {});
+      entries.forEach(([text, value, checked, title]) => {
+        const box = make("input", { type: "checkbox", checked });
+        box.addEventListener("change", () => onChange(value, box.checked));
+        list.append(make("label", { title: title ?? null }, box, ` ${text}`));
+      });
+      return make("details", { class: "menu" }, make("summary", {}, label), list);
     };
 
     const drawToolbar = () => {
@@ -107,24 +131,22 @@ const jostle = (() => {
             redraw();
           }));
         });
-        const others = data.conditions.map((one, at) => [at, one.label]).filter(([at]) => at !== state.condition);
-        parts.push(select("beside", [[-1, "nothing"], ...others], state.second, (at) => { state.second = at; redraw(); }));
+        const boxes = data.conditions.map((one, at) => [one.label, at, state.others.includes(at)]);
+        parts.push(menu("beside", boxes.filter(([, at]) => at !== state.condition), (at, checked) => {
+          state.others = checked ? [...state.others, at] : state.others.filter((other) => other !== at);
+          drawLegend();
+          drawPanels();
+        }));
       }
       if (data.conditions.some((one) => Object.values(one.traces).some((every) => every.some((trace) => trace.rows > 3)))) {
         parts.push(select("draw", [[0, "mean and 95 % interval"], [1, "every run"]], state.runs ? 1 : 0, (at) => { state.runs = at === 1; redraw(); }));
       }
-      const measures = make("details", { class: "menu" }, make("summary", {}, "measures"));
-      const list = make("div", {});
-      data.panels.forEach((panel) => {
-        const box = make("input", { type: "checkbox", checked: state.panels.has(panel.name), value: panel.name });
-        box.addEventListener("change", () => {
-          if (box.checked) state.panels.add(panel.name); else state.panels.delete(panel.name);
-          drawPanels();
-        });
-        list.append(make("label", { title: panel.definition }, box, ` ${panel.title}`));
-      });
-      measures.append(list);
-      parts.push(measures);
+      const measures = data.panels.map((panel) => [panel.title, panel.name, state.panels.has(panel.name), panel.definition]);
+      parts.push(menu("measures", measures, (name, checked) => {
+        if (checked) state.panels.add(name); else state.panels.delete(name);
+        drawLegend();
+        drawPanels();
+      }));
       const whole = make("button", { type: "button", class: "reset" }, "show everything");
       whole.addEventListener("click", () => zoom(null));
       parts.push(whole);
@@ -132,26 +154,22 @@ const jostle = (() => {
     };
 
     const drawLegend = () => {
-      const seen = new Map();
-      for (const scope of ["flow", "link"]) {
-        const panel = data.panels.find((one) => one.scope === scope && state.panels.has(one.name));
-        if (!panel) continue;
-        condition()[scope].forEach((who, at) => seen.set(`${scope} ${who.name}`, [who.label, at, scope]));
-      }
-      legend.replaceChildren(...[...seen].map(([who, [label, at, scope]]) => {
-        const button = make("button", { type: "button", "aria-pressed": String(!state.hidden.has(who)), "data-who": who });
-        const mark = make("span", { class: `mark dash-${Math.floor(at / COLOURS) % 4}` });
-        mark.style.borderColor = `var(${colourOf(scope, at)})`;
-        button.append(mark, scope === "link" ? `link ${label}` : label);
+      const entries = ["flow", "link"].flatMap((scope) =>
+        (data.panels.some((one) => one.scope === scope && state.panels.has(one.name)) ? entriesOf(scope, shownConditions()).map((entry) => ({ ...entry, scope })) : []));
+      legend.replaceChildren(...entries.map((entry) => {
+        const button = make("button", { type: "button", "aria-pressed": String(!state.hidden.has(entry.id)) });
+        const mark = make("span", { class: `mark dash-${entry.dash}` });
+        mark.style.borderColor = `var(${entry.colour})`;
+        button.append(mark, entry.scope === "link" ? `link ${entry.label}` : entry.label);
         button.addEventListener("click", (event) => {
-          const others = [...seen.keys()].filter((other) => other !== who);
+          const others = entries.map((other) => other.id).filter((other) => other !== entry.id);
           if (event.shiftKey) {
             // Alone, or all again if it was alone.
             const alone = others.every((other) => state.hidden.has(other));
             others.forEach((other) => (alone ? state.hidden.delete(other) : state.hidden.add(other)));
-            state.hidden.delete(who);
-          } else if (!state.hidden.delete(who)) {
-            state.hidden.add(who);
+            state.hidden.delete(entry.id);
+          } else if (!state.hidden.delete(entry.id)) {
+            state.hidden.add(entry.id);
           }
           drawLegend();
           drawPanels();
@@ -163,7 +181,7 @@ const jostle = (() => {
 
     const zoom = (range) => {
       state.range = range;
-      const [from, to] = range ?? [0, Math.max(condition().end_s, secondOne()?.end_s ?? 0)];
+      const [from, to] = range ?? [0, Math.max(...shownConditions().map((one) => one.end_s))];
       plots.forEach((plot) => plot.setScale("x", { min: from, max: to }));
     };
 
@@ -190,40 +208,37 @@ const jostle = (() => {
     const drawPanels = () => {
       plots.forEach((plot) => plot.destroy());
       plots = [];
-      const shown = data.panels.filter((panel) => state.panels.has(panel.name) && condition()[panel.scope].length);
+      const shown = data.panels.filter((panel) => state.panels.has(panel.name) && shownConditions().some((one) => one[panel.scope].length));
       stage.replaceChildren();
       shown.forEach((panel, at) => plots.push(drawPanel(panel, at === shown.length - 1)));
       zoom(state.range);
     };
 
     const drawPanel = (panel, last) => {
-      const first = condition();
-      const second = secondOne();
-      const timesA = timesOf(first);
-      const timesB = second ? timesOf(second) : timesA;
-      const times = second ? joined(timesA, timesB) : timesA;
-      const groups = [[linesOf(panel, first, values, false), timesA]];
-      if (second) groups.push([linesOf(panel, second, values, true), timesB]);
+      const conditions = shownConditions();
+      const own = conditions.map(timesOf);
+      const times = own.length > 1 ? joined(own) : own[0];
       const columns = [times];
       const series = [{}];
       const bands = [];
       const read = [];
-      groups.forEach(([lines, own]) => lines.filter((line) => !state.hidden.has(line.who)).forEach((line) => {
+      linesOf(panel, conditions, values).filter((line) => !state.hidden.has(line.id)).forEach((line) => {
         const stroke = () => css(line.colour);
-        const push = (row, options) => { columns.push(placed(row, own, times)); series.push({ stroke, spanGaps: false, points: { show: false }, ...options }); };
+        const dash = DASHES[line.dash];
+        const push = (row, options) => { columns.push(own.length > 1 ? placed(row, own[line.group], times) : row); series.push({ stroke, spanGaps: false, points: { show: false }, ...options }); };
         if (state.runs && line.runs.length) {
-          line.runs.forEach((row) => push(row, { width: 0.8, alpha: 0.55, dash: line.dash }));
+          line.runs.forEach((row) => push(row, { width: 0.8, alpha: 0.55, dash }));
           return;
         }
         read.push([line, columns.length]);
         const single = line.mean.filter((value) => value !== null).length === 1;
-        push(line.mean, { width: 1.6, dash: line.dash, points: { show: single, size: 6 } });
+        push(line.mean, { width: 1.6, dash, points: { show: single, size: 6 } });
         if (line.low) {
           push(line.high, { stroke: "transparent", width: 0 });
           push(line.low, { stroke: "transparent", width: 0 });
           bands.push({ series: [columns.length - 2, columns.length - 1], fill: () => css(line.colour) + "2e" });
         }
-      }));
+      });
       const readout = make("span", { class: "readout", "aria-live": "off" });
       const heading = make("h3", { title: panel.definition }, panel.unit ? `${panel.title} (${panel.unit})` : panel.title, readout);
       const box = make("div", { class: "panel", "data-panel": panel.name }, heading);
@@ -263,7 +278,7 @@ const jostle = (() => {
     };
 
     const redraw = () => {
-      if (state.second === state.condition) state.second = -1;
+      state.others = state.others.filter((at) => at !== state.condition);
       drawToolbar();
       drawLegend();
       drawPanels();
