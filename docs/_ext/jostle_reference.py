@@ -1,13 +1,11 @@
 """Directives that write the reference from the engine's registries and the scenario schema.
 
-What they print is what `jostle explain`, `jostle --help` and the scenario reader use, or what a run
-gives now, so that it cannot be out of date.
+What they print is what `jostle explain`, `jostle --help` and the scenario reader use, so that it
+cannot be out of date.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
@@ -17,7 +15,7 @@ from typing import Any
 import click
 from docutils import nodes
 from jostle import _core
-from jostle.cli import cli, status
+from jostle.cli import cli
 from jostle.cli.show import _default, _range
 from jostle.results.measures import measures
 from jostle.scenario import fields, models
@@ -147,26 +145,6 @@ class Help(_Markdown):
         yield f"```text\n{command.get_help(context)}\n```"
 
 
-class Run(_Markdown):
-    """What `jostle run FILE --phase NAME` prints of an example as this version runs it."""
-
-    required_arguments = 2
-
-    def _markdown(self) -> Iterator[str]:
-        file, phase = self.arguments
-        path = Path(self.env.srcdir).parent / "scenarios" / file
-        self.env.note_dependency(str(path))
-        given = ["run", str(path), "--phase", phase, "--no-cache"]
-        with contextlib.redirect_stdout(io.StringIO()) as said:
-            exit_status = status(given)
-        if exit_status != 0:
-            raise self.error(f"jostle {' '.join(given)} ended with status {exit_status}")
-        lines = [line.rstrip() for line in said.getvalue().splitlines()]
-        begin = next(at for at, line in enumerate(lines) if line.startswith(f"{phase} ("))
-        shown = "\n".join(lines[begin:]).strip()
-        yield f"```text\n{shown}\n```"
-
-
 class Scenario(_Markdown):
     """An example as it stands in `scenarios/`."""
 
@@ -250,6 +228,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("scenario-keys", Keys)
     app.add_directive("profiles", Profiles)
     app.add_directive("cli-help", Help)
-    app.add_directive("run", Run)
     app.add_directive("scenario", Scenario)
     return {"parallel_read_safe": True}
