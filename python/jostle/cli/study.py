@@ -192,7 +192,9 @@ def _load(name: str, *, python: bool) -> Study:
     except ScenarioError as error:
         raise InputError(str(error)) from error
     except InputError as error:
-        if by_path or not here.is_dir():
+        if by_path:
+            raise InputError(f"{error} (looked for {Path(name) / 'study.toml'})") from error
+        if not here.is_dir():
             raise
         raise InputError(f"{error}; for the one in this folder, write ./{here}") from error
 
