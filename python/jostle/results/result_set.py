@@ -31,12 +31,23 @@ class ResultSet(FinishedRuns):
     def flows(self) -> pl.DataFrame:
         """One row per run, flow and phase.
 
-        Columns: condition, grid keys, seed, run_id, flow, transport, controller, measures of the
-        flow's whole run (completion_s, efficiency, estimate_bps), phase, and every measure of a
-        flow in it.
+        Columns: condition, grid keys, seed, run_id, flow, group, transport, controller, measures
+        of the flow's whole run (completion_s, completion_rate_bps, unfinished, efficiency,
+        estimate_bps), phase, and every measure of a flow in it.
         """
-        facts = ("transport", "controller")
+        facts = ("group", "transport", "controller")
         return self._table("flows", "flow", facts, keys("flow", "flow"), keys("flow", "phases"))
+
+    @cached_property
+    def groups(self) -> pl.DataFrame:
+        """One row per run, group and phase; flows that were written as one are a group.
+
+        Columns: condition, grid keys, seed, run_id, group, flows (how many it has), measures of
+        the group's whole run (completion_mean_s, completion_p50_s, …, unfinished), phase, and
+        every measure of a group in it.
+        """
+        whole = ("flows", *keys("group", "group"))
+        return self._table("groups", "group", (), whole, keys("group", "phases"))
 
     @cached_property
     def links(self) -> pl.DataFrame:
@@ -116,7 +127,7 @@ class ResultSet(FinishedRuns):
         method: Method = "t",
         confidence: float = 0.95,
     ) -> pl.DataFrame:
-        """Estimate a measure for each condition and flow (or link, or run) from its seeds.
+        """Estimate a measure for each condition and flow (or group, link, run) from its seeds.
 
         Parameters
         ----------
@@ -130,8 +141,9 @@ class ResultSet(FinishedRuns):
         Returns
         -------
         polars.DataFrame
-            condition, grid keys, `flow` (or `link`), value, low, high, n, unit, method; low and
-            high are null where one run alone has a value, and lie within what the measure can be.
+            condition, grid keys, `flow` (or `group`, or `link`), value, low, high, n, unit, method;
+            low and high are null where one run alone has a value, and lie within what the measure
+            can be.
         """
         import polars as pl
 
@@ -215,7 +227,8 @@ class ResultSet(FinishedRuns):
                         {"seed": r.seed, "run_id": r.run.run_id}
                         | {
                             key: r.run.summary[key]
-                            for key in ("flows", "links", "fairness", "totals")
+                            for key in ("flows", "groups", "links", "fairness", "totals")
+                            if key in r.run.summary
                         }
                         for r in self.of(index)
                     ],
@@ -277,7 +290,7 @@ class ResultSet(FinishedRuns):
             | {"phase": phase}
             | {key: values.get(key) for key in keys}
             for place, run in self._placed()
-            for entry in run.summary[part]
+            for entry in run.summary.get(part, ())
             for phase, values in entry["phases"].items()
         ]
         columns = [*self._place_columns, who, *facts, *whole, "phase", *keys]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jostle._core import Series
     from jostle.backends import Run
 
-COUNTS = ("rtt_samples", "sent_packets", "retransmitted_packets")
+COUNTS = ("rtt_samples", "sent_packets", "retransmitted_packets", "responses")
 """Columns of flows that count packets."""
 
 
@@ -33,11 +33,10 @@ def series_of(run: Run) -> Series:
 
 
 def position_of(run: Run, measure: Measure, who: str) -> int:
-    """Find where a run has a flow or a link that a measure is asked of; 0 for the run itself."""
+    """Find where a run has the one that a measure is asked of; 0 for the run itself."""
     if measure.scope == "run":
         return 0
-    entries = run.spec["links"] if measure.scope == "link" else run.spec["flows"]
-    return [entry["name"] for entry in entries].index(who)
+    return [one["name"] for one in run.summary[f"{measure.scope}s"]].index(who)
 
 
 def columns(frame: pl.DataFrame, counts: Sequence[str]) -> dict[str, np.ndarray]:

@@ -81,10 +81,10 @@ class RunView:
     def value(
         self, measure: Measure, who: str, span: Span, asked: Asked | None = None
     ) -> float | None:
-        """Take a measure of a flow, a link or the run over a window; None if it has no value."""
+        """Take a measure of a flow, group, link or the run over a window; None without a value."""
         if measure.place == "asked":
             found = self._series.asked(measure.name, who, **vars(asked or Asked()))
-        elif span.phase or measure.place == "flow":
+        elif span.phase or measure.place in ("flow", "group"):
             found = measure.of_summary(self._run.summary, span.phase, who)
         else:
             position = position_of(self._run, measure, who)
