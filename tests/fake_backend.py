@@ -24,7 +24,7 @@ class Constant:
 NOTHING = {
     "sending_rate_bps": 0.0, "throughput_bps": 0.0, "goodput_bps": 0.0, "rtt_mean_s": 0.0,
     "rtt_samples": 0, "srtt_s": 0.0, "cwnd_mean_bytes": 0.0, "lived_s": 0.0, "sent_packets": 0,
-    "retransmitted_packets": 0, "responses": 0, "response_mean_s": None,
+    "retransmitted_packets": 0, "responses": 0, "response_mean_s": 0.0,
 }  # fmt: skip
 """What a flow's series has to have."""
 
