@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import click
 
+from jostle.cli.completing import completion
 from jostle.cli.emulate import emulate
 from jostle.cli.environment import Environment
 from jostle.cli.kernel import kernel
@@ -54,7 +55,20 @@ def cli() -> None:
     """
 
 
-for _command in (new, run, study, validate, kernel, emulate, list_, explain, schema, report, view):
+for _command in (
+    new,
+    run,
+    study,
+    validate,
+    kernel,
+    emulate,
+    list_,
+    explain,
+    schema,
+    report,
+    view,
+    completion,
+):
     cli.add_command(_command)
 
 
