@@ -97,54 +97,81 @@ impl Event {
 /// many, one or two for every flow, and rarely come up. Two heaps keep every packet from paying for
 /// the depth that the timers would give to a common one, and most runs have so few sources that
 /// their events need no heap.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Agenda {
     few: Few,
+    /// The earliest of both heaps: nearly every event asks for it, and few change it.
+    rest: u128,
     /// What moves packets and found no place among the few.
     packets: QuaternaryHeap<Reverse<u128>>,
     timers: QuaternaryHeap<Reverse<u128>>,
     scheduled: u64,
 }
 
-/// Two links there, one back and a delay line are what most paths come to, or fewer.
-const FEW: usize = 4;
+impl Default for Agenda {
+    fn default() -> Self {
+        Self {
+            few: Few::default(),
+            rest: NONE,
+            packets: QuaternaryHeap::new(),
+            timers: QuaternaryHeap::new(),
+            scheduled: 0,
+        }
+    }
+}
+
+/// Places of the few. Two links there, one back and a delay line are what most paths come to, or
+/// fewer. A power of two, so that no place needs to be checked.
+const PLACES: usize = 8;
 
 /// No entry: later than any.
 const NONE: u128 = u128::MAX;
 
-/// A few entries, the earliest last.
-#[derive(Debug, Default)]
+/// A few entries, the earliest last. The first place holds none, behind which nothing is inserted.
+#[derive(Debug)]
 struct Few {
-    entries: [u128; FEW],
-    len: usize,
+    entries: [u128; PLACES],
+    /// Place of the earliest.
+    last: usize,
+}
+
+impl Default for Few {
+    fn default() -> Self {
+        Self { entries: [NONE; PLACES], last: 0 }
+    }
 }
 
 impl Few {
     #[inline]
+    fn at(&mut self, place: usize) -> &mut u128 {
+        &mut self.entries[place % PLACES]
+    }
+
+    #[inline]
     fn first(&self) -> u128 {
-        self.entries[..self.len].last().copied().unwrap_or(NONE)
+        self.entries[self.last % PLACES]
     }
 
     #[inline]
     const fn is_full(&self) -> bool {
-        self.len == FEW
+        self.last == PLACES - 1
     }
 
     /// Adds an entry, for which there must be room.
     #[inline]
     fn insert(&mut self, entry: u128) {
-        let mut place = self.len;
-        while place > 0 && self.entries[place - 1] < entry {
-            self.entries[place] = self.entries[place - 1];
+        let mut place = self.last;
+        while *self.at(place) < entry {
+            *self.at(place + 1) = *self.at(place);
             place -= 1;
         }
-        self.entries[place] = entry;
-        self.len += 1;
+        *self.at(place + 1) = entry;
+        self.last += 1;
     }
 
     #[inline]
     fn remove_first(&mut self) {
-        self.len -= 1;
+        self.last -= 1;
     }
 }
 
@@ -156,34 +183,46 @@ impl Agenda {
         debug_assert!(self.scheduled < 1 << SEQUENCE_BITS);
         let order = self.scheduled << (KIND_BITS + POSITION_BITS) | event.pack();
         let entry = u128::from(at.as_ns()) << 64 | u128::from(order);
-        if !event.moves_a_packet() {
-            self.timers.push(Reverse(entry));
-        } else if self.few.is_full() {
-            self.packets.push(Reverse(entry));
-        } else {
+        if event.moves_a_packet() && !self.few.is_full() {
             self.few.insert(entry);
+        } else {
+            self.push(entry, event);
         }
+    }
+
+    /// Puts an entry into the heap of its kind.
+    #[inline(never)]
+    fn push(&mut self, entry: u128, event: Event) {
+        self.rest = self.rest.min(entry);
+        let heap = if event.moves_a_packet() { &mut self.packets } else { &mut self.timers };
+        heap.push(Reverse(entry));
     }
 
     /// The next event. Always a part of the loop that asks for it: as a function it costs 2 % more.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<(Time, Event)> {
         let few = self.few.first();
-        let packet = first_of(&self.packets);
-        let timer = first_of(&self.timers);
         // No two entries are equal but for none at all.
-        let entry = few.min(packet).min(timer);
-        if entry == few {
-            if few == NONE {
-                return None;
-            }
+        let entry = if few < self.rest {
             self.few.remove_first();
-        } else if entry == packet {
-            self.packets.pop();
+            few
+        } else if self.rest < NONE {
+            self.pop_rest()
         } else {
-            self.timers.pop();
-        }
+            return None;
+        };
         Some((Time::from_ns((entry >> 64) as u64), Event::unpack(entry as u64)))
+    }
+
+    /// Takes the earliest entry of the heaps.
+    #[inline(never)]
+    fn pop_rest(&mut self) -> u128 {
+        let entry = self.rest;
+        let heap =
+            if first_of(&self.packets) == entry { &mut self.packets } else { &mut self.timers };
+        heap.pop();
+        self.rest = first_of(&self.packets).min(first_of(&self.timers));
+        entry
     }
 }
 

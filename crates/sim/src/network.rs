@@ -7,7 +7,7 @@ use jostle_path::{Ecn, Link, Packet, Probe, Reason};
 use jostle_record::{End, FlowSpec, LinkSpec, Sink, Transport};
 use jostle_tcp::offload::merged_max;
 use jostle_tcp::{Egress, Segment};
-use jostle_units::{Rate, Span, Time, mss_of};
+use jostle_units::{Rate, Ring, Span, Time, mss_of};
 
 use crate::engine::{Agenda, Event};
 use crate::packet::{Body, SimPacket, header};
@@ -66,7 +66,7 @@ impl Way {
 /// of them, so that they need one event together.
 struct DelayLine {
     delay: Span,
-    travelling: VecDeque<Arriving>,
+    travelling: Ring<Arriving>,
 }
 
 /// What is on a delay line, and when it leaves.
@@ -161,7 +161,7 @@ impl Network {
             merging: Merging::of(flow),
         };
         let routes = flows.iter().map(route).collect();
-        let line = |ns: &u64| DelayLine { delay: Span::from_ns(*ns), travelling: VecDeque::new() };
+        let line = |ns: &u64| DelayLine { delay: Span::from_ns(*ns), travelling: Ring::default() };
         let lines = delays.iter().map(line).collect();
         Self { hops, lines, routes, agenda: Agenda::default(), link_packets: 0 }
     }
