@@ -47,12 +47,13 @@ ROOM_MAY_USE = {
     "results": "_core errors backends stats figures",
     "running": "errors foreign_files printable locked_folders python_controllers scenario "
     "backends results",
-    "report": "printable figures results",
+    "report": "foreign_files printable scenario stats figures results",
+    "view": "errors foreign_files printable running results stats figures report",
     "fidelity": "errors foreign_files stats results figures",
     "studies": "_core errors foreign_files printable scenario backends running results stats "
     "figures",
     "cli": "errors foreign_files printable scenario emulate kernel_images backends running "
-    "results figures report fidelity studies",
+    "results figures report view fidelity studies",
     "api": "errors printable scenario backends running results",
 }
 

@@ -15,7 +15,7 @@ from jostle.results.finished import Result
 from jostle.results.measures import Measure, measures
 from jostle.results.tables import phase_rows, plain
 from jostle.studies.models import Window
-from jostle.studies.windows import RunView
+from jostle.studies.windows import _COUNTS, RunView, _columns
 
 DURATION_S = 6
 MEASURES = list(measures().values())
@@ -159,3 +159,41 @@ def test_flows_that_wait_have_their_share() -> None:
     jain = sum(rates) ** 2 / (3 * sum(rate**2 for rate in rates))
     assert record.summary["fairness"]["overall"]["jain"] == pytest.approx(jain)
     assert _core.run(canonical_json(made)).summary
+
+
+def test_what_cannot_be_asked_of_a_series_is_an_error() -> None:
+    made = spec(1, ("cubic", "none"), 3)
+    run = SimBackend(_core).run(made)
+    series = RunView(run)._series
+    assert series.over("throughput", 1, 0.0, 3.0) is not None
+    assert len(series.bins("utilisation", 0, 0.0, 3.0, 0.5)) == 6
+    nan = float("nan")
+    for ask, said in [
+        (lambda: series.over("throughput", 2, 0.0, 3.0), "position 2 of 2 flows"),
+        (lambda: series.over("utilisation", 1, 0.0, 3.0), "position 1 of 1 links"),
+        (lambda: series.over("jain", 1, 0.0, 3.0), "position 1 of 1 runs"),
+        (lambda: series.over("throughput", 0, nan, 3.0), "no stretch of time"),
+        (lambda: series.over("throughput", 0, 3.0, 0.0), "no stretch of time"),
+        (lambda: series.bins("throughput", 2, 0.0, 3.0), "position 2 of 2 flows"),
+        (lambda: series.span_of_shares(2, 0.0, 1.0), "position 2 of 2 flows"),
+        *[
+            (lambda bin_s=bin_s: series.bins("throughput", 0, 0.0, 3.0, bin_s), "at most")
+            for bin_s in (0.0, -1.0, nan, 1e-300)
+        ],
+    ]:
+        with pytest.raises(ValueError, match=said):
+            ask()
+
+
+def test_columns_of_other_lengths_are_no_series() -> None:
+    run = SimBackend(_core).run(spec(1, ("cubic",), 3))
+    facts = [{"start_s": 1e300, "completion_s": 1e300, "pings": None}]
+    text = canonical_json(run.spec)
+    flows, links = _columns(run.flows, _COUNTS), _columns(run.links, ())
+    assert _core.Series(text, facts, flows, links).over("jain", 0, 0.0, 3.0) is None
+    for table, column in [(flows, "lived_s"), (links, "dropped_overflow"), (links, "time_s")]:
+        whole = table[column]
+        table[column] = whole[:-1]
+        with pytest.raises(ValueError, match="rows"):
+            _core.Series(text, facts, flows, links)
+        table[column] = whole

@@ -92,12 +92,17 @@ def test_warnings_are_text(tmp_path: Path) -> None:
     assert not any(OBEYED.search(str(one.message)) for one in warned)
 
 
-def test_a_report_fetches_and_runs_nothing(scenario: Path) -> None:
-    html = render([jostle.run(scenario)])
+def test_a_report_fetches_nothing_and_runs_our_scripts_only(scenario: Path) -> None:
+    html = render([jostle.run(scenario)], [str(scenario)])
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)
     assert policy.startswith("default-src 'none'; img-src data:; style-src 'unsafe-inline';")
-    assert "<script" not in html
+    assert "connect-src 'none'" in policy
+    scripts = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
+    digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
+    assert re.findall(r"'sha256-([^']*)'", policy) == digests
+    assert len(re.findall("<script", html)) == len(scripts) + 1, "data of charts, which do not run"
     assert not re.search(r'(src|href)="(?!data:|#)', html)
+    assert not OBEYED.search(html)
 
 
 def test_the_only_script_of_a_studys_page_is_ours(

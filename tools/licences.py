@@ -53,6 +53,18 @@ def packages() -> list[tuple[str, str, str]]:
     return sorted(found.values())
 
 
+def scripts() -> list[tuple[str, str, str]]:
+    """Name, version and licence of every script of others that pages hold."""
+    folder = ROOT / "python" / "jostle" / "report" / "static"
+    found = []
+    for licence in sorted(folder.glob("*.LICENSE")):
+        first = licence.with_suffix(".js").read_text("utf-8").splitlines()[0]
+        version = re.search(r"\(v([\d.]+)\)", first)
+        kind = licence.read_text("utf-8").splitlines()[0].strip()
+        found.append((licence.stem, version[1] if version else "?", kind))
+    return found
+
+
 def name_of(requirement: str) -> str:
     """Return the name that a requirement begins with."""
     return re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0].lower()
@@ -79,11 +91,15 @@ def licence_of(distribution: metadata.Distribution) -> str:
 def main() -> int:
     """Print both lists; 1 if a package has a licence that is not permitted."""
     refused = []
-    for title, rows in (("Linked into the engine", crates()), ("Python packages", packages())):
+    for title, rows in (
+        ("Linked into the engine", crates()),
+        ("Python packages", packages()),
+        ("Scripts in pages", scripts()),
+    ):
         print(f"{title}\n")
         for name, version, licence in rows:
             print(f"  {name:28} {version:14} {licence}")
-            if title == "Python packages" and not PERMITTED_OF_PACKAGES.search(licence):
+            if title != "Linked into the engine" and not PERMITTED_OF_PACKAGES.search(licence):
                 refused.append(f"{name}: {licence}")
         print()
     for one in refused:

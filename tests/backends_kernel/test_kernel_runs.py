@@ -10,6 +10,7 @@ import threading
 import time
 from pathlib import Path
 
+import pcapng
 import pytest
 from jostle.backends import SimBackend
 from jostle.backends.kernel import KernelBackend, KernelRunError
@@ -51,6 +52,39 @@ def test_a_flow_alone_does_what_it_does_in_the_simulator(backend, simulator):
     assert real["rtt_min_s"] == pytest.approx(simulated["rtt_min_s"], abs=10e-6)
     assert real["sent_packets"] == pytest.approx(simulated["sent_packets"], rel=0.03)
     assert abs(real["retransmitted_packets"] - simulated["retransmitted_packets"]) < 30
+
+
+@pytest.mark.parametrize("mtu", [576, 9000, 65_535])
+def test_a_flow_alone_has_packets_of_its_mtu(mtu, backend, simulator):
+    overrides = {"flows.one.mtu": f'"{mtu} B"', "bottleneck.rate": '"50 Mbit/s"'}
+    spec = spec_of(overrides=overrides)
+    real, simulated = backend.run(spec), simulator.run(spec)
+    sent, expected = overall(real), overall(simulated)
+    assert sent["goodput_bps"] == pytest.approx(expected["goodput_bps"], rel=0.01)
+    srtt_s, expected_s = (r.flows["srtt_s"][-5:].mean() for r in (real, simulated))
+    assert srtt_s == pytest.approx(expected_s, rel=0.05)
+    # Behind a window of 65,535 bytes, that of the SYN-ACK, Linux halves packets of 64 KiB, until a
+    # larger one is offered: those of the 2 MiB that the application has written by then.
+    halves = (2 << 20) // 32_767 if mtu > 32_819 else 0
+    again = sent["retransmitted_packets"]
+    assert again == pytest.approx(expected["retransmitted_packets"], abs=30 + halves)
+    assert sent["sent_packets"] == pytest.approx(expected["sent_packets"], rel=0.01, abs=halves)
+
+
+def test_flows_of_different_mtu_share_a_link(backend, simulator):
+    second = PAIR.replace('"bbr"', '"cubic"\nmtu = "9000 B"')
+    overrides = {"bottleneck.queue": '"fq_codel"', "bottleneck.rate": '"50 Mbit/s"'}
+    spec = spec_of(f"capture = true\n{second}", overrides)
+    real, simulated = backend.run(spec), simulator.run(spec)
+    for flow, payload_bytes in enumerate((1448, 8948)):
+        sent, expected = overall(real, flow), overall(simulated, flow)
+        assert sent["goodput_bps"] == pytest.approx(expected["goodput_bps"], rel=0.02)
+        again = sent["retransmitted_packets"]
+        assert again == pytest.approx(expected["retransmitted_packets"], abs=30)
+        for record in (real, simulated):
+            seen = pcapng.read(record.captures[f"{spec['flows'][flow]['name']}.sender"])
+            assert seen.dropped == 0
+            assert {packet.payload for packet in seen.of(1)} == {0, payload_bytes}
 
 
 def test_a_seed_is_a_run(backend):

@@ -28,7 +28,7 @@ def impairments(spec, link=0):
 
 
 def files(spec):
-    return playback.files(spec["links"], lambda link: impairments(spec, link))
+    return playback.files(spec, lambda link: impairments(spec, link))
 
 
 def options(content):
@@ -61,7 +61,7 @@ def test_links_that_tc_can_have_no_file():
 
 def test_random_losses_are_those_of_the_simulator():
     """`netem` would lose as many, but other ones."""
-    assert playback.own_link(spec_of(overrides={"bottleneck.loss": '"1 %"'})["links"][0])
+    assert playback.own_links(spec_of(overrides={"bottleneck.loss": '"1 %"'})) == {0}
 
 
 def test_options_of_a_link_and_its_queue():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from jostle.backends.kernel import controllers, job, modules, queues
+from jostle.backends.kernel import controllers, job, modules, playback, queues
 from jostle.backends.kernel.guest.sampling import moments_ns
 from jostle.backends.kernel.topology import Burst, Machine, topology
 from jostle.kernel_images import Image
@@ -131,6 +131,67 @@ def test_ends_of_a_flow():
     assert sender.sysctls["net.ipv4.tcp_ecn"] == "1"
 
 
+MTUS = """
+duration = "6 s"
+[[links]]
+name = "first"
+rate = "20 Mbit/s"
+delay = "5 ms"
+queue = { kind = "drop_tail", limit = "100 kB" }
+[[links]]
+name = "second"
+rate = "10 Mbit/s"
+queue = { kind = "drop_tail", limit = "100 kB" }
+[[flows]]
+name = "jumbo"
+controller = "reno"
+path = ["first"]
+rtt = "40 ms"
+mtu = "9000 B"
+nic_rate = "100 Mbit/s"
+[[flows]]
+name = "small"
+controller = "reno"
+path = ["first", "second"]
+rtt = "40 ms"
+mtu = "576 B"
+"""
+
+
+def test_devices_of_a_flow_have_its_mtu_and_those_of_links_the_largest():
+    spec = spec_of(MTUS) | {"capture": {"scenario": "one"}}
+    mtus = {name: host.mtu_bytes for name, host in topology(spec, MACHINE).hosts.items()}
+    ends = {"s0": 9000, "r0": 9000, "s1": 576, "r1": 576}
+    links = {"a0": 9000, "m0": 9000, "z0": 9000, "a1": 1500, "z1": 1500}
+    # What delays the ACKs carries nothing else.
+    assert mtus == ends | links | {"h0": 1500, "h1": 1500}
+
+
+def test_links_with_packets_of_other_sizes_are_disciplines_of_our_own():
+    spec = spec_of(MTUS)
+    assert playback.own_links(spec) == {0, 1}
+    spec["flows"][1]["mtu_bytes"] = 1500
+    assert playback.own_links(spec) == {0}
+    # They hand packets over when their sending ends; of the card, tbf does so when it begins.
+    (command,) = topology(spec, OWN).hosts["r0"].tc
+    assert command.endswith(f"delay {35_000 + round(9014 * 8 / 100)}us")
+
+
+def test_a_full_packet_of_the_flow_is_what_htb_and_the_card_send():
+    made = topology(spec_of(MTUS), MACHINE).hosts
+    first_us, second_us = 590 * 8 / 20, 590 * 8 / 10
+    assert made["r1"].tc[0].endswith(f"delay {round(35_000 + first_us + second_us)}us")
+    # tbf drops what is larger than its burst.
+    assert "burst 9014 " in made["s0"].tc[0]
+
+
+def test_writes_are_whole_segments(defaults):
+    flows = job.build(spec_of(MTUS), VIRTUAL, defaults)["flows"]
+    assert [flow["write_bytes"] for flow in flows] == [117 * 8948, 2001 * 524]
+    usual = job.build(spec_of(), VIRTUAL, defaults)["flows"]
+    assert usual[0]["write_bytes"] == 724 * 1448
+
+
 def test_a_window_that_tunes_itself_starts_below_its_limit():
     overrides = {
         "flows.one.receive_window": '"1 MB"',
@@ -221,8 +282,8 @@ def test_steps_of_a_rate_are_played_back_where_that_can_be():
 
 def test_pie_is_asked_for_a_tick_less_where_ticks_are_known():
     queue = spec_of(overrides={"bottleneck.queue": '"pie"'})["links"][0]["queue"]
-    assert "tupdate 14000us" in queues.command(queue, 10**7, 1_000_000)
-    assert "tupdate 15000us" in queues.command(queue, 10**7, None)
+    assert "tupdate 14000us" in queues.command(queue, queues.Place(10**7, 1_000_000))
+    assert "tupdate 15000us" in queues.command(queue, queues.Place(10**7, None))
 
 
 @pytest.mark.parametrize(
@@ -250,7 +311,27 @@ def test_pie_is_asked_for_a_tick_less_where_ticks_are_known():
 )
 def test_queues(queue, words):
     spec = spec_of(overrides={"bottleneck.queue": queue})
-    assert words in queues.command(spec["links"][0]["queue"], 20_000_000)
+    assert words in queues.command(spec["links"][0]["queue"], queues.Place(20_000_000))
+
+
+def test_limits_in_bytes_are_as_many_packets_as_the_flows_have():
+    jumbo = queues.Place(20_000_000, None, 9014)
+    limit = {"limit": {"bytes": 90_140}}
+    queue = spec_of(overrides={"bottleneck.queue": '"codel"'})["links"][0]["queue"]
+    queue["parameters"] |= limit
+    assert queues.problems(queue, {9014}) == []
+    assert queues.command(queue, jumbo).startswith("codel limit 10 ")
+    for sizes in ({1514}, {1514, 9014}):
+        (problem,) = queues.problems(queue, sizes)
+        assert problem.key == "limit"
+
+
+def test_fq_codel_has_memory_for_the_largest_packets():
+    queue = spec_of(overrides={"bottleneck.queue": '"fq_codel"'})["links"][0]["queue"]
+    words = queues.command(queue, queues.Place(20_000_000, None, 65_549)).split()
+    limit = int(words[words.index("limit") + 1])
+    # Linux counts what a packet occupies, which is more than its length.
+    assert int(words[words.index("memory_limit") + 1]) > 1.5 * limit * 65_549
 
 
 @pytest.mark.parametrize("min_bytes", [1514, 30_000, 3_000_000])
@@ -277,13 +358,13 @@ def test_red_is_told_the_burst_of_which_tc_makes_the_weight(weight, min_bytes):
             "ecn": False,
         },
     }
-    found = queues.problems(queue)
+    found = queues.problems(queue, {1514})
     if found:
         assert [problem.key for problem in found] == ["weight"]
         # A lower threshold of one packet or of thousands leaves no burst that gives the weight.
         assert min_bytes != 30_000 or weight == 0.25
         return
-    words = queues.command(queue, 10**7).split()
+    words = queues.command(queue, queues.Place(10**7)).split()
     burst = int(words[words.index("burst") + 1])
     assert 2.0 ** -tc_red_eval_ewma(burst) == pytest.approx(weight, rel=math.sqrt(2) - 1)
 
@@ -409,6 +490,15 @@ def test_a_guest_has_memory_for_what_is_in_flight():
     in_flight_mb = 10**9 / 8 * 0.6 / 2**20
     assert job.memory_mb(small) < 600
     assert job.memory_mb(large) > 512 + 3 * in_flight_mb
+
+
+def test_small_packets_take_more_memory():
+    small, usual, jumbo = (
+        spec_of(overrides={"flows.one.mtu": f'"{mtu} B"', "bottleneck.queue.limit": '"80 MB"'})
+        for mtu in (576, 1500, 9000)
+    )
+    assert job.memory_mb(small) > job.memory_mb(usual) + 200
+    assert job.memory_mb(usual) > job.memory_mb(jumbo) + 100
 
 
 def test_modules_are_loaded_after_those_they_depend_on(tmp_path):

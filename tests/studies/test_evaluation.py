@@ -25,7 +25,7 @@ def runs(folder) -> Runs:
     backend = SimBackend(_core)
     session = Session(backend, local(1), None)
     done = carry_out(work_of(study, backend, None), lambda one: session.carry_out(one.plan))
-    return Runs(study, done["small"])
+    return Runs(study, done["small", "described"])
 
 
 def test_numbers_claims_and_orders(runs):

@@ -42,7 +42,7 @@ def test_measures_of_pings(tmp_path):
     backend = SimBackend(_core)
     session = Session(backend, local(1), None)
     done = carry_out(work_of(study, backend, None), lambda one: session.carry_out(one.plan))
-    runs = Runs(study, done["pings"])
+    runs = Runs(study, done["pings", "described"])
 
     def of(measure: str, **keys: object) -> float:
         (found,) = runs.per_run(Value(flow="pings", measure=measure, **keys))

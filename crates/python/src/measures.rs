@@ -55,6 +55,13 @@ impl Series {
     }
 
     /// A measure from one time to another, of the flow or the link at a position.
+    ///
+    /// Raises
+    /// ------
+    /// KeyError
+    ///     If there is no such measure.
+    /// ValueError
+    ///     If there is no such flow or link, or the times are none.
     fn over(
         &self,
         measure: &str,
@@ -62,10 +69,17 @@ impl Series {
         from_s: f64,
         to_s: f64,
     ) -> PyResult<Option<f64>> {
-        Ok(row(measure)?.over(&self.0.stretch(from_s, to_s), position))
+        let measure = row(measure)?;
+        self.0.check(measure, position, (from_s, to_s)).map_err(PyValueError::new_err)?;
+        Ok(measure.over(&self.0.stretch(from_s, to_s), position))
     }
 
     /// A measure in each bin from one time to another; in the series' own if `bin_s` is absent.
+    ///
+    /// Raises
+    /// ------
+    /// KeyError, ValueError
+    ///     As `over`, and if bins have no length or there are more than ten million.
     #[pyo3(signature = (measure, position, from_s, to_s, bin_s=None))]
     fn bins<'py>(
         &self,
@@ -77,12 +91,22 @@ impl Series {
         bin_s: Option<f64>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let found = self.0.bins(row(measure)?, position, (from_s, to_s), bin_s);
-        Ok(found.into_pyarray(py))
+        Ok(found.map_err(PyValueError::new_err)?.into_pyarray(py))
     }
 
     /// Times at which the flow at a position had delivered two shares of its bytes.
-    fn span_of_shares(&self, position: usize, from_share: f64, to_share: f64) -> (f64, f64) {
-        self.0.span_of_shares(position, from_share, to_share)
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     If there is no such flow.
+    fn span_of_shares(
+        &self,
+        position: usize,
+        from_share: f64,
+        to_share: f64,
+    ) -> PyResult<(f64, f64)> {
+        self.0.span_of_shares(position, from_share, to_share).map_err(PyValueError::new_err)
     }
 
     /// A measure of the whole run, of a flow given by its name.

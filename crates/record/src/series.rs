@@ -6,12 +6,15 @@
 
 use jostle_units::Time;
 
-use crate::measures::{Asked, Compute, Measure};
+use crate::measures::{Asked, Compute, Measure, Scope};
 use crate::ping_meter::Pings;
 use crate::run_record::FlowIdentity;
 use crate::stretch::{FlowStretch, LinkStretch, Rates, Stretch, ratio};
 use crate::tables::{FlowTable, LinkTable};
 use crate::{RunSpec, measures};
+
+/// Most bins of a measure.
+const MAX_BINS: f64 = 1e7;
 
 /// What a summary has of a flow beside its phases.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,6 +56,14 @@ impl Series {
         if !link_table.time_s.len().is_multiple_of(links.max(1)) {
             return Err(format!("{} rows of {links} links", link_table.time_s.len()));
         }
+        // Every row is looked up in every column.
+        if flow_columns(&flow_table).iter().any(|length| *length != rows) {
+            return Err(format!("columns of {rows} rows of flows have other lengths"));
+        }
+        let rows = link_table.time_s.len();
+        if link_columns(&link_table).any(|length| length != rows) {
+            return Err(format!("columns of {rows} rows of links have other lengths"));
+        }
         let mut identities: Vec<_> =
             spec.flows.iter().map(|flow| FlowIdentity::of(spec, flow)).collect();
         for (identity, facts) in identities.iter_mut().zip(&facts) {
@@ -64,6 +75,30 @@ impl Series {
     /// Position of a flow.
     pub fn flow(&self, name: &str) -> Option<usize> {
         self.identities.iter().position(|flow| flow.name == name)
+    }
+
+    /// Whether a measure can be asked for of the one at a position, from one time to another.
+    ///
+    /// # Errors
+    /// When there is no such flow or link, or the times are none.
+    pub fn check(
+        &self,
+        measure: &Measure,
+        position: usize,
+        (from_s, to_s): (f64, f64),
+    ) -> Result<(), String> {
+        let (what, count) = match measure.scope {
+            Scope::Flow => ("flows", self.identities.len()),
+            Scope::Link => ("links", self.links),
+            Scope::Run => ("runs", 1),
+        };
+        if position >= count {
+            return Err(format!("position {position} of {count} {what}"));
+        }
+        if !(from_s.is_finite() && to_s.is_finite() && from_s <= to_s) {
+            return Err(format!("from {from_s} s to {to_s} s is no stretch of time"));
+        }
+        Ok(())
     }
 
     /// What happened from one time to another.
@@ -78,29 +113,43 @@ impl Series {
 
     /// A measure in each stretch of `bin_s` from one time to another, or in each interval of the
     /// series; NaN where it has no value. What is left at the end is no stretch.
+    ///
+    /// # Errors
+    /// As [`Series::check`], and when bins have no length, or there are too many of them.
     pub fn bins(
         &self,
         measure: &Measure,
         position: usize,
         (from_s, to_s): (f64, f64),
         bin_s: Option<f64>,
-    ) -> Vec<f64> {
+    ) -> Result<Vec<f64>, String> {
+        self.check(measure, position, (from_s, to_s))?;
         let edges: Vec<f64> = match bin_s {
-            // A part in a million covers what division leaves behind.
-            Some(bin_s) => (0..=((to_s - from_s) / bin_s + 1e-6) as u64)
-                .map(|bin| from_s + bin as f64 * bin_s)
-                .collect(),
+            Some(bin_s) => {
+                // A part in a million covers what division leaves behind.
+                let bins = (to_s - from_s) / bin_s + 1e-6;
+                if !(bin_s > 0.0 && bins <= MAX_BINS) {
+                    return Err(format!("bins of {bin_s} s: at most {MAX_BINS} of them"));
+                }
+                (0..=bins as u64).map(|bin| from_s + bin as f64 * bin_s).collect()
+            }
             None => self.edges_s(from_s, to_s),
         };
         let pairs = edges.windows(2).map(|pair| self.stretch(pair[0], pair[1]));
-        pairs.map(|all| measure.over(&all, position).unwrap_or(f64::NAN)).collect()
+        Ok(pairs.map(|all| measure.over(&all, position).unwrap_or(f64::NAN)).collect())
     }
 
     /// Times at which a flow had delivered two shares, 0 … 1, of all that it did.
-    pub fn span_of_shares(&self, flow: usize, from: f64, to: f64) -> (f64, f64) {
+    ///
+    /// # Errors
+    /// When there is no such flow.
+    pub fn span_of_shares(&self, flow: usize, from: f64, to: f64) -> Result<(f64, f64), String> {
+        if flow >= self.identities.len() {
+            return Err(format!("position {flow} of {} flows", self.identities.len()));
+        }
         let delivered = self.delivered(flow);
         let all = delivered.last().map_or(0.0, |point| point.1);
-        (when(&delivered, from * all), when(&delivered, to * all))
+        Ok((when(&delivered, from * all), when(&delivered, to * all)))
     }
 
     /// A measure of the whole run that no summary has, of a flow given by its name; of several,
@@ -203,6 +252,27 @@ impl Series {
         }
         sum
     }
+}
+
+/// Lengths of the columns that measures are computed from.
+fn flow_columns(table: &FlowTable) -> [usize; 9] {
+    [
+        table.sending_rate_bps.len(),
+        table.throughput_bps.len(),
+        table.goodput_bps.len(),
+        table.rtt_mean_s.len(),
+        table.rtt_samples.len(),
+        table.cwnd_mean_bytes.len(),
+        table.lived_s.len(),
+        table.sent_packets.len(),
+        table.retransmitted_packets.len(),
+    ]
+}
+
+fn link_columns(table: &LinkTable) -> impl Iterator<Item = usize> {
+    let rates =
+        [table.throughput_bps.len(), table.capacity_bps.len(), table.queue_mean_bytes.len()];
+    rates.into_iter().chain(table.dropped.iter().chain(&table.marked).map(Vec::len))
 }
 
 /// A weighted mean of what there is.

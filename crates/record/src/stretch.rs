@@ -67,7 +67,7 @@ pub struct Stretch<'a> {
     pub links: Vec<LinkStretch>,
     /// What the flows got in each interval of the series whose middle lies in the stretch.
     pub rates: Rates<'a>,
-    /// Bits per second that all flows got. Each flow's share asks for it.
+    /// Bits per second that all got that take shares. Each flow's share asks for it.
     throughput_bps: f64,
 }
 
@@ -125,12 +125,13 @@ fn rows(end_s: &[f64], per_interval: usize, from_s: f64, to_s: f64) -> Range<usi
 
 impl<'a> Stretch<'a> {
     pub(crate) fn new(flows: Vec<FlowStretch>, links: Vec<LinkStretch>, rates: Rates<'a>) -> Self {
-        let all = flows.iter().map(|flow| bits_per_s(flow.received_bytes, flow.length_ns));
+        let competing = flows.iter().filter(|flow| flow.competes);
+        let all = competing.map(|flow| bits_per_s(flow.received_bytes, flow.length_ns));
         let throughput_bps = all.sum();
         Self { flows, links, rates, throughput_bps }
     }
 
-    /// Bits per second that all flows got.
+    /// Bits per second that all flows got that take shares.
     pub(crate) fn throughput_bps(&self) -> f64 {
         self.throughput_bps
     }

@@ -170,6 +170,36 @@ fn the_second_stateful_flow_starts_at_the_bandwidth() {
     assert!((0.92..1.08).contains(&(second - late_s)), "{second} s, {repeated} packets twice");
 }
 
+/// "The AWnd is suppressed except for 0 to prevent it from becoming the bottleneck", in Estimation as
+/// in Startup: a receive buffer that Linux tunes, which has not seen a whole round trip when the
+/// remembered flight is there, does not hold the flow up.
+#[test]
+fn a_tuned_receive_buffer_does_not_hold_a_stateful_flow_up() {
+    let path = link("path", 50 * MBPS, 625_000);
+    let mut flows = visits(Some("stateful"), "cubic", 5_000_000, 100 * MS, 2);
+    for visit in &mut flows {
+        visit.receive_window_autotuning = true;
+    }
+    let second = measure(&run(10 * S, vec![path], flows)).flows[1].completion_s.unwrap();
+    assert!((0.92..1.08).contains(&second), "{second} s");
+}
+
+/// "There is no such pacing at the start, resulting in a significant transmission burst": all 691
+/// packets are there after a handshake, a transmission and a way back, d + S/C + d. A receiver's first
+/// window of 45 packets stops it, unless the sender takes no notice.
+#[test]
+fn a_cached_window_leaves_at_once_as_far_as_the_receiver_lets_it() {
+    let second = |memory| {
+        let path = link("path", 50 * MBPS, 1 << 30);
+        let flows = visits(Some(memory), "cubic", 1_000_000, 100 * MS, 2);
+        measure(&run(10 * S, vec![path], flows)).flows[1].completion_s.unwrap()
+    };
+    let least = 0.2 + 691.0 * 1514.0 * 8.0 / 50e6;
+    let (heeding, ignoring) = (second("tcp-cache"), second("tcp-cache+"));
+    assert!((ignoring - least).abs() < 0.01, "{ignoring} s of {least} s");
+    assert!(heeding > least + 0.05, "{heeding} s of {least} s");
+}
+
 /// Another peer in the same slot: the entry is lost, and both start as if they knew nothing.
 #[test]
 fn a_collision_starts_anew() {

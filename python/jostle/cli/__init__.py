@@ -17,6 +17,7 @@ from jostle.cli.run import run
 from jostle.cli.show import explain, list_, schema
 from jostle.cli.study import study
 from jostle.cli.validate import validate
+from jostle.cli.view import view
 from jostle.errors import JostleError
 from jostle.printable import echo
 
@@ -52,7 +53,7 @@ def cli() -> None:
     """
 
 
-for _command in (run, study, validate, kernel, emulate, list_, explain, schema, report):
+for _command in (run, study, validate, kernel, emulate, list_, explain, schema, report, view):
     cli.add_command(_command)
 
 

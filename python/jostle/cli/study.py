@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from jostle.backends import Backend
     from jostle.results import ResultSet
     from jostle.studies import Runs, Study
-    from jostle.studies.carry_out import Work
+    from jostle.studies.carry_out import Done, Work
+    from jostle.studies.document import Column, Evaluations, Table
     from jostle.studies.evaluate import Evaluation
     from jostle.studies.page import Picture
 
@@ -45,6 +46,19 @@ if TYPE_CHECKING:
 @backend_options
 @click.option(
     "--repeats", type=click.IntRange(min=1), help="Runs per condition, instead of the study's."
+)
+@click.option(
+    "--reading",
+    "readings",
+    metavar="NAME",
+    multiple=True,
+    help="Only this way to take the paper's set-up, `described` or another; may be given more than "
+    "once. All of them if absent; on the kernel, what is described.",
+)
+@click.option(
+    "--coverage",
+    is_flag=True,
+    help="Run nothing: list the paper's figures and tables, and what stands for each here.",
 )
 @click.option(
     "--jobs",
@@ -79,6 +93,8 @@ def study(
     ids: tuple[str, ...],
     backends: tuple[str, ...],
     repeats: int | None,
+    readings: tuple[str, ...],
+    coverage: bool,
     jobs: int | None,
     store_path: str,
     output: str,
@@ -93,35 +109,55 @@ def study(
     What is not in the store is run. Then every number and claim of the paper stands beside ours:
     in a table here, and with the paper's figures on one HTML page per study.
     """
-    from jostle.studies import Runs, evaluate
-    from jostle.studies.document import document
-
     studies = [_load(name, python=python) for name in _ids(ids)]
+    if coverage:
+        _print_coverage(studies, as_json=as_json)
+        return 0
     make_folder(output)
     made = {
         name: environment.backend(name, _options_of(name, chosen_of(given)))
         for name in dict.fromkeys(backends)
     }
-    results = _carry_out(studies, made, repeats, jobs, store_path)
+    results = _carry_out(studies, made, (repeats, readings), jobs, store_path)
     words = {**chosen_of(given), "repeats": repeats, "python": python}
     done = []
     for one in studies:
-        runs = {name: Runs(one, every.get(one.id, {})) for name, every in results.items()}
-        evaluations = {name: evaluate(each) for name, each in runs.items()}
+        runs, evaluations = _evaluated(one, results, readings)
         done.append((one, evaluations))
-        path = _write(one, runs, evaluations, Path(output), _command(one, backends, words))
+        command = _command(one, backends, readings, words)
+        path = _write(one, runs, evaluations, Path(output), command)
         if not as_json:
             _print(one, evaluations)
         echo(f"page: {path}", err=as_json)
     if as_json:
+        from jostle.studies.document import document
+
         echo(json.dumps(document(done), ensure_ascii=False, allow_nan=False))
     failed = any(
         each.failures
-        for by_study in results.values()
-        for by_experiment in by_study.values()
+        for done_by in results.values()
+        for by_experiment in done_by.values()
         for each in by_experiment.values()
     )
     return 1 if failed else 0
+
+
+def _evaluated(
+    study: Study, results: Mapping[str, Done], readings: Sequence[str]
+) -> tuple[dict[Column, Runs], dict[Column, Evaluation]]:
+    """Hold a study against the runs of every backend and reading."""
+    from jostle.studies import Runs, evaluate
+    from jostle.studies.carry_out import readings_on
+    from jostle.studies.document import column
+
+    runs = {
+        column(study, backend, reading): Runs(
+            study.as_read(reading), done.get((study.id, reading), {})
+        )
+        for backend, done in results.items()
+        for reading in readings_on(study, backend, readings)
+    }
+    return runs, {one: evaluate(each) for one, each in runs.items()}
 
 
 def _options_of(backend: str, chosen: Mapping[str, str | None]) -> dict[str, str | None]:
@@ -164,23 +200,31 @@ def _load(name: str, *, python: bool) -> Study:
 def _carry_out(
     studies: Sequence[Study],
     backends: Mapping[str, Backend],
-    repeats: int | None,
+    asked: tuple[int | None, Sequence[str]],
     jobs: int | None,
     store_path: str,
-) -> dict[str, dict[str, dict[str, ResultSet]]]:
-    """Carry out all that the studies need, with progress: results by backend and study."""
+) -> dict[str, Done]:
+    """Carry out all that the studies need, with progress: results by backend.
+
+    `asked` are repeats and readings that were asked for.
+    """
     from jostle.cli.signals import orderly_interruption
     from jostle.results import conditions
     from jostle.running.executors import local
     from jostle.running.progress import on_stderr
     from jostle.running.session import Session
     from jostle.running.store import Store
-    from jostle.studies.carry_out import carry_out, work_of
+    from jostle.studies.carry_out import carry_out, readings_on, work_of
 
     store = Store(store_path, warn=lambda text: echo(f"warning: {text}", err=True))
     executor = local(jobs)
+    repeats, chosen = asked
     work = {
-        name: [one for each in studies for one in work_of(each, backend, repeats)]
+        name: [
+            one
+            for each in studies
+            for one in work_of(each, backend, repeats, readings_on(each, name, chosen))
+        ]
         for name, backend in backends.items()
     }
     total = sum(len(each) for each in work.values())
@@ -193,8 +237,7 @@ def _carry_out(
             nonlocal told
             told += 1
             echo(
-                f"[{told}/{total}] {one.study}: {one.experiment} ({backend.name}, "
-                f"{len(one.plan.runs)} runs)",
+                f"[{told}/{total}] {one} ({backend.name}, {len(one.plan.runs)} runs)",
                 err=True,
             )
             for refusal in one.left_out:
@@ -218,8 +261,8 @@ def _carry_out(
 
 def _write(
     one: Study,
-    runs: Mapping[str, Runs],
-    evaluations: Mapping[str, Evaluation],
+    runs: Mapping[Column, Runs],
+    evaluations: Evaluations,
     folder: Path,
     command: Sequence[str],
 ) -> Path:
@@ -229,7 +272,7 @@ def _write(
 
     pictures = _pictures(one, runs, evaluations, folder / one.id)
     provenance = {
-        name: Provenance(
+        column.title: Provenance(
             next((r.backend_version for r in each.results.values()), "–"),
             [
                 (experiment, results.labels[r.condition], r.seed, r.run.run_id)
@@ -237,7 +280,7 @@ def _write(
                 for r in results.results
             ],
         )
-        for name, each in runs.items()
+        for column, each in runs.items()
     }
     path = folder / f"{one.id}.html"
     replace_file(path, page(one, evaluations, pictures, provenance, command).encode())
@@ -245,64 +288,103 @@ def _write(
 
 
 def _pictures(
-    one: Study, runs: Mapping[str, Runs], evaluations: Mapping[str, Evaluation], folder: Path
+    one: Study, runs: Mapping[Column, Runs], evaluations: Evaluations, folder: Path
 ) -> list[Picture]:
+    """Draw every figure of each backend's first column, and of others those that they ask for."""
     from jostle.figures.save import save, to_bytes
+    from jostle.studies.document import by_reading
     from jostle.studies.figures import drawn, figure_data
-    from jostle.studies.findings import findings
+    from jostle.studies.findings import filled
     from jostle.studies.page import Picture
 
-    said = {
-        name: {each.figure: each.text for each in findings(one.file, evaluation)}
-        for name, evaluation in evaluations.items()
-    }
+    firsts = {column.backend: column for column in reversed(list(runs))}
     pictures = []
     for spec in one.file.figures:
-        for backend, each in runs.items():
-            data = figure_data(each, spec)
+        for column, each in runs.items():
+            read = each.study.read
+            wanted = column in firsts.values() or (read is not None and spec.id in read.figures)
+            data = figure_data(each, spec) if wanted else None
             if data is None:
                 continue
             figure = drawn(data)
-            stem = spec.id if len(runs) == 1 else f"{spec.id}-{backend}"
+            stem = spec.id
+            stem += f"-{column.backend}" if len(firsts) > 1 else ""
+            stem += "" if read is None else f"-{read.id}"
             save(figure, folder / stem, ("png", "pdf"))
             svg = to_bytes(figure, "svg")
-            finding = said[backend].get(spec.id, "")
-            pictures.append(Picture(spec.id, spec.caption, backend, svg, finding))
+            named = by_reading(evaluations, column.backend)
+            finding = filled(spec.finding, column.reading, named)
+            pictures.append(Picture(spec.id, spec.caption, column.title, svg, finding))
     return pictures
 
 
-def _print(one: Study, evaluations: Mapping[str, Evaluation]) -> None:
-    from rich.table import Table
-
+def _print(one: Study, evaluations: Evaluations) -> None:
     from jostle.cli import output
-    from jostle.studies.document import TITLES, claim_rows, number_rows, ranking_rows
-    from jostle.studies.findings import findings
-    from jostle.studies.page import score
+    from jostle.studies.document import (
+        by_reading,
+        claim_rows,
+        number_rows,
+        ranking_rows,
+        reading_rows,
+        score,
+    )
+    from jostle.studies.findings import findings, learned
 
     to = output.console()
     to.print(one.file.title, style="bold")
+    first = next(iter(evaluations))
+    named = by_reading(evaluations, first.backend)
+    for text in learned(one.file, first.reading, named):
+        to.print(text)
+        to.print()
     for make in (number_rows, ranking_rows, claim_rows):
-        header, rows = make(evaluations)
-        if rows:
-            table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-            for name in header:
-                table.add_column(name, no_wrap=name == "holds", overflow="fold")
-            for row in rows:
-                table.add_row(*row)
-            to.print(table)
-            to.print()
-    for name, evaluation in evaluations.items():
-        for finding in findings(one.file, evaluation):
-            of = f" ({TITLES[name]})" if len(evaluations) > 1 else ""
-            to.print(f"{finding.caption}{of}", style="bold")
-            to.print(finding.text)
-            to.print()
+        _print_table(make(evaluations))
+    for finding in findings(one.file, first.reading, named):
+        to.print(finding.caption, style="bold")
+        to.print(finding.text)
+        to.print()
+    _print_table(reading_rows(one, evaluations))
+    for column, evaluation in evaluations.items():
         if evaluation.claims:
             held, judged = score(evaluation.claims)
-            to.print(f"{held} of {judged} claims hold ({TITLES[name]}).", style="bold")
+            to.print(f"{held} of {judged} claims hold ({column.title}).", style="bold")
 
 
-def _command(one: Study, backends: Sequence[str], given: Mapping[str, Any]) -> list[str]:
+def _print_table(made: Table) -> None:
+    from rich.table import Table as Shown
+
+    from jostle.cli import output
+
+    header, rows = made
+    if not rows:
+        return
+    to = output.console()
+    table = Shown(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in header:
+        table.add_column(name, no_wrap=name == "holds", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    to.print(table)
+    to.print()
+
+
+def _print_coverage(studies: Sequence[Study], *, as_json: bool) -> None:
+    """List which figures and tables of the papers have a counterpart."""
+    from jostle.cli import output
+    from jostle.studies.coverage import coverage_document, coverage_rows
+
+    if as_json:
+        echo(json.dumps(coverage_document(studies), ensure_ascii=False))
+        return
+    for study in studies:
+        if study.file.coverage:
+            output.console().print(study.file.paper, style="bold")
+            _print_table(coverage_rows(study))
+
+
+def _command(
+    one: Study, backends: Sequence[str], readings: Sequence[str], given: Mapping[str, Any]
+) -> list[str]:
     from jostle.studies import INSTALLED
 
     installed = one.folder.parent == INSTALLED
@@ -310,4 +392,6 @@ def _command(one: Study, backends: Sequence[str], given: Mapping[str, Any]) -> l
     words = ["jostle", "study", one.id if installed else str(folder)]
     for backend in backends:
         words += ["--backend", backend]
+    for reading in readings:
+        words += ["--reading", reading]
     return [*words, *options_as_given(given)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import itertools
+import json
 import shlex
 from collections.abc import Sequence
 from importlib import metadata
@@ -13,12 +15,23 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from jostle.figures.save import replace_file, to_bytes
-from jostle.printable import printable_markup
+from jostle.foreign_files import SCENARIO_BYTES, read_text
+from jostle.printable import printable, printable_markup
+from jostle.report import assets
+from jostle.report.series import charts
+from jostle.report.topology import topology
 from jostle.results import pictures
 from jostle.results.tables import html_table, interval_note, phase_rows
 
 if TYPE_CHECKING:
     from jostle.results import ResultSet
+
+MOST_DRAWINGS = 40
+"""Networks that differ between conditions, of which each has a drawing."""
+MOST_SPECS_BYTES = 500_000
+"""Of the resolved keys of all conditions; those of the first are always there."""
+_FEW_ROWS = 12
+_SERIES = "series"
 
 
 def render(
@@ -31,7 +44,8 @@ def render(
     every
         Results of one scenario or several.
     files
-        Files that the scenarios came from, for the command that repeats the report.
+        Files that the scenarios came from, in the same order: they stand in the page, as does the
+        command that repeats the report.
     options
         Its options, word by word.
     """
@@ -40,11 +54,19 @@ def render(
         autoescape=True,
         undefined=StrictUndefined,
         finalize=printable_markup,
+        trim_blocks=True,
     )
+    names = [Path(file).name for file in files]
     return environment.get_template("report.html.jinja").render(
-        scenarios=[_scenario(results) for results in every],
-        command=shlex.join(["jostle", "report", *options, *(files or ["FILE"])]),
+        scenarios=[
+            _scenario(results, file) for results, file in itertools.zip_longest(every, files)
+        ],
+        files=names,
+        command=shlex.join(["jostle", "report", *options, *(names or ["FILE"])]),
         version=metadata.version("jostle"),
+        policy=assets.policy(),
+        styles=assets.styles(),
+        scripts=assets.scripts(),
     )
 
 
@@ -66,22 +88,86 @@ def write_report(
     return path
 
 
-def _scenario(results: ResultSet) -> dict[str, Any]:
+def _scenario(results: ResultSet, file: str | None) -> dict[str, Any]:
+    source = _source(file)
+    packed = charts(results) if results.results else None
+    tables = [(phase, phase_rows(results, phase.name)) for phase in results.phases]
+    drawings = _drawings(results)
     return {
         "title": results.title or "Untitled scenario",
+        "question": _question(source),
+        "file": Path(file).name if file else "",
+        "source": source,
         "backend": results.backend,
         "backend_version": results.backend_version,
-        "runs": len(results),
+        "runs": "1 run" if len(results) == 1 else f"{len(results)} runs",
         "conditions": [label for label in results.labels if label],
         "notes": results.notes,
         "failures": [(results.labels[f.condition], f.seed, f.error) for f in results.failures],
-        "phases": [
-            (phase, Markup(html_table(phase_rows(results, phase.name)))) for phase in results.phases
-        ],
+        "phases": [(phase, Markup(html_table(table))) for phase, table in tables],
+        "few_rows": all(len(table.rows) <= _FEW_ROWS for _, table in tables),
         "legend": interval_note(results),
+        "links": [],
+        "charts": None if packed is None else data_block(packed.data, packed.values),
+        "chart_notes": () if packed is None else packed.notes,
         "figures": [
             (name, base64.b64encode(to_bytes(draw(), "svg")).decode())
             for name, draw in pictures.all_figures(results).items()
+            if not name.startswith(_SERIES)
         ],
+        "drawings": drawings,
+        "back": any(flow["reverse_path"] for r in results.results for flow in r.run.spec["flows"]),
+        "specs": _specs(results),
         "run_ids": [(results.labels[r.condition], r.seed, r.run.run_id) for r in results.results],
     }
+
+
+def data_block(data: object, values: str) -> Markup:
+    """Write what charts are drawn from, so that no text in it can end the element that holds it."""
+    text = json.dumps(
+        {"data": data, "values": values}, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+    )
+    return Markup(printable(text).replace("<", "\\u003c"))
+
+
+def _source(file: str | None) -> str:
+    """Text of the scenario's file, if there is one that can still be read."""
+    if file is None:
+        return ""
+    try:
+        return read_text(file, SCENARIO_BYTES)
+    except (OSError, ValueError):
+        return ""
+
+
+def _question(source: str) -> list[str]:
+    """Paragraphs of the comment that a scenario begins with: what its author asks."""
+    lines = itertools.takewhile(lambda line: line.startswith("#"), source.splitlines())
+    text = "\n".join(line.lstrip("#").strip() for line in lines)
+    return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
+
+
+def _drawings(results: ResultSet) -> list[tuple[str, Markup]]:
+    """Every network that differs, with the positions of the conditions that have it."""
+    found: dict[str, list[str]] = {}
+    for position, index in enumerate(_with_runs(results)):
+        drawing = topology(results.of(index)[0].run.spec)
+        found.setdefault(drawing, []).append(str(position))
+    first = itertools.islice(found.items(), MOST_DRAWINGS)
+    return [(" ".join(at), Markup(drawing)) for drawing, at in first]
+
+
+def _specs(results: ResultSet) -> list[tuple[str, str]]:
+    """Take the keys of a run of each condition, as far as there is room, by position."""
+    found, size = [], 0
+    for position, index in enumerate(_with_runs(results)):
+        text = json.dumps(results.of(index)[0].run.spec, indent=1, ensure_ascii=False)
+        size += len(text)
+        if position and size > MOST_SPECS_BYTES:
+            break
+        found.append((str(position), text))
+    return found
+
+
+def _with_runs(results: ResultSet) -> list[int]:
+    return [index for index in range(len(results.conditions)) if results.of(index)]

@@ -12,6 +12,7 @@ from jostle.backends import Backend, Run, run_id
 from jostle.errors import InputError, InterruptedRunError, StoreError
 from jostle.results import Failure, Result, ResultSet
 from jostle.running.job import Job, Stop
+from jostle.running.plans import write_plan
 from jostle.running.progress import Progress
 
 if TYPE_CHECKING:
@@ -107,6 +108,9 @@ class Session:
             )
             for planned in plan.runs
         ]
+        if self.store is not None:
+            made_by = (self.backend.name, self.backend.version)
+            write_plan(self.store.root, plan.title, made_by, plan.conditions, places)
         wanted: dict[str, int] = {}
         for position, (_, _, name) in enumerate(places):
             wanted.setdefault(name, position)

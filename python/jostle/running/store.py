@@ -5,6 +5,9 @@ A run folder holds `spec.json`, `summary.json`, `provenance.json`, `flows.parque
 `manifest.json` with the SHA-256 of each of them. These files are the same, byte for byte, for the
 same run. `timing.json` (how long the run took here) stands beside them and outside the manifest.
 
+Beside them `.plans` says which runs belong together (`plans.py`); `.damaged` holds what was moved
+aside.
+
 A folder is written under another name, synced, then renamed: a run is there whole or not at all.
 """
 
@@ -107,6 +110,23 @@ class StoredRun:
         import polars as pl
 
         return pl.read_parquet(self.folder / f"{name}.parquet")
+
+
+def read_stored(root: Path, run_id: str) -> StoredRun:
+    """Look a run up without writing anything, as a reader of somebody's store does.
+
+    Raises
+    ------
+    StoreError
+        When it is not there, not whole, or may not be read.
+    """
+    folder = root / run_id
+    try:
+        return StoredRun(folder, _verified_summary(folder))
+    except _DamagedError as damage:
+        raise StoreError(f"run {run_id} cannot be used: {damage}") from damage
+    except OSError as error:
+        raise _store_error(folder, error) from error
 
 
 class Store:

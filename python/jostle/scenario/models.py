@@ -81,6 +81,9 @@ class Outage(_Table):
     """Mean time from the end of one to the start of the next; they come as a Poisson process."""
     durations: f.Durations
     """One length for all, or quantiles as for jitter."""
+    fade: f.PositiveSpan | None = None
+    """Length of the shortest outages, instead of the first of `durations`: so many more of them
+    that they take the same share of the time."""
 
 
 class QuickStart(_Table):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -72,6 +72,22 @@ class Scenario:
         """
         templates = tuple(
             (condition, template.jittered()) for condition, template in self._templates
+        )
+        return replace(self, _templates=templates)
+
+    def taking(self, other: Scenario, conditions: Collection[int]) -> Scenario:
+        """Return the scenario with some conditions, by position, as another of this grid has them.
+
+        Raises
+        ------
+        ValueError
+            If the two have different grids.
+        """
+        if self.grid != other.grid:
+            raise ValueError("only scenarios of one grid have conditions in common")
+        pairs = zip(self._templates, other._templates, strict=True)
+        templates = tuple(
+            theirs if at in conditions else ours for at, (ours, theirs) in enumerate(pairs)
         )
         return replace(self, _templates=templates)
 

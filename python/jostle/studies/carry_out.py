@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 from jostle.backends import BACKENDS
 from jostle.errors import InputError
 from jostle.running.session import Refusal, refusals
-from jostle.studies.study import Study
+from jostle.studies.study import DESCRIBED, Study
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
     from jostle.results import ResultSet
     from jostle.scenario import Plan
+
+Done = dict[tuple[str, str], dict[str, "ResultSet"]]
+"""Study and reading → experiment → results."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class Work:
     ----------
     study, experiment
         Their names.
+    readings
+        Whose it is: those that change nothing of an experiment share its runs.
     plan
         What the backend can do of it.
     left_out
@@ -33,11 +38,36 @@ class Work:
 
     study: str
     experiment: str
+    readings: tuple[str, ...]
     plan: Plan
     left_out: Sequence[Refusal]
 
+    def __str__(self) -> str:
+        """Say which experiment it is, and how it is read if not as described."""
+        reading = "" if DESCRIBED in self.readings else f", {self.readings[0]}"
+        return f"{self.study}: {self.experiment}{reading}"
 
-def work_of(study: Study, backend: Backend, repeats: int | None) -> list[Work]:
+
+def readings_on(study: Study, backend: str, chosen: Sequence[str]) -> list[str]:
+    """List the readings of a study that a backend runs: those chosen, or else all.
+
+    Where runs take their time, as on the kernel, only what is described if none is chosen.
+
+    Raises
+    ------
+    InputError
+        If the study does not have one that is chosen.
+    """
+    for name in chosen:
+        study.as_read(name)
+    if chosen:
+        return [name for name in study.readings if name in chosen]
+    return [DESCRIBED] if BACKENDS[backend].is_slow else study.readings
+
+
+def work_of(
+    study: Study, backend: Backend, repeats: int | None, readings: Sequence[str] = (DESCRIBED,)
+) -> list[Work]:
     """List what a study needs of a backend; experiments that it can do nothing of are left out.
 
     Parameters
@@ -48,34 +78,41 @@ def work_of(study: Study, backend: Backend, repeats: int | None) -> list[Work]:
         What is going to run it.
     repeats
         Runs per condition, instead of the study's own.
+    readings
+        How it is read.
     """
     found = []
     for name, experiment in study.file.experiments.items():
         if backend.name not in experiment.backends:
             continue
-        own = experiment.kernel_repeats if BACKENDS[backend.name].is_slow else None
-        try:
-            plan = study.scenarios[name].plan(repeats=repeats or own)
-        except ValueError as error:
-            raise InputError(f"experiment {name} of study {study.id}: {error}") from None
-        refused = refusals(plan, backend)
-        possible = plan.without(refused)
-        if possible.runs:
-            found.append(Work(study.id, name, possible, tuple(refused.values())))
+        changing = [one for one in readings if name in study.changed.get(one, {})]
+        same = tuple(one for one in readings if one not in changing)
+        for sharing in ((same,) if same else ()) + tuple((one,) for one in changing):
+            plan = _plan(study.as_read(sharing[0]), backend, name, repeats)
+            refused = refusals(plan, backend)
+            possible = plan.without(refused)
+            if possible.runs:
+                found.append(Work(study.id, name, sharing, possible, tuple(refused.values())))
     return found
 
 
-def carry_out(
-    work: Sequence[Work], run: Callable[[Work], ResultSet]
-) -> dict[str, dict[str, ResultSet]]:
-    """Carry out work, experiment by experiment.
+def _plan(study: Study, backend: Backend, name: str, repeats: int | None) -> Plan:
+    experiment = study.file.experiments[name]
+    slow = BACKENDS[backend.name].is_slow
+    changes = name in study.changed.get(study.reading, {})
+    of_reading = study.read.repeats if study.read is not None and changes else None
+    own = experiment.kernel_repeats if slow else of_reading
+    try:
+        return study.scenarios[name].plan(repeats=repeats or own)
+    except ValueError as error:
+        raise InputError(f"experiment {name} of study {study.id}: {error}") from None
 
-    Returns
-    -------
-    dict
-        Study → experiment → results.
-    """
-    done: dict[str, dict[str, ResultSet]] = {}
+
+def carry_out(work: Sequence[Work], run: Callable[[Work], ResultSet]) -> Done:
+    """Carry out work, experiment by experiment."""
+    done: Done = {}
     for one in work:
-        done.setdefault(one.study, {})[one.experiment] = run(one)
+        results = run(one)
+        for reading in one.readings:
+            done.setdefault((one.study, reading), {})[one.experiment] = results
     return done

@@ -18,20 +18,24 @@ from jostle.scenario import Scenario
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.units import QuantityError, parse_size, parse_span
 from jostle.studies.models import (
+    Change,
     Claim,
+    Covered,
     Curve,
     Experiment,
     FigureSpec,
     Number,
     Part,
+    Reading,
     StudyFile,
+    Support,
     Value,
     Window,
 )
 
 Mistakes = Iterator[tuple[KeyPath, str]]
 
-_PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 """Ids name files of the page, and stand before a dot in references."""
 _LONGEST_PATH: Final = 4096
 
@@ -56,7 +60,10 @@ def told(error: ValidationError) -> Mistakes:
 
 
 def _keys_of_models() -> list[str]:
-    models = (StudyFile, Experiment, Window, Number, Claim, Part, Curve, FigureSpec)
+    models = (
+        StudyFile, Experiment, Window, Number, Claim, Part, Curve, FigureSpec, Reading, Change,
+        Support, Covered,
+    )  # fmt: skip
     return sorted({key for model in models for key in model.model_fields})
 
 
@@ -74,7 +81,7 @@ def file_mistakes(file: StudyFile) -> Mistakes:
         for at, one in enumerate(getattr(file, table)):
             if counts[one.id] > 1:
                 yield (table, at, "id"), f'"{one.id}" is there {counts[one.id]} times'
-            if not _PLAIN.fullmatch(one.id):
+            if not PLAIN.fullmatch(one.id):
                 text = "letters, digits, - and _, with a letter or digit first"
                 yield (table, at, "id"), f'"{one.id}" is no plain name; accepted: {text}'
     for at, figure in enumerate(file.figures):

@@ -4,18 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jostle.backends import BACKENDS
+from jostle.backends.registry import DEFAULT
 from jostle.results.tables import ABSENT
 from jostle.stats import Estimate
 from jostle.studies.evaluate import ClaimRow, Evaluation, NumberRow
-from jostle.studies.findings import findings
-from jostle.studies.study import Study
+from jostle.studies.findings import Readings, findings, learned
+from jostle.studies.study import DESCRIBED, Study
 from jostle.studies.wording import digits, with_interval
 
-Evaluations = Mapping[str, Evaluation]
-"""By backend, in the order of the columns."""
+
+@dataclass(frozen=True)
+class Column:
+    """What stands beside the published numbers: runs of a backend, by one reading.
+
+    Attributes
+    ----------
+    backend, reading
+        Their names.
+    title
+        Head of the column.
+    """
+
+    backend: str
+    reading: str
+    title: str
+
+
+Evaluations = Mapping[Column, Evaluation]
+"""In the order of the columns."""
 
 TITLES = {name: row.title for name, row in BACKENDS.items()}
 """What results of a backend are called."""
@@ -24,11 +44,36 @@ SCHEMA = "jostle.study/1"
 _SYMBOLS = {True: "yes", False: "no", None: ABSENT}
 
 
+def column(study: Study, backend: str, reading: str) -> Column:
+    """Give the column of a backend's runs by a reading."""
+    file = study.file
+    if not file.readings:
+        return Column(backend, reading, TITLES[backend])
+    titles = {DESCRIBED: file.described} | {one.id: one.title for one in file.readings}
+    if backend == DEFAULT:
+        return Column(backend, reading, titles[reading])
+    if reading == DESCRIBED:
+        return Column(backend, reading, TITLES[backend])
+    return Column(backend, reading, f"{titles[reading]}, {TITLES[backend]}")
+
+
+def by_reading(evaluations: Evaluations, backend: str) -> Readings:
+    """Pick the evaluations of a backend, by reading."""
+    return {one.reading: each for one, each in evaluations.items() if one.backend == backend}
+
+
+def score(claims: Sequence[ClaimRow]) -> tuple[int, int]:
+    """How many claims hold, of those that could be judged."""
+    judged = [row.holds for row in claims if row.holds is not None]
+    return sum(judged), len(judged)
+
+
 def document(done: Sequence[tuple[Study, Evaluations]]) -> dict[str, Any]:
     """Give every study with its claims and numbers as plain data, `jostle.study/1`.
 
-    With one backend, each claim and number has its values at the top; with several, the first
-    backend's are there and all are under `backends`.
+    Each claim and number has the values of the first column at the top. Those of every backend
+    are under `backends`, as described (or by the first reading that was asked for), and those of
+    all readings under `readings`.
     """
     return {
         "schema": SCHEMA,
@@ -37,23 +82,47 @@ def document(done: Sequence[tuple[Study, Evaluations]]) -> dict[str, Any]:
 
 
 def _study(study: Study, evaluations: Evaluations) -> dict[str, Any]:
-    first = next(iter(evaluations.values()))
+    first_column, first = next(iter(evaluations.items()))
+    plain = {
+        one.backend: each
+        for one, each in reversed(list(evaluations.items()))
+    }  # fmt: skip
+
+    def everywhere(values: Any) -> dict[str, Any]:
+        found: dict[str, dict[str, Any]] = {}
+        for one, each in evaluations.items():
+            found.setdefault(one.reading, {})[one.backend] = values(each)
+        backends = {one.backend: values(plain[one.backend]) for one in evaluations}
+        return {"backends": backends, "readings": found}
+
+    named = by_reading(evaluations, first_column.backend)
     return {
         "id": study.id,
+        "learned": learned(study.file, first_column.reading, named),
+        "readings": [
+            {
+                "id": one.reading,
+                "backend": one.backend,
+                "title": one.title,
+                "claims": score(each.claims),
+            }
+            for one, each in evaluations.items()
+        ],
         "claims": [
             {"id": row.id, "text": row.text}
             | _claim(row)
-            | {"backends": {name: _claim(one.claims[at]) for name, one in evaluations.items()}}
+            | everywhere(lambda each, at=at: _claim(each.claims[at]))
             for at, row in enumerate(first.claims)
         ],
         "numbers": [
             {"id": row.id, "unit": row.unit, "published": row.published}
             | _number(row)
-            | {"backends": {name: _number(one.numbers[at]) for name, one in evaluations.items()}}
+            | everywhere(lambda each, at=at: _number(each.numbers[at]))
             for at, row in enumerate(first.numbers)
         ],
         "findings": [
-            {"figure": one.figure, "text": one.text} for one in findings(study.file, first)
+            {"figure": one.figure, "text": one.text}
+            for one in findings(study.file, first_column.reading, named)
         ],
         "rankings": [
             {"id": row.id, "published": row.published, "ours": row.ours, "holds": row.holds}
@@ -99,24 +168,47 @@ def _interval(estimate: Estimate) -> list[float] | None:
     return [estimate.low, estimate.high]
 
 
-def number_rows(evaluations: Evaluations) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Header and rows of the table of numbers: published, ours, difference, verdict.
+Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
+"""Header and rows."""
 
-    Without what nobody has published, if that is so of all of them.
+
+def reading_rows(study: Study, evaluations: Evaluations) -> Table:
+    """Table of readings: how many claims hold by each, and what speaks for it."""
+    if not study.file.readings:
+        return ("reading", "claims that hold"), []
+    said = {one.id: one for one in study.file.readings}
+    rows: list[tuple[str, ...]] = []
+    for one, evaluation in evaluations.items():
+        held, judged = score(evaluation.claims)
+        reading = said.get(one.reading)
+        text = "the set-up as the scenarios have it" if reading is None else reading.text
+        support = () if reading is None else reading.support
+        quotes = "; ".join(f"“{each.quote}” ({each.source})" for each in support)
+        rows.append((one.title, f"{held} of {judged}", text, quotes or ABSENT))
+    return ("reading", "claims that hold", "what it changes", "what supports it"), rows
+
+
+def number_rows(evaluations: Evaluations) -> Table:
+    """Table of numbers: published, ours, difference, verdict.
+
+    Without what nobody has published, if that is so of all of them; without differences, if there
+    are many columns.
     """
     every = next(iter(evaluations.values())).numbers
     compared = any(row.published is not None for row in every)
+    few = len(evaluations) <= 2
     header = ["number", "unit", *(["published"] if compared else [])]
-    for name in evaluations:
-        header += [TITLES[name], *(["difference", "holds"] if compared else [])]
+    for one in evaluations:
+        header += [one.title, *(["difference"] if compared and few else [])]
+        header += ["holds"] if compared else []
     rows = []
     for at, first in enumerate(every):
         cells = [first.text, first.unit, *([_published(first)] if compared else [])]
-        for one in evaluations.values():
-            row = one.numbers[at]
+        for evaluation in evaluations.values():
+            row = evaluation.numbers[at]
             cells.append(with_interval(row.ours))
             if compared:
-                cells += [_difference(row), _SYMBOLS[row.holds]]
+                cells += [*([_difference(row)] if few else []), _SYMBOLS[row.holds]]
         rows.append(tuple(cells))
     return tuple(header), rows
 
@@ -128,16 +220,16 @@ def _published(row: NumberRow) -> str:
     return digits(row.published) + sd
 
 
-def claim_rows(evaluations: Evaluations) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Header and rows of the table of claims: what each asks for, ours, verdict."""
+def claim_rows(evaluations: Evaluations) -> Table:
+    """Table of claims: what each asks for, ours, verdict."""
     header = ["claim", "asks for"]
-    for name in evaluations:
-        header += [TITLES[name], "holds"]
+    for one in evaluations:
+        header += [one.title, "holds"]
     rows = []
     for at, first in enumerate(next(iter(evaluations.values())).claims):
         cells = [first.text, "; ".join(part.relation for part in first.parts)]
-        for one in evaluations.values():
-            row = one.claims[at]
+        for evaluation in evaluations.values():
+            row = evaluation.claims[at]
             sure = row.holds is None or all(part.certain for part in row.parts)
             ours = "; ".join(with_interval(part.ours, unit=True) for part in row.parts)
             cells += [ours, _SYMBOLS[row.holds] + ("" if sure else " (open)")]
@@ -145,16 +237,16 @@ def claim_rows(evaluations: Evaluations) -> tuple[tuple[str, ...], list[tuple[st
     return tuple(header), rows
 
 
-def ranking_rows(evaluations: Evaluations) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Header and rows of the table of orders."""
+def ranking_rows(evaluations: Evaluations) -> Table:
+    """Table of orders."""
     header = ["order of", "published"]
-    for name in evaluations:
-        header += [TITLES[name], "holds"]
+    for one in evaluations:
+        header += [one.title, "holds"]
     rows = []
     for at, first in enumerate(next(iter(evaluations.values())).rankings):
         cells = [first.text, " > ".join(first.published)]
-        for one in evaluations.values():
-            row = one.rankings[at]
+        for evaluation in evaluations.values():
+            row = evaluation.rankings[at]
             ours = ABSENT if row.holds is None else " > ".join(row.ours)
             cells += [ours, _SYMBOLS[row.holds]]
         rows.append(tuple(cells))

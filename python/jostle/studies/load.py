@@ -10,21 +10,19 @@ from pydantic import ValidationError
 
 from jostle.errors import InputError, unknown
 from jostle.results.measures import measures
-from jostle.scenario import Scenario
-from jostle.scenario import load as load_scenario
 from jostle.scenario.text.document import parse, read_text
-from jostle.scenario.text.positions import KeyPath, Lines, line_of, positions
-from jostle.scenario.text.problems import Problem, ScenarioError
+from jostle.scenario.text.positions import KeyPath, positions
+from jostle.scenario.text.problems import ScenarioError
 from jostle.studies.check import (
     file_mistakes,
     path_mistakes,
-    scenario_path_mistakes,
     told,
     value_mistakes,
     window_labels,
 )
 from jostle.studies.findings import references
-from jostle.studies.models import Number, StudyFile, Value
+from jostle.studies.models import Claim, Number, StudyFile, Value
+from jostle.studies.readings import problem, read_scenarios, reading_mistakes
 from jostle.studies.study import Study
 
 FILE = "study.toml"
@@ -64,37 +62,24 @@ def load(name: str, folder: Path = INSTALLED, *, python: bool = False) -> Study:
     try:
         file = StudyFile.model_validate(_with_defaults(document))
     except ValidationError as error:
-        problems = [_problem(lines, at, text) for at, text in told(error)]
+        problems = [problem(lines, at, text) for at, text in told(error)]
         raise ScenarioError(str(path), problems) from None
-    mistakes = [*file_mistakes(file), *path_mistakes(file, path.parent)]
-    problems = [_problem(lines, at, text) for at, text in mistakes]
+    mistakes = [
+        *file_mistakes(file),
+        *reading_mistakes(file),
+        *path_mistakes(file, path.parent),
+    ]
+    problems = [problem(lines, at, text) for at, text in mistakes]
     if problems:
         raise ScenarioError(str(path), problems)
-    scenarios = {
-        key: _scenario(path.parent / experiment.scenario, path.parent, python=python)
-        for key, experiment in file.experiments.items()
-    }
-    study = Study(name, path.parent, file, scenarios)
+    scenarios, changed = read_scenarios(file, path.parent, lines, python=python)
+    study = Study(name, path.parent, file, scenarios, changed=changed)
     # What a reference can name follows from numbers that are right.
     mismatches = [*_mismatches(study)] or [*_reference_mismatches(study)]
-    problems = [_problem(lines, at, text) for at, text in mismatches]
+    problems = [problem(lines, at, text) for at, text in mismatches]
     if problems:
         raise ScenarioError(str(path), problems)
     return study
-
-
-def _scenario(path: Path, folder: Path, *, python: bool) -> Scenario:
-    """Read a scenario of the study in `folder`, all of whose files lie there."""
-    text, document = parse(read_text(path), str(path))
-    mistakes = [*scenario_path_mistakes(document, path.parent, folder)]
-    if mistakes:
-        lines = positions(text)
-        raise ScenarioError(str(path), [_problem(lines, at, said) for at, said in mistakes])
-    return load_scenario(path, python=python)
-
-
-def _problem(lines: Lines, path: KeyPath, text: str) -> Problem:
-    return Problem(line_of(lines, path), ".".join(str(step) for step in path), text)
 
 
 def _with_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -220,16 +205,37 @@ def _figure_mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _reference_mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
-    """Say which numbers a figure's paragraph refers to that the study does not have."""
-    known = [
+    """Say to which numbers and readings paragraphs refer that the study does not have."""
+    numbers = [
         f"{number.id}.{label}" if label else number.id
         for number in study.file.numbers
         for label in _labels_of(study, number)
     ]
-    for at, figure in enumerate(study.file.figures):
-        for name in references(figure.finding):
+    claims = [
+        name
+        for claim in study.file.claims
+        for name in (claim.id, *(f"{claim.id}.{at}" for at in range(1, _comparisons(claim) + 1)))
+    ]
+    known = [*numbers, *claims]
+    for path, text in paragraphs(study.file):
+        for name, reading in references(text):
             if name not in known:
-                yield ("figures", at, "finding"), unknown("number", name, known)
+                yield path, unknown("number", name, known)
+            if reading not in ("", *study.readings):
+                yield path, unknown("reading", reading, study.readings)
+
+
+def _comparisons(claim: Claim) -> int:
+    return sum(max(1, len(part.order) - 1) for part in claim.parts)
+
+
+def paragraphs(file: StudyFile) -> Iterator[tuple[KeyPath, str]]:
+    """Every text of a study that may quote its numbers, and where it stands."""
+    for at, text in enumerate(file.learned):
+        yield ("learned", at), text
+    for table in ("numbers", "claims", "figures"):
+        for at, one in enumerate(getattr(file, table)):
+            yield (table, at, "finding"), one.finding
 
 
 def _labels_of(study: Study, number: Number) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -43,6 +43,104 @@ class Window(_Table):
         return self
 
 
+class Change(_Table):
+    """Values that a scenario gets instead of its own.
+
+    Attributes
+    ----------
+    set
+        By key, as a grid or `--set` writes it; values as the scenario would have them.
+    where
+        Short name of a grid key → label: which conditions; all of them if absent.
+    experiments
+        Which experiments; all of the study if absent.
+    """
+
+    set: Annotated[dict[str, Any], Field(min_length=1)]
+    where: dict[str, str] = {}
+    experiments: tuple[str, ...] = ()
+
+
+class Support(_Table):
+    """What speaks for a reading.
+
+    Attributes
+    ----------
+    quote
+        The paper's words, or a measured fact in ours.
+    source
+        Where they stand, or who measured it.
+    """
+
+    quote: str
+    source: str
+
+
+class Reading(_Table):
+    """Another way to understand what the paper says of its set-up.
+
+    Attributes
+    ----------
+    id, title, text
+        Name, the head of its column, and what is different, in a sentence.
+    support
+        What speaks for it.
+    over
+        Readings that it takes as well; their changes come first.
+    changes
+        What of the scenarios is different.
+    repeats
+        Runs per condition; those of the scenario if absent.
+    figures
+        Figures that are drawn of it, too.
+    """
+
+    id: str
+    title: str
+    text: str
+    support: Annotated[tuple[Support, ...], Field(min_length=1)]
+    over: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+    repeats: Annotated[int, Field(ge=1)] | None = None
+    figures: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _different(self) -> Reading:
+        if not self.changes and len(self.over) < 2:
+            raise ValueError("a reading changes something, or takes two others together")
+        return self
+
+
+class Covered(_Table):
+    """A figure or a table of the paper, and where its counterpart is.
+
+    Attributes
+    ----------
+    item, shows
+        Its name (`Figure 3`, `Table II`), and what is in it.
+    ours
+        Ids of our figures, numbers and claims.
+    why
+        Why there is no counterpart, or what of it is missing.
+    """
+
+    item: str
+    shows: str
+    ours: tuple[str, ...] = ()
+    why: str = ""
+
+    @model_validator(mode="after")
+    def _answered(self) -> Covered:
+        if not self.ours and not self.why:
+            raise ValueError("give `ours`, or say in `why` why there is nothing")
+        return self
+
+    @property
+    def status(self) -> str:
+        """Whether we have it: `yes`, `in part`, or `no`."""
+        return "no" if not self.ours else "in part" if self.why else "yes"
+
+
 class Experiment(_Table):
     """A scenario of the study.
 
@@ -59,9 +157,12 @@ class Experiment(_Table):
     kernel_repeats
         Runs per condition on a backend that takes its time, as the kernel does; as many as in the
         simulator if absent.
+    changes
+        What single conditions have instead of what the scenario says.
     """
 
     scenario: str
+    changes: tuple[Change, ...] = ()
     keys: dict[str, str] = {}
     windows: dict[str, Window] = {}
     backends: tuple[Annotated[str, AfterValidator(_known_backend)], ...] = tuple(BACKENDS)
@@ -292,6 +393,9 @@ class StudyFile(_Table):
         In a few words, and the citation.
     setup
         Markdown file with the setup and every choice that the paper leaves open.
+    learned
+        What the study shows, for whoever reads no further: sentences in which `{id}` stands for
+        what our runs gave.
     tolerance
         Relative difference up to which a number counts as reproduced, beside lying inside our
         interval.
@@ -299,14 +403,24 @@ class StudyFile(_Table):
         Keys that every value has unless it says otherwise.
     experiments, numbers, claims, figures
         What was run, what came out, what was said of it, what was drawn.
+    described
+        How the set-up is taken that the scenarios have; head of its column where there are others.
+    readings
+        Other ways to take it.
+    coverage
+        Every figure and table of the paper.
     """
 
     title: str
     paper: str
     setup: str = "setup.md"
+    learned: tuple[str, ...] = ()
     tolerance: float = 0.1
     defaults: Value = Value()
     experiments: Annotated[dict[str, Experiment], Field(min_length=1)]
     numbers: tuple[Number, ...] = ()
     claims: tuple[Claim, ...] = ()
     figures: tuple[FigureSpec, ...] = ()
+    described: str = "as described"
+    readings: tuple[Reading, ...] = ()
+    coverage: tuple[Covered, ...] = ()

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
@@ -18,28 +17,37 @@ from mdit_py_plugins.deflist import deflist_plugin
 
 from jostle.foreign_files import TEXT_BYTES, read_text
 from jostle.printable import printable_markup
-from jostle.studies.document import TITLES, Evaluations, claim_rows, number_rows, ranking_rows
-from jostle.studies.evaluate import Evaluation
+from jostle.studies.coverage import coverage_rows
+from jostle.studies.document import (
+    Evaluations,
+    by_reading,
+    claim_rows,
+    number_rows,
+    ranking_rows,
+    reading_rows,
+    score,
+)
+from jostle.studies.findings import Readings, filled, learned
 from jostle.studies.study import Study
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawn figure: its name, its caption, who ran what it shows, and its SVG text.
+    """A drawn figure: its name, its caption, whose runs it shows, and its SVG text.
 
     Beside it, what it shows in a paragraph, which may be empty.
     """
 
     name: str
     caption: str
-    backend: str
+    column: str
     svg: bytes
     finding: str = ""
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """What ran on a backend: its version, and each run by experiment, condition, seed and id."""
+    """Runs of a column: the backend's version, and each by experiment, condition, seed and id."""
 
     version: str
     runs: Sequence[tuple[str, str, int, str]]
@@ -58,8 +66,10 @@ def page(
     ----------
     study
         The study.
-    evaluations, provenance
-        By backend.
+    evaluations
+        By column.
+    provenance
+        By the column's title.
     pictures
         In the order of the study.
     command
@@ -71,7 +81,8 @@ def page(
         undefined=StrictUndefined,
         finalize=printable_markup,
     )
-    first = next(iter(evaluations.values()))
+    first_column, first = next(iter(evaluations.items()))
+    named = by_reading(evaluations, first_column.backend)
     script = (Path(__file__).parent / "templates" / "sortable.js").read_text("utf-8")
     judged = bool(first.claims) or any(row.published is not None for row in first.numbers)
     tables = [
@@ -81,6 +92,8 @@ def page(
         )
         if make(evaluations)[1]
     ]  # fmt: skip
+    if study.file.coverage:
+        tables.append(("Coverage", *coverage_rows(study)))
     return environment.get_template("study.html.jinja").render(
         title=study.file.title,
         paper=study.file.paper,
@@ -88,19 +101,21 @@ def page(
         script=Markup(script),
         script_sha256=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         tables=tables,
-        findings=_findings(study, first),
-        score={TITLES[name]: score(one.claims) for name, one in evaluations.items() if one.claims},
+        learned=learned(study.file, first_column.reading, named),
+        readings=reading_rows(study, evaluations),
+        findings=_findings(study, first_column.reading, named),
+        score={one.title: score(each.claims) for one, each in evaluations.items() if each.claims},
         figures=[
             (
                 one.name,
                 one.caption,
-                TITLES[one.backend],
+                one.column,
                 base64.b64encode(one.svg).decode(),
                 one.finding,
             )
             for one in pictures
         ],
-        provenance={TITLES[name]: one for name, one in provenance.items()},
+        provenance=provenance,
         command=shlex.join(command),
         judged=judged,
         version=metadata.version("jostle"),
@@ -119,19 +134,13 @@ def _setup(text: str) -> Markup:
     )
 
 
-def _findings(study: Study, evaluation: Evaluation) -> list[tuple[str, str]]:
+def _findings(study: Study, reading: str, named: Readings) -> list[tuple[str, str]]:
     """Collect what is to be said of claims and numbers, each text once."""
     # A number of several labels is one: what is said of it holds for all of them.
     numbers = [
         (number.text.replace(f"{{{number.by}}}", "…"), number.finding)
         for number in study.file.numbers
     ]
-    said = [*((row.text, row.finding) for row in evaluation.claims), *numbers]
-    found = [(text, finding) for text, finding in said if finding]
+    said = [*((claim.text, claim.finding) for claim in study.file.claims), *numbers]
+    found = [(text, filled(finding, reading, named)) for text, finding in said if finding]
     return list(dict(reversed(found)).items())[::-1]
-
-
-def score(claims: Sequence[Any]) -> tuple[int, int]:
-    """How many claims hold, of those that could be judged."""
-    judged = [row.holds for row in claims if row.holds is not None]
-    return sum(judged), len(judged)

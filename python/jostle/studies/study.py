@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
+from jostle.errors import InputError, unknown
 from jostle.scenario import Scenario
-from jostle.studies.models import Experiment, StudyFile, Value
+from jostle.studies.models import Experiment, Reading, StudyFile, Value
+
+DESCRIBED: Final = "described"
+"""The reading that the scenarios have as they stand."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +28,45 @@ class Study:
     file
         What it says.
     scenarios
-        By name of the experiment.
+        By name of the experiment, as `reading` has them.
+    reading
+        How the paper's set-up is taken.
+    changed
+        By reading: the scenarios that it changes, by name of the experiment.
     """
 
     id: str
     folder: Path
     file: StudyFile
     scenarios: Mapping[str, Scenario]
+    reading: str = DESCRIBED
+    changed: Mapping[str, Mapping[str, Scenario]] = field(default_factory=dict)
+
+    @property
+    def readings(self) -> list[str]:
+        """Names of all readings, the one that is described first."""
+        return [DESCRIBED, *(reading.id for reading in self.file.readings)]
+
+    def as_read(self, reading: str) -> Study:
+        """Return the study with the scenarios of a reading.
+
+        Raises
+        ------
+        InputError
+            If it has no such reading.
+        """
+        if reading not in self.readings:
+            text = unknown("reading", reading, self.readings)
+            raise InputError(f"study {self.id}: {text}")
+        if self.reading != DESCRIBED:
+            raise ValueError("readings are told apart from what is described")
+        scenarios = {**self.scenarios, **self.changed.get(reading, {})}
+        return replace(self, reading=reading, scenarios=scenarios)
+
+    @property
+    def read(self) -> Reading | None:
+        """The reading at hand; None for what is described."""
+        return next((one for one in self.file.readings if one.id == self.reading), None)
 
     def experiment_of(self, value: Value) -> tuple[str, Experiment]:
         """Name and experiment that a value is of."""
@@ -38,9 +75,14 @@ class Study:
 
     def conditions(self, value: Value) -> list[int]:
         """Positions of the conditions that a value is of."""
-        name, experiment = self.experiment_of(value)
-        wanted = {experiment.keys[key]: label for key, label in value.where.items()}.items()
-        every = enumerate(self.scenarios[name].conditions)
+        name, _ = self.experiment_of(value)
+        return self.matching(name, value.where)
+
+    def matching(self, experiment: str, where: Mapping[str, str]) -> list[int]:
+        """Positions of an experiment's conditions that have these labels, by short names."""
+        keys = self.file.experiments[experiment].keys
+        wanted = {keys[key]: label for key, label in where.items()}.items()
+        every = enumerate(self.scenarios[experiment].conditions)
         return [index for index, condition in every if wanted <= dict(condition).items()]
 
     def labels(self, value: Value, key: str) -> list[str]:

@@ -10,8 +10,8 @@ pub trait TcpExtension {
     /// Rate that the SYN asks the routers of the path for (RFC 4782).
     fn rate_request(&self) -> RateCode;
 
-    /// The first flight may exceed the receiver's window, for it will have grown by the time that
-    /// the packets arrive. A window of 0 is respected.
+    /// Packets may leave beyond the receiver's window, which will have grown by the time that they
+    /// arrive if the application reads. A window of 0 is respected.
     fn overrides_receive_window(&self) -> bool;
 
     /// Whether [`on_ack_event`](Self::on_ack_event) is to be called. Asked once, when the connection

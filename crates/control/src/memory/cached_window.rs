@@ -1,12 +1,11 @@
 //! TCP-Cache: a connection begins with the window with which the last one ended.
 
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
-use jostle_units::Rate;
 
 use super::host::Occasion;
 use super::layer::{Layer, Layered};
 use super::table::{Found, Use};
-use crate::controller::{AckSample, Controller, Established, Observer};
+use crate::controller::{Controller, Established, Observer};
 use crate::row::MemoryRow;
 
 const PARAMETERS: &[Parameter] = &[
@@ -36,10 +35,10 @@ pub(crate) const ROW: MemoryRow = MemoryRow {
     build: |values, inner| Box::new(Layered::new(CachedWindow::new(values, false), inner)),
 };
 
-pub(crate) const PACED_ROW: MemoryRow = MemoryRow {
+pub(crate) const PLUS_ROW: MemoryRow = MemoryRow {
     entry: Entry {
         name: "tcp-cache+",
-        summary: "starts with the window of the last connection to the peer, over one round trip",
+        summary: "the same, whatever the receiver's window says",
         class: "window",
         based_on: &["tcp-cache"],
         source: SOURCE,
@@ -48,18 +47,19 @@ pub(crate) const PACED_ROW: MemoryRow = MemoryRow {
     build: |values, inner| Box::new(Layered::new(CachedWindow::new(values, true), inner)),
 };
 
-/// The window at the end of the last connection, as an initial window.
+/// The window at the end of the last connection, as an initial window. "For TCP-Cache and TCP-Cache+
+/// … there is no such pacing at the start, resulting in a significant transmission burst"
+/// (Stateful-TCP, the section on its principle).
 pub struct CachedWindow {
     usage: Use,
-    paces: bool,
+    ignores_receive_window: bool,
     found: Found<u32>,
-    rate: Option<Rate>,
 }
 
 impl CachedWindow {
-    fn new(values: &Values, paces: bool) -> Self {
+    fn new(values: &Values, ignores_receive_window: bool) -> Self {
         let usage = Use { slots: values.u32("slots"), max_age: values.span("max_age") };
-        Self { usage, paces, found: Found::Miss, rate: None }
+        Self { usage, ignores_receive_window, found: Found::Miss }
     }
 }
 
@@ -69,25 +69,12 @@ impl Layer for CachedWindow {
     }
 
     fn on_established(&mut self, inner: &mut dyn Controller, established: &Established) {
-        self.rate = None;
-        let Some(window) = self.found.hit() else { return inner.on_established(established) };
-        if self.paces
-            && let Some(rtt) = established.rtt
-        {
-            let rate = Rate::of(u64::from(window) * u64::from(established.mss_bytes), rtt);
-            self.rate = Some(rate).filter(|rate| *rate > Rate::ZERO);
-        }
-        inner.on_established(&Established { initial_window: window, ..*established });
+        let initial_window = self.found.hit().unwrap_or(established.initial_window);
+        inner.on_established(&Established { initial_window, ..*established });
     }
 
-    #[inline]
-    fn on_ack(&mut self, inner: &mut dyn Controller, ack: &AckSample) {
-        self.rate = None;
-        inner.on_ack(ack);
-    }
-
-    fn pacing_rate(&self, inner: &dyn Controller) -> Option<Rate> {
-        self.rate.or_else(|| inner.pacing_rate())
+    fn overrides_receive_window(&self) -> bool {
+        self.ignores_receive_window
     }
 
     fn close(&mut self, inner: &dyn Controller, occasion: &mut Occasion<'_>) {
@@ -127,10 +114,8 @@ mod tests {
     }
 
     #[test]
-    fn the_last_window_is_the_first_one() {
-        for (name, rate) in
-            [("tcp-cache", None), ("tcp-cache+", Some(Rate::of(120 * 1448, Span::from_ms(100))))]
-        {
+    fn the_last_window_is_the_first_one_and_leaves_at_once() {
+        for (name, ignores_receive_window) in [("tcp-cache", false), ("tcp-cache+", true)] {
             let mut memory = HostMemory::default();
             let mut first = opened(name, &mut memory);
             assert_eq!((first.cwnd(), first.pacing_rate()), (10, None));
@@ -141,9 +126,12 @@ mod tests {
                 memory: &mut memory,
             });
             let mut second = opened(name, &mut memory);
-            assert_eq!((second.cwnd(), second.pacing_rate()), (120, rate), "{name}");
+            assert_eq!((second.cwnd(), second.pacing_rate()), (120, None), "{name}");
+            let overrides = |of: &dyn Controller| of.tcp().unwrap().overrides_receive_window();
+            assert_eq!(overrides(second.as_ref()), ignores_receive_window, "{name}");
             second.on_ack(&crate::fixtures::ack(2));
             assert_eq!((second.cwnd(), second.pacing_rate()), (121, None), "{name}");
+            assert_eq!(overrides(second.as_ref()), ignores_receive_window, "{name}");
         }
     }
 }

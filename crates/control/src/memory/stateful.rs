@@ -193,8 +193,11 @@ impl Layer for Stateful {
         }
     }
 
+    /// From the first packet to the last: in the Estimation phase, too, "the AWnd is suppressed except
+    /// for 0 to prevent it from becoming the bottleneck"; `bictcp_acked` with `NEED_AWND`, as published,
+    /// raises `snd_wnd` to cwnd at every ACK.
     fn overrides_receive_window(&self) -> bool {
-        self.start.is_some()
+        true
     }
 
     fn mode(&self, inner: &dyn Controller) -> &'static str {
@@ -304,7 +307,7 @@ mod tests {
         let first_ack = AckSample { rtt: Some(RTT), in_flight: 390, ..ack(2) };
         second.on_ack(&first_ack);
         assert_eq!((second.cwnd(), second.pacing_rate()), (391, None), "and slow start goes on");
-        assert!(!second.tcp().unwrap().overrides_receive_window());
+        assert!(second.tcp().unwrap().overrides_receive_window(), "to the end");
     }
 
     #[test]

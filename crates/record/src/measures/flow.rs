@@ -69,13 +69,43 @@ super::row::measures! {
     power_bits: Option<f64>, "power", "power", POWER, any;
     |flow, _| ratio(bits_per_s(flow.received_bytes, flow.length_ns), flow.rtt_mean_s?);
 
-    /// Throughput ÷ that of all flows together.
+    /// Throughput ÷ that of all flows together. Pings, which take what they ask for, have no share
+    /// and lessen nobody's.
     share: Option<f64>, "share", "share", PERCENT, any;
-    |flow, all| ratio(bits_per_s(flow.received_bytes, flow.length_ns), all.throughput_bps());
+    |flow, all| {
+        let own_bps = bits_per_s(flow.received_bytes, flow.length_ns);
+        if flow.competes { ratio(own_bps, all.throughput_bps()) } else { None }
+    };
 
-    /// Throughput less that of all other flows together.
+    /// Throughput less that of all other flows together, pings left out.
     lead_bps: f64, "lead", "lead", RATE, any;
     |flow, all| {
-        Some(2.0 * bits_per_s(flow.received_bytes, flow.length_ns) - all.throughput_bps())
+        let own_bps = bits_per_s(flow.received_bytes, flow.length_ns);
+        let of_all_bps = if flow.competes { own_bps } else { 0.0 };
+        Some(own_bps - (all.throughput_bps() - of_all_bps))
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::measures::named;
+    use crate::stretch::{FlowStretch, Rates, Stretch};
+    use crate::tables::FlowTable;
+
+    #[test]
+    fn pings_neither_take_shares_nor_lessen_them() {
+        let flow = |received_bytes, competes| FlowStretch {
+            received_bytes,
+            competes,
+            length_ns: 8e9,
+            ..FlowStretch::default()
+        };
+        let flows = vec![flow(300.0, true), flow(100.0, true), flow(50.0, false)];
+        let table = FlowTable::default();
+        let all = Stretch::new(flows, vec![], Rates::between(&table, 3, 0.0, 8.0));
+        let of = |name| [0, 1, 2].map(|at| named(name).unwrap().over(&all, at));
+        assert_eq!(of("share"), [Some(0.75), Some(0.25), None]);
+        assert_eq!(of("lead"), [Some(200.0), Some(-200.0), Some(-350.0)]);
+        assert_eq!(of("total"), [Some(400.0); 3]);
+    }
 }

@@ -34,7 +34,7 @@ super::row::measures! {
     Totals, rows TOTALS, Run in Totals;
     of Stretch<'_>, at |all, _| all;
 
-    /// Throughput of all flows together.
+    /// Throughput of all flows together, pings left out.
     total_throughput_bps: f64, "total", "total throughput", RATE, any;
     |all, _| Some(all.throughput_bps());
 

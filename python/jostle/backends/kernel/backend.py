@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
-from jostle.backends.kernel import capabilities, captures, job
+from jostle.backends.kernel import capabilities, captures, job, packets
 from jostle.backends.kernel.controllers import Defaults, defaults_of
 from jostle.backends.kernel.playback import JITTER_POINTS, DrawnImpairments, peak_bps
 from jostle.backends.kernel.record import record
@@ -20,7 +20,6 @@ from jostle.kernel_images import Image, Kind, find
 # A guest that passes packets at a tenth of its usual speed is not stuck.
 _PATIENCE_S = 120.0
 _LEAST_PACKETS_PER_S = 3_000
-_PACKET_BITS = 12_112
 
 
 class KernelBackend:
@@ -114,8 +113,9 @@ def timeout_s(spec: Spec, kind: Kind) -> float:
     duration_s: float = spec["duration_ns"] / 1e9
     if kind != "virtual":
         return _PATIENCE_S + 2 * duration_s
-    packets = sum(map(peak_bps, spec["links"])) * duration_s / _PACKET_BITS
-    return _PATIENCE_S + packets / _LEAST_PACKETS_PER_S + duration_s
+    packet_bits = 8 * min(map(packets.packet_bytes, spec["flows"]))
+    sent_packets = sum(map(peak_bps, spec["links"])) * duration_s / packet_bits
+    return _PATIENCE_S + sent_packets / _LEAST_PACKETS_PER_S + duration_s
 
 
 @functools.cache

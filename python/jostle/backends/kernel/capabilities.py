@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jostle.backends.base import Spec
-from jostle.backends.kernel import controllers, playback, queues
+from jostle.backends.kernel import controllers, packets, playback, queues
 from jostle.backends.kernel.problems import Problem, flow_key, link_key
 from jostle.errors import InputError
 from jostle.kernel_images import Kind
@@ -21,8 +21,6 @@ _MAX_LINKS = 80
 _MAX_FLOWS = 1000
 # linux/pkt_sched.h: the limits of fifos and AQMs are 32 bits wide.
 _MAX_LIMIT = 2**32 - 1
-# Of every device in the guest.
-_MTU_BYTES = 1500
 # What a SYN-ACK can offer (RFC 7323, section 2.2).
 _SYN_WINDOW = 65_535
 # What `guest/traffic.py` can send.
@@ -53,8 +51,8 @@ def check(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> None:
 def problems(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> list[Problem]:
     """Everything that a run asks and cannot have."""
     found = list(_run_problems(spec))
-    for link in spec["links"]:
-        found.extend(_link_problems(link))
+    for number, link in enumerate(spec["links"]):
+        found.extend(_link_problems(link, packets.sizes_on(number, spec["flows"])))
         if kind == "virtual":
             found.extend(_playback_problems(link, spec["duration_ns"]))
         else:
@@ -78,9 +76,9 @@ def _run_problems(spec: Spec) -> Iterator[Problem]:
         yield Problem("flows", f"{len(spec['flows'])} flows: at most {_MAX_FLOWS}; {_SIMULATOR}")
 
 
-def _link_problems(link: LinkSpec) -> Iterator[Problem]:
+def _link_problems(link: LinkSpec, sizes_bytes: set[int]) -> Iterator[Problem]:
     if not playback.own_queue(link):
-        for problem in queues.problems(link["queue"]):
+        for problem in queues.problems(link["queue"], sizes_bytes):
             yield Problem(link_key(link, f"queue.{problem.key}"), problem.text)
         parameters: Mapping[str, Any] = link["queue"]["parameters"]
         limit = parameters["limit"]
@@ -132,9 +130,6 @@ def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:
     if flow["source"]["kind"] not in _SOURCES:
         text = f"`{flow['source']['kind']}`: nothing in the guest sends so; {_SIMULATOR}"
         yield Problem(flow_key(flow, "source"), text)
-    if flow["mtu_bytes"] != _MTU_BYTES:
-        text = f"{flow['mtu_bytes']} B: devices here have an MTU of {_MTU_BYTES} B; {_SIMULATOR}"
-        yield Problem(flow_key(flow, "mtu"), text)
     if flow["memory"] is not None:
         text = f"`{flow['memory']['name']}`: Linux has no such memory of peers; {_SIMULATOR}"
         yield Problem(flow_key(flow, "memory"), text)

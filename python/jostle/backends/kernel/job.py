@@ -8,8 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from jostle.backends.base import Spec
-from jostle.backends.kernel import captures, controllers, modules, playback
-from jostle.backends.kernel.queues import PACKET_BYTES
+from jostle.backends.kernel import captures, controllers, modules, packets, playback
 from jostle.backends.kernel.spans import spans_ns
 from jostle.backends.kernel.topology import (
     Burst,
@@ -45,12 +44,14 @@ _LEAST_STEP_NS, _LONGEST_STEP_NS = 10_000_000, 50_000_000
 # Receivers wake up once per so many bytes, or so many parts of their window if that is small.
 _READ_BYTES = 128 << 10
 _READ_PARTS = 8
+# Senders write about as much at once.
+_WRITE_BYTES = 1 << 20
 # More than ever waits to be read.
 _EVERYTHING_BYTES = 8 << 20
 
 _MEMORY_BASE_MB, _MEMORY_MOST_MB = 512, 8192
-# Kernel memory per byte in flight: the sender's copy, and buffers around each packet.
-_MEMORY_PER_BYTE = 4
+# Kernel memory of what is in flight: the sender's copy of each byte, buffers around each packet.
+_MEMORY_PER_BYTE, _MEMORY_PER_PACKET_BYTES = 2, 3028
 _PAGE_BYTES = 4096
 _BACKLOG_PACKETS = 10_000_000
 
@@ -89,7 +90,7 @@ def files(
     draw
         What the engine has drawn for a link; asked where it is needed.
     """
-    return playback.files(spec["links"], draw) if _MACHINES[image.kind].own else {}
+    return playback.files(spec, draw) if _MACHINES[image.kind].own else {}
 
 
 def samples_per_interval(spec: Spec) -> int:
@@ -110,23 +111,27 @@ def memory_mb(spec: Spec) -> int:
     """Memory that a guest needs at most for what may be in flight."""
     network_bytes = 0
     longest_ns = max(_base_rtt_ns(spec, flow) for flow in spec["flows"])
-    for link in spec["links"]:
+    for number, link in enumerate(spec["links"]):
         in_flight_bytes = playback.peak_bps(link) * longest_ns // (8 * 10**9)
-        network_bytes += in_flight_bytes + _queue_bytes(link["queue"])
+        largest_bytes = max(packets.sizes_on(number, spec["flows"]))
+        network_bytes += in_flight_bytes + _queue_bytes(link["queue"], largest_bytes)
     windows_bytes = sum(int(flow["receive_window_bytes"]) for flow in spec["flows"])
-    needed_mb = _MEMORY_PER_BYTE * min(network_bytes, windows_bytes) >> 20
+    held_bytes = min(network_bytes, windows_bytes)
+    held_packets = held_bytes // min(map(packets.packet_bytes, spec["flows"]))
+    needed_bytes = _MEMORY_PER_BYTE * held_bytes + _MEMORY_PER_PACKET_BYTES * held_packets
+    needed_mb = needed_bytes >> 20
     # Each namespace, and each sender's unsent data.
     needed_mb += 4 * len(spec["flows"])
     needed_mb += captures.memory_bytes(spec) >> 20
     return min(_MEMORY_BASE_MB + needed_mb, _MEMORY_MOST_MB)
 
 
-def _queue_bytes(queue: LinkPart) -> int:
+def _queue_bytes(queue: LinkPart, packet_bytes: int) -> int:
     parameters: Mapping[str, Any] = queue["parameters"]
     limit = parameters["limit"]
     if isinstance(limit, dict) and "bytes" in limit:
         return int(limit["bytes"])
-    return int(limit["packets"] if isinstance(limit, dict) else limit) * PACKET_BYTES
+    return int(limit["packets"] if isinstance(limit, dict) else limit) * packet_bytes
 
 
 def _base_rtt_ns(spec: Spec, flow: FlowSpec) -> int:
@@ -185,6 +190,8 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         "receiver_controller": _receiver_controller(flow),
         "details": flow["controller"]["name"] in WITH_DETAILS,
         "read_bytes": portion,
+        # Whole segments, so that none is short where a write ends.
+        "write_bytes": _WRITE_BYTES - _WRITE_BYTES % packets.payload_bytes(flow),
         # All but a byte, see `guest/traffic.py`; but a segment that stays is a good part of a small
         # window.
         "read_most_bytes": _READ_BYTES - 1 if sparing else _EVERYTHING_BYTES,

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from jostle.backends.kernel import packets
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from jostle.run_spec import FlowSpec, LinkSpec
+
     Array = NDArray[np.float64]
-
-HEADER_BYTES = 66
-"""Ethernet, IP and TCP headers of a data packet, timestamps included."""
-
-PAYLOAD_BYTES = 1448
-"""What a full packet carries beside them."""
 
 # linux/tcp.h, linux/tcp_states.h
 _SYN_SENT, _NO_STATE = 2, 0
@@ -56,7 +54,7 @@ class _Flow:
         When it opened and completed.
     """
 
-    spec: Mapping[str, Any]
+    spec: FlowSpec
     sender: NDArray[np.void]
     details: NDArray[np.void]
     receiver: NDArray[np.void]
@@ -73,9 +71,9 @@ class _Flow:
         # The kernel does not count the bytes of packets that come twice or out of order. All but
         # the last of a message are full: a received packet is as large as one that was sent.
         payload_bytes = sent_bytes / np.maximum(sent, 1)
-        received_bytes = got * (HEADER_BYTES + payload_bytes)
+        received_bytes = got * (packets.HEADER_BYTES + payload_bytes)
         return {
-            "sent_bytes": sent_bytes + HEADER_BYTES * sent,
+            "sent_bytes": sent_bytes + packets.HEADER_BYTES * sent,
             "received_bytes": np.maximum.accumulate(received_bytes),
             "delivered_bytes": self.receiver["bytes_received"].astype(float),
             "sent_packets": sent,
@@ -126,7 +124,7 @@ class _Flow:
     @property
     def initial_cwnd_bytes(self) -> int:
         """The window before the connection stands."""
-        return int(self.spec["initial_window_packets"]) * PAYLOAD_BYTES
+        return self.spec["initial_window_packets"] * packets.payload_bytes(self.spec)
 
     @property
     def ssthresh_bytes(self) -> Array:
@@ -245,7 +243,7 @@ def _bbr_mode(details: np.void) -> str:
 
 
 def seen_of_flow(
-    spec: Mapping[str, Any],
+    spec: FlowSpec,
     sender: NDArray[np.void],
     details: NDArray[np.void],
     receiver: NDArray[np.void],
@@ -255,7 +253,7 @@ def seen_of_flow(
     return _Flow(spec, sender, details, receiver, events).seen()
 
 
-def seen_of_link(spec: Mapping[str, Any], queue: NDArray[np.void]) -> dict[str, Array]:
+def seen_of_link(spec: LinkSpec, queue: NDArray[np.void]) -> dict[str, Array]:
     """Give what was seen of a link: counters of its queue, drops and marks by reason."""
     import numpy as np
 

@@ -15,7 +15,7 @@ def needed(spec: Spec) -> list[str]:
     """List the modules of a run by name; what is built in may be among them."""
     names = list(_ALWAYS)
     for link in spec["links"]:
-        names.append(f"sch_{queues.command(link['queue'], 1).split()[0]}")
+        names.append(f"sch_{queues.command(link['queue'], queues.Place(1)).split()[0]}")
     for flow in spec["flows"]:
         names.append(f"tcp_{flow['controller']['name']}")
         if flow["pacing"]:

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jostle.backends.base import Spec
+from jostle.backends.kernel import packets
 from jostle.backends.kernel.guest.netlink import attribute
 from jostle.run_spec import LinkSpec
 
@@ -43,11 +45,21 @@ def own_queue(link: LinkSpec) -> bool:
     return bool(link["queue"]["kind"] == "occupancy_drop")
 
 
-def own_link(link: LinkSpec) -> bool:
-    """Whether a link has more than `htb` and `netem` can do, or can do at once, or do alike.
+def own_links(spec: Spec) -> frozenset[int]:
+    """Numbers of the links of which `htb` and `netem` cannot do all, or not at once or alike.
 
-    `netem` can lose packets at random, but not the same ones as the simulator.
+    `netem` can lose packets at random, but not the same ones as the simulator. `htb` hands a packet
+    over when its sending begins: what makes up for the sending of a jumbo frame (see `topology`)
+    adds as much to the round trip of a SYN.
     """
+    return frozenset(
+        number
+        for number, link in enumerate(spec["links"])
+        if _is_own(link) or packets.sizes_on(number, spec["flows"]) != {packets.PACKET_BYTES}
+    )
+
+
+def _is_own(link: LinkSpec) -> bool:
     return (
         link["capacity"]["kind"] != "constant"
         or link["loss"] is not None
@@ -86,12 +98,11 @@ def too_fine(link: LinkSpec, duration_ns: int) -> bool:
     return bool(duration_ns * _CORRELATION_CELLS > JITTER_POINTS * jitter["correlation_ns"])
 
 
-def files(links: Sequence[LinkSpec], draw: Callable[[int], DrawnImpairments]) -> dict[str, bytes]:
+def files(spec: Spec, draw: Callable[[int], DrawnImpairments]) -> dict[str, bytes]:
     """Contents of the files with the options of all links that need one, by name."""
     found: dict[str, bytes] = {}
-    for number, link in enumerate(links):
-        if not own_link(link):
-            continue
+    for number in sorted(own_links(spec)):
+        link = spec["links"][number]
         drawn = draw(number)
         found[file_name(LINK, number)] = _packed(_link_messages(link, drawn))
         if own_queue(link):

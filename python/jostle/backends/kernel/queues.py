@@ -5,15 +5,13 @@ One row per kind. Beside them there is the queue of our own, see `playback`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
+from jostle.backends.kernel.packets import PACKET_BYTES
 from jostle.backends.kernel.problems import Problem
 from jostle.run_spec import LinkPart
-
-PACKET_BYTES = 1514
-"""A full packet on the wire, Ethernet header included: what htb and the queues count."""
 
 Parameters = Mapping[str, Any]
 """Parameters of a queue in a RunSpec."""
@@ -27,54 +25,78 @@ _RED_MAX_BURST = 1 << 20
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a queue is.
+
+    Attributes
+    ----------
+    rate_bps
+        The link's rate.
+    tick_ns
+        Length of a jiffy, if that is known.
+    packet_bytes
+        Size of the largest packets on the link.
+    """
+
+    rate_bps: int
+    tick_ns: int | None = None
+    packet_bytes: int = PACKET_BYTES
+
+
+@dataclass(frozen=True)
 class Discipline:
     """How a kind of queue is made with `tc`.
 
     Attributes
     ----------
     command
-        The words after `tc qdisc add … handle …:`, given the queue's parameters, the link's rate
-        in bit/s and the length of a jiffy, if that is known.
+        The words after `tc qdisc add … handle …:`.
     problems
-        Subkey and reason of everything that it cannot do.
+        Subkey and reason of everything that it cannot do; it is told the sizes of packets.
     """
 
-    command: Callable[[Parameters, int, int | None], str]
-    problems: Callable[[Parameters], list[Problem]] = lambda _queue: []
+    command: Callable[[Parameters, Place], str]
+    problems: Callable[[Parameters, Set[int]], list[Problem]] = lambda _queue, _sizes: []
 
 
-def command(queue: LinkPart, rate_bps: int, tick_ns: int | None = None) -> str:
+def command(queue: LinkPart, place: Place) -> str:
     """Words that make `queue`, which must have no problems."""
-    return DISCIPLINES[queue["kind"]].command(queue["parameters"], rate_bps, tick_ns)
+    return DISCIPLINES[queue["kind"]].command(queue["parameters"], place)
 
 
-def problems(queue: LinkPart) -> list[Problem]:
-    """List what of `queue` the kernel cannot do, with keys relative to the queue's own."""
+def problems(queue: LinkPart, sizes_bytes: Set[int]) -> list[Problem]:
+    """List what of `queue` the kernel cannot do, with keys relative to the queue's own.
+
+    Parameters
+    ----------
+    sizes_bytes
+        Of full packets on its link.
+    """
     discipline = DISCIPLINES.get(queue["kind"])
     if discipline is None:
         known = ", ".join(DISCIPLINES)
         text = f"Linux has no queueing discipline `{queue['kind']}`: {known}; the simulator has it"
         return [Problem("kind", text)]
-    return discipline.problems(queue["parameters"])
+    return discipline.problems(queue["parameters"], sizes_bytes)
 
 
-def _drop_tail(queue: Parameters, _rate_bps: int, _tick_ns: int | None) -> str:
+def _drop_tail(queue: Parameters, _place: Place) -> str:
     limit = queue["limit"]
     return (
         f"bfifo limit {limit['bytes']}" if "bytes" in limit else f"pfifo limit {limit['packets']}"
     )
 
 
-def _red(queue: Parameters, rate_bps: int, _tick_ns: int | None) -> str:
+def _red(queue: Parameters, place: Place) -> str:
     burst = _red_burst(queue["min"], _red_wlog(queue["weight"]))
     return (
         f"red limit {queue['limit']['bytes']} min {queue['min']} max {queue['max']} "
         f"avpkt {PACKET_BYTES} burst {burst} probability {queue['probability']:.9f} "
-        f"bandwidth {rate_bps}bit{' ecn' if queue['ecn'] else ''}"
+        f"bandwidth {place.rate_bps}bit{' ecn' if queue['ecn'] else ''}"
     )
 
 
-def _red_problems(queue: Parameters) -> list[Problem]:
+def _red_problems(queue: Parameters, _sizes_bytes: Set[int]) -> list[Problem]:
     found = []
     if "bytes" not in queue["limit"]:
         found.append(Problem("limit", "RED of Linux counts bytes: give the limit in bytes"))
@@ -124,16 +146,16 @@ def _wlog_of_burst(min_bytes: int, burst: int) -> int | None:
     return _RED_MAX_WLOG + 1
 
 
-def _codel(queue: Parameters, _rate_bps: int, _tick_ns: int | None) -> str:
+def _codel(queue: Parameters, place: Place) -> str:
     return (
-        f"codel limit {_packets(queue['limit'])} target {_time(queue['target'])} "
+        f"codel limit {_packets(queue['limit'], place)} target {_time(queue['target'])} "
         f"interval {_time(queue['interval'])} {_ecn(queue)}"
     )
 
 
-def _fq_codel(queue: Parameters, _rate_bps: int, _tick_ns: int | None) -> str:
+def _fq_codel(queue: Parameters, place: Place) -> str:
     # Beside its limit in packets it has one of memory, 32 MB, that a RunSpec knows nothing of.
-    memory_bytes = min(queue["limit"] * 4096, 2**32 - 1)
+    memory_bytes = min(queue["limit"] * (2 * place.packet_bytes + 1068), 2**32 - 1)
     return (
         f"fq_codel limit {queue['limit']} flows {queue['queues']} "
         f"quantum {queue['quantum']} target {_time(queue['target'])} "
@@ -141,19 +163,20 @@ def _fq_codel(queue: Parameters, _rate_bps: int, _tick_ns: int | None) -> str:
     )
 
 
-def _pie(queue: Parameters, _rate_bps: int, tick_ns: int | None) -> str:
+def _pie(queue: Parameters, place: Place) -> str:
     # A timer of so many jiffies fires one later, lest it be early (kernel/time/timer.c,
     # `calc_index`): asked for one less, PIE has the period that the scenario says.
+    tick_ns = place.tick_ns
     update_ns = max(queue["update"] - tick_ns, tick_ns) if tick_ns else queue["update"]
     return (
-        f"pie limit {_packets(queue['limit'])} target {_time(queue['target'])} "
+        f"pie limit {_packets(queue['limit'], place)} target {_time(queue['target'])} "
         f"tupdate {_time(update_ns)} alpha {round(queue['alpha'] * 16)} "
         f"beta {round(queue['beta'] * 16)} {_ecn(queue)} nobytemode"
     )
 
 
-def _pie_problems(queue: Parameters) -> list[Problem]:
-    found = _packet_limit_problems(queue)
+def _pie_problems(queue: Parameters, sizes_bytes: Set[int]) -> list[Problem]:
+    found = _packet_limit_problems(queue, sizes_bytes)
     for name in ("alpha", "beta"):
         sixteenths = queue[name] * 16
         if sixteenths != round(sixteenths) or not 0 <= sixteenths <= 32:
@@ -162,26 +185,26 @@ def _pie_problems(queue: Parameters) -> list[Problem]:
     return found
 
 
-def _step_mark(queue: Parameters, _rate_bps: int, _tick_ns: int | None) -> str:
+def _step_mark(queue: Parameters, place: Place) -> str:
     # CoDel that never acts of its own accord: only its threshold is left.
     return (
-        f"codel limit {_packets(queue['limit'])} target {_NEVER} interval {_NEVER} "
+        f"codel limit {_packets(queue['limit'], place)} target {_NEVER} interval {_NEVER} "
         f"ce_threshold {_time(queue['threshold'])} noecn"
     )
 
 
-def _packet_limit_problems(queue: Parameters) -> list[Problem]:
+def _packet_limit_problems(queue: Parameters, sizes_bytes: Set[int]) -> list[Problem]:
     """Linux counts packets where the simulator may count bytes: the same only for full packets."""
-    limit = queue["limit"]
-    if "packets" in limit or limit["bytes"] % PACKET_BYTES == 0:
+    limit, largest_bytes = queue["limit"], max(sizes_bytes)
+    if "packets" in limit or (limit["bytes"] % largest_bytes == 0 and len(sizes_bytes) == 1):
         return []
-    packets = max(1, limit["bytes"] // PACKET_BYTES)
+    packets = max(1, limit["bytes"] // largest_bytes)
     text = f'Linux counts packets here: write for example limit = "{packets} packets"'
     return [Problem("limit", text)]
 
 
-def _packets(limit: Mapping[str, int]) -> int:
-    return limit["packets"] if "packets" in limit else limit["bytes"] // PACKET_BYTES
+def _packets(limit: Mapping[str, int], place: Place) -> int:
+    return limit["packets"] if "packets" in limit else limit["bytes"] // place.packet_bytes
 
 
 def _time(span_ns: int) -> str:

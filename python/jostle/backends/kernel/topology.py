@@ -22,11 +22,13 @@ from itertools import pairwise
 from typing import Any
 
 from jostle.backends.base import Spec
-from jostle.backends.kernel import playback, queues
+from jostle.backends.kernel import packets, playback, queues
 from jostle.backends.kernel.guest.netlink import ROOT
 from jostle.run_spec import FlowSpec, LinkSpec
 
 _QUEUE, _FAR = "queue", "far"
+# First letters of a link's routers.
+_ROUTERS = ("a", "m", "z")
 
 ROOT_HANDLE, LEAF_HANDLE = 0x10000, 0x100000
 """Handles `1:` and `10:`."""
@@ -36,8 +38,6 @@ _NETEM_LIMIT = 1_000_000
 # The card's queue is the sockets': TCP small queues bound it long before this.
 _CARD_LIMIT_BYTES = 1_000_000_000
 _PACED = "fq"
-
-_ACK_BYTES = 66
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ class Machine:
     own: bool = False
     tick_ns: int | None = None
 
-    def has_own_link(self, link: LinkSpec) -> bool:
-        """Whether a link is a discipline of our own."""
-        return self.own and playback.own_link(link)
+    def own_links(self, spec: Spec) -> frozenset[int]:
+        """Numbers of the links that are disciplines of our own."""
+        return playback.own_links(spec) if self.own else frozenset()
 
 
 @dataclass
@@ -89,6 +89,8 @@ class Host:
 
     Attributes
     ----------
+    mtu_bytes
+        Of each of its devices.
     sysctls, ip, tc
         What is set and done in it.
     merging
@@ -99,6 +101,7 @@ class Host:
     """
 
     name: str
+    mtu_bytes: int = packets.MTU_BYTES
     sysctls: dict[str, str] = field(default_factory=dict)
     ip: list[str] = field(default_factory=list)
     merging: list[str] = field(default_factory=list)
@@ -148,12 +151,13 @@ def receiver_address(flow: int) -> str:
 
 def topology(spec: Spec, machine: Machine) -> Topology:
     """Lay out the network of a run."""
-    made = Topology()
+    made, own_links = Topology(), machine.own_links(spec)
     for number, link in enumerate(spec["links"]):
-        if machine.has_own_link(link):
-            _lay_own_link(made, number, link, machine)
+        largest_bytes = max(packets.sizes_on(number, spec["flows"]))
+        if number in own_links:
+            _lay_own_link(made, number, link, machine, largest_bytes)
         else:
-            _lay_link(made, number, link, machine)
+            _lay_link(made, number, link, machine, largest_bytes)
     for number, flow in enumerate(spec["flows"]):
         _lay_flow(made, number, flow, spec, machine)
     made.timetable = _timetable(spec, machine)
@@ -169,19 +173,22 @@ def _lay_routers(made: Topology, number: int) -> tuple[Host, Host]:
     return enters, leaves
 
 
-def _lay_own_link(made: Topology, number: int, link: LinkSpec, machine: Machine) -> None:
+def _lay_own_link(
+    made: Topology, number: int, link: LinkSpec, machine: Machine, largest_bytes: int
+) -> None:
     """Lay a link that is one discipline of our own, with its queue in it."""
     enters, leaves = _lay_routers(made, number)
     made.wire(enters.name, _QUEUE, leaves.name, "in")
-    place = {"host": enters.name, "device": _QUEUE}
     enters.disciplines.append(_discipline(playback.LINK, number, ROOT_HANDLE, ROOT))
     if playback.own_queue(link):
         enters.disciplines.append(_discipline(playback.QUEUE, number, LEAF_HANDLE, ROOT_HANDLE + 1))
     else:
-        words = queues.command(link["queue"], playback.first_rate_bps(link), machine.tick_ns)
+        place = queues.Place(playback.first_rate_bps(link), machine.tick_ns, largest_bytes)
+        words = queues.command(link["queue"], place)
         enters.tc.append(f"qdisc add dev {_QUEUE} parent 1:1 handle 10: {words}")
-    queue = {**place, "handle": LEAF_HANDLE, "kind": link["queue"]["kind"]}
-    losses = {**place, "handle": ROOT_HANDLE, "kind": playback.LINK}
+    device = {"host": enters.name, "device": _QUEUE}
+    queue = {**device, "handle": LEAF_HANDLE, "kind": link["queue"]["kind"]}
+    losses = {**device, "handle": ROOT_HANDLE, "kind": playback.LINK}
     made.queues.append({"queue": queue, "losses": losses})
 
 
@@ -191,10 +198,12 @@ def _discipline(kind: str, link: int, handle: int, parent: int) -> dict[str, Any
     return {**made, "options": options}
 
 
-def _lay_link(made: Topology, number: int, link: LinkSpec, machine: Machine) -> None:
+def _lay_link(
+    made: Topology, number: int, link: LinkSpec, machine: Machine, largest_bytes: int
+) -> None:
     enters, leaves = _lay_routers(made, number)
     rate_bps = _rates(link)[0][1]
-    words = queues.command(link["queue"], rate_bps, machine.tick_ns)
+    words = queues.command(link["queue"], queues.Place(rate_bps, machine.tick_ns, largest_bytes))
     enters.tc += [
         f"qdisc add dev {_QUEUE} root handle 1: htb default 10",
         f"class add dev {_QUEUE} parent 1: classid 1:10 {_htb(rate_bps, machine.burst)}",
@@ -219,7 +228,7 @@ def _lay_link(made: Topology, number: int, link: LinkSpec, machine: Machine) -> 
 def _htb(rate_bps: int, burst: Burst) -> str:
     rate = f"rate {rate_bps}bit ceil {rate_bps}bit"
     size_bytes = burst.size_bytes(rate_bps)
-    return f"htb {rate} burst {size_bytes} cburst {size_bytes} quantum {queues.PACKET_BYTES}"
+    return f"htb {rate} burst {size_bytes} cburst {size_bytes} quantum {packets.PACKET_BYTES}"
 
 
 def _far_side(link: LinkSpec) -> str | None:
@@ -253,14 +262,18 @@ def _lay_flow(
 ) -> None:
     sender, receiver = made.host(f"s{number}"), made.host(f"r{number}")
     for end in (sender, receiver):
+        end.mtu_bytes = flow["mtu_bytes"]
         end.sysctls |= _end_sysctls(flow)
+    for router in (f"{kind}{link}" for link in flow["path"] for kind in _ROUTERS):
+        if router in made.hosts:
+            made.hosts[router].mtu_bytes = max(made.hosts[router].mtu_bytes, flow["mtu_bytes"])
     here, there = sender_address(number), receiver_address(number)
     window = f"initcwnd {flow['initial_window_packets']}"
     sender.ip += [f"address add {here}/32 dev lo", f"route add default dev out src {here} {window}"]
     receiver.ip += [f"address add {there}/32 dev lo", f"route add default dev back src {there}"]
     receiver.merging += ["in"] if flow["gro"] else []
     sender.tc += list(_card(flow, machine.burst))
-    delay_ns = _return_delay_ns(flow, spec["links"], machine, 0)
+    delay_ns = _return_delay_ns(flow, spec, machine, 0)
     delayer = made.host(_delayer(spec, number))
     if delayer is not receiver:
         delayer.sysctls |= _ROUTER
@@ -281,8 +294,9 @@ def _card(flow: FlowSpec, burst: Burst) -> Iterator[str]:
     rate_bps = flow["nic_rate_bps"]
     parent = "root"
     if rate_bps is not None:
-        # tbf, unlike htb, cuts the socket's large buffers into packets before it sends.
-        size_bytes = max(burst.size_bytes(rate_bps), queues.PACKET_BYTES)
+        # tbf, unlike htb, cuts the socket's large buffers into packets before it sends, and drops
+        # those that are larger than its burst.
+        size_bytes = max(burst.size_bytes(rate_bps), packets.packet_bytes(flow))
         limits = f"burst {size_bytes} limit {_CARD_LIMIT_BYTES}"
         yield f"qdisc add dev out root handle 1: tbf rate {rate_bps}bit {limits}"
         parent = "parent 1:"
@@ -311,22 +325,22 @@ def _lay_way(
     made.host(last).ip.append(f"route add {address} dev to.{end_host}")
 
 
-def _return_delay_ns(
-    flow: FlowSpec, links: Sequence[LinkSpec], machine: Machine, at_ns: int
-) -> int:
+def _return_delay_ns(flow: FlowSpec, spec: Spec, machine: Machine, at_ns: int) -> int:
     """Add up the delay that belongs to no link, and the times of sending on those that it crosses.
 
     htb hands a packet over when its sending begins, a link of the simulator when it ends, and so
     does a link of our own; tbf at the sender is like htb.
     """
     delay_ns: int = flow["access_delay_ns"]
-    sent = [(link, queues.PACKET_BYTES) for link in flow["path"]]
-    sent += [(link, _ACK_BYTES) for link in flow["reverse_path"]]
+    own_links = machine.own_links(spec)
+    full_bytes = packets.packet_bytes(flow)
+    sent = [(link, full_bytes) for link in flow["path"]]
+    sent += [(link, packets.HEADER_BYTES) for link in flow["reverse_path"]]
     for link, size_bytes in sent:
-        if not machine.has_own_link(links[link]):
-            delay_ns += _sending_ns(size_bytes, _rate_at(links[link], at_ns))
+        if link not in own_links:
+            delay_ns += _sending_ns(size_bytes, _rate_at(spec["links"][link], at_ns))
     if flow["nic_rate_bps"] is not None:
-        delay_ns += _sending_ns(queues.PACKET_BYTES, flow["nic_rate_bps"])
+        delay_ns += _sending_ns(full_bytes, flow["nic_rate_bps"])
     return delay_ns
 
 
@@ -359,9 +373,9 @@ def _rate_at(link: LinkSpec, at_ns: int) -> int:
 def _timetable(spec: Spec, machine: Machine) -> list[dict[str, Any]]:
     """List the steps of rates, and of the delays that make up for sending times."""
     entries: list[dict[str, Any]] = []
-    links = spec["links"]
-    for number, link in enumerate(links):
-        if machine.has_own_link(link):
+    own_links = machine.own_links(spec)
+    for number, link in enumerate(spec["links"]):
+        if number in own_links:
             continue
         for at_ns, rate_bps in _rates(link)[1:]:
             if at_ns >= spec["duration_ns"]:
@@ -372,7 +386,7 @@ def _timetable(spec: Spec, machine: Machine) -> list[dict[str, Any]]:
             entries.append({"at_ns": at_ns, "host": f"a{number}", "tc": [change]})
             for position, flow in enumerate(spec["flows"]):
                 if number in (*flow["path"], *flow["reverse_path"]):
-                    delay = _netem_delay(_return_delay_ns(flow, links, machine, at_ns))
+                    delay = _netem_delay(_return_delay_ns(flow, spec, machine, at_ns))
                     change = f"qdisc change dev back root handle 1: {delay}"
                     host = _delayer(spec, position)
                     entries.append({"at_ns": at_ns, "host": host, "tc": [change]})

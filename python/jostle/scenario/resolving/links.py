@@ -11,6 +11,7 @@ from jostle.scenario.fields import QuantileTable
 from jostle.scenario.models import Link, ScenarioFile
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.algorithms import part_spec, queue_limit_bytes
+from jostle.scenario.resolving.outages import outage_spec, quantile_points
 from jostle.scenario.resolving.profiles import profile_rtt_ns
 from jostle.scenario.resolving.traces import TraceReader
 from jostle.scenario.text.positions import KeyPath
@@ -166,6 +167,9 @@ def link_spec(
     loss = None
     if link.loss is not None:
         loss = part_spec(link.loss, registry.losses, "loss", (*path, "loss"), report)
+    outages = None
+    if link.outage is not None:
+        outages = outage_spec(link.outage, (*path, "outage"), report)
     if queue is None or facts.capacity is None:
         return None
     facts.queue_bytes = queue_limit_bytes(queue)
@@ -178,12 +182,7 @@ def link_spec(
             "jitter": _jitter(link),
         },
         "loss": loss,
-        "outages": None
-        if link.outage is None
-        else {
-            "mean_interval_ns": link.outage.every,
-            "durations": _quantiles(link.outage.durations),
-        },
+        "outages": outages,
         "quick_start": None
         if link.quick_start is None
         else {
@@ -202,14 +201,10 @@ def _jitter(link: Link) -> dict[str, Any] | None:
     if link.jitter is None:
         return None
     return {
-        "quantiles": _quantiles(link.jitter.quantiles),
+        "quantiles": quantile_points(link.jitter.quantiles),
         "correlation_ns": link.jitter.correlation,
         "reorder": link.jitter.reorder,
     }
-
-
-def _quantiles(points: QuantileTable) -> list[dict[str, Any]]:
-    return [{"probability": p, "value_ns": v} for p, v in points]
 
 
 def _median(points: QuantileTable) -> int:

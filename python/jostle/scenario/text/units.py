@@ -239,6 +239,13 @@ def format_amount(value: int, kind: Literal["time", "rate", "size"]) -> str:
     return f"{value // _ALL[unit]} {unit}"
 
 
+def format_short(value: float, kind: Literal["time", "rate", "size"]) -> str:
+    """`value` in base units with four digits, in the largest unit that leaves it at least 1."""
+    units = _WRITTEN[kind]
+    unit = next((u for u in units if value >= _ALL[u]), units[-1])
+    return f"{value / _ALL[unit]:.4g} {unit}"
+
+
 def format_bound(value: int, kind: Literal["time", "rate", "size"]) -> str:
     """`value` as a person would write an upper bound: rounded down if it is no round number."""
     exact = format_amount(value, kind)

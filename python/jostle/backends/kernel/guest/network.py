@@ -126,7 +126,8 @@ def build(job: Mapping[str, Any], folder: Path) -> dict[str, Host]:
         name = host["name"]
         with hosts[name].entered():
             _set_offloads(devices[name], host["merging"])
-            up = [f"link set dev {device} arp off up" for device in devices[name]]
+            settings = f"mtu {host['mtu_bytes']} arp off up"
+            up = [f"link set dev {device} {settings}" for device in devices[name]]
             batch("ip", ["link set dev lo up", *up, *host["ip"]])
             links.make(host["disciplines"], folder)
             if host["tc"]:

@@ -26,8 +26,8 @@ from .failure import GuestFailure
 from .namespaces import Host
 
 _PORT = 5201
-# Whole segments, so that none is short where a write ends.
-_PAYLOAD = memoryview(bytes(724 * 1448))
+# What every flow sends; it writes no more at once.
+_ZEROS = memoryview(bytes(1 << 20))
 
 # What Python's socket module has no name for: linux/tcp.h, linux/net_tstamp.h, asm/socket.h.
 _TCP_NOTSENT_LOWAT = 25
@@ -70,6 +70,7 @@ class Flow:
         self.failure: BaseException | None = None
         self._job = job
         self._hosts = hosts
+        self._payload = _ZEROS[: job["write_bytes"]]
         self._listens = threading.Event()
         self._start_ns = 0
         self._stop_ns: int | None = None
@@ -242,15 +243,15 @@ class Flow:
         # Waiting for room in the kernel is cheaper, but cannot be ended in time.
         sender.setblocking(until_ns is None)
         while size_bytes is None or written_bytes < size_bytes:
-            left_bytes = len(_PAYLOAD) if size_bytes is None else size_bytes - written_bytes
+            left_bytes = len(self._payload) if size_bytes is None else size_bytes - written_bytes
             if until_ns is not None and time.monotonic_ns() >= until_ns:
                 break
             try:
-                if left_bytes <= len(_PAYLOAD) and size_bytes is not None:
+                if left_bytes <= len(self._payload) and size_bytes is not None:
                     ask = [(socket.SOL_SOCKET, _SO_TIMESTAMPING, struct.pack("=I", _TX_ACK))]
-                    taken = sender.sendmsg([_PAYLOAD[:left_bytes]], ask)
+                    taken = sender.sendmsg([self._payload[:left_bytes]], ask)
                 else:
-                    taken = sender.send(_PAYLOAD)
+                    taken = sender.send(self._payload)
             except BlockingIOError:
                 assert until_ns is not None
                 room_within_s = max(0, until_ns - time.monotonic_ns()) / 1e9

@@ -1,0 +1,71 @@
+// What every page does: tables sort by a click on a heading, say whether they go on to the side, and
+// charts are drawn when they come into view.
+"use strict";
+const key = (cell) => {
+  const text = cell.textContent.trim();
+  const number = parseFloat(text.replace("−", "-"));
+  return Number.isNaN(number) ? text : number;
+};
+for (const table of document.querySelectorAll("table.sortable")) {
+  const body = table.tBodies[0];
+  const heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, at) => {
+    head.tabIndex = 0;
+    const sort = () => {
+      const up = head.getAttribute("aria-sort") !== "ascending";
+      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", up ? "ascending" : "descending");
+      const rows = [...body.rows].sort((a, b) => {
+        const [x, y] = [key(a.cells[at]), key(b.cells[at])];
+        const order = typeof x === typeof y
+          ? (typeof x === "number" ? x - y : x.localeCompare(y))
+          : (typeof x === "number" ? -1 : 1);
+        return up ? order : -order;
+      });
+      body.append(...rows);
+    };
+    head.addEventListener("click", sort);
+    head.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      sort();
+    });
+  });
+}
+for (const wide of document.querySelectorAll(".wide")) {
+  const told = () => {
+    wide.classList.toggle("more-left", wide.scrollLeft > 2);
+    wide.classList.toggle("more-right", wide.scrollLeft + wide.clientWidth < wide.scrollWidth - 2);
+    // One that scrolls has to be reached by the keyboard.
+    if (wide.scrollWidth > wide.clientWidth) wide.tabIndex = 0; else wide.removeAttribute("tabindex");
+  };
+  wide.addEventListener("scroll", told, { passive: true });
+  new ResizeObserver(told).observe(wide);
+}
+for (const block of document.querySelectorAll("script.charts-data")) {
+  const root = document.getElementById(block.dataset.root);
+  const { data, values } = JSON.parse(block.textContent);
+  const begin = async () => {
+    const charts = jostle.mount(root, data, await jostle.unpack(values));
+    root.addEventListener("condition", (event) => {
+      for (const one of document.querySelectorAll(`[data-of="${root.id}"]`)) {
+        one.hidden = !one.dataset.conditions.split(" ").includes(String(event.detail));
+      }
+    });
+    charts.redraw();
+    root.dataset.ready = "yes";
+  };
+  new IntersectionObserver((entries, observer) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    observer.disconnect();
+    begin();
+  }, { rootMargin: "400px" }).observe(root);
+}
+for (const button of document.querySelectorAll("button.save")) {
+  button.addEventListener("click", () => {
+    const text = document.getElementById(button.dataset.text).textContent;
+    const link = jostle.make("a", { download: button.dataset.name, href: URL.createObjectURL(new Blob([text])) });
+    link.click();
+    URL.revokeObjectURL(link.href);
+  });
+}

@@ -1,0 +1,162 @@
+"""Which runs of a store belong together: one file per plan that was carried out there.
+
+A file says what the plan's conditions are and what its runs are called, whether or not they are
+stored yet, so that a reader of the store finds the runs of a scenario and sees how far a sweep is.
+It is named by a hash of its content, and says nothing that the runs themselves depend on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jostle.errors import StoreError
+from jostle.foreign_files import STORED_BYTES, read_bytes
+
+FORMAT = "jostle.plan/1"
+MOST_RUNS = 200_000
+"""Of a plan that is written down; the file of a larger one would be slow to read."""
+_FOLDER = ".plans"
+_NAME = re.compile(r"[0-9a-f]{32}\.json")
+_RUN_ID = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True)
+class StoredPlan:
+    """A plan as its file in a store has it.
+
+    Attributes
+    ----------
+    name
+        Name of the file.
+    carried_out_s
+        When it was carried out last, in seconds since 1970.
+    title, backend, backend_version
+        Of the scenario, and of what ran it.
+    conditions
+        Grid key → name of the value, each.
+    runs
+        Position of the condition, seed and name of every run, in the order of the plan.
+    """
+
+    name: str
+    carried_out_s: float
+    title: str
+    backend: str
+    backend_version: str
+    conditions: tuple[Mapping[str, str], ...]
+    runs: tuple[tuple[int, int, str], ...]
+
+
+def write_plan(
+    store: Path,
+    title: str,
+    backend: tuple[str, str],
+    conditions: Sequence[Mapping[str, str]],
+    runs: Sequence[tuple[int, int, str]],
+) -> None:
+    """Note a plan that is being carried out in a store, unless it is too long.
+
+    A store that cannot be written to is left as it is: its runs can be looked up all the same.
+
+    Parameters
+    ----------
+    store
+        The store's folder.
+    title
+        Title of the scenario.
+    backend
+        Name and version of what runs it.
+    conditions, runs
+        See `StoredPlan`.
+    """
+    if len(runs) > MOST_RUNS:
+        return
+    document = {
+        "format": FORMAT,
+        "title": title,
+        "backend": backend[0],
+        "backend_version": backend[1],
+        "conditions": [dict(condition) for condition in conditions],
+        "runs": [list(run) for run in runs],
+    }
+    content = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    folder = store / _FOLDER
+    path = folder / f"{hashlib.sha256(content).hexdigest()[:32]}.json"
+    partial = folder / f"{path.name}.{uuid.uuid4().hex}"
+    with contextlib.suppress(OSError):
+        if path.is_file():
+            os.utime(path)
+            return
+        folder.mkdir(exist_ok=True)
+        try:
+            partial.write_bytes(content)
+            partial.rename(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def plan_names(store: Path) -> Iterator[tuple[str, float]]:
+    """Names of the plans of a store, and when each was carried out last, latest first.
+
+    Raises
+    ------
+    StoreError
+        When the folder cannot be read.
+    """
+    try:
+        with os.scandir(store / _FOLDER) as entries:
+            found = [
+                (entry.name, entry.stat(follow_symlinks=False).st_mtime)
+                for entry in entries
+                if _NAME.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
+            ]
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(f"cannot read the store {store}: {error.strerror}") from error
+    yield from sorted(found, key=lambda one: (-one[1], one[0]))
+
+
+def read_plan(store: Path, name: str) -> StoredPlan:
+    """Read a plan by its name.
+
+    Raises
+    ------
+    StoreError
+        When there is no such plan, or it is not one.
+    """
+    path = store / _FOLDER / name
+    try:
+        if not _NAME.fullmatch(name):
+            raise ValueError("that is no name of a plan")
+        when_s = path.lstat().st_mtime
+        told = json.loads(read_bytes(path, STORED_BYTES))
+        plan = _plan(name, when_s, told)
+    except OSError as error:
+        raise StoreError(f"cannot read the plan {name}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(f"{path} is not a plan of this version") from error
+    return plan
+
+
+def _plan(name: str, when_s: float, told: Mapping[str, Any]) -> StoredPlan:
+    if told["format"] != FORMAT:
+        raise ValueError("it has another format")
+    conditions = tuple(
+        {str(key): str(value) for key, value in condition.items()}
+        for condition in told["conditions"]
+    )
+    runs = tuple((int(at), int(seed), str(run)) for at, seed, run in told["runs"])
+    if not all(0 <= at < len(conditions) and _RUN_ID.fullmatch(run) for at, _, run in runs):
+        raise ValueError("its runs are not of its conditions")
+    title, backend, version = (str(told[key]) for key in ("title", "backend", "backend_version"))
+    return StoredPlan(name, when_s, title, backend, version, conditions, runs)

@@ -1,0 +1,48 @@
+"""Which of a paper's figures and tables have a counterpart here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from jostle.results.tables import ABSENT
+from jostle.studies.document import Table
+from jostle.studies.models import Covered
+from jostle.studies.study import Study
+
+SCHEMA: Final = "jostle.coverage/1"
+"""Name and version of the document."""
+
+
+def coverage_rows(study: Study) -> Table:
+    """Table of a paper's figures and tables: what each shows, ours, status, and why not."""
+    header = ("figure or table", "shows", "ours", "status", "what is missing, and why")
+    return header, [
+        (one.item, one.shows, ", ".join(one.ours) or ABSENT, one.status, one.why or ABSENT)
+        for one in study.file.coverage
+    ]
+
+
+def coverage_document(studies: Sequence[Study]) -> dict[str, Any]:
+    """Give the coverage of studies as plain data, `jostle.coverage/1`."""
+    return {
+        "schema": SCHEMA,
+        "studies": [
+            {
+                "id": study.id,
+                "paper": study.file.paper,
+                "items": [_item(one) for one in study.file.coverage],
+            }
+            for study in studies
+        ],
+    }
+
+
+def _item(one: Covered) -> dict[str, Any]:
+    return {
+        "item": one.item,
+        "shows": one.shows,
+        "ours": list(one.ours),
+        "status": one.status,
+        "why": one.why,
+    }

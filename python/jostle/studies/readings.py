@@ -1,0 +1,237 @@
+"""The scenarios of a study, as each of its readings has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jostle.errors import unknown
+from jostle.scenario import Scenario
+from jostle.scenario import load as load_scenario
+from jostle.scenario.text.document import parse, read_text
+from jostle.scenario.text.positions import KeyPath, Lines, line_of, positions
+from jostle.scenario.text.problems import Problem, ScenarioError
+from jostle.studies.check import PLAIN, Mistakes, scenario_path_mistakes
+from jostle.studies.models import Change, Experiment, Reading, StudyFile
+from jostle.studies.study import DESCRIBED
+
+Scenarios = dict[str, Scenario]
+"""By name of the experiment."""
+Placed = tuple[KeyPath, Change]
+"""A change, and where it stands."""
+
+
+def problem(lines: Lines, path: KeyPath, text: str) -> Problem:
+    """Place a mistake on its line."""
+    return Problem(line_of(lines, path), ".".join(str(step) for step in path), text)
+
+
+def read_scenarios(
+    file: StudyFile, folder: Path, lines: Lines, *, python: bool
+) -> tuple[Scenarios, dict[str, Scenarios]]:
+    """Read the scenarios of a study.
+
+    Parameters
+    ----------
+    file, folder
+        The study, whose readings are right, and where it is.
+    lines
+        Of `study.toml`.
+    python
+        Whether scenarios may name controllers written in Python.
+
+    Returns
+    -------
+    tuple
+        What is described, and by reading what that changes.
+
+    Raises
+    ------
+    ScenarioError
+        When a scenario, or what a reading makes of it, is wrong.
+    """
+    reader = _Reader(file, folder, lines, python=python)
+    described = {name: reader.scenario(name, ()) for name in file.experiments}
+    changed: dict[str, Scenarios] = {}
+    for at, reading in enumerate(file.readings):
+        placed = list(_changes(file, at))
+        changed[reading.id] = {
+            name: reader.scenario(name, there)
+            for name in file.experiments
+            if (there := [one for one in placed if name in (one[1].experiments or (name,))])
+        }
+    return described, changed
+
+
+def _changes(file: StudyFile, at: int) -> Iterator[Placed]:
+    """List what a reading changes, after what the readings that it takes as well do."""
+    reading = file.readings[at]
+    places = {one.id: index for index, one in enumerate(file.readings)}
+    for other in reading.over:
+        yield from _changes(file, places[other])
+    for index, change in enumerate(reading.changes):
+        yield ("readings", at, "changes", index), change
+
+
+class _Reader:
+    def __init__(self, file: StudyFile, folder: Path, lines: Lines, *, python: bool) -> None:
+        self._file = file
+        self._folder = folder
+        self._lines = lines
+        self._python = python
+
+    def scenario(self, name: str, changes: Sequence[Placed]) -> Scenario:
+        """Read the scenario of an experiment with its own changes and those of a reading."""
+        experiment = self._file.experiments[name]
+        path = self._folder / experiment.scenario
+        self._check_paths(path)
+        own = [
+            (("experiments", name, "changes", at), one) for at, one in enumerate(experiment.changes)
+        ]
+        every = [*own, *changes]
+        for at, change in every:
+            self._check_values(path, at, change)
+        whole = [one for one in every if not one[1].where]
+        scenario = self._load(path, whole)
+        if len(whole) < len(every):
+            scenario = self._by_condition(path, experiment, scenario, every)
+        plain = self._load(path, []) if changes else scenario
+        if scenario.grid != plain.grid:
+            at, _ = changes[-1]
+            text = f"it changes what the grid of {experiment.scenario} varies"
+            raise ScenarioError(self._source, [problem(self._lines, at, text)])
+        return scenario
+
+    def _by_condition(
+        self, path: Path, experiment: Experiment, scenario: Scenario, changes: Sequence[Placed]
+    ) -> Scenario:
+        """Take from scenarios with the changes of single conditions these conditions."""
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for condition in scenario.conditions:
+            there = tuple(
+                at
+                for at, (_, change) in enumerate(changes)
+                if {experiment.keys[key]: label for key, label in change.where.items()}.items()
+                <= dict(condition).items()
+            )
+            groups.setdefault(there, []).append(condition.index)
+        used = {at for there in groups for at in there}
+        for at, (place, change) in enumerate(changes):
+            if at not in used:
+                where = "; ".join(f"{key} = {label}" for key, label in change.where.items())
+                text = f"no condition of {experiment.scenario} has {where}"
+                raise ScenarioError(self._source, [problem(self._lines, (*place, "where"), text)])
+        for there, conditions in groups.items():
+            other = self._load(path, [changes[at] for at in there])
+            scenario = scenario.taking(other, conditions)
+        return scenario
+
+    def _load(self, path: Path, changes: Sequence[Placed]) -> Scenario:
+        overrides = {
+            key: _as_toml(value) for _, change in changes for key, value in change.set.items()
+        }
+        try:
+            return load_scenario(path, overrides, python=self._python)
+        except ScenarioError as error:
+            ours = [
+                problem(self._lines, (*at, "set", key), f"in {path.name}: {one.message}")
+                for one in error.problems
+                for at, change in changes
+                for key in change.set
+                if one.key.startswith(f"--set {key}=")
+            ]
+            if not ours:
+                raise
+            raise ScenarioError(self._source, ours) from None
+
+    def _check_paths(self, path: Path) -> None:
+        """All files of a scenario lie in the study's folder."""
+        text, document = parse(read_text(path), str(path))
+        mistakes = [*scenario_path_mistakes(document, path.parent, self._folder)]
+        if mistakes:
+            lines = positions(text)
+            raise ScenarioError(str(path), [problem(lines, at, said) for at, said in mistakes])
+
+    def _check_values(self, path: Path, at: KeyPath, change: Change) -> None:
+        mistakes = scenario_path_mistakes(change.set, path.parent, self._folder, (*at, "set"))
+        problems = [problem(self._lines, place, said) for place, said in mistakes]
+        if problems:
+            raise ScenarioError(self._source, problems)
+
+    @property
+    def _source(self) -> str:
+        return str(self._folder / "study.toml")
+
+
+def _as_toml(value: Any) -> str:
+    """Write a value as TOML does; JSON differs in tables only."""
+    match value:
+        case dict():
+            pairs = (f"{_as_toml(key)} = {_as_toml(one)}" for key, one in value.items())
+            return f"{{ {', '.join(pairs)} }}"
+        case list():
+            return f"[{', '.join(_as_toml(one) for one in value)}]"
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case bool():
+            return str(value).lower()
+        case _:
+            return str(value)
+
+
+def reading_mistakes(file: StudyFile) -> Mistakes:
+    """Say what is wrong with readings and the list of the paper's figures."""
+    for name, experiment in file.experiments.items():
+        for at, change in enumerate(experiment.changes):
+            path: KeyPath = ("experiments", name, "changes", at)
+            yield from _change_mistakes(file, path, change, [name])
+            if change.experiments:
+                yield (*path, "experiments"), "these changes are of one experiment"
+    seen = [DESCRIBED]
+    for at, reading in enumerate(file.readings):
+        yield from _reading_mistakes(file, ("readings", at), reading, seen)
+        seen.append(reading.id)
+    ids = {one.id for table in (file.numbers, file.claims, file.figures) for one in table}
+    items: list[str] = []
+    for at, covered in enumerate(file.coverage):
+        for name in covered.ours:
+            if name not in ids:
+                yield ("coverage", at, "ours"), unknown("figure, number or claim", name, ids)
+        if covered.item in items:
+            yield ("coverage", at, "item"), f'"{covered.item}" is there twice'
+        items.append(covered.item)
+
+
+def _reading_mistakes(
+    file: StudyFile, path: KeyPath, reading: Reading, before: Sequence[str]
+) -> Mistakes:
+    if not PLAIN.fullmatch(reading.id):
+        text = "letters, digits, - and _, with a letter or digit first"
+        yield (*path, "id"), f'"{reading.id}" is no plain name; accepted: {text}'
+    if reading.id in before:
+        yield (*path, "id"), f'"{reading.id}" is there already'
+    for other in reading.over:
+        if other not in before[1:]:
+            yield (*path, "over"), unknown("earlier reading", other, before[1:])
+    for at, change in enumerate(reading.changes):
+        names = change.experiments or tuple(file.experiments)
+        yield from _change_mistakes(file, (*path, "changes", at), change, names)
+    figures = [figure.id for figure in file.figures]
+    for name in reading.figures:
+        if name not in figures:
+            yield (*path, "figures"), unknown("figure", name, figures)
+
+
+def _change_mistakes(
+    file: StudyFile, path: KeyPath, change: Change, names: Iterable[str]
+) -> Mistakes:
+    for name in names:
+        if name not in file.experiments:
+            yield (*path, "experiments"), unknown("experiment", name, file.experiments)
+            continue
+        keys: Mapping[str, str] = file.experiments[name].keys
+        for key in change.where:
+            if key not in keys:
+                yield (*path, "where"), unknown("key", key, keys)

@@ -1,0 +1,152 @@
+"""A small web server over a store: for this machine, this user and this session alone.
+
+It listens on 127.0.0.1. Every address begins with a secret that is made anew each time, since other
+users of the machine reach the port too; requests under another host's name are refused, since a
+page elsewhere may have its name resolved to this machine (DNS rebinding). It answers GET and writes
+nothing.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from jostle.errors import InputError, JostleError
+from jostle.printable import printable_markup
+from jostle.report import assets
+from jostle.view.library import Library
+
+SCRIPTS = ("uplot.js", "charts.js", "view.js")
+
+
+class Viewer:
+    """A server over a store, which listens once it is made.
+
+    Parameters
+    ----------
+    store
+        The store's folder.
+    port
+        Port to listen on; any that is free if 0.
+
+    Raises
+    ------
+    InputError
+        When there is no such store, or the port cannot be had.
+    """
+
+    def __init__(self, store: Path, port: int = 0) -> None:
+        library = Library(store)
+        self._secret = secrets.token_urlsafe(24)
+        handler = type("Handler", (_Handler,), {"library": library, "secret": self._secret})
+        try:
+            self._server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise InputError(f"cannot listen on port {port}: {why}; choose another") from error
+        self._server.daemon_threads = True
+
+    @property
+    def url(self) -> str:
+        """Address of the page, with the secret in it."""
+        return f"http://127.0.0.1:{self._server.server_port}/{self._secret}/"
+
+    def serve(self) -> None:
+        """Answer until `close` is called or the program is interrupted."""
+        self._server.serve_forever(poll_interval=0.1)
+
+    def close(self) -> None:
+        """Stop answering."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers one request."""
+
+    library: Library
+    secret: str
+    server_version = "jostle"
+    sys_version = ""
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        """Answer, or say in JSON why not."""
+        try:
+            status, kind, content = self._answer()
+        except JostleError as error:
+            status, kind = HTTPStatus.BAD_REQUEST, "application/json"
+            content = _json({"error": str(error)})
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Content-Security-Policy", assets.policy(SCRIPTS, connect="'self'"))
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Say nothing: the addresses hold the secret."""
+
+    def _answer(self) -> tuple[HTTPStatus, str, bytes]:
+        address = urlsplit(self.path)
+        _, given, name = ([*address.path.split("/", 2), "", ""])[:3]
+        host = self.headers.get("Host", "").rpartition(":")[0]
+        if host not in {"127.0.0.1", "localhost"} or not hmac.compare_digest(
+            given.encode(), self.secret.encode()
+        ):
+            return HTTPStatus.FORBIDDEN, "text/plain", b"the address is the one that was printed\n"
+        if not name:
+            return HTTPStatus.OK, "text/html", _page(self.library.root)
+        asked = parse_qs(address.query)
+        found = _found(self.library, name, asked)
+        if found is None:
+            return HTTPStatus.NOT_FOUND, "text/plain", b"there is no such page\n"
+        return HTTPStatus.OK, "application/json", _json(found)
+
+
+def _found(library: Library, name: str, asked: dict[str, list[str]]) -> Any:
+    """Look up what was asked for; None if there is no such question."""
+    try:
+        match name:
+            case "plans":
+                return library.plans()
+            case "table":
+                (plan,), (phase,), (measure,) = asked["plan"], asked["phase"], asked["measure"]
+                return library.table(plan, phase, measure)
+            case "runs":
+                (plan,), (condition,) = asked["plan"], asked["condition"]
+                return library.runs(plan, int(condition))
+            case "charts":
+                return library.charts(asked["of"])
+    except (KeyError, ValueError) as error:
+        raise InputError(f"{name}: a part of the question is missing or wrong") from error
+    return None
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _page(store: Path) -> bytes:
+    environment = Environment(
+        loader=PackageLoader("jostle.view"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=printable_markup,
+        trim_blocks=True,
+    )
+    text = environment.get_template("view.html.jinja").render(
+        store=str(store.resolve()), styles=assets.styles(), scripts=assets.scripts(SCRIPTS)
+    )
+    return text.encode()

@@ -1,0 +1,34 @@
+"""A headless Chromium for tests of pages."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@contextlib.contextmanager
+def opened(url: str, **how: Any) -> Iterator[Any]:
+    """Open a page; `page.said` is what its console said, and what it failed to fetch."""
+    if BROWSER is None:
+        if os.environ.get("JOSTLE_TEST_BROWSER"):
+            pytest.fail("there is no Chromium here: apt-get install chromium")
+        pytest.skip("there is no Chromium here: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        page = browser.new_page(**({"viewport": {"width": 1280, "height": 2000}} | how))
+        page.said = []
+        page.on("console", lambda message: page.said.append(message.text))
+        page.on("pageerror", lambda error: page.said.append(str(error)))
+        page.on("requestfailed", lambda request: page.said.append(request.url))
+        page.goto(url)
+        yield page
+        browser.close()

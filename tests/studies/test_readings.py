@@ -1,0 +1,181 @@
+"""Readings: several ways to take a set-up, judged apart; and the list of a paper's figures."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from jostle import _core
+from jostle.cli import status
+from jostle.cli.environment import Environment
+from jostle.studies.carry_out import readings_on
+from jostle.studies.load import load
+from jostle.studies.models import Value
+
+READINGS = """
+learned = ["Reno has {throughput.reno}, {throughput.reno@slow} when slow, {rtt@later} later."]
+described = "as printed"
+[[readings]]
+id = "slow"
+title = "slower link"
+text = "The link has half the rate."
+support = [{ quote = "about 5 Mbit/s", source = "section 3" }]
+changes = [{ set = { "bottleneck.rate" = "5 Mbit/s" }, experiments = ["flow"] }]
+repeats = 2
+figures = ["1-series"]
+[[readings]]
+id = "later"
+title = "slower for BBR"
+text = "And BBR's link is slower still."
+support = [{ quote = "slower", source = "section 4" }]
+over = ["slow"]
+[[readings.changes]]
+set = { "bottleneck.rate" = "2 Mbit/s" }
+where = { controller = "bbr" }
+experiments = ["flow"]
+[[coverage]]
+item = "Figure 1"
+shows = "Reno over time"
+ours = ["1-series", "true"]
+[[coverage]]
+item = "Figure 2"
+shows = "a picture of the testbed"
+why = "nothing is measured in it"
+[[coverage]]
+item = "Table I"
+shows = "rates"
+ours = ["throughput"]
+why = "without the last column"
+"""
+
+
+@pytest.fixture
+def study(folder):
+    """The small study with two readings and a list of figures."""
+    path = folder / "small" / "study.toml"
+    head, _, rest = path.read_text().partition("[experiments.flow]")
+    first, *tables = READINGS.partition("[[readings]]")
+    path.write_text(f"{head}{first}[experiments.flow]{rest}{''.join(tables)}")
+    return load("small", folder)
+
+
+@pytest.fixture
+def jostle(folder, study, monkeypatch, capsys):
+    """Run the command beside the folder of studies."""
+    monkeypatch.chdir(folder.parent)
+    monkeypatch.delenv("JOSTLE_STORE", raising=False)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        words = ["study", "./studies/small", "--jobs", "1", *arguments]
+        code = status(words, Environment(_core))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def rates(study, reading):
+    """Rate of the bottleneck by condition of the experiment `flow`."""
+    scenario = study.as_read(reading).scenarios["flow"]
+    return [planned.spec["links"][0]["capacity"] for planned in scenario.plan().one_of_each()]
+
+
+def test_a_reading_changes_what_it_says_and_where(study) -> None:
+    described, slow, later = (rates(study, name) for name in ("described", "slow", "later"))
+    assert len({str(one) for one in (*described, *slow)}) == 2
+    assert later[::2] == slow[::2]
+    assert later[1] not in (slow[1], described[1])
+    transfers = [study.as_read(name).scenarios["transfer"] for name in study.readings]
+    assert all(one is transfers[0] for one in transfers)
+
+
+def test_what_a_reading_leaves_alone_is_run_once(jostle) -> None:
+    code, out, err = jostle("--json")
+    assert code == 0, err
+    steps = [line for line in err.splitlines() if line.startswith("[")]
+    assert steps == [
+        "[1/4] small: flow (sim, 9 runs)",
+        "[2/4] small: flow, slow (sim, 6 runs)",
+        "[3/4] small: flow, later (sim, 9 runs)",
+        "[4/4] small: transfer (sim, 1 runs)",
+    ]
+    (found,) = json.loads(out)["studies"]
+    assert [(one["id"], one["title"]) for one in found["readings"]] == [
+        ("described", "as printed"), ("slow", "slower link"), ("later", "slower for BBR"),
+    ]  # fmt: skip
+    numbers = {one["id"]: one for one in found["numbers"]}
+    reno = {
+        name: one["sim"]["ours"] for name, one in numbers["throughput.reno"]["readings"].items()
+    }
+    assert reno == {
+        "described": pytest.approx(10, rel=0.03),
+        "slow": pytest.approx(5, rel=0.03),
+        "later": pytest.approx(5, rel=0.03),
+    }
+    assert numbers["throughput.reno"]["ours"] == reno["described"]
+    # Reno fills the link of 10 Mbit/s; by the other reading there is none.
+    claims = {one["id"]: one for one in found["claims"]}["true"]["readings"]
+    assert [one["sim"]["holds"] for one in claims.values()] == [True, False, False]
+    assert [one["claims"] for one in found["readings"]] == [[1, 2], [0, 2], [1, 2]]
+    (sentence,) = found["learned"]
+    assert sentence.startswith("Reno has 9.9")
+    assert " Mbit/s, 4.9" in sentence
+
+
+def test_the_page_has_a_column_for_each(jostle, folder) -> None:
+    code, out, err = jostle()
+    assert code == 0, err
+    assert "1 of 2 claims hold (as printed)." in out
+    assert "0 of 2 claims hold (slower link)." in out
+    page = (folder.parent / "reports" / "small.html").read_text()
+    assert page.index("What was learned") < page.index("Readings") < page.index("Claims</h2>")
+    assert "“about 5 Mbit/s” (section 3)" in page
+    assert page.count('<th scope="col">slower link</th>') == 3
+    assert page.count("<img ") == 7
+    drawn = {path.name for path in (folder.parent / "reports" / "small").iterdir()}
+    assert {"1-series.png", "1-series-slow.png"} <= drawn
+    assert "1-series-later.png" not in drawn
+
+
+def test_one_reading_alone(jostle, folder) -> None:
+    code, out, err = jostle("--reading", "slow", "--json")
+    assert code == 0, err
+    (found,) = json.loads(out)["studies"]
+    assert [one["id"] for one in found["readings"]] == ["slow"]
+    assert found["learned"][0].endswith("when slow, – later.")
+    page = (folder.parent / "reports" / "small.html").read_text()
+    assert "--backend sim --reading slow" in page
+    code, _, err = jostle("--reading", "slwo")
+    assert code == 2
+    assert "study small: no reading `slwo`; did you mean `slow`?" in err
+
+
+def test_on_the_kernel_only_what_is_described_unless_asked_for(study) -> None:
+    assert readings_on(study, "sim", []) == ["described", "slow", "later"]
+    assert readings_on(study, "kernel", []) == ["described"]
+    assert readings_on(study, "kernel", ["later"]) == ["later"]
+
+
+def test_changes_of_single_conditions(folder) -> None:
+    path = folder / "small" / "study.toml"
+    change = '{ set = { "bottleneck.rate" = "3 Mbit/s" }, where = { controller = "reno" } }'
+    path.write_text(path.read_text().replace("kernel_repeats = 1", f"changes = [{change}]"))
+    found = load("small", folder)
+    first, *others = rates(found, "described")
+    assert first not in others
+    assert found.conditions(Value(where={"controller": "reno"})) == [0]
+
+
+def test_coverage(jostle) -> None:
+    code, out, err = jostle("--coverage")
+    assert (code, err) == (0, "")
+    assert "Nobody: Nothing, never" in out
+    lines = {line.split("  ")[0]: line for line in out.splitlines()}
+    assert "1-series, true" in lines["Figure 1"]
+    assert " no " in lines["Figure 2"]
+    assert " in part " in lines["Table I"]
+    code, out, _ = jostle("--coverage", "--json")
+    document = json.loads(out)
+    assert document["schema"] == "jostle.coverage/1"
+    (found,) = document["studies"]
+    assert [one["status"] for one in found["items"]] == ["yes", "no", "in part"]

@@ -1,0 +1,187 @@
+"""The viewer: what it answers, to whom, and its page in a browser."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import jostle
+import pytest
+from browser import opened
+from jostle.cli import status
+from jostle.errors import InputError
+from jostle.view import Viewer
+
+SCENARIO = """\
+title    = "Rate and <b>RTT</b>"
+duration = "2 s"
+repeats  = 2
+
+[bottleneck]
+rate  = "10 Mbit/s"
+queue = { kind = "drop_tail", limit = "1 BDP" }
+
+[[flows]]
+name         = "first"
+controller   = "cubic"
+rtt          = "20 ms"
+start_jitter = "10 ms"
+
+[[flows]]
+name       = "second"
+controller = "bbr"
+rtt        = "20 ms"
+
+[grid]
+"bottleneck.rate"  = ["5 Mbit/s", "10 Mbit/s"]
+"flows.second.rtt" = ["20 ms", "40 ms"]
+"""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("view")
+    (folder / "grid.toml").write_text(SCENARIO, "utf-8")
+    jostle.run(folder / "grid.toml", store=folder / "store")
+    return folder / "store"
+
+
+@pytest.fixture
+def viewer(store: Path) -> Iterator[Viewer]:
+    made = Viewer(store)
+    threading.Thread(target=made.serve, daemon=True).start()
+    yield made
+    made.close()
+
+
+def get(viewer: Viewer, name: str, host: str | None = None, method: str = "GET"):
+    address = urlsplit(viewer.url + name)
+    connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=20)
+    given = {"Host": host} if host else {}
+    connection.request(method, f"{address.path}?{address.query}", headers=given)
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    return answer, content
+
+
+def found(viewer: Viewer, name: str):
+    answer, content = get(viewer, name)
+    return answer.status, json.loads(content)
+
+
+def test_plans_tables_and_charts(viewer: Viewer) -> None:
+    _, (plan,) = found(viewer, "plans")
+    assert (plan["title"], plan["runs"], plan["done"]) == ("Rate and <b>RTT</b>", 8, 8)
+    _, table = found(viewer, f"table?plan={plan['name']}&phase=overall&measure=throughput")
+    assert [row["n"] for row in table["rows"]] == [2, 2, 2, 2]
+    assert [cell["name"] for cell in table["rows"][0]["cells"]] == ["first", "second"]
+    cells = table["rows"][3]["cells"]
+    assert sum(cell["mean"] for cell in cells) == pytest.approx(10, rel=0.05), "Mbit/s"
+    assert all(cell["low"] <= cell["mean"] <= cell["high"] for cell in cells)
+    _, jain = found(viewer, f"table?plan={plan['name']}&phase=overall&measure=jain")
+    assert [cell["label"] for cell in jain["rows"][0]["cells"]] == ["all flows"]
+    _, charts = found(viewer, f"charts?of={plan['name']}:0&of={plan['name']}:3:2")
+    assert [len(one["seeds"]) for one in charts["data"]["conditions"]] == [2, 1]
+    _, runs = found(viewer, f"runs?plan={plan['name']}&condition=1")
+    assert [(run["seed"], run["there"]) for run in runs] == [(1, True), (2, True)]
+
+
+def test_the_table_has_the_estimates_of_the_results(viewer: Viewer, store: Path) -> None:
+    results = jostle.run(store.parent / "grid.toml", store=store)
+    wanted = results.estimate("rtt").row(0, named=True)
+    _, (plan,) = found(viewer, "plans")
+    _, table = found(viewer, f"table?plan={plan['name']}&phase=overall&measure=rtt")
+    cell = table["rows"][0]["cells"][0]
+    assert cell["mean"] == pytest.approx(wanted["value"] * 1e3)
+    assert cell["low"] == pytest.approx(wanted["low"] * 1e3)
+
+
+def test_a_sweep_is_shown_as_far_as_it_is(store: Path, tmp_path: Path) -> None:
+    part = tmp_path / "part"
+    shutil.copytree(store, part)
+    runs = sorted(path for path in part.iterdir() if not path.name.startswith("."))
+    shutil.rmtree(runs[0])
+    (runs[1] / "summary.json").write_text("[]")
+    made = Viewer(part)
+    threading.Thread(target=made.serve, daemon=True).start()
+    _, (plan,) = found(made, "plans")
+    assert (plan["done"], plan["runs"]) == (7, 8)
+    _, table = found(made, f"table?plan={plan['name']}&phase=overall&measure=rtt")
+    assert table["unreadable"] == 1
+    assert sum(row["n"] for row in table["rows"]) == 6
+    shutil.copytree(store / runs[0].name, runs[0])
+    assert found(made, "plans")[1][0]["done"] == 8
+    assert runs[1].exists(), "a viewer moves nothing aside"
+    made.close()
+
+
+def test_only_those_who_know_the_address_are_answered(viewer: Viewer) -> None:
+    answer, content = get(viewer, "")
+    assert answer.status == 200
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert b"<script>" in content
+    port = urlsplit(viewer.url).port
+    assert get(viewer, "", host=f"attacker.example:{port}")[0].status == 403
+    assert get(viewer, "plans", method="POST")[0].status == 501
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    for path in ("/", "/plans", f"/{'x' * 32}/plans", "//plans", "*"):
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 403, path
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("question", "why"),
+    [
+        ("table?plan=none&phase=overall&measure=rtt", "no plan"),
+        ("table?plan=PLAN&phase=overall&measure=rt", "did you mean"),
+        ("table?phase=overall", "missing or wrong"),
+        ("charts?of=PLAN:99", "4 conditions"),
+        ("charts?of=PLAN:a", "PLAN:CONDITION"),
+        ("charts?of=PLAN:0:77", "no run of it"),
+        ("charts?of=../../x:0", "no plan"),
+        ("charts?" + "&".join(["of=PLAN:0"] * 13), "1 to 12"),
+    ],
+)
+def test_a_wrong_question_is_answered_with_why(viewer: Viewer, question: str, why: str) -> None:
+    name = found(viewer, "plans")[1][0]["name"]
+    code, told = found(viewer, question.replace("PLAN", name))
+    assert code == 400
+    assert why in told["error"]
+
+
+def test_no_store_and_no_port(tmp_path: Path, viewer: Viewer, capsys) -> None:
+    assert status(["view", str(tmp_path / "none")]) == 2
+    assert "there is no store" in capsys.readouterr().err
+    with pytest.raises(InputError, match="choose another"):
+        Viewer(tmp_path, urlsplit(viewer.url).port)
+
+
+def test_the_page_drills_down(viewer: Viewer) -> None:
+    with opened(viewer.url) as page:
+        page.wait_for_selector("#charts[data-ready]")
+        assert page.locator("#title").inner_text() == "Rate and <b>RTT</b>"
+        assert page.locator("#table tbody tr").count() == 4
+        page.locator("table.map button").nth(3).click()
+        page.wait_for_selector('#charts[data-ready$=":3"]')
+        page.locator("table.map button").nth(0).click(modifiers=["Shift"])
+        page.wait_for_selector('#charts[data-ready$=":0"]')
+        assert page.locator(".legend-row button").count() == 6
+        assert page.locator("svg.topology .lane").count() == 2
+        page.get_by_label("measure").select_option("jain")
+        page.wait_for_function("document.querySelectorAll('#table thead th').length === 4")
+        page.get_by_label("single runs of rate 5 Mbit/s, rtt 20 ms").click()
+        page.get_by_role("button", name="seed 2").click()
+        page.wait_for_selector('#charts[data-ready$=":0:2"]')
+        fits = page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        assert fits, "the page is wider than the window"
+        assert page.said == []
