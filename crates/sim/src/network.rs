@@ -308,8 +308,8 @@ impl Network {
     }
 
     /// Bytes that wait at each link, and those that its capacity could have carried so far.
-    pub fn observe(&self, now: Time) -> impl Iterator<Item = (u64, f64)> {
-        self.hops.iter().map(move |hop| (hop.link.queue_bytes(), hop.link.offered_bytes(now)))
+    pub fn observe(&mut self, now: Time) -> impl Iterator<Item = (u64, f64)> {
+        self.hops.iter_mut().map(move |hop| (hop.link.queue_bytes(), hop.link.offered_bytes(now)))
     }
 
     /// The sending side's door to the network.
