@@ -68,8 +68,8 @@ impl<T: Copy> Ring<T> {
 
     /// Puts a value in before those at the end that are `later`.
     pub fn push_before(&mut self, value: T, later: impl Fn(&T) -> bool) {
-        let mut count = self.put;
         self.push_back(value);
+        let mut count = self.put.wrapping_sub(1);
         while count != self.taken {
             let (before, place) = (self.place(count.wrapping_sub(1)), self.place(count));
             if !later(&self.places[before]) {
