@@ -103,7 +103,7 @@ def test_report_stands_alone(carry_out, engine):
     html = render([results], ["a b.toml"])
     assert html.count("data:image/svg+xml;base64,") == 2
     assert html.count('class="charts-data"') == 1
-    assert html.count('<table class="jostle">') == 3
+    assert html.count('<table class="jostle">') == 6  # Flows and links, in each phase.
     assert "jostle report 'a b.toml'" in html.replace("&#39;", "'")
     assert results.results[0].run.run_id in html
     assert not re.search(r'(src|href)="(?!data:|#)', html)

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import fake_core
+import polars as pl
 import pytest
 from jostle.cli import show, status
 from jostle.cli.environment import Environment
@@ -61,7 +62,8 @@ def test_tables_per_phase(jostle):
     assert code == 0
     assert err == ""
     assert re.findall(r"^(\w+) \((.*) s\)$", out, re.M) == [("overall", "0–10"), ("steady", "5–10")]
-    assert len(re.findall(r"^ +newcomer +bbr +\d+\.\d+ ± \d+\.\d+ +\d+\.\d ", out, re.M)) == 2
+    row = r"^newcomer +bbr +[\d.]+ ± [\d.]+ +[\d.]+ ± "
+    assert len(re.findall(row, out, re.M)) == 2
     assert "mean over 3 runs (Student t)" in out
 
 
@@ -463,3 +465,43 @@ def test_engine_that_is_too_old(monkeypatch, capsys):
     monkeypatch.setattr("jostle._core", fake_core, raising=False)
     assert status(["list", "controllers"]) == 1
     assert "too old" in capsys.readouterr().err
+
+
+def test_tables_go_into_files_unrounded(jostle):
+    code, out, err = jostle("run", "grid.toml", "--csv", "out/a.csv", "--parquet", "a.parquet")
+    assert code == 0
+    assert "newcomer" in out
+    assert err.splitlines() == ["csv: out/a.csv", "parquet: a.parquet"]
+    frame = pl.read_csv("out/a.csv")
+    assert frame.height == pl.read_parquet("a.parquet").height
+    assert {"throughput", "queue", "jain"} <= set(frame["measure"])
+    _, out, _ = jostle("run", "grid.toml", "--csv", "-", "--columns", "rtt", "--phase", "steady")
+    rows = out.splitlines()
+    assert rows[0].startswith("flows.newcomer.controller,phase,flow,flows,controller")
+    assert len(rows) == 1 + 4
+
+
+def test_pivot_and_sort(jostle):
+    _, out, _ = jostle("run", "grid.toml", "--pivot", "newcomer.controller:flow",
+                       "--measure", "share", "--phase", "steady")  # fmt: skip
+    assert re.search(r"^controller \\ flow +incumbent +newcomer$", out, re.M)
+    assert len(re.findall(r"^(cubic|bbr) +[\d.]+ ± [\d.]+ +[\d.]+ ± ", out, re.M)) == 2
+    _, out, _ = jostle("run", "grid.toml", "--sort", "rtt:up", "--columns", "rtt", "--limit", "2")
+    assert "… 2 more rows" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--columns", "thruput"), "no measure `thruput`; did you mean"),
+        (("--sort", "thruput"), "no key `thruput`"),
+        (("--pivot", "flow:controler", "--measure", "rtt"), "did you mean `controller`"),
+        (("--pivot", "flow", "--measure", "rtt"), "write it as ROWKEY:COLKEY"),
+        (("--pivot", "flow:phase"), "--pivot ROWKEY:COLKEY and --measure MEASURE go together"),
+    ],
+)
+def test_mistakes_are_told_before_anything_runs(jostle, engine, arguments, message):
+    code, _, err = jostle("run", "grid.toml", *arguments)
+    assert code == 2
+    assert message in err
+    assert engine.calls == 0

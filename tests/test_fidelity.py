@@ -311,7 +311,7 @@ def test_table_of_a_pair():
     rows = {row[2]: row[3:] for row in comparison_rows(found).rows if row}
     assert len(comparison_rows(found).rows) == 8
     assert rows["share (%)"] == ("40.0 ± 0.0", "50.0 ± 0.0", "−10.0 points", "OUTSIDE")
-    assert rows["goodput (Mbit/s)"][-1] == ""
+    assert rows["goodput (Mbit/s)"][-1] == "not judged"
 
 
 @pytest.mark.parametrize(("value", "text"), [(-0.04, "0.0"), (0.05001, "+0.1"), (-2, "−2.0")])

@@ -12,8 +12,9 @@ from jostle import _core
 from jostle.backends import RunRecord, SimBackend, canonical_json
 from jostle.results import ResultSet
 from jostle.results.finished import Result
+from jostle.results.formats import plain
 from jostle.results.measures import Measure, measures
-from jostle.results.tables import phase_rows, plain
+from jostle.results.tables import View, phase_tables
 from jostle.studies.models import Window
 from jostle.studies.windows import _COUNTS, RunView, _columns
 
@@ -101,14 +102,15 @@ def test_every_measure_has_one_value(made: dict[str, Any]) -> None:
 
 
 def _tables_show_it(results: ResultSet, record: RunRecord, phase: str) -> None:
-    table = phase_rows(results, phase)
-    shown = [m for m in MEASURES if m.title in {cell.split("\n")[0] for cell in table.header}]
-    for row, flow in zip(table.rows, record.summary["flows"], strict=True):
-        for measure in (m for m in shown if m.scope == "flow"):
-            column = [cell.split("\n")[0] for cell in table.header].index(measure.title)
-            value = measure.of_entry(flow, phase)
-            decimals = len(row[column].partition(".")[2])
-            assert row[column] == plain(value, measure.factor, decimals)
+    summary = {flow["name"]: flow for part in ("flows", "links") for flow in record.summary[part]}
+    shown = [m for m in MEASURES if m.scope != "run" and m.place != "asked"]
+    for measure in shown:
+        for table in phase_tables(results, phase, View((measure.name,), each=True)):
+            who = [cell.replace("\n", " ") for cell in table.header].index(measure.scope)
+            for row in table.rows:
+                value = measure.of_entry(summary[row[who]], phase)
+                decimals = len(row[-1].partition(".")[2])
+                assert row[-1] == plain(value, measure.factor, decimals)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True,

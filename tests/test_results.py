@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import math
 
-import numpy as np
 import pytest
 from fake_core import spec
 from fake_plan import make_plan, plan_of
 from jostle.errors import InputError
-from jostle.results.tables import phase_rows
+from jostle.results.tables import View, phase_tables
 from jostle.scenario import PlannedRun
 
 KEY = "flows.newcomer.controller"
@@ -103,7 +102,7 @@ def test_one_run_has_no_interval(carry_out):
     frame = results.estimate("rtt")
     assert frame["low"].null_count() == frame.height
     assert set(frame["method"]) == {"one run, no interval"}
-    assert "±" not in str(phase_rows(results, "overall").rows)
+    assert "±" not in str(phase_tables(results, "overall"))
 
 
 def test_document_is_the_documented_one(results):
@@ -130,7 +129,8 @@ def test_no_values_at_all_still_make_a_table(carry_out):
     frame = results.flows.filter(phase="startup")
     assert frame["rtt_mean_s"].null_count() == frame.height
     assert results.estimate("rtt", "startup")["value"].null_count() == 8
-    assert phase_rows(results, "startup").rows[0][5] == "–"
+    flows = phase_tables(results, "startup", View(("rtt",)))[0]
+    assert {row[-1] for row in flows.rows} == {"–"}
 
 
 def same_plan(repeats, conditions=2, jitter=False):
@@ -195,30 +195,9 @@ def test_nothing_finished(engine, carry_out):
     assert results._repr_html_() == ""
 
 
-def test_table_of_a_phase(results):
-    table = phase_rows(results, "overall")
-    assert [name.partition("\n")[0] for name in table.header] == [
-        "condition", "flow", "controller", "throughput", "share", "RTT", "cwnd",
-        "retransmitted", "Jain's index",
-    ]  # fmt: skip
-    assert [row[0] for row in table.rows] == ["cubic", "", "bbr", "", "vivace", "", "hybla", ""]
-    shares = [float(row[4]) for row in table.rows]
-    assert np.array(shares).reshape(4, 2).sum(axis=1) == pytest.approx([100.0] * 4, abs=0.11)
-    mean = results.estimate("throughput").filter(condition="bbr", flow="newcomer")["value"][0]
-    assert table.rows[3][3].startswith(f"{mean / 1e6:.3f} ± ")
-
-
-def test_many_flows_are_cut_short(carry_out):
-    crowd = ("cubic",) * 40
-    plan = plan_of("", [{}], [PlannedRun(0, 1, spec(1, crowd))])
-    table = phase_rows(carry_out(plan), "overall")
-    assert len(table.rows) == 13
-    assert table.rows[-1][0] == "… 28 more flows"
-
-
 def test_html_of_a_notebook(results):
     html = results._repr_html_()
-    assert html.count("<table") == 3
+    assert html.count("<table") == 6  # Flows and links, in each phase.
     assert "newcomer" in html
 
 

@@ -156,7 +156,8 @@ impl<B: Copy> Link<B> {
     }
 
     /// Bytes that could have been sent until `now`: what utilisation is measured against.
-    pub fn offered_bytes(&self, now: Time) -> f64 {
+    /// Not to be asked for a time before that of any other call.
+    pub fn offered_bytes(&mut self, now: Time) -> f64 {
         self.capacity.offered_bytes(now)
     }
 

@@ -66,7 +66,8 @@ pub fn queue<B: Copy + Send + 'static>(kind: &str) -> Result<&'static QueueRow<B
 }
 
 /// All kinds of capacity.
-pub const CAPACITIES: &[Entry] = &[capacity::CONSTANT, capacity::STEPS, capacity::TRACE];
+pub const CAPACITIES: &[Entry] =
+    &[capacity::CONSTANT, capacity::STEPS, capacity::TRACE, capacity::AUTOREGRESSIVE];
 
 /// All kinds of delay.
 pub const DELAYS: &[Entry] = &[delay::CONSTANT, delay::STEPS, delay::JITTER];

@@ -6,7 +6,7 @@
 //! nearest.
 
 use jostle_path::{Capacity, Error, Reason};
-use jostle_units::{Rate, Span, Time};
+use jostle_units::{Rate, Span, Stream, Time};
 
 use crate::build::capacity_of;
 use crate::sink::{AckRow, FlowState, Sink};
@@ -85,7 +85,9 @@ impl Samples {
     /// # Errors
     /// When a capacity of the spec makes no sense.
     pub fn record(&self, spec: &RunSpec) -> Result<RunRecord, Error> {
-        let capacities = spec.links.iter().map(|link| capacity_of(&link.capacity));
+        let capacities = spec.links.iter().map(|link| {
+            capacity_of(&link.capacity, Stream::new(spec.seed, &link.stream("capacity")))
+        });
         let mut telling = Telling {
             samples: self,
             capacities: capacities.collect::<Result<_, _>>()?,
@@ -112,7 +114,8 @@ impl Samples {
                 telling.end_interval(moment, last);
             }
             if ends_phase {
-                telling.recorder.boundary(moment, &telling.offered_bytes(moment));
+                let offered_bytes = telling.offered_bytes(moment);
+                telling.recorder.boundary(moment, &offered_bytes);
             }
             (before, next) = (moment, last + 1);
         }
@@ -313,8 +316,8 @@ impl Telling<'_> {
         }
     }
 
-    fn offered_bytes(&self, now: Time) -> Vec<f64> {
-        self.capacities.iter().map(|capacity| capacity.offered_bytes(now)).collect()
+    fn offered_bytes(&mut self, now: Time) -> Vec<f64> {
+        self.capacities.iter_mut().map(|capacity| capacity.offered_bytes(now)).collect()
     }
 }
 

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use dary_heap::QuaternaryHeap;
 use jostle_units::Time;
 
-/// What the ends of a flow wait for.
+/// What the endpoints of a flow wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deadline {
     /// Retransmission, a loss probe, reordering.
@@ -235,35 +235,35 @@ fn first_of(heap: &QuaternaryHeap<Reverse<u128>>) -> u128 {
 /// nearly every packet costs no heap operation each time: the event in the queue stays where it is
 /// and is moved on when it turns out to be early.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Alarm {
+pub(crate) struct Timer {
     due: Time,
 }
 
-impl Default for Alarm {
+impl Default for Timer {
     fn default() -> Self {
         Self { due: Time::NEVER }
     }
 }
 
-impl Alarm {
+impl Timer {
     /// Schedules an event if `deadline` lies before the one that is due.
     #[inline]
-    pub fn arrange(&mut self, deadline: Time, agenda: &mut Agenda, event: Event) {
+    pub fn arm(&mut self, deadline: Time, agenda: &mut Agenda, event: Event) {
         if deadline < self.due {
             self.due = deadline;
             agenda.schedule(deadline, event);
         }
     }
 
-    /// An event of this alarm came up: whether to look at the deadline, and to arrange it anew.
+    /// An event of this timer came up: whether to look at the deadline, and to arm it anew.
     /// Otherwise an earlier event, which has been served, took this one's place.
     #[inline]
-    pub fn rings(&mut self, now: Time) -> bool {
-        let rings = now >= self.due;
-        if rings {
+    pub fn expires(&mut self, now: Time) -> bool {
+        let expires = now >= self.due;
+        if expires {
             self.due = Time::NEVER;
         }
-        rings
+        expires
     }
 }
 
@@ -322,9 +322,9 @@ mod tests {
 
         /// A deadline that is moved at random is met once unless it is moved away, in time.
         #[test]
-        fn alarms_ring_at_the_last_deadline(moves in prop::collection::vec((0u64..50, 0u64..60), 1..60)) {
+        fn timers_expire_at_the_last_deadline(moves in prop::collection::vec((0u64..50, 0u64..60), 1..60)) {
             let mut agenda = Agenda::default();
-            let mut alarm = Alarm::default();
+            let mut timer = Timer::default();
             let mut now = 0;
             let mut deadline = Time::NEVER;
             for (step, delay) in moves {
@@ -336,11 +336,11 @@ mod tests {
                         later.push((at, event));
                         break;
                     }
-                    if alarm.rings(at) && at >= deadline {
+                    if timer.expires(at) && at >= deadline {
                         prop_assert_eq!(at, deadline);
                         deadline = Time::NEVER;
                     }
-                    alarm.arrange(deadline, &mut agenda, Event::Observe);
+                    timer.arm(deadline, &mut agenda, Event::Observe);
                 }
                 for (at, event) in later {
                     agenda.schedule(at, event);
@@ -348,7 +348,7 @@ mod tests {
                 prop_assert!(deadline.as_ns() > until, "missed {deadline}");
                 now = until;
                 deadline = Time::from_ns(now + delay + 1);
-                alarm.arrange(deadline, &mut agenda, Event::Observe);
+                timer.arm(deadline, &mut agenda, Event::Observe);
             }
         }
     }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+import shutil
+import textwrap
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jostle.printable import echo, printable
-from jostle.results.tables import Table, interval_note, phase_rows
+from jostle.results.tables import Table, View, interval_note, phase_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,12 +16,11 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from jostle.cli.tables import Shown
     from jostle.results import ResultSet
 
-# A pipe has no width; tables then take what they need.
-_PIPE_WIDTH = 240
-_FOLDED_WIDTH = 18
 _SHOWN_CAPTURES = 5
+_GAP = "  "
 
 
 def console() -> Console:
@@ -32,14 +33,17 @@ def console() -> Console:
         def render_str(self, text: str, **options: Any) -> Text:
             return super().render_str(printable(text), **options)
 
-    to = PrintableConsole(markup=False, emoji=False, highlight=False)
-    if not sys.stdout.isatty():
-        to.width = _PIPE_WIDTH
-    return to
+    # Lines are laid out here; nothing is wrapped or cut behind our back.
+    return PrintableConsole(markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
-def print_results(results: ResultSet, phases: Sequence[str]) -> None:
-    """Print a table for each of `phases`, or for all of them if there are none."""
+def width() -> int:
+    """Characters of a line: those of the terminal, or COLUMNS, or 80."""
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+def print_results(results: ResultSet, phases: Sequence[str], view: View) -> None:
+    """Print the tables of each of `phases`, or of all of them if there are none."""
     if not results.results:
         return
     to = console()
@@ -49,8 +53,32 @@ def print_results(results: ResultSet, phases: Sequence[str]) -> None:
     for name in phases or windows:
         window = windows[name]
         to.print(f"\n{name} ({window.from_s:g}–{window.to_s:g} s)", style="bold cyan")
-        print_table(to, phase_rows(results, name))
-    to.print(interval_note(results))
+        for table in phase_tables(results, name, view):
+            print_table(to, table)
+    print_note(to, interval_note(results))
+
+
+def print_pivot(
+    results: ResultSet, row: str, column: str, shown: Shown, phases: Sequence[str]
+) -> None:
+    """Print the tables of a measure over two keys."""
+    from jostle.results.pivot import pivot_tables
+
+    if not results.results:
+        return
+    to = console()
+    if results.title:
+        to.print(results.title, style="bold")
+    for table in pivot_tables(results, row, column, shown.measure, phases or None, each=shown.each):
+        for part in fitting(table, width()):
+            print_table(to, part)
+    print_note(to, interval_note(results))
+
+
+def print_note(to: Console, note: str) -> None:
+    """Print what a reader should know, in lines that fit."""
+    if note:
+        to.print(textwrap.fill(note, width(), break_on_hyphens=False))
 
 
 def print_notes(results: ResultSet, err: bool) -> None:
@@ -73,28 +101,63 @@ def print_captures(results: ResultSet, err: bool) -> None:
 
 
 def print_table(to: Console, table: Table) -> None:
-    """Print a table, a line of space between conditions of several flows."""
-    from rich import box
-    from rich.table import Table as RichTable
-
-    drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="")
-    for number, name in enumerate(table.header):
-        words = number < table.text_columns
-        # Only long names of conditions are folded.
-        folds = name == "condition"
-        drawn.add_column(name, justify="left" if words else "right", no_wrap=not folds)
+    """Print a table, a line of space between conditions of several rows."""
+    widths = _widths(table)
+    to.print()
+    if table.title:
+        to.print(table.title, style="bold")
+    height = max(name.count("\n") for name in table.header) + 1
+    lifted = [["", *[""] * height, *name.split("\n")][-height:] for name in table.header]
+    for number in range(height):
+        to.print(_line([name[number] for name in lifted], widths, table.text_columns))
+    to.print("─" * (sum(widths) + len(_GAP) * (len(widths) - 1)), style="dim")
+    sections = dict(zip(table.groups, table.sections, strict=False))
+    spaced = len(table.rows) > len(table.groups) or sections
     for number, row in enumerate(table.rows):
-        last = number + 1 in table.groups and len(table.rows) > len(table.groups)
-        drawn.add_row(*row, end_section=last)
-    # A narrow terminal had better break lines than have names and numbers cut.
-    to.width = max(to.width, _least_width(table))
-    to.print(drawn)
+        if number and number in table.groups and spaced:
+            to.print()
+        if number in sections:
+            to.print(sections[number], style="bold")
+        to.print(_line(row, widths, table.text_columns))
+    for note in table.notes:
+        print_note(to, note)
 
 
-def _least_width(table: Table) -> int:
-    """Width with nothing folded but long names of conditions."""
-    width = 2
-    for name, *cells in zip(table.header, *table.rows, strict=True):
-        widest = max(len(text) for text in (*name.split("\n"), *cells))
-        width += 3 + (min(widest, _FOLDED_WIDTH) if name == "condition" else widest)
-    return width
+def _widths(table: Table) -> list[int]:
+    return [
+        max(len(line) for cell in column for line in cell.split("\n"))
+        for column in zip(table.header, *table.rows, strict=True)
+    ]
+
+
+def fitting(table: Table, most: int) -> list[Table]:
+    """Part a table that is too wide: each part has the columns of words and some of the others."""
+    widths = _widths(table)
+    named = range(table.text_columns)
+    used = sum(widths[at] + len(_GAP) for at in named)
+    parts: list[list[int]] = [[]]
+    taken = used
+    for at in range(table.text_columns, len(widths)):
+        if parts[-1] and taken + widths[at] > most:
+            parts.append([])
+            taken = used
+        parts[-1].append(at)
+        taken += widths[at] + len(_GAP)
+    return [
+        replace(
+            table,
+            header=tuple(table.header[at] for at in (*named, *part)),
+            rows=tuple(tuple(row[at] for at in (*named, *part)) for row in table.rows),
+            title=table.title if number == 0 else f"{table.title} (continued)",
+            notes=table.notes if part is parts[-1] else (),
+        )
+        for number, part in enumerate(parts)
+    ]
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], words: int) -> str:
+    """Write a row: words to the left, numbers to the right."""
+    return _GAP.join(
+        f"{cell:<{wide}}" if number < words else f"{cell:>{wide}}"
+        for number, (cell, wide) in enumerate(zip(cells, widths, strict=True))
+    ).rstrip()

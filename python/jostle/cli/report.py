@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from jostle.cli.environment import Environment
+from jostle.cli.folders import make_folder_of
 from jostle.cli.run import (
     carry_out,
-    make_folder_of,
     options_of_a_report,
     plan_files,
     plan_options,

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +11,8 @@ import click
 
 from jostle.backends.registry import BACKENDS, DEFAULT, all_options
 from jostle.cli.environment import Environment
+from jostle.cli.folders import make_folder, make_folder_of
+from jostle.cli.tables import Shown, frame_of, shown_of, table_options, write_frame
 from jostle.errors import InputError, InterruptedRunError, unknown
 from jostle.printable import echo
 
@@ -119,6 +118,7 @@ def scenario_options(command: F) -> F:
 )
 @click.option("--report", "report", metavar="HTML", help="Write a self-contained report.")
 @click.option("--phase", "phases", metavar="NAME", multiple=True, help="Show this phase alone.")
+@table_options
 @click.pass_obj
 def run(
     environment: Environment,
@@ -134,9 +134,14 @@ def run(
     Finished runs are kept in the store and never run again: an interrupted command goes on where
     it was when it is given again.
     """
+    shown = shown_of(options)
+    into = {suffix: options.pop(suffix) for suffix in ("csv", "parquet")}
     plans = plan_files(environment, **options)
     # What is wrong is told now, not after an hour of running.
     _check_phases(plans, phases)
+    _check_keys(plans, shown)
+    for file in into.values():
+        make_folder_of(file if file != "-" else None)
     make_folder(figures)
     make_folder_of(report)
     every = carry_out(environment, plans, **options)
@@ -146,20 +151,31 @@ def run(
         documents = [results.to_dict() for results in every]
         whole = documents[0] if len(documents) == 1 else documents
         echo(json.dumps(whole, ensure_ascii=False, allow_nan=False))
+    written = write_frame(lambda: frame_of(every, shown, phases, options["files"]), into)
+    quiet = as_json or written
     for results in every:
-        if not as_json:
-            output.print_results(results, phases)
-        output.print_notes(results, err=as_json)
-        output.print_captures(results, err=as_json)
+        if not quiet:
+            _print(results, shown, phases)
+        output.print_notes(results, err=quiet)
+        output.print_captures(results, err=quiet)
     if figures is not None:
-        _draw(every, options["files"], Path(figures), quiet=as_json)
+        _draw(every, options["files"], Path(figures), quiet=quiet)
     if report is not None:
         from jostle.report import write_report
 
         words = options_of_a_report(options)
         path = write_report(every, report, options["files"], words)
-        echo(f"report: {path}", err=as_json)
+        echo(f"report: {path}", err=quiet)
     return 1 if any(results.failures for results in every) else 0
+
+
+def _print(results: ResultSet, shown: Shown, phases: Sequence[str]) -> None:
+    from jostle.cli import output
+
+    if shown.pivot is None:
+        output.print_results(results, phases, shown.view(output.width()))
+    else:
+        output.print_pivot(results, *shown.pivot, shown, phases)
 
 
 def carry_out(
@@ -315,29 +331,16 @@ def _check_phases(plans: Sequence[Plan], names: Sequence[str]) -> None:
                 raise InputError(unknown("phase", name, known))
 
 
-def make_folder(folder: str | Path | None) -> None:
-    """Make a folder that results go to, if one is given, and see that they can."""
-    if folder is None:
-        return
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make the folder {folder}: {error.strerror}") from error
-    try:
-        # Permissions do not tell what a file system allows.
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise InputError(f"cannot write into the folder {folder}: {error.strerror}") from error
+def _check_keys(plans: Sequence[Plan], shown: Shown) -> None:
+    """See that what is sorted by and pivoted over is there."""
+    from jostle.results.measures import measures
+    from jostle.results.samples import find_key
 
-
-def make_folder_of(file: str | None) -> None:
-    """Make the folder of a file that is to be written, if one is given, and see that it can be."""
-    if file is None:
-        return
-    make_folder(Path(file).parent)
-    if Path(file).is_dir():
-        raise InputError(f"cannot write {file}: {os.strerror(errno.EISDIR)}")
+    key = shown.view(None).sort
+    wanted = [*(shown.pivot or ()), *([key] if key and key not in measures() else [])]
+    for plan in plans:
+        for name in wanted:
+            find_key(plan.conditions, name)
 
 
 def _store(path: str) -> Store:

@@ -11,11 +11,11 @@ import click
 
 from jostle.backends.registry import BACKENDS, DEFAULT
 from jostle.cli.environment import Environment
+from jostle.cli.folders import make_folder
 from jostle.cli.run import (
     DEFAULT_STORE,
     backend_options,
     chosen_of,
-    make_folder,
     options_as_given,
     python_option,
 )
@@ -267,7 +267,7 @@ def _write(
     command: Sequence[str],
 ) -> Path:
     """Write the page of a study, and its figures beside it."""
-    from jostle.figures.save import replace_file
+    from jostle.figures.files import replace_file
     from jostle.studies.page import Provenance, page
 
     pictures = _pictures(one, runs, evaluations, folder / one.id)

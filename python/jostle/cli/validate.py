@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jostle.cli.environment import Environment
+from jostle.cli.folders import make_folder, make_folder_of
 from jostle.cli.run import (
     backend_options,
     carry_out_with,
     chosen_of,
-    make_folder,
-    make_folder_of,
     options_as_given,
     plan_files,
     scenario_options,
@@ -100,7 +99,7 @@ def validate(
             _draw(simulator, real, folder, as_json)
     if report is not None:
         from jostle.fidelity.markdown import page
-        from jostle.figures.save import replace_file
+        from jostle.figures.files import replace_file
 
         given = {
             **options,
@@ -141,7 +140,7 @@ def _print(comparisons: Sequence[Comparison], as_json: bool) -> None:
         echo(json.dumps(document(comparisons), ensure_ascii=False, allow_nan=False))
         return
     from jostle.cli import output
-    from jostle.fidelity.tables import comparison_rows
+    from jostle.fidelity.tables import comparison_rows, not_judged
 
     to = output.console()
     for comparison in comparisons:
@@ -149,11 +148,14 @@ def _print(comparisons: Sequence[Comparison], as_json: bool) -> None:
         output.print_table(to, comparison_rows(comparison))
     cells = sum(len(comparison.cells) for comparison in comparisons)
     within = sum(comparison.within for comparison in comparisons)
-    to.print(
+    output.print_note(
+        to,
         "± half of the 95 % confidence interval of the mean (Student t). Goodput, share and SRTT "
-        "of the second half, retransmissions of the whole run."
+        "of the second half, retransmissions of the whole run.",
     )
-    to.print(f"{within} of {cells} cells are within the tolerances.", style="bold")
+    output.print_note(to, not_judged(comparisons))
+    are = "is" if cells == 1 else "are"
+    to.print(f"{within} of {cells} cells {are} within the tolerances of what is judged.")
 
 
 def _draw(simulator: ResultSet, kernel: ResultSet, folder: Path, quiet: bool) -> None:

@@ -9,7 +9,7 @@ from jostle.fidelity.causes import Cause, cause_of
 from jostle.fidelity.observe import QUANTITIES
 from jostle.fidelity.tables import difference_text
 from jostle.fidelity.tolerances import TOLERANCES, Kind
-from jostle.results.tables import ABSENT, with_interval
+from jostle.results.formats import ABSENT, with_interval
 
 if TYPE_CHECKING:
     from jostle.fidelity.compare import Cell, Comparison, FlowComparison, MeasureComparison

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jostle.results.tables import ABSENT, Table, plain, with_interval
+from jostle.results.formats import ABSENT, plain, signed, with_interval
+from jostle.results.tables import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from jostle.fidelity.compare import Cell, Comparison, FlowComparison, MeasureComparison
+
+_FAR = 0.1
+"""Differences of what is not judged that are told, as a part of the kernel's mean."""
+_NAMED = 3
 
 HEADER = ("condition", "flow", "controller", "quantity")
 NUMBERS = ("simulator", "kernel", "difference", "verdict")
@@ -67,16 +72,35 @@ def difference_text(measure: MeasureComparison) -> str:
     return percent or plain(measure.difference.value, shown.factor, shown.decimals)
 
 
-def verdict(measure: MeasureComparison) -> str:
-    """Say whether a difference is within its tolerance; an empty text if it is not judged."""
-    if measure.within is None:
+def not_judged(comparisons: Iterable[Comparison]) -> str:
+    """Say which quantities no tolerance decides, and which of them differ most; empty if none."""
+    found = [
+        (flow, measure, cell)
+        for comparison in comparisons
+        for cell in comparison.cells
+        for flow in cell.flows
+        for measure in flow.measures
+        if measure.tolerance is None and (len(cell.flows) > 1 or measure.quantity.name != "share")
+    ]
+    if not found:
         return ""
+    names = ", ".join(dict.fromkeys(measure.quantity.title for _, measure, _ in found))
+    far = [one for one in found if abs(one[1].relative or 0.0) >= _FAR]
+    far.sort(key=lambda one: -abs(one[1].relative or 0.0))
+    text = f"Not judged where flows share a link: {names}."
+    if far:
+        worst = "; ".join(
+            f"{measure.quantity.title} of {flow.name}{f' ({cell.label})' if cell.label else ''} "
+            f"{signed(100 * (measure.relative or 0.0), 0)} %"
+            for flow, measure, cell in far[:_NAMED]
+        )
+        more = f", and {len(far) - _NAMED} more" if len(far) > _NAMED else ""
+        text += f" Of these more than {_FAR * 100:.0f} % off: {worst}{more}."
+    return text
+
+
+def verdict(measure: MeasureComparison) -> str:
+    """Say whether a difference is within its tolerance, or that it is not judged."""
+    if measure.within is None:
+        return "not judged"
     return "within" if measure.within else "OUTSIDE"
-
-
-def signed(value: float, decimals: int) -> str:
-    """Write a number with its sign; what rounds to nothing has none."""
-    text = f"{value:+.{decimals}f}"
-    if float(text) == 0.0:
-        return text[1:]
-    return text.replace("-", "\N{MINUS SIGN}")

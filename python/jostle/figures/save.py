@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 
 from jostle.errors import InputError
+from jostle.figures.files import replace_file
 from jostle.figures.style import RC
 
 if TYPE_CHECKING:
@@ -55,22 +54,3 @@ def save(
         replace_file(path, content)
         paths.append(path)
     return paths
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file so that nobody ever sees half of it.
-
-    Raises
-    ------
-    InputError
-        When it cannot be written.
-    """
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(content)
-        partial.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
-        raise InputError(f"cannot write {path}: {error.strerror}") from error

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from jostle.figures.save import replace_file, to_bytes
+from jostle.figures.files import replace_file
+from jostle.figures.save import to_bytes
 from jostle.foreign_files import SCENARIO_BYTES, read_text
 from jostle.printable import printable, printable_markup
 from jostle.report import assets
 from jostle.report.series import charts
 from jostle.report.topology import topology
 from jostle.results import pictures
-from jostle.results.tables import html_table, interval_note, phase_rows
+from jostle.results.tables import LINKS, Table, html_table, interval_note, phase_tables
 
 if TYPE_CHECKING:
     from jostle.results import ResultSet
@@ -91,7 +92,7 @@ def write_report(
 def _scenario(results: ResultSet, file: str | None) -> dict[str, Any]:
     source = _source(file)
     packed = charts(results) if results.results else None
-    tables = [(phase, phase_rows(results, phase.name)) for phase in results.phases]
+    every = [(phase, phase_tables(results, phase.name)) for phase in results.phases]
     drawings = _drawings(results)
     return {
         "title": results.title or "Untitled scenario",
@@ -104,10 +105,10 @@ def _scenario(results: ResultSet, file: str | None) -> dict[str, Any]:
         "conditions": [label for label in results.labels if label],
         "notes": results.notes,
         "failures": [(results.labels[f.condition], f.seed, f.error) for f in results.failures],
-        "phases": [(phase, Markup(html_table(table))) for phase, table in tables],
-        "few_rows": all(len(table.rows) <= _FEW_ROWS for _, table in tables),
+        "phases": [(phase, _html(tables, LINKS, of=False)) for phase, tables in every],
+        "few_rows": all(len(t.rows) <= _FEW_ROWS for _, tables in every for t in tables),
         "legend": interval_note(results),
-        "links": [],
+        "links": [(phase, _html(tables, LINKS, of=True)) for phase, tables in every],
         "charts": None if packed is None else data_block(packed.data, packed.values),
         "chart_notes": () if packed is None else packed.notes,
         "figures": [
@@ -120,6 +121,11 @@ def _scenario(results: ResultSet, file: str | None) -> dict[str, Any]:
         "specs": _specs(results),
         "run_ids": [(results.labels[r.condition], r.seed, r.run.run_id) for r in results.results],
     }
+
+
+def _html(tables: Sequence[Table], title: str, *, of: bool) -> Markup:
+    """Write those tables that have a title, or those that have another."""
+    return Markup("".join(html_table(table) for table in tables if (table.title == title) is of))
 
 
 def data_block(data: object, values: str) -> Markup:

@@ -18,7 +18,7 @@ def labels(conditions: Sequence[Condition]) -> list[str]:
         One text per condition, in the same order; empty for a scenario without a grid.
     """
     keys = list(dict.fromkeys(key for condition in conditions for key in condition))
-    names = _short_names(keys)
+    names = short_names(keys)
     if len(keys) == 1:
         return [", ".join(condition.values()) for condition in conditions]
     return [
@@ -43,7 +43,7 @@ def slugs(conditions: Sequence[Condition]) -> list[str]:
     return result
 
 
-def _short_names(keys: Sequence[str]) -> dict[str, str]:
+def short_names(keys: Sequence[str]) -> dict[str, str]:
     """Find the shortest ending of each dotted key that no other key ends with."""
     names = {}
     for key in keys:

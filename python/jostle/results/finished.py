@@ -14,7 +14,7 @@ from jostle.results.conditions import Condition
 if TYPE_CHECKING:
     import polars as pl
 
-    from jostle.backends import Run
+    from jostle.backends import Run, Spec
 
 OVERALL = "overall"
 """The phase that is always there: the whole run."""
@@ -99,14 +99,39 @@ class FinishedRuns:
         """Phases of one condition (a grid may move them)."""
         phases = [
             Phase(phase["name"], phase["from_ns"] / 1e9, phase["to_ns"] / 1e9)
-            for result in self.of(condition)[:1]
-            for phase in result.run.spec["phases"]
+            for phase in (self.spec_of(condition)["phases"] if self.of(condition) else ())
         ]
         return tuple(sorted(phases, key=lambda phase: phase.name != OVERALL))
 
     def of(self, condition: int) -> list[Result]:
         """Finished runs of a condition, given by its position."""
-        return [result for result in self.results if result.condition == condition]
+        return self._by_condition.get(condition, [])
+
+    @cached_property
+    def _by_condition(self) -> dict[int, list[Result]]:
+        found: dict[int, list[Result]] = {}
+        for result in self.results:
+            found.setdefault(result.condition, []).append(result)
+        return found
+
+    def spec_of(self, condition: int) -> Spec:
+        """Specification of a condition's first run; a stored one is read once.
+
+        Raises
+        ------
+        InputError
+            When no run of it finished.
+        """
+        if condition not in self._specs:
+            runs = self.of(condition)
+            if not runs:
+                raise InputError(f"no run of condition {condition} finished")
+            self._specs[condition] = runs[0].run.spec
+        return self._specs[condition]
+
+    @cached_property
+    def _specs(self) -> dict[int, Spec]:
+        return {}
 
     def flow_names(self, condition: int) -> list[str]:
         """Names of a condition's flows, in the order of the scenario."""

@@ -56,7 +56,7 @@ def table(
     import polars as pl
 
     numeric = set(numbers)
-    types = {"seed": pl.UInt64, "n": pl.UInt32}
+    types = {"seed": pl.UInt64, "n": pl.UInt32, "flows": pl.UInt32}
     schema = {
         name: pl.Float64 if name in numeric else types.get(name, pl.String) for name in columns
     }

@@ -1,6 +1,7 @@
 """The measures: names, units, definitions, and where a run's summary has them.
 
-The engine has the registry (`crates/record/src/measures.rs`); nothing here knows the name of a row.
+The engine has the registry (`crates/record/src/measures.rs`); of names of rows only the bounds are
+known here.
 """
 
 from __future__ import annotations
@@ -9,9 +10,15 @@ import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from jostle.errors import InputError, unknown
+
+Bounds = tuple[float | None, float | None]
+"""Smallest and largest value that something can have; None where there is no end."""
+
+_SHARES: Final = {"share", "retransmission_ratio", "utilisation", "jain", "efficiency"}
+_SIGNED: Final = {"lead"}
 
 Scope = Literal["flow", "link", "run"]
 Place = Literal["phases", "fairness", "totals", "flow", "asked"]
@@ -56,6 +63,13 @@ class Measure:
     any_window: bool
     column: str | None
     definition: str
+
+    @property
+    def bounds(self) -> Bounds:
+        """Smallest and largest value that it can have, in `unit`."""
+        if self.name in _SIGNED:
+            return None, None
+        return 0.0, 1.0 if self.name in _SHARES else None
 
     @property
     def heading(self) -> str:

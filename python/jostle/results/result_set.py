@@ -131,7 +131,7 @@ class ResultSet(FinishedRuns):
         -------
         polars.DataFrame
             condition, grid keys, `flow` (or `link`), value, low, high, n, unit, method; low and
-            high are null where one run alone has a value.
+            high are null where one run alone has a value, and lie within what the measure can be.
         """
         import polars as pl
 
@@ -149,7 +149,9 @@ class ResultSet(FinishedRuns):
         rows = []
         selected = table.filter(pl.col("phase") == phase)
         for place, group in selected.group_by(by, maintain_order=True):
-            found = estimate(group[wanted.key], wanted.unit, method, confidence)
+            found = estimate(
+                group[wanted.key], wanted.unit, method, confidence, bounds=wanted.bounds
+            )
             rows.append(dict(zip(by, place, strict=True)) | vars(found))
         columns = [*by, "value", "low", "high", "n", "unit", "method"]
         return frames.table(rows, columns, ("value", "low", "high"))
@@ -233,11 +235,13 @@ class ResultSet(FinishedRuns):
         )
 
     def _repr_html_(self) -> str:
-        from jostle.results.tables import html_table, phase_rows
+        from jostle.results.tables import html_table, phase_tables
 
-        parts = [f"<strong>{p.name}</strong>" + html_table(phase_rows(self, p.name))
-                 for p in self.phases]  # fmt: skip
-        return "".join(parts)
+        return "".join(
+            f"<strong>{phase.name}</strong>"
+            + "".join(html_table(table) for table in phase_tables(self, phase.name))
+            for phase in self.phases
+        )
 
     @property
     def _grid_keys(self) -> list[str]:

@@ -1,23 +1,28 @@
-"""Results as tables for people: units that are easily read, mean ± half of the interval."""
+"""Results as tables for people: what a scenario is about, in units that are easily read.
+
+Flows that send without an end, flows that end, requests, pings and links have a table each, since
+different measures answer for them.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
-from jostle.results.measures import measure
+from jostle.results import conditions as naming
+from jostle.results.finished import OVERALL
+from jostle.results.formats import count, decimals, plain, spread, with_interval
+from jostle.results.measures import Measure, measure, measures
+from jostle.results.samples import Sample, full_key, grid_keys, groups, samples
 from jostle.stats import Estimate, estimate
 
 if TYPE_CHECKING:
     from jostle.results.finished import FinishedRuns
 
-MOST_FLOWS = 12
-"""Flows of a condition that a table shows."""
-
-ABSENT = "–"
+Sort = Literal["up", "down"]
 
 
 @dataclass(frozen=True)
@@ -27,102 +32,392 @@ class Table:
     Attributes
     ----------
     header, rows
-        Texts.
+        Texts; those of a header may have several lines.
     groups
         Rows at which a new condition begins.
     text_columns
         How many columns, counted from the left, hold words and not numbers.
+    title
+        What it is of; empty if it is the only one.
+    sections
+        A heading for each of `groups`, above its rows; none if the rows say it themselves.
+    notes
+        What a reader of this table should know.
     """
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     groups: tuple[int, ...]
     text_columns: int
+    title: str = ""
+    sections: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
-_COLUMNS = ("throughput", "share", "rtt", "cwnd", "retransmission_ratio")
-"""Measures of a flow that a table shows; of the run it shows Jain's index."""
-_PLAIN = {"share": 1}
+@dataclass(frozen=True)
+class View:
+    """How results are shown.
+
+    Attributes
+    ----------
+    columns
+        Names of measures; those that suit the flows if empty.
+    sort
+        A measure, or `flow`, `link`, `controller` or a key of the grid; the plan's order if empty.
+    order
+        Whether the smallest or the largest comes first.
+    each
+        Whether each flow that `count` made has a row of its own.
+    limit
+        Rows of a table at most; all of them if 0.
+    width
+        Characters that a table may take; any number if None.
+    """
+
+    columns: tuple[str, ...] = ()
+    sort: str = ""
+    order: Sort = "down"
+    each: bool = False
+    limit: int = 0
+    width: int | None = None
+
+
+_SUITABLE: Final[Mapping[str, tuple[str, ...]]] = {
+    "bulk": ("throughput", "rtt", "retransmission_ratio", "share", "jain", "cwnd"),
+    "transfers": (
+        "completion", "completion_p95", "unfinished", "completion_rate", "throughput", "rtt",
+        "retransmission_ratio", "efficiency",
+    ),
+    "requests": (
+        "response", "response_p95", "response_p99", "responses", "rtt", "throughput",
+        "retransmission_ratio",
+    ),
+    "pings": ("rtt", "rtt_p50", "rtt_p95", "rtt_min", "rtt_sd"),
+    "link": (
+        "utilisation", "queueing_delay", "queueing_delay_p95", "queue", "queue_p95", "dropped",
+        "marked",
+    ),
+}  # fmt: skip
+"""Measures that a table of each kind shows, the most telling first; it ends where the room does."""
+
+LINKS: Final = "links"
+"""Title of tables of links."""
+_TITLES: Final = {
+    "bulk": "bulk flows", "transfers": "flows that end", "requests": "requests", "pings": "pings",
+    "link": LINKS,
+}  # fmt: skip
+_PLAIN: Final = {"share": 1}
 """Decimals of those that are shown without their interval: it follows from the others'."""
-_DIGITS = 4
-_MOST_DECIMALS = 3
+_HEADING: Final = 14
+_GAP: Final = 2
+_NAMED: Final = 3
+"""Things that a note names; the others it counts."""
+SPREAD: Final = "  min–max"
 
 
-def phase_rows(results: FinishedRuns, phase: str) -> Table:
-    """One phase: a row per condition and flow."""
-    grid = len(results.conditions) > 1 or bool(results.labels[0])
-    every = [measure(name) for name in (*_COLUMNS, "jain")]
-    words = (*(("condition",) if grid else ()), "flow", "controller")
-    titles = (*words, *(f"{m.title}\n{m.reads}" if m.reads else m.title for m in every))
-    rows: list[tuple[str, ...]] = []
-    groups = []
-    decimals = _decimals(results, phase)
-    for index, label in enumerate(results.labels):
-        body = _condition_rows(results, index, phase, decimals)
-        if body:
-            groups.append(len(rows))
-        for number, row in enumerate(body):
-            rows.append((*((label if number == 0 else "",) if grid else ()), *row))
-    return Table(titles, tuple(rows), tuple(groups), len(words))
+@dataclass(frozen=True)
+class _Row:
+    """What stands in a row: its condition, the words that name it, and who is measured."""
+
+    condition: int
+    words: Mapping[str, str]
+    who: str
 
 
-def _decimals(results: FinishedRuns, phase: str) -> dict[str, int]:
-    """Decimals by measure, so that the largest number of a column has some digits, not all."""
-    decimals = {}
-    for name in _COLUMNS:
-        column = measure(name)
-        values = [
-            column.of_entry(flow, phase)
-            for result in results.results
-            for flow in result.run.summary["flows"]
-        ]
-        largest = max((abs(v) * column.factor for v in values if v is not None), default=0.0)
-        before_point = math.floor(math.log10(largest)) + 1 if largest > 0 else 1
-        decimals[name] = min(max(_DIGITS - before_point, 0), _MOST_DECIMALS)
-    return decimals
+@dataclass(frozen=True)
+class _Column:
+    """A measure's column: texts and, below them, spreads of groups, by row."""
+
+    measure: Measure
+    heading: str
+    texts: tuple[str, ...]
+    spreads: tuple[str, ...]
+    values: tuple[float | None, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def width(self) -> int:
+        lines = [*self.heading.split("\n"), *self.texts, *self.spreads]
+        return max(len(line) for line in lines)
 
 
-def _condition_rows(
-    results: FinishedRuns, condition: int, phase: str, decimals: Mapping[str, int]
-) -> list[tuple[str, ...]]:
-    runs = [r.run.summary for r in results.of(condition)]
-    if not runs:
+def phase_tables(results: FinishedRuns, phase: str, view: View | None = None) -> list[Table]:
+    """Tables of one phase: of each kind of flows that there is, and of the links.
+
+    Raises
+    ------
+    InputError
+        When a column or what is sorted by is not known.
+    """
+    view = view or View()
+    if not results.results:
         return []
-    flows = runs[0]["flows"]
+    chosen = [measure(name) for name in view.columns]
+    kinds = list(
+        dict.fromkeys(
+            group.kind
+            for index in range(len(results.conditions))
+            if results.of(index)
+            for group in groups(results.spec_of(index))
+        )
+    )
+    found: list[Table] = []
+    for kind in (*kinds, "link"):
+        scope = "link" if kind == "link" else "flow"
+        # What is of a run stands beside its first flows.
+        left = [m for m in chosen if m.scope != "run" or not found]
+        of_kind = _columns_of(kind, scope, phase, left)
+        if not of_kind:
+            continue
+        rows = _rows(results, kind, view.each)
+        title = _TITLES[kind] if len(kinds) > 1 or kind == "link" else ""
+        found += _tables(results, phase, rows, of_kind, title=title, view=view)
+    return found
 
-    def found(name: str, flow: str = "") -> Estimate:
-        wanted = measure(name)
-        return estimate([wanted.of_summary(run, phase, flow) for run in runs], wanted.unit)
 
+def _columns_of(kind: str, scope: str, phase: str, chosen: Sequence[Measure]) -> list[Measure]:
+    if chosen:
+        return [m for m in chosen if m.scope in (scope, "run")]
+    known = measures()
+    suitable = [known[name] for name in _SUITABLE[kind] if name in known]
+    return [m for m in suitable if m.place != "flow" or phase == OVERALL]
+
+
+def _rows(results: FinishedRuns, kind: str, each: bool) -> list[_Row]:
     rows = []
-    for number, flow in enumerate(flows[:MOST_FLOWS]):
-        cells = []
-        for name in _COLUMNS:
-            ours, factor = found(name, flow["name"]), measure(name).factor
-            cells.append(
-                plain(ours.value, factor, _PLAIN[name])
-                if name in _PLAIN
-                else with_interval(ours, factor, decimals[name])
-            )
-        fairness = with_interval(found("jain"), measure("jain").factor, 3) if number == 0 else ""
-        rows.append((flow["name"], flow["controller"], *cells, fairness))
-    if len(flows) > MOST_FLOWS:
-        more = f"… {len(flows) - MOST_FLOWS} more flows"
-        rows.append((more, *[""] * (len(rows[0]) - 1)))
+    for index, condition in enumerate(results.conditions):
+        if not results.of(index):
+            continue
+        spec = results.spec_of(index)
+        if kind == "link":
+            names = [({"link": link["name"]}, link["name"]) for link in spec["links"]]
+        else:
+            names = [
+                ({"flow": group.label, "controller": group.controller}, group.name)
+                for group in groups(spec, each=each)
+                if group.kind == kind
+            ]
+        rows += [_Row(index, {**condition, **words}, who) for words, who in names]
     return rows
 
 
-def with_interval(found: Estimate, factor: float, decimals: int) -> str:
-    """`mean ± half width`; the mean alone where there is no interval."""
-    text = plain(found.value, factor, decimals)
-    if found.low is None or found.high is None:
-        return text
-    return f"{text} ± {(found.high - found.low) / 2 * factor:.{decimals}f}"
+def _tables(
+    results: FinishedRuns,
+    phase: str,
+    rows: Sequence[_Row],
+    wanted: Sequence[Measure],
+    *,
+    title: str,
+    view: View,
+) -> list[Table]:
+    by_name = {m.name: m for m in wanted}
+    if view.sort in measures() and view.sort not in by_name:
+        by_name[view.sort] = measure(view.sort)
+    every = {m.name: _column(results, phase, rows, m, view.each) for m in by_name.values()}
+    if view.sort:
+        order = _order(results, rows, every, view)
+        rows = [rows[at] for at in order]
+        every = {name: _picked(column, order) for name, column in every.items()}
+    columns = [every[m.name] for m in wanted]
+    if not view.columns:
+        columns = [c for c in columns if any(value is not None for value in c.values)] or columns
+    words = _words(results, rows)
+    sections = bool(view.width and not view.sort and _too_wide(words, rows, view.width))
+    if sections:
+        grid = grid_keys(results)
+        words = [key for key in words if key not in grid]
+    room = None if view.width is None else view.width - _words_width(words, rows)
+    parts, left_out = _parts(columns, room, split=bool(view.columns))
+    made = [
+        _table(results, rows, words, part, title=title, view=view, sections=sections)
+        for part in parts
+    ]
+    if left_out:
+        names = ",".join(c.measure.name for c in left_out)
+        made[-1] = replace(made[-1], notes=(*made[-1].notes, f"There is more: --columns {names}"))
+    return made
 
 
-def plain(value: float | None, factor: float, decimals: int) -> str:
-    """Write a number with a fixed number of decimals; a dash if it is absent."""
-    return ABSENT if value is None else f"{value * factor:.{decimals}f}"
+def _words(results: FinishedRuns, rows: Sequence[_Row]) -> list[str]:
+    """Keys that rows are named by: those of the grid, and who; each says something of its own."""
+    words = list(dict.fromkeys(key for row in rows for key in row.words))
+    if "controller" in words and all(
+        row.words["controller"] in (row.words["flow"], "none") for row in rows
+    ):
+        words.remove("controller")
+    varying = [key for key in grid_keys(results) if len({r.words.get(key) for r in rows}) > 1]
+    return [key for key in words if key in varying or key in ("flow", "link", "controller")]
+
+
+def _words_width(words: Sequence[str], rows: Sequence[_Row]) -> int:
+    short = naming.short_names(words)
+    widths = [max(len(short[key]), *(len(row.words.get(key, "")) for row in rows)) for key in words]
+    return sum(widths) + _GAP * len(widths)
+
+
+def _too_wide(words: Sequence[str], rows: Sequence[_Row], width: int) -> bool:
+    """Whether names of rows take half of the room: then conditions stand above them."""
+    return len(rows) > 0 and _words_width(words, rows) > width / 2
+
+
+def _parts(
+    columns: Sequence[_Column], room: int | None, *, split: bool
+) -> tuple[list[list[_Column]], list[_Column]]:
+    """Columns of each table, and those that no table has: asked for, all are shown."""
+    parts: list[list[_Column]] = [[]]
+    left_out = []
+    used = 0
+    for column in columns:
+        taken = column.width + _GAP
+        if room is not None and parts[-1] and used + taken > room + _GAP:
+            if not split:
+                left_out.append(column)
+                continue
+            parts.append([])
+            used = 0
+        parts[-1].append(column)
+        used += taken
+    return parts, left_out
+
+
+def _column(
+    results: FinishedRuns, phase: str, rows: Sequence[_Row], wanted: Measure, each: bool
+) -> _Column:
+    scope = wanted.scope
+    found = {
+        (sample.condition, sample.place.get(scope, "")): sample
+        for sample in samples(results, wanted, (phase,), each=each)
+    }
+    taken = [found.get((row.condition, "" if scope == "run" else row.who)) for row in rows]
+    estimates = [_estimate(sample) for sample in taken]
+    places = _PLAIN.get(wanted.name, decimals(estimates, wanted))
+    write = plain_estimate if wanted.name in _PLAIN else with_interval
+    texts = [write(one, wanted.factor, places) for one in estimates]
+    if scope == "run":
+        # Of the run, not of the flow beside which it stands.
+        firsts = {row.condition: at for at, row in reversed(list(enumerate(rows)))}
+        texts = [text if firsts[row.condition] == at else "" for at, (row, text) in
+                 enumerate(zip(rows, texts, strict=True))]  # fmt: skip
+    spreads = tuple(
+        "" if sample is None or sample.spread is None or wanted.name in _PLAIN
+        else spread(sample.spread, wanted.factor, places)
+        for sample in taken
+    )  # fmt: skip
+    values = tuple(one.value for one in estimates)
+    notes = _missing(wanted, [sample for sample in taken if sample is not None])
+    return _Column(wanted, _heading(wanted), tuple(texts), spreads, values, notes)
+
+
+def plain_estimate(found: Estimate, factor: float, places: int) -> str:
+    """Write an estimate without its interval."""
+    return plain(found.value, factor, places)
+
+
+def _estimate(sample: Sample | None) -> Estimate:
+    if sample is None:
+        return Estimate(None, None, None, 0, "", "")
+    return estimate(sample.values, sample.measure.unit, bounds=sample.measure.bounds)
+
+
+def _missing(wanted: Measure, found: Sequence[Sample]) -> tuple[str, ...]:
+    """Say of which means some runs, or some flows of a group, are no part."""
+    told = []
+    for sample in found:
+        have = [value for value in sample.values if value is not None]
+        who = sample.place.get(wanted.scope, "the run")
+        if 0 < len(have) < len(sample.values):
+            told.append(f"{who} has one in {len(have)} of {count(len(sample.values), 'run')}")
+        elif have and sample.missing:
+            flows = sum(len(run) for run in sample.flows)
+            told.append(f"{flows - sample.missing} of {flows} of {who} have one")
+    if not told:
+        return ()
+    told = list(dict.fromkeys(told))
+    more = f"; {len(told) - _NAMED} more are not complete" if len(told) > _NAMED else ""
+    return (f"{wanted.heading}: " + "; ".join(told[:_NAMED]) + more + ".",)
+
+
+def _heading(wanted: Measure) -> str:
+    words = textwrap.fill(wanted.title, _HEADING, break_long_words=False, break_on_hyphens=False)
+    return f"{words}\n{wanted.reads}" if wanted.reads and wanted.reads not in words else words
+
+
+def _order(
+    results: FinishedRuns, rows: Sequence[_Row], every: Mapping[str, _Column], view: View
+) -> list[int]:
+    """Positions of the rows in the order that is wanted; what has no value comes last."""
+    places = range(len(rows))
+    down = view.order == "down"
+    if view.sort in every:
+        values = every[view.sort].values
+        present = [at for at in places if values[at] is not None]
+        present.sort(key=lambda at: values[at] or 0.0, reverse=down)
+        return present + [at for at in places if values[at] is None]
+    key = full_key(results, view.sort)
+    return sorted(places, key=lambda at: rows[at].words.get(key, ""))
+
+
+def _picked(column: _Column, order: Sequence[int]) -> _Column:
+    return replace(
+        column,
+        texts=tuple(column.texts[at] for at in order),
+        spreads=tuple(column.spreads[at] for at in order),
+        values=tuple(column.values[at] for at in order),
+    )
+
+
+def _table(
+    results: FinishedRuns,
+    rows: Sequence[_Row],
+    words: Sequence[str],
+    columns: Sequence[_Column],
+    *,
+    title: str,
+    view: View,
+    sections: bool,
+) -> Table:
+    short = naming.short_names(words)
+    grid = set(grid_keys(results))
+    lines: list[tuple[str, ...]] = []
+    starts: list[int] = []
+    headings = []
+    last = None
+    notes = tuple(dict.fromkeys(note for column in columns for note in column.notes))
+    for at, row in enumerate(rows):
+        new = row.condition != last
+        spreads = [column.spreads[at] for column in columns]
+        if view.limit and at and len(lines) + 1 + any(spreads) > view.limit:
+            notes += (_not_shown(rows[at:]),)
+            break
+        if new or view.sort:
+            starts.append(len(lines))
+            headings.append(results.labels[row.condition])
+        last = row.condition
+        shown = [
+            row.words.get(key, "") if new or view.sort or key not in grid else "" for key in words
+        ]
+        lines.append((*shown, *(column.texts[at] for column in columns)))
+        if any(spreads):
+            who = max(at for at, key in enumerate(words) if key in ("flow", "link"))
+            blank = ["" for _ in words]
+            blank[who] = SPREAD
+            lines.append((*blank, *spreads))
+    header = (*(short[key] for key in words), *(column.heading for column in columns))
+    return Table(
+        header,
+        tuple(lines),
+        () if view.sort else tuple(starts),
+        len(words),
+        title,
+        tuple(headings) if sections else (),
+        notes,
+    )
+
+
+def _not_shown(rows: Sequence[_Row]) -> str:
+    conditions = len({row.condition for row in rows})
+    of = f" of {count(conditions, 'condition')}" if conditions > 1 else ""
+    return f"… {count(len(rows), 'more row')}{of}: --limit 0 shows all"
 
 
 def interval_note(results: FinishedRuns) -> str:
@@ -134,21 +429,32 @@ def interval_note(results: FinishedRuns) -> str:
         runs = "One run" if len(results) == 1 else "One run per condition"
         return f"{runs}: there is no confidence interval; give --repeats."
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"± half of the 95 % confidence interval of the mean over {n} runs (Student t)."
+    two = " Of two runs it is wide; where it would leave what can be, its ends stand in brackets."
+    return (
+        f"± half of the 95 % confidence interval of the mean over {n} runs (Student t)."
+        + two * (2 in counts)
+    )
 
 
 def html_table(table: Table) -> str:
     """Write a table as HTML."""
-    lines = ['<table class="jostle"><thead><tr>', _html_cells("th", table.header, table)]
-    lines.append("</tr></thead><tbody>")
+    lines = ['<table class="jostle">']
+    if table.title:
+        lines.append(f"<caption>{escape(table.title)}</caption>")
+    lines += ["<thead><tr>", _html_cells("th", table.header, table), "</tr></thead><tbody>"]
+    headings = dict(zip(table.groups, table.sections, strict=False))
     for number, row in enumerate(table.rows):
+        if number in headings:
+            span = f'<th colspan="{len(table.header)}" style="text-align:left">'
+            lines.append(f"<tr>{span}{escape(headings[number])}</th></tr>")
         first = ' class="first"' if number in table.groups else ""
         lines.append(f"<tr{first}>{_html_cells('td', row, table)}</tr>")
     lines.append("</tbody></table>")
+    lines += [f'<p class="note">{escape(note)}</p>' for note in table.notes]
     return "".join(lines)
 
 
-def _html_cells(tag: str, cells: Sequence[str], table: Table) -> str:
+def _html_cells(tag: str, cells: Iterable[str], table: Table) -> str:
     return "".join(
         f'<{tag} style="text-align:{"left" if number < table.text_columns else "right"}">'
         f"{escape(cell).replace(chr(10), '<br>')}</{tag}>"

@@ -48,7 +48,9 @@ def estimate(
     unit: str,
     method: Method = "t",
     confidence: float = 0.95,
+    *,
     seed: int = 0,
+    bounds: tuple[float | None, float | None] = (None, None),
 ) -> Estimate:
     """Estimate the mean from one value per run.
 
@@ -65,6 +67,9 @@ def estimate(
         Probability that the interval covers the mean, between 0 and 1.
     seed
         Seed of the bootstrap's resamples: the same values give the same interval.
+    bounds
+        Smallest and largest value that there can be, in `unit`. An interval that goes beyond is cut
+        there, and `method` says so: Student's t knows no ends, and of two values it is wide.
     """
     if not 0 < confidence < 1:
         raise ValueError("confidence must lie between 0 and 1")
@@ -78,11 +83,22 @@ def estimate(
     percent = f"{confidence * 100:g} %"
     if method == "t":
         half = half_width(n, float(sample.std(ddof=1)), confidence)
-        words = f"mean, Student t {percent} interval"
-        return Estimate(value, value - half, value + half, n, unit, words)
+        low, high = _within(value - half, value, *bounds), _within(value + half, value, *bounds)
+        cut = (low, high) != (value - half, value + half)
+        words = f"mean, Student t {percent} interval" + (", cut at its bounds" if cut else "")
+        return Estimate(value, low, high, n, unit, words)
     low, high = _bootstrap(sample, confidence, seed)
     words = f"mean, BCa bootstrap {percent} interval ({RESAMPLES} resamples)"
     return Estimate(value, low, high, n, unit, words)
+
+
+def _within(end: float, value: float, least: float | None, most: float | None) -> float:
+    """Move an end of an interval to the bound beyond which it lies, never past the value itself."""
+    if least is not None:
+        end = max(end, min(least, value))
+    if most is not None:
+        end = min(end, max(most, value))
+    return end
 
 
 def half_width(n: int, sd: float, confidence: float = 0.95) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from jostle.results.tables import ABSENT
+from jostle.results.formats import ABSENT
 from jostle.studies.document import Table
 from jostle.studies.models import Covered
 from jostle.studies.study import Study

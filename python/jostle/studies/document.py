@@ -9,7 +9,7 @@ from typing import Any
 
 from jostle.backends import BACKENDS
 from jostle.backends.registry import DEFAULT
-from jostle.results.tables import ABSENT
+from jostle.results.formats import ABSENT
 from jostle.stats import Estimate
 from jostle.studies.evaluate import ClaimRow, Evaluation, NumberRow
 from jostle.studies.findings import Readings, findings, learned

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jostle.results.tables import ABSENT
+from jostle.results.formats import ABSENT
 from jostle.studies.wording import with_interval
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from jostle.results.tables import ABSENT
+from jostle.results.formats import ABSENT
 from jostle.stats import Estimate
 
 _ROUNDING = 1e-9

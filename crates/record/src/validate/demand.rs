@@ -12,7 +12,9 @@ use jostle_units::{FULL_PACKET_BYTES, LINK_HEADER_BYTES, mss_of};
 
 use super::{MAX_NS, SpecError, link, within};
 use crate::room::MAX_ACK_ROWS;
-use crate::{FlowSpec, JitterSpec, LinkSpec, OutageSpec, RunSpec, SourceSpec, TraceLevel};
+use crate::{
+    CapacitySpec, FlowSpec, JitterSpec, LinkSpec, OutageSpec, RunSpec, SourceSpec, TraceLevel,
+};
 
 /// Most phases, links and flows: what a run of them leaves behind is looked at by people.
 const MAX_PHASES: usize = 1_000;
@@ -33,6 +35,9 @@ const MAX_OUTAGES: u64 = 10_000_000;
 const MAX_JITTER_POINTS: u64 = 10_000_000_000;
 /// Points of jitter in a correlation time.
 const JITTER_GRID: u64 = 16;
+/// Most random steps of a link's rate in a run: after a time without packets they are drawn at once,
+/// in half a second.
+const MAX_RATE_STEPS: u64 = 10_000_000;
 /// Most updates of a queue's probability in a run. On a link that stands still they are made up for
 /// at once, in some seconds.
 const MAX_UPDATES: u64 = 1_000_000_000;
@@ -99,6 +104,9 @@ fn check_link(at: &str, link: &LinkSpec, duration_ns: u64) -> Result<(), SpecErr
     if let Some(OutageSpec { mean_interval_ns, .. }) = link.outages {
         let at = format!("{at}.outages.mean_interval_ns");
         rarely(&at, mean_interval_ns, 1, duration_ns, MAX_OUTAGES)?;
+    }
+    if let CapacitySpec::Autoregressive(spec) = &link.capacity {
+        rarely(&format!("{at}.capacity.step_ns"), spec.step_ns, 1, duration_ns, MAX_RATE_STEPS)?;
     }
     let jitter = link.delay.jitter.as_ref();
     if let Some(JitterSpec { correlation_ns: correlation_ns @ 1.., .. }) = jitter {

@@ -1,0 +1,193 @@
+"""Options of commands that show tables: which columns and rows, in which order, which files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from jostle.cli.folders import make_folder_of
+from jostle.errors import InputError
+from jostle.printable import echo
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from jostle.results import ResultSet
+    from jostle.results.tables import View
+
+LIMIT = 60
+"""Rows of a table, unless more are asked for."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How a command was told to show results.
+
+    Attributes
+    ----------
+    columns
+        Names of measures.
+    sort
+        As it was given.
+    pivot
+        Keys of rows and columns; None without.
+    measure
+        What a pivot shows.
+    each, limit
+        See `View`.
+    """
+
+    columns: tuple[str, ...]
+    sort: str
+    pivot: tuple[str, str] | None
+    measure: str
+    each: bool
+    limit: int
+
+    def view(self, width: int | None) -> View:
+        """Make a view of so many characters."""
+        from jostle.results.tables import View
+
+        key, _, order = self.sort.rpartition(":")
+        if order in ("up", "down") and key:
+            return View(self.columns, key, order, self.each, self.limit, width)  # type: ignore[arg-type]
+        return View(self.columns, self.sort, "down", self.each, self.limit, width)
+
+
+def table_options(command: F) -> F:
+    """Options that choose what tables show."""
+    options = [
+        click.option(
+            "--columns",
+            metavar="MEASURE,…",
+            help="Show these measures (`jostle list measures`), whatever the flows do.",
+        ),
+        click.option(
+            "--sort",
+            metavar="KEY[:up]",
+            default="",
+            help="Sort by a measure, the largest first (the smallest with :up), or by a key.",
+        ),
+        click.option(
+            "--pivot",
+            metavar="ROWKEY:COLKEY",
+            help="With --measure: rows and columns are values of keys (of the grid, or flow, link, "
+            "controller, phase).",
+        ),
+        click.option("--measure", metavar="MEASURE", help="What --pivot shows."),
+        click.option(
+            "--each", is_flag=True, help="Show each flow that `count` made, not their mean."
+        ),
+        click.option(
+            "--limit",
+            type=click.IntRange(min=0),
+            default=LIMIT,
+            show_default=True,
+            help="Rows of a table at most; 0 for all.",
+        ),
+        *file_options(),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def file_options() -> list[Callable[[F], F]]:
+    """Options that write what tables show, unrounded, into files."""
+    return [
+        click.option(
+            f"--{suffix}",
+            metavar="FILE",
+            help=f"Write all of it, unrounded, as {title}{more}.",
+        )
+        for suffix, title, more in (
+            ("csv", "CSV", "; - for stdout instead of tables"),
+            ("parquet", "Parquet", ""),
+        )
+    ]
+
+
+def shown_of(options: dict[str, Any]) -> Shown:
+    """Take these options out of all options of a command.
+
+    Raises
+    ------
+    InputError
+        When a measure is not known, or --pivot and --measure do not go together.
+    """
+    from jostle.results.measures import measure
+
+    columns, pivot = options.pop("columns"), options.pop("pivot")
+    wanted = options.pop("measure")
+    names = tuple(name.strip() for name in columns.split(",") if name.strip()) if columns else ()
+    if (pivot is None) != (wanted is None):
+        raise InputError("--pivot ROWKEY:COLKEY and --measure MEASURE go together")
+    keys = None
+    if pivot is not None:
+        row, colon, column = pivot.partition(":")
+        if not (row and colon and column):
+            raise InputError(f"--pivot {pivot}: write it as ROWKEY:COLKEY")
+        keys = (row, column)
+    return Shown(
+        tuple(measure(name).name for name in names),
+        options.pop("sort"),
+        keys,
+        measure(wanted).name if wanted else "",
+        options.pop("each"),
+        options.pop("limit"),
+    )
+
+
+def frame_of(
+    every: Sequence[ResultSet], shown: Shown, phases: Sequence[str], files: Sequence[str]
+) -> pl.DataFrame:
+    """Put what tables show of all scenarios into one frame, with the file if there are several."""
+    import polars as pl
+
+    from jostle.results.tidy import tidy
+
+    columns = (shown.measure,) if shown.pivot else shown.columns
+    frames = [tidy(one, columns, phases or None, each=shown.each) for one in every]
+    if len(frames) == 1:
+        return frames[0]
+    named = [
+        frame.select(pl.lit(file).alias("file"), pl.all())
+        for file, frame in zip(files, frames, strict=True)
+    ]
+    return pl.concat(named, how="diagonal")
+
+
+def write_frame(frame: Callable[[], pl.DataFrame], given: Mapping[str, str | None]) -> bool:
+    """Write a frame into the files that were asked for; whether stdout was one of them."""
+    from jostle.figures.files import replace_file
+
+    made = None
+    for suffix in ("csv", "parquet"):
+        file = given.get(suffix)
+        if file is None:
+            continue
+        made = frame() if made is None else made
+        if suffix == "csv" and file == "-":
+            echo(made.write_csv().rstrip("\n"))
+            continue
+        make_folder_of(file)
+        replace_file(Path(file), _bytes(made, suffix))
+        echo(f"{suffix}: {file}", err=True)
+    return given.get("csv") == "-"
+
+
+def _bytes(frame: pl.DataFrame, suffix: str) -> bytes:
+    import io
+
+    buffer = io.BytesIO()
+    if suffix == "csv":
+        frame.write_csv(buffer)
+    else:
+        frame.write_parquet(buffer)
+    return buffer.getvalue()

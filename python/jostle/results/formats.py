@@ -1,0 +1,84 @@
+"""Numbers as tables write them: digits by how far a value can be trusted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from jostle.results.measures import Measure
+from jostle.stats import Estimate
+
+ABSENT = "–"
+_DIGITS = 4
+_MOST_DECIMALS = 3
+_OF_INTERVALS = 2
+"""Digits of an interval's half that say something."""
+_LOPSIDED = 0.01
+_ROUNDING = 1e-9
+"""Share of a value below which its interval is what floating-point arithmetic leaves of none."""
+
+
+def decimals(found: Iterable[Estimate], shown: Measure) -> int:
+    """Choose decimals for a column.
+
+    Of intervals two digits are written, of the largest value four at most, so that no column shows
+    digits that the next repeats would change.
+    """
+    factor = shown.factor
+    present = [one for one in found if one.value is not None]
+    if shown.unit == "packet" and all(float(one.value or 0.0).is_integer() for one in present):
+        return 0
+    largest = max((abs(one.value or 0.0) * factor for one in present), default=0.0)
+    before_point = math.floor(math.log10(largest)) + 1 if largest > 0 else 1
+    most = min(max(_DIGITS - before_point, 0), _MOST_DECIMALS)
+    halves = sorted(half for one in present if (half := _half(one) * factor) > 0.0)
+    if not halves:
+        return most
+    typical = halves[len(halves) // 2]
+    return min(most, max(0, _OF_INTERVALS - 1 - math.floor(math.log10(typical))))
+
+
+def _half(found: Estimate) -> float:
+    return 0.0 if found.low is None or found.high is None else (found.high - found.low) / 2
+
+
+def with_interval(found: Estimate, factor: float, decimals: int) -> str:
+    """`mean ± half width`; the interval's ends where it is lopsided; the mean alone without one."""
+    text = plain(found.value, factor, decimals)
+    if found.value is None or found.low is None or found.high is None:
+        return text
+    half = _half(found)
+    some = half > _ROUNDING * abs(found.value)
+    if some and abs((found.high + found.low) / 2 - found.value) > _LOPSIDED * half:
+        return f"{text} ({_range(found.low, found.high, factor, decimals)})"
+    unit = 10.0**-decimals
+    if some and half * factor < unit / 2:
+        return f"{text} ± <{unit:.{decimals}f}"
+    return f"{text} ± {half * factor:.{decimals}f}"
+
+
+def plain(value: float | None, factor: float, decimals: int) -> str:
+    """Write a number with a fixed number of decimals; a dash if it is absent."""
+    return ABSENT if value is None else f"{value * factor:.{decimals}f}"
+
+
+def spread(ends: tuple[float, float] | None, factor: float, decimals: int) -> str:
+    """Write the smallest and the largest; a dash if there are none."""
+    return ABSENT if ends is None else _range(*ends, factor, decimals)
+
+
+def _range(low: float, high: float, factor: float, decimals: int) -> str:
+    return f"{low * factor:.{decimals}f}–{high * factor:.{decimals}f}"
+
+
+def signed(value: float, decimals: int) -> str:
+    """Write a number with its sign; what rounds to nothing has none."""
+    text = f"{value:+.{decimals}f}"
+    if float(text) == 0.0:
+        return text[1:]
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def count(number: int, noun: str) -> str:
+    """Write how many there are: `1 run`, `2 runs`."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")

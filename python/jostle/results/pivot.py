@@ -1,0 +1,119 @@
+"""One measure with the values of one key as rows and those of another as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jostle.errors import InputError
+from jostle.results.conditions import short_names
+from jostle.results.formats import ABSENT, decimals, with_interval
+from jostle.results.measures import measure
+from jostle.results.samples import Sample, full_key, grid_keys, samples
+from jostle.results.tables import Table
+from jostle.stats import estimate
+
+if TYPE_CHECKING:
+    from jostle.results.finished import FinishedRuns
+
+
+def facets(
+    found: Sequence[Sample], taken: Sequence[str]
+) -> list[tuple[dict[str, str], list[Sample]]]:
+    """Part samples by the keys in which they differ beside `taken`, so that none is pooled unseen.
+
+    A controller that belongs to a flow says nothing beside its name.
+    """
+    keys = list(dict.fromkeys(key for sample in found for key in sample.place))
+    if "flow" in keys:
+        keys.remove("controller")
+    parting = [
+        key
+        for key in keys
+        if key not in taken and len({sample.place.get(key) for sample in found}) > 1
+    ]
+    parts: dict[tuple[str, ...], list[Sample]] = {}
+    for sample in found:
+        parts.setdefault(tuple(sample.place.get(key, "") for key in parting), []).append(sample)
+    return [(dict(zip(parting, values, strict=True)), part) for values, part in parts.items()]
+
+
+def facet_title(place: dict[str, str]) -> str:
+    """Name a part: values of flows and phases say themselves what they are, others with the key."""
+    names = short_names(list(place))
+    return ", ".join(
+        value if key in ("flow", "link", "phase") else f"{names[key]} {value}"
+        for key, value in place.items()
+    )
+
+
+def pivot_tables(
+    results: FinishedRuns,
+    row: str,
+    column: str,
+    name: str,
+    phases: Sequence[str] | None = None,
+    *,
+    each: bool = False,
+) -> list[Table]:
+    """Tables of a measure; one for every flow (or link), phase and value of a further key.
+
+    Parameters
+    ----------
+    results
+        The runs.
+    row, column
+        Keys: of the grid, or `flow`, `link`, `controller`, `phase`.
+    name
+        The measure.
+    phases
+        Names of phases; all if absent.
+    each
+        Whether every flow that `count` made stands for itself.
+
+    Raises
+    ------
+    InputError
+        When a key, the measure or a phase is not known, or the measure does not have a key.
+    """
+    wanted = measure(name)
+    keys = (full_key(results, row), full_key(results, column))
+    if keys[0] == keys[1]:
+        raise InputError(f"rows and columns are both `{keys[0]}`: choose two keys")
+    found = samples(results, wanted, phases, each=each)
+    for key in keys:
+        if found and not any(key in sample.place for sample in found):
+            raise InputError(f"`{wanted.name}` has no {key}: it is of each {wanted.scope}")
+    return [_pivot(results, keys, place, part) for place, part in facets(found, keys)]
+
+
+def _pivot(
+    results: FinishedRuns, keys: tuple[str, str], place: dict[str, str], found: Sequence[Sample]
+) -> Table:
+    wanted = found[0].measure
+    row_key, column_key = keys
+    rows, columns = (
+        list(dict.fromkeys(sample.place.get(key, "") for sample in found)) for key in keys
+    )
+    at = {
+        (sample.place.get(row_key, ""), sample.place.get(column_key, "")): estimate(
+            sample.values, wanted.unit, bounds=wanted.bounds
+        )
+        for sample in found
+    }
+    places = decimals(at.values(), wanted)
+    lines = [
+        (
+            one,
+            *(
+                with_interval(cell, wanted.factor, places) if cell else ABSENT
+                for cell in (at.get((one, other)) for other in columns)
+            ),
+        )
+        for one in rows
+    ]
+    short = short_names(grid_keys(results))
+    corner = f"{short.get(row_key, row_key)} \\ {short.get(column_key, column_key)}"
+    where = facet_title(place)
+    title = wanted.axis + (f", {where}" if where else "")
+    return Table((corner, *columns), tuple(lines), (), 1, title)

@@ -1,0 +1,242 @@
+"""Tables: what they show, that they fit, and that nothing is left out in silence."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+from fake_core import spec
+from fake_plan import make_plan, plan_of
+from jostle.cli import output
+from jostle.errors import InputError
+from jostle.results.formats import decimals, with_interval
+from jostle.results.measures import measure, measures
+from jostle.results.pivot import pivot_tables
+from jostle.results.samples import find_key, groups
+from jostle.results.tables import View, html_table, interval_note, phase_tables
+from jostle.results.tidy import tidy
+from jostle.scenario import PlannedRun
+from jostle.stats import Estimate, estimate
+
+KEY = "flows.newcomer.controller"
+
+
+@pytest.fixture
+def results(carry_out):
+    return carry_out(make_plan())
+
+
+def crowd(number: int, *, source: dict | None = None, prefix: str = "web") -> dict:
+    """A run whose flows are those that `count` makes of one."""
+    made = spec(1, ("cubic",) * number)
+    for at, flow in enumerate(made["flows"], start=1):
+        flow["name"] = f"{prefix}-{at}"
+        flow["source"] = source or flow["source"]
+    return made
+
+
+def of_one_run(carry, made: dict):
+    return carry(plan_of("", [{}], [PlannedRun(0, 1, made)]))
+
+
+def test_flows_of_a_phase(results):
+    flows, links = phase_tables(results, "overall")
+    assert flows.header[:3] == ("newcomer.controller", "flow", "controller")
+    titles = [name.partition("\n")[0] for name in flows.header[3:]]
+    assert titles == ["throughput", "RTT", "retransmitted", "share", "Jain's index", "cwnd"]
+    assert [row[0] for row in flows.rows] == ["cubic", "", "bbr", "", "vivace", "", "hybla", ""]
+    shares = [float(row[6]) for row in flows.rows]
+    assert np.array(shares).reshape(4, 2).sum(axis=1) == pytest.approx([100.0] * 4, abs=0.11)
+    mean = results.estimate("throughput").filter(condition="bbr", flow="newcomer")["value"][0]
+    assert float(flows.rows[3][3].split()[0]) == pytest.approx(mean / 1e6, abs=0.06)
+    assert links.title == "links"
+    assert [row[1] for row in links.rows] == ["bottleneck"] * 4
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_no_line_is_wider_than_the_terminal(results, width, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(width))
+    output.print_results(results, (), View(width=width))
+    every = tuple(name for name, m in measures().items() if m.place != "asked")
+    output.print_results(results, (), View(every, width=width))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= width
+    # Asked for, every measure is there, in as many tables as it takes.
+    words = re.sub(r"\s+", " ", " ".join(lines))
+    assert "smallest" in words
+    assert "convergence" in words
+
+
+def test_columns_that_have_no_room_are_named(results):
+    flows, _ = phase_tables(results, "overall", View(width=70))
+    assert any("There is more: --columns" in note and "cwnd" in note for note in flows.notes)
+
+
+def test_long_names_of_conditions_stand_above_their_rows(carry_out):
+    grid = [{"bottleneck.queue": "a queue with a very long name of its own " + n} for n in "ab"]
+    runs = [PlannedRun(at, 1, spec()) for at in (0, 1)]
+    flows, _ = phase_tables(carry_out(plan_of("", grid, runs)), "overall", View(width=80))
+    assert flows.sections == tuple(one["bottleneck.queue"] for one in grid)
+    assert flows.header[0] == "flow"
+    assert "very long name" in html_table(flows)
+
+
+def test_several_keys_have_a_column_each(carry_out):
+    grid = [{"bottleneck.rate": "5 Mbit/s", "flows.a.rtt": r} for r in ("1 ms", "2 ms")]
+    runs = [PlannedRun(at, 1, spec()) for at in (0, 1)]
+    flows, _ = phase_tables(carry_out(plan_of("", grid, runs)), "overall")
+    # The rate is the same in all of them.
+    assert flows.header[:2] == ("rtt", "flow")
+
+
+def test_flows_of_count_are_one_row_with_their_spread(carry_out):
+    results = of_one_run(carry_out, crowd(12))
+    (flows,) = phase_tables(results, "overall", View(("throughput", "jain")))
+    assert len(flows.rows) == 2
+    assert flows.rows[0][0] == "web ×12"
+    rates = results.flows.filter(phase="overall")["throughput_bps"] / 1e6
+    assert float(flows.rows[0][2]) == pytest.approx(rates.mean(), abs=5e-4)
+    low, high = map(float, flows.rows[1][2].split("–"))
+    assert (low, high) == pytest.approx((rates.min(), rates.max()), abs=5e-4)
+    (singly,) = phase_tables(results, "overall", View(("throughput",), each=True))
+    assert [row[0] for row in singly.rows] == [f"web-{n}" for n in range(1, 13)]
+
+
+def test_only_flows_alike_are_a_group():
+    made = crowd(4)
+    made["flows"][2]["access_delay_ns"] += 1
+    assert [group.label for group in groups(made)] == ["web ×2", "web-3", "web-4"]
+    made = crowd(3)
+    made["flows"][1]["after"] = 0
+    assert [group.label for group in groups(made)] == ["web-1", "web-2", "web-3"]
+
+
+def test_flows_that_end_show_when(carry_out):
+    made = crowd(3, source={"kind": "fixed", "bytes": 100_000})
+    # Of these one never ends.
+    made["flows"][2]["source"] = {"kind": "fixed", "bytes": 900_000_000}
+    results = of_one_run(carry_out, made)
+    flows, _ = phase_tables(results, "overall")
+    assert flows.header[2].startswith("completion")
+    assert flows.rows[-1][2] == "–"
+    steady, _ = phase_tables(results, "steady")
+    assert "completion\ns" not in steady.header
+
+
+def test_what_is_no_part_of_a_mean_is_told(carry_out):
+    made = crowd(3, source={"kind": "fixed", "bytes": 100_000})
+    made["flows"][2]["start_ns"] = made["duration_ns"] - 1_000_000
+    (flows,) = phase_tables(of_one_run(carry_out, made), "overall", View(("completion",)))
+    assert flows.rows[0][0] == "web ×3"
+    assert flows.notes == ("Completion: 2 of 3 of web have one.",)
+
+
+def test_kinds_of_flows_have_tables_of_their_own(carry_out):
+    made = spec(1, ("cubic", "cubic", "none"))
+    made["flows"][1]["source"] = {"kind": "fixed", "bytes": 100_000}
+    tables = phase_tables(of_one_run(carry_out, made), "overall")
+    assert [t.title for t in tables] == ["bulk flows", "flows that end", "pings", "links"]
+
+
+def test_rows_beyond_the_limit_are_counted(results):
+    flows, _ = phase_tables(results, "overall", View(limit=3))
+    assert len(flows.rows) == 3
+    assert flows.notes == ("… 5 more rows of 3 conditions: --limit 0 shows all",)
+
+
+def test_sorting_by_a_measure_and_by_a_key(results):
+    flows, _ = phase_tables(results, "overall", View(sort="throughput"))
+    rates = [float(row[3].split()[0]) for row in flows.rows]
+    assert rates == sorted(rates, reverse=True)
+    assert all(row[0] for row in flows.rows)
+    up, _ = phase_tables(results, "overall", View(sort="throughput", order="up"))
+    assert [row[:2] for row in up.rows] == [row[:2] for row in reversed(flows.rows)]
+    by_key, _ = phase_tables(results, "overall", View(sort="flow"))
+    assert [row[1] for row in by_key.rows] == ["incumbent"] * 4 + ["newcomer"] * 4
+    with pytest.raises(InputError, match="no key `thruput`"):
+        phase_tables(results, "overall", View(sort="thruput"))
+
+
+def test_pivot_has_a_table_for_everything_that_it_would_pool(results):
+    tables = pivot_tables(results, "newcomer.controller", "flow", "share", ["steady"])
+    assert [t.header for t in tables] == [("controller \\ flow", "incumbent", "newcomer")]
+    assert [row[0] for row in tables[0].rows] == ["cubic", "bbr", "vivace", "hybla"]
+    tables = pivot_tables(results, "newcomer.controller", "phase", "throughput")
+    assert [t.title for t in tables] == [
+        "Throughput (Mbit/s), incumbent", "Throughput (Mbit/s), newcomer",
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="it is of each link"):
+        pivot_tables(results, "flow", KEY, "queue")
+    with pytest.raises(InputError, match="choose two keys"):
+        pivot_tables(results, KEY, "newcomer.controller", "queue")
+
+
+def test_pivot_too_wide_is_parted(results):
+    (table,) = pivot_tables(results, "flow", KEY, "throughput", ["steady"])
+    parts = output.fitting(table, 45)
+    assert len(parts) > 1
+    assert [c for part in parts for c in part.header[1:]] == ["cubic", "bbr", "vivace", "hybla"]
+    assert all(part.rows[0][0] == "incumbent" for part in parts)
+
+
+def test_keys_are_found_by_their_endings():
+    grid = [{"flows.a.controller": "x", "flows.b.controller": "y", "bottleneck.rate": "z"}]
+    assert find_key(grid, "rate") == "bottleneck.rate"
+    assert find_key(grid, "a.controller") == "flows.a.controller"
+    assert find_key(grid, "controller") == "controller"
+    with pytest.raises(InputError, match=r"no key `rat`; did you mean `rate`\?"):
+        find_key(grid, "rat")
+
+
+def test_tidy_frame_is_unrounded(results):
+    frame = tidy(results, ("throughput", "utilisation"), ("steady",))
+    assert frame.height == 4 * 2 + 4
+    expected = results.estimate("throughput", "steady")
+    assert frame.filter(measure="throughput")["mean"].to_list() == expected["value"].to_list()
+    assert set(tidy(results)["measure"]) == {
+        name for name, m in measures().items() if m.place != "asked"
+    }
+    assert isinstance(frame, pl.DataFrame)
+
+
+def test_intervals_end_where_a_measure_ends():
+    # As 0.881 ± 0.931 of two runs.
+    found = estimate([0.808, 0.954], "1", bounds=measure("jain").bounds)
+    assert (found.low, found.high) == (0.0, 1.0)
+    assert "cut at its bounds" in found.method
+    assert with_interval(found, 1.0, 2) == "0.88 (0.00–1.00)"
+    inside = estimate([0.80, 0.81], "1", bounds=(0.0, 1.0))
+    assert inside.method.endswith("interval")
+    # A value beyond its bound, as rounding leaves one, is inside its interval.
+    over = estimate([1.1, 1.2], "1", bounds=(0.0, 1.0))
+    assert over.high is not None
+    assert over.high >= 1.15
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "text"),
+    [
+        (17.7424, 0.82, "17.74 ± 0.82"),
+        (17.7424, 5.23, "17.7 ± 5.2"),
+        (17.7424, 0.0021, "17.74 ± <0.01"),
+        (17.7424, 0.0, "17.74 ± 0.00"),
+        (0.17, 4.1e-05, "0.170 ± <0.001"),
+        (1234.5, 60.0, "1234 ± 60"),
+    ],
+)
+def test_digits_follow_the_interval(value, half, text):
+    shown = measure("completion")
+    found = Estimate(value, value - half, value + half, 5, "s", "")
+    assert with_interval(found, 1.0, decimals([found], shown)) == text
+
+
+def test_packets_of_one_run_are_whole():
+    shown = measure("dropped")
+    assert decimals([Estimate(2.0, None, None, 1, "packet", "")], shown) == 0
+
+
+def test_two_runs_are_told(carry_out):
+    assert "Of two runs it is wide" in interval_note(carry_out(make_plan(2, ("bbr",))))
+    assert "Of two runs" not in interval_note(carry_out(make_plan(3, ("bbr",))))
