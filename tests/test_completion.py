@@ -61,3 +61,9 @@ def test_scripts(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "_JOSTLE_COMPLETE" in script
     if shell == "bash":
         subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+
+
+@pytest.mark.parametrize("kind", ["profiles", "measures", "studies"])
+def test_what_has_no_family_tree_says_so(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["list", kind, "--tree"]) == 2
+    assert f"no family tree of {kind}" in capsys.readouterr().err

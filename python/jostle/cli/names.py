@@ -17,13 +17,13 @@ MEASURES = "measures"
 PROFILES = "profiles"
 SCENARIOS = "scenarios"
 STUDIES = "studies"
-_NOT_OF_THE_ENGINE = (PROFILES, SCENARIOS, STUDIES)
+NOT_OF_THE_ENGINE = (PROFILES, SCENARIOS, STUDIES)
 
 
 def kinds_of(environment: Environment) -> list[str]:
     """Return what can be listed."""
     kinds = [name.replace("_", "-") for name in environment.registry()]
-    return sorted([*kinds, *_NOT_OF_THE_ENGINE])
+    return sorted([*kinds, *NOT_OF_THE_ENGINE])
 
 
 def profiles_of() -> Mapping[str, Mapping[str, Any]]:

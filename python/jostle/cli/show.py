@@ -15,6 +15,7 @@ from jostle.cli import completing
 from jostle.cli.environment import Environment
 from jostle.cli.names import (
     MEASURES,
+    NOT_OF_THE_ENGINE,
     PROFILES,
     SCENARIOS,
     STUDIES,
@@ -127,7 +128,7 @@ def _family(environment: Environment, kind: str, file: Path | None) -> list[tupl
     """Lines of the family tree, which is drawn into `file` if there is one."""
     from jostle.figures.family import family_tree, tree_lines
 
-    entries = [] if kind in _NOT_OF_THE_ENGINE else _entries(environment, kind)
+    entries = [] if kind in NOT_OF_THE_ENGINE else _entries(environment, kind)
     if not any(row.get("based_on") for row in entries):
         raise InputError(f"no family tree of {kind}: none builds on another; controllers have one")
     if file:
