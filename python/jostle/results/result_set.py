@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,9 +15,9 @@ from jostle.results.measures import keys, measure
 
 if TYPE_CHECKING:
     import polars as pl
-    from matplotlib.figure import Figure
 
     from jostle.backends import Run
+    from jostle.results.plots import Plots
     from jostle.stats import Method
 
 SCHEMA = "jostle.summary/1"
@@ -178,29 +179,44 @@ class ResultSet(FinishedRuns):
             "give the flows start_jitter",
         )
 
-    def plot(
-        self,
-        condition: int | str | Condition | None = None,
-        kind: Literal["series", "jain", "difference"] | None = None,
-    ) -> Figure:
-        """Draw the answer.
+    @cached_property
+    def plot(self) -> Plots:
+        """Figures: `plot()` draws the answer, `plot.lines(x=…, y=…, by=…)` and others any of it."""
+        from jostle.results.plots import Plots
 
-        Parameters
-        ----------
-        condition
-            Condition of a `series` figure; may be left out if there is one condition.
-        kind
-            `series`: stacked time series of one condition. `jain`, `difference`: heat maps of
-            fairness and of throughput difference by condition and phase. If absent: `series`
-            for one condition, otherwise `jain`.
+        return Plots(self)
+
+    def where(self, wanted: Condition) -> ResultSet:
+        """Keep the conditions with these values of the grid's keys, given by name or ending.
+
+        Raises
+        ------
+        InputError
+            When a key is not known, or no condition has such a value.
         """
-        from jostle.results import pictures
+        from jostle.results.samples import find_key
 
-        if kind is None:
-            kind = "jain" if condition is None and len(self.conditions) > 1 else "series"
-        if kind == "series":
-            return pictures.series(self, self.position(condition))
-        return pictures.jain(self) if kind == "jain" else pictures.difference(self)
+        keys = {find_key(self.conditions, key, ()): value for key, value in wanted.items()}
+        for key, value in keys.items():
+            known = list(dict.fromkeys(c[key] for c in self.conditions if key in c))
+            if value not in known:
+                raise InputError(unknown(f"value of {key}", value, known))
+        kept = [
+            at for at, condition in enumerate(self.conditions) if keys.items() <= condition.items()
+        ]
+        if not kept:
+            raise InputError("no condition has all of these values")
+        new = {old: at for at, old in enumerate(kept)}
+        return ResultSet(
+            self.title,
+            self.backend,
+            self.backend_version,
+            conditions=[self.conditions[at] for at in kept],
+            results=[replace(r, condition=new[r.condition]) for r in self.results
+                     if r.condition in new],
+            failures=[replace(f, condition=new[f.condition]) for f in self.failures
+                      if f.condition in new],
+        )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Give the summary document, `jostle.summary/1`, as plain data."""
