@@ -28,7 +28,8 @@ CRATE_MAY_USE = {
     "record": "units catalogue control path",
     "sim": "units catalogue control tcp path record",
     "emu": "units path record",
-    "python": "units catalogue control tcp path record sim emu",
+    "text": "",
+    "python": "units text catalogue control tcp path record sim emu",
 }
 ROOM_MAY_USE = {
     "_core": "",
@@ -40,8 +41,9 @@ ROOM_MAY_USE = {
     "python_controllers": "errors foreign_files",
     "scenario": "_core errors foreign_files run_spec python_controllers",
     "emulate": "_core errors scenario",
-    "kernel_images": "errors locked_folders",
-    "backends": "_core errors run_spec locked_folders python_controllers kernel_images",
+    "kernel_images": "errors foreign_files locked_folders",
+    "backends": "_core errors foreign_files run_spec locked_folders python_controllers "
+    "kernel_images",
     "stats": "",
     "figures": "errors stats",
     "results": "_core errors backends stats figures",
@@ -54,7 +56,7 @@ ROOM_MAY_USE = {
     "figures",
     "cli": "errors foreign_files printable scenario emulate kernel_images backends running "
     "results figures report view fidelity studies",
-    "api": "errors printable scenario backends running results",
+    "api": "errors printable scenario backends running results report",
 }
 
 HEAVY = {"matplotlib", "polars", "scipy"}

@@ -18,7 +18,7 @@ from jostle.figures import stacked as stacked_panels
 from jostle.figures.data import flow_label
 from jostle.figures.style import COLUMN_IN, legend_columns, shortened
 from jostle.results import pictures
-from jostle.results.series import panels
+from jostle.results.over_time import panels
 from jostle.scenario import PlannedRun
 
 

@@ -18,9 +18,9 @@ from jostle.figures.drawn import drawn, rendered
 from jostle.results import pictures, plot_data
 from jostle.results.axis import Axis, without_unit
 from jostle.results.events import events_data
+from jostle.results.over_time import series_data
 from jostle.results.plot_data import Choice
 from jostle.results.plots import check
-from jostle.results.series import series_data
 from jostle.scenario import PlannedRun
 from jostle.stats import sigma_ellipse
 
@@ -338,15 +338,6 @@ def test_figures_only_where_they_mean_something(carry_out):
     assert named(("cubic", "bbr", "reno")) == [*series, "jain"]
     assert named(("cubic",)) == series
     assert named(("cubic", "bbr"), {"kind": "fixed", "bytes": 1000}) == series
-
-
-def test_where_keeps_conditions(sweep):
-    kept = sweep.where({"limit": "50 kB"})
-    assert [c[KEY] for c in kept.conditions] == ["cubic", "bbr"]
-    assert len(kept) == 4
-    assert kept.of(1)[0].run.spec["flows"][1]["controller"]["name"] == "bbr"
-    with pytest.raises(InputError, match=r"no value of bottleneck\.queue\.limit `51 kB`"):
-        sweep.where({"limit": "51 kB"})
 
 
 SCENARIO = """

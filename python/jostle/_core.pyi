@@ -211,7 +211,8 @@ def draw_impairments(spec_json: str, link: int, points: int) -> dict[str, Any]:
     Returns
     -------
     dict
-        `outages_ns`, start and end of each in turn; `jitter_ns`, delays beyond the base delay
+        `outages_ns`, start and end of each in turn; `rate_steps`, time in ns and bit/s of each in
+        turn if the rate is random; `jitter_ns`, delays beyond the base delay
         every `jitter_step_ns`, linear in between; `jitter_seed`, `queue_seed` and `loss_seed` of
         the streams of decisions per packet; `loss_bad`, whether a Gilbert–Elliott chain starts in
         its bad state, and `loss_drawn`, how many numbers of its stream are used up.

@@ -23,6 +23,18 @@ class CapacitySpec3(TypedDict):
     opportunity_bytes: int
 
 
+class CapacitySpec4(TypedDict):
+    """Normally distributed steps, each correlated with the one before."""
+
+    correlation_ns: int
+    deviation_bps: int
+    kind: Literal["autoregressive"]
+    max_bps: int
+    mean_bps: int
+    min_bps: int
+    step_ns: int
+
+
 class CaptureSpec(TypedDict):
     """What the files of a capture say beside the packets."""
 
@@ -150,7 +162,7 @@ class CapacitySpec2(TypedDict):
     steps: list[RateStep]
 
 
-CapacitySpec: TypeAlias = CapacitySpec1 | CapacitySpec2 | CapacitySpec3
+CapacitySpec: TypeAlias = CapacitySpec1 | CapacitySpec2 | CapacitySpec3 | CapacitySpec4
 
 
 class FlowSpec(TypedDict):
@@ -161,6 +173,7 @@ class FlowSpec(TypedDict):
     controller: Algorithm
     ecn: bool
     gro: bool
+    group: NotRequired[str | None]
     initial_pacing: bool
     initial_receive_window_bytes: int
     initial_window_packets: int

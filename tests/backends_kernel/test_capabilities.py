@@ -41,6 +41,11 @@ REFUSED = {
     "flows.one.slow_start ": ('"suss"', "flows.one.slow_start", "the simulator can"),
     "flows.one.slow_start  ": ('"paced-chirping"', "flows.one.slow_start", "the simulator can"),
     "bottleneck.rate": ('[["0 s", "5 Mbit/s"], ["2 s", "0 Mbit/s"]]', "bottleneck.rate", "stop"),
+    "bottleneck.rate ": (
+        '{ mean = "5 Mbit/s", deviation = "1 Mbit/s", correlation = "1 s" }',
+        "bottleneck.rate",
+        "random",
+    ),
     "bottleneck.queue": (
         '{ kind = "occupancy_drop", limit = "1 MB", threshold = "500 kB" }',
         "bottleneck.queue.kind",
@@ -112,6 +117,7 @@ PLAYED_BACK = [
     "bottleneck.jitter",
     "bottleneck.outage",
     "bottleneck.rate",
+    "bottleneck.rate ",
     "bottleneck.queue",
     "flows.one.controller ",
 ]

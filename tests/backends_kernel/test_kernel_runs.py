@@ -292,6 +292,17 @@ def test_a_mahimahi_trace_with_pauses(backend, simulator):
         assert record.summary["links"][0]["phases"]["overall"]["utilisation"] > 0.9
 
 
+def test_a_random_rate_is_that_of_the_simulator(backend, simulator):
+    rate = '{ mean = "20 Mbit/s", deviation = "6 Mbit/s", correlation = "4 s", step = "1 s" }'
+    queue = '{ kind = "drop_tail", limit = "200 kB" }'
+    spec = spec_of(overrides={"bottleneck.rate": rate, "bottleneck.queue": queue})
+    real, simulated = backend.run(spec), simulator.run(spec)
+    assert real.links["capacity_bps"].equals(simulated.links["capacity_bps"])
+    assert real.links["capacity_bps"].std() > 1e6
+    sent, expected = (r.links["sent_packets"][1:].to_numpy() for r in (real, simulated))
+    assert sent == pytest.approx(expected, rel=0.02)
+
+
 def test_a_link_that_stops_and_changes_its_delay_with_a_queue_of_linux(backend, simulator):
     rate = '[["0 s", "20 Mbit/s"], ["2 s", "0 Mbit/s"], ["3 s", "20 Mbit/s"]]'
     delay = '[["0 s", "5 ms"], ["6 s", "15 ms"]]'

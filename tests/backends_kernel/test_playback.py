@@ -50,6 +50,7 @@ def test_what_is_drawn_stays_the_same():
     """
     drawn = impairments(spec_of(overrides=OVERRIDES))
     whole = hashlib.sha256(drawn["outages_ns"].tobytes() + drawn["jitter_ns"].tobytes())
+    whole.update(drawn.pop("rate_steps").tobytes())
     rest = sorted((name, value) for name, value in drawn.items() if not name.endswith("s_ns"))
     whole.update(repr([pair for pair in rest if pair[0] != "jitter_ns"]).encode())
     assert whole.hexdigest()[:12] == "caf14cbc632a"
@@ -82,6 +83,21 @@ def test_options_of_a_link_and_its_queue():
     assert (seed, drawn_numbers, state) == (drawn["loss_seed"], 1, int(drawn["loss_bad"]))
     # 53-bit numbers below them mean yes: a hundredth of all, half of them, none, all.
     assert (leaves, returns, good, bad) == (90_071_992_547_410, half, 0, 2 * half)
+
+
+def test_a_random_rate_is_played_back_as_steps():
+    rate = '{ mean = "20 Mbit/s", deviation = "5 Mbit/s", correlation = "1 s" }'
+    spec = spec_of(overrides={"bottleneck.rate": rate})
+    steps = impairments(spec)["rate_steps"].reshape(-1, 2)
+    assert steps[:, 0].tolist() == [step * 62_500_000 for step in range(160)]
+    assert steps[:, 1].min() >= 5_000_000
+    assert steps[:, 1].max() <= 35_000_000
+    assert steps[:, 1].std() > 2_000_000
+    found = dict(options(files(spec)["jostle_link-0"])[0])
+    assert found[2] == steps.tobytes()
+    link = spec["links"][0]
+    assert playback.first_rate_bps(link) == 20_000_000
+    assert playback.peak_bps(link) == 35_000_000
 
 
 def test_long_lists_are_cut_between_items():

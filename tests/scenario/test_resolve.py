@@ -100,6 +100,44 @@ def test_keys_beside_a_profile_override_it(read: Read) -> None:
     assert link["queue"]["parameters"]["threshold"] == 18_000_000
 
 
+def test_a_random_rate_has_steps_and_bounds(read: Read, run_spec_schema: dict[str, Any]) -> None:
+    def drawn(rate: str) -> dict[str, Any]:
+        run = spec(read(overrides={"bottleneck.rate": f"{{ {rate} }}"}))
+        jsonschema.validate(run, run_spec_schema)
+        capacity: dict[str, Any] = run["links"][0]["capacity"]
+        # 1 BDP is that of the mean: 10 Mbit/s × 80 ms.
+        assert run["links"][0]["queue"]["parameters"]["limit"] == {"bytes": 100_000}
+        return capacity
+
+    wide = 'mean = "10 Mbit/s", deviation = "4 Mbit/s", correlation = "8 s"'
+    assert drawn(wide) == {
+        "kind": "autoregressive",
+        "mean_bps": 10_000_000,
+        "deviation_bps": 4_000_000,
+        "correlation_ns": 8_000_000_000,
+        "step_ns": 500_000_000,
+        "min_bps": 1_000_000,
+        "max_bps": 22_000_000,
+    }
+    narrow = drawn(wide.replace("4 Mbit/s", "1 Mbit/s").replace("8 s", "10 ms"))
+    assert (narrow["min_bps"], narrow["max_bps"]) == (7_000_000, 13_000_000)
+    assert narrow["step_ns"] == 1_000_000
+    given = drawn(f'{wide}, step = "2 s", min = "9 Mbit/s", max = "12 Mbit/s"')
+    assert (given["step_ns"], given["min_bps"], given["max_bps"]) == (
+        2_000_000_000,
+        9_000_000,
+        12_000_000,
+    )
+
+
+def test_windows_have_room_for_the_upper_bound_of_a_random_rate(read: Read) -> None:
+    rate = '{ mean = "1 Gbit/s", deviation = "100 Mbit/s", correlation = "1 s", max = "8 Gbit/s" }'
+    run = spec(read(overrides={"bottleneck.rate": rate}))
+    limit = run["links"][0]["queue"]["parameters"]["limit"]["bytes"]
+    assert limit == 1_000_000_000 * 80 // 8000
+    assert run["flows"][1]["receive_window_bytes"] == 2 * (8_000_000_000 * 80 // 8000 + limit)
+
+
 def test_a_default_limit_in_packets_is_counted_in_packets(registry: Registry) -> None:
     text = """
     duration = "1 s"

@@ -72,7 +72,8 @@ macro_rules! controller_methods {
                 /// controller counts in packets (cwnd, ssthresh) remains as many packets, and what it
                 /// knows of the path in bits per second remains what it is. A transport that wants as
                 /// many bytes in flight as before calls [`set_cwnd`](Controller::set_cwnd) next
-                /// (`tcp_mtup_probe_success` in Linux).
+                /// (`tcp_mtup_probe_success` in Linux). A transport that discovers its path's MTU
+                /// calls it; that of this project does not, for a flow's MTU is given.
                 fn on_packet_size(&mut self, mss_bytes: u32) {}
 
                 /// Packets were sent.

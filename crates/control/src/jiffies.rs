@@ -33,13 +33,20 @@ impl Jiffies {
     /// Ticks since time 0.
     #[inline]
     pub const fn at(self, now: Time) -> u64 {
-        now.since(Time::ZERO).as_us().saturating_mul(self.hz) / US_PER_S
+        self.parts(now.since(Time::ZERO)) / US_PER_S
     }
 
     /// A span in ticks, rounded up (`usecs_to_jiffies`): no measured RTT is zero.
     #[inline]
     pub const fn rounded_up(self, span: Span) -> u64 {
-        span.as_us().saturating_mul(self.hz).div_ceil(US_PER_S)
+        self.parts(span).div_ceil(US_PER_S)
+    }
+
+    /// A span in millionths of a tick. As a tick is a millisecond at least ([`HZ`]), they are no more
+    /// than the span's nanoseconds: the product fits.
+    #[inline]
+    const fn parts(self, span: Span) -> u64 {
+        span.as_us() * self.hz
     }
 
     /// A number of ticks in seconds, for plots.
@@ -61,6 +68,14 @@ mod tests {
             let span = Span::from_us(span_us);
             assert_eq!(clock.at(Time::ZERO + span), whole, "{span_us} us at {hz}");
             assert_eq!(clock.rounded_up(span), up, "{span_us} us at {hz}");
+        }
+    }
+
+    #[test]
+    fn no_span_is_too_long() {
+        for hz in [100, 1000] {
+            let ticks = u128::from(u64::MAX / 1_000) * u128::from(hz) / u128::from(US_PER_S);
+            assert_eq!(u128::from(Jiffies { hz }.rounded_up(Span::MAX)), ticks + 1);
         }
     }
 }

@@ -16,6 +16,7 @@ mod pcc;
 mod rate_code;
 pub mod registry;
 mod row;
+mod rtt_estimator;
 mod sampler;
 pub mod slow_start;
 mod window;
@@ -28,7 +29,8 @@ pub use controller::{
 };
 pub use estimate::WindowedMax;
 pub use rate_code::RateCode;
-pub use sampler::{Delivery, RttEstimator, Sampler, SendStamp};
+pub use rtt_estimator::RttEstimator;
+pub use sampler::{Delivery, Sampler, SendStamp};
 pub use slow_start::SlowStart;
 pub use window::{INFINITE_SSTHRESH, Window};
 pub use windowed::{WindowLaw, Windowed};

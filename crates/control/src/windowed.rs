@@ -1,7 +1,14 @@
 //! Window-based controllers: a window law composed with a slow-start method.
 
-use jostle_catalogue::{Kind, Parameter, Values};
+mod abe;
+mod law;
+
+use jostle_catalogue::Values;
 use jostle_units::{Rate, Span, Time};
+
+pub(crate) use abe::{Abe, BETA_ECN};
+pub use law::WindowLaw;
+pub(crate) use law::{grow_as_reno, instead_of_slow_start, past_slow_start};
 
 use crate::controller::{
     AckSample, Congestion, Controller, EcnFeedback, Established, Marks, Measurement, Observer,
@@ -10,141 +17,6 @@ use crate::controller::{
 use crate::rate_code::RateCode;
 use crate::slow_start::SlowStart;
 use crate::window::{INFINITE_SSTHRESH, Window};
-
-/// Slow start, where it applies. Returns the packets for congestion avoidance; none if the window
-/// was not the limit, or slow start took them all.
-#[inline]
-pub(crate) fn past_slow_start(
-    window: &mut Window,
-    slow_start: &mut dyn SlowStart,
-    ack: &AckSample,
-) -> Option<u32> {
-    if !ack.cwnd_limited {
-        return None;
-    }
-    if !window.in_slow_start() {
-        return Some(ack.acked);
-    }
-    Some(slow_start.grow(window, ack)).filter(|&left_over| left_over > 0)
-}
-
-/// The same for those modules of Linux that lose what slow start leaves over at ssthresh.
-#[inline]
-pub(crate) fn instead_of_slow_start(
-    window: &mut Window,
-    slow_start: &mut dyn SlowStart,
-    ack: &AckSample,
-) -> Option<u32> {
-    let slow = window.in_slow_start();
-    past_slow_start(window, slow_start, ack).filter(|_| !slow)
-}
-
-/// Reno's growth (`tcp_reno_cong_avoid` in Linux), which other laws fall back on.
-pub(crate) fn grow_as_reno(window: &mut Window, slow_start: &mut dyn SlowStart, ack: &AckSample) {
-    if let Some(acked) = past_slow_start(window, slow_start, ack) {
-        window.additive_increase(window.cwnd, acked);
-    }
-}
-
-/// The parameter of rows whose answer to a loss is too much for a mark: Alternative Backoff with ECN
-/// (RFC 8511). Its §3.1 asks for 0.8 where a loss halves the window, and found that CUBIC gains by
-/// 0.85. Linux does not have it.
-pub(crate) const BETA_ECN: Parameter = Parameter {
-    name: "beta_ecn",
-    summary: "share of the window that a mark leaves in congestion avoidance (RFC 8511: 0.8, CUBIC \
-              0.85); 0 to answer it as a loss",
-    kind: Kind::Number { default: 0.0, min: 0.0, max: 0.99 },
-};
-
-/// What makes one window-based controller differ from another.
-pub trait WindowLaw: Send {
-    /// The feedback on marks that the law needs ([`Controller::needs_ecn`]).
-    fn needs_ecn(&self) -> EcnFeedback {
-        EcnFeedback::None
-    }
-
-    /// The feedback that it gets, once that is known.
-    fn on_ecn_negotiated(&mut self, _feedback: EcnFeedback) {}
-
-    /// The handshake is complete; `window` holds the initial window.
-    fn on_established(&mut self, _window: &mut Window, _established: &Established) {}
-
-    /// Packets are of another payload from now on ([`Controller::on_packet_size`]).
-    fn on_packet_size(&mut self, _mss_bytes: u32) {}
-
-    /// Packets were sent while none was in flight (`CA_EVENT_TX_START` in Linux): the first flight,
-    /// the first after an idle time, and the first after a timeout. `idle` has passed since the
-    /// packet sent before them; zero for the first flight.
-    fn on_flight_start(&mut self, _window: &mut Window, _now: Time, _idle: Span) {}
-
-    /// An ACK arrived; loss detection has not yet seen it.
-    fn on_measurement(&mut self, _window: &mut Window, _measurement: &Measurement) {}
-
-    /// See [`TcpExtension::hears_headers`].
-    fn hears_headers(&self) -> bool {
-        false
-    }
-
-    /// The same ACK is about to reach loss detection ([`TcpExtension::on_ack_event`]). A transport
-    /// that is no TCP does not tell of it.
-    fn on_ack_event(&mut self, _window: &mut Window, _now: Time, _slow_path: bool) {}
-
-    /// An ACK of a connection with ECN arrived; loss detection has not yet seen it
-    /// ([`Controller::on_marks`]).
-    fn on_marks(&mut self, _window: &mut Window, _marks: &Marks) {}
-
-    /// An ACK was processed, whether the window may grow or not (`in_ack_event` in Linux).
-    fn on_any_ack(&mut self, _window: &mut Window, _ack: &AckSample) {}
-
-    /// Grow the window (`cong_avoid` in Linux): slow start first, the rest by
-    /// [`avoid`](Self::avoid). Laws whose slow start is their own replace this.
-    fn grow(&mut self, window: &mut Window, slow_start: &mut dyn SlowStart, ack: &AckSample) {
-        if let Some(acked) = past_slow_start(window, slow_start, ack) {
-            self.avoid(window, acked, ack);
-        }
-    }
-
-    /// Congestion avoidance for `acked` packets.
-    fn avoid(&mut self, window: &mut Window, acked: u32, ack: &AckSample);
-
-    /// The slow-start threshold that answers a congestion signal, at least 2.
-    fn ssthresh(&mut self, window: &Window, congestion: &Congestion) -> u32;
-
-    /// Recovery went from one state to another (`set_state` in Linux).
-    fn on_state(&mut self, _window: &mut Window, _now: Time, _state: RecoveryState) {}
-
-    /// Takes the law's request for a reduction
-    /// ([`Controller::take_reduction_request`]); `tcp_enter_cwr` in Linux.
-    fn take_reduction_request(&mut self) -> bool {
-        false
-    }
-
-    /// A reduction by the transport is over (`CA_EVENT_COMPLETE_CWR` in Linux).
-    fn on_reduction_end(&mut self, _window: &mut Window, _now: Time) {}
-
-    /// The transport is about to shrink the window for a long silence (`CA_EVENT_CWND_RESTART` in
-    /// Linux).
-    fn on_idle_restart(&mut self, _window: &mut Window, _now: Time) {}
-
-    /// cwnd after a spurious congestion signal, given the cwnd before it.
-    fn undo(&mut self, window: &Window, prior_cwnd: u32) -> u32 {
-        window.cwnd.max(prior_cwnd)
-    }
-
-    /// Rate at which packets must leave, where slow start asks for none; none if the transport may
-    /// choose.
-    fn pacing_rate(&self, _window: &Window) -> Option<Rate> {
-        None
-    }
-
-    /// Name of the mode outside slow start, for plots.
-    fn mode(&self) -> &'static str {
-        "avoidance"
-    }
-
-    /// Shows internal state to `observer`.
-    fn observe(&self, _observer: &mut dyn Observer) {}
-}
 
 /// A [`Controller`] made of a law and a slow-start method.
 pub struct Windowed<L> {
@@ -160,8 +32,8 @@ pub struct Windowed<L> {
     next_to_send: u64,
     /// The slow start is told of what is sent.
     spaces_packets: bool,
-    /// [`BETA_ECN`]; 0 if a mark is answered as a loss.
-    beta_ecn: f64,
+    /// How much less than a loss a mark costs.
+    abe: Abe,
 }
 
 impl<L: WindowLaw> Windowed<L> {
@@ -177,24 +49,14 @@ impl<L: WindowLaw> Windowed<L> {
             last_sent_at: None,
             next_to_send: 0,
             spaces_packets: false,
-            beta_ecn: 0.0,
+            abe: Abe::default(),
         }
     }
 
     /// Answers marks as the parameter [`BETA_ECN`] says.
     pub(crate) fn with_abe(mut self, values: &Values) -> Self {
-        self.beta_ecn = values.number(BETA_ECN.name);
+        self.abe = Abe::new(values);
         self
-    }
-
-    /// What a mark leaves of the window at least (RFC 8511, §3), in packets; 0 for another signal.
-    /// The RFC is about "the TCP sender-side ECN reaction in congestion avoidance": in slow start the
-    /// window may be twice what the path holds, and a mark is answered as a loss.
-    fn left_by_mark(&self, congestion: &Congestion) -> u32 {
-        if congestion.signal != Signal::Ecn || self.window.in_slow_start() {
-            return 0;
-        }
-        (f64::from(self.window.cwnd) * self.beta_ecn) as u32
     }
 
     /// What holds after every call, and before it.
@@ -274,7 +136,7 @@ impl<L: WindowLaw> Controller for Windowed<L> {
             Signal::Ecn | Signal::Request => 0,
             Signal::Loss | Signal::Timeout => self.current_ssthresh(),
         };
-        let left = self.left_by_mark(congestion);
+        let left = self.abe.left_by(&self.window, congestion);
         self.window.ssthresh = self.law.ssthresh(&self.window, congestion).max(left).max(2);
         self.window.count = 0;
         self.slow_start.on_congestion(&mut self.window, congestion);
@@ -439,36 +301,6 @@ mod tests {
         signal(&mut controller, Signal::Timeout);
         controller.on_undo(Time::ZERO);
         assert_eq!(controller.ssthresh(), Some(50));
-    }
-
-    fn with_abe(beta_ecn: f64, cwnd: u32, ssthresh: u32) -> Windowed<crate::algorithms::Reno> {
-        let given = [("beta_ecn".to_owned(), jostle_catalogue::Value::Number(beta_ecn))].into();
-        let values = crate::algorithms::RENO.entry.resolve(&given).unwrap();
-        let mut controller = reno(cwnd).with_abe(&values);
-        controller.set_ssthresh(ssthresh);
-        controller
-    }
-
-    /// RFC 8511, §3: ssthresh = β·FlightSize and 2 packets at least, with β_ecn for a mark. A loss
-    /// halves as ever; in slow start, and where it is off, so does a mark.
-    #[test]
-    fn a_mark_may_leave_more_than_a_loss() {
-        for (beta_ecn, cwnd, ssthresh, what, left) in [
-            (0.8, 100, 50, Signal::Ecn, 80),
-            (0.8, 101, 50, Signal::Ecn, 80),
-            (0.85, 100, 50, Signal::Ecn, 85),
-            (0.8, 2, 2, Signal::Ecn, 2),
-            (0.8, 100, 50, Signal::Loss, 50),
-            (0.8, 100, 50, Signal::Timeout, 50),
-            (0.8, 100, 200, Signal::Ecn, 50),
-            (0.0, 100, 50, Signal::Ecn, 50),
-            // The RFC's β_ecn is never below β.
-            (0.3, 100, 50, Signal::Ecn, 50),
-        ] {
-            let mut controller = with_abe(beta_ecn, cwnd, ssthresh);
-            signal(&mut controller, what);
-            assert_eq!(controller.ssthresh(), Some(left), "{what:?} with {beta_ecn} at {cwnd}");
-        }
     }
 
     /// Counts what its controller tells it.

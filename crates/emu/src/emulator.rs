@@ -215,8 +215,9 @@ impl<D: AsFd> Emulator<D> {
             self.directions.iter().map(Direction::on_the_way).sum::<u64>(),
             "every slot that is held belongs to a packet on its way"
         );
+        let (late_ns, bound_ns) = (&self.lateness_ns, self.lateness_bound_ns);
         Ok(Outcome {
-            summary: Summary::of(end, &self.directions, &self.lateness_ns, self.lateness_bound_ns),
+            summary: Summary::of(end, &mut self.directions, late_ns, bound_ns),
             journal: self.shared.journal.map(Journal::finish),
         })
     }

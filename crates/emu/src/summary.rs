@@ -107,7 +107,7 @@ pub struct Summary {
 impl Summary {
     pub(crate) fn of(
         end: Time,
-        directions: &[Direction; 2],
+        directions: &mut [Direction; 2],
         lateness_ns: &Histogram,
         bound_ns: u64,
     ) -> Self {
@@ -115,7 +115,7 @@ impl Summary {
         let overrun = directions.iter().any(|direction| direction.unheld > 0);
         let quantile = |p| lateness_ns.quantile(p).map(|ns| ns * NS);
         let [forward, reverse] =
-            directions.each_ref().map(|direction| of_direction(direction, end));
+            directions.each_mut().map(|direction| of_direction(direction, end));
         Self {
             duration_s: end.as_secs_f64(),
             verdict: match (overrun, late) {
@@ -136,7 +136,7 @@ impl Summary {
     }
 }
 
-fn of_direction(direction: &Direction, end: Time) -> DirectionSummary {
+fn of_direction(direction: &mut Direction, end: Time) -> DirectionSummary {
     let dropped = direction.hops.iter().flat_map(|hop| hop.counts.dropped);
     DirectionSummary {
         arrived_packets: direction.arrived.packets,
@@ -147,13 +147,13 @@ fn of_direction(direction: &Direction, end: Time) -> DirectionSummary {
         unheld_packets: direction.unheld,
         dropped_packets: dropped.sum(),
         left_packets: direction.on_the_way(),
-        links: direction.hops.iter().map(|hop| of_hop(hop, end)).collect(),
+        links: direction.hops.iter_mut().map(|hop| of_hop(hop, end)).collect(),
     }
 }
 
-fn of_hop(hop: &Hop, end: Time) -> HopSummary {
-    let counts = &hop.counts;
+fn of_hop(hop: &mut Hop, end: Time) -> HopSummary {
     let offered_bytes = hop.link.offered_bytes(end);
+    let counts = &hop.counts;
     let waited = |p| counts.waited_ns.quantile(p).map(|ns| ns * NS);
     HopSummary {
         name: hop.name.clone(),

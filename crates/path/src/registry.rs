@@ -37,6 +37,7 @@ struct Queues<B>(PhantomData<B>);
 impl<B: Send + 'static> Queues<B> {
     const ALL: &'static [QueueRow<B>] = &[
         queue::DropTail::ROW,
+        queue::PfifoGro::ROW,
         queue::OccupancyDrop::ROW,
         queue::Red::ROW,
         queue::Codel::ROW,
@@ -66,7 +67,8 @@ pub fn queue<B: Send + 'static>(kind: &str) -> Result<&'static QueueRow<B>, Erro
 }
 
 /// All kinds of capacity.
-pub const CAPACITIES: &[Entry] = &[capacity::CONSTANT, capacity::STEPS, capacity::TRACE];
+pub const CAPACITIES: &[Entry] =
+    &[capacity::CONSTANT, capacity::STEPS, capacity::TRACE, capacity::AUTOREGRESSIVE];
 
 /// All kinds of delay.
 pub const DELAYS: &[Entry] = &[delay::CONSTANT, delay::STEPS, delay::JITTER];

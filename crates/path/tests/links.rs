@@ -25,8 +25,9 @@ proptest! {
         let (queue, _) = build::queue(queue, Limit::Packets(40), seed & 1 == 0, seed);
         let (delay, least) = build::delay(delay, seed);
         let may_reorder = delay.may_reorder();
-        let link = Link::new(queue, build::capacity(capacity), delay, build::losses(losses, seed));
-        let account = check_link(link, least, may_reorder, two_queues, &list).map_err(TestCaseError::fail)?;
+        let link = Link::new(queue, build::capacity(capacity, seed), delay, build::losses(losses, seed));
+        let offered = build::capacity(capacity, seed);
+        let account = check_link(link, offered, least, may_reorder, two_queues, &list).map_err(TestCaseError::fail)?;
         let arrived = list.iter().filter(|o| matches!(o, Operation::Arrive { .. })).count() as u64;
         // Only a link that stops for good keeps anything.
         let gone = account.taken + account.dropped;
@@ -64,14 +65,15 @@ fn the_checker_rejects_links_that_are_broken() {
     list.extend([Operation::Take; 3]);
     let link = |delay: Box<dyn Delay>, losses| {
         let (queue, _) = build::queue(0, Limit::Packets(40), false, 1);
-        Link::new(queue, build::capacity(0), delay, losses)
+        Link::new(queue, build::capacity(0, 1), delay, losses)
     };
-    let hasty = check_link(link(Box::new(Hasty), vec![]), Span::from_ms(5), false, false, &list);
+    let check = |link, least| check_link(link, build::capacity(0, 1), least, false, false, &list);
+    let hasty = check(link(Box::new(Hasty), vec![]), Span::from_ms(5));
     assert!(hasty.is_err_and(|found| found.contains("came at")));
     let (delay, least) = build::delay(0, 1);
-    let mistaken = check_link(link(delay, vec![Box::new(Mistaken)]), least, false, false, &list);
+    let mistaken = check(link(delay, vec![Box::new(Mistaken)]), least);
     assert!(mistaken.is_err_and(|found| found.contains("Overflow at")));
     let (delay, least) = build::delay(4, 1);
-    let reordering = check_link(link(delay, vec![]), least, false, false, &list);
+    let reordering = check(link(delay, vec![]), least);
     assert!(reordering.is_err_and(|found| found.contains("came after")));
 }

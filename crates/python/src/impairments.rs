@@ -39,6 +39,8 @@ pub fn draw_impairments(
     let jitter: Vec<u64> = drawn.jitter.into_iter().map(Span::as_ns).collect();
     let found = PyDict::new(py);
     found.set_item("outages_ns", bounds.collect::<Vec<u64>>().into_pyarray(py))?;
+    let steps = drawn.rates.iter().flat_map(|(at, rate)| [at.as_ns(), rate.as_bps()]);
+    found.set_item("rate_steps", steps.collect::<Vec<u64>>().into_pyarray(py))?;
     found.set_item("jitter_ns", jitter.into_pyarray(py))?;
     found.set_item("jitter_step_ns", drawn.jitter_step.as_ns())?;
     found.set_item("jitter_seed", drawn.jitter_seed)?;

@@ -1,11 +1,12 @@
 //! From a LinkSpec to a link, whatever its packets carry: the simulator and the emulator drive the
 //! same one.
 
+use jostle_path::capacity::Process;
 use jostle_path::delay::{Jitter, Quantiles};
 use jostle_path::{Capacity, Delay, Error, Link, Loss, capacity, delay, loss, registry};
 use jostle_units::{Rate, Span, Stream, Time};
 
-use crate::{CapacitySpec, DelaySpec, LinkSpec, Quantile};
+use crate::{AutoregressiveSpec, CapacitySpec, DelaySpec, LinkSpec, Quantile};
 
 impl LinkSpec {
     /// The link that this describes. Its random streams follow from `seed` and its name.
@@ -27,7 +28,7 @@ impl LinkSpec {
         let queue = registry::queue(&self.queue.kind)?;
         Ok(Link::new(
             queue.create(&self.queue.parameters, random("queue"))?,
-            capacity_of(&self.capacity)?,
+            capacity_of(&self.capacity, random("capacity"))?,
             delay_of(&self.delay, random("jitter"))?,
             losses,
         ))
@@ -39,7 +40,7 @@ impl LinkSpec {
     }
 }
 
-pub(crate) fn capacity_of(spec: &CapacitySpec) -> Result<Box<dyn Capacity>, Error> {
+pub(crate) fn capacity_of(spec: &CapacitySpec, random: Stream) -> Result<Box<dyn Capacity>, Error> {
     Ok(match spec {
         CapacitySpec::Constant { rate_bps } => {
             Box::new(capacity::Constant::new(Rate::from_bps(*rate_bps)))
@@ -51,7 +52,23 @@ pub(crate) fn capacity_of(spec: &CapacitySpec) -> Result<Box<dyn Capacity>, Erro
         CapacitySpec::Trace { opportunities_ms, opportunity_bytes } => {
             Box::new(capacity::Trace::new(opportunities_ms, *opportunity_bytes)?)
         }
+        CapacitySpec::Autoregressive(spec) => {
+            Box::new(capacity::Autoregressive::new(spec.process(), random)?)
+        }
     })
+}
+
+impl AutoregressiveSpec {
+    pub(crate) fn process(&self) -> Process {
+        Process {
+            mean: Rate::from_bps(self.mean_bps),
+            deviation: Rate::from_bps(self.deviation_bps),
+            correlation: Span::from_ns(self.correlation_ns),
+            step: Span::from_ns(self.step_ns),
+            min: Rate::from_bps(self.min_bps),
+            max: Rate::from_bps(self.max_bps),
+        }
+    }
 }
 
 pub(crate) fn quantiles(points: &[Quantile]) -> Result<Quantiles, Error> {

@@ -5,11 +5,12 @@
 //! for them there are the seeds of their streams.
 
 use jostle_path::Error;
+use jostle_path::capacity::Autoregressive;
 use jostle_path::loss::{GILBERT_ELLIOTT, GilbertElliott, Outages, Transitions};
-use jostle_units::{Span, Stream, Time};
+use jostle_units::{Rate, Span, Stream, Time};
 
 use crate::build::{delay_of, quantiles};
-use crate::{DelaySpec, DelayStep, JitterSpec, LinkSpec};
+use crate::{CapacitySpec, DelaySpec, DelayStep, JitterSpec, LinkSpec};
 
 /// Grid points of correlated jitter per correlation time, and values between two of them: the delay
 /// is not quite linear there.
@@ -21,6 +22,8 @@ const VALUES_PER_CELL: u64 = 64;
 pub struct DrawnImpairments {
     /// Start and end of each outage, in order.
     pub outages: Vec<(Time, Time)>,
+    /// Start and rate of each step, the first at 0, if the rate is random; else empty.
+    pub rates: Vec<(Time, Rate)>,
     /// Delays beyond the base delay, `jitter_step` apart from time 0 to the end, linear in between;
     /// empty if there is no jitter or every packet draws anew.
     pub jitter: Vec<Span>,
@@ -67,12 +70,20 @@ impl LinkSpec {
             )?
             .before(end),
         };
+        let rates = match &self.capacity {
+            CapacitySpec::Autoregressive(spec) => {
+                let random = Stream::new(seed, &self.stream("capacity"));
+                Autoregressive::new(spec.process(), random)?.before(end)
+            }
+            _ => Vec::new(),
+        };
         let (jitter_step, jitter) = match &self.delay.jitter {
             Some(spec) if spec.correlation_ns > 0 => self.jitter(spec, seed, end, points)?,
             _ => (Span::ZERO, Vec::new()),
         };
         Ok(DrawnImpairments {
             outages,
+            rates,
             jitter,
             jitter_step,
             jitter_seed: Stream::seed(seed, &self.stream("jitter")),
@@ -117,7 +128,7 @@ impl LinkSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CapacitySpec, LinkPart, OutageSpec, Quantile};
+    use crate::{AutoregressiveSpec, CapacitySpec, LinkPart, OutageSpec, Quantile};
     use serde_json::json;
 
     const END: Time = Time::from_ns(60_000_000_000);
@@ -172,6 +183,30 @@ mod tests {
             worst_ns = worst_ns.max(simulated_ns.abs_diff(played_ns as u64));
         }
         assert!(worst_ns < 100_000, "{worst_ns} ns of up to 40 ms");
+    }
+
+    #[test]
+    fn rates_are_those_that_packets_meet() {
+        let spec = AutoregressiveSpec {
+            mean_bps: 10_000_000,
+            deviation_bps: 3_000_000,
+            correlation_ns: 2_000_000_000,
+            step_ns: 100_000_000,
+            min_bps: 1_000_000,
+            max_bps: 19_000_000,
+        };
+        let link = LinkSpec { capacity: CapacitySpec::Autoregressive(spec), ..link(0) };
+        let drawn = link.draw_impairments(5, END, 1).unwrap();
+        assert_eq!(drawn.rates.len(), 600);
+        assert_ne!(drawn.rates, link.draw_impairments(6, END, 1).unwrap().rates);
+        let mut built = link.build::<()>(5).unwrap();
+        let mut before = 0.0;
+        for (at, rate) in drawn.rates {
+            let end = at + Span::from_ns(spec.step_ns);
+            let offered_bytes = built.offered_bytes(end);
+            assert!((offered_bytes - before - rate.as_bps() as f64 / 80.0).abs() < 1e-3, "{at}");
+            before = offered_bytes;
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! nearest.
 
 use jostle_path::{Capacity, Error, Reason};
-use jostle_units::{Rate, Span, Time};
+use jostle_units::{Rate, Span, Stream, Time};
 
 use crate::build::capacity_of;
 use crate::sink::{AckRow, FlowState, Sink};
@@ -21,6 +21,8 @@ pub struct SampledFlow {
     pub start: Option<Time>,
     /// When all its data were acknowledged.
     pub completed: Option<Time>,
+    /// When each response was whole, in order, and how long it took.
+    pub responses: Vec<(Time, Span)>,
     /// Bytes on the wire so far.
     pub sent_bytes: Vec<f64>,
     /// Bytes that arrived so far.
@@ -85,7 +87,9 @@ impl Samples {
     /// # Errors
     /// When a capacity of the spec makes no sense.
     pub fn record(&self, spec: &RunSpec) -> Result<RunRecord, Error> {
-        let capacities = spec.links.iter().map(|link| capacity_of(&link.capacity));
+        let capacities = spec.links.iter().map(|link| {
+            capacity_of(&link.capacity, Stream::new(spec.seed, &link.stream("capacity")))
+        });
         let mut telling = Telling {
             samples: self,
             capacities: capacities.collect::<Result<_, _>>()?,
@@ -107,12 +111,14 @@ impl Samples {
                 telling.sample(sample, self.times[sample].max(before).min(moment));
             }
             telling.complete(moment);
+            telling.respond(moment);
             telling.count_flows(moment);
             if ends_interval {
                 telling.end_interval(moment, last);
             }
             if ends_phase {
-                telling.recorder.boundary(moment, &telling.offered_bytes(moment));
+                let offered_bytes = telling.offered_bytes(moment);
+                telling.recorder.boundary(moment, &offered_bytes);
             }
             (before, next) = (moment, last + 1);
         }
@@ -166,6 +172,7 @@ struct ToldFlow {
     retransmitted_packets: u64,
     rtt_min: Option<Span>,
     completed: bool,
+    responses: usize,
 }
 
 /// What a recorder has been told of a link so far.
@@ -237,6 +244,19 @@ impl Telling<'_> {
             if completed <= now && !told.completed {
                 told.completed = true;
                 self.recorder.completed(completed, number, completed.since(start));
+            }
+        }
+    }
+
+    /// Tells of responses that were whole before `moment`.
+    fn respond(&mut self, moment: Time) {
+        for (number, (seen, told)) in (0..).zip(self.samples.flows.iter().zip(&mut self.flows)) {
+            for &(whole, after) in &seen.responses[told.responses..] {
+                if whole >= moment {
+                    break;
+                }
+                told.responses += 1;
+                self.recorder.responded(whole, number, after);
             }
         }
     }
@@ -313,8 +333,8 @@ impl Telling<'_> {
         }
     }
 
-    fn offered_bytes(&self, now: Time) -> Vec<f64> {
-        self.capacities.iter().map(|capacity| capacity.offered_bytes(now)).collect()
+    fn offered_bytes(&mut self, now: Time) -> Vec<f64> {
+        self.capacities.iter_mut().map(|capacity| capacity.offered_bytes(now)).collect()
     }
 }
 

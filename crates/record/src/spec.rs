@@ -110,6 +110,26 @@ pub enum CapacitySpec {
         /// Bytes that one opportunity carries (1500 of IP, 1514 with the Ethernet header).
         opportunity_bytes: u32,
     },
+    /// Normally distributed steps, each correlated with the one before.
+    Autoregressive(AutoregressiveSpec),
+}
+
+/// A rate of random steps: a stationary AR(1) process, kept within bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AutoregressiveSpec {
+    /// Mean of the rate before bounds are applied.
+    pub mean_bps: u64,
+    /// Its standard deviation.
+    pub deviation_bps: u64,
+    /// Steps a time t apart have the correlation e^(−t / this).
+    pub correlation_ns: u64,
+    /// How long a rate lasts.
+    pub step_ns: u64,
+    /// Lower bound of the rate.
+    pub min_bps: u64,
+    /// Upper bound of the rate.
+    pub max_bps: u64,
 }
 
 /// From `at_ns` on the rate is `rate_bps`.
@@ -194,6 +214,8 @@ pub struct OutageSpec {
 pub struct FlowSpec {
     /// Name of the flow; names its random streams too.
     pub name: String,
+    /// What it is measured together with: the name under which flows were written (absent: its own).
+    pub group: Option<String>,
     /// Transport protocol.
     pub transport: Transport,
     /// Congestion controller with all its parameters; `none` of them for pings.

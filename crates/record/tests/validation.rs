@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{S, dumbbell, everything, pings};
+use common::{MS, S, dumbbell, everything, pings};
 use jostle_record::RunSpec;
 use serde_json::{Value, json};
 
@@ -139,6 +139,13 @@ fn every_value_out_of_range_is_refused_where_it_is() {
             "opportunities_ms[2]` cannot be 4",
         ),
         ("/links/1/capacity/opportunity_bytes", json!(0), "opportunity_bytes` cannot be 0"),
+        ("/links/2/capacity/mean_bps", json!(0), "`links[2].capacity.mean_bps` cannot be 0"),
+        ("/links/2/capacity/deviation_bps", json!(2e12 as u64), "deviation_bps` cannot be 2000"),
+        ("/links/2/capacity/correlation_ns", json!(0), "correlation_ns` cannot be 0"),
+        ("/links/2/capacity/step_ns", json!(MS - 1), "step_ns` cannot be 999999: expected 1000000"),
+        ("/links/2/capacity/min_bps", json!(7_999), "min_bps` cannot be 7999: expected 8000 to"),
+        ("/links/2/capacity/min_bps", json!(11_000_001), "11000001: expected 0 to 11000000"),
+        ("/links/2/capacity/max_bps", json!(2e12 as u64), "max_bps` cannot be 2000000000000"),
         (
             "/links/0/queue/parameters/limit",
             json!({"bytes": 1513}),
@@ -317,6 +324,7 @@ fn small_specs_with_big_demands_are_refused_where_they_ask() {
     let update = |ns: u64| ("/links/4/queue/parameters/update", json!(ns));
     let jitter = |ns: u64| ("/links/0/delay/jitter/correlation_ns", json!(ns));
     let outages = |ns: u64| ("/links/0/outages/mean_interval_ns", json!(ns));
+    let rates = |ns: u64| ("/links/2/capacity/step_ns", json!(ns));
     let day = json!(86_400 * S);
     let cases = [
         (vec![("/interval_ns", json!(200))], "`interval_ns` cannot be 200: expected longer bins"),
@@ -333,6 +341,10 @@ fn small_specs_with_big_demands_are_refused_where_they_ask() {
         (
             vec![outages(1_000), ("/duration_ns", day.clone()), ("/interval_ns", day.clone())],
             "`links[0].outages.mean_interval_ns` cannot be 1000: expected 8640000 to",
+        ),
+        (
+            vec![rates(MS), ("/duration_ns", day.clone()), ("/interval_ns", day.clone())],
+            "`links[2].capacity.step_ns` cannot be 1000000: expected 8640000 to",
         ),
         (vec![update(1)], "`pie.update` cannot be 1: 1000 to"),
         (

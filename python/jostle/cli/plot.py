@@ -102,6 +102,8 @@ def plot(
     )
     (results,) = carry_out(environment, plans, **options)
     chosen = results.where(parsed_where(where)) if where else results
+    if not chosen.conditions:
+        raise InputError("--where: no condition has all of these values")
     if kind in ("series", "phase") and len(chosen.conditions) > 1:
         raise InputError(_several_conditions(kind, chosen))
     for path in save(draw(chosen, kind, asked), stem, endings):

@@ -23,6 +23,7 @@ from jostle.cli.tables import (
 )
 from jostle.errors import InputError, InterruptedRunError, unknown
 from jostle.printable import echo
+from jostle.running import DEFAULT_STORE, STORE_VARIABLE
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from jostle.running.session import Session
     from jostle.running.store import Store
     from jostle.scenario import Plan
-
-DEFAULT_STORE = ".jostle/store"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -100,7 +99,7 @@ def scenario_options(command: F) -> F:
             "--store",
             "store_path",
             metavar="DIR",
-            envvar="JOSTLE_STORE",
+            envvar=STORE_VARIABLE,
             default=DEFAULT_STORE,
             show_default=True,
             show_envvar=True,

@@ -283,7 +283,7 @@ def phase_data(
     Without `x`, the measure of one flow against that of another, as Chiu and Jain draw convergence:
     the first two flows, or those of `flows`. With `x`, that measure against `y` for every flow.
     """
-    from jostle.results.series import series_data
+    from jostle.results.over_time import series_data
 
     if x:
         data = series_data(results, condition, (x, y), flows)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from jostle.errors import InputError, unknown
-from jostle.results import plot_data, series
+from jostle.results import over_time, plot_data
 from jostle.results.measures import measure
 from jostle.results.plot_data import Choice
 from jostle.results.samples import find_key
@@ -67,7 +67,7 @@ class Plots:
 
     def series(
         self,
-        y: Keys = series.PANELS,
+        y: Keys = over_time.PANELS,
         *,
         condition: int | str | Condition | None = None,
         flows: Keys = (),
@@ -94,7 +94,7 @@ class Plots:
             return drawing.events(events_data(self._results, at, _several(flows)))
         from jostle.figures import draw
 
-        return draw.stacked(series.series_data(self._results, at, _several(y), _several(flows)))
+        return draw.stacked(over_time.series_data(self._results, at, _several(y), _several(flows)))
 
     def lines(
         self, x: str, y: str, by: Keys = (), *, phase: Keys = (), flows: Keys = (),

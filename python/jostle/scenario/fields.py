@@ -248,6 +248,11 @@ def loss_table(given: Any) -> Any:
         raise PydanticCustomError("jostle", "{message}", context) from None
 
 
+def rate_form(given: Any) -> str:
+    """Tell a table, a rate drawn at random, from a rate and from steps."""
+    return "random" if isinstance(given, dict) else "steps"
+
+
 def quick_start_table(given: Any) -> Any:
     """Read a bare rate as an allowance, and the word "none" as absence."""
     if given is None or isinstance(given, dict):

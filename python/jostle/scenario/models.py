@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from jostle.scenario import fields as f
 
@@ -25,6 +25,7 @@ __all__ = [
     "Part",
     "Ping",
     "QuickStart",
+    "RandomRate",
     "RequestResponse",
     "ScenarioFile",
 ]
@@ -95,13 +96,36 @@ class QuickStart(_Table):
     """Time over which traffic is measured, and for which a grant counts as used."""
 
 
+class RandomRate(_Table):
+    """A rate that is drawn from the seed: normally distributed, correlated in time."""
+
+    mean: f.PositiveRate
+    deviation: f.PositiveRate
+    """Standard deviation; both are those of the rate before its bounds."""
+    correlation: f.PositiveSpan
+    """Time after which the rate is nearly independent of what it was."""
+    step: f.PositiveSpan | None = None
+    """How long a rate lasts: a 16th of the correlation, 1 ms at least."""
+    min: f.PositiveRate | None = None
+    """Lower bound: three deviations below the mean, but at least a tenth of it."""
+    max: f.PositiveRate | None = None
+    """Upper bound: three deviations above the mean."""
+
+
 class Link(_Table):
     """One direction of a link: queue, then capacity, then delay, then loss."""
 
     profile: str | None = None
     """A named link that fills in every key that is not given beside it."""
-    rate: f.Rates | None = None
-    """`"144 Mbit/s"`, or steps `[["0 s", "100 Mbit/s"], ["10 s", "20 Mbit/s"]]`."""
+    rate: (
+        Annotated[
+            Annotated[RandomRate, Tag("random")] | Annotated[f.Rates, Tag("steps")],
+            Discriminator(f.rate_form),
+        ]
+        | None
+    ) = None
+    """`"144 Mbit/s"`, steps `[["0 s", "100 Mbit/s"], ["10 s", "20 Mbit/s"]]`, or random:
+    `{ mean = "128 Mbit/s", deviation = "20 Mbit/s", correlation = "10 s" }`."""
     trace: str | None = None
     """A file of delivery opportunities in Mahimahi's format, relative to the scenario's folder."""
     queue: Annotated[Part, BeforeValidator(f.named("kind"))] | None = None
@@ -196,7 +220,7 @@ class Flow(_Table):
     stop: f.PositiveSpan | None = None
     bytes: f.PositiveSize | None = None
     """Short for `source = { kind = "fixed", bytes = … }`."""
-    count: Annotated[int, Field(ge=1, le=100_000)] = 1
+    count: Annotated[int, Field(ge=1, le=10_000)] = 1
     """So many flows like this one, named `name-1`, `name-2`, …"""
     sequence: f.Span | None = None
     """The flows of `count` open one after the other, each so long after the one before it is

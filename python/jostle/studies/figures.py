@@ -19,7 +19,7 @@ from jostle.figures.data import (
 )
 from jostle.figures.data import Line as BandLine
 from jostle.results.measures import measure
-from jostle.results.series import FLOW_PANELS, panels
+from jostle.results.over_time import FLOW_PANELS, panels
 from jostle.scenario.text.units import parse_size
 from jostle.stats import Estimate, box, ecdf, series_band
 from jostle.stats.describe import Floats

@@ -8,7 +8,7 @@ use crate::estimate::RoundRtts;
 use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
 use crate::window::Window;
-use crate::windowed::{WindowLaw, Windowed, grow_as_reno};
+use crate::windowed::{Abe, BETA_ECN, WindowLaw, Windowed, grow_as_reno};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -44,10 +44,15 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
                 summary: "window below which it is Reno",
                 kind: Kind::Integer { default: 38, min: 2, max: 10_000 },
             },
+            BETA_ECN,
         ],
     },
     start: Start::Composed("standard"),
-    build: |parts| Box::new(Windowed::new(Compound::new(&parts.values), parts.slow_start)),
+    build: |parts| {
+        Box::new(
+            Windowed::new(Compound::new(&parts.values), parts.slow_start).with_abe(&parts.values),
+        )
+    },
 };
 
 /// The Compound window law: win = W + D. W is Reno's. D, the delay window, gains α win^k − 1 per
@@ -60,6 +65,7 @@ pub struct Compound {
     gamma: f64,
     zeta: f64,
     low_window: u32,
+    abe: Abe,
     rtts: RoundRtts,
     /// D (`dwnd`), of which the whole packets are part of cwnd.
     delay_window: f64,
@@ -78,6 +84,7 @@ impl Compound {
             gamma: values.integer("gamma") as f64,
             zeta: values.number("zeta"),
             low_window: values.u32("low_window"),
+            abe: Abe::new(values),
             rtts: RoundRtts::default(),
             delay_window: 0.0,
             prior_delay_window: 0.0,
@@ -134,8 +141,10 @@ impl WindowLaw for Compound {
     fn ssthresh(&mut self, window: &Window, congestion: &Congestion) -> u32 {
         self.rtts.on_congestion(congestion);
         self.prior_delay_window = self.delay_window;
-        // Draft §3.4: D = win (1 − β) − W/2, at β = ½ the half of D. A timeout ends it (§3.5).
-        let kept = if congestion.signal == Signal::Timeout { 0.0 } else { 0.5 };
+        // Draft §3.4: D = win (1 − β) − W/2, at β = ½ the half of D, as of W; with ABE both keep more.
+        // A timeout ends it (§3.5).
+        let timeout = congestion.signal == Signal::Timeout;
+        let kept = if timeout { 0.0 } else { self.abe.share(window, congestion).max(0.5) };
         self.delay_window *= kept;
         (window.cwnd / 2).max(2)
     }

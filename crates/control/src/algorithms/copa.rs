@@ -16,7 +16,7 @@ use jostle_units::{Rate, Span, Time};
 
 use self::losses::Losses;
 use self::parameters::{ModeRule, PARAMETERS, Parameters};
-use self::rtts::Rtts;
+use self::rtts::{Rtts, seconds};
 use crate::controller::{
     AckSample, Congestion, Controller, Established, Observer, RecoveryOwner, Signal,
 };
@@ -83,7 +83,6 @@ pub struct Copa {
     /// A loss was answered in this round: 1/δ halves once and does not grow.
     lost_in_round: bool,
     before: Option<Before>,
-    target_pps: f64,
 }
 
 impl Copa {
@@ -104,7 +103,6 @@ impl Copa {
             rounds: 0,
             lost_in_round: false,
             before: None,
-            target_pps: 0.0,
             parameters,
         }
     }
@@ -172,12 +170,16 @@ impl Copa {
         self.competitive = competitive;
     }
 
+    /// λt = 1/(δ·dq); 0 without a queue, where there is no limit.
+    fn target_pps(&self) -> f64 {
+        let queueing_s = seconds(self.rtts.queueing());
+        if queueing_s > 0.0 { self.inverse_delta / queueing_s } else { 0.0 }
+    }
+
     /// One step towards the target rate for each packet acknowledged.
     fn steer(&mut self, ack: &AckSample, standing_s: f64) {
-        let queueing_s = self.rtts.queueing().as_secs_f64();
-        // λt = 1/(δ·dq); without a queue there is no limit.
-        let below = self.cwnd * queueing_s <= self.inverse_delta * standing_s;
-        self.target_pps = if queueing_s > 0.0 { self.inverse_delta / queueing_s } else { 0.0 };
+        // cwnd/RTTstanding against λt, without a division.
+        let below = self.cwnd * seconds(self.rtts.queueing()) <= self.inverse_delta * standing_s;
         // A window that is not used up says nothing about what it would meet.
         let used = ack.cwnd_limited || f64::from(ack.prior_in_flight) * 2.0 >= self.cwnd;
         let acked = f64::from(ack.acked);
@@ -233,7 +235,7 @@ impl Controller for Copa {
         self.choose_mode();
         let standing = self.rtts.standing();
         if !standing.is_zero() {
-            self.steer(ack, standing.as_secs_f64());
+            self.steer(ack, seconds(standing));
         }
         if self.losses.exceed(ack, self.parameters.loss_threshold) {
             self.set_window(self.cwnd * self.parameters.loss_factor);
@@ -281,7 +283,7 @@ impl Controller for Copa {
     fn pacing_rate(&self) -> Option<Rate> {
         let standing = self.rtts.standing_or_assumed();
         (!standing.is_zero()).then(|| {
-            let bps = PACING_GAIN * self.cwnd * self.packet_bits / standing.as_secs_f64();
+            let bps = PACING_GAIN * self.cwnd * self.packet_bits / seconds(standing);
             Rate::from_bps(bps.clamp(1.0, 1e15) as u64)
         })
     }
@@ -310,6 +312,6 @@ impl Controller for Copa {
         observer.value("delta", 1.0 / self.inverse_delta);
         observer.value("queueing_ms", ms(self.rtts.queueing()));
         observer.value("rtt_standing_ms", ms(self.rtts.standing()));
-        observer.value("target_pps", self.target_pps);
+        observer.value("target_pps", self.target_pps());
     }
 }

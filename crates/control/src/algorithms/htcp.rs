@@ -8,7 +8,7 @@ use crate::jiffies::{HZ, Jiffies};
 use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
 use crate::window::Window;
-use crate::windowed::{WindowLaw, Windowed, instead_of_slow_start};
+use crate::windowed::{BETA_ECN, WindowLaw, Windowed, instead_of_slow_start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -30,10 +30,13 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
                 kind: Kind::Bool { default: true },
             },
             HZ,
+            BETA_ECN,
         ],
     },
     start: Start::Composed("standard"),
-    build: |parts| Box::new(Windowed::new(Htcp::new(&parts.values), parts.slow_start)),
+    build: |parts| {
+        Box::new(Windowed::new(Htcp::new(&parts.values), parts.slow_start).with_abe(&parts.values))
+    },
 };
 
 /// α and β are kept in 128ths.

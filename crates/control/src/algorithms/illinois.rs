@@ -7,7 +7,7 @@ use crate::controller::{AckSample, Congestion, Measurement, Observer, RecoverySt
 use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
 use crate::window::Window;
-use crate::windowed::{WindowLaw, Windowed, instead_of_slow_start};
+use crate::windowed::{BETA_ECN, WindowLaw, Windowed, instead_of_slow_start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -28,10 +28,15 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
                 summary: "rounds of low delay after a longer one before alpha is the largest",
                 kind: Kind::Integer { default: 5, min: 1, max: 255 },
             },
+            BETA_ECN,
         ],
     },
     start: Start::Composed("standard"),
-    build: |parts| Box::new(Windowed::new(Illinois::new(&parts.values), parts.slow_start)),
+    build: |parts| {
+        Box::new(
+            Windowed::new(Illinois::new(&parts.values), parts.slow_start).with_abe(&parts.values),
+        )
+    },
 };
 
 /// α is kept in 128ths.

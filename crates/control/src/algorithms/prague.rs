@@ -79,22 +79,23 @@ impl Prague {
     pub fn new(values: &Values) -> Self {
         Self { scalable: Scalable::new(values), reno: None }
     }
+}
 
-    #[inline]
-    fn active(&self) -> &dyn Controller {
-        match &self.reno {
-            Some(reno) => reno,
-            None => &self.scalable,
+/// Has the controller that is in charge answer: a call that the compiler knows, where a trait object
+/// would be one more look into a table in each of the many calls that an ACK brings.
+macro_rules! active {
+    ($me:ident.$method:ident($($argument:ident),*)) => {
+        match &$me.reno {
+            Some(reno) => reno.$method($($argument),*),
+            None => $me.scalable.$method($($argument),*),
         }
-    }
-
-    #[inline]
-    fn active_mut(&mut self) -> &mut dyn Controller {
-        match &mut self.reno {
-            Some(reno) => reno,
-            None => &mut self.scalable,
+    };
+    (mut $me:ident.$method:ident($($argument:ident),*)) => {
+        match &mut $me.reno {
+            Some(reno) => reno.$method($($argument),*),
+            None => $me.scalable.$method($($argument),*),
         }
-    }
+    };
 }
 
 impl Controller for Prague {
@@ -109,67 +110,67 @@ impl Controller for Prague {
     }
 
     fn on_established(&mut self, established: &Established) {
-        self.active_mut().on_established(established);
+        active!(mut self.on_established(established));
     }
 
     fn on_packet_size(&mut self, mss_bytes: u32) {
-        self.active_mut().on_packet_size(mss_bytes);
+        active!(mut self.on_packet_size(mss_bytes));
     }
 
     fn on_send(&mut self, sent: &Sent) {
-        self.active_mut().on_send(sent);
+        active!(mut self.on_send(sent));
     }
 
     fn on_measurement(&mut self, measurement: &Measurement) {
-        self.active_mut().on_measurement(measurement);
+        active!(mut self.on_measurement(measurement));
     }
 
     fn on_ack(&mut self, ack: &AckSample) {
-        self.active_mut().on_ack(ack);
+        active!(mut self.on_ack(ack));
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) {
-        self.active_mut().on_congestion(congestion);
+        active!(mut self.on_congestion(congestion));
     }
 
     fn on_state(&mut self, now: Time, state: RecoveryState) {
-        self.active_mut().on_state(now, state);
+        active!(mut self.on_state(now, state));
     }
 
     fn on_undo(&mut self, now: Time) {
-        self.active_mut().on_undo(now);
+        active!(mut self.on_undo(now));
     }
 
     fn set_cwnd(&mut self, cwnd: u32) {
-        self.active_mut().set_cwnd(cwnd);
+        active!(mut self.set_cwnd(cwnd));
     }
 
     fn set_ssthresh(&mut self, ssthresh: u32) {
-        self.active_mut().set_ssthresh(ssthresh);
+        active!(mut self.set_ssthresh(ssthresh));
     }
 
     fn cwnd(&self) -> u32 {
-        self.active().cwnd()
+        active!(self.cwnd())
     }
 
     fn ssthresh(&self) -> Option<u32> {
-        self.active().ssthresh()
+        active!(self.ssthresh())
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
-        self.active().pacing_rate()
+        active!(self.pacing_rate())
     }
 
     fn burst_limit(&self) -> Option<u32> {
-        self.active().burst_limit()
+        active!(self.burst_limit())
     }
 
     fn recovery_owner(&self) -> RecoveryOwner {
-        self.active().recovery_owner()
+        active!(self.recovery_owner())
     }
 
     fn mode(&self) -> &'static str {
-        self.active().mode()
+        active!(self.mode())
     }
 
     fn observe(&self, observer: &mut dyn Observer) {

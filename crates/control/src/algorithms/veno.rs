@@ -7,7 +7,7 @@ use crate::controller::{AckSample, Congestion, Measurement, Observer, RecoverySt
 use crate::row::{ControllerRow, Start};
 use crate::slow_start::SlowStart;
 use crate::window::Window;
-use crate::windowed::{WindowLaw, Windowed, grow_as_reno};
+use crate::windowed::{BETA_ECN, WindowLaw, Windowed, grow_as_reno};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
@@ -16,10 +16,12 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
         class: "hybrid",
         based_on: &["reno", "vegas"],
         source: "Fu & Liew, TCP Veno, IEEE JSAC 21(2), 2003; Linux 6.1 tcp_veno.c",
-        parameters: &[],
+        parameters: &[BETA_ECN],
     },
     start: Start::Composed("standard"),
-    build: |parts| Box::new(Windowed::new(Veno::default(), parts.slow_start)),
+    build: |parts| {
+        Box::new(Windowed::new(Veno::default(), parts.slow_start).with_abe(&parts.values))
+    },
 };
 
 /// β of the paper, 3 packets: more in the queue is congestion. In half packets, as N is kept.

@@ -1,7 +1,7 @@
 //! Westwood+ as Linux has it.
 
 use jostle_catalogue::{Entry, Values};
-use jostle_units::Time;
+use jostle_units::{Span, Time};
 
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer, Signal};
 use crate::jiffies::{HZ, Jiffies};
@@ -29,6 +29,9 @@ const FIRST_RTT_S: u64 = 20;
 /// Intervals of measurement are longer than a 20th of a second (`TCP_WESTWOOD_RTT_MIN`).
 const INTERVALS_PER_S: u64 = 20;
 
+/// An RTT that the clock of Linux's samples, in microseconds, does not take for none.
+const LEAST_RTT: Span = Span::from_us(1);
+
 /// A first-order low-pass filter: an eighth of what is new.
 const fn low_pass(old: u64, new: u64) -> u64 {
     (7 * old + new) / 8
@@ -43,11 +46,13 @@ const fn low_pass(old: u64, new: u64) -> u64 {
 #[derive(Clone, Debug)]
 pub struct Westwood {
     clock: Jiffies,
+    /// Intervals of measurement are longer, in ticks ([`INTERVALS_PER_S`]).
+    least_interval: u64,
     mss_bytes: u64,
     /// `snd_una` as last heard of.
     first_unacked: u64,
-    /// Up to where bytes were counted; none before the first ACK, which only sets it.
-    counted_to: Option<u64>,
+    /// Up to where bytes were counted; [`u64::MAX`] before the first ACK, which only sets it.
+    counted_to: u64,
     /// When the interval of measurement began (`rtt_win_sx`).
     interval_start: u64,
     /// Bytes that were acknowledged in it (`bk`).
@@ -74,9 +79,10 @@ impl Westwood {
         let first_rtt = FIRST_RTT_S * clock.hz();
         Self {
             clock,
+            least_interval: clock.hz() / INTERVALS_PER_S,
             mss_bytes: 1,
             first_unacked: 0,
-            counted_to: None,
+            counted_to: u64::MAX,
             interval_start: 0,
             bytes: 0,
             accounted_bytes: 0,
@@ -129,14 +135,14 @@ impl Westwood {
     fn on_ack(&mut self, now: Time, slow_path: bool) {
         let now = self.clock.at(now);
         let ticks = now - self.interval_start;
-        if ticks > self.rtt.max(self.clock.hz() / INTERVALS_PER_S) {
+        if ticks > self.rtt.max(self.least_interval) {
             self.measure(ticks);
             self.bytes = 0;
             self.interval_start = now;
         }
-        let counted_to = self.counted_to.replace(self.first_unacked).unwrap_or(self.first_unacked);
         // Packets of the ends of messages count in full.
-        let advanced_bytes = (self.first_unacked - counted_to) * self.mss_bytes;
+        let advanced_bytes = self.first_unacked.saturating_sub(self.counted_to) * self.mss_bytes;
+        self.counted_to = self.first_unacked;
         self.bytes += if slow_path { self.count(advanced_bytes) } else { advanced_bytes };
         self.min_rtt = if self.min_rtt_due { self.rtt } else { self.min_rtt.min(self.rtt) };
         self.min_rtt_due = false;
@@ -166,7 +172,7 @@ impl WindowLaw for Westwood {
 
     fn on_measurement(&mut self, _window: &mut Window, measurement: &Measurement) {
         self.first_unacked = measurement.first_unacked;
-        if let Some(rtt) = measurement.rtt.filter(|rtt| rtt.as_us() > 0) {
+        if let Some(rtt) = measurement.rtt.filter(|&rtt| rtt >= LEAST_RTT) {
             self.rtt = self.clock.rounded_up(rtt);
         }
     }
@@ -216,8 +222,6 @@ impl WindowLaw for Westwood {
 
 #[cfg(test)]
 mod tests {
-    use jostle_units::Span;
-
     use super::*;
     use crate::controller::RecoveryState;
     use crate::fixtures::{ack, loss, measured};

@@ -38,7 +38,7 @@ impl Capacity for Constant {
         self.0.finish(start, size_bytes)
     }
 
-    fn offered_bytes(&self, now: Time) -> f64 {
+    fn offered_bytes(&mut self, now: Time) -> f64 {
         self.0.rate_bps() as f64 / 8.0 * now.as_secs_f64()
     }
 }

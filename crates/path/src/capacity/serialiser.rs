@@ -9,6 +9,33 @@ use jostle_units::{Rate, Time};
 
 const NS_PER_S: u64 = 1_000_000_000;
 
+/// When a packet has been sent that starts at `start` and meets several rates: `in_force`, until a
+/// time, and those that `next` says come after it. [`Time::NEVER`] if the last of them is 0.
+pub fn finish_across(
+    start: Time,
+    size_bytes: u32,
+    in_force: (Rate, Time),
+    mut next: impl FnMut() -> (Rate, Time),
+) -> Time {
+    // In bit·ns/s, so that nothing is lost by division.
+    let mut rest = u128::from(size_bytes) * u128::from(8 * NS_PER_S);
+    let (mut from, (mut rate, mut until)) = (start, in_force);
+    loop {
+        let bps = u128::from(rate.as_bps());
+        let room = bps * u128::from(until.since(from).as_ns());
+        if until == Time::NEVER || rest <= room {
+            if bps == 0 {
+                return Time::NEVER;
+            }
+            let ns = u64::try_from(rest.div_ceil(bps)).unwrap_or(u64::MAX);
+            return Time::from_ns(from.as_ns().saturating_add(ns));
+        }
+        rest -= room;
+        from = until;
+        (rate, until) = next();
+    }
+}
+
 /// Sends packets at one rate.
 #[derive(Clone, Debug)]
 pub struct Serialiser {

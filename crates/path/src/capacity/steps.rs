@@ -4,7 +4,7 @@ use jostle_catalogue::Entry;
 use jostle_units::{Rate, Time};
 
 use super::Capacity;
-use super::serialiser::Serialiser;
+use super::serialiser::{Serialiser, finish_across};
 use crate::error::Error;
 
 /// The row of the registry.
@@ -69,24 +69,12 @@ impl Steps {
 
     /// Sends what does not end within the step in force.
     #[cold]
-    fn finish_across_steps(&mut self, start: Time, size_bytes: u32) -> Time {
-        // In bit·ns/s, so that nothing is lost by division.
-        let mut rest = u128::from(size_bytes) * 8_000_000_000;
-        let mut from = start;
-        loop {
-            let rate = u128::from(self.sender.rate_bps());
-            let room = rate * u128::from(self.until.since(from).as_ns());
-            if self.until == Time::NEVER || rest <= room {
-                if rate == 0 {
-                    return Time::NEVER;
-                }
-                let ns = u64::try_from(rest.div_ceil(rate)).unwrap_or(u64::MAX);
-                return Time::from_ns(from.as_ns().saturating_add(ns));
-            }
-            rest -= room;
-            from = self.until;
+    fn finish_later(&mut self, start: Time, size_bytes: u32) -> Time {
+        let in_force = (Rate::from_bps(self.sender.rate_bps()), self.until);
+        finish_across(start, size_bytes, in_force, || {
             self.step();
-        }
+            (Rate::from_bps(self.sender.rate_bps()), self.until)
+        })
     }
 }
 
@@ -104,10 +92,10 @@ impl Capacity for Steps {
             self.step();
         }
         let finish = self.sender.finish(start, size_bytes);
-        if finish <= self.until { finish } else { self.finish_across_steps(start, size_bytes) }
+        if finish <= self.until { finish } else { self.finish_later(start, size_bytes) }
     }
 
-    fn offered_bytes(&self, now: Time) -> f64 {
+    fn offered_bytes(&mut self, now: Time) -> f64 {
         let after = self.steps.partition_point(|step| step.at <= now);
         let step = self.steps[after - 1];
         step.offered_bytes + bytes_between((step.at, step.rate), now)

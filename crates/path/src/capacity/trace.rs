@@ -123,7 +123,7 @@ impl Capacity for Trace {
         self.at
     }
 
-    fn offered_bytes(&self, now: Time) -> f64 {
+    fn offered_bytes(&mut self, now: Time) -> f64 {
         let repetitions = now.as_ns() / self.period_ns;
         let since_ns = now.as_ns() % self.period_ns;
         let in_this = self.opportunities_ns.partition_point(|at| *at <= since_ns) as u64;

@@ -10,7 +10,7 @@ use jostle_path::{Capacity, Delay, Loss, QueueDiscipline, capacity, delay, loss,
 use jostle_units::{Rate, Span, Stream, Time};
 
 /// Number of kinds of capacity.
-pub const CAPACITIES: usize = 4;
+pub const CAPACITIES: usize = 5;
 /// Number of kinds of delay.
 pub const DELAYS: usize = 5;
 
@@ -52,9 +52,12 @@ pub fn queue(
     for parameter in row.entry.parameters {
         let value = match (parameter.name, parameter.kind) {
             ("limit", Kind::Packets { .. }) => {
-                kept = Limit::Packets(packets);
+                // Socket buffers of GRO hold up to 31 of the smallest packets here.
+                let each = if row.entry.name == "pfifo_gro" { 31 } else { 1 };
+                kept = Limit::Packets(packets * each);
                 Some(Value::Integer(packets as i64))
             }
+            ("gro_max_size", _) => Some(Value::Integer(3_100)),
             ("threshold", Kind::Size { .. }) => Some(Value::Integer(8_000)),
             ("threshold", _) => Some(Value::Integer(300_000)),
             (_, Kind::Choice { choices, .. }) => {
@@ -72,7 +75,7 @@ fn at(ms: u64) -> Time {
 }
 
 /// A capacity of the given kind.
-pub fn capacity(kind: usize) -> Box<dyn Capacity> {
+pub fn capacity(kind: usize, seed: u64) -> Box<dyn Capacity> {
     match kind {
         0 => Box::new(capacity::Constant::new(Rate::from_mbps(100))),
         1 => {
@@ -81,9 +84,21 @@ pub fn capacity(kind: usize) -> Box<dyn Capacity> {
             Box::new(capacity::Steps::new(steps.to_vec()).unwrap())
         }
         2 => Box::new(capacity::Trace::new(&[0, 1, 1, 2, 2, 2, 3, 40, 41, 50], 1500).unwrap()),
-        _ => {
+        3 => {
             let steps = vec![(at(0), Rate::from_mbps(100)), (at(400), Rate::ZERO)];
             Box::new(capacity::Steps::new(steps).unwrap())
+        }
+        _ => {
+            let process = capacity::Process {
+                mean: Rate::from_mbps(50),
+                deviation: Rate::from_mbps(40),
+                correlation: Span::from_ms(20),
+                step: Span::from_ms(1),
+                min: Rate::from_bps(100_000),
+                max: Rate::from_mbps(150),
+            };
+            let random = Stream::new(seed, "capacity");
+            Box::new(capacity::Autoregressive::new(process, random).unwrap())
         }
     }
 }

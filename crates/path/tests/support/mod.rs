@@ -6,7 +6,7 @@
 pub mod build;
 
 use jostle_path::queue::Limit;
-use jostle_path::{Ecn, Fate, Link, Packet, Probe, QueueDiscipline, Reason};
+use jostle_path::{Capacity, Ecn, Fate, Link, Packet, Probe, QueueDiscipline, Reason};
 use jostle_units::{Span, Time};
 use proptest::prelude::*;
 
@@ -236,12 +236,13 @@ impl Probe<usize> for Watch {
 /// Drives a link and checks after every operation that packets handed over = taken + dropped +
 /// waiting + in flight, that packets are sent one at a time and never faster than its capacity,
 /// arrive no earlier than `least_delay` after that, in the order in which they were sent unless
-/// `may_reorder`, and exactly when `next_time` says.
+/// `may_reorder`, and exactly when `next_time` says. `capacity` is one like the link's.
 ///
 /// # Errors
 /// The first thing that it does wrong.
 pub fn check_link(
     mut link: Link<usize>,
+    mut capacity: Box<dyn Capacity>,
     least_delay: Span,
     may_reorder: bool,
     two_queues: bool,
@@ -292,7 +293,7 @@ pub fn check_link(
         watch.account.verdict()?;
     }
     for (finish, bytes) in &watch.progress {
-        let offered = link.offered_bytes(*finish);
+        let offered = capacity.offered_bytes(*finish);
         if *finish != Time::NEVER && *bytes as f64 > offered * (1.0 + 1e-12) + 1e-6 {
             return Err(format!("{bytes} bytes sent by {finish}, {offered} offered"));
         }

@@ -12,7 +12,9 @@ use jostle_units::{FULL_PACKET_BYTES, LINK_HEADER_BYTES, mss_of};
 
 use super::{MAX_NS, SpecError, link, within};
 use crate::room::MAX_ACK_ROWS;
-use crate::{FlowSpec, JitterSpec, LinkSpec, OutageSpec, RunSpec, SourceSpec, TraceLevel};
+use crate::{
+    CapacitySpec, FlowSpec, JitterSpec, LinkSpec, OutageSpec, RunSpec, SourceSpec, TraceLevel,
+};
 
 /// Most phases, links and flows: what a run of them leaves behind is looked at by people.
 const MAX_PHASES: usize = 1_000;
@@ -25,16 +27,19 @@ const MAX_MERGES: u64 = 2_000_000;
 /// Most packets that are on their way, wait or are kept by a sender at the same time; one takes
 /// some 200 bytes.
 const MAX_PACKETS: u64 = 10_000_000;
-/// Most outages of a link in a run: after a time without packets they are drawn at once, in half a
-/// second.
+/// Most outages of a link in a run. The simulator draws them in portions and looks up in between;
+/// the kernel has them all beforehand, drawn in half a second.
 const MAX_OUTAGES: u64 = 10_000_000;
 /// Most points of a link's jitter in a run. The simulator draws them in portions and looks up in
 /// between; a run that has all of them takes minutes for it.
 const MAX_JITTER_POINTS: u64 = 10_000_000_000;
 /// Points of jitter in a correlation time.
 const JITTER_GRID: u64 = 16;
+/// Most random steps of a link's rate in a run: after a time without packets they are drawn at once,
+/// in half a second.
+const MAX_RATE_STEPS: u64 = 10_000_000;
 /// Most updates of a queue's probability in a run. On a link that stands still they are made up for
-/// at once, in some seconds.
+/// in portions, too; all of them take some seconds.
 const MAX_UPDATES: u64 = 1_000_000_000;
 
 /// Checks lengths of lists, before anything goes through them.
@@ -99,6 +104,9 @@ fn check_link(at: &str, link: &LinkSpec, duration_ns: u64) -> Result<(), SpecErr
     if let Some(OutageSpec { mean_interval_ns, .. }) = link.outages {
         let at = format!("{at}.outages.mean_interval_ns");
         rarely(&at, mean_interval_ns, 1, duration_ns, MAX_OUTAGES)?;
+    }
+    if let CapacitySpec::Autoregressive(spec) = &link.capacity {
+        rarely(&format!("{at}.capacity.step_ns"), spec.step_ns, 1, duration_ns, MAX_RATE_STEPS)?;
     }
     let jitter = link.delay.jitter.as_ref();
     if let Some(JitterSpec { correlation_ns: correlation_ns @ 1.., .. }) = jitter {
@@ -231,7 +239,10 @@ fn limit_bytes(link: &LinkSpec) -> u128 {
     match limit.map(|parameter| parameter.kind) {
         Some(Kind::Limit { .. }) => u128::from(values.limit("limit").full_bytes()),
         Some(Kind::Packets { .. } | Kind::Integer { .. }) => {
-            u128::from(values.amount("limit")) * u128::from(FULL_PACKET_BYTES)
+            // Each may be a socket buffer of many packets.
+            let buffers = row.entry.parameters.iter().any(|one| one.name == "gro_max_size");
+            let each = if buffers { values.u32("gro_max_size") } else { FULL_PACKET_BYTES };
+            u128::from(values.amount("limit")) * u128::from(each)
         }
         _ => 0,
     }

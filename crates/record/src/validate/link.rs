@@ -4,7 +4,10 @@ use jostle_catalogue::Entry;
 use jostle_path::{Error, capacity, delay, loss, registry};
 
 use super::{MAX_BPS, MAX_NS, SpecError, steps, within};
-use crate::{CapacitySpec, DelaySpec, LinkPart, LinkSpec, OutageSpec, Quantile, QuickStartSpec};
+use crate::{
+    AutoregressiveSpec, CapacitySpec, DelaySpec, LinkPart, LinkSpec, OutageSpec, Quantile,
+    QuickStartSpec,
+};
 
 /// Shortest correlation of jitter that has any.
 const MIN_CORRELATION_NS: u64 = registry::SHORTEST_PERIOD_NS as u64;
@@ -75,7 +78,19 @@ fn check_capacity(at: &str, spec: &CapacitySpec) -> Result<(), SpecError> {
             trace(&format!("{at}.opportunities_ms"), opportunities_ms)?;
             within(&format!("{at} (mean rate in bit/s)"), peak_bps(spec), 1..=MAX_BPS)
         }
+        CapacitySpec::Autoregressive(spec) => check_autoregressive(at, spec),
     }
+}
+
+fn check_autoregressive(at: &str, spec: &AutoregressiveSpec) -> Result<(), SpecError> {
+    let row = &capacity::AUTOREGRESSIVE;
+    parameter(&format!("{at}.mean_bps"), row, "mean", spec.mean_bps)?;
+    parameter(&format!("{at}.deviation_bps"), row, "deviation", spec.deviation_bps)?;
+    parameter(&format!("{at}.correlation_ns"), row, "correlation", spec.correlation_ns)?;
+    parameter(&format!("{at}.step_ns"), row, "step", spec.step_ns)?;
+    parameter(&format!("{at}.min_bps"), row, "min", spec.min_bps)?;
+    parameter(&format!("{at}.max_bps"), row, "max", spec.max_bps)?;
+    within(&format!("{at}.min_bps"), spec.min_bps, 0..=spec.max_bps)
 }
 
 fn trace(at: &str, opportunities_ms: &[u32]) -> Result<(), SpecError> {
@@ -94,8 +109,8 @@ fn trace(at: &str, opportunities_ms: &[u32]) -> Result<(), SpecError> {
     }
 }
 
-/// The rate that a capacity never exceeds for long: that of its fastest step, or the mean of its
-/// trace.
+/// The rate that a capacity never exceeds for long: that of its fastest step, its bound, or the
+/// mean of its trace.
 pub(super) fn peak_bps(capacity: &CapacitySpec) -> u64 {
     match capacity {
         CapacitySpec::Constant { rate_bps } => *rate_bps,
@@ -105,6 +120,7 @@ pub(super) fn peak_bps(capacity: &CapacitySpec) -> u64 {
             let period_ms = u128::from(opportunities_ms.last().copied().unwrap_or(0).max(1));
             u64::try_from((bits * 1_000).div_ceil(period_ms)).unwrap_or(u64::MAX)
         }
+        CapacitySpec::Autoregressive(spec) => spec.max_bps,
     }
 }
 

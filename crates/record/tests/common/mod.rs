@@ -83,6 +83,9 @@ pub fn everything() -> Value {
         {"at_ns": 0, "rate_bps": 8_000_000}, {"at_ns": S, "rate_bps": 0}]});
     spec["links"][1]["capacity"] = json!({"kind": "trace", "opportunities_ms": [1, 1, 3],
         "opportunity_bytes": 1514});
+    spec["links"][2]["capacity"] = json!({"kind": "autoregressive", "mean_bps": 8_000_000,
+        "deviation_bps": 1_000_000, "correlation_ns": S, "step_ns": 100 * MS,
+        "min_bps": 5_000_000, "max_bps": 11_000_000});
     let points = json!([{"probability": 0.0, "value_ns": 0}, {"probability": 1.0, "value_ns": MS}]);
     spec["links"][0]["delay"]["jitter"] =
         json!({"quantiles": points, "correlation_ns": 0, "reorder": false});
@@ -138,7 +141,7 @@ fn link(name: &str, queue: Value) -> Value {
 
 fn flow(name: &str, source: Value) -> Value {
     json!({
-        "name": name, "transport": "tcp", "source": source,
+        "name": name, "group": null, "transport": "tcp", "source": source,
         "controller": {"name": "reno", "parameters": {}},
         "slow_start": {"name": "standard", "parameters": {}},
         "path": [0], "reverse_path": [], "access_delay_ns": 10 * MS,

@@ -84,6 +84,16 @@ fn capacity(rate_bps: u64) -> impl Strategy<Value = CapacitySpec> {
         4 => Just(CapacitySpec::Constant { rate_bps }),
         1 => (100 * MS..S).prop_map(halved),
         1 => Just(trace),
+        1 => (MS..S, MS..10 * S).prop_map(move |(step_ns, correlation_ns)| {
+            CapacitySpec::Autoregressive(AutoregressiveSpec {
+                mean_bps: rate_bps,
+                deviation_bps: rate_bps / 2,
+                correlation_ns,
+                step_ns,
+                min_bps: rate_bps.div_ceil(10).max(8_000),
+                max_bps: rate_bps.max(4_000) * 2,
+            })
+        }),
     ]
 }
 

@@ -104,6 +104,9 @@ def _problems_of_tc(link: LinkSpec) -> Iterator[Problem]:
     if capacity["kind"] == "trace":
         text = f"`tc` has no delivery opportunities, only rates; {_VIRTUAL}"
         yield Problem(link_key(link, "trace"), text)
+    if capacity["kind"] == "autoregressive":
+        text = f"`tc` draws no random rates; {_VIRTUAL}"
+        yield Problem(link_key(link, "rate"), text)
     for step in capacity["steps"] if capacity["kind"] == "steps" else ():
         if step["rate_bps"] < 8:
             text = f"{step['rate_bps']} bit/s at {step['at_ns'] / 1e9:g} s: htb cannot stop; "

@@ -71,13 +71,15 @@ def _is_own(link: LinkSpec) -> bool:
 
 
 def first_rate_bps(link: LinkSpec) -> int:
-    """Rate of a link at its beginning; of a trace, the mean."""
+    """Rate of a link at its beginning; of a trace and of a random one, the mean."""
     capacity = link["capacity"]
     match capacity["kind"]:
         case "constant":
             return int(capacity["rate_bps"])
         case "steps":
             return int(capacity["steps"][0]["rate_bps"])
+        case "autoregressive":
+            return int(capacity["mean_bps"])
     moments = capacity["opportunities_ms"]
     return int(len(moments) * capacity["opportunity_bytes"] * 8_000 // moments[-1])
 
@@ -87,6 +89,8 @@ def peak_bps(link: LinkSpec) -> int:
     capacity = link["capacity"]
     if capacity["kind"] == "steps":
         return max(step["rate_bps"] for step in capacity["steps"])
+    if capacity["kind"] == "autoregressive":
+        return int(capacity["max_bps"])
     return first_rate_bps(link)
 
 
@@ -138,7 +142,7 @@ def _link_messages(link: LinkSpec, drawn: DrawnImpairments) -> Iterator[bytes]:
     """Yield options of `jostle_link`, as messages of bounded size."""
     parts = b""
     for option in (
-        *_capacity(link["capacity"]),
+        *_capacity(link["capacity"], drawn),
         *_delay(link["delay"], drawn),
         *_losses(link, drawn),
     ):
@@ -150,12 +154,14 @@ def _link_messages(link: LinkSpec, drawn: DrawnImpairments) -> Iterator[bytes]:
     yield parts
 
 
-def _capacity(capacity: Mapping[str, Any]) -> Iterator[_Option]:
+def _capacity(capacity: Mapping[str, Any], drawn: DrawnImpairments) -> Iterator[_Option]:
     match capacity["kind"]:
         case "constant":
             yield _steps(_RATES, [(0, capacity["rate_bps"])])
         case "steps":
             yield _steps(_RATES, [(step["at_ns"], step["rate_bps"]) for step in capacity["steps"]])
+        case "autoregressive":
+            yield _Option(_RATES, drawn["rate_steps"].tobytes(), 16)
         case "trace":
             moments = capacity["opportunities_ms"]
             yield _Option(_OPPORTUNITY_BYTES, struct.pack("=I", capacity["opportunity_bytes"]))

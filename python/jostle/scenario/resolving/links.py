@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.scenario.fields import QuantileTable
-from jostle.scenario.models import Link, ScenarioFile
+from jostle.scenario.models import Link, RandomRate, ScenarioFile
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.algorithms import part_spec, queue_limit_bytes
 from jostle.scenario.resolving.outages import outage_spec, quantile_points
 from jostle.scenario.resolving.profiles import profile_rtt_ns
+from jostle.scenario.resolving.rates import random_capacity
 from jostle.scenario.resolving.traces import TraceReader
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report
@@ -37,7 +38,8 @@ class LinkFacts:
     capacity
         As in a run's specification; None if it was reported.
     initial_bps, peak_bps
-        Rate at the start and largest rate; of a trace both are its mean rate.
+        Rate at the start and largest rate; of a trace both are its mean rate, of a random one they
+        are its mean and its upper bound.
     base_delay_ns
         What the link contributes to a quiet round trip: its first delay and its median jitter.
     rtt_ns
@@ -112,6 +114,10 @@ def link_facts(
     elif link.rate is None:
         message = 'missing — write for example rate = "144 Mbit/s"'
         report.add(rate_at, message, trace_at, (*path, "profile"))
+    elif isinstance(link.rate, RandomRate):
+        facts.capacity = random_capacity(link.rate, rate_at, report)
+        if facts.capacity is not None:
+            facts.initial_bps, facts.peak_bps = link.rate.mean, facts.capacity["max_bps"]
     else:
         facts.initial_bps = link.rate[0][1]
         facts.peak_bps = max(rate for _, rate in link.rate)

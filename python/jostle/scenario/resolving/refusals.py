@@ -20,6 +20,14 @@ __all__ = ["refusal"]
 
 _Quantity = Literal["time", "rate", "size"]
 _QUANTITIES: Final[Mapping[str, _Quantity]] = {"ns": "time", "bps": "rate", "bytes": "size"}
+_RANDOM_RATE: Final = (
+    "mean_bps",
+    "deviation_bps",
+    "correlation_ns",
+    "step_ns",
+    "min_bps",
+    "max_bps",
+)
 _UNIT: Final = re.compile(r"(?:_|\.)(ns|bps|bytes|packets|ms)\Z")
 # What a scenario calls otherwise; None for what it has no key for.
 _NAMES: Final[Mapping[str, str | None]] = {
@@ -96,6 +104,8 @@ def _below(steps: Sequence[int | str]) -> KeyPath:
         return ("trace",)
     if list(steps[:2]) == ["delay", "jitter"]:
         steps = steps[1:]
+    if len(steps) == 2 and steps[0] == "capacity" and steps[1] in _RANDOM_RATE:
+        steps = ["rate", steps[1]]
     found: list[str] = []
     for step in steps:
         if isinstance(step, int):

@@ -25,6 +25,8 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "quantiles": 'quantiles = [["0 %", "0 ms"], ["100 %", "10 ms"]]',
     "correlation": 'correlation = "200 ms"',
     "every": 'every = "20 min"',
+    "mean": 'mean = "100 Mbit/s"',
+    "deviation": 'deviation = "10 Mbit/s"',
     "durations": 'durations = "200 ms"',
     "kind": 'kind = "…"',
     "bytes": 'bytes = "1 MB"',
@@ -222,6 +224,7 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "jitter": models.Jitter,
     "outage": models.Outage,
     "quick_start": models.QuickStart,
+    "random": models.RandomRate,
     **{
         str(get_args(variant.model_fields["kind"].annotation)[0]): variant
         for variant in (

@@ -8,8 +8,16 @@ use crate::algorithms::bbr::model::GAIN_UNIT;
 const SECOND_NS: i64 = 1_000_000_000;
 
 const fn gain(default: f64) -> Kind {
-    Kind::Number { default, min: 0.1, max: 10.0 }
+    Kind::Number { default, min: LEAST_GAIN, max: 10.0 }
 }
+
+/// A gain of which each flavour has its own, which 0 stands for.
+const fn gain_of_flavour() -> Kind {
+    Kind::Number { default: 0.0, min: 0.0, max: 10.0 }
+}
+
+/// The smallest gain that can be asked for.
+const LEAST_GAIN: f64 = 0.1;
 
 const fn span(default_ns: i64, min_ns: i64) -> Kind {
     Kind::Span { default_ns, min_ns, max_ns: 3600 * SECOND_NS }
@@ -51,14 +59,15 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "drain_pacing_gain",
-        summary: "pacing gain of Drain; drafts before -05 have 0.35, and so has google where 0.5 stands",
-        kind: gain(DRAFT_DRAIN_GAIN),
+        summary: "pacing gain of Drain, at least 0.1; 0 for the flavour's: 0.5 of the draft (before -05: \
+                  0.35), 1000/2885 of google",
+        kind: gain_of_flavour(),
     },
     Parameter {
         name: "down_pacing_gain",
-        summary: "pacing gain of ProbeBW_DOWN, which drains what the probe queued; google has 0.91 \
-                  where 0.9 stands",
-        kind: gain(DRAFT_DOWN_GAIN),
+        summary: "pacing gain of ProbeBW_DOWN, which drains what the probe queued, at least 0.1; 0 for \
+                  the flavour's: 0.9 of the draft, 0.91 of google",
+        kind: gain_of_flavour(),
     },
     Parameter {
         name: "up_pacing_gain",
@@ -171,11 +180,13 @@ pub(super) struct Parameters {
 
 impl Parameters {
     pub(super) fn new(values: &Values) -> Self {
-        let gain = |name| (values.number(name) * GAIN_UNIT as f64) as u64;
+        let in_256ths = |gain: f64| (gain * GAIN_UNIT as f64) as u64;
+        let gain = |name| in_256ths(values.number(name));
         let google = values.choice("flavour") == "google";
-        // A gain that stands where the draft has it is the release's own.
-        let gain_or = |name, draft: f64, release| {
-            if google && values.number(name) == draft { release } else { gain(name) }
+        let gain_or = |name, draft: f64, release| match values.number(name) {
+            0.0 if google => release,
+            0.0 => in_256ths(draft),
+            given => in_256ths(given.max(LEAST_GAIN)),
         };
         // What the release keeps in 256ths.
         let share = |value: f64| {

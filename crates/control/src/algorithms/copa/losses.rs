@@ -30,6 +30,11 @@ struct Mark {
 impl Losses {
     /// Whether counting has just ended with more than `threshold` of the packets lost.
     pub(super) fn exceed(&mut self, ack: &AckSample, threshold: f64) -> bool {
+        if let Some(since) = self.since
+            && ack.now.since(since.at) <= ack.rtt.unwrap_or(ack.srtt).mul_div(RTTS, 1)
+        {
+            return false;
+        }
         let here = Mark { at: ack.now, delivered: ack.delivered, lost: ack.total_lost };
         let Some(since) = self.since else {
             self.since = Some(here);
@@ -37,8 +42,7 @@ impl Losses {
         };
         let lost = here.lost - since.lost;
         let packets = here.delivered - since.delivered + lost;
-        let rtt = ack.rtt.unwrap_or(ack.srtt);
-        if here.at.since(since.at) <= rtt.mul_div(RTTS, 1) || packets <= FEWEST {
+        if packets <= FEWEST {
             return false;
         }
         self.since = Some(here);

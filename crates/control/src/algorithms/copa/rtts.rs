@@ -5,6 +5,13 @@ use jostle_units::{Span, Time};
 use super::parameters::Parameters;
 use crate::estimate::WindowedMax;
 
+/// An RTT in seconds. One is far below the 2⁶³ ns up to which the processor converts a number by
+/// itself; [`Span::as_secs_f64`] is for all spans.
+#[inline]
+pub(super) fn seconds(rtt: Span) -> f64 {
+    rtt.as_ns().cast_signed() as f64 * 1e-9
+}
+
 /// Minimum over a sliding window.
 #[derive(Clone, Copy, Debug, Default)]
 struct WindowedMin(WindowedMax);
@@ -25,6 +32,8 @@ impl WindowedMin {
 pub(super) struct Rtts {
     /// RTTmin, over a long time.
     least: WindowedMin,
+    /// That time; zero before the first sample.
+    least_window: Span,
     /// RTTstanding, over srtt/2: without the noise of what delays and aggregates ACKs.
     standing: WindowedMin,
     /// Least RTT of the last RTTs, by which the queue is judged nearly empty.
@@ -45,16 +54,26 @@ impl Rtts {
     }
 
     pub(super) fn update(&mut self, now: Time, rtt: Span, srtt: Span, parameters: &Parameters) {
-        // Release: the minimum over max(10 s, 20 · RTTmin), as it was before this sample, so that on
-        // a path of 600 ms a flow that keeps a queue for ten seconds still knows the path's own RTT.
-        let rtts =
-            if self.sampled { self.least.get() } else { rtt }.mul_div(parameters.min_rtt_rtts, 1);
-        self.sampled = true;
-        self.least.update(parameters.min_rtt_window.max(rtts), now, rtt);
-        let window = Span::from_secs_f64(parameters.standing_rtts * srtt.as_secs_f64());
+        if !self.sampled {
+            self.sampled = true;
+            self.set_least_window(rtt, parameters);
+        }
+        let before = self.least.get();
+        self.least.update(self.least_window, now, rtt);
+        if self.least.get() != before {
+            self.set_least_window(self.least.get(), parameters);
+        }
+        let window = Span::from_secs_f64(parameters.standing_rtts * seconds(srtt));
         self.standing.update(window, now, rtt);
         self.recent_least.update(srtt.mul_div(parameters.empty_rtts, 1), now, rtt);
         self.recent_most.update(srtt.mul_div(MOST_RTTS, 1).as_ns(), now.as_ns(), rtt.as_ns());
+    }
+
+    /// Release: the minimum over max(10 s, 20 · RTTmin), with the RTTmin from before a sample, so that
+    /// on a path of 600 ms a flow that keeps a queue for ten seconds still knows the path's own RTT.
+    fn set_least_window(&mut self, least: Span, parameters: &Parameters) {
+        let rtts = least.mul_div(parameters.min_rtt_rtts, 1);
+        self.least_window = parameters.min_rtt_window.max(rtts);
     }
 
     /// RTTstanding; zero before the first sample.
@@ -74,8 +93,8 @@ impl Rtts {
     /// Whether the queueing delay was below `share` of RTTmax − RTTmin lately.
     pub(super) fn nearly_empty(&self, share: f64) -> bool {
         let least = self.least.get();
-        let lowest = (self.recent_least.get() - least).as_secs_f64();
-        let swing = (Span::from_ns(self.recent_most.get()) - least).as_secs_f64();
+        let lowest = seconds(self.recent_least.get() - least);
+        let swing = seconds(Span::from_ns(self.recent_most.get()) - least);
         lowest <= share * swing
     }
 }

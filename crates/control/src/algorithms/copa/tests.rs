@@ -61,7 +61,7 @@ fn the_target_is_the_inverse_of_the_queueing_delay() {
         copa.round_start = FAR;
         // Beyond srtt/2 the RTT without a queue is no longer the standing one.
         copa.on_ack(&at(30, Span::from_ms(41), 2));
-        assert!((copa.target_pps - 2000.0).abs() < 1e-6, "{}", copa.target_pps);
+        assert!((copa.target_pps() - 2000.0).abs() < 1e-6, "{}", copa.target_pps());
         assert_eq!(copa.cwnd > cwnd, rises, "{} from {cwnd}", copa.cwnd);
     }
 }

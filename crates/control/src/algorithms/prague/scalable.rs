@@ -49,6 +49,7 @@ enum RttScaling {
 
 pub(super) struct Scalable {
     rtt_scaling: RttScaling,
+    /// Zero where the rate does not depend on it.
     rtt_target: Span,
     rtt_transition: u32,
     starts_at_one: bool,
@@ -91,14 +92,16 @@ pub(super) struct Scalable {
 impl Scalable {
     pub fn new(values: &Values) -> Self {
         let starts_at_one = values.u32("prague_alpha_mode") == 1;
+        let rtt_scaling = match values.choice("prague_rtt_scaling") {
+            "none" => RttScaling::None,
+            "scalable" => RttScaling::Scalable,
+            "additive" => RttScaling::Additive,
+            _ => RttScaling::Rate,
+        };
+        let scales = rtt_scaling != RttScaling::None;
         Self {
-            rtt_scaling: match values.choice("prague_rtt_scaling") {
-                "none" => RttScaling::None,
-                "scalable" => RttScaling::Scalable,
-                "additive" => RttScaling::Additive,
-                _ => RttScaling::Rate,
-            },
-            rtt_target: values.span("prague_rtt_target"),
+            rtt_scaling,
+            rtt_target: if scales { values.span("prague_rtt_target") } else { Span::ZERO },
             rtt_transition: values.u32("prague_rtt_transition"),
             starts_at_one,
             rate_offset: u64::from(values.u32("prague_rate_offset")),
@@ -136,10 +139,10 @@ impl Scalable {
     /// `prague_target_rtt`: the RTT as which the flow behaves, and the least time between two updates
     /// of α and two reductions; with `additive` "an extra target RTT" beyond its own.
     fn target(&self) -> Span {
-        match self.rtt_scaling {
-            RttScaling::None => Span::ZERO,
-            RttScaling::Rate | RttScaling::Scalable => self.rtt_target,
-            RttScaling::Additive => self.rtt_target.saturating_add(self.srtt),
+        if self.rtt_scaling == RttScaling::Additive {
+            self.rtt_target.saturating_add(self.srtt)
+        } else {
+            self.rtt_target
         }
     }
 
@@ -206,8 +209,10 @@ impl Scalable {
     /// `prague_should_update_ewma`, `prague_update_alpha`: once per round, on short paths once per
     /// target RTT.
     fn update_alpha(&mut self, ack: &AckSample) {
-        let early = self.is_rtt_independent() && ack.now.since(self.alpha_at) < self.target();
-        if ack.first_unacked < self.round_end || early {
+        if ack.first_unacked < self.round_end {
+            return;
+        }
+        if self.is_rtt_independent() && ack.now.since(self.alpha_at) < self.target() {
             return;
         }
         // "Do not update alpha before we have proof that there's an AQM on the path."

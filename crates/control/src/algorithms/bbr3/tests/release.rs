@@ -38,9 +38,13 @@ fn constants_are_those_of_the_release() {
     assert_eq!((p.loss_thresh * 256.0, p.headroom * 256.0), (5.0, 38.0));
     assert_eq!(p.beta * 256.0, 180.0);
     assert_eq!(p.probe_rtt_cwnd_gain, 128);
-    // What is given stays, where it is not the draft's own number.
-    let given = bbr3(1, &google(&[("drain_pacing_gain", Value::Number(0.75))]));
-    assert_eq!(given.parameters.drain_pacing_gain, 192);
+    // What is given stays, the draft's own numbers too.
+    for (drain, down, gains) in [(0.75, 0.8, (192, 204)), (0.5, 0.9, (128, 230))] {
+        let [drain, down] = [drain, down].map(Value::Number);
+        let given = google(&[("drain_pacing_gain", drain), ("down_pacing_gain", down)]);
+        let p = bbr3(1, &given).parameters;
+        assert_eq!((p.drain_pacing_gain, p.down_pacing_gain), gains);
+    }
 }
 
 /// `bbr_packets_in_net_at_edt` and no end after three rounds.

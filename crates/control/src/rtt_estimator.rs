@@ -1,0 +1,178 @@
+//! RTT, its minimum and the retransmission timeout: RFC 6298 with Linux's variance (`tcp_input.c`).
+
+use jostle_units::{Span, Time};
+
+/// SRTT, RTTVAR and RTO (RFC 6298 as Linux computes it) and the minimum RTT over 300 s.
+#[derive(Clone, Copy, Debug)]
+pub struct RttEstimator {
+    /// Smoothed RTT in eighths of a microsecond; 0 before the first sample.
+    srtt_8us: u64,
+    /// Mean deviation in quarters of a microsecond.
+    mdev_4us: u64,
+    /// Largest mean deviation of the present round, in quarters of a microsecond.
+    mdev_max_4us: u64,
+    /// RTTVAR in quarters of a microsecond.
+    rttvar_4us: u64,
+    /// Position of the stream whose acknowledgement ends the present round.
+    round_end: u64,
+    minimum: [(Time, Span); 3],
+}
+
+/// Linux: `TCP_RTO_MIN`, the floor of RTTVAR's share in the RTO.
+const RTO_MIN_US: u64 = 200_000;
+/// Linux: `TCP_RTO_MAX`.
+const RTO_MAX: Span = Span::from_secs(120);
+/// RFC 6298 (2.1) "the sender SHOULD set RTO <- 1 second".
+const RTO_INITIAL: Span = Span::from_secs(1);
+/// Linux: `tcp_min_rtt_wlen`.
+const MIN_RTT_WINDOW: Span = Span::from_secs(300);
+
+impl Default for RttEstimator {
+    fn default() -> Self {
+        Self {
+            srtt_8us: 0,
+            mdev_4us: 0,
+            mdev_max_4us: 0,
+            rttvar_4us: 0,
+            round_end: 0,
+            minimum: [(Time::ZERO, Span::MAX); 3],
+        }
+    }
+}
+
+impl RttEstimator {
+    /// Takes in a sample. `first_unacked` and `next_to_send` delimit rounds.
+    pub fn on_sample(&mut self, rtt: Span, first_unacked: u64, next_to_send: u64) {
+        let m = rtt.as_us().max(1);
+        if self.srtt_8us == 0 {
+            // RFC 6298 (2.2): SRTT <- R, RTTVAR <- R/2. In quarters R/2 is 2·R.
+            self.srtt_8us = m << 3;
+            self.mdev_4us = m << 1;
+            self.rttvar_4us = self.mdev_4us.max(RTO_MIN_US);
+            self.mdev_max_4us = self.rttvar_4us;
+            self.round_end = next_to_send;
+            return;
+        }
+        let error = m as i64 - (self.srtt_8us >> 3) as i64;
+        self.srtt_8us = (self.srtt_8us as i64 + error).max(1) as u64;
+        let mut deviation = error.abs() - (self.mdev_4us >> 2) as i64;
+        if error < 0 && deviation > 0 {
+            // Linux: a falling RTT must not raise the RTO; such samples weigh an eighth.
+            deviation >>= 3;
+        }
+        self.mdev_4us = (self.mdev_4us as i64 + deviation).max(0) as u64;
+        if self.mdev_4us > self.mdev_max_4us {
+            self.mdev_max_4us = self.mdev_4us;
+            self.rttvar_4us = self.rttvar_4us.max(self.mdev_max_4us);
+        }
+        if first_unacked > self.round_end {
+            if self.mdev_max_4us < self.rttvar_4us {
+                self.rttvar_4us -= (self.rttvar_4us - self.mdev_max_4us) >> 2;
+            }
+            self.round_end = next_to_send;
+            self.mdev_max_4us = RTO_MIN_US;
+        }
+    }
+
+    /// Takes a sample into the minimum, which may come from an ACK that [`on_sample`] must not see.
+    ///
+    /// [`on_sample`]: Self::on_sample
+    #[inline]
+    pub fn on_min_sample(&mut self, now: Time, rtt: Span) {
+        let sample = (now, rtt);
+        let [best, second, third] = &mut self.minimum;
+        if rtt <= best.1 || now.since(third.0) > MIN_RTT_WINDOW {
+            self.minimum = [sample; 3];
+            return;
+        }
+        if rtt <= second.1 {
+            (*second, *third) = (sample, sample);
+        } else if rtt <= third.1 {
+            *third = sample;
+        }
+        let age = now.since(best.0);
+        if age > MIN_RTT_WINDOW {
+            (*best, *second, *third) = (*second, *third, sample);
+            if now.since(best.0) > MIN_RTT_WINDOW {
+                (*best, *second, *third) = (*second, *third, sample);
+            }
+        } else if second.0 == best.0 && age > MIN_RTT_WINDOW.mul_div(1, 4) {
+            (*second, *third) = (sample, sample);
+        } else if third.0 == second.0 && age > MIN_RTT_WINDOW.mul_div(1, 2) {
+            *third = sample;
+        }
+    }
+
+    /// Whether a sample was taken.
+    #[inline]
+    pub fn has_sample(&self) -> bool {
+        self.srtt_8us != 0
+    }
+
+    /// Smoothed RTT; zero before the first sample.
+    #[inline]
+    pub fn srtt(&self) -> Span {
+        Span::from_ns(self.srtt_8us * 125)
+    }
+
+    /// Smoothed RTT in eighths of a microsecond, as Linux keeps it.
+    #[inline]
+    pub fn srtt_8us(&self) -> u64 {
+        self.srtt_8us
+    }
+
+    /// Minimum RTT; [`Span::MAX`] before the first sample.
+    #[inline]
+    pub fn min_rtt(&self) -> Span {
+        self.minimum[0].1
+    }
+
+    /// Retransmission timeout without back-off.
+    #[inline]
+    pub fn rto(&self) -> Span {
+        if self.srtt_8us == 0 {
+            return RTO_INITIAL;
+        }
+        Span::from_us((self.srtt_8us >> 3) + self.rttvar_4us).min(RTO_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at_ms(ms: u64) -> Time {
+        Time::from_ns(ms * 1_000_000)
+    }
+
+    /// algorithms.md §5: "RTO at 40 ms RTT ≥ 240 ms".
+    #[test]
+    fn rto_is_at_least_srtt_plus_200_ms() {
+        let mut rtt = RttEstimator::default();
+        assert_eq!(rtt.rto(), Span::from_secs(1));
+        for i in 0..1000 {
+            rtt.on_sample(Span::from_ms(40), i, i + 10);
+        }
+        assert_eq!(rtt.srtt(), Span::from_ms(40));
+        assert_eq!(rtt.rto(), Span::from_ms(240));
+    }
+
+    #[test]
+    fn the_first_sample_sets_the_variance_to_half() {
+        let mut rtt = RttEstimator::default();
+        rtt.on_sample(Span::from_ms(600), 0, 10);
+        assert_eq!(rtt.rto(), Span::from_ms(600 + 4 * 300));
+    }
+
+    #[test]
+    fn the_minimum_ages_out_after_300_s() {
+        let mut rtt = RttEstimator::default();
+        rtt.on_min_sample(at_ms(0), Span::from_ms(40));
+        for s in 1..=300 {
+            rtt.on_min_sample(at_ms(s * 1000), Span::from_ms(50));
+            assert_eq!(rtt.min_rtt(), Span::from_ms(40), "after {s} s");
+        }
+        rtt.on_min_sample(at_ms(301_000), Span::from_ms(50));
+        assert_eq!(rtt.min_rtt(), Span::from_ms(50));
+    }
+}
