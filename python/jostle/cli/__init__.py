@@ -14,6 +14,7 @@ from jostle.cli.emulate import emulate
 from jostle.cli.environment import Environment
 from jostle.cli.kernel import kernel
 from jostle.cli.new import new
+from jostle.cli.plot import plot
 from jostle.cli.report import report
 from jostle.cli.run import run
 from jostle.cli.show import explain, list_, schema
@@ -55,20 +56,12 @@ def cli() -> None:
     """
 
 
-for _command in (
-    new,
-    run,
-    study,
-    validate,
-    kernel,
-    emulate,
-    list_,
-    explain,
-    schema,
-    report,
-    view,
+_COMMANDS = (
+    new, run, plot, study, validate, kernel, emulate, list_, explain, schema, report, view,
     completion,
-):
+)  # fmt: skip
+
+for _command in _COMMANDS:
     cli.add_command(_command)
 
 
