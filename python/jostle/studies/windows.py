@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     from jostle.backends import Run, Spec
     from jostle.studies.models import Window
 
-_COUNTS = ("rtt_samples", "sent_packets", "retransmitted_packets", "responses")
+_COUNTS = (
+    "rtt_samples",
+    "ack_rtt_samples",
+    "sent_packets",
+    "retransmitted_packets",
+    "responses",
+)
 
 
 @dataclass(frozen=True)
