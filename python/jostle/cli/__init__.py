@@ -12,6 +12,7 @@ import click
 from jostle.cli.emulate import emulate
 from jostle.cli.environment import Environment
 from jostle.cli.kernel import kernel
+from jostle.cli.new import new
 from jostle.cli.report import report
 from jostle.cli.run import run
 from jostle.cli.show import explain, list_, schema
@@ -53,7 +54,7 @@ def cli() -> None:
     """
 
 
-for _command in (run, study, validate, kernel, emulate, list_, explain, schema, report, view):
+for _command in (new, run, study, validate, kernel, emulate, list_, explain, schema, report, view):
     cli.add_command(_command)
 
 
