@@ -293,9 +293,10 @@ def _pictures(
     one: Study, runs: Mapping[Column, Runs], evaluations: Evaluations, folder: Path
 ) -> list[Picture]:
     """Draw every figure of each backend's first column, and of others those that they ask for."""
+    from jostle.figures.drawn import drawn
     from jostle.figures.save import save, to_bytes
     from jostle.studies.document import by_reading
-    from jostle.studies.figures import drawn, figure_data
+    from jostle.studies.figures import figure_data
     from jostle.studies.findings import filled
     from jostle.studies.page import Picture
 
