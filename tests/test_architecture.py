@@ -62,7 +62,13 @@ ROOM_MAY_USE = {
 
 HEAVY = {"matplotlib", "polars", "scipy"}
 # These draw, and are themselves loaded only when something is drawn.
-DRAWS = {"figures/charts.py", "figures/draw.py", "figures/save.py", "figures/style.py"}
+DRAWS = {
+    "figures/charts.py",
+    "figures/draw.py",
+    "figures/events.py",
+    "figures/heat.py",
+    "figures/save.py",
+}
 
 LONGEST_FILE_LINES = 600
 LONGEST_FUNCTION_LINES = 70
