@@ -294,6 +294,31 @@ class ResultSet(FinishedRuns):
 
         return Plots(self)
 
+    def compare(
+        self, other: ResultSet, columns: Sequence[str] = (), phases: Sequence[str] = ()
+    ) -> pl.DataFrame:
+        """Hold another set of results against this one, such as that of another backend.
+
+        Parameters
+        ----------
+        other
+            Its conditions, flows and phases are found by their names.
+        columns
+            Names of measures; those that suit the flows if empty.
+        phases
+            Names of phases; the whole run if empty.
+
+        Returns
+        -------
+        polars.DataFrame
+            Differences (`other` less this) that are more than chance first, then by size: both
+            means with their intervals, `difference` with Welch's (`low`, `high`), `relative`, `p`
+            and `p_corrected` for all tests (Bonferroni).
+        """
+        from jostle.results.compare import compare
+
+        return compare(self, other, columns, phases).frame()
+
     def to_dict(self) -> dict[str, Any]:
         """Give the summary document, `jostle.summary/1`, as plain data.
 
