@@ -314,6 +314,13 @@ class ResultSet(FinishedRuns):
             Differences (`other` less this) that are more than chance first, then by size: both
             means with their intervals, `difference` with Welch's (`low`, `high`), `relative`, `p`
             and `p_corrected` for all tests (Bonferroni).
+
+        Examples
+        --------
+        >>> import jostle
+        >>> results = jostle.run("scenarios/first.toml", store=False)
+        >>> results.compare(results, ["throughput"], ["together"])["difference"].to_list()
+        [0.0, 0.0]
         """
         from jostle.results.compare import compare
 

@@ -84,6 +84,12 @@ def welch_test(first: Iterable[float | None], second: Iterable[float | None]) ->
     Comparison or None
         Its `freedom` is cut to a whole number, `d` is Cohen's with the mean of the two variances.
         None where a sample has fewer than two values, or nothing varies.
+
+    Examples
+    --------
+    >>> from jostle.stats import welch_test
+    >>> round(welch_test([1.0, 2.0, 3.0], [4.0, 6.0, 8.0]).t, 3)
+    -3.098
     """
     a, b = present(first), present(second)
     if min(a.size, b.size) < 2:
