@@ -17,9 +17,9 @@ from jostle.results.measures import keys, measure
 
 if TYPE_CHECKING:
     import polars as pl
-    from matplotlib.figure import Figure
 
     from jostle.backends import Run
+    from jostle.results.plots import Plots
     from jostle.stats import Method
 
 SCHEMA = "jostle.summary/1"
@@ -280,21 +280,9 @@ class ResultSet(FinishedRuns):
             "give the flows start_jitter",
         )
 
-    def plot(
-        self,
-        condition: int | str | Condition | None = None,
-        kind: Literal["series", "jain", "difference"] | None = None,
-    ) -> Figure:
-        """Draw the answer.
-
-        Parameters
-        ----------
-        condition
-            Condition of a `series` figure; may be left out if there is one condition.
-        kind
-            `series`: stacked time series of one condition. `jain`, `difference`: heat maps of
-            fairness and of throughput difference by condition and phase. If absent: `series`
-            for one condition, otherwise `jain`.
+    @property
+    def plot(self) -> Plots:
+        """Figures: `plot()` draws the answer, `plot.lines(x=…, y=…, by=…)` and others any of it.
 
         Examples
         --------
@@ -302,13 +290,9 @@ class ResultSet(FinishedRuns):
         >>> results = jostle.run("scenarios/first.toml", store=False)
         >>> results.plot().savefig("first.png")  # doctest: +SKIP
         """
-        from jostle.results import pictures
+        from jostle.results.plots import Plots
 
-        if kind is None:
-            kind = "jain" if condition is None and len(self.conditions) > 1 else "series"
-        if kind == "series":
-            return pictures.series(self, self.position(condition))
-        return pictures.jain(self) if kind == "jain" else pictures.difference(self)
+        return Plots(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Give the summary document, `jostle.summary/1`, as plain data.
