@@ -16,7 +16,7 @@ from jostle.results.formats import plain
 from jostle.results.measures import Measure, measures
 from jostle.results.tables import View, phase_tables
 from jostle.studies.models import Window
-from jostle.studies.windows import _COUNTS, RunView, _columns
+from jostle.studies.windows import _COUNTS, _SENT, RunView, _columns
 
 DURATION_S = 6
 MEASURES = list(measures().values())
@@ -103,6 +103,9 @@ def test_every_measure_has_one_value(made: dict[str, Any]) -> None:
             for who in whose(measure, record):
                 value = measure.of_summary(record.summary, phase, who)
                 where = (measure.name, phase, who, made)
+                least, most = measure.bounds
+                assert value is None or least is None or value >= least - 1e-12, where
+                assert value is None or most is None or value <= most + 1e-12, where
                 assert taken(estimates, measure, who)["value"].to_list() == [value], where
                 rows = taken(frame.filter(phase=phase), measure, who)
                 assert rows[measure.key].to_list() == [value], where
@@ -204,7 +207,7 @@ def test_columns_of_other_lengths_are_no_series() -> None:
     run = SimBackend(_core).run(spec(1, ("cubic",), 3))
     facts = [{"start_s": 1e300, "completion_s": 1e300, "pings": None}]
     text = canonical_json(run.spec)
-    flows, links = _columns(run.flows, _COUNTS), _columns(run.links, ())
+    flows, links = _columns(run.flows, _COUNTS), _columns(run.links, _SENT)
     assert _core.Series(text, facts, flows, links).over("jain", 0, 0.0, 3.0) is None
     for table, column in [(flows, "lived_s"), (links, "dropped_overflow"), (links, "time_s")]:
         whole = table[column]

@@ -7,7 +7,7 @@ from jostle.stats.compare import Comparison, bonferroni, effect_size, t_test
 from jostle.stats.describe import mean, percentile, sd
 from jostle.stats.difference import difference
 from jostle.stats.distribution import Box, box, ecdf
-from jostle.stats.estimate import Estimate, Method, estimate
+from jostle.stats.estimate import Estimate, Method, estimate, within
 
 __all__ = [
     "Band",
@@ -26,4 +26,5 @@ __all__ = [
     "sd",
     "series_band",
     "t_test",
+    "within",
 ]

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from jostle.backends import Run, Spec
     from jostle.studies.models import Window
 
-_COUNTS = ("rtt_samples", "sent_packets", "retransmitted_packets", "responses")
+_COUNTS = (
+    "rtt_samples", "sent_packets", "retransmitted_packets", "received_packets", "responses",
+)  # fmt: skip
+_SENT = ("sent_packets",)
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,10 @@ class RunView:
             {key: flow.get(key) for key in ("start_s", "completion_s", "pings")}
             for flow in self._run.summary["flows"]
         ]
-        flows, links = _columns(self._run.flows, _COUNTS), _columns(self._run.links, ())
+        flows, links = (
+            _columns(self._run.flows, _COUNTS),
+            _columns(self._run.links, _SENT),
+        )
         return _core.Series(canonical_json(self._spec), facts, flows, links)
 
 
