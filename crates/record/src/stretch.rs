@@ -3,8 +3,11 @@
 
 use std::ops::Range;
 
-use crate::link_meter::REASONS;
+use jostle_path::Reason;
+
 use crate::tables::FlowTable;
+
+const REASONS: usize = Reason::ALL.len();
 
 /// What a flow did.
 #[derive(Clone, Debug, Default, PartialEq)]

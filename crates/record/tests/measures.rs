@@ -514,35 +514,6 @@ fn the_summary_has_the_shape_of_the_contract() {
             "throughput_bps",
         ]
     );
-    let link = &summary["links"][0];
-    assert_eq!(keys(link), ["name", "phases"]);
-    assert_eq!(
-        keys(&link["phases"]["startup"]),
-        [
-            "dropped_codel_packets",
-            "dropped_loss_packets",
-            "dropped_occupancy_packets",
-            "dropped_outage_packets",
-            "dropped_overflow_packets",
-            "dropped_packets",
-            "dropped_pi2_packets",
-            "dropped_pie_packets",
-            "dropped_red_packets",
-            "marked_codel_packets",
-            "marked_packets",
-            "marked_pi2_packets",
-            "marked_pie_packets",
-            "marked_red_packets",
-            "marked_step_packets",
-            "queue_mean_bytes",
-            "queue_p95_bytes",
-            "queueing_delay_mean_s",
-            "queueing_delay_p50_s",
-            "queueing_delay_p95_s",
-            "queueing_delay_p99_s",
-            "utilisation",
-        ]
-    );
     assert_eq!(
         summary["fairness"]["middle"],
         json!({"jain": 0.5, "starvation": 24.861_878_453_038_67, "convergence_s": null})
@@ -577,5 +548,39 @@ fn the_summary_of_a_group_has_the_shape_of_the_contract() {
     assert_eq!(
         keys(&group["phases"]["overall"]),
         ["response_mean_s", "response_p50_s", "response_p95_s", "response_p99_s", "responses"]
+    );
+}
+
+#[test]
+fn the_summary_of_a_link_has_the_shape_of_the_contract() {
+    let summary = serde_json::to_value(steady().summary).unwrap();
+    let link = &summary["links"][0];
+    assert_eq!(keys(link), ["name", "phases"]);
+    assert_eq!(
+        keys(&link["phases"]["startup"]),
+        [
+            "dropped_codel_packets",
+            "dropped_loss_packets",
+            "dropped_occupancy_packets",
+            "dropped_outage_packets",
+            "dropped_overflow_packets",
+            "dropped_packets",
+            "dropped_pi2_packets",
+            "dropped_pie_packets",
+            "dropped_red_packets",
+            "marked_codel_packets",
+            "marked_packets",
+            "marked_pi2_packets",
+            "marked_pie_packets",
+            "marked_red_packets",
+            "marked_step_packets",
+            "queue_mean_bytes",
+            "queue_p95_bytes",
+            "queueing_delay_mean_s",
+            "queueing_delay_p50_s",
+            "queueing_delay_p95_s",
+            "queueing_delay_p99_s",
+            "utilisation",
+        ]
     );
 }

@@ -19,9 +19,6 @@ from jostle.stats import Estimate, Method, estimate
 if TYPE_CHECKING:
     from jostle.results.finished import FinishedRuns
 
-BY_DEFAULT: Final = "throughput"
-"""The measure whose loss is called harm if no other is named."""
-
 _MORE_IS_BETTER: Final = {"bit/s": True, "s": False}
 """By unit: rates, and times and delays."""
 
@@ -50,7 +47,7 @@ class Harm:
 
 def harms(
     results: FinishedRuns,
-    name: str = BY_DEFAULT,
+    name: str = "throughput",
     phase: str = OVERALL,
     method: Method = "t",
     confidence: float = 0.95,
@@ -132,8 +129,6 @@ def _by_seed(
     before = {one.seed: one.run.summary for one in results.of(alone)}
     for result in results.of(beside):
         if result.seed in before:
-            values = (
-                wanted.of_summary(summary, phase, flow)
-                for summary in (before[result.seed], result.run.summary)
-            )
-            yield share_lost(*values, _MORE_IS_BETTER[wanted.unit])
+            x = wanted.of_summary(before[result.seed], phase, flow)
+            y = wanted.of_summary(result.run.summary, phase, flow)
+            yield share_lost(x, y, _MORE_IS_BETTER[wanted.unit])

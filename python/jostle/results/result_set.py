@@ -14,7 +14,6 @@ from jostle.results import frames
 from jostle.results.conditions import Condition
 from jostle.results.document import document
 from jostle.results.finished import OVERALL, FinishedRuns
-from jostle.results.harm import BY_DEFAULT, harms
 from jostle.results.measures import keys, measure
 
 if TYPE_CHECKING:
@@ -265,7 +264,7 @@ class ResultSet(FinishedRuns):
 
     def harm(
         self,
-        name: str = BY_DEFAULT,
+        name: str = "throughput",
         phase: str = OVERALL,
         method: Method = "t",
         confidence: float = 0.95,
@@ -290,6 +289,8 @@ class ResultSet(FinishedRuns):
             high (shares of what the flow has alone), n, unit, method; no row without such
             conditions.
         """
+        from jostle.results.harm import harms
+
         rows = [
             {
                 "condition": self.labels[one.condition],
