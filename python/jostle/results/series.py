@@ -17,8 +17,13 @@ if TYPE_CHECKING:
     from jostle.backends import Run
 
 COUNTS = (
-    "rtt_samples", "sent_packets", "retransmitted_packets", "received_packets", "responses",
-)  # fmt: skip
+    "rtt_samples",
+    "ack_rtt_samples",
+    "sent_packets",
+    "retransmitted_packets",
+    "received_packets",
+    "responses",
+)
 """Columns of flows and links that count packets."""
 
 
