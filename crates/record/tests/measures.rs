@@ -456,6 +456,7 @@ fn keys(value: &Value) -> Vec<String> {
 
 #[test]
 fn the_summary_has_the_shape_of_the_contract() {
+    // Long: every key of a flow by its name.
     let json = serde_json::to_string(&steady().summary).unwrap();
     let summary: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(keys(&summary), ["fairness", "flows", "groups", "links", "totals"]);
