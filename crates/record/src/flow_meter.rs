@@ -172,7 +172,7 @@ struct Life {
 pub(crate) struct FlowMeter {
     total: FlowCounters,
     rtt_last: Option<Span>,
-    /// Absent where only samples of a connection are told, from which no ACK has an RTT.
+    /// Absent of pings, and where only samples of a connection are told: no ACK has an RTT.
     first_sent: Option<FirstSent>,
     cwnd_bytes: u64,
     /// `cwnd_bytes` is accounted for until here; [`Time::NEVER`] before the first ACK.
@@ -217,7 +217,7 @@ impl FlowMeter {
 
     /// The meter of a flow of pings.
     pub(crate) fn with_pings(self) -> Self {
-        Self { pings: Some(Box::default()), ..self }
+        Self { pings: Some(Box::default()), first_sent: None, ..self }
     }
 
     /// From here on no ACK has an RTT of its own.

@@ -294,6 +294,38 @@ class ResultSet(FinishedRuns):
 
         return Plots(self)
 
+    def compare(
+        self, other: ResultSet, columns: Sequence[str] = (), phases: Sequence[str] = ()
+    ) -> pl.DataFrame:
+        """Hold another set of results against this one, such as that of another backend.
+
+        Parameters
+        ----------
+        other
+            Its conditions, flows and phases are found by their names.
+        columns
+            Names of measures; those that suit the flows if empty.
+        phases
+            Names of phases; the whole run if empty.
+
+        Returns
+        -------
+        polars.DataFrame
+            Differences (`other` less this) that are more than chance first, then by size: both
+            means with their intervals, `difference` with Welch's (`low`, `high`), `relative`, `p`
+            and `p_corrected` for all tests (Bonferroni).
+
+        Examples
+        --------
+        >>> import jostle
+        >>> results = jostle.run("scenarios/first.toml", store=False)
+        >>> results.compare(results, ["throughput"], ["together"])["difference"].to_list()
+        [0.0, 0.0]
+        """
+        from jostle.results.compare import compare
+
+        return compare(self, other, columns, phases).frame()
+
     def to_dict(self) -> dict[str, Any]:
         """Give the summary document, `jostle.summary/1`, as plain data.
 
