@@ -48,6 +48,12 @@ def test_series_has_a_column_per_seed(results):
     assert series["seed_1"].to_list() == expected.to_list()
 
 
+def test_a_flow_has_no_window_before_it_starts(results):
+    # Flows start after 1.3 s at the earliest.
+    assert results.series("newcomer", "cwnd", "bbr")["seed_1"][0] is None
+    assert results.series("newcomer", "cwnd", "bbr")["seed_1"][5] > 0
+
+
 def test_series_of_internals_and_full_names(results):
     internal = results.series("incumbent", "w_max_packets", {KEY: "bbr"})
     assert internal["time_s"].to_list() == [float(t) for t in range(1, 11)]
