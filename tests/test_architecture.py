@@ -56,7 +56,7 @@ ROOM_MAY_USE = {
     "figures",
     "cli": "errors foreign_files printable scenario emulate kernel_images backends running "
     "results figures report view fidelity studies",
-    "api": "errors printable scenario backends running results",
+    "api": "errors printable scenario backends running results report",
 }
 
 HEAVY = {"matplotlib", "polars", "scipy"}

@@ -55,7 +55,7 @@ def test_a_run_has_the_measures_of_the_contract() -> None:
     summary = json.loads(_core.run(spec()).summary)
     assert [flow["name"] for flow in summary["flows"]] == ["first", "second"]
     measures = summary["flows"][0]["phases"]["overall"]
-    assert set(measures) == MEASURES
+    assert set(measures) >= MEASURES
     assert 0 < measures["goodput_bps"] < measures["throughput_bps"] < 10_000_000
     assert 0.040 < measures["rtt_min_s"] < 0.045
     link = summary["links"][0]["phases"]["overall"]

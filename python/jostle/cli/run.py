@@ -15,6 +15,7 @@ from jostle.cli.folders import make_folder, make_folder_of
 from jostle.cli.tables import Shown, frame_of, shown_of, table_options, write_frame
 from jostle.errors import InputError, InterruptedRunError, unknown
 from jostle.printable import echo
+from jostle.running import DEFAULT_STORE, STORE_VARIABLE
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from jostle.running.session import Session
     from jostle.running.store import Store
     from jostle.scenario import Plan
-
-DEFAULT_STORE = ".jostle/store"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -92,7 +91,7 @@ def scenario_options(command: F) -> F:
             "--store",
             "store_path",
             metavar="DIR",
-            envvar="JOSTLE_STORE",
+            envvar=STORE_VARIABLE,
             default=DEFAULT_STORE,
             show_default=True,
             show_envvar=True,

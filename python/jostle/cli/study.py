@@ -13,7 +13,6 @@ from jostle.backends.registry import BACKENDS, DEFAULT
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder
 from jostle.cli.run import (
-    DEFAULT_STORE,
     backend_options,
     chosen_of,
     options_as_given,
@@ -21,6 +20,7 @@ from jostle.cli.run import (
 )
 from jostle.errors import InputError, InterruptedRunError
 from jostle.printable import echo
+from jostle.running import DEFAULT_STORE, STORE_VARIABLE
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     "--store",
     "store_path",
     metavar="DIR",
-    envvar="JOSTLE_STORE",
+    envvar=STORE_VARIABLE,
     default=DEFAULT_STORE,
     show_default=True,
     show_envvar=True,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jostle.backends import Run, Spec
     from jostle.studies.models import Window
 
-_COUNTS = ("rtt_samples", "sent_packets", "retransmitted_packets")
+_COUNTS = ("rtt_samples", "sent_packets", "retransmitted_packets", "responses")
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,10 @@ class RunView:
     def value(
         self, measure: Measure, who: str, span: Span, asked: Asked | None = None
     ) -> float | None:
-        """Take a measure of a flow, a link or the run over a window; None if it has no value."""
+        """Take a measure of a flow, group, link or the run over a window; None without a value."""
         if measure.place == "asked":
             found = self._series.asked(measure.name, who, **vars(asked or Asked()))
-        elif span.phase or measure.place == "flow":
+        elif span.phase or measure.place in ("flow", "group"):
             found = measure.of_summary(self._run.summary, span.phase, who)
         else:
             position = self._position(measure, who)
@@ -114,8 +114,7 @@ class RunView:
     def _position(self, measure: Measure, who: str) -> int:
         if measure.scope == "run":
             return 0
-        links = [link["name"] for link in self._spec["links"]]
-        return (links if measure.scope == "link" else self._flows).index(who)
+        return [one["name"] for one in self._run.summary[f"{measure.scope}s"]].index(who)
 
     @cached_property
     def _flows(self) -> list[str]:

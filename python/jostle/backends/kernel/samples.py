@@ -55,7 +55,7 @@ class Samples:
     queues
         Per sample and link: counters.
     events
-        Per flow: when it opened and completed, if it did.
+        Per flow: when it opened, completed, and had each response whole, if it did.
     """
 
     time_ns: NDArray[np.int64]

@@ -358,6 +358,7 @@ def _flow(
     receive_window, initial_receive_window = _receive_windows(flow, rtt or 0, there)
     return {
         "name": flow.name,
+        "group": flow.name,
         "transport": transport(flow, path, report),
         "controller": controller,
         "slow_start": slow_start,
