@@ -14,9 +14,10 @@ from jostle.results import ResultSet
 from jostle.results.finished import Result
 from jostle.results.formats import plain
 from jostle.results.measures import Measure, measures
+from jostle.results.series import COUNTS, columns
 from jostle.results.tables import View, phase_tables
 from jostle.studies.models import Window
-from jostle.studies.windows import _COUNTS, RunView, _columns
+from jostle.studies.windows import RunView
 
 DURATION_S = 6
 MEASURES = list(measures().values())
@@ -204,7 +205,7 @@ def test_columns_of_other_lengths_are_no_series() -> None:
     run = SimBackend(_core).run(spec(1, ("cubic",), 3))
     facts = [{"start_s": 1e300, "completion_s": 1e300, "pings": None}]
     text = canonical_json(run.spec)
-    flows, links = _columns(run.flows, _COUNTS), _columns(run.links, ())
+    flows, links = columns(run.flows, COUNTS), columns(run.links, ())
     assert _core.Series(text, facts, flows, links).over("jain", 0, 0.0, 3.0) is None
     for table, column in [(flows, "lived_s"), (links, "dropped_overflow"), (links, "time_s")]:
         whole = table[column]
