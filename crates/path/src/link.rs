@@ -1,8 +1,6 @@
 //! A link: a queue in front of a capacity, then a delay, then losses.
 
-use std::collections::VecDeque;
-
-use jostle_units::Time;
+use jostle_units::{Ring, Time};
 
 use crate::queue::Backlog;
 use crate::{Capacity, Delay, Fate, Loss, Packet, Probe, QueueDiscipline, Reason};
@@ -34,7 +32,7 @@ pub struct Link<B> {
     losses: Vec<Box<dyn Loss>>,
     may_reorder: bool,
     /// Being sent or propagating, in order of exit.
-    pipe: VecDeque<Travelling<B>>,
+    pipe: Ring<Travelling<B>>,
     /// Latest exit so far.
     last_exit: Time,
     /// When the next service starts; [`Time::NEVER`] while idle or stopped for good.
@@ -45,6 +43,7 @@ pub struct Link<B> {
     waiting: Backlog,
 }
 
+#[derive(Clone, Copy)]
 struct Travelling<B> {
     exit: Time,
     packet: Packet<B>,
@@ -82,7 +81,7 @@ impl<B: Copy> Link<B> {
             capacity,
             delay,
             losses,
-            pipe: VecDeque::new(),
+            pipe: Ring::default(),
             last_exit: Time::ZERO,
             free_at: Time::NEVER,
             idle: true,
@@ -208,8 +207,7 @@ impl<B: Copy> Link<B> {
             return;
         }
         if self.may_reorder && exit < self.last_exit {
-            let position = self.pipe.partition_point(|other| other.exit <= exit);
-            self.pipe.insert(position, Travelling { exit, packet });
+            self.pipe.push_before(Travelling { exit, packet }, |other| other.exit > exit);
         } else {
             self.last_exit = exit.max(self.last_exit);
             self.pipe.push_back(Travelling { exit: self.last_exit, packet });

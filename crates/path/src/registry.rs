@@ -34,7 +34,7 @@ pub struct LossRow {
 
 struct Queues<B>(PhantomData<B>);
 
-impl<B: Send + 'static> Queues<B> {
+impl<B: Copy + Send + 'static> Queues<B> {
     const ALL: &'static [QueueRow<B>] = &[
         queue::DropTail::ROW,
         queue::PfifoGro::ROW,
@@ -49,7 +49,7 @@ impl<B: Send + 'static> Queues<B> {
 }
 
 /// All queue disciplines, in the order they are listed.
-pub fn queues<B: Send + 'static>() -> &'static [QueueRow<B>] {
+pub fn queues<B: Copy + Send + 'static>() -> &'static [QueueRow<B>] {
     Queues::ALL
 }
 
@@ -57,7 +57,7 @@ pub fn queues<B: Send + 'static>() -> &'static [QueueRow<B>] {
 ///
 /// # Errors
 /// When there is none.
-pub fn queue<B: Send + 'static>(kind: &str) -> Result<&'static QueueRow<B>, Error> {
+pub fn queue<B: Copy + Send + 'static>(kind: &str) -> Result<&'static QueueRow<B>, Error> {
     let rows = queues();
     rows.iter().find(|row| row.entry.name == kind).ok_or_else(|| Error::Unknown {
         part: "queue",

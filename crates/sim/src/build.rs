@@ -10,7 +10,7 @@ use jostle_units::{Span, Stream, Time, mss_of};
 
 use crate::Error;
 use crate::connection::Connection;
-use crate::ends::Ends;
+use crate::endpoints::Endpoints;
 use crate::host::Times;
 use crate::packet::Body;
 use crate::pings::Pinger;
@@ -23,7 +23,7 @@ pub type PythonControllers<'a> =
 
 /// A flow.
 pub(crate) struct Flow {
-    pub ends: Ends,
+    pub endpoints: Endpoints,
     pub times: Times,
     /// Flows that open when this one is complete.
     pub followers: Vec<u32>,
@@ -82,8 +82,8 @@ pub(crate) fn flows(
     // A vector that grows would move what was made, a kilobyte each, again and again.
     let mut flows = Vec::with_capacity(run.flows.len());
     for spec in &run.flows {
-        let ends = ends(spec, run, python_controllers)?;
-        flows.push(Flow { ends, times: times(spec), followers: Vec::new() });
+        let endpoints = endpoints(spec, run, python_controllers)?;
+        flows.push(Flow { endpoints, times: times(spec), followers: Vec::new() });
     }
     // Here, and not where a flow is made: each would have to look at all of them.
     for (follower, spec) in (0..).zip(&run.flows) {
@@ -102,16 +102,16 @@ fn times(spec: &FlowSpec) -> Times {
     }
 }
 
-fn ends(
+fn endpoints(
     spec: &FlowSpec,
     run: &RunSpec,
     python_controllers: PythonControllers<'_>,
-) -> Result<Ends, Error> {
+) -> Result<Endpoints, Error> {
     match (spec.transport, &spec.source) {
-        (Transport::Tcp, _) => connection(spec, run, python_controllers).map(Ends::Connection),
+        (Transport::Tcp, _) => connection(spec, run, python_controllers).map(Endpoints::Connection),
         (Transport::Udp, &SourceSpec::Ping { bytes, every_ns, timeout_ns }) => {
             let (every, timeout) = (Span::from_ns(every_ns), Span::from_ns(timeout_ns));
-            Ok(Ends::Pings(Pinger::new(bytes as u16, every, timeout)))
+            Ok(Endpoints::Pings(Pinger::new(bytes as u16, every, timeout)))
         }
         (Transport::Udp, _) => Err(invalid(&spec.name, "nothing but pings is sent in datagrams")),
     }

@@ -1,4 +1,4 @@
-//! A flow over a TCP connection: its two ends, the application, the events of their deadlines.
+//! A flow over a TCP connection: its two endpoints, the application, the events of their deadlines.
 
 use jostle_control::Observer;
 use jostle_path::Ecn;
@@ -6,17 +6,17 @@ use jostle_record::{AckRow, FlowState, Sink};
 use jostle_tcp::{Ack, Acknowledged, Deadlines, Receiver, Segment, Sender};
 use jostle_units::Time;
 
-use crate::engine::{Agenda, Alarm, Deadline, Event};
+use crate::engine::{Agenda, Deadline, Event, Timer};
 use crate::host::{Host, Progress, Transport};
 use crate::network::Port;
 use crate::packet::Body;
 use crate::source::{Action, Source};
 
-/// Both ends of a TCP connection.
+/// Both endpoints of a TCP connection.
 pub(crate) struct Connection {
     sender: Sender,
     receiver: Receiver,
-    alarms: Alarms,
+    timers: Timers,
     source: Source,
     /// The flow was stopped before everything it had to send was sent.
     cut: bool,
@@ -28,11 +28,11 @@ pub(crate) struct Connection {
 
 /// The events of the deadlines.
 #[derive(Default)]
-struct Alarms {
-    retransmission: Alarm,
-    pacing: Alarm,
-    wakeup: Alarm,
-    acknowledgement: Alarm,
+struct Timers {
+    retransmission: Timer,
+    pacing: Timer,
+    wakeup: Timer,
+    acknowledgement: Timer,
 }
 
 impl Connection {
@@ -40,7 +40,7 @@ impl Connection {
         Self {
             sender,
             receiver,
-            alarms: Alarms::default(),
+            timers: Timers::default(),
             source,
             cut: false,
             unanswered_bytes: 0,
@@ -50,18 +50,18 @@ impl Connection {
 
     /// Schedules whatever deadline of the sender moved forward.
     #[inline]
-    fn arrange_sender(&mut self, flow: u32, agenda: &mut Agenda) {
+    fn arm_sender(&mut self, flow: u32, agenda: &mut Agenda) {
         let &Deadlines { retransmission, pacing, wakeup } = self.sender.deadlines();
-        self.alarms.retransmission.arrange(retransmission, agenda, Event::Retransmission(flow));
-        self.alarms.pacing.arrange(pacing, agenda, Event::Pacing(flow));
-        self.alarms.wakeup.arrange(wakeup, agenda, Event::Wakeup(flow));
+        self.timers.retransmission.arm(retransmission, agenda, Event::Retransmission(flow));
+        self.timers.pacing.arm(pacing, agenda, Event::Pacing(flow));
+        self.timers.wakeup.arm(wakeup, agenda, Event::Wakeup(flow));
     }
 
     /// Schedules the receiver's deadline if it moved forward.
     #[inline]
-    fn arrange_receiver(&mut self, flow: u32, agenda: &mut Agenda) {
+    fn arm_receiver(&mut self, flow: u32, agenda: &mut Agenda) {
         let event = Event::Acknowledgement(flow);
-        self.alarms.acknowledgement.arrange(self.receiver.deadline(), agenda, event);
+        self.timers.acknowledgement.arm(self.receiver.deadline(), agenda, event);
     }
 
     /// Lets the sender do something, then schedules its deadlines.
@@ -72,7 +72,7 @@ impl Connection {
         action: impl FnOnce(&mut Sender, &mut Port<'_, S>),
     ) {
         action(&mut self.sender, &mut host.port());
-        self.arrange_sender(host.flow, &mut host.network.agenda);
+        self.arm_sender(host.flow, &mut host.network.agenda);
     }
 
     /// The receiver's ACK leaves, if there is one.
@@ -88,7 +88,7 @@ impl Connection {
     #[inline(never)]
     fn reopen<S: Sink>(&mut self, host: &mut Host<'_, S>) {
         let update = self.receiver.reopen(host.now);
-        self.arrange_receiver(host.flow, &mut host.network.agenda);
+        self.arm_receiver(host.flow, &mut host.network.agenda);
         self.acknowledge(Some(update), host);
     }
 
@@ -182,16 +182,16 @@ impl Transport for Connection {
                 self.answer(arrival.bytes, host);
             }
         }
-        self.arrange_receiver(flow, &mut host.network.agenda);
+        self.arm_receiver(flow, &mut host.network.agenda);
         self.acknowledge(arrival.early, host);
         self.acknowledge(arrival.ack, host);
         if arrival.reopens {
-            self.reopen(&mut host.again());
+            self.reopen(&mut host.reborrow());
         }
     }
 
     #[inline]
-    fn hear<S: Sink>(&mut self, segment: &Segment, host: &mut Host<'_, S>) -> Progress {
+    fn receive_return<S: Sink>(&mut self, segment: &Segment, host: &mut Host<'_, S>) -> Progress {
         let now = host.now;
         let drained_before = self.sender.is_drained();
         match segment {
@@ -206,9 +206,9 @@ impl Transport for Connection {
             }
             Segment::Data(_) | Segment::Syn(_) => return Progress::Open,
         }
-        self.arrange_sender(host.flow, &mut host.network.agenda);
+        self.arm_sender(host.flow, &mut host.network.agenda);
         if self.sender.is_drained() && !drained_before {
-            self.on_drained(&mut host.again())
+            self.on_drained(&mut host.reborrow())
         } else {
             Progress::Open
         }
@@ -217,20 +217,20 @@ impl Transport for Connection {
     #[inline]
     fn on_deadline<S: Sink>(&mut self, deadline: Deadline, host: &mut Host<'_, S>) {
         let now = host.now;
-        let alarms = &mut self.alarms;
+        let timers = &mut self.timers;
         match deadline {
-            Deadline::Retransmission if alarms.retransmission.rings(now) => {
+            Deadline::Retransmission if timers.retransmission.expires(now) => {
                 self.with_sender(host, |sender, port| sender.on_timer(now, port));
             }
-            Deadline::Pacing if alarms.pacing.rings(now) => {
+            Deadline::Pacing if timers.pacing.expires(now) => {
                 self.with_sender(host, |sender, port| sender.on_pacing_timer(now, port));
             }
-            Deadline::Wakeup if alarms.wakeup.rings(now) => {
+            Deadline::Wakeup if timers.wakeup.expires(now) => {
                 self.with_sender(host, |sender, port| sender.on_wakeup(now, port));
             }
-            Deadline::Acknowledgement if alarms.acknowledgement.rings(now) => {
+            Deadline::Acknowledgement if timers.acknowledgement.expires(now) => {
                 let ack = self.receiver.on_timer(now);
-                self.arrange_receiver(host.flow, &mut host.network.agenda);
+                self.arm_receiver(host.flow, &mut host.network.agenda);
                 self.acknowledge(ack, host);
             }
             _ => {}

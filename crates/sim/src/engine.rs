@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use dary_heap::QuaternaryHeap;
 use jostle_units::Time;
 
-/// What the ends of a flow wait for.
+/// What the endpoints of a flow wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deadline {
     /// Retransmission, a loss probe, reordering.
@@ -97,54 +97,81 @@ impl Event {
 /// many, one or two for every flow, and rarely come up. Two heaps keep every packet from paying for
 /// the depth that the timers would give to a common one, and most runs have so few sources that
 /// their events need no heap.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Agenda {
     few: Few,
+    /// The earliest of both heaps: nearly every event asks for it, and few change it.
+    rest: u128,
     /// What moves packets and found no place among the few.
     packets: QuaternaryHeap<Reverse<u128>>,
     timers: QuaternaryHeap<Reverse<u128>>,
     scheduled: u64,
 }
 
-/// Two links there, one back and a delay line are what most paths come to, or fewer.
-const FEW: usize = 4;
+impl Default for Agenda {
+    fn default() -> Self {
+        Self {
+            few: Few::default(),
+            rest: NONE,
+            packets: QuaternaryHeap::new(),
+            timers: QuaternaryHeap::new(),
+            scheduled: 0,
+        }
+    }
+}
+
+/// Places of the few. Two links there, one back and a delay line are what most paths come to, or
+/// fewer. A power of two, so that no place needs to be checked.
+const PLACES: usize = 8;
 
 /// No entry: later than any.
 const NONE: u128 = u128::MAX;
 
-/// A few entries, the earliest last.
-#[derive(Debug, Default)]
+/// A few entries, the earliest last. The first place holds none, behind which nothing is inserted.
+#[derive(Debug)]
 struct Few {
-    entries: [u128; FEW],
-    len: usize,
+    entries: [u128; PLACES],
+    /// Place of the earliest.
+    last: usize,
+}
+
+impl Default for Few {
+    fn default() -> Self {
+        Self { entries: [NONE; PLACES], last: 0 }
+    }
 }
 
 impl Few {
     #[inline]
+    fn at(&mut self, place: usize) -> &mut u128 {
+        &mut self.entries[place % PLACES]
+    }
+
+    #[inline]
     fn first(&self) -> u128 {
-        self.entries[..self.len].last().copied().unwrap_or(NONE)
+        self.entries[self.last % PLACES]
     }
 
     #[inline]
     const fn is_full(&self) -> bool {
-        self.len == FEW
+        self.last == PLACES - 1
     }
 
     /// Adds an entry, for which there must be room.
     #[inline]
     fn insert(&mut self, entry: u128) {
-        let mut place = self.len;
-        while place > 0 && self.entries[place - 1] < entry {
-            self.entries[place] = self.entries[place - 1];
+        let mut place = self.last;
+        while *self.at(place) < entry {
+            *self.at(place + 1) = *self.at(place);
             place -= 1;
         }
-        self.entries[place] = entry;
-        self.len += 1;
+        *self.at(place + 1) = entry;
+        self.last += 1;
     }
 
     #[inline]
     fn remove_first(&mut self) {
-        self.len -= 1;
+        self.last -= 1;
     }
 }
 
@@ -156,34 +183,46 @@ impl Agenda {
         debug_assert!(self.scheduled < 1 << SEQUENCE_BITS);
         let order = self.scheduled << (KIND_BITS + POSITION_BITS) | event.pack();
         let entry = u128::from(at.as_ns()) << 64 | u128::from(order);
-        if !event.moves_a_packet() {
-            self.timers.push(Reverse(entry));
-        } else if self.few.is_full() {
-            self.packets.push(Reverse(entry));
-        } else {
+        if event.moves_a_packet() && !self.few.is_full() {
             self.few.insert(entry);
+        } else {
+            self.push(entry, event);
         }
+    }
+
+    /// Puts an entry into the heap of its kind.
+    #[inline(never)]
+    fn push(&mut self, entry: u128, event: Event) {
+        self.rest = self.rest.min(entry);
+        let heap = if event.moves_a_packet() { &mut self.packets } else { &mut self.timers };
+        heap.push(Reverse(entry));
     }
 
     /// The next event. Always a part of the loop that asks for it: as a function it costs 2 % more.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<(Time, Event)> {
         let few = self.few.first();
-        let packet = first_of(&self.packets);
-        let timer = first_of(&self.timers);
         // No two entries are equal but for none at all.
-        let entry = few.min(packet).min(timer);
-        if entry == few {
-            if few == NONE {
-                return None;
-            }
+        let entry = if few < self.rest {
             self.few.remove_first();
-        } else if entry == packet {
-            self.packets.pop();
+            few
+        } else if self.rest < NONE {
+            self.pop_rest()
         } else {
-            self.timers.pop();
-        }
+            return None;
+        };
         Some((Time::from_ns((entry >> 64) as u64), Event::unpack(entry as u64)))
+    }
+
+    /// Takes the earliest entry of the heaps.
+    #[inline(never)]
+    fn pop_rest(&mut self) -> u128 {
+        let entry = self.rest;
+        let heap =
+            if first_of(&self.packets) == entry { &mut self.packets } else { &mut self.timers };
+        heap.pop();
+        self.rest = first_of(&self.packets).min(first_of(&self.timers));
+        entry
     }
 }
 
@@ -196,35 +235,35 @@ fn first_of(heap: &QuaternaryHeap<Reverse<u128>>) -> u128 {
 /// nearly every packet costs no heap operation each time: the event in the queue stays where it is
 /// and is moved on when it turns out to be early.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Alarm {
+pub(crate) struct Timer {
     due: Time,
 }
 
-impl Default for Alarm {
+impl Default for Timer {
     fn default() -> Self {
         Self { due: Time::NEVER }
     }
 }
 
-impl Alarm {
+impl Timer {
     /// Schedules an event if `deadline` lies before the one that is due.
     #[inline]
-    pub fn arrange(&mut self, deadline: Time, agenda: &mut Agenda, event: Event) {
+    pub fn arm(&mut self, deadline: Time, agenda: &mut Agenda, event: Event) {
         if deadline < self.due {
             self.due = deadline;
             agenda.schedule(deadline, event);
         }
     }
 
-    /// An event of this alarm came up: whether to look at the deadline, and to arrange it anew.
+    /// An event of this timer came up: whether to look at the deadline, and to arm it anew.
     /// Otherwise an earlier event, which has been served, took this one's place.
     #[inline]
-    pub fn rings(&mut self, now: Time) -> bool {
-        let rings = now >= self.due;
-        if rings {
+    pub fn expires(&mut self, now: Time) -> bool {
+        let expires = now >= self.due;
+        if expires {
             self.due = Time::NEVER;
         }
-        rings
+        expires
     }
 }
 
@@ -283,9 +322,9 @@ mod tests {
 
         /// A deadline that is moved at random is met once unless it is moved away, in time.
         #[test]
-        fn alarms_ring_at_the_last_deadline(moves in prop::collection::vec((0u64..50, 0u64..60), 1..60)) {
+        fn timers_expire_at_the_last_deadline(moves in prop::collection::vec((0u64..50, 0u64..60), 1..60)) {
             let mut agenda = Agenda::default();
-            let mut alarm = Alarm::default();
+            let mut timer = Timer::default();
             let mut now = 0;
             let mut deadline = Time::NEVER;
             for (step, delay) in moves {
@@ -297,11 +336,11 @@ mod tests {
                         later.push((at, event));
                         break;
                     }
-                    if alarm.rings(at) && at >= deadline {
+                    if timer.expires(at) && at >= deadline {
                         prop_assert_eq!(at, deadline);
                         deadline = Time::NEVER;
                     }
-                    alarm.arrange(deadline, &mut agenda, Event::Observe);
+                    timer.arm(deadline, &mut agenda, Event::Observe);
                 }
                 for (at, event) in later {
                     agenda.schedule(at, event);
@@ -309,7 +348,7 @@ mod tests {
                 prop_assert!(deadline.as_ns() > until, "missed {deadline}");
                 now = until;
                 deadline = Time::from_ns(now + delay + 1);
-                alarm.arrange(deadline, &mut agenda, Event::Observe);
+                timer.arm(deadline, &mut agenda, Event::Observe);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What the two ends of a flow may use of the simulator, and what it asks of them.
+//! What the two endpoints of a flow may use of the simulator, and what it asks of them.
 
 use jostle_control::Observer;
 use jostle_control::memory::HostMemory;
@@ -24,7 +24,7 @@ impl<S: Sink> Host<'_, S> {
     /// The same once more, for what happens seldom: the compiler keeps in registers what no call is
     /// given the address of.
     #[inline(always)]
-    pub fn again(&mut self) -> Host<'_, S> {
+    pub fn reborrow(&mut self) -> Host<'_, S> {
         let Self { now, flow, network, sink, memory } = self;
         Host { now: *now, flow: *flow, network, sink, memory }
     }
@@ -56,7 +56,7 @@ pub(crate) enum Progress {
     Complete,
 }
 
-/// Both ends of a flow: their state, and what they do. `Message` is what their packets carry.
+/// Both endpoints of a flow: their state, and what they do. `Message` is what their packets carry.
 pub(crate) trait Transport {
     type Message;
 
@@ -78,7 +78,11 @@ pub(crate) trait Transport {
     );
 
     /// A packet has reached the sender.
-    fn hear<S: Sink>(&mut self, message: &Self::Message, host: &mut Host<'_, S>) -> Progress;
+    fn receive_return<S: Sink>(
+        &mut self,
+        message: &Self::Message,
+        host: &mut Host<'_, S>,
+    ) -> Progress;
 
     /// A deadline may have come.
     fn on_deadline<S: Sink>(&mut self, _deadline: Deadline, _host: &mut Host<'_, S>) {}

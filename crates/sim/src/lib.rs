@@ -5,7 +5,7 @@
 
 mod build;
 mod connection;
-mod ends;
+mod endpoints;
 mod engine;
 mod host;
 mod network;

@@ -5,9 +5,8 @@ use std::collections::VecDeque;
 use jostle_control::RateCode;
 use jostle_path::{Ecn, Link, Packet, Probe, Reason};
 use jostle_record::{End, FlowSpec, LinkSpec, Sink, Transport};
-use jostle_tcp::offload::merged_max;
 use jostle_tcp::{Egress, Segment};
-use jostle_units::{Rate, Span, Time, mss_of};
+use jostle_units::{Rate, Ring, Span, Time, mss_of};
 
 use crate::engine::{Agenda, Event};
 use crate::packet::{Body, SimPacket, header};
@@ -66,7 +65,7 @@ impl Way {
 /// of them, so that they need one event together.
 struct DelayLine {
     delay: Span,
-    travelling: VecDeque<Arriving>,
+    travelling: Ring<Arriving>,
 }
 
 /// What is on a delay line, and when it leaves.
@@ -77,23 +76,6 @@ pub(crate) struct Arriving {
     pub body: Body,
 }
 
-/// What a receiver's card puts together.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Merging {
-    /// Payload of a full-sized segment.
-    pub mss_bytes: u16,
-    /// Segments at most.
-    pub most: u32,
-}
-
-impl Merging {
-    fn of(flow: &FlowSpec) -> Option<Self> {
-        let mss_bytes = mss_of(flow.mtu_bytes) as u16;
-        let merges = flow.gro && flow.transport == Transport::Tcp;
-        merges.then(|| Self { mss_bytes, most: merged_max(mss_bytes) })
-    }
-}
-
 /// A flow's way.
 struct Route {
     path: Way,
@@ -101,8 +83,9 @@ struct Route {
     /// The delay line behind the last link of `reverse_path`.
     line: u32,
     card: Option<Box<Card>>,
-    /// The receiver's card puts together what arrives at the same moment.
-    merging: Option<Merging>,
+    /// The receiver's card puts together what arrives at the same moment: payload of a full-sized
+    /// segment.
+    merged_mss_bytes: Option<u16>,
 }
 
 /// Everything between the endpoints, and the agenda of what happens next.
@@ -158,10 +141,11 @@ impl Network {
             reverse_path: Way::new(&flow.reverse_path),
             line: delays.partition_point(|delay| *delay < flow.access_delay_ns) as u32,
             card: flow.nic_rate_bps.map(|bps| Box::new(Card::new(Rate::from_bps(bps)))),
-            merging: Merging::of(flow),
+            merged_mss_bytes: (flow.gro && flow.transport == Transport::Tcp)
+                .then(|| mss_of(flow.mtu_bytes) as u16),
         };
         let routes = flows.iter().map(route).collect();
-        let line = |ns: &u64| DelayLine { delay: Span::from_ns(*ns), travelling: VecDeque::new() };
+        let line = |ns: &u64| DelayLine { delay: Span::from_ns(*ns), travelling: Ring::default() };
         let lines = delays.iter().map(line).collect();
         Self { hops, lines, routes, agenda: Agenda::default(), link_packets: 0 }
     }
@@ -230,11 +214,11 @@ impl Network {
         }
     }
 
-    /// What the receiver's card of `flow` puts together, if anything. Its way is at hand when a
-    /// packet has arrived, its ends are not.
+    /// Payload of the full-sized segments that the receiver's card of `flow` puts together, if it
+    /// does. Its way is at hand when a packet has arrived, its endpoints are not.
     #[inline]
-    pub fn merging(&self, flow: u32) -> Option<Merging> {
-        self.routes[flow as usize].merging
+    pub fn merged_mss_bytes(&self, flow: u32) -> Option<u16> {
+        self.routes[flow as usize].merged_mss_bytes
     }
 
     /// The receiver of `flow` sends.

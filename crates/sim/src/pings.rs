@@ -103,7 +103,7 @@ impl Transport for Pinger {
         host.send_back(Body::Echo(*ping), ecn);
     }
 
-    fn hear<S: Sink>(&mut self, echo: &Datagram, host: &mut Host<'_, S>) -> Progress {
+    fn receive_return<S: Sink>(&mut self, echo: &Datagram, host: &mut Host<'_, S>) -> Progress {
         if let Some(rtt) = self.on_echo(host.now, echo.number) {
             host.sink.echoed(host.now, host.flow, rtt);
         }

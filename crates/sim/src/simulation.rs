@@ -10,7 +10,7 @@ use jostle_units::{Span, Time};
 
 use crate::Error;
 use crate::build::{self, Flow, PythonControllers};
-use crate::ends::Ends;
+use crate::endpoints::Endpoints;
 use crate::engine::{Deadline, Event, POSITIONS};
 use crate::host::{Host, Progress, Times, Transport};
 use crate::network::{Network, tell};
@@ -117,12 +117,13 @@ impl Observations {
     }
 }
 
-/// Whether a card puts two packets of a flow together whose full segments have `mss_bytes`.
+/// Whether a card puts a packet together with another one of its flow, the last of `count` that
+/// are together already. Full segments have `mss_bytes`.
 #[inline]
-fn are_merged(mss_bytes: u16, first: &SimPacket, second: &SimPacket) -> bool {
+fn are_merged(mss_bytes: u16, count: u32, first: &SimPacket, second: &SimPacket) -> bool {
     match (&first.body, &second.body) {
         (Body::Tcp(Segment::Data(one)), Body::Tcp(Segment::Data(other))) => {
-            first.ecn == second.ecn && merges(mss_bytes, one, other)
+            first.ecn == second.ecn && merges(mss_bytes, count, one, other)
         }
         _ => false,
     }
@@ -222,13 +223,13 @@ impl<S: Sink> Simulation<'_, S> {
             }
             Event::Access(line) => {
                 while let Some(arriving) = self.network.reached_sender(now, line) {
-                    self.hear(now, arriving.flow, &arriving.body);
+                    self.receive_return(now, arriving.flow, &arriving.body);
                 }
             }
             Event::Nic(flow) => {
                 self.network.on_card(now, flow, self.sink);
-                let (ends, mut host) = self.ends(now, flow);
-                ends.on_card_drained(&mut host);
+                let (endpoints, mut host) = self.endpoints(now, flow);
+                endpoints.on_card_drained(&mut host);
             }
             Event::Retransmission(flow) => self.on_deadline(now, flow, Deadline::Retransmission),
             Event::Pacing(flow) => self.on_deadline(now, flow, Deadline::Pacing),
@@ -241,22 +242,22 @@ impl<S: Sink> Simulation<'_, S> {
 
     #[inline]
     fn on_deadline(&mut self, now: Time, flow: u32, deadline: Deadline) {
-        let (ends, mut host) = self.ends(now, flow);
-        ends.on_deadline(deadline, &mut host);
+        let (endpoints, mut host) = self.endpoints(now, flow);
+        endpoints.on_deadline(deadline, &mut host);
     }
 
-    /// The ends of a flow, and what they may use.
+    /// The endpoints of a flow, and what they may use.
     #[inline]
-    fn ends(&mut self, now: Time, flow: u32) -> (&mut Ends, Host<'_, S>) {
+    fn endpoints(&mut self, now: Time, flow: u32) -> (&mut Endpoints, Host<'_, S>) {
         let Self { network, sink, memory, flows, .. } = self;
-        (&mut flows[flow as usize].ends, Host { now, flow, network, sink, memory })
+        (&mut flows[flow as usize].endpoints, Host { now, flow, network, sink, memory })
     }
 
     /// A packet has reached the receiver's card. One that puts packets together hands on the one
     /// before it: whether alone or as a part is known now.
     #[inline]
     fn arrive(&mut self, now: Time, packet: &SimPacket) {
-        let Some(merging) = self.network.merging(packet.flow) else {
+        let Some(mss_bytes) = self.network.merged_mss_bytes(packet.flow) else {
             self.receive(now, packet, false);
             return;
         };
@@ -266,7 +267,7 @@ impl<S: Sink> Simulation<'_, S> {
             self.merging.push((*packet, 1));
             return;
         };
-        let part = *place < merging.most && are_merged(merging.mss_bytes, held, packet);
+        let part = are_merged(mss_bytes, *place, held, packet);
         *place = if part { *place + 1 } else { 1 };
         let before = std::mem::replace(held, *packet);
         self.receive(now, &before, part);
@@ -279,18 +280,18 @@ impl<S: Sink> Simulation<'_, S> {
         if self.sink.wants_segments() {
             tell(self.sink, now, flow, End::Receiver, body, ecn);
         }
-        let (ends, mut host) = self.ends(now, flow);
-        ends.receive(body, size_bytes, ecn, part, &mut host);
+        let (endpoints, mut host) = self.endpoints(now, flow);
+        endpoints.receive(body, size_bytes, ecn, part, &mut host);
     }
 
     /// A packet has reached the sender.
     #[inline]
-    fn hear(&mut self, now: Time, flow: u32, body: &Body) {
+    fn receive_return(&mut self, now: Time, flow: u32, body: &Body) {
         if self.sink.wants_segments() {
             tell(self.sink, now, flow, End::Sender, body, Ecn::NotCapable);
         }
-        let (ends, mut host) = self.ends(now, flow);
-        if ends.hear(body, &mut host) == Progress::Complete {
+        let (endpoints, mut host) = self.endpoints(now, flow);
+        if endpoints.receive_return(body, &mut host) == Progress::Complete {
             self.complete(now, flow);
         }
     }
@@ -311,9 +312,9 @@ impl<S: Sink> Simulation<'_, S> {
     #[cold]
     fn act(&mut self, now: Time, flow: u32) {
         let Times { start, stop, .. } = self.flows[flow as usize].times;
-        let (ends, mut host) = self.ends(now, flow);
+        let (endpoints, mut host) = self.endpoints(now, flow);
         if now >= stop {
-            ends.stop();
+            endpoints.stop();
             return;
         }
         if now == start {
@@ -322,7 +323,7 @@ impl<S: Sink> Simulation<'_, S> {
                 host.schedule_application(stop);
             }
         }
-        ends.act(stop, &mut host);
+        endpoints.act(stop, &mut host);
     }
 
     /// Shows the state of everything to the sink.
@@ -331,10 +332,10 @@ impl<S: Sink> Simulation<'_, S> {
         self.network.advance(now, self.sink);
         if now >= self.observations.next_sample {
             for flow in 0..self.flows.len() as u32 {
-                let (ends, mut host) = self.ends(now, flow);
-                ends.settle(&mut host);
-                host.sink.flow_state(now, flow, &ends.state());
-                ends.observe(&mut Internals { sink: host.sink, now, flow });
+                let (endpoints, mut host) = self.endpoints(now, flow);
+                endpoints.settle(&mut host);
+                host.sink.flow_state(now, flow, &endpoints.state());
+                endpoints.observe(&mut Internals { sink: host.sink, now, flow });
             }
             for (link, (queue_bytes, offered)) in (0..).zip(self.network.observe(now)) {
                 self.sink.link_state(now, link, queue_bytes, offered);
@@ -375,8 +376,8 @@ mod tests {
     #[test]
     fn a_card_keeps_apart_what_has_another_ecn_field_or_no_data() {
         let first = data(5, Ecn::Capable);
-        assert!(are_merged(1448, &first, &data(6, Ecn::Capable)));
-        assert!(!are_merged(1448, &first, &data(6, Ecn::Marked)));
+        assert!(are_merged(1448, 1, &first, &data(6, Ecn::Capable)));
+        assert!(!are_merged(1448, 1, &first, &data(6, Ecn::Marked)));
         let ack = Ack {
             tag: AckTag::Ack,
             ece: false,
@@ -389,6 +390,6 @@ mod tests {
             window: 10,
             blocks: [Block::default(); 3],
         };
-        assert!(!are_merged(1448, &first, &packet(Segment::Ack(ack), Ecn::Capable)));
+        assert!(!are_merged(1448, 1, &first, &packet(Segment::Ack(ack), Ecn::Capable)));
     }
 }

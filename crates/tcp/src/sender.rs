@@ -466,10 +466,16 @@ impl Sender {
         &self.deadlines
     }
 
-    /// Copies the controller's answers.
-    fn take_answers(&mut self) {
+    /// Copies window and threshold as the controller says them.
+    #[inline]
+    fn take_window(&mut self) {
         self.cwnd = self.controller.cwnd().max(1);
         self.ssthresh = self.controller.ssthresh().unwrap_or(u32::MAX);
+    }
+
+    /// Copies all of the controller's answers.
+    fn take_answers(&mut self) {
+        self.take_window();
         let required = match (self.controller.pacing_rate(), self.first_flight_rate) {
             (Some(rate), Some(first_flight)) => Some(rate.min(first_flight)),
             (rate, first_flight) => rate.or(first_flight),

@@ -1,16 +1,18 @@
 //! The words every other crate measures in: points and spans of virtual time, rates, and random
 //! streams that depend on a seed and a name and on nothing else; and the one field of a packet that
-//! both transports and queues write, ECN.
+//! both transports and queues write, ECN; and the queue in which packets wait.
 //!
 //! Amounts of data are plain integers with the unit at the end of their name (`size_bytes`).
 
 mod ecn;
 mod rate;
+mod ring;
 mod stream;
 mod time;
 
 pub use ecn::Ecn;
 pub use rate::Rate;
+pub use ring::Ring;
 pub use stream::Stream;
 pub use time::{Span, Time};
 

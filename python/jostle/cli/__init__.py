@@ -9,9 +9,13 @@ from collections.abc import Sequence
 
 import click
 
+from jostle.cli.compare import compare
+from jostle.cli.completing import completion
 from jostle.cli.emulate import emulate
 from jostle.cli.environment import Environment
 from jostle.cli.kernel import kernel
+from jostle.cli.new import new
+from jostle.cli.plot import plot
 from jostle.cli.report import report
 from jostle.cli.run import run
 from jostle.cli.show import explain, list_, schema
@@ -53,7 +57,12 @@ def cli() -> None:
     """
 
 
-for _command in (run, study, validate, kernel, emulate, list_, explain, schema, report, view):
+_COMMANDS = (
+    new, run, plot, compare, study, validate, kernel, emulate, list_, explain, schema, report, view,
+    completion,
+)  # fmt: skip
+
+for _command in _COMMANDS:
     cli.add_command(_command)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jostle.backends.registry import BACKENDS, DEFAULT
+from jostle.cli import completing
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder
 from jostle.cli.run import (
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Reproduce published studies, number by number.")
-@click.argument("ids", metavar="ID…|all", nargs=-1, required=True)
+@click.argument(
+    "ids", metavar="ID…|all", nargs=-1, required=True, shell_complete=completing.studies
+)
 @click.option(
     "--backend",
     "backends",
@@ -293,9 +296,10 @@ def _pictures(
     one: Study, runs: Mapping[Column, Runs], evaluations: Evaluations, folder: Path
 ) -> list[Picture]:
     """Draw every figure of each backend's first column, and of others those that they ask for."""
+    from jostle.figures.drawn import drawn
     from jostle.figures.save import save, to_bytes
     from jostle.studies.document import by_reading
-    from jostle.studies.figures import drawn, figure_data
+    from jostle.studies.figures import figure_data
     from jostle.studies.findings import filled
     from jostle.studies.page import Picture
 

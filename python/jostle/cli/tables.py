@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from jostle.cli import completing
 from jostle.cli.folders import make_folder_of
 from jostle.errors import InputError
 from jostle.printable import echo
@@ -66,6 +67,7 @@ def table_options(command: F) -> F:
         click.option(
             "--columns",
             metavar="MEASURE,…",
+            shell_complete=completing.several("measures"),
             help="Show these measures (`jostle list measures`), whatever the flows do.",
         ),
         click.option(
@@ -80,7 +82,12 @@ def table_options(command: F) -> F:
             help="With --measure: rows and columns are values of keys (of the grid, or flow, link, "
             "controller, phase).",
         ),
-        click.option("--measure", metavar="MEASURE", help="What --pivot shows."),
+        click.option(
+            "--measure",
+            metavar="MEASURE",
+            shell_complete=completing.registered("measures"),
+            help="What --pivot shows.",
+        ),
         click.option(
             "--each", is_flag=True, help="Show each flow that `count` made, not their mean."
         ),
@@ -111,6 +118,53 @@ def file_options() -> list[Callable[[F], F]]:
             ("parquet", "Parquet", ""),
         )
     ]
+
+
+def conditions_option(command: F) -> F:
+    """Add the option that chooses conditions."""
+    return click.option(
+        "--where",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="Only conditions with this value of a key of the grid.",
+    )(command)
+
+
+def parsed_where(given: Sequence[str]) -> dict[str, str]:
+    """Take `KEY=VALUE` apart.
+
+    Raises
+    ------
+    InputError
+        When one is something else.
+    """
+    found = {}
+    for one in given:
+        key, equals, value = one.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"--where {one}: write it as KEY=VALUE")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def _formats(
+    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+) -> tuple[str, ...]:
+    from jostle.figures.formats import chosen
+
+    return chosen(given)
+
+
+def formats_option(command: F) -> F:
+    """Add the option that chooses formats of figures."""
+    return click.option(
+        "--format",
+        "formats",
+        multiple=True,
+        metavar="png,svg,pdf",
+        callback=_formats,
+        help="Formats of figures; PNG if absent.",
+    )(command)
 
 
 def shown_of(options: dict[str, Any]) -> Shown:

@@ -152,6 +152,15 @@ class FinishedRuns:
             for r in self.of(condition)
         )
 
+    def condition_links(self, condition: int) -> pl.DataFrame:
+        """Series of all links and runs of a condition: the runs' `links` frames with `seed`."""
+        import polars as pl
+
+        return pl.concat(
+            r.run.links.with_columns(pl.lit(r.seed, dtype=pl.UInt64).alias("seed"))
+            for r in self.of(condition)
+        )
+
     def position(self, condition: int | str | Condition | None) -> int:
         """Position of a condition given by position, label, or keys and values.
 

@@ -60,6 +60,7 @@ def table(
 
     numeric = set(numbers)
     types = {"seed": pl.UInt64, "n": pl.UInt32, "flows": pl.UInt32}
+    types |= dict.fromkeys(("n_first", "n_second"), pl.UInt32)
     schema = {
         name: pl.Float64 if name in numeric else types.get(name, pl.String) for name in columns
     }

@@ -17,9 +17,9 @@ from jostle.results.measures import keys, measure
 
 if TYPE_CHECKING:
     import polars as pl
-    from matplotlib.figure import Figure
 
     from jostle.backends import Run
+    from jostle.results.plots import Plots
     from jostle.stats import Method
 
 SCHEMA = "jostle.summary/1"
@@ -280,21 +280,9 @@ class ResultSet(FinishedRuns):
             "give the flows start_jitter",
         )
 
-    def plot(
-        self,
-        condition: int | str | Condition | None = None,
-        kind: Literal["series", "jain", "difference"] | None = None,
-    ) -> Figure:
-        """Draw the answer.
-
-        Parameters
-        ----------
-        condition
-            Condition of a `series` figure; may be left out if there is one condition.
-        kind
-            `series`: stacked time series of one condition. `jain`, `difference`: heat maps of
-            fairness and of throughput difference by condition and phase. If absent: `series`
-            for one condition, otherwise `jain`.
+    @property
+    def plot(self) -> Plots:
+        """Figures: `plot()` draws the answer, `plot.lines(x=…, y=…, by=…)` and others any of it.
 
         Examples
         --------
@@ -302,13 +290,41 @@ class ResultSet(FinishedRuns):
         >>> results = jostle.run("scenarios/first.toml", store=False)
         >>> results.plot().savefig("first.png")  # doctest: +SKIP
         """
-        from jostle.results import pictures
+        from jostle.results.plots import Plots
 
-        if kind is None:
-            kind = "jain" if condition is None and len(self.conditions) > 1 else "series"
-        if kind == "series":
-            return pictures.series(self, self.position(condition))
-        return pictures.jain(self) if kind == "jain" else pictures.difference(self)
+        return Plots(self)
+
+    def compare(
+        self, other: ResultSet, columns: Sequence[str] = (), phases: Sequence[str] = ()
+    ) -> pl.DataFrame:
+        """Hold another set of results against this one, such as that of another backend.
+
+        Parameters
+        ----------
+        other
+            Its conditions, flows and phases are found by their names.
+        columns
+            Names of measures; those that suit the flows if empty.
+        phases
+            Names of phases; the whole run if empty.
+
+        Returns
+        -------
+        polars.DataFrame
+            Differences (`other` less this) that are more than chance first, then by size: both
+            means with their intervals, `difference` with Welch's (`low`, `high`), `relative`, `p`
+            and `p_corrected` for all tests (Bonferroni).
+
+        Examples
+        --------
+        >>> import jostle
+        >>> results = jostle.run("scenarios/first.toml", store=False)
+        >>> results.compare(results, ["throughput"], ["together"])["difference"].to_list()
+        [0.0, 0.0]
+        """
+        from jostle.results.compare import compare
+
+        return compare(self, other, columns, phases).frame()
 
     def to_dict(self) -> dict[str, Any]:
         """Give the summary document, `jostle.summary/1`, as plain data.

@@ -86,6 +86,8 @@ class Sample:
         over its flows that have a value.
     flows
         For each run the values of the group's flows; one each for anything else.
+    group
+        Name of the group that a flow is one of, or is.
     """
 
     measure: Measure
@@ -94,6 +96,7 @@ class Sample:
     seeds: tuple[int, ...]
     values: tuple[float | None, ...]
     flows: tuple[tuple[float | None, ...], ...]
+    group: str = ""
 
     @cached_property
     def missing(self) -> int:
@@ -193,6 +196,8 @@ def _samples(
         seeds = tuple(result.seed for result in runs)
         summaries = [_by_name(result.run.summary) for result in runs]
         own = {phase.name for phase in results.phases_of(index)}
+        together = groups(results.spec_of(index)) if each else []
+        of_group = {name: group.name for group in together for name in group.members}
         whole = wanted.place in ("flow", "group")
         # A measure of a whole run belongs to no phase; the first one stands for all.
         for phase in phases[:1] if whole else [name for name in phases if name in own]:
@@ -214,6 +219,7 @@ def _samples(
                     seeds,
                     values,
                     flows,
+                    of_group.get(place.get("flow", ""), place.get("flow", "")),
                 )
 
 
@@ -265,8 +271,17 @@ def full_key(results: FinishedRuns, key: str) -> str:
     return find_key(results.conditions, key)
 
 
-def find_key(conditions: Iterable[Condition], key: str) -> str:
+def find_key(conditions: Iterable[Condition], key: str, own: Sequence[str] = OWN_KEYS) -> str:
     """Find a key by its full name, or by an ending that is its alone.
+
+    Parameters
+    ----------
+    conditions
+        What the grid's keys are taken from.
+    key
+        What was written.
+    own
+        Keys beside those of the grid.
 
     Raises
     ------
@@ -274,7 +289,7 @@ def find_key(conditions: Iterable[Condition], key: str) -> str:
         When there is none, or several.
     """
     grid = list(dict.fromkeys(name for condition in conditions for name in condition))
-    known = [*grid, *OWN_KEYS]
+    known = [*grid, *own]
     if key in known:
         return key
     ending = [name for name in grid if name.endswith("." + key)]
@@ -282,7 +297,25 @@ def find_key(conditions: Iterable[Condition], key: str) -> str:
         return ending[0]
     if ending:
         raise InputError(f"several keys end with `{key}`: {', '.join(ending)}")
-    raise InputError(unknown("key", key, [*naming.short_names(grid).values(), *OWN_KEYS]))
+    raise InputError(unknown("key", key, [*naming.short_names(grid).values(), *own]))
+
+
+def key_of(results: FinishedRuns, found: Sequence[Sample], key: str) -> str:
+    """Find a key that samples have; `controller` is that of a grid where no flow has it.
+
+    Raises
+    ------
+    InputError
+        When there is no such key, or the samples do not have it.
+    """
+    name = full_key(results, key)
+    if found and not any(name in sample.place for sample in found):
+        ending = [one for one in grid_keys(results) if one.endswith("." + key)]
+        if len(ending) == 1:
+            return ending[0]
+        shown = found[0].measure
+        raise InputError(f"`{shown.name}` has no {name}: it is of each {shown.scope}")
+    return name
 
 
 def grid_keys(results: FinishedRuns) -> list[str]:

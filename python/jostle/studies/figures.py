@@ -19,22 +19,21 @@ from jostle.figures.data import (
 )
 from jostle.figures.data import Line as BandLine
 from jostle.results.measures import measure
-from jostle.results.pictures import PANELS, panels
+from jostle.results.over_time import FLOW_PANELS, panels
 from jostle.scenario.text.units import parse_size
 from jostle.stats import Estimate, box, ecdf, series_band
 from jostle.stats.describe import Floats
 from jostle.stats.distribution import Box
 from jostle.studies.evaluate import value_estimate
+from jostle.studies.models import ALL_FLOWS, FigureSpec, Value
 from jostle.studies.models import Curve as CurveSpec
-from jostle.studies.models import FigureSpec, Value
 from jostle.studies.runs import Runs
 from jostle.studies.windows import RunView, Span
 
 if TYPE_CHECKING:
     import polars as pl
-    from matplotlib.figure import Figure
 
-FigureData = StackedData | HeatMapData | CurvesData | GroupsData
+    from jostle.figures.drawn import FigureData
 
 _SIZES: Final = tuple(f"{megabytes} MB" for megabytes in range(1, 51))
 """Of a figure of download time against size."""
@@ -45,6 +44,8 @@ def figure_data(runs: Runs, figure: FigureSpec) -> FigureData | None:
     match figure.kind:
         case "series":
             return _series(runs, figure)
+        case "representative":
+            return _representative(runs, figure)
         case "heat_map":
             return _heat_map(runs, figure)
         case "cdf":
@@ -53,21 +54,6 @@ def figure_data(runs: Runs, figure: FigureSpec) -> FigureData | None:
             return _lines(runs, figure)
         case _:
             return _groups(runs, figure)
-
-
-def drawn(data: FigureData) -> Figure:
-    """Draw a figure's data."""
-    from jostle.figures import charts, draw
-
-    match data:
-        case StackedData():
-            return draw.stacked(data)
-        case HeatMapData():
-            return draw.heat_map(data)
-        case CurvesData():
-            return charts.curves(data)
-        case GroupsData():
-            return charts.groups(data)
 
 
 def _series(runs: Runs, figure: FigureSpec) -> StackedData | None:
@@ -87,13 +73,37 @@ def _series(runs: Runs, figure: FigureSpec) -> StackedData | None:
         if not figure.flows or flow["name"] in figure.flows
     }
     series = _while_anything_moves(results.condition_series(at))
-    wanted = figure.panels or PANELS
-    data = stacked(series, labels, panels([name for name in wanted if name != "jain"]))
-    if "jain" in wanted:
-        line = _jain_line(runs.views(name, condition), series["time_s"].to_numpy())
-        fairness = PanelData(measure("jain").heading, "1", (line,))
-        data = StackedData(data.title, (*data.panels, fairness), data.phases, data.runs)
-    return data
+    wanted = figure.panels or FLOW_PANELS
+    data = stacked(series, labels, panels([name for name in wanted if name not in ALL_FLOWS]))
+    shown_s = series["time_s"].to_numpy()
+    views = runs.views(name, condition)
+    together = tuple(
+        PanelData(measure(one).heading, measure(one).reads or "1", (_line_of(one, views, shown_s),))
+        for one in wanted
+        if one in ALL_FLOWS
+    )
+    return StackedData(data.title, (*data.panels, *together), data.phases, data.runs)
+
+
+def _representative(runs: Runs, figure: FigureSpec) -> StackedData | None:
+    chosen = [(curve, runs.representative(curve)) for curve in figure.curves]
+    found = [(curve, view) for curve, view in chosen if view is not None]
+    if not found:
+        return None
+
+    def line(curve: CurveSpec, view: RunView, panel: str) -> BandLine:
+        time_s, values = view.since_start(measure(panel), curve.flow)
+        return BandLine(curve.label, time_s, values, values, values)
+
+    rows = tuple(
+        PanelData(
+            measure(panel).heading,
+            measure(panel).reads,
+            tuple(line(curve, view, panel) for curve, view in found),
+        )
+        for panel in figure.panels
+    )
+    return StackedData("", rows, (), 1)
 
 
 def _while_anything_moves(series: pl.DataFrame) -> pl.DataFrame:
@@ -104,11 +114,11 @@ def _while_anything_moves(series: pl.DataFrame) -> pl.DataFrame:
     return series if last_s is None else series.filter(pl.col("time_s") <= last_s)
 
 
-def _jain_line(views: Sequence[RunView], shown_s: Floats) -> BandLine:
-    """Fairness in each interval up to the last that is shown, mean over runs."""
+def _line_of(name: str, views: Sequence[RunView], shown_s: Floats) -> BandLine:
+    """Take a measure of the run in each interval up to the last that is shown, mean over runs."""
     ends = np.unique(shown_s)
     whole = Span(0.0, float(ends.max(initial=0.0)))
-    band = series_band(np.array([view.bins(measure("jain"), "", whole, None) for view in views]))
+    band = series_band(np.array([view.bins(measure(name), "", whole, None) for view in views]))
     starts = np.concatenate(([0.0], ends[:-1]))
     return BandLine("all flows", (starts + ends) / 2, band.mean, band.low, band.high)
 

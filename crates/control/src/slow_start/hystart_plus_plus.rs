@@ -14,7 +14,7 @@ pub(crate) const ROW: SlowStartRow = SlowStartRow {
         summary: "slows down when the delay of a round rises over the last one's, and looks again",
         class: "delay",
         based_on: &["hystart"],
-        source: "RFC 9406",
+        source: "RFC 9406; draft-balasubramanian-tcpm-hystartplusplus-03, 2020, for limited slow start",
         parameters: &[
             Parameter {
                 name: "min_rtt_thresh",
@@ -47,6 +47,25 @@ pub(crate) const ROW: SlowStartRow = SlowStartRow {
                 kind: Kind::Integer { default: 5, min: 1, max: 1_000 },
             },
             Parameter {
+                name: "after_rise",
+                summary: "what follows a rise: conservative slow start, which looks again (RFC 9406), or \
+                          limited slow start until something is lost (drafts of 2019 and 2020)",
+                kind: Kind::Choice {
+                    default: "conservative",
+                    choices: &["conservative", "limited"],
+                },
+            },
+            Parameter {
+                name: "lss_divisor",
+                summary: "share of the window at the rise that limited slow start adds in a round trip",
+                kind: Kind::Number { default: 0.25, min: 0.01, max: 1.0 },
+            },
+            Parameter {
+                name: "low_cwnd",
+                summary: "smallest window, in packets, that limited slow start begins with",
+                kind: Kind::Integer { default: 16, min: 1, max: 1_000_000 },
+            },
+            Parameter {
                 name: "l",
                 summary: "most packets that an ACK counts for, if packets are not paced",
                 kind: Kind::Integer { default: 8, min: 1, max: 0x7fff_ffff },
@@ -69,7 +88,18 @@ pub struct HyStartPlusPlus {
     css_growth_divisor: u32,
     css_rounds: u32,
     most_per_ack: u32,
+    /// The drafts' way, where it is asked for.
+    limited: Option<Limited>,
     state: State,
+}
+
+/// Limited slow start as the drafts before the RFC's have it: "K = cwnd / (LSS_DIVISOR * ssthresh);
+/// cwnd = max(cwnd + (min(N, L * SMSS) / K), CA_cwnd())", with the ssthresh of its beginning.
+#[derive(Clone, Copy, Debug)]
+struct Limited {
+    divisor: f64,
+    /// `LOW_CWND`.
+    low_cwnd: u32,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -81,13 +111,28 @@ struct State {
     /// `lastRoundMinRTT`.
     last_round_min: Option<Span>,
     samples: u32,
-    /// `cssBaselineMinRtt`: there is one during CSS.
-    baseline: Option<Span>,
-    /// Rounds of CSS that are over.
-    css_rounds: u32,
-    /// Packets acknowledged in CSS towards the next increase by one.
-    css_count: u32,
+    phase: Phase,
     paced: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Phase {
+    #[default]
+    SlowStart,
+    Conservative {
+        /// `cssBaselineMinRtt`.
+        baseline: Span,
+        /// Rounds that are over.
+        rounds: u32,
+        /// Packets acknowledged towards the next increase by one.
+        count: u32,
+    },
+    Limited {
+        /// cwnd at its beginning, which the drafts keep as ssthresh.
+        from: u32,
+        /// The part of a packet that it has added.
+        fraction: f64,
+    },
 }
 
 impl HyStartPlusPlus {
@@ -101,6 +146,10 @@ impl HyStartPlusPlus {
             css_growth_divisor: values.u32("css_growth_divisor").max(1),
             css_rounds: values.u32("css_rounds"),
             most_per_ack: values.u32("l"),
+            limited: (values.choice("after_rise") == "limited").then(|| Limited {
+                divisor: values.number("lss_divisor"),
+                low_cwnd: values.u32("low_cwnd"),
+            }),
             state: State::default(),
         }
     }
@@ -119,11 +168,11 @@ impl HyStartPlusPlus {
         s.round_end = next_to_send;
         s.last_round_min = s.round_min.take();
         s.samples = 0;
-        if s.baseline.is_some() {
+        if let Phase::Conservative { rounds, .. } = &mut s.phase {
             // "If the transition into CSS happens in the middle of a round, that partial round
             // counts towards the limit."
-            s.css_rounds += 1;
-            if s.css_rounds >= self.css_rounds {
+            *rounds += 1;
+            if *rounds >= self.css_rounds {
                 window.ssthresh = window.cwnd;
             }
         }
@@ -136,26 +185,42 @@ impl HyStartPlusPlus {
     }
 
     /// The checks of a round with enough samples.
-    fn judge(&mut self, round_min: Span) {
-        match (self.state.baseline, self.state.last_round_min) {
-            // "If (currentRoundMinRTT < cssBaselineMinRtt): cssBaselineMinRtt = infinity, resume
-            // slow start including HyStart++".
-            (Some(baseline), _) => {
-                if round_min < baseline {
-                    self.state.baseline = None;
-                }
-            }
+    fn judge(&mut self, window: &Window, round_min: Span) {
+        match self.state.phase {
             // "If (currentRoundMinRTT >= (lastRoundMinRTT + RttThresh)): cssBaselineMinRtt =
             // currentRoundMinRTT, exit slow start and enter CSS".
-            (None, Some(last)) => {
-                if round_min >= last.saturating_add(self.rise(last)) {
-                    self.state.baseline = Some(round_min);
-                    self.state.css_rounds = 0;
-                    self.state.css_count = 0;
+            Phase::SlowStart => {
+                if let Some(last) = self.state.last_round_min
+                    && round_min >= last.saturating_add(self.rise(last))
+                {
+                    self.slow_down(window, round_min);
                 }
             }
-            (None, None) => {}
+            // "If (currentRoundMinRTT < cssBaselineMinRtt): cssBaselineMinRtt = infinity, resume
+            // slow start including HyStart++".
+            Phase::Conservative { baseline, .. } => {
+                if round_min < baseline {
+                    self.state.phase = Phase::SlowStart;
+                }
+            }
+            // It lasts until congestion ends it.
+            Phase::Limited { .. } => {}
         }
+    }
+
+    /// The delay has risen to `round_min`.
+    fn slow_down(&mut self, window: &Window, round_min: Span) {
+        self.state.phase = match self.limited {
+            None => Phase::Conservative { baseline: round_min, rounds: 0, count: 0 },
+            Some(limited) if window.cwnd < limited.low_cwnd => Phase::SlowStart,
+            Some(_) => Phase::Limited { from: window.cwnd, fraction: 0.0 },
+        };
+    }
+
+    /// Packets that limited slow start adds for `counted` ones, whole and in parts.
+    fn added(&self, window: &Window, counted: u32, from: u32) -> f64 {
+        let divisor = self.limited.map_or(0.0, |limited| limited.divisor);
+        f64::from(counted) * divisor * f64::from(from) / f64::from(window.cwnd)
     }
 }
 
@@ -177,7 +242,7 @@ impl SlowStart for HyStartPlusPlus {
         self.state.round_min = Some(round_min);
         self.state.samples = self.state.samples.saturating_add(1);
         if self.state.samples >= self.n_rtt_sample {
-            self.judge(round_min);
+            self.judge(window, round_min);
         }
     }
 
@@ -187,14 +252,21 @@ impl SlowStart for HyStartPlusPlus {
         }
         // "L = infinity if paced, L = 8 if non-paced". What exceeds it is not counted at all.
         let counted = if self.state.paced { ack.acked } else { ack.acked.min(self.most_per_ack) };
-        if self.state.baseline.is_none() {
+        match self.state.phase {
             // "cwnd = cwnd + min(N, L * SMSS)".
-            return window.slow_start(counted);
+            Phase::SlowStart => window.slow_start(counted),
+            // "cwnd = cwnd + (min(N, L * SMSS) / CSS_GROWTH_DIVISOR)"; parts of a packet add up.
+            Phase::Conservative { ref mut count, .. } => {
+                let sum = count.saturating_add(counted);
+                *count = sum % self.css_growth_divisor;
+                window.slow_start(sum / self.css_growth_divisor)
+            }
+            Phase::Limited { from, fraction } => {
+                let added = fraction + self.added(window, counted, from);
+                self.state.phase = Phase::Limited { from, fraction: added.fract() };
+                window.slow_start(added as u32)
+            }
         }
-        // "cwnd = cwnd + (min(N, L * SMSS) / CSS_GROWTH_DIVISOR)"; parts of a packet add up.
-        let count = self.state.css_count.saturating_add(counted);
-        self.state.css_count = count % self.css_growth_divisor;
-        window.slow_start(count / self.css_growth_divisor)
     }
 
     fn on_timeout(&mut self, _now: Time, next_to_send: u64) {
@@ -202,7 +274,11 @@ impl SlowStart for HyStartPlusPlus {
     }
 
     fn mode(&self) -> &'static str {
-        if self.state.baseline.is_some() { "conservative_slow_start" } else { "slow_start" }
+        match self.state.phase {
+            Phase::SlowStart => "slow_start",
+            Phase::Conservative { .. } => "conservative_slow_start",
+            Phase::Limited { .. } => "limited_slow_start",
+        }
     }
 }
 
@@ -248,6 +324,13 @@ mod tests {
         /// A round of ACKs with one RTT.
         fn round(&mut self, rtt_ms: f64) {
             (0..WINDOW).for_each(|_| self.hear(Span::from_secs_f64(rtt_ms / 1e3)));
+        }
+
+        /// With the drafts' limited slow start, at a window of `cwnd`.
+        fn limited(cwnd: u32) -> Self {
+            let given = [("after_rise".to_owned(), Value::Text("limited".to_owned()))].into();
+            let hystart = HyStartPlusPlus::new(&ROW.entry.resolve(&given).unwrap());
+            Self { hystart, window: Window { cwnd, ..Window::default() }, ..Self::new() }
         }
 
         fn in_css(&self) -> bool {
@@ -325,7 +408,8 @@ mod tests {
     #[test]
     fn css_grows_by_a_quarter_per_round() {
         let mut rounds = Rounds::new();
-        rounds.hystart.state.baseline = Some(Span::from_ms(100));
+        let baseline = Span::from_ms(100);
+        rounds.hystart.state.phase = Phase::Conservative { baseline, rounds: 0, count: 0 };
         let mut window = Window { cwnd: 1000, ..Window::default() };
         for _ in 0..5 {
             (0..window.cwnd).for_each(|_| {
@@ -334,6 +418,43 @@ mod tests {
         }
         let gain = f64::from(window.cwnd) / 1000.0;
         assert!((gain / 1.25f64.powi(5) - 1.0).abs() < 0.005, "{gain}");
+    }
+
+    /// The drafts: up to a quarter of the window of the rise per round trip, and no way back.
+    #[test]
+    fn limited_slow_start_adds_a_quarter_of_its_first_window_a_round() {
+        let mut rounds = Rounds::limited(100);
+        rounds.round(100.0);
+        rounds.round(112.4);
+        assert_eq!(rounds.hystart.mode(), "slow_start");
+        rounds.round(112.4 * 1.125 + 0.01);
+        assert_eq!(rounds.hystart.mode(), "limited_slow_start");
+        let mut window = rounds.window;
+        for _ in 0..4 {
+            // W dW = F/4 dn from W to W' over W packets, F the first window: 22 to 24 a round.
+            let expected = f64::from(window.cwnd * window.cwnd + 50 * window.cwnd).sqrt();
+            (0..window.cwnd).for_each(|_| {
+                grown(&mut rounds.hystart, &mut window, 1);
+            });
+            assert!(
+                (f64::from(window.cwnd) - expected).abs() <= 1.0,
+                "{} of {expected}",
+                window.cwnd
+            );
+        }
+        (0..10).for_each(|_| rounds.round(100.0));
+        assert_eq!(rounds.hystart.mode(), "limited_slow_start");
+        assert!(rounds.window.in_slow_start(), "until something is lost");
+    }
+
+    #[test]
+    fn limited_slow_start_begins_with_sixteen_packets() {
+        for (cwnd, mode) in [(15, "slow_start"), (16, "limited_slow_start")] {
+            let mut rounds = Rounds::limited(cwnd);
+            rounds.round(100.0);
+            rounds.round(150.0);
+            assert_eq!(rounds.hystart.mode(), mode, "at {cwnd}");
+        }
     }
 
     #[test]

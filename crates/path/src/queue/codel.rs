@@ -78,7 +78,7 @@ pub(super) trait Head<B> {
     fn left_bytes(&self) -> u64;
 }
 
-impl<B> Head<B> for Fifo<B> {
+impl<B: Copy> Head<B> for Fifo<B> {
     #[inline]
     fn take(&mut self) -> Option<Packet<B>> {
         self.pop()
@@ -196,7 +196,7 @@ enum Struck {
     Dropped { still_above: bool },
 }
 
-impl<B: Send + 'static> Codel<B> {
+impl<B: Copy + Send + 'static> Codel<B> {
     pub(crate) const ROW: QueueRow<B> = QueueRow {
         entry: ENTRY,
         check: unrelated,
@@ -210,7 +210,7 @@ impl<B> Codel<B> {
     }
 }
 
-impl<B: Send> QueueDiscipline<B> for Codel<B> {
+impl<B: Copy + Send> QueueDiscipline<B> for Codel<B> {
     #[inline]
     fn enqueue(&mut self, now: Time, packet: Packet<B>, fate: &mut dyn Fate<B>) {
         self.fifo.push_within(self.limit, now, packet, fate);

@@ -24,7 +24,7 @@ pub struct DropTail<B> {
     fifo: Fifo<B>,
 }
 
-impl<B: Send + 'static> DropTail<B> {
+impl<B: Copy + Send + 'static> DropTail<B> {
     pub(crate) const ROW: QueueRow<B> = QueueRow {
         entry: ENTRY,
         check: unrelated,
@@ -38,7 +38,7 @@ impl<B> DropTail<B> {
     }
 }
 
-impl<B: Send> QueueDiscipline<B> for DropTail<B> {
+impl<B: Copy + Send> QueueDiscipline<B> for DropTail<B> {
     #[inline]
     fn enqueue(&mut self, now: Time, packet: Packet<B>, fate: &mut dyn Fate<B>) {
         self.fifo.push_within(self.limit, now, packet, fate);

@@ -122,7 +122,7 @@ enum Verdict {
     Drop,
 }
 
-impl<B: Send + 'static> DualPi2<B> {
+impl<B: Copy + Send + 'static> DualPi2<B> {
     pub(crate) const ROW: QueueRow<B> = QueueRow {
         entry: ENTRY,
         check: unrelated,
@@ -130,7 +130,7 @@ impl<B: Send + 'static> DualPi2<B> {
     };
 }
 
-impl<B> DualPi2<B> {
+impl<B: Copy> DualPi2<B> {
     fn new(parameters: DualPi2Parameters, random: Stream) -> Self {
         Self {
             limit: parameters.limit,
@@ -189,7 +189,7 @@ impl<B> DualPi2<B> {
     }
 }
 
-impl<B: Send> QueueDiscipline<B> for DualPi2<B> {
+impl<B: Copy + Send> QueueDiscipline<B> for DualPi2<B> {
     fn enqueue(&mut self, now: Time, packet: Packet<B>, fate: &mut dyn Fate<B>) {
         self.control.catch_up(now, self.heads());
         if !self.total.has_room(packet.size_bytes, self.limit) {

@@ -1,8 +1,6 @@
 //! What all disciplines keep: an account of what waits, and a first-in-first-out store.
 
-use std::collections::VecDeque;
-
-use jostle_units::Time;
+use jostle_units::{Ring, Time};
 
 use super::Limit;
 use crate::packet::{Fate, Packet, Reason};
@@ -40,17 +38,17 @@ impl Backlog {
 /// A first-in-first-out store with its account.
 #[derive(Debug)]
 pub(crate) struct Fifo<B> {
-    packets: VecDeque<Packet<B>>,
+    packets: Ring<Packet<B>>,
     backlog: Backlog,
 }
 
 impl<B> Default for Fifo<B> {
     fn default() -> Self {
-        Self { packets: VecDeque::new(), backlog: Backlog::default() }
+        Self { packets: Ring::default(), backlog: Backlog::default() }
     }
 }
 
-impl<B> Fifo<B> {
+impl<B: Copy> Fifo<B> {
     #[inline]
     pub fn push(&mut self, packet: Packet<B>) {
         self.backlog.add(packet.size_bytes);

@@ -99,7 +99,7 @@ impl<B> Head<B> for QueueHead<'_, B> {
     }
 }
 
-impl<B: Send + 'static> FqCodel<B> {
+impl<B: Copy + Send + 'static> FqCodel<B> {
     pub(crate) const ROW: QueueRow<B> =
         QueueRow { entry: ENTRY, check: unrelated, build: |values, _| Box::new(Self::new(values)) };
 }
@@ -164,7 +164,7 @@ impl<B> FqCodel<B> {
     }
 }
 
-impl<B: Send> QueueDiscipline<B> for FqCodel<B> {
+impl<B: Copy + Send> QueueDiscipline<B> for FqCodel<B> {
     fn enqueue(&mut self, now: Time, packet: Packet<B>, fate: &mut dyn Fate<B>) {
         let index = self.queue_of(packet.flow);
         let queue = &mut self.queues[index];

@@ -34,7 +34,7 @@ pub struct OccupancyDrop<B> {
     fifo: Fifo<B>,
 }
 
-impl<B: Send + 'static> OccupancyDrop<B> {
+impl<B: Copy + Send + 'static> OccupancyDrop<B> {
     pub(crate) const ROW: QueueRow<B> = QueueRow {
         entry: ENTRY,
         check: unrelated,
@@ -52,7 +52,7 @@ impl<B> OccupancyDrop<B> {
     }
 }
 
-impl<B: Send> QueueDiscipline<B> for OccupancyDrop<B> {
+impl<B: Copy + Send> QueueDiscipline<B> for OccupancyDrop<B> {
     fn enqueue(&mut self, now: Time, packet: Packet<B>, fate: &mut dyn Fate<B>) {
         let backlog = self.fifo.backlog();
         if !backlog.has_room(packet.size_bytes, self.limit) {

@@ -189,7 +189,7 @@ impl Control {
     }
 }
 
-impl<B: Send + 'static> Pie<B> {
+impl<B: Copy + Send + 'static> Pie<B> {
     pub(crate) const ROW: QueueRow<B> = QueueRow {
         entry: ENTRY,
         check: unrelated,
@@ -197,7 +197,7 @@ impl<B: Send + 'static> Pie<B> {
     };
 }
 
-impl<B> Pie<B> {
+impl<B: Copy> Pie<B> {
     fn new(parameters: PieParameters, random: Stream) -> Self {
         Self {
             parameters,
@@ -223,7 +223,7 @@ impl<B> Pie<B> {
     }
 }
 
-impl<B: Send> QueueDiscipline<B> for Pie<B> {
+impl<B: Copy + Send> QueueDiscipline<B> for Pie<B> {
     fn enqueue(&mut self, now: Time, mut packet: Packet<B>, fate: &mut dyn Fate<B>) {
         self.catch_up(now);
         let backlog = self.fifo.backlog();

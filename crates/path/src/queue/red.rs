@@ -155,7 +155,7 @@ impl Early {
     }
 }
 
-impl<B: Send + 'static> Red<B> {
+impl<B: Copy + Send + 'static> Red<B> {
     pub(crate) const ROW: QueueRow<B> = QueueRow {
         entry: ENTRY,
         check: RedParameters::check,
@@ -186,7 +186,7 @@ impl<B> Red<B> {
     }
 }
 
-impl<B: Send> QueueDiscipline<B> for Red<B> {
+impl<B: Copy + Send> QueueDiscipline<B> for Red<B> {
     fn enqueue(&mut self, now: Time, mut packet: Packet<B>, fate: &mut dyn Fate<B>) {
         let backlog = self.fifo.backlog();
         self.average.arrival(now, backlog.bytes, self.parameters.weight);

@@ -34,7 +34,7 @@ pub struct StepMark<B> {
     fifo: Fifo<B>,
 }
 
-impl<B: Send + 'static> StepMark<B> {
+impl<B: Copy + Send + 'static> StepMark<B> {
     pub(crate) const ROW: QueueRow<B> = QueueRow {
         entry: ENTRY,
         check: unrelated,
@@ -48,7 +48,7 @@ impl<B> StepMark<B> {
     }
 }
 
-impl<B: Send> QueueDiscipline<B> for StepMark<B> {
+impl<B: Copy + Send> QueueDiscipline<B> for StepMark<B> {
     #[inline]
     fn enqueue(&mut self, now: Time, packet: Packet<B>, fate: &mut dyn Fate<B>) {
         self.fifo.push_within(self.limit, now, packet, fate);

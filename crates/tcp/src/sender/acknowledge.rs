@@ -9,27 +9,44 @@ use super::recovery::{Findings, Repair};
 use super::{Acknowledged, Connection, Egress, Sender, timestamp_ms};
 use crate::segment::{Ack, Block, MAX_BLOCKS};
 
-/// Send times from which RTTs are taken: of the first and the last segment newly acknowledged.
-#[derive(Clone, Copy, Debug, Default)]
+/// The first and the last segment that an ACK newly acknowledges, of those that were never sent
+/// again: when they were sent. RTTs are taken from them.
+#[derive(Clone, Copy, Debug)]
 struct Ends {
-    first: Option<Time>,
-    last: Option<Time>,
+    /// Number of the first.
+    number: u32,
+    /// [`Time::NEVER`] if there is none.
+    first: Time,
+    last: Time,
 }
 
 impl Ends {
+    const NONE: Self = Self { number: u32::MAX, first: Time::NEVER, last: Time::ZERO };
+
     #[inline]
-    fn note(&mut self, sent_at: Time) {
-        self.first.get_or_insert(sent_at);
-        self.last = Some(sent_at);
+    fn note(&mut self, number: u32, sent_at: Time) {
+        if self.is_none() {
+            (self.number, self.first) = (number, sent_at);
+        }
+        self.last = sent_at;
+    }
+
+    #[inline]
+    fn is_none(&self) -> bool {
+        self.first == Time::NEVER
+    }
+
+    /// What their RTTs are, if they are acknowledged now.
+    #[inline]
+    fn rtts(&self, now: Time) -> Option<(Span, Span)> {
+        (!self.is_none()).then(|| (now.since(self.first), now.since(self.last)))
     }
 }
 
-/// RTT samples of an ACK.
-#[derive(Clone, Copy, Debug, Default)]
-struct RttSamples {
-    /// For SRTT: of the first segment acknowledged (`seq_rtt_us`).
-    smoothed: Option<Span>,
-    /// For controllers and the minimum: of the last (`ca_rtt_us`).
+/// What an ACK says of the RTT.
+#[derive(Clone, Copy, Debug)]
+struct RttSample {
+    /// For controllers and the minimum: of the last segment acknowledged (`ca_rtt_us`).
     newest: Option<Span>,
     /// The ACK may have been held back by a delayed-ACK timer.
     delayed: bool,
@@ -66,7 +83,7 @@ impl Sender {
         }
         let before = self.before();
         let mut findings = self.read_header(now, ack, &before);
-        let mut sack_ends = Ends::default();
+        let mut sack_ends = Ends::NONE;
         if ack.block_count > 0 {
             sack_ends = self.process_blocks(now, ack, before.first, &mut findings);
         }
@@ -96,7 +113,7 @@ impl Sender {
             tcp.on_ack_event(now, slow_path);
         }
         let marked = self.note_marks(now, ack, before.delivered);
-        self.take_answers();
+        self.take_window();
         self.on_probe_acknowledged(now, ack.number, &findings);
         let mut repair = Repair::None;
         if findings.is_dubious() || self.state != RecoveryState::Open {
@@ -371,7 +388,7 @@ impl Sender {
 
         let min_rtt = self.rtt.min_rtt();
         let high = self.high;
-        let mut ends = Ends::default();
+        let mut ends = Ends::NONE;
         let mut reordered: Option<u32> = None;
         let Self { board, sampler, rack, .. } = self;
         for &block in &blocks[..count] {
@@ -385,7 +402,7 @@ impl Sender {
                         reordered = Some(reordered.map_or(number, |low| low.min(number)));
                     }
                     findings.original |= number < high;
-                    ends.note(slot.stamp.sent_at);
+                    ends.note(number, slot.stamp.sent_at);
                 }
             });
         }
@@ -430,25 +447,22 @@ impl Sender {
         prior_highest: u32,
         sack_ends: Ends,
         findings: &mut Findings,
-    ) -> RttSamples {
+    ) -> RttSample {
         let min_rtt = self.rtt.min_rtt();
-        let high = self.high;
         let echo_ms = ack.tsecr_ms;
-        let mut ends = Ends::default();
-        let mut reordered: Option<u32> = None;
+        let mut ends = Ends::NONE;
+        let mut retransmitted = false;
         let mut payload = 0;
         let Self { board, sampler, rack, .. } = self;
         board.acknowledge(ack.number, |number, slot| {
             payload += u64::from(slot.payload);
             let ever = slot.ever_retransmitted();
-            findings.retransmitted |= ever;
+            retransmitted |= ever;
             if slot.is_sacked() {
                 return;
             }
             if !ever {
-                ends.note(slot.stamp.sent_at);
-                reordered.get_or_insert(number);
-                findings.original |= number < high;
+                ends.note(number, slot.stamp.sent_at);
             }
             sampler.on_delivered(&slot.stamp, u64::from(number) + 1);
             // An echo from before the retransmission acknowledges the original.
@@ -458,25 +472,24 @@ impl Sender {
             }
         });
         self.acked_bytes += payload;
-        let samples = self.take_rtt(now, echo_ms, ends, sack_ends, payload, findings);
+        findings.retransmitted = retransmitted;
+        findings.original |= ends.number < self.high;
+        let sample = self.take_rtt(now, echo_ms, ends, sack_ends, payload, findings);
 
         if findings.advanced {
             findings.set_timer = true;
-            if let Some(low) = reordered
-                && low < prior_highest
-            {
-                self.note_reordering(low);
+            if ends.number < prior_highest {
+                self.note_reordering(ends.number);
             }
-        } else if let Some(first) = sack_ends.first
-            && self.board.outstanding() > 0
-        {
+        } else if !sack_ends.is_none() && self.board.outstanding() > 0 {
             // The RTO is not extended by SACKs of data older than the head's last transmission.
             let head = self.board.slot(self.board.first()).stamp.sent_at;
-            findings.set_timer = first < head;
+            findings.set_timer = sack_ends.first < head;
         }
-        samples
+        sample
     }
 
+    #[inline]
     fn take_rtt(
         &mut self,
         now: Time,
@@ -485,31 +498,29 @@ impl Sender {
         sack_ends: Ends,
         payload: u64,
         findings: &Findings,
-    ) -> RttSamples {
-        let mut samples = RttSamples::default();
+    ) -> RttSample {
+        // For SRTT, of the first segment acknowledged (`seq_rtt_us`), and of the last.
+        let mut rtts = None;
+        let mut delayed = false;
         // Karn's algorithm (RFC 6298 §3): nothing is known if a retransmission is involved.
         if !findings.retransmitted {
-            samples.smoothed = ends.first.map(|at| now.since(at));
-            samples.newest = ends.last.map(|at| now.since(at));
+            rtts = ends.rtts(now);
             let runt = payload > 0 && payload < u64::from(self.mss.get());
-            // Nothing else was delivered since it was sent.
-            let prior_delivered = self.sampler.newest_prior_delivered();
-            let lone = prior_delivered.is_some_and(|prior| prior + 1 == self.sampler.delivered());
-            samples.delayed =
-                runt && lone && !(findings.sacked || findings.ecn_echo || findings.duplicate);
+            delayed = runt
+                && !(findings.sacked || findings.ecn_echo || findings.duplicate)
+                && self.delivered_one();
         }
-        if let (Some(first), Some(last)) = (sack_ends.first, sack_ends.last) {
-            samples.smoothed = samples.smoothed.or(Some(now.since(first)));
-            samples.newest = Some(now.since(last));
+        if let Some((first, last)) = sack_ends.rtts(now) {
+            rtts = Some((rtts.map_or(first, |(smoothed, _)| smoothed), last));
         }
-        if samples.smoothed.is_none() && findings.advanced && echo_ms != 0 {
+        if rtts.is_none() && findings.advanced && echo_ms != 0 {
             // The timestamps option tells retransmissions apart (RFC 7323 §4), to a millisecond.
             let elapsed_ms = timestamp_ms(now).saturating_sub(echo_ms).max(1);
-            samples.smoothed = Some(Span::from_ms(u64::from(elapsed_ms)));
-            samples.newest = samples.smoothed;
+            let elapsed = Span::from_ms(u64::from(elapsed_ms));
+            rtts = Some((elapsed, elapsed));
         }
-        if let (Some(smoothed), Some(newest)) = (samples.smoothed, samples.newest) {
-            if !(samples.delayed && newest > self.rtt.min_rtt()) {
+        if let Some((smoothed, newest)) = rtts {
+            if !(delayed && newest > self.rtt.min_rtt()) {
                 self.rtt.on_min_sample(now, newest);
             }
             self.rtt.on_sample(
@@ -520,7 +531,13 @@ impl Sender {
             // RFC 6298: the back-off ends with the first valid sample.
             self.rto = self.rtt.rto();
         }
-        samples
+        RttSample { newest: rtts.map(|(_, newest)| newest), delayed }
+    }
+
+    /// Nothing else was delivered since the newest packet of this ACK was sent.
+    fn delivered_one(&self) -> bool {
+        let prior = self.sampler.newest_prior_delivered();
+        prior.is_some_and(|prior| prior + 1 == self.sampler.delivered())
     }
 
     /// `tcp_is_cwnd_limited`.

@@ -1,4 +1,4 @@
-//! The kinds of ends that a flow can have. Another kind is a line here, its messages in
+//! The kinds of endpoints that a flow can have. Another kind is a line here, its messages in
 //! `packet.rs`, and a file of its own.
 
 use jostle_control::Observer;
@@ -15,16 +15,16 @@ use crate::pings::Pinger;
 /// Names the kinds, each with the bodies that its packets have, and passes every call on to the kind
 /// that a flow has. Calls are chosen by a match and not by a table of functions: every packet makes
 /// two of them.
-macro_rules! ends {
+macro_rules! endpoints {
     ($($(#[$doc:meta])* $kind:ident($end:ty) = $($body:ident)|+),+ $(,)?) => {
-        /// Both ends of a flow. Nearly all have a connection: behind a pointer each packet would pay
+        /// Both endpoints of a flow. Nearly all have a connection: behind a pointer each packet would pay
         /// for it.
         #[allow(clippy::large_enum_variant, reason = "see above")]
-        pub(crate) enum Ends {
+        pub(crate) enum Endpoints {
             $($(#[$doc])* $kind($end)),+
         }
 
-        impl Transport for Ends {
+        impl Transport for Endpoints {
             type Message = Body;
 
             #[inline]
@@ -54,9 +54,9 @@ macro_rules! ends {
             }
 
             #[inline]
-            fn hear<S: Sink>(&mut self, message: &Body, host: &mut Host<'_, S>) -> Progress {
+            fn receive_return<S: Sink>(&mut self, message: &Body, host: &mut Host<'_, S>) -> Progress {
                 match (self, message) {
-                    $((Self::$kind(end), $(Body::$body(message))|+) => end.hear(message, host),)+
+                    $((Self::$kind(end), $(Body::$body(message))|+) => end.receive_return(message, host),)+
                     _ => {
                         debug_assert!(false, "a packet of another kind of flow");
                         Progress::Open
@@ -89,7 +89,7 @@ macro_rules! ends {
     };
 }
 
-ends! {
+endpoints! {
     /// A TCP connection.
     Connection(Connection) = Tcp,
     /// Pings and their echoes.

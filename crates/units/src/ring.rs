@@ -1,0 +1,128 @@
+//! The queue that every packet passes several times.
+
+/// A first-in-first-out queue of values that are copied. A place is found by a mask:
+/// [`std::collections::VecDeque`], which may have room for any number, compares and subtracts for
+/// every look at it.
+#[derive(Clone, Debug)]
+pub struct Ring<T> {
+    /// As many as a power of two, or none before the first value. What lies in a place that is free
+    /// has no meaning.
+    places: Box<[T]>,
+    /// Values taken out since the beginning; it may wrap.
+    taken: usize,
+    /// Values put in since the beginning; it may wrap.
+    put: usize,
+}
+
+impl<T> Default for Ring<T> {
+    fn default() -> Self {
+        Self { places: Box::default(), taken: 0, put: 0 }
+    }
+}
+
+impl<T: Copy> Ring<T> {
+    /// Places at first.
+    const FIRST_PLACES: usize = 4;
+
+    /// Number of values.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.put.wrapping_sub(self.taken)
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.put == self.taken
+    }
+
+    #[inline]
+    const fn place(&self, count: usize) -> usize {
+        count & self.places.len().wrapping_sub(1)
+    }
+
+    /// The first value.
+    #[inline]
+    pub fn front(&self) -> Option<&T> {
+        if self.is_empty() { None } else { Some(&self.places[self.place(self.taken)]) }
+    }
+
+    /// Takes the first value out.
+    #[inline]
+    pub fn pop_front(&mut self) -> Option<T> {
+        let value = *self.front()?;
+        self.taken = self.taken.wrapping_add(1);
+        Some(value)
+    }
+
+    /// Puts a value in, as the last.
+    #[inline]
+    pub fn push_back(&mut self, value: T) {
+        if self.len() == self.places.len() {
+            self.grow(value);
+        }
+        let place = self.place(self.put);
+        self.places[place] = value;
+        self.put = self.put.wrapping_add(1);
+    }
+
+    /// Puts a value in before those at the end that are `later`.
+    pub fn push_before(&mut self, value: T, later: impl Fn(&T) -> bool) {
+        self.push_back(value);
+        let mut count = self.put.wrapping_sub(1);
+        while count != self.taken {
+            let (before, place) = (self.place(count.wrapping_sub(1)), self.place(count));
+            if !later(&self.places[before]) {
+                break;
+            }
+            self.places.swap(before, place);
+            count = count.wrapping_sub(1);
+        }
+    }
+
+    /// Makes room for twice as many; `filler` lies in what is free.
+    #[cold]
+    fn grow(&mut self, filler: T) {
+        let room = (2 * self.places.len()).max(Self::FIRST_PLACES);
+        let mut places = Vec::with_capacity(room);
+        places.extend(std::iter::from_fn(|| self.pop_front()));
+        (self.taken, self.put) = (0, places.len());
+        places.resize(room, filler);
+        self.places = places.into_boxed_slice();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_plain_queue(
+            start in prop_oneof![Just(0), Just(usize::MAX - 100)],
+            steps in prop::collection::vec(prop::option::of(0u32..50), 0..400),
+        ) {
+            let mut ring = Ring { taken: start, put: start, ..Ring::default() };
+            let mut plain = VecDeque::new();
+            for step in steps {
+                match step {
+                    Some(value) if value < 40 => {
+                        ring.push_back(value);
+                        plain.push_back(value);
+                    }
+                    Some(value) => {
+                        ring.push_before(value, |other| *other > value);
+                        let behind = plain.iter().rev().take_while(|other| **other > value).count();
+                        plain.insert(plain.len() - behind, value);
+                    }
+                    None => prop_assert_eq!(ring.pop_front(), plain.pop_front()),
+                }
+                prop_assert_eq!(ring.front(), plain.front());
+                prop_assert_eq!((ring.len(), ring.is_empty()), (plain.len(), plain.is_empty()));
+            }
+            prop_assert!(std::iter::from_fn(|| ring.pop_front()).eq(plain));
+        }
+    }
+}
