@@ -29,7 +29,11 @@ def one_series(run: Run, who: str, quantity: str) -> pl.DataFrame:
     names = _names(frame.columns, kind)
     column = names.get(quantity, quantity)
     if column in names.values():
-        return frame.filter(pl.col(kind) == who).select("time_s", value=column)
+        value = pl.col(column)
+        if column == "cwnd_bytes" and "lived_s" in frame.columns:
+            # Before its start and after its end a flow has no window.
+            value = pl.when(pl.col("lived_s") > 0).then(value)
+        return frame.filter(pl.col(kind) == who).select("time_s", value=value)
     if kind == "link":
         raise InputError(unknown("quantity of a link", quantity, names))
     internals = run.internals.filter(pl.col("flow") == who)

@@ -262,8 +262,10 @@ def scatter_data(
         parts.append(
             (facet_title(place), ScatterData(across.axis, up.axis, tuple(clouds), reverse))
         )
-    words = "A point for every run and flow; ellipses: one standard deviation around their mean."
-    return Multiples(tuple(parts), f"{words} {_runs_caption(found)}")
+    around = any(cloud.ellipse for _, part in parts for cloud in part.clouds)
+    words = "; ellipses: one standard deviation around their mean" if around else ""
+    caption = f"A point for every run and flow{words}. {_runs_caption(found)}"
+    return Multiples(tuple(parts), caption)
 
 
 def _pooled(inner: Sequence[str]) -> tuple[str, ...]:
