@@ -8,7 +8,7 @@ from jostle.stats.describe import mean, percentile, sd
 from jostle.stats.difference import difference
 from jostle.stats.distribution import Box, box, ecdf
 from jostle.stats.ellipse import Ellipse, sigma_ellipse
-from jostle.stats.estimate import Estimate, Method, estimate
+from jostle.stats.estimate import Estimate, Method, estimate, within
 
 __all__ = [
     "Band",
@@ -30,4 +30,5 @@ __all__ = [
     "sigma_ellipse",
     "t_test",
     "welch_test",
+    "within",
 ]

@@ -4,7 +4,7 @@ use jostle_control::{RecoveryState, Sent, TcpExtension};
 use jostle_units::{HEADER_BYTES, Span, Time};
 
 use super::{Connection, Egress, Sender, timestamp_ms};
-use crate::segment::{Data, Segment};
+use crate::segment::{Data, Segment, Trip};
 use crate::size::Divisor;
 
 /// `GSO_MAX_SIZE`: largest burst of the segmentation offload.
@@ -152,7 +152,14 @@ impl Sender {
         cwr: bool,
     ) -> Segment {
         let tsval_ms = timestamp_ms(now);
-        Segment::Data(Data { cwr, payload_bytes, number, tsval_ms, tsecr_ms: self.echo_ms })
+        Segment::Data(Data {
+            cwr,
+            payload_bytes,
+            number,
+            tsval_ms,
+            tsecr_ms: self.echo_ms,
+            trip: Trip::NONE,
+        })
     }
 
     /// Payload bytes of the next `burst` segments.
