@@ -27,10 +27,12 @@ def interruptions() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def default_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep what `jostle.run` stores by default out of the folder that tests run in."""
-    folder = str(tmp_path_factory.mktemp("default") / "store")
+    """Keep what `jostle.run` stores by default out of the folder that tests run in.
+
+    Each call has a store of its own: what is run twice is to be compared, not looked up.
+    """
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(running, "default_store", lambda: folder)
+        patched.setattr(running, "default_store", lambda: str(tmp_path_factory.mktemp("store")))
         yield
 
 

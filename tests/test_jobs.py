@@ -82,7 +82,7 @@ def test_processes_write_into_the_store(tmp_path, processes):
 
 def test_captures_come_along(tmp_path, processes):
     path = scenario(tmp_path, more="capture = true\n")
-    results = jostle.run(path, executor=processes)
+    results = jostle.run(path, executor=processes, store=False)
     files = [Path(file) for file in results.captures["path"]]
     assert len(files) == 4
     assert all(file.stat().st_size > 1000 for file in files)
@@ -156,7 +156,7 @@ def test_an_interruption_reaches_other_processes(tmp_path, processes, monkeypatc
     monkeypatch.setattr(session, "wait", interrupted)
     began_s = time.monotonic()
     with pytest.raises(InterruptedRunError, match="none of the 2 runs"):
-        jostle.run(path, executor=processes)
+        jostle.run(path, executor=processes, store=False)
     assert time.monotonic() - began_s < 20.0
     assert processes.submit(abs, -3).result(timeout=20) == 3
 
