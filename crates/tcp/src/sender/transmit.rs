@@ -122,7 +122,7 @@ impl Sender {
         let prior_in_flight = self.board.in_flight();
         let idle = self.board.outstanding() == 0;
         let departure = self.pacer.depart(now);
-        let ecn = self.ecn_of(true);
+        let ecn = self.ecn.field(true);
         let payload_bytes = self.payload_of(burst);
         let wire_bytes = payload_bytes + u64::from(burst * HEADER_BYTES);
         // Before any of them can be dropped.
@@ -132,7 +132,7 @@ impl Sender {
             let payload = self.take_payload(number);
             let stamp = self.sampler.on_send(departure, idle && i == 0, prior_in_flight + i + 1);
             self.board.push(stamp, payload);
-            let cwr = std::mem::take(&mut self.cwr_due);
+            let cwr = self.ecn.take_cwr();
             out.transmit(now, self.data(now, number, payload, cwr), ecn);
         }
         self.account(now, burst, prior_in_flight);
@@ -222,7 +222,7 @@ impl Sender {
     /// its window may not, but for the first, which then probes the window (`__tcp_retransmit_skb`).
     #[inline]
     pub(super) fn fits_window(&self, number: u32) -> bool {
-        number < self.window_end || number == self.board.first()
+        number < self.peer_window.end || number == self.board.first()
     }
 
     /// Sends `number` again (`tcp_retransmit_skb`).
@@ -252,7 +252,7 @@ impl Sender {
         record(&mut self.board, stamp);
         out.note_sent(now, 1, u64::from(HEADER_BYTES) + u64::from(payload), true);
         let segment = self.data(now, number, payload, false);
-        out.transmit(now, segment, self.ecn_of(false));
+        out.transmit(now, segment, self.ecn.field(false));
         self.total_retransmitted += 1;
         self.account(now, 1, prior_in_flight);
         self.pace(departure, u64::from(payload));
@@ -332,8 +332,8 @@ impl Sender {
     /// Segments from `number` on that may be sent as far as the receiver is concerned.
     #[inline]
     fn offered(&self, number: u32) -> u32 {
-        let offered = self.window_end.saturating_sub(number);
-        let narrow = offered < self.cwnd && self.window_end > self.board.first();
+        let offered = self.peer_window.room(number);
+        let narrow = offered < self.cwnd && self.peer_window.end > self.board.first();
         if narrow && self.overrides_receive_window() { self.cwnd } else { offered }
     }
 
@@ -389,7 +389,7 @@ impl Sender {
             return;
         }
         self.usage.note_unused(next - first);
-        if now.since(self.usage.since) >= self.rto && self.owns_window() {
+        if now.since(self.usage.since) >= self.rto.span() && self.owns_window() {
             self.shrink_unused(now);
         }
     }
@@ -424,17 +424,17 @@ impl Sender {
     /// for every RTO of silence, down to the initial window.
     pub(super) fn restart_after_idle(&mut self, now: Time) {
         let idle = now.since(self.last_send);
-        if self.board.outstanding() > 0 || !self.owns_window() || idle <= self.rto {
+        if self.board.outstanding() > 0 || !self.owns_window() || idle <= self.rto.span() {
             return;
         }
         self.controller.on_idle_restart(now);
         self.keep_threshold();
         let least = self.options.initial_window.min(self.cwnd);
         let mut cwnd = self.cwnd;
-        let mut left = idle - self.rto;
+        let mut left = idle - self.rto.span();
         while !left.is_zero() && cwnd > least {
             cwnd /= 2;
-            left = left - self.rto;
+            left = left - self.rto.span();
         }
         self.set_cwnd(cwnd.max(least));
         self.usage.restart(now);
