@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import fake_core
 import pytest
+from jostle import running
 from jostle.backends import SimBackend
 from jostle.kernel_images import Image, KernelMissingError, Kind, find
 from jostle.results import ResultSet
@@ -22,6 +23,15 @@ from jostle.scenario import Plan
 def interruptions() -> None:
     """Let SIGINT interrupt: a shell's background jobs inherit that it is ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def default_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what `jostle.run` stores by default out of the folder that tests run in."""
+    folder = str(tmp_path_factory.mktemp("default") / "store")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(running, "default_store", lambda: folder)
+        yield
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 from jostle.backends import Cancelled, RunRecord, Spec
+from jostle.backends.kernel.measured import REASONS
 from jostle.errors import InputError
 
 
@@ -18,6 +19,20 @@ class Constant:
     goodput_bps: float = 10e6
     srtt_s: float | None = 0.05
     retransmitted: int = 100
+
+
+NOTHING = {
+    "sending_rate_bps": 0.0, "throughput_bps": 0.0, "goodput_bps": 0.0, "rtt_mean_s": 0.0,
+    "rtt_samples": 0, "srtt_s": 0.0, "cwnd_mean_bytes": 0.0, "lived_s": 0.0, "sent_packets": 0,
+    "retransmitted_packets": 0, "responses": 0, "response_mean_s": 0.0,
+}  # fmt: skip
+"""What a flow's series has to have."""
+
+
+def _link_row(link: Mapping[str, Any], end_s: float) -> dict[str, Any]:
+    counts = {f"{what}_{reason}": 0 for what in ("dropped", "marked") for reason in REASONS}
+    rates = {"throughput_bps": 0.0, "capacity_bps": 0.0, "queue_mean_bytes": 0.0}
+    return {"time_s": end_s, "link": link["name"], **rates, **counts}
 
 
 Behaviour = Callable[[Mapping[str, Any], int], Constant]
@@ -59,10 +74,9 @@ class FakeBackend:
             raise RuntimeError(f"the {self.name} is out of order")
         step_s = spec["interval_ns"] / 1e9
         bins = spec["duration_ns"] // spec["interval_ns"]
-        rows: list[dict[str, Any]] = []
-        for number in range(1, bins + 1):
-            for flow in spec["flows"]:
-                rows.append(self._row(flow, spec, number * step_s))
+        ends_s = [number * step_s for number in range(1, bins + 1)]
+        rows = [self._row(flow, spec, end_s) for end_s in ends_s for flow in spec["flows"]]
+        links = [_link_row(link, end_s) for end_s in ends_s for link in spec["links"]]
         empty: dict[str, Any] = {phase["name"]: {} for phase in spec["phases"]}
         return RunRecord(
             spec=spec,
@@ -78,7 +92,7 @@ class FakeBackend:
                 "totals": empty,
             },
             flows=pl.DataFrame(rows, infer_schema_length=None),
-            links=pl.DataFrame(),
+            links=pl.DataFrame(links),
             internals=pl.DataFrame(),
             acks=None,
             wall_s=0.0,
@@ -92,6 +106,7 @@ class FakeBackend:
         first = end_s <= step_s + 1e-9
         goodput_bps = does.goodput_bps if late else 1e3
         return {
+            **NOTHING,
             "time_s": end_s,
             "flow": flow["name"],
             "throughput_bps": goodput_bps,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
+import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import fake_core
@@ -50,7 +53,7 @@ def test_failures_are_listed_and_warned_of(engine):
 
 @pytest.mark.parametrize("call", [jostle.run, jostle.load])
 def test_a_scenario_is_a_path_or_was_loaded(call):
-    with pytest.raises(InputError, match=r"not a dict: jostle.scenario.loads reads TOML"):
+    with pytest.raises(InputError, match=r"not a dict: jostle.Scenario.from_toml and from_dict"):
         call({"duration": "2 s"})
 
 
@@ -131,3 +134,92 @@ def test_report_names_failures(carry_out):
 
     results = Session(SimBackend(engine), local(2), None).carry_out(make_plan(2))
     assert render([results]).count("upside down") == 4
+
+
+def test_a_scenario_of_a_dictionary_is_the_one_of_the_file(tmp_path):
+    text = Path("scenarios/parking-lot.toml").read_text("utf-8")
+    from_file = jostle.load("scenarios/parking-lot.toml")
+    from_text = jostle.Scenario.from_toml(text)
+    from_dict = jostle.Scenario.from_dict(tomllib.loads(text))
+    specs = [[p.spec for p in s.plan().runs] for s in (from_file, from_text, from_dict)]
+    assert specs[0] == specs[1] == specs[2]
+    assert from_dict.text == ""
+    assert from_text.text == text
+
+
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [
+        ({}, "flows: missing"),
+        ({"flows": [{"name": "a", "controler": "cubic"}]}, "controller"),
+        ({"flows": Path("x")}, "made of texts, numbers, lists and dictionaries"),
+    ],
+)
+def test_a_wrong_dictionary_says_where_without_a_line(document, why):
+    with pytest.raises(jostle.scenario.ScenarioError, match=why) as raised:
+        jostle.Scenario.from_dict(document, name="mine")
+    assert not re.search(r"mine:\d", str(raised.value))
+
+
+def test_values_are_set_one_after_the_other():
+    scenario = jostle.load("scenarios/parking-lot.toml", {"flows.long.controller": "bbr"})
+    assert scenario.grid == {}
+    changed = scenario.set({"flows.long.rtt": "100 ms"}, repeats=2)
+    specs = [run.spec for run in changed.plan().runs]
+    assert len(specs) == 2
+    assert specs[0]["flows"][0]["controller"]["name"] == "bbr"
+    assert scenario.plan().runs[0].spec["flows"][0] != specs[0]["flows"][0]
+    with pytest.raises(jostle.scenario.ScenarioError, match="repeats"):
+        scenario.set(repeats=0)
+
+
+def test_overrides_and_the_store_of_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.undo()
+    folder = tmp_path / "mine"
+    monkeypatch.setattr("jostle.running.default_store", lambda: str(folder))
+    given = {"duration": "6 s", "phases": {}}
+    results = jostle.run("scenarios/first.toml", overrides=given)
+    assert results.results[0].run.run_id in os.listdir(folder)
+    again = jostle.run(jostle.load("scenarios/first.toml"), overrides=given, store=False)
+    assert again.to_dict() == results.to_dict()
+    assert type(again.results[0].run) is not type(results.results[0].run)
+
+
+def test_a_notebook_shows_the_report_in_a_frame():
+    given = {"duration": "6 s", "phases": {}}
+    results = jostle.run("scenarios/first.toml", overrides=given, store=False)
+    shown = results._repr_html_()
+    assert shown.startswith("<iframe srcdoc=")
+    assert html.unescape(shown).count('class="charts-data"') == 1
+    scenario = jostle.load("scenarios/parking-lot.toml")._repr_html_()
+    assert "<li><code>flows.long.controller</code>: reno, cubic, bbr</li>" in scenario
+
+
+def test_series_of_many_flows_are_one_tidy_frame():
+    given = {"flows.long.controller": "bbr", "duration": "20 s", "phases": {}, "repeats": 2}
+    results = jostle.run("scenarios/parking-lot.toml", overrides=given, store=False)
+    tidy = results.series(["long", "short 1"], "rtt")
+    assert tidy["flow"].unique(maintain_order=True).to_list() == ["long", "short 1"]
+    wide = results.series("long", "rtt")
+    one = tidy.filter((tidy["flow"] == "long") & (tidy["seed"] == 2))
+    assert one["value"].to_list() == wide["seed_2"].to_list()
+    queue = results.series("first hop", "queue")
+    assert queue.equals(results.series("first hop", "queue_mean_bytes"))
+    with pytest.raises(InputError, match="long"):
+        results.series(["longer"], "rtt")
+    frame = results.to_pandas("flows")
+    assert list(frame.columns) == results.flows.columns
+    with pytest.raises(InputError, match="flows"):
+        results.to_pandas("flow")
+
+
+def test_conditions_are_taken_by_the_grid():
+    results = jostle.run("scenarios/parking-lot.toml", repeats=1, store=False)
+    taken = results.where({"flows.long.controller": "bbr"})
+    assert taken.labels == ("bbr",)
+    assert taken.results[0].condition == 0
+    assert taken.results[0].run is results.of(2)[0].run
+    with pytest.raises(InputError, match="did you mean"):
+        results.where(controller="bbrr")
+    with pytest.raises(InputError, match=r"flows\.long\.controller"):
+        results.where(controlle="bbr")

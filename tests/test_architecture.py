@@ -28,7 +28,8 @@ CRATE_MAY_USE = {
     "record": "units catalogue control path",
     "sim": "units catalogue control tcp path record",
     "emu": "units path record",
-    "python": "units catalogue control tcp path record sim emu",
+    "text": "",
+    "python": "units text catalogue control tcp path record sim emu",
 }
 ROOM_MAY_USE = {
     "_core": "",
@@ -39,9 +40,11 @@ ROOM_MAY_USE = {
     "locked_folders": "",
     "python_controllers": "errors foreign_files",
     "scenario": "_core errors foreign_files run_spec python_controllers",
+    "templates": "errors",
     "emulate": "_core errors scenario",
-    "kernel_images": "errors locked_folders",
-    "backends": "_core errors run_spec locked_folders python_controllers kernel_images",
+    "kernel_images": "errors foreign_files locked_folders",
+    "backends": "_core errors foreign_files run_spec locked_folders python_controllers "
+    "kernel_images",
     "stats": "",
     "figures": "errors stats",
     "results": "_core errors backends stats figures",
@@ -52,14 +55,20 @@ ROOM_MAY_USE = {
     "fidelity": "errors foreign_files stats results figures",
     "studies": "_core errors foreign_files printable scenario backends running results stats "
     "figures",
-    "cli": "errors foreign_files printable scenario emulate kernel_images backends running "
-    "results figures report view fidelity studies",
-    "api": "errors printable scenario backends running results",
+    "cli": "errors foreign_files printable scenario templates emulate kernel_images backends "
+    "running results figures report view fidelity studies",
+    "api": "errors printable scenario backends running results report",
 }
 
 HEAVY = {"matplotlib", "polars", "scipy"}
 # These draw, and are themselves loaded only when something is drawn.
-DRAWS = {"figures/charts.py", "figures/draw.py", "figures/save.py", "figures/style.py"}
+DRAWS = {
+    "figures/charts.py",
+    "figures/draw.py",
+    "figures/events.py",
+    "figures/heat.py",
+    "figures/save.py",
+}
 
 LONGEST_FILE_LINES = 600
 LONGEST_FUNCTION_LINES = 70

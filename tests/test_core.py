@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import fake_core
 import numpy as np
 import pytest
 from jostle import _core
@@ -39,50 +40,10 @@ MEASURES = {
 
 def spec(duration_s: int = 4, **changes: Any) -> str:
     """Two Reno flows share 10 Mbit/s at a round trip of 40 ms."""
-    link = {
-        "name": "bottleneck",
-        "capacity": {"kind": "constant", "rate_bps": 10_000_000},
-        "queue": {"kind": "drop_tail", "parameters": {"limit": {"bytes": 50_000}}},
-        "delay": {"steps": [{"at_ns": 0, "delay_ns": 20 * MS}], "jitter": None},
-        "loss": None,
-        "outages": None,
-        "quick_start": None,
-    }
-    flow = {
-        "transport": "tcp",
-        "controller": {"name": "reno", "parameters": {}},
-        "slow_start": {"name": "standard", "parameters": {}},
-        "memory": None,
-        "peer": 1,
-        "path": [0],
-        "reverse_path": [],
-        "access_delay_ns": 20 * MS,
-        "after": None,
-        "start_ns": 0,
-        "stop_ns": None,
-        "source": {"kind": "bulk"},
-        "pacing": False,
-        "ecn": False,
-        "mtu_bytes": 1500,
-        "initial_window_packets": 10,
-        "initial_pacing": False,
-        "linux": "6.1",
-        "receive_window_bytes": 60_000_000,
-        "initial_receive_window_bytes": 65_535,
-        "receive_window_autotuning": False,
-        "gro": False,
-        "nic_rate_bps": None,
-    }
-    run = {
-        "seed": 1,
-        "duration_ns": duration_s * S,
-        "interval_ns": S,
-        "trace": "none",
-        "capture": None,
-        "phases": [{"name": "overall", "from_ns": 0, "to_ns": duration_s * S}],
-        "links": [link],
-        "flows": [{"name": "first", **flow}, {"name": "second", **flow}],
-    }
+    run = fake_core.spec(controllers=("reno", "reno"), duration_s=duration_s)
+    run["phases"] = run["phases"][:1]
+    for name, flow in zip(("first", "second"), run["flows"], strict=True):
+        flow |= {"name": name, "peer": 1, "start_ns": 0}
     return json.dumps(run | changes)
 
 
@@ -94,7 +55,7 @@ def test_a_run_has_the_measures_of_the_contract() -> None:
     summary = json.loads(_core.run(spec()).summary)
     assert [flow["name"] for flow in summary["flows"]] == ["first", "second"]
     measures = summary["flows"][0]["phases"]["overall"]
-    assert set(measures) == MEASURES
+    assert set(measures) >= MEASURES
     assert 0 < measures["goodput_bps"] < measures["throughput_bps"] < 10_000_000
     assert 0.040 < measures["rtt_min_s"] < 0.045
     link = summary["links"][0]["phases"]["overall"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,20 +10,24 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from fake_backend import Constant, FakeBackend
+from fake_backend import NOTHING, Constant, FakeBackend
 from fake_core import spec
 from fake_plan import plan_of
-from jostle.backends import RunRecord
-from jostle.fidelity import TOLERANCES, Tolerance, compare, observe
+from jostle import _core
+from jostle.backends import SimBackend
+from jostle.fidelity import TOLERANCES, Tolerance, compare, observe, quantities
 from jostle.fidelity.document import document
 from jostle.fidelity.overlay import overlay_data
 from jostle.fidelity.tables import comparison_rows, signed
 from jostle.figures import draw
 from jostle.results import ResultSet
+from jostle.results.measures import measure
 from jostle.running.executors import local
 from jostle.running.session import Session
 from jostle.scenario import PlannedRun
 from jostle.stats import Estimate, difference, estimate
+
+ENDS = [{"probability": end, "value_ns": 1_000_000} for end in (0.0, 1.0)]
 
 Of = Callable[[Mapping[str, Any], int], Constant]
 
@@ -70,24 +75,38 @@ def test_a_run_is_observed_in_its_second_half():
     assert seen["incumbent"].retransmitted == 7
 
 
-def test_intervals_are_weighed_by_their_length_and_the_middle_one_is_left_out():
-    """10 s in bins that end at 4, 6, 9 and 10 s: the one from 4 to 6 s belongs to neither half."""
+def test_an_interval_counts_for_the_part_of_it_that_lies_in_the_second_half():
+    """10 s in bins that end at 4, 6, 9 and 10 s: of the one from 4 to 6 s a half."""
+    record = FakeBackend("sim").run(spec(1, ("cubic",)))
     flows = pl.DataFrame(
         {
             "time_s": [4.0, 6.0, 9.0, 10.0],
             "flow": ["incumbent"] * 4,
-            "goodput_bps": [99e6, 99e6, 1e6, 5e6],
-            "srtt_s": [9.0, 9.0, None, 0.3],
-            "retransmitted_packets": pl.Series([1, 2, 3, None], dtype=pl.UInt64),
+            **{name: [value] * 4 for name, value in NOTHING.items()},
+            "throughput_bps": [1e6] * 4,
+            "goodput_bps": [99e6, 9e6, 1e6, 5e6],
+            "srtt_s": [9.0, 0.1, None, 0.3],
+            "retransmitted_packets": [1, 2, 3, 0],
         }
     )
-    nothing = pl.DataFrame()
-    record = RunRecord(
-        spec(1, ("cubic",)), "sim", "1", {}, flows, nothing, nothing, acks=None, wall_s=0.0
-    )
-    seen = observe(record)["incumbent"]
-    assert seen.goodput == pytest.approx(2e6)
-    assert (seen.srtt, seen.retransmitted, seen.share) == (0.3, 6.0, 1.0)
+    links = record.links.clear()
+    seen = observe(dataclasses.replace(record, flows=flows, links=links))["incumbent"]
+    assert seen.goodput == pytest.approx((9e6 + 3e6 + 5e6) / 5)
+    assert seen.srtt == pytest.approx(0.2)
+    assert (seen.retransmitted, seen.share) == (6.0, 1.0)
+
+
+def test_what_is_observed_is_what_the_registry_measures():
+    """But for the smoothed RTT, which no measure is."""
+    made = spec(1, ("cubic", "reno"))
+    half_ns = made["duration_ns"] // 2
+    made["phases"].append({"name": "late", "from_ns": half_ns, "to_ns": 2 * half_ns})
+    record = SimBackend(_core).run(made)
+    for name, seen in observe(record).items():
+        for quantity in (one for one in quantities() if one.name != "srtt"):
+            phase = "overall" if quantity.name == "retransmitted" else "late"
+            expected = measure(quantity.name).of_summary(record.summary, phase, name)
+            assert getattr(seen, quantity.name) == pytest.approx(expected), quantity
 
 
 def test_a_run_in_which_nobody_gets_anything():
@@ -152,7 +171,7 @@ def test_a_share_inside_the_interval_of_the_kernel_is_within():
     [
         ({}, "solo"),
         ({"loss": {"kind": "independent", "parameters": {"probability": 0.01}}}, "lossy"),
-        ({"outages": {"mean_interval_ns": 10**9, "durations": []}}, "lossy"),
+        ({"outages": {"mean_interval_ns": 10**9, "durations": ENDS}}, "lossy"),
     ],
 )
 def test_where_packets_are_lost_at_random_the_same_seeds_are_compared(
@@ -297,7 +316,7 @@ def test_table_of_a_flow_alone():
     assert [row[2:] for row in table.rows] == [
         ("goodput (Mbit/s)", "10.50 ± 0.00", "10.00 ± 0.00", "+5.0 %", "OUTSIDE"),
         ("SRTT (ms)", "50.0 ± 0.0", "50.0 ± 0.2", "0.0 %", "within"),
-        ("retransmitted (packets)", "110 ± 0", "100 ± 0", "+10 (+10.0 %)", "within"),
+        ("packets sent again (packets)", "110 ± 0", "100 ± 0", "+10 (+10.0 %)", "within"),
     ]
 
 

@@ -13,11 +13,12 @@ import pytest
 from fake_core import spec
 from fake_plan import make_plan, plan_of
 from jostle.errors import InputError
-from jostle.figures import HeatMapData, PhaseBand, draw, save
+from jostle.figures import HeatMapData, PhaseBand, draw, heat, save
 from jostle.figures import stacked as stacked_panels
 from jostle.figures.data import flow_label
-from jostle.figures.style import COLUMN_IN
+from jostle.figures.style import COLUMN_IN, legend_columns, shortened
 from jostle.results import pictures
+from jostle.results.over_time import panels
 from jostle.scenario import PlannedRun
 
 
@@ -36,7 +37,7 @@ def series(**columns):
 
 
 def stacked(frame, labels, *arguments):
-    return stacked_panels(frame, labels, pictures.panels(), *arguments)
+    return stacked_panels(frame, labels, panels(), *arguments)
 
 
 @pytest.fixture
@@ -131,11 +132,11 @@ def test_drawn_panels_have_units_and_a_legend_outside(results):
     figure = pictures.series(results, 1)
     assert figure.get_size_inches()[0] == COLUMN_IN
     assert [axis.get_ylabel().split("\n")[1] for axis in figure.axes] == [
-        "(Mbit/s)", "(ms)", "(kB)", "(%)",
+        "(Mbit/s)", "(ms)", "(kB)", "(%)", "(kB)",
     ]  # fmt: skip
     assert figure.axes[-1].get_xlabel() == "Time (s)"
     names = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert names == ["incumbent (cubic)", "newcomer (bbr)"]
+    assert names == ["incumbent (cubic)", "newcomer (bbr)", "bottleneck"]
     figure.canvas.draw()
     legend = figure.legends[0].get_window_extent()
     assert all(legend.y0 >= axis.get_window_extent().y1 for axis in figure.axes)
@@ -223,7 +224,7 @@ def test_the_bar_is_as_far_below_many_rows_as_below_few():
             False,
             ("", ""),
         )
-        figure = draw.heat_map(data)
+        figure = heat.heat_map(data)
         figure.canvas.draw()
         table, bar = (axis.get_window_extent() for axis in figure.axes)
         gaps.append((table.y0 - bar.y1) / figure.dpi)
@@ -233,11 +234,11 @@ def test_the_bar_is_as_far_below_many_rows_as_below_few():
 @pytest.mark.parametrize(("value", "text"), [(0.47, "0.47"), (38.59, "38.6"), (1269.2, "1269")])
 def test_numbers_of_heat_maps_have_the_decimals_that_say_something(value, text):
     data = HeatMapData("x", "", ("r",), ("c",), np.array([[value]]), 0.0, value, False, ("", ""))
-    assert [t.get_text() for t in draw.heat_map(data).axes[0].texts] == [text]
+    assert [t.get_text() for t in heat.heat_map(data).axes[0].texts] == [text]
 
 
 def test_plot_chooses(results):
-    assert len(results.plot("bbr").axes) == 4
+    assert len(results.plot("bbr").axes) == 5
     assert len(results.plot().axes[0].texts) == 12
 
 
@@ -255,16 +256,16 @@ def test_figure_data_needs_no_matplotlib():
 
 
 def test_legends_have_as_many_columns_as_fit():
-    from jostle.figures.charts import _legend_columns
-
-    assert _legend_columns(["Cubic", "BBR", "PCC", "Hybla"]) == 3
-    assert _legend_columns(["1 MB", "10 MB, 500 kB buffer"]) == 2
-    assert _legend_columns(["beside Cubic, 60 to 120 s", "alone"]) == 1
-    assert _legend_columns(["x" * 100]) == 1
+    assert legend_columns(["Cubic", "BBR", "PCC", "Hybla"], COLUMN_IN) == 4
+    assert legend_columns(["1 MB", "10 MB, 500 kB buffer"], COLUMN_IN) == 2
+    assert legend_columns(["beside Cubic, 60 to 120 s", "alone"], COLUMN_IN) == 1
+    assert legend_columns(["x" * 100], COLUMN_IN) == 1
+    assert shortened("x" * 100 + "end", COLUMN_IN).endswith("end")
+    assert len(shortened("x" * 100, COLUMN_IN)) < 60
 
 
 def test_a_logarithmic_axis_is_marked_at_its_points():
-    from jostle.figures.charts import curves
+    from jostle.figures.charts import chart as curves
     from jostle.figures.data import Curve, CurvesData
 
     x = np.array([1.0, 2.0, 4.0, 1000.0])
@@ -278,7 +279,7 @@ def test_a_logarithmic_axis_is_marked_at_its_points():
 
 
 def test_names_on_the_axis_and_values_below_zero() -> None:
-    from jostle.figures.charts import curves
+    from jostle.figures.charts import chart as curves
     from jostle.figures.data import Curve, CurvesData
 
     x, y = np.array([0.0, 1.0]), np.array([3.0, -2.0])

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from jostle.locked_folders import temporary_folder
+from jostle.locked_folders import TemporaryFolder, _handed_over, temporary_folder
 
 HOLDING = """
 import time
@@ -63,3 +63,43 @@ def test_it_goes_when_something_is_raised(temporary: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         fail()
     assert list(temporary.iterdir()) == []
+
+
+def test_what_was_killed_before_it_had_its_name_goes_too(temporary: Path) -> None:
+    (temporary / ".jostle-run-x1y2z3").mkdir()
+    full = temporary / ".jostle-run-notes"
+    full.mkdir()
+    (full / "mine").write_text("")
+    with temporary_folder("run"):
+        assert not (temporary / ".jostle-run-x1y2z3").exists()
+    assert (full / "mine").exists(), "nothing is in one of ours before it has its name"
+
+
+def test_one_that_another_process_took_for_abandoned_is_made_again(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Path] = []
+
+    def taken_away(**keys: str) -> str:
+        made.append(temporary / f"{keys['prefix']}{len(made)}")
+        if len(made) > 1:
+            made[-1].mkdir()
+        return str(made[-1])
+
+    monkeypatch.setattr(tempfile, "mkdtemp", taken_away)
+    with temporary_folder("run") as folder:
+        assert folder.is_dir()
+    assert len(made) == 2
+
+
+def test_all_that_is_handed_over_stays_until_it_is_taken(temporary: Path) -> None:
+    waiting = [TemporaryFolder("capture").hand_over() for _ in range(100)]
+    # Whoever makes another one sweeps first.
+    TemporaryFolder("capture").remove()
+    assert [path for path in waiting if not path.is_dir()] == []
+    taken = [TemporaryFolder.taken_over(path) for path in waiting]
+    TemporaryFolder("capture").hand_over()
+    assert len(_handed_over) == 1, "locks of those that were taken are given back"
+    assert all(folder.path.is_dir() for folder in taken)
+    for folder in taken:
+        folder.remove()

@@ -23,8 +23,8 @@ def results(carry_out):
 def test_flows_have_a_row_per_run_flow_and_phase(results):
     assert results.flows.height == 4 * 3 * 2 * 3
     assert results.flows.columns[:11] == [
-        "condition", KEY, "seed", "run_id", "flow", "transport", "controller",
-        "completion_s", "efficiency", "estimate_bps", "phase",
+        "condition", KEY, "seed", "run_id", "flow", "group", "transport", "controller",
+        "completion_s", "completion_rate_bps", "unfinished",
     ]  # fmt: skip
     first = results.flows.row(0, named=True)
     assert (first["condition"], first[KEY], first["seed"]) == ("cubic", "cubic", 1)
@@ -112,12 +112,12 @@ def test_document_is_the_documented_one(results):
     condition = document["conditions"][1]
     assert condition["condition"] == {KEY: "bbr"}
     run = condition["runs"][2]
-    assert list(run) == ["seed", "run_id", "flows", "links", "fairness", "totals"]
+    assert list(run) == ["seed", "run_id", "flows", "groups", "links", "fairness", "totals"]
     assert run["seed"] == 3
     assert len(run["run_id"]) == 32
     assert set(run["flows"][0]) == {
-        "name", "transport", "controller", "start_s", "completion_s", "efficiency",
-        "estimate_bps", "phases",
+        "name", "group", "transport", "controller", "start_s", "completion_s",
+        "completion_rate_bps", "unfinished", "efficiency", "estimate_bps", "phases",
     }  # fmt: skip
     # Flows start when it is over.
     assert run["flows"][0]["phases"]["startup"]["rtt_mean_s"] is None

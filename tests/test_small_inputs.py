@@ -89,13 +89,25 @@ TEXTS = {
         SOUND + "".join(FLOW.format(i) + "k = 1\n" for i in range(10_000)),
         ["flows.0.k: unknown key"],
     ),
-    "13,000 flows that wait for one that has no end": (
-        SOUND + "".join(SEQUEL.format(i) for i in range(13_000)),
+    "9,900 flows that wait for one that has no end": (
+        SOUND + "".join(SEQUEL.format(i) for i in range(9_900)),
         [":14: ", 'flows.0.after: "a" has no end'],
     ),
     "20,000 phases": (SOUND + phases(20_000), ["phases", "at most 5000"]),
     "2,000 phases": (SOUND + phases(2_000), ["phases", "1000"]),
-    "a hundred thousand phases": (SOUND + phases(100_000), ["larger than 1 MB"]),
+    "a hundred thousand phases": (SOUND + phases(100_000), [":10: phases: ", "larger than 1 MB"]),
+    "ten thousand flows and one": (
+        SOUND.replace('name = "a"', 'name = "a"\ncount = 10000') + FLOW.format("b"),
+        [":8: ", "flows.a.count", "10001 flows in all — at most 10000"],
+    ),
+    "a hundred thousand flows": (
+        SOUND.replace('name = "a"', 'name = "a"\ncount = 100000'),
+        [":8: ", "flows.a.count", "at most 10000"],
+    ),
+    "60,000 values of a grid": (
+        SOUND + f'[grid]\n"flows.a.rtt" = {[f"{i} us" for i in range(1, 60_001)]}\n',
+        [":11: ", 'grid."flows.a.rtt"', "60000 combinations are more than 10000"],
+    ),
     "arrays nested 400 deep": ("x = " + "[" * 400 + "]" * 400 + "\n" + SOUND, ["too deeply"]),
     "tables nested 400 deep": ("x = " + "{a=" * 400 + "1" + "}" * 400 + "\n", ["too deeply"]),
     "a number of 5,000 digits": ("seed = " + "9" * 5_000 + "\n" + SOUND, ["digits"]),

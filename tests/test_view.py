@@ -178,7 +178,7 @@ def test_the_page_drills_down(viewer: Viewer) -> None:
         assert page.locator(".legend-row button").count() == 6
         assert page.locator("svg.topology .lane").count() == 2
         page.get_by_label("measure").select_option("jain")
-        page.wait_for_function("document.querySelectorAll('#table thead th').length === 4")
+        page.wait_for_selector("#table th:has-text('all flows')")
         page.get_by_label("single runs of rate 5 Mbit/s, rtt 20 ms").click()
         page.get_by_role("button", name="seed 2").click()
         page.wait_for_selector('#charts[data-ready$=":0:2"]')

@@ -17,7 +17,7 @@ import jostle
 import numpy as np
 import polars as pl
 from jostle import _core
-from jostle.backends.kernel.measured import PAYLOAD_BYTES
+from jostle.backends.kernel.packets import PAYLOAD_BYTES
 from jostle.figures import PanelData, StackedData, draw, family, save
 from jostle.figures.data import Line
 from jostle_reference import _facts, _Markdown, _parameters, _plain

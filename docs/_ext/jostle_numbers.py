@@ -9,6 +9,7 @@ controller. `` {per-ack}`bbr3` `` is what an ACK costs a controller by per-ack.i
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from pathlib import Path
 
 from docutils import nodes
@@ -19,7 +20,9 @@ _COLUMNS = {"alone": 1, "lossy": 2, "sharing": 3}
 """Columns of the table of fidelity.md with cells by controllers."""
 
 
-class _Number(SphinxRole):
+class _Number(SphinxRole, ABC):
+    """A role that is replaced by what a generated file says."""
+
     source: str
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
@@ -31,8 +34,9 @@ class _Number(SphinxRole):
             message = self.inliner.reporter.error(f"{self.source}: {error}", line=self.lineno)
             return [], [message]
 
+    @abstractmethod
     def words(self, text: str) -> str:
-        raise NotImplementedError
+        """Look up in the file's text what the role asks for."""
 
 
 class Cells(_Number):

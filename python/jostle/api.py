@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from jostle.errors import InputError
 from jostle.printable import printable
@@ -15,18 +15,19 @@ if TYPE_CHECKING:
     from jostle.backends import Backend
     from jostle.results import Failure, ResultSet
     from jostle.running.executors import Executor
+    from jostle.running.progress import Progress
     from jostle.scenario import Scenario
     from jostle.scenario.plan import Plan
 
 _NO_SCENARIO = (
     "a scenario is the path of a TOML file, or what jostle.load made of it, not a {}: "
-    "jostle.scenario.loads reads TOML from a text"
+    "jostle.Scenario.from_toml and from_dict make one of a text or a dictionary"
 )
 
 
 def load(
     path: str | os.PathLike[str],
-    overrides: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
     *,
     python: bool = False,
 ) -> Scenario:
@@ -37,7 +38,8 @@ def load(
     path
         A TOML file.
     overrides
-        Key → value, as `--set` takes them: `{"bottleneck.rate": "50 Mbit/s"}`.
+        Key → value, as `--set` takes them: `{"bottleneck.rate": "50 Mbit/s"}`; what is no text is
+        taken as it is.
     python
         Whether the scenario may name controllers written in Python, from its own folder. They run
         with your rights: allow it for scenarios that you trust.
@@ -46,6 +48,13 @@ def load(
     ------
     jostle.scenario.ScenarioError
         When it is wrong; the text names file, line, key, and what would be accepted.
+
+    Examples
+    --------
+    >>> import jostle
+    >>> scenario = jostle.load("scenarios/first.toml", {"bottleneck.rate": "20 Mbit/s"})
+    >>> scenario.title
+    'Cubic and BBR share a home connection'
     """
     from jostle import scenario
 
@@ -58,9 +67,10 @@ def run(
     scenario: Scenario | str | os.PathLike[str],
     backend: str | Backend = "sim",
     jobs: int | None = None,
-    store: str | os.PathLike[str] | None = None,
+    store: str | os.PathLike[str] | Literal[False] | None = None,
     progress: bool = False,
     *,
+    overrides: Mapping[str, Any] | None = None,
     repeats: int | None = None,
     seed: int | None = None,
     python: bool = False,
@@ -77,9 +87,13 @@ def run(
     jobs
         Runs at the same time; as many as there are cores if absent.
     store
-        Folder of finished runs, which are not run again; without one, results stay in memory.
+        Folder of finished runs, which are not run again. If absent, that of the command line:
+        what JOSTLE_STORE names, or `.jostle/store` in the current folder. With False every run is
+        carried out, and results stay in memory.
     progress
         Whether to show progress on stderr.
+    overrides
+        Other values for some of the scenario's keys, as for `load`.
     repeats, seed
         Runs per condition and seed of the first, instead of the scenario's.
     python
@@ -93,17 +107,23 @@ def run(
     ResultSet
         Runs that failed are listed in `failures`, and a warning is given; so it is of flows whose
         controllers live on marks (`dctcp`, `prague`) where no queue of their path marks.
+
+    Examples
+    --------
+    >>> import jostle
+    >>> results = jostle.run("scenarios/first.toml", store=False)
+    >>> estimate = results.estimate("throughput", phase="alone")
+    >>> round(estimate["value"][0] / 1e6)  # Mbit/s
+    50
     """
+    # Long: nearly all of it says what the parameters are.
     from jostle.backends import create
-    from jostle.results import conditions
+    from jostle.running import default_store
     from jostle.running.executors import local
-    from jostle.running.progress import on_stderr
     from jostle.running.session import Session
     from jostle.running.store import Store
 
-    # Whatever plans is a scenario.
-    loaded = scenario if hasattr(scenario, "plan") else load(scenario, python=python)
-    plan = _noted(loaded.plan(repeats=repeats, seed=seed))
+    plan = _noted(_scenario(scenario, overrides, python=python).plan(repeats=repeats, seed=seed))
     if executor is not None and jobs is not None:
         raise InputError("give either jobs or an executor, which knows how many it takes")
     own = None
@@ -112,17 +132,44 @@ def run(
     session = Session(
         create(backend) if isinstance(backend, str) else backend,
         executor,
-        None if store is None else Store(store),
+        None if store is False else Store(default_store() if store is None else store),
     )
-    shown = on_stderr(conditions.labels(plan.conditions)) if progress else None
     try:
-        results = session.carry_out(plan, shown)
+        results = session.carry_out(plan, _shown(plan) if progress else None)
     finally:
         if own is not None:
             own.shutdown(wait=True, cancel_futures=True)
+    results.page = _page
     if results.failures:
         warnings.warn(_failed(results.failures), RuntimeWarning, stacklevel=2)
     return results
+
+
+def _shown(plan: Plan) -> Progress:
+    from jostle.results import conditions
+    from jostle.running.progress import on_stderr
+
+    return on_stderr(conditions.labels(plan.conditions))
+
+
+def _scenario(
+    given: Scenario | str | os.PathLike[str],
+    overrides: Mapping[str, Any] | None,
+    *,
+    python: bool,
+) -> Scenario:
+    if isinstance(given, str | os.PathLike):
+        return load(given, overrides, python=python)
+    # Whatever plans is a scenario.
+    if not hasattr(given, "plan"):
+        raise InputError(_NO_SCENARIO.format(type(given).__name__))
+    return given.set(overrides) if overrides else given
+
+
+def _page(results: ResultSet) -> str:
+    from jostle.report import render
+
+    return render([results])
 
 
 def _noted(plan: Plan) -> Plan:

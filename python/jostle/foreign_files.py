@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 __all__ = [
+    "GUEST_BYTES",
     "MODULE_BYTES",
     "SCENARIO_BYTES",
     "STORED_BYTES",
@@ -39,6 +40,9 @@ TRACE_BYTES: Final = 32 * _MB
 """Of a link trace: a minute at 1 Gbit/s has 27 MB."""
 STORED_BYTES: Final = 256 * _MB
 """Of a JSON file in a store: a specification holds the link traces and tables of its run."""
+
+GUEST_BYTES: Final = 2000 * _MB
+"""Of a file that a guest leaves: samples each millisecond of an hour, of a few flows."""
 
 
 def open_regular(path: str | Path) -> BufferedReader:

@@ -12,7 +12,6 @@ import re
 import shutil
 import tempfile
 import uuid
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -122,27 +121,36 @@ class TemporaryFolder:
 
     def __init__(self, purpose: str) -> None:
         parent = Path(tempfile.gettempdir()).resolve()
-        for folder in parent.glob(f"jostle-{purpose}-*"):
-            if _TEMPORARY.fullmatch(folder.name) and _is_own(folder) and _is_abandoned(folder):
-                shutil.rmtree(folder, ignore_errors=True)
+        _sweep(parent, purpose)
         # Under its name it is never seen unlocked: the folder of temporary files is everybody's, so
         # that a lock on it as in `Partial` could be held by anybody.
-        made = Path(tempfile.mkdtemp(prefix=f".jostle-{purpose}-", dir=parent))
-        self._lock = _shared(made)
-        self.path = made.rename(parent / f"jostle-{purpose}-{uuid.uuid4().hex}")
+        while True:
+            made = Path(tempfile.mkdtemp(prefix=f".jostle-{purpose}-", dir=parent))
+            # Before it is locked, another process may take it for one that was left behind.
+            with suppress(FileNotFoundError):
+                lock = _shared(made)
+                try:
+                    self.path = made.rename(parent / f"jostle-{purpose}-{uuid.uuid4().hex}")
+                except BaseException:
+                    os.close(lock)
+                    raise
+                self._lock = lock
+                return
 
     @classmethod
     def taken_over(cls, path: Path) -> TemporaryFolder:
-        """Return a folder that another process has handed over."""
+        """Return a folder that another process has handed over, under another name from here on."""
         folder = cls.__new__(cls)
-        folder.path, folder._lock = path, _shared(path)
+        folder._lock = _shared(path)
+        purpose, _, _ = path.name.rpartition("-")
+        folder.path = path.rename(path.with_name(f"{purpose}-{uuid.uuid4().hex}"))
         return folder
 
     def hand_over(self) -> Path:
-        """Leave the folder to whoever takes it over; it stays locked here for a while."""
-        _handed_over.append(self._lock)
-        if len(_handed_over) > _MOST_HANDED_OVER:
-            os.close(_handed_over.popleft())
+        """Leave the folder to whoever takes it over; it stays locked here until that is done."""
+        for path in [path for path in _handed_over if not path.exists()]:
+            os.close(_handed_over.pop(path))
+        _handed_over[self.path] = self._lock
         return self.path
 
     def remove(self) -> None:
@@ -151,9 +159,21 @@ class TemporaryFolder:
         os.close(self._lock)
 
 
-_MOST_HANDED_OVER: Final = 64
-"""Folders on their way to other processes at the same time."""
-_handed_over: deque[int] = deque()
+_handed_over: Final[dict[Path, int]] = {}
+"""Folders on their way to other processes, and what holds their locks here."""
+
+
+def _sweep(parent: Path, purpose: str) -> None:
+    """Remove what killed processes have left."""
+    for folder in parent.glob(f"jostle-{purpose}-*"):
+        if _TEMPORARY.fullmatch(folder.name) and _is_own(folder) and _is_abandoned(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+    # Some never got their name. There is nothing in them yet, nor may there be: a folder that is
+    # renamed just now is not what its name says any more.
+    for folder in parent.glob(f".jostle-{purpose}-*"):
+        if _is_own(folder) and _is_abandoned(folder):
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def _shared(folder: Path) -> int:

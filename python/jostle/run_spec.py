@@ -173,6 +173,7 @@ class FlowSpec(TypedDict):
     controller: Algorithm
     ecn: bool
     gro: bool
+    group: NotRequired[str | None]
     initial_pacing: bool
     initial_receive_window_bytes: int
     initial_window_packets: int

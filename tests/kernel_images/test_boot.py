@@ -264,3 +264,12 @@ def test_a_real_guest_is_killed_with_all_its_processes(
     (group,) = found
     assert members(group) == []
     assert list(guests.iterdir()) == []
+
+
+def test_a_folder_that_would_be_two_options_of_mount(tmp_path: Path, script: Path) -> None:
+    folder = tmp_path / "etc,all"
+    folder.mkdir()
+    moved = folder / script.name
+    moved.write_bytes(script.read_bytes())
+    with pytest.raises(GuestError, match=r"has a comma in its name: .*etc,all; set TMPDIR"):
+        run_guest(fake(tmp_path, "true"), moved, {}, timeout_s=9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -62,11 +63,16 @@ def test_kernels_with_other_options_do_not_count(cache: Path) -> None:
         find("virtual")
 
 
-@pytest.mark.parametrize("damage", ["linux", "build.json", "no json", "no object", "no version"])
+@pytest.mark.parametrize(
+    "damage", ["linux", "build.json", "pipe", "no json", "no object", "no version"]
+)
 def test_what_is_not_whole_does_not_count(cache: Path, damage: str) -> None:
     folder = put(cache, "6.1.9").parent
     if damage in {"linux", "build.json"}:
         (folder / damage).unlink()
+    elif damage == "pipe":
+        (folder / "build.json").unlink()
+        os.mkfifo(folder / "build.json")
     else:
         text = {"no json": "{", "no object": "[]", "no version": "{}"}[damage]
         (folder / "build.json").write_text(text)

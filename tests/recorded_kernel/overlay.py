@@ -1,16 +1,13 @@
-"""Draw the simulator's sawtooth over the kernel's, and print the numbers beside it.
+"""Draw the simulator's sawtooth over the kernel's, and write the tables of docs/validation.md.
 
-Run `python tests/recorded_kernel/overlay.py docs/images`; the table goes to docs/validation.md by
-hand.
+Run `python tests/recorded_kernel/overlay.py`.
 """
 
-import sys
-from pathlib import Path
-
 import matplotlib as mpl
+import validation_page as page
 from jostle.figures.save import save
 from jostle.figures.style import COLOURS, COLUMN_IN, DASHES, RC
-from kernel_runs import SOLO, recorded, simulated
+from kernel_runs import PAIRS, SOLO, pair_shares, recorded, simulated
 from matplotlib.figure import Figure
 
 
@@ -40,21 +37,21 @@ def overlay(name: str) -> Figure:
     return figure
 
 
-def row(name: str) -> str:
-    """Format the numbers of one comparison as a row of a Markdown table."""
+def alone_row(name: str) -> str:
+    """Run a flow alone, and give its row of the table."""
     setup, (kernel,) = recorded(name)
     (ours,) = simulated(setup)
-    half_s, end_s = setup["duration_s"] / 2, setup["duration_s"]
-    return (
-        f"| {name} | {kernel.goodput_mbps(half_s, end_s):.2f} "
-        f"| {ours.goodput_mbps(half_s, end_s):.2f} "
-        f"| {kernel.mean_srtt_ms(half_s):.1f} | {ours.mean_srtt_ms(half_s):.1f} "
-        f"| {kernel.retransmitted[-1]:.0f} | {ours.retransmitted[-1]:.0f} |"
-    )
+    return page.alone_row(name, kernel, ours, setup["duration_s"])
+
+
+def pair_row(name: str) -> str:
+    """Run a pair with every start, and give its row of the table."""
+    setup, _ = recorded(name)
+    return page.pair_row(name, *pair_shares(name, setup))
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1])
     for controller in SOLO:
-        save(overlay(controller), folder / f"kernel-{controller}", formats=("png",))
-        print(row(controller))
+        save(overlay(controller), page.DOCS / "images" / f"kernel-{controller}", formats=("png",))
+    page.write(page.ALONE, map(alone_row, SOLO))
+    page.write(page.PAIRS, map(pair_row, PAIRS))

@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+import validation_page as page
 from kernel_runs import PAIRS, SOLO, pair_shares, recorded, simulated
+
+WRITE = "docs/validation.md has other numbers: run tests/recorded_kernel/overlay.py"
 
 
 @pytest.mark.parametrize("name", SOLO)
@@ -16,6 +19,7 @@ def test_a_flow_alone_behaves_as_recorded(name: str) -> None:
     retransmitted = kernel.retransmitted[-1]
     allowance = max(30, 0.5 * retransmitted)
     assert ours.retransmitted[-1] == pytest.approx(retransmitted, abs=allowance)
+    assert page.alone_row(name, kernel, ours, end_s) in page.ALONE.read_text("utf-8"), WRITE
 
 
 @pytest.mark.parametrize("name", ["reno", "cubic", "hybla"])
@@ -40,3 +44,4 @@ def test_flows_share_a_link_as_recorded(name: str) -> None:
     assert ours.mean() == pytest.approx(kernel.mean(), abs=10)
     # Neither side is a constant that the other happens to surround.
     assert ours.std() < 3 * kernel.std() + 1
+    assert page.pair_row(name, kernel, ours) in page.PAIRS.read_text("utf-8"), WRITE

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from jostle import _core
 from jostle.backends.sim import SimBackend
+from jostle.figures.drawn import drawn
 from jostle.results.measures import measure
 from jostle.running.executors import local
 from jostle.running.session import Session
@@ -13,7 +14,7 @@ from jostle.studies import Runs, evaluate, load
 from jostle.studies.carry_out import carry_out, work_of
 from jostle.studies.document import _finite
 from jostle.studies.evaluate import _tested, value_estimate
-from jostle.studies.figures import drawn, figure_data
+from jostle.studies.figures import figure_data
 from jostle.studies.models import Part, Value
 from jostle.studies.windows import Asked, Span
 from jostle.studies.wording import digits

@@ -109,6 +109,7 @@ def test_no_such_study(jostle):
     code, _, err = jostle("study", "./studies/smal")
     assert code == 2
     assert "did you mean `small`" in err
+    assert "looked for studies/smal/study.toml" in err
 
 
 def test_an_id_never_means_the_current_folder(jostle, folder):

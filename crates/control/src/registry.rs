@@ -20,6 +20,7 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::HIGHSPEED,
     algorithms::SCALABLE,
     algorithms::HTCP,
+    algorithms::TCPW,
     algorithms::WESTWOOD,
     algorithms::LOG_WESTWOOD,
     algorithms::TCPW_A,

@@ -7,8 +7,9 @@ mod common;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{Path, Transfer, build};
+use common::{Path, Transfer, build, build_with};
 use jostle_catalogue::Value;
+use jostle_control::Controller;
 use jostle_control::registry::CONTROLLERS;
 use jostle_units::{Rate, Span};
 
@@ -34,14 +35,28 @@ fn follow(transfer: &mut Transfer, until_s: f64, text: &mut String) {
     transfer.run_until(until_s);
 }
 
+/// A trace in the file of its name.
+struct Case {
+    name: &'static str,
+    controller: Box<dyn Controller>,
+    buffer_packets: usize,
+}
+
+/// One BDP of the path.
+const BDP_PACKETS: usize = 82;
+
+fn case(name: &'static str, controller: Box<dyn Controller>) -> Case {
+    Case { name, controller, buffer_packets: BDP_PACKETS }
+}
+
 /// 20 Mbit/s, 50 ms and one BDP of buffer, of which a third may fill before controllers that need
 /// marks get some: start-up, the first losses, an application that pauses
 /// for 1.5 s, a path that halves its rate, one that fails for a second.
-fn trace(controller: &str, parameters: &[(&str, Value)], slow_start: Option<&str>) -> String {
-    let mut path = Path::new(Rate::from_mbps(20), Span::from_ms(50), 82);
+fn trace(case: Case) -> String {
+    let mut path = Path::new(Rate::from_mbps(20), Span::from_ms(50), case.buffer_packets);
     path.ack_every = 2;
     path.mark_above = 27;
-    let mut transfer = Transfer::new(path, build(controller, parameters, slow_start));
+    let mut transfer = Transfer::new(path, case.controller);
     let mut text = "   time_s   cwnd ssthresh mode\n".to_owned();
     follow(&mut transfer, 5.0, &mut text);
     text.push_str("# the application pauses until 6.5 s\n");
@@ -77,22 +92,29 @@ fn difference(expected: &str, found: &str) -> String {
 
 #[test]
 fn every_controller_follows_its_golden_trace() {
-    let old = Value::Text("4.15".to_owned());
-    let mut cases: Vec<_> =
-        CONTROLLERS.iter().map(|row| (row.entry.name, row.entry.name, vec![], None)).collect();
-    let google = || ("flavour", Value::Text("google".to_owned()));
+    let text = |text: &str| Value::Text(text.to_owned());
+    let usual = CONTROLLERS.iter().map(|row| row.entry.name);
+    let mut cases: Vec<_> = usual.map(|name| case(name, build(name, &[], None))).collect();
+    let google = || ("flavour", text("google"));
     let ecn_low = ("ecn_low", Value::Bool(true));
-    cases.push(("bbr3-google", "bbr3", vec![google()], None));
-    cases.push(("bbr3-google-ecn", "bbr3", vec![google(), ecn_low], None));
-    cases.push(("cubic-linux-4.15", "cubic", vec![("linux", old)], None));
-    cases.push(("cubic-no-hystart", "cubic", vec![("hystart", Value::Bool(false))], None));
-    cases.push(("cubic-paced-chirping", "cubic", vec![], Some("paced-chirping")));
+    cases.push(case("bbr3-google", build("bbr3", &[google()], None)));
+    cases.push(case("bbr3-google-ecn", build("bbr3", &[google(), ecn_low], None)));
+    cases.push(case("cubic-linux-4.15", build("cubic", &[("linux", text("4.15"))], None)));
+    let no_hystart = build("cubic", &[("hystart", Value::Bool(false))], None);
+    cases.push(case("cubic-no-hystart", no_hystart));
+    cases.push(case("cubic-paced-chirping", build("cubic", &[], Some("paced-chirping"))));
+    // Its limited slow start shows where a buffer holds several BDPs.
+    let limited = [("after_rise", text("limited"))];
+    let limited = build_with("reno", &[], Some("hystart++"), &limited);
+    let deep = 5 * BDP_PACKETS;
+    cases.push(Case { buffer_packets: deep, ..case("reno-hystart++-limited", limited) });
 
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let mut differences = Vec::new();
-    for (name, controller, parameters, slow_start) in cases {
+    for case in cases {
+        let name = case.name;
         let file = folder.join(format!("{name}.txt"));
-        let found = trace(controller, &parameters, slow_start);
+        let found = trace(case);
         if std::env::var_os("JOSTLE_BLESS").is_some() {
             fs::write(&file, &found).unwrap();
         }

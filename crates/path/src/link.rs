@@ -137,6 +137,18 @@ impl<B: Copy> Link<B> {
         }
     }
 
+    /// Starts every service that is due by `now`, and draws and updates what depends on time alone.
+    /// Nothing that happens later is another for it; without it, all that was put off is done at
+    /// once when the next packet comes.
+    pub fn pass<P: Probe<B>>(&mut self, now: Time, probe: &mut P) {
+        self.advance(now, probe);
+        self.queue.pass(now);
+        // What is sent from here on is judged at `now` or later.
+        for loss in &mut self.losses {
+            loss.pass(now);
+        }
+    }
+
     /// Bytes waiting as of the last call.
     #[inline]
     pub fn queue_bytes(&self) -> u64 {
@@ -363,6 +375,30 @@ mod tests {
         assert!(link.pop(Time::NEVER, &mut notes).is_none());
         assert_eq!((link.queue_packets(), link.in_flight()), (3, 1));
         assert_eq!(notes.dropped.len(), 3);
+    }
+
+    /// Notes until when time has passed.
+    struct Clocked(std::sync::Arc<std::sync::Mutex<Vec<Time>>>);
+
+    impl Loss for Clocked {
+        fn verdict(&mut self, _: Time) -> Option<Reason> {
+            None
+        }
+        fn pass(&mut self, now: Time) {
+            self.0.lock().unwrap().push(now);
+        }
+    }
+
+    #[test]
+    fn time_passes_for_losses_after_all_that_was_sent_before() {
+        let passed = std::sync::Arc::default();
+        let mut link = link(10, vec![Box::new(Clocked(std::sync::Arc::clone(&passed)))]);
+        let mut notes = Notes::default();
+        link.push(us(5), packet(0), &mut notes);
+        link.push(us(6), packet(1), &mut notes);
+        link.pass(us(500), &mut notes);
+        assert_eq!(notes.sent.len(), 2);
+        assert_eq!(*passed.lock().unwrap(), [us(500)]);
     }
 
     /// One delay per packet, in turn.

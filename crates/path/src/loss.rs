@@ -16,4 +16,9 @@ use crate::packet::Reason;
 pub trait Loss: Send {
     /// Whether the packet that has been sent at `now` is lost, and why.
     fn verdict(&mut self, now: Time) -> Option<Reason>;
+
+    /// Time has passed until `now`, and no packet that was sent before it is still to be judged: a
+    /// chance to draw what would otherwise be drawn all at once for the next packet. Verdicts are
+    /// the same with and without.
+    fn pass(&mut self, _now: Time) {}
 }

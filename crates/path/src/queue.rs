@@ -6,6 +6,7 @@ mod dualpi2;
 mod fifo;
 mod fq_codel;
 mod occupancy_drop;
+mod pfifo_gro;
 mod pie;
 mod red;
 mod step_mark;
@@ -19,6 +20,7 @@ pub(crate) use drop_tail::DropTail;
 pub(crate) use dualpi2::DualPi2;
 pub(crate) use fq_codel::FqCodel;
 pub(crate) use occupancy_drop::OccupancyDrop;
+pub(crate) use pfifo_gro::PfifoGro;
 pub(crate) use pie::Pie;
 pub(crate) use red::Red;
 pub(crate) use step_mark::StepMark;
@@ -45,6 +47,10 @@ pub trait QueueDiscipline<B>: Send {
 
     /// Packets waiting.
     fn packets(&self) -> u64;
+
+    /// Time has passed until `now`: a chance to make up for updates that would otherwise all be made
+    /// up for at the next packet. Decisions are the same with and without.
+    fn pass(&mut self, _now: Time) {}
 }
 
 /// Marks a packet if its transport understands marks. A packet that came in marked counts as

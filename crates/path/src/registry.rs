@@ -37,6 +37,7 @@ struct Queues<B>(PhantomData<B>);
 impl<B: Copy + Send + 'static> Queues<B> {
     const ALL: &'static [QueueRow<B>] = &[
         queue::DropTail::ROW,
+        queue::PfifoGro::ROW,
         queue::OccupancyDrop::ROW,
         queue::Red::ROW,
         queue::Codel::ROW,

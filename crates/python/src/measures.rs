@@ -4,7 +4,7 @@
 use jostle_path::Reason;
 use jostle_record::measures::{self, Asked, Measure};
 use jostle_record::{Facts, FlowTable, LinkTable, Pings, SampledFlow, SampledLink, Samples};
-use jostle_units::Time;
+use jostle_units::{Span, Time};
 use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
@@ -169,6 +169,8 @@ fn flow_table(columns: &Bound<'_, PyDict>) -> PyResult<FlowTable> {
         lived_s: column(columns, "lived_s")?,
         sent_packets: column(columns, "sent_packets")?,
         retransmitted_packets: column(columns, "retransmitted_packets")?,
+        responses: column(columns, "responses")?,
+        response_mean_s: column(columns, "response_mean_s")?,
         ..FlowTable::default()
     })
 }
@@ -201,7 +203,8 @@ fn link_table(columns: &Bound<'_, PyDict>) -> PyResult<LinkTable> {
 /// flows, links : list of dict
 ///     What was seen of each, arrays of a value per sample: see `jostle_record::SampledFlow` and
 ///     `SampledLink`. Of a flow also `mode`, a list of words, `internals`, arrays by name, and
-///     `start_ns`, `completed_ns` and `initial_cwnd_bytes`.
+///     `start_ns`, `completed_ns`, `initial_cwnd_bytes`, and `responses_ns`: when each response was
+///     whole, and how long it took.
 ///
 /// Returns
 /// -------
@@ -250,6 +253,10 @@ fn sampled_flow(flow: &Bound<'_, PyDict>, samples: usize) -> PyResult<SampledFlo
     Ok(SampledFlow {
         start: time("start_ns")?,
         completed: time("completed_ns")?,
+        responses: value::<Vec<(u64, u64)>>(flow, "responses_ns")?
+            .into_iter()
+            .map(|(whole, after)| (Time::from_ns(whole), Span::from_ns(after)))
+            .collect(),
         sent_bytes: seen("sent_bytes")?,
         received_bytes: seen("received_bytes")?,
         delivered_bytes: seen("delivered_bytes")?,

@@ -87,6 +87,8 @@ fn flows(py: Python<'_>, table: FlowTable) -> PyResult<Py<PyDict>> {
         .with("in_flight_bytes", table.in_flight_bytes)?
         .with("sent_packets", table.sent_packets)?
         .with("retransmitted_packets", table.retransmitted_packets)?
+        .with("responses", table.responses)?
+        .with("response_mean_s", table.response_mean_s)?
         .with("retransmission_ratio", table.retransmission_ratio)?
         .with("pacing_rate_bps", table.pacing_rate_bps)?
         .with("mode", table.mode)?;

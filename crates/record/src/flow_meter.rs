@@ -26,6 +26,10 @@ pub(crate) struct FlowCounters {
     pub rtt_samples: u64,
     /// Sum of the samples: 64 bits hold 584 years of round trips.
     pub rtt_sum_ns: u64,
+    /// Responses that were whole.
+    pub responses: u64,
+    /// Sum of what they took.
+    pub response_sum_ns: u64,
 }
 
 impl FlowCounters {
@@ -38,7 +42,19 @@ impl FlowCounters {
             retransmitted_packets: self.retransmitted_packets - earlier.retransmitted_packets,
             rtt_samples: self.rtt_samples - earlier.rtt_samples,
             rtt_sum_ns: self.rtt_sum_ns - earlier.rtt_sum_ns,
+            responses: self.responses - earlier.responses,
+            response_sum_ns: self.response_sum_ns - earlier.response_sum_ns,
         }
+    }
+
+    /// Mean of the RTT samples.
+    fn rtt_mean_s(&self) -> Option<f64> {
+        mean_s(self.rtt_sum_ns, self.rtt_samples)
+    }
+
+    /// Mean of the response times.
+    pub(crate) fn response_mean_s(&self) -> Option<f64> {
+        mean_s(self.response_sum_ns, self.responses)
     }
 
     fn add(&mut self, other: &Self) {
@@ -49,6 +65,8 @@ impl FlowCounters {
         self.retransmitted_packets += other.retransmitted_packets;
         self.rtt_samples += other.rtt_samples;
         self.rtt_sum_ns += other.rtt_sum_ns;
+        self.responses += other.responses;
+        self.response_sum_ns += other.response_sum_ns;
     }
 }
 
@@ -61,6 +79,8 @@ pub(crate) struct FlowTotals {
     pub rtt_ns: Histogram,
     /// A smallest RTT that was told beside the samples.
     pub rtt_least: Option<Span>,
+    /// Of a flow that had responses.
+    pub response_ns: Option<Box<Histogram>>,
     /// ∫ cwnd dt over the flow's life.
     pub cwnd_bytes_ns: u128,
     /// Length of the flow's life.
@@ -74,6 +94,9 @@ impl FlowTotals {
         self.rtt_squares_ns2 += other.rtt_squares_ns2;
         self.rtt_ns.merge(&other.rtt_ns);
         self.rtt_least = self.rtt_least.into_iter().chain(other.rtt_least).min();
+        if let Some(response_ns) = &other.response_ns {
+            self.response_ns.get_or_insert_default().merge(response_ns);
+        }
         self.cwnd_bytes_ns += other.cwnd_bytes_ns;
         self.life_ns += other.life_ns;
     }
@@ -86,7 +109,12 @@ impl FlowTotals {
 
     /// Mean of the RTT samples.
     pub(crate) fn rtt_mean_s(&self) -> Option<f64> {
-        mean_s(&self.counters)
+        self.counters.rtt_mean_s()
+    }
+
+    /// The response time below which a share `p` of the responses lies.
+    pub(crate) fn response_s(&self, p: f64) -> Option<f64> {
+        self.response_ns.as_ref()?.quantile(p).map(|ns| ns / 1e9)
     }
 
     /// Standard deviation of the RTT samples (n − 1); none for fewer than two.
@@ -111,9 +139,9 @@ impl FlowTotals {
     }
 }
 
-fn mean_s(counters: &FlowCounters) -> Option<f64> {
-    (counters.rtt_samples > 0)
-        .then(|| counters.rtt_sum_ns as f64 / counters.rtt_samples as f64 / 1e9)
+/// The mean of so many samples.
+fn mean_s(sum_ns: u64, samples: u64) -> Option<f64> {
+    (samples > 0).then(|| sum_ns as f64 / samples as f64 / 1e9)
 }
 
 /// How large a window was, and for how long.
@@ -241,6 +269,13 @@ impl FlowMeter {
         self.segment.life_ns += held_ns;
     }
 
+    pub(crate) fn responded(&mut self, after: Span) {
+        let ns = after.as_ns();
+        self.total.responses += 1;
+        self.total.response_sum_ns += ns;
+        self.segment.response_ns.get_or_insert_default().record(ns, 1);
+    }
+
     pub(crate) fn completed(&mut self, now: Time, after: Span) {
         self.completion = Some(after);
         self.ends = self.ends.min(now);
@@ -303,7 +338,7 @@ impl FlowMeter {
         table.sending_rate_bps.push(bits_per_s(bin.sent_bytes as f64, length_ns));
         table.throughput_bps.push(bits_per_s(bin.received_bytes as f64, length_ns));
         table.goodput_bps.push(bits_per_s(bin.delivered_bytes as f64, length_ns));
-        table.rtt_mean_s.push(mean_s(&bin).unwrap_or(f64::NAN));
+        table.rtt_mean_s.push(bin.rtt_mean_s().unwrap_or(f64::NAN));
         table.rtt_samples.push(bin.rtt_samples as u32);
         table.rtt_last_s.push(seconds_or_nan(self.rtt_last.take()));
         table.srtt_s.push(seconds_or_nan(Some(state.srtt).filter(|srtt| !srtt.is_zero())));
@@ -316,6 +351,8 @@ impl FlowMeter {
         table.sent_packets.push(bin.sent_packets as u32);
         table.retransmitted_packets.push(bin.retransmitted_packets as u32);
         let again = ratio(bin.retransmitted_packets as f64, bin.sent_packets as f64);
+        table.responses.push(bin.responses as u32);
+        table.response_mean_s.push(bin.response_mean_s().unwrap_or(f64::NAN));
         table.retransmission_ratio.push(again.unwrap_or(f64::NAN));
         table.pacing_rate_bps.push(state.pacing_rate.map_or(f64::NAN, |rate| rate.as_bps() as f64));
         table.mode.push(table.modes.code(state.mode));

@@ -7,6 +7,7 @@
 mod build;
 pub mod capture;
 mod flow_meter;
+mod groups;
 mod histogram;
 mod impairments;
 mod link_meter;
@@ -28,7 +29,7 @@ mod validate;
 
 pub use histogram::Histogram;
 pub use impairments::{DrawnImpairments, LossState};
-pub use measures::{Fairness, FlowPhase, LinkPhase, Totals, jain};
+pub use measures::{Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, jain};
 pub use ping_meter::Pings;
 pub use recorder::Recorder;
 pub use room::{NoRoom, Shortage};
@@ -37,8 +38,8 @@ pub use samples::{SampledFlow, SampledLink, Samples};
 pub use series::{Facts, Series};
 pub use sink::{AckRow, End, FlowState, Header, HeaderKind, Nothing, Sink};
 pub use spec::*;
-pub use stretch::{FlowStretch, LinkStretch, Rates, Stretch};
-pub use summary::{ByPhase, FlowSummary, LinkSummary, Summary};
+pub use stretch::{FlowStretch, GroupStretch, LinkStretch, Rates, Stretch};
+pub use summary::{ByPhase, FlowSummary, GroupSummary, LinkSummary, Summary};
 pub use tables::{AckTable, FlowTable, InternalTable, LinkTable, Names};
-pub use transfer::{Ideal, Transfer};
+pub use transfer::{Ideal, Transfer, Transfers};
 pub use validate::SpecError;

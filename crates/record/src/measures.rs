@@ -6,6 +6,7 @@
 //! measure without data is absent, never zero.
 
 mod flow;
+mod group;
 mod link;
 mod pings;
 mod row;
@@ -13,16 +14,30 @@ mod run;
 mod transfer;
 
 pub use flow::FlowPhase;
+pub use group::GroupPhase;
+pub(crate) use group::{
+    completion_mean, completion_rate_mean, quantile as completion_quantile,
+    unfinished as unfinished_of,
+};
 pub use link::LinkPhase;
 pub use row::{Asked, Compute, Measure, Place, Scope, Unit};
 pub use run::{Fairness, Totals, jain};
-pub(crate) use transfer::{completion, efficiency, estimate, mean};
+pub(crate) use transfer::{completion, completion_rate, efficiency, estimate, unfinished};
 
-/// Every measure: of flows, of links, of runs, of transfers, of pings.
+/// Every measure: of flows, of links, of runs, of transfers, of groups, of pings.
 pub fn all() -> impl Iterator<Item = &'static Measure> {
-    [flow::ROWS, link::ROWS, run::FAIRNESS, run::TOTALS, transfer::ROWS, pings::ROWS]
-        .into_iter()
-        .flatten()
+    [
+        flow::ROWS,
+        link::ROWS,
+        run::FAIRNESS,
+        run::TOTALS,
+        transfer::ROWS,
+        group::PHASES,
+        group::ROWS,
+        pings::ROWS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// The measure of a name.

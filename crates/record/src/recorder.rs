@@ -128,6 +128,10 @@ impl Sink for Recorder {
         self.run.flows[flow as usize].unanswered(number);
     }
 
+    fn responded(&mut self, _now: Time, flow: u32, after: Span) {
+        self.run.flows[flow as usize].responded(after);
+    }
+
     fn completed(&mut self, now: Time, flow: u32, after: Span) {
         self.run.flows[flow as usize].completed(now, after);
     }

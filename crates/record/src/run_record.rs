@@ -5,14 +5,20 @@ use std::ops::Range;
 use jostle_units::Time;
 
 use crate::flow_meter::{FlowMeter, FlowTotals};
+use crate::groups::Group;
+use crate::histogram::Histogram;
 use crate::link_meter::{LinkMeter, LinkTotals};
-use crate::measures::{Fairness, FlowPhase, LinkPhase, Totals, completion, efficiency, estimate};
-use crate::stretch::{FlowStretch, LinkStretch, Rates, Stretch, bits_per_s, ratio};
-use crate::summary::{ByPhase, FlowSummary, LinkSummary, Summary};
+use crate::measures::{
+    Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, completion, completion_mean,
+    completion_quantile, completion_rate, completion_rate_mean, efficiency, estimate, unfinished,
+    unfinished_of,
+};
+use crate::stretch::{FlowStretch, GroupStretch, LinkStretch, Rates, Stretch, bits_per_s, ratio};
+use crate::summary::{ByPhase, FlowSummary, GroupSummary, LinkSummary, Summary};
 use crate::tables::{AckTable, FlowTable, InternalTable, LinkTable, seconds};
 use crate::timeline::Timeline;
-use crate::transfer::{Ideal, Transfer};
-use crate::{FlowSpec, PhaseSpec, RunSpec, Transport};
+use crate::transfer::{Ideal, Transfer, Transfers, bytes_of};
+use crate::{FlowSpec, PhaseSpec, RunSpec, SourceSpec, Transport};
 
 /// What a run leaves behind: its measures and its columns.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,11 +39,16 @@ pub struct RunRecord {
 #[derive(Clone, Debug)]
 pub(crate) struct FlowIdentity {
     pub name: String,
+    pub group: String,
     pub transport: Transport,
     pub controller: String,
     /// [`Time::NEVER`] as long as it waits for another.
     pub start: Time,
     pub stop: Time,
+    /// It answers requests.
+    pub responds: bool,
+    /// All the payload that it ever sends, if it ends by itself.
+    bytes: Option<u64>,
     ideal: Option<Ideal>,
 }
 
@@ -45,11 +56,14 @@ impl FlowIdentity {
     pub(crate) fn of(spec: &RunSpec, flow: &FlowSpec) -> Self {
         Self {
             name: flow.name.clone(),
+            group: flow.group.as_ref().unwrap_or(&flow.name).clone(),
             transport: flow.transport,
             controller: flow.controller.name.clone(),
             // Of those that wait for another, `opened` tells.
             start: if flow.after.is_some() { Time::NEVER } else { Time::from_ns(flow.start_ns) },
             stop: flow.stop_ns.map_or(Time::NEVER, Time::from_ns),
+            responds: matches!(flow.source, SourceSpec::RequestResponse { .. }),
+            bytes: bytes_of(&flow.source),
             ideal: Ideal::of(spec, flow),
         }
     }
@@ -94,17 +108,25 @@ impl Recorded {
     }
 
     fn summary(&self) -> Summary {
-        let stretches: Vec<_> = self.phases.iter().map(|phase| self.stretch(phase)).collect();
-        let flows = (0..self.flows.len())
+        let groups = Group::all(self.flow_identities.iter().map(|flow| flow.group.as_str()));
+        let stretches: Vec<_> =
+            self.phases.iter().map(|phase| self.stretch(phase, &groups)).collect();
+        let transfers: Vec<_> = (0..self.flows.len())
             .zip(self.estimates_bps())
-            .map(|(at, estimate_bps)| self.flow_summary(at, estimate_bps, &stretches))
+            .map(|(at, estimate_bps)| self.transfer(at, estimate_bps))
             .collect();
+        let flows = transfers.iter().enumerate();
         let links = self.link_names.iter().enumerate().map(|(at, name)| LinkSummary {
             name: name.clone(),
             phases: self.by_phase(&stretches, |all| LinkPhase::of(&all.links[at], all)),
         });
         Summary {
-            flows,
+            flows: flows.map(|(at, it)| self.flow_summary(at, it, &stretches)).collect(),
+            groups: groups
+                .iter()
+                .enumerate()
+                .map(|(at, group)| self.group_summary(at, group, &transfers, &stretches))
+                .collect(),
             links: links.collect(),
             fairness: self.by_phase(&stretches, |all| Fairness::of(all, all)),
             totals: self.by_phase(&stretches, |all| Totals::of(all, all)),
@@ -127,38 +149,72 @@ impl Recorded {
         memories.into_iter().zip(models).map(|(memory, model)| memory.or(model)).collect()
     }
 
+    fn transfer(&self, at: usize, estimate_bps: Option<f64>) -> Transfer {
+        let identity = &self.flow_identities[at];
+        Transfer {
+            completion_s: self.flows[at].completion().map(|after| seconds(after.as_ns())),
+            bytes: identity.bytes,
+            ideal: identity.ideal,
+            estimate_bps,
+        }
+    }
+
     fn flow_summary(
         &self,
         at: usize,
-        estimate_bps: Option<f64>,
+        transfer: &Transfer,
         stretches: &[Stretch<'_>],
     ) -> FlowSummary {
         let (identity, meter) = (&self.flow_identities[at], &self.flows[at]);
-        let transfer = Transfer {
-            completion_s: meter.completion().map(|after| seconds(after.as_ns())),
-            ideal: identity.ideal,
-            estimate_bps,
-        };
         let started = identity.start != Time::NEVER;
         FlowSummary {
             name: identity.name.clone(),
+            group: identity.group.clone(),
             transport: identity.transport,
             controller: identity.controller.clone(),
             start_s: started.then(|| seconds(identity.start.as_ns())),
-            completion_s: completion(&transfer),
-            efficiency: efficiency(&transfer),
-            estimate_bps: estimate(&transfer),
+            completion_s: completion(transfer),
+            completion_rate_bps: completion_rate(transfer),
+            unfinished: unfinished(transfer).map(|count| count as u64),
+            efficiency: efficiency(transfer),
+            estimate_bps: estimate(transfer),
             phases: self.by_phase(stretches, |all| FlowPhase::of(&all.flows[at], all)),
             pings: meter.pings(),
         }
     }
 
+    fn group_summary(
+        &self,
+        at: usize,
+        group: &Group,
+        transfers: &[Transfer],
+        stretches: &[Stretch<'_>],
+    ) -> GroupSummary {
+        let theirs = Transfers::of(group.members.iter().map(|at| &transfers[*at]));
+        GroupSummary {
+            name: group.name.clone(),
+            flows: group.members.len() as u64,
+            completion_mean_s: completion_mean(&theirs),
+            completion_p50_s: completion_quantile(&theirs, 0.5),
+            completion_p95_s: completion_quantile(&theirs, 0.95),
+            completion_p99_s: completion_quantile(&theirs, 0.99),
+            completion_rate_mean_bps: completion_rate_mean(&theirs),
+            unfinished: unfinished_of(&theirs).map(|count| count as u64),
+            phases: self.by_phase(stretches, |all| GroupPhase::of(&all.groups[at], all)),
+        }
+    }
+
     /// What happened in a phase.
-    fn stretch(&self, phase: &PhaseSpec) -> Stretch<'_> {
+    fn stretch(&self, phase: &PhaseSpec, groups: &[Group]) -> Stretch<'_> {
         let segments = self.timeline.segments_of(phase);
         let flows = self.flow_identities.iter().zip(&self.flows);
+        let flows: Vec<_> =
+            flows.map(|(it, meter)| flow_stretch(it, meter, &segments, phase)).collect();
+        let groups = groups.iter().map(|group| self.group_stretch(group, &flows, &segments));
+        let groups = groups.collect();
         Stretch::new(
-            flows.map(|(it, meter)| flow_stretch(it, meter, &segments, phase)).collect(),
+            flows,
+            groups,
             (0..self.links.len()).map(|at| self.link_stretch(at, &segments, phase)).collect(),
             Rates::between(
                 &self.flow_table,
@@ -167,6 +223,29 @@ impl Recorded {
                 seconds(phase.to_ns),
             ),
         )
+    }
+
+    fn group_stretch(
+        &self,
+        group: &Group,
+        flows: &[FlowStretch],
+        segments: &Range<usize>,
+    ) -> GroupStretch {
+        let mut responses_ns = Histogram::default();
+        for at in &group.members {
+            for segment in &self.flows[*at].segments()[segments.clone()] {
+                if let Some(response_ns) = &segment.response_ns {
+                    responses_ns.merge(response_ns);
+                }
+            }
+        }
+        let quantile_s = |p| responses_ns.quantile(p).map(|ns| ns / 1e9);
+        GroupStretch {
+            response_p50_s: quantile_s(0.5),
+            response_p95_s: quantile_s(0.95),
+            response_p99_s: quantile_s(0.99),
+            ..GroupStretch::of(group.members.iter().map(|at| &flows[*at]))
+        }
     }
 
     fn link_stretch(&self, at: usize, segments: &Range<usize>, phase: &PhaseSpec) -> LinkStretch {
@@ -225,6 +304,12 @@ fn flow_stretch(
         rtt_p95_s: quantile_s(0.95),
         rtt_sd_s: totals.rtt_sd_s(),
         cwnd_mean_bytes: totals.cwnd_mean_bytes(),
+        responds: identity.responds,
+        responses: counters.responses as f64,
+        response_mean_s: counters.response_mean_s(),
+        response_p50_s: totals.response_s(0.5),
+        response_p95_s: totals.response_s(0.95),
+        response_p99_s: totals.response_s(0.99),
     }
 }
 

@@ -21,6 +21,8 @@ pub struct SampledFlow {
     pub start: Option<Time>,
     /// When all its data were acknowledged.
     pub completed: Option<Time>,
+    /// When each response was whole, in order, and how long it took.
+    pub responses: Vec<(Time, Span)>,
     /// Bytes on the wire so far.
     pub sent_bytes: Vec<f64>,
     /// Bytes that arrived so far.
@@ -109,6 +111,7 @@ impl Samples {
                 telling.sample(sample, self.times[sample].max(before).min(moment));
             }
             telling.complete(moment);
+            telling.respond(moment);
             telling.count_flows(moment);
             if ends_interval {
                 telling.end_interval(moment, last);
@@ -169,6 +172,7 @@ struct ToldFlow {
     retransmitted_packets: u64,
     rtt_min: Option<Span>,
     completed: bool,
+    responses: usize,
 }
 
 /// What a recorder has been told of a link so far.
@@ -240,6 +244,19 @@ impl Telling<'_> {
             if completed <= now && !told.completed {
                 told.completed = true;
                 self.recorder.completed(completed, number, completed.since(start));
+            }
+        }
+    }
+
+    /// Tells of responses that were whole before `moment`.
+    fn respond(&mut self, moment: Time) {
+        for (number, (seen, told)) in (0..).zip(self.samples.flows.iter().zip(&mut self.flows)) {
+            for &(whole, after) in &seen.responses[told.responses..] {
+                if whole >= moment {
+                    break;
+                }
+                told.responses += 1;
+                self.recorder.responded(whole, number, after);
             }
         }
     }

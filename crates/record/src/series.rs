@@ -6,12 +6,13 @@
 
 use jostle_units::Time;
 
+use crate::RunSpec;
+use crate::groups::Group;
 use crate::measures::{Asked, Compute, Measure, Scope};
 use crate::ping_meter::Pings;
 use crate::run_record::FlowIdentity;
-use crate::stretch::{FlowStretch, LinkStretch, Rates, Stretch, ratio};
+use crate::stretch::{FlowStretch, GroupStretch, LinkStretch, Rates, Stretch, ratio};
 use crate::tables::{FlowTable, LinkTable};
-use crate::{RunSpec, measures};
 
 /// Most bins of a measure.
 const MAX_BINS: f64 = 1e7;
@@ -31,6 +32,7 @@ pub struct Facts {
 #[derive(Clone, Debug)]
 pub struct Series {
     identities: Vec<FlowIdentity>,
+    groups: Vec<Group>,
     facts: Vec<Facts>,
     links: usize,
     flow_table: FlowTable,
@@ -69,7 +71,8 @@ impl Series {
         for (identity, facts) in identities.iter_mut().zip(&facts) {
             identity.start = facts.start_s.map_or(Time::NEVER, time);
         }
-        Ok(Self { identities, facts, links, flow_table, link_table })
+        let groups = Group::all(identities.iter().map(|flow| flow.group.as_str()));
+        Ok(Self { identities, groups, facts, links, flow_table, link_table })
     }
 
     /// Position of a flow.
@@ -89,6 +92,7 @@ impl Series {
     ) -> Result<(), String> {
         let (what, count) = match measure.scope {
             Scope::Flow => ("flows", self.identities.len()),
+            Scope::Group => ("groups", self.groups.len()),
             Scope::Link => ("links", self.links),
             Scope::Run => ("runs", 1),
         };
@@ -103,11 +107,15 @@ impl Series {
 
     /// What happened from one time to another.
     pub fn stretch(&self, from_s: f64, to_s: f64) -> Stretch<'_> {
-        let flows = self.identities.len();
+        let count = self.identities.len();
+        let flows: Vec<_> = (0..count).map(|at| self.flow_stretch(at, from_s, to_s)).collect();
+        let members = |group: &Group| GroupStretch::of(group.members.iter().map(|at| &flows[*at]));
+        let groups = self.groups.iter().map(members).collect();
         Stretch::new(
-            (0..flows).map(|at| self.flow_stretch(at, from_s, to_s)).collect(),
+            flows,
+            groups,
             (0..self.links).map(|at| self.link_stretch(at, from_s, to_s)).collect(),
-            Rates::between(&self.flow_table, flows, from_s, to_s),
+            Rates::between(&self.flow_table, count, from_s, to_s),
         )
     }
 
@@ -152,18 +160,12 @@ impl Series {
         Ok((when(&delivered, from * all), when(&delivered, to * all)))
     }
 
-    /// A measure of the whole run that no summary has, of a flow given by its name; of several,
-    /// where the measure takes the beginning of names.
+    /// A measure of the whole run that no summary has, of a flow given by its name.
     pub fn asked(&self, measure: &Measure, name: &str, asked: &Asked) -> Option<f64> {
         match measure.compute {
             Compute::Pings(compute) => compute(self.facts[self.flow(name)?].pings.as_ref()?, asked),
             Compute::Download => self.download_s(self.flow(name)?, asked.size_bytes? as f64),
-            Compute::MeanCompletion => {
-                let named = self.identities.iter().zip(&self.facts);
-                let named = named.filter(|(flow, _)| flow.name.starts_with(name));
-                measures::mean(named.filter_map(|(_, facts)| facts.completion_s))
-            }
-            Compute::Stretch(_) | Compute::Transfer(_) => None,
+            Compute::Stretch(_) | Compute::Transfer(_) | Compute::Group(_) => None,
         }
     }
 
@@ -216,9 +218,10 @@ impl Series {
         let mut sum = FlowStretch {
             competes: identity.competes(),
             is_there: identity.is_there(completed, time(from_s), time(to_s)),
+            responds: identity.responds,
             ..FlowStretch::default()
         };
-        let (mut rtt, mut cwnd) = (Mean::default(), Mean::default());
+        let (mut rtt, mut cwnd, mut response) = <(Mean, Mean, Mean)>::default();
         let flows = self.identities.len();
         for (interval, inside_s) in inside(&table.time_s, flows, at, (from_s, to_s)) {
             let row = interval.row;
@@ -230,9 +233,16 @@ impl Series {
             sum.sent_packets += f64::from(table.sent_packets[row]) * share;
             sum.retransmitted_packets += f64::from(table.retransmitted_packets[row]) * share;
             rtt.add(table.rtt_mean_s[row], f64::from(table.rtt_samples[row]) * share);
+            sum.responses += f64::from(table.responses[row]) * share;
+            response.add(table.response_mean_s[row], f64::from(table.responses[row]) * share);
             cwnd.add(table.cwnd_mean_bytes[row], table.lived_s[row] * share);
         }
-        FlowStretch { rtt_mean_s: rtt.value(), cwnd_mean_bytes: cwnd.value(), ..sum }
+        FlowStretch {
+            rtt_mean_s: rtt.value(),
+            cwnd_mean_bytes: cwnd.value(),
+            response_mean_s: response.value(),
+            ..sum
+        }
     }
 
     fn link_stretch(&self, at: usize, from_s: f64, to_s: f64) -> LinkStretch {

@@ -170,6 +170,8 @@ events! {
     fn echoed(now: Time, flow: u32, rtt: Span);
     /// The ping `number`, counted from 0, was not back in time. They are told in their order.
     fn unanswered(now: Time, flow: u32, number: u32);
+    /// A response that was asked for is whole at the receiver, `after` the sender was asked.
+    fn responded(now: Time, flow: u32, after: Span);
     /// All data of a fixed-size flow were acknowledged, `after` its start.
     fn completed(now: Time, flow: u32, after: Span);
     /// A queue changed.
@@ -241,6 +243,7 @@ mod tests {
         sink.least_rtt(now, 35, Span::from_ns(36));
         sink.echoed(now, 11, Span::from_ns(12));
         sink.unanswered(now, 13, 14);
+        sink.responded(now, 37, Span::from_ns(38));
         sink.completed(now, 15, Span::from_ns(16));
         sink.queue_changed(now, 17, 18, 19);
         sink.link_sent(now, 20, 21);

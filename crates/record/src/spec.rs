@@ -214,6 +214,8 @@ pub struct OutageSpec {
 pub struct FlowSpec {
     /// Name of the flow; names its random streams too.
     pub name: String,
+    /// What it is measured together with: the name under which flows were written (absent: its own).
+    pub group: Option<String>,
     /// Transport protocol.
     pub transport: Transport,
     /// Congestion controller with all its parameters; `none` of them for pings.

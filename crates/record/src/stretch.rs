@@ -37,6 +37,49 @@ pub struct FlowStretch {
     pub rtt_sd_s: Option<f64>,
     /// Mean over time of the congestion window while the flow lived.
     pub cwnd_mean_bytes: Option<f64>,
+    /// Whether it answers requests.
+    pub responds: bool,
+    /// Responses that were whole.
+    pub responses: f64,
+    /// Mean of what they took.
+    pub response_mean_s: Option<f64>,
+    /// Median of what they took; not known of the series, nor are the next two.
+    pub response_p50_s: Option<f64>,
+    /// 95th percentile of what they took.
+    pub response_p95_s: Option<f64>,
+    /// 99th percentile of what they took.
+    pub response_p99_s: Option<f64>,
+}
+
+/// What the flows of a group did together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GroupStretch {
+    /// Whether one of them answers requests.
+    pub responds: bool,
+    /// Responses that were whole, of all of them.
+    pub responses: f64,
+    /// Mean of what they took.
+    pub response_mean_s: Option<f64>,
+    /// Median of what they took; not known of the series, nor are the next two.
+    pub response_p50_s: Option<f64>,
+    /// 95th percentile of what they took.
+    pub response_p95_s: Option<f64>,
+    /// 99th percentile of what they took.
+    pub response_p99_s: Option<f64>,
+}
+
+impl GroupStretch {
+    /// What follows from what each of its flows did.
+    pub(crate) fn of<'a>(flows: impl Iterator<Item = &'a FlowStretch>) -> Self {
+        let mut sum = Self::default();
+        let mut took_s = 0.0;
+        for flow in flows {
+            sum.responds |= flow.responds;
+            sum.responses += flow.responses;
+            took_s += flow.response_mean_s.map_or(0.0, |mean_s| mean_s * flow.responses);
+        }
+        Self { response_mean_s: ratio(took_s, sum.responses), ..sum }
+    }
 }
 
 /// What a link did.
@@ -63,6 +106,8 @@ pub struct LinkStretch {
 pub struct Stretch<'a> {
     /// Flows in the order of the spec.
     pub flows: Vec<FlowStretch>,
+    /// Groups in the order of their first flows.
+    pub groups: Vec<GroupStretch>,
     /// Links in the order of the spec.
     pub links: Vec<LinkStretch>,
     /// What the flows got in each interval of the series whose middle lies in the stretch.
@@ -124,11 +169,16 @@ fn rows(end_s: &[f64], per_interval: usize, from_s: f64, to_s: f64) -> Range<usi
 }
 
 impl<'a> Stretch<'a> {
-    pub(crate) fn new(flows: Vec<FlowStretch>, links: Vec<LinkStretch>, rates: Rates<'a>) -> Self {
+    pub(crate) fn new(
+        flows: Vec<FlowStretch>,
+        groups: Vec<GroupStretch>,
+        links: Vec<LinkStretch>,
+        rates: Rates<'a>,
+    ) -> Self {
         let competing = flows.iter().filter(|flow| flow.competes);
         let all = competing.map(|flow| bits_per_s(flow.received_bytes, flow.length_ns));
         let throughput_bps = all.sum();
-        Self { flows, links, rates, throughput_bps }
+        Self { flows, groups, links, rates, throughput_bps }
     }
 
     /// Bits per second that all flows got that take shares.

@@ -4,7 +4,7 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::Transport;
-use crate::measures::{Fairness, FlowPhase, LinkPhase, Totals};
+use crate::measures::{Fairness, FlowPhase, GroupPhase, LinkPhase, Totals};
 use crate::ping_meter::Pings;
 
 /// Values by name, in the order of the spec; a JSON object.
@@ -44,6 +44,8 @@ impl<T: Serialize> Serialize for ByPhase<T> {
 pub struct Summary {
     /// Flows in the order of the spec.
     pub flows: Vec<FlowSummary>,
+    /// Groups in the order of their first flows.
+    pub groups: Vec<GroupSummary>,
     /// Links in the order of the spec.
     pub links: Vec<LinkSummary>,
     /// How fairly the flows shared.
@@ -57,6 +59,8 @@ pub struct Summary {
 pub struct FlowSummary {
     /// Name of the flow.
     pub name: String,
+    /// Name of its group.
+    pub group: String,
     /// Its transport protocol.
     pub transport: Transport,
     /// Name of its controller.
@@ -66,6 +70,10 @@ pub struct FlowSummary {
     pub start_s: Option<f64>,
     /// Time from the flow's start until all its data were acknowledged; absent if that never was.
     pub completion_s: Option<f64>,
+    /// All its payload ÷ that time.
+    pub completion_rate_bps: Option<f64>,
+    /// 1 if it should have ended by itself and did not, else 0; absent if it has no end of its own.
+    pub unfinished: Option<u64>,
     /// How close to the least completion time it came.
     pub efficiency: Option<f64>,
     /// What its estimator of bandwidth said in the end.
@@ -75,6 +83,29 @@ pub struct FlowSummary {
     /// What became of its pings, of the whole run; absent for other flows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pings: Option<Pings>,
+}
+
+/// The measures of flows that were written as one, together.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct GroupSummary {
+    /// Name under which they were written.
+    pub name: String,
+    /// How many flows it has.
+    pub flows: u64,
+    /// Mean completion time of those that were complete.
+    pub completion_mean_s: Option<f64>,
+    /// Median; those that were not complete count as the longest.
+    pub completion_p50_s: Option<f64>,
+    /// 95th percentile, likewise.
+    pub completion_p95_s: Option<f64>,
+    /// 99th percentile, likewise.
+    pub completion_p99_s: Option<f64>,
+    /// Mean of payload ÷ completion time.
+    pub completion_rate_mean_bps: Option<f64>,
+    /// Those that should have ended by themselves and did not; absent if none has an end of its own.
+    pub unfinished: Option<u64>,
+    /// Measures of each phase.
+    pub phases: ByPhase<GroupPhase>,
 }
 
 /// The measures of a link.

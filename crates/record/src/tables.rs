@@ -85,6 +85,10 @@ pub struct FlowTable {
     pub retransmitted_packets: Vec<u32>,
     /// Packets sent again ÷ packets sent; NaN if none were.
     pub retransmission_ratio: Vec<f64>,
+    /// Responses that were whole.
+    pub responses: Vec<u32>,
+    /// Mean of what they took; NaN if there were none.
+    pub response_mean_s: Vec<f64>,
     /// Pacing rate; NaN if packets are not paced.
     pub pacing_rate_bps: Vec<f64>,
     /// Mode of the controller, as position in `modes`.
@@ -114,6 +118,8 @@ impl FlowTable {
             sent_packets: Vec::with_capacity(rows),
             retransmitted_packets: Vec::with_capacity(rows),
             retransmission_ratio: Vec::with_capacity(rows),
+            responses: Vec::with_capacity(rows),
+            response_mean_s: Vec::with_capacity(rows),
             pacing_rate_bps: Vec::with_capacity(rows),
             mode: Vec::with_capacity(rows),
             modes: Names::default(),

@@ -7,10 +7,51 @@ use crate::{CapacitySpec, FlowSpec, RunSpec, SourceSpec};
 pub struct Transfer {
     /// From its start until all its data were acknowledged.
     pub completion_s: Option<f64>,
+    /// All the payload it ever sends; none of a flow that does not end by itself.
+    pub bytes: Option<u64>,
     /// What it would take on an empty path, if that is known.
     pub ideal: Option<Ideal>,
     /// What its memory's estimator of bandwidth said in the end; without one, what BBR's did.
     pub estimate_bps: Option<f64>,
+}
+
+/// The transfers of a group of flows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Transfers {
+    /// Completion times, in rising order.
+    pub completions_s: Vec<f64>,
+    /// Payload ÷ completion time of each that was complete, added up.
+    pub rates_bps: f64,
+    /// Flows that should have ended by themselves and did not.
+    pub unfinished: u64,
+}
+
+impl Transfers {
+    /// Those of flows that end by themselves.
+    pub(crate) fn of<'a>(transfers: impl Iterator<Item = &'a Transfer>) -> Self {
+        let mut all = Self::default();
+        for transfer in transfers {
+            let Some(bytes) = transfer.bytes else { continue };
+            match transfer.completion_s {
+                Some(completion_s) => {
+                    all.completions_s.push(completion_s);
+                    all.rates_bps += bytes as f64 * 8.0 / completion_s;
+                }
+                None => all.unfinished += 1,
+            }
+        }
+        all.completions_s.sort_by(f64::total_cmp);
+        all
+    }
+}
+
+/// All the payload that a source ever sends; none if it does not end by itself.
+pub(crate) fn bytes_of(source: &SourceSpec) -> Option<u64> {
+    match *source {
+        SourceSpec::Fixed { bytes } => Some(bytes),
+        SourceSpec::RequestResponse { bytes, count, .. } => Some(bytes.saturating_mul(count?)),
+        SourceSpec::Bulk | SourceSpec::OnOff { .. } | SourceSpec::Ping { .. } => None,
+    }
 }
 
 /// A transfer over a path of constant capacity that is empty.

@@ -275,6 +275,79 @@ fn fairness_counts_the_flows_that_were_there() {
 }
 
 #[test]
+fn completions_of_a_group_are_put_together_and_what_is_late_is_counted() {
+    let spec = spec(|json| {
+        let mut flows = Vec::new();
+        for number in 0..5 {
+            let mut flow = json["flows"][0].clone();
+            flow["name"] = json!(format!("web-{number}"));
+            flow["group"] = json!("web");
+            flow["source"] = json!({"kind": "fixed", "bytes": 1_000_000});
+            flows.push(flow);
+        }
+        flows.push(json["flows"][0].clone());
+        json["flows"] = json!(flows);
+    });
+    let mut recorder = Recorder::new(&spec);
+    for (flow, s) in [(0, 4), (1, 1), (3, 2)] {
+        recorder.completed(at(s * 1_000), flow, Span::from_secs(s));
+    }
+    let summary = recorder.finish().summary;
+    let late: Vec<_> = summary.flows.iter().map(|flow| flow.unfinished).collect();
+    assert_eq!(late, [Some(0), Some(0), Some(1), Some(0), Some(1), None]);
+    assert_eq!(summary.flows[3].completion_rate_bps, Some(4e6));
+    let [web, bulk] = &summary.groups[..] else { panic!("two groups") };
+    assert_eq!((web.name.as_str(), web.flows, web.unfinished), ("web", 5, Some(2)));
+    assert_eq!(web.completion_mean_s, Some(7.0 / 3.0));
+    assert_eq!((web.completion_p50_s, web.completion_p95_s), (Some(4.0), None));
+    assert_eq!(web.completion_rate_mean_bps, Some((2.0 + 8.0 + 4.0) / 3.0 * 1e6));
+    assert_eq!((bulk.name.as_str(), bulk.flows, bulk.unfinished), ("first", 1, None));
+    assert_eq!((bulk.completion_mean_s, bulk.completion_p50_s), (None, None));
+}
+
+#[test]
+fn responses_count_in_the_phase_in_which_they_are_whole() {
+    let spec = spec(|json| {
+        let source = json!({"kind": "request_response", "bytes": 10_000, "think_ns": S,
+            "exponential": false, "count": null});
+        for flow in 0..2 {
+            json["flows"][flow]["source"] = source.clone();
+            json["flows"][flow]["group"] = json!("web");
+        }
+    });
+    let mut recorder = Recorder::new(&spec);
+    let mut told = 0;
+    for second in 1..=10 {
+        for ms in (told..second * 1_000).step_by(100) {
+            // 10, 20, …, 1000 ms by the first flow, one of 5 s by the second.
+            recorder.responded(at(ms), 0, Span::from_ms(ms / 10 + 10));
+        }
+        if second == 6 {
+            recorder.responded(at(5_500), 1, Span::from_secs(5));
+        }
+        told = second * 1_000;
+        end_second(&mut recorder, second, 0);
+    }
+    let record = recorder.finish();
+    let close = |found: Option<f64>, exact: f64| (found.unwrap() / exact - 1.0).abs() < 1.0 / 64.0;
+    let overall = record.summary.flows[0].phases.get("overall").unwrap();
+    assert_eq!((overall.responses, overall.response_mean_s), (Some(100), Some(0.505)));
+    assert!(close(overall.response_p50_s, 0.505) && close(overall.response_p95_s, 0.9505));
+    let startup = record.summary.flows[0].phases.get("startup").unwrap();
+    assert_eq!((startup.responses, startup.response_mean_s), (Some(40), Some(0.205)));
+    let [web] = &record.summary.groups[..] else { panic!("one group") };
+    let pooled = web.phases.get("overall").unwrap();
+    assert_eq!(pooled.responses, Some(101));
+    assert!((pooled.response_mean_s.unwrap() - (50.5 + 5.0) / 101.0).abs() < 1e-12);
+    assert!(close(pooled.response_p50_s, 0.51) && close(pooled.response_p99_s, 1.0));
+    assert_eq!(web.phases.get("startup").unwrap().responses, Some(40));
+    assert_eq!(record.flows.responses[..3], [10, 0, 10]);
+    assert!((record.flows.response_mean_s[0] - 0.055).abs() < 1e-12);
+    assert!(record.flows.response_mean_s[1].is_nan());
+    assert_eq!(record.flows.responses[11], 1);
+}
+
+#[test]
 fn acks_are_kept_when_asked_for() {
     let spec = spec(|json| json["trace"] = json!("acks"));
     let mut recorder = Recorder::new(&spec);
@@ -291,24 +364,30 @@ fn acks_are_kept_when_asked_for() {
     assert_eq!(acks.lost_packets, [1; 2]);
 }
 
+fn keys(value: &Value) -> Vec<String> {
+    value.as_object().unwrap().keys().cloned().collect()
+}
+
 #[test]
 fn the_summary_has_the_shape_of_the_contract() {
     let json = serde_json::to_string(&steady().summary).unwrap();
     let summary: Value = serde_json::from_str(&json).unwrap();
-    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    assert_eq!(keys(&summary), ["fairness", "flows", "links", "totals"]);
+    assert_eq!(keys(&summary), ["fairness", "flows", "groups", "links", "totals"]);
     let flow = &summary["flows"][0];
     assert_eq!(
         keys(flow),
         [
+            "completion_rate_bps",
             "completion_s",
             "controller",
             "efficiency",
             "estimate_bps",
+            "group",
             "name",
             "phases",
             "start_s",
-            "transport"
+            "transport",
+            "unfinished",
         ]
     );
     assert_eq!(flow["controller"], "reno");
@@ -322,6 +401,11 @@ fn the_summary_has_the_shape_of_the_contract() {
             "goodput_ratio",
             "lead_bps",
             "power_bits",
+            "response_mean_s",
+            "response_p50_s",
+            "response_p95_s",
+            "response_p99_s",
+            "responses",
             "retransmission_ratio",
             "retransmitted_packets",
             "rtt_mean_s",
@@ -348,4 +432,29 @@ fn the_summary_has_the_shape_of_the_contract() {
             "rtt_of_flows_s": 0.25})
     );
     assert!(json.find(r#""overall""#) < json.find(r#""startup""#), "phases in the spec's order");
+}
+
+#[test]
+fn the_summary_of_a_group_has_the_shape_of_the_contract() {
+    let summary = serde_json::to_value(steady().summary).unwrap();
+    let group = &summary["groups"][1];
+    assert_eq!(
+        keys(group),
+        [
+            "completion_mean_s",
+            "completion_p50_s",
+            "completion_p95_s",
+            "completion_p99_s",
+            "completion_rate_mean_bps",
+            "flows",
+            "name",
+            "phases",
+            "unfinished",
+        ]
+    );
+    assert_eq!((&group["name"], &group["flows"]), (&json!("second"), &json!(1)));
+    assert_eq!(
+        keys(&group["phases"]["overall"]),
+        ["response_mean_s", "response_p50_s", "response_p95_s", "response_p99_s", "responses"]
+    );
 }

@@ -20,6 +20,10 @@ pub(crate) struct Connection {
     source: Source,
     /// The flow was stopped before everything it had to send was sent.
     cut: bool,
+    /// Bytes of the response that was asked for last that its receiver does not have.
+    unanswered_bytes: u64,
+    /// When it was asked for.
+    asked_at: Time,
 }
 
 /// The events of the deadlines.
@@ -33,7 +37,15 @@ struct Timers {
 
 impl Connection {
     pub fn new(sender: Sender, receiver: Receiver, source: Source) -> Self {
-        Self { sender, receiver, timers: Timers::default(), source, cut: false }
+        Self {
+            sender,
+            receiver,
+            timers: Timers::default(),
+            source,
+            cut: false,
+            unanswered_bytes: 0,
+            asked_at: Time::ZERO,
+        }
     }
 
     /// Schedules whatever deadline of the sender moved forward.
@@ -80,6 +92,15 @@ impl Connection {
         self.acknowledge(Some(update), host);
     }
 
+    /// So many bytes of a response reached the application.
+    #[inline(never)]
+    fn answer<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
+        self.unanswered_bytes = self.unanswered_bytes.saturating_sub(bytes);
+        if self.unanswered_bytes == 0 {
+            host.sink.responded(host.now, host.flow, host.now.since(self.asked_at));
+        }
+    }
+
     /// Everything written so far is acknowledged.
     #[cold]
     fn on_drained<S: Sink>(&mut self, host: &mut Host<'_, S>) -> Progress {
@@ -111,6 +132,9 @@ impl Transport for Connection {
         let (action, next) = self.source.act(now);
         if next < Time::NEVER {
             host.schedule_application(next.min(stop));
+        }
+        if let (Action::Write(bytes), true) = (action, self.source.is_asked()) {
+            (self.unanswered_bytes, self.asked_at) = (bytes, now);
         }
         self.with_sender(host, |sender, port| {
             match action {
@@ -154,6 +178,9 @@ impl Transport for Connection {
         };
         if arrival.bytes > 0 {
             host.sink.delivered(now, flow, arrival.bytes);
+            if self.unanswered_bytes > 0 {
+                self.answer(arrival.bytes, host);
+            }
         }
         self.arm_receiver(flow, &mut host.network.agenda);
         self.acknowledge(arrival.early, host);

@@ -277,7 +277,7 @@ impl Network {
     /// Brings every link up to `now`, so that nothing before `now` remains to be told.
     pub fn advance<S: Sink>(&mut self, now: Time, sink: &mut S) {
         for link in 0..self.links() {
-            self.advance_link(now, link, sink);
+            self.pass_time(now, link, sink);
         }
     }
 
@@ -286,9 +286,9 @@ impl Network {
         self.hops.len() as u32
     }
 
-    /// Lets one link do what is due by `now`.
-    pub fn advance_link<S: Sink>(&mut self, now: Time, link: u32, sink: &mut S) {
-        self.hops[link as usize].link.advance(now, &mut LinkProbe { sink, link });
+    /// Lets one link do, draw and update what is due by `now`.
+    pub fn pass_time<S: Sink>(&mut self, now: Time, link: u32, sink: &mut S) {
+        self.hops[link as usize].link.pass(now, &mut LinkProbe { sink, link });
     }
 
     /// Bytes that wait at each link, and those that its capacity could have carried so far.

@@ -16,9 +16,9 @@ use crate::host::{Host, Progress, Times, Transport};
 use crate::network::{Network, tell};
 use crate::packet::{Body, SimPacket};
 
-/// Events between two looks at whether the run was cancelled: one may take two milliseconds, for the
+/// Events between two looks at whether the run was cancelled: one may take a millisecond, for the
 /// delays that a link had while no packet came.
-const CANCEL_CHECK_EVENTS: u64 = 1 << 9;
+const CANCEL_CHECK_EVENTS: u64 = 1 << 7;
 /// So often in a run every link does what is due, with a look after each: nobody else may call one
 /// for long, and what it draws and updates meanwhile takes time.
 const SLICES: u64 = 1_000;
@@ -199,7 +199,7 @@ impl<S: Sink> Simulation<'_, S> {
     ) -> Result<Time, Error> {
         while slice_end < now {
             for link in 0..self.network.links() {
-                self.network.advance_link(slice_end, link, self.sink);
+                self.network.pass_time(slice_end, link, self.sink);
                 if cancelled() {
                     return Err(Error::Cancelled);
                 }

@@ -49,6 +49,11 @@ impl Source {
         }
     }
 
+    /// Whether what it writes are answers to requests.
+    pub fn is_asked(&self) -> bool {
+        matches!(self.spec, SourceSpec::RequestResponse { .. })
+    }
+
     /// Everything written so far is acknowledged: when to act again, or that this was all.
     pub fn on_drained(&mut self, now: Time) -> Result<Time, Action> {
         match self.spec {

@@ -178,6 +178,12 @@ fn responses_follow_each_other_after_think_times() {
     assert!((took_s / expected_s - 1.0).abs() < 0.01, "{took_s} instead of {expected_s} s");
     let overall = summary.flows[0].phases.get("overall").unwrap();
     assert_eq!((overall.sent_packets, overall.retransmitted_packets), (200, 0));
+    // The first also waits for the handshake. The last byte is there before its ACK is back.
+    assert_eq!((overall.responses, summary.flows[0].unfinished), (Some(20), Some(0)));
+    let response_s = overall.response_p50_s.unwrap();
+    assert!((response_s / sending_s - 1.0).abs() < 0.02, "{response_s} s");
+    let mean_s = overall.response_mean_s.unwrap();
+    assert!((mean_s / (sending_s + 0.040 / 20.0) - 1.0).abs() < 0.02, "{mean_s} s");
 }
 
 #[test]

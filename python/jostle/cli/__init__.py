@@ -12,6 +12,8 @@ import click
 from jostle.cli.emulate import emulate
 from jostle.cli.environment import Environment
 from jostle.cli.kernel import kernel
+from jostle.cli.new import new
+from jostle.cli.plot import plot
 from jostle.cli.report import report
 from jostle.cli.run import run
 from jostle.cli.show import explain, list_, schema
@@ -53,7 +55,11 @@ def cli() -> None:
     """
 
 
-for _command in (run, study, validate, kernel, emulate, list_, explain, schema, report, view):
+_COMMANDS = (
+    new, run, plot, study, validate, kernel, emulate, list_, explain, schema, report, view,
+)  # fmt: skip
+
+for _command in _COMMANDS:
     cli.add_command(_command)
 
 

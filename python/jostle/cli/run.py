@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,9 +13,17 @@ import click
 from jostle.backends.registry import BACKENDS, DEFAULT, all_options
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder, make_folder_of
-from jostle.cli.tables import Shown, frame_of, shown_of, table_options, write_frame
+from jostle.cli.tables import (
+    Shown,
+    formats_option,
+    frame_of,
+    shown_of,
+    table_options,
+    write_frame,
+)
 from jostle.errors import InputError, InterruptedRunError, unknown
 from jostle.printable import echo
+from jostle.running import DEFAULT_STORE, STORE_VARIABLE
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
@@ -22,8 +31,6 @@ if TYPE_CHECKING:
     from jostle.running.session import Session
     from jostle.running.store import Store
     from jostle.scenario import Plan
-
-DEFAULT_STORE = ".jostle/store"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -92,7 +99,7 @@ def scenario_options(command: F) -> F:
             "--store",
             "store_path",
             metavar="DIR",
-            envvar="JOSTLE_STORE",
+            envvar=STORE_VARIABLE,
             default=DEFAULT_STORE,
             show_default=True,
             show_envvar=True,
@@ -113,9 +120,8 @@ def scenario_options(command: F) -> F:
 @click.command(short_help="Run scenarios and show who gets how much.")
 @plan_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
-@click.option(
-    "--figures", "figures", metavar="DIR", help="Draw figures (PNG, SVG, PDF) into this folder."
-)
+@click.option("--figures", "figures", metavar="DIR", help="Draw every figure into this folder.")
+@formats_option
 @click.option("--report", "report", metavar="HTML", help="Write a self-contained report.")
 @click.option("--phase", "phases", metavar="NAME", multiple=True, help="Show this phase alone.")
 @table_options
@@ -123,8 +129,10 @@ def scenario_options(command: F) -> F:
 def run(
     environment: Environment,
     /,
+    *,
     as_json: bool,
     figures: str | None,
+    formats: tuple[str, ...],
     report: str | None,
     phases: tuple[str, ...],
     **options: Any,
@@ -159,7 +167,8 @@ def run(
         output.print_notes(results, err=quiet)
         output.print_captures(results, err=quiet)
     if figures is not None:
-        _draw(every, options["files"], Path(figures), quiet=quiet)
+        into_folders = _folders(options["files"], Path(figures))
+        _draw(every, into_folders, formats, jobs=options["jobs"], quiet=quiet)
     if report is not None:
         from jostle.report import write_report
 
@@ -349,23 +358,29 @@ def _store(path: str) -> Store:
     return Store(path, warn=lambda text: echo(f"warning: {text}", err=True))
 
 
-def _draw(every: Sequence[ResultSet], files: Sequence[str], folder: Path, quiet: bool) -> None:
-    from jostle.figures.save import FORMATS
+def _draw(
+    every: Sequence[ResultSet],
+    folders: Sequence[Path],
+    formats: Sequence[str],
+    *,
+    jobs: int | None,
+    quiet: bool,
+) -> None:
     from jostle.results import pictures
 
-    folders = [folder] if len(every) == 1 else _folders(files, folder)
     for results, into in zip(every, folders, strict=True):
         if not results.results:
             continue
-        first, *others = FORMATS
-        for path in pictures.save_all(results, into):
-            if path.suffix == f".{first}":
-                also = ", ".join(f".{suffix}" for suffix in others)
-                echo(f"figure: {path} (also {also})", err=quiet)
+        for path in pictures.save_all(
+            results, into, formats or ("png",), jobs or os.cpu_count() or 1
+        ):
+            echo(f"figure: {path}", err=quiet)
 
 
 def _folders(files: Sequence[str], folder: Path) -> list[Path]:
     """One folder per scenario, told apart by number where file names are the same."""
+    if len(files) == 1:
+        return [folder]
     stems = [Path(file).stem for file in files]
     return [
         folder / (stem if stems.count(stem) == 1 else f"{stem}-{number}")

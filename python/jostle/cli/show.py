@@ -159,7 +159,7 @@ def _explanation(kind: str, row: Mapping[str, Any], rows: Sequence[Mapping[str, 
 
 def _measure(row: Mapping[str, Any]) -> str:
     """Explain a measure: what it is, its unit, and where the summary has it."""
-    whose = {"flow": "each flow", "link": "each link", "run": "the run"}[row["scope"]]
+    whose = "the run" if row["scope"] == "run" else f"each {row['scope']}"
     reads, unit = row["reads"] or "a number", row["unit"]
     when = "each phase" if row["place"] in ("phases", "fairness", "totals") else "the whole run"
     facts = [

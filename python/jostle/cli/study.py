@@ -13,7 +13,6 @@ from jostle.backends.registry import BACKENDS, DEFAULT
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder
 from jostle.cli.run import (
-    DEFAULT_STORE,
     backend_options,
     chosen_of,
     options_as_given,
@@ -21,6 +20,7 @@ from jostle.cli.run import (
 )
 from jostle.errors import InputError, InterruptedRunError
 from jostle.printable import echo
+from jostle.running import DEFAULT_STORE, STORE_VARIABLE
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     "--store",
     "store_path",
     metavar="DIR",
-    envvar="JOSTLE_STORE",
+    envvar=STORE_VARIABLE,
     default=DEFAULT_STORE,
     show_default=True,
     show_envvar=True,
@@ -192,7 +192,9 @@ def _load(name: str, *, python: bool) -> Study:
     except ScenarioError as error:
         raise InputError(str(error)) from error
     except InputError as error:
-        if by_path or not here.is_dir():
+        if by_path:
+            raise InputError(f"{error} (looked for {Path(name) / 'study.toml'})") from error
+        if not here.is_dir():
             raise
         raise InputError(f"{error}; for the one in this folder, write ./{here}") from error
 
@@ -291,9 +293,10 @@ def _pictures(
     one: Study, runs: Mapping[Column, Runs], evaluations: Evaluations, folder: Path
 ) -> list[Picture]:
     """Draw every figure of each backend's first column, and of others those that they ask for."""
+    from jostle.figures.drawn import drawn
     from jostle.figures.save import save, to_bytes
     from jostle.studies.document import by_reading
-    from jostle.studies.figures import drawn, figure_data
+    from jostle.studies.figures import figure_data
     from jostle.studies.findings import filled
     from jostle.studies.page import Picture
 

@@ -113,6 +113,53 @@ def file_options() -> list[Callable[[F], F]]:
     ]
 
 
+def conditions_option(command: F) -> F:
+    """Add the option that chooses conditions."""
+    return click.option(
+        "--where",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="Only conditions with this value of a key of the grid.",
+    )(command)
+
+
+def parsed_where(given: Sequence[str]) -> dict[str, str]:
+    """Take `KEY=VALUE` apart.
+
+    Raises
+    ------
+    InputError
+        When one is something else.
+    """
+    found = {}
+    for one in given:
+        key, equals, value = one.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"--where {one}: write it as KEY=VALUE")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def _formats(
+    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+) -> tuple[str, ...]:
+    from jostle.figures.formats import chosen
+
+    return chosen(given)
+
+
+def formats_option(command: F) -> F:
+    """Add the option that chooses formats of figures."""
+    return click.option(
+        "--format",
+        "formats",
+        multiple=True,
+        metavar="png,svg,pdf",
+        callback=_formats,
+        help="Formats of figures; PNG if absent.",
+    )(command)
+
+
 def shown_of(options: dict[str, Any]) -> Shown:
     """Take these options out of all options of a command.
 

@@ -20,6 +20,7 @@ from jostle.cli.run import (
     plan_files,
     scenario_options,
 )
+from jostle.cli.tables import formats_option
 from jostle.errors import InputError
 from jostle.printable import echo
 
@@ -41,8 +42,9 @@ if TYPE_CHECKING:
 @click.option(
     "--figures",
     metavar="DIR",
-    help="Draw the series of both over each other (PNG, SVG, PDF) into this folder.",
+    help="Draw the series of both over each other into this folder.",
 )
+@formats_option
 @click.option(
     "--report",
     metavar="MARKDOWN",
@@ -60,6 +62,7 @@ def validate(
     simulator_repeats: int | None,
     as_json: bool,
     figures: str | None,
+    formats: tuple[str, ...],
     report: str | None,
     strict: bool,
     jobs: int | None,
@@ -96,7 +99,7 @@ def validate(
     if figures is not None:
         for name, simulator, real in pairs:
             folder = Path(figures) / name if len(pairs) > 1 else Path(figures)
-            _draw(simulator, real, folder, as_json)
+            _draw(simulator, real, folder, formats or ("png",), quiet=as_json)
     if report is not None:
         from jostle.fidelity.markdown import page
         from jostle.figures.files import replace_file
@@ -158,16 +161,16 @@ def _print(comparisons: Sequence[Comparison], as_json: bool) -> None:
     to.print(f"{within} of {cells} cells {are} within the tolerances of what is judged.")
 
 
-def _draw(simulator: ResultSet, kernel: ResultSet, folder: Path, quiet: bool) -> None:
+def _draw(
+    simulator: ResultSet, kernel: ResultSet, folder: Path, formats: Sequence[str], *, quiet: bool
+) -> None:
     from jostle.fidelity.overlay import overlay_data
     from jostle.figures import draw
-    from jostle.figures.save import FORMATS, save
+    from jostle.figures.save import save
     from jostle.results import conditions
 
-    first, *others = FORMATS
-    also = ", ".join(f".{suffix}" for suffix in others)
     for index, slug in enumerate(conditions.slugs(simulator.conditions)):
         if simulator.of(index) and kernel.of(index):
             figure = draw.stacked(overlay_data(simulator, kernel, index))
-            path, *_ = save(figure, folder / (f"overlay-{slug}" if slug else "overlay"))
-            echo(f"figure: {path.with_suffix(f'.{first}')} (also {also})", err=quiet)
+            for path in save(figure, folder / (f"overlay-{slug}" if slug else "overlay"), formats):
+                echo(f"figure: {path}", err=quiet)

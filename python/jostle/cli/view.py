@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from jostle.cli.run import DEFAULT_STORE
 from jostle.printable import echo
+from jostle.running import DEFAULT_STORE, STORE_VARIABLE
 
 
 @click.command(short_help="Look through a store in the browser.")
-@click.argument("store", required=False, default=DEFAULT_STORE)
+@click.argument("store", required=False, default=DEFAULT_STORE, envvar=STORE_VARIABLE)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),

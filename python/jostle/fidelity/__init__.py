@@ -9,11 +9,10 @@ from jostle.fidelity.compare import (
     MeasureComparison,
     compare,
 )
-from jostle.fidelity.observe import QUANTITIES, Observation, Quantity, observe
+from jostle.fidelity.observe import Observation, Quantity, observe, quantities
 from jostle.fidelity.tolerances import TOLERANCES, Kind, Tolerance
 
 __all__ = [
-    "QUANTITIES",
     "TOLERANCES",
     "Cell",
     "Comparison",
@@ -25,4 +24,5 @@ __all__ = [
     "Tolerance",
     "compare",
     "observe",
+    "quantities",
 ]

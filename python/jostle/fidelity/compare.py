@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from jostle.fidelity.observe import QUANTITIES, Observation, Quantity, observe
+from jostle.fidelity.observe import Observation, Quantity, observe, quantities
 from jostle.fidelity.tolerances import TOLERANCES, Kind, Tolerance
 from jostle.stats import Estimate, difference, estimate
 
@@ -247,7 +247,7 @@ def _measures(
 ) -> tuple[MeasureComparison, ...]:
     tolerances = {tolerance.quantity: tolerance for tolerance in TOLERANCES[kind]}
     measures = []
-    for quantity in QUANTITIES:
+    for quantity in quantities():
         simulator = [getattr(run[flow], quantity.name) for run in ours]
         kernel = [getattr(run[flow], quantity.name) for run in theirs]
         measures.append(

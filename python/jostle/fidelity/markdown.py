@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from jostle.fidelity.causes import Cause, cause_of
-from jostle.fidelity.observe import QUANTITIES
+from jostle.fidelity.observe import quantities
 from jostle.fidelity.tables import difference_text
 from jostle.fidelity.tolerances import TOLERANCES, Kind
 from jostle.results.formats import ABSENT, with_interval
@@ -22,7 +22,6 @@ _KIND_TITLES: Final[dict[Kind, str]] = {
     "lossy": "alone, with random loss",
     "shared": "flows that share",
 }
-_TITLES: Final = {quantity.name: quantity.title for quantity in QUANTITIES}
 
 Row = Sequence[str]
 
@@ -72,9 +71,10 @@ flows; the simulator may run more often, since that costs little. Where packets 
 both lose the same ones, and only runs of the same seed are compared. Where a scenario gives no
 `start_jitter`, every flow starts at a time drawn from one shortest round trip, because competition
 is chaotic and a single pair of starts would show one of many outcomes. A cell is one condition of a
-scenario; its numbers are means over the runs with Student's 95 % interval. Goodput, share (of the
-goodput of all flows) and smoothed RTT are those of the second half of a run, retransmissions those
-of all of it. A cell is within the tolerances if each of its flows is:"""
+scenario; its numbers are means over the runs with Student's 95 % interval. Goodput, share and
+smoothed RTT are those of the second half of a run, packets sent again those of all of it.
+[](measures.md) defines them, but for the smoothed RTT (SRTT), the mean of what it is at the ends of
+the intervals. A cell is within the tolerances if each of its flows is:"""
 
 
 def _introduction(comparisons: Sequence[Comparison], command: str) -> str:
@@ -99,10 +99,14 @@ def _runs(comparisons: Sequence[Comparison], side: int) -> str:
 def _tolerances() -> str:
     lines = [
         f"- {_KIND_TITLES[kind]}: "
-        + "; ".join(f"{_TITLES[t.quantity]} {t.words}" for t in TOLERANCES[kind])
+        + "; ".join(f"{_title(t.quantity)} {t.words}" for t in TOLERANCES[kind])
         for kind in _KIND_TITLES
     ]
     return "\n".join(lines)
+
+
+def _title(name: str) -> str:
+    return next(quantity.title for quantity in quantities() if quantity.name == name)
 
 
 def _by_kind(cell: Cell) -> str:
@@ -133,7 +137,7 @@ def _by_quantity(cells: Sequence[Cell]) -> str:
                 if cell.compared and cell.kind == kind
             ]
             if found:
-                rows.append((_KIND_TITLES[kind], _TITLES[tolerance.quantity], *_counts(found)))
+                rows.append((_KIND_TITLES[kind], _title(tolerance.quantity), *_counts(found)))
     return _table(("", "quantity", "cells", "within", "share"), rows)
 
 
@@ -207,7 +211,7 @@ def _every_cell(comparison: Comparison) -> str:
             rows.append(_flow_row(cell if number == 0 else None, flow, judged, alone))
         if not cell.compared:
             rows.append((cell.label, "", *["runs failed"] * (2 * len(judged))))
-    names = [_TITLES[name] for name in judged]
+    names = [_title(name) for name in judged]
     header = (
         "condition",
         "controller" if alone else "flow",

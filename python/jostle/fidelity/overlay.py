@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from jostle.figures.data import StackedData, stacked
-from jostle.results.pictures import panels
+from jostle.results.over_time import panels
 
 if TYPE_CHECKING:
     import polars as pl

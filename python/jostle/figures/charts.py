@@ -1,27 +1,43 @@
-"""Draws curves, bars and boxes with Matplotlib, in the style of the other figures."""
+"""Draws curves, bars, boxes and clouds of points with Matplotlib; one alone or several alike."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from jostle.figures.style import COLOURS, COLUMN_IN, DASHES, RC
+from jostle.figures import heat
+from jostle.figures.data import CurvesData, GroupsData, HeatMapData, ScatterData
+from jostle.figures.style import (
+    COLOURS,
+    COLUMN_IN,
+    DASHES,
+    GREY,
+    RC,
+    add_caption,
+    legend_columns,
+    shortened,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
 
-    from jostle.figures.data import CurvesData, GroupsData
+    from jostle.figures.data import Chart, Multiples
     from jostle.stats.distribution import Box
 
+Drawn = CurvesData | GroupsData | ScatterData
+
 _HEIGHT_IN = 2.1
+_SMALL_IN = 1.75
+_LEGEND_ROW_IN = 0.15
+_CAPTION_ROW_IN = 0.11
+_PAGE_WIDTH_IN = 7.0
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 # Of a group's width: what its bars or boxes take together.
 _GROUP = 0.8
@@ -29,73 +45,214 @@ _MOST_MARKED = 30
 _MOST_TICKS = 10
 # Letters that all names below the axis have room for in one line.
 _TICK_LETTERS = 44
-# Letters that a row of the legend has room for, and that a line's sample and the gap take.
-_LEGEND_LETTERS = 54
-_HANDLE_LETTERS = 7
+# From here on points are told apart better if they are small and pale.
+_MANY_POINTS = 60
 
 
-def curves(data: CurvesData) -> Figure:
-    """Draw lines with the intervals of their points, the legend above them."""
+def chart(data: Drawn) -> Figure:
+    """Draw lines with intervals, bars or boxes in groups, or clouds with ellipses, alone."""
+    return _figure([("", data)], data.caption)
+
+
+def multiples(data: Multiples) -> Figure:
+    """Draw charts of one kind beside each other, with the same scales and one legend."""
+    tables = [(title, part) for title, part in data.parts if isinstance(part, HeatMapData)]
+    if tables:
+        return heat.heat_maps(tables, data.caption)
+    drawn = [(title, part) for title, part in data.parts if not isinstance(part, HeatMapData)]
+    return _figure(drawn, data.caption)
+
+
+def _figure(parts: Sequence[tuple[str, Drawn]], caption: str) -> Figure:
     with mpl.rc_context(RC):  # type: ignore[arg-type]
-        figure, axis = _axes([curve.label for curve in data.curves])
-        for index, curve in enumerate(data.curves):
-            colour = COLOURS[index % len(COLOURS)]
-            dash: Any = DASHES[index // len(COLOURS) % len(DASHES)]
-            if data.steps:
-                axis.step(curve.x, curve.y, where="post", color=colour, ls=dash, label=curve.label)
+        across = 1 if len(parts) == 1 else 2 if len(parts) in (2, 4) else 3
+        down = -(-len(parts) // across)
+        width_in = COLUMN_IN if across == 1 else _PAGE_WIDTH_IN
+        labels = _labels(parts)
+        shown = [shortened(label, width_in) for label in labels]
+        columns = legend_columns(shown, width_in)
+        height_in = _HEIGHT_IN if across == 1 else _SMALL_IN * down
+        height_in += _LEGEND_ROW_IN * -(-len(labels) // columns)
+        height_in += _CAPTION_ROW_IN * -(-len(caption) * 0.047 // width_in) if caption else 0.0
+        figure = Figure(figsize=(width_in, height_in), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots(down, across, squeeze=False, sharex=across > 1, sharey=across > 1)
+        for axis, (title, part) in zip(axes.flat, parts, strict=False):
+            _DRAW[type(part)](axis, part, labels)
+            if title:
+                axis.set_title(fill(title, 34), color=GREY)
+        _limits(list(axes.flat[: len(parts)]), [part for _, part in parts])
+        _outer_labels(axes, len(parts))
+        handles: dict[str, Any] = {}
+        for axis in axes.flat:
+            handles |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
+        if labels:
+            ordered = [handles[label] for label in labels if label in handles]
+            figure.legend(ordered, shown, loc="outside upper center", ncols=columns,
+                          handlelength=2.0, columnspacing=1.4, borderaxespad=0.1)  # fmt: skip
+        add_caption(figure, caption)
+        return figure
+
+
+def _labels(parts: Sequence[tuple[str, Drawn]]) -> list[str]:
+    """Labels of all parts, each once: the same label looks the same in every part."""
+    found: dict[str, None] = {}
+    for _, part in parts:
+        match part:
+            case CurvesData():
+                found |= dict.fromkeys(curve.label for curve in part.curves)
+            case GroupsData():
+                found |= dict.fromkeys(() if len(part.groups) == 1 else part.labels)
+            case ScatterData():
+                found |= dict.fromkeys(cloud.label for cloud in part.clouds)
+    return [] if set(found) == {""} else list(found)
+
+
+def _outer_labels(axes: Any, shown: int) -> None:
+    """Name the axes at the edges alone, and hide places that hold nothing."""
+    down, across = axes.shape
+    for at, axis in enumerate(axes.flat):
+        if at >= shown:
+            axis.set_visible(False)
+            continue
+        if at % across:
+            axis.set_ylabel("")
+        if at + across < shown:
+            axis.set_xlabel("")
+        elif down > 1 and at // across < down - 1:
+            # Nothing stands below it.
+            axis.tick_params(labelbottom=True)
+
+
+def _look(label: str, labels: Sequence[str]) -> tuple[str, Any, str]:
+    """Colour, dash and marker of a label."""
+    at = labels.index(label) if label in labels else 0
+    dash = DASHES[at // len(COLOURS) % len(DASHES)]
+    return COLOURS[at % len(COLOURS)], dash, _MARKERS[at % len(_MARKERS)]
+
+
+def _curves(axis: Axes, data: CurvesData, labels: Sequence[str]) -> None:
+    for curve in data.curves:
+        colour, dash, marker = _look(curve.label, labels)
+        if data.steps:
+            axis.step(curve.x, curve.y, where="post", color=colour, ls=dash, label=curve.label)
+            continue
+        if curve.x.size == 1:
+            # A single point has no band; its interval is a bar.
+            reach = [curve.y - curve.low, curve.high - curve.y]
+            axis.errorbar(curve.x, curve.y, yerr=None if np.isnan(reach).any() else reach,
+                          color=colour, capsize=1.5, elinewidth=0.8, ls="")  # fmt: skip
+        axis.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
+        marked = curve.x.size <= _MOST_MARKED
+        axis.plot(
+            curve.x,
+            curve.y,
+            color=colour,
+            linestyle=dash,
+            marker=marker if marked else None,
+            markersize=2.6,
+            label=curve.label,
+        )
+    if data.log_x:
+        _log_ticks(axis, data)
+    if data.x_names:
+        room = max(_TICK_LETTERS // len(data.x_names), 1)
+        crowded = sum(map(len, data.x_names)) > 2 * _TICK_LETTERS
+        names = data.x_names if crowded else [fill(name, max(room, 4)) for name in data.x_names]
+        axis.set_xticks(range(len(names)), names, rotation=40 if crowded else 0,
+                        ha="right" if crowded else "center", rotation_mode="anchor")  # fmt: skip
+    axis.set(xlabel=data.x_label, ylabel=data.y_label)
+
+
+def _groups(axis: Axes, data: GroupsData, labels: Sequence[str]) -> None:
+    alone = len(data.groups) == 1
+    width = _GROUP / (1 if alone else len(data.labels))
+    for at, row in enumerate(data.boxes):
+        for index, box in enumerate(row):
+            if box is None:
                 continue
-            axis.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
-            marked = curve.x.size <= _MOST_MARKED
-            axis.plot(
-                curve.x,
-                curve.y,
-                color=colour,
-                linestyle=dash,
-                marker=_MARKERS[index % len(_MARKERS)] if marked else None,
-                markersize=2.6,
-                label=curve.label,
-            )
-        if data.log_x:
-            _log_ticks(axis, data)
-        if data.x_names:
-            axis.set_xticks(range(len(data.x_names)), data.x_names)
-        axis.set(xlabel=data.x_label, ylabel=data.y_label)
-        if not _below_zero(data):
-            axis.set_ylim(bottom=0, top=1.005 if data.steps else None)
-        _legend(figure, axis)
-        return figure
+            x = index if alone else at + (index - (len(row) - 1) / 2) * width
+            colour = COLOURS[index % len(COLOURS)]
+            label = data.labels[index] if at == 0 and not alone else None
+            place = _Place(x, width, colour, label)
+            (_bar if data.bars else _box)(axis, box, place)
+    names = data.labels if alone else data.groups
+    room = _TICK_LETTERS // len(names)
+    crowded = sum(map(len, names)) > 2 * _TICK_LETTERS
+    shown = list(names) if crowded else [fill(name, max(room, 1)) for name in names]
+    axis.set_xticks(range(len(names)), shown, rotation=40 if crowded else 0,
+                    ha="right" if crowded else "center", rotation_mode="anchor")  # fmt: skip
+    axis.set_xlim(-0.6, len(names) - 0.4)
+    axis.tick_params(axis="x", length=0)
+    axis.grid(visible=False, axis="x")
+    axis.set_ylabel(data.y_label)
 
 
-def groups(data: GroupsData) -> Figure:
-    """Draw bars with intervals, or boxes with whiskers and outliers, in groups."""
-    with mpl.rc_context(RC):  # type: ignore[arg-type]
-        alone = len(data.groups) == 1
-        figure, axis = _axes(() if alone else data.labels)
-        width = _GROUP / (1 if alone else len(data.labels))
-        for at, row in enumerate(data.boxes):
-            for index, box in enumerate(row):
-                if box is None:
-                    continue
-                x = index if alone else at + (index - (len(row) - 1) / 2) * width
-                colour = COLOURS[index % len(COLOURS)]
-                label = data.labels[index] if at == 0 and not alone else None
-                place = _Place(x, width, colour, label)
-                (_bar if data.bars else _box)(axis, box, place)
-        names = data.labels if alone else data.groups
-        room = _TICK_LETTERS // len(names)
-        axis.set_xticks(range(len(names)), [fill(name, max(room, 1)) for name in names])
-        axis.set_xlim(-0.6, len(names) - 0.4)
-        axis.set_ylim(bottom=0)
-        axis.tick_params(axis="x", length=0)
-        axis.grid(visible=False, axis="x")
-        axis.set_ylabel(data.y_label)
-        if not alone:
-            _legend(figure, axis)
-        return figure
+def _scatter(axis: Axes, data: ScatterData, labels: Sequence[str]) -> None:
+    for cloud in data.clouds:
+        colour, dash, marker = _look(cloud.label, labels)
+        many = cloud.x.size > _MANY_POINTS
+        if cloud.path:
+            axis.plot(cloud.x, cloud.y, color=colour, linewidth=0.6, alpha=0.75, label=cloud.label)
+            axis.plot(cloud.x[-1:], cloud.y[-1:], color=colour, marker=marker, markersize=4)
+            continue
+        axis.plot(
+            cloud.x,
+            cloud.y,
+            linestyle="",
+            marker=marker,
+            markersize=1.6 if many else 2.8,
+            markeredgewidth=0,
+            color=colour,
+            alpha=0.35 if many else 0.55,
+            label=cloud.label if cloud.ellipse is None else None,
+        )
+        if cloud.ellipse is not None:
+            around = cloud.ellipse
+            axis.fill(around.outline_x, around.outline_y, color=colour, alpha=0.13, linewidth=0)
+            axis.plot(around.outline_x, around.outline_y, color=colour, linestyle=dash,
+                      linewidth=0.9)  # fmt: skip
+            axis.plot([around.x], [around.y], color=colour, marker=marker, markersize=4.5,
+                      markeredgecolor="white", markeredgewidth=0.5, linestyle="",
+                      label=cloud.label)  # fmt: skip
+    towards = "  (less →)" if data.reverse_x else ""
+    axis.set(xlabel=f"{data.x_label}{towards}", ylabel=data.y_label)
 
 
-def _below_zero(data: CurvesData) -> bool:
-    return any(np.nanmin(curve.y, initial=0.0) < 0 for curve in data.curves)
+_DRAW: Final[dict[type[Chart], Callable[[Axes, Any, Sequence[str]], None]]] = {
+    CurvesData: _curves,
+    GroupsData: _groups,
+    ScatterData: _scatter,
+}
+
+
+def _limits(axes: Sequence[Axes], parts: Sequence[Drawn]) -> None:
+    """Set the ends of the axes, which all parts share, when everything is drawn."""
+    low = min(axis.get_ylim()[0] for axis in axes)
+    high = max(axis.get_ylim()[1] for axis in axes)
+    first = parts[0]
+    match first:
+        case CurvesData():
+            curves = [curve for part in parts if isinstance(part, CurvesData) for curve in
+                      part.curves]  # fmt: skip
+            if all(np.nanmin(curve.y, initial=0.0) >= 0 for curve in curves):
+                low = 0.0
+            high = 1.005 if first.steps else high
+        case GroupsData():
+            low = 0.0 if first.from_zero else low
+        case ScatterData():
+            low = 0.0
+            left = min(axis.get_xlim()[0] for axis in axes)
+            right = max(axis.get_xlim()[1] for axis in axes)
+            # Matplotlib's margin would lead below zero, where no delay is.
+            left = max(left, 0.0)
+            if first.diagonal:
+                left, high = 0.0, max(right, high)
+                right = high
+                axes[0].plot([0, high], [0, high], color=GREY, linewidth=0.6,
+                             linestyle=(0, (3, 3)), zorder=0)  # fmt: skip
+            axes[0].set_xlim(*((right, left) if first.reverse_x else (left, right)))
+    axes[0].set_ylim(low, high)
 
 
 def _log_ticks(axis: Axes, data: CurvesData) -> None:
@@ -110,25 +267,6 @@ def _log_ticks(axis: Axes, data: CurvesData) -> None:
     marked = points[:: -(-points.size // _MOST_TICKS)]
     axis.set_xticks(marked, [f"{x:g}" for x in marked])
     axis.set_xticks([], minor=True)
-
-
-def _legend_columns(labels: Sequence[str]) -> int:
-    """So many columns as the longest label leaves room for."""
-    longest = max((len(label) for label in labels), default=1)
-    return max(1, min(3, len(labels), _LEGEND_LETTERS // (longest + _HANDLE_LETTERS)))
-
-
-def _axes(legend: Sequence[str]) -> tuple[Figure, Axes]:
-    rows = -(-len(legend) // _legend_columns(legend)) if legend else 0
-    figure = Figure(figsize=(COLUMN_IN, _HEIGHT_IN + 0.15 * rows), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, figure.subplots()
-
-
-def _legend(figure: Figure, axis: Axes) -> None:
-    handles, names = axis.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=_legend_columns(names),
-                  handlelength=2.0, columnspacing=1.4, borderaxespad=0.1)  # fmt: skip
 
 
 @dataclass(frozen=True)

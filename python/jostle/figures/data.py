@@ -11,9 +11,13 @@ import numpy as np
 from jostle.stats import series_band
 from jostle.stats.describe import Floats
 from jostle.stats.distribution import Box
+from jostle.stats.ellipse import Ellipse
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,8 @@ class Line:
     style
         Positions of its colour and its dash among those of `style.py`; if absent, both are the
         line's own position in its panel.
+    few
+        Shape (bins,): where fewer runs have a value than elsewhere.
     """
 
     label: str
@@ -38,6 +44,24 @@ class Line:
     low: Floats
     high: Floats
     style: tuple[int, int] | None = None
+    few: Bools | None = None
+
+
+@dataclass(frozen=True)
+class Area:
+    """What could be had at a time, shaded from 0 up, such as the capacity of a link.
+
+    Attributes
+    ----------
+    label
+        What it is.
+    time_s, top
+        Shape (bins,).
+    """
+
+    label: str
+    time_s: Floats
+    top: Floats
 
 
 @dataclass(frozen=True)
@@ -47,6 +71,7 @@ class PanelData:
     quantity: str
     unit: str
     lines: tuple[Line, ...]
+    areas: tuple[Area, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,17 +92,20 @@ class StackedData:
     title
         Name of the condition; empty if there is one only.
     panels
-        From top to bottom; every panel has the same lines in the same order.
+        From top to bottom.
     phases
         Windows to be shaded.
     runs
         Runs behind every line.
+    caption
+        What a reader should know of lines and bands.
     """
 
     title: str
     panels: tuple[PanelData, ...]
     phases: tuple[PhaseBand, ...]
     runs: int
+    caption: str = ""
 
 
 @dataclass(frozen=True)
@@ -113,6 +141,7 @@ class HeatMapData:
     ends: tuple[str, str]
     row_label: str = ""
     column_label: str = ""
+    caption: str = ""
 
 
 class PanelColumn(NamedTuple):
@@ -175,10 +204,12 @@ def stacked(
     while_open = pl.col("time_s").is_between(
         sending_at.min().over("seed", "flow"), sending_at.max().over("seed", "flow")
     )
-    shown = series.with_columns(
-        # A flow that is not open has no window, and pings never have one.
-        pl.when(while_open & (pl.col("cwnd_bytes") > 0)).then(pl.col("cwnd_bytes")),
-    )
+    # A flow that is not open has no window, and pings never have one. One that lived within an
+    # interval has none left at its end, and a mean.
+    window: pl.Expr = pl.when(while_open & (pl.col("cwnd_bytes") > 0)).then(pl.col("cwnd_bytes"))
+    if "cwnd_mean_bytes" in series.columns:
+        window = pl.coalesce(window, pl.col("cwnd_mean_bytes").fill_nan(None))
+    shown = series.with_columns(cwnd_bytes=window)
     styled = styles or {}
     filled = []
     for quantity, unit, column, factor in panels:
@@ -203,7 +234,10 @@ def _line(one_flow: pl.DataFrame, column: str, factor: float, label: str) -> Lin
     band = series_band(values * factor)
     # A point stands for its bin: it belongs in the middle.
     start_s = np.concatenate(([0.0], end_s[:-1]))[: len(end_s)]
-    return Line(label, (start_s + end_s) / 2, band.mean, band.low, band.high)
+    few = (band.n > 0) & (band.n < band.n.max(initial=0))
+    # Nothing that the series holds is below zero; Student's t does not know that.
+    low = np.where(band.mean >= 0, np.maximum(band.low, 0.0), band.low)
+    return Line(label, (start_s + end_s) / 2, band.mean, low, band.high, few=few)
 
 
 def _readable(panel: PanelData) -> PanelData:
@@ -265,6 +299,7 @@ class CurvesData:
     log_x: bool = False
     x_names: tuple[str, ...] = ()
     steps: bool = False
+    caption: str = ""
 
 
 @dataclass(frozen=True)
@@ -284,6 +319,8 @@ class GroupsData:
         as `low` and `high`.
     bars
         Whether bars are drawn, or boxes.
+    from_zero
+        Whether the axis begins at 0.
     """
 
     y_label: str
@@ -291,3 +328,115 @@ class GroupsData:
     labels: tuple[str, ...]
     boxes: tuple[tuple[Box | None, ...], ...]
     bars: bool = False
+    caption: str = ""
+    from_zero: bool = True
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Points that belong together.
+
+    Attributes
+    ----------
+    label
+        What they stand for.
+    x, y
+        Shape (points,).
+    ellipse
+        Of one standard deviation; None where there are fewer than two points.
+    path
+        Whether the points follow each other in time and are joined.
+    """
+
+    label: str
+    x: Floats
+    y: Floats
+    ellipse: Ellipse | None = None
+    path: bool = False
+
+
+@dataclass(frozen=True)
+class ScatterData:
+    """One measure against another.
+
+    Attributes
+    ----------
+    x_label, y_label
+        What the axes are, with their units.
+    clouds
+        In the order of the legend.
+    reverse_x
+        Whether less is better and stands on the right, as for delays.
+    diagonal
+        Whether the line of equal values is drawn: both axes are the same then.
+    """
+
+    x_label: str
+    y_label: str
+    clouds: tuple[Cloud, ...]
+    reverse_x: bool = False
+    diagonal: bool = False
+    caption: str = ""
+
+
+Chart = CurvesData | GroupsData | ScatterData | HeatMapData
+
+
+@dataclass(frozen=True)
+class Multiples:
+    """Small charts of one kind beside each other, with the same scales and one legend.
+
+    Attributes
+    ----------
+    parts
+        Title and chart; a single one may have no title.
+    caption
+        What a reader should know of all of them.
+    """
+
+    parts: tuple[tuple[str, Chart], ...]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class ModeSpan:
+    """A stretch of time in which a controller was in one mode."""
+
+    mode: str
+    from_s: float
+    to_s: float
+
+
+@dataclass(frozen=True)
+class FlowEvents:
+    """A flow's window and what happened to it.
+
+    Attributes
+    ----------
+    label
+        Name of the flow.
+    time_s, window, threshold
+        Shape (bins,): ends of intervals, window and slow-start threshold in kB; NaN where there is
+        none.
+    lost_s, lost_window
+        Shape (losses,): when packets were lost, and the window then.
+    modes
+        Modes of the controller, one after the other.
+    """
+
+    label: str
+    time_s: Floats
+    window: Floats
+    threshold: Floats
+    lost_s: Floats
+    lost_window: Floats
+    modes: tuple[ModeSpan, ...]
+
+
+@dataclass(frozen=True)
+class EventsData:
+    """Windows of flows in one run, with events."""
+
+    title: str
+    flows: tuple[FlowEvents, ...]
+    caption: str = ""

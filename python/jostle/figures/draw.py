@@ -9,31 +9,32 @@ from typing import TYPE_CHECKING, Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import Normalize, TwoSlopeNorm, to_rgb
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
-from jostle.figures.style import COLOURS, COLUMN_IN, DASHES, GREY, RC
+from jostle.figures.style import (
+    COLOURS,
+    COLUMN_IN,
+    DASHES,
+    GREY,
+    LETTER_IN,
+    RC,
+    add_caption,
+    legend_columns,
+    shortened,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from jostle.figures.data import HeatMapData, PanelData, PhaseBand, StackedData
+    from jostle.figures.data import Bools, PanelData, PhaseBand, StackedData
     from jostle.figures.family import FamilyData, Member
+    from jostle.stats.describe import Floats
 
 _PANEL_IN = 1.05
-_ROW_IN = 0.3
-_BAR_GAP_IN = 0.17
-_LABEL_CHARACTERS = 18
-# Columns of a heat map whose names fit beside each other, and whose numbers have decimals.
-_FEW_COLUMNS = 7
-_WHOLE_ABOVE = 10.0
-# Larger values have one decimal, not two: the second would be less than half a percent.
-_ONE_DECIMAL_ABOVE = 20.0
-# Larger values have no decimals in any heat map: they would be less than half a percent.
-_WIDE_ABOVE = 200.0
 _GROUP_IN = 1.75
 _MEMBER_IN = 0.27
 # Of a column's width: what a name's box takes.
@@ -44,8 +45,7 @@ def stacked(data: StackedData) -> Figure:
     """Draw panels over a common time axis, the legend above them."""
     with mpl.rc_context(RC):  # type: ignore[arg-type]
         panels = len(data.panels)
-        legend_rows = -(-len(data.panels[0].lines) // 2) + bool(data.title)
-        figure = _figure(panels * _PANEL_IN + 0.45 + 0.16 * legend_rows)
+        figure = _figure(panels * _PANEL_IN + 0.45)
         axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
         for axis, panel in zip(axes, data.panels, strict=True):
             _shade(axis, data.phases)
@@ -55,77 +55,33 @@ def stacked(data: StackedData) -> Figure:
         axes[-1].set_xlim(0.0, _end_s(data))
         axes[-1].xaxis.set_major_locator(_round_ticks(10))
         figure.align_ylabels(list(axes))
-        handles, names = axes[0].get_legend_handles_labels()
-        figure.legend(
-            handles,
-            names,
-            loc="outside upper center",
-            ncols=min(2, len(names)),
-            title=data.title or None,
-            handlelength=2.4,
-            columnspacing=1.6,
-            borderaxespad=0.1,
-        )
+        _legend(figure, axes, data.title)
+        add_caption(figure, data.caption)
         return figure
 
 
-def heat_map(data: HeatMapData) -> Figure:
-    """Draw a table of numbers as colours, each number in its cell."""
-    with mpl.rc_context(RC):  # type: ignore[arg-type]
-        rows, columns = data.values.shape
-        lines = sum(max(1, _wrapped(name).count("\n") * 0.6) for name in data.rows)
-        crowded = columns > _FEW_COLUMNS
-        figure = _figure(lines * _ROW_IN + 1.1)
-        if crowded:
-            figure.set_size_inches(1.2 + columns * _ROW_IN, lines * 0.75 * _ROW_IN + 1.6)
-        axis = figure.subplots()
-        norm: Normalize
-        if data.diverging:
-            colours, norm = mpl.colormaps["RdBu"], TwoSlopeNorm(0.0, data.lowest, data.highest)
-        else:
-            colours, norm = mpl.colormaps["cividis"], Normalize(data.lowest, data.highest)
-        mesh = axis.pcolormesh(
-            np.ma.masked_invalid(data.values), cmap=colours, norm=norm, edgecolors="w", linewidth=1
-        )
-        axis.invert_yaxis()
-        axis.set_xticks(
-            np.arange(columns) + 0.5,
-            data.columns,
-            rotation=60 if crowded else 0,
-            ha="right" if crowded else "center",
-            rotation_mode="anchor",
-        )
-        axis.set_yticks(np.arange(rows) + 0.5, [_wrapped(name) for name in data.rows])
-        axis.set(xlabel=data.column_label, ylabel=data.row_label)
-        axis.tick_params(length=0)
-        axis.grid(visible=False)
-        axis.spines[:].set_visible(False)
-        for row in range(rows):
-            for column in range(columns):
-                _number(axis, data, row, column, colours(norm(data.values[row, column])))
-        unit = f" ({data.unit})" if data.unit else ""
-        height_in = figure.get_size_inches()[1]
-        bar = figure.colorbar(
-            mesh, ax=axis, orientation="horizontal", location="bottom", aspect=34,
-            # A share of the axes: the same distance below many rows as below few.
-            pad=_BAR_GAP_IN / height_in,
-        )  # fmt: skip
-        bar.set_label(f"{data.quantity}{unit}", labelpad=1)
-        for x, side, words in ((0, "left", f"◂ {data.ends[0]}"), (1, "right", f"{data.ends[1]} ▸")):
-            bar.ax.text(
-                x,
-                1.25,
-                words,
-                transform=bar.ax.transAxes,
-                ha=side,
-                va="bottom",
-                fontsize=6.5,
-                color=GREY,
-            )
-        bar.outline.set_visible(False)
-        bar.locator = _round_ticks(6)
-        bar.update_ticks()
-        return figure
+def _legend(figure: Figure, axes: Any, title: str) -> None:
+    """Put every name once above the panels, and make the figure higher by what that takes."""
+    found: dict[str, Any] = {}
+    for axis in axes:
+        for handle, name in zip(*axis.get_legend_handles_labels(), strict=True):
+            found.setdefault(name, handle)
+    width_in, height_in = figure.get_size_inches()
+    names = [shortened(name, width_in) for name in found]
+    columns = legend_columns(names, width_in)
+    heading = textwrap.fill(title, int(width_in / LETTER_IN))
+    rows = -(-len(names) // columns) + (heading.count("\n") + 1 if heading else 0)
+    figure.set_size_inches(width_in, height_in + 0.16 * rows)
+    figure.legend(
+        list(found.values()),
+        names,
+        loc="outside upper center",
+        ncols=columns,
+        title=heading or None,
+        handlelength=2.4,
+        columnspacing=1.6,
+        borderaxespad=0.1,
+    )
 
 
 def family(data: FamilyData) -> Figure:
@@ -216,15 +172,36 @@ def _figure(height_in: float) -> Figure:
 
 
 def _panel(axis: Axes, panel: PanelData) -> None:
+    for area in panel.areas:
+        axis.fill_between(area.time_s, 0.0, area.top, step="mid", color="#b9c4cc", alpha=0.6,
+                          linewidth=0, label=area.label, zorder=0.5)  # fmt: skip
     for index, line in enumerate(panel.lines):
         colour_index, dash_index = line.style or (index, index)
         colour = COLOURS[colour_index % len(COLOURS)]
         dash: Any = DASHES[dash_index % len(DASHES)]
         axis.fill_between(line.time_s, line.low, line.high, color=colour, alpha=0.22, linewidth=0)
-        axis.plot(line.time_s, line.mean, color=colour, linestyle=dash, label=line.label)
-    axis.set_ylabel(f"{panel.quantity}\n({panel.unit})", linespacing=1.1)
+        mean = line.mean
+        if line.few is not None and line.few.any():
+            axis.plot(line.time_s, mean, color=colour, linestyle=dash, alpha=0.4, linewidth=0.8)
+            mean = np.where(line.few, np.nan, mean)
+        axis.plot(line.time_s, mean, color=colour, linestyle=dash, label=line.label)
+        alone = _alone(line.mean)
+        if not alone.any():
+            continue
+        # A line through a single point cannot be seen.
+        axis.plot(line.time_s[alone], line.mean[alone], color=colour, linestyle="", marker="o",
+                  markersize=2.2)  # fmt: skip
+    axis.set_ylabel(f"{panel.quantity}\n({panel.unit})" if panel.unit else panel.quantity,
+                    linespacing=1.1)  # fmt: skip
     axis.set_ylim(*_limits(panel))
     axis.yaxis.set_major_locator(_round_ticks(4))
+
+
+def _alone(values: Floats) -> Bools:
+    """Bins with a value between two that have none."""
+    none = np.concatenate(([True], np.isnan(values), [True]))
+    found: Bools = ~none[1:-1] & none[:-2] & none[2:]
+    return found
 
 
 def _round_ticks(most: int) -> MaxNLocator:
@@ -236,7 +213,8 @@ def _limits(panel: PanelData) -> tuple[float, float]:
     """From 0 to a little above the means; a wide band in one bin must not flatten the rest."""
     means = [line.mean for line in panel.lines]
     highs = [line.high for line in panel.lines]
-    peak = _largest(means)
+    tops = [area.top for area in panel.areas]
+    peak = max(_largest(means), _largest(tops))
     top = 1.06 * max(min(_largest(highs), 1.5 * peak), peak) or 1.0
     return 0.0, min(top, 106.0) if panel.unit == "%" else top
 
@@ -264,35 +242,9 @@ def _name_phases(axis: Axes, phases: tuple[PhaseBand, ...]) -> None:
         )
 
 
-def _signed(value: float) -> str:
-    """Write a number with its sign; what rounds to nothing has none."""
-    text = f"{value:+.1f}"
-    return "0.0" if float(text) == 0.0 else text.replace("-", "\N{MINUS SIGN}")
-
-
-def _wrapped(name: str) -> str:
-    return textwrap.fill(name, _LABEL_CHARACTERS, break_long_words=False)
-
-
 def _end_s(data: StackedData) -> float:
-    ends = [line.time_s[-1] for line in data.panels[0].lines if line.time_s.size]
+    lines = [line.time_s for panel in data.panels for line in panel.lines]
+    # Points stand in the middle of their bins.
+    ends = [s[-1] + (s[-1] - s[-2]) / 2 if s.size > 1 else s[-1] for s in lines if s.size]
     ends += [phase.to_s for phase in data.phases]
-    return max(ends, default=0.0) or 1.0
-
-
-def _number(axis: Axes, data: HeatMapData, row: int, column: int, colour: Any) -> None:
-    value = data.values[row, column]
-    if np.isnan(value):
-        text, ink = "–", GREY
-    else:
-        whole = data.highest > _WHOLE_ABOVE and len(data.columns) > _FEW_COLUMNS
-        fine = 2 if data.highest < _ONE_DECIMAL_ABOVE else 1
-        digits = 0 if whole or data.highest >= _WIDE_ABOVE else fine
-        plain = f"{value:.{digits}f}"
-        text = _signed(value) if data.diverging else plain
-        red, green, blue = colour[:3]
-        # Relative luminance (WCAG 2): black ink on light cells, white on dark ones.
-        light = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 > 0.2
-        ink = "#000000" if light else "#ffffff"
-    size = None if len(data.columns) <= _FEW_COLUMNS else 6
-    axis.text(column + 0.5, row + 0.5, text, ha="center", va="center", color=ink, fontsize=size)
+    return float(max(ends, default=0.0)) or 1.0

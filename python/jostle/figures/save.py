@@ -6,18 +6,17 @@ import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 
 from jostle.errors import InputError
 from jostle.figures.files import replace_file
+from jostle.figures.formats import FORMATS
 from jostle.figures.style import RC
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-FORMATS = ("png", "svg", "pdf")
 
 # Metadata that would differ from one writing to the next, or with the version of Matplotlib.
 _NO_METADATA: dict[str, dict[str, None]] = {
@@ -33,12 +32,14 @@ def to_bytes(figure: Figure, format: str) -> bytes:  # noqa: A002
         raise InputError(f"no figure format `{format}`: choose one of {', '.join(FORMATS)}")
     buffer = io.BytesIO()
     with mpl.rc_context(RC):  # type: ignore[arg-type]
-        figure.savefig(buffer, format=format, metadata=_NO_METADATA[format])
+        # The last bytes of a picture take as long as all others.
+        packed: dict[str, Any] = {"pil_kwargs": {"compress_level": 4}} if format == "png" else {}
+        figure.savefig(buffer, format=format, metadata=_NO_METADATA[format], **packed)
     return buffer.getvalue()
 
 
 def save(
-    figure: Figure, stem: str | os.PathLike[str], formats: Sequence[str] = FORMATS
+    figure: Figure, stem: str | os.PathLike[str], formats: Sequence[str] = ("png",)
 ) -> list[Path]:
     """Write `figure` to `stem`.png, `stem`.svg, … and return the paths.
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
 
 COLUMN_IN = 3.4
 """Width of a paper column in inches."""
@@ -45,3 +51,33 @@ RC: dict[str, Any] = {
     "savefig.dpi": 300,
     "figure.dpi": 150,
 }
+
+PAGE_IN = 9.2
+"""Height that a figure may have on a page of A4 or letter, with its caption."""
+
+LETTER_IN = 0.058
+"""Width of a letter of the legend, on average."""
+
+
+def add_caption(figure: Figure, caption: str) -> None:
+    """Write what a reader should know below a figure, wrapped to its width."""
+    if caption:
+        wide = int(figure.get_size_inches()[0] / 0.047)
+        text = textwrap.fill(caption, max(wide, 20))
+        figure.supxlabel(text, x=0.01, ha="left", fontsize=6, color=GREY, linespacing=1.15)
+
+
+def legend_columns(labels: Sequence[str], width_in: float) -> int:
+    """So many columns of a legend as its longest label leaves room for."""
+    longest = max((len(label) for label in labels), default=1)
+    entry_in = longest * LETTER_IN + 0.42
+    return max(1, min(len(labels), int(width_in / entry_in)))
+
+
+def shortened(label: str, width_in: float) -> str:
+    """Cut a label that is too wide for its figure, in the middle, where names differ least."""
+    most = max(int((width_in - 0.42) / LETTER_IN), 8)
+    if len(label) <= most:
+        return label
+    half = (most - 1) // 2
+    return f"{label[: most - 1 - half]}…{label[-half:]}"

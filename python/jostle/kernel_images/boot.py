@@ -222,7 +222,14 @@ def _init(script: Path, environment: Mapping[str, str], token: str) -> str:
             raise ValueError(f"not a name of an environment variable: {name!r}")
     exports = "\n".join(f"export {name}={shlex.quote(v)}" for name, v in variables.items())
     program = [*_interpreter(script), str(script.resolve())]
-    writable = shlex.quote(str(script.resolve().parent))
+    folder = str(script.resolve().parent)
+    if "," in folder:
+        # It would be several options of `mount`, of which the first is another folder.
+        raise GuestError(
+            f"the folder of temporary files has a comma in its name: {folder}; "
+            "set TMPDIR to another one"
+        )
+    writable = shlex.quote(folder)
     return _INIT.format(
         exports=exports, command=shlex.join(program), token=token, writable=writable
     )

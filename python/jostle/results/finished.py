@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
-from jostle.errors import InputError
+from jostle.errors import InputError, unknown
 from jostle.results import conditions as naming
 from jostle.results.conditions import Condition
 
@@ -138,12 +138,26 @@ class FinishedRuns:
         results = self.of(condition)
         return [f["name"] for f in results[0].run.summary["flows"]] if results else []
 
+    def link_names(self, condition: int) -> list[str]:
+        """Names of a condition's links, in the order of the scenario."""
+        results = self.of(condition)
+        return [one["name"] for one in results[0].run.summary["links"]] if results else []
+
     def condition_series(self, condition: int) -> pl.DataFrame:
         """Series of all flows and runs of a condition: the runs' `flows` frames with `seed`."""
         import polars as pl
 
         return pl.concat(
             r.run.flows.with_columns(pl.lit(r.seed, dtype=pl.UInt64).alias("seed"))
+            for r in self.of(condition)
+        )
+
+    def condition_links(self, condition: int) -> pl.DataFrame:
+        """Series of all links and runs of a condition: the runs' `links` frames with `seed`."""
+        import polars as pl
+
+        return pl.concat(
+            r.run.links.with_columns(pl.lit(r.seed, dtype=pl.UInt64).alias("seed"))
             for r in self.of(condition)
         )
 
@@ -169,6 +183,78 @@ class FinishedRuns:
             return matches[0]
         found = "no such condition" if not matches else "several conditions"
         raise InputError(f"{found}: name one of " + " | ".join(self.labels))
+
+    def where(
+        self, values: Mapping[str, str | Sequence[str]] | None = None, /, **named: Any
+    ) -> Self:
+        """Take the conditions that have given values of the grid.
+
+        Parameters
+        ----------
+        values
+            Grid key → name of the value, or several of which a condition has to have one. A key may
+            be shortened to its end (`rate` for `bottleneck.rate`) if no other key ends so.
+        **named
+            The same for names without a dot.
+
+        Raises
+        ------
+        InputError
+            When there is no such key or value.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> results = jostle.run("scenarios/parking-lot.toml", store=False, repeats=1)
+        >>> [condition["flows.long.controller"] for condition in results.conditions]
+        ['reno', 'cubic', 'bbr']
+        >>> len(results.where(controller=["reno", "bbr"]).conditions)
+        2
+        """
+        wanted: dict[str, set[str]] = {}
+        for name, given in {**(values or {}), **named}.items():
+            key = self._grid_key(name)
+            there = list(dict.fromkeys(c[key] for c in self.conditions if key in c))
+            words = [given] if isinstance(given, str) else list(given)
+            for word in words:
+                if word not in there:
+                    raise InputError(unknown(f"value of {key}", str(word), there))
+            wanted[key] = set(words)
+        kept = [
+            at
+            for at, condition in enumerate(self.conditions)
+            if all(condition.get(key) in words for key, words in wanted.items())
+        ]
+        place = {at: position for position, at in enumerate(kept)}
+        return type(self)(
+            self.title,
+            self.backend,
+            self.backend_version,
+            conditions=[self.conditions[at] for at in kept],
+            results=[
+                replace(r, condition=place[r.condition])
+                for r in self.results
+                if r.condition in place
+            ],
+            failures=[
+                replace(f, condition=place[f.condition])
+                for f in self.failures
+                if f.condition in place
+            ],
+        )
+
+    def _grid_key(self, name: str) -> str:
+        keys = list(dict.fromkeys(key for condition in self.conditions for key in condition))
+        if name in keys:
+            return name
+        ending = [key for key in keys if key.endswith(f".{name}")]
+        if len(ending) == 1:
+            return ending[0]
+        if ending:
+            raise InputError(f"`{name}` may be {' or '.join(ending)}")
+        if not keys:
+            raise InputError("the scenario has no grid")
+        raise InputError(unknown("grid key", name, keys))
 
     def __len__(self) -> int:
         return len(self.results)

@@ -26,7 +26,9 @@ def decimals(found: Iterable[Estimate], shown: Measure) -> int:
     """
     factor = shown.factor
     present = [one for one in found if one.value is not None]
-    if shown.unit == "packet" and all(float(one.value or 0.0).is_integer() for one in present):
+    if shown.unit in ("packet", "flow") and all(
+        float(one.value or 0.0).is_integer() for one in present
+    ):
         return 0
     largest = max((abs(one.value or 0.0) * factor for one in present), default=0.0)
     before_point = math.floor(math.log10(largest)) + 1 if largest > 0 else 1

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import InputError, unknown
-from jostle.results.measures import measures
+from jostle.results.measures import Scope, measures
 
 if TYPE_CHECKING:
     import polars as pl
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from jostle.backends import Run
 
 
-def one_series(run: Run, flow: str, quantity: str) -> pl.DataFrame:
-    """Take a quantity of one flow out of a run: `time_s` and `value`.
+def one_series(run: Run, who: str, quantity: str) -> pl.DataFrame:
+    """Take a quantity of one flow or link out of a run: `time_s` and `value`.
 
     Raises
     ------
@@ -24,12 +24,15 @@ def one_series(run: Run, flow: str, quantity: str) -> pl.DataFrame:
     """
     import polars as pl
 
-    frame = run.flows
-    names = _names(frame.columns)
+    kind: Scope = "flow" if who in [f["name"] for f in run.summary["flows"]] else "link"
+    frame = run.flows if kind == "flow" else run.links
+    names = _names(frame.columns, kind)
     column = names.get(quantity, quantity)
     if column in names.values():
-        return frame.filter(pl.col("flow") == flow).select("time_s", value=column)
-    internals = run.internals.filter(pl.col("flow") == flow)
+        return frame.filter(pl.col(kind) == who).select("time_s", value=column)
+    if kind == "link":
+        raise InputError(unknown("quantity of a link", quantity, names))
+    internals = run.internals.filter(pl.col("flow") == who)
     found = internals.filter(pl.col("quantity") == quantity).select("time_s", "value")
     if found.is_empty():
         known = [*names, *internals["quantity"].unique(maintain_order=True)]
@@ -38,10 +41,10 @@ def one_series(run: Run, flow: str, quantity: str) -> pl.DataFrame:
     return found.unique("time_s", keep="last", maintain_order=True)
 
 
-def _names(columns: Sequence[str]) -> dict[str, str]:
-    """Short names of the columns of a flow's series: those of measures, others without the unit."""
-    shown = {m.name: m.column for m in measures().values() if m.scope == "flow" and m.column}
-    others = [c for c in columns if c not in {"flow", "time_s", "mode", *shown.values()}]
+def _names(columns: Sequence[str], kind: Scope) -> dict[str, str]:
+    """Short names of the columns of a series: those of measures, others without the unit."""
+    shown = {m.name: m.column for m in measures().values() if m.scope == kind and m.column}
+    others = [c for c in columns if c not in {kind, "time_s", "mode", *shown.values()}]
     units = ("_bps", "_s", "_bytes", "_packets")
     plain = {
         next((c.removesuffix(unit) for unit in units if c.endswith(unit)), c): c for c in others

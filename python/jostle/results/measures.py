@@ -20,8 +20,8 @@ Bounds = tuple[float | None, float | None]
 _SHARES: Final = {"share", "retransmission_ratio", "utilisation", "jain", "efficiency"}
 _SIGNED: Final = {"lead"}
 
-Scope = Literal["flow", "link", "run"]
-Place = Literal["phases", "fairness", "totals", "flow", "asked"]
+Scope = Literal["flow", "group", "link", "run"]
+Place = Literal["phases", "fairness", "totals", "flow", "group", "asked"]
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,12 @@ class Measure:
         Unit that a person reads it in, empty for a bare number, and what the number is multiplied
         by for that.
     scope
-        Whether each flow, each link, or a run as a whole has a value.
+        Whether each flow, each group of flows that were written as one, each link, or a run as a
+        whole has a value.
     place
-        Where the summary has it: in each phase of a flow or link, of `fairness` or of `totals`,
-        beside the phases of a flow, or nowhere, since it is asked for with a parameter.
+        Where the summary has it: in each phase of a flow, group or link, of `fairness` or of
+        `totals`, beside the phases of a flow or group, or nowhere, since it is asked for with a
+        parameter.
     any_window
         Whether the series is enough to compute it over any window of time.
     column
@@ -93,23 +95,25 @@ class Measure:
         phase
             Name of a phase; of no matter for what is of the whole run.
         who
-            Name of the flow or the link, unless it is of the run.
+            Name of the flow, the group or the link, unless it is of the run.
 
         Returns
         -------
         float or None
-            In `unit`; None without data, or if there is no such phase, flow or link.
+            In `unit`; None without data, or if there is no such phase, flow, group or link.
         """
         if self.place in ("fairness", "totals"):
             of_run: float | None = summary[self.place].get(phase, {}).get(self.key)
             return of_run
-        part = summary["links" if self.scope == "link" else "flows"]
+        # Summaries of 0.1.0 have no groups.
+        part = summary.get(f"{self.scope}s", ())
         entry = next((one for one in part if one["name"] == who), None)
         return None if entry is None else self.of_entry(entry, phase)
 
     def of_entry(self, entry: Mapping[str, Any], phase: str) -> float | None:
-        """Look it up in what a summary has of one flow or link; see `of_summary`."""
-        values = entry if self.place == "flow" else entry["phases"].get(phase, {})
+        """Look it up in what a summary has of one flow, group or link; see `of_summary`."""
+        whole = self.place in ("flow", "group")
+        values = entry if whole else entry["phases"].get(phase, {})
         value: float | None = values.get(self.key)
         return value
 

@@ -3,74 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jostle.errors import InputError
-from jostle.figures.data import (
-    NO_CONTROLLER,
-    HeatMapData,
-    PanelColumn,
-    PhaseBand,
-    StackedData,
-    flow_label,
-    stacked,
-)
+from jostle.figures.data import NO_CONTROLLER, HeatMapData
 from jostle.results import conditions as naming
-from jostle.results.finished import OVERALL
 from jostle.results.measures import measure
+from jostle.results.over_time import series_data
+from jostle.results.samples import groups
 from jostle.stats import mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from jostle.figures.drawn import FigureData
     from jostle.results.finished import FinishedRuns
 
-MOST_LINES = 8
-"""Flows that a stacked figure shows; more could not be told apart."""
-
-PANELS = ("throughput", "rtt", "cwnd", "retransmission_ratio")
-"""Measures of a stacked figure, from top to bottom."""
-
 Summary = Mapping[str, Any]
-
-
-def panels(names: Sequence[str] = PANELS) -> list[PanelColumn]:
-    """Panels that show measures over time.
-
-    Raises
-    ------
-    InputError
-        When one is not a measure, or the series has no column of it.
-    """
-    found = []
-    for name in names:
-        shown = measure(name)
-        if shown.column is None:
-            raise InputError(f"`{name}` has no column in the series")
-        found.append(PanelColumn(shown.heading, shown.reads, shown.column, shown.factor))
-    return found
-
-
-def series_data(results: FinishedRuns, condition: int) -> StackedData:
-    """Stacked time series of one condition."""
-    if not results.of(condition):
-        raise InputError(f"nothing to draw: no run of `{results.labels[condition]}` finished")
-    flows = results.of(condition)[0].run.summary["flows"][:MOST_LINES]
-    phases = [
-        PhaseBand(phase.name, phase.from_s, phase.to_s)
-        for phase in results.phases_of(condition)
-        if phase.name != OVERALL
-    ]
-    return stacked(
-        results.condition_series(condition),
-        {flow["name"]: flow_label(flow) for flow in flows},
-        panels(),
-        results.labels[condition],
-        phases,
-    )
 
 
 def jain_data(results: FinishedRuns) -> HeatMapData:
@@ -122,38 +75,55 @@ def series(results: FinishedRuns, condition: int) -> Figure:
 
 def jain(results: FinishedRuns) -> Figure:
     """Draw the heat map of Jain's index."""
-    from jostle.figures import draw
+    from jostle.figures import heat
 
-    return draw.heat_map(jain_data(results))
+    return heat.heat_map(jain_data(results))
 
 
 def difference(results: FinishedRuns) -> Figure:
     """Draw the heat map of the throughput difference between the first two flows."""
-    from jostle.figures import draw
+    from jostle.figures import heat
 
-    return draw.heat_map(difference_data(results))
+    return heat.heat_map(difference_data(results))
 
 
-def all_figures(results: FinishedRuns) -> dict[str, Callable[[], Figure]]:
-    """Every figure that these results give, by the name of its file.
+def all_data(results: FinishedRuns) -> dict[str, Callable[[], FigureData]]:
+    """Take the data of every figure that these results give, by the name of its file.
 
-    A stacked figure for each condition that has runs; with two flows and two conditions or more
-    also the two heat maps.
+    A stacked figure for each condition that has runs. With two conditions or more, fairness where
+    each has several flows that send without an end, and the throughput difference where there are
+    two: of flows that end or answer, neither says anything.
     """
-    figures: dict[str, Callable[[], Figure]] = {}
+    found: dict[str, Callable[[], FigureData]] = {}
     for index, slug in enumerate(naming.slugs(results.conditions)):
         if results.of(index):
             name = f"series-{slug}" if slug else "series"
-            figures[name] = lambda index=index: series(results, index)  # type: ignore[misc]
+            found[name] = partial(series_data, results, index)
     shown = [c for c in range(len(results.conditions)) if results.of(c)]
-    if len(shown) > 1 and all(len(_competitors(results, c)) > 1 for c in shown):
-        figures["jain"] = lambda: jain(results)
-        figures["throughput-difference"] = lambda: difference(results)
-    return figures
+    bulk = [_bulk_flows(results, c) for c in shown]
+    if len(shown) > 1 and min(bulk) > 1:
+        found["jain"] = partial(jain_data, results)
+        if max(bulk) == 2 and all(len(_competitors(results, c)) == 2 for c in shown):
+            found["throughput-difference"] = partial(difference_data, results)
+    return found
+
+
+def all_figures(results: FinishedRuns) -> dict[str, Callable[[], Figure]]:
+    """Every figure that these results give, drawn when it is asked for; see `all_data`."""
+
+    def make(data: Callable[[], FigureData]) -> Figure:
+        from jostle.figures.drawn import drawn
+
+        return drawn(data())
+
+    return {name: partial(make, data) for name, data in all_data(results).items()}
 
 
 def save_all(
-    results: FinishedRuns, folder: str | Path, formats: Sequence[str] | None = None
+    results: FinishedRuns,
+    folder: str | Path,
+    formats: Sequence[str] = ("png",),
+    jobs: int = 1,
 ) -> list[Path]:
     """Draw and write every figure into `folder`; returns the paths in the order of the figures.
 
@@ -164,14 +134,27 @@ def save_all(
     folder
         Made if it is not there; files of the same name are replaced.
     formats
-        Some of `png`, `svg`, `pdf`; all of them if absent.
+        Some of `png`, `svg`, `pdf`.
+    jobs
+        Processes that draw; see `jostle.figures.drawn.rendered`.
     """
-    from jostle.figures import save
+    from jostle.figures.drawn import rendered
+    from jostle.figures.files import replace_file
 
+    every = {name: data() for name, data in all_data(results).items()}
     paths = []
-    for name, draw in all_figures(results).items():
-        paths += save.save(draw(), Path(folder) / name, formats or save.FORMATS)
+    contents = rendered(list(every.values()), formats, jobs)
+    for name, content in zip(every, contents, strict=True):
+        for suffix, written in content.items():
+            path = Path(folder) / f"{name}.{suffix}"
+            replace_file(path, written)
+            paths.append(path)
     return paths
+
+
+def _bulk_flows(results: FinishedRuns, condition: int) -> int:
+    parts = groups(results.spec_of(condition))
+    return sum(len(group.members) for group in parts if group.kind == "bulk")
 
 
 def _table(

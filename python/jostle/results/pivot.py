@@ -9,7 +9,7 @@ from jostle.errors import InputError
 from jostle.results.conditions import short_names
 from jostle.results.formats import ABSENT, decimals, with_interval
 from jostle.results.measures import measure
-from jostle.results.samples import Sample, full_key, grid_keys, samples
+from jostle.results.samples import OWN_KEYS, Sample, full_key, grid_keys, samples
 from jostle.results.tables import Table
 from jostle.stats import estimate
 
@@ -22,16 +22,20 @@ def facets(
 ) -> list[tuple[dict[str, str], list[Sample]]]:
     """Part samples by the keys in which they differ beside `taken`, so that none is pooled unseen.
 
-    A controller that belongs to a flow says nothing beside its name.
+    A key whose value follows from the others, as that of a flow's controller, parts nothing.
     """
-    keys = list(dict.fromkeys(key for sample in found for key in sample.place))
-    if "flow" in keys:
-        keys.remove("controller")
-    parting = [
-        key
-        for key in keys
-        if key not in taken and len({sample.place.get(key) for sample in found}) > 1
-    ]
+    fixed = list(taken)
+    parting = []
+    for key in dict.fromkeys(key for sample in found for key in sample.place):
+        if key in taken:
+            continue
+        values: dict[tuple[str, ...], str] = {}
+        for sample in found:
+            value = sample.place.get(key, "")
+            if values.setdefault(tuple(sample.place.get(k, "") for k in fixed), value) != value:
+                parting.append(key)
+                fixed.append(key)
+                break
     parts: dict[tuple[str, ...], list[Sample]] = {}
     for sample in found:
         parts.setdefault(tuple(sample.place.get(key, "") for key in parting), []).append(sample)
@@ -40,7 +44,7 @@ def facets(
 
 def facet_title(place: dict[str, str]) -> str:
     """Name a part: values of flows and phases say themselves what they are, others with the key."""
-    names = short_names(list(place))
+    names = short_names([*dict.fromkeys((*place, *OWN_KEYS))])
     return ", ".join(
         value if key in ("flow", "link", "phase") else f"{names[key]} {value}"
         for key, value in place.items()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 from jostle.errors import InputError, unknown
@@ -14,9 +17,9 @@ from jostle.results.measures import keys, measure
 
 if TYPE_CHECKING:
     import polars as pl
-    from matplotlib.figure import Figure
 
     from jostle.backends import Run
+    from jostle.results.plots import Plots
     from jostle.stats import Method
 
 SCHEMA = "jostle.summary/1"
@@ -31,12 +34,23 @@ class ResultSet(FinishedRuns):
     def flows(self) -> pl.DataFrame:
         """One row per run, flow and phase.
 
-        Columns: condition, grid keys, seed, run_id, flow, transport, controller, measures of the
-        flow's whole run (completion_s, efficiency, estimate_bps), phase, and every measure of a
-        flow in it.
+        Columns: condition, grid keys, seed, run_id, flow, group, transport, controller, measures
+        of the flow's whole run (completion_s, completion_rate_bps, unfinished, efficiency,
+        estimate_bps), phase, and every measure of a flow in it.
         """
-        facts = ("transport", "controller")
+        facts = ("group", "transport", "controller")
         return self._table("flows", "flow", facts, keys("flow", "flow"), keys("flow", "phases"))
+
+    @cached_property
+    def groups(self) -> pl.DataFrame:
+        """One row per run, group and phase; flows that were written as one are a group.
+
+        Columns: condition, grid keys, seed, run_id, group, flows (how many it has), measures of
+        the group's whole run (completion_mean_s, completion_p50_s, …, unfinished), phase, and
+        every measure of a group in it.
+        """
+        whole = ("flows", *keys("group", "group"))
+        return self._table("groups", "group", (), whole, keys("group", "phases"))
 
     @cached_property
     def links(self) -> pl.DataFrame:
@@ -70,33 +84,56 @@ class ResultSet(FinishedRuns):
         return frames.table(rows, [*self._place_columns, "host", "path"], ())
 
     def series(
-        self, flow: str, quantity: str, condition: int | str | Condition | None = None
+        self,
+        who: str | Sequence[str] | None,
+        quantity: str,
+        condition: int | str | Condition | None = None,
     ) -> pl.DataFrame:
-        """Time series of one flow, a column per seed.
+        """Time series of flows or links.
 
         Parameters
         ----------
-        flow
-            Name of the flow.
+        who
+            Name of a flow or a link. Several names, or None for every flow, give a tidy frame.
         quantity
-            A column of the flow's series (`cwnd`, `rtt`, `throughput`, `goodput`, … with or
-            without its unit), or an internal quantity of its controller.
+            A column of the series (`cwnd`, `rtt`, `throughput`, `queue`, … with or without its
+            unit), or an internal quantity of a flow's controller.
         condition
             Position, label, or (part of) the grid's keys and values; may be left out if there is
-            one condition.
+            one condition, or for a tidy frame of all of them.
 
         Returns
         -------
         polars.DataFrame
-            `time_s` (ends of the bins; times of the samples for an internal quantity) and
-            `seed_<n>` for each seed, in the unit that the quantity's name ends with.
+            Of one name: `time_s` (ends of the bins; times of the samples for an internal quantity)
+            and `seed_<n>` for each seed. Of several: one row per condition, seed, name and time,
+            with `value`. In the unit that the quantity's name ends with.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> results = jostle.run("scenarios/first.toml", store=False)
+        >>> results.series("newcomer", "cwnd").columns
+        ['time_s', 'seed_1']
+        >>> results.series(None, "throughput").columns
+        ['condition', 'seed', 'flow', 'time_s', 'value']
+        >>> results.series("bottleneck", "queue").height
+        20
         """
+        import polars as pl
+
+        if not isinstance(who, str):
+            every = condition is None
+            chosen = range(len(self.conditions)) if every else [self.position(condition)]
+            parts = [part for index in chosen for part in self._tidy(index, who, quantity)]
+            if not parts:
+                raise InputError("no run finished")
+            return pl.concat(parts)
         index = self.position(condition)
-        if flow not in self.flow_names(index):
-            raise InputError(unknown("flow", flow, self.flow_names(index)))
+        self._known(index, who)
         whole: pl.DataFrame | None = None
         for result in self.of(index):
-            one = frames.one_series(result.run, flow, quantity).rename(
+            one = frames.one_series(result.run, who, quantity).rename(
                 {"value": f"seed_{result.seed}"}
             )
             if whole is None:
@@ -109,6 +146,63 @@ class ResultSet(FinishedRuns):
             raise InputError(f"no run of condition {index} finished")
         return whole.sort("time_s")
 
+    def _known(self, index: int, who: str) -> None:
+        """See that a condition has a flow or a link of that name."""
+        known = [*self.flow_names(index), *self.link_names(index)]
+        if who not in known:
+            raise InputError(unknown("flow", who, known))
+
+    def _tidy(self, index: int, who: Sequence[str] | None, quantity: str) -> list[pl.DataFrame]:
+        import polars as pl
+
+        names = self.flow_names(index) if who is None else list(who)
+        for name in names:
+            self._known(index, name)
+        return [
+            frames.one_series(result.run, name, quantity).select(
+                pl.lit(self.labels[index]).alias("condition"),
+                pl.lit(result.seed, dtype=pl.UInt64).alias("seed"),
+                pl.lit(name).alias("flow"),
+                "time_s",
+                "value",
+            )
+            for result in self.of(index)
+            for name in names
+        ]
+
+    def to_pandas(self, name: str = "flows") -> Any:
+        """Give one of the frames (`flows`, `links`, `fairness`, `totals`, …) to pandas.
+
+        Parameters
+        ----------
+        name
+            Name of the frame.
+
+        Raises
+        ------
+        InputError
+            When there is no such frame, or no pandas.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> results = jostle.run("scenarios/first.toml", store=False)
+        >>> len(results.to_pandas("links"))
+        3
+        """
+        known = [
+            key for key, value in vars(ResultSet).items() if isinstance(value, cached_property)
+        ]
+        known.remove("notes")
+        if name not in known:
+            raise InputError(unknown("frame", name, known))
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError as error:
+            raise InputError("pandas is not installed: pip install pandas") from error
+        frame: pl.DataFrame = getattr(self, name)
+        return pandas.DataFrame({column: frame[column].to_list() for column in frame.columns})
+
     def estimate(
         self,
         name: str,
@@ -116,7 +210,7 @@ class ResultSet(FinishedRuns):
         method: Method = "t",
         confidence: float = 0.95,
     ) -> pl.DataFrame:
-        """Estimate a measure for each condition and flow (or link, or run) from its seeds.
+        """Estimate a measure for each condition and flow (or group, link, run) from its seeds.
 
         Parameters
         ----------
@@ -130,8 +224,16 @@ class ResultSet(FinishedRuns):
         Returns
         -------
         polars.DataFrame
-            condition, grid keys, `flow` (or `link`), value, low, high, n, unit, method; low and
-            high are null where one run alone has a value, and lie within what the measure can be.
+            condition, grid keys, `flow` (or `group`, or `link`), value, low, high, n, unit, method;
+            low and high are null where one run alone has a value, and lie within what the measure
+            can be.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> results = jostle.run("scenarios/first.toml", store=False)
+        >>> results.estimate("throughput", phase="together").columns[1:]
+        ['flow', 'value', 'low', 'high', 'n', 'unit', 'method']
         """
         import polars as pl
 
@@ -178,32 +280,30 @@ class ResultSet(FinishedRuns):
             "give the flows start_jitter",
         )
 
-    def plot(
-        self,
-        condition: int | str | Condition | None = None,
-        kind: Literal["series", "jain", "difference"] | None = None,
-    ) -> Figure:
-        """Draw the answer.
+    @property
+    def plot(self) -> Plots:
+        """Figures: `plot()` draws the answer, `plot.lines(x=…, y=…, by=…)` and others any of it.
 
-        Parameters
-        ----------
-        condition
-            Condition of a `series` figure; may be left out if there is one condition.
-        kind
-            `series`: stacked time series of one condition. `jain`, `difference`: heat maps of
-            fairness and of throughput difference by condition and phase. If absent: `series`
-            for one condition, otherwise `jain`.
+        Examples
+        --------
+        >>> import jostle
+        >>> results = jostle.run("scenarios/first.toml", store=False)
+        >>> results.plot().savefig("first.png")  # doctest: +SKIP
         """
-        from jostle.results import pictures
+        from jostle.results.plots import Plots
 
-        if kind is None:
-            kind = "jain" if condition is None and len(self.conditions) > 1 else "series"
-        if kind == "series":
-            return pictures.series(self, self.position(condition))
-        return pictures.jain(self) if kind == "jain" else pictures.difference(self)
+        return Plots(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the summary document, `jostle.summary/1`, as plain data."""
+        """Give the summary document, `jostle.summary/1`, as plain data.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> results = jostle.run("scenarios/first.toml", store=False)
+        >>> results.to_dict()["schema"].startswith("jostle.summary/")
+        True
+        """
         return {
             "schema": SCHEMA,
             "title": self.title,
@@ -215,7 +315,8 @@ class ResultSet(FinishedRuns):
                         {"seed": r.seed, "run_id": r.run.run_id}
                         | {
                             key: r.run.summary[key]
-                            for key in ("flows", "links", "fairness", "totals")
+                            for key in ("flows", "groups", "links", "fairness", "totals")
+                            if key in r.run.summary
                         }
                         for r in self.of(index)
                     ],
@@ -225,7 +326,15 @@ class ResultSet(FinishedRuns):
         }
 
     def to_json(self, indent: int | None = None) -> str:
-        """Give the summary document, `jostle.summary/1`, as JSON text."""
+        """Give the summary document, `jostle.summary/1`, as JSON text.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> results = jostle.run("scenarios/first.toml", store=False)
+        >>> results.to_json()[:1]
+        '{'
+        """
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def __repr__(self) -> str:
@@ -234,7 +343,20 @@ class ResultSet(FinishedRuns):
             f"{len(self.results)} runs, {len(self.failures)} failed>"
         )
 
+    page: Callable[[Any], str] | None = None
+    """Writes the report in which a notebook shows these results; tables alone if there is none."""
+
     def _repr_html_(self) -> str:
+        if self.page is None or not self.results:
+            return self._tables_html()
+        # A page of its own: its styles and scripts meet no others, and it needs no server.
+        held = escape(self.page(self), quote=True)
+        return (
+            f'<iframe srcdoc="{held}" style="width:100%;height:48rem;border:0" '
+            f'title="{escape(self.title, quote=True)}"></iframe>'
+        )
+
+    def _tables_html(self) -> str:
         from jostle.results.tables import html_table, phase_tables
 
         return "".join(
@@ -277,7 +399,7 @@ class ResultSet(FinishedRuns):
             | {"phase": phase}
             | {key: values.get(key) for key in keys}
             for place, run in self._placed()
-            for entry in run.summary[part]
+            for entry in run.summary.get(part, ())
             for phase, values in entry["phases"].items()
         ]
         columns = [*self._place_columns, who, *facts, *whole, "phase", *keys]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from jostle.errors import InputError, unknown
 from jostle.results import conditions as naming
 from jostle.results.conditions import Condition
-from jostle.results.measures import Measure, measure
+from jostle.results.measures import Measure, measure, measures
 
 if TYPE_CHECKING:
     from jostle.backends import Spec
@@ -36,7 +36,7 @@ KINDS: Final[Mapping[str, Kind]] = {
 _ALIKE: Final = ("controller", "source", "path", "reverse_path", "access_delay_ns")
 """Keys of a flow's specification that the flows of a group have in common."""
 
-OWN_KEYS: Final = ("flow", "link", "controller", "phase")
+OWN_KEYS: Final = ("flow", "group", "link", "controller", "phase")
 """Keys that every scenario has, beside those of its grid."""
 
 
@@ -82,9 +82,12 @@ class Sample:
     seeds
         Seed of each run.
     values
-        For each run, in the measure's unit; of a group the mean over its flows that have a value.
+        For each run, in the measure's unit; of a group what the measure `group_…` says, or the mean
+        over its flows that have a value.
     flows
         For each run the values of the group's flows; one each for anything else.
+    group
+        Name of the group that a flow is one of, or is.
     """
 
     measure: Measure
@@ -93,6 +96,7 @@ class Sample:
     seeds: tuple[int, ...]
     values: tuple[float | None, ...]
     flows: tuple[tuple[float | None, ...], ...]
+    group: str = ""
 
     @cached_property
     def missing(self) -> int:
@@ -192,7 +196,9 @@ def _samples(
         seeds = tuple(result.seed for result in runs)
         summaries = [_by_name(result.run.summary) for result in runs]
         own = {phase.name for phase in results.phases_of(index)}
-        whole = wanted.place == "flow"
+        together = groups(results.spec_of(index)) if each else []
+        of_group = {name: group.name for group in together for name in group.members}
+        whole = wanted.place in ("flow", "group")
         # A measure of a whole run belongs to no phase; the first one stands for all.
         for phase in phases[:1] if whole else [name for name in phases if name in own]:
             for place, members in _whose(wanted, results.spec_of(index), each):
@@ -200,28 +206,40 @@ def _samples(
                     tuple(_value(wanted, summary, phase, name) for name in members)
                     for summary in summaries
                 )
+                values = tuple(_mean(run) for run in flows)
+                pooled = _pooled(wanted)
+                # Of what was written before there were groups, the mean of the flows is known.
+                if pooled and len(members) > 1 and place["flow"] in summaries[0]["groups"]:
+                    values = tuple(_value(pooled, run, phase, place["flow"]) for run in summaries)
                 when = {} if whole else {"phase": phase}
                 yield Sample(
                     wanted,
                     index,
                     {**condition, **place, **when},
                     seeds,
-                    tuple(_mean(run) for run in flows),
+                    values,
                     flows,
+                    of_group.get(place.get("flow", ""), place.get("flow", "")),
                 )
 
 
 def _by_name(summary: Mapping[str, Any]) -> dict[str, Any]:
     """Let flows and links of a summary be found by name: a run may have ten thousand."""
     return {**summary} | {
-        kind: {entry["name"]: entry for entry in summary[kind]} for kind in ("flows", "links")
+        kind: {entry["name"]: entry for entry in summary.get(kind, ())}
+        for kind in ("flows", "groups", "links")
     }
+
+
+def _pooled(wanted: Measure) -> Measure | None:
+    """Find the measure of a group that has what all of its flows did; none if it is their mean."""
+    return measures().get(f"group_{wanted.name}")
 
 
 def _value(wanted: Measure, summary: Mapping[str, Any], phase: str, who: str) -> float | None:
     if wanted.scope == "run":
         return wanted.of_summary(summary, phase)
-    entry = summary["links" if wanted.scope == "link" else "flows"].get(who)
+    entry = summary[f"{wanted.scope}s"].get(who)
     return None if entry is None else wanted.of_entry(entry, phase)
 
 
@@ -235,6 +253,9 @@ def _whose(
         case "link":
             for link in spec["links"]:
                 yield {"link": link["name"]}, (link["name"],)
+        case "group":
+            for name in dict.fromkeys(flow.get("group") or flow["name"] for flow in spec["flows"]):
+                yield {"group": name}, (name,)
         case "flow":
             for group in groups(spec, each=each):
                 yield {"flow": group.name, "controller": group.controller}, group.members
@@ -250,8 +271,17 @@ def full_key(results: FinishedRuns, key: str) -> str:
     return find_key(results.conditions, key)
 
 
-def find_key(conditions: Iterable[Condition], key: str) -> str:
+def find_key(conditions: Iterable[Condition], key: str, own: Sequence[str] = OWN_KEYS) -> str:
     """Find a key by its full name, or by an ending that is its alone.
+
+    Parameters
+    ----------
+    conditions
+        What the grid's keys are taken from.
+    key
+        What was written.
+    own
+        Keys beside those of the grid.
 
     Raises
     ------
@@ -259,7 +289,7 @@ def find_key(conditions: Iterable[Condition], key: str) -> str:
         When there is none, or several.
     """
     grid = list(dict.fromkeys(name for condition in conditions for name in condition))
-    known = [*grid, *OWN_KEYS]
+    known = [*grid, *own]
     if key in known:
         return key
     ending = [name for name in grid if name.endswith("." + key)]
@@ -267,7 +297,7 @@ def find_key(conditions: Iterable[Condition], key: str) -> str:
         return ending[0]
     if ending:
         raise InputError(f"several keys end with `{key}`: {', '.join(ending)}")
-    raise InputError(unknown("key", key, [*naming.short_names(grid).values(), *OWN_KEYS]))
+    raise InputError(unknown("key", key, [*naming.short_names(grid).values(), *own]))
 
 
 def grid_keys(results: FinishedRuns) -> list[str]:

@@ -177,10 +177,11 @@ def phase_tables(results: FinishedRuns, phase: str, view: View | None = None) ->
 
 def _columns_of(kind: str, scope: str, phase: str, chosen: Sequence[Measure]) -> list[Measure]:
     if chosen:
-        return [m for m in chosen if m.scope in (scope, "run")]
+        scopes = ("link", "run") if scope == "link" else ("flow", "group", "run")
+        return [m for m in chosen if m.scope in scopes]
     known = measures()
     suitable = [known[name] for name in _SUITABLE[kind] if name in known]
-    return [m for m in suitable if m.place != "flow" or phase == OVERALL]
+    return [m for m in suitable if m.place not in ("flow", "group") or phase == OVERALL]
 
 
 def _rows(results: FinishedRuns, kind: str, each: bool) -> list[_Row]:

@@ -41,8 +41,8 @@ def tidy(
     Returns
     -------
     polars.DataFrame
-        Grid keys, `phase` (empty for measures of a whole run), `flow`, `flows` (how many) and
-        `controller`, or `link`, `measure`, `unit`, `mean`, `low`, `high` and `n` (runs with a
+        Grid keys, `phase` (empty for measures of a whole run), `flow` or group, `flows` (how many)
+        and `controller`, or `link`, `measure`, `unit`, `mean`, `low`, `high` and `n` (runs with a
         value), and of groups `smallest` and `largest` flow, each a mean over runs.
     """
     names = columns or [name for name, m in measures().items() if m.place != "asked"]
@@ -63,7 +63,8 @@ def _row(sample: Sample, keys: Sequence[str]) -> dict[str, Any]:
     smallest, largest = sample.spread or (None, None)
     return {
         **{key: sample.place.get(key) for key in keys},
-        **{key: sample.place.get(key) for key in ("phase", "flow", "controller", "link")},
+        **{key: sample.place.get(key) for key in ("phase", "controller", "link")},
+        "flow": sample.place.get("flow", sample.place.get("group")),
         "flows": len(sample.flows[0]) if wanted.scope == "flow" else None,
         "measure": wanted.name,
         "unit": wanted.unit,

@@ -296,13 +296,17 @@ def _verified_summary(folder: Path) -> Mapping[str, Any]:
 
 
 def _is_summary_of(summary: Mapping[str, Any], spec: Spec) -> bool:
-    """Whether a summary has an entry for every flow, link and phase, with nothing but numbers."""
+    """Whether a summary has an entry for every flow, link and phase, with nothing but numbers.
+
+    What 0.1.0 wrote has no groups.
+    """
     try:
         phases = {phase["name"] for phase in spec["phases"]}
         for kind in ("flows", "links"):
             if [one["name"] for one in summary[kind]] != [one["name"] for one in spec[kind]]:
                 return False
-            for one in summary[kind]:
+        for kind in ("flows", "groups", "links"):
+            for one in summary.get(kind, ()):
                 measured = one["phases"]
                 values = [value for phase in measured.values() for value in phase.values()]
                 if set(measured) != phases or not all(map(_is_measure, values)):

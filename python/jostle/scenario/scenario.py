@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
+from jostle.scenario.loading import Origin, read
 from jostle.scenario.models import ScenarioFile
 from jostle.scenario.plan import Condition, Plan
 from jostle.scenario.registry import Registry
-from jostle.scenario.resolving.addressing import changed, find, parse_value, show, value_at
-from jostle.scenario.resolving.grid import (
-    Dimension,
-    Level,
-    combinations,
-    filled,
-    read_grid,
-    with_level,
-    with_levels,
-)
-from jostle.scenario.resolving.resolve import Template, resolve
-from jostle.scenario.resolving.traces import cached_trace_reader
-from jostle.scenario.resolving.validation import validate
+from jostle.scenario.resolving.resolve import Template
 from jostle.scenario.text.document import parse, read_text
-from jostle.scenario.text.positions import KeyPath, line_of, positions
-from jostle.scenario.text.problems import Problem, Report, ScenarioError, overlaps, starts_with
-from jostle.scenario.text.units import QuantityError
+from jostle.scenario.text.problems import Problem, ScenarioError
 
 __all__ = ["Scenario", "load", "loads"]
-
-MOST_PROBLEMS: Final = 100
-"""Of one file that are told: nobody mends more of them at once."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +45,119 @@ class Scenario:
     grid: Mapping[str, tuple[str, ...]]
     file: ScenarioFile
     _templates: tuple[tuple[Condition, Template], ...] = field(repr=False)
+    _origin: Origin | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def from_toml(cls, text: str, *, name: str = "scenario", python: bool = False) -> Scenario:
+        """Read a scenario from a text.
+
+        Parameters
+        ----------
+        text
+            The TOML document.
+        name
+            What problems call it. Files that it names are looked for in its folder.
+        python
+            As for `load`.
+
+        Raises
+        ------
+        ScenarioError
+            If anything is wrong, with all problems that were found.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> scenario = jostle.Scenario.from_toml('''
+        ... duration = "2 s"
+        ... bottleneck = { rate = "10 Mbit/s", queue = { kind = "drop_tail", limit = "1 BDP" } }
+        ... flows = [{ name = "download", controller = "cubic", rtt = "40 ms" }]
+        ... ''')
+        >>> len(scenario.plan().runs)
+        1
+        """
+        return loads(text, name=name, python=python)
+
+    @classmethod
+    def from_dict(
+        cls, document: Mapping[str, Any], *, name: str = "scenario", python: bool = False
+    ) -> Scenario:
+        """Make a scenario of what its TOML document would hold.
+
+        Parameters
+        ----------
+        document
+            Texts, numbers, lists and dictionaries under the keys of a scenario file.
+        name, python
+            As for `from_toml`.
+
+        Raises
+        ------
+        ScenarioError
+            If anything is wrong, with all problems that were found.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> scenario = jostle.Scenario.from_dict({
+        ...     "duration": "2 s",
+        ...     "bottleneck": {"rate": "10 Mbit/s", "queue": {"kind": "fq_codel"}},
+        ...     "flows": [{"name": "download", "controller": "cubic", "rtt": "40 ms"}],
+        ...     "grid": {"bottleneck.rate": ["5 Mbit/s", "10 Mbit/s"]},
+        ... })
+        >>> [dict(condition) for condition in scenario.conditions]
+        [{'bottleneck.rate': '5 Mbit/s'}, {'bottleneck.rate': '10 Mbit/s'}]
+        """
+        try:
+            plain = json.loads(json.dumps(document))
+        except (TypeError, ValueError, RecursionError) as error:
+            message = f"a scenario is made of texts, numbers, lists and dictionaries: {error}"
+            raise ScenarioError(name, [Problem(0, "", message)]) from error
+        return _made(Origin(name, None, plain, Registry.of_engine(), python))
+
+    def set(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> Scenario:
+        """Return the scenario with other values.
+
+        Parameters
+        ----------
+        values
+            By key, as `--set` takes them: `{"bottleneck.rate": "50 Mbit/s"}`; a key of the grid no
+            longer varies.
+        **named
+            The same for keys without a dot: `duration="10 s"`.
+
+        Raises
+        ------
+        ScenarioError
+            If the scenario would be wrong then.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> scenario = jostle.load("scenarios/first.toml")
+        >>> scenario.set({"bottleneck.rate": "20 Mbit/s"}, repeats=3).repeats
+        3
+        """
+        if self._origin is None:
+            raise ValueError("this scenario was not read from a document")
+        overrides = {**self._origin.overrides, **(values or {}), **named}
+        return _made(replace(self._origin, overrides=overrides))
+
+    @property
+    def text(self) -> str:
+        """The TOML document that it was read from; empty if it was none."""
+        return (self._origin and self._origin.text) or ""
+
+    def _repr_html_(self) -> str:
+        varied = "".join(
+            f"<li><code>{escape(key)}</code>: {escape(', '.join(labels))}</li>"
+            for key, labels in self.grid.items()
+        )
+        runs = len(self._templates) * self.repeats
+        return (
+            f"<strong>{escape(self.title)}</strong>, {runs} {'run' if runs == 1 else 'runs'}"
+            f"<ul>{varied}</ul><pre>{escape(self.text)}</pre>"
+        )
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -108,6 +207,13 @@ class Scenario:
         ------
         ValueError
             If `repeats` is not positive or a seed is outside 0 … 2⁶³ - 1.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> plan = jostle.load("scenarios/first.toml").plan(repeats=3)
+        >>> [planned.seed for planned in plan.runs]
+        [1, 2, 3]
         """
         return Plan.of(
             self.title,
@@ -119,7 +225,7 @@ class Scenario:
 
 def load(
     path: str | Path,
-    overrides: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
     *,
     registry: Registry | None = None,
     python: bool = False,
@@ -158,7 +264,7 @@ def loads(
     text: str,
     *,
     name: str = "scenario",
-    overrides: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
     registry: Registry | None = None,
     python: bool = False,
 ) -> Scenario:
@@ -184,188 +290,19 @@ def loads(
         If anything is wrong, with all problems that were found.
     """
     text, document = parse(text, name)
-    loader = _Loader(name, text, document, registry or Registry.of_engine(), python=python)
-    return loader.load(overrides or {})
+    named = registry or Registry.of_engine()
+    return _made(Origin(name, text, document, named, python, dict(overrides or {})))
 
 
-class _Loader:
-    def __init__(
-        self,
-        source: str,
-        text: str,
-        document: dict[str, Any],
-        registry: Registry,
-        *,
-        python: bool,
-    ) -> None:
-        self.source = source
-        self.text = text
-        self.document = document
-        self.registry = registry
-        self.python = python
-        self.read_trace = cached_trace_reader(Path(source).parent)
-        self.problems: list[Problem] = []
-        # What the command line has set: the paths, and how it was written.
-        self.overridden: dict[KeyPath, str] = {}
-
-    def load(self, overrides: Mapping[str, str]) -> Scenario:
-        self.override(overrides)
-        report = Report()
-        dimensions = read_grid(self.document, report)
-        try:
-            complete = filled(self.document, dimensions)
-        except QuantityError as error:
-            report.add(("grid",), f"two keys contradict each other: {error}")
-            complete, dimensions = self.document, []
-        base = validate(complete, report)
-        varied = [target for d in dimensions for target in d.targets]
-        grid_is_sound = not any(starts_with(path, ("grid",)) for path, _ in report.found)
-        template = None
-        if base.file is not None:
-            together = Report([*base.replaced, *varied])
-            template = self.resolve(base.file, together)
-            report.found += together.found
-        # What only the grid gives is judged value by value below.
-        given = [t for t in varied if not value_at(self.document, t)[0]]
-        report.found = [f for f in report.found if not any(overlaps(f[0], t) for t in given)]
-        self.tell(report.found)
-        for dimension in dimensions if base.file is not None else ():
-            others = [t for d in dimensions if d is not dimension for t in d.targets]
-            # What lies below or above another varied key is judged only together with it.
-            if not any(overlaps(t, o) for t in dimension.targets for o in others):
-                hidden = [*base.replaced, *others]
-                for level in dimension.levels:
-                    self.check_level(base.document, hidden, dimension, level)
-        templates: list[tuple[Condition, Template]] = []
-        if not self.problems and grid_is_sound and dimensions:
-            templates = self.conditions(dimensions)
-        elif template is not None:
-            templates = [(Condition(0, {}), template)]
-        if self.problems or base.file is None or not templates:
-            raise ScenarioError(self.source, self.problems)
-        return Scenario(
-            source=self.source,
-            title=base.file.title or Path(self.source).stem,
-            repeats=base.file.repeats,
-            seed=base.file.seed,
-            grid={d.key: tuple(level.label for level in d.levels) for d in dimensions},
-            file=base.file,
-            _templates=tuple(templates),
-        )
-
-    def resolve(self, file: ScenarioFile, report: Report) -> Template | None:
-        """Return the run that `file` describes; see `jostle.scenario.resolving.resolve`."""
-        folder = Path(self.source).parent
-        return resolve(file, self.registry, self.read_trace, report, folder, python=self.python)
-
-    def override(self, overrides: Mapping[str, str]) -> None:
-        """Set what the command line sets, in its order."""
-        for key, text in overrides.items():
-            try:
-                targets = find(self.document, key)
-                for target in targets:
-                    self.document = changed(self.document, target, parse_value(text))
-                    self.overridden[target] = f"--set {key}={text}"
-            except QuantityError as error:
-                self.problems.append(Problem(0, f"--set {key}={text}", str(error)))
-                continue
-            self.no_longer_varies(key, text, targets)
-
-    def no_longer_varies(self, key: str, text: str, targets: list[KeyPath]) -> None:
-        grid = self.document.get("grid")
-        for varied in list(grid) if isinstance(grid, dict) and targets[0][0] != "grid" else ():
-            try:
-                paths = find(self.document, varied)
-            except QuantityError:
-                continue
-            if set(paths) <= set(targets):
-                grid = {k: v for k, v in self.document["grid"].items() if k != varied}
-                self.document = {**self.document, "grid": grid}
-                if not grid:
-                    del self.document["grid"]
-            elif any(overlaps(path, target) for path in paths for target in targets):
-                message = f'the grid varies "{varied}" — set that, or take it out of the grid'
-                self.problems.append(Problem(0, f"--set {key}={text}", message))
-
-    def check_level(
-        self,
-        document: Mapping[str, Any],
-        hidden: list[KeyPath],
-        dimension: Dimension,
-        level: Level,
-    ) -> None:
-        """Tell the problems of one value of the grid by itself, whatever the others are."""
-        report = Report()
-        checked = validate(with_level(document, dimension, level), report)
-        if checked.file is not None:
-            together = Report([*checked.replaced, *hidden])
-            self.resolve(checked.file, together)
-            report.found += together.found
-        self.tell(report.found, [(dimension, level)], only_levels=True)
-
-    def conditions(self, dimensions: list[Dimension]) -> list[tuple[Condition, Template]]:
-        """Resolve every combination. What goes wrong here lies in how values fit together."""
-        templates = []
-        told: set[tuple[KeyPath, str]] = set()
-        for index, levels in enumerate(combinations(dimensions)):
-            labels = {d.key: level.label for d, level in zip(dimensions, levels, strict=True)}
-            pairs = list(zip(dimensions, levels, strict=True))
-            report = Report()
-            template = None
-            try:
-                document = with_levels(self.document, dimensions, levels)
-            except QuantityError as error:
-                message = f"two keys contradict each other: {error}"
-                self.problems.append(Problem(self.line(("grid",)), "grid", message))
-                break
-            checked = validate(document, report)
-            if checked.file is not None:
-                together = Report(checked.replaced)
-                template = self.resolve(checked.file, together)
-                report.found += together.found
-            if template is not None:
-                templates.append((Condition(index, labels), template))
-            suffix = ", ".join(f"{key} = {label}" for key, label in labels.items())
-            fresh = [found for found in report.found if found not in told]
-            told.update(fresh)
-            self.tell(fresh, pairs, suffix=f" (in the condition {suffix})")
-        return templates
-
-    def tell(
-        self,
-        found: list[tuple[KeyPath, str]],
-        levels: Sequence[tuple[Dimension, Level]] = (),
-        *,
-        suffix: str = "",
-        only_levels: bool = False,
-    ) -> None:
-        """Place problems where their values were written: file, grid, or command line."""
-        for path, message in found[: max(0, MOST_PROBLEMS - len(self.problems))]:
-            in_grid = next(
-                (
-                    (dimension, level, path[len(target) :])
-                    for dimension, level in levels
-                    for target in dimension.targets
-                    if path
-                    and (starts_with(path, target) or (only_levels and overlaps(path, target)))
-                ),
-                None,
-            )
-            # A key that is missing belongs to the table that the command line has set, too.
-            origin = next((o for t, o in self.overridden.items() if starts_with(path, t)), None)
-            if in_grid is not None:
-                dimension, level, below = in_grid
-                line = self.line((*level.path, *below))
-                key = f'grid."{dimension.key}"' + "".join(f".{step}" for step in below)
-            elif only_levels:
-                continue
-            elif origin is not None:
-                line, key = 0, origin
-            else:
-                line, key = self.line(path), show(self.document, path)
-            self.problems.append(Problem(line, key, message + suffix))
-
-    def line(self, path: KeyPath) -> int:
-        if not hasattr(self, "_lines"):
-            self._lines = positions(self.text)
-        return line_of(self._lines, path)
+def _made(origin: Origin) -> Scenario:
+    file, title, grid, templates = read(origin)
+    return Scenario(
+        source=origin.source,
+        title=title,
+        repeats=file.repeats,
+        seed=file.seed,
+        grid=grid,
+        file=file,
+        _templates=templates,
+        _origin=origin,
+    )

@@ -7,12 +7,14 @@ from jostle.stats.compare import Comparison, bonferroni, effect_size, t_test
 from jostle.stats.describe import mean, percentile, sd
 from jostle.stats.difference import difference
 from jostle.stats.distribution import Box, box, ecdf
+from jostle.stats.ellipse import Ellipse, sigma_ellipse
 from jostle.stats.estimate import Estimate, Method, estimate
 
 __all__ = [
     "Band",
     "Box",
     "Comparison",
+    "Ellipse",
     "Estimate",
     "Method",
     "bonferroni",
@@ -25,5 +27,6 @@ __all__ = [
     "percentile",
     "sd",
     "series_band",
+    "sigma_ellipse",
     "t_test",
 ]

@@ -38,6 +38,13 @@ def series_band(values: Floats, confidence: float = 0.95) -> Band:
         Shape (runs, bins); NaN where a run has no value.
     confidence
         Probability that the interval of one bin covers its mean (per bin, not for all at once).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jostle.stats import series_band
+    >>> series_band(np.array([[1.0, 2.0], [3.0, 2.0]])).mean.tolist()
+    [2.0, 2.0]
     """
     if values.ndim != 2:
         raise ValueError("values must have the shape (runs, bins)")

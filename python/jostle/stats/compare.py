@@ -47,6 +47,13 @@ def t_test(first: Iterable[float | None], second: Iterable[float | None]) -> Com
     -------
     Comparison or None
         None where a sample has fewer than two values, or nothing varies.
+
+    Examples
+    --------
+    >>> from jostle.stats import t_test
+    >>> found = t_test([1.0, 2.0, 3.0], [7.0, 8.0, 9.0])
+    >>> found.p < 0.01
+    True
     """
     a, b = present(first), present(second)
     if min(a.size, b.size) < 2:
@@ -65,7 +72,14 @@ def t_test(first: Iterable[float | None], second: Iterable[float | None]) -> Com
 
 
 def bonferroni(p: float, tests: int) -> float:
-    """Correct a probability for having made several tests: p times their number, at most 1."""
+    """Correct a probability for having made several tests: p times their number, at most 1.
+
+    Examples
+    --------
+    >>> from jostle.stats import bonferroni
+    >>> bonferroni(0.01, tests=3)
+    0.03
+    """
     if tests < 1:
         raise ValueError("there was one test at least")
     return min(1.0, p * tests)
@@ -75,6 +89,12 @@ def effect_size(d: float) -> EffectSize:
     """Cohen's d in words: small below 0.2, medium to 0.5, large to 0.8, then very large.
 
     The words of Claypool, Chung and Claypool, PAM 2021.
+
+    Examples
+    --------
+    >>> from jostle.stats import effect_size
+    >>> effect_size(0.6)
+    'large'
     """
     size = abs(d)
     if size < 0.2:

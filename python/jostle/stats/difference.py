@@ -33,6 +33,12 @@ def difference(
     Estimate
         `n` is the size of the smaller sample. Without two values on both sides there is no
         interval, without one on both sides no value.
+
+    Examples
+    --------
+    >>> from jostle.stats import difference
+    >>> difference([5.0, 6.0, 7.0], [1.0, 2.0, 3.0], "ms").value
+    4.0
     """
     a, b = present(first), present(second)
     n = int(min(a.size, b.size))

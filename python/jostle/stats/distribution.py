@@ -47,6 +47,12 @@ def box(values: Iterable[float | None], reach_iqr: float = WHISKERS_IQR) -> Box 
         The sample, in any order; None and NaN are left out.
     reach_iqr
         How far whiskers may reach from the quartiles, in interquartile ranges.
+
+    Examples
+    --------
+    >>> from jostle.stats import box
+    >>> box([1.0, 2.0, 3.0, 4.0, 5.0]).median
+    3.0
     """
     sample = np.sort(present(values))
     if not sample.size:
@@ -72,6 +78,13 @@ def ecdf(values: Iterable[float | None]) -> tuple[Floats, Floats]:
     -------
     x, share
         Shape (n,) each: the values in rising order, and the share of the sample that is not larger.
+
+    Examples
+    --------
+    >>> from jostle.stats import ecdf
+    >>> values, shares = ecdf([3.0, 1.0])
+    >>> values.tolist(), shares.tolist()
+    ([1.0, 3.0], [0.5, 1.0])
     """
     sample = np.sort(present(values))
     return sample, np.arange(1, sample.size + 1) / max(sample.size, 1)

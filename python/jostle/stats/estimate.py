@@ -70,6 +70,13 @@ def estimate(
     bounds
         Smallest and largest value that there can be, in `unit`. An interval that goes beyond is cut
         there, and `method` says so: Student's t knows no ends, and of two values it is wide.
+
+    Examples
+    --------
+    >>> from jostle.stats import estimate
+    >>> found = estimate([9.0, 10.0, 11.0], "Mbit/s")
+    >>> round(found.low, 2), found.value, round(found.high, 2), found.n
+    (7.52, 10.0, 12.48, 3)
     """
     if not 0 < confidence < 1:
         raise ValueError("confidence must lie between 0 and 1")

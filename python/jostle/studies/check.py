@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -140,11 +140,11 @@ def value_mistakes(
     """Say what is wrong with a value whose measure is known."""
     measure = find(value.measure)
     if measure.scope != "run":
-        known = _links(scenario) if measure.scope == "link" else _flows(scenario)
+        known = _named(scenario, measure.scope)
         if not value.flow:
-            what = "name of a link" if measure.scope == "link" else "name of a flow"
+            what = f"name of a {measure.scope}"
             yield path, f"`{value.measure}` needs `flow`, the {what}: {', '.join(known)}"
-        elif not _is_there(value, known):
+        elif value.flow not in known:
             yield (*path, "flow"), unknown(measure.scope, value.flow, known)
     if value.measure == "echo_rtt" and value.percentile is None:
         yield path, "`echo_rtt` needs `percentile`; the mean over the echoes is `rtt`"
@@ -234,11 +234,14 @@ def _links(scenario: Scenario) -> list[str]:
     return [link.name for link in scenario.file.links] or ["bottleneck"]
 
 
-def _is_there(value: Value, names: Iterable[str]) -> bool:
-    if value.measure == "mean_completion":
-        # It is of all whose names begin so.
-        return any(name.startswith(value.flow) for name in names)
-    return value.flow in names
+def _named(scenario: Scenario, scope: str) -> list[str]:
+    """Names of what has a value of a measure."""
+    match scope:
+        case "link":
+            return _links(scenario)
+        case "group":
+            return [flow.name for flow in scenario.file.flows]
+    return _flows(scenario)
 
 
 def window_labels(scenario: Scenario, windows: Mapping[str, object]) -> list[str]:

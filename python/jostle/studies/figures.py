@@ -19,7 +19,7 @@ from jostle.figures.data import (
 )
 from jostle.figures.data import Line as BandLine
 from jostle.results.measures import measure
-from jostle.results.pictures import PANELS, panels
+from jostle.results.over_time import FLOW_PANELS, panels
 from jostle.scenario.text.units import parse_size
 from jostle.stats import Estimate, box, ecdf, series_band
 from jostle.stats.describe import Floats
@@ -32,9 +32,8 @@ from jostle.studies.windows import RunView, Span
 
 if TYPE_CHECKING:
     import polars as pl
-    from matplotlib.figure import Figure
 
-FigureData = StackedData | HeatMapData | CurvesData | GroupsData
+    from jostle.figures.drawn import FigureData
 
 _SIZES: Final = tuple(f"{megabytes} MB" for megabytes in range(1, 51))
 """Of a figure of download time against size."""
@@ -55,21 +54,6 @@ def figure_data(runs: Runs, figure: FigureSpec) -> FigureData | None:
             return _groups(runs, figure)
 
 
-def drawn(data: FigureData) -> Figure:
-    """Draw a figure's data."""
-    from jostle.figures import charts, draw
-
-    match data:
-        case StackedData():
-            return draw.stacked(data)
-        case HeatMapData():
-            return draw.heat_map(data)
-        case CurvesData():
-            return charts.curves(data)
-        case GroupsData():
-            return charts.groups(data)
-
-
 def _series(runs: Runs, figure: FigureSpec) -> StackedData | None:
     chosen = Value(experiment=figure.experiment, where=figure.where)
     name, _ = runs.study.experiment_of(chosen)
@@ -87,7 +71,7 @@ def _series(runs: Runs, figure: FigureSpec) -> StackedData | None:
         if not figure.flows or flow["name"] in figure.flows
     }
     series = _while_anything_moves(results.condition_series(at))
-    wanted = figure.panels or PANELS
+    wanted = figure.panels or FLOW_PANELS
     data = stacked(series, labels, panels([name for name in wanted if name != "jain"]))
     if "jain" in wanted:
         line = _jain_line(runs.views(name, condition), series["time_s"].to_numpy())

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from jostle.backends import canonical_json
 from jostle.results.measures import Measure
+from jostle.results.series import position_of, series_of
 from jostle.scenario.text.units import parse_span
 from jostle.stats.describe import Floats
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from jostle._core import Series
     from jostle.backends import Run, Spec
     from jostle.studies.models import Window
-
-_COUNTS = ("rtt_samples", "sent_packets", "retransmitted_packets")
 
 
 @dataclass(frozen=True)
@@ -88,13 +81,13 @@ class RunView:
     def value(
         self, measure: Measure, who: str, span: Span, asked: Asked | None = None
     ) -> float | None:
-        """Take a measure of a flow, a link or the run over a window; None if it has no value."""
+        """Take a measure of a flow, group, link or the run over a window; None without a value."""
         if measure.place == "asked":
             found = self._series.asked(measure.name, who, **vars(asked or Asked()))
-        elif span.phase or measure.place == "flow":
+        elif span.phase or measure.place in ("flow", "group"):
             found = measure.of_summary(self._run.summary, span.phase, who)
         else:
-            position = self._position(measure, who)
+            position = position_of(self._run, measure, who)
             found = self._series.over(measure.name, position, span.from_s, span.to_s)
         return None if found is None else found * measure.factor
 
@@ -106,16 +99,10 @@ class RunView:
         array
             Shape (bins,); NaN where it has no value.
         """
-        position = self._position(measure, who)
+        position = position_of(self._run, measure, who)
         found: Floats = self._series.bins(measure.name, position, span.from_s, span.to_s, bin_s)
         scaled: Floats = found * measure.factor
         return scaled
-
-    def _position(self, measure: Measure, who: str) -> int:
-        if measure.scope == "run":
-            return 0
-        links = [link["name"] for link in self._spec["links"]]
-        return (links if measure.scope == "link" else self._flows).index(who)
 
     @cached_property
     def _flows(self) -> list[str]:
@@ -127,28 +114,4 @@ class RunView:
 
     @cached_property
     def _series(self) -> Series:
-        from jostle import _core
-
-        facts = [
-            {key: flow.get(key) for key in ("start_s", "completion_s", "pings")}
-            for flow in self._run.summary["flows"]
-        ]
-        flows, links = _columns(self._run.flows, _COUNTS), _columns(self._run.links, ())
-        return _core.Series(canonical_json(self._spec), facts, flows, links)
-
-
-def _columns(frame: pl.DataFrame, counts: Sequence[str]) -> dict[str, np.ndarray]:
-    """Numbers of a frame as the engine has them: counts of packets whole, others NaN for null."""
-    import polars as pl
-    import polars.selectors as cs
-
-    whole = (*counts, *(name for name in frame.columns if name.startswith(("dropped_", "marked_"))))
-    numbers = frame.select(cs.numeric())
-    return {
-        name: (
-            numbers[name].cast(pl.UInt32).to_numpy()
-            if name in whole
-            else numbers[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
-        )
-        for name in numbers.columns
-    }
+        return series_of(self._run)

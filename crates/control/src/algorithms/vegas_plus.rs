@@ -14,7 +14,7 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
     entry: Entry {
         name: "vegas+",
         summary: "Vegas that turns into Reno when others fill the queue",
-        class: "hybrid",
+        class: "delay",
         based_on: &["vegas", "reno"],
         source: "Hasegawa, Kurata & Murata, Analysis and Improvement of Fairness between TCP Reno \
                  and Vegas, IEEE ICNP 2000",

@@ -4,6 +4,7 @@ use jostle_catalogue::{Entry, Values};
 use jostle_units::{Span, Time};
 
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer, Signal};
+use crate::estimate::AckedBytes;
 use crate::jiffies::{HZ, Jiffies};
 use crate::row::{ControllerRow, Start};
 use crate::window::Window;
@@ -14,9 +15,8 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
         name: "westwood",
         summary: "Westwood+: grows as Reno, falls to the BDP that the rate of ACKs shows",
         class: "loss",
-        based_on: &["reno"],
-        source: "Mascolo, Casetti, Gerla, Sanadidi & Wang, TCP Westwood, ACM MobiCom 2001; \
-                 Grieco & Mascolo, ACM SIGCOMM CCR 34(2), 2004; Linux 6.1 tcp_westwood.c",
+        based_on: &["tcpw"],
+        source: "Grieco & Mascolo, ACM SIGCOMM CCR 34(2), 2004; Linux 6.1 tcp_westwood.c",
         parameters: &[HZ],
     },
     start: Start::Composed("standard"),
@@ -48,17 +48,13 @@ pub struct Westwood {
     clock: Jiffies,
     /// Intervals of measurement are longer, in ticks ([`INTERVALS_PER_S`]).
     least_interval: u64,
-    mss_bytes: u64,
     /// `snd_una` as last heard of.
     first_unacked: u64,
-    /// Up to where bytes were counted; [`u64::MAX`] before the first ACK, which only sets it.
-    counted_to: u64,
+    acked: AckedBytes,
     /// When the interval of measurement began (`rtt_win_sx`).
     interval_start: u64,
     /// Bytes that were acknowledged in it (`bk`).
     bytes: u64,
-    /// Bytes that duplicate ACKs have counted and no cumulative one yet (`accounted`).
-    accounted_bytes: u64,
     /// Latest and least RTT, in ticks.
     rtt: u64,
     min_rtt: u64,
@@ -80,12 +76,10 @@ impl Westwood {
         Self {
             clock,
             least_interval: clock.hz() / INTERVALS_PER_S,
-            mss_bytes: 1,
             first_unacked: 0,
-            counted_to: u64::MAX,
+            acked: AckedBytes::default(),
             interval_start: 0,
             bytes: 0,
-            accounted_bytes: 0,
             rtt: first_rtt,
             min_rtt: first_rtt,
             hears_headers: false,
@@ -113,23 +107,6 @@ impl Westwood {
         }
     }
 
-    /// `westwood_acked_count`: what an ACK off the predicted path says was delivered. A duplicate
-    /// counts as one packet at once, so that the cumulative ACK which covers it must count less.
-    fn count(&mut self, advanced_bytes: u64) -> u64 {
-        if advanced_bytes == 0 {
-            self.accounted_bytes += self.mss_bytes;
-            return self.mss_bytes;
-        }
-        if advanced_bytes <= self.mss_bytes {
-            return advanced_bytes;
-        }
-        if self.accounted_bytes >= advanced_bytes {
-            self.accounted_bytes -= advanced_bytes;
-            return self.mss_bytes;
-        }
-        advanced_bytes - std::mem::take(&mut self.accounted_bytes)
-    }
-
     /// `tcp_westwood_ack`: an ACK is counted, and an interval of measurement may end with it.
     #[inline]
     fn on_ack(&mut self, now: Time, slow_path: bool) {
@@ -140,10 +117,7 @@ impl Westwood {
             self.bytes = 0;
             self.interval_start = now;
         }
-        // Packets of the ends of messages count in full.
-        let advanced_bytes = self.first_unacked.saturating_sub(self.counted_to) * self.mss_bytes;
-        self.counted_to = self.first_unacked;
-        self.bytes += if slow_path { self.count(advanced_bytes) } else { advanced_bytes };
+        self.bytes += self.acked.count(self.first_unacked, !slow_path);
         self.min_rtt = if self.min_rtt_due { self.rtt } else { self.min_rtt.min(self.rtt) };
         self.min_rtt_due = false;
     }
@@ -155,7 +129,7 @@ impl Westwood {
 
     /// The estimated BDP in packets (`tcp_westwood_bw_rttmin`).
     fn bdp(&self) -> u32 {
-        let packets = self.bandwidth.saturating_mul(self.min_rtt) / self.mss_bytes;
+        let packets = self.bandwidth.saturating_mul(self.min_rtt) / self.acked.mss_bytes();
         u32::try_from(packets).unwrap_or(u32::MAX).max(2)
     }
 }
@@ -167,7 +141,7 @@ impl WindowLaw for Westwood {
     }
 
     fn on_packet_size(&mut self, mss_bytes: u32) {
-        self.mss_bytes = u64::from(mss_bytes.max(1));
+        self.acked.resize(mss_bytes);
     }
 
     fn on_measurement(&mut self, _window: &mut Window, measurement: &Measurement) {
@@ -315,36 +289,6 @@ mod tests {
             assert_eq!(connection.law.bytes, 10 * MSS, "what closes an interval opens the next");
             assert_eq!(connection.law.bandwidth, 20 * MSS / (over_ms / 10));
         }
-    }
-
-    /// Nothing is counted twice off the predicted path: 9 duplicates and the ACK that covers them
-    /// and the hole are 10 packets.
-    #[test]
-    fn a_cumulative_ack_leaves_out_what_duplicates_counted() {
-        let mut connection = Connection::new(100);
-        connection.hear(0, 10, 50, false);
-        (0..9).for_each(|i| connection.hear(i, 10, 50, true));
-        assert_eq!((connection.law.bytes, connection.law.accounted_bytes), (9 * MSS, 9 * MSS));
-        connection.hear(10, 20, 50, true);
-        assert_eq!((connection.law.bytes, connection.law.accounted_bytes), (10 * MSS, 0));
-    }
-
-    #[test]
-    fn the_first_ack_counts_nothing_unless_it_leaves_the_predicted_path() {
-        for (slow_path, bytes) in [(false, 0), (true, MSS)] {
-            let mut connection = Connection::new(100);
-            connection.hear(0, 10, 50, slow_path);
-            assert_eq!(connection.law.bytes, bytes);
-        }
-    }
-
-    #[test]
-    fn a_partial_ack_below_what_duplicates_counted_is_one_packet() {
-        let mut law = Connection::new(100).law;
-        law.accounted_bytes = 5 * MSS;
-        assert_eq!((law.count(3 * MSS), law.accounted_bytes), (MSS, 2 * MSS));
-        assert_eq!((law.count(MSS), law.accounted_bytes), (MSS, 2 * MSS), "not even compared");
-        assert_eq!((law.count(3 * MSS), law.accounted_bytes), (MSS, 0));
     }
 
     #[test]

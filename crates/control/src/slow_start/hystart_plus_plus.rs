@@ -14,7 +14,7 @@ pub(crate) const ROW: SlowStartRow = SlowStartRow {
         summary: "slows down when the delay of a round rises over the last one's, and looks again",
         class: "delay",
         based_on: &["hystart"],
-        source: "RFC 9406",
+        source: "RFC 9406; draft-balasubramanian-tcpm-hystartplusplus-03, 2020, for limited slow start",
         parameters: &[
             Parameter {
                 name: "min_rtt_thresh",
@@ -47,6 +47,25 @@ pub(crate) const ROW: SlowStartRow = SlowStartRow {
                 kind: Kind::Integer { default: 5, min: 1, max: 1_000 },
             },
             Parameter {
+                name: "after_rise",
+                summary: "what follows a rise: conservative slow start, which looks again (RFC 9406), or \
+                          limited slow start until something is lost (drafts of 2019 and 2020)",
+                kind: Kind::Choice {
+                    default: "conservative",
+                    choices: &["conservative", "limited"],
+                },
+            },
+            Parameter {
+                name: "lss_divisor",
+                summary: "share of the window at the rise that limited slow start adds in a round trip",
+                kind: Kind::Number { default: 0.25, min: 0.01, max: 1.0 },
+            },
+            Parameter {
+                name: "low_cwnd",
+                summary: "smallest window, in packets, that limited slow start begins with",
+                kind: Kind::Integer { default: 16, min: 1, max: 1_000_000 },
+            },
+            Parameter {
                 name: "l",
                 summary: "most packets that an ACK counts for, if packets are not paced",
                 kind: Kind::Integer { default: 8, min: 1, max: 0x7fff_ffff },
@@ -69,7 +88,18 @@ pub struct HyStartPlusPlus {
     css_growth_divisor: u32,
     css_rounds: u32,
     most_per_ack: u32,
+    /// The drafts' way, where it is asked for.
+    limited: Option<Limited>,
     state: State,
+}
+
+/// Limited slow start as the drafts before the RFC's have it: "K = cwnd / (LSS_DIVISOR * ssthresh);
+/// cwnd = max(cwnd + (min(N, L * SMSS) / K), CA_cwnd())", with the ssthresh of its beginning.
+#[derive(Clone, Copy, Debug)]
+struct Limited {
+    divisor: f64,
+    /// `LOW_CWND`.
+    low_cwnd: u32,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -87,6 +117,10 @@ struct State {
     css_rounds: u32,
     /// Packets acknowledged in CSS towards the next increase by one.
     css_count: u32,
+    /// cwnd at the beginning of limited slow start, which the drafts keep as ssthresh.
+    lss_from: Option<u32>,
+    /// The part of a packet that limited slow start has added.
+    lss_fraction: f64,
     paced: bool,
 }
 
@@ -101,6 +135,10 @@ impl HyStartPlusPlus {
             css_growth_divisor: values.u32("css_growth_divisor").max(1),
             css_rounds: values.u32("css_rounds"),
             most_per_ack: values.u32("l"),
+            limited: (values.choice("after_rise") == "limited").then(|| Limited {
+                divisor: values.number("lss_divisor"),
+                low_cwnd: values.u32("low_cwnd"),
+            }),
             state: State::default(),
         }
     }
@@ -136,7 +174,16 @@ impl HyStartPlusPlus {
     }
 
     /// The checks of a round with enough samples.
-    fn judge(&mut self, round_min: Span) {
+    fn judge(&mut self, window: &Window, round_min: Span) {
+        if let Some(limited) = self.limited {
+            if let Some(last) = self.state.last_round_min
+                && window.cwnd >= limited.low_cwnd
+                && round_min >= last.saturating_add(self.rise(last))
+            {
+                self.state.lss_from = Some(window.cwnd);
+            }
+            return;
+        }
         match (self.state.baseline, self.state.last_round_min) {
             // "If (currentRoundMinRTT < cssBaselineMinRtt): cssBaselineMinRtt = infinity, resume
             // slow start including HyStart++".
@@ -165,7 +212,8 @@ impl SlowStart for HyStartPlusPlus {
     }
 
     fn on_measurement(&mut self, window: &mut Window, measurement: &Measurement) {
-        if !Self::applies(window) {
+        // Limited slow start lasts until congestion ends it.
+        if !Self::applies(window) || self.state.lss_from.is_some() {
             return;
         }
         self.state.paced = measurement.pacing_rate.is_some();
@@ -177,7 +225,7 @@ impl SlowStart for HyStartPlusPlus {
         self.state.round_min = Some(round_min);
         self.state.samples = self.state.samples.saturating_add(1);
         if self.state.samples >= self.n_rtt_sample {
-            self.judge(round_min);
+            self.judge(window, round_min);
         }
     }
 
@@ -187,6 +235,12 @@ impl SlowStart for HyStartPlusPlus {
         }
         // "L = infinity if paced, L = 8 if non-paced". What exceeds it is not counted at all.
         let counted = if self.state.paced { ack.acked } else { ack.acked.min(self.most_per_ack) };
+        if let Some((limited, from)) = self.limited.zip(self.state.lss_from) {
+            let k = f64::from(window.cwnd) / (limited.divisor * f64::from(from));
+            let added = self.state.lss_fraction + f64::from(counted) / k;
+            self.state.lss_fraction = added.fract();
+            return window.slow_start(added as u32);
+        }
         if self.state.baseline.is_none() {
             // "cwnd = cwnd + min(N, L * SMSS)".
             return window.slow_start(counted);
@@ -202,7 +256,11 @@ impl SlowStart for HyStartPlusPlus {
     }
 
     fn mode(&self) -> &'static str {
-        if self.state.baseline.is_some() { "conservative_slow_start" } else { "slow_start" }
+        match (self.state.baseline, self.state.lss_from) {
+            (Some(_), _) => "conservative_slow_start",
+            (_, Some(_)) => "limited_slow_start",
+            (None, None) => "slow_start",
+        }
     }
 }
 
@@ -248,6 +306,13 @@ mod tests {
         /// A round of ACKs with one RTT.
         fn round(&mut self, rtt_ms: f64) {
             (0..WINDOW).for_each(|_| self.hear(Span::from_secs_f64(rtt_ms / 1e3)));
+        }
+
+        /// With the drafts' limited slow start, at a window of `cwnd`.
+        fn limited(cwnd: u32) -> Self {
+            let given = [("after_rise".to_owned(), Value::Text("limited".to_owned()))].into();
+            let hystart = HyStartPlusPlus::new(&ROW.entry.resolve(&given).unwrap());
+            Self { hystart, window: Window { cwnd, ..Window::default() }, ..Self::new() }
         }
 
         fn in_css(&self) -> bool {
@@ -334,6 +399,43 @@ mod tests {
         }
         let gain = f64::from(window.cwnd) / 1000.0;
         assert!((gain / 1.25f64.powi(5) - 1.0).abs() < 0.005, "{gain}");
+    }
+
+    /// The drafts: up to a quarter of the window of the rise per round trip, and no way back.
+    #[test]
+    fn limited_slow_start_adds_a_quarter_of_its_first_window_a_round() {
+        let mut rounds = Rounds::limited(100);
+        rounds.round(100.0);
+        rounds.round(112.4);
+        assert_eq!(rounds.hystart.mode(), "slow_start");
+        rounds.round(112.4 * 1.125 + 0.01);
+        assert_eq!(rounds.hystart.mode(), "limited_slow_start");
+        let mut window = rounds.window;
+        for _ in 0..4 {
+            // W dW = F/4 dn from W to W' over W packets, F the first window: 22 to 24 a round.
+            let expected = f64::from(window.cwnd * window.cwnd + 50 * window.cwnd).sqrt();
+            (0..window.cwnd).for_each(|_| {
+                grown(&mut rounds.hystart, &mut window, 1);
+            });
+            assert!(
+                (f64::from(window.cwnd) - expected).abs() <= 1.0,
+                "{} of {expected}",
+                window.cwnd
+            );
+        }
+        (0..10).for_each(|_| rounds.round(100.0));
+        assert_eq!(rounds.hystart.mode(), "limited_slow_start");
+        assert!(rounds.window.in_slow_start(), "until something is lost");
+    }
+
+    #[test]
+    fn limited_slow_start_begins_with_sixteen_packets() {
+        for (cwnd, mode) in [(15, "slow_start"), (16, "limited_slow_start")] {
+            let mut rounds = Rounds::limited(cwnd);
+            rounds.round(100.0);
+            rounds.round(150.0);
+            assert_eq!(rounds.hystart.mode(), mode, "at {cwnd}");
+        }
     }
 
     #[test]

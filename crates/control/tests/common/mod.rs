@@ -62,13 +62,25 @@ pub fn build(
     parameters: &[(&str, Value)],
     slow_start: Option<&str>,
 ) -> Box<dyn Controller> {
+    build_with(name, parameters, slow_start, &[])
+}
+
+/// The same, with parameters of the slow start.
+pub fn build_with(
+    name: &str,
+    parameters: &[(&str, Value)],
+    slow_start: Option<&str>,
+    start_parameters: &[(&str, Value)],
+) -> Box<dyn Controller> {
+    let given = |parameters: &[(&str, Value)]| {
+        parameters.iter().map(|(name, value)| (name.to_string(), value.clone())).collect()
+    };
     let row = registry::controller(name).unwrap();
     let own = match row.start {
         registry::Start::Composed(own) => own,
         registry::Start::Own => "standard",
     };
     let start = registry::slow_start(slow_start.unwrap_or(own)).unwrap();
-    let start = start.create(&Default::default()).unwrap();
-    let given = parameters.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
-    row.create(&given, start, Stream::new(1, name)).unwrap()
+    let start = start.create(&given(start_parameters)).unwrap();
+    row.create(&given(parameters), start, Stream::new(1, name)).unwrap()
 }

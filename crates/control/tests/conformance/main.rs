@@ -39,7 +39,7 @@ fn largest_cwnd(row: &str) -> u32 {
 /// What a row may do that others may not.
 fn limits(row: &str) -> Limits {
     // Westwood+ sets ssthresh to an estimate, which a timeout after timeouts may find above cwnd.
-    let estimates_after_timeout = matches!(row, "westwood" | "log-westwood+" | "tcpw-a");
+    let estimates_after_timeout = matches!(row, "tcpw" | "westwood" | "log-westwood+" | "tcpw-a");
     Limits { largest_cwnd: largest_cwnd(row), estimates_after_timeout }
 }
 
@@ -328,6 +328,7 @@ fn every_controller_follows_the_size_of_packets() {
     // Those that would go on with packets of half the size if nobody told them: the test sees it.
     // TIMELY, at its least rate here, and Libra, which has no packet pairs here, have tests of their own.
     let known = [
+        "tcpw",
         "westwood",
         "log-westwood+",
         "tcpw-a",

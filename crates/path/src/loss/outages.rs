@@ -82,10 +82,15 @@ impl Outages {
 impl Loss for Outages {
     #[inline]
     fn verdict(&mut self, now: Time) -> Option<Reason> {
+        self.pass(now);
+        (now >= self.start).then_some(Reason::Outage)
+    }
+
+    #[inline]
+    fn pass(&mut self, now: Time) {
         while now >= self.end && self.end != Time::NEVER {
             self.draw();
         }
-        (now >= self.start).then_some(Reason::Outage)
     }
 }
 
@@ -155,6 +160,20 @@ mod tests {
             let lost = often.verdict(now);
             if ms % 997 == 0 {
                 assert_eq!(rarely.verdict(now), lost);
+            }
+        }
+    }
+
+    #[test]
+    fn time_that_passes_changes_no_outage_and_leaves_nothing_to_draw() {
+        let (mut plain, mut passing) = (outages(3), outages(3));
+        for s in 1..2_000u64 {
+            let now = Time::ZERO + Span::from_ms(s * 777);
+            passing.pass(now);
+            assert!(passing.end > now);
+            if s.is_multiple_of(50) {
+                assert_eq!(plain.verdict(now), passing.verdict(now));
+                assert_eq!((plain.start, plain.end), (passing.start, passing.end));
             }
         }
     }

@@ -254,6 +254,10 @@ impl<B: Copy + Send> QueueDiscipline<B> for DualPi2<B> {
     fn packets(&self) -> u64 {
         self.total.packets
     }
+
+    fn pass(&mut self, now: Time) {
+        self.control.catch_up(now, self.heads());
+    }
 }
 
 #[cfg(test)]

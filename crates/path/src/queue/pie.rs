@@ -259,6 +259,10 @@ impl<B: Copy + Send> QueueDiscipline<B> for Pie<B> {
     fn packets(&self) -> u64 {
         self.fifo.backlog().packets
     }
+
+    fn pass(&mut self, now: Time) {
+        self.catch_up(now);
+    }
 }
 
 #[cfg(test)]

@@ -52,9 +52,12 @@ pub fn queue(
     for parameter in row.entry.parameters {
         let value = match (parameter.name, parameter.kind) {
             ("limit", Kind::Packets { .. }) => {
-                kept = Limit::Packets(packets);
+                // Socket buffers of GRO hold up to 31 of the smallest packets here.
+                let each = if row.entry.name == "pfifo_gro" { 31 } else { 1 };
+                kept = Limit::Packets(packets * each);
                 Some(Value::Integer(packets as i64))
             }
+            ("gro_max_size", _) => Some(Value::Integer(3_100)),
             ("threshold", Kind::Size { .. }) => Some(Value::Integer(8_000)),
             ("threshold", _) => Some(Value::Integer(300_000)),
             (_, Kind::Choice { choices, .. }) => {

@@ -84,6 +84,30 @@ super::row::measures! {
         let of_all_bps = if flow.competes { own_bps } else { 0.0 };
         Some(own_bps - (all.throughput_bps() - of_all_bps))
     };
+
+    /// Mean of the response times: from the moment at which the sender is asked (for the first, at
+    /// which the connection opens) until the last byte has reached the application of the receiver,
+    /// in the phase in which it did. The request itself takes no time.
+    response_mean_s: Option<f64>, "response", "response time", ROUND_TRIP, any, "response_mean_s";
+    |flow, _| flow.response_mean_s;
+
+    /// Median of the response times, less than 1.6 % off.
+    response_p50_s: Option<f64>, "response_p50", "median response time", ROUND_TRIP, phase;
+    |flow, _| flow.response_p50_s;
+
+    /// 95th percentile of the response times, less than 1.6 % off.
+    response_p95_s: Option<f64>, "response_p95", "95th percentile of the response time", ROUND_TRIP,
+        phase;
+    |flow, _| flow.response_p95_s;
+
+    /// 99th percentile of the response times, less than 1.6 % off.
+    response_p99_s: Option<f64>, "response_p99", "99th percentile of the response time", ROUND_TRIP,
+        phase;
+    |flow, _| flow.response_p99_s;
+
+    /// Responses that reached the receiver whole; absent of flows that are not asked for any.
+    responses: Option<u64>, "responses", "responses", NUMBER, any, "responses";
+    |flow, _| flow.responds.then_some(flow.responses);
 }
 
 #[cfg(test)]
@@ -102,7 +126,7 @@ mod tests {
         };
         let flows = vec![flow(300.0, true), flow(100.0, true), flow(50.0, false)];
         let table = FlowTable::default();
-        let all = Stretch::new(flows, vec![], Rates::between(&table, 3, 0.0, 8.0));
+        let all = Stretch::new(flows, vec![], vec![], Rates::between(&table, 3, 0.0, 8.0));
         let of = |name| [0, 1, 2].map(|at| named(name).unwrap().over(&all, at));
         assert_eq!(of("share"), [Some(0.75), Some(0.25), None]);
         assert_eq!(of("lead"), [Some(200.0), Some(-200.0), Some(-350.0)]);

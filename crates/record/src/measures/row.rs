@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::ping_meter::Pings;
 use crate::stretch::Stretch;
-use crate::transfer::Transfer;
+use crate::transfer::{Transfer, Transfers};
 
 /// What has a value of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -12,6 +12,8 @@ use crate::transfer::Transfer;
 pub enum Scope {
     /// Each flow.
     Flow,
+    /// Each group of flows that were written as one.
+    Group,
     /// Each link.
     Link,
     /// The run.
@@ -22,7 +24,7 @@ pub enum Scope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
-    /// In each phase of a flow or a link.
+    /// In each phase of a flow, a group or a link.
     Phases,
     /// In each phase of `fairness`.
     Fairness,
@@ -30,6 +32,8 @@ pub enum Place {
     Totals,
     /// Beside a flow's phases: it is of the whole run.
     Flow,
+    /// Beside a group's phases: it is of the whole run.
+    Group,
     /// Nowhere: it is of the whole run, and computed when it is asked for.
     Asked,
 }
@@ -55,6 +59,7 @@ pub(super) const RATE: Unit = Unit::new("bit/s", "Mbit/s", 1e-6);
 pub(super) const ROUND_TRIP: Unit = Unit::new("s", "ms", 1e3);
 pub(super) const TIME: Unit = Unit::new("s", "s", 1.0);
 pub(super) const SIZE: Unit = Unit::new("byte", "kB", 1e-3);
+pub(super) const FLOWS: Unit = Unit::new("flow", "flows", 1.0);
 pub(super) const PACKETS: Unit = Unit::new("packet", "packets", 1.0);
 pub(super) const PERCENT: Unit = Unit::new("1", "%", 100.0);
 pub(super) const NUMBER: Unit = Unit::new("1", "", 1.0);
@@ -80,12 +85,12 @@ pub enum Compute {
     Stretch(fn(&Stretch<'_>, usize) -> Option<f64>),
     /// From a flow's transfer.
     Transfer(fn(&Transfer) -> Option<f64>),
+    /// From the transfers of a group.
+    Group(fn(&Transfers) -> Option<f64>),
     /// From what became of a flow's pings.
     Pings(fn(&Pings, &Asked) -> Option<f64>),
     /// From the time at which so many bytes were delivered, counted from the flow's start.
     Download,
-    /// The mean over the completion times of all flows whose name begins so.
-    MeanCompletion,
 }
 
 /// A measure.
@@ -151,6 +156,13 @@ impl Field for Option<f64> {
 impl Field for f64 {
     fn of(value: Option<f64>) -> Self {
         value.unwrap_or(0.0)
+    }
+}
+
+/// For counts that some do not have.
+impl Field for Option<u64> {
+    fn of(value: Option<f64>) -> Self {
+        value.map(|count| count as u64)
     }
 }
 

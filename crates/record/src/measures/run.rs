@@ -122,7 +122,7 @@ mod tests {
         }
         let flow = |competes| FlowStretch { competes, ..FlowStretch::default() };
         let flows = vec![flow(true), flow(true), flow(false)];
-        convergence_s(&Stretch::new(flows, vec![], Rates::between(&table, 3, from_s, 1e9)))
+        convergence_s(&Stretch::new(flows, vec![], vec![], Rates::between(&table, 3, from_s, 1e9)))
     }
 
     #[test]

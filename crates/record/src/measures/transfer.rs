@@ -1,6 +1,6 @@
 //! Measures of a flow's transfer, over the whole run.
 
-use super::row::{Compute, Measure, NUMBER, Place, RATE, Scope, TIME};
+use super::row::{Compute, FLOWS, Measure, NUMBER, Place, RATE, Scope, TIME};
 use crate::transfer::Transfer;
 
 pub(super) const ROWS: &[Measure] = &[
@@ -16,6 +16,33 @@ pub(super) const ROWS: &[Measure] = &[
         definition: "Time from the flow's start until all its data were acknowledged; absent if
             that never was.",
         compute: Compute::Transfer(completion),
+    },
+    Measure {
+        name: "completion_rate",
+        title: "completion rate",
+        key: "completion_rate_bps",
+        unit: RATE,
+        scope: Scope::Flow,
+        place: Place::Flow,
+        any_window: false,
+        column: None,
+        definition: "All the payload of a flow that ends by itself ÷ its completion time; absent if
+            it was not complete.",
+        compute: Compute::Transfer(completion_rate),
+    },
+    Measure {
+        name: "unfinished",
+        title: "unfinished",
+        key: "unfinished",
+        unit: FLOWS,
+        scope: Scope::Flow,
+        place: Place::Flow,
+        any_window: false,
+        column: None,
+        definition:
+            "1 if the flow should have ended by itself and was not complete at the end of the
+            run, else 0; absent of flows that have no end of their own.",
+        compute: Compute::Transfer(unfinished),
     },
     Measure {
         name: "efficiency",
@@ -46,19 +73,6 @@ pub(super) const ROWS: &[Measure] = &[
         compute: Compute::Transfer(estimate),
     },
     Measure {
-        name: "mean_completion",
-        title: "mean completion",
-        key: "",
-        unit: TIME,
-        scope: Scope::Flow,
-        place: Place::Asked,
-        any_window: false,
-        column: None,
-        definition: "Mean of the completion times of all flows whose name begins so: `user` stands
-            for `user-1` and `user-2`.",
-        compute: Compute::MeanCompletion,
-    },
-    Measure {
         name: "download_time",
         title: "download time",
         key: "",
@@ -75,6 +89,14 @@ pub(super) const ROWS: &[Measure] = &[
 
 pub(crate) fn completion(transfer: &Transfer) -> Option<f64> {
     transfer.completion_s
+}
+
+pub(crate) fn completion_rate(transfer: &Transfer) -> Option<f64> {
+    Some(transfer.bytes? as f64 * 8.0 / transfer.completion_s?)
+}
+
+pub(crate) fn unfinished(transfer: &Transfer) -> Option<f64> {
+    transfer.bytes.map(|_| f64::from(u8::from(transfer.completion_s.is_none())))
 }
 
 /// A transfer ends with the last ACK's arrival, half a round trip after the last byte's. That makes
@@ -107,9 +129,18 @@ mod tests {
         // 1 MB over 8 Mbit/s and 100 ms: 0.15 + 1 + 0.05 s.
         let ideal = Ideal { bytes: 1e6, capacity_bps: 8e6, rtt_s: 0.1 };
         let transfer =
-            |took_s| Transfer { completion_s: took_s, ideal: Some(ideal), estimate_bps: None };
+            |took_s| Transfer { completion_s: took_s, ideal: Some(ideal), ..Transfer::default() };
         assert!((efficiency(&transfer(Some(2.4))).unwrap() - 0.5).abs() < 1e-12);
         assert_eq!(efficiency(&transfer(Some(1.0))), Some(1.0));
         assert_eq!(efficiency(&transfer(None)), None);
+    }
+
+    #[test]
+    fn what_has_an_end_is_complete_or_unfinished() {
+        let of = |bytes, completion_s| Transfer { bytes, completion_s, ..Transfer::default() };
+        let (ended, late) = (of(Some(1_000_000), Some(0.5)), of(Some(1_000_000), None));
+        assert_eq!((completion_rate(&ended), unfinished(&ended)), (Some(16e6), Some(0.0)));
+        assert_eq!((completion_rate(&late), unfinished(&late)), (None, Some(1.0)));
+        assert_eq!((completion_rate(&of(None, None)), unfinished(&of(None, None))), (None, None));
     }
 }

@@ -27,8 +27,8 @@ const MAX_MERGES: u64 = 2_000_000;
 /// Most packets that are on their way, wait or are kept by a sender at the same time; one takes
 /// some 200 bytes.
 const MAX_PACKETS: u64 = 10_000_000;
-/// Most outages of a link in a run: after a time without packets they are drawn at once, in half a
-/// second.
+/// Most outages of a link in a run. The simulator draws them in portions and looks up in between;
+/// the kernel has them all beforehand, drawn in half a second.
 const MAX_OUTAGES: u64 = 10_000_000;
 /// Most points of a link's jitter in a run. The simulator draws them in portions and looks up in
 /// between; a run that has all of them takes minutes for it.
@@ -39,7 +39,7 @@ const JITTER_GRID: u64 = 16;
 /// in half a second.
 const MAX_RATE_STEPS: u64 = 10_000_000;
 /// Most updates of a queue's probability in a run. On a link that stands still they are made up for
-/// at once, in some seconds.
+/// in portions, too; all of them take some seconds.
 const MAX_UPDATES: u64 = 1_000_000_000;
 
 /// Checks lengths of lists, before anything goes through them.
@@ -239,7 +239,10 @@ fn limit_bytes(link: &LinkSpec) -> u128 {
     match limit.map(|parameter| parameter.kind) {
         Some(Kind::Limit { .. }) => u128::from(values.limit("limit").full_bytes()),
         Some(Kind::Packets { .. } | Kind::Integer { .. }) => {
-            u128::from(values.amount("limit")) * u128::from(FULL_PACKET_BYTES)
+            // Each may be a socket buffer of many packets.
+            let buffers = row.entry.parameters.iter().any(|one| one.name == "gro_max_size");
+            let each = if buffers { values.u32("gro_max_size") } else { FULL_PACKET_BYTES };
+            u128::from(values.amount("limit")) * u128::from(each)
         }
         _ => 0,
     }

@@ -141,7 +141,7 @@ fn link(name: &str, queue: Value) -> Value {
 
 fn flow(name: &str, source: Value) -> Value {
     json!({
-        "name": name, "transport": "tcp", "source": source,
+        "name": name, "group": null, "transport": "tcp", "source": source,
         "controller": {"name": "reno", "parameters": {}},
         "slow_start": {"name": "standard", "parameters": {}},
         "path": [0], "reverse_path": [], "access_delay_ns": 10 * MS,

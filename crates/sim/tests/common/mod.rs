@@ -68,6 +68,7 @@ pub fn constant_delay(delay_ns: u64) -> DelaySpec {
 pub fn flow(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
     FlowSpec {
         name: name.to_owned(),
+        group: None,
         transport: Transport::Tcp,
         controller: algorithm(controller),
         slow_start: slow_start(controller),

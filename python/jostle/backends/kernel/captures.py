@@ -10,6 +10,7 @@ from jostle.backends.base import Spec, canonical_json
 from jostle.backends.captures import Captures
 from jostle.backends.kernel.guest.capture import BLOCK_BYTES, BLOCKS
 from jostle.backends.sim import Engine
+from jostle.foreign_files import STORED_BYTES, open_regular, read_bytes
 from jostle.kernel_images import Image
 
 
@@ -35,12 +36,14 @@ def captured(spec: Spec, folder: Path, image: Image, engine: Engine) -> Captures
     """
     if spec.get("capture") is None:
         return None
-    told = json.loads((folder / "events.json").read_bytes())["captures"]
+    told = json.loads(read_bytes(folder / "events.json", STORED_BYTES))["captures"]
     made = Captures()
     for flow, end, host in _ends(spec):
         received, dropped = told["hosts"][host]
         blocks = folder / wanted(spec)[host]
         try:
+            # No device, no pipe: the engine reads it to its end.
+            open_regular(blocks).close()
             engine.capture_from_ring(
                 canonical_json(spec),
                 flow,

@@ -51,7 +51,7 @@ class _Flow:
     sender, details, receiver
         What the kernel said of both ends and of the controller.
     events
-        When it opened and completed.
+        When it opened, completed, and had each response whole.
     """
 
     spec: FlowSpec
@@ -223,6 +223,7 @@ class _Flow:
             "initial_cwnd_bytes": self.initial_cwnd_bytes,
             "start_ns": self.start_ns,
             "completed_ns": self.events.get("completed_ns"),
+            "responses_ns": [tuple(one) for one in self.events.get("responses_ns", ())],
         }
 
 

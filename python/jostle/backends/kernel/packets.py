@@ -20,6 +20,9 @@ HEADER_BYTES = 66
 
 _IN_MTU_BYTES = HEADER_BYTES - LINK_HEADER_BYTES
 
+PAYLOAD_BYTES = MTU_BYTES - _IN_MTU_BYTES
+"""What a packet of that size carries beside its headers."""
+
 
 def packet_bytes(flow: FlowSpec) -> int:
     """Bytes of a full packet on the wire: what htb and the queues count."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.backends.kernel.guest.sampling import DETAILS_BYTES, TCP_INFO_BYTES, XSTATS_BYTES
+from jostle.foreign_files import GUEST_BYTES, STORED_BYTES, read_bytes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +55,7 @@ class Samples:
     queues
         Per sample and link: counters.
     events
-        Per flow: when it opened and completed, if it did.
+        Per flow: when it opened, completed, and had each response whole, if it did.
     """
 
     time_ns: NDArray[np.int64]
@@ -82,11 +83,11 @@ def read(folder: Path, flows: int, links: int) -> Samples:
     record = np.dtype(
         [("time_ns", "i8"), ("flows", flow, (flows,)), ("queues", np.dtype(_QUEUE), (links,))]
     )
-    content = (folder / "samples").read_bytes()
+    content = read_bytes(folder / "samples", GUEST_BYTES)
     if not content or len(content) % record.itemsize:
         raise ValueError("the samples are not whole")
     samples = np.frombuffer(content, record)
-    events = json.loads((folder / "events.json").read_bytes())
+    events = json.loads(read_bytes(folder / "events.json", STORED_BYTES))
     return Samples(
         time_ns=samples["time_ns"],
         senders=samples["flows"]["sender"],

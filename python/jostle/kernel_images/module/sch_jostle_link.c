@@ -7,7 +7,7 @@
  * It plays back what user space has drawn beforehand from the random streams
  * of jostle's simulator: when there are outages, how the delay changes, when
  * something can be sent. Decisions per packet it draws itself, from the same
- * streams. So both have the same weather.
+ * streams. So both meet the same impairments.
  *
  * A packet takes two timers: the end of its sending, when the next one leaves
  * the queue, and its exit. Both are computed from each other and not from the

@@ -151,11 +151,14 @@ def part_spec(
 
 
 def queue_limit_bytes(queue: Mapping[str, Any]) -> int:
-    """Most bytes that a queue of a run's specification holds, packets counted as full ones."""
+    """Most bytes that a queue of a run's specification holds, packets counted as full ones.
+
+    Where a limit counts socket buffers, each of them may be as large as they get.
+    """
     limit = queue["parameters"].get("limit", 0)
     if isinstance(limit, Mapping):
         return int(limit["bytes"] if "bytes" in limit else limit["packets"] * PACKET_BYTES)
-    return int(limit) * PACKET_BYTES
+    return int(limit) * int(queue["parameters"].get("gro_max_size", PACKET_BYTES))
 
 
 def _method(

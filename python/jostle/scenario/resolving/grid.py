@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from jostle.scenario.resolving.addressing import changed, find, value_at
@@ -15,7 +15,8 @@ from jostle.scenario.text.units import QuantityError
 __all__ = ["Dimension", "Level", "combinations", "filled", "read_grid", "with_level", "with_levels"]
 
 _FIXED: Final = ("title", "repeats", "seed", "grid")
-_MOST_CONDITIONS: Final = 100_000
+_MOST_CONDITIONS: Final = 10_000
+"""Each is resolved when the scenario is loaded."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,11 @@ def read_grid(document: Mapping[str, Any], report: Report) -> list[Dimension]:
     for dimension in dimensions:
         size *= len(dimension.levels)
     if size > _MOST_CONDITIONS:
-        report.add(("grid",), f"{size} combinations are more than {_MOST_CONDITIONS}")
+        longest = max(dimensions, key=lambda dimension: len(dimension.levels))
+        message = f"{size} combinations are more than {_MOST_CONDITIONS}"
+        report.add(("grid", longest.key), message)
+        # One value of each is enough to look for other problems.
+        dimensions = [replace(one, levels=one.levels[:1]) for one in dimensions]
     return dimensions
 
 

@@ -42,6 +42,8 @@ OVERALL: Final = "overall"
 _RECEIVE_WINDOW_BYTES: Final = 32 * 2**20
 _FIRST_PEER: Final = 10 << 24 | 1
 """10.0.0.1, the address of the first flow's receiver."""
+_MOST_FLOWS: Final = 10_000
+"""Of a scenario, each of which is resolved when it is loaded. A RunSpec may have more."""
 _HOW_TO_END: Final = 'write for example bytes = "1 MB"'
 _SYN_WINDOW_BYTES: Final = 65_535
 """Largest window that a SYN-ACK can offer: it cannot be scaled (RFC 7323, section 2.2)."""
@@ -137,6 +139,8 @@ def resolve(
     Template or None
         None if anything was reported.
     """
+    if not _few_enough(file, report):
+        return None
     whole = _whole(file, report)
     links = [link_facts(*found, read_trace, report) for found in topology(file, report)]
     rtts = [_rtt(flow, links) for flow in file.flows]
@@ -280,6 +284,17 @@ def _copies(flow: Flow) -> list[str]:
     return [f"{flow.name}-{number}" for number in range(1, flow.count + 1)]
 
 
+def _few_enough(file: ScenarioFile, report: Report) -> bool:
+    """Check how many flows there are before they are made."""
+    flows = sum(flow.count for flow in file.flows)
+    if flows <= _MOST_FLOWS:
+        return True
+    index = max(range(len(file.flows)), key=lambda index: file.flows[index].count)
+    path = ("flows", index, "count") if file.flows[index].count > 1 else ("flows",)
+    report.add(path, f"{flows} flows in all — at most {_MOST_FLOWS}")
+    return False
+
+
 def _check_names(file: ScenarioFile, report: Report) -> None:
     seen: set[str] = set()
     for index, flow in enumerate(file.flows):
@@ -343,6 +358,7 @@ def _flow(
     receive_window, initial_receive_window = _receive_windows(flow, rtt or 0, there)
     return {
         "name": flow.name,
+        "group": flow.name,
         "transport": transport(flow, path, report),
         "controller": controller,
         "slow_start": slow_start,

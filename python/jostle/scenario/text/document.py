@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import tomllib
 from pathlib import Path
@@ -15,6 +16,9 @@ from jostle.scenario.text.shape import misshapen
 __all__ = ["parse", "read_text"]
 
 _AT_LINE: Final = re.compile(r"\s*\(at line (\d+), column \d+\)|\s*\(at end of document\)")
+
+_LOOKED_THROUGH_BYTES: Final = 16 * SCENARIO_BYTES
+_HEADER: Final = re.compile(rb"^[ \t]*\[{1,2}([^][\n]{1,100})\]", re.MULTILINE)
 
 # What was probably meant, by what the reader of TOML says.
 _HINTS: Final = (
@@ -43,9 +47,30 @@ def read_text(path: str | Path) -> str:
         message = "not UTF-8 text — a scenario is a TOML file, saved as UTF-8"
         raise ScenarioError(source, [Problem(line, "", message)]) from None
     except (OSError, ValueError) as error:
+        if getattr(error, "errno", None) == errno.EFBIG and (problem := _largest_table(path)):
+            raise ScenarioError(source, [problem]) from None
         reason = getattr(error, "strerror", None) or str(error)
         message = f"cannot be read: {reason[0].lower()}{reason[1:]}"
         raise ScenarioError(source, [Problem(0, "", message)]) from None
+
+
+def _largest_table(path: str | Path) -> Problem | None:
+    """Say which table makes a file too large, as far as its headers tell; None if they do not."""
+    try:
+        content = read_bytes(path, _LOOKED_THROUGH_BYTES)
+    except (OSError, ValueError):
+        return None
+    headers = [(found.start(), found[1]) for found in _HEADER.finditer(content)]
+    if not headers:
+        return None
+    ends = [*(start for start, _ in headers[1:]), len(content)]
+    size, start, name = max(
+        (end - start, start, name) for (start, name), end in zip(headers, ends, strict=True)
+    )
+    line = content.count(b"\n", 0, start) + 1
+    key = name.decode("utf-8", "replace").strip()
+    message = f"{size / 1e6:.1f} MB of a file that is larger than {SCENARIO_BYTES // 10**6} MB"
+    return Problem(line, key, f"{message}, the most that is read here")
 
 
 def parse(text: str, source: str) -> tuple[str, dict[str, Any]]:

@@ -21,14 +21,30 @@ fn vivace(seed: u64, given: &[(&str, Value)]) -> Vivace {
         slow_start: Box::new(Standard),
         random: Stream::new(seed, "vivace"),
     });
-    vivace.on_established(&Established {
+    vivace.on_established(&with_initial_window(10));
+    vivace
+}
+
+fn with_initial_window(initial_window: u32) -> Established {
+    Established {
         now: Time::ZERO + RTT,
         mss_bytes: 1448,
-        initial_window: 10,
+        initial_window,
         rtt: Some(RTT),
         prospect: Default::default(),
-    });
-    vivace
+    }
+}
+
+/// "Larger initial congestion windows … (2.5x to 5x larger than either BBR or Cubic)" are a flow's
+/// `initial_window`.
+#[test]
+fn a_larger_initial_window_is_a_higher_first_rate() {
+    for (initial_window, larger) in [(25, 2.5), (50, 5.0)] {
+        let (mut given, usual) = (vivace(1, &[]), vivace(1, &[]));
+        given.on_established(&with_initial_window(initial_window));
+        assert!((given.rate_bps / usual.rate_bps - larger).abs() < 1e-9);
+        assert_eq!(given.cwnd(), 2 * initial_window);
+    }
 }
 
 /// A controller that probes around `rate_bps`.

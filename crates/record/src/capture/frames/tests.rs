@@ -8,6 +8,7 @@ const FULL: u16 = mss_of(1_500) as u16;
 fn framer() -> Framer {
     let flow = FlowSpec {
         name: "one".to_owned(),
+        group: None,
         transport: Transport::Tcp,
         controller: Algorithm { name: "reno".to_owned(), parameters: Default::default() },
         slow_start: None,

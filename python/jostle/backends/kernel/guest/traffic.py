@@ -79,6 +79,9 @@ class Flow:
         self._completed_ns: int | None = None
         self._broken: str | None = None
         self._written_bytes = 0
+        # When each message was asked for, and when it was whole at the receiver.
+        self._asked_ns: list[int] = []
+        self._whole_ns: list[int] = []
         self._before: Flow | None = None
         self._complete = threading.Event()
         # How long its application is on, off, or thinks.
@@ -101,7 +104,8 @@ class Flow:
     def events(self, start_ns: int) -> dict[str, Any]:
         """When what happened, in ns of the run; what did not is absent.
 
-        `due_ns` is when it was to open.
+        `due_ns` is when it was to open, `responses_ns` when each response was whole at the
+        receiver and how long after it was asked for.
         """
         moments = {
             "due_ns": self._due_ns,
@@ -109,6 +113,10 @@ class Flow:
             "completed_ns": self._completed_ns,
         }
         found: dict[str, Any] = {k: v - start_ns for k, v in moments.items() if v is not None}
+        if self._job["source"]["kind"] == "request_response":
+            # What is not whole yet was asked for last.
+            pairs = zip(self._asked_ns, self._whole_ns, strict=False)
+            found["responses_ns"] = [(whole - start_ns, whole - asked) for asked, whole in pairs]
         if self._broken is not None:
             found["broken"] = self._broken
         return found
@@ -160,7 +168,10 @@ class Flow:
             if not taken_bytes:
                 return
             if left_bytes is not None:
-                left_bytes = left_bytes - taken_bytes or message_bytes
+                left_bytes -= taken_bytes
+                if not left_bytes:
+                    self._whole_ns.append(time.monotonic_ns())
+                    left_bytes = message_bytes
 
     def _send(self) -> None:
         self._hosts[self._job["sender"]].enter()
@@ -226,11 +237,14 @@ class Flow:
         # Reports count bytes from here on, hence not before the connection stands.
         sender.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _ACK_REPORTS)
         for number, size_bytes in enumerate(sizes):
+            # The first is asked for with the connection.
+            moment_ns = self._due_ns or 0
             if number > 0:
                 moment_ns = time.monotonic_ns() + next(self._spans_ns)
                 if self._stop_ns is not None and moment_ns >= self._stop_ns:
                     return
                 sleep_until(moment_ns)
+            self._asked_ns.append(moment_ns)
             if self._write(sender, size_bytes, self._stop_ns) < size_bytes:
                 return
             _wait_acknowledged(sender, self._written_bytes)

@@ -1,0 +1,172 @@
+//! Measures of a group: flows that were written as one.
+
+use super::row::{Compute, FLOWS, Measure, Place, RATE, Scope, TIME, Unit};
+use super::transfer::mean;
+use crate::stretch::GroupStretch;
+use crate::transfer::Transfers;
+
+super::row::measures! {
+    /// The measures of a group in a phase.
+    GroupPhase, rows PHASES, Group in Phases;
+    of GroupStretch, at |all, at| &all.groups[at];
+
+    /// Mean of the response times of all flows of a group.
+    response_mean_s: Option<f64>, "group_response", "response time", ROUND_TRIP, any;
+    |group, _| group.response_mean_s;
+
+    /// Median of the response times of all flows of a group, less than 1.6 % off.
+    response_p50_s: Option<f64>, "group_response_p50", "median response time", ROUND_TRIP, phase;
+    |group, _| group.response_p50_s;
+
+    /// 95th percentile of the response times of all flows of a group, less than 1.6 % off.
+    response_p95_s: Option<f64>, "group_response_p95", "95th percentile of the response time",
+        ROUND_TRIP, phase;
+    |group, _| group.response_p95_s;
+
+    /// 99th percentile of the response times of all flows of a group, less than 1.6 % off.
+    response_p99_s: Option<f64>, "group_response_p99", "99th percentile of the response time",
+        ROUND_TRIP, phase;
+    |group, _| group.response_p99_s;
+
+    /// Responses of all flows of a group; absent if none is asked for any.
+    responses: Option<u64>, "group_responses", "responses", NUMBER, any;
+    |group, _| group.responds.then_some(group.responses);
+}
+
+const fn row(
+    name: &'static str,
+    title: &'static str,
+    key: &'static str,
+    unit: Unit,
+    definition: &'static str,
+    compute: fn(&Transfers) -> Option<f64>,
+) -> Measure {
+    Measure {
+        name,
+        title,
+        key,
+        unit,
+        scope: Scope::Group,
+        place: Place::Group,
+        any_window: false,
+        column: None,
+        definition,
+        compute: Compute::Group(compute),
+    }
+}
+
+pub(super) const ROWS: &[Measure] = &[
+    row(
+        "group_completion",
+        "mean completion",
+        "completion_mean_s",
+        TIME,
+        "Mean completion time of those flows of a group that were complete; how many were not says
+        `group_unfinished`.",
+        completion_mean,
+    ),
+    row(
+        "completion_p50",
+        "median completion",
+        "completion_p50_s",
+        TIME,
+        "Median completion time of a group's flows. One that was not complete counts as longer than
+        all others: absent where the median falls among them.",
+        |all| quantile(all, 0.5),
+    ),
+    row(
+        "completion_p95",
+        "95th percentile of the completion",
+        "completion_p95_s",
+        TIME,
+        "95th percentile of the completion times of a group's flows; as the median.",
+        |all| quantile(all, 0.95),
+    ),
+    row(
+        "completion_p99",
+        "99th percentile of the completion",
+        "completion_p99_s",
+        TIME,
+        "99th percentile of the completion times of a group's flows; as the median.",
+        |all| quantile(all, 0.99),
+    ),
+    row(
+        "group_completion_rate",
+        "mean completion rate",
+        "completion_rate_mean_bps",
+        RATE,
+        "Mean of payload ÷ completion time over those flows of a group that were complete.",
+        completion_rate_mean,
+    ),
+    row(
+        "group_unfinished",
+        "unfinished",
+        "unfinished",
+        FLOWS,
+        "Flows of a group that should have ended by themselves and were not complete at the end of
+        the run; absent of a group whose flows have no end of their own.",
+        unfinished,
+    ),
+];
+
+pub(crate) fn completion_mean(all: &Transfers) -> Option<f64> {
+    mean(all.completions_s.iter().copied())
+}
+
+pub(crate) fn completion_rate_mean(all: &Transfers) -> Option<f64> {
+    let count = all.completions_s.len();
+    (count > 0).then(|| all.rates_bps / count as f64)
+}
+
+pub(crate) fn unfinished(all: &Transfers) -> Option<f64> {
+    let ends = !all.completions_s.is_empty() || all.unfinished > 0;
+    ends.then_some(all.unfinished as f64)
+}
+
+/// Linear between the values next to rank p·(n − 1), as in NumPy's default. What is unfinished takes
+/// longer than anything that is complete: how long is not known, its rank is.
+pub(crate) fn quantile(all: &Transfers, p: f64) -> Option<f64> {
+    let known = &all.completions_s;
+    let last = (known.len() as u64 + all.unfinished).checked_sub(1)?;
+    let rank = p * last as f64;
+    let below = rank as usize;
+    let low = *known.get(below)?;
+    let share = rank - below as f64;
+    if share == 0.0 {
+        return Some(low);
+    }
+    Some(low + (known.get(below + 1)? - low) * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(completions_s: &[f64], unfinished: u64) -> Transfers {
+        Transfers { completions_s: completions_s.to_vec(), rates_bps: 0.0, unfinished }
+    }
+
+    #[test]
+    fn percentiles_lie_between_values() {
+        let all = of(&[1.0, 2.0, 4.0, 8.0, 16.0], 0);
+        assert_eq!(quantile(&all, 0.5), Some(4.0));
+        assert_eq!(quantile(&all, 0.875), Some(12.0));
+        assert_eq!((completion_mean(&all), unfinished(&all)), (Some(6.2), Some(0.0)));
+        assert_eq!(quantile(&of(&[3.0], 0), 0.99), Some(3.0));
+    }
+
+    #[test]
+    fn what_is_unfinished_counts_as_longest() {
+        let all = of(&[1.0, 2.0, 3.0], 2);
+        assert_eq!(quantile(&all, 0.5), Some(3.0));
+        assert_eq!(quantile(&all, 0.95), None);
+        assert_eq!(unfinished(&all), Some(2.0));
+        let none = of(&[], 0);
+        assert_eq!(
+            (quantile(&none, 0.5), completion_mean(&none), unfinished(&none)),
+            (None, None, None)
+        );
+        let late = of(&[], 3);
+        assert_eq!((quantile(&late, 0.5), unfinished(&late)), (None, Some(3.0)));
+    }
+}

@@ -1,0 +1,83 @@
+"""`jostle new`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from jostle.errors import InputError
+from jostle.printable import echo
+
+
+@click.command(short_help="Write a first scenario.")
+@click.argument("name", required=False)
+@click.option("--controller", "controllers", multiple=True, metavar="NAME",
+              help="Congestion controller; several are compared.")  # fmt: skip
+@click.option("--rate", metavar="RATE", help="Rate of the bottleneck, as in '50 Mbit/s'.")
+@click.option("--rtt", metavar="TIME", help="Round-trip time of the quiet path, as in '30 ms'.")
+@click.option("--output", "-o", metavar="TOML",
+              help="File to write, or - for standard output; NAME.toml if left out.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+def new(
+    name: str | None,
+    *,
+    controllers: tuple[str, ...],
+    rate: str | None,
+    rtt: str | None,
+    output: str | None,
+    force: bool,
+) -> int:
+    """Write a scenario to begin with: home-router, satellite, starlink, datacentre, cellular, l4s.
+
+    Each is a whole file with comments: change what it says, and run it. Without a NAME, questions
+    are asked.
+    """
+    from jostle import scenario, templates
+
+    if name is None:
+        name, controllers = _ask(controllers)
+    given = {key: value for key, value in (("rate", rate), ("rtt", rtt)) if value is not None}
+    text = templates.fill(name, given, controllers)
+    path = Path(output or f"{name}.toml")
+    # What is wrong with a rate or a controller is said before anything is written.
+    try:
+        scenario.loads(text, name=str(path))
+    except scenario.ScenarioError as error:
+        raise InputError(str(error)) from error
+    if output == "-":
+        click.echo(text, nl=False)
+        return 0
+    _write(path, text, force=force)
+    echo(f"{path}: {templates.summary(name)}")
+    echo(f"next: jostle run {path}")
+    return 0
+
+
+def _ask(controllers: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    from jostle import templates
+
+    known = {name: templates.summary(name) for name in templates.names()}
+    if not sys.stdin.isatty():
+        raise InputError(f"name one of {', '.join(known)}: jostle new {next(iter(known))}")
+    for name, title in known.items():
+        echo(f"  {name:12} {title}")
+    name = click.prompt("Which", type=click.Choice(list(known)), show_choices=False)
+    if not controllers:
+        words = click.prompt("Controllers to compare, or return for the usual", default="",
+                             show_default=False)  # fmt: skip
+        controllers = words.replace(",", " ").split()
+    return name, tuple(controllers)
+
+
+def _write(path: Path, text: str, *, force: bool) -> None:
+    try:
+        with path.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise InputError(f"{path} is there: --force replaces it, -o names another") from error
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {os.strerror(error.errno or 0)}") from error

@@ -1,0 +1,141 @@
+"""`jostle plot`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jostle.cli.environment import Environment
+from jostle.cli.folders import make_folder_of
+from jostle.cli.run import carry_out, plan_files, plan_options
+from jostle.cli.tables import conditions_option, formats_option, parsed_where
+from jostle.errors import InputError
+from jostle.printable import echo
+from jostle.results.conditions import short_names
+
+if TYPE_CHECKING:
+    from jostle.results import ResultSet
+    from jostle.results.plots import Kind
+
+_KINDS = ("series", "lines", "heatmap", "cdf", "box", "scatter", "phase")
+
+
+@click.command(short_help="Draw any measure: over time, over a key, as a distribution.")
+@plan_options
+@click.option(
+    "--kind",
+    type=click.Choice(_KINDS),
+    default="series",
+    show_default=True,
+    help="series: over time. lines: over a key of the grid. heatmap: over two. cdf, box: "
+    "distributions. scatter: one measure against another, an ellipse each. phase: two flows, or "
+    "with --x two measures, against each other over time.",
+)
+@click.option(
+    "--x", default="", metavar="KEY", help="Key of the grid; scatter and phase: a measure."
+)
+@click.option(
+    "--y",
+    multiple=True,
+    metavar="MEASURE",
+    help="What is shown (`jostle list measures`); with series once for each panel.",
+)
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="KEY",
+    help="Key whose values have a line, row, box or cloud each: of the grid, or flow, link, "
+    "controller, phase.",
+)
+@click.option("--phase", multiple=True, metavar="NAME", help="This phase instead of the whole run.")
+@click.option(
+    "--flow", "flows", multiple=True, metavar="NAME", help="This flow, group or link alone."
+)
+@click.option("--each", is_flag=True, help="Show each flow that `count` made, not their mean.")
+@click.option(
+    "--events",
+    is_flag=True,
+    help="With series: each flow's window with its losses, recoveries and modes.",
+)
+@conditions_option
+@formats_option
+@click.option(
+    "--output",
+    "-o",
+    metavar="FILE",
+    help="File to write; its ending (.png, .svg, .pdf) is a format unless --format is given.  "
+    "[default: KIND.png]",
+)
+@click.pass_obj
+def plot(
+    environment: Environment,
+    /,
+    kind: Kind,
+    output: str | None,
+    formats: tuple[str, ...],
+    where: tuple[str, ...],
+    **options: Any,
+) -> int:
+    """Draw a plot of scenario FILE, which is run as far as it is not in the store.
+
+    What differs beside the keys that are given is never pooled: it has a chart of its own beside
+    the others.
+    """
+    from jostle.figures.save import save
+    from jostle.results.plots import check, draw
+
+    given = {name: options.pop(name) for name in ("x", "y", "by", "phase", "flows", "each")}
+    given["events"] = options.pop("events")
+    if len(options["files"]) != 1:
+        raise InputError("a plot is of one scenario: give one FILE")
+    stem, endings = _stem(output or f"{kind}.{formats[0] if formats else 'png'}", formats)
+    make_folder_of(stem)
+    plans = plan_files(environment, **options)
+    asked = _arguments(kind, given)
+    check(
+        kind,
+        asked,
+        plans[0].conditions,
+        [phase["name"] for phase in plans[0].runs[0].spec["phases"]],
+    )
+    (results,) = carry_out(environment, plans, **options)
+    chosen = results.where(parsed_where(where)) if where else results
+    if not chosen.conditions:
+        raise InputError("--where: no condition has all of these values")
+    if kind in ("series", "phase") and len(chosen.conditions) > 1:
+        raise InputError(_several_conditions(kind, chosen))
+    for path in save(draw(chosen, kind, asked), stem, endings):
+        echo(f"figure: {path}")
+    return 1 if results.failures else 0
+
+
+def _several_conditions(kind: str, results: ResultSet) -> str:
+    """Say how one of several conditions is chosen."""
+    keys = short_names(list(results.conditions[0]))
+    first = results.conditions[0]
+    example = " ".join(f'--where "{keys[key]}={value}"' for key, value in first.items())
+    return f"{kind} shows one condition of {len(results.conditions)}: choose it, as by {example}"
+
+
+def _arguments(kind: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of the plot's method: several measures are panels of series alone."""
+    if kind != "series" and given["y"]:
+        if len(given["y"]) > 1:
+            raise InputError(f"{kind}: give --y once; series has a panel for each")
+        given["y"] = given["y"][0]
+    return given
+
+
+def _stem(output: str, formats: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Name without its ending, and the formats to write."""
+    from jostle.figures.formats import FORMATS
+
+    path = Path(output)
+    ending = path.suffix.removeprefix(".")
+    if ending in FORMATS:
+        return str(path.with_suffix("")), formats or (ending,)
+    if ending and not formats:
+        raise InputError(f"no figure format `{ending}`: choose one of {', '.join(FORMATS)}")
+    return output, formats or ("png",)

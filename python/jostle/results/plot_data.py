@@ -1,0 +1,427 @@
+"""What plots over a grid show, as data: lines, tables of colours, distributions, boxes, clouds.
+
+Whatever differs beside the keys that were asked for is never pooled: it has a chart of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from jostle.errors import InputError, unknown
+from jostle.figures.data import (
+    Cloud,
+    Curve,
+    CurvesData,
+    GroupsData,
+    HeatMapData,
+    Multiples,
+    ScatterData,
+)
+from jostle.results.axis import Axis, key_name, without_unit
+from jostle.results.conditions import short_names
+from jostle.results.finished import OVERALL
+from jostle.results.formats import count
+from jostle.results.measures import Measure, measure
+from jostle.results.pivot import facet_title, facets
+from jostle.results.samples import OWN_KEYS, Sample, full_key, grid_keys, samples
+from jostle.stats import box, ecdf, estimate, sigma_ellipse
+
+if TYPE_CHECKING:
+    from jostle.results.finished import FinishedRuns
+    from jostle.stats.describe import Floats
+
+_FROM_ZERO: Final = 0.5
+"""Smallest value, as a part of the largest, below which an axis of boxes begins at 0."""
+
+_DEFAULT_PHASES: Final = (OVERALL,)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a plot shows of the runs.
+
+    Attributes
+    ----------
+    phases
+        Names of phases; the whole run if empty.
+    flows
+        Names of flows, groups or links; all if empty.
+    each
+        Whether each flow that `count` made stands for itself.
+    """
+
+    phases: tuple[str, ...] = ()
+    flows: tuple[str, ...] = ()
+    each: bool = False
+
+    def samples(self, results: FinishedRuns, wanted: Measure) -> list[Sample]:
+        """Take what is shown of a measure.
+
+        Raises
+        ------
+        InputError
+            When there is none of it.
+        """
+        found = samples(results, wanted, self.phases or _DEFAULT_PHASES, each=self.each)
+        if self.flows and wanted.scope != "run":
+            known = {sample.place[wanted.scope] for sample in found}
+            known |= {sample.group for sample in found}
+            for name in self.flows:
+                if name not in known:
+                    raise InputError(unknown(wanted.scope, name, sorted(known)))
+            found = [
+                sample
+                for sample in found
+                if {sample.place[wanted.scope], sample.group} & set(self.flows)
+            ]
+        present = [s for s in found if any(value is not None for value in s.values)]
+        if not present:
+            raise InputError(f"nothing to draw: no run has a `{wanted.name}` there")
+        return present
+
+
+def lines_data(
+    results: FinishedRuns, x: str, y: str, by: Sequence[str] = (), choice: Choice | None = None
+) -> Multiples:
+    """Show a measure against a key of the grid, with the interval of every point.
+
+    Parameters
+    ----------
+    results
+        The runs.
+    x
+        A key; its values stand at their numbers where they have numbers.
+    y
+        The measure.
+    by
+        Keys whose values have a line each; the flows, if there are several, if empty.
+    choice
+        What is shown.
+
+    Raises
+    ------
+    InputError
+        When a key, measure, phase or flow is not known.
+    """
+    wanted = measure(y)
+    found = (choice or Choice()).samples(results, wanted)
+    key = _key(results, found, x)
+    lines = _keys(results, found, by, (key,))
+    axis = Axis.of(results, key, [sample.place.get(key, "") for sample in found])
+    parts = []
+    for place, part in facets(found, (key, *lines)):
+        curves = [
+            _curve(label, members, key, axis) for label, members in _by_label(results, part, lines)
+        ]
+        data = CurvesData(
+            axis.label, wanted.axis, tuple(curves), log_x=axis.log, x_names=axis.names
+        )
+        parts.append((facet_title(place), data))
+    return Multiples(tuple(parts), _interval_caption(found))
+
+
+def heat_map_data(
+    results: FinishedRuns, x: str, y: str, by: Sequence[str], choice: Choice | None = None
+) -> Multiples:
+    """Show a measure over two keys as colours: columns are values of `x`, rows those of `by`."""
+    wanted = measure(y)
+    found = (choice or Choice()).samples(results, wanted)
+    if len(by) != 1:
+        raise InputError("a heat map has one key of columns (x) and one of rows (by)")
+    column, row = _key(results, found, x), _key(results, found, by[0])
+    if column == row:
+        raise InputError(f"rows and columns are both `{row}`: choose two keys")
+    parts = facets(found, (column, row))
+    columns, rows = (
+        tuple(dict.fromkeys(sample.place.get(key, "") for sample in found)) for key in (column, row)
+    )
+    means = {
+        (at, s.place.get(row, ""), s.place.get(column, "")): _mean(s) * wanted.factor
+        for at, (_, part) in enumerate(parts)
+        for s in part
+    }
+    every = list(means.values())
+    low, high = min(every), max(every)
+    diverging = wanted.bounds[0] is None and low < 0 < high
+    if diverging:
+        high = max(abs(low), abs(high))
+        low = -high
+    elif low == high:
+        high = low + 1.0
+    row_names, row_label = without_unit(rows, key_name(results, row))
+    column_names, column_label = without_unit(columns, key_name(results, column))
+    made = []
+    for at, (place, _) in enumerate(parts):
+        values = np.array([[means.get((at, r, c), np.nan) for c in columns] for r in rows])
+        made.append(
+            (
+                facet_title(place),
+                HeatMapData(
+                    wanted.heading, wanted.reads, row_names, column_names, values, low, high,
+                    diverging, ("less", "more"), row_label, column_label,
+                ),
+            )
+        )  # fmt: skip
+    return Multiples(tuple(made), _runs_caption(found))
+
+
+def box_data(
+    results: FinishedRuns, y: str, x: str = "", by: Sequence[str] = (), choice: Choice | None = None
+) -> Multiples:
+    """Show boxes of the values of runs and of groups' flows, in groups of `x`, side by side."""
+    wanted = measure(y)
+    found = (choice or Choice()).samples(results, wanted)
+    key = _key(results, found, x) if x else ""
+    inner = _keys(results, found, by, (key,))
+    parts = []
+    every = _values(found)
+    from_zero = bool(np.nanmin(every) < _FROM_ZERO * np.nanmax(every))
+    labels = [label for label, _ in _by_label(results, found, inner)]
+    names = list(dict.fromkeys(s.place.get(key, "") for s in found)) if key else [""]
+    for place, part in facets(found, tuple(k for k in (key, *inner) if k)):
+        by_place = {
+            (name, label): box(_values(members) * wanted.factor)
+            for name in names
+            for label, members in _by_label(
+                results, [s for s in part if not key or s.place.get(key, "") == name], inner
+            )
+        }
+        rows = tuple(tuple(by_place.get((name, label)) for label in labels) for name in names)
+        parts.append(
+            (
+                facet_title(place),
+                GroupsData(wanted.axis, tuple(names), tuple(labels), rows, from_zero=from_zero),
+            )
+        )
+    return Multiples(tuple(parts), f"A value for every run. {_runs_caption(found)}")
+
+
+def cdf_data(
+    results: FinishedRuns, y: str, by: Sequence[str] = (), choice: Choice | None = None
+) -> Multiples:
+    """Show distribution functions: of all intervals of the series, or else of all runs and flows.
+
+    A measure with a column of the series has a value for each interval within the phase; any other
+    one for each run, and each flow of a group.
+    """
+    wanted = measure(y)
+    choice = choice or Choice()
+    found = choice.samples(results, wanted)
+    inner = _keys(results, found, by, ())
+    over_time = wanted.column is not None and wanted.scope != "run"
+    parts = []
+    for place, part in facets(found, inner):
+        curves = []
+        for label, members in _by_label(results, part, inner):
+            sample = (
+                np.concatenate([_bins(results, one, wanted) for one in members])
+                if over_time
+                else _values(members)
+            )
+            x, share = ecdf(sample * wanted.factor)
+            if x.size:
+                none = np.full(x.size, np.nan)
+                curves.append(Curve(label, x, share, none, none))
+        parts.append(
+            (facet_title(place), CurvesData(wanted.axis, "Share", tuple(curves), steps=True))
+        )
+    what = "intervals of the series" if over_time else "runs and flows"
+    return Multiples(tuple(parts), f"Of all {what}. {_runs_caption(found)}")
+
+
+def scatter_data(
+    results: FinishedRuns,
+    x: str = "rtt",
+    y: str = "throughput",
+    by: Sequence[str] = ("controller",),
+    choice: Choice | None = None,
+) -> Multiples:
+    """Show one measure against another: a point for each run and flow, an ellipse for each `by`."""
+    across, up = measure(x), measure(y)
+    if across.scope != up.scope:
+        raise InputError(f"`{x}` is of each {across.scope} and `{y}` of each {up.scope}")
+    choice = choice or Choice()
+    found = choice.samples(results, up)
+    other = {_identity(s): s for s in choice.samples(results, across)}
+    inner = _keys(results, found, by, ())
+    parts = []
+    for place, part in facets(found, (*inner, *_pooled(inner))):
+        clouds = []
+        for label, members in _by_label(results, part, inner):
+            pairs = [(other[_identity(s)], s) for s in members if _identity(s) in other]
+            if pairs:
+                xs = _values([s for s, _ in pairs]) * across.factor
+                ys = _values([s for _, s in pairs]) * up.factor
+                clouds.append(Cloud(label, xs, ys, sigma_ellipse(xs, ys)))
+        reverse = across.unit == "s"
+        parts.append(
+            (facet_title(place), ScatterData(across.axis, up.axis, tuple(clouds), reverse))
+        )
+    words = "A point for every run and flow; ellipses: one standard deviation around their mean."
+    return Multiples(tuple(parts), f"{words} {_runs_caption(found)}")
+
+
+def _pooled(inner: Sequence[str]) -> tuple[str, ...]:
+    """Flows of one controller are one cloud, which is what the question is about."""
+    return ("flow",) if "controller" in inner else ()
+
+
+def phase_data(
+    results: FinishedRuns,
+    condition: int,
+    x: str = "",
+    y: str = "throughput",
+    flows: Sequence[str] = (),
+) -> ScatterData:
+    """Show two quantities against each other over time, the path of the mean over runs.
+
+    Without `x`, the measure of one flow against that of another, as Chiu and Jain draw convergence:
+    the first two flows, or those of `flows`. With `x`, that measure against `y` for every flow.
+    """
+    from jostle.results.over_time import series_data
+
+    if x:
+        data = series_data(results, condition, (x, y), flows)
+        across, up = data.panels
+        clouds = tuple(
+            Cloud(a.label, a.mean, b.mean, None, path=True)
+            for a, b in zip(across.lines, up.lines, strict=True)
+        )
+        axes = (_axis_of(measure(x), across.unit), _axis_of(measure(y), up.unit))
+        return ScatterData(*axes, clouds, caption=_path_caption(results, condition))
+    data = series_data(results, condition, (y,), flows)
+    (panel,) = data.panels
+    if len(panel.lines) < 2:
+        raise InputError("a phase portrait of flows needs two: give --x MEASURE for one alone")
+    first, second = panel.lines[:2]
+    cloud = Cloud("", first.mean, second.mean, None, path=True)
+    axis = _axis_of(measure(y), panel.unit)
+    return ScatterData(
+        f"{axis}\nof {first.label}", f"{axis}\nof {second.label}", (cloud,), diagonal=True,
+        caption=_path_caption(results, condition) + " Dashed: both have the same.",
+    )  # fmt: skip
+
+
+def _axis_of(shown: Measure, unit: str) -> str:
+    return f"{shown.heading} ({unit})" if unit else shown.heading
+
+
+def _path_caption(results: FinishedRuns, condition: int) -> str:
+    runs = len(results.of(condition))
+    what = "one run" if runs == 1 else f"mean over {runs} runs"
+    return f"Over time, to the mark at the end; {what}."
+
+
+def _key(results: FinishedRuns, found: Sequence[Sample], key: str) -> str:
+    name = full_key(results, key)
+    if not any(name in sample.place for sample in found):
+        shown = found[0].measure
+        raise InputError(f"`{shown.name}` has no {name}: it is of each {shown.scope}")
+    return name
+
+
+def _keys(
+    results: FinishedRuns, found: Sequence[Sample], by: Sequence[str], taken: Sequence[str]
+) -> tuple[str, ...]:
+    """Keys with a line each: those asked for, or else who it is of if there are several."""
+    if by:
+        return tuple(_key(results, found, key) for key in by)
+    own = [key for key in ("flow", "link") if len({s.place.get(key) for s in found}) > 1]
+    if own:
+        return tuple(key for key in own if key not in taken)
+    varying = [k for k in grid_keys(results) if k not in taken]
+    return tuple(k for k in varying if len({s.place.get(k) for s in found}) > 1)[:1]
+
+
+def _by_label(
+    results: FinishedRuns, found: Iterable[Sample], keys: Sequence[str]
+) -> list[tuple[str, list[Sample]]]:
+    """Put samples with the same values of some keys together, named by them."""
+    short = short_names(grid_keys(results))
+    parts: dict[str, list[Sample]] = {}
+    for sample in found:
+        words = [
+            value if len(keys) == 1 or key in OWN_KEYS else f"{short.get(key, key)} {value}"
+            for key in keys
+            if (value := sample.place.get(key, ""))
+        ]
+        parts.setdefault(", ".join(words), []).append(sample)
+    return list(parts.items())
+
+
+def _curve(label: str, members: Sequence[Sample], key: str, axis: Axis) -> Curve:
+    points: dict[float, list[float | None]] = {}
+    for sample in members:
+        points.setdefault(axis.places[sample.place.get(key, "")], []).extend(sample.values)
+    shown = members[0].measure
+    xs = sorted(points)
+    found = [estimate(points[x], shown.unit, bounds=shown.bounds) for x in xs]
+
+    def column(values: Iterable[float | None]) -> Floats:
+        return np.array([np.nan if v is None else v * shown.factor for v in values])
+
+    return Curve(
+        label,
+        np.array(xs),
+        column(one.value for one in found),
+        column(one.low for one in found),
+        column(one.high for one in found),
+    )
+
+
+def _mean(sample: Sample) -> float:
+    present = [value for value in sample.values if value is not None]
+    return sum(present) / len(present)
+
+
+def _values(members: Sequence[Sample]) -> Floats:
+    """Every value of every flow and run."""
+    return np.array(
+        [np.nan if v is None else v for sample in members for run in sample.flows for v in run],
+        dtype=np.float64,
+    )
+
+
+def _identity(sample: Sample) -> tuple[object, ...]:
+    return (sample.condition, *sample.place.items())
+
+
+def _bins(results: FinishedRuns, sample: Sample, wanted: Measure) -> Floats:
+    """Values of all intervals that end within the phase, of all runs."""
+    import polars as pl
+
+    assert wanted.column is not None
+    phases = {phase.name: phase for phase in results.phases_of(sample.condition)}
+    window = phases[sample.place.get("phase", OVERALL)]
+    name = sample.place[wanted.scope]
+    found = []
+    for result in results.of(sample.condition):
+        frame = result.run.links if wanted.scope == "link" else result.run.flows
+        within = (pl.col("time_s") > window.from_s) & (pl.col("time_s") <= window.to_s + 1e-9)
+        who = pl.col(wanted.scope)
+        alike = (who == name) | who.str.contains(rf"^{re.escape(name)}-[1-9]\d*$")
+        rows = frame.filter(within & alike)
+        found.append(rows[wanted.column].cast(pl.Float64).fill_null(np.nan).to_numpy())
+    return np.concatenate(found)
+
+
+def _interval_caption(found: Sequence[Sample]) -> str:
+    runs = {len(sample.values) for sample in found}
+    if runs == {1}:
+        return "One run for each point."
+    return f"Mean and 95 % interval of {_runs(runs)}."
+
+
+def _runs_caption(found: Sequence[Sample]) -> str:
+    runs = {len(sample.values) for sample in found}
+    return f"{_runs(runs).capitalize()} of each condition."
+
+
+def _runs(runs: set[int]) -> str:
+    low, high = min(runs), max(runs)
+    return count(low, "run") if low == high else f"{low} to {high} runs"

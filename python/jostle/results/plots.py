@@ -1,0 +1,216 @@
+"""`results.plot`: whatever a figure can show, of any results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+from jostle.errors import InputError, unknown
+from jostle.results import over_time, plot_data
+from jostle.results.measures import measure
+from jostle.results.plot_data import Choice
+from jostle.results.samples import find_key
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from jostle.figures.data import Multiples
+    from jostle.results.conditions import Condition
+    from jostle.results.finished import FinishedRuns
+
+Kind = Literal["series", "lines", "heatmap", "cdf", "box", "scatter", "phase"]
+KINDS: Final[tuple[Kind, ...]] = ("series", "lines", "heatmap", "cdf", "box", "scatter", "phase")
+
+Keys = str | Sequence[str]
+
+
+class Plots:
+    """Figures of results; each method returns a Matplotlib `Figure`.
+
+    Keys are those of the grid, by full names or their endings (`rtt` for `flows.web.rtt`), and
+    `flow`, `link`, `controller`, `phase`. What differs beside the keys that are given is not
+    pooled: it has a chart of its own beside the others.
+
+    Parameters
+    ----------
+    results
+        What is drawn.
+    """
+
+    def __init__(self, results: FinishedRuns) -> None:
+        self._results = results
+
+    def __call__(
+        self,
+        condition: int | str | Condition | None = None,
+        kind: Literal["series", "jain", "difference"] | None = None,
+    ) -> Figure:
+        """Draw the answer.
+
+        Parameters
+        ----------
+        condition
+            Condition of a `series` figure; may be left out if there is one condition.
+        kind
+            `series`: stacked time series of one condition. `jain`, `difference`: heat maps of
+            fairness and of throughput difference by condition and phase. If absent: `series`
+            for one condition, otherwise `jain`.
+        """
+        from jostle.results import pictures
+
+        results = self._results
+        if kind is None:
+            kind = "jain" if condition is None and len(results.conditions) > 1 else "series"
+        if kind == "series":
+            return self.series(condition=condition)
+        return pictures.jain(results) if kind == "jain" else pictures.difference(results)
+
+    def series(
+        self,
+        y: Keys = over_time.PANELS,
+        *,
+        condition: int | str | Condition | None = None,
+        flows: Keys = (),
+        events: bool = False,
+    ) -> Figure:
+        """Draw measures over time, one panel each; with `events`, what happened to each window.
+
+        Parameters
+        ----------
+        y
+            Measures of flows or links that the series has a column of.
+        condition
+            Position, label, or (part of) the grid's keys and values.
+        flows
+            Names of flows or groups; all if empty.
+        events
+            Draw the window of each flow in the first run, with its losses, recoveries and modes.
+        """
+        at = self._results.position(condition)
+        if events:
+            from jostle.figures import events as drawing
+            from jostle.results.events import events_data
+
+            return drawing.events(events_data(self._results, at, _several(flows)))
+        from jostle.figures import draw
+
+        return draw.stacked(over_time.series_data(self._results, at, _several(y), _several(flows)))
+
+    def lines(
+        self, x: str, y: str, by: Keys = (), *, phase: Keys = (), flows: Keys = (),
+        each: bool = False,
+    ) -> Figure:  # fmt: skip
+        """Draw a measure against a key of the grid, with intervals; see `plot_data.lines_data`."""
+        choice = _choice(phase, flows, each)
+        return self._drawn(plot_data.lines_data(self._results, x, y, _several(by), choice))
+
+    def heatmap(
+        self, x: str, y: str, by: Keys, *, phase: Keys = (), flows: Keys = (), each: bool = False
+    ) -> Figure:
+        """Draw a measure over two keys: columns are values of `x`, rows those of `by`."""
+        choice = _choice(phase, flows, each)
+        return self._drawn(plot_data.heat_map_data(self._results, x, y, _several(by), choice))
+
+    def cdf(
+        self, y: str, by: Keys = (), *, phase: Keys = (), flows: Keys = (), each: bool = False
+    ) -> Figure:
+        """Draw distribution functions of a measure; see `plot_data.cdf_data`."""
+        choice = _choice(phase, flows, each)
+        return self._drawn(plot_data.cdf_data(self._results, y, _several(by), choice))
+
+    def box(
+        self, y: str, x: str = "", by: Keys = (), *, phase: Keys = (), flows: Keys = (),
+        each: bool = False,
+    ) -> Figure:  # fmt: skip
+        """Draw box plots of a measure over runs and flows, in groups of a key `x`."""
+        choice = _choice(phase, flows, each)
+        return self._drawn(plot_data.box_data(self._results, y, x, _several(by), choice))
+
+    def scatter(
+        self, x: str = "rtt", y: str = "throughput", by: Keys = ("controller",), *,
+        phase: Keys = (), flows: Keys = (),
+    ) -> Figure:  # fmt: skip
+        """Draw one measure against another, with an ellipse for every controller (or other key)."""
+        choice = _choice(phase, flows, each=False)
+        return self._drawn(plot_data.scatter_data(self._results, x, y, _several(by), choice))
+
+    def phase(
+        self, x: str = "", y: str = "throughput", *,
+        condition: int | str | Condition | None = None, flows: Keys = (),
+    ) -> Figure:  # fmt: skip
+        """Draw the path over time in the plane of two flows (or, with `x`, of two measures)."""
+        from jostle.figures import charts
+
+        at = self._results.position(condition)
+        return charts.chart(plot_data.phase_data(self._results, at, x, y, _several(flows)))
+
+    @staticmethod
+    def _drawn(data: Multiples) -> Figure:
+        from jostle.figures import charts
+
+        return charts.multiples(data)
+
+
+def draw(results: FinishedRuns, kind: Kind, given: Mapping[str, object]) -> Figure:
+    """Draw a plot of a kind; `given` are the arguments of its method, of which empty ones go."""
+    wanted = {name: value for name, value in given.items() if value}
+    figure: Figure = getattr(Plots(results), kind)(**wanted)
+    return figure
+
+
+def check(
+    kind: Kind,
+    given: Mapping[str, Keys],
+    conditions: Sequence[Condition],
+    phases: Sequence[str],
+) -> None:
+    """See that a plot can be drawn, before anything runs.
+
+    Raises
+    ------
+    InputError
+        When an argument is missing or not one of the kind's, or a key, measure or phase is unknown.
+    """
+    wanted = {name: value for name, value in given.items() if value}
+    allowed, needed = _ARGUMENTS[kind]
+    for name in wanted:
+        if name not in allowed:
+            raise InputError(f"{kind} has no {_options([name])}; it has {_options(allowed)}")
+    missing = [name for name in needed if name not in wanted]
+    if missing:
+        raise InputError(f"{kind}: give {_options(missing)}")
+    for name in _several(wanted.get("y", ())):
+        measure(name)
+    if "x" in wanted:
+        (name,) = _several(wanted["x"])
+        measure(name) if kind in ("scatter", "phase") else find_key(conditions, name)
+    for name in _several(wanted.get("by", ())):
+        find_key(conditions, name)
+    for name in _several(wanted.get("phase", ())):
+        if name not in phases:
+            raise InputError(unknown("phase", name, phases))
+
+
+_GRID: Final = ("x", "y", "by", "phase", "flows", "each")
+_ARGUMENTS: Final[Mapping[Kind, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    "series": (("y", "condition", "flows", "events"), ()),
+    "lines": (_GRID, ("x", "y")),
+    "heatmap": (_GRID, ("x", "y", "by")),
+    "cdf": (("y", "by", "phase", "flows", "each"), ("y",)),
+    "box": (_GRID, ("y",)),
+    "scatter": (("x", "y", "by", "phase", "flows"), ()),
+    "phase": (("x", "y", "condition", "flows"), ()),
+}
+"""Arguments of each kind, and those that it needs."""
+
+
+def _options(names: Sequence[str]) -> str:
+    return ", ".join(f"--{name.removesuffix('s') if name == 'flows' else name}" for name in names)
+
+
+def _several(names: Keys) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _choice(phase: Keys, flows: Keys, each: bool) -> Choice:
+    return Choice(_several(phase), _several(flows), each)

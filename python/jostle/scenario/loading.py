@@ -1,0 +1,253 @@
+"""From a scenario's document to what can be planned, each problem placed where it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from jostle.scenario.models import ScenarioFile
+from jostle.scenario.plan import Condition
+from jostle.scenario.registry import Registry
+from jostle.scenario.resolving.addressing import changed, find, parse_value, show, value_at
+from jostle.scenario.resolving.grid import (
+    Dimension,
+    Level,
+    combinations,
+    filled,
+    read_grid,
+    with_level,
+    with_levels,
+)
+from jostle.scenario.resolving.resolve import Template, resolve
+from jostle.scenario.resolving.traces import cached_trace_reader
+from jostle.scenario.resolving.validation import validate
+from jostle.scenario.text.positions import KeyPath, line_of, positions
+from jostle.scenario.text.problems import Problem, Report, ScenarioError, overlaps, starts_with
+from jostle.scenario.text.units import QuantityError
+
+__all__ = ["Loaded", "Origin", "read"]
+
+MOST_PROBLEMS: Final = 100
+"""Of one file that are told: nobody mends more of them at once."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a scenario is made of, so that it can be made again with other values.
+
+    Attributes
+    ----------
+    source
+        Name of the file, as it was given. Traces are looked for in its folder.
+    text, document
+        The TOML text, if there was one, and what it holds.
+    registry
+        What can be named.
+    python
+        Whether controllers written in Python can.
+    overrides
+        Values by key; a text is written as in TOML.
+    """
+
+    source: str
+    text: str | None
+    document: dict[str, Any]
+    registry: Registry
+    python: bool
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Loaded(NamedTuple):
+    """A scenario's values without the grid's, its title, labels of the grid, and its conditions."""
+
+    file: ScenarioFile
+    title: str
+    grid: Mapping[str, tuple[str, ...]]
+    templates: tuple[tuple[Condition, Template], ...]
+
+
+def read(origin: Origin) -> Loaded:
+    """Check and resolve a scenario.
+
+    Raises
+    ------
+    ScenarioError
+        If anything is wrong, with all problems that were found.
+    """
+    return _Loader(origin).load()
+
+
+class _Loader:
+    def __init__(self, origin: Origin) -> None:
+        self.origin = origin
+        self.source = origin.source
+        self.text = origin.text
+        self.document = origin.document
+        self.registry = origin.registry
+        self.python = origin.python
+        self.read_trace = cached_trace_reader(Path(self.source).parent)
+        self.problems: list[Problem] = []
+        # What the command line has set: the paths, and how it was written.
+        self.overridden: dict[KeyPath, str] = {}
+
+    def load(self) -> Loaded:
+        self.override(self.origin.overrides)
+        report = Report()
+        dimensions = read_grid(self.document, report)
+        try:
+            complete = filled(self.document, dimensions)
+        except QuantityError as error:
+            report.add(("grid",), f"two keys contradict each other: {error}")
+            complete, dimensions = self.document, []
+        base = validate(complete, report)
+        varied = [target for d in dimensions for target in d.targets]
+        grid_is_sound = not any(starts_with(path, ("grid",)) for path, _ in report.found)
+        template = None
+        if base.file is not None:
+            together = Report([*base.replaced, *varied])
+            template = self.resolve(base.file, together)
+            report.found += together.found
+        # What only the grid gives is judged value by value below.
+        given = [t for t in varied if not value_at(self.document, t)[0]]
+        report.found = [f for f in report.found if not any(overlaps(f[0], t) for t in given)]
+        self.tell(report.found)
+        for dimension in dimensions if base.file is not None else ():
+            others = [t for d in dimensions if d is not dimension for t in d.targets]
+            # What lies below or above another varied key is judged only together with it.
+            if not any(overlaps(t, o) for t in dimension.targets for o in others):
+                hidden = [*base.replaced, *others]
+                for level in dimension.levels:
+                    self.check_level(base.document, hidden, dimension, level)
+        templates: list[tuple[Condition, Template]] = []
+        if not self.problems and grid_is_sound and dimensions:
+            templates = self.conditions(dimensions)
+        elif template is not None:
+            templates = [(Condition(0, {}), template)]
+        if self.problems or base.file is None or not templates:
+            raise ScenarioError(self.source, self.problems)
+        title = base.file.title or Path(self.source).stem
+        grid = {d.key: tuple(level.label for level in d.levels) for d in dimensions}
+        return Loaded(base.file, title, grid, tuple(templates))
+
+    def resolve(self, file: ScenarioFile, report: Report) -> Template | None:
+        """Return the run that `file` describes; see `jostle.scenario.resolving.resolve`."""
+        folder = Path(self.source).parent
+        return resolve(file, self.registry, self.read_trace, report, folder, python=self.python)
+
+    def override(self, overrides: Mapping[str, Any]) -> None:
+        """Set what the command line sets, in its order."""
+        for key, given in overrides.items():
+            text = str(given)
+            value = parse_value(given) if isinstance(given, str) else given
+            try:
+                targets = find(self.document, key)
+                for target in targets:
+                    self.document = changed(self.document, target, value)
+                    self.overridden[target] = f"--set {key}={text}"
+            except QuantityError as error:
+                self.problems.append(Problem(0, f"--set {key}={text}", str(error)))
+                continue
+            self.no_longer_varies(key, text, targets)
+
+    def no_longer_varies(self, key: str, text: str, targets: list[KeyPath]) -> None:
+        grid = self.document.get("grid")
+        for varied in list(grid) if isinstance(grid, dict) and targets[0][0] != "grid" else ():
+            try:
+                paths = find(self.document, varied)
+            except QuantityError:
+                continue
+            if set(paths) <= set(targets):
+                grid = {k: v for k, v in self.document["grid"].items() if k != varied}
+                self.document = {**self.document, "grid": grid}
+                if not grid:
+                    del self.document["grid"]
+            elif any(overlaps(path, target) for path in paths for target in targets):
+                message = f'the grid varies "{varied}" — set that, or take it out of the grid'
+                self.problems.append(Problem(0, f"--set {key}={text}", message))
+
+    def check_level(
+        self,
+        document: Mapping[str, Any],
+        hidden: list[KeyPath],
+        dimension: Dimension,
+        level: Level,
+    ) -> None:
+        """Tell the problems of one value of the grid by itself, whatever the others are."""
+        report = Report()
+        checked = validate(with_level(document, dimension, level), report)
+        if checked.file is not None:
+            together = Report([*checked.replaced, *hidden])
+            self.resolve(checked.file, together)
+            report.found += together.found
+        self.tell(report.found, [(dimension, level)], only_levels=True)
+
+    def conditions(self, dimensions: list[Dimension]) -> list[tuple[Condition, Template]]:
+        """Resolve every combination. What goes wrong here lies in how values fit together."""
+        templates = []
+        told: set[tuple[KeyPath, str]] = set()
+        for index, levels in enumerate(combinations(dimensions)):
+            labels = {d.key: level.label for d, level in zip(dimensions, levels, strict=True)}
+            pairs = list(zip(dimensions, levels, strict=True))
+            report = Report()
+            template = None
+            try:
+                document = with_levels(self.document, dimensions, levels)
+            except QuantityError as error:
+                message = f"two keys contradict each other: {error}"
+                self.problems.append(Problem(self.line(("grid",)), "grid", message))
+                break
+            checked = validate(document, report)
+            if checked.file is not None:
+                together = Report(checked.replaced)
+                template = self.resolve(checked.file, together)
+                report.found += together.found
+            if template is not None:
+                templates.append((Condition(index, labels), template))
+            suffix = ", ".join(f"{key} = {label}" for key, label in labels.items())
+            fresh = [found for found in report.found if found not in told]
+            told.update(fresh)
+            self.tell(fresh, pairs, suffix=f" (in the condition {suffix})")
+        return templates
+
+    def tell(
+        self,
+        found: list[tuple[KeyPath, str]],
+        levels: Sequence[tuple[Dimension, Level]] = (),
+        *,
+        suffix: str = "",
+        only_levels: bool = False,
+    ) -> None:
+        """Place problems where their values were written: file, grid, or command line."""
+        for path, message in found[: max(0, MOST_PROBLEMS - len(self.problems))]:
+            in_grid = next(
+                (
+                    (dimension, level, path[len(target) :])
+                    for dimension, level in levels
+                    for target in dimension.targets
+                    if path
+                    and (starts_with(path, target) or (only_levels and overlaps(path, target)))
+                ),
+                None,
+            )
+            # A key that is missing belongs to the table that the command line has set, too.
+            origin = next((o for t, o in self.overridden.items() if starts_with(path, t)), None)
+            if in_grid is not None:
+                dimension, level, below = in_grid
+                line = self.line((*level.path, *below))
+                key = f'grid."{dimension.key}"' + "".join(f".{step}" for step in below)
+            elif only_levels:
+                continue
+            elif origin is not None:
+                line, key = 0, origin
+            else:
+                line, key = self.line(path), show(self.document, path)
+            self.problems.append(Problem(line, key, message + suffix))
+
+    def line(self, path: KeyPath) -> int:
+        if self.text is None:
+            return 0
+        if not hasattr(self, "_lines"):
+            self._lines = positions(self.text)
+        return line_of(self._lines, path)

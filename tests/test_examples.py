@@ -1,0 +1,48 @@
+"""Every public function has an example, and it runs."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jostle
+import jostle.stats
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """Functions of the packages, and methods of the two classes, that users are offered."""
+    for module in (jostle, jostle.stats):
+        for name in module.__all__:
+            found = getattr(module, name)
+            if inspect.isfunction(found):
+                yield f"{module.__name__}.{name}", found
+    for owner in (jostle.Scenario, jostle.ResultSet):
+        for name, found in inspect.getmembers(owner):
+            offered = inspect.isfunction(found) or inspect.ismethod(found)
+            if offered and not name.startswith("_") and name not in WITHIN:
+                yield f"{owner.__name__}.{name}", found
+
+
+WITHIN = {
+    "jittered", "taking", "of", "phases_of", "flow_names", "link_names", "condition_series",
+    "position", "spec_of",
+}  # fmt: skip
+"""Methods that the package itself uses."""
+PUBLIC = dict(public())
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_example_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = inspect.unwrap(PUBLIC[name])
+    monkeypatch.chdir(ROOT)
+    (example,) = doctest.DocTestFinder(recurse=False).find(found, name, globs={})
+    assert example.examples, f"{name} has no example"
+    told: list[str] = []
+    doctest.DocTestRunner().run(example, out=told.append)
+    assert told == [], "".join(told)

@@ -1,0 +1,419 @@
+"""Plots of any measure over any grid, as data and as files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from fake_core import MS, spec
+from fake_plan import make_plan, plan_of
+from jostle.cli import status
+from jostle.cli.environment import Environment
+from jostle.errors import InputError
+from jostle.figures.data import CurvesData, GroupsData, HeatMapData, ScatterData
+from jostle.figures.drawn import drawn, rendered
+from jostle.results import pictures, plot_data
+from jostle.results.axis import Axis, without_unit
+from jostle.results.events import events_data
+from jostle.results.over_time import series_data
+from jostle.results.plot_data import Choice
+from jostle.results.plots import check
+from jostle.scenario import PlannedRun
+from jostle.stats import sigma_ellipse
+
+KEY = "flows.newcomer.controller"
+
+
+@pytest.fixture
+def results(carry_out):
+    return carry_out(make_plan())
+
+
+@pytest.fixture
+def sweep(carry_out):
+    """Two controllers over three limits of the queue, two runs each."""
+    conditions, runs = [], []
+    for rival in ("cubic", "bbr"):
+        for limit in ("25 kB", "50 kB", "100 kB"):
+            for seed in (1, 2):
+                made = spec(seed, ("cubic", rival))
+                size = {"bytes": 1000 * int(limit.split()[0])}
+                made["links"][0]["queue"]["parameters"]["limit"] = size
+                runs.append(PlannedRun(len(conditions), seed, made))
+            conditions.append({KEY: rival, "bottleneck.queue.limit": limit})
+    return carry_out(plan_of("A sweep", conditions, runs))
+
+
+def crowd(number, **changes):
+    made = spec(1, ("cubic",) * number)
+    for at, flow in enumerate(made["flows"], start=1):
+        flow.update({"name": f"web-{at}", **changes})
+    return made
+
+
+def one(carry, made):
+    return carry(plan_of("", [{}], [PlannedRun(0, 1, made)]))
+
+
+def test_lines_over_a_key_are_its_estimates(sweep):
+    data = plot_data.lines_data(
+        sweep, "limit", "share", ["newcomer.controller"], Choice(("steady",), ("newcomer",))
+    )
+    ((title, part),) = data.parts
+    assert title == ""
+    assert isinstance(part, CurvesData)
+    assert (part.x_label, part.y_label) == ("limit (kB)", "Share (%)")
+    assert [curve.label for curve in part.curves] == ["cubic", "bbr"]
+    expected = sweep.estimate("share", "steady").filter(flow="newcomer")
+    for curve, name in zip(part.curves, ("cubic", "bbr"), strict=True):
+        assert curve.x.tolist() == [25, 50, 100]
+        rows = expected.filter(pl.col(KEY) == name)
+        assert curve.y.tolist() == pytest.approx([100 * v for v in rows["value"]])
+        assert curve.high.tolist() == pytest.approx([100 * v for v in rows["high"]])
+    assert data.caption == "Mean and 95 % interval of 2 runs."
+
+
+def test_what_is_not_asked_for_is_never_pooled(sweep):
+    data = plot_data.lines_data(sweep, "limit", "rtt")
+    assert [title for title, _ in data.parts] == [
+        "newcomer.controller cubic", "newcomer.controller bbr",
+    ]  # fmt: skip
+    assert [c.label for c in data.parts[0][1].curves] == ["incumbent", "newcomer"]
+    data = plot_data.lines_data(sweep, "limit", "rtt", ["newcomer.controller"])
+    assert [title for title, _ in data.parts] == ["incumbent", "newcomer"]
+
+
+def test_heat_map_over_two_keys(sweep):
+    data = plot_data.heat_map_data(
+        sweep, "limit", "queue", ["newcomer.controller"], Choice(("steady",))
+    )
+    ((_, part),) = data.parts
+    assert isinstance(part, HeatMapData)
+    assert part.rows == ("cubic", "bbr")
+    assert (part.columns, part.column_label) == (("25", "50", "100"), "limit (kB)")
+    expected = sweep.estimate("queue", "steady")["value"].to_numpy() / 1e3
+    assert part.values.ravel().tolist() == pytest.approx(expected.tolist())
+    with pytest.raises(InputError, match="one of rows"):
+        plot_data.heat_map_data(sweep, "limit", "queue", [])
+    with pytest.raises(InputError, match="choose two keys"):
+        plot_data.heat_map_data(sweep, "limit", "queue", ["bottleneck.queue.limit"])
+
+
+def test_cdf_has_every_interval_or_every_flow(results, carry_out):
+    data = plot_data.cdf_data(results, "rtt", [KEY], Choice(("steady",), ("incumbent",)))
+    ((_, part),) = data.parts
+    assert isinstance(part, CurvesData)
+    rows = results.condition_series(0).filter(
+        pl.col("flow") == "incumbent", pl.col("time_s") > 5.0, pl.col("rtt_mean_s").is_not_null()
+    )
+    assert part.curves[0].x.tolist() == pytest.approx(sorted(1e3 * rows["rtt_mean_s"]))
+    made = crowd(5, source={"kind": "fixed", "bytes": 50_000})
+    ((_, part),) = plot_data.cdf_data(one(carry_out, made), "completion").parts
+    assert part.curves[0].x.size == 5
+    assert part.curves[0].y.tolist() == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+
+
+def test_boxes_hold_every_run(sweep):
+    data = plot_data.box_data(sweep, "throughput", "limit", ["flow"], Choice(("steady",)))
+    assert [title for title, _ in data.parts] == [
+        "newcomer.controller cubic", "newcomer.controller bbr",
+    ]  # fmt: skip
+    part = data.parts[1][1]
+    assert isinstance(part, GroupsData)
+    assert part.groups == ("25 kB", "50 kB", "100 kB")
+    assert part.labels == ("incumbent", "newcomer")
+    rows = sweep.flows.filter(pl.col(KEY) == "bbr", phase="steady", flow="newcomer")
+    rates = rows.filter(pl.col("bottleneck.queue.limit") == "50 kB")["throughput_bps"]
+    box = part.boxes[1][1]
+    assert box is not None
+    assert (box.low, box.high) == pytest.approx((rates.min() / 1e6, rates.max() / 1e6))
+
+
+def test_scatter_has_an_ellipse_for_each_controller(carry_out):
+    conditions = [{"flows.incumbent.controller": name} for name in ("cubic", "bbr")]
+    runs = [
+        PlannedRun(at, seed, spec(seed, (name,)))
+        for at, name in enumerate(("cubic", "bbr"))
+        for seed in (1, 2, 3)
+    ]
+    data = plot_data.scatter_data(carry_out(plan_of("", conditions, runs)))
+    # The key's value follows from the controller: one chart.
+    ((_, part),) = data.parts
+    assert isinstance(part, ScatterData)
+    assert part.reverse_x
+    assert [cloud.label for cloud in part.clouds] == ["cubic", "bbr"]
+    assert all(cloud.x.size == 3 and cloud.ellipse is not None for cloud in part.clouds)
+
+
+def test_the_ellipse_is_one_standard_deviation():
+    random = np.random.default_rng(1)
+    x = random.normal(5.0, 2.0, 4000)
+    y = 3.0 + 0.5 * x + random.normal(0.0, 0.1, 4000)
+    found = sigma_ellipse(x, y)
+    assert found is not None
+    assert (found.x, found.y) == pytest.approx((5.0, 5.5), abs=0.1)
+    # Its extent along each axis is the deviation of that coordinate.
+    assert found.outline_x.max() - found.x == pytest.approx(x.std(ddof=1), rel=0.01)
+    assert found.outline_y.max() - found.y == pytest.approx(y.std(ddof=1), rel=0.01)
+    assert sigma_ellipse(x[:1], y[:1]) is None
+
+
+def test_phase_portraits(results):
+    data = plot_data.phase_data(results, 1)
+    assert data.diagonal
+    assert data.x_label == "Throughput (Mbit/s)\nof incumbent (cubic)"
+    series = results.condition_series(1).filter(flow="incumbent").group_by("time_s")
+    expected = series.agg(pl.col("throughput_bps").mean()).sort("time_s")["throughput_bps"] / 1e6
+    assert data.clouds[0].x.tolist() == pytest.approx(expected.to_list())
+    data = plot_data.phase_data(results, 1, "rtt", "cwnd")
+    assert [cloud.label for cloud in data.clouds] == ["incumbent (cubic)", "newcomer (bbr)"]
+
+
+def test_more_flows_than_colours_become_groups_with_their_extremes(carry_out):
+    made = crowd(20)
+    # One of them is starved: it starts late.
+    made["flows"][13]["start_ns"] += 8000 * MS
+    results = one(carry_out, made)
+    data = series_data(results, 0, ("throughput", "cwnd", "queue"))
+    labels = [line.label for line in data.panels[0].lines]
+    rates = results.flows.filter(phase="overall").sort("throughput_bps")["flow"].to_list()
+    assert labels == [f"{rates[0]} (cubic)", f"{rates[-1]} (cubic)", "web ×20 (cubic)"]
+    assert rates[0] == "web-14"
+    group = data.panels[0].lines[2]
+    series = results.condition_series(0).group_by("time_s", maintain_order=True)
+    expected = series.agg(pl.col("throughput_bps").mean())["throughput_bps"] / 1e6
+    assert group.mean.tolist() == pytest.approx(expected.to_list())
+    highest = series.agg(pl.col("throughput_bps").max())["throughput_bps"] / 1e6
+    assert group.high.tolist() == pytest.approx(highest.to_list())
+    assert "by name, those with the least and the most throughput" in data.caption
+    named = series_data(results, 0, ("throughput",), ("web-3", "web-5"))
+    assert [line.label for line in named.panels[0].lines] == ["web-3 (cubic)", "web-5 (cubic)"]
+
+
+def test_a_single_flow_beside_many_keeps_its_name(carry_out):
+    made = crowd(12)
+    made["flows"][0]["name"] = "bulk"
+    for at, flow in enumerate(made["flows"][1:], start=1):
+        flow["name"] = f"web-{at}"
+    labels = [line.label for line in series_data(one(carry_out, made), 0).panels[0].lines]
+    assert labels[0] == "bulk (cubic)"
+    assert labels[-1] == "web ×11 (cubic)"
+    assert len(labels) == len(set(labels)) == 4
+
+
+def test_a_capacity_that_varies_is_shaded(carry_out):
+    made = spec()
+    made["links"][0]["capacity"] = {
+        "kind": "steps",
+        "steps": [
+            {"at_ns": 0, "rate_bps": 10_000_000},
+            {"at_ns": 5000 * MS, "rate_bps": 5_000_000},
+        ],
+    }  # fmt: skip
+    (area,) = series_data(one(carry_out, made), 0).panels[0].areas
+    assert area.label == "capacity of bottleneck"
+    assert area.top.tolist() == pytest.approx([10.0] * 5 + [5.0] * 5)
+    assert series_data(one(carry_out, spec()), 0).panels[0].areas == ()
+
+
+def test_a_window_within_one_interval_is_drawn(carry_out):
+    made = crowd(1, source={"kind": "fixed", "bytes": 20_000})
+    data = series_data(one(carry_out, made), 0, ("cwnd",))
+    assert np.isfinite(data.panels[0].lines[0].mean).sum() == 1
+    axis = drawn(data).axes[0]
+    # A line through one point is none: it has a mark.
+    assert any(line.get_marker() == "o" and line.get_xdata().size == 1 for line in axis.lines)
+
+
+def test_bins_with_few_runs_are_told(carry_out):
+    plan = make_plan(2, ("bbr",))
+    runs = list(plan.runs)
+    runs[1].spec["flows"][1]["start_ns"] += 3000 * MS
+    data = series_data(carry_out(plan_of("", [{}], runs)), 0, ("rtt",))
+    few = data.panels[0].lines[1].few
+    assert few is not None
+    assert few.any()
+    assert "Pale: fewer than all 2 runs have a value." in data.caption
+
+
+def test_events_of_a_window(carry_out):
+    made = spec(1, ("cubic",))
+    made["trace"] = "acks"
+    results = one(carry_out, made)
+    data = events_data(results, 0)
+    (flow,) = data.flows
+    acks = results.of(0)[0].run.acks
+    assert flow.lost_s.tolist() == acks.filter(pl.col("lost_packets") > 0)["time_s"].to_list()
+    assert {span.mode for span in flow.modes} <= {"slow_start", "concave", "convex", "recovery"}
+    assert all(a.to_s <= b.from_s for a, b in zip(flow.modes, flow.modes[1:], strict=False))
+    # Before it starts it has no window.
+    assert np.isnan(flow.window[0])
+    with pytest.raises(InputError, match="no flow `incumbnt`"):
+        events_data(results, 0, ["incumbnt"])
+
+
+@pytest.mark.parametrize(
+    ("values", "places", "label", "log"),
+    [
+        (("500 kbit/s", "1 Mbit/s"), [500, 1000], "k (kbit/s)", False),
+        (("1 ms", "10 ms", "0.1 s"), [1, 10, 100], "k (ms)", True),
+        (("4", "10", "32"), [4, 10, 32], "k", False),
+        (("1 BDP", "2 BDP"), [1, 2], "k (BDP)", False),
+        (("1 BDP", "20 packets"), [0, 1], "k", False),
+        (("cubic", "bbr"), [0, 1], "k", False),
+    ],
+)
+def test_places_on_an_axis(results, values, places, label, log):
+    axis = Axis.of(results, "k", values)
+    assert [axis.places[value] for value in values] == pytest.approx(places)
+    assert (axis.label, axis.log) == (label, log)
+
+
+def test_units_that_all_names_have():
+    assert without_unit(("1 ms", "20 ms"), "rtt") == (("1", "20"), "rtt (ms)")
+    assert without_unit(("1 ms", "2 s"), "rtt") == (("1 ms", "2 s"), "rtt")
+
+
+def test_every_kind_is_drawn_in_python(sweep):
+    by = {"by": "newcomer.controller", "phase": "steady"}
+    figures = [
+        sweep.plot.series(condition={KEY: "bbr", "bottleneck.queue.limit": "50 kB"}),
+        sweep.plot.series(condition=0, events=True),
+        sweep.plot.lines("limit", "share", **by),
+        sweep.plot.heatmap("limit", "queue", **by),
+        sweep.plot.cdf("rtt", **by),
+        sweep.plot.box("rtt", "limit", **by),
+        sweep.plot.scatter(),
+        sweep.plot.phase(condition=0),
+    ]
+    for figure in figures:
+        figure.canvas.draw()
+        width, height = figure.get_size_inches()
+        assert width <= 8
+        assert height <= 11
+        renderer = figure.canvas.get_renderer()
+        for legend in figure.legends:
+            box = legend.get_window_extent(renderer)
+            assert box.x0 >= -1
+            assert box.x1 <= figure.bbox.width + 1
+
+
+def test_eighty_conditions_fit_a_page(carry_out):
+    names = tuple(f"rate {n} Mbit/s, controller newcomer" for n in range(80))
+    data = HeatMapData("Jain's index", "", names, ("overall", "steady"),
+                       np.full((80, 2), 0.5), 0.5, 1.0, False, ("a", "b"))  # fmt: skip
+    width, height = drawn(data).get_size_inches()
+    assert height <= 11
+    assert width <= 8
+    many = HeatMapData("Jain's index", "", tuple(map(str, range(300))), ("overall",),
+                       np.full((300, 1), 0.5), 0.5, 1.0, False, ("a", "b"))  # fmt: skip
+    figure = drawn(many)
+    assert figure.get_size_inches()[1] <= 11
+    assert sum(len(axis.get_yticklabels()) for axis in figure.axes) >= 300
+
+
+def test_other_processes_draw_the_same(results):
+    data = [make() for make in pictures.all_data(results).values()]
+    assert len(data) == 6
+    here = list(rendered(data, ("png",)))
+    assert list(rendered(data, ("png",), jobs=2)) == here
+
+
+def test_figures_only_where_they_mean_something(carry_out):
+    def named(controllers, source=None):
+        runs = []
+        for at in (0, 1):
+            made = spec(1, controllers)
+            if source:
+                made["flows"][1]["source"] = source
+            runs.append(PlannedRun(at, 1, made))
+        conditions = [{"k": "a"}, {"k": "b"}]
+        return list(pictures.all_data(carry_out(plan_of("", conditions, runs))))
+
+    series = ["series-a", "series-b"]
+    assert named(("cubic", "bbr")) == [*series, "jain", "throughput-difference"]
+    assert named(("cubic", "bbr", "reno")) == [*series, "jain"]
+    assert named(("cubic",)) == series
+    assert named(("cubic", "bbr"), {"kind": "fixed", "bytes": 1000}) == series
+
+
+SCENARIO = """
+duration = "4 s"
+interval = "1 s"
+[bottleneck]
+rate = "10 Mbit/s"
+queue = { kind = "drop_tail", limit = "1 BDP" }
+[[flows]]
+name = "one"
+controller = "cubic"
+rtt = "40 ms"
+[[flows]]
+name = "other"
+controller = "cubic"
+rtt = "40 ms"
+[grid]
+"flows.other.controller" = ["cubic", "bbr"]
+"bottleneck.queue.limit" = ["1 BDP", "2 BDP"]
+"""
+
+
+@pytest.fixture
+def jostle(engine, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("sweep.toml").write_text(SCENARIO)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = status(("plot", "sweep.toml", *arguments), Environment(engine))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_the_command_draws_and_names_its_files(jostle, engine):
+    code, out, _ = jostle("--kind", "lines", "--x", "limit", "--y", "share", "--flow", "other",
+                          "--by", "other.controller", "-o", "out/share.svg")  # fmt: skip
+    assert code == 0
+    assert out == "figure: out/share.svg\n"
+    assert "<svg" in Path("out/share.svg").read_text()
+    code, out, _ = jostle("--where", "other.controller=bbr", "--where", "limit=1 BDP",
+                          "--y", "throughput", "--y", "queue", "--format", "png,pdf")  # fmt: skip
+    assert out.split() == ["figure:", "series.png", "figure:", "series.pdf"]
+    assert engine.calls == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--kind", "lines", "--x", "limit"), "lines: give --y"),
+        (("--kind", "lines", "--x", "limt", "--y", "rtt"), "did you mean `limit`"),
+        (("--kind", "lines", "--x", "limit", "--y", "rt"), "no measure `rt`"),
+        (("--kind", "box", "--y", "rtt", "--by", "flw"), "no key `flw`; did you mean `flow`?"),
+        (("--kind", "cdf", "--y", "rtt", "--x", "limit"), "cdf has no --x"),
+        (("--kind", "cdf", "--y", "rtt", "--phase", "later"), "no phase `later`"),
+        (("--kind", "cdf", "--y", "rtt", "--y", "queue"), "give --y once"),
+        (("--kind", "pie"), "Invalid value for '--kind'"),
+        (("-o", "a.gif"), "no figure format `gif`"),
+        (("--format", "gif"), "no figure format `gif`"),
+    ],
+)
+def test_mistakes_are_told_before_anything_runs(jostle, engine, arguments, message):
+    code, _, err = jostle(*arguments)
+    assert code == 2
+    assert message in err
+    assert engine.calls == 0
+
+
+def test_an_ambiguous_condition_is_asked_for(jostle):
+    code, _, err = jostle()
+    assert code == 2
+    assert re.search(r'one condition of 4: .* --where "controller=cubic"', err)
+
+
+def test_check_knows_what_a_kind_takes():
+    check("scatter", {"x": "rtt", "y": "goodput"}, [], [])
+    with pytest.raises(InputError, match="no measure `limit`"):
+        check("scatter", {"x": "limit"}, [], [])
