@@ -4,10 +4,12 @@
 //! (`scoreboard`), how a connection opens (`handshake`), what an ACK does (`acknowledge`) and says has
 //! arrived (`delivered`), the states of recovery (`recovery`) with PRR
 //! (`reduction`) and undo (`undo`), RACK (`detection`), timers (`timers`) with the
-//! timeout (`rto`) and the loss probe (`tail_probe`), what leaves when (`transmit`, `pacer`), whether the
-//! window is the limit (`usage`), the receiver's (`peer_window`), ECN (`ecn`).
+//! timeout (`rto`) and the loss probe (`tail_probe`), what leaves when (`transmit`, `pacer`), together
+//! (`bursts`) and again (`retransmit`), whether the window is the limit (`usage`), the receiver's
+//! (`peer_window`), ECN (`ecn`).
 
 mod acknowledge;
+mod bursts;
 mod delivered;
 mod detection;
 mod ecn;
@@ -16,6 +18,7 @@ mod pacer;
 mod peer_window;
 mod recovery;
 mod reduction;
+mod retransmit;
 mod rto;
 mod scoreboard;
 mod tail_probe;
@@ -213,7 +216,7 @@ impl Sender {
             hears_headers: false,
             ecn,
             mss: Divisor::new(u32::from(options.mss_bytes)),
-            buffer_segments: transmit::buffer_segments(options.mss_bytes),
+            buffer_segments: bursts::buffer_segments(options.mss_bytes),
             written: 0,
             short: std::collections::VecDeque::new(),
             peer_window: PeerWindow::default(),
@@ -337,9 +340,28 @@ impl Sender {
         &self.deadlines
     }
 
+    /// What holds after whatever a sender is called for.
+    #[inline]
+    fn check(&self) {
+        let (board, counts) = (&self.board, self.board.counts());
+        debug_assert!(board.is_consistent(), "{counts:?}");
+        debug_assert!(board.next() <= self.written, "sent what was not written: {counts:?}");
+        debug_assert!(u64::from(board.in_flight()) <= self.total_sent, "{counts:?}");
+        debug_assert!(self.cwnd >= 1 && self.ssthresh >= 1, "{} of {}", self.cwnd, self.ssthresh);
+        // RFC 6298 (5.1): "Every time a packet containing data is sent (including a retransmission),
+        // if the timer is not running, start it".
+        let timed = self.pending != Pending::None && self.deadlines.retransmission < Time::NEVER;
+        debug_assert!(
+            board.outstanding() == 0 || timed,
+            "no timer: {:?}, {counts:?}",
+            self.pending
+        );
+    }
+
     /// Copies window and threshold as the controller says them.
     #[inline]
     fn take_window(&mut self) {
+        debug_assert!(self.controller.cwnd() >= 1, "no window");
         self.cwnd = self.controller.cwnd().max(1);
         self.ssthresh = self.controller.ssthresh().unwrap_or(u32::MAX);
     }
@@ -365,6 +387,7 @@ impl Sender {
     }
 
     fn set_state(&mut self, now: Time, state: RecoveryState) {
+        debug_assert!(self.board.adds_up(), "before {state:?}: {:?}", self.board.counts());
         self.controller.on_state(now, state);
         self.state = state;
     }

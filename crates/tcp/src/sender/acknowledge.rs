@@ -230,18 +230,9 @@ impl Sender {
         self.update_pacing_rate();
     }
 
-    /// What holds between any two calls: a window of at least one packet, what is in flight is what was
-    /// sent and neither arrived nor was lost, and nothing was sent that was not written.
-    fn is_consistent(&self) -> bool {
-        self.board.is_consistent()
-            && self.cwnd >= 1
-            && self.board.next() <= self.written
-            && u64::from(self.board.in_flight()) <= self.total_sent
-    }
-
     #[inline]
     fn acknowledged(&self, rtt: Option<Span>, lost_packets: u32) -> Acknowledged {
-        debug_assert!(self.is_consistent());
+        self.check();
         Acknowledged {
             rtt,
             cwnd_bytes: self.bytes_of(self.cwnd),
@@ -300,12 +291,6 @@ impl Sender {
             }
         }
         self.retransmit_lost(now, out);
-    }
-
-    /// `tcp_is_cwnd_limited`.
-    pub(super) fn is_cwnd_limited(&self) -> bool {
-        let slow_start = self.owns_window() && self.cwnd < self.ssthresh;
-        self.usage.is_limit(self.cwnd, slow_start)
     }
 
     pub(super) fn owns_window(&self) -> bool {

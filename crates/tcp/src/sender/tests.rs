@@ -1,6 +1,7 @@
 //! A sender alone, as packetdrill tests one: a script of ACKs and of time, and what leaves when.
 
 mod hooks;
+mod invariants;
 mod marks;
 mod recovery;
 mod stream;

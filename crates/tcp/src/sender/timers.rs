@@ -111,6 +111,7 @@ impl Sender {
             Pending::Reordering => self.on_reordering_timeout(now, out),
             Pending::WindowProbe => self.probe_window(now, out),
         }
+        self.check();
     }
 
     /// `tcp_retransmit_timer`.
@@ -221,6 +222,7 @@ impl Sender {
         if take_expired(&mut self.deadlines.pacing, now) {
             self.retransmit_lost(now, out);
             self.write(now, out);
+            self.check();
         }
     }
 
@@ -231,6 +233,7 @@ impl Sender {
             self.take_answers();
             self.retransmit_lost(now, out);
             self.write(now, out);
+            self.check();
         }
     }
 }
