@@ -127,6 +127,32 @@ def test_wireshark_agrees(record, name):
     assert len(again) == measures(record, flow)["retransmitted_packets"]
 
 
+@pytest.mark.parametrize("name", ["long (one)", "short"])
+def test_the_rtts_of_acks_are_those_of_wireshark(name):
+    """Recovery included: a segment that was sent again counts from its first transmission."""
+    record = run('trace = "acks"\n' + SCENARIO)
+    fields = ("frame.time_epoch", "tcp.analysis.ack_rtt")
+    words = [word for field in fields for word in ("-e", field)]
+    # The receiver's, but for the one that ends the handshake.
+    wanted = "tcp.analysis.ack_rtt && tcp.flags.syn == 0 && tcp.len == 0 && tcp.srcport == 5201"
+    lines = pcapng.tshark(record.captures[f"{name}.sender"], "-Y", wanted, "-T", "fields", *words)
+    seen = [tuple(float(value) for value in line.split()) for line in lines]
+    acks = record.acks.filter(flow=name).drop_nulls("ack_rtt_s")
+    ours = acks.select("time_s", "ack_rtt_s").rows()
+    assert len(seen) > 1_000
+    assert [time_s for time_s, _ in ours] == pytest.approx([time_s for time_s, _ in seen])
+    assert [rtt_s for _, rtt_s in ours] == pytest.approx([rtt_s for _, rtt_s in seen], abs=1e-9)
+    # Samples of the transport leave out what was sent again.
+    found = measures(record, ["long (one)", "short"].index(name))
+    rtts = acks["ack_rtt_s"]
+    assert found["ack_rtt_mean_s"] == pytest.approx(rtts.mean())
+    assert found["ack_rtt_max_s"] == rtts.max() > acks["rtt_s"].max()
+    assert found["ack_rtt_p50_s"] == pytest.approx(rtts.median(), rel=0.016)
+    assert found["ack_rtt_p95_s"] == pytest.approx(rtts.quantile(0.95), rel=0.02)
+    series = record.flows.filter(flow=name)
+    assert series["ack_rtt_samples"].sum() == len(rtts)
+
+
 def test_the_run_is_the_same_without(record):
     without = run(SCENARIO.replace("capture = true", ""))
     assert without.captures == {}

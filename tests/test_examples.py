@@ -31,7 +31,7 @@ def public() -> Iterator[tuple[str, Any]]:
 
 WITHIN = {
     "jittered", "taking", "of", "phases_of", "flow_names", "link_names", "condition_series",
-    "position", "spec_of",
+    "condition_links", "position", "spec_of",
 }  # fmt: skip
 """Methods that the package itself uses."""
 PUBLIC = dict(public())

@@ -176,7 +176,9 @@ def test_a_flow_that_never_connected_has_no_measures(spec, tmp_path):
     absent = [name for name, value in overall.items() if value is None]
     assert absent == [
         "goodput_ratio", "rtt_mean_s", "rtt_min_s", "rtt_p50_s", "rtt_p95_s", "rtt_sd_s",
-        "cwnd_mean_bytes", "retransmission_ratio", "power_bits", "share",
+        "ack_rtt_mean_s", "ack_rtt_p50_s", "ack_rtt_p95_s", "ack_rtt_max_s",
+        "cwnd_mean_bytes", "retransmission_ratio", "power_bits", "share", "response_mean_s",
+        "response_p50_s", "response_p95_s", "response_p99_s", "responses",
     ]  # fmt: skip
     assert made.summary["fairness"]["overall"]["jain"] is None
     assert set(made.flows["mode"]) == {"handshake"}

@@ -13,9 +13,10 @@ from jostle.running.session import Session
 from jostle.studies import Runs, evaluate, load
 from jostle.studies.carry_out import carry_out, work_of
 from jostle.studies.document import _finite
-from jostle.studies.evaluate import _tested, value_estimate
+from jostle.studies.evaluate import _numbers, _tested, value_estimate
 from jostle.studies.figures import figure_data
-from jostle.studies.models import Part, Value
+from jostle.studies.models import Curve as CurveSpec
+from jostle.studies.models import FigureSpec, Number, Part, Value
 from jostle.studies.windows import Asked, Span
 from jostle.studies.wording import digits
 
@@ -108,6 +109,75 @@ def test_every_figure_is_drawn(runs):
         data = figure_data(runs, spec)
         assert data is not None, spec.id
         assert drawn(data).axes, spec.id
+
+
+def test_the_run_of_median_represents_a_curve(runs):
+    figure = FigureSpec(
+        id="one",
+        caption="One run of each",
+        kind="representative",
+        panels=("throughput", "rtt"),
+        curves=[
+            CurveSpec(
+                label=name,
+                experiment="flow",
+                where={"controller": name},
+                flow="download",
+                measure="throughput",
+            )
+            for name in ("reno", "bbr")
+        ],
+    )
+    data = figure_data(runs, figure)
+    assert [panel.unit for panel in data.panels] == ["Mbit/s", "ms"]
+    assert [line.label for line in data.panels[0].lines] == ["reno", "bbr"]
+    values = runs.per_run(figure.curves[0])
+    view = runs.representative(figure.curves[0])
+    assert (
+        view.value(measure("throughput"), "download", view.span("overall", None, "download"))
+        == (sorted(values)[1])
+    )
+    # Time is the flow's own: its first interval has begun before it, its last is the run's.
+    line = data.panels[0].lines[0]
+    assert 0 <= line.time_s[0] < 0.1
+    assert 3.7 < line.time_s[-1] < 4.0
+    assert drawn(data).axes
+
+
+def test_panels_of_all_flows(runs):
+    figure = FigureSpec(
+        id="sum",
+        caption="The sum",
+        kind="series",
+        experiment="flow",
+        where={"controller": "reno"},
+        panels=("throughput", "jain", "total"),
+    )
+    data = figure_data(runs, figure)
+    assert [panel.unit for panel in data.panels] == ["Mbit/s", "1", "Mbit/s"]
+    alone, together = data.panels[0].lines[0], data.panels[2].lines[0]
+    assert np.nanmax(abs(alone.mean - together.mean)) < 1e-6
+
+
+def test_a_p_agrees_if_both_are_significant_or_neither_is(runs):
+    number = Number(
+        id="p",
+        text="p of {controller}",
+        experiment="flow",
+        flow="download",
+        measure="throughput",
+        by="controller",
+        statistic="p",
+        against={"controller": "reno"},
+        published={"bbr": 0.0001, "vivace": 0.02},
+    )
+    rows = list(_numbers(runs, number))
+    values = [row.ours.value for row in rows]
+    assert all(0 <= value <= 1 for value in values)
+    # Two comparisons: 0.02 of them is significant, 0.03 is not.
+    assert [row.holds for row in rows] == [value <= 0.025 for value in values]
+    changed = number.model_copy(update={"published": {"bbr": 0.0001, "vivace": 0.03}})
+    assert list(_numbers(runs, changed))[1].holds == (values[1] > 0.025)
 
 
 def test_a_ratio_to_nothing_is_infinite_and_absent_in_json(runs):

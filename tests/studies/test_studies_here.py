@@ -23,3 +23,32 @@ def test_what_is_said_of_differences_is_said_in_sentences(name: str) -> None:
     file = load(name, STUDIES).file
     said = [one.finding for one in (*file.claims, *file.numbers, *file.figures) if one.finding]
     assert [text for text in said if not text.rstrip("”)").endswith((".", "?"))] == []
+
+
+PAPERS = {
+    "geo-shared": [*(f"Figure {n}" for n in range(1, 7)), "Figure 7a", "Figure 7b"],
+    "geo-solo": [*(f"Figure {n}" for n in range(1, 7)), *(f"Table {n}" for n in range(1, 8))],
+    "interactions": [*(f"Figure {n}" for n in range(1, 7)), "Table I", "Table II", "Table III"],
+    "modest-bbr": [
+        "Figure 1", "Figure 2a", "Figure 2b", "Figure 3", "Figure 4", "Figure 5a", "Figure 5b",
+        "Figure 6", "Figure 7", "Figure 8a", "Figure 8b", "Figure 9a", "Figure 9b", "Figure 10",
+        "Figure 11a", "Figure 11b", "Figure 12", "Figure 13a", "Figure 13b", "Table I",
+        "Algorithm 1",
+    ],
+    # Those that the digest shows or speaks of; it keeps the numbers of the papers that it digests.
+    "slow-start": [
+        "Figure 1", "Figure 2", "Figure 5", "Figure 6", "Figure 16", "Figure 19a", "Table 5",
+        "Table 6",
+    ],
+}  # fmt: skip
+"""Every figure and table, counted in the papers."""
+
+
+@pytest.mark.parametrize("name", sorted(PAPERS))
+def test_every_figure_and_table_of_the_paper_is_listed(name: str) -> None:
+    assert [one.item for one in load(name, STUDIES).file.coverage] == PAPERS[name]
+
+
+def test_every_published_study_lists_what_it_covers() -> None:
+    published = [name for name in names(STUDIES) if load(name, STUDIES).file.claims]
+    assert published == sorted(PAPERS)

@@ -165,6 +165,8 @@ fn flow_table(columns: &Bound<'_, PyDict>) -> PyResult<FlowTable> {
         goodput_bps: column(columns, "goodput_bps")?,
         rtt_mean_s: column(columns, "rtt_mean_s")?,
         rtt_samples: column(columns, "rtt_samples")?,
+        ack_rtt_mean_s: column(columns, "ack_rtt_mean_s")?,
+        ack_rtt_samples: column(columns, "ack_rtt_samples")?,
         cwnd_mean_bytes: column(columns, "cwnd_mean_bytes")?,
         lived_s: column(columns, "lived_s")?,
         sent_packets: column(columns, "sent_packets")?,

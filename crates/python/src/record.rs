@@ -78,6 +78,8 @@ fn flows(py: Python<'_>, table: FlowTable) -> PyResult<Py<PyDict>> {
         .with("goodput_bps", table.goodput_bps)?
         .with("rtt_mean_s", table.rtt_mean_s)?
         .with("rtt_samples", table.rtt_samples)?
+        .with("ack_rtt_mean_s", table.ack_rtt_mean_s)?
+        .with("ack_rtt_samples", table.ack_rtt_samples)?
         .with("rtt_last_s", table.rtt_last_s)?
         .with("srtt_s", table.srtt_s)?
         .with("cwnd_bytes", table.cwnd_bytes)?
@@ -128,6 +130,7 @@ fn acks(py: Python<'_>, table: AckTable) -> PyResult<Py<PyDict>> {
         .with("time_s", table.time_s)?
         .with("flow", table.flow)?
         .with("rtt_s", table.rtt_s)?
+        .with("ack_rtt_s", table.ack_rtt_s)?
         .with("cwnd_bytes", table.cwnd_bytes)?
         .with("in_flight_bytes", table.in_flight_bytes)?
         .with("acked_bytes", table.acked_bytes)?

@@ -2,6 +2,7 @@
 
 use jostle_units::{Span, Time};
 
+use crate::first_sent::FirstSent;
 use crate::histogram::Histogram;
 use crate::ping_meter::PingMeter;
 use crate::ping_meter::Pings;
@@ -26,6 +27,10 @@ pub(crate) struct FlowCounters {
     pub rtt_samples: u64,
     /// Sum of the samples: 64 bits hold 584 years of round trips.
     pub rtt_sum_ns: u64,
+    /// ACKs of something new.
+    pub ack_rtt_samples: u64,
+    /// Sum of the times since that was first sent.
+    pub ack_rtt_sum_ns: u64,
     /// Responses that were whole.
     pub responses: u64,
     /// Sum of what they took.
@@ -42,6 +47,8 @@ impl FlowCounters {
             retransmitted_packets: self.retransmitted_packets - earlier.retransmitted_packets,
             rtt_samples: self.rtt_samples - earlier.rtt_samples,
             rtt_sum_ns: self.rtt_sum_ns - earlier.rtt_sum_ns,
+            ack_rtt_samples: self.ack_rtt_samples - earlier.ack_rtt_samples,
+            ack_rtt_sum_ns: self.ack_rtt_sum_ns - earlier.ack_rtt_sum_ns,
             responses: self.responses - earlier.responses,
             response_sum_ns: self.response_sum_ns - earlier.response_sum_ns,
         }
@@ -50,6 +57,11 @@ impl FlowCounters {
     /// Mean of the RTT samples.
     fn rtt_mean_s(&self) -> Option<f64> {
         mean_s(self.rtt_sum_ns, self.rtt_samples)
+    }
+
+    /// Mean of the RTTs of ACKs.
+    pub(crate) fn ack_rtt_mean_s(&self) -> Option<f64> {
+        mean_s(self.ack_rtt_sum_ns, self.ack_rtt_samples)
     }
 
     /// Mean of the response times.
@@ -65,6 +77,8 @@ impl FlowCounters {
         self.retransmitted_packets += other.retransmitted_packets;
         self.rtt_samples += other.rtt_samples;
         self.rtt_sum_ns += other.rtt_sum_ns;
+        self.ack_rtt_samples += other.ack_rtt_samples;
+        self.ack_rtt_sum_ns += other.ack_rtt_sum_ns;
         self.responses += other.responses;
         self.response_sum_ns += other.response_sum_ns;
     }
@@ -77,6 +91,7 @@ pub(crate) struct FlowTotals {
     pub counters: FlowCounters,
     pub rtt_squares_ns2: u128,
     pub rtt_ns: Histogram,
+    pub ack_rtt_ns: Histogram,
     /// A smallest RTT that was told beside the samples.
     pub rtt_least: Option<Span>,
     /// Of a flow that had responses.
@@ -93,6 +108,7 @@ impl FlowTotals {
         self.counters.add(&other.counters);
         self.rtt_squares_ns2 += other.rtt_squares_ns2;
         self.rtt_ns.merge(&other.rtt_ns);
+        self.ack_rtt_ns.merge(&other.ack_rtt_ns);
         self.rtt_least = self.rtt_least.into_iter().chain(other.rtt_least).min();
         if let Some(response_ns) = &other.response_ns {
             self.response_ns.get_or_insert_default().merge(response_ns);
@@ -156,6 +172,8 @@ struct Life {
 pub(crate) struct FlowMeter {
     total: FlowCounters,
     rtt_last: Option<Span>,
+    /// Absent where only samples of a connection are told, from which no ACK has an RTT.
+    first_sent: Option<FirstSent>,
     cwnd_bytes: u64,
     /// `cwnd_bytes` is accounted for until here; [`Time::NEVER`] before the first ACK.
     cwnd_until: Time,
@@ -181,6 +199,7 @@ impl FlowMeter {
         Self {
             total: FlowCounters::default(),
             rtt_last: None,
+            first_sent: Some(FirstSent::default()),
             cwnd_bytes: 0,
             cwnd_until: Time::NEVER,
             segment: FlowTotals::default(),
@@ -201,11 +220,19 @@ impl FlowMeter {
         Self { pings: Some(Box::default()), ..self }
     }
 
+    /// From here on no ACK has an RTT of its own.
+    pub(crate) fn forget_transmissions(&mut self) {
+        self.first_sent = None;
+    }
+
     #[inline]
-    pub(crate) fn sent(&mut self, packets: u32, wire_bytes: u64, retransmission: bool) {
+    pub(crate) fn sent(&mut self, now: Time, packets: u32, wire_bytes: u64, again: bool) {
+        if let Some(first) = self.first_sent.as_mut().filter(|_| !again) {
+            first.sent(now, packets, wire_bytes);
+        }
         self.total.sent_bytes += wire_bytes;
         self.total.sent_packets += u64::from(packets);
-        self.total.retransmitted_packets += u64::from(packets) * u64::from(retransmission);
+        self.total.retransmitted_packets += u64::from(packets) * u64::from(again);
     }
 
     #[inline]
@@ -218,14 +245,22 @@ impl FlowMeter {
         self.total.delivered_bytes += payload_bytes;
     }
 
+    /// Returns the time since what it acknowledges was first sent, if the ACK says anything new.
     #[inline]
-    pub(crate) fn acked(&mut self, now: Time, row: &AckRow) {
+    pub(crate) fn acked(&mut self, now: Time, row: &AckRow) -> Option<Span> {
+        let ack_rtt = self.first_sent.as_mut().and_then(|it| it.acked(now, row.acked_bytes));
+        if let Some(rtt) = ack_rtt {
+            self.total.ack_rtt_samples += 1;
+            self.total.ack_rtt_sum_ns += rtt.as_ns();
+            self.segment.ack_rtt_ns.record(rtt.as_ns(), 1);
+        }
         if let Some(rtt) = row.rtt {
             self.sample(rtt);
         }
         self.hold_cwnd(now);
         self.cwnd_bytes = row.cwnd_bytes;
         self.cwnd_until = now;
+        ack_rtt
     }
 
     #[inline]
@@ -340,6 +375,8 @@ impl FlowMeter {
         table.goodput_bps.push(bits_per_s(bin.delivered_bytes as f64, length_ns));
         table.rtt_mean_s.push(bin.rtt_mean_s().unwrap_or(f64::NAN));
         table.rtt_samples.push(bin.rtt_samples as u32);
+        table.ack_rtt_mean_s.push(bin.ack_rtt_mean_s().unwrap_or(f64::NAN));
+        table.ack_rtt_samples.push(bin.ack_rtt_samples as u32);
         table.rtt_last_s.push(seconds_or_nan(self.rtt_last.take()));
         table.srtt_s.push(seconds_or_nan(Some(state.srtt).filter(|srtt| !srtt.is_zero())));
         table.cwnd_bytes.push(state.cwnd_bytes as f64);

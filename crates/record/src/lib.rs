@@ -6,6 +6,7 @@
 
 mod build;
 pub mod capture;
+mod first_sent;
 mod flow_meter;
 mod groups;
 mod histogram;

@@ -67,6 +67,13 @@ impl Recorder {
         Self { run, shortage: Shortage::default(), closed: 0 }
     }
 
+    /// A recorder for a run of which samples are told: an ACK in them stands for many.
+    pub(crate) fn of_samples(spec: &RunSpec) -> Self {
+        let mut recorder = Self::new(spec);
+        recorder.run.flows.iter_mut().for_each(FlowMeter::forget_transmissions);
+        recorder
+    }
+
     /// Ends the run: the measures and all columns.
     pub fn finish(mut self) -> RunRecord {
         while self.closed < self.run.timeline.segments() {
@@ -94,8 +101,8 @@ impl Sink for Recorder {
     }
 
     #[inline]
-    fn sent(&mut self, _now: Time, flow: u32, packets: u32, wire_bytes: u64, retransmission: bool) {
-        self.run.flows[flow as usize].sent(packets, wire_bytes, retransmission);
+    fn sent(&mut self, now: Time, flow: u32, packets: u32, wire_bytes: u64, retransmission: bool) {
+        self.run.flows[flow as usize].sent(now, packets, wire_bytes, retransmission);
     }
 
     #[inline]
@@ -110,9 +117,9 @@ impl Sink for Recorder {
 
     #[inline]
     fn acked(&mut self, now: Time, flow: u32, row: &AckRow) {
-        self.run.flows[flow as usize].acked(now, row);
+        let ack_rtt = self.run.flows[flow as usize].acked(now, row);
         if let Some(acks) = &mut self.run.acks {
-            acks.push(now, flow, row, &self.shortage);
+            acks.push(now, flow, row, ack_rtt, &self.shortage);
         }
     }
 

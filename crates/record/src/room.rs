@@ -11,7 +11,7 @@ use crate::link_meter::LinkMeter;
 use crate::sink::AckRow;
 use crate::tables::{AckTable, seconds, seconds_or_nan};
 use crate::timeline::Timeline;
-use jostle_units::Time;
+use jostle_units::{Span, Time};
 
 /// Most rows of ACKs, 44 bytes each.
 pub(crate) const MAX_ACK_ROWS: u64 = 50_000_000;
@@ -56,7 +56,14 @@ pub(crate) fn for_series(spec: &RunSpec, timeline: &Timeline) -> Result<(), NoRo
 impl AckTable {
     /// Adds a row, if there is room for it; if not, `shortage` says so from then on.
     #[inline]
-    pub(crate) fn push(&mut self, now: Time, flow: u32, row: &AckRow, shortage: &Shortage) {
+    pub(crate) fn push(
+        &mut self,
+        now: Time,
+        flow: u32,
+        row: &AckRow,
+        ack_rtt: Option<Span>,
+        shortage: &Shortage,
+    ) {
         if self.time_s.len() == self.time_s.capacity() && !self.make_room() {
             let rows = self.time_s.len() as u64 + 1;
             shortage.0.set(Some(NoRoom { what: "the ACKs", rows }));
@@ -65,6 +72,7 @@ impl AckTable {
         self.time_s.push(seconds(now.as_ns()));
         self.flow.push(flow);
         self.rtt_s.push(seconds_or_nan(row.rtt));
+        self.ack_rtt_s.push(seconds_or_nan(ack_rtt));
         self.cwnd_bytes.push(row.cwnd_bytes as f64);
         self.in_flight_bytes.push(row.in_flight_bytes as f64);
         self.acked_bytes.push(row.acked_bytes);
@@ -78,6 +86,7 @@ impl AckTable {
         (self.time_s.len() as u64) < MAX_ACK_ROWS
             && self.flow.try_reserve_exact(rows).is_ok()
             && self.rtt_s.try_reserve_exact(rows).is_ok()
+            && self.ack_rtt_s.try_reserve_exact(rows).is_ok()
             && self.cwnd_bytes.try_reserve_exact(rows).is_ok()
             && self.in_flight_bytes.try_reserve_exact(rows).is_ok()
             && self.acked_bytes.try_reserve_exact(rows).is_ok()
@@ -89,7 +98,6 @@ impl AckTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jostle_units::Span;
 
     #[test]
     fn a_table_without_room_stops_and_says_so() {
@@ -102,12 +110,12 @@ mod tests {
         };
         let shortage = Shortage::default();
         let mut table = AckTable::default();
-        table.push(Time::ZERO, 0, &row, &shortage);
+        table.push(Time::ZERO, 0, &row, None, &shortage);
         assert_eq!((table.time_s.len(), shortage.get()), (1, None));
         // As long as it may become: no column has room for another row.
         table.time_s = vec![0.0; MAX_ACK_ROWS as usize];
         table.time_s.shrink_to_fit();
-        table.push(Time::ZERO, 0, &row, &shortage);
+        table.push(Time::ZERO, 0, &row, None, &shortage);
         assert_eq!(table.flow.len(), 1);
         let message = shortage.get().map(|shortage| shortage.to_string());
         assert_eq!(

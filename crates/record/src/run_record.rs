@@ -287,6 +287,7 @@ fn flow_stretch(
     }
     let counters = &totals.counters;
     let quantile_s = |p| totals.rtt_ns.quantile(p).map(|ns| ns / 1e9);
+    let ack_quantile_s = |p| totals.ack_rtt_ns.quantile(p).map(|ns| ns / 1e9);
     let completed = meter.completion().map_or(Time::NEVER, |after| identity.start + after);
     let (from, to) = (Time::from_ns(phase.from_ns), Time::from_ns(phase.to_ns));
     FlowStretch {
@@ -303,6 +304,10 @@ fn flow_stretch(
         rtt_p50_s: quantile_s(0.5),
         rtt_p95_s: quantile_s(0.95),
         rtt_sd_s: totals.rtt_sd_s(),
+        ack_rtt_mean_s: counters.ack_rtt_mean_s(),
+        ack_rtt_p50_s: ack_quantile_s(0.5),
+        ack_rtt_p95_s: ack_quantile_s(0.95),
+        ack_rtt_max_s: totals.ack_rtt_ns.max().map(|ns| ns as f64 / 1e9),
         cwnd_mean_bytes: totals.cwnd_mean_bytes(),
         responds: identity.responds,
         responses: counters.responses as f64,

@@ -100,7 +100,7 @@ impl Samples {
                 .collect(),
             flows: vec![ToldFlow::default(); self.flows.len()],
             links: vec![ToldLink::default(); self.links.len()],
-            recorder: Recorder::new(spec),
+            recorder: Recorder::of_samples(spec),
         };
         telling.open(spec);
         let (mut before, mut next) = (Time::ZERO, 0);

@@ -221,7 +221,7 @@ impl Series {
             responds: identity.responds,
             ..FlowStretch::default()
         };
-        let (mut rtt, mut cwnd, mut response) = <(Mean, Mean, Mean)>::default();
+        let (mut rtt, mut ack_rtt, mut cwnd, mut response) = <(Mean, Mean, Mean, Mean)>::default();
         let flows = self.identities.len();
         for (interval, inside_s) in inside(&table.time_s, flows, at, (from_s, to_s)) {
             let row = interval.row;
@@ -233,12 +233,15 @@ impl Series {
             sum.sent_packets += f64::from(table.sent_packets[row]) * share;
             sum.retransmitted_packets += f64::from(table.retransmitted_packets[row]) * share;
             rtt.add(table.rtt_mean_s[row], f64::from(table.rtt_samples[row]) * share);
+            let ack_rtt_samples = f64::from(table.ack_rtt_samples[row]);
+            ack_rtt.add(table.ack_rtt_mean_s[row], ack_rtt_samples * share);
             sum.responses += f64::from(table.responses[row]) * share;
             response.add(table.response_mean_s[row], f64::from(table.responses[row]) * share);
             cwnd.add(table.cwnd_mean_bytes[row], table.lived_s[row] * share);
         }
         FlowStretch {
             rtt_mean_s: rtt.value(),
+            ack_rtt_mean_s: ack_rtt.value(),
             cwnd_mean_bytes: cwnd.value(),
             response_mean_s: response.value(),
             ..sum
@@ -265,13 +268,15 @@ impl Series {
 }
 
 /// Lengths of the columns that measures are computed from.
-fn flow_columns(table: &FlowTable) -> [usize; 9] {
+fn flow_columns(table: &FlowTable) -> [usize; 11] {
     [
         table.sending_rate_bps.len(),
         table.throughput_bps.len(),
         table.goodput_bps.len(),
         table.rtt_mean_s.len(),
         table.rtt_samples.len(),
+        table.ack_rtt_mean_s.len(),
+        table.ack_rtt_samples.len(),
         table.cwnd_mean_bytes.len(),
         table.lived_s.len(),
         table.sent_packets.len(),

@@ -35,6 +35,14 @@ pub struct FlowStretch {
     pub rtt_p95_s: Option<f64>,
     /// Standard deviation of the RTT samples (n − 1).
     pub rtt_sd_s: Option<f64>,
+    /// Mean of the RTTs of ACKs.
+    pub ack_rtt_mean_s: Option<f64>,
+    /// Their median; not known of the series, nor are the next two.
+    pub ack_rtt_p50_s: Option<f64>,
+    /// Their 95th percentile.
+    pub ack_rtt_p95_s: Option<f64>,
+    /// The largest of them.
+    pub ack_rtt_max_s: Option<f64>,
     /// Mean over time of the congestion window while the flow lived.
     pub cwnd_mean_bytes: Option<f64>,
     /// Whether it answers requests.

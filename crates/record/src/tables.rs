@@ -65,6 +65,10 @@ pub struct FlowTable {
     pub rtt_mean_s: Vec<f64>,
     /// How many there were.
     pub rtt_samples: Vec<u32>,
+    /// Mean of the RTTs of the interval's ACKs, from first transmissions on; NaN if there were none.
+    pub ack_rtt_mean_s: Vec<f64>,
+    /// How many of them said something new.
+    pub ack_rtt_samples: Vec<u32>,
     /// Last RTT sample of the interval; NaN if there was none.
     pub rtt_last_s: Vec<f64>,
     /// Smoothed RTT; NaN before the first sample.
@@ -108,6 +112,8 @@ impl FlowTable {
             goodput_bps: Vec::with_capacity(rows),
             rtt_mean_s: Vec::with_capacity(rows),
             rtt_samples: Vec::with_capacity(rows),
+            ack_rtt_mean_s: Vec::with_capacity(rows),
+            ack_rtt_samples: Vec::with_capacity(rows),
             rtt_last_s: Vec::with_capacity(rows),
             srtt_s: Vec::with_capacity(rows),
             cwnd_bytes: Vec::with_capacity(rows),
@@ -204,6 +210,8 @@ pub struct AckTable {
     pub flow: Vec<u32>,
     /// RTT sample; NaN if the ACK gave none.
     pub rtt_s: Vec<f64>,
+    /// Time since what the ACK acknowledges was first sent; NaN if it says nothing new.
+    pub ack_rtt_s: Vec<f64>,
     /// Congestion window after the ACK.
     pub cwnd_bytes: Vec<f64>,
     /// Bytes in flight after the ACK.

@@ -396,6 +396,10 @@ fn the_summary_has_the_shape_of_the_contract() {
     assert_eq!(
         keys(&flow["phases"]["overall"]),
         [
+            "ack_rtt_max_s",
+            "ack_rtt_mean_s",
+            "ack_rtt_p50_s",
+            "ack_rtt_p95_s",
             "cwnd_mean_bytes",
             "goodput_bps",
             "goodput_ratio",

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import click
 
+from jostle.cli.completing import completion
 from jostle.cli.emulate import emulate
 from jostle.cli.environment import Environment
 from jostle.cli.kernel import kernel
@@ -57,6 +58,7 @@ def cli() -> None:
 
 _COMMANDS = (
     new, run, plot, study, validate, kernel, emulate, list_, explain, schema, report, view,
+    completion,
 )  # fmt: skip
 
 for _command in _COMMANDS:

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import click
 
+from jostle.cli import completing
 from jostle.errors import InputError
 from jostle.printable import echo
 
 
 @click.command(short_help="Write a first scenario.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completing.first_scenarios)
 @click.option("--controller", "controllers", multiple=True, metavar="NAME",
+              shell_complete=completing.registered("controllers"),
               help="Congestion controller; several are compared.")  # fmt: skip
 @click.option("--rate", metavar="RATE", help="Rate of the bottleneck, as in '50 Mbit/s'.")
 @click.option("--rtt", metavar="TIME", help="Round-trip time of the quiet path, as in '30 ms'.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from jostle.backends.registry import BACKENDS, DEFAULT, all_options
+from jostle.cli import completing
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder, make_folder_of
 from jostle.cli.tables import (
@@ -78,7 +79,13 @@ def python_option(command: F) -> F:
 def scenario_options(command: F) -> F:
     """Options of every command that carries scenarios out, whatever runs them."""
     options = [
-        click.argument("files", metavar="FILE…", nargs=-1, required=True),
+        click.argument(
+            "files",
+            metavar="FILE…",
+            nargs=-1,
+            required=True,
+            shell_complete=completing.scenario_files,
+        ),
         click.option(
             "--repeats", type=click.IntRange(min=1), help="Runs per condition, one seed each."
         ),
@@ -87,6 +94,7 @@ def scenario_options(command: F) -> F:
             "--set",
             "settings",
             metavar="KEY=VALUE",
+            shell_complete=completing.settings,
             multiple=True,
             help="Override a key of the scenario.",
         ),

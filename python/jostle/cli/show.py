@@ -5,23 +5,27 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from jostle.cli import completing
 from jostle.cli.environment import Environment
+from jostle.cli.names import (
+    MEASURES,
+    NOT_OF_THE_ENGINE,
+    PROFILES,
+    SCENARIOS,
+    STUDIES,
+    kinds_of,
+    profiles_of,
+    scenarios_of,
+    studies_of,
+)
 from jostle.errors import InputError, close_to, unknown
-from jostle.foreign_files import SCENARIO_BYTES, read_text
 from jostle.printable import echo
-
-MEASURES = "measures"
-PROFILES = "profiles"
-SCENARIOS = "scenarios"
-STUDIES = "studies"
-_NOT_OF_THE_ENGINE = (PROFILES, SCENARIOS, STUDIES)
 
 _SUFFIXES = {"span": "_ns", "rate": "_bps", "size": "_bytes", "limit": "_bytes"}
 """What the registry's keys of a default and a range end with, by kind of parameter."""
@@ -32,7 +36,7 @@ _WIDTH = 100
 
 
 @click.command("list", short_help="List controllers, slow starts, queues, scenarios, studies.")
-@click.argument("kind", required=False)
+@click.argument("kind", required=False, shell_complete=completing.kinds)
 @click.option("--tree", is_flag=True, help="Show who builds on whom: a family tree.")
 @click.option(
     "--figure",
@@ -47,19 +51,19 @@ def list_(environment: Environment, kind: str | None, *, tree: bool, figure: Pat
     if kind is None:
         if tree:
             raise InputError("--tree shows the family of a kind: give it, as in list controllers")
-        _print_columns(("kind",), [(name,) for name in _kinds(environment)])
+        _print_columns(("kind",), [(name,) for name in kinds_of(environment)])
         return
     if tree:
         rows = _family(environment, kind, figure)
         header = ("name", "class", "what it is")
     elif kind == SCENARIOS:
-        rows = [(str(path), "", title) for path, title in _scenarios()]
+        rows = [(str(path), "", title) for path, title in scenarios_of()]
         header = ("file", "", "title")
     elif kind == STUDIES:
-        rows = [(name, "", title) for name, title in _studies()]
+        rows = [(name, "", title) for name, title in studies_of()]
         header = ("id", "", "title")
     elif kind == PROFILES:
-        rows = [(name, "", keys["summary"]) for name, keys in _profiles().items()]
+        rows = [(name, "", keys["summary"]) for name, keys in profiles_of().items()]
         header = ("name", "", "what it is")
     elif kind == MEASURES:
         entries = _entries(environment, kind)
@@ -73,7 +77,7 @@ def list_(environment: Environment, kind: str | None, *, tree: bool, figure: Pat
 
 
 @click.command(short_help="Explain a controller, slow start, queue, …")
-@click.argument("name")
+@click.argument("name", shell_complete=completing.registered())
 @click.pass_obj
 def explain(environment: Environment, name: str) -> None:
     """Explain NAME: what it is, where it comes from, and its parameters."""
@@ -84,11 +88,11 @@ def explain(environment: Environment, name: str) -> None:
         for row in rows
         if row["name"] == name
     ]
-    if name in _profiles():
+    if name in profiles_of():
         found.append(_profile(name))
     if not found:
         names = [row["name"] for rows in registry.values() for row in rows]
-        raise InputError(_unknown_name(name, [*names, *_profiles()]))
+        raise InputError(_unknown_name(name, [*names, *profiles_of()]))
     echo("\n\n".join(found))
 
 
@@ -110,13 +114,8 @@ def _entries(environment: Environment, kind: str) -> Sequence[Mapping[str, Any]]
     registry = environment.registry()
     entries = registry.get(kind.replace("-", "_"))
     if entries is None:
-        raise InputError(unknown("kind", kind, _kinds(environment)))
+        raise InputError(unknown("kind", kind, kinds_of(environment)))
     return entries
-
-
-def _kinds(environment: Environment) -> list[str]:
-    kinds = [name.replace("_", "-") for name in environment.registry()]
-    return sorted([*kinds, *_NOT_OF_THE_ENGINE])
 
 
 def _unknown_name(name: str, names: Sequence[str]) -> str:
@@ -129,7 +128,7 @@ def _family(environment: Environment, kind: str, file: Path | None) -> list[tupl
     """Lines of the family tree, which is drawn into `file` if there is one."""
     from jostle.figures.family import family_tree, tree_lines
 
-    entries = [] if kind in _NOT_OF_THE_ENGINE else _entries(environment, kind)
+    entries = [] if kind in NOT_OF_THE_ENGINE else _entries(environment, kind)
     if not any(row.get("based_on") for row in entries):
         raise InputError(f"no family tree of {kind}: none builds on another; controllers have one")
     if file:
@@ -190,7 +189,7 @@ def _one_of(kind: str) -> str:
 
 def _profile(name: str) -> str:
     """Return a profile as it would be written in a scenario, long lists over several lines."""
-    keys = dict(_profiles()[name])
+    keys = dict(profiles_of()[name])
     lines = [name, f"  {keys.pop('summary')}", "", "  kind:       profile", "", "  keys:"]
     for key, value in keys.items():
         whole = textwrap.fill(
@@ -266,42 +265,6 @@ def _amount(parameter: Mapping[str, Any], value: int) -> str | None:
         case "packets":
             return f"{value} packet" + ("" if value == 1 else "s")
     return None
-
-
-def _profiles() -> Mapping[str, Mapping[str, Any]]:
-    from jostle.scenario.resolving.profiles import profiles
-
-    return profiles()
-
-
-def _scenarios() -> list[tuple[Path, str]]:
-    """Scenario files here, or else the examples of the source tree; with their titles."""
-    here = Path(SCENARIOS)
-    examples = Path(__file__).parents[3] / SCENARIOS
-    folder = here if here.is_dir() else examples
-    found = []
-    for path in sorted(folder.glob("**/*.toml")):
-        try:
-            title = tomllib.loads(read_text(path, SCENARIO_BYTES)).get("title", "")
-        except (OSError, ValueError):
-            title = "(not readable)"
-        found.append((path, str(title)))
-    if not found:
-        raise InputError("no scenarios here: there is no folder `scenarios` with TOML files")
-    return found
-
-
-def _studies() -> list[tuple[str, str]]:
-    """Studies that come with jostle, and those in `studies` here as paths; with their titles."""
-    from jostle.studies import INSTALLED, load, names
-
-    found = [(name, load(name).file.title) for name in names()]
-    here = Path("studies")
-    if here.resolve() != INSTALLED:
-        found += [(f"./{here}/{name}", load(name, here).file.title) for name in names(here)]
-    if not found:
-        raise InputError("jostle was installed without studies")
-    return found
 
 
 def _print_columns(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jostle.backends.registry import BACKENDS, DEFAULT
+from jostle.cli import completing
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder
 from jostle.cli.run import (
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Reproduce published studies, number by number.")
-@click.argument("ids", metavar="ID…|all", nargs=-1, required=True)
+@click.argument(
+    "ids", metavar="ID…|all", nargs=-1, required=True, shell_complete=completing.studies
+)
 @click.option(
     "--backend",
     "backends",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from jostle.cli import completing
 from jostle.cli.folders import make_folder_of
 from jostle.errors import InputError
 from jostle.printable import echo
@@ -66,6 +67,7 @@ def table_options(command: F) -> F:
         click.option(
             "--columns",
             metavar="MEASURE,…",
+            shell_complete=completing.several("measures"),
             help="Show these measures (`jostle list measures`), whatever the flows do.",
         ),
         click.option(
@@ -80,7 +82,12 @@ def table_options(command: F) -> F:
             help="With --measure: rows and columns are values of keys (of the grid, or flow, link, "
             "controller, phase).",
         ),
-        click.option("--measure", metavar="MEASURE", help="What --pivot shows."),
+        click.option(
+            "--measure",
+            metavar="MEASURE",
+            shell_complete=completing.registered("measures"),
+            help="What --pivot shows.",
+        ),
         click.option(
             "--each", is_flag=True, help="Show each flow that `count` made, not their mean."
         ),

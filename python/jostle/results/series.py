@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from jostle._core import Series
     from jostle.backends import Run
 
-COUNTS = ("rtt_samples", "sent_packets", "retransmitted_packets", "responses")
+COUNTS = (
+    "rtt_samples",
+    "ack_rtt_samples",
+    "sent_packets",
+    "retransmitted_packets",
+    "responses",
+)
 """Columns of flows that count packets."""
 
 

@@ -45,6 +45,14 @@ def sigma_ellipse(x: Floats, y: Floats, points: int = 73) -> Ellipse | None:
     -------
     Ellipse or None
         None for fewer than two pairs; of pairs that do not vary in one direction it is a line.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jostle.stats import sigma_ellipse
+    >>> ellipse = sigma_ellipse(np.array([1.0, 2.0, 3.0]), np.array([5.0, 9.0, 7.0]), points=4)
+    >>> ellipse.x, ellipse.y, ellipse.outline_x.shape
+    (2.0, 7.0, (4,))
     """
     present = ~(np.isnan(x) | np.isnan(y))
     if present.sum() < 2:

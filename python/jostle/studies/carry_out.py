@@ -101,7 +101,8 @@ def _plan(study: Study, backend: Backend, name: str, repeats: int | None) -> Pla
     slow = BACKENDS[backend.name].is_slow
     changes = name in study.changed.get(study.reading, {})
     of_reading = study.read.repeats if study.read is not None and changes else None
-    own = experiment.kernel_repeats if slow else of_reading
+    most = study.scenarios[name].repeats
+    own = experiment.kernel_repeats if slow else min(of_reading or most, most)
     try:
         return study.scenarios[name].plan(repeats=repeats or own)
     except ValueError as error:

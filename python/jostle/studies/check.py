@@ -18,6 +18,7 @@ from jostle.scenario import Scenario
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.units import QuantityError, parse_size, parse_span
 from jostle.studies.models import (
+    ALL_FLOWS,
     Change,
     Claim,
     Covered,
@@ -167,13 +168,10 @@ def value_mistakes(
 def _figure_mistakes(figure: FigureSpec) -> Iterator[tuple[str, str]]:
     """Key and text of what does not go with a figure's kind."""
     if figure.kind == "series":
-        shown = [name for name, one in measures().items() if one.scope == "flow" and one.column]
-        for panel in figure.panels:
-            if panel not in (*shown, "jain"):
-                yield "panels", unknown("panel", panel, [*shown, "jain"])
-        if figure.curves:
-            yield "curves", "a `series` has panels and flows, no curves"
+        yield from _series_mistakes(figure)
         return
+    if figure.kind == "representative":
+        yield from _panel_mistakes(figure)
     if not figure.curves:
         yield "", f"`{figure.kind}` needs `curves`"
         return
@@ -190,6 +188,24 @@ def _figure_mistakes(figure: FigureSpec) -> Iterator[tuple[str, str]]:
     if figure.groups and len(figure.curves) % len(figure.groups):
         text = f"{len(figure.curves)} curves cannot be {len(figure.groups)} groups of equal size"
         yield "groups", text
+
+
+def _series_mistakes(figure: FigureSpec) -> Iterator[tuple[str, str]]:
+    shown = [name for name, one in measures().items() if one.scope == "flow" and one.column]
+    for panel in figure.panels:
+        if panel not in (*shown, *ALL_FLOWS):
+            yield "panels", unknown("panel", panel, [*shown, *ALL_FLOWS])
+    if figure.curves:
+        yield "curves", "a `series` has panels and flows, no curves"
+
+
+def _panel_mistakes(figure: FigureSpec) -> Iterator[tuple[str, str]]:
+    binned = [name for name, one in measures().items() if one.any_window]
+    for panel in figure.panels:
+        if panel not in binned:
+            yield "panels", unknown("panel", panel, binned)
+    if not figure.panels:
+        yield "", "`representative` needs `panels`"
 
 
 def _ends(path: KeyPath, ends: Sequence[str], parse: Callable[[object], float]) -> Mistakes:

@@ -18,9 +18,13 @@ def coverage_rows(study: Study) -> Table:
     """Table of a paper's figures and tables: what each shows, ours, status, and why not."""
     header = ("figure or table", "shows", "ours", "status", "what is missing, and why")
     return header, [
-        (one.item, one.shows, ", ".join(one.ours) or ABSENT, one.status, one.why or ABSENT)
+        (one.item, one.shows, _ours(one) or ABSENT, one.status, one.why or ABSENT)
         for one in study.file.coverage
     ]
+
+
+def _ours(one: Covered) -> str:
+    return ", ".join((*one.ours, *([one.elsewhere] if one.elsewhere else [])))
 
 
 def coverage_document(studies: Sequence[Study]) -> dict[str, Any]:
@@ -43,6 +47,7 @@ def _item(one: Covered) -> dict[str, Any]:
         "item": one.item,
         "shows": one.shows,
         "ours": list(one.ours),
+        "elsewhere": one.elsewhere,
         "status": one.status,
         "why": one.why,
     }

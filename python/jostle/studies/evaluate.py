@@ -15,6 +15,8 @@ from jostle.studies.runs import Runs
 
 RESAMPLES = 2000
 """Resamples of the interval of a ratio."""
+_LEVEL = 0.05
+"""Of a test's significance; shared among the comparisons of a table, as Bonferroni has it."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,8 @@ class NumberRow:
         Our estimate.
     holds
         Whether the published number lies inside our interval, or ours within the study's tolerance
-        of it; None where we have no value, or nobody else has.
+        of it; of a test's p, whether both are significant or neither is, by Bonferroni's correction
+        for the numbers of its table. None where we have no value, or nobody else has.
     finding
         What is to be said of it.
     """
@@ -164,7 +167,10 @@ def _number(
     plain = value.statistic == "value"
     ours = value_estimate(runs, value) if plain else _statistic(runs, value)
     holds = None
-    if ours.value is not None and published is not None:
+    if ours.value is not None and published is not None and value.statistic == "p":
+        level = _LEVEL / len(number.published) if isinstance(number.published, dict) else _LEVEL
+        holds = (ours.value <= level) == (published <= level)
+    elif ours.value is not None and published is not None:
         near = abs(ours.value - published) <= runs.study.file.tolerance * abs(published)
         inside = ours.low is not None and ours.high is not None and ours.low <= published
         holds = near or (inside and ours.high is not None and published <= ours.high)
@@ -179,8 +185,13 @@ def _statistic(runs: Runs, value: Number) -> Estimate:
     if found is None:
         return Estimate(None, None, None, n, "", "two samples that vary are needed")
     words = f"Student's t on {found.freedom} degrees of freedom, p = {found.p:.2g}"
-    which = (found.t, words) if value.statistic == "t" else (found.d, "Cohen's d, pooled deviation")
-    return Estimate(abs(which[0]), None, None, n, "", which[1])
+    given = {
+        "t": (abs(found.t), words),
+        "p": (found.p, words),
+        "d": (abs(found.d), "Cohen's d, pooled deviation"),
+    }
+    result, method = given[value.statistic]
+    return Estimate(result, None, None, n, "", method)
 
 
 def _ranking(number: Number, rows: list[NumberRow]) -> RankingRow:

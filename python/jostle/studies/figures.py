@@ -25,8 +25,8 @@ from jostle.stats import Estimate, box, ecdf, series_band
 from jostle.stats.describe import Floats
 from jostle.stats.distribution import Box
 from jostle.studies.evaluate import value_estimate
+from jostle.studies.models import ALL_FLOWS, FigureSpec, Value
 from jostle.studies.models import Curve as CurveSpec
-from jostle.studies.models import FigureSpec, Value
 from jostle.studies.runs import Runs
 from jostle.studies.windows import RunView, Span
 
@@ -44,6 +44,8 @@ def figure_data(runs: Runs, figure: FigureSpec) -> FigureData | None:
     match figure.kind:
         case "series":
             return _series(runs, figure)
+        case "representative":
+            return _representative(runs, figure)
         case "heat_map":
             return _heat_map(runs, figure)
         case "cdf":
@@ -72,12 +74,36 @@ def _series(runs: Runs, figure: FigureSpec) -> StackedData | None:
     }
     series = _while_anything_moves(results.condition_series(at))
     wanted = figure.panels or FLOW_PANELS
-    data = stacked(series, labels, panels([name for name in wanted if name != "jain"]))
-    if "jain" in wanted:
-        line = _jain_line(runs.views(name, condition), series["time_s"].to_numpy())
-        fairness = PanelData(measure("jain").heading, "1", (line,))
-        data = StackedData(data.title, (*data.panels, fairness), data.phases, data.runs)
-    return data
+    data = stacked(series, labels, panels([name for name in wanted if name not in ALL_FLOWS]))
+    shown_s = series["time_s"].to_numpy()
+    views = runs.views(name, condition)
+    together = tuple(
+        PanelData(measure(one).heading, measure(one).reads or "1", (_line_of(one, views, shown_s),))
+        for one in wanted
+        if one in ALL_FLOWS
+    )
+    return StackedData(data.title, (*data.panels, *together), data.phases, data.runs)
+
+
+def _representative(runs: Runs, figure: FigureSpec) -> StackedData | None:
+    chosen = [(curve, runs.representative(curve)) for curve in figure.curves]
+    found = [(curve, view) for curve, view in chosen if view is not None]
+    if not found:
+        return None
+
+    def line(curve: CurveSpec, view: RunView, panel: str) -> BandLine:
+        time_s, values = view.since_start(measure(panel), curve.flow)
+        return BandLine(curve.label, time_s, values, values, values)
+
+    rows = tuple(
+        PanelData(
+            measure(panel).heading,
+            measure(panel).reads,
+            tuple(line(curve, view, panel) for curve, view in found),
+        )
+        for panel in figure.panels
+    )
+    return StackedData("", rows, (), 1)
 
 
 def _while_anything_moves(series: pl.DataFrame) -> pl.DataFrame:
@@ -88,11 +114,11 @@ def _while_anything_moves(series: pl.DataFrame) -> pl.DataFrame:
     return series if last_s is None else series.filter(pl.col("time_s") <= last_s)
 
 
-def _jain_line(views: Sequence[RunView], shown_s: Floats) -> BandLine:
-    """Fairness in each interval up to the last that is shown, mean over runs."""
+def _line_of(name: str, views: Sequence[RunView], shown_s: Floats) -> BandLine:
+    """Take a measure of the run in each interval up to the last that is shown, mean over runs."""
     ends = np.unique(shown_s)
     whole = Span(0.0, float(ends.max(initial=0.0)))
-    band = series_band(np.array([view.bins(measure("jain"), "", whole, None) for view in views]))
+    band = series_band(np.array([view.bins(measure(name), "", whole, None) for view in views]))
     starts = np.concatenate(([0.0], ends[:-1]))
     return BandLine("all flows", (starts + ends) / 2, band.mean, band.low, band.high)
 

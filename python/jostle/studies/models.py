@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from jostle.backends import BACKENDS
 from jostle.errors import unknown
 
+ALL_FLOWS: Final = ("jain", "total")
+"""Panels of a series with one line for all flows: measures of the run."""
 Summary = Literal["mean", "sd", "median", "min", "max", "share"]
 
 
@@ -90,7 +92,7 @@ class Reading(_Table):
     changes
         What of the scenarios is different.
     repeats
-        Runs per condition; those of the scenario if absent.
+        Runs per condition, where the scenario has more.
     figures
         Figures that are drawn of it, too.
     """
@@ -122,23 +124,27 @@ class Covered(_Table):
         Ids of our figures, numbers and claims.
     why
         Why there is no counterpart, or what of it is missing.
+    elsewhere
+        What of jostle shows it outside of the study: a command, a page.
     """
 
     item: str
     shows: str
     ours: tuple[str, ...] = ()
     why: str = ""
+    elsewhere: str = ""
 
     @model_validator(mode="after")
     def _answered(self) -> Covered:
-        if not self.ours and not self.why:
+        if not (self.ours or self.why or self.elsewhere):
             raise ValueError("give `ours`, or say in `why` why there is nothing")
         return self
 
     @property
     def status(self) -> str:
         """Whether we have it: `yes`, `in part`, or `no`."""
-        return "no" if not self.ours else "in part" if self.why else "yes"
+        there = self.ours or self.elsewhere
+        return "no" if not there else "in part" if self.why else "yes"
 
 
 class Experiment(_Table):
@@ -233,7 +239,7 @@ class Number(Value):
     against
         With the statistic `t` or `d`: the runs that are compared with.
     statistic
-        Of what the runs' values give: themselves, Student's t, or Cohen's d.
+        Of what the runs' values give: themselves, Student's t, the p of that test, or Cohen's d.
     ranking
         Whether the order of the published values has to be ours, too.
     finding
@@ -245,7 +251,7 @@ class Number(Value):
     by: str | None = None
     published: float | dict[str, float] | None = None
     published_sd: dict[str, float] = {}
-    statistic: Literal["value", "t", "d"] = "value"
+    statistic: Literal["value", "t", "p", "d"] = "value"
     against: dict[str, str] = {}
     ranking: bool = False
     finding: str = ""
@@ -257,7 +263,7 @@ class Number(Value):
         if self.published is None and (self.ranking or self.published_sd):
             raise ValueError("`ranking` and `published_sd` go with published values")
         if (self.statistic == "value") == bool(self.against):
-            raise ValueError("`against` goes with the statistics t and d")
+            raise ValueError("`against` goes with the statistics t, p and d")
         return self
 
 
@@ -336,11 +342,13 @@ class FigureSpec(_Table):
         `series`: stacked panels over time of one condition. `boxes`, `bars`: one per curve, with
         the runs' distribution or mean and interval. `cdf`: distribution of the bins of all runs.
         `lines`: a measure against a grid key or against download size. `heat_map`: a measure by two
-        grid keys.
+        grid keys. `representative`: stacked panels over the time since a flow's start, of one run
+        for each curve: the one whose measure is the median.
     experiment, where, flows
         Of a `series`: the condition, and the flows that are shown.
     panels
-        Of a `series`, from top to bottom: measures that the series shows, and `jain`.
+        Of a `series`, from top to bottom: measures that the series shows, `jain` and `total`. Of
+        `representative`: measures that have bins.
     curves
         Of the other kinds.
     groups
@@ -366,7 +374,7 @@ class FigureSpec(_Table):
     id: str
     caption: str
     finding: str = ""
-    kind: Literal["series", "boxes", "bars", "cdf", "lines", "heat_map"]
+    kind: Literal["series", "representative", "boxes", "bars", "cdf", "lines", "heat_map"]
     experiment: str = ""
     where: dict[str, str] = {}
     flows: tuple[str, ...] = ()

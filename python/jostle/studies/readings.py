@@ -99,10 +99,15 @@ class _Reader:
             scenario = self._by_condition(path, experiment, scenario, every)
         plain = self._load(path, []) if changes else scenario
         if scenario.grid != plain.grid:
-            at, _ = changes[-1]
-            text = f"it changes what the grid of {experiment.scenario} varies"
-            raise ScenarioError(self._source, [problem(self._lines, at, text)])
+            raise self._varied(experiment, changes[-1])
         return scenario
+
+    def _varied(self, experiment: Experiment, placed: Placed) -> ScenarioError:
+        text = (
+            f"it changes what the grid of {experiment.scenario} varies — set the value of a label: "
+            """'grid."KEY".LABEL'"""
+        )
+        return ScenarioError(self._source, [problem(self._lines, placed[0], text)])
 
     def _by_condition(
         self, path: Path, experiment: Experiment, scenario: Scenario, changes: Sequence[Placed]
@@ -125,6 +130,8 @@ class _Reader:
                 raise ScenarioError(self._source, [problem(self._lines, (*place, "where"), text)])
         for there, conditions in groups.items():
             other = self._load(path, [changes[at] for at in there])
+            if other.grid != scenario.grid:
+                raise self._varied(experiment, changes[there[-1]])
             scenario = scenario.taking(other, conditions)
         return scenario
 

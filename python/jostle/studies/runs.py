@@ -93,6 +93,15 @@ class Runs:
         high = np.inf if value.below is None else value.below
         return [100.0 if low <= one <= high else 0.0 for one in there]
 
+    def representative(self, value: Value) -> RunView | None:
+        """Give the run whose value is the median, the upper one of two; None without runs."""
+        found = [
+            (one, at, run)
+            for at, (_, run, span) in enumerate(self._runs(value))
+            if (one := self._one(value, run, span)) is not None
+        ]
+        return sorted(found)[len(found) // 2][-1] if found else None
+
     def _runs(self, value: Value) -> Iterator[tuple[int, RunView, Span]]:
         name, experiment = self.study.experiment_of(value)
         if name not in self.results:

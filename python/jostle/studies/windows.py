@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from jostle.results.measures import Measure
 from jostle.results.series import position_of, series_of
 from jostle.scenario.text.units import parse_span
@@ -103,6 +105,24 @@ class RunView:
         found: Floats = self._series.bins(measure.name, position, span.from_s, span.to_s, bin_s)
         scaled: Floats = found * measure.factor
         return scaled
+
+    def since_start(self, measure: Measure, flow: str) -> tuple[Floats, Floats]:
+        """Take a measure of a flow in each interval from its start to its last packet.
+
+        Returns
+        -------
+        tuple
+            The intervals' middles in s from the flow's start, and the values. Both (intervals,).
+        """
+        facts = self._run.summary["flows"][self._flows.index(flow)]
+        whole = Span(0.0, self._spec["duration_ns"] / 1e9)
+        interval_s = self._spec["interval_ns"] / 1e9
+        values = self.bins(measure, flow, whole, None)
+        middles = (np.arange(values.size) + 0.5) * interval_s - facts["start_s"]
+        last_s = facts["completion_s"]
+        end_s = np.inf if last_s is None else last_s + interval_s
+        shown = (middles >= 0) & (middles <= end_s)
+        return middles[shown], values[shown]
 
     @cached_property
     def _flows(self) -> list[str]:

@@ -46,6 +46,25 @@ super::row::measures! {
     rtt_sd_s: Option<f64>, "rtt_sd", "deviation of the RTT", ROUND_TRIP, phase;
     |flow, _| flow.rtt_sd_s;
 
+    /// Mean of the time from the first transmission of the last segment that an ACK acknowledges to
+    /// this ACK, for ACKs that say something new, as Wireshark's `tcp.analysis.ack_rtt` in a capture
+    /// at the sender: recovery is part of it. Not known of the kernel, of which samples are told.
+    ack_rtt_mean_s: Option<f64>, "ack_rtt", "RTT of the ACKs", ROUND_TRIP, any, "ack_rtt_mean_s";
+    |flow, _| flow.ack_rtt_mean_s;
+
+    /// Median of the same, less than 1.6 % off.
+    ack_rtt_p50_s: Option<f64>, "ack_rtt_p50", "median RTT of the ACKs", ROUND_TRIP, phase;
+    |flow, _| flow.ack_rtt_p50_s;
+
+    /// 95th percentile of the same, less than 1.6 % off.
+    ack_rtt_p95_s: Option<f64>, "ack_rtt_p95", "95th percentile of the RTT of the ACKs",
+        ROUND_TRIP, phase;
+    |flow, _| flow.ack_rtt_p95_s;
+
+    /// Largest of the same.
+    ack_rtt_max_s: Option<f64>, "ack_rtt_max", "largest RTT of the ACKs", ROUND_TRIP, phase;
+    |flow, _| flow.ack_rtt_max_s;
+
     /// Mean over time of the congestion window while the flow lived: from its first ACK until it
     /// completed, or until the last ACK after its stop.
     cwnd_mean_bytes: Option<f64>, "cwnd", "cwnd", SIZE, any, "cwnd_bytes";
