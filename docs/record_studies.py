@@ -40,55 +40,66 @@ def merged(documents: Rows) -> list[dict[str, Any]]:
             if other["id"] == study["id"]
         ]
         for claim in study["claims"]:
+            claim["columns"] = {
+                TITLES[backend] if backend != "sim" else title: values
+                for reading, title in titles(study).items()
+                for backend, values in claim["readings"].get(reading, {}).items()
+            }
             for other in others:
-                claim["backends"] |= other.get(claim["id"], claim)["backends"]
+                for backend, values in other.get(claim["id"], {"backends": {}})["backends"].items():
+                    claim["columns"][TITLES[backend]] = values
     return studies
 
 
+def titles(study: Mapping[str, Any]) -> dict[str, str]:
+    """Heads of the columns of a study's readings in the simulator."""
+    found = {one["id"]: one["title"] for one in study["readings"] if one["backend"] == "sim"}
+    return found if len(found) > 1 else dict.fromkeys(found, TITLES["sim"])
+
+
 def summary(studies: Rows) -> Iterator[str]:
-    """How much holds, study by study, in the simulator."""
-    yield "| Study | claims that hold | published numbers reproduced | orders of tables |"
+    """How much holds, study by study and reading by reading, in the simulator."""
+    yield "| Study | Reading | claims that hold | published numbers reproduced |"
     yield "| --- | --- | --- | --- |"
-    totals = [[0, 0], [0, 0], [0, 0]]
     for study in studies:
-        numbers = [row for row in study["numbers"] if row["published"] is not None]
-        cells = []
-        for total, rows in zip(totals, (study["claims"], numbers, study["rankings"]), strict=True):
-            held = sum(row["holds"] is True for row in rows)
-            total[0] += held
-            total[1] += len(rows)
-            cells.append(share(held, len(rows)))
-        yield f"| `{study['id']}` | " + " | ".join(cells) + " |"
-    yield "| all | " + " | ".join(share(*total) for total in totals) + " |"
+        published = [row for row in study["numbers"] if row["published"] is not None]
+        for at, (reading, title) in enumerate(titles(study).items()):
+            cells = [
+                share(sum(row["readings"][reading]["sim"]["holds"] is True for row in rows), rows)
+                for rows in (study["claims"], published)
+            ]
+            name = "" if at else f"`{study['id']}`"
+            yield f"| {name} | {title} | " + " | ".join(cells) + " |"
 
 
-def share(held: int, of: int) -> str:
+def share(held: int, of: Rows) -> str:
     """Write how many of how many."""
-    return f"{held} of {of} ({100 * held / of:.0f} %)" if of else "–"
+    return f"{held} of {len(of)}" if of else "–"
 
 
 def map_claims(studies: Rows) -> Iterator[str]:
     """Every claim, and the comparison that decides on it."""
     for study in studies:
-        backends = list(study["claims"][0]["backends"])
+        columns = list(dict.fromkeys(name for one in study["claims"] for name in one["columns"]))
         yield ""
         yield f"**{study['id']}**"
+        for text in study["learned"]:
+            yield ""
+            yield text
         yield ""
-        yield "| Claim | " + " | ".join(f"{TITLES[name]}" for name in backends) + " |"
-        yield "| --- |" + " --- |" * len(backends)
+        yield "| Claim | asks for | " + " | ".join(columns) + " |"
+        yield "| --- | --- |" + " --- |" * len(columns)
         for claim in study["claims"]:
-            cells = [answer(claim["backends"][name]) for name in backends]
-            yield f"| {claim['text']} | " + " | ".join(cells) + " |"
+            cells = [answer(claim["columns"].get(name)) for name in columns]
+            yield f"| {claim['text']} | {claim['published']} | " + " | ".join(cells) + " |"
 
 
-def answer(found: Mapping[str, Any]) -> str:
+def answer(found: Mapping[str, Any] | None) -> str:
     """Write whether a claim holds, and by which number."""
-    if found["holds"] is None:
+    if found is None or found["holds"] is None:
         return "–"
-    if found["ours"] is None:
-        return "yes" if found["holds"] else "**no**"
     word = "yes" if found["holds"] else "**no**"
-    return f"{word}: {digits(found['ours'])}, asked is {found['published']}"
+    return word if found["ours"] is None else f"{word}: {digits(found['ours'])}"
 
 
 def digits(value: float) -> str:

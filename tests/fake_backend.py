@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
-from jostle.backends import Cancelled, RunRecord, Spec
-from jostle.backends.kernel.measured import REASONS
+import polars.selectors as cs
+from fake_core import spec
+from jostle import _core
+from jostle.backends import Cancelled, RunRecord, SimBackend, Spec
 from jostle.errors import InputError
 
 
@@ -21,19 +23,15 @@ class Constant:
     retransmitted: int = 100
 
 
-NOTHING = {
-    "sending_rate_bps": 0.0, "throughput_bps": 0.0, "goodput_bps": 0.0, "rtt_mean_s": 0.0,
-    "rtt_samples": 0, "srtt_s": 0.0, "cwnd_mean_bytes": 0.0, "lived_s": 0.0, "sent_packets": 0,
-    "retransmitted_packets": 0, "responses": 0, "response_mean_s": 0.0,
-}  # fmt: skip
-"""What a flow's series has to have."""
+def _zeros(frame: pl.DataFrame) -> dict[str, Any]:
+    numbers = frame.select(cs.numeric()).drop("time_s")
+    return {name: 0 if kind.is_integer() else 0.0 for name, kind in numbers.schema.items()}
 
 
-def _link_row(link: Mapping[str, Any], end_s: float) -> dict[str, Any]:
-    counts = {f"{what}_{reason}": 0 for what in ("dropped", "marked") for reason in REASONS}
-    rates = {"throughput_bps": 0.0, "capacity_bps": 0.0, "queue_mean_bytes": 0.0}
-    return {"time_s": end_s, "link": link["name"], **rates, **counts}
-
+_RECORD = SimBackend(_core).run(spec(1, ("cubic",), 3))
+NOTHING = _zeros(_RECORD.flows)
+"""A flow's row of a series, in which nothing happens; it has what the engine's have."""
+_NO_TRAFFIC = _zeros(_RECORD.links)
 
 Behaviour = Callable[[Mapping[str, Any], int], Constant]
 """Flow and seed → what the flow does."""
@@ -76,7 +74,11 @@ class FakeBackend:
         bins = spec["duration_ns"] // spec["interval_ns"]
         ends_s = [number * step_s for number in range(1, bins + 1)]
         rows = [self._row(flow, spec, end_s) for end_s in ends_s for flow in spec["flows"]]
-        links = [_link_row(link, end_s) for end_s in ends_s for link in spec["links"]]
+        links = [
+            {**_NO_TRAFFIC, "time_s": end_s, "link": link["name"]}
+            for end_s in ends_s
+            for link in spec["links"]
+        ]
         empty: dict[str, Any] = {phase["name"]: {} for phase in spec["phases"]}
         return RunRecord(
             spec=spec,

@@ -102,7 +102,7 @@ def test_json_is_one_document(jostle):
     code, out, err = jostle("run", "grid.toml", "--json")
     document = json.loads(out)
     assert code == 0
-    assert document["schema"] == "jostle.summary/1"
+    assert document["schema"] == "jostle.summary/2"
     assert [c["condition"] for c in document["conditions"]] == [
         {"flows.newcomer.controller": "cubic"},
         {"flows.newcomer.controller": "bbr"},

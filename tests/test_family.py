@@ -48,15 +48,48 @@ def test_branches_of_the_terminal_tree() -> None:
 
 def test_every_controller_is_in_the_tree_once_and_drawn() -> None:
     rows = json.loads(_core.registry())["controllers"]
-    names = sorted(row["name"] for row in rows)
+    names = sorted([*(row["name"] for row in rows), "ar"])
     data = family_tree(rows)
     assert sorted(member.name for member in data.members) == names
+    assert [member.name for member in data.members if not member.here] == ["ar"]
     assert sorted(row["name"] for _, row in tree_lines(rows)) == names
     axis = draw.family(data).axes[0]
     drawn = {text.get_text() for text in axis.texts}
     assert drawn.issuperset({*names, *data.groups})
     arrows = [patch for patch in axis.patches if isinstance(patch, FancyArrowPatch)]
     assert len(arrows) == len(data.descents)
+
+
+def test_the_groups_and_branches_are_those_of_the_classification() -> None:
+    """Turkovic, Kuipers, Uhlig, TMA 2019, Fig. 1 and the text around it."""
+    rows = json.loads(_core.registry())["controllers"]
+    data = family_tree(rows)
+    group = {member.name: data.groups[member.group] for member in data.members}
+    for name in ("vegas", "vegas-a", "vegas+", "fast", "vfast", "new-vegas", "lola", "timely"):
+        assert group[name] == "delay", name
+    for name in ("tcpw", "westwood", "tcpw-a", "log-westwood+", "hybla", "bic", "cubic"):
+        assert group[name] == "loss", name
+    for name in (
+        "veno",
+        "africa",
+        "compound",
+        "yeah",
+        "illinois",
+        "ar",
+        "fusion",
+        "areno",
+        "libra",
+    ):
+        assert group[name] == "hybrid", name
+    assert {("tcpw", "westwood"), ("ar", "areno")} <= set(data.descents)
+
+
+def test_what_is_only_named_stands_with_its_heir() -> None:
+    row = {"name": "areno", "class": "hybrid", "based_on": ["reno"]}
+    assert [member.name for member in family_tree([*ROWS, row]).members if not member.here] == [
+        "ar"
+    ]
+    assert all(member.here for member in family_tree(ROWS).members)
 
 
 def test_the_command_prints_and_draws_it(tmp_path, capsys) -> None:

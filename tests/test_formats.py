@@ -12,16 +12,20 @@ import os
 import shutil
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import jostle
 import pytest
 from jostle import _core
 from jostle.cli import status
+from jostle.results import SCHEMA
 from jostle.running.store import Store
 
 ROOT = Path(__file__).parents[1]
 FORMATS = Path(__file__).with_name("formats")
 VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+CURRENT = f"{VERSION}.summary-{SCHEMA.rpartition('/')[2]}"
+"""What this version writes: builds of one version before its release may write several formats."""
 SCENARIO = """\
 format   = "jostle.scenario/1"
 title    = "What a version wrote"
@@ -63,7 +67,7 @@ def written(folder: Path) -> None:
 
 
 if os.environ.get("JOSTLE_BLESS"):
-    written(FORMATS / VERSION)
+    written(FORMATS / CURRENT)
 
 
 @pytest.fixture(params=sorted(path.name for path in FORMATS.iterdir() if path.is_dir()))
@@ -73,7 +77,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_this_version_is_among_them() -> None:
-    assert (FORMATS / VERSION).is_dir(), "JOSTLE_BLESS=1 writes it"
+    assert (FORMATS / CURRENT).is_dir(), "JOSTLE_BLESS=1 writes it"
 
 
 def test_its_scenario_is_read(folder: Path) -> None:
@@ -107,7 +111,8 @@ def test_its_store_is_read(folder: Path) -> None:
 
 def test_its_summary_has_what_the_design_promises(folder: Path) -> None:
     document = json.loads((folder / "summary.json").read_text())
-    assert document["schema"] == "jostle.summary/1"
+    number = int(document["schema"].removeprefix("jostle.summary/"))
+    assert number in (1, 2)
     (condition,) = document["conditions"]
     (run,) = condition["runs"]
     overall = run["flows"][0]["phases"]["overall"]
@@ -120,6 +125,34 @@ def test_its_summary_has_what_the_design_promises(folder: Path) -> None:
     links = {"utilisation", "queue_mean_bytes", "queue_p95_bytes", "dropped_packets"}
     assert links <= run["links"][0]["phases"]["overall"].keys()
     assert "jain" in run["fairness"]["overall"]
+    if number == 1:
+        return
+    # Everything of 1 is in place, and what came since.
+    (first,) = json.loads((FORMATS / VERSION / "summary.json").read_text())["conditions"]
+    _has_all_of(run, first["runs"][0])
+    estimates = condition["estimates"]
+    one = estimates["flows"][0]["phases"]["late"]["throughput_bps"]
+    assert one == {
+        "mean": run["flows"][0]["phases"]["late"]["throughput_bps"],
+        "low": None, "high": None, "n": 1,
+    }  # fmt: skip
+    assert estimates["flows"][1]["completion_s"]["n"] == 1
+    assert {"groups", "links", "fairness", "totals"} <= estimates.keys()
+    assert run["flows"][1]["unfinished"] == 0
+    assert {"queueing_delay_mean_s", "queueing_delay_p95_s", "dropped_codel_packets"} <= run[
+        "links"
+    ][0]["phases"]["overall"].keys()
+
+
+def _has_all_of(new: Any, old: Any) -> None:
+    """Whether every key is there that once was."""
+    if isinstance(old, dict):
+        assert old.keys() <= new.keys()
+        for key, value in old.items():
+            _has_all_of(new[key], value)
+    elif isinstance(old, list):
+        for one, other in zip(new, old, strict=True):
+            _has_all_of(one, other)
 
 
 def test_a_format_of_the_future_is_refused(

@@ -104,6 +104,9 @@ def test_every_measure_has_one_value(made: dict[str, Any]) -> None:
             for who in whose(measure, record):
                 value = measure.of_summary(record.summary, phase, who)
                 where = (measure.name, phase, who, made)
+                least, most = measure.bounds
+                assert value is None or least is None or value >= least - 1e-12, where
+                assert value is None or most is None or value <= most + 1e-12, where
                 assert taken(estimates, measure, who)["value"].to_list() == [value], where
                 rows = taken(frame.filter(phase=phase), measure, who)
                 assert rows[measure.key].to_list() == [value], where
@@ -205,7 +208,7 @@ def test_columns_of_other_lengths_are_no_series() -> None:
     run = SimBackend(_core).run(spec(1, ("cubic",), 3))
     facts = [{"start_s": 1e300, "completion_s": 1e300, "pings": None}]
     text = canonical_json(run.spec)
-    flows, links = columns(run.flows, COUNTS), columns(run.links, ())
+    flows, links = columns(run.flows, COUNTS), columns(run.links, COUNTS)
     assert _core.Series(text, facts, flows, links).over("jain", 0, 0.0, 3.0) is None
     for table, column in [(flows, "lived_s"), (links, "dropped_overflow"), (links, "time_s")]:
         whole = table[column]

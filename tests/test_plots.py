@@ -417,3 +417,9 @@ def test_check_knows_what_a_kind_takes():
     check("scatter", {"x": "rtt", "y": "goodput"}, [], [])
     with pytest.raises(InputError, match="no measure `limit`"):
         check("scatter", {"x": "limit"}, [], [])
+
+
+def test_a_controller_of_the_grid_is_a_key_of_whole_runs(results):
+    ((_, part),) = plot_data.lines_data(results, "controller", "jain").parts
+    assert isinstance(part, CurvesData)
+    assert part.x_names == ("cubic", "bbr", "vivace", "hybla")

@@ -48,6 +48,12 @@ def test_series_has_a_column_per_seed(results):
     assert series["seed_1"].to_list() == expected.to_list()
 
 
+def test_a_flow_has_no_window_before_it_starts(results):
+    # Flows start after 1.3 s at the earliest.
+    assert results.series("newcomer", "cwnd", "bbr")["seed_1"][0] is None
+    assert results.series("newcomer", "cwnd", "bbr")["seed_1"][5] > 0
+
+
 def test_series_of_internals_and_full_names(results):
     internal = results.series("incumbent", "w_max_packets", {KEY: "bbr"})
     assert internal["time_s"].to_list() == [float(t) for t in range(1, 11)]
@@ -108,7 +114,7 @@ def test_one_run_has_no_interval(carry_out):
 def test_document_is_the_documented_one(results):
     document = json.loads(results.to_json())
     assert list(document) == ["schema", "title", "backend", "conditions"]
-    assert document["schema"] == "jostle.summary/1"
+    assert document["schema"] == "jostle.summary/2"
     condition = document["conditions"][1]
     assert condition["condition"] == {KEY: "bbr"}
     run = condition["runs"][2]
@@ -122,6 +128,82 @@ def test_document_is_the_documented_one(results):
     # Flows start when it is over.
     assert run["flows"][0]["phases"]["startup"]["rtt_mean_s"] is None
     assert "NaN" not in results.to_json()
+
+
+def test_the_document_has_an_estimate_in_place_of_each_number(results):
+    document = results.to_dict()
+    condition = document["conditions"][1]
+    estimates = condition["estimates"]
+    flow = estimates["flows"][1]
+    frame = results.estimate("throughput", "steady").filter(condition="bbr", flow="newcomer")
+    found = flow["phases"]["steady"]["throughput_bps"]
+    assert [found[key] for key in ("mean", "low", "high")] == pytest.approx(
+        frame.select("value", "low", "high").row(0)
+    )
+    assert found["n"] == 3
+    assert flow["phases"]["startup"]["rtt_mean_s"] == {
+        "mean": None, "low": None, "high": None, "n": 0,
+    }  # fmt: skip
+    assert flow["name"] == "newcomer"
+    assert 0 < estimates["fairness"]["steady"]["jain"]["high"] <= 1
+    assert estimates["links"][0]["phases"]["steady"]["utilisation"]["high"] <= 1
+    assert estimates["groups"][1]["flows"] == 1
+    # Whatever a run has a number of, there is an estimate of.
+    run = condition["runs"][0]
+    for part in ("flows", "groups", "links"):
+        for one, other in zip(run[part], estimates[part], strict=True):
+            assert one["phases"]["steady"].keys() == other["phases"]["steady"].keys()
+    assert run["totals"]["steady"].keys() == estimates["totals"]["steady"].keys()
+
+
+def test_the_document_can_have_some_phases_alone(results):
+    (condition, *_) = results.to_dict(["steady"])["conditions"]
+    for part in (*condition["runs"], condition["estimates"]):
+        assert list(part["flows"][0]["phases"]) == ["steady"]
+        assert list(part["fairness"]) == list(part["totals"]) == ["steady"]
+
+
+def alone_and_beside(repeats=2):
+    """A flow by itself, and beside others."""
+    conditions = [{"flows.newcomer.count": str(count)} for count in (0, 1, 2)]
+    runs = [
+        PlannedRun(count, seed, spec(seed, ("cubic",) * (count + 1)))
+        for count in range(3)
+        for seed in range(1, repeats + 1)
+    ]
+    return plan_of("", conditions, runs)
+
+
+def test_harm_is_what_is_lost_against_being_alone(carry_out):
+    results = carry_out(alone_and_beside())
+    harm = results.harm()
+    assert harm["alone"].to_list() == ["0"] * 2
+    assert harm["flow"].to_list() == ["incumbent"] * 2
+    frame = results.flows.filter(flow="incumbent", phase="overall")
+    rates = [
+        frame.filter(condition=name).sort("seed")["throughput_bps"].to_numpy()
+        for name in ("0", "1")
+    ]
+    lost = (rates[0] - rates[1]) / rates[0]
+    assert 0.2 < lost.mean() < 0.8
+    assert harm["value"][0] == pytest.approx(lost.mean())
+    assert harm["n"].to_list() == [2, 2]
+    assert harm["high"][0] <= 1
+    assert harm["value"][1] > harm["value"][0]
+    assert results.estimate("harm").columns == [c for c in harm.columns if c != "alone"]
+    # Of a delay less is better.
+    frame = results.flows.filter(flow="incumbent", phase="steady")
+    delays = [
+        frame.filter(condition=name).sort("seed")["rtt_mean_s"].to_numpy() for name in ("0", "1")
+    ]
+    more = (delays[1] - delays[0]) / delays[1]
+    assert results.harm("rtt", "steady")["value"][0] == pytest.approx(more.mean())
+    with pytest.raises(InputError, match="harm is of a rate, a time or a delay"):
+        results.harm("jain")
+
+
+def test_there_is_no_harm_without_a_condition_to_compare_with(results):
+    assert results.harm().height == 0
 
 
 def test_no_values_at_all_still_make_a_table(carry_out):

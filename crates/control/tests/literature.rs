@@ -293,3 +293,31 @@ fn tcpw_a_finds_new_bandwidth() {
     let (tcpw_a, westwood) = (rounds("tcpw-a"), rounds("westwood"));
     assert!(tcpw_a < 40 && westwood > 200, "{tcpw_a} and {westwood} round trips");
 }
+
+/// Westwood as first published: on a path of 10 Mbit/s and 50 ms whose queue is full at the loss, W
+/// falls to about the BDP, 43 packets, and the link stays busy; where loss is random it keeps more than
+/// Reno does.
+#[test]
+fn the_first_westwood_falls_to_the_bdp() {
+    let path = Path::new(Rate::from_mbps(10), Span::from_ms(50), 41);
+    let mut transfer = Transfer::new(path, default_controller("tcpw"));
+    transfer.run_until(30.0);
+    let recoveries = transfer.recoveries;
+    while transfer.recoveries == recoveries || transfer.state != RecoveryState::Open {
+        transfer.step();
+    }
+    let after = transfer.controller.cwnd();
+    let (start, already) = (transfer.now.as_secs_f64(), transfer.delivered());
+    transfer.run_until(start + 30.0);
+    let used = (transfer.delivered() - already) as f64 * 1514.0 * 8.0 / 300e6;
+    assert!((38..=47).contains(&after), "{after} packets");
+    assert!(used > 0.98, "{used:.3} of the link");
+
+    let lossy = Path { loss: 1e-3, ..Path::new(Rate::from_mbps(20), Span::from_ms(100), 165) };
+    let [tcpw, reno] = ["tcpw", "reno"].map(|name| {
+        let mut transfer = Transfer::new(lossy, default_controller(name));
+        transfer.run_until(300.0);
+        transfer.delivered()
+    });
+    assert!(tcpw as f64 > 1.25 * reno as f64, "{tcpw} beside {reno} packets");
+}

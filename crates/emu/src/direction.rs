@@ -84,7 +84,7 @@ impl Probe<Slot> for Watch<'_> {
         self.counts.queue_max_bytes = self.counts.queue_max_bytes.max(bytes);
     }
 
-    fn sent(&mut self, start: Time, _: Time, packet: &Packet<Slot>) {
+    fn sent(&mut self, start: Time, _: Time, packet: &mut Packet<Slot>) {
         self.counts.sent.add(packet.size_bytes);
         self.counts.waited_ns.record(start.since(packet.queued_at).as_ns(), 1);
     }

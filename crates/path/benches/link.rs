@@ -28,7 +28,7 @@ impl Probe<Body> for Sums {
         (self.bytes, self.since) = (bytes, now);
     }
 
-    fn sent(&mut self, _: Time, _: Time, packet: &Packet<Body>) {
+    fn sent(&mut self, _: Time, _: Time, packet: &mut Packet<Body>) {
         self.sent_bytes += u64::from(packet.size_bytes);
     }
 }

@@ -178,7 +178,7 @@ impl<B: Copy> Link<B> {
         let start = self.free_at;
         let before = self.waiting.packets;
         let next = self.queue.dequeue(start, &mut Account { probe, waiting: &mut self.waiting });
-        let Some(packet) = next else {
+        let Some(mut packet) = next else {
             self.idle = true;
             self.free_at = Time::NEVER;
             if self.waiting.packets != before {
@@ -196,7 +196,7 @@ impl<B: Copy> Link<B> {
 
         let finish = self.capacity.finish(start, packet.size_bytes);
         self.free_at = finish;
-        probe.sent(start, finish, &packet);
+        probe.sent(start, finish, &mut packet);
         if finish == Time::NEVER {
             self.pipe.push_back(Travelling { exit: Time::NEVER, packet });
             return;
@@ -272,7 +272,7 @@ mod tests {
         fn queue_changed(&mut self, _: Time, _: u64, packets: u64) {
             self.longest = self.longest.max(packets);
         }
-        fn sent(&mut self, start: Time, finish: Time, packet: &Packet<u32>) {
+        fn sent(&mut self, start: Time, finish: Time, packet: &mut Packet<u32>) {
             self.sent.push((start.as_ns() / 1000, finish.as_ns() / 1000, packet.body));
         }
         fn dropped(&mut self, now: Time, packet: &Packet<u32>, reason: Reason) {

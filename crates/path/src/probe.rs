@@ -21,7 +21,7 @@ pub trait Probe<B> {
     /// The packet is put on the wire from `start` to `finish` ([`Time::NEVER`] if the link stops
     /// for good while sending it). `packet.queued_at` is when it arrived.
     #[inline]
-    fn sent(&mut self, start: Time, finish: Time, packet: &Packet<B>) {
+    fn sent(&mut self, start: Time, finish: Time, packet: &mut Packet<B>) {
         let _ = (start, finish, packet);
     }
 

@@ -171,6 +171,9 @@ fn flow_table(columns: &Bound<'_, PyDict>) -> PyResult<FlowTable> {
         lived_s: column(columns, "lived_s")?,
         sent_packets: column(columns, "sent_packets")?,
         retransmitted_packets: column(columns, "retransmitted_packets")?,
+        received_packets: column(columns, "received_packets")?,
+        one_way_delay_mean_s: column(columns, "one_way_delay_mean_s")?,
+        queueing_delay_mean_s: column(columns, "queueing_delay_mean_s")?,
         responses: column(columns, "responses")?,
         response_mean_s: column(columns, "response_mean_s")?,
         ..FlowTable::default()
@@ -183,6 +186,8 @@ fn link_table(columns: &Bound<'_, PyDict>) -> PyResult<LinkTable> {
         throughput_bps: column(columns, "throughput_bps")?,
         capacity_bps: column(columns, "capacity_bps")?,
         queue_mean_bytes: column(columns, "queue_mean_bytes")?,
+        sent_packets: column(columns, "sent_packets")?,
+        queueing_delay_mean_s: column(columns, "queueing_delay_mean_s")?,
         ..LinkTable::default()
     };
     for (reason, (dropped, marked)) in

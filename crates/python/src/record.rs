@@ -89,6 +89,9 @@ fn flows(py: Python<'_>, table: FlowTable) -> PyResult<Py<PyDict>> {
         .with("in_flight_bytes", table.in_flight_bytes)?
         .with("sent_packets", table.sent_packets)?
         .with("retransmitted_packets", table.retransmitted_packets)?
+        .with("received_packets", table.received_packets)?
+        .with("one_way_delay_mean_s", table.one_way_delay_mean_s)?
+        .with("queueing_delay_mean_s", table.queueing_delay_mean_s)?
         .with("responses", table.responses)?
         .with("response_mean_s", table.response_mean_s)?
         .with("retransmission_ratio", table.retransmission_ratio)?
@@ -106,7 +109,8 @@ fn links(py: Python<'_>, table: LinkTable) -> PyResult<Py<PyDict>> {
         .with("utilisation", table.utilisation)?
         .with("queue_bytes", table.queue_bytes)?
         .with("queue_mean_bytes", table.queue_mean_bytes)?
-        .with("sent_packets", table.sent_packets)?;
+        .with("sent_packets", table.sent_packets)?
+        .with("queueing_delay_mean_s", table.queueing_delay_mean_s)?;
     for (reason, column) in Reason::ALL.iter().zip(table.dropped) {
         columns = columns.with(&format!("dropped_{}", reason.name()), column)?;
     }

@@ -1,6 +1,6 @@
 //! What is accumulated for one flow.
 
-use jostle_units::{Span, Time};
+use jostle_units::{Rate, Span, Time};
 
 use crate::first_sent::FirstSent;
 use crate::histogram::Histogram;
@@ -27,6 +27,12 @@ pub(crate) struct FlowCounters {
     pub rtt_samples: u64,
     /// Sum of the samples: 64 bits hold 584 years of round trips.
     pub rtt_sum_ns: u64,
+    /// Packets of which it is known how long they were on their way.
+    pub trips: u64,
+    /// Sum of their delays.
+    pub delay_sum_ns: u64,
+    /// Sum of what they waited in queues.
+    pub waited_sum_ns: u64,
     /// ACKs of something new.
     pub ack_rtt_samples: u64,
     /// Sum of the times since that was first sent.
@@ -47,6 +53,9 @@ impl FlowCounters {
             retransmitted_packets: self.retransmitted_packets - earlier.retransmitted_packets,
             rtt_samples: self.rtt_samples - earlier.rtt_samples,
             rtt_sum_ns: self.rtt_sum_ns - earlier.rtt_sum_ns,
+            trips: self.trips - earlier.trips,
+            delay_sum_ns: self.delay_sum_ns - earlier.delay_sum_ns,
+            waited_sum_ns: self.waited_sum_ns - earlier.waited_sum_ns,
             ack_rtt_samples: self.ack_rtt_samples - earlier.ack_rtt_samples,
             ack_rtt_sum_ns: self.ack_rtt_sum_ns - earlier.ack_rtt_sum_ns,
             responses: self.responses - earlier.responses,
@@ -57,6 +66,16 @@ impl FlowCounters {
     /// Mean of the RTT samples.
     fn rtt_mean_s(&self) -> Option<f64> {
         mean_s(self.rtt_sum_ns, self.rtt_samples)
+    }
+
+    /// Mean of the one-way delays.
+    pub(crate) fn delay_mean_s(&self) -> Option<f64> {
+        mean_s(self.delay_sum_ns, self.trips)
+    }
+
+    /// Mean of what packets waited in queues.
+    pub(crate) fn waited_mean_s(&self) -> Option<f64> {
+        mean_s(self.waited_sum_ns, self.trips)
     }
 
     /// Mean of the RTTs of ACKs.
@@ -77,6 +96,9 @@ impl FlowCounters {
         self.retransmitted_packets += other.retransmitted_packets;
         self.rtt_samples += other.rtt_samples;
         self.rtt_sum_ns += other.rtt_sum_ns;
+        self.trips += other.trips;
+        self.delay_sum_ns += other.delay_sum_ns;
+        self.waited_sum_ns += other.waited_sum_ns;
         self.ack_rtt_samples += other.ack_rtt_samples;
         self.ack_rtt_sum_ns += other.ack_rtt_sum_ns;
         self.responses += other.responses;
@@ -94,6 +116,8 @@ pub(crate) struct FlowTotals {
     pub ack_rtt_ns: Histogram,
     /// A smallest RTT that was told beside the samples.
     pub rtt_least: Option<Span>,
+    /// What one-way delays have beyond the propagation on the quiet way.
+    pub excess_ns: Histogram,
     /// Of a flow that had responses.
     pub response_ns: Option<Box<Histogram>>,
     /// ∫ cwnd dt over the flow's life.
@@ -110,6 +134,7 @@ impl FlowTotals {
         self.rtt_ns.merge(&other.rtt_ns);
         self.ack_rtt_ns.merge(&other.ack_rtt_ns);
         self.rtt_least = self.rtt_least.into_iter().chain(other.rtt_least).min();
+        self.excess_ns.merge(&other.excess_ns);
         if let Some(response_ns) = &other.response_ns {
             self.response_ns.get_or_insert_default().merge(response_ns);
         }
@@ -172,7 +197,7 @@ struct Life {
 pub(crate) struct FlowMeter {
     total: FlowCounters,
     rtt_last: Option<Span>,
-    /// Absent where only samples of a connection are told, from which no ACK has an RTT.
+    /// Absent of pings, and where only samples of a connection are told: no ACK has an RTT.
     first_sent: Option<FirstSent>,
     cwnd_bytes: u64,
     /// `cwnd_bytes` is accounted for until here; [`Time::NEVER`] before the first ACK.
@@ -189,6 +214,8 @@ pub(crate) struct FlowMeter {
     ends: Time,
     completion: Option<Span>,
     segments: Vec<FlowTotals>,
+    /// Least that its links' propagation takes, one way.
+    propagation_ns: u64,
     /// Of a flow that has any.
     pings: Option<Box<PingMeter>>,
 }
@@ -211,13 +238,19 @@ impl FlowMeter {
             ends,
             completion: None,
             segments: Vec::with_capacity(segments),
+            propagation_ns: 0,
             pings: None,
         }
     }
 
+    /// The meter of a flow whose way takes so long at least.
+    pub(crate) fn with_propagation(self, propagation: Span) -> Self {
+        Self { propagation_ns: propagation.as_ns(), ..self }
+    }
+
     /// The meter of a flow of pings.
     pub(crate) fn with_pings(self) -> Self {
-        Self { pings: Some(Box::default()), ..self }
+        Self { pings: Some(Box::default()), first_sent: None, ..self }
     }
 
     /// From here on no ACK has an RTT of its own.
@@ -304,6 +337,15 @@ impl FlowMeter {
         self.segment.life_ns += held_ns;
     }
 
+    #[inline]
+    pub(crate) fn travelled(&mut self, delay: Span, waited: Span) {
+        let ns = delay.as_ns();
+        self.total.trips += 1;
+        self.total.delay_sum_ns += ns;
+        self.total.waited_sum_ns += waited.as_ns();
+        self.segment.excess_ns.record(ns.saturating_sub(self.propagation_ns), 1);
+    }
+
     pub(crate) fn responded(&mut self, after: Span) {
         let ns = after.as_ns();
         self.total.responses += 1;
@@ -353,11 +395,12 @@ impl FlowMeter {
         &self.segments
     }
 
-    /// A bin of the series ends at `now`.
+    /// A bin of the series ends at `now`; `is_open`: the connection has been opened by then.
     pub(crate) fn close_bin(
         &mut self,
         now: Time,
         flow: u32,
+        is_open: bool,
         state: &FlowState,
         table: &mut FlowTable,
     ) {
@@ -379,19 +422,27 @@ impl FlowMeter {
         table.ack_rtt_samples.push(bin.ack_rtt_samples as u32);
         table.rtt_last_s.push(seconds_or_nan(self.rtt_last.take()));
         table.srtt_s.push(seconds_or_nan(Some(state.srtt).filter(|srtt| !srtt.is_zero())));
-        table.cwnd_bytes.push(state.cwnd_bytes as f64);
+        // What is not open yet, or has ended, has no window.
+        let has_window = is_open && self.pings.is_none() && (now <= self.ends || lived_ns > 0);
+        let there = |bytes: Option<u64>| {
+            bytes.filter(|_| has_window).map_or(f64::NAN, |bytes| bytes as f64)
+        };
+        table.cwnd_bytes.push(there(Some(state.cwnd_bytes)));
         let mean_bytes = ratio(cwnd_bytes_ns, lived_ns as f64);
         table.cwnd_mean_bytes.push(mean_bytes.unwrap_or(f64::NAN));
         table.lived_s.push(seconds(lived_ns));
-        table.ssthresh_bytes.push(state.ssthresh_bytes.map_or(f64::NAN, |bytes| bytes as f64));
+        table.ssthresh_bytes.push(there(state.ssthresh_bytes));
         table.in_flight_bytes.push(state.in_flight_bytes as f64);
         table.sent_packets.push(bin.sent_packets as u32);
         table.retransmitted_packets.push(bin.retransmitted_packets as u32);
         let again = ratio(bin.retransmitted_packets as f64, bin.sent_packets as f64);
+        table.received_packets.push(bin.trips as u32);
+        table.one_way_delay_mean_s.push(bin.delay_mean_s().unwrap_or(f64::NAN));
+        table.queueing_delay_mean_s.push(bin.waited_mean_s().unwrap_or(f64::NAN));
         table.responses.push(bin.responses as u32);
         table.response_mean_s.push(bin.response_mean_s().unwrap_or(f64::NAN));
         table.retransmission_ratio.push(again.unwrap_or(f64::NAN));
-        table.pacing_rate_bps.push(state.pacing_rate.map_or(f64::NAN, |rate| rate.as_bps() as f64));
+        table.pacing_rate_bps.push(there(state.pacing_rate.map(Rate::as_bps)));
         table.mode.push(table.modes.code(state.mode));
         self.bin_start = self.total;
         self.bin_from = now;

@@ -52,8 +52,13 @@ impl Histogram {
         if weight == 0 {
             return;
         }
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
+        // Rarely true, and cheaper to ask than to write each time.
+        if value < self.min {
+            self.min = value;
+        }
+        if value > self.max {
+            self.max = value;
+        }
         *self.slot(bucket(value)) += weight;
     }
 

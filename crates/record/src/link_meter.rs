@@ -1,9 +1,10 @@
 //! What is accumulated for one link.
 
 use jostle_path::Reason;
-use jostle_units::Time;
+use jostle_units::{Span, Time};
 
 use crate::histogram::Histogram;
+use crate::stretch::ratio;
 use crate::timeline::{Cursor, Timeline};
 
 pub(crate) const REASONS: usize = Reason::ALL.len();
@@ -16,11 +17,18 @@ pub(crate) struct LinkCounters {
     pub sent_packets: u64,
     pub dropped: [u64; REASONS],
     pub marked: [u64; REASONS],
+    /// Sum of what the packets sent had waited.
+    pub waited_sum_ns: u64,
     /// ∫ queue dt.
     pub queue_bytes_ns: u128,
 }
 
 impl LinkCounters {
+    /// Mean of what the packets sent had waited.
+    pub(crate) fn waited_mean_s(&self) -> Option<f64> {
+        ratio(self.waited_sum_ns as f64 / 1e9, self.sent_packets as f64)
+    }
+
     fn add(&mut self, other: &Self) {
         self.sent_bytes += other.sent_bytes;
         self.sent_packets += other.sent_packets;
@@ -28,6 +36,7 @@ impl LinkCounters {
             self.dropped[i] += other.dropped[i];
             self.marked[i] += other.marked[i];
         }
+        self.waited_sum_ns += other.waited_sum_ns;
         self.queue_bytes_ns += other.queue_bytes_ns;
     }
 }
@@ -38,6 +47,8 @@ pub(crate) struct LinkTotals {
     pub counters: LinkCounters,
     /// Nanoseconds for which the queue held so many bytes.
     pub queue_bytes: Histogram,
+    /// What the packets sent had waited.
+    pub waited_ns: Histogram,
 }
 
 impl LinkTotals {
@@ -45,6 +56,7 @@ impl LinkTotals {
     pub(crate) fn merge(&mut self, other: &Self) {
         self.counters.add(&other.counters);
         self.queue_bytes.merge(&other.queue_bytes);
+        self.waited_ns.merge(&other.waited_ns);
     }
 }
 
@@ -53,6 +65,23 @@ impl LinkTotals {
 pub(crate) struct LinkState {
     pub queue_bytes: u64,
     pub offered_bytes: f64,
+}
+
+/// A packet on the wire.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sending {
+    pub start: Time,
+    pub finish: Time,
+    pub bytes: u32,
+}
+
+impl Sending {
+    /// Bytes that go out after `cut`, of a packet that is sent at one rate.
+    fn after(&self, cut: Time) -> u64 {
+        let (left, whole) = (self.finish.since(cut), self.finish.since(self.start));
+        let bytes = u128::from(self.bytes) * u128::from(left.min(whole).as_ns());
+        bytes.checked_div(u128::from(whole.as_ns())).unwrap_or(0) as u64
+    }
 }
 
 /// Counters of the stretch since the last cut, for one of the two sides of a link.
@@ -71,6 +100,9 @@ pub(crate) struct LinkMeter {
     queue: Side,
     /// What is sent, and lost on the way.
     wire: Side,
+    /// The packet that was sent last.
+    sending: Sending,
+    waited_ns: Histogram,
     queue_now_bytes: u64,
     /// The queue is accounted for until here.
     queue_until: Time,
@@ -89,6 +121,8 @@ impl LinkMeter {
         Self {
             queue: side,
             wire: side,
+            sending: Sending::default(),
+            waited_ns: Histogram::default(),
             queue_now_bytes: 0,
             queue_until: Time::ZERO,
             queue_bytes: Histogram::default(),
@@ -131,10 +165,17 @@ impl LinkMeter {
     #[cold]
     fn cut_wire(&mut self, now: Time, timeline: &Timeline) {
         while self.wire.cursor.is_due(now) {
-            let counters = std::mem::take(&mut self.wire.counters);
-            self.segments[self.wire.cursor.segment()].counters.add(&counters);
+            let mut counters = std::mem::take(&mut self.wire.counters);
+            // A packet counts where its bytes leave: no link sends more than it can.
+            let rest_bytes = self.sending.after(self.wire.cursor.cut());
+            counters.sent_bytes -= rest_bytes;
+            self.wire.counters.sent_bytes = rest_bytes;
+            let segment = &mut self.segments[self.wire.cursor.segment()];
+            segment.counters.add(&counters);
             self.bins[self.wire.cursor.bin()].add(&counters);
-            self.wire.cursor.step(timeline);
+            if self.wire.cursor.step(timeline) {
+                segment.waited_ns = std::mem::take(&mut self.waited_ns);
+            }
         }
     }
 
@@ -143,6 +184,10 @@ impl LinkMeter {
     fn hold_queue(&mut self, now: Time) {
         debug_assert!(now >= self.queue_until, "a queue's time went back");
         let held_ns = now.since(self.queue_until).as_ns();
+        // Packets come in bursts.
+        if held_ns == 0 {
+            return;
+        }
         self.queue.counters.queue_bytes_ns +=
             u128::from(self.queue_now_bytes) * u128::from(held_ns);
         self.queue_bytes.record(self.queue_now_bytes, held_ns);
@@ -157,10 +202,13 @@ impl LinkMeter {
     }
 
     #[inline]
-    pub(crate) fn sent(&mut self, now: Time, wire_bytes: u32, timeline: &Timeline) {
-        self.advance_wire(now, timeline);
-        self.wire.counters.sent_bytes += u64::from(wire_bytes);
+    pub(crate) fn sent(&mut self, sending: Sending, waited: Span, timeline: &Timeline) {
+        self.advance_wire(sending.start, timeline);
+        self.sending = sending;
+        self.wire.counters.sent_bytes += u64::from(sending.bytes);
         self.wire.counters.sent_packets += 1;
+        self.wire.counters.waited_sum_ns += waited.as_ns();
+        self.waited_ns.record(waited.as_ns(), 1);
     }
 
     pub(crate) fn dropped(&mut self, now: Time, reason: u8, timeline: &Timeline) {

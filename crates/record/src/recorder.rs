@@ -3,7 +3,7 @@
 use jostle_units::{Span, Time};
 
 use crate::flow_meter::FlowMeter;
-use crate::link_meter::{LinkMeter, LinkState};
+use crate::link_meter::{LinkMeter, LinkState, Sending};
 use crate::room::{self, NoRoom, Shortage};
 use crate::run_record::{FlowIdentity, Recorded, RunRecord};
 use crate::sink::{AckRow, FlowState, Sink};
@@ -49,7 +49,8 @@ impl Recorder {
         let flow_identities: Vec<_> =
             spec.flows.iter().map(|flow| FlowIdentity::of(spec, flow)).collect();
         let flow_meter = |flow: &FlowIdentity| {
-            let meter = FlowMeter::new(flow.stop, timeline.segments());
+            let meter =
+                FlowMeter::new(flow.stop, timeline.segments()).with_propagation(flow.propagation);
             if flow.competes() { meter } else { meter.with_pings() }
         };
         let run = Recorded {
@@ -96,6 +97,11 @@ impl Recorder {
 }
 
 impl Sink for Recorder {
+    #[inline]
+    fn wants_trips(&self) -> bool {
+        true
+    }
+
     fn opened(&mut self, now: Time, flow: u32) {
         self.run.flow_identities[flow as usize].start = now;
     }
@@ -108,6 +114,11 @@ impl Sink for Recorder {
     #[inline]
     fn received(&mut self, _now: Time, flow: u32, wire_bytes: u32) {
         self.run.flows[flow as usize].received(wire_bytes);
+    }
+
+    #[inline]
+    fn travelled(&mut self, _now: Time, flow: u32, delay: Span, waited: Span) {
+        self.run.flows[flow as usize].travelled(delay, waited);
     }
 
     #[inline]
@@ -149,8 +160,9 @@ impl Sink for Recorder {
     }
 
     #[inline]
-    fn link_sent(&mut self, now: Time, link: u32, wire_bytes: u32) {
-        self.run.links[link as usize].sent(now, wire_bytes, &self.run.timeline);
+    fn link_sent(&mut self, start: Time, finish: Time, link: u32, wire_bytes: u32, waited: Span) {
+        let sending = Sending { start, finish, bytes: wire_bytes };
+        self.run.links[link as usize].sent(sending, waited, &self.run.timeline);
     }
 
     fn dropped(&mut self, now: Time, link: u32, _flow: u32, reason: u8) {
@@ -162,7 +174,9 @@ impl Sink for Recorder {
     }
 
     fn flow_state(&mut self, now: Time, flow: u32, state: &FlowState) {
-        self.run.flows[flow as usize].close_bin(now, flow, state, &mut self.run.flow_table);
+        let is_open = self.run.flow_identities[flow as usize].start <= now;
+        let meter = &mut self.run.flows[flow as usize];
+        meter.close_bin(now, flow, is_open, state, &mut self.run.flow_table);
     }
 
     fn internal(&mut self, now: Time, flow: u32, quantity: &'static str, value: f64) {

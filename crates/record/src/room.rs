@@ -16,7 +16,7 @@ use jostle_units::{Span, Time};
 /// Most rows of ACKs, 44 bytes each.
 pub(crate) const MAX_ACK_ROWS: u64 = 50_000_000;
 /// Bytes of a row of the flows' series.
-const FLOW_ROW_BYTES: usize = 100;
+const FLOW_ROW_BYTES: usize = 132;
 /// Rows that an empty table of ACKs makes room for.
 const FIRST_ROWS: usize = 1 << 12;
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use jostle_units::Time;
+use jostle_units::{Span, Time, mss_of};
 
 use crate::flow_meter::{FlowMeter, FlowTotals};
 use crate::groups::Group;
@@ -45,6 +45,12 @@ pub(crate) struct FlowIdentity {
     /// [`Time::NEVER`] as long as it waits for another.
     pub start: Time,
     pub stop: Time,
+    /// Least that the propagation of its path's links takes.
+    pub propagation: Span,
+    /// It always has something to send.
+    pub is_bulk: bool,
+    /// Payload of a full segment.
+    pub segment_bytes: u32,
     /// It answers requests.
     pub responds: bool,
     /// All the payload that it ever sends, if it ends by itself.
@@ -62,6 +68,9 @@ impl FlowIdentity {
             // Of those that wait for another, `opened` tells.
             start: if flow.after.is_some() { Time::NEVER } else { Time::from_ns(flow.start_ns) },
             stop: flow.stop_ns.map_or(Time::NEVER, Time::from_ns),
+            propagation: propagation(spec, flow),
+            is_bulk: flow.source == SourceSpec::Bulk,
+            segment_bytes: mss_of(flow.mtu_bytes),
             responds: matches!(flow.source, SourceSpec::RequestResponse { .. }),
             bytes: bytes_of(&flow.source),
             ideal: Ideal::of(spec, flow),
@@ -77,6 +86,14 @@ impl FlowIdentity {
     pub(crate) fn is_there(&self, completed: Time, from: Time, to: Time) -> bool {
         self.start < to && self.stop.min(completed) > from
     }
+}
+
+fn propagation(spec: &RunSpec, flow: &FlowSpec) -> Span {
+    let least_ns = |link: &u32| {
+        let steps = &spec.links[*link as usize].delay.steps;
+        steps.iter().map(|step| step.delay_ns).min().unwrap_or(0)
+    };
+    Span::from_ns(flow.path.iter().map(least_ns).sum())
 }
 
 /// What was recorded, of a run whose segments have all ended.
@@ -254,14 +271,19 @@ impl Recorded {
             totals.merge(segment);
         }
         let counters = &totals.counters;
+        let waited_s = |p| totals.waited_ns.quantile(p).map(|ns| ns / 1e9);
         LinkStretch {
             length_ns: (phase.to_ns - phase.from_ns) as f64,
             sent_bytes: counters.sent_bytes as f64,
             offered_bytes: self.offered_bytes(at, segments),
             queue_bytes_ns: counters.queue_bytes_ns as f64,
             queue_p95_bytes: totals.queue_bytes.quantile(0.95),
-            dropped_packets: counters.dropped.iter().sum::<u64>() as f64,
-            marked_packets: counters.marked.iter().sum::<u64>() as f64,
+            waited_mean_s: counters.waited_mean_s(),
+            waited_p50_s: waited_s(0.5),
+            waited_p95_s: waited_s(0.95),
+            waited_p99_s: waited_s(0.99),
+            dropped: counters.dropped.map(|count| count as f64),
+            marked: counters.marked.map(|count| count as f64),
         }
     }
 
@@ -287,6 +309,8 @@ fn flow_stretch(
     }
     let counters = &totals.counters;
     let quantile_s = |p| totals.rtt_ns.quantile(p).map(|ns| ns / 1e9);
+    let propagation_s = seconds(identity.propagation.as_ns());
+    let delay_s = |p| totals.excess_ns.quantile(p).map(|ns| propagation_s + ns / 1e9);
     let ack_quantile_s = |p| totals.ack_rtt_ns.quantile(p).map(|ns| ns / 1e9);
     let completed = meter.completion().map_or(Time::NEVER, |after| identity.start + after);
     let (from, to) = (Time::from_ns(phase.from_ns), Time::from_ns(phase.to_ns));
@@ -309,6 +333,14 @@ fn flow_stretch(
         ack_rtt_p95_s: ack_quantile_s(0.95),
         ack_rtt_max_s: totals.ack_rtt_ns.max().map(|ns| ns as f64 / 1e9),
         cwnd_mean_bytes: totals.cwnd_mean_bytes(),
+        is_bulk: identity.is_bulk,
+        segment_bytes: f64::from(identity.segment_bytes),
+        delay_mean_s: counters.delay_mean_s(),
+        delay_min_s: totals.excess_ns.min().map(|ns| propagation_s + seconds(ns)),
+        delay_p50_s: delay_s(0.5),
+        delay_p95_s: delay_s(0.95),
+        delay_p99_s: delay_s(0.99),
+        waited_mean_s: counters.waited_mean_s(),
         responds: identity.responds,
         responses: counters.responses as f64,
         response_mean_s: counters.response_mean_s(),
@@ -333,10 +365,12 @@ fn link_table(timeline: &Timeline, links: &[LinkMeter]) -> LinkTable {
             let sent_bytes = counters.sent_bytes as f64;
             table.throughput_bps.push(bits_per_s(sent_bytes, length_ns));
             table.capacity_bps.push(bits_per_s(offered_bytes, length_ns));
-            table.utilisation.push(ratio(sent_bytes, offered_bytes).unwrap_or(f64::NAN));
+            let utilisation = ratio(sent_bytes, offered_bytes).map(|share| share.min(1.0));
+            table.utilisation.push(utilisation.unwrap_or(f64::NAN));
             table.queue_bytes.push(state.queue_bytes as f64);
             table.queue_mean_bytes.push(counters.queue_bytes_ns as f64 / length_ns);
             table.sent_packets.push(counters.sent_packets as u32);
+            table.queueing_delay_mean_s.push(counters.waited_mean_s().unwrap_or(f64::NAN));
             for (column, count) in table.dropped.iter_mut().zip(counters.dropped) {
                 column.push(count as u32);
             }

@@ -101,12 +101,13 @@ impl Samples {
             flows: vec![ToldFlow::default(); self.flows.len()],
             links: vec![ToldLink::default(); self.links.len()],
             recorder: Recorder::of_samples(spec),
+            counted: Time::ZERO,
         };
         telling.open(spec);
         let (mut before, mut next) = (Time::ZERO, 0);
         for (moment, ends_interval, ends_phase) in moments(spec) {
-            telling.count_links(moment);
             let last = self.nearest(moment);
+            telling.count_links(moment, last);
             for sample in next..=last {
                 telling.sample(sample, self.times[sample].max(before).min(moment));
             }
@@ -192,6 +193,8 @@ struct Telling<'a> {
     flows: Vec<ToldFlow>,
     links: Vec<ToldLink>,
     recorder: Recorder,
+    /// What links have counted was told until here.
+    counted: Time,
 }
 
 impl Telling<'_> {
@@ -281,7 +284,8 @@ impl Telling<'_> {
     }
 
     /// Tells what links have counted until `moment`, just before it: a link's time is its own.
-    fn count_links(&mut self, moment: Time) {
+    /// What waits at its sample, `last`, tells for how long those that were sent before had waited.
+    fn count_links(&mut self, moment: Time, last: usize) {
         let now = Time::from_ns(moment.as_ns().saturating_sub(1));
         let samples = self.samples;
         for (number, (seen, told)) in (0..).zip(samples.links.iter().zip(&mut self.links)) {
@@ -292,8 +296,11 @@ impl Telling<'_> {
                 0 => 0,
                 _ => grown(&seen.sent_bytes, &mut told.sent_bytes),
             };
+            let since_ns = now.since(self.counted).as_ns() as f64;
+            let waited_ns = seen.queue_bytes[last] / bytes.max(1) as f64 * since_ns;
+            let waited = Span::from_ns(waited_ns as u64);
             for part in shared(bytes, packets) {
-                self.recorder.link_sent(now, number, part);
+                self.recorder.link_sent(now, now, number, part, waited);
             }
             for reason in 0..REASONS {
                 for _ in 0..grown(&seen.dropped[reason], &mut told.dropped[reason]) {
@@ -304,6 +311,7 @@ impl Telling<'_> {
                 }
             }
         }
+        self.counted = now;
     }
 
     /// Tells the states at the end of an interval.

@@ -4,6 +4,7 @@
 //! same functions from what the intervals of the series add up to: an interval of which a part lies
 //! inside counts for that part.
 
+use jostle_path::Reason;
 use jostle_units::Time;
 
 use crate::RunSpec;
@@ -165,7 +166,10 @@ impl Series {
         match measure.compute {
             Compute::Pings(compute) => compute(self.facts[self.flow(name)?].pings.as_ref()?, asked),
             Compute::Download => self.download_s(self.flow(name)?, asked.size_bytes? as f64),
-            Compute::Stretch(_) | Compute::Transfer(_) | Compute::Group(_) => None,
+            Compute::Stretch(_)
+            | Compute::Transfer(_)
+            | Compute::Group(_)
+            | Compute::Conditions => None,
         }
     }
 
@@ -219,9 +223,12 @@ impl Series {
             competes: identity.competes(),
             is_there: identity.is_there(completed, time(from_s), time(to_s)),
             responds: identity.responds,
+            is_bulk: identity.is_bulk,
+            segment_bytes: f64::from(identity.segment_bytes),
             ..FlowStretch::default()
         };
         let (mut rtt, mut ack_rtt, mut cwnd, mut response) = <(Mean, Mean, Mean, Mean)>::default();
+        let (mut delay, mut waited) = <(Mean, Mean)>::default();
         let flows = self.identities.len();
         for (interval, inside_s) in inside(&table.time_s, flows, at, (from_s, to_s)) {
             let row = interval.row;
@@ -237,6 +244,9 @@ impl Series {
             ack_rtt.add(table.ack_rtt_mean_s[row], ack_rtt_samples * share);
             sum.responses += f64::from(table.responses[row]) * share;
             response.add(table.response_mean_s[row], f64::from(table.responses[row]) * share);
+            let received = f64::from(table.received_packets[row]) * share;
+            delay.add(table.one_way_delay_mean_s[row], received);
+            waited.add(table.queueing_delay_mean_s[row], received);
             cwnd.add(table.cwnd_mean_bytes[row], table.lived_s[row] * share);
         }
         FlowStretch {
@@ -244,33 +254,42 @@ impl Series {
             ack_rtt_mean_s: ack_rtt.value(),
             cwnd_mean_bytes: cwnd.value(),
             response_mean_s: response.value(),
+            delay_mean_s: delay.value(),
+            waited_mean_s: waited.value(),
             ..sum
         }
     }
 
     fn link_stretch(&self, at: usize, from_s: f64, to_s: f64) -> LinkStretch {
         let table = &self.link_table;
-        let mut sum = LinkStretch::default();
+        let (mut sum, mut waited) = (LinkStretch::default(), Mean::default());
         for (interval, inside_s) in inside(&table.time_s, self.links, at, (from_s, to_s)) {
             let row = interval.row;
             let share = inside_s / (interval.end_s - interval.start_s);
-            let count =
-                |columns: &[Vec<u32>]| columns.iter().map(|it| f64::from(it[row])).sum::<f64>();
+            let sent_packets = f64::from(table.sent_packets[row]) * share;
+            waited.add(table.queueing_delay_mean_s[row], sent_packets);
             sum.length_ns += inside_s * 1e9;
             sum.sent_bytes += table.throughput_bps[row] / 8.0 * inside_s;
             sum.offered_bytes += table.capacity_bps[row] / 8.0 * inside_s;
             sum.queue_bytes_ns += table.queue_mean_bytes[row] * inside_s * 1e9;
-            sum.dropped_packets += count(&table.dropped) * share;
-            sum.marked_packets += count(&table.marked) * share;
+            for reason in 0..Reason::ALL.len() {
+                sum.dropped[reason] += f64::from(table.dropped[reason][row]) * share;
+                sum.marked[reason] += f64::from(table.marked[reason][row]) * share;
+            }
         }
-        sum
+        LinkStretch { waited_mean_s: waited.value(), ..sum }
     }
 }
 
 /// Lengths of the columns that measures are computed from.
-fn flow_columns(table: &FlowTable) -> [usize; 11] {
+fn flow_columns(table: &FlowTable) -> [usize; 16] {
     [
         table.sending_rate_bps.len(),
+        table.received_packets.len(),
+        table.one_way_delay_mean_s.len(),
+        table.queueing_delay_mean_s.len(),
+        table.responses.len(),
+        table.response_mean_s.len(),
         table.throughput_bps.len(),
         table.goodput_bps.len(),
         table.rtt_mean_s.len(),
@@ -285,9 +304,14 @@ fn flow_columns(table: &FlowTable) -> [usize; 11] {
 }
 
 fn link_columns(table: &LinkTable) -> impl Iterator<Item = usize> {
-    let rates =
-        [table.throughput_bps.len(), table.capacity_bps.len(), table.queue_mean_bytes.len()];
-    rates.into_iter().chain(table.dropped.iter().chain(&table.marked).map(Vec::len))
+    let others = [
+        table.throughput_bps.len(),
+        table.capacity_bps.len(),
+        table.queue_mean_bytes.len(),
+        table.sent_packets.len(),
+        table.queueing_delay_mean_s.len(),
+    ];
+    others.into_iter().chain(table.dropped.iter().chain(&table.marked).map(Vec::len))
 }
 
 /// A weighted mean of what there is.

@@ -105,6 +105,11 @@ macro_rules! events {
                 false
             }
 
+            /// Whether [`travelled`](Self::travelled) is to be called.
+            fn wants_trips(&self) -> bool {
+                false
+            }
+
             $(
                 $(#[$about])*
                 #[allow(unused_variables, reason = "a sink may have no use for an event")]
@@ -118,6 +123,11 @@ macro_rules! events {
             #[inline]
             fn wants_segments(&self) -> bool {
                 self.0.wants_segments() || self.1.wants_segments()
+            }
+
+            #[inline]
+            fn wants_trips(&self) -> bool {
+                self.0.wants_trips() || self.1.wants_trips()
             }
 
             $(
@@ -160,6 +170,9 @@ events! {
     fn sent(now: Time, flow: u32, packets: u32, wire_bytes: u64, retransmission: bool);
     /// A data packet reached the receiver.
     fn received(now: Time, flow: u32, wire_bytes: u32);
+    /// The packet that reached the receiver had left its sender's host `delay` before, and had
+    /// `waited` of that in queues.
+    fn travelled(now: Time, flow: u32, delay: Span, waited: Span);
     /// Payload reached the application in order.
     fn delivered(now: Time, flow: u32, payload_bytes: u64);
     /// An ACK was processed by the sender.
@@ -176,8 +189,8 @@ events! {
     fn completed(now: Time, flow: u32, after: Span);
     /// A queue changed.
     fn queue_changed(now: Time, link: u32, bytes: u64, packets: u64);
-    /// A link put a packet on the wire.
-    fn link_sent(now: Time, link: u32, wire_bytes: u32);
+    /// A link puts a packet on the wire from `start` to `finish`, which had `waited` in its queue.
+    fn link_sent(start: Time, finish: Time, link: u32, wire_bytes: u32, waited: Span);
     /// A packet of `flow` was dropped at a link; `reason` is the position in `path::Reason::ALL`.
     fn dropped(now: Time, link: u32, flow: u32, reason: u8);
     /// A packet of `flow` was marked at a link.
@@ -238,6 +251,7 @@ mod tests {
         sink.segment(now, 2, End::Receiver, &HEADER);
         sink.sent(now, 3, 4, 5, true);
         sink.received(now, 6, 7);
+        sink.travelled(now, 39, Span::from_ns(40), Span::from_ns(41));
         sink.delivered(now, 8, 9);
         sink.acked(now, 10, &ROW);
         sink.least_rtt(now, 35, Span::from_ns(36));
@@ -246,7 +260,7 @@ mod tests {
         sink.responded(now, 37, Span::from_ns(38));
         sink.completed(now, 15, Span::from_ns(16));
         sink.queue_changed(now, 17, 18, 19);
-        sink.link_sent(now, 20, 21);
+        sink.link_sent(now, Time::from_ns(42), 20, 21, Span::from_ns(43));
         sink.dropped(now, 22, 23, 24);
         sink.marked(now, 25, 26, 27);
         sink.flow_state(now, 28, &STATE);

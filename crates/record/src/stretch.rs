@@ -3,7 +3,11 @@
 
 use std::ops::Range;
 
+use jostle_path::Reason;
+
 use crate::tables::FlowTable;
+
+const REASONS: usize = Reason::ALL.len();
 
 /// What a flow did.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,6 +49,22 @@ pub struct FlowStretch {
     pub ack_rtt_max_s: Option<f64>,
     /// Mean over time of the congestion window while the flow lived.
     pub cwnd_mean_bytes: Option<f64>,
+    /// Whether it always has something to send.
+    pub is_bulk: bool,
+    /// Payload of a full segment.
+    pub segment_bytes: f64,
+    /// Mean of the one-way delays of packets of data.
+    pub delay_mean_s: Option<f64>,
+    /// Smallest one-way delay; not known of the series, nor are the next three.
+    pub delay_min_s: Option<f64>,
+    /// Median of the one-way delays.
+    pub delay_p50_s: Option<f64>,
+    /// 95th percentile of the one-way delays.
+    pub delay_p95_s: Option<f64>,
+    /// 99th percentile of the one-way delays.
+    pub delay_p99_s: Option<f64>,
+    /// Mean of what packets of data waited in queues.
+    pub waited_mean_s: Option<f64>,
     /// Whether it answers requests.
     pub responds: bool,
     /// Responses that were whole.
@@ -103,10 +123,18 @@ pub struct LinkStretch {
     pub queue_bytes_ns: f64,
     /// What the queue holds at most during 95 % of the time; not known of the series.
     pub queue_p95_bytes: Option<f64>,
-    /// Packets dropped, for whatever reason.
-    pub dropped_packets: f64,
-    /// Packets marked.
-    pub marked_packets: f64,
+    /// Mean of what the packets sent had waited.
+    pub waited_mean_s: Option<f64>,
+    /// Median of what they had waited; not known of the series, nor are the next two.
+    pub waited_p50_s: Option<f64>,
+    /// 95th percentile of what they had waited.
+    pub waited_p95_s: Option<f64>,
+    /// 99th percentile of what they had waited.
+    pub waited_p99_s: Option<f64>,
+    /// Packets dropped, by reason.
+    pub dropped: [f64; REASONS],
+    /// Packets marked, by reason.
+    pub marked: [f64; REASONS],
 }
 
 /// What all of them did in the same stretch.

@@ -73,7 +73,7 @@ pub struct FlowTable {
     pub rtt_last_s: Vec<f64>,
     /// Smoothed RTT; NaN before the first sample.
     pub srtt_s: Vec<f64>,
-    /// Congestion window.
+    /// Congestion window; NaN before the flow opens, and when it has ended.
     pub cwnd_bytes: Vec<f64>,
     /// Mean over time of the congestion window while the flow lived; NaN if it did not.
     pub cwnd_mean_bytes: Vec<f64>,
@@ -89,6 +89,12 @@ pub struct FlowTable {
     pub retransmitted_packets: Vec<u32>,
     /// Packets sent again ÷ packets sent; NaN if none were.
     pub retransmission_ratio: Vec<f64>,
+    /// Packets of data that reached the receiver, of which the next two are; 0 if those are not known.
+    pub received_packets: Vec<u32>,
+    /// Mean of their one-way delays; NaN if there were none.
+    pub one_way_delay_mean_s: Vec<f64>,
+    /// Mean of what they waited in queues; NaN if there were none.
+    pub queueing_delay_mean_s: Vec<f64>,
     /// Responses that were whole.
     pub responses: Vec<u32>,
     /// Mean of what they took; NaN if there were none.
@@ -124,6 +130,9 @@ impl FlowTable {
             sent_packets: Vec::with_capacity(rows),
             retransmitted_packets: Vec::with_capacity(rows),
             retransmission_ratio: Vec::with_capacity(rows),
+            received_packets: Vec::with_capacity(rows),
+            one_way_delay_mean_s: Vec::with_capacity(rows),
+            queueing_delay_mean_s: Vec::with_capacity(rows),
             responses: Vec::with_capacity(rows),
             response_mean_s: Vec::with_capacity(rows),
             pacing_rate_bps: Vec::with_capacity(rows),
@@ -154,6 +163,8 @@ pub struct LinkTable {
     pub queue_mean_bytes: Vec<f64>,
     /// Packets sent.
     pub sent_packets: Vec<u32>,
+    /// Mean of what they had waited in the queue; NaN if there were none.
+    pub queueing_delay_mean_s: Vec<f64>,
     /// Packets dropped, by reason in the order of [`Reason::ALL`].
     pub dropped: [Vec<u32>; REASONS],
     /// Packets marked, by reason in the order of [`Reason::ALL`].

@@ -67,7 +67,7 @@ fn steady() -> RunRecord {
     for i in 0..100u64 {
         let now = at(i * 100);
         recorder.sent(now, 0, 1, 1_000, i % 10 == 9);
-        recorder.link_sent(now, 0, 1_000);
+        recorder.link_sent(now, now, 0, 1_000, Span::from_ms(2));
         recorder.received(now, 0, 1_000);
         recorder.delivered(now, 0, 900);
         recorder.acked(now, 0, &ack(100 * (i % 4 + 1), if i < 40 { 10_000 } else { 20_000 }));
@@ -212,11 +212,11 @@ fn events_of_a_link_count_where_their_own_time_is() {
     // Sending starts at 1.9 s and ends at 2.1 s, where the packet is lost; both are told at once,
     // ahead of what the queue does meanwhile.
     recorder.queue_changed(at(1_500), 0, 4_000, 4);
-    recorder.link_sent(at(2_100), 0, 1_000);
+    recorder.link_sent(at(2_100), at(2_100), 0, 1_000, Span::from_ms(2));
     recorder.dropped(at(2_100), 0, 0, Reason::Loss as u8);
     recorder.queue_changed(at(1_900), 0, 2_000, 2);
     recorder.dropped(at(1_950), 0, 0, Reason::Overflow as u8);
-    recorder.link_sent(Time::NEVER, 0, 1_000);
+    recorder.link_sent(Time::NEVER, Time::NEVER, 0, 1_000, Span::from_ms(2));
     for second in 1..=10 {
         end_second(&mut recorder, second, 0);
     }
@@ -235,7 +235,7 @@ fn the_last_interval_may_be_shorter() {
     let mut recorder = Recorder::new(&spec);
     for (ms, offered) in [(4_000, 4e6), (8_000, 8e6), (10_000, 10e6)] {
         recorder.sent(at(ms - 500), 0, 1, 1_000, false);
-        recorder.link_sent(at(ms - 500), 0, 1_000);
+        recorder.link_sent(at(ms - 500), at(ms - 500), 0, 1_000, Span::from_ms(2));
         recorder.flow_state(at(ms), 0, &STATE);
         recorder.link_state(at(ms), 0, 0, offered);
     }
@@ -306,6 +306,92 @@ fn completions_of_a_group_are_put_together_and_what_is_late_is_counted() {
 }
 
 #[test]
+fn delays_of_packets_are_measured_as_computed_by_hand() {
+    let spec = spec(|_| ());
+    let mut recorder = Recorder::new(&spec);
+    recorder.boundary(Time::ZERO, &[0.0]);
+    let mut told = 0;
+    for second in 1..=10 {
+        for ms in (told..second * 1_000).step_by(100) {
+            // Propagation takes 10 ms; a packet waits for 0, 1, …, 99 ms, and is sent in 1 ms.
+            let waited = Span::from_ms(ms / 100);
+            recorder.link_sent(at(ms), at(ms + 1), 0, 1_000, waited);
+            recorder.travelled(at(ms + 11), 0, Span::from_ms(11) + waited, waited);
+        }
+        told = second * 1_000;
+        end_second(&mut recorder, second, 0);
+    }
+    let record = recorder.finish();
+    let near = |found: Option<f64>, exact: f64| (found.unwrap() - exact).abs() < exact / 64.0;
+    let flow = record.summary.flows[0].phases.get("overall").unwrap();
+    assert_eq!((flow.one_way_delay_mean_s, flow.one_way_delay_min_s), (Some(0.0605), Some(0.011)));
+    assert!(near(flow.one_way_delay_p50_s, 0.0605) && near(flow.one_way_delay_p95_s, 0.10505));
+    assert!((flow.delay_variation_mean_s.unwrap() - 0.0495).abs() < 1e-12);
+    assert!(near(flow.delay_variation_p99_s, 0.09801));
+    assert_eq!(flow.path_queueing_delay_mean_s, Some(0.0495));
+    // Variation is that within the phase.
+    let middle = record.summary.flows[0].phases.get("middle").unwrap();
+    assert_eq!(
+        (middle.one_way_delay_min_s, middle.path_queueing_delay_mean_s),
+        (Some(0.031), Some(0.0395))
+    );
+    assert!((middle.delay_variation_mean_s.unwrap() - 0.0195).abs() < 1e-12);
+    let link = record.summary.links[0].phases.get("overall").unwrap();
+    assert_eq!(link.queueing_delay_mean_s, Some(0.0495));
+    assert!(near(link.queueing_delay_p50_s, 0.0495) && near(link.queueing_delay_p95_s, 0.09405));
+    assert_eq!(record.flows.received_packets[..2], [10, 0]);
+    assert!((record.flows.one_way_delay_mean_s[0] - 0.0155).abs() < 1e-12);
+    assert!((record.links.queueing_delay_mean_s[9] - 0.0945).abs() < 1e-12);
+    let other = record.summary.flows[1].phases.get("overall").unwrap();
+    assert_eq!((other.one_way_delay_mean_s, other.delay_variation_p95_s), (None, None));
+}
+
+#[test]
+fn a_packet_counts_where_its_bytes_leave() {
+    let spec = spec(|_| ());
+    let mut recorder = Recorder::new(&spec);
+    recorder.boundary(Time::ZERO, &[0.0]);
+    // A link of 8 Mbit/s that is never still: packets of 1.5 MB take 1.5 s each.
+    for number in 0..7 {
+        let (start, finish) = (at(number * 1_500), at((number + 1) * 1_500));
+        recorder.link_sent(start, finish, 0, 1_500_000, Span::ZERO);
+    }
+    for second in 1..=10 {
+        end_second(&mut recorder, second, 0);
+    }
+    let record = recorder.finish();
+    assert_eq!(record.links.utilisation, [1.0; 10]);
+    assert_eq!(record.links.throughput_bps, [8e6; 10]);
+    for (_, phase) in record.summary.links[0].phases.iter() {
+        assert_eq!(phase.utilisation, Some(1.0));
+    }
+}
+
+#[test]
+fn a_flow_that_is_not_open_has_no_window() {
+    let spec = spec(|json| {
+        json["flows"][0]["start_ns"] = json!(1_500 * MS);
+        json["flows"][1]["source"] = json!({"kind": "fixed", "bytes": 1_000});
+    });
+    let mut recorder = Recorder::new(&spec);
+    recorder.acked(at(500), 1, &ack(40, 14_480));
+    recorder.completed(at(1_200), 1, Span::from_ms(1_200));
+    for second in 1..=10 {
+        end_second(&mut recorder, second, 0);
+    }
+    let windows = |flow: usize| -> Vec<bool> {
+        let flows = recorded_windows(&recorder);
+        flows.iter().skip(flow).step_by(2).map(|cwnd| cwnd.is_nan()).collect()
+    };
+    assert_eq!(windows(0), [true, false, false, false, false, false, false, false, false, false]);
+    assert_eq!(windows(1), [false, false, true, true, true, true, true, true, true, true]);
+}
+
+fn recorded_windows(recorder: &Recorder) -> Vec<f64> {
+    recorder.clone().finish().flows.cwnd_bytes
+}
+
+#[test]
 fn responses_count_in_the_phase_in_which_they_are_whole() {
     let spec = spec(|json| {
         let source = json!({"kind": "request_response", "bytes": 10_000, "think_ns": S,
@@ -370,6 +456,7 @@ fn keys(value: &Value) -> Vec<String> {
 
 #[test]
 fn the_summary_has_the_shape_of_the_contract() {
+    // Long: every key of a flow by its name.
     let json = serde_json::to_string(&steady().summary).unwrap();
     let summary: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(keys(&summary), ["fairness", "flows", "groups", "links", "totals"]);
@@ -401,9 +488,18 @@ fn the_summary_has_the_shape_of_the_contract() {
             "ack_rtt_p50_s",
             "ack_rtt_p95_s",
             "cwnd_mean_bytes",
+            "delay_variation_mean_s",
+            "delay_variation_p95_s",
+            "delay_variation_p99_s",
             "goodput_bps",
             "goodput_ratio",
             "lead_bps",
+            "one_way_delay_mean_s",
+            "one_way_delay_min_s",
+            "one_way_delay_p50_s",
+            "one_way_delay_p95_s",
+            "one_way_delay_p99_s",
+            "path_queueing_delay_mean_s",
             "power_bits",
             "response_mean_s",
             "response_p50_s",
@@ -423,13 +519,10 @@ fn the_summary_has_the_shape_of_the_contract() {
             "throughput_bps",
         ]
     );
-    let link = &summary["links"][0];
-    assert_eq!(keys(link), ["name", "phases"]);
     assert_eq!(
-        keys(&link["phases"]["startup"]),
-        ["dropped_packets", "marked_packets", "queue_mean_bytes", "queue_p95_bytes", "utilisation",]
+        summary["fairness"]["middle"],
+        json!({"jain": 0.5, "starvation": 24.861_878_453_038_67, "convergence_s": null})
     );
-    assert_eq!(summary["fairness"]["middle"], json!({"jain": 0.5, "convergence_s": null}));
     assert_eq!(
         summary["totals"]["middle"],
         json!({"total_throughput_bps": 80_000.0, "total_retransmitted_packets": 4,
@@ -460,5 +553,39 @@ fn the_summary_of_a_group_has_the_shape_of_the_contract() {
     assert_eq!(
         keys(&group["phases"]["overall"]),
         ["response_mean_s", "response_p50_s", "response_p95_s", "response_p99_s", "responses"]
+    );
+}
+
+#[test]
+fn the_summary_of_a_link_has_the_shape_of_the_contract() {
+    let summary = serde_json::to_value(steady().summary).unwrap();
+    let link = &summary["links"][0];
+    assert_eq!(keys(link), ["name", "phases"]);
+    assert_eq!(
+        keys(&link["phases"]["startup"]),
+        [
+            "dropped_codel_packets",
+            "dropped_loss_packets",
+            "dropped_occupancy_packets",
+            "dropped_outage_packets",
+            "dropped_overflow_packets",
+            "dropped_packets",
+            "dropped_pi2_packets",
+            "dropped_pie_packets",
+            "dropped_red_packets",
+            "marked_codel_packets",
+            "marked_packets",
+            "marked_pi2_packets",
+            "marked_pie_packets",
+            "marked_red_packets",
+            "marked_step_packets",
+            "queue_mean_bytes",
+            "queue_p95_bytes",
+            "queueing_delay_mean_s",
+            "queueing_delay_p50_s",
+            "queueing_delay_p95_s",
+            "queueing_delay_p99_s",
+            "utilisation",
+        ]
     );
 }

@@ -170,7 +170,7 @@ impl Transport for Connection {
             }
             Segment::SynAck(_) | Segment::Ack(_) => return,
         };
-        host.sink.received(now, flow, wire_bytes);
+        host.received(wire_bytes, &data.trip);
         let arrival = if part {
             self.receiver.on_part(now, data, ecn)
         } else {

@@ -4,6 +4,7 @@ use jostle_control::Observer;
 use jostle_control::memory::HostMemory;
 use jostle_path::Ecn;
 use jostle_record::{FlowState, Sink};
+use jostle_tcp::Trip;
 use jostle_units::{Span, Time};
 
 use crate::engine::{Deadline, Event};
@@ -39,6 +40,16 @@ impl<S: Sink> Host<'_, S> {
     #[inline]
     pub fn send_back(&mut self, body: Body, ecn: Ecn) {
         self.network.send_back(self.now, self.flow, body, ecn, self.sink);
+    }
+
+    /// A packet of data has reached the receiver.
+    #[inline]
+    pub fn received(&mut self, wire_bytes: u32, trip: &Trip) {
+        self.sink.received(self.now, self.flow, wire_bytes);
+        if self.sink.wants_trips() {
+            let delay = self.now.since(trip.left());
+            self.sink.travelled(self.now, self.flow, delay, trip.waited());
+        }
     }
 
     /// The application acts again at `at`.

@@ -111,8 +111,14 @@ impl<S: Sink> Probe<Body> for LinkProbe<'_, S> {
     }
 
     #[inline]
-    fn sent(&mut self, start: Time, _finish: Time, packet: &SimPacket) {
-        self.sink.link_sent(start, self.link, packet.size_bytes);
+    fn sent(&mut self, start: Time, finish: Time, packet: &mut SimPacket) {
+        let waited = start.since(packet.queued_at);
+        if self.sink.wants_trips()
+            && let Some(trip) = packet.body.trip_mut()
+        {
+            trip.wait(waited);
+        }
+        self.sink.link_sent(start, finish, self.link, packet.size_bytes, waited);
     }
 
     #[inline]
@@ -261,7 +267,7 @@ impl Network {
     pub fn on_card<S: Sink>(&mut self, now: Time, flow: u32, sink: &mut S) {
         let route = &mut self.routes[flow as usize];
         let Some(card) = &mut route.card else { return };
-        let Some(packet) = card.queue.pop_front() else { return };
+        let Some(mut packet) = card.queue.pop_front() else { return };
         card.queued_bytes -= u64::from(packet.size_bytes);
         if let Some(next) = card.queue.front() {
             let at = now + card.rate.time_for(u64::from(next.size_bytes));
@@ -271,6 +277,7 @@ impl Network {
         if sink.wants_segments() {
             tell(sink, now, flow, End::Sender, &packet.body, packet.ecn);
         }
+        leave(sink, now, &mut packet);
         self.push(now, link, packet, sink);
     }
 
@@ -313,6 +320,16 @@ pub(crate) fn tell<S: Sink>(sink: &mut S, now: Time, flow: u32, end: End, body: 
     }
 }
 
+/// A packet leaves its sender's host.
+#[inline]
+fn leave<S: Sink>(sink: &S, now: Time, packet: &mut SimPacket) {
+    if sink.wants_trips()
+        && let Some(trip) = packet.body.trip_mut()
+    {
+        trip.leave(now);
+    }
+}
+
 #[inline]
 fn packet(flow: u32, body: Body, ecn: Ecn) -> SimPacket {
     Packet { flow, size_bytes: body.wire_bytes(), queued_at: Time::ZERO, ecn, hop: 0, body }
@@ -334,7 +351,7 @@ impl<S: Sink> Port<'_, S> {
     }
 
     #[inline(never)]
-    fn hand_over(&mut self, now: Time, packet: SimPacket) {
+    fn hand_over(&mut self, now: Time, mut packet: SimPacket) {
         let flow = self.flow;
         let route = &mut self.network.routes[flow as usize];
         match &mut route.card {
@@ -343,6 +360,7 @@ impl<S: Sink> Port<'_, S> {
                 if self.sink.wants_segments() {
                     tell(self.sink, now, flow, End::Sender, &packet.body, packet.ecn);
                 }
+                leave(self.sink, now, &mut packet);
                 self.network.push(now, link, packet, self.sink);
             }
             Some(card) => {

@@ -2,7 +2,7 @@
 
 use jostle_path::{Ecn, Packet};
 use jostle_record::{Header, HeaderKind};
-use jostle_tcp::{Ack, Data, Segment, Syn, SynAck};
+use jostle_tcp::{Ack, Data, Segment, Syn, SynAck, Trip};
 use jostle_units::Time;
 
 /// Headers of a datagram: Ethernet, IPv4, UDP.
@@ -17,6 +17,7 @@ pub(crate) struct Datagram {
     /// Counted from 0.
     pub number: u32,
     pub payload_bytes: u16,
+    pub trip: Trip,
 }
 
 /// The body of a packet. The tag lies in what that of [`Segment`] leaves unused, so that a packet
@@ -50,6 +51,17 @@ impl Body {
     pub const fn as_syn_mut(&mut self) -> Option<&mut Syn> {
         match self {
             Self::Tcp(Segment::Syn(syn)) => Some(syn),
+            _ => None,
+        }
+    }
+
+    /// What is noted on the way of data.
+    #[inline]
+    pub const fn trip_mut(&mut self) -> Option<&mut Trip> {
+        match self {
+            Self::Tcp(Segment::Data(Data { trip, .. })) | Self::Ping(Datagram { trip, .. }) => {
+                Some(trip)
+            }
             _ => None,
         }
     }
@@ -92,7 +104,7 @@ pub(crate) fn header(segment: &Segment, now: Time, ecn: Ecn) -> Header {
             window_packets: window,
             ..none
         },
-        Segment::Data(Data { cwr, payload_bytes, number, tsval_ms, tsecr_ms }) => Header {
+        Segment::Data(Data { cwr, payload_bytes, number, tsval_ms, tsecr_ms, .. }) => Header {
             kind: HeaderKind::Data,
             number,
             payload_bytes,
@@ -128,7 +140,7 @@ mod tests {
 
     #[test]
     fn sizes_are_those_of_ethernet_frames() {
-        let of = |payload_bytes| Datagram { number: 0, payload_bytes };
+        let of = |payload_bytes| Datagram { number: 0, payload_bytes, trip: Trip::NONE };
         assert_eq!(Body::Ping(of(20)).wire_bytes(), 62);
         assert_eq!(Body::Echo(of(1)).wire_bytes(), 60);
     }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use jostle_path::Ecn;
 use jostle_record::{FlowState, Sink};
 use jostle_tcp::Egress;
+use jostle_tcp::Trip;
 use jostle_units::{Span, Time};
 
 use crate::host::{Host, Progress, Transport};
@@ -28,7 +29,8 @@ impl Pinger {
 
     /// The next datagram, and when the one after it is due.
     pub fn ping(&mut self, now: Time) -> (Datagram, Time) {
-        let datagram = Datagram { number: self.next, payload_bytes: self.payload };
+        let datagram =
+            Datagram { number: self.next, payload_bytes: self.payload, trip: Trip::NONE };
         self.waiting.push_back(Some(now));
         self.next += 1;
         (datagram, now + self.every)
@@ -98,7 +100,7 @@ impl Transport for Pinger {
         _part: bool,
         host: &mut Host<'_, S>,
     ) {
-        host.sink.received(host.now, host.flow, wire_bytes);
+        host.received(wire_bytes, &ping.trip);
         host.sink.delivered(host.now, host.flow, u64::from(ping.payload_bytes));
         host.send_back(Body::Echo(*ping), ecn);
     }

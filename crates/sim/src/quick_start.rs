@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use crate::packet::Body;
     use jostle_path::{Ecn, Packet};
-    use jostle_tcp::{Data, Segment, Syn};
+    use jostle_tcp::{Data, Segment, Syn, Trip};
 
     fn router() -> Router {
         Router::new(&QuickStartSpec { allowance_bps: 50_000_000, interval_ns: 100_000_000 })
@@ -114,7 +114,14 @@ mod tests {
     #[test]
     fn traffic_uses_the_allowance() {
         let mut router = router();
-        let data = Data { cwr: false, payload_bytes: 1448, number: 0, tsval_ms: 1, tsecr_ms: 0 };
+        let data = Data {
+            cwr: false,
+            payload_bytes: 1448,
+            number: 0,
+            tsval_ms: 1,
+            tsecr_ms: 0,
+            trip: Trip::NONE,
+        };
         // 41 Mbit/s until 300 ms.
         for i in 0..1_016 {
             let now = Time::ZERO + Span::from_us(295 * i);

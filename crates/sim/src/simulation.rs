@@ -358,7 +358,7 @@ impl<S: Sink> Simulation<'_, S> {
 
 #[cfg(test)]
 mod tests {
-    use jostle_tcp::{Ack, AckTag, Block, Clock, Data};
+    use jostle_tcp::{Ack, AckTag, Block, Clock, Data, Trip};
 
     use super::*;
 
@@ -369,7 +369,14 @@ mod tests {
     }
 
     fn data(number: u32, ecn: Ecn) -> SimPacket {
-        let data = Data { cwr: false, payload_bytes: 1448, number, tsval_ms: 7, tsecr_ms: 3 };
+        let data = Data {
+            cwr: false,
+            payload_bytes: 1448,
+            number,
+            tsval_ms: 7,
+            tsecr_ms: 3,
+            trip: Trip::NONE,
+        };
         packet(Segment::Data(data), ecn)
     }
 

@@ -69,7 +69,7 @@ impl Sink for Digest {
     fn queue_changed(&mut self, now: Time, link: u32, bytes: u64, packets: u64) {
         self.link(link, &[6, now.as_ns(), bytes, packets]);
     }
-    fn link_sent(&mut self, now: Time, link: u32, wire_bytes: u32) {
+    fn link_sent(&mut self, now: Time, _: Time, link: u32, wire_bytes: u32, _: Span) {
         self.link(link, &[7, now.as_ns(), wire_bytes.into()]);
     }
     fn dropped(&mut self, now: Time, link: u32, _flow: u32, reason: u8) {

@@ -14,6 +14,7 @@ mod size;
 
 pub use receiver::{Arrival, Receiver};
 pub use segment::{
-    Ack, AckTag, Block, Clock, Data, MAX_BLOCKS, SYN_BYTES, Segment, Syn, SynAck, timestamp_ms,
+    Ack, AckTag, Block, Clock, Data, MAX_BLOCKS, SYN_BYTES, Segment, Syn, SynAck, Trip,
+    timestamp_ms,
 };
 pub use sender::{Acknowledged, Deadlines, Egress, Options, Sender};

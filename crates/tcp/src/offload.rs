@@ -28,9 +28,10 @@ pub const fn merges(mss_bytes: u16, count: u32, first: &Data, second: &Data) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::segment::Trip;
 
     const fn data(number: u32) -> Data {
-        Data { cwr: false, payload_bytes: 1448, number, tsval_ms: 7, tsecr_ms: 3 }
+        Data { cwr: false, payload_bytes: 1448, number, tsval_ms: 7, tsecr_ms: 3, trip: Trip::NONE }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! sized, and 2³² of them are 6 TB. A run that could exceed that is refused beforehand.
 
 use jostle_control::RateCode;
-use jostle_units::{HEADER_BYTES, Time};
+use jostle_units::{HEADER_BYTES, Span, Time};
 
 /// SACK blocks that fit beside the timestamps option (RFC 2018).
 pub const MAX_BLOCKS: usize = 3;
@@ -91,6 +91,44 @@ pub struct SynAck {
     pub window: u32,
 }
 
+/// What a network notes in a segment of data on its way, for those who measure it; no TCP reads it.
+/// It lies in the room that an ACK's blocks need, in bytes, so that a segment is as aligned as it was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trip {
+    left_ns: [u8; 8],
+    waited_ns: [u8; 8],
+}
+
+impl Trip {
+    /// A segment that has not left its host.
+    pub const NONE: Self = Self { left_ns: [0; 8], waited_ns: [0; 8] };
+
+    /// It leaves its host.
+    #[inline]
+    pub const fn leave(&mut self, now: Time) {
+        self.left_ns = now.as_ns().to_ne_bytes();
+    }
+
+    /// It has waited in a queue.
+    #[inline]
+    pub const fn wait(&mut self, span: Span) {
+        let sum_ns = u64::from_ne_bytes(self.waited_ns) + span.as_ns();
+        self.waited_ns = sum_ns.to_ne_bytes();
+    }
+
+    /// When it left.
+    #[inline]
+    pub const fn left(&self) -> Time {
+        Time::from_ns(u64::from_ne_bytes(self.left_ns))
+    }
+
+    /// For how long it has waited in queues.
+    #[inline]
+    pub const fn waited(&self) -> Span {
+        Span::from_ns(u64::from_ne_bytes(self.waited_ns))
+    }
+}
+
 /// Data, from the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
@@ -104,6 +142,8 @@ pub struct Data {
     pub tsval_ms: u32,
     /// TSecr.
     pub tsecr_ms: u32,
+    /// What the network notes.
+    pub trip: Trip,
 }
 
 /// The byte by which an ACK is told from other segments. The tag of [`Segment`] has to lie within its
@@ -215,6 +255,17 @@ mod tests {
             let clock = Clock::at(at(sent_ms));
             assert_eq!(clock.tsval_ms(at(seen_ms)), timestamp_ms(at(sent_ms)));
         }
+    }
+
+    #[test]
+    fn a_trip_is_remembered_to_the_nanosecond() {
+        let mut trip = Trip::NONE;
+        trip.leave(Time::from_ns((7 << 32) + 5));
+        for ns in [u64::from(u32::MAX), 3, 1 << 40] {
+            trip.wait(Span::from_ns(ns));
+        }
+        assert_eq!(trip.left(), Time::from_ns((7 << 32) + 5));
+        assert_eq!(trip.waited(), Span::from_ns((1 << 40) + (1 << 32) + 2));
     }
 
     #[test]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import click
 
+from jostle.cli.compare import compare
 from jostle.cli.completing import completion
 from jostle.cli.emulate import emulate
 from jostle.cli.environment import Environment
@@ -57,7 +58,7 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    new, run, plot, study, validate, kernel, emulate, list_, explain, schema, report, view,
+    new, run, plot, compare, study, validate, kernel, emulate, list_, explain, schema, report, view,
     completion,
 )  # fmt: skip
 

@@ -164,7 +164,7 @@ def run(
     from jostle.cli import output
 
     if as_json:
-        documents = [results.to_dict() for results in every]
+        documents = [results.to_dict(phases) for results in every]
         whole = documents[0] if len(documents) == 1 else documents
         echo(json.dumps(whole, ensure_ascii=False, allow_nan=False))
     written = write_frame(lambda: frame_of(every, shown, phases, options["files"]), into)

@@ -241,7 +241,7 @@ def _limits(axes: Sequence[Axes], parts: Sequence[Drawn]) -> None:
         case GroupsData():
             low = 0.0 if first.from_zero else low
         case ScatterData():
-            low = 0.0
+            low, high = 0.0, 1.04 * high
             left = min(axis.get_xlim()[0] for axis in axes)
             right = max(axis.get_xlim()[1] for axis in axes)
             # Matplotlib's margin would lead below zero, where no delay is.

@@ -99,13 +99,23 @@ def family(data: FamilyData) -> Figure:
         for member in data.members:
             colour = COLOURS[member.group % len(COLOURS)]
             corner = (member.group - _BOX / 2, _level(member) - 0.34)
+            # What is only named has a dashed edge and nothing in it.
             axis.add_patch(
                 FancyBboxPatch(
                     corner, _BOX, 0.68, boxstyle="round,pad=0,rounding_size=0.08",
-                    facecolor=_tint(colour), edgecolor=colour, linewidth=0.8,
+                    facecolor=_tint(colour) if member.here else "white", edgecolor=colour,
+                    linewidth=0.8,
+                    linestyle="solid" if member.here else (0, (3, 2)),
                 )
             )  # fmt: skip
-            axis.text(member.group, _level(member), member.name, ha="center", va="center")
+            axis.text(
+                member.group,
+                _level(member),
+                member.name,
+                ha="center",
+                va="center",
+                color="black" if member.here else GREY,
+            )
         places = {member.name: member for member in data.members}
         for ancestor, descendant in data.descents:
             _descent(axis, places[ancestor], places[descendant])

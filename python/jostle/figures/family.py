@@ -4,13 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 GROUPS = ("loss", "hybrid", "delay")
 """Groups in the order of the columns: hybrids stand between the families they join.
 
 The grouping is that of Turkovic, Kuipers, Uhlig, "Interactions between Congestion Control
 Algorithms", TMA 2019; groups that it does not have follow in the order of the registry.
+"""
+
+
+Row = Mapping[str, Any]
+
+_NAMED: Final[tuple[tuple[Row, str], ...]] = (
+    (
+        {
+            "name": "ar",
+            "class": "hybrid",
+            "based_on": ["reno"],
+            "summary": "adaptive Reno (GLOBECOM 2005); not here: its equations are unknown",
+            "here": False,
+        },
+        "areno",
+    ),
+)
+"""Controllers of the classification that jostle does not have, each with the one that builds on it.
+
+They stand in the tree where that one does.
 """
 
 
@@ -26,11 +46,14 @@ class Member:
         Position of its column.
     row
         Position in the column, from the top.
+    here
+        Whether it is one of the registry; others are in the tree for those that build on them.
     """
 
     name: str
     group: int
     row: int
+    here: bool = True
 
 
 @dataclass(frozen=True)
@@ -42,7 +65,7 @@ class FamilyData:
     groups
         Names of the columns, from left to right.
     members
-        Every controller once.
+        Every controller once, and those that are only named.
     descents
         Ancestor and descendant; without those that follow from others, by an ancestor's ancestors.
     """
@@ -50,9 +73,6 @@ class FamilyData:
     groups: tuple[str, ...]
     members: tuple[Member, ...]
     descents: tuple[tuple[str, str], ...]
-
-
-Row = Mapping[str, Any]
 
 
 def family_tree(rows: Sequence[Row]) -> FamilyData:
@@ -63,7 +83,9 @@ def family_tree(rows: Sequence[Row]) -> FamilyData:
     rows
         Rows of the registry: `name`, `class`, `based_on`.
     """
+    rows = _with_named(rows)
     groups = _groups(rows)
+    here = {row["name"]: row.get("here", True) for row in rows}
     members = []
     for column, group in enumerate(groups):
         own = [row for row in rows if row["class"] == group]
@@ -72,7 +94,7 @@ def family_tree(rows: Sequence[Row]) -> FamilyData:
         ordered = dict.fromkeys(
             name for root in roots for _, name in _descendants(root["name"], own, ())
         )
-        members += [Member(name, column, at) for at, name in enumerate(ordered)]
+        members += [Member(name, column, at, here[name]) for at, name in enumerate(ordered)]
     known = {member.name for member in members}
     above: dict[str, set[str]] = {}
     descents = []
@@ -89,6 +111,7 @@ def tree_lines(rows: Sequence[Row]) -> Iterator[tuple[str, Row]]:
 
     A controller with several ancestors stands under the first.
     """
+    rows = _with_named(rows)
     by_name = {row["name"]: row for row in rows}
     first = {row["name"]: next(iter(row["based_on"]), None) for row in rows}
     roots = [name for name, ancestor in first.items() if ancestor not in by_name]
@@ -105,6 +128,16 @@ def _branches(
         last = child == children[-1]
         yield indent + ("└─ " if last else "├─ "), by_name[child]
         yield from _branches(child, first, by_name, indent + ("   " if last else "│  "))
+
+
+def _with_named(rows: Sequence[Row]) -> list[Row]:
+    """Add what is only named, each before the one that builds on it, if that is there."""
+    found: list[Row] = []
+    for row in rows:
+        named = [ancestor for ancestor, heir in _NAMED if heir == row["name"]]
+        above = [ancestor["name"] for ancestor in named]
+        found += [*named, {**row, "based_on": [*above, *row["based_on"]]} if named else row]
+    return found
 
 
 def _groups(rows: Sequence[Row]) -> tuple[str, ...]:

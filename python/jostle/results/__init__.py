@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from jostle.results.document import SCHEMA
 from jostle.results.finished import OVERALL, Failure, FinishedRuns, Phase, Result
-from jostle.results.result_set import SCHEMA, ResultSet
+from jostle.results.result_set import ResultSet
 
 __all__ = ["OVERALL", "SCHEMA", "Failure", "FinishedRuns", "Phase", "Result", "ResultSet"]

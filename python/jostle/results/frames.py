@@ -29,7 +29,11 @@ def one_series(run: Run, who: str, quantity: str) -> pl.DataFrame:
     names = _names(frame.columns, kind)
     column = names.get(quantity, quantity)
     if column in names.values():
-        return frame.filter(pl.col(kind) == who).select("time_s", value=column)
+        value = pl.col(column)
+        if column == "cwnd_bytes" and "lived_s" in frame.columns:
+            # Before its start and after its end a flow has no window.
+            value = pl.when(pl.col("lived_s") > 0).then(value)
+        return frame.filter(pl.col(kind) == who).select("time_s", value=value)
     if kind == "link":
         raise InputError(unknown("quantity of a link", quantity, names))
     internals = run.internals.filter(pl.col("flow") == who)
@@ -60,6 +64,7 @@ def table(
 
     numeric = set(numbers)
     types = {"seed": pl.UInt64, "n": pl.UInt32, "flows": pl.UInt32}
+    types |= dict.fromkeys(("n_first", "n_second"), pl.UInt32)
     schema = {
         name: pl.Float64 if name in numeric else types.get(name, pl.String) for name in columns
     }

@@ -9,7 +9,7 @@ from jostle.errors import InputError
 from jostle.results.conditions import short_names
 from jostle.results.formats import ABSENT, decimals, with_interval
 from jostle.results.measures import measure
-from jostle.results.samples import OWN_KEYS, Sample, full_key, grid_keys, samples
+from jostle.results.samples import OWN_KEYS, Sample, grid_keys, key_of, samples
 from jostle.results.tables import Table
 from jostle.stats import estimate
 
@@ -81,13 +81,10 @@ def pivot_tables(
         When a key, the measure or a phase is not known, or the measure does not have a key.
     """
     wanted = measure(name)
-    keys = (full_key(results, row), full_key(results, column))
+    found = samples(results, wanted, phases, each=each)
+    keys = (key_of(results, found, row), key_of(results, found, column))
     if keys[0] == keys[1]:
         raise InputError(f"rows and columns are both `{keys[0]}`: choose two keys")
-    found = samples(results, wanted, phases, each=each)
-    for key in keys:
-        if found and not any(key in sample.place for sample in found):
-            raise InputError(f"`{wanted.name}` has no {key}: it is of each {wanted.scope}")
     return [_pivot(results, keys, place, part) for place, part in facets(found, keys)]
 
 

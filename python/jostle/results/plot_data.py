@@ -28,7 +28,7 @@ from jostle.results.finished import OVERALL
 from jostle.results.formats import count
 from jostle.results.measures import Measure, measure
 from jostle.results.pivot import facet_title, facets
-from jostle.results.samples import OWN_KEYS, Sample, full_key, grid_keys, samples
+from jostle.results.samples import OWN_KEYS, Sample, grid_keys, key_of, samples
 from jostle.stats import box, ecdf, estimate, sigma_ellipse
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def lines_data(
     """
     wanted = measure(y)
     found = (choice or Choice()).samples(results, wanted)
-    key = _key(results, found, x)
+    key = key_of(results, found, x)
     lines = _keys(results, found, by, (key,))
     axis = Axis.of(results, key, [sample.place.get(key, "") for sample in found])
     parts = []
@@ -133,7 +133,7 @@ def heat_map_data(
     found = (choice or Choice()).samples(results, wanted)
     if len(by) != 1:
         raise InputError("a heat map has one key of columns (x) and one of rows (by)")
-    column, row = _key(results, found, x), _key(results, found, by[0])
+    column, row = key_of(results, found, x), key_of(results, found, by[0])
     if column == row:
         raise InputError(f"rows and columns are both `{row}`: choose two keys")
     parts = facets(found, (column, row))
@@ -176,7 +176,7 @@ def box_data(
     """Show boxes of the values of runs and of groups' flows, in groups of `x`, side by side."""
     wanted = measure(y)
     found = (choice or Choice()).samples(results, wanted)
-    key = _key(results, found, x) if x else ""
+    key = key_of(results, found, x) if x else ""
     inner = _keys(results, found, by, (key,))
     parts = []
     every = _values(found)
@@ -262,8 +262,10 @@ def scatter_data(
         parts.append(
             (facet_title(place), ScatterData(across.axis, up.axis, tuple(clouds), reverse))
         )
-    words = "A point for every run and flow; ellipses: one standard deviation around their mean."
-    return Multiples(tuple(parts), f"{words} {_runs_caption(found)}")
+    around = any(cloud.ellipse for _, part in parts for cloud in part.clouds)
+    words = "; ellipses: one standard deviation around their mean" if around else ""
+    caption = f"A point for every run and flow{words}. {_runs_caption(found)}"
+    return Multiples(tuple(parts), caption)
 
 
 def _pooled(inner: Sequence[str]) -> tuple[str, ...]:
@@ -317,20 +319,12 @@ def _path_caption(results: FinishedRuns, condition: int) -> str:
     return f"Over time, to the mark at the end; {what}."
 
 
-def _key(results: FinishedRuns, found: Sequence[Sample], key: str) -> str:
-    name = full_key(results, key)
-    if not any(name in sample.place for sample in found):
-        shown = found[0].measure
-        raise InputError(f"`{shown.name}` has no {name}: it is of each {shown.scope}")
-    return name
-
-
 def _keys(
     results: FinishedRuns, found: Sequence[Sample], by: Sequence[str], taken: Sequence[str]
 ) -> tuple[str, ...]:
     """Keys with a line each: those asked for, or else who it is of if there are several."""
     if by:
-        return tuple(_key(results, found, key) for key in by)
+        return tuple(key_of(results, found, key) for key in by)
     own = [key for key in ("flow", "link") if len({s.place.get(key) for s in found}) > 1]
     if own:
         return tuple(key for key in own if key not in taken)

@@ -35,6 +35,14 @@ class Plots:
     ----------
     results
         What is drawn.
+
+    Examples
+    --------
+    >>> import jostle
+    >>> results = jostle.run("scenarios/parking-lot.toml", store=False, repeats=1)
+    >>> figure = results.plot.lines(x="controller", y="jain")
+    >>> figure.axes[0].get_ylabel()
+    "Jain's index"
     """
 
     def __init__(self, results: FinishedRuns) -> None:

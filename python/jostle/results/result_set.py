@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any, Literal
 from jostle.errors import InputError, unknown
 from jostle.results import frames
 from jostle.results.conditions import Condition
+from jostle.results.document import document
 from jostle.results.finished import OVERALL, FinishedRuns
 from jostle.results.measures import keys, measure
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
 
     from jostle.backends import Run
     from jostle.results.plots import Plots
     from jostle.stats import Method
 
-SCHEMA = "jostle.summary/1"
 _NAMED_CONDITIONS = 3
 """Conditions that a note names; the others it counts."""
 
@@ -242,6 +244,8 @@ class ResultSet(FinishedRuns):
         wanted = measure(name)
         if phase not in [p.name for p in self.phases]:
             raise InputError(unknown("phase", phase, [p.name for p in self.phases]))
+        if wanted.name == "harm":
+            return self.harm(phase=phase, method=method, confidence=confidence).drop("alone")
         if wanted.place == "asked":
             raise InputError(f"`{wanted.name}` takes a parameter: ask for it in a study")
         by_run = {"fairness": "fairness", "totals": "totals"}
@@ -256,6 +260,51 @@ class ResultSet(FinishedRuns):
             )
             rows.append(dict(zip(by, place, strict=True)) | vars(found))
         columns = [*by, "value", "low", "high", "n", "unit", "method"]
+        return frames.table(rows, columns, ("value", "low", "high"))
+
+    def harm(
+        self,
+        name: str = "throughput",
+        phase: str = OVERALL,
+        method: Method = "t",
+        confidence: float = 0.95,
+    ) -> pl.DataFrame:
+        """Estimate what flows lose through a newcomer, against the condition without it.
+
+        See `jostle.results.harm` for the definition, and for which conditions belong together.
+
+        Parameters
+        ----------
+        name
+            A measure of flows: a rate, a time or a delay.
+        phase
+            Name of a phase.
+        method, confidence
+            See `jostle.stats.estimate`.
+
+        Returns
+        -------
+        polars.DataFrame
+            condition, grid keys, `alone` (the condition without the newcomer), `flow`, value, low,
+            high (shares of what the flow has alone), n, unit, method; no row without such
+            conditions.
+        """
+        from jostle.results.harm import harms
+
+        rows = [
+            {
+                "condition": self.labels[one.condition],
+                **{key: self.conditions[one.condition].get(key) for key in self._grid_keys},
+                "alone": self.labels[one.alone],
+                "flow": one.flow,
+            }
+            | vars(one.harm)
+            for one in harms(self, name, phase, method, confidence)
+        ]
+        columns = [
+            "condition", *self._grid_keys, "alone", "flow",
+            "value", "low", "high", "n", "unit", "method",
+        ]  # fmt: skip
         return frames.table(rows, columns, ("value", "low", "high"))
 
     @cached_property
@@ -294,39 +343,57 @@ class ResultSet(FinishedRuns):
 
         return Plots(self)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give the summary document, `jostle.summary/1`, as plain data.
+    def compare(
+        self, other: ResultSet, columns: Sequence[str] = (), phases: Sequence[str] = ()
+    ) -> pl.DataFrame:
+        """Hold another set of results against this one, such as that of another backend.
+
+        Parameters
+        ----------
+        other
+            Its conditions, flows and phases are found by their names.
+        columns
+            Names of measures; those that suit the flows if empty.
+        phases
+            Names of phases; the whole run if empty.
+
+        Returns
+        -------
+        polars.DataFrame
+            Differences (`other` less this) that are more than chance first, then by size: both
+            means with their intervals, `difference` with Welch's (`low`, `high`), `relative`, `p`
+            and `p_corrected` for all tests (Bonferroni).
 
         Examples
         --------
         >>> import jostle
         >>> results = jostle.run("scenarios/first.toml", store=False)
-        >>> results.to_dict()["schema"].startswith("jostle.summary/")
-        True
+        >>> results.compare(results, ["throughput"], ["together"])["difference"].to_list()
+        [0.0, 0.0]
         """
-        return {
-            "schema": SCHEMA,
-            "title": self.title,
-            "backend": self.backend,
-            "conditions": [
-                {
-                    "condition": condition,
-                    "runs": [
-                        {"seed": r.seed, "run_id": r.run.run_id}
-                        | {
-                            key: r.run.summary[key]
-                            for key in ("flows", "groups", "links", "fairness", "totals")
-                            if key in r.run.summary
-                        }
-                        for r in self.of(index)
-                    ],
-                }
-                for index, condition in enumerate(self.conditions)
-            ],
-        }
+        from jostle.results.compare import compare
 
-    def to_json(self, indent: int | None = None) -> str:
-        """Give the summary document, `jostle.summary/1`, as JSON text.
+        return compare(self, other, columns, phases).frame()
+
+    def to_dict(self, phases: Sequence[str] = ()) -> dict[str, Any]:
+        """Give the summary document, `jostle.summary/2`, as plain data.
+
+        Parameters
+        ----------
+        phases
+            Names of the phases that are given; all of them if empty.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> results = jostle.run("scenarios/first.toml", store=False)
+        >>> results.to_dict(["together"])["schema"]
+        'jostle.summary/2'
+        """
+        return document(self, phases)
+
+    def to_json(self, indent: int | None = None, phases: Sequence[str] = ()) -> str:
+        """Give the summary document, `jostle.summary/2`, as JSON text; see `to_dict`.
 
         Examples
         --------
@@ -335,7 +402,7 @@ class ResultSet(FinishedRuns):
         >>> results.to_json()[:1]
         '{'
         """
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+        return json.dumps(self.to_dict(phases), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def __repr__(self) -> str:
         return (

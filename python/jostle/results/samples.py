@@ -300,6 +300,24 @@ def find_key(conditions: Iterable[Condition], key: str, own: Sequence[str] = OWN
     raise InputError(unknown("key", key, [*naming.short_names(grid).values(), *own]))
 
 
+def key_of(results: FinishedRuns, found: Sequence[Sample], key: str) -> str:
+    """Find a key that samples have; `controller` is that of a grid where no flow has it.
+
+    Raises
+    ------
+    InputError
+        When there is no such key, or the samples do not have it.
+    """
+    name = full_key(results, key)
+    if found and not any(name in sample.place for sample in found):
+        ending = [one for one in grid_keys(results) if one.endswith("." + key)]
+        if len(ending) == 1:
+            return ending[0]
+        shown = found[0].measure
+        raise InputError(f"`{shown.name}` has no {name}: it is of each {shown.scope}")
+    return name
+
+
 def grid_keys(results: FinishedRuns) -> list[str]:
     """Keys of the grid, in its order."""
     return list(dict.fromkeys(key for condition in results.conditions for key in condition))

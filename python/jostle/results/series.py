@@ -21,9 +21,10 @@ COUNTS = (
     "ack_rtt_samples",
     "sent_packets",
     "retransmitted_packets",
+    "received_packets",
     "responses",
 )
-"""Columns of flows that count packets."""
+"""Columns of flows and links that count packets."""
 
 
 def series_of(run: Run) -> Series:
@@ -34,7 +35,7 @@ def series_of(run: Run) -> Series:
         {key: flow.get(key) for key in ("start_s", "completion_s", "pings")}
         for flow in run.summary["flows"]
     ]
-    flows, links = columns(run.flows, COUNTS), columns(run.links, ())
+    flows, links = columns(run.flows, COUNTS), columns(run.links, COUNTS)
     return _core.Series(canonical_json(run.spec), facts, flows, links)
 
 

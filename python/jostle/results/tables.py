@@ -16,7 +16,7 @@ from jostle.results import conditions as naming
 from jostle.results.finished import OVERALL
 from jostle.results.formats import count, decimals, plain, spread, with_interval
 from jostle.results.measures import Measure, measure, measures
-from jostle.results.samples import Sample, full_key, grid_keys, groups, samples
+from jostle.results.samples import Kind, Sample, full_key, grid_keys, groups, samples
 from jostle.stats import Estimate, estimate
 
 if TYPE_CHECKING:
@@ -153,14 +153,7 @@ def phase_tables(results: FinishedRuns, phase: str, view: View | None = None) ->
     if not results.results:
         return []
     chosen = [measure(name) for name in view.columns]
-    kinds = list(
-        dict.fromkeys(
-            group.kind
-            for index in range(len(results.conditions))
-            if results.of(index)
-            for group in groups(results.spec_of(index))
-        )
-    )
+    kinds = _kinds(results)
     found: list[Table] = []
     for kind in (*kinds, "link"):
         scope = "link" if kind == "link" else "flow"
@@ -173,6 +166,25 @@ def phase_tables(results: FinishedRuns, phase: str, view: View | None = None) ->
         title = _TITLES[kind] if len(kinds) > 1 or kind == "link" else ""
         found += _tables(results, phase, rows, of_kind, title=title, view=view)
     return found
+
+
+def _kinds(results: FinishedRuns) -> list[Kind]:
+    """Kinds of flows that there are, in the order of the scenario."""
+    return list(
+        dict.fromkeys(
+            group.kind
+            for index in range(len(results.conditions))
+            if results.of(index)
+            for group in groups(results.spec_of(index))
+        )
+    )
+
+
+def suitable(results: FinishedRuns) -> list[Measure]:
+    """Measures that suit what the flows do, and the links, each once."""
+    known = measures()
+    names = dict.fromkeys(name for kind in (*_kinds(results), "link") for name in _SUITABLE[kind])
+    return [known[name] for name in names if name in known]
 
 
 def _columns_of(kind: str, scope: str, phase: str, chosen: Sequence[Measure]) -> list[Measure]:

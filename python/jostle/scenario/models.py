@@ -220,8 +220,8 @@ class Flow(_Table):
     stop: f.PositiveSpan | None = None
     bytes: f.PositiveSize | None = None
     """Short for `source = { kind = "fixed", bytes = … }`."""
-    count: Annotated[int, Field(ge=1, le=10_000)] = 1
-    """So many flows like this one, named `name-1`, `name-2`, …"""
+    count: Annotated[int, Field(ge=0, le=10_000)] = 1
+    """So many flows like this one, named `name-1`, `name-2`, …; 0 for a condition without it."""
     sequence: f.Span | None = None
     """The flows of `count` open one after the other, each so long after the one before it is
     complete."""

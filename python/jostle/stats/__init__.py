@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from jostle.stats.bands import Band, series_band
-from jostle.stats.compare import Comparison, bonferroni, effect_size, t_test
+from jostle.stats.compare import Comparison, bonferroni, effect_size, t_test, welch_test
 from jostle.stats.describe import mean, percentile, sd
 from jostle.stats.difference import difference
 from jostle.stats.distribution import Box, box, ecdf
 from jostle.stats.ellipse import Ellipse, sigma_ellipse
-from jostle.stats.estimate import Estimate, Method, estimate
+from jostle.stats.estimate import Estimate, Method, estimate, within
 
 __all__ = [
     "Band",
@@ -29,4 +29,6 @@ __all__ = [
     "series_band",
     "sigma_ellipse",
     "t_test",
+    "welch_test",
+    "within",
 ]

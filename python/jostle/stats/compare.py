@@ -71,6 +71,43 @@ def t_test(first: Iterable[float | None], second: Iterable[float | None]) -> Com
     return Comparison(t, freedom, 2 * float(stdtr(freedom, -abs(t))), d)
 
 
+def welch_test(first: Iterable[float | None], second: Iterable[float | None]) -> Comparison | None:
+    """Independent two-tailed t test of samples that may differ in spread (Welch 1947).
+
+    Parameters
+    ----------
+    first, second
+        One value per independent run, in one unit; None and NaN are left out.
+
+    Returns
+    -------
+    Comparison or None
+        Its `freedom` is cut to a whole number, `d` is Cohen's with the mean of the two variances.
+        None where a sample has fewer than two values, or nothing varies.
+
+    Examples
+    --------
+    >>> from jostle.stats import welch_test
+    >>> round(welch_test([1.0, 2.0, 3.0], [4.0, 6.0, 8.0]).t, 3)
+    -3.098
+    """
+    a, b = present(first), present(second)
+    if min(a.size, b.size) < 2:
+        return None
+    squares = np.array([a.var(ddof=1) / a.size, b.var(ddof=1) / b.size])
+    total = float(squares.sum())
+    if total == 0.0:
+        return None
+    from scipy.special import stdtr
+
+    # Satterthwaite (1946): the degrees of freedom of the sum.
+    freedom = total**2 / float((squares**2 / np.array([a.size - 1, b.size - 1])).sum())
+    apart = float(a.mean() - b.mean())
+    t = apart / total**0.5
+    d = apart / float(np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / 2))
+    return Comparison(t, int(freedom), 2 * float(stdtr(freedom, -abs(t))), d)
+
+
 def bonferroni(p: float, tests: int) -> float:
     """Correct a probability for having made several tests: p times their number, at most 1.
 

@@ -50,6 +50,14 @@ def sigma_ellipse(x: Floats, y: Floats, points: int = 73) -> Ellipse | None:
     --------
     >>> import numpy as np
     >>> from jostle.stats import sigma_ellipse
+    >>> found = sigma_ellipse(np.array([1.0, 2.0, 3.0]), np.array([2.0, 0.0, 2.0]))
+    >>> (found.x, round(found.y, 3))
+    (2.0, 1.333)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jostle.stats import sigma_ellipse
     >>> ellipse = sigma_ellipse(np.array([1.0, 2.0, 3.0]), np.array([5.0, 9.0, 7.0]), points=4)
     >>> ellipse.x, ellipse.y, ellipse.outline_x.shape
     (2.0, 7.0, (4,))

@@ -90,7 +90,7 @@ def estimate(
     percent = f"{confidence * 100:g} %"
     if method == "t":
         half = half_width(n, float(sample.std(ddof=1)), confidence)
-        low, high = _within(value - half, value, *bounds), _within(value + half, value, *bounds)
+        low, high = within(value - half, value, *bounds), within(value + half, value, *bounds)
         cut = (low, high) != (value - half, value + half)
         words = f"mean, Student t {percent} interval" + (", cut at its bounds" if cut else "")
         return Estimate(value, low, high, n, unit, words)
@@ -99,7 +99,7 @@ def estimate(
     return Estimate(value, low, high, n, unit, words)
 
 
-def _within(end: float, value: float, least: float | None, most: float | None) -> float:
+def within(end: float, value: float, least: float | None, most: float | None) -> float:
     """Move an end of an interval to the bound beyond which it lies, never past the value itself."""
     if least is not None:
         end = max(end, min(least, value))

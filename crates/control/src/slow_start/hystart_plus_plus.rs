@@ -111,17 +111,28 @@ struct State {
     /// `lastRoundMinRTT`.
     last_round_min: Option<Span>,
     samples: u32,
-    /// `cssBaselineMinRtt`: there is one during CSS.
-    baseline: Option<Span>,
-    /// Rounds of CSS that are over.
-    css_rounds: u32,
-    /// Packets acknowledged in CSS towards the next increase by one.
-    css_count: u32,
-    /// cwnd at the beginning of limited slow start, which the drafts keep as ssthresh.
-    lss_from: Option<u32>,
-    /// The part of a packet that limited slow start has added.
-    lss_fraction: f64,
+    phase: Phase,
     paced: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Phase {
+    #[default]
+    SlowStart,
+    Conservative {
+        /// `cssBaselineMinRtt`.
+        baseline: Span,
+        /// Rounds that are over.
+        rounds: u32,
+        /// Packets acknowledged towards the next increase by one.
+        count: u32,
+    },
+    Limited {
+        /// cwnd at its beginning, which the drafts keep as ssthresh.
+        from: u32,
+        /// The part of a packet that it has added.
+        fraction: f64,
+    },
 }
 
 impl HyStartPlusPlus {
@@ -157,11 +168,11 @@ impl HyStartPlusPlus {
         s.round_end = next_to_send;
         s.last_round_min = s.round_min.take();
         s.samples = 0;
-        if s.baseline.is_some() {
+        if let Phase::Conservative { rounds, .. } = &mut s.phase {
             // "If the transition into CSS happens in the middle of a round, that partial round
             // counts towards the limit."
-            s.css_rounds += 1;
-            if s.css_rounds >= self.css_rounds {
+            *rounds += 1;
+            if *rounds >= self.css_rounds {
                 window.ssthresh = window.cwnd;
             }
         }
@@ -175,34 +186,41 @@ impl HyStartPlusPlus {
 
     /// The checks of a round with enough samples.
     fn judge(&mut self, window: &Window, round_min: Span) {
-        if let Some(limited) = self.limited {
-            if let Some(last) = self.state.last_round_min
-                && window.cwnd >= limited.low_cwnd
-                && round_min >= last.saturating_add(self.rise(last))
-            {
-                self.state.lss_from = Some(window.cwnd);
-            }
-            return;
-        }
-        match (self.state.baseline, self.state.last_round_min) {
-            // "If (currentRoundMinRTT < cssBaselineMinRtt): cssBaselineMinRtt = infinity, resume
-            // slow start including HyStart++".
-            (Some(baseline), _) => {
-                if round_min < baseline {
-                    self.state.baseline = None;
-                }
-            }
+        match self.state.phase {
             // "If (currentRoundMinRTT >= (lastRoundMinRTT + RttThresh)): cssBaselineMinRtt =
             // currentRoundMinRTT, exit slow start and enter CSS".
-            (None, Some(last)) => {
-                if round_min >= last.saturating_add(self.rise(last)) {
-                    self.state.baseline = Some(round_min);
-                    self.state.css_rounds = 0;
-                    self.state.css_count = 0;
+            Phase::SlowStart => {
+                if let Some(last) = self.state.last_round_min
+                    && round_min >= last.saturating_add(self.rise(last))
+                {
+                    self.slow_down(window, round_min);
                 }
             }
-            (None, None) => {}
+            // "If (currentRoundMinRTT < cssBaselineMinRtt): cssBaselineMinRtt = infinity, resume
+            // slow start including HyStart++".
+            Phase::Conservative { baseline, .. } => {
+                if round_min < baseline {
+                    self.state.phase = Phase::SlowStart;
+                }
+            }
+            // It lasts until congestion ends it.
+            Phase::Limited { .. } => {}
         }
+    }
+
+    /// The delay has risen to `round_min`.
+    fn slow_down(&mut self, window: &Window, round_min: Span) {
+        self.state.phase = match self.limited {
+            None => Phase::Conservative { baseline: round_min, rounds: 0, count: 0 },
+            Some(limited) if window.cwnd < limited.low_cwnd => Phase::SlowStart,
+            Some(_) => Phase::Limited { from: window.cwnd, fraction: 0.0 },
+        };
+    }
+
+    /// Packets that limited slow start adds for `counted` ones, whole and in parts.
+    fn added(&self, window: &Window, counted: u32, from: u32) -> f64 {
+        let divisor = self.limited.map_or(0.0, |limited| limited.divisor);
+        f64::from(counted) * divisor * f64::from(from) / f64::from(window.cwnd)
     }
 }
 
@@ -212,8 +230,7 @@ impl SlowStart for HyStartPlusPlus {
     }
 
     fn on_measurement(&mut self, window: &mut Window, measurement: &Measurement) {
-        // Limited slow start lasts until congestion ends it.
-        if !Self::applies(window) || self.state.lss_from.is_some() {
+        if !Self::applies(window) {
             return;
         }
         self.state.paced = measurement.pacing_rate.is_some();
@@ -235,20 +252,21 @@ impl SlowStart for HyStartPlusPlus {
         }
         // "L = infinity if paced, L = 8 if non-paced". What exceeds it is not counted at all.
         let counted = if self.state.paced { ack.acked } else { ack.acked.min(self.most_per_ack) };
-        if let Some((limited, from)) = self.limited.zip(self.state.lss_from) {
-            let k = f64::from(window.cwnd) / (limited.divisor * f64::from(from));
-            let added = self.state.lss_fraction + f64::from(counted) / k;
-            self.state.lss_fraction = added.fract();
-            return window.slow_start(added as u32);
-        }
-        if self.state.baseline.is_none() {
+        match self.state.phase {
             // "cwnd = cwnd + min(N, L * SMSS)".
-            return window.slow_start(counted);
+            Phase::SlowStart => window.slow_start(counted),
+            // "cwnd = cwnd + (min(N, L * SMSS) / CSS_GROWTH_DIVISOR)"; parts of a packet add up.
+            Phase::Conservative { ref mut count, .. } => {
+                let sum = count.saturating_add(counted);
+                *count = sum % self.css_growth_divisor;
+                window.slow_start(sum / self.css_growth_divisor)
+            }
+            Phase::Limited { from, fraction } => {
+                let added = fraction + self.added(window, counted, from);
+                self.state.phase = Phase::Limited { from, fraction: added.fract() };
+                window.slow_start(added as u32)
+            }
         }
-        // "cwnd = cwnd + (min(N, L * SMSS) / CSS_GROWTH_DIVISOR)"; parts of a packet add up.
-        let count = self.state.css_count.saturating_add(counted);
-        self.state.css_count = count % self.css_growth_divisor;
-        window.slow_start(count / self.css_growth_divisor)
     }
 
     fn on_timeout(&mut self, _now: Time, next_to_send: u64) {
@@ -256,10 +274,10 @@ impl SlowStart for HyStartPlusPlus {
     }
 
     fn mode(&self) -> &'static str {
-        match (self.state.baseline, self.state.lss_from) {
-            (Some(_), _) => "conservative_slow_start",
-            (_, Some(_)) => "limited_slow_start",
-            (None, None) => "slow_start",
+        match self.state.phase {
+            Phase::SlowStart => "slow_start",
+            Phase::Conservative { .. } => "conservative_slow_start",
+            Phase::Limited { .. } => "limited_slow_start",
         }
     }
 }
@@ -390,7 +408,8 @@ mod tests {
     #[test]
     fn css_grows_by_a_quarter_per_round() {
         let mut rounds = Rounds::new();
-        rounds.hystart.state.baseline = Some(Span::from_ms(100));
+        let baseline = Span::from_ms(100);
+        rounds.hystart.state.phase = Phase::Conservative { baseline, rounds: 0, count: 0 };
         let mut window = Window { cwnd: 1000, ..Window::default() };
         for _ in 0..5 {
             (0..window.cwnd).for_each(|_| {

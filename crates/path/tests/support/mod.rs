@@ -209,7 +209,7 @@ impl Probe<usize> for Watch {
         self.queue = (bytes, packets);
     }
 
-    fn sent(&mut self, start: Time, finish: Time, packet: &Packet<usize>) {
+    fn sent(&mut self, start: Time, finish: Time, packet: &mut Packet<usize>) {
         if start < self.last_finish || finish < start || packet.queued_at > start {
             self.account.note(format!(
                 "packet {}, queued at {}, was sent from {start} to {finish}, its predecessor to {}",

@@ -104,6 +104,54 @@ super::row::measures! {
         Some(own_bps - (all.throughput_bps() - of_all_bps))
     };
 
+    /// Mean one-way delay of packets of data: from leaving the sender's host for the first link until
+    /// they reach the receiver. Absent on the kernel, which does not tell it.
+    one_way_delay_mean_s: Option<f64>, "one_way_delay", "one-way delay", ROUND_TRIP, any,
+        "one_way_delay_mean_s";
+    |flow, _| flow.delay_mean_s;
+
+    /// Smallest one-way delay of a packet of data.
+    one_way_delay_min_s: Option<f64>, "one_way_delay_min", "smallest one-way delay", ROUND_TRIP,
+        phase;
+    |flow, _| flow.delay_min_s;
+
+    /// Median of the one-way delays; of what they have beyond propagation less than 1.6 % off.
+    one_way_delay_p50_s: Option<f64>, "one_way_delay_p50", "median one-way delay", ROUND_TRIP, phase;
+    |flow, _| flow.delay_p50_s;
+
+    /// 95th percentile of the one-way delays; of what they have beyond propagation less than 1.6 %
+    /// off.
+    one_way_delay_p95_s: Option<f64>, "one_way_delay_p95", "95th percentile of the one-way delay",
+        ROUND_TRIP, phase;
+    |flow, _| flow.delay_p95_s;
+
+    /// 99th percentile of the one-way delays; of what they have beyond propagation less than 1.6 %
+    /// off.
+    one_way_delay_p99_s: Option<f64>, "one_way_delay_p99", "99th percentile of the one-way delay",
+        ROUND_TRIP, phase;
+    |flow, _| flow.delay_p99_s;
+
+    /// Mean packet delay variation (RFC 5481, PDV): the one-way delay of a packet less the smallest
+    /// in the phase.
+    delay_variation_mean_s: Option<f64>, "delay_variation", "delay variation", ROUND_TRIP, phase;
+    |flow, _| Some(flow.delay_mean_s? - flow.delay_min_s?);
+
+    /// 95th percentile of the packet delay variation (RFC 5481, PDV).
+    delay_variation_p95_s: Option<f64>, "delay_variation_p95",
+        "95th percentile of the delay variation", ROUND_TRIP, phase;
+    |flow, _| Some(flow.delay_p95_s? - flow.delay_min_s?);
+
+    /// 99th percentile of the packet delay variation (RFC 5481, PDV).
+    delay_variation_p99_s: Option<f64>, "delay_variation_p99",
+        "99th percentile of the delay variation", ROUND_TRIP, phase;
+    |flow, _| Some(flow.delay_p99_s? - flow.delay_min_s?);
+
+    /// Mean time that packets of data which reached the receiver had waited in the queues of their
+    /// path. Absent on the kernel, which does not tell it.
+    path_queueing_delay_mean_s: Option<f64>, "path_queueing_delay", "queueing delay of the path",
+        ROUND_TRIP, any, "queueing_delay_mean_s";
+    |flow, _| flow.waited_mean_s;
+
     /// Mean of the response times: from the moment at which the sender is asked (for the first, at
     /// which the connection opens) until the last byte has reached the application of the receiver,
     /// in the phase in which it did. The request itself takes no time.

@@ -89,6 +89,8 @@ pub enum Compute {
     Group(fn(&Transfers) -> Option<f64>),
     /// From what became of a flow's pings.
     Pings(fn(&Pings, &Asked) -> Option<f64>),
+    /// Not from one run: two conditions are compared.
+    Conditions,
     /// From the time at which so many bytes were delivered, counted from the flow's start.
     Download,
 }

@@ -1,6 +1,6 @@
 //! Measures of all flows together in a stretch of time.
 
-use crate::stretch::{Stretch, bits_per_s};
+use crate::stretch::{Stretch, bits_per_s, ratio};
 
 /// Fair is within this part of the mean, …
 const TOLERANCE: f64 = 0.25;
@@ -21,6 +21,12 @@ super::row::measures! {
         let shares = all.competitors().map(|flow| bits_per_s(flow.received_bytes, flow.length_ns));
         jain(&shares.collect::<Vec<_>>())
     };
+
+    /// Largest ÷ smallest goodput of the bulk flows that were there during part of the phase at
+    /// least; absent if there are fewer than two. A flow that got nothing counts as if it had got one
+    /// segment, so that the ratio is the least that it can be.
+    starvation: Option<f64>, "starvation", "largest ÷ smallest goodput", NUMBER, any;
+    |all, _| starvation(all);
 
     /// Time, counted from the beginning of the run, from which on every flow but pings has a
     /// throughput within 25 % of the mean of all in each interval of the series for 5 s; absent if
@@ -56,6 +62,16 @@ pub fn jain(shares: &[f64]) -> Option<f64> {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|x| x * x).sum();
     (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
+}
+
+fn starvation(all: &Stretch<'_>) -> Option<f64> {
+    let alike = all.competitors().filter(|flow| flow.is_bulk);
+    let bytes = alike.map(|flow| flow.delivered_bytes.max(flow.segment_bytes));
+    let ends = |(least, most, count): (f64, f64, u32), bytes: f64| {
+        (bytes.min(least), bytes.max(most), count + 1)
+    };
+    let (least, most, count) = bytes.fold((f64::INFINITY, 0.0, 0), ends);
+    if count < 2 { None } else { ratio(most, least) }
 }
 
 fn convergence_s(all: &Stretch<'_>) -> Option<f64> {
@@ -108,6 +124,29 @@ mod tests {
         let table = FlowTable::default();
         let all = Stretch::new(vec![pings], vec![], vec![], Rates::between(&table, 1, 0.0, 8.0));
         assert_eq!(all.throughput_bps().to_bits(), 0.0_f64.to_bits());
+    }
+
+    #[test]
+    fn starvation_is_the_ratio_of_the_ends_among_bulk_flows() {
+        let flow = |is_bulk, delivered_bytes| FlowStretch {
+            competes: true,
+            is_there: true,
+            length_ns: 1e9,
+            segment_bytes: 1_448.0,
+            is_bulk,
+            delivered_bytes,
+            ..FlowStretch::default()
+        };
+        let of = |flows: &[FlowStretch]| {
+            let table = FlowTable::default();
+            let rates = Rates::between(&table, flows.len(), 0.0, 1.0);
+            starvation(&Stretch::new(flows.to_vec(), vec![], vec![], rates))
+        };
+        assert_eq!(of(&[flow(true, 8e6), flow(true, 2e6), flow(true, 4e6)]), Some(4.0));
+        assert_eq!(of(&[flow(true, 8e6), flow(false, 1e3)]), None);
+        assert_eq!(of(&[flow(true, 1_448e3), flow(true, 0.0)]), Some(1_000.0));
+        let away = FlowStretch { is_there: false, ..flow(true, 0.0) };
+        assert_eq!(of(&[flow(true, 8e6), flow(true, 4e6), away]), Some(2.0));
     }
 
     proptest::proptest! {

@@ -1,6 +1,6 @@
 //! Measures of a flow's transfer, over the whole run.
 
-use super::row::{Compute, FLOWS, Measure, NUMBER, Place, RATE, Scope, TIME};
+use super::row::{Compute, FLOWS, Measure, NUMBER, PERCENT, Place, RATE, Scope, TIME};
 use crate::transfer::Transfer;
 
 pub(super) const ROWS: &[Measure] = &[
@@ -71,6 +71,21 @@ pub(super) const ROWS: &[Measure] = &[
         definition: "What the bandwidth estimator of the flow's memory says in the end; without
             one, what BBR's does.",
         compute: Compute::Transfer(estimate),
+    },
+    Measure {
+        name: "harm",
+        title: "harm",
+        key: "",
+        unit: PERCENT,
+        scope: Scope::Flow,
+        place: Place::Asked,
+        any_window: false,
+        column: None,
+        definition:
+            "What of its throughput (or of another measure) a flow loses through a newcomer,
+            against the condition without it: (x − y) ÷ x with x alone and y beside it, (y − x) ÷ y
+            where less is better (Ware et al. 2019). `ResultSet.harm` computes it.",
+        compute: Compute::Conditions,
     },
     Measure {
         name: "download_time",

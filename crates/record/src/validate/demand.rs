@@ -20,7 +20,7 @@ use crate::{
 const MAX_PHASES: usize = 1_000;
 const MAX_LINKS: usize = 100_000;
 const MAX_FLOWS: usize = 100_000;
-/// Most rows of the series. A flow's row has 100 bytes, a link's 400 while the run lasts.
+/// Most rows of the series. A flow's row has 132 bytes, a link's 400 while the run lasts.
 const MAX_ROWS: u64 = 10_000_000;
 /// Most distributions that are put together from segments to phases when a run has ended.
 const MAX_MERGES: u64 = 2_000_000;

@@ -203,6 +203,11 @@ fn limit(queue: &LinkPart) -> Limit {
     match parameter.kind {
         Kind::Limit { .. } => values.limit("limit"),
         // FQ-CoDel takes the packet in and then makes room for it.
+        // Buffers of data packets, the smallest of which has 34 bytes of payload.
+        _ if row.entry.name == "pfifo_gro" => {
+            let packets = u64::from(values.u32("gro_max_size")) / 34;
+            Limit::Packets(values.amount("limit") * packets)
+        }
         _ => Limit::Packets(values.amount("limit")),
     }
 }

@@ -2,14 +2,14 @@
 
 use jostle_control::RateCode;
 
-use super::{Ack, AckTag, Block, Clock, Data, MAX_BLOCKS, Syn};
+use super::{Ack, AckTag, Block, Clock, Data, MAX_BLOCKS, Syn, Trip};
 
 pub const fn syn(ecn: bool, tsval_ms: u32) -> Syn {
     Syn { ecn, rate: RateCode::NONE, tsval_ms }
 }
 
 pub const fn data(number: u32, payload_bytes: u16, tsval_ms: u32, cwr: bool) -> Data {
-    Data { cwr, payload_bytes, number, tsval_ms, tsecr_ms: 0 }
+    Data { cwr, payload_bytes, number, tsval_ms, tsecr_ms: 0, trip: Trip::NONE }
 }
 
 /// Without blocks.

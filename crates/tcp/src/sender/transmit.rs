@@ -5,7 +5,7 @@ use jostle_units::{HEADER_BYTES, Time};
 
 use super::timers::Pending;
 use super::{Connection, Egress, Sender, timestamp_ms};
-use crate::segment::{Data, Segment};
+use crate::segment::{Data, Segment, Trip};
 
 /// Packets before pacing begins, as under `fq`: "does not pace first 10".
 const UNPACED_PACKETS: u64 = 10;
@@ -137,7 +137,14 @@ impl Sender {
         cwr: bool,
     ) -> Segment {
         let tsval_ms = timestamp_ms(now);
-        Segment::Data(Data { cwr, payload_bytes, number, tsval_ms, tsecr_ms: self.echo_ms })
+        Segment::Data(Data {
+            cwr,
+            payload_bytes,
+            number,
+            tsval_ms,
+            tsecr_ms: self.echo_ms,
+            trip: Trip::NONE,
+        })
     }
 
     /// Payload bytes of the next `burst` segments.

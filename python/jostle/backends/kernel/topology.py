@@ -16,7 +16,7 @@ leave.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -159,8 +159,8 @@ def topology(spec: Spec, machine: Machine) -> Topology:
         else:
             _lay_link(made, number, link, machine, largest_bytes)
     for number, flow in enumerate(spec["flows"]):
-        _lay_flow(made, number, flow, spec, machine)
-    made.timetable = _timetable(spec, machine)
+        _lay_flow(made, number, flow, spec, machine, own_links=own_links)
+    made.timetable = _timetable(spec, machine, own_links)
     return made
 
 
@@ -259,6 +259,8 @@ def _lay_flow(
     flow: FlowSpec,
     spec: Spec,
     machine: Machine,
+    *,
+    own_links: Set[int],
 ) -> None:
     sender, receiver = made.host(f"s{number}"), made.host(f"r{number}")
     for end in (sender, receiver):
@@ -273,7 +275,7 @@ def _lay_flow(
     receiver.ip += [f"address add {there}/32 dev lo", f"route add default dev back src {there}"]
     receiver.merging += ["in"] if flow["gro"] else []
     sender.tc += list(_card(flow, machine.burst))
-    delay_ns = _return_delay_ns(flow, spec, machine, 0)
+    delay_ns = _return_delay_ns(flow, spec, own_links, 0)
     delayer = made.host(_delayer(spec, number))
     if delayer is not receiver:
         delayer.sysctls |= _ROUTER
@@ -325,14 +327,13 @@ def _lay_way(
     made.host(last).ip.append(f"route add {address} dev to.{end_host}")
 
 
-def _return_delay_ns(flow: FlowSpec, spec: Spec, machine: Machine, at_ns: int) -> int:
+def _return_delay_ns(flow: FlowSpec, spec: Spec, own_links: Set[int], at_ns: int) -> int:
     """Add up the delay that belongs to no link, and the times of sending on those that it crosses.
 
     htb hands a packet over when its sending begins, a link of the simulator when it ends, and so
     does a link of our own; tbf at the sender is like htb.
     """
     delay_ns: int = flow["access_delay_ns"]
-    own_links = machine.own_links(spec)
     full_bytes = packets.packet_bytes(flow)
     sent = [(link, full_bytes) for link in flow["path"]]
     sent += [(link, packets.HEADER_BYTES) for link in flow["reverse_path"]]
@@ -370,10 +371,9 @@ def _rate_at(link: LinkSpec, at_ns: int) -> int:
     return [rate_bps for from_ns, rate_bps in _rates(link) if from_ns <= at_ns][-1]
 
 
-def _timetable(spec: Spec, machine: Machine) -> list[dict[str, Any]]:
+def _timetable(spec: Spec, machine: Machine, own_links: Set[int]) -> list[dict[str, Any]]:
     """List the steps of rates, and of the delays that make up for sending times."""
     entries: list[dict[str, Any]] = []
-    own_links = machine.own_links(spec)
     for number, link in enumerate(spec["links"]):
         if number in own_links:
             continue
@@ -386,7 +386,7 @@ def _timetable(spec: Spec, machine: Machine) -> list[dict[str, Any]]:
             entries.append({"at_ns": at_ns, "host": f"a{number}", "tc": [change]})
             for position, flow in enumerate(spec["flows"]):
                 if number in (*flow["path"], *flow["reverse_path"]):
-                    delay = _netem_delay(_return_delay_ns(flow, spec, machine, at_ns))
+                    delay = _netem_delay(_return_delay_ns(flow, spec, own_links, at_ns))
                     change = f"qdisc change dev back root handle 1: {delay}"
                     host = _delayer(spec, position)
                     entries.append({"at_ns": at_ns, "host": host, "tc": [change]})

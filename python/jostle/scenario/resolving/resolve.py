@@ -163,6 +163,8 @@ def resolve(
         for index, rtt in enumerate(rtts)
     ]
     flows = _in_order(file, specified, report)
+    if not flows:
+        report.add(("flows", 0, "count"), "no flow is left — give one of them a count of 1 or more")
     if report.found or report.hidden or any(spec is None for spec in specs):
         return None
     # Nothing was reported, so nothing is missing.

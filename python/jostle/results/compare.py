@@ -1,0 +1,407 @@
+"""Two sets of results held against each other: versions, backends, stores, or conditions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from jostle.errors import InputError
+from jostle.results.conditions import short_names
+from jostle.results.finished import OVERALL
+from jostle.results.formats import count, decimals, plain, signed, with_interval
+from jostle.results.frames import table
+from jostle.results.measures import Measure, measure
+from jostle.results.samples import OWN_KEYS, Sample, find_key, samples
+from jostle.results.tables import Table, suitable
+from jostle.stats import Estimate, bonferroni, difference, estimate, welch_test
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from jostle.results.finished import FinishedRuns
+
+
+Side = TypeVar("Side", bound="FinishedRuns")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One measure in one place on both sides.
+
+    Attributes
+    ----------
+    measure
+        What was measured.
+    place
+        Key → value, those that both sides have.
+    first, second
+        Mean over the runs of each side, with its 95 % interval.
+    change
+        Second less first, with Welch's interval.
+    p
+        Two-tailed probability of such a difference by chance (Welch's t test); None without two
+        runs on both sides, or where nothing varies.
+    corrected
+        The same for having made all tests of the comparison (Bonferroni).
+    """
+
+    measure: Measure
+    place: dict[str, str]
+    first: Estimate
+    second: Estimate
+    change: Estimate
+    p: float | None
+    corrected: float | None = None
+
+    @cached_property
+    def relative(self) -> float | None:
+        """Change as a part of the first side's mean; None if that is 0 or a side has none."""
+        if self.change.value is None or not self.first.value:
+            return None
+        return self.change.value / abs(self.first.value)
+
+    @property
+    def resolved(self) -> bool | None:
+        """Whether the change is more than chance: its interval does not reach 0; None without."""
+        low, high = self.change.low, self.change.high
+        return None if low is None or high is None else not low <= 0.0 <= high
+
+    @property
+    def where(self) -> str:
+        """Whose it is, and under which condition and phase."""
+        names = short_names([*dict.fromkeys((*self.place, *OWN_KEYS))])
+        words = [
+            value if key in ("flow", "group", "link", "phase") else f"{names[key]} {value}"
+            for key, value in self.place.items()
+        ]
+        return ", ".join(words)
+
+    def __lt__(self, other: Difference) -> bool:
+        return self._rank < other._rank
+
+    @cached_property
+    def _rank(self) -> tuple[bool, float]:
+        """Differences that are more than chance come first, then the larger."""
+        changed = abs(self.change.value or 0.0)
+        size = abs(self.relative) if self.relative is not None else (float("inf") if changed else 0)
+        return (not (self.resolved or (self.resolved is None and changed > 0)), -size)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A comparison.
+
+    Attributes
+    ----------
+    names
+        What the two sides are called.
+    differences
+        Those that are more than chance first, and of each kind the largest first.
+    alone
+        What only one side has: the side, and how many measures of which conditions.
+    """
+
+    names: tuple[str, str]
+    differences: tuple[Difference, ...]
+    alone: tuple[str, ...] = ()
+
+    @property
+    def resolved(self) -> int:
+        """How many differences are more than chance."""
+        return sum(bool(one.resolved) for one in self.differences)
+
+    def frame(self) -> pl.DataFrame:
+        """Give all of it, unrounded, one row per measure and place."""
+        keys = list(dict.fromkeys(key for one in self.differences for key in one.place))
+        rows = [_row(one, keys) for one in self.differences]
+        return table(rows, [*keys, "measure", "unit", *_NUMBERS, "n_first", "n_second"], _NUMBERS)
+
+
+_NUMBERS: Final = (
+    "first", "first_low", "first_high", "second", "second_low", "second_high",
+    "difference", "low", "high", "relative", "p", "p_corrected",
+)  # fmt: skip
+
+
+def _row(one: Difference, keys: Sequence[str]) -> dict[str, Any]:
+    return {
+        **{key: one.place.get(key) for key in keys},
+        "measure": one.measure.name,
+        "unit": one.measure.unit,
+        "first": one.first.value,
+        "first_low": one.first.low,
+        "first_high": one.first.high,
+        "second": one.second.value,
+        "second_low": one.second.low,
+        "second_high": one.second.high,
+        "difference": one.change.value,
+        "low": one.change.low,
+        "high": one.change.high,
+        "relative": one.relative,
+        "p": one.p,
+        "p_corrected": one.corrected,
+        "n_first": one.first.n,
+        "n_second": one.second.n,
+    }
+
+
+def compare(
+    first: FinishedRuns,
+    second: FinishedRuns,
+    columns: Sequence[str] = (),
+    phases: Sequence[str] = (),
+    *,
+    names: tuple[str, str] = ("A", "B"),
+    each: bool = False,
+) -> Compared:
+    """Hold every measure of one side against that of the other in the same place.
+
+    Parameters
+    ----------
+    first, second
+        The two sides. Places are the same if conditions, flows (or links) and phases are called so;
+        a flow's controller may differ.
+    columns
+        Names of measures; those that suit the flows if empty.
+    phases
+        Names of phases; the whole run if empty.
+    names
+        What the two sides are called.
+    each
+        Whether every flow that `count` made stands for itself.
+
+    Raises
+    ------
+    InputError
+        When a measure or a phase is not known, or the sides have nothing in common.
+    """
+    wanted = [measure(name) for name in columns] or suitable(first)
+    asked = tuple(phases) or (OVERALL,)
+    found: list[Difference] = []
+    alone = dict.fromkeys(names, 0)
+    for shown in wanted:
+        left, right = (
+            {_place(one): one for one in samples(side, shown, asked, each=each)}
+            for side in (first, second)
+        )
+        alone[names[0]] += len(left.keys() - right.keys())
+        alone[names[1]] += len(right.keys() - left.keys())
+        found += [_difference(shown, one, right[place]) for place, one in left.items()
+                  if place in right]  # fmt: skip
+    found = [one for one in found if one.first.n or one.second.n]
+    if not found:
+        raise InputError(f"{names[0]} and {names[1]} have no condition and flow in common")
+    tests = sum(one.p is not None for one in found) or 1
+    corrected = [
+        one if one.p is None else replace(one, corrected=bonferroni(one.p, tests)) for one in found
+    ]
+    left_out = [f"{name} alone has {count(n, 'value')}" for name, n in alone.items() if n]
+    return Compared(names, tuple(sorted(corrected)), tuple(left_out))
+
+
+def _place(sample: Sample) -> tuple[tuple[str, str], ...]:
+    return tuple((key, value) for key, value in sample.place.items() if key != "controller")
+
+
+def _difference(shown: Measure, left: Sample, right: Sample) -> Difference:
+    first, second = (
+        estimate(side.values, shown.unit, bounds=shown.bounds) for side in (left, right)
+    )
+    test = welch_test(right.values, left.values)
+    return Difference(
+        shown,
+        dict(_place(left)),
+        first,
+        second,
+        difference(right.values, left.values, shown.unit),
+        None if test is None else test.p,
+    )
+
+
+def between(results: Side, key: str, values: tuple[str, str]) -> tuple[Side, Side]:
+    """Take the conditions with one value of a key, and those with another, to be compared.
+
+    Raises
+    ------
+    InputError
+        When there is no such key or value.
+    """
+    name = find_key(results.conditions, key, ())
+    first, second = (_without(results.where({name: value}), name) for value in values)
+    return first, second
+
+
+def _without(results: Side, key: str) -> Side:
+    return type(results)(
+        results.title,
+        results.backend,
+        results.backend_version,
+        conditions=[{k: v for k, v in c.items() if k != key} for c in results.conditions],
+        results=results.results,
+        failures=results.failures,
+    )
+
+
+def comparison_table(compared: Compared, limit: int, width: int | None) -> Table:
+    """Show the differences, the largest first; `limit` rows of them, or all if that is 0."""
+    changed = [one for one in compared.differences if one.change.value != 0.0]
+    shown = changed[:limit] if limit else changed
+    header = ("measure", "where", *compared.names, "difference", "p")
+    rows = [
+        (_title(one.measure), one.where, *_sides(one), _change(one), _p(one.corrected))
+        for one in shown
+    ]
+    same = len(compared.differences) - len(changed)
+    notes = [f"{count(same, 'value')} the same on both sides."] if same else []
+    if len(changed) > len(shown):
+        more = count(len(changed) - len(shown), "smaller difference")
+        notes.append(f"… {more}: --limit 0 shows all")
+    notes += [f"{text}." for text in compared.alone]
+    wide = sum(max(map(len, column)) + 2 for column in zip(header, *rows, strict=True))
+    if width is None or wide - 2 <= width:
+        return Table(header, tuple(rows), (), 2, notes=tuple(notes))
+    # What and where it is stands above, since that is as long as the keys are many.
+    return Table(
+        header[2:],
+        tuple(row[2:] for row in rows),
+        tuple(range(len(rows))),
+        0,
+        sections=tuple(f"{row[0]}: {row[1]}" for row in rows),
+        notes=tuple(notes),
+    )
+
+
+def _title(shown: Measure) -> str:
+    return f"{shown.name} ({shown.reads})" if shown.reads else shown.name
+
+
+def _sides(one: Difference) -> tuple[str, str]:
+    places = decimals((one.first, one.second), one.measure)
+    first, second = (
+        with_interval(side, one.measure.factor, places) for side in (one.first, one.second)
+    )
+    return first, second
+
+
+def _change(one: Difference) -> str:
+    """Write a change as a part of the first mean; in the measure's unit where that is 0."""
+    if one.change.value is None:
+        return plain(None, 1.0, 0)
+    sure = "" if one.resolved or one.resolved is None else " ?"
+    if one.relative is None:
+        places = decimals((one.second,), one.measure)
+        return signed(one.change.value * one.measure.factor, places) + sure
+    return f"{signed(100 * one.relative, 1)} %{sure}"
+
+
+def _p(p: float | None) -> str:
+    if p is None:
+        return plain(None, 1.0, 0)
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def comparison_note(compared: Compared) -> str:
+    """Say what stands in the table."""
+    several = any(one.p is not None for one in compared.differences)
+    total = len(compared.differences)
+    if not several:
+        return (
+            f"{compared.names[1]} less {compared.names[0]}. One run on a side, or nothing random: "
+            "no test can say what is chance; give --repeats."
+        )
+    return (
+        f"{compared.names[1]} less {compared.names[0]}; ? where the difference's 95 % interval "
+        f"(Welch) reaches 0. {compared.resolved} of {total} do not. p: Welch's t test, corrected "
+        "for all of them (Bonferroni)."
+    )
+
+
+_RELATION: Final = re.compile(
+    r"(?P<measure>\w+)(?:\s+of\s+(?P<who>.+?))?(?:\s+in\s+(?P<phase>\S+))?"
+    r"\s*(?P<sign>[<>])\s*(?P<number>[-+−]?\d+(?:\.\d+)?)\s*(?P<unit>\S*)"
+)
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A bound that changes may not cross, such as `goodput of newcomer < -5 %`.
+
+    Attributes
+    ----------
+    text
+        As it was written.
+    measure
+        Whose change is bounded.
+    who, phase
+        Flow or link, and phase; any if empty.
+    beyond
+        Whether a change lies beyond the bound.
+    """
+
+    text: str
+    measure: Measure
+    who: str
+    phase: str
+    beyond: Callable[[Difference], bool]
+
+    @classmethod
+    def parse(cls, text: str) -> Relation:
+        """Read `MEASURE [of FLOW] [in PHASE] < NUMBER [% or unit]`.
+
+        Raises
+        ------
+        InputError
+            When it is something else, or the measure or its unit is not known.
+        """
+        match = _RELATION.fullmatch(text.strip())
+        if match is None:
+            raise InputError(
+                f'--fail-on "{text}": write it as "goodput < -5 %" or '
+                '"rtt_p95 of web in steady > 10 ms"'
+            )
+        shown = measure(match["measure"])
+        bound = float(match["number"].replace("\N{MINUS SIGN}", "-"))
+        unit, above = match["unit"], match["sign"] == ">"
+        if unit not in ("%", "", shown.reads, "points"):
+            raise InputError(
+                f'--fail-on "{text}": {shown.name} is in {shown.reads or "no unit"}; '
+                "% is of the first side's mean"
+            )
+        if unit == "points" and shown.reads != "%":
+            raise InputError(f'--fail-on "{text}": only shares have points')
+
+        def beyond(one: Difference) -> bool:
+            value = one.change.value
+            if value is None:
+                return False
+            if unit == "%":
+                if one.relative is None:
+                    return value != 0 and (value > 0) == above
+                size = 100 * one.relative
+            else:
+                size = value * shown.factor
+            return size > bound if above else size < bound
+
+        return cls(text, shown, match["who"] or "", match["phase"] or "", beyond)
+
+    def broken_by(self, differences: Iterable[Difference]) -> list[Difference]:
+        """Find changes beyond the bound that are more than chance, as far as that can be told.
+
+        Raises
+        ------
+        InputError
+            When nothing was compared that it speaks of.
+        """
+        meant = [
+            one
+            for one in differences
+            if one.measure.name == self.measure.name
+            and self.who in ("", one.place.get("flow"), one.place.get("link"))
+            and self.phase in ("", one.place.get("phase"))
+        ]
+        if not meant:
+            raise InputError(f'--fail-on "{self.text}": no such value was compared')
+        return [one for one in meant if one.resolved is not False and self.beyond(one)]

@@ -1,0 +1,153 @@
+"""The summary document, `jostle.summary/2`: all runs, and estimates over those of a condition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from jostle.results.measures import Measure, measures
+
+if TYPE_CHECKING:
+    from jostle.results.finished import FinishedRuns, Result
+
+SCHEMA: Final = "jostle.summary/2"
+
+_LISTS: Final = ("flows", "groups", "links")
+_TABLES: Final = ("fairness", "totals")
+_FACTS: Final = ("name", "group", "flows", "transport", "controller")
+"""What an entry says of itself beside its measures."""
+
+
+def document(results: FinishedRuns, phases: Sequence[str] = ()) -> dict[str, Any]:
+    """Give finished runs as plain data.
+
+    Parameters
+    ----------
+    results
+        The runs.
+    phases
+        Names of the phases that are given; all of them if empty.
+
+    Returns
+    -------
+    dict
+        For each condition its runs, and `estimates`: what a run has, with mean, low, high (null
+        for fewer than two values) and n in place of each measure.
+    """
+    return {
+        "schema": SCHEMA,
+        "title": results.title,
+        "backend": results.backend,
+        "conditions": [
+            {
+                "condition": condition,
+                "runs": [_run(result, phases) for result in results.of(index)],
+                "estimates": _estimates(results.of(index), phases),
+            }
+            for index, condition in enumerate(results.conditions)
+        ],
+    }
+
+
+def _run(result: Result, phases: Sequence[str]) -> dict[str, Any]:
+    summary = result.run.summary
+    found: dict[str, Any] = {"seed": result.seed, "run_id": result.run.run_id}
+    for part in _LISTS:
+        if part in summary:
+            found[part] = [
+                {**entry, "phases": _chosen(entry["phases"], phases)} for entry in summary[part]
+            ]
+    return found | {part: _chosen(summary[part], phases) for part in _TABLES}
+
+
+def _chosen(by_phase: Mapping[str, Any], phases: Sequence[str]) -> dict[str, Any]:
+    return {name: value for name, value in by_phase.items() if not phases or name in phases}
+
+
+def _estimates(runs: Sequence[Result], phases: Sequence[str]) -> dict[str, Any] | None:
+    """Put an estimate where a run has a number; None if no run finished."""
+    if not runs:
+        return None
+    every = [_run(result, phases) for result in runs]
+    columns = _Columns()
+    found: dict[str, Any] = {}
+    for part in (one for one in _LISTS if all(one in run for run in every)):
+        found[part] = []
+        for at, first in enumerate(every[0][part]):
+            entries = [run[part][at] for run in every]
+            whole = columns.add(entries, part, whole=True)
+            found[part].append(
+                {key: first[key] for key in _FACTS if key in first}
+                | whole
+                | {
+                    "phases": {
+                        name: columns.add([one["phases"][name] for one in entries], part)
+                        for name in first["phases"]
+                    }
+                }
+            )
+    for part in _TABLES:
+        found[part] = {
+            name: columns.add([run[part][name] for run in every], part) for name in every[0][part]
+        }
+    columns.fill()
+    return found
+
+
+class _Columns:
+    """Values of all measures of a condition, estimated at once: runs may have many flows."""
+
+    def __init__(self) -> None:
+        self._values: list[list[float]] = []
+        self._measures: list[Measure] = []
+        self._into: list[dict[str, Any]] = []
+
+    def add(
+        self, entries: Sequence[Mapping[str, Any]], part: str, *, whole: bool = False
+    ) -> dict[str, dict[str, Any]]:
+        """Take the measures of entries, one per run; what is returned is filled later."""
+        found: dict[str, dict[str, Any]] = {}
+        for wanted in _measures(part, whole):
+            if not any(wanted.key in entry for entry in entries):
+                continue
+            values = [entry.get(wanted.key) for entry in entries]
+            self._values.append([float("nan") if v is None else float(v) for v in values])
+            self._measures.append(wanted)
+            found[wanted.key] = {}
+            self._into.append(found[wanted.key])
+        return found
+
+    def fill(self) -> None:
+        """Estimate everything that was taken."""
+        import numpy as np
+
+        from jostle.stats import series_band
+
+        if not self._values:
+            return
+        band = series_band(np.array(self._values).T)
+        ends = zip(band.mean, band.low, band.high, band.n, strict=True)
+        for (mean, low, high, n), wanted, into in zip(
+            ends, self._measures, self._into, strict=True
+        ):
+            least, most = wanted.bounds
+            into["mean"] = None if np.isnan(mean) else float(mean)
+            into["low"] = _end(low, mean, least, most)
+            into["high"] = _end(high, mean, least, most)
+            into["n"] = int(n)
+
+
+def _end(end: float, mean: float, least: float | None, most: float | None) -> float | None:
+    from jostle.stats import within
+
+    return None if math.isnan(end) else within(float(end), float(mean), least, most)
+
+
+def _measures(part: str, whole: bool) -> list[Measure]:
+    """Measures that an entry of a summary's part has, beside its phases or in one of them."""
+    if part in _TABLES:
+        return [m for m in measures().values() if m.place == part]
+    scope = part.removesuffix("s")
+    place = scope if whole else "phases"
+    return [m for m in measures().values() if (m.scope, m.place) == (scope, place)]

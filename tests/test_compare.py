@@ -1,0 +1,232 @@
+"""Comparing two sides: differences with intervals and tests, and bounds that end with 1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from fake_core import spec
+from fake_plan import make_plan, plan_of
+from jostle.cli import status
+from jostle.cli.environment import Environment
+from jostle.errors import InputError
+from jostle.results.compare import (
+    Relation,
+    between,
+    compare,
+    comparison_note,
+    comparison_table,
+)
+from jostle.scenario import PlannedRun
+from jostle.stats import welch_test
+from scipy import stats
+
+KEY = "flows.newcomer.controller"
+
+
+@pytest.fixture
+def results(carry_out):
+    return carry_out(make_plan(4, ("cubic", "bbr")))
+
+
+def test_welch_is_that_of_scipy():
+    random = np.random.default_rng(3)
+    a, b = random.normal(1.0, 1.0, 9), random.normal(1.5, 3.0, 5)
+    ours, theirs = welch_test(a, b), stats.ttest_ind(a, b, equal_var=False)
+    assert ours is not None
+    assert (ours.t, ours.p) == pytest.approx((theirs.statistic, theirs.pvalue))
+    assert welch_test([1.0], [2.0, 3.0]) is None
+    assert welch_test([1.0, 1.0], [2.0, 2.0]) is None
+
+
+def test_conditions_compared(results):
+    first, second = between(results, "newcomer.controller", ("cubic", "bbr"))
+    found = compare(first, second, ("throughput", "rtt"), ("steady",), names=("cubic", "bbr"))
+    assert len(found.differences) == 4
+    rows = results.flows.filter(phase="steady", flow="newcomer")
+    cubic, bbr = (
+        rows.filter(pl.col(KEY) == name)["throughput_bps"].to_numpy() for name in ("cubic", "bbr")
+    )
+    (one,) = [
+        d for d in found.differences
+        if d.measure.name == "throughput" and d.place["flow"] == "newcomer"
+    ]  # fmt: skip
+    theirs = stats.ttest_ind(bbr, cubic, equal_var=False)
+    low, high = theirs.confidence_interval()
+    assert (one.change.value, one.change.low, one.change.high) == pytest.approx(
+        (bbr.mean() - cubic.mean(), low, high)
+    )
+    assert one.p == pytest.approx(theirs.pvalue)
+    assert one.corrected == pytest.approx(min(1.0, 4 * theirs.pvalue))
+    assert one.relative == pytest.approx(one.change.value / cubic.mean())
+    ranks = [(not d.resolved, -abs(d.relative or 0)) for d in found.differences]
+    assert ranks == sorted(ranks)
+    frame = found.frame()
+    assert frame.height == 4
+    assert frame["n_first"].to_list() == [4] * 4
+    assert results.where({KEY: "cubic"}).compare(results.where({KEY: "cubic"})).height > 0
+
+
+def test_the_same_twice_differs_nowhere(results):
+    found = compare(results, results)
+    table = comparison_table(found, 20, 80)
+    assert table.rows == ()
+    assert table.notes == (f"{len(found.differences)} values the same on both sides.",)
+
+
+def test_what_one_side_lacks_is_told(results, carry_out):
+    found = compare(results, results.where({KEY: "bbr"}), ("throughput",))
+    assert found.alone == ("A alone has 2 values",)
+    other = carry_out(plan_of("", [{}], [PlannedRun(0, 1, spec())]))
+    with pytest.raises(InputError, match="no condition and flow in common"):
+        compare(results, other, ("throughput",))
+
+
+def test_one_run_says_nothing_of_chance(carry_out):
+    first, second = between(carry_out(make_plan(1, ("cubic", "bbr"))), KEY, ("cubic", "bbr"))
+    found = compare(first, second, ("throughput",))
+    assert all(one.p is None and one.resolved is None for one in found.differences)
+    assert "give --repeats" in comparison_note(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("throughput < -5 %", True),
+        ("throughput of incumbent in steady < -5 %", True),
+        ("throughput of newcomer in steady < -5 %", False),
+        ("throughput > 100 Mbit/s", False),
+        ("share of incumbent < -5 points", True),
+        ("share of incumbent < -95 points", False),
+    ],
+)
+def test_relations(carry_out, text, broken):
+    results = carry_out(make_plan(4, ("cubic", "bbr")))
+    first, second = between(results, KEY, ("cubic", "bbr"))
+    found = compare(first, second, ("throughput", "share"), ("steady",))
+    assert bool(Relation.parse(text).broken_by(found.differences)) is broken
+
+
+def test_what_may_be_chance_breaks_nothing(results):
+    found = compare(results, results, ("throughput",))
+    assert Relation.parse("throughput > -1 %").broken_by(found.differences) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("throughput fell", "write it as"),
+        ("thruput < 5 %", "no measure `thruput`"),
+        ("throughput < 5 ms", "throughput is in Mbit/s"),
+        ("throughput < 5 points", "only shares have points"),
+    ],
+)
+def test_relations_that_are_none(text, message):
+    with pytest.raises(InputError, match=message):
+        Relation.parse(text)
+
+
+def test_relation_of_nothing(results):
+    found = compare(results, results, ("throughput",))
+    with pytest.raises(InputError, match="no such value was compared"):
+        Relation.parse("throughput of nobody < 1 %").broken_by(found.differences)
+
+
+SCENARIO = """
+title = "Two flows"
+duration = "10 s"
+interval = "1 s"
+repeats = 3
+[bottleneck]
+rate = "10 Mbit/s"
+queue = { kind = "drop_tail", limit = "1 BDP" }
+[[flows]]
+name = "incumbent"
+controller = "cubic"
+rtt = "40 ms"
+[[flows]]
+name = "newcomer"
+controller = "bbr"
+rtt = "40 ms"
+start_jitter = "500 ms"
+[grid]
+"flows.newcomer.controller" = ["cubic", "bbr"]
+"""
+
+
+@pytest.fixture
+def jostle(engine, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("grid.toml").write_text(SCENARIO)
+    Path("worse.toml").write_text(SCENARIO.replace('"10 Mbit/s"', '"5 Mbit/s"'))
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = status(arguments, Environment(engine))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_conditions_on_the_command_line(jostle):
+    code, out, _ = jostle("compare", "grid.toml", "--between", "newcomer.controller=cubic,bbr",
+                          "--csv", "d.csv")  # fmt: skip
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+    assert "bbr less cubic" in out
+    frame = pl.read_csv("d.csv")
+    assert {"measure", "first", "second", "difference", "p_corrected"} <= set(frame.columns)
+    # A place has one number of each measure.
+    assert not frame.select("flow", "link", "measure", "phase").is_duplicated().any()
+
+
+def test_a_bound_ends_with_1(jostle):
+    arguments = ("compare", "grid.toml", "worse.toml", "--fail-on")
+    code, out, err = jostle(*arguments, "throughput of incumbent < -10 %")
+    assert code == 1
+    assert "fails: throughput of incumbent < -10 %: " in err
+    assert "measure" in out or "throughput" in out
+    assert jostle(*arguments, "throughput of incumbent > 10 %")[0] == 0
+
+
+def test_stores_and_versions(jostle, engine):
+    jostle("run", "grid.toml", "--store", "a")
+    jostle("run", "worse.toml", "--store", "b")
+    code, out, _ = jostle("compare", "a", "b", "--columns", "throughput")
+    assert code == 0
+    assert "throughput (Mbit/s)" in out
+    calls = engine.calls
+    # The store's runs are of no use to another version, and are compared with.
+    engine.ENGINE_VERSION = "fake-2"
+    jostle("run", "grid.toml", "--store", "a")
+    assert engine.calls > calls
+    code, out, _ = jostle("compare", "a")
+    assert code == 0
+    assert "after less before" in out
+    assert "the same on both sides" in out
+    code, _, _ = jostle("compare", "b", "grid.toml", "--fail-on", "throughput > 10 %")
+    assert code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("grid.toml",), "there are two sides"),
+        (("grid.toml", "--between", "controller"), "write it as KEY=A,B"),
+        (("grid.toml", "--between", "newcomer.controller=cubic,reno"), "no value of"),
+        (("grid.toml", "--backends", "sim"), "write it as A,B"),
+        (("grid.toml", "--backends", "sim,kernle"), "did you mean `kernel`"),
+        (("grid.toml", "--between", "a=b,c", "--backends", "a,b"), "either --between or"),
+        (("grid.toml", "grid.toml", "--columns", "rt"), "no measure `rt`"),
+        (("grid.toml", "grid.toml", "--fail-on", "rt"), "write it as"),
+        (("empty", "grid.toml"), "is no store with plans"),
+    ],
+)
+def test_mistakes(jostle, engine, arguments, message):
+    Path("empty").mkdir()
+    code, _, err = jostle("compare", *arguments)
+    assert code == 2
+    assert message in err
+    assert engine.calls == 0
