@@ -6,6 +6,7 @@ import base64
 import importlib.util
 import json
 import tomllib
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from jostle import _core, scenario
 from jostle.backends.base import run_id
 from jostle.cli import status
+from jostle.foreign_files import read_bytes
 from jostle.scenario import ScenarioError
 from jostle.scenario.schema import json_schema
 
@@ -142,3 +144,17 @@ def test_there_is_no_such_parameter() -> None:
     for row in (("controllers", "reno", "table"), ("controllers", "none", "x"), ("x", "y", "z")):
         with pytest.raises(ValueError, match=f"no {row[0]} has"):
             _core.check_file(*row, b"")
+
+
+def test_room_is_made_for_what_there_is_and_not_for_what_may_be(tmp_path: Path) -> None:
+    """Guests have less memory than what they leave may take."""
+    content = bytes(range(256)) * 10_000
+    (tmp_path / "left").write_bytes(content)
+    tracemalloc.start()
+    try:
+        assert read_bytes(tmp_path / "left", 2 * 10**9) == content
+        assert tracemalloc.get_traced_memory()[1] < 10 * len(content)
+    finally:
+        tracemalloc.stop()
+    with pytest.raises(OSError, match="Larger than 2 MB"):
+        read_bytes(tmp_path / "left", len(content) - 1)

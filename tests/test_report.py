@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from jostle.cli import status
 from jostle.report import render
-from jostle.report.series import MOST_FLOWS, charts
+from jostle.report.series import MOST_FLOWS, _kept_flows, charts
 from jostle.report.topology import MOST_LANES, topology
 from jostle.results import ResultSet
 
@@ -120,11 +120,21 @@ def test_of_many_flows_the_extremes_are_drawn(tmp_path: Path) -> None:
     )
     several = jostle.run(path)
     condition = charts(several).data["conditions"][0]
-    assert len(condition["flow"]) == MOST_FLOWS
-    assert condition["more"] == 40 - MOST_FLOWS
+    names = [one["name"] for one in condition["flow"]]
+    assert len(names) == 3
+    assert condition["flow"][2]["label"] == "web ×40: mean and range"
+    packed = charts(several)
+    crowd = values_of(packed.data, packed.values, "throughput", 2)
+    every = several.series(None, "throughput")["value"].to_numpy().reshape(40, -1) / 1e6
+    for row, expected in zip(crowd, (every.mean(0), every.min(0), every.max(0)), strict=True):
+        np.testing.assert_allclose(row, expected, atol=1e-3)
     got = several.flows.filter(several.flows["phase"] == "overall").sort("throughput_bps")["flow"]
-    assert {got[0], got[-1]} <= {one["name"] for one in condition["flow"]}
-    drawing = topology(several.results[0].run.spec)
+    assert names[:2] == [got[0], got[-1]]
+    spec = several.results[0].run.spec
+    apart = [{**flow, "group": None} for flow in several.results[0].run.summary["flows"]]
+    kept, more = _kept_flows(apart)
+    assert (len(kept), more) == (MOST_FLOWS, 40 - MOST_FLOWS)
+    drawing = topology(spec)
     assert "web × 40 (reno)" in drawing
     assert drawing.count('class="lane"') == 1
 

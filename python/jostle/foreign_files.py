@@ -12,7 +12,7 @@ import stat
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 __all__ = [
     "GUEST_BYTES",
@@ -84,11 +84,20 @@ def read_bytes(path: str | Path, most_bytes: int) -> bytes:
         # What a file system tells of a size need not be true (those in /proc have none): read one
         # byte more than is accepted, and no more than that.
         size = os.fstat(file.fileno()).st_size
-        content = b"" if size > most_bytes else file.read(most_bytes + 1)
+        content = b"" if size > most_bytes else _read_up_to(file, most_bytes + 1)
     if max(size, len(content)) > most_bytes:
         message = f"Larger than {most_bytes // _MB} MB, the most that is read here"
         raise OSError(errno.EFBIG, message, str(path))
     return content
+
+
+def _read_up_to(file: BinaryIO, most_bytes: int) -> bytes:
+    """Read in pieces: `read` makes room for all that it is asked for, however little there is."""
+    pieces = []
+    while most_bytes > 0 and (piece := file.read(min(most_bytes, _MB))):
+        pieces.append(piece)
+        most_bytes -= len(piece)
+    return b"".join(pieces)
 
 
 def read_text(path: str | Path, most_bytes: int) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import gzip
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,9 +36,19 @@ MOST_VALUES = 2_500_000
 
 MOST_FLOWS = 24
 """Flows of a condition that have traces of their own."""
+CROWD = 6
+"""Flows of one `count` beyond which they share a trace: their mean, and their range as its band."""
 
 _STEPS = 65_534
 _NONE = 65_535
+
+
+class _Traced(NamedTuple):
+    """What has a trace: a flow or a link, or the flows of a crowd."""
+
+    name: str
+    label: str
+    members: tuple[str, ...]
 
 
 class _Grid(NamedTuple):
@@ -170,10 +180,10 @@ def _condition(
 ) -> dict[str, Any]:
     runs = [result.run for result in results.of(index)]
     flows = runs[0].summary["flows"]
-    kept = _kept_flows(flows)
+    kept, more = _kept_flows(flows)
     frames = {"flow": _Frames.of(runs, "flows"), "link": _Frames.of(runs, "links")}
-    labels = {flow["name"]: flow_label(flow) for flow in flows}
-    chosen = {"flow": kept, "link": [link["name"] for link in runs[0].summary["links"]]}
+    links = [link["name"] for link in runs[0].summary["links"]]
+    chosen = {"flow": kept, "link": [_Traced(name, name, (name,)) for name in links]}
     traces = {
         shown.name: [
             _trace(frames[shown.scope], who, shown, plan, packed) for who in chosen[shown.scope]
@@ -189,9 +199,11 @@ def _condition(
         "first_s": float(times[0]),
         "step_s": float(times[1] - times[0]) if len(times) > 1 else 0.0,
         "end_s": float(frames["flow"].grid.end_s[-1]),
-        "flow": [{"name": name, "label": labels[name]} for name in kept],
-        "link": [{"name": name, "label": name} for name in chosen["link"]],
-        "more": len(flows) - len(kept),
+        **{
+            scope: [{"name": one.name, "label": one.label} for one in traced]
+            for scope, traced in chosen.items()
+        },
+        "more": more,
         "phases": [
             {"name": phase.name, "from": phase.from_s, "to": phase.to_s}
             for phase in results.phases_of(index)
@@ -201,20 +213,43 @@ def _condition(
     }
 
 
-def _kept_flows(flows: Sequence[dict[str, Any]]) -> list[str]:
-    """Flows with traces of their own: all, or those that got most and least of the whole run."""
-    if len(flows) <= MOST_FLOWS:
-        return [flow["name"] for flow in flows]
-    rate = measures()["throughput"]
+def _kept_flows(flows: Sequence[Mapping[str, Any]]) -> tuple[list[_Traced], int]:
+    """Choose what has traces, and count the flows that have none.
 
-    def got(flow: dict[str, Any]) -> float:
-        return rate.of_entry(flow, OVERALL) or 0.0
+    A crowd has one, beside those of its members that got least and most of the whole run; of
+    other flows, if they are many, those have one that got least and most.
+    """
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for flow in flows:
+        groups.setdefault(flow.get("group") or flow["name"], []).append(flow)
+    kept: list[_Traced] = []
+    single: list[Mapping[str, Any]] = []
+    for name, members in groups.items():
+        if len(members) <= CROWD:
+            single += members
+            continue
+        names = tuple(flow["name"] for flow in members)
+        kept.append(_Traced(f"{name} ×", f"{name} ×{len(names)}: mean and range", names))
+        ranked = sorted(members, key=_got)
+        single += [ranked[0], ranked[-1]]
+    shown = _extremes(single, MOST_FLOWS - len(kept))
+    ours = [_Traced(flow["name"], flow_label(flow), (flow["name"],)) for flow in shown]
+    return [*ours, *kept], len(single) - len(shown)
 
+
+def _extremes(flows: Sequence[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
+    """Keep so many flows: all, or those that got most and least of the whole run."""
+    if len(flows) <= most:
+        return list(flows)
     governed = [flow for flow in flows if flow["controller"] != NO_CONTROLLER]
-    ranked = sorted(governed or flows, key=got)
-    half = MOST_FLOWS // 2
+    ranked = sorted(governed or flows, key=_got)
+    half = max(1, most // 2)
     extremes = {flow["name"] for flow in (*ranked[:half], *ranked[-half:])}
-    return [flow["name"] for flow in flows if flow["name"] in extremes]
+    return [flow for flow in flows if flow["name"] in extremes]
+
+
+def _got(flow: Mapping[str, Any]) -> float:
+    return measures()["throughput"].of_entry(flow, OVERALL) or 0.0
 
 
 class _Frames:
@@ -249,19 +284,32 @@ class _Frames:
 
 
 def _trace(
-    frames: _Frames, who: str, shown: Measure, plan: _Plan, packed: _Packed
+    frames: _Frames, who: _Traced, shown: Measure, plan: _Plan, packed: _Packed
 ) -> dict[str, Any]:
-    assert shown.column is not None
-    values = frames.column(shown.column, who) * shown.factor
-    if shown.column == "cwnd_bytes":
-        values = np.where(_open(frames.column("sent_packets", who)) & (values > 0), values, np.nan)
-    values = _together(values, plan.together)
+    values = np.concatenate([_values(frames, name, shown, plan) for name in who.members])
+    if len(who.members) > 1:
+        # The range of the crowd in any run: what an interval of its mean would hide.
+        known = ~np.isnan(values).all(axis=0)
+        low, mean, high = (np.full(values.shape[1], np.nan) for _ in range(3))
+        low[known] = np.nanmin(values[:, known], axis=0)
+        mean[known] = np.nanmean(values[:, known], axis=0)
+        high[known] = np.nanmax(values[:, known], axis=0)
+        return packed.add(np.stack([mean, low, high]))
     band = series_band(values)
     several = len(values) > 1
     rows = np.stack([band.mean, band.low, band.high]) if several else band.mean[np.newaxis, :]
     if several and plan.each_run:
         rows = np.concatenate([rows, values])
     return packed.add(rows)
+
+
+def _values(frames: _Frames, who: str, shown: Measure, plan: _Plan) -> Floats:
+    """Shape (runs, bins): a measure of one flow or link in the unit that is read."""
+    assert shown.column is not None
+    values = frames.column(shown.column, who) * shown.factor
+    if shown.column == "cwnd_bytes":
+        values = np.where(_open(frames.column("sent_packets", who)) & (values > 0), values, np.nan)
+    return _together(values, plan.together)
 
 
 def _open(sent: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]:
