@@ -6,8 +6,10 @@ import html
 import importlib.util
 import os
 import re
+import resource
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -159,6 +161,60 @@ def test_a_wrong_dictionary_says_where_without_a_line(document, why):
     with pytest.raises(jostle.scenario.ScenarioError, match=why) as raised:
         jostle.Scenario.from_dict(document, name="mine")
     assert not re.search(r"mine:\d", str(raised.value))
+
+
+def nested(depth):
+    """Return tables within tables."""
+    found = 1
+    for _ in range(depth):
+        found = {"a": found}
+    return found
+
+
+def laughing():
+    """Return ten million texts, which are one."""
+    found = ["x" * 1000]
+    for _ in range(7):
+        found = [found] * 10
+    return found
+
+
+def endless():
+    """Return a table that holds itself."""
+    found = {}
+    found["a"] = found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [
+        ({"x": nested(400)}, "x: nested too deeply"),
+        ({"x": nested(5000)}, "x: nested too deeply"),
+        ({"x": endless()}, "x: nested too deeply"),
+        ({"x": laughing()}, "x: here the scenario exceeds 1000000 characters"),
+        ({"title": "x" * 50_000_000}, "title: here the scenario exceeds 1000000 characters"),
+        ({"title": "x" * 5_000}, "title: 5000 characters — at most 1000"),
+        ({"x" * 50_000_000: 1}, "xxx … .*here the scenario exceeds 1000000 characters"),
+        ({"phases": {f"p{i}": ["0 s", "1 s"] for i in range(10**5)}}, "phases: 100000 keys"),
+        ({"flows": [{"name": "a" * 256}]}, "a name of 256 characters — at most 255"),
+        ({"seed": 10**10_000}, "seed: a number of more than 300 digits"),
+        ({"interval": float("nan")}, "made of texts, numbers"),
+        ({"title": "\ud800"}, "made of texts, numbers"),
+        ([1], "made of texts, numbers, lists and dictionaries: this is a list"),
+    ],
+    ids=[
+        *("deep", "deeper", "endless", "laughing", "title", "long title", "key", "phases", "name"),
+        *("digits", "nan", "surrogate", "list"),
+    ],
+)
+def test_a_large_dictionary_is_refused_at_once(document, why):
+    before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    with pytest.raises(jostle.scenario.ScenarioError, match=why) as raised:
+        jostle.Scenario.from_dict(document)
+    assert len(str(raised.value)) < 5_000
+    assert time.process_time() - started < 1
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
 
 
 def test_values_are_set_one_after_the_other():

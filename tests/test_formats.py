@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import jostle
+import jsonschema
 import pytest
 from jostle import _core
 from jostle.cli import status
@@ -87,6 +88,10 @@ def test_its_scenario_is_read(folder: Path) -> None:
 
 def test_its_run_spec_is_read(folder: Path) -> None:
     spec = (folder / "run-spec.json").read_text()
+    schema = json.loads(_core.run_spec_schema())
+    # While the number is the same, what was written then is a specification of now.
+    assert schema["$id"] == "urn:jostle:run-spec:1"
+    jsonschema.validate(json.loads(spec), schema)
     assert _core.find_problem(spec) is None
     summary = json.loads(_core.run(spec).summary)
     assert [flow["name"] for flow in summary["flows"]] == ["one", "two"]

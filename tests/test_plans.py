@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -52,15 +53,49 @@ def test_a_plan_too_long_is_not_noted(tmp_path: Path) -> None:
         ("runs", [[0, 1, "../../etc"]]),
         ("runs", [[0, 1]]),
         ("conditions", 3),
+        ("runs", [[float("inf"), 1, "0" * 32]]),
+        ("title", "another"),
     ],
 )
 def test_a_file_that_is_no_plan_is_refused(tmp_path: Path, key: str, value: object) -> None:
     write_plan(tmp_path, "title", ("sim", "1"), [{}], [(0, 1, "0" * 32)])
     ((name, _),) = plan_names(tmp_path)
     path = tmp_path / ".plans" / name
-    path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
+    content = json.dumps(json.loads(path.read_text()) | {key: value}).encode()
+    path.write_bytes(content)
     with pytest.raises(StoreError, match="is not a plan of this version"):
         read_plan(tmp_path, name)
+    if key != "title":
+        # The same under the name that its content has.
+        with pytest.raises(StoreError, match="is not a plan of this version"):
+            read_plan(tmp_path, named(tmp_path, content))
+
+
+def named(store: Path, content: bytes) -> str:
+    """Put a file among the plans of a store, under the name of its content."""
+    name = hashlib.sha256(content).hexdigest()[:32] + ".json"
+    (store / ".plans" / name).write_bytes(content)
+    return name
+
+
+def test_a_plan_that_nests_deeply_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".plans").mkdir()
+    name = named(tmp_path, b"[" * 100_000)
+    with pytest.raises(StoreError, match="is not a plan of this version"):
+        read_plan(tmp_path, name)
+
+
+def test_plans_are_not_written_where_a_link_leads(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    store = tmp_path / "store"
+    store.mkdir()
+    (store / ".plans").symlink_to(tmp_path / "elsewhere")
+    write_plan(store, "title", ("sim", "1"), [{}], [(0, 1, "0" * 32)])
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    with pytest.raises(StoreError, match="is a symbolic link"):
+        list(plan_names(store))
+    with pytest.raises(StoreError, match="is a symbolic link"):
+        Store(store)
 
 
 def test_only_names_of_plans_are_read(tmp_path: Path) -> None:

@@ -119,6 +119,15 @@ TEXTS = {
         f"x = [{'99999999999999999999, ' * 40_000}]\n" + SOUND,
         ["64 bits"],
     ),
+    "a title of 900,000 characters": (
+        f'title = "{"x" * 900_000}"\n' + SOUND,
+        [":1: ", "title", "900000 characters — at most 1000"],
+    ),
+    "a controller of 900,000 characters": (
+        SOUND.replace('"cubic"', f'"{"x" * 900_000}"'),
+        [":8: ", "flows.a.controller", "there is no controller"],
+    ),
+    "a key of 900,000 characters": (f"{'x' * 900_000} = 1\n" + SOUND, [":1: ", "unknown key"]),
     "a text that never ends": ("x = " + '"\\' * 100_000 + "\n" + SOUND, ["TOML"]),
     "a megabyte of quotes": ("x = " + '\\"""' * 200_000 + "\n" + SOUND, ["TOML"]),
 }
@@ -132,6 +141,8 @@ def test_a_small_scenario(what: str, jostle: Limited, tmp_path: Path) -> None:
     assert code == 2, said[-2000:]
     assert [part for part in expected if part not in said] == [], said[:2000]
     assert "Traceback" not in said
+    # A foreign file is not quoted at length.
+    assert all(len(line) < 2_000 for line in said.splitlines())
 
 
 def test_more_repeats_on_the_command_line_than_results_can_be_kept_of(

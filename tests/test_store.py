@@ -19,7 +19,7 @@ import fake_core
 import pytest
 from jostle.backends import RunRecord, SimBackend, run_id
 from jostle.errors import StoreError, StoreFullError
-from jostle.running.store import Store
+from jostle.running.store import Store, read_summary
 
 FILES = {
     "spec.json", "summary.json", "provenance.json", "manifest.json", "timing.json",
@@ -146,7 +146,7 @@ import sys
 sys.path.insert(0, {tests!r})
 import fake_core
 from jostle.backends import SimBackend
-from jostle.running.store import Store
+from jostle.running.store import Store, read_summary
 store = Store({root!r})
 print("ready", flush=True)
 for seed in range(1, 100000):
@@ -159,7 +159,7 @@ def test_killed_in_the_middle_of_writing(tmp_path):
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         # Kill while a folder is half written, after some were finished.
         while time.monotonic() < deadline:
             finished = [p for p in tmp_path.iterdir() if not p.name.startswith(".")]
@@ -253,8 +253,45 @@ def test_odd_summaries_are_moved_aside(tmp_path, change):
     assert "is not a summary" in warnings[0]
 
 
-@pytest.mark.parametrize("name", ["provenance.json", "spec.json"])
-@pytest.mark.parametrize("content", [b"[]", b"{}", b"\xff", b"null"])
+def test_numbers_of_a_summary_are_finite(tmp_path):
+    warnings: list[str] = []
+    store = Store(tmp_path, warnings.append)
+    stored = store.put(record())
+    text = (stored.folder / "summary.json").read_text()
+    summary = json.loads(text)
+    phase = next(iter(summary["flows"][0]["phases"].values()))
+    phase["goodput_bps"] = "HERE"
+    forge(stored.folder, "summary.json", json.dumps(summary).replace('"HERE"', "1e999").encode())
+    assert store.get(stored.run_id) is None
+    assert "is not a summary" in warnings[0]
+
+
+def test_series_that_are_none_are_an_error(tmp_path):
+    store = Store(tmp_path)
+    stored = store.put(record())
+    forge(stored.folder, "flows.parquet", b"PAR1" + bytes(1000))
+    found = store.get(stored.run_id)
+    assert found is not None
+    with pytest.raises(StoreError, match=r"flows\.parquet cannot be read"):
+        _ = found.flows
+
+
+def test_a_summary_alone_is_held_against_its_run(tmp_path):
+    store = Store(tmp_path)
+    stored = store.put(record())
+    assert read_summary(tmp_path, stored.run_id) == stored.summary
+    with (stored.folder / "summary.json").open("a") as file:
+        file.write(" ")
+    with pytest.raises(StoreError, match=r"summary\.json is not what was written"):
+        read_summary(tmp_path, stored.run_id)
+
+
+@pytest.mark.parametrize("name", ["provenance.json", "spec.json", "summary.json"])
+@pytest.mark.parametrize(
+    "content",
+    [b"[]", b"{}", b"\xff", b"null", b"NaN", b"[" * 10**5, b"[" * 900 + b"]" * 900],
+    ids=["list", "table", "bytes", "null", "nan", "deep", "less deep"],
+)
 def test_odd_files_are_moved_aside(tmp_path, name, content):
     warnings: list[str] = []
     store = Store(tmp_path, warnings.append)

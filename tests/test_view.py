@@ -121,6 +121,19 @@ def test_a_sweep_is_shown_as_far_as_it_is(store: Path, tmp_path: Path) -> None:
     made.close()
 
 
+def test_a_summary_that_was_changed_is_in_no_table(store: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(store, tmp_path / "copy"))
+    run = min(path for path in copy.iterdir() if not path.name.startswith("."))
+    path = run / "summary.json"
+    path.write_text(path.read_text().replace('"goodput_bps": ', '"goodput_bps": 9'))
+    made = Viewer(copy)
+    threading.Thread(target=made.serve, daemon=True).start()
+    _, (plan,) = found(made, "plans")
+    _, table = found(made, f"table?plan={plan['name']}&phase=overall&measure=goodput")
+    assert (table["unreadable"], sum(row["n"] for row in table["rows"])) == (1, 7)
+    made.close()
+
+
 def test_only_those_who_know_the_address_are_answered(viewer: Viewer) -> None:
     answer, content = get(viewer, "")
     assert answer.status == 200

@@ -8,6 +8,8 @@ _LEAST_SIMILARITY = 0.5
 _MOST_SIMILAR = 5
 _SHORTEST_PART = 3
 """Letters from which on a part of a name stands for the whole."""
+_LONGEST_LINE = 2_000
+"""Of what is printed; lists of all that is known have a thousand characters."""
 
 
 def close_to(name: str, known: Iterable[str]) -> list[str]:
@@ -32,6 +34,17 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
     if close:
         return f"no {what} `{name}`; did you mean {' or '.join(f'`{c}`' for c in close)}?"
     return f"no {what} `{name}`: there is {', '.join(names) or 'none'}"
+
+
+def brief(text: str) -> str:
+    """Shorten lines that quote a file of other people at length, and leave others as they are."""
+    lines = text.split("\n")
+    return "\n".join(
+        line
+        if len(line) <= _LONGEST_LINE
+        else f"{line[: _LONGEST_LINE // 2]} … {line[-_LONGEST_LINE // 4 :]}"
+        for line in lines
+    )
 
 
 class JostleError(Exception):

@@ -7,12 +7,13 @@ writes to, or a file larger than memory. `read_bytes` refuses them before anythi
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 __all__ = [
     "GUEST_BYTES",
@@ -24,6 +25,7 @@ __all__ = [
     "TRACE_BYTES",
     "open_regular",
     "read_bytes",
+    "read_json",
     "read_text",
 ]
 
@@ -89,6 +91,26 @@ def read_bytes(path: str | Path, most_bytes: int) -> bytes:
         message = f"Larger than {most_bytes // _MB} MB, the most that is read here"
         raise OSError(errno.EFBIG, message, str(path))
     return content
+
+
+def read_json(path: str | Path, most_bytes: int) -> Any:
+    """Return what a regular file of at most `most_bytes` holds in JSON.
+
+    Raises
+    ------
+    OSError
+        As `read_bytes`.
+    ValueError
+        If it is not JSON, has numbers that JSON has not (NaN), or nests too deeply.
+    """
+    try:
+        return json.loads(read_bytes(path, most_bytes), parse_constant=_refused)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _read_up_to(file: BinaryIO, most_bytes: int) -> bytes:

@@ -7,9 +7,15 @@ pub use jostle_catalogue::{Limit, Linux, Value};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Name of the format of a [`RunSpec`], the `$id` of its schema. The number grows when a reader of the
+/// old one would refuse a specification or misunderstand it; a key that may be absent changes nothing.
+/// Specifications do not carry it, since the names of runs are digests of them.
+pub const RUN_SPEC_ID: &str = "urn:jostle:run-spec:1";
+
 /// One run: a network, the flows that share it, and what to measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("$id" = RUN_SPEC_ID))]
 pub struct RunSpec {
     /// Every random stream of the run is derived from this number and a component's name.
     pub seed: u64,

@@ -101,6 +101,7 @@ fn captures_need_names_of_files_and_not_too_many() {
 
 #[test]
 fn every_value_out_of_range_is_refused_where_it_is() {
+    // Long: a table, a case a line.
     let backwards =
         json!([{"probability": 0.0, "value_ns": 5}, {"probability": 1.0, "value_ns": 4}]);
     let partial = json!([{"probability": 0.0, "value_ns": 5}, {"probability": 0.9, "value_ns": 9}]);

@@ -22,7 +22,7 @@ from jostle.cli.show import explain, list_, schema
 from jostle.cli.study import study
 from jostle.cli.validate import validate
 from jostle.cli.view import view
-from jostle.errors import JostleError
+from jostle.errors import JostleError, brief
 from jostle.printable import echo
 
 __all__ = ["cli", "main", "status"]
@@ -93,7 +93,7 @@ def status(arguments: Sequence[str], environment: Environment | None = None) -> 
         error.show()
         return error.exit_code
     except JostleError as error:
-        echo(f"error: {error}", err=True)
+        echo(brief(f"error: {error}"), err=True)
         return error.exit_status
     except (KeyboardInterrupt, click.Abort):
         echo("interrupted", err=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import os
 import platform
 import re
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from jostle.errors import InputError
-from jostle.foreign_files import SCENARIO_BYTES, read_bytes
+from jostle.foreign_files import SCENARIO_BYTES, read_json
 from jostle.kernel_images import config
 
 Kind = Literal["virtual", "realtime", "native"]
@@ -141,7 +140,7 @@ def built() -> list[Built]:
     found = []
     for file in cache_folder().glob("*/build.json"):
         try:
-            facts = json.loads(read_bytes(file, SCENARIO_BYTES))
+            facts = read_json(file, SCENARIO_BYTES)
         except (OSError, ValueError):
             continue
         whole = isinstance(facts, dict) and {"version", "config_hash"} <= facts.keys()

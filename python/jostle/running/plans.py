@@ -19,12 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from jostle.errors import StoreError
-from jostle.foreign_files import STORED_BYTES, read_bytes
+from jostle.foreign_files import read_bytes
 
 FORMAT = "jostle.plan/1"
 MOST_RUNS = 200_000
 """Of a plan that is written down; the file of a larger one would be slow to read."""
-_FOLDER = ".plans"
+PLANS = ".plans"
+"""Folder of a store's plans."""
+_PLAN_BYTES = 64_000_000
+"""Of a plan's file: the runs of the longest have some 10 MB, names of conditions about as much."""
 _NAME = re.compile(r"[0-9a-f]{32}\.json")
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
 
@@ -89,12 +92,15 @@ def write_plan(
         "runs": [list(run) for run in runs],
     }
     content = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-    folder = store / _FOLDER
-    path = folder / f"{hashlib.sha256(content).hexdigest()[:32]}.json"
+    folder = store / PLANS
+    path = folder / _name_of(content)
     partial = folder / f"{path.name}.{uuid.uuid4().hex}"
+    # A link would lead out of the store.
+    if folder.is_symlink() or len(content) > _PLAN_BYTES:
+        return
     with contextlib.suppress(OSError):
         if path.is_file():
-            os.utime(path)
+            os.utime(path, follow_symlinks=False)
             return
         folder.mkdir(exist_ok=True)
         try:
@@ -112,8 +118,10 @@ def plan_names(store: Path) -> Iterator[tuple[str, float]]:
     StoreError
         When the folder cannot be read.
     """
+    if (store / PLANS).is_symlink():
+        raise StoreError(f"{store / PLANS} is a symbolic link: a store has none")
     try:
-        with os.scandir(store / _FOLDER) as entries:
+        with os.scandir(store / PLANS) as entries:
             found = [
                 (entry.name, entry.stat(follow_symlinks=False).st_mtime)
                 for entry in entries
@@ -134,18 +142,28 @@ def read_plan(store: Path, name: str) -> StoredPlan:
     StoreError
         When there is no such plan, or it is not one.
     """
-    path = store / _FOLDER / name
+    path = store / PLANS / name
     try:
         if not _NAME.fullmatch(name):
             raise ValueError("that is no name of a plan")
         when_s = path.lstat().st_mtime
-        told = json.loads(read_bytes(path, STORED_BYTES))
-        plan = _plan(name, when_s, told)
+        content = read_bytes(path, _PLAN_BYTES)
+        if _name_of(content) != name:
+            raise ValueError("it is not what was written")
+        plan = _plan(name, when_s, json.loads(content))
     except OSError as error:
         raise StoreError(f"cannot read the plan {name}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (
+        *(ValueError, KeyError, TypeError, AttributeError),
+        *(OverflowError, RecursionError),
+    ) as error:
         raise StoreError(f"{path} is not a plan of this version") from error
     return plan
+
+
+def _name_of(content: bytes) -> str:
+    """Name of a plan's file."""
+    return f"{hashlib.sha256(content).hexdigest()[:32]}.json"
 
 
 def _plan(name: str, when_s: float, told: Mapping[str, Any]) -> StoredPlan:

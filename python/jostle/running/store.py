@@ -17,6 +17,7 @@ import errno
 import hashlib
 import io
 import json
+import math
 import os
 import shutil
 import uuid
@@ -28,9 +29,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jostle.backends import run_id
 from jostle.backends.captures import files
-from jostle.errors import StoreError, StoreFullError
-from jostle.foreign_files import STORED_BYTES, open_regular, read_bytes
+from jostle.errors import StoreError, StoreFullError, brief
+from jostle.foreign_files import STORED_BYTES, open_regular, read_json
 from jostle.locked_folders import Partial, remove_abandoned
+from jostle.running.plans import PLANS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,6 +48,8 @@ _ALWAYS = {
     "spec.json", "summary.json", "provenance.json",
     "flows.parquet", "links.parquet", "internals.parquet",
 }  # fmt: skip
+# What is read of a run whose series are not asked for.
+_TOLD = {"spec.json", "summary.json", "provenance.json"}
 _CAPTURES = "captures"
 _FRAMES = ("flows", "links", "internals", "acks")
 _READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
@@ -73,13 +77,12 @@ class StoredRun:
     @property
     def spec(self) -> Spec:
         """What was run."""
-        return cast("Spec", json.loads(read_bytes(self.folder / "spec.json", STORED_BYTES)))
+        return cast("Spec", read_json(self.folder / "spec.json", STORED_BYTES))
 
     @property
     def provenance(self) -> Mapping[str, str]:
         """Versions of what produced the run."""
-        text = read_bytes(self.folder / "provenance.json", STORED_BYTES)
-        return cast("Mapping[str, str]", json.loads(text))
+        return cast("Mapping[str, str]", read_json(self.folder / "provenance.json", STORED_BYTES))
 
     @property
     def flows(self) -> pl.DataFrame:
@@ -109,7 +112,11 @@ class StoredRun:
     def _frame(self, name: str) -> pl.DataFrame:
         import polars as pl
 
-        return pl.read_parquet(self.folder / f"{name}.parquet")
+        try:
+            return pl.read_parquet(self.folder / f"{name}.parquet")
+        except (OSError, pl.exceptions.PolarsError) as error:
+            why = brief(str(error))
+            raise StoreError(f"run {self.run_id}: {name}.parquet cannot be read: {why}") from error
 
 
 def read_stored(root: Path, run_id: str) -> StoredRun:
@@ -120,11 +127,27 @@ def read_stored(root: Path, run_id: str) -> StoredRun:
     StoreError
         When it is not there, not whole, or may not be read.
     """
-    folder = root / run_id
+    return StoredRun(root / run_id, _read(root / run_id, whole=True))
+
+
+def read_summary(root: Path, run_id: str) -> Mapping[str, Any]:
+    """Look up the summary of a run alone, which is held against its name as that of a whole run is.
+
+    Its series are not looked at, which takes most of the time.
+
+    Raises
+    ------
+    StoreError
+        As for `read_stored`.
+    """
+    return _read(root / run_id, whole=False)
+
+
+def _read(folder: Path, *, whole: bool) -> Mapping[str, Any]:
     try:
-        return StoredRun(folder, _verified_summary(folder))
+        return _verified_summary(folder, whole=whole)
     except _DamagedError as damage:
-        raise StoreError(f"run {run_id} cannot be used: {damage}") from damage
+        raise StoreError(f"run {folder.name} cannot be used: {damage}") from damage
     except OSError as error:
         raise _store_error(folder, error) from error
 
@@ -151,7 +174,7 @@ class Store:
         self.root = Path(root)
         self._warn = warn
         try:
-            for name in (_PARTIAL, _DAMAGED):
+            for name in (_PARTIAL, _DAMAGED, PLANS):
                 if (self.root / name).is_symlink():
                     raise StoreError(f"{self.root / name} is a symbolic link: a store has none")
             self._prepare()
@@ -264,20 +287,21 @@ class Store:
         self._warn(f"run {folder.name} in the store is damaged ({why}): moved to {aside}")
 
 
-def _verified_summary(folder: Path) -> Mapping[str, Any]:
+def _verified_summary(folder: Path, *, whole: bool = True) -> Mapping[str, Any]:
+    """Summary of a run that is what its name and its manifest say; its series, too, if `whole`."""
     try:
-        manifest = json.loads(read_bytes(folder / _MANIFEST, STORED_BYTES))
+        manifest = read_json(folder / _MANIFEST, STORED_BYTES)
         digests: dict[str, str] = manifest["sha256"]
         if not digests.keys() >= _ALWAYS:
             raise _DamagedError(f"{_MANIFEST} does not list every file")
         for name, digest in digests.items():
             if ".." in Path(name).parts or Path(name).is_absolute():
                 raise _DamagedError(f"{_MANIFEST} lists files of other places")
-            if _digest(folder / name) != digest:
+            if (whole or name in _TOLD) and _digest(folder / name) != digest:
                 raise _DamagedError(f"{name} is not what was written")
-        summary: object = json.loads(read_bytes(folder / "summary.json", STORED_BYTES))
-        spec = json.loads(read_bytes(folder / "spec.json", STORED_BYTES))
-        made = json.loads(read_bytes(folder / "provenance.json", STORED_BYTES))
+        summary: object = read_json(folder / "summary.json", STORED_BYTES)
+        spec = read_json(folder / "spec.json", STORED_BYTES)
+        made = read_json(folder / "provenance.json", STORED_BYTES)
         named = run_id(spec, made["backend"], made["backend_version"])
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
         raise _DamagedError(f"{Path(str(error.filename)).name} is missing") from error
@@ -285,7 +309,7 @@ def _verified_summary(folder: Path) -> Mapping[str, Any]:
         if error.errno not in _NOT_OURS:
             raise
         raise _DamagedError(f"{Path(str(error.filename)).name}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _DamagedError(f"{_MANIFEST} is not readable") from error
     # Digests say that files belong together, the name that they are of this run.
     if named != folder.name:
@@ -312,14 +336,16 @@ def _is_summary_of(summary: Mapping[str, Any], spec: Spec) -> bool:
                 if set(measured) != phases or not all(map(_is_measure, values)):
                     return False
         return set(summary["fairness"]) == set(summary["totals"]) == phases
-    except (AttributeError, KeyError, TypeError):
+    except (AttributeError, KeyError, TypeError, RecursionError):
         return False
 
 
 def _is_measure(value: object) -> bool:
     """Whether it is a number, none, or numbers by name or in a row, such as those of reasons."""
     match value:
-        case None | int() | float():
+        case float():
+            return math.isfinite(value)
+        case None | int():
             return not isinstance(value, bool)
         case dict():
             return all(map(_is_measure, value.values()))

@@ -35,6 +35,8 @@ QuantileTable = tuple[tuple[float, int], ...]
 """(probability, value in ns); from 0 to 1, never decreasing."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _+()=-]*")
+_LONGEST_NAME: Final = 255
+"""As those of files; what names files itself has shorter ones."""
 _NUMBER: Final = r"^\s*\d[\d_]*(\.\d+)?([eE][+-]?\d+)?\s*"
 
 
@@ -173,6 +175,8 @@ def _name(given: Any) -> str:
             f"{shown} is not a name — use letters, digits, spaces and _ + ( ) = -, beginning with "
             "a letter or digit"
         )
+    if len(given) > _LONGEST_NAME:
+        raise QuantityError(f"a name of {len(given)} characters — at most {_LONGEST_NAME}")
     return given
 
 
@@ -316,7 +320,9 @@ _PACKETS: Final[dict[str, Any]] = {
 }
 
 Name = Annotated[
-    str, _checked(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$"})
+    str,
+    _checked(_name),
+    WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$", "maxLength": _LONGEST_NAME}),
 ]
 Span = Annotated[int, _checked(parse_span), _SPAN_SCHEMA]
 PositiveSpan = Annotated[int, _checked(_positive(parse_span, "600 ms")), _SPAN_SCHEMA]

@@ -260,7 +260,7 @@ class ScenarioFile(_Table):
 
     format: Literal["jostle.scenario/1"] = "jostle.scenario/1"
     """Which format the file is in."""
-    title: str = ""
+    title: Annotated[str, Field(max_length=1000)] = ""
     duration: f.PositiveSpan
     repeats: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     """Runs of each condition; their seeds are `seed`, `seed + 1`, …"""

@@ -16,6 +16,7 @@ from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.resolve import Template
 from jostle.scenario.text.document import parse, read_text
 from jostle.scenario.text.problems import Problem, ScenarioError
+from jostle.scenario.text.shape import misshapen
 
 __all__ = ["Scenario", "load", "loads"]
 
@@ -108,9 +109,16 @@ class Scenario:
         >>> [dict(condition) for condition in scenario.conditions]
         [{'bottleneck.rate': '5 Mbit/s'}, {'bottleneck.rate': '10 Mbit/s'}]
         """
+        found = misshapen(document)
+        if found is not None:
+            path, message = found
+            raise ScenarioError(name, [Problem(0, ".".join(map(str, path)), message)])
         try:
-            plain = json.loads(json.dumps(document))
-        except (TypeError, ValueError, RecursionError) as error:
+            text = json.dumps(document, allow_nan=False, ensure_ascii=False)
+            plain = json.loads(text.encode())
+            if not isinstance(plain, dict):
+                raise TypeError(f"this is a {type(document).__name__}")
+        except (TypeError, ValueError) as error:
             message = f"a scenario is made of texts, numbers, lists and dictionaries: {error}"
             raise ScenarioError(name, [Problem(0, "", message)]) from error
         return _made(Origin(name, None, plain, Registry.of_engine(), python))

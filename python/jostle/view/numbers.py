@@ -6,7 +6,6 @@ a run is one number per phase, flow or link, and measure.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Mapping
@@ -16,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jostle.errors import StoreError
 from jostle.figures.data import flow_label
-from jostle.foreign_files import STORED_BYTES, read_bytes
 from jostle.results.finished import OVERALL
 from jostle.results.measures import Measure, measures
+from jostle.running.store import read_summary
 from jostle.stats import estimate
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Numbers:
         with self._lock:
             for _, _, run in self.plan.runs:
                 if run in present and run not in self._kept:
-                    self._kept[run] = _read(self.root / run)
+                    self._kept[run] = _read(self.root, run)
                     if time.monotonic() > until:
                         break
             return len(self._kept)
@@ -143,11 +143,11 @@ def _cell(who: _Who, shown: Measure, values: list[float | None]) -> dict[str, An
     }
 
 
-def _read(folder: Path) -> _Kept | None:
-    """Numbers of a stored run; none if what is there is no summary."""
+def _read(store: Path, run: str) -> _Kept | None:
+    """Numbers of a stored run; none if what is there is not that run."""
     try:
-        return _kept(json.loads(read_bytes(folder / "summary.json", STORED_BYTES)))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return _kept(read_summary(store, run))
+    except (StoreError, KeyError, TypeError, AttributeError):
         return None
 
 

@@ -77,6 +77,8 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "jostle"
     sys_version = ""
     protocol_version = "HTTP/1.1"
+    # Of silence, after which a connection is closed: others on this machine can open as many.
+    timeout = 60
 
     def do_GET(self) -> None:
         """Answer, or say in JSON why not."""

@@ -22,12 +22,9 @@ pub fn dumbbell() -> Value {
     })
 }
 
-/// Every key and every variant there is, in as few links and flows as possible.
-pub fn everything() -> Value {
-    let mut spec = dumbbell();
-    spec["trace"] = json!("acks");
-    spec["capture"] = json!({"scenario": "everything"});
-    spec["links"] = json!([
+/// A link with each kind of queue.
+fn a_link_of_each_queue() -> Value {
+    json!([
         link(
             "occupancy",
             part(
@@ -78,7 +75,15 @@ pub fn everything() -> Value {
                 "scheduler": "weighted", "classic_share": 0.1, "time_shift": 30 * MS})
             )
         ),
-    ]);
+    ])
+}
+
+/// Every key and every variant there is, in as few links and flows as possible.
+pub fn everything() -> Value {
+    let mut spec = dumbbell();
+    spec["trace"] = json!("acks");
+    spec["capture"] = json!({"scenario": "everything"});
+    spec["links"] = a_link_of_each_queue();
     spec["links"][0]["capacity"] = json!({"kind": "steps", "steps": [
         {"at_ns": 0, "rate_bps": 8_000_000}, {"at_ns": S, "rate_bps": 0}]});
     spec["links"][1]["capacity"] = json!({"kind": "trace", "opportunities_ms": [1, 1, 3],

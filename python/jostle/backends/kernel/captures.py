@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from jostle.backends.base import Spec, canonical_json
 from jostle.backends.captures import Captures
 from jostle.backends.kernel.guest.capture import BLOCK_BYTES, BLOCKS
 from jostle.backends.sim import Engine
-from jostle.foreign_files import STORED_BYTES, open_regular, read_bytes
+from jostle.foreign_files import STORED_BYTES, open_regular, read_json
 from jostle.kernel_images import Image
 
 
@@ -36,7 +35,7 @@ def captured(spec: Spec, folder: Path, image: Image, engine: Engine) -> Captures
     """
     if spec.get("capture") is None:
         return None
-    told = json.loads(read_bytes(folder / "events.json", STORED_BYTES))["captures"]
+    told = read_json(folder / "events.json", STORED_BYTES)["captures"]
     made = Captures()
     for flow, end, host in _ends(spec):
         received, dropped = told["hosts"][host]

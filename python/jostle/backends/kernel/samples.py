@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.backends.kernel.guest.sampling import DETAILS_BYTES, TCP_INFO_BYTES, XSTATS_BYTES
-from jostle.foreign_files import GUEST_BYTES, STORED_BYTES, read_bytes
+from jostle.foreign_files import GUEST_BYTES, STORED_BYTES, read_bytes, read_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,7 +86,7 @@ def read(folder: Path, flows: int, links: int) -> Samples:
     if not content or len(content) % record.itemsize:
         raise ValueError("the samples are not whole")
     samples = np.frombuffer(content, record)
-    events = json.loads(read_bytes(folder / "events.json", STORED_BYTES))
+    events = read_json(folder / "events.json", STORED_BYTES)
     return Samples(
         time_ns=samples["time_ns"],
         senders=samples["flows"]["sender"],

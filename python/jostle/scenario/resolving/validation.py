@@ -186,10 +186,11 @@ def _message(detail: ErrorDetails, path: KeyPath) -> str:
             message = f'there is no kind "{tag}" — {did_you_mean(tag, tags, listed="kinds")}'
         case "union_tag_not_found":
             message = 'write a table with its kind, as in { kind = "…" }'
-        case "greater_than_equal":
-            message = f"{_shown(given)} is out of range — at least {context['ge']}"
-        case "less_than_equal":
-            message = f"{_shown(given)} is out of range — at most {context['le']}"
+        case "greater_than_equal" | "less_than_equal":
+            bound = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
+            message = f"{_shown(given)} is out of range — {bound}"
+        case "string_too_long":
+            message = f"{len(given)} characters — at most {context['max_length']}"
         case "too_short":
             message = "no flows — write at least one [[flows]] table"
         case _:

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from jostle.errors import brief
 from jostle.scenario.text.positions import KeyPath
 
 __all__ = [
@@ -60,7 +61,7 @@ class ScenarioError(Exception):
         lines = []
         for problem in self.problems:
             place = f"{self.source}:{problem.line}" if problem.line else self.source
-            lines.append(": ".join(p for p in (place, problem.key, problem.message) if p))
+            lines.append(brief(": ".join(p for p in (place, problem.key, problem.message) if p)))
         return "\n".join(lines)
 
 
