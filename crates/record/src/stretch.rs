@@ -213,7 +213,8 @@ impl<'a> Stretch<'a> {
     ) -> Self {
         let competing = flows.iter().filter(|flow| flow.competes);
         let all = competing.map(|flow| bits_per_s(flow.received_bytes, flow.length_ns));
-        let throughput_bps = all.sum();
+        // Not `sum`, which says −0 of nothing.
+        let throughput_bps = all.fold(0.0, |sum, flow_bps| sum + flow_bps);
         Self { flows, groups, links, rates, throughput_bps }
     }
 

@@ -1,16 +1,27 @@
 //! The sending side of a TCP connection, as Linux 6.1 behaves with SACK, timestamps and RACK.
 //!
 //! Linux names are given where a field or a rule has one. The files: what is outstanding
-//! (`scoreboard`), what an ACK does (`acknowledge`), the states of recovery (`recovery`) with PRR
-//! (`reduction`) and undo (`undo`), RACK and its timers (`detection`, `timers`), what leaves when
-//! (`transmit`, `pacer`), whether the window is the limit (`usage`).
+//! (`scoreboard`), how a connection opens (`handshake`), what an ACK does (`acknowledge`) and says has
+//! arrived (`delivered`), the states of recovery (`recovery`) with PRR
+//! (`reduction`) and undo (`undo`), RACK (`detection`), timers (`timers`) with the
+//! timeout (`rto`) and the loss probe (`tail_probe`), what leaves when (`transmit`, `pacer`), together
+//! (`bursts`) and again (`retransmit`), whether the window is the limit (`usage`), the receiver's
+//! (`peer_window`), ECN (`ecn`).
 
 mod acknowledge;
+mod bursts;
+mod delivered;
 mod detection;
+mod ecn;
+mod handshake;
 mod pacer;
+mod peer_window;
 mod recovery;
 mod reduction;
+mod retransmit;
+mod rto;
 mod scoreboard;
+mod tail_probe;
 mod timers;
 mod transmit;
 mod undo;
@@ -19,19 +30,22 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
-use jostle_control::memory::{HostMemory, Occasion, Peer};
+use jostle_control::memory::Peer;
 use jostle_control::{
-    Congestion, Controller, EcnFeedback, Established, Prospect, RateCode, RecoveryOwner,
-    RecoveryState, RttEstimator, Sampler, Signal, TcpExtension,
+    Congestion, Controller, RecoveryOwner, RecoveryState, RttEstimator, Sampler, Signal,
 };
 use jostle_units::{Ecn, Rate, Span, Time};
 
-use crate::segment::{Segment, Syn, SynAck, timestamp_ms};
+use crate::segment::{Segment, timestamp_ms};
 use crate::size::Divisor;
 use detection::Rack;
+use ecn::EcnState;
 use pacer::Pacer;
+use peer_window::PeerWindow;
 use reduction::Reduction;
+use rto::Rto;
 use scoreboard::Scoreboard;
+use tail_probe::TailProbe;
 use timers::Pending;
 use undo::Undo;
 use usage::WindowUse;
@@ -47,9 +61,6 @@ pub trait Egress {
     /// For the record: a burst is about to be handed over.
     fn note_sent(&mut self, now: Time, packets: u32, wire_bytes: u64, retransmission: bool);
 }
-
-/// `TCP_RTO_MAX` in Linux.
-const RTO_MAX: Span = Span::from_secs(120);
 
 /// What a sender is told about its flow.
 #[derive(Clone, Copy, Debug)]
@@ -134,10 +145,7 @@ pub struct Sender {
     owner: RecoveryOwner,
     /// The controller wants to hear of headers ([`TcpExtension::hears_headers`]).
     hears_headers: bool,
-    /// How the receiver tells of marks: first what the controller needs, then what was agreed on.
-    feedback: EcnFeedback,
-    /// Packets that were reported as marked (`delivered_ce`).
-    marked: u64,
+    ecn: EcnState,
 
     /// Payload of a full-sized segment.
     mss: Divisor,
@@ -148,10 +156,7 @@ pub struct Sender {
     written: u32,
     /// Segments that are not full sized, lowest first: the ends of messages.
     short: std::collections::VecDeque<(u32, u16)>,
-    /// End of the receiver's window, in segments.
-    window_end: u32,
-    /// `snd_wnd`: the window as it was last offered, in segments.
-    peer_window: u32,
+    peer_window: PeerWindow,
 
     /// Copies of the controller's answers, taken after everything that may change them.
     cwnd: u32,
@@ -170,8 +175,6 @@ pub struct Sender {
     undo: Undo,
     /// `frto`: the timeout may prove to be spurious (RFC 5682).
     frto: bool,
-    /// RFC 3168: CWR is to be set on the next new segment.
-    cwr_due: bool,
     /// TCP small queues hold packets back.
     throttled: bool,
 
@@ -179,19 +182,12 @@ pub struct Sender {
     /// `reordering`: how many packets a packet was seen to be late, at least 3.
     reordering: u32,
     reordering_seen: bool,
-    /// `tlp_high_seq`: `snd_nxt` when the outstanding loss probe was sent.
-    probe_high: Option<u32>,
-    /// The probe was a retransmission.
-    probe_retransmitted: bool,
+    tail_probe: TailProbe,
     duplicates_reported: u64,
 
     pending: Pending,
     deadlines: Deadlines,
-    rto: Span,
-    /// `icsk_retransmits`: timeouts since snd_una last advanced.
-    timeouts: u32,
-    /// `icsk_probes_out`: probes of a window that has not opened since.
-    window_probes: u32,
+    rto: Rto,
     usage: WindowUse,
     last_send: Time,
 
@@ -207,7 +203,7 @@ impl Sender {
     pub fn new(options: Options, controller: Box<dyn Controller>) -> Self {
         let owner = controller.recovery_owner();
         let paced = options.pacing || controller.pacing_rate().is_some();
-        let feedback = controller.needs_ecn();
+        let ecn = EcnState::new(controller.needs_ecn());
         Self {
             options,
             connection: Connection::Closed,
@@ -218,14 +214,12 @@ impl Sender {
             controller,
             owner,
             hears_headers: false,
-            feedback,
-            marked: 0,
+            ecn,
             mss: Divisor::new(u32::from(options.mss_bytes)),
-            buffer_segments: transmit::buffer_segments(options.mss_bytes),
+            buffer_segments: bursts::buffer_segments(options.mss_bytes),
             written: 0,
             short: std::collections::VecDeque::new(),
-            window_end: 0,
-            peer_window: 0,
+            peer_window: PeerWindow::default(),
             cwnd: options.initial_window,
             ssthresh: u32::MAX,
             pacer: Pacer::new(paced),
@@ -236,141 +230,21 @@ impl Sender {
             reduction: Reduction::default(),
             undo: Undo::default(),
             frto: false,
-            cwr_due: false,
             throttled: false,
             rack: Rack::default(),
             reordering: 3,
             reordering_seen: false,
-            probe_high: None,
-            probe_retransmitted: false,
+            tail_probe: TailProbe::default(),
             duplicates_reported: 0,
             pending: Pending::None,
             deadlines: Deadlines::default(),
-            rto: Span::from_secs(1),
-            timeouts: 0,
-            window_probes: 0,
+            rto: Rto::new(),
             usage: WindowUse::new(),
             last_send: Time::ZERO,
             total_sent: 0,
             total_retransmitted: 0,
             acked_bytes: 0,
             echo_ms: 0,
-        }
-    }
-
-    /// Opens the connection.
-    pub fn open(&mut self, now: Time, out: &mut impl Egress) {
-        if self.connection == Connection::Closed {
-            self.connection = Connection::SynSent;
-            self.send_syn(now, out);
-        }
-    }
-
-    fn send_syn(&mut self, now: Time, out: &mut impl Egress) {
-        self.syn_sent_at = now;
-        // RFC 3168 §6.1.1.1: a SYN that is sent again offers no ECN, for the offer may be what kept
-        // the first one from arriving (`tcp_ecn_fallback`). Nor does it ask for a rate: a router
-        // may be there that drops packets with options it does not know.
-        let first = self.timeouts == 0;
-        let tcp = self.controller.tcp().filter(|_| first);
-        let rate = tcp.map_or(RateCode::NONE, TcpExtension::rate_request);
-        let syn = Syn { ecn: first && self.wants_ecn(), rate, tsval_ms: timestamp_ms(now) };
-        // RFC 3168 §6.1.1: a SYN is not ECN-capable itself, unless the controller needs it.
-        out.transmit(now, Segment::Syn(syn), self.ecn_of(false));
-        self.pending = Pending::Retransmission;
-        self.deadlines.retransmission = now + self.rto;
-    }
-
-    /// A SYN-ACK is about to be taken: what the host remembers of the peer.
-    #[cold]
-    pub fn recall(&mut self, now: Time, memory: &mut HostMemory) {
-        if self.connection == Connection::SynSent
-            && let Some(host) = self.controller.host()
-        {
-            host.on_open(&mut Occasion { now, peer: self.options.peer, memory });
-        }
-    }
-
-    /// The connection closes: what the host is to remember.
-    #[cold]
-    pub fn close(&mut self, now: Time, memory: &mut HostMemory) {
-        if let Some(host) = self.controller.host() {
-            host.on_close(&mut Occasion { now, peer: self.options.peer, memory });
-        }
-    }
-
-    /// A SYN-ACK arrived.
-    #[cold]
-    pub fn on_syn_ack(&mut self, now: Time, answer: &SynAck, out: &mut impl Egress) {
-        if self.connection != Connection::SynSent {
-            return;
-        }
-        self.connection = Connection::Established;
-        self.pending = Pending::None;
-        self.deadlines.retransmission = Time::NEVER;
-        if !(self.wants_ecn() && answer.ecn) {
-            self.feedback = EcnFeedback::None;
-        } else if self.feedback == EcnFeedback::None {
-            self.feedback = EcnFeedback::Classic;
-        }
-        self.controller.on_ecn_negotiated(self.feedback);
-        // A controller that falls back to another one is that from here on.
-        self.owner = self.controller.recovery_owner();
-        self.hears_headers = self.controller.tcp().is_some_and(TcpExtension::hears_headers);
-        self.pacer.on = self.options.pacing || self.controller.pacing_rate().is_some();
-        self.window_end = answer.window;
-        self.peer_window = answer.window;
-        self.echo_ms = answer.clock.tsval_ms(now);
-        let rtt = if self.timeouts == 0 {
-            now.since(self.syn_sent_at)
-        } else {
-            // Karn's algorithm: the RTT of a retransmitted SYN is ambiguous, but for its timestamp.
-            let elapsed_ms = timestamp_ms(now).saturating_sub(answer.tsecr_ms).max(1);
-            Span::from_ms(u64::from(elapsed_ms))
-        };
-        self.rtt.on_sample(rtt, 0, 1);
-        self.rtt.on_min_sample(now, rtt);
-        self.rto = self.rtt.rto();
-        // RFC 6298 (5.7) allows IW of one segment only if the SYN was lost; Linux reduces it when
-        // more than one retransmission was needed.
-        let initial_window = if self.timeouts > 1 { 1 } else { self.options.initial_window };
-        self.timeouts = 0;
-        self.usage.since = now;
-        self.controller.on_established(&Established {
-            now,
-            mss_bytes: self.mss.get(),
-            initial_window,
-            rtt: Some(rtt),
-            prospect: Prospect {
-                backlog: (self.written < u32::MAX).then_some(u64::from(self.written)),
-                receive_window: self.window_end,
-                granted: answer.rate.rate(),
-            },
-        });
-        if self.options.initial_pacing {
-            let window_bytes = self.bytes_of(self.controller.cwnd());
-            self.first_flight_rate = Some(Rate::of(window_bytes, rtt));
-        }
-        self.take_answers();
-        self.update_pacing_rate();
-        // The first write finds the network idle: Linux calls its first samples app-limited.
-        self.sampler.set_app_limited(0);
-        self.write(now, out);
-    }
-
-    fn wants_ecn(&self) -> bool {
-        self.options.ecn || self.feedback != EcnFeedback::None
-    }
-
-    /// ECN field of a packet; `new`: it is data that was never sent before. RFC 3168 §6.1.5: an
-    /// ECT codepoint "MUST NOT" be set on retransmissions; under controllers that need ECN Linux
-    /// makes all packets ECN-capable (`tcp_ecn_send`).
-    fn ecn_of(&self, new: bool) -> Ecn {
-        match self.feedback {
-            EcnFeedback::Classic if new => Ecn::Capable,
-            EcnFeedback::None | EcnFeedback::Classic => Ecn::NotCapable,
-            EcnFeedback::PerPacket => Ecn::Capable,
-            EcnFeedback::Counted => Ecn::L4s,
         }
     }
 
@@ -466,9 +340,28 @@ impl Sender {
         &self.deadlines
     }
 
+    /// What holds after whatever a sender is called for.
+    #[inline]
+    fn check(&self) {
+        let (board, counts) = (&self.board, self.board.counts());
+        debug_assert!(board.is_consistent(), "{counts:?}");
+        debug_assert!(board.next() <= self.written, "sent what was not written: {counts:?}");
+        debug_assert!(u64::from(board.in_flight()) <= self.total_sent, "{counts:?}");
+        debug_assert!(self.cwnd >= 1 && self.ssthresh >= 1, "{} of {}", self.cwnd, self.ssthresh);
+        // RFC 6298 (5.1): "Every time a packet containing data is sent (including a retransmission),
+        // if the timer is not running, start it".
+        let timed = self.pending != Pending::None && self.deadlines.retransmission < Time::NEVER;
+        debug_assert!(
+            board.outstanding() == 0 || timed,
+            "no timer: {:?}, {counts:?}",
+            self.pending
+        );
+    }
+
     /// Copies window and threshold as the controller says them.
     #[inline]
     fn take_window(&mut self) {
+        debug_assert!(self.controller.cwnd() >= 1, "no window");
         self.cwnd = self.controller.cwnd().max(1);
         self.ssthresh = self.controller.ssthresh().unwrap_or(u32::MAX);
     }
@@ -494,6 +387,7 @@ impl Sender {
     }
 
     fn set_state(&mut self, now: Time, state: RecoveryState) {
+        debug_assert!(self.board.adds_up(), "before {state:?}: {:?}", self.board.counts());
         self.controller.on_state(now, state);
         self.state = state;
     }

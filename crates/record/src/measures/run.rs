@@ -117,6 +117,15 @@ mod tests {
         assert_eq!(jain(&[]), None);
     }
 
+    /// Pings alone: JSON writes −0 as another number than 0.
+    #[test]
+    fn nothing_in_total_has_no_sign() {
+        let pings = FlowStretch { received_bytes: 50.0, length_ns: 8e9, ..FlowStretch::default() };
+        let table = FlowTable::default();
+        let all = Stretch::new(vec![pings], vec![], vec![], Rates::between(&table, 1, 0.0, 8.0));
+        assert_eq!(all.throughput_bps().to_bits(), 0.0_f64.to_bits());
+    }
+
     #[test]
     fn starvation_is_the_ratio_of_the_ends_among_bulk_flows() {
         let flow = |is_bulk, delivered_bytes| FlowStretch {

@@ -5,52 +5,10 @@ use jostle_control::{
 };
 use jostle_units::{Span, Time};
 
+use super::delivered::Originals;
 use super::recovery::{Findings, Repair};
 use super::{Acknowledged, Connection, Egress, Sender, timestamp_ms};
-use crate::segment::{Ack, Block, MAX_BLOCKS};
-
-/// The first and the last segment that an ACK newly acknowledges, of those that were never sent
-/// again: when they were sent. RTTs are taken from them.
-#[derive(Clone, Copy, Debug)]
-struct Ends {
-    /// Number of the first.
-    number: u32,
-    /// [`Time::NEVER`] if there is none.
-    first: Time,
-    last: Time,
-}
-
-impl Ends {
-    const NONE: Self = Self { number: u32::MAX, first: Time::NEVER, last: Time::ZERO };
-
-    #[inline]
-    fn note(&mut self, number: u32, sent_at: Time) {
-        if self.is_none() {
-            (self.number, self.first) = (number, sent_at);
-        }
-        self.last = sent_at;
-    }
-
-    #[inline]
-    fn is_none(&self) -> bool {
-        self.first == Time::NEVER
-    }
-
-    /// What their RTTs are, if they are acknowledged now.
-    #[inline]
-    fn rtts(&self, now: Time) -> Option<(Span, Span)> {
-        (!self.is_none()).then(|| (now.since(self.first), now.since(self.last)))
-    }
-}
-
-/// What an ACK says of the RTT.
-#[derive(Clone, Copy, Debug)]
-struct RttSample {
-    /// For controllers and the minimum: of the last segment acknowledged (`ca_rtt_us`).
-    newest: Option<Span>,
-    /// The ACK may have been held back by a delayed-ACK timer.
-    delayed: bool,
-}
+use crate::segment::Ack;
 
 /// What an ACK brought beside what is counted.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +41,7 @@ impl Sender {
         }
         let before = self.before();
         let mut findings = self.read_header(now, ack, &before);
-        let mut sack_ends = Ends::NONE;
+        let mut sack_ends = Originals::NONE;
         if ack.block_count > 0 {
             sack_ends = self.process_blocks(now, ack, before.first, &mut findings);
         }
@@ -149,19 +107,17 @@ impl Sender {
     #[inline]
     fn read_header(&mut self, now: Time, ack: &Ack, before: &Before) -> Findings {
         self.echo_ms = self.echo_ms.max(ack.clock.tsval_ms(now));
-        let window_end = self.window_end.max(ack.number.saturating_add(ack.window));
         // The flag of an overtaken ACK is of no interest, nor is its count.
         let current = ack.number >= before.first;
         let findings = Findings {
             prior_first: before.first,
             advanced: ack.number > before.first,
-            window_update: window_end > self.window_end,
-            ecn_echo: current && self.reports_marks(ack),
+            window_update: self.peer_window.extend(ack.number, ack.window),
+            ecn_echo: current && self.ecn.reports_marks(ack),
             ..Findings::default()
         };
-        self.window_end = window_end;
         if findings.advanced {
-            self.timeouts = 0;
+            self.rto.on_progress();
         }
         findings
     }
@@ -274,18 +230,9 @@ impl Sender {
         self.update_pacing_rate();
     }
 
-    /// What holds between any two calls: a window of at least one packet, what is in flight is what was
-    /// sent and neither arrived nor was lost, and nothing was sent that was not written.
-    fn is_consistent(&self) -> bool {
-        self.board.is_consistent()
-            && self.cwnd >= 1
-            && self.board.next() <= self.written
-            && u64::from(self.board.in_flight()) <= self.total_sent
-    }
-
     #[inline]
     fn acknowledged(&self, rtt: Option<Span>, lost_packets: u32) -> Acknowledged {
-        debug_assert!(self.is_consistent());
+        self.check();
         Acknowledged {
             rtt,
             cwnd_bytes: self.bytes_of(self.cwnd),
@@ -305,34 +252,18 @@ impl Sender {
         }
     }
 
-    /// Whether an ACK tells of marked packets.
-    #[inline]
-    fn reports_marks(&self, ack: &Ack) -> bool {
-        match self.feedback {
-            EcnFeedback::None => false,
-            EcnFeedback::Classic | EcnFeedback::PerPacket => ack.ece,
-            EcnFeedback::Counted => ack.newly_marked(self.marked) > 0,
-        }
-    }
-
-    /// Counts the packets that an ACK reports as marked, and tells the controller. With ECE they
-    /// are all that the ACK has delivered (`tcp_count_delivered`).
+    /// Counts the packets that an ACK reports as marked, and tells the controller.
     #[inline]
     fn note_marks(&mut self, now: Time, ack: &Ack, prior_delivered: u64) -> u32 {
-        if self.feedback == EcnFeedback::None {
+        if self.ecn.feedback() == EcnFeedback::None {
             return 0;
         }
         let delivered = self.sampler.delivered();
-        let marked = match self.feedback {
-            EcnFeedback::Counted => u32::from(ack.newly_marked(self.marked)),
-            _ if ack.ece => (delivered - prior_delivered) as u32,
-            _ => 0,
-        };
-        self.marked += u64::from(marked);
+        let marked = self.ecn.count(ack, (delivered - prior_delivered) as u32);
         self.controller.on_marks(&Marks {
             now,
             delivered,
-            marked: self.marked,
+            marked: self.ecn.marked(),
             first_unacked: u64::from(self.board.first()),
             next_to_send: u64::from(self.board.next()),
         });
@@ -342,12 +273,8 @@ impl Sender {
     /// Whether an ACK takes the slow path (`tcp_rcv_established`): it does not look as header
     /// prediction expects, with the window of the ACK before and without blocks or marks.
     fn leaves_fast_path(&mut self, ack: &Ack, findings: &Findings) -> bool {
-        let same_window = ack.window == self.peer_window;
-        // `tcp_may_update_window`: of two ACKs of the same number the larger window holds.
-        if findings.advanced || ack.window > self.peer_window {
-            self.peer_window = ack.window;
-        }
-        ack.block_count > 0 || ack.ece || !same_window
+        let other_window = self.peer_window.differs(ack.window, findings.advanced);
+        ack.block_count > 0 || ack.ece || other_window
     }
 
     /// `tcp_xmit_recovery`.
@@ -364,186 +291,6 @@ impl Sender {
             }
         }
         self.retransmit_lost(now, out);
-    }
-
-    /// `tcp_sacktag_write_queue`.
-    #[cold]
-    fn process_blocks(
-        &mut self,
-        now: Time,
-        ack: &Ack,
-        prior_first: u32,
-        findings: &mut Findings,
-    ) -> Ends {
-        let mut blocks = [Block::default(); MAX_BLOCKS];
-        let mut count = usize::from(ack.block_count);
-        blocks[..count].copy_from_slice(ack.blocks());
-        if ack.duplicate {
-            self.note_duplicate(blocks[0], prior_first, findings);
-            blocks.copy_within(1.., 0);
-            count -= 1;
-        }
-        // Ascending, so that later blocks do not make earlier ones look reordered.
-        blocks[..count].sort_unstable_by_key(|block| block.start);
-
-        let min_rtt = self.rtt.min_rtt();
-        let high = self.high;
-        let mut ends = Ends::NONE;
-        let mut reordered: Option<u32> = None;
-        let Self { board, sampler, rack, .. } = self;
-        for &block in &blocks[..count] {
-            let highest = board.highest_sacked();
-            board.sack(block, |number, slot| {
-                findings.sacked = true;
-                rack.advance(now, slot, number + 1, min_rtt);
-                sampler.on_delivered(&slot.stamp, u64::from(number) + 1);
-                if !slot.ever_retransmitted() {
-                    if number < highest {
-                        reordered = Some(reordered.map_or(number, |low| low.min(number)));
-                    }
-                    findings.original |= number < high;
-                    ends.note(number, slot.stamp.sent_at);
-                }
-            });
-        }
-        if let Some(low) = reordered
-            && (self.state != RecoveryState::Loss || self.undo.is_watching())
-        {
-            self.note_reordering(low);
-        }
-        ends
-    }
-
-    /// `tcp_check_dsack`, `tcp_dsack_seen`: the receiver got a segment twice (RFC 2883).
-    fn note_duplicate(&mut self, block: Block, prior_first: u32, findings: &mut Findings) {
-        if self.probe_high == Some(block.end) {
-            findings.probe_duplicate = true;
-        }
-        self.duplicates_reported += 1;
-        if self.duplicates_reported > self.total_retransmitted {
-            // The network, not the sender, made the copy.
-            return;
-        }
-        if self.reordering_seen && !findings.probe_duplicate {
-            self.rack.duplicate_seen = true;
-        }
-        findings.duplicate = true;
-        // A spurious retransmission is a delivery, too.
-        self.sampler.count_spurious();
-        let retransmitted = block.end <= prior_first
-            || (block.end <= self.board.next()
-                && self.board.slot(block.start).ever_retransmitted());
-        self.undo.note_duplicate(block.end, retransmitted);
-        if block.end > prior_first && block.end <= self.board.next() {
-            self.board.retransmission_arrived(block.start);
-        }
-    }
-
-    /// `tcp_clean_rtx_queue` and `tcp_ack_update_rtt`.
-    fn process_cumulative(
-        &mut self,
-        now: Time,
-        ack: &Ack,
-        prior_highest: u32,
-        sack_ends: Ends,
-        findings: &mut Findings,
-    ) -> RttSample {
-        let min_rtt = self.rtt.min_rtt();
-        let echo_ms = ack.tsecr_ms;
-        let mut ends = Ends::NONE;
-        let mut retransmitted = false;
-        let mut payload = 0;
-        let Self { board, sampler, rack, .. } = self;
-        board.acknowledge(ack.number, |number, slot| {
-            payload += u64::from(slot.payload);
-            let ever = slot.ever_retransmitted();
-            retransmitted |= ever;
-            if slot.is_sacked() {
-                return;
-            }
-            if !ever {
-                ends.note(number, slot.stamp.sent_at);
-            }
-            sampler.on_delivered(&slot.stamp, u64::from(number) + 1);
-            // An echo from before the retransmission acknowledges the original.
-            let spurious = ever && echo_ms != 0 && echo_ms < timestamp_ms(slot.stamp.sent_at);
-            if !spurious {
-                rack.advance(now, slot, number + 1, min_rtt);
-            }
-        });
-        self.acked_bytes += payload;
-        findings.retransmitted = retransmitted;
-        findings.original |= ends.number < self.high;
-        let sample = self.take_rtt(now, echo_ms, ends, sack_ends, payload, findings);
-
-        if findings.advanced {
-            findings.set_timer = true;
-            if ends.number < prior_highest {
-                self.note_reordering(ends.number);
-            }
-        } else if !sack_ends.is_none() && self.board.outstanding() > 0 {
-            // The RTO is not extended by SACKs of data older than the head's last transmission.
-            let head = self.board.slot(self.board.first()).stamp.sent_at;
-            findings.set_timer = sack_ends.first < head;
-        }
-        sample
-    }
-
-    #[inline]
-    fn take_rtt(
-        &mut self,
-        now: Time,
-        echo_ms: u32,
-        ends: Ends,
-        sack_ends: Ends,
-        payload: u64,
-        findings: &Findings,
-    ) -> RttSample {
-        // For SRTT, of the first segment acknowledged (`seq_rtt_us`), and of the last.
-        let mut rtts = None;
-        let mut delayed = false;
-        // Karn's algorithm (RFC 6298 §3): nothing is known if a retransmission is involved.
-        if !findings.retransmitted {
-            rtts = ends.rtts(now);
-            let runt = payload > 0 && payload < u64::from(self.mss.get());
-            delayed = runt
-                && !(findings.sacked || findings.ecn_echo || findings.duplicate)
-                && self.delivered_one();
-        }
-        if let Some((first, last)) = sack_ends.rtts(now) {
-            rtts = Some((rtts.map_or(first, |(smoothed, _)| smoothed), last));
-        }
-        if rtts.is_none() && findings.advanced && echo_ms != 0 {
-            // The timestamps option tells retransmissions apart (RFC 7323 §4), to a millisecond.
-            let elapsed_ms = timestamp_ms(now).saturating_sub(echo_ms).max(1);
-            let elapsed = Span::from_ms(u64::from(elapsed_ms));
-            rtts = Some((elapsed, elapsed));
-        }
-        if let Some((smoothed, newest)) = rtts {
-            if !(delayed && newest > self.rtt.min_rtt()) {
-                self.rtt.on_min_sample(now, newest);
-            }
-            self.rtt.on_sample(
-                smoothed,
-                u64::from(self.board.first()),
-                u64::from(self.board.next()),
-            );
-            // RFC 6298: the back-off ends with the first valid sample.
-            self.rto = self.rtt.rto();
-        }
-        RttSample { newest: rtts.map(|(_, newest)| newest), delayed }
-    }
-
-    /// Nothing else was delivered since the newest packet of this ACK was sent.
-    fn delivered_one(&self) -> bool {
-        let prior = self.sampler.newest_prior_delivered();
-        prior.is_some_and(|prior| prior + 1 == self.sampler.delivered())
-    }
-
-    /// `tcp_is_cwnd_limited`.
-    pub(super) fn is_cwnd_limited(&self) -> bool {
-        let slow_start = self.owns_window() && self.cwnd < self.ssthresh;
-        self.usage.is_limit(self.cwnd, slow_start)
     }
 
     pub(super) fn owns_window(&self) -> bool {

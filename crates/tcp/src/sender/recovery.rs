@@ -1,6 +1,6 @@
 //! The states of recovery: when a reduction begins, how PRR carries it out, when it is undone.
 
-use jostle_control::{EcnFeedback, RecoveryOwner, RecoveryState, Signal};
+use jostle_control::{RecoveryOwner, RecoveryState, Signal};
 use jostle_units::Time;
 
 use super::Sender;
@@ -67,22 +67,17 @@ impl Sender {
 
     /// `tcp_init_undo`.
     fn begin_undo(&mut self) {
-        let probes = i32::from(self.probe_high.is_some() && self.probe_retransmitted);
+        let probes = i32::from(self.tail_probe.is_retransmission());
         self.undo.begin(self.board.first(), self.board.retransmitted() as i32 + probes);
-    }
-
-    /// Whether CWR answers ECE (`tcp_ecn_queue_cwr`). With counted marks there is no such exchange.
-    fn answers_echo(&self) -> bool {
-        matches!(self.feedback, EcnFeedback::Classic | EcnFeedback::PerPacket)
     }
 
     /// `tcp_init_cwnd_reduction`.
     fn begin_reduction(&mut self, now: Time, signal: Signal) {
         self.high = self.board.next();
-        self.probe_high = None;
+        self.tail_probe.forget();
         self.reduction = Reduction::new(self.cwnd);
         self.congestion(now, signal);
-        self.cwr_due = self.answers_echo();
+        self.ecn.on_reduction();
     }
 
     /// `tcp_enter_recovery`.
@@ -120,7 +115,7 @@ impl Sender {
         // The threshold falls once per window of data.
         if orderly
             || self.high <= self.board.first()
-            || (self.state == RecoveryState::Loss && self.timeouts == 0)
+            || (self.state == RecoveryState::Loss && self.rto.expiries() == 0)
         {
             self.undo.reversible = true;
             self.reduction.prior_cwnd = self.cwnd;
@@ -135,10 +130,10 @@ impl Sender {
         self.set_state(now, RecoveryState::Loss);
         self.take_answers();
         self.high = self.board.next();
-        self.probe_high = None;
-        self.cwr_due = self.answers_echo();
+        self.tail_probe.forget();
+        self.ecn.on_reduction();
         // RFC 5682 §3.2: not when a recovery was under way, except for repeated timeouts.
-        self.frto = first_of_episode || self.timeouts > 0;
+        self.frto = first_of_episode || self.rto.expiries() > 0;
     }
 
     /// `tcp_end_cwnd_reduction`: PRR ends at ssthresh.
@@ -174,7 +169,7 @@ impl Sender {
         if self.undo.reversible {
             self.controller.on_undo(now);
             self.take_answers();
-            self.cwr_due = false;
+            self.ecn.withdraw_cwr();
         }
         self.usage.since = now;
         self.undo.forget();
@@ -198,7 +193,7 @@ impl Sender {
             return false;
         }
         self.undo_reduction(now, true);
-        self.timeouts = 0;
+        self.rto.on_progress();
         self.set_state(now, RecoveryState::Open);
         self.take_answers();
         true
@@ -256,13 +251,8 @@ impl Sender {
 
     /// `tcp_process_tlp_ack`, RFC 8985 §7.4: did the loss probe repair a loss?
     pub(super) fn on_probe_acknowledged(&mut self, now: Time, ack: u32, findings: &Findings) {
-        let Some(high) = self.probe_high else { return };
-        if ack < high {
-            return;
-        }
-        if !self.probe_retransmitted || findings.probe_duplicate {
-            self.probe_high = None;
-        } else if ack > high {
+        let repeated = findings.no_progress() && !findings.sacked;
+        if self.tail_probe.repaired(ack, findings.probe_duplicate, repeated) {
             // The probe was needed: RFC 8985 §7.4.2 asks for a congestion response. What an earlier
             // episode may still be undone by, D-SACKs, stays as it is.
             self.begin_reduction(now, Signal::Loss);
@@ -270,9 +260,6 @@ impl Sender {
             self.take_answers();
             self.end_reduction(now);
             self.keep_open(now);
-        } else if findings.no_progress() && !findings.sacked {
-            // A plain duplicate ACK: both the original and the probe have arrived.
-            self.probe_high = None;
         }
     }
 
@@ -379,7 +366,7 @@ impl Sender {
             } else if findings.advanced && !recovered {
                 self.high = self.board.next();
                 // Step 2.b: "transmit up to two new (previously unsent) segments".
-                if self.has_data() && self.board.next() < self.window_end {
+                if self.has_data() && self.board.next() < self.peer_window.end {
                     return Repair::New;
                 }
                 self.frto = false;

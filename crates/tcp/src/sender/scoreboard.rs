@@ -117,12 +117,29 @@ impl Scoreboard {
         self.outstanding() + self.retransmitted - self.sacked - self.lost
     }
 
+    /// First and next segment, and how many are SACKed, lost and sent again: for a message.
+    pub fn counts(&self) -> [u32; 5] {
+        [self.first, self.next, self.sacked, self.lost, self.retransmitted]
+    }
+
     /// Whether its counts can be those of segments: none is both SACKed and marked lost, and no more
     /// are repaired than are outstanding.
     pub fn is_consistent(&self) -> bool {
         self.first <= self.next
             && self.sacked + self.lost <= self.outstanding()
             && self.retransmitted <= self.outstanding()
+    }
+
+    /// Whether its counts are those of its segments (`tcp_verify_left_out`), so that what is in flight
+    /// is what was sent and neither arrived nor is lost. Looks at every segment: not for every ACK.
+    pub fn adds_up(&self) -> bool {
+        let count = |flag| {
+            let segments = (self.first..self.next).map(|number| self.slot(number).flags);
+            segments.filter(|flags| flags & flag != 0).count() as u32
+        };
+        [self.sacked, self.lost, self.retransmitted]
+            == [count(SACKED), count(LOST), count(RETRANSMITTED)]
+            && count(SACKED | LOST) == self.sacked + self.lost
     }
 
     /// Segments SACKed (`sacked_out`).

@@ -1,6 +1,7 @@
 //! A sender alone, as packetdrill tests one: a script of ACKs and of time, and what leaves when.
 
 mod hooks;
+mod invariants;
 mod marks;
 mod recovery;
 mod stream;
@@ -18,8 +19,9 @@ use jostle_control::{
 };
 use jostle_units::{Ecn, Span, Time};
 
+use super::rto::RTO_MAX;
 use super::timers::Pending;
-use super::{Deadlines, Egress, Options, RTO_MAX, Sender, timestamp_ms};
+use super::{Deadlines, Egress, Options, Sender, timestamp_ms};
 use crate::receiver::Receiver;
 use crate::segment::fixtures::{ack, syn};
 use crate::segment::{Ack, Block, Clock, Data, Segment, SynAck};

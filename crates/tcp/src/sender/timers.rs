@@ -3,7 +3,9 @@
 use jostle_control::RecoveryState;
 use jostle_units::{HEADER_BYTES, Span, Time};
 
-use super::{Connection, Egress, RTO_MAX, Sender, take_expired};
+use super::rto::RTO_MAX;
+use super::tail_probe::TailProbe;
+use super::{Connection, Egress, Sender, take_expired};
 
 /// `TCP_TIMEOUT_MIN_US` in Linux.
 const TIMEOUT_MIN: Span = Span::from_ms(2);
@@ -36,7 +38,7 @@ impl Sender {
 
     /// When the RTO of the oldest outstanding packet is over.
     fn rto_of_first(&self) -> Time {
-        self.board.slot(self.board.first()).stamp.sent_at + self.rto
+        self.board.slot(self.board.first()).stamp.sent_at + self.rto.span()
     }
 
     /// `tcp_rearm_rto`. RFC 6298 (5.3): "When an ACK is received that acknowledges new data,
@@ -51,17 +53,17 @@ impl Sender {
             Pending::Reordering | Pending::LossProbe => {
                 self.rto_of_first().max(now + Span::from_ms(1))
             }
-            _ => now + self.rto,
+            _ => now + self.rto.span(),
         };
         self.set_timer(Pending::Retransmission, at);
     }
 
     pub(super) fn restart_rto(&mut self, now: Time) {
-        self.set_timer(Pending::Retransmission, now + self.rto);
+        self.set_timer(Pending::Retransmission, now + self.rto.span());
     }
 
     pub(super) fn set_reordering_timer(&mut self, now: Time, wait: Span) {
-        self.set_timer(Pending::Reordering, now + (wait + TIMEOUT_MIN).min(self.rto));
+        self.set_timer(Pending::Reordering, now + (wait + TIMEOUT_MIN).min(self.rto.span()));
     }
 
     /// `tcp_set_xmit_timer`.
@@ -84,7 +86,7 @@ impl Sender {
         } else {
             now + Span::from_secs(1)
         };
-        let rto_at = if rto_advances { now + self.rto } else { self.rto_of_first() };
+        let rto_at = if rto_advances { now + self.rto.span() } else { self.rto_of_first() };
         if rto_at > now {
             at = at.min(rto_at);
         }
@@ -98,8 +100,7 @@ impl Sender {
             return;
         }
         if self.connection == Connection::SynSent {
-            self.timeouts += 1;
-            self.rto = (self.rto + self.rto).min(RTO_MAX);
+            self.rto.back_off();
             self.send_syn(now, out);
             return;
         }
@@ -110,6 +111,7 @@ impl Sender {
             Pending::Reordering => self.on_reordering_timeout(now, out),
             Pending::WindowProbe => self.probe_window(now, out),
         }
+        self.check();
     }
 
     /// `tcp_retransmit_timer`.
@@ -118,30 +120,28 @@ impl Sender {
             return;
         }
         self.enter_loss(now);
-        self.timeouts += 1;
+        self.rto.back_off();
         self.retransmit(now, self.board.first(), out);
-        // RFC 6298 (5.5): "The host MUST set RTO <- RTO * 2 ("back off the timer")."
-        self.rto = (self.rto + self.rto).min(RTO_MAX);
         self.restart_rto(now);
     }
 
     /// `tcp_send_loss_probe`: new data if there is any, otherwise the last packet again.
     fn send_probe(&mut self, now: Time, out: &mut impl Egress) {
-        if self.probe_high.is_none() && self.board.outstanding() > 0 {
-            self.probe_retransmitted = false;
-            let sent = if self.has_data() && self.board.next() < self.window_end {
+        if !self.tail_probe.is_out() && self.board.outstanding() > 0 {
+            let mut again = false;
+            let sent = if self.has_data() && self.board.next() < self.peer_window.end {
                 let before = self.board.outstanding();
                 self.write_probe(now, out);
                 self.board.outstanding() > before
             } else {
-                self.probe_retransmitted = self.fits_window(self.board.next() - 1);
-                if self.probe_retransmitted {
+                again = self.fits_window(self.board.next() - 1);
+                if again {
                     self.retransmit_last(now, out);
                 }
-                self.probe_retransmitted
+                again
             };
             if sent {
-                self.probe_high = Some(self.board.next());
+                self.tail_probe = TailProbe::sent(self.board.next(), again);
                 // The RTO counts from now.
                 self.pending = Pending::None;
                 self.rearm_rto(now);
@@ -166,8 +166,8 @@ impl Sender {
     /// `tcp_probe0_when`. RFC 9293 §3.8.6.1: the first probe comes "when a zero window has existed
     /// for the retransmission timeout period", and the interval increases exponentially.
     fn window_probe_interval(&self) -> Span {
-        let base_ns = self.rto.max(RTO_MIN).as_ns();
-        Span::from_ns(base_ns << self.window_probes.min(WINDOW_PROBE_DOUBLINGS)).min(RTO_MAX)
+        let base_ns = self.rto.span().max(RTO_MIN).as_ns();
+        Span::from_ns(base_ns << self.peer_window.probes.min(WINDOW_PROBE_DOUBLINGS)).min(RTO_MAX)
     }
 
     /// `tcp_probe_timer`, `tcp_write_wakeup`: nothing of the segment before the first that is not
@@ -175,14 +175,14 @@ impl Sender {
     #[cold]
     fn probe_window(&mut self, now: Time, out: &mut impl Egress) {
         if self.board.outstanding() > 0 || !self.has_data() {
-            self.window_probes = 0;
+            self.peer_window.probes = 0;
             return;
         }
         let number = self.board.first().wrapping_sub(1);
         let probe = self.data(now, number, 0, false);
         out.note_sent(now, 1, u64::from(HEADER_BYTES), false);
-        out.transmit(now, probe, self.ecn_of(false));
-        self.window_probes = self.window_probes.saturating_add(1);
+        out.transmit(now, probe, self.ecn.field(false));
+        self.peer_window.probes = self.peer_window.probes.saturating_add(1);
         self.set_timer(Pending::WindowProbe, now + self.window_probe_interval());
     }
 
@@ -191,8 +191,8 @@ impl Sender {
         if self.pending != Pending::WindowProbe {
             return;
         }
-        if self.board.next() < self.window_end {
-            self.window_probes = 0;
+        if self.board.next() < self.peer_window.end {
+            self.peer_window.probes = 0;
             self.set_timer(Pending::None, Time::NEVER);
         } else {
             self.set_timer(Pending::WindowProbe, now + self.window_probe_interval());
@@ -222,6 +222,7 @@ impl Sender {
         if take_expired(&mut self.deadlines.pacing, now) {
             self.retransmit_lost(now, out);
             self.write(now, out);
+            self.check();
         }
     }
 
@@ -232,6 +233,7 @@ impl Sender {
             self.take_answers();
             self.retransmit_lost(now, out);
             self.write(now, out);
+            self.check();
         }
     }
 }

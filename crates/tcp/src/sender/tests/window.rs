@@ -36,7 +36,7 @@ fn the_window_halves_for_every_rto_of_silence() {
     for (silent_rtos, cwnd) in [(1, 45), (2, 40), (3, 20), (4, 10), (5, 10), (100, 10)] {
         let mut path = eighty();
         let sender = &mut path.script.sender;
-        let (last, rto) = (sender.last_send, sender.rto);
+        let (last, rto) = (sender.last_send, sender.rto.span());
         path.until(last + Span::from_ns(rto.as_ns() * silent_rtos));
         path.supply(Some(1));
         assert_eq!(path.script.sender.cwnd(), cwnd, "after {silent_rtos} RTOs");

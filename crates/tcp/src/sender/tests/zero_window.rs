@@ -21,7 +21,7 @@ fn closed() -> Script {
 #[test]
 fn a_closed_window_is_probed_ever_more_rarely() {
     let mut script = closed();
-    let rto = script.sender.rto;
+    let rto = script.sender.rto.span();
     script.until(ms(1_000_000));
     let probes = script.left();
     assert!(probes.iter().all(|it| (it.number(), it.payload_bytes()) == (9, 0)));
@@ -44,11 +44,11 @@ fn a_window_update_ends_the_probes() {
     script.sends_nothing();
     script.receive(Ack { window: 3, ..script.ack(10) });
     assert_eq!(script.numbers(), range(10, 13));
-    assert_eq!((script.sender.pending, script.sender.window_probes), (Pending::LossProbe, 0));
+    assert_eq!((script.sender.pending, script.sender.peer_window.probes), (Pending::LossProbe, 0));
     // The next closed window is probed as soon as the first one was.
     script.until(ms(1_040));
     script.receive(Ack { window: 0, ..script.ack(13) });
-    let rto = script.sender.rto;
+    let rto = script.sender.rto.span();
     script.until(ms(1_040) + rto);
     assert_eq!(script.timed_numbers(), [(ms(1_040) + rto, 12)]);
 }
@@ -57,7 +57,7 @@ fn a_window_update_ends_the_probes() {
 #[test]
 fn an_answer_postpones_the_next_probe() {
     let mut script = closed();
-    let rto = script.sender.rto;
+    let rto = script.sender.rto.span();
     script.until(ms(80) + rto + RTT);
     assert_eq!(script.left().len(), 1);
     let answered = script.now;
@@ -81,14 +81,14 @@ fn nothing_is_repeated_beyond_the_window() {
     let mut script = Script::bulk(10);
     script.left();
     // As after a start that did not heed the window.
-    script.sender.window_end = 4;
+    script.sender.peer_window.end = 4;
     script.until(ms(80));
     script.receive(Ack { window: 4, ..script.sack(0, &[(8, 10)]) });
     script.until(ms(200));
     let repeated = script.numbers();
     assert!(repeated.starts_with(&[0]), "{repeated:?}");
     assert!(repeated.iter().all(|&number| number < 4), "{repeated:?}");
-    script.sender.window_end = 0;
+    script.sender.peer_window.end = 0;
     script.until(ms(3_000));
     let repeated = script.numbers();
     assert!(!repeated.is_empty() && repeated.iter().all(|&number| number == 0), "{repeated:?}");

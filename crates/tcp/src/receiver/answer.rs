@@ -1,0 +1,177 @@
+//! When a receiver acknowledges, and what its ACK says: the delayed-ACK engine, compression of ACKs
+//! out of order.
+
+use jostle_units::{Span, Time};
+
+use super::{QUICK_ACKS_MAX, Receiver};
+use crate::segment::{Ack, AckTag, Block, Clock, MAX_BLOCKS};
+
+/// `TCP_ATO_MIN`, `TCP_DELACK_MIN`.
+const DELAYED_ACK_MIN: Span = Span::from_ms(40);
+/// `TCP_DELACK_MAX`.
+const DELAYED_ACK_MAX: Span = Span::from_ms(200);
+/// `tcp_comp_sack_nr`: ACKs that may be compressed into one.
+const COMPRESSED_MAX: u32 = 44;
+/// `tcp_comp_sack_delay_ns`.
+const COMPRESSION_MAX: Span = Span::from_ms(1);
+/// `tcp_comp_sack_slack_ns`: the timer may be this late, and is. Only the latest moment of a timer
+/// that fires in a soft interrupt is asked of the hardware (`hrtimer_interrupt`,
+/// `__hrtimer_next_event_base`); a receiver that nothing else wakes sends its ACK then.
+const COMPRESSION_SLACK: Span = Span::from_us(100);
+/// Duplicate ACKs that are sent before compression begins (`TCP_FASTRETRANS_THRESH`).
+const UNCOMPRESSED_DUPLICATES: u32 = 3;
+
+impl Receiver {
+    /// Delayed-ACK engine, for segments in order (`tcp_event_data_recv`).
+    pub(super) fn time_arrival(&mut self, now: Time) {
+        let gap = now.since(self.last_arrival);
+        if self.patience.is_zero() {
+            // The first segment: the sender is in slow start and needs every ACK.
+            self.quicken(QUICK_ACKS_MAX);
+            self.patience = DELAYED_ACK_MIN;
+        } else if gap <= DELAYED_ACK_MIN.mul_div(1, 2) {
+            self.patience = self.patience.mul_div(1, 2) + DELAYED_ACK_MIN.mul_div(1, 2);
+        } else if gap < self.patience {
+            self.patience = self.patience.mul_div(1, 2) + gap;
+        } else if gap > Span::from_ms(200) + self.rtt {
+            // "Too long gap": the sender has probably restarted its window.
+            self.quicken(QUICK_ACKS_MAX);
+        }
+        self.last_arrival = now;
+    }
+
+    /// `tcp_incr_quickack`.
+    pub(super) fn quicken(&mut self, most: u32) {
+        let fitting = (self.window.segments() / 2).max(2);
+        self.quick = self.quick.max(most.min(fitting));
+    }
+
+    /// `tcp_enter_quickack_mode`.
+    pub(super) fn enter_quick_mode(&mut self, most: u32) {
+        self.quicken(most);
+        self.patience = DELAYED_ACK_MIN;
+    }
+
+    /// Whether to acknowledge now, later, or with others (`__tcp_ack_snd_check`).
+    pub(super) fn decide(&mut self, now: Time) -> Option<Ack> {
+        if self.merging {
+            return None;
+        }
+        // RFC 5681 §4.2: "a TCP receiver MUST NOT … delay … an ACK for at least every second
+        // full-sized segment".
+        if self.next - self.acked > 1 || self.quick > 0 || self.at_once {
+            return Some(self.acknowledge(now));
+        }
+        if self.ahead.is_empty() {
+            self.delay(now);
+            return None;
+        }
+        if self.compressed >= COMPRESSED_MAX {
+            return Some(self.acknowledge(now));
+        }
+        if self.duplicates_at != self.next {
+            self.duplicates_at = self.next;
+            self.duplicates = 0;
+        }
+        if self.duplicates < UNCOMPRESSED_DUPLICATES || !self.compresses {
+            self.duplicates += 1;
+            return Some(self.acknowledge(now));
+        }
+        self.compressed += 1;
+        if self.compression == Time::NEVER {
+            let delay = self.rtt.mul_div(1, 20).min(COMPRESSION_MAX);
+            self.compression = now + delay + COMPRESSION_SLACK;
+            self.set_timer();
+        }
+        None
+    }
+
+    /// `tcp_send_delayed_ack`.
+    fn delay(&mut self, now: Time) {
+        let mut patience = self.patience;
+        if patience > DELAYED_ACK_MIN {
+            patience = patience.min(Span::from_ms(500)).min(self.rtt.max(DELAYED_ACK_MIN));
+        }
+        self.delayed = self.delayed.min(now + patience.min(DELAYED_ACK_MAX));
+        self.set_timer();
+    }
+
+    fn set_timer(&mut self) {
+        self.deadline = self.delayed.min(self.compression);
+    }
+
+    /// When [`on_timer`](Self::on_timer) is to be called, unless a segment comes before that.
+    #[inline]
+    pub const fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    /// The deadline may have come: the ACK to send, if it is due.
+    pub fn on_timer(&mut self, now: Time) -> Option<Ack> {
+        if now < self.deadline {
+            return None;
+        }
+        self.unread = 0;
+        if self.compression > now && self.delayed <= now {
+            // A delayed ACK was missed: the application is slow, be more patient.
+            self.patience = (self.patience + self.patience).min(Span::from_ms(200) + self.rtt);
+        }
+        Some(self.acknowledge(now))
+    }
+
+    /// Segments that the sender may send beyond `next`.
+    pub(super) fn window(&mut self) -> u32 {
+        // Data beyond a gap and data not yet read occupy the buffer (`tcp_space`).
+        self.window.offer(self.next, self.ahead.len() + self.unread)
+    }
+
+    /// The ACK of what has arrived so far.
+    pub(super) fn acknowledge(&mut self, now: Time) -> Ack {
+        self.delayed = Time::NEVER;
+        self.at_once = false;
+        if self.quick > 0 {
+            self.quick -= 1;
+            if self.quick == 0 {
+                self.patience = DELAYED_ACK_MIN;
+            }
+        }
+        self.report(now)
+    }
+
+    /// An ACK beside those that the delayed-ACK engine decides on (`__tcp_send_ack` with another
+    /// `rcv_nxt`).
+    pub(super) fn report(&mut self, now: Time) -> Ack {
+        self.compression = Time::NEVER;
+        self.compressed = 0;
+        self.set_timer();
+        self.acked = self.next;
+        // First, so that nothing else of the ACK has to be kept meanwhile.
+        let window = self.window();
+        let mut ack = Ack {
+            tag: AckTag::Ack,
+            ece: self.ece,
+            duplicate: false,
+            block_count: 0,
+            marks: self.marks as u16,
+            clock: Clock::at(now),
+            number: self.next,
+            tsecr_ms: self.echo_ms,
+            window,
+            blocks: [Block::default(); MAX_BLOCKS],
+        };
+        let mut count = 0;
+        if let Some(block) = self.duplicate.take() {
+            ack.duplicate = true;
+            ack.blocks[0] = block;
+            count = 1;
+        }
+        for block in &self.recent[..self.recent_count] {
+            if count < MAX_BLOCKS {
+                ack.blocks[count] = *block;
+                count += 1;
+            }
+        }
+        ack.block_count = count as u8;
+        ack
+    }
+}

@@ -1,0 +1,227 @@
+//! What an ACK says has arrived: its blocks (`tcp_sacktag_write_queue`), its number
+//! (`tcp_clean_rtx_queue`), and the RTTs that follow from them (`tcp_ack_update_rtt`).
+
+use jostle_control::RecoveryState;
+use jostle_units::{Span, Time};
+
+use super::recovery::Findings;
+use super::{Sender, timestamp_ms};
+use crate::segment::{Ack, Block, MAX_BLOCKS};
+
+/// The first and the last segment that an ACK newly acknowledges, of those that were never sent
+/// again: when they were sent. RTTs are taken from them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Originals {
+    /// Number of the first.
+    number: u32,
+    /// [`Time::NEVER`] if there is none.
+    first: Time,
+    last: Time,
+}
+
+impl Originals {
+    pub const NONE: Self = Self { number: u32::MAX, first: Time::NEVER, last: Time::ZERO };
+
+    #[inline]
+    fn note(&mut self, number: u32, sent_at: Time) {
+        if self.is_none() {
+            (self.number, self.first) = (number, sent_at);
+        }
+        self.last = sent_at;
+    }
+
+    #[inline]
+    fn is_none(&self) -> bool {
+        self.first == Time::NEVER
+    }
+
+    /// What their RTTs are, if they are acknowledged now.
+    #[inline]
+    fn rtts(&self, now: Time) -> Option<(Span, Span)> {
+        (!self.is_none()).then(|| (now.since(self.first), now.since(self.last)))
+    }
+}
+
+/// What an ACK says of the RTT.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RttSample {
+    /// For controllers and the minimum: of the last segment acknowledged (`ca_rtt_us`).
+    pub newest: Option<Span>,
+    /// The ACK may have been held back by a delayed-ACK timer.
+    pub delayed: bool,
+}
+
+impl Sender {
+    /// `tcp_sacktag_write_queue`.
+    #[cold]
+    pub(super) fn process_blocks(
+        &mut self,
+        now: Time,
+        ack: &Ack,
+        prior_first: u32,
+        findings: &mut Findings,
+    ) -> Originals {
+        let mut blocks = [Block::default(); MAX_BLOCKS];
+        let mut count = usize::from(ack.block_count);
+        blocks[..count].copy_from_slice(ack.blocks());
+        if ack.duplicate {
+            self.note_duplicate(blocks[0], prior_first, findings);
+            blocks.copy_within(1.., 0);
+            count -= 1;
+        }
+        // Ascending, so that later blocks do not make earlier ones look reordered.
+        blocks[..count].sort_unstable_by_key(|block| block.start);
+
+        let min_rtt = self.rtt.min_rtt();
+        let high = self.high;
+        let mut ends = Originals::NONE;
+        let mut reordered: Option<u32> = None;
+        let Self { board, sampler, rack, .. } = self;
+        for &block in &blocks[..count] {
+            let highest = board.highest_sacked();
+            board.sack(block, |number, slot| {
+                findings.sacked = true;
+                rack.advance(now, slot, number + 1, min_rtt);
+                sampler.on_delivered(&slot.stamp, u64::from(number) + 1);
+                if !slot.ever_retransmitted() {
+                    if number < highest {
+                        reordered = Some(reordered.map_or(number, |low| low.min(number)));
+                    }
+                    findings.original |= number < high;
+                    ends.note(number, slot.stamp.sent_at);
+                }
+            });
+        }
+        if let Some(low) = reordered
+            && (self.state != RecoveryState::Loss || self.undo.is_watching())
+        {
+            self.note_reordering(low);
+        }
+        ends
+    }
+
+    /// `tcp_check_dsack`, `tcp_dsack_seen`: the receiver got a segment twice (RFC 2883).
+    fn note_duplicate(&mut self, block: Block, prior_first: u32, findings: &mut Findings) {
+        if self.tail_probe.made(block.end) {
+            findings.probe_duplicate = true;
+        }
+        self.duplicates_reported += 1;
+        if self.duplicates_reported > self.total_retransmitted {
+            // The network, not the sender, made the copy.
+            return;
+        }
+        if self.reordering_seen && !findings.probe_duplicate {
+            self.rack.duplicate_seen = true;
+        }
+        findings.duplicate = true;
+        // A spurious retransmission is a delivery, too.
+        self.sampler.count_spurious();
+        let retransmitted = block.end <= prior_first
+            || (block.end <= self.board.next()
+                && self.board.slot(block.start).ever_retransmitted());
+        self.undo.note_duplicate(block.end, retransmitted);
+        if block.end > prior_first && block.end <= self.board.next() {
+            self.board.retransmission_arrived(block.start);
+        }
+    }
+
+    /// `tcp_clean_rtx_queue` and `tcp_ack_update_rtt`.
+    pub(super) fn process_cumulative(
+        &mut self,
+        now: Time,
+        ack: &Ack,
+        prior_highest: u32,
+        sack_ends: Originals,
+        findings: &mut Findings,
+    ) -> RttSample {
+        let min_rtt = self.rtt.min_rtt();
+        let echo_ms = ack.tsecr_ms;
+        let mut ends = Originals::NONE;
+        let mut retransmitted = false;
+        let mut payload = 0;
+        let Self { board, sampler, rack, .. } = self;
+        board.acknowledge(ack.number, |number, slot| {
+            payload += u64::from(slot.payload);
+            let ever = slot.ever_retransmitted();
+            retransmitted |= ever;
+            if slot.is_sacked() {
+                return;
+            }
+            if !ever {
+                ends.note(number, slot.stamp.sent_at);
+            }
+            sampler.on_delivered(&slot.stamp, u64::from(number) + 1);
+            // An echo from before the retransmission acknowledges the original.
+            let spurious = ever && echo_ms != 0 && echo_ms < timestamp_ms(slot.stamp.sent_at);
+            if !spurious {
+                rack.advance(now, slot, number + 1, min_rtt);
+            }
+        });
+        self.acked_bytes += payload;
+        findings.retransmitted = retransmitted;
+        findings.original |= ends.number < self.high;
+        let sample = self.take_rtt(now, echo_ms, ends, sack_ends, payload, findings);
+
+        if findings.advanced {
+            findings.set_timer = true;
+            if ends.number < prior_highest {
+                self.note_reordering(ends.number);
+            }
+        } else if !sack_ends.is_none() && self.board.outstanding() > 0 {
+            // The RTO is not extended by SACKs of data older than the head's last transmission.
+            let head = self.board.slot(self.board.first()).stamp.sent_at;
+            findings.set_timer = sack_ends.first < head;
+        }
+        sample
+    }
+
+    #[inline]
+    fn take_rtt(
+        &mut self,
+        now: Time,
+        echo_ms: u32,
+        ends: Originals,
+        sack_ends: Originals,
+        payload: u64,
+        findings: &Findings,
+    ) -> RttSample {
+        // For SRTT, of the first segment acknowledged (`seq_rtt_us`), and of the last.
+        let mut rtts = None;
+        let mut delayed = false;
+        // Karn's algorithm (RFC 6298 §3): nothing is known if a retransmission is involved.
+        if !findings.retransmitted {
+            rtts = ends.rtts(now);
+            let runt = payload > 0 && payload < u64::from(self.mss.get());
+            delayed = runt
+                && !(findings.sacked || findings.ecn_echo || findings.duplicate)
+                && self.delivered_one();
+        }
+        if let Some((first, last)) = sack_ends.rtts(now) {
+            rtts = Some((rtts.map_or(first, |(smoothed, _)| smoothed), last));
+        }
+        if rtts.is_none() && findings.advanced && echo_ms != 0 {
+            // The timestamps option tells retransmissions apart (RFC 7323 §4), to a millisecond.
+            let elapsed_ms = timestamp_ms(now).saturating_sub(echo_ms).max(1);
+            let elapsed = Span::from_ms(u64::from(elapsed_ms));
+            rtts = Some((elapsed, elapsed));
+        }
+        if let Some((smoothed, newest)) = rtts {
+            if !(delayed && newest > self.rtt.min_rtt()) {
+                self.rtt.on_min_sample(now, newest);
+            }
+            self.rtt.on_sample(
+                smoothed,
+                u64::from(self.board.first()),
+                u64::from(self.board.next()),
+            );
+            self.rto.on_sample(self.rtt.rto());
+        }
+        RttSample { newest: rtts.map(|(_, newest)| newest), delayed }
+    }
+
+    /// Nothing else was delivered since the newest packet of this ACK was sent.
+    fn delivered_one(&self) -> bool {
+        let prior = self.sampler.newest_prior_delivered();
+        prior.is_some_and(|prior| prior + 1 == self.sampler.delivered())
+    }
+}

@@ -1,0 +1,68 @@
+//! The retransmission timeout: what the RTT says of it, and how it backs off (RFC 6298).
+
+use jostle_units::Span;
+
+/// `TCP_RTO_MAX` in Linux.
+pub(super) const RTO_MAX: Span = Span::from_secs(120);
+
+/// The timeout in force (`icsk_rto`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rto {
+    span: Span,
+    /// `icsk_retransmits`: how often it has expired since snd_una last advanced.
+    expiries: u32,
+}
+
+impl Rto {
+    /// RFC 6298 (2.1): "the sender SHOULD set RTO <- 1 second" before there is any RTT.
+    pub const fn new() -> Self {
+        Self { span: Span::from_secs(1), expiries: 0 }
+    }
+
+    #[inline]
+    pub const fn span(&self) -> Span {
+        self.span
+    }
+
+    #[inline]
+    pub const fn expiries(&self) -> u32 {
+        self.expiries
+    }
+
+    /// An RTT was measured, from which `span` follows: the back-off ends with it.
+    #[inline]
+    pub const fn on_sample(&mut self, span: Span) {
+        self.span = span;
+    }
+
+    /// snd_una advanced, or the timeout was found to be needless.
+    #[inline]
+    pub const fn on_progress(&mut self) {
+        self.expiries = 0;
+    }
+
+    /// It has expired. RFC 6298 (5.5): "The host MUST set RTO <- RTO * 2 ("back off the timer")."
+    pub fn back_off(&mut self) {
+        self.expiries += 1;
+        self.span = (self.span + self.span).min(RTO_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_doubles_up_to_two_minutes_and_ends_with_a_sample() {
+        let mut rto = Rto::new();
+        let spans = [1, 2, 4, 8, 16, 32, 64, 120, 120];
+        for (expiries, span_s) in (0..).zip(spans) {
+            assert_eq!((rto.expiries(), rto.span()), (expiries, Span::from_secs(span_s)));
+            rto.back_off();
+        }
+        rto.on_progress();
+        assert_eq!((rto.expiries(), rto.span()), (0, RTO_MAX), "progress is no sample");
+        rto.on_sample(Span::from_ms(240));
+        assert_eq!(rto.span(), Span::from_ms(240));
+    }
+}
