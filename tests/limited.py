@@ -31,7 +31,9 @@ def _warm() -> None:
     """Import and build all that any command needs: the limits are for what comes after."""
     import jostle.cli.run
     import jostle.cli.study
-    import jostle.emulate.link_file  # noqa: F401
+    import jostle.emulate.link_file
+    import jostle.results.tables  # noqa: F401
+    import polars  # noqa: F401
     from jostle.scenario import loads
 
     assert loads(SOUND).plan().runs[0].seed == 1

@@ -288,6 +288,15 @@ class ResultSet(FinishedRuns):
             condition, grid keys, `alone` (the condition without the newcomer), `flow`, value, low,
             high (shares of what the flow has alone), n, unit, method; no row without such
             conditions.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> scenario = jostle.load("scenarios/first.toml", {"flows.newcomer.count": 1})
+        >>> scenario = scenario.set({"grid": {"flows.newcomer.count": [0, 1]}})
+        >>> results = jostle.run(scenario, store=False)
+        >>> results.harm("throughput", phase="together")["flow"].to_list()
+        ['incumbent']
         """
         from jostle.results.harm import harms
 

@@ -100,7 +100,14 @@ def estimate(
 
 
 def within(end: float, value: float, least: float | None, most: float | None) -> float:
-    """Move an end of an interval to the bound beyond which it lies, never past the value itself."""
+    """Move an end of an interval to the bound beyond which it lies, never past the value itself.
+
+    Examples
+    --------
+    >>> from jostle.stats import within
+    >>> within(-0.2, 0.1, least=0.0, most=1.0)
+    0.0
+    """
     if least is not None:
         end = max(end, min(least, value))
     if most is not None:
