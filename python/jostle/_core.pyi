@@ -196,7 +196,9 @@ def toml_lines(text: str) -> dict[str | int, tuple[int, Any]]:
         If it nests deeper than 80 levels.
     """
 
-def draw_impairments(spec_json: str, link: int, points: int) -> dict[str, Any]:
+def draw_impairments(
+    spec_json: str, link: int, points: int, cancelled: Callable[[], bool] | None = None
+) -> dict[str, Any]:
     """Draw what a link's random parts will do in a run, to be played back elsewhere.
 
     Parameters
@@ -207,6 +209,8 @@ def draw_impairments(spec_json: str, link: int, points: int) -> dict[str, Any]:
         Position of the link.
     points
         Values of jitter at most.
+    cancelled
+        Asked now and then whether to stop.
 
     Returns
     -------
@@ -219,6 +223,8 @@ def draw_impairments(spec_json: str, link: int, points: int) -> dict[str, Any]:
 
     Raises
     ------
+    Cancelled
+        If `cancelled` returned true. What it raises is passed on.
     ValueError
         If the spec is none, or makes no sense, or has no such link.
     """

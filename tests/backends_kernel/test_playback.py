@@ -137,3 +137,18 @@ def test_traces():
 def test_the_engine_knows_its_links():
     with pytest.raises(ValueError, match="no link 3"):
         impairments(spec_of(), 3)
+
+
+def test_drawing_stops_when_it_is_told_to():
+    """An hour of jitter that changes within microseconds takes minutes to draw."""
+    quick = OVERRIDES["bottleneck.jitter"].replace("3 s", "6 us")
+    spec = spec_of(overrides={**OVERRIDES, "duration": '"1 h"', "bottleneck.jitter": quick})
+    asked = []
+
+    def cancelled():
+        asked.append(None)
+        return len(asked) == 3
+
+    with pytest.raises(_core.Cancelled):
+        _core.draw_impairments(json.dumps(spec), 0, playback.JITTER_POINTS, cancelled)
+    assert len(asked) == 3

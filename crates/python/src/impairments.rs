@@ -6,7 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::run::parse;
+use crate::run::{Watch, parse};
 
 /// Draws the impairments of a link of a RunSpec given as JSON: see `jostle_record::DrawnImpairments`.
 ///
@@ -18,23 +18,35 @@ use crate::run::parse;
 ///     Position of the link.
 /// points : int
 ///     Values of jitter at most.
+/// cancelled : callable, optional
+///     Asked now and then, and at Ctrl-C, whether to stop.
 ///
 /// Raises
 /// ------
+/// Cancelled
+///     If `cancelled` returned true. What it raises is passed on.
 /// ValueError
 ///     If the spec is none, or makes no sense, or has no such link.
 #[pyfunction]
+#[pyo3(signature = (spec_json, link, points, cancelled=None))]
 pub fn draw_impairments(
     py: Python<'_>,
     spec_json: &str,
     link: usize,
     points: u64,
+    cancelled: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyDict>> {
     let spec = parse(spec_json)?;
     let missing = || PyValueError::new_err(format!("there is no link {link}"));
     let end = Time::from_ns(spec.duration_ns);
-    let drawn = spec.links.get(link).ok_or_else(missing)?.draw_impairments(spec.seed, end, points);
-    let drawn = drawn.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let link = spec.links.get(link).ok_or_else(missing)?;
+    let drawn = py.detach(|| {
+        let watch = Watch::new(cancelled);
+        let go_on = || !watch.is_cancelled();
+        let drawn = link.draw_impairments_while(spec.seed, end, points, &go_on);
+        let drawn = drawn.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        drawn.ok_or_else(|| watch.explain(&jostle_sim::Error::Cancelled))
+    })?;
     let bounds = drawn.outages.iter().flat_map(|(start, end)| [start.as_ns(), end.as_ns()]);
     let jitter: Vec<u64> = drawn.jitter.into_iter().map(Span::as_ns).collect();
     let found = PyDict::new(py);

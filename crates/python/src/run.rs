@@ -195,7 +195,7 @@ fn simulate(
 }
 
 /// Watches whether Python wants the run no more.
-struct Watch {
+pub(crate) struct Watch {
     cancelled: Option<Py<PyAny>>,
     polled: Cell<Option<Instant>>,
     /// What was raised meanwhile.
@@ -205,7 +205,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(cancelled: Option<Py<PyAny>>) -> Self {
+    pub(crate) fn new(cancelled: Option<Py<PyAny>>) -> Self {
         Self {
             cancelled,
             polled: Cell::new(None),
@@ -216,7 +216,7 @@ impl Watch {
 
     /// Asks Python, unless it was asked just before: that takes the interpreter's lock.
     #[expect(clippy::disallowed_methods, reason = "how long a person waits is no virtual time")]
-    fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         if self.fault.is_set() {
             return true;
         }
@@ -239,7 +239,7 @@ impl Watch {
     }
 
     /// The exception for a run that ended with `error`.
-    fn explain(&self, error: &jostle_sim::Error) -> PyErr {
+    pub(crate) fn explain(&self, error: &jostle_sim::Error) -> PyErr {
         match (error, self.raised.take().or_else(|| self.fault.take())) {
             (_, Some(raised)) => raised,
             (jostle_sim::Error::Cancelled, None) => Cancelled::new_err(error.to_string()),

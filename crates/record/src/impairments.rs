@@ -16,6 +16,8 @@ use crate::{CapacitySpec, DelaySpec, DelayStep, JitterSpec, LinkSpec};
 /// is not quite linear there.
 const CORRELATION_CELLS: u64 = 16;
 const VALUES_PER_CELL: u64 = 64;
+/// Values of jitter between two looks at whether to go on.
+const POLL_EVERY: u64 = 128;
 
 /// What a link's random parts will do. Times are nanoseconds of the run.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +63,25 @@ impl LinkSpec {
         end: Time,
         points: u64,
     ) -> Result<DrawnImpairments, Error> {
+        let drawn = self.draw_impairments_while(seed, end, points, &|| true)?;
+        Ok(drawn.unwrap_or_else(|| unreachable!("it is never told to stop")))
+    }
+
+    /// The same as long as `go_on` says so: it is asked about every ten milliseconds of drawing, which
+    /// may take minutes in all.
+    ///
+    /// # Returns
+    /// Nothing if it was told to stop.
+    ///
+    /// # Errors
+    /// As [`draw_impairments`](Self::draw_impairments).
+    pub fn draw_impairments_while(
+        &self,
+        seed: u64,
+        end: Time,
+        points: u64,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Option<DrawnImpairments>, Error> {
         let outages = match &self.outages {
             None => Vec::new(),
             Some(spec) => Outages::new(
@@ -78,10 +99,15 @@ impl LinkSpec {
             _ => Vec::new(),
         };
         let (jitter_step, jitter) = match &self.delay.jitter {
-            Some(spec) if spec.correlation_ns > 0 => self.jitter(spec, seed, end, points)?,
+            Some(spec) if spec.correlation_ns > 0 => {
+                match self.jitter(spec, seed, end, points, go_on)? {
+                    Some(drawn) => drawn,
+                    None => return Ok(None),
+                }
+            }
             _ => (Span::ZERO, Vec::new()),
         };
-        Ok(DrawnImpairments {
+        Ok(Some(DrawnImpairments {
             outages,
             rates,
             jitter,
@@ -90,7 +116,7 @@ impl LinkSpec {
             queue_seed: Stream::seed(seed, &self.stream("queue")),
             loss_seed: Stream::seed(seed, &self.stream("loss")),
             loss: self.loss_state(seed)?,
-        })
+        }))
     }
 
     fn jitter(
@@ -99,7 +125,8 @@ impl LinkSpec {
         seed: u64,
         end: Time,
         points: u64,
-    ) -> Result<(Span, Vec<Span>), Error> {
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Option<(Span, Vec<Span>)>, Error> {
         let alone = DelaySpec {
             steps: vec![DelayStep { at_ns: 0, delay_ns: 0 }],
             jitter: Some(spec.clone()),
@@ -108,8 +135,15 @@ impl LinkSpec {
         let fine_ns = spec.correlation_ns / (CORRELATION_CELLS * VALUES_PER_CELL);
         let least_ns = end.as_ns().div_ceil(points.max(1));
         let step_ns = fine_ns.max(least_ns).max(1);
-        let times = (0..=end.as_ns().div_ceil(step_ns)).map(|n| Time::from_ns(n * step_ns));
-        Ok((Span::from_ns(step_ns), times.map(|time| delay.delay(time)).collect()))
+        let mut values = Vec::new();
+        for n in 0..=end.as_ns().div_ceil(step_ns) {
+            // A value may take thousands of draws, one for each grid point since the last.
+            if n % POLL_EVERY == 0 && !go_on() {
+                return Ok(None);
+            }
+            values.push(delay.delay(Time::from_ns(n * step_ns)));
+        }
+        Ok(Some((Span::from_ns(step_ns), values)))
     }
 
     fn loss_state(&self, seed: u64) -> Result<LossState, Error> {
@@ -163,6 +197,15 @@ mod tests {
                 durations: vec![quantile(0.0, 100_000_000), quantile(1.0, 300_000_000)],
             }),
         }
+    }
+
+    #[test]
+    fn drawing_stops_when_it_is_told_to() {
+        let asked = std::cell::Cell::new(0);
+        let go_on = || asked.replace(asked.get() + 1) < 3;
+        let link = link(200_000_000);
+        assert_eq!(link.draw_impairments_while(5, END, 1 << 22, &go_on).unwrap(), None);
+        assert_eq!(asked.get(), 4);
     }
 
     #[test]

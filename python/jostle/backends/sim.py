@@ -44,7 +44,9 @@ class Engine(Protocol):
     ) -> tuple[str | None, str, tuple[int, int, int] | None] | None:
         """Find out what is wrong with a spec: place, message, a number and its bounds."""
 
-    def draw_impairments(self, spec_json: str, link: int, points: int) -> Mapping[str, Any]:
+    def draw_impairments(
+        self, spec_json: str, link: int, points: int, cancelled: Cancelled | None = None
+    ) -> Mapping[str, Any]:
         """Draw what a link's random parts will do in a run."""
 
     def capture_from_ring(

@@ -15,6 +15,7 @@ from jostle.backends.kernel.playback import JITTER_POINTS, DrawnImpairments, pea
 from jostle.backends.kernel.record import record
 from jostle.backends.kernel.runner import PROGRAM, KernelRunError, carried_out
 from jostle.backends.sim import Engine, load_engine
+from jostle.errors import RunCancelledError
 from jostle.kernel_images import Image, Kind, find
 
 # A guest that passes packets at a tenth of its usual speed is not stuck.
@@ -73,8 +74,14 @@ class KernelBackend:
     def _defaults(self) -> Defaults:
         return defaults_of(json.loads(self._loaded.registry()))
 
-    def _draw(self, spec_json: str, link: int) -> DrawnImpairments:
-        return self._loaded.draw_impairments(spec_json, link, JITTER_POINTS)
+    def _draw(self, spec_json: str, link: int, cancelled: Cancelled | None) -> DrawnImpairments:
+        # An hour of jitter that changes within microseconds takes minutes to draw.
+        try:
+            return self._loaded.draw_impairments(spec_json, link, JITTER_POINTS, cancelled)
+        except BaseException as error:
+            if cancelled is not None and cancelled():
+                raise RunCancelledError("stopped before its end") from error
+            raise
 
     def check(self, spec: Spec) -> None:
         """See that `spec` can be run here; see `Backend.check`."""
@@ -92,7 +99,7 @@ class KernelBackend:
         text = canonical_json(spec)
         done = carried_out(
             job.build(spec, self.image, self._defaults),
-            job.files(spec, self.image, lambda link: self._draw(text, link)),
+            job.files(spec, self.image, lambda link: self._draw(text, link, cancelled)),
             self.image,
             memory_mb=job.memory_mb(spec),
             seed=spec["seed"],
