@@ -172,6 +172,16 @@ def test_a_wrong_question_is_answered_with_why(viewer: Viewer, question: str, wh
     assert why in told["error"]
 
 
+def test_a_store_that_was_made_up_gives_an_error(
+    viewer: Viewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = found(viewer, "plans")[1][0]["name"]
+    monkeypatch.setattr("jostle.view.library.topology", lambda spec: spec["no such key"])
+    code, told = found(viewer, f"charts?of={name}:0")
+    assert code == 500
+    assert told["error"] == "what is stored cannot be shown (KeyError)"
+
+
 def test_no_store_and_no_port(tmp_path: Path, viewer: Viewer, capsys) -> None:
     assert status(["view", str(tmp_path / "none")]) == 2
     assert "there is no store" in capsys.readouterr().err

@@ -8,9 +8,11 @@ nothing.
 
 from __future__ import annotations
 
+import functools
 import hmac
 import json
 import secrets
+from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -87,6 +89,11 @@ class _Handler(BaseHTTPRequestHandler):
         except JostleError as error:
             status, kind = HTTPStatus.BAD_REQUEST, "application/json"
             content = _json({"error": str(error)})
+        except Exception as error:
+            # Whoever can write a store can put anything into it, with digests that fit.
+            status, kind = HTTPStatus.INTERNAL_SERVER_ERROR, "application/json"
+            told = f"what is stored cannot be shown ({type(error).__name__})"
+            content = _json({"error": told})
         self.send_response(status)
         self.send_header("Content-Type", f"{kind}; charset=utf-8")
         self.send_header("Content-Length", str(len(content)))
@@ -119,21 +126,24 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _found(library: Library, name: str, asked: dict[str, list[str]]) -> Any:
     """Look up what was asked for; None if there is no such question."""
+    answer: Callable[[], Any]
     try:
         match name:
             case "plans":
-                return library.plans()
+                answer = library.plans
             case "table":
                 (plan,), (phase,), (measure,) = asked["plan"], asked["phase"], asked["measure"]
-                return library.table(plan, phase, measure)
+                answer = functools.partial(library.table, plan, phase, measure)
             case "runs":
                 (plan,), (condition,) = asked["plan"], asked["condition"]
-                return library.runs(plan, int(condition))
+                answer = functools.partial(library.runs, plan, int(condition))
             case "charts":
-                return library.charts(asked["of"])
+                answer = functools.partial(library.charts, asked["of"])
+            case _:
+                return None
     except (KeyError, ValueError) as error:
         raise InputError(f"{name}: a part of the question is missing or wrong") from error
-    return None
+    return answer()
 
 
 def _json(value: object) -> bytes:
