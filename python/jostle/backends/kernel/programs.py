@@ -1,4 +1,4 @@
-"""QUIC of other people: which programs carry a flow, and the words that start them."""
+"""QUIC of other people: whether its programs can carry a flow here, and how they are started."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import json
 import re
 import shutil
 import subprocess
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.backends.base import Spec
 from jostle.backends.kernel import seeded
 from jostle.backends.kernel.problems import Problem, flow_key
+from jostle.implementations import PLACES, VALUES, filled, recipes, unknown_placeholders
 from jostle.kernel_images.images import SYSTEM_PATH
 from jostle.run_spec import FlowSpec
 
@@ -26,74 +25,9 @@ if TYPE_CHECKING:
 PORT = 4433
 """Where a server listens; each has a host of its own."""
 
-PLACES = ("www", "downloads", "qlog")
-"""Placeholders that only the guest can fill in: folders."""
-
-VALUES = (
-    "address", "port", "bytes", "controller", "window", "mtu", "seed", "key", "certificate",
-)  # fmt: skip
-"""Placeholders that are known beforehand."""
-
-_HERE = Path(__file__).parent
-_CERTIFICATES = _HERE / "certificates"
-_RECIPES = _HERE / "implementations.toml"
-_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_CERTIFICATES = Path(__file__).parent / "certificates"
+_DATAGRAM_HEADER_BYTES = 28
 _LDD_S = 10.0
-
-
-@dataclass(frozen=True)
-class Implementation:
-    """Two programs.
-
-    Attributes
-    ----------
-    server, client
-        Words that start each, with placeholders.
-    controllers
-        Its word for each controller; None if it is told the flow's.
-    install
-        What to do when it is missing.
-    """
-
-    name: str
-    server: Sequence[str]
-    client: Sequence[str]
-    controllers: Mapping[str, str] | None = None
-    install: str = "install it, or give its whole path"
-    environment: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def words(self) -> Iterator[str]:
-        """All words of both."""
-        yield from self.server
-        yield from self.client
-
-    @property
-    def logs(self) -> bool:
-        """Whether its server writes a qlog."""
-        return any("{qlog}" in word for word in self.server)
-
-    @property
-    def counts(self) -> bool:
-        """Whether what has arrived can be seen."""
-        return any("{downloads}" in word for word in self.client)
-
-
-@functools.cache
-def recipes() -> Mapping[str, Implementation]:
-    """All recipes that come with jostle, by name."""
-    known = tomllib.loads(_RECIPES.read_text("utf-8"))
-    return {
-        name: Implementation(
-            name,
-            recipe["server"],
-            recipe["client"],
-            recipe["controllers"],
-            recipe["install"],
-            recipe.get("environment", {}),
-        )
-        for name, recipe in known.items()
-    }
 
 
 def is_program(flow: FlowSpec) -> bool:
@@ -101,72 +35,60 @@ def is_program(flow: FlowSpec) -> bool:
     return _asked(flow) is not None
 
 
-def implementation(flow: FlowSpec) -> Implementation | None:
-    """Find what carries a flow; None if there is no such recipe."""
-    asked = _asked(flow)
-    assert asked is not None
-    commands = asked["commands"]
-    if commands is None:
-        return recipes().get(asked["name"])
-    return Implementation(asked["name"], commands["server"], commands["client"])
+def shows_itself(flow: FlowSpec) -> bool:
+    """Tell whether a program at the sender writes a qlog."""
+    return any("{qlog}" in word for word in _implementation(flow)["commands"]["server"])
+
+
+def shows_delivery(flow: FlowSpec) -> bool:
+    """Tell whether the program at the receiver shows what it has got."""
+    return any("{downloads}" in word for word in _implementation(flow)["commands"]["client"])
 
 
 def _asked(flow: FlowSpec) -> QuicImplementation | None:
     quic = flow.get("quic")
-    return None if quic is None else quic["implementation"]
+    return None if quic is None else quic.get("implementation")
+
+
+def _implementation(flow: FlowSpec) -> QuicImplementation:
+    asked = _asked(flow)
+    assert asked is not None, "jostle's own QUIC carries it"
+    return asked
 
 
 def problems(flow: FlowSpec) -> Iterator[Problem]:
     """List what stands in the way of a flow's programs."""
-    key = flow_key(flow, "transport.implementation")
-    found = implementation(flow)
-    if found is None:
-        asked = _asked(flow)
-        assert asked is not None
-        known = ", ".join(sorted(recipes()))
-        text = f"no recipe `{asked['name']}`: there are {known}; for another one give `server`"
-        yield Problem(key, f"{text} and `client`")
-        return
-    for role, words in (("server", found.server), ("client", found.client)):
-        if not words:
-            yield Problem(f"{key}.{role}", "names no program")
-            continue
-        yield from _unknown_placeholders(f"{key}.{role}", words)
+    found, key = _implementation(flow), flow_key(flow, "transport.implementation")
+    recipe = recipes().get(found["name"])
+    install = "install it, or give its whole path" if recipe is None else recipe.install
+    for role, words in _commands(flow):
+        for name in unknown_placeholders(words):
+            known = ", ".join(f"{{{one}}}" for one in sorted((*VALUES, *PLACES)))
+            yield Problem(f"{key}.{role}", f"{{{name}}} stands for nothing: there are {known}")
         if which(words[0]) is None:
-            text = f"there is no program `{words[0]}` in {SYSTEM_PATH}: {found.install}"
+            text = f"there is no program `{words[0]}` in {SYSTEM_PATH}: {install}"
             yield Problem(f"{key}.{role}", text)
-    controller = flow["controller"]["name"]
-    if found.controllers is not None and word_for(found, controller) is None:
-        has = ", ".join(sorted(found.controllers))
-        text = f'`{controller}`: {found.name} has {has}; transport = "quic" has all of jostle\'s'
+    if word_for(found["name"], flow["controller"]["name"]) is None:
+        has = ", ".join(sorted(recipes()[found["name"]].controllers))
+        text = f"`{flow['controller']['name']}`: {found['name']} has {has}"
         yield Problem(flow_key(flow, "controller"), text)
-    yield from _problems_of_flow(flow, found)
-
-
-def _problems_of_flow(flow: FlowSpec, found: Implementation) -> Iterator[Problem]:
-    kind = flow["source"]["kind"]
-    if kind not in ("bulk", "fixed"):
-        text = f"`{kind}`: other people's programs are asked for one file; `bulk` or `fixed` can be"
-        yield Problem(flow_key(flow, "source"), f"{text} one")
+    if flow["source"]["kind"] not in ("bulk", "fixed"):
+        text = f"`{flow['source']['kind']}`: programs are asked for one file: `bulk` or `fixed`"
+        yield Problem(flow_key(flow, "source"), text)
     if flow["ecn"]:
-        text = f'{found.name} is not told to use ECN; leave it out, or use transport = "quic"'
+        text = f"nothing tells {found['name']} to use it: leave it out"
         yield Problem(flow_key(flow, "ecn"), text)
 
 
-def _unknown_placeholders(key: str, words: Sequence[str]) -> Iterator[Problem]:
-    for word in words:
-        for name in _PLACEHOLDER.findall(word):
-            if name not in (*VALUES, *PLACES):
-                known = ", ".join(f"{{{one}}}" for one in sorted((*VALUES, *PLACES)))
-                yield Problem(key, f"{{{name}}} stands for nothing: there are {known}")
+def _commands(flow: FlowSpec) -> tuple[tuple[str, Sequence[str]], tuple[str, Sequence[str]]]:
+    commands = _implementation(flow)["commands"]
+    return ("server", commands["server"]), ("client", commands["client"])
 
 
-def word_for(found: Implementation, controller: str) -> str | None:
-    """Translate a controller's name; None if it has no such controller."""
-    of_stack, _, word = controller.partition(":")
-    if word and of_stack == found.name:
-        controller = word
-    return controller if found.controllers is None else found.controllers.get(controller)
+def word_for(name: str, controller: str) -> str | None:
+    """Translate a controller's name; None if the recipe of that name has no such controller."""
+    recipe = recipes().get(name)
+    return controller if recipe is None else recipe.controllers.get(controller)
 
 
 def which(program: str) -> str | None:
@@ -176,18 +98,21 @@ def which(program: str) -> str | None:
 
 def digest(flow: FlowSpec) -> str:
     """Hash of both programs and of the libraries that they load: other ones measure otherwise."""
-    found = implementation(flow)
-    assert found is not None
     whole = hashlib.sha256()
-    for program in (found.server[0], found.client[0]):
-        path = which(program)
-        if path is None:
-            continue
+    for path in _paths(flow):
         for file in (path, *_libraries(path)):
             whole.update(_file_digest(file, Path(file).stat().st_mtime_ns))
-    # Where they cannot be, another run of the same seed is another draw.
-    whole.update(json.dumps(sorted(_seeding(found))).encode())
+    # Where random numbers cannot be the seed's, another run of the same seed is another draw.
+    whole.update(json.dumps(sorted(_seeding(flow))).encode())
     return whole.hexdigest()[:12]
+
+
+def _paths(flow: FlowSpec) -> Iterator[str]:
+    """Paths of both programs, as far as they are there."""
+    for _, words in _commands(flow):
+        path = which(words[0])
+        if path is not None:
+            yield path
 
 
 @functools.cache
@@ -205,52 +130,43 @@ def _file_digest(path: str, _changed_ns: int) -> bytes:
         return hashlib.file_digest(file, "sha256").digest()
 
 
-def _seeding(found: Implementation) -> dict[str, str]:
+def _seeding(flow: FlowSpec) -> dict[str, str]:
     """Variables under which both programs draw random numbers from the kernel."""
-    paths = (which(words[0]) for words in (found.server, found.client))
     return seeded.environment(
-        tuple(library for path in paths if path is not None for library in _libraries(path))
+        tuple(library for path in _paths(flow) for library in _libraries(path))
     )
 
 
-def values(spec: Spec, flow: FlowSpec, address: str, bytes_: int) -> dict[str, str]:
-    """Say what the placeholders of a flow's words stand for."""
-    found = implementation(flow)
-    assert found is not None
-    return {
+def job(spec: Spec, flow: FlowSpec, address: str, size_bytes: int) -> dict[str, Any]:
+    """Give the guest what it needs to start both.
+
+    Parameters
+    ----------
+    address
+        Of the sender, where the server is.
+    size_bytes
+        Of the file that is asked for.
+    """
+    found = _implementation(flow)
+    recipe = recipes().get(found["name"])
+    name = flow["controller"]["name"]
+    stand_for = {
         "address": address,
         "port": str(PORT),
-        "bytes": str(bytes_),
-        "controller": word_for(found, flow["controller"]["name"]) or flow["controller"]["name"],
+        "bytes": str(size_bytes),
+        "controller": word_for(found["name"], name) or name,
         "window": str(flow["receive_window_bytes"]),
-        "mtu": str(flow["mtu_bytes"] - 28),
+        "mtu": str(flow["mtu_bytes"] - _DATAGRAM_HEADER_BYTES),
         "seed": str(spec["seed"]),
         "key": str(_CERTIFICATES / "key.pem"),
         "certificate": str(_CERTIFICATES / "certificate.pem"),
     }
-
-
-def filled(words: Sequence[str], stand_for: Mapping[str, str]) -> list[str]:
-    """Replace placeholders, all but those that are the guest's."""
-
-    def value(match: re.Match[str]) -> str:
-        return stand_for.get(match[1], match[0])
-
-    return [_PLACEHOLDER.sub(value, word) for word in words]
-
-
-def job(spec: Spec, flow: FlowSpec, address: str, bytes_: int) -> dict[str, Any]:
-    """Give the guest what it needs to start both."""
-    found = implementation(flow)
-    assert found is not None
-    stand_for = values(spec, flow, address, bytes_)
     return {
-        "server": filled(found.server, stand_for),
-        "client": filled(found.client, stand_for),
-        "environment": {**_seeding(found), **found.environment},
+        **{role: filled(words, stand_for) for role, words in _commands(flow)},
+        "environment": {**_seeding(flow), **({} if recipe is None else recipe.environment)},
         "port": PORT,
-        "bytes": bytes_,
-        "downloads": found.counts,
-        "qlog": found.logs,
+        "bytes": size_bytes,
+        "downloads": shows_delivery(flow),
+        "qlog": shows_itself(flow),
         "key": flow_key(flow, "transport.implementation"),
     }
