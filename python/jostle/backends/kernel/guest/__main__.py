@@ -61,12 +61,13 @@ def _flows(job: Mapping[str, Any], hosts: Mapping[str, Host], folder: Path) -> l
     programs = folder / "programs"
     if any("server" in one for one in job["flows"]):
         make_room(programs, job["in_memory"])
-    return [
-        ProgramFlow(number, one, hosts, programs / str(number), folder)
-        if "server" in one
-        else TcpFlow(number, one, hosts)
-        for number, one in enumerate(job["flows"])
-    ]
+
+    def made(number: int, one: Mapping[str, Any]) -> Flow:
+        if "server" in one:
+            return ProgramFlow(number, one, hosts, programs / str(number), folder)
+        return TcpFlow(number, one, hosts)
+
+    return [made(number, one) for number, one in enumerate(job["flows"])]
 
 
 def _status() -> int:

@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -46,12 +46,23 @@ class Program:
     ----------
     role
         What it is to the flow, for messages.
+    environment
+        Variables beside those that are there.
+    hear
+        Is told every line.
     """
 
     def __init__(
-        self, role: str, words: Sequence[str], host: Host, environment: Mapping[str, str], cwd: Path
+        self,
+        role: str,
+        words: Sequence[str],
+        host: Host,
+        environment: Mapping[str, str],
+        cwd: Path,
+        hear: Callable[[str], None] = lambda _line: None,
     ) -> None:
         self.role = role
+        self._hear = hear
         self.words = words
         self._said: deque[str] = deque(maxlen=_TAIL_LINES)
         with host.entered():
@@ -79,6 +90,7 @@ class Program:
             text = line.decode("utf-8", "replace").strip()
             if text:
                 self._said.append(text[:_LINE_CHARACTERS])
+                self._hear(text)
 
     @property
     def status(self) -> int | None:
