@@ -58,6 +58,7 @@ class Program:
         words: Sequence[str],
         host: Host,
         environment: Mapping[str, str],
+        *,
         cwd: Path,
         hear: Callable[[str], None] = lambda _line: None,
     ) -> None:
@@ -308,7 +309,7 @@ class ProgramFlow:
             "QLOGDIR": str(qlogs) if self._job["qlog"] else "",
             **self._job["environment"],
         }
-        return Program(role, words, self._hosts[host], environment, self._folder)
+        return Program(role, words, self._hosts[host], environment, cwd=self._folder)
 
     def _about(self, failure: GuestFailure) -> GuestFailure:
         return GuestFailure(f"{self._job['key']}: {failure}")
