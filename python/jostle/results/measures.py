@@ -10,9 +10,12 @@ import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from jostle.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from jostle.backends import Spec
 
 Bounds = tuple[float | None, float | None]
 """Smallest and largest value that something can have; None where there is no end."""
@@ -21,7 +24,7 @@ _SHARES: Final = {"share", "retransmission_ratio", "utilisation", "jain", "effic
 _SIGNED: Final = {"lead"}
 
 Scope = Literal["flow", "group", "link", "run"]
-Place = Literal["phases", "fairness", "totals", "flow", "group", "asked"]
+Place = Literal["phases", "fairness", "totals", "flow", "group", "asked", "conditions"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Measure:
     place
         Where the summary has it: in each phase of a flow, group or link, of `fairness` or of
         `totals`, beside the phases of a flow or group, or nowhere, since it is asked for with a
-        parameter.
+        parameter or compares two conditions.
     any_window
         Whether the series is enough to compute it over any window of time.
     column
@@ -68,10 +71,27 @@ class Measure:
 
     @property
     def bounds(self) -> Bounds:
-        """Smallest and largest value that it can have, in `unit`."""
+        """Smallest and largest value that it can have, in `unit`, whatever the scenario."""
         if self.name in _SIGNED:
             return None, None
+        if self.name == "harm":
+            # To be better off than alone has no limit.
+            return None, 1.0
         return 0.0, 1.0 if self.name in _SHARES else None
+
+    def bounds_in(self, spec: Spec) -> Bounds:
+        """Smallest and largest value that it can have in a run."""
+        return self.bounds_among(sum(flow["source"]["kind"] != "ping" for flow in spec["flows"]))
+
+    def bounds_among(self, flows: int) -> Bounds:
+        """Smallest and largest value that it can have among flows: Jain's index is 1/n at least."""
+        return (1.0 / max(flows, 1), 1.0) if self.name == "jain" else self.bounds
+
+    @property
+    def percent(self) -> float | None:
+        """Percentile of a group's flows that it is; None if it is none."""
+        name, _, percent = self.name.rpartition("_p")
+        return float(percent) if self.scope == "group" and name == "completion" else None
 
     @property
     def heading(self) -> str:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from jostle.stats.bands import Band, series_band
-from jostle.stats.compare import Comparison, bonferroni, effect_size, t_test, welch_test
+from jostle.stats.compare import (
+    Comparison,
+    Ranks,
+    bonferroni,
+    effect_size,
+    mann_whitney,
+    t_test,
+    welch_test,
+)
 from jostle.stats.describe import mean, percentile, sd
 from jostle.stats.difference import difference
 from jostle.stats.distribution import Box, box, ecdf
 from jostle.stats.ellipse import Ellipse, sigma_ellipse
 from jostle.stats.estimate import Estimate, Method, estimate, within
+from jostle.stats.percentiles import percentile_estimate
 
 __all__ = [
     "Band",
@@ -17,14 +26,17 @@ __all__ = [
     "Ellipse",
     "Estimate",
     "Method",
+    "Ranks",
     "bonferroni",
     "box",
     "difference",
     "ecdf",
     "effect_size",
     "estimate",
+    "mann_whitney",
     "mean",
     "percentile",
+    "percentile_estimate",
     "sd",
     "series_band",
     "sigma_ellipse",
