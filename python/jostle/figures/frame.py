@@ -35,7 +35,9 @@ def figure_frame(data: FigureData) -> pl.DataFrame:
     """
     import polars as pl
 
-    return pl.DataFrame(list(_rows(data)), infer_schema_length=None, nan_to_null=True)
+    return pl.DataFrame(list(_rows(data)), infer_schema_length=None).with_columns(
+        pl.selectors.float().fill_nan(None)
+    )
 
 
 def _rows(data: FigureData) -> Iterator[Row]:

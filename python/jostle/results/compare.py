@@ -384,8 +384,8 @@ def comparison_note(compared: Compared) -> str:
     chance = "p (uncorrected) is 5 % or more" if by_ranks else "its 95 % interval (Welch) reaches 0"
     return (
         f"{compared.names[1]} less {compared.names[0]}, of runs that are not paired; ? where "
-        f"{chance}. {compared.resolved} of {total} have none. p: {_TESTS[compared.test]}, "
-        "corrected for all of them (Bonferroni)."
+        f"{chance}: {compared.resolved} of {total} are more than chance. p: "
+        f"{_TESTS[compared.test]}, corrected for all of them (Bonferroni)."
     )
 
 

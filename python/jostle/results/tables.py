@@ -84,7 +84,7 @@ class View:
 
 _SUITABLE: Final[Mapping[str, tuple[str, ...]]] = {
     "bulk": (
-        "throughput", "rtt", "retransmission_ratio", "share", "jain", "harm", "cwnd", "starvation",
+        "throughput", "rtt", "retransmission_ratio", "harm", "share", "jain", "cwnd", "starvation",
     ),
     "transfers": (
         "completion", "completion_p50", "completion_p95", "unfinished", "completion_rate", "rtt",
@@ -209,16 +209,15 @@ def columns_of(results: FinishedRuns, kind: str, phase: str) -> list[Measure]:
 
 def _most_alike(results: FinishedRuns) -> int:
     """Flows that send without an end, at most in a condition; 0 where others beside them end."""
-    every = [
-        groups(results.spec_of(index))
-        for index in range(len(results.conditions))
-        if results.of(index)
-    ]
-    if any(group.kind in ("transfers", "requests") for found in every for group in found):
+    every = [at for at in range(len(results.conditions)) if results.of(at)]
+    return max((_alike(results, at) for at in every), default=0)
+
+
+def _alike(results: FinishedRuns, condition: int) -> int:
+    found = groups(results.spec_of(condition))
+    if any(group.kind in ("transfers", "requests") for group in found):
         return 0
-    return max(
-        (sum(len(one.members) for one in found if one.kind == "bulk") for found in every), default=0
-    )
+    return sum(len(group.members) for group in found if group.kind == "bulk")
 
 
 def rows_of(results: FinishedRuns, kind: str, each: bool) -> list[Row]:
@@ -252,7 +251,7 @@ def _tables(
     by_name = {m.name: m for m in wanted}
     if view.sort in measures() and view.sort not in by_name:
         by_name[view.sort] = measure(view.sort)
-    every = {m.name: _column(results, phase, rows, m, view.each) for m in by_name.values()}
+    every = {m.name: _column(results, phase, rows, m, view) for m in by_name.values()}
     if view.sort:
         order = _order(results, rows, every, view)
         rows = [rows[at] for at in order]
@@ -320,14 +319,20 @@ def _parts(
 
 
 def _column(
-    results: FinishedRuns, phase: str, rows: Sequence[Row], wanted: Measure, each: bool
+    results: FinishedRuns, phase: str, rows: Sequence[Row], wanted: Measure, view: View
 ) -> _Column:
     scope = wanted.scope
     found = {
         (sample.condition, sample.place.get(scope, "")): sample
-        for sample in samples(results, wanted, (phase,), each=each)
+        for sample in samples(results, wanted, (phase,), each=view.each)
     }
     taken = [found.get((row.condition, "" if scope == "run" else row.who)) for row in rows]
+    if not view.columns and wanted.name in _ALIKE:
+        few = {at for at in {row.condition for row in rows}
+               if _alike(results, at) < _ALIKE[wanted.name]}  # fmt: skip
+        taken = [
+            None if row.condition in few else one for row, one in zip(rows, taken, strict=True)
+        ]
     estimates = [_estimate(sample) for sample in taken]
     places = _PLAIN.get(wanted.name, decimals(estimates, wanted))
     write = plain_estimate if wanted.name in _PLAIN else with_interval
