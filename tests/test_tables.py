@@ -60,7 +60,7 @@ def test_flows_of_a_phase(results):
 def test_no_line_is_wider_than_the_terminal(results, width, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", str(width))
     output.print_results(results, (), View(width=width))
-    every = tuple(name for name, m in measures().items() if m.place != "asked")
+    every = tuple(name for name, m in measures().items() if not m.elsewhere)
     output.print_results(results, (), View(every, width=width))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= width
@@ -197,7 +197,7 @@ def test_tidy_frame_is_unrounded(results):
     expected = results.estimate("throughput", "steady")
     assert frame.filter(measure="throughput")["mean"].to_list() == expected["value"].to_list()
     assert set(tidy(results)["measure"]) == {
-        name for name, m in measures().items() if m.place not in ("asked", "conditions")
+        name for name, m in measures().items() if not m.elsewhere
     }
     assert isinstance(frame, pl.DataFrame)
 

@@ -289,22 +289,11 @@ def _write(
 ) -> Path:
     """Write the page of a study, and its figures beside it."""
     from jostle.figures.files import replace_file
-    from jostle.studies.page import Provenance, page
+    from jostle.studies.page import page
 
     pictures = _pictures(one, runs, evaluations, folder / one.id)
-    provenance = {
-        column.title: Provenance(
-            next((r.backend_version for r in each.results.values()), "–"),
-            [
-                (experiment, results.labels[r.condition], r.seed, r.run.run_id)
-                for experiment, results in each.results.items()
-                for r in results.results
-            ],
-        )
-        for column, each in runs.items()
-    }
     path = folder / f"{one.id}.html"
-    replace_file(path, page(one, evaluations, pictures, provenance, command).encode())
+    replace_file(path, page(one, runs, evaluations, pictures, command).encode())
     return path
 
 

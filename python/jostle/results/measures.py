@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 Bounds = tuple[float | None, float | None]
 """Smallest and largest value that something can have; None where there is no end."""
 
-_SHARES: Final = {"share", "retransmission_ratio", "utilisation", "jain", "efficiency"}
-_SIGNED: Final = {"lead"}
+_SHARES: Final = {
+    "share", "retransmission_ratio", "utilisation", "jain", "efficiency", "conformance",
+}  # fmt: skip
+_SIGNED: Final = {"lead", "throughput_shift", "delay_shift"}
 
 Scope = Literal["flow", "group", "link", "run"]
-Place = Literal["phases", "fairness", "totals", "flow", "group", "asked", "conditions"]
+Place = Literal["phases", "fairness", "totals", "flow", "group", "asked", "conditions", "pairs"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Measure:
     place
         Where the summary has it: in each phase of a flow, group or link, of `fairness` or of
         `totals`, beside the phases of a flow or group, or nowhere, since it is asked for with a
-        parameter or compares two conditions.
+        parameter, compares two conditions, or is of two runs.
     any_window
         Whether the series is enough to compute it over any window of time.
     column
@@ -92,6 +94,22 @@ class Measure:
         """Percentile of a group's flows that it is; None if it is none."""
         name, _, percent = self.name.rpartition("_p")
         return float(percent) if self.scope == "group" and name == "completion" else None
+
+    @property
+    def tabled(self) -> bool:
+        """Whether tables of results have it: it is in summaries, or follows from several."""
+        return not self.elsewhere or self.place == "conditions"
+
+    @property
+    def elsewhere(self) -> str:
+        """Who answers for it, where no run's summary has it; empty if that has it."""
+        if self.place == "asked":
+            return f"`{self.name}` takes a parameter: ask for it in a study"
+        if self.place == "conditions":
+            return f"`{self.name}` is of two conditions: `jostle run`, studies and Python have it"
+        if self.place == "pairs":
+            return f"`{self.name}` is of two runs: `jostle conformance` and studies have it"
+        return ""
 
     @property
     def heading(self) -> str:
@@ -138,12 +156,42 @@ class Measure:
         return value
 
 
+def _paired(name: str, title: str, reads: str, factor: float, definition: str) -> Measure:
+    place: Place = "pairs"
+    return Measure(name, title, "", "1", reads, factor, "flow", place, False, None, definition)
+
+
+PAIRED: Final = (
+    _paired(
+        "conformance", "conformance", "", 1.0,
+        "Share of the operating points of a flow and of a reference that lie inside the other's "
+        "Performance Envelope (QUICbench, Mishra et al. 2022).",
+    ),
+    _paired(
+        "deviation", "deviation", "", 1.0,
+        "Distance of the mean operating points of a flow and of a reference, in parts of the "
+        "path's rate and base RTT.",
+    ),
+    _paired(
+        "throughput_shift", "shift of the throughput", "% of the rate", 100.0,
+        "Mean throughput of a flow's operating points less that of a reference's.",
+    ),
+    _paired(
+        "delay_shift", "shift of the delay", "% of the base RTT", 100.0,
+        "Mean queueing delay of a flow's operating points less that of a reference's.",
+    ),
+)  # fmt: skip
+"""Measures of a flow and a reference, which may be another run's; see `results/conformance.py`."""
+
+
 @functools.cache
 def measures() -> Mapping[str, Measure]:
-    """Every measure by name, in the order of the engine's registry."""
+    """Every measure by name: those of the engine's registry in its order, then those of pairs."""
     from jostle import _core
 
-    return {row["name"]: Measure(**row) for row in json.loads(_core.registry())["measures"]}
+    return {row["name"]: Measure(**row) for row in json.loads(_core.registry())["measures"]} | {
+        one.name: one for one in PAIRED
+    }
 
 
 def keys(scope: Scope, place: Place) -> tuple[str, ...]:

@@ -83,8 +83,8 @@ class Library:
         present = self._runs()
         read = numbers.read(present)
         shown = measure(measure_name)
-        if shown not in shown_measures():
-            raise InputError(f"`{shown.name}` is in no run: `jostle run`, a study or Python has it")
+        if shown.elsewhere:
+            raise InputError(shown.elsewhere)
         wanted = phase if phase in numbers.phases else OVERALL
         every = shown_measures()
         return {
