@@ -154,7 +154,7 @@ def test_a_coarse_series_is_told(scenario):
 
 def test_measures_of_pairs_are_in_the_registry():
     assert [m.name for m in measures().values() if m.place == "pairs"] == [
-        "conformance", "deviation", "throughput_shift", "delay_shift",
+        "conformance", "deviation", "throughput_shift", "delay_shift", "repeatability",
     ]  # fmt: skip
     assert measure("conformance").bounds == (0.0, 1.0)
     with pytest.raises(InputError, match="is of two runs"):

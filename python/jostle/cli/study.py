@@ -168,10 +168,18 @@ def _evaluated(
     from jostle.studies import Runs, evaluate
     from jostle.studies.carry_out import readings_on
     from jostle.studies.document import column
+    from jostle.studies.study import DESCRIBED
+
+    def everywhere(reading: str) -> dict[str, dict[str, ResultSet]]:
+        """Results of every backend; of one that ran what is described alone, these."""
+        return {
+            name: done.get((study.id, reading), done.get((study.id, DESCRIBED), {}))
+            for name, done in results.items()
+        }
 
     runs = {
         column(study, backend, reading): Runs(
-            study.as_read(reading), done.get((study.id, reading), {})
+            study.as_read(reading), done.get((study.id, reading), {}), everywhere(reading)
         )
         for backend, done in results.items()
         for reading in readings_on(study, backend, readings)

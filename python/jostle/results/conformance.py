@@ -29,7 +29,7 @@ from jostle.results.operating_points import (
     operating_points,
 )
 from jostle.results.tables import Table
-from jostle.stats import Estimate, Method, conformance, deviation, estimate
+from jostle.stats import Estimate, Method, conformance, deviation, estimate, mean
 
 if TYPE_CHECKING:
     import polars as pl
@@ -65,6 +65,14 @@ class Pair:
         raise ValueError(name)
 
 
+def repeatabilities(runs: Sequence[OperatingPoints]) -> list[float | None]:
+    """Mean conformance of each run of a flow to the others; None where there is none."""
+    return [
+        mean(Pair(one, other).value("conformance") for other in runs if other is not one)
+        for one in runs
+    ]
+
+
 @dataclass(frozen=True)
 class Conformed:
     """A flow held against a reference under one condition.
@@ -96,13 +104,7 @@ class Conformed:
     @cached_property
     def itself(self) -> float | None:
         """Mean conformance of the reference's runs to each other; None of a single run."""
-        found = [
-            value
-            for at, one in enumerate(self.pairs)
-            for other in self.pairs[at + 1 :]
-            if (value := Pair(one.reference, other.reference).value("conformance")) is not None
-        ]
-        return sum(found) / len(found) if found else None
+        return mean(repeatabilities([pair.reference for pair in self.pairs]))
 
 
 def conformed(
@@ -192,8 +194,8 @@ def conformance_figure(found: Sequence[Conformed], names: tuple[str, str]) -> Mu
         words = [label, one.flow if several else "", said]
         parts.append((", ".join(filter(None, words)), ScatterData(DELAY_AXIS, RATE_AXIS, clouds)))
     runs = count(max(len(one.pairs) for one in found), "run")
-    mean = "" if runs == "1 run" else f" Conformance: mean over {runs}; drawn is the first."
-    return Multiples(tuple(parts), f"{ENVELOPE_CAPTION}{mean}")
+    several_runs = "" if runs == "1 run" else f" Conformance: mean over {runs}; drawn is the first."
+    return Multiples(tuple(parts), f"{ENVELOPE_CAPTION}{several_runs}")
 
 
 def conformance_table(found: Sequence[Conformed]) -> Table:

@@ -22,6 +22,7 @@ Bounds = tuple[float | None, float | None]
 
 _SHARES: Final = {
     "share", "retransmission_ratio", "utilisation", "jain", "efficiency", "conformance",
+    "repeatability",
 }  # fmt: skip
 _SIGNED: Final = {"lead", "throughput_shift", "delay_shift"}
 
@@ -179,6 +180,11 @@ PAIRED: Final = (
     _paired(
         "delay_shift", "shift of the delay", "% of the base RTT", 100.0,
         "Mean queueing delay of a flow's operating points less that of a reference's.",
+    ),
+    _paired(
+        "repeatability", "conformance to itself", "", 1.0,
+        "Mean conformance of a flow to itself in the other runs of its condition: what another "
+        "flow's conformance to it can be at most but for chance.",
     ),
 )  # fmt: skip
 """Measures of a flow and a reference, which may be another run's; see `results/conformance.py`."""
