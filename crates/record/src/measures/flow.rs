@@ -16,10 +16,10 @@ super::row::measures! {
     throughput_bps: f64, "throughput", "throughput", RATE, any, "throughput_bps";
     |flow, _| Some(bits_per_s(flow.received_bytes, flow.length_ns));
 
-    /// Bits of payload that reached the application in order, per second; absent where a program of
-    /// somebody else's does not show what it has got.
-    goodput_bps: Option<f64>, "goodput", "goodput", RATE, any, "goodput_bps";
-    |flow, _| known(bits_per_s(flow.delivered_bytes, flow.length_ns));
+    /// Bits of payload that reached the application in order, per second; absent (NaN, null in the
+    /// summary's document) where a program of somebody else's does not show what it has got.
+    goodput_bps: f64, "goodput", "goodput", RATE, any, "goodput_bps";
+    |flow, _| Some(bits_per_s(flow.delivered_bytes, flow.length_ns));
 
     /// Useful data ÷ all data transmitted: goodput ÷ sending rate. Data sent in one phase may be
     /// delivered in the next, so it can pass 1 in a short phase; nothing caps it.
