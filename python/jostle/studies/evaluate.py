@@ -132,7 +132,7 @@ def value_estimate(runs: Runs, value: Value) -> Estimate:
     Mean and share have Student's t interval; the others, whose distribution is not known, that of
     a bootstrap.
     """
-    unit = "×" if value.relative_to else measure(value.measure).reads
+    unit = "×" if value.relative_to else _unit(value)
     unit = "% of runs" if value.summary == "share" else unit
     sample = runs.summary(value)
     if value.summary in ("mean", "share"):
@@ -143,6 +143,11 @@ def value_estimate(runs: Runs, value: Value) -> Estimate:
     low, high = _interval(_resampled(value, array, 0)) if array.size > 1 else (None, None)
     words = f"{value.summary} over runs, percentile bootstrap 95 % interval"
     return Estimate(float(_summed(value, array)), low, high, len(sample), unit, words)
+
+
+def _unit(value: Value) -> str:
+    """Give the unit of a value of one run."""
+    return "%" if value.bins_above is not None else measure(value.measure).reads
 
 
 def _numbers(runs: Runs, number: Number) -> Iterator[NumberRow]:
@@ -283,7 +288,7 @@ def _combined(
 ) -> Estimate:
     """Ratio, or difference, of two values, with the interval of a bootstrap."""
     a, b = np.array(runs.summary(left)), np.array(runs.summary(right))
-    unit = measure(left.measure).reads if difference else "×"
+    unit = _unit(left) if difference else "×"
     n = int(min(a.size, b.size))
     if n == 0:
         return Estimate(None, None, None, 0, unit, "no value on one side")

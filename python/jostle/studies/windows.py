@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from jostle.results.measures import Measure
 from jostle.results.series import position_of, series_of
 from jostle.scenario.text.units import parse_span
-from jostle.stats.describe import Floats
+from jostle.stats.describe import Floats, present
 
 if TYPE_CHECKING:
     from jostle._core import Series
     from jostle.backends import Run, Spec
     from jostle.studies.models import Window
+
+
+AT_ACKS: Final = {"rtt": "rtt_s", "ack_rtt": "ack_rtt_s"}
+"""Measures that a run can have at each ACK, and their columns there."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,22 @@ class RunView:
         found: Floats = self._series.bins(measure.name, position, span.from_s, span.to_s, bin_s)
         scaled: Floats = found * measure.factor
         return scaled
+
+    def at_acks(self, measure: Measure, flow: str, span: Span) -> Floats:
+        """Take a measure of a flow at each ACK of a span that has it; shape (ACKs,).
+
+        Empty if the run did not record its ACKs.
+        """
+        import polars as pl
+
+        acks = self._run.acks
+        if acks is None:
+            return np.array([])
+        name = AT_ACKS[measure.name]
+        time_s = pl.col("time_s")
+        there = (pl.col("flow") == flow) & (time_s >= span.from_s) & (time_s < span.to_s)
+        found: Floats = acks.filter(there)[name].drop_nulls().to_numpy()
+        return present(found) * measure.factor
 
     def since_start(self, measure: Measure, flow: str) -> tuple[Floats, Floats]:
         """Take a measure of a flow in each interval from its start to its last packet.
