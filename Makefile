@@ -132,6 +132,7 @@ test-python: $(STAMPS)/dev $(if $(CI),kernels browser)
 docs: $(STAMPS)/dev
 	$(call say,Documentation)
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html
+	$(BIN)/python tools/links.py docs/_build/html
 	@echo 'docs/_build/html/index.html'
 
 bench:

@@ -54,7 +54,7 @@ ROOM_MAY_USE = {
     "view": "errors foreign_files printable running results stats figures report",
     "fidelity": "errors foreign_files stats results figures",
     "studies": "_core errors foreign_files printable scenario backends running results stats "
-    "figures",
+    "figures report",
     "cli": "errors foreign_files printable scenario templates emulate kernel_images backends "
     "running results figures report view fidelity studies",
     "api": "errors printable scenario backends running results report",

@@ -91,7 +91,7 @@ def test_every_measure_has_one_value(made: dict[str, Any]) -> None:
     for phase in ("overall", "part"):
         span = view.span(phase, None, "")
         for measure in MEASURES:
-            if measure.place == "asked":
+            if measure.elsewhere:
                 continue
             estimates = results.estimate(measure.name, phase)
             frame = {
@@ -117,7 +117,7 @@ def test_every_measure_has_one_value(made: dict[str, Any]) -> None:
 
 def _tables_show_it(results: ResultSet, record: RunRecord, phase: str) -> None:
     summary = {flow["name"]: flow for part in ("flows", "links") for flow in record.summary[part]}
-    shown = [m for m in MEASURES if m.scope in ("flow", "link") and m.place != "asked"]
+    shown = [m for m in MEASURES if m.scope in ("flow", "link") and not m.elsewhere]
     for measure in shown:
         for table in phase_tables(results, phase, View((measure.name,), each=True)):
             who = [cell.replace("\n", " ") for cell in table.header].index(measure.scope)
@@ -140,7 +140,7 @@ def test_a_window_between_ends_of_intervals_has_what_a_phase_has(made: dict[str,
     low_s, high_s = part["from_ns"] / 1e9, part["to_ns"] / 1e9
     view = RunView(record)
     for measure in MEASURES:
-        if measure.place == "asked" or not measure.any_window:
+        if measure.elsewhere or not measure.any_window:
             continue
         for number, who in enumerate(whose(measure, record)):
             value = measure.of_summary(record.summary, "part", who)

@@ -145,7 +145,7 @@ def test_scatter_has_an_ellipse_for_each_controller(carry_out):
     assert isinstance(part, ScatterData)
     assert part.reverse_x
     assert [cloud.label for cloud in part.clouds] == ["cubic", "bbr"]
-    assert all(cloud.x.size == 3 and cloud.ellipse is not None for cloud in part.clouds)
+    assert all(cloud.x.size == 3 and cloud.around is not None for cloud in part.clouds)
 
 
 def test_the_ellipse_is_one_standard_deviation():

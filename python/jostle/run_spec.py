@@ -8,6 +8,14 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 
+class AckFrequencySpec(TypedDict):
+    """What an `ACK_FREQUENCY` frame asks for (draft-ietf-quic-ack-frequency)."""
+
+    ack_eliciting_threshold: int
+    max_ack_delay_ns: NotRequired[int | None]
+    reordering_threshold: int
+
+
 class CapacitySpec1(TypedDict):
     """One rate for the whole run."""
 
@@ -81,6 +89,45 @@ class Quantile(TypedDict):
     value_ns: int
 
 
+class QuicCommands(TypedDict):
+    """Programs with their arguments, in which `{address}`, `{port}` and the like stand for values."""
+
+    client: list[str]
+    server: list[str]
+
+
+QuicCrypto: TypeAlias = Literal["none", "tls"]
+
+
+QuicHandshake: TypeAlias = Literal["1rtt", "0rtt"]
+
+
+class QuicImplementation(TypedDict):
+    """Another implementation of QUIC than the one that is built in."""
+
+    commands: NotRequired[QuicCommands | None]
+    name: str
+
+
+QuicRecovery: TypeAlias = Literal["rfc9002", "prr"]
+
+
+class QuicSpec(TypedDict):
+    """A QUIC connection (RFC 9000) from the flow's sender to its receiver."""
+
+    ack_frequency: NotRequired[AckFrequencySpec | None]
+    crypto: QuicCrypto
+    gso_packets: int
+    handshake: QuicHandshake
+    implementation: NotRequired[QuicImplementation | None]
+    initial_mtu_bytes: int
+    mtu_discovery: bool
+    pacing: bool
+    recovery: QuicRecovery
+    stream_receive_window_bytes: int
+    streams: int
+
+
 class QuickStartSpec(TypedDict):
     """A router that takes part in Quick-Start (RFC 4782). It grants what is left of an allowance."""
 
@@ -142,7 +189,7 @@ SourceSpec: TypeAlias = SourceSpec1 | SourceSpec2 | SourceSpec3 | SourceSpec4 | 
 TraceLevel: TypeAlias = Literal["none", "acks"]
 
 
-Transport: TypeAlias = Literal["tcp", "udp"]
+Transport: TypeAlias = Literal["tcp", "udp", "quic"]
 
 
 Value: TypeAlias = bool | int | float | Limit | str
@@ -185,6 +232,7 @@ class FlowSpec(TypedDict):
     pacing: bool
     path: list[int]
     peer: int
+    quic: NotRequired[QuicSpec | None]
     receive_window_autotuning: bool
     receive_window_bytes: int
     reverse_path: list[int]

@@ -330,6 +330,114 @@ def test_pings_have_no_controller(read: Read, run_spec_schema: dict[str, Any]) -
     assert flow["slow_start"] is None
 
 
+QUIC = {
+    "implementation": None,
+    "initial_mtu_bytes": 1200,
+    "mtu_discovery": True,
+    "ack_frequency": None,
+    "recovery": "rfc9002",
+    "gso_packets": 10,
+    "pacing": True,
+    "streams": 1,
+    "stream_receive_window_bytes": 1_000_000,
+    "handshake": "1rtt",
+    "crypto": "none",
+}
+
+
+@pytest.mark.parametrize(
+    ("written", "resolved"),
+    [
+        ('"quic"', {}),
+        ('{ kind = "quic" }', {}),
+        ('{ kind = "quic", implementation = "noq", ack_frequency = "none" }', {}),
+        (
+            '{ kind = "quic", initial_mtu = "1350 B", mtu_discovery = false, recovery = "prr",'
+            ' gso = 1, pacing = false, streams = 4, stream_receive_window = "500 kB",'
+            ' handshake = "0rtt", crypto = "tls" }',
+            {
+                "initial_mtu_bytes": 1350,
+                "mtu_discovery": False,
+                "recovery": "prr",
+                "gso_packets": 1,
+                "pacing": False,
+                "streams": 4,
+                "stream_receive_window_bytes": 500_000,
+                "handshake": "0rtt",
+                "crypto": "tls",
+            },
+        ),
+        (
+            '{ kind = "quic", ack_frequency = 9 }',
+            {
+                "ack_frequency": {
+                    "ack_eliciting_threshold": 9,
+                    "max_ack_delay_ns": None,
+                    "reordering_threshold": 2,
+                }
+            },
+        ),
+        (
+            '{ kind = "quic", ack_frequency = { max_ack_delay = "5 ms" } }',
+            {
+                "ack_frequency": {
+                    "ack_eliciting_threshold": 1,
+                    "max_ack_delay_ns": 5_000_000,
+                    "reordering_threshold": 2,
+                }
+            },
+        ),
+        (
+            '{ kind = "quic", implementation = "ngtcp2" }',
+            {"implementation": {"name": "ngtcp2", "commands": None}},
+        ),
+        (
+            '{ kind = "quic",'
+            ' implementation = { name = "x", server = ["s"], client = ["c", "d"] } }',
+            {
+                "implementation": {
+                    "name": "x",
+                    "commands": {"server": ["s"], "client": ["c", "d"]},
+                }
+            },
+        ),
+    ],
+)
+def test_quic(
+    read: Read, written: str, resolved: dict[str, Any], run_spec_schema: dict[str, Any]
+) -> None:
+    keys = f'rtt = "40 ms"\nreceive_window = "1 MB"\ntransport = {written}'
+    run = spec(read(('rtt = "40 ms"', keys)))
+    jsonschema.validate(run, run_spec_schema)
+    quic, tcp = run["flows"]
+    assert (quic["transport"], tcp["transport"]) == ("quic", "tcp")
+    assert quic["quic"] == {**QUIC, **resolved}
+    # What a flow without QUIC is told has not changed, nor has the name of its run.
+    assert "quic" not in tcp
+    assert quic["initial_receive_window_bytes"] == quic["receive_window_bytes"] == 1_000_000
+    assert quic["initial_window_packets"] == 10
+
+
+def test_controllers_of_quic_implementations(read: Read) -> None:
+    keys = 'rtt = "40 ms"\ntransport = "quic"'
+    run = spec(read(('rtt = "40 ms"', keys), ('"cubic"', '"noq:bbr3"')))
+    assert run["flows"][0]["controller"] == {"name": "noq:bbr3", "parameters": {}}
+    assert run["flows"][0]["slow_start"] is None
+    keys = 'rtt = "40 ms"\ntransport = { kind = "quic", implementation = "ngtcp2" }'
+    run = spec(read(('rtt = "40 ms"', keys), ('"cubic"', '"bbr2"')))
+    assert run["flows"][0]["controller"] == {"name": "bbr2", "parameters": {}}
+
+
+def test_a_transport_can_be_varied_and_its_keys_too(read: Read) -> None:
+    grid = '[grid]\n"flows.first.transport" = ["tcp", "quic"]\n'
+    runs = [run.spec["flows"][0]["transport"] for run in read(add=grid).plan().runs]
+    assert runs == ["tcp", "quic"]
+    grid = '[grid]\n"flows.first.transport.recovery" = ["rfc9002", "prr"]\n'
+    scenario = read(('rtt = "40 ms"', 'rtt = "40 ms"\ntransport = "quic"'), add=grid)
+    recoveries = [run.spec["flows"][0]["quic"]["recovery"] for run in scenario.plan().runs]
+    assert recoveries == ["rfc9002", "prr"]
+
+
 def test_the_other_keys_of_a_flow(read: Read) -> None:
     keys = """rtt = "40 ms"
     start = "1 s"

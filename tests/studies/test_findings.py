@@ -91,7 +91,7 @@ def test_they_are_printed_and_on_the_page(run, folder):
     assert "claims hold" not in out
     assert "Reno gets 9.98 ± " in " ".join(out.split())
     page = (folder.parent / "reports" / "small.html").read_text()
-    assert "Reno gets 9.98 ± " in page
+    assert "Reno gets 9.98\u00a0±\u00a0" in page
     assert "claims hold" not in page
     assert "A number holds" not in page
     assert "Bars &lt;b&gt;" in page

@@ -1,30 +1,108 @@
-"""A study's page in a headless browser: nothing fails, pictures are there, tables sort."""
+"""A study's page in a headless browser: nothing fails, charts answer, tables sort."""
 
 from __future__ import annotations
+
+import shutil
+from pathlib import Path
 
 import pytest
 from browser import opened
 from jostle import _core
 from jostle.cli import status
 from jostle.cli.environment import Environment
+from test_links import check
+
+from .test_readings import READINGS
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """The page of the small study with two more readings."""
+    folder = tmp_path_factory.mktemp("pages")
+    shutil.copytree(Path(__file__).parent / "small", folder / "studies" / "small")
+    path = folder / "studies" / "small" / "study.toml"
+    head, _, rest = path.read_text().partition("[experiments.flow]")
+    first, *tables = READINGS.partition("[[readings]]")
+    path.write_text(f"{head}{first}[experiments.flow]{rest}{''.join(tables)}")
+    words = ["study", str(path.parent), "--jobs", "1", "--output", str(folder / "reports")]
+    assert status(words, Environment(_core)) == 0
+    return folder / "reports" / "small.html"
 
 
 @pytest.fixture
-def page(folder, monkeypatch):
-    """The page of the small study, opened."""
-    monkeypatch.chdir(folder.parent)
-    assert status(["study", "studies/small", "--jobs", "1"], Environment(_core)) == 0
-    with opened((folder.parent / "reports" / "small.html").as_uri()) as found:
+def page(file):
+    """That page, opened."""
+    with opened(file.as_uri()) as found:
         yield found
+        assert found.said == []
+
+
+def test_every_link_leads_somewhere(file) -> None:
+    assert check(file) == (0, "")
+
+
+def test_what_was_learned_comes_first_and_every_part_is_in_the_navigation(page) -> None:
+    headings = page.locator("h2").evaluate_all("every => every.map(one => one.textContent.trim())")
+    assert headings[:3] == ["What was learned", "What holds, and what does not", "Readings"]
+    links = page.locator("nav a").evaluate_all("every => every.map(one => one.hash.slice(1))")
+    parts = page.locator("h2[id], section[id]").evaluate_all("every => every.map(one => one.id)")
+    assert links == parts
+
+
+def test_claims_stand_under_what_became_of_them(page) -> None:
+    groups = page.locator("details:has(> .verdicts)")
+    assert groups.locator("> summary").all_inner_texts() == [
+        "Holds on the testbed's terms (1)",
+        "Holds if the set-up is read in another way (1)",
+    ]
+    answers = groups.nth(1).locator(".answer").all_inner_texts()
+    assert [text.split(":")[0] for text in answers] == [
+        "as printed", "slower link", "slower for BBR",
+    ]  # fmt: skip
+    classes = groups.nth(1).locator(".answer").evaluate_all("every => every.map(e => e.className)")
+    assert classes == ["answer no", "answer no", "answer yes"]
+
+
+def test_charts_show_the_reading_that_is_chosen(page) -> None:
+    page.locator(".charts").scroll_into_view_if_needed()
+    page.wait_for_selector('.charts[data-ready="yes"]')
+    box = page.locator(".panel .u-over").first.bounding_box()
+
+    def throughput() -> float:
+        page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + 30)
+        words = page.locator(".readout").first.inner_text().split(" · ")[1]
+        page.mouse.move(0, 0)
+        return float(words.rsplit(" ", 1)[1])
+
+    assert throughput() == pytest.approx(10, rel=0.1)
+    page.get_by_label("reading", exact=True).select_option(label="slower link")
+    assert throughput() == pytest.approx(5, rel=0.1)
+    page.locator(".legend-row button").first.click()
+    assert page.locator('.legend-row button[aria-pressed="false"]').count() == 1
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 420), ("dark", 1280), ("dark", 420)])
+def test_every_screen_is_fine(file, scheme: str, width: int) -> None:
+    how = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
+    with opened(file.as_uri(), **how) as page:
+        fits = page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        assert fits, "the page is wider than the window"
+        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
+        wide = page.locator("#claims + .wide")
+        wide.scroll_into_view_if_needed()
+        page.wait_for_function("document.querySelector('#claims + .wide').className !== 'wide'"
+                               " || window.innerWidth > 1000")  # fmt: skip
+        assert ("more-right" in wide.get_attribute("class")) == (width == 420)
+        assert page.said == []
 
 
 def test_a_page_stands_by_itself(page) -> None:
     widths = page.eval_on_selector_all("img", "every => every.map(one => one.naturalWidth)")
-    assert len(widths) == 6
+    assert len(widths) == 7
     assert min(widths) > 0
     fits = page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert fits, "the page is wider than the window"
-    assert page.said == []
 
 
 def test_tables_sort_by_a_click(page) -> None:
@@ -39,4 +117,3 @@ def test_tables_sort_by_a_click(page) -> None:
     assert head.get_attribute("aria-sort") == "ascending"
     head.click()
     assert published() == sorted(published(), reverse=True)
-    assert page.said == []

@@ -4,7 +4,7 @@ use jostle_catalogue::Entry;
 use jostle_control::EcnFeedback;
 use jostle_control::registry::{CONTROLLERS, ControllerRow, MEMORIES, SLOW_STARTS, Start};
 use jostle_path::registry::{CAPACITIES, DELAYS, LOSSES, OUTAGES, queues};
-use jostle_record::RunSpec;
+use jostle_record::{QUIC_CONTROLLERS, RunSpec};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -13,12 +13,14 @@ use crate::measures;
 
 /// All registries as a JSON document: lists of rows by kind, in the order of the registry. A
 /// controller's row names its default slow start under `slow_start`, or null if it has its own, and
-/// says under `needs_ecn` whether it is for connections with ECN.
+/// says under `needs_ecn` whether it is for connections with ECN. Only QUIC flows can have
+/// `quic_controllers`.
 #[pyfunction]
 pub fn registry() -> String {
     let controllers: Vec<_> = CONTROLLERS.iter().map(controller).collect();
     json!({
         "controllers": controllers,
+        "quic_controllers": rows(QUIC_CONTROLLERS.iter()),
         "slow_starts": rows(SLOW_STARTS.iter().map(|row| &row.entry)),
         "memories": rows(MEMORIES.iter().map(|row| &row.entry)),
         "queues": rows(queues::<()>().iter().map(|row| &row.entry)),

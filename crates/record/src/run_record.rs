@@ -79,7 +79,7 @@ impl FlowIdentity {
 
     /// A controller takes its share.
     pub(crate) fn competes(&self) -> bool {
-        self.transport == Transport::Tcp
+        self.transport != Transport::Udp
     }
 
     /// Whether a flow that was complete at `completed` was there during part of a stretch.

@@ -1,9 +1,12 @@
 //! One run, fully resolved. Units stand at the end of names; nothing is optional because of a
 //! default, only because it may be absent from the run.
 
+mod quic;
+
 use std::collections::BTreeMap;
 
 pub use jostle_catalogue::{Limit, Linux, Value};
+pub use quic::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -224,6 +227,9 @@ pub struct FlowSpec {
     pub group: Option<String>,
     /// Transport protocol.
     pub transport: Transport,
+    /// How a QUIC connection is made; absent for other transports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quic: Option<QuicSpec>,
     /// Congestion controller with all its parameters; `none` of them for pings.
     pub controller: Algorithm,
     /// Slow-start method with all its parameters; absent for a controller that has its own.
@@ -249,7 +255,7 @@ pub struct FlowSpec {
     /// What the application sends.
     pub source: SourceSpec,
     /// Largest IP packet of either end: 52 bytes of headers and the payload of a full segment, or 28
-    /// and a datagram. 14 more are on the wire.
+    /// and a datagram of a ping or of QUIC. 14 more are on the wire.
     pub mtu_bytes: u32,
     /// Whether a window-based controller's packets are paced, as under Linux's `fq`.
     pub pacing: bool,
@@ -285,6 +291,8 @@ pub enum Transport {
     Tcp,
     /// Datagrams (RFC 768), without congestion control: pings.
     Udp,
+    /// QUIC (RFC 9000).
+    Quic,
 }
 
 /// An algorithm of the registry with a value for each of its parameters.
@@ -304,7 +312,12 @@ impl Algorithm {
     /// Whether it is no row of a registry but something that whoever starts the run brings along,
     /// named `module:Class`.
     pub fn is_python_controller(&self) -> bool {
-        self.name.contains(':')
+        self.name.contains(':') && !self.is_of_stack()
+    }
+
+    /// Whether it is a part of the QUIC implementation ([`QUIC_CONTROLLERS`]), such as `noq:cubic`.
+    pub fn is_of_stack(&self) -> bool {
+        quic::is_of_stack(&self.name)
     }
 }
 

@@ -1,9 +1,11 @@
 //! Which RunSpecs make sense. Whatever passes here, a simulator can run.
 
+mod algorithms;
 mod demand;
 mod error;
 mod flow;
 mod link;
+mod quic;
 
 use std::ops::RangeInclusive;
 

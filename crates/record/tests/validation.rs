@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{MS, S, dumbbell, everything, pings};
+use common::{MS, S, dumbbell, everything, pings, quic};
 use jostle_record::RunSpec;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn with(pointer: &str, value: Value) -> Value {
 
 #[test]
 fn examples_are_accepted_and_survive_json() {
-    for example in [dumbbell(), everything(), pings()] {
+    for example in [dumbbell(), everything(), pings(), quic()] {
         let spec = RunSpec::from_json(&example.to_string()).unwrap();
         let again = serde_json::to_string(&spec).unwrap();
         assert_eq!(RunSpec::from_json(&again).unwrap(), spec);
@@ -40,6 +40,79 @@ fn broken_json_is_no_spec() {
     let mut missing = dumbbell();
     missing["flows"][0].as_object_mut().unwrap().remove("path");
     assert!(refusal(&missing).contains("missing field `path`"));
+}
+
+/// Whoever knows no QUIC reads and writes what it always did.
+#[test]
+fn other_flows_say_nothing_of_quic() {
+    let spec = RunSpec::from_json(&everything().to_string()).unwrap();
+    assert!(!serde_json::to_string(&spec).unwrap().contains("\"quic\""));
+}
+
+#[test]
+fn quic_is_told_what_it_can_do_and_nothing_of_tcp() {
+    let algorithm = json!({"name": "standard", "parameters": {}});
+    let cases = [
+        ("/flows/0/quic", json!(null), "`flows[0].quic` cannot be absent"),
+        ("/flows/0/transport", json!("tcp"), "`flows[0].quic` cannot be there: expected absent"),
+        (
+            "/flows/0/source",
+            json!({"kind": "ping", "bytes": 20, "every_ns": S, "timeout_ns": S}),
+            "`flows[0].transport` cannot be `quic`: expected `udp`",
+        ),
+        ("/flows/0/mtu_bytes", json!(1_227), "`flows[0].mtu_bytes` cannot be 1227: expected 1228"),
+        (
+            "/flows/0/quic/initial_mtu_bytes",
+            json!(1_199),
+            "`flows[0].quic.initial_mtu_bytes` cannot be 1199: expected 1200 to 1472",
+        ),
+        ("/flows/0/quic/initial_mtu_bytes", json!(1_473), "expected 1200 to 1472"),
+        ("/flows/0/quic/stream_receive_window_bytes", json!(1_199), "expected 1200 to 60000000"),
+        ("/flows/0/quic/stream_receive_window_bytes", json!(60_000_001), "1200 to 60000000"),
+        ("/flows/0/quic/gso_packets", json!(0), "expected 1 to 64"),
+        ("/flows/0/quic/streams", json!(101), "expected 1 to 100"),
+        ("/flows/0/quic/recovery", json!("fast"), "unknown variant `fast`"),
+        (
+            "/flows/0/quic/ack_frequency/ack_eliciting_threshold",
+            json!(2_000_000),
+            "`flows[0].quic.ack_frequency.ack_eliciting_threshold` cannot be 2000000",
+        ),
+        ("/flows/0/pacing", json!(true), "`flows[0].pacing` cannot be true: expected false"),
+        ("/flows/0/initial_pacing", json!(true), "`flows[0].initial_pacing` cannot be true"),
+        ("/flows/0/gro", json!(true), "`flows[0].gro` cannot be true"),
+        ("/flows/0/receive_window_autotuning", json!(true), "autotuning` cannot be true"),
+        ("/flows/0/linux", json!("4.15"), "`flows[0].linux` cannot be \"4.15\""),
+        (
+            "/flows/0/initial_receive_window_bytes",
+            json!(65_535),
+            "cannot be 65535: expected 60000000, `receive_window_bytes`",
+        ),
+        ("/flows/0/controller/name", json!("renoo"), "cannot be \"renoo\": expected one of reno"),
+        ("/flows/1/controller/name", json!("noq:bbr"), "one of noq:cubic, noq:reno, noq:bbr3"),
+        ("/flows/1/controller/parameters", json!({"beta": 0.5}), "`noq:cubic` with `beta`"),
+        ("/flows/1/slow_start", algorithm.clone(), "`flows[1].slow_start` cannot be `standard`"),
+        ("/flows/2/memory", algorithm, "`flows[2].memory` cannot be `standard`: expected absent"),
+        ("/flows/2/controller/name", json!("noq:cubic"), "a controller that \"theirs\" has"),
+        ("/flows/2/quic/implementation/name", json!(""), "implementation.name` cannot be empty"),
+        (
+            "/flows/2/quic/implementation/commands/client",
+            json!([]),
+            "`flows[2].quic.implementation.commands.client` cannot be empty",
+        ),
+        ("/capture", json!({"scenario": "x"}), "TCP flows alone"),
+    ];
+    for (pointer, value, expected) in cases {
+        let mut spec = quic();
+        *spec.pointer_mut(pointer).expect(pointer) = value;
+        let message = refusal(&spec);
+        assert!(message.contains(expected), "{pointer}: {message}");
+    }
+    // What the implementation brings along no other transport has.
+    let mut tcp = dumbbell();
+    tcp["flows"][0]["controller"]["name"] = json!("noq:cubic");
+    let message = refusal(&tcp);
+    assert!(message.contains("`flows[0].controller` cannot be \"noq:cubic\""), "{message}");
+    assert!(message.contains("only QUIC flows"), "{message}");
 }
 
 #[test]

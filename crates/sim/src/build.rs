@@ -113,6 +113,7 @@ fn endpoints(
             let (every, timeout) = (Span::from_ns(every_ns), Span::from_ns(timeout_ns));
             Ok(Endpoints::Pings(Pinger::new(bytes as u16, every, timeout)))
         }
+        (Transport::Quic, _) => Err(invalid(&spec.name, "QUIC is not simulated")),
         (Transport::Udp, _) => Err(invalid(&spec.name, "nothing but pings is sent in datagrams")),
     }
 }

@@ -3,10 +3,7 @@
 use jostle_path::{Ecn, Packet};
 use jostle_record::{Header, HeaderKind};
 use jostle_tcp::{Ack, Data, Segment, Syn, SynAck, Trip};
-use jostle_units::Time;
-
-/// Headers of a datagram: Ethernet, IPv4, UDP.
-const DATAGRAM_HEADER_BYTES: u32 = 14 + 20 + 8;
+use jostle_units::{DATAGRAM_HEADER_BYTES, LINK_HEADER_BYTES, Time};
 
 /// Smallest Ethernet frame, without the checksum that no size here counts.
 const SMALLEST_FRAME_BYTES: u32 = 60;
@@ -72,7 +69,8 @@ impl Body {
         match self {
             Self::Tcp(segment) => segment.wire_bytes(),
             Self::Ping(datagram) | Self::Echo(datagram) => {
-                let bytes = DATAGRAM_HEADER_BYTES + datagram.payload_bytes as u32;
+                let headers = LINK_HEADER_BYTES + DATAGRAM_HEADER_BYTES;
+                let bytes = headers + datagram.payload_bytes as u32;
                 if bytes < SMALLEST_FRAME_BYTES { SMALLEST_FRAME_BYTES } else { bytes }
             }
         }

@@ -31,6 +31,12 @@ pub const MTU_BYTES: u32 = 1500;
 /// MTU that every IPv4 host can take (RFC 791: "576 octets").
 pub const MIN_MTU_BYTES: u32 = 576;
 
+/// Headers of a datagram that an MTU counts: IPv4 and UDP.
+pub const DATAGRAM_HEADER_BYTES: u32 = 20 + 8;
+
+/// UDP payload that every path of QUIC has to carry (RFC 9000, section 14).
+pub const MIN_QUIC_PAYLOAD_BYTES: u32 = 1_200;
+
 /// Largest packet of IPv4: its length has 16 bits.
 pub const MAX_MTU_BYTES: u32 = 65_535;
 

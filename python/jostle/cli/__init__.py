@@ -11,6 +11,7 @@ import click
 
 from jostle.cli.compare import compare
 from jostle.cli.completing import completion
+from jostle.cli.conformance import conformance
 from jostle.cli.emulate import emulate
 from jostle.cli.environment import Environment
 from jostle.cli.kernel import kernel
@@ -58,8 +59,8 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    new, run, plot, compare, study, validate, kernel, emulate, list_, explain, schema, report, view,
-    completion,
+    new, run, plot, compare, conformance, study, validate, kernel, emulate, list_, explain, schema,
+    report, view, completion,
 )  # fmt: skip
 
 for _command in _COMMANDS:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jostle.results import ResultSet
     from jostle.results.plots import Kind
 
-_KINDS = ("series", "lines", "heatmap", "cdf", "box", "scatter", "phase")
+_KINDS = ("series", "lines", "heatmap", "cdf", "box", "scatter", "envelope", "phase")
 
 
 @click.command(short_help="Draw any measure: over time, over a key, as a distribution.")
@@ -30,8 +30,9 @@ _KINDS = ("series", "lines", "heatmap", "cdf", "box", "scatter", "phase")
     default="series",
     show_default=True,
     help="series: over time. lines: over a key of the grid. heatmap: over two. cdf, box: "
-    "distributions. scatter: one measure against another, an ellipse each. phase: two flows, or "
-    "with --x two measures, against each other over time.",
+    "distributions. scatter: one measure against another, an ellipse each. envelope: delay and "
+    "throughput every ten round trips, and the Performance Envelope of each flow. phase: two "
+    "flows, or with --x two measures, against each other over time.",
 )
 @click.option(
     "--x", default="", metavar="KEY", help="Key of the grid; scatter and phase: a measure."
@@ -90,7 +91,7 @@ def plot(
     given["events"] = options.pop("events")
     if len(options["files"]) != 1:
         raise InputError("a plot is of one scenario: give one FILE")
-    stem, endings = _stem(output or f"{kind}.{formats[0] if formats else 'png'}", formats)
+    stem, endings = stem_of(output or f"{kind}.{formats[0] if formats else 'png'}", formats)
     make_folder_of(stem)
     plans = plan_files(environment, **options)
     asked = _arguments(kind, given)
@@ -128,7 +129,7 @@ def _arguments(kind: str, given: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _stem(output: str, formats: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+def stem_of(output: str, formats: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """Name without its ending, and the formats to write."""
     from jostle.figures.formats import FORMATS
 

@@ -154,10 +154,18 @@ def _evaluated(
     from jostle.studies.carry_out import readings_on
     from jostle.studies.document import column
     from jostle.studies.recorded import recorded
+    from jostle.studies.study import DESCRIBED
+
+    def everywhere(reading: str) -> dict[str, dict[str, ResultSet]]:
+        """Results of every backend; of one that ran what is described alone, these."""
+        return {
+            name: done.get((study.id, reading), done.get((study.id, DESCRIBED), {}))
+            for name, done in results.items()
+        }
 
     runs = {
         column(study, backend, reading): Runs(
-            study.as_read(reading), done.get((study.id, reading), {})
+            study.as_read(reading), done.get((study.id, reading), {}), everywhere(reading)
         )
         for backend, done in results.items()
         for reading in readings_on(study, backend, readings)
@@ -276,25 +284,11 @@ def _write(
 ) -> Path:
     """Write the page of a study, and its figures beside it."""
     from jostle.figures.files import replace_file
-    from jostle.studies.page import Provenance, page
+    from jostle.studies.page import page
 
     pictures = _pictures(one, runs, evaluations, folder / one.id)
-    provenance = {
-        column.title: Provenance(
-            next((r.backend_version for r in each.results.values()), "–"),
-            [
-                (experiment, results.labels[r.condition], r.seed, r.run.run_id)
-                for experiment, results in each.results.items()
-                for r in results.results
-            ],
-        )
-        for column, each in runs.items()
-    }
-    provenance |= {
-        column.title: Provenance(column.kept, []) for column in evaluations if column.kept
-    }
     path = folder / f"{one.id}.html"
-    replace_file(path, page(one, evaluations, pictures, provenance, command).encode())
+    replace_file(path, page(one, runs, evaluations, pictures, command).encode())
     return path
 
 

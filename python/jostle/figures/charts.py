@@ -50,7 +50,7 @@ _MANY_POINTS = 60
 
 
 def chart(data: Drawn) -> Figure:
-    """Draw lines with intervals, bars or boxes in groups, or clouds with ellipses, alone."""
+    """Draw lines with intervals, bars or boxes in groups, or clouds with outlines, alone."""
     return _figure([("", data)], data.caption)
 
 
@@ -205,10 +205,10 @@ def _scatter(axis: Axes, data: ScatterData, labels: Sequence[str]) -> None:
             markeredgewidth=0,
             color=colour,
             alpha=0.35 if many else 0.55,
-            label=cloud.label if cloud.ellipse is None else None,
+            label=cloud.label if cloud.around is None else None,
         )
-        if cloud.ellipse is not None:
-            around = cloud.ellipse
+        if cloud.around is not None:
+            around = cloud.around
             axis.fill(around.outline_x, around.outline_y, color=colour, alpha=0.13, linewidth=0)
             axis.plot(around.outline_x, around.outline_y, color=colour, linestyle=dash,
                       linewidth=0.9)  # fmt: skip

@@ -12,6 +12,7 @@ from jostle.stats import series_band
 from jostle.stats.describe import Floats
 from jostle.stats.distribution import Box
 from jostle.stats.ellipse import Ellipse
+from jostle.stats.envelope import Envelope
 
 if TYPE_CHECKING:
     import polars as pl
@@ -342,8 +343,9 @@ class Cloud:
         What they stand for.
     x, y
         Shape (points,).
-    ellipse
-        Of one standard deviation; None where there are fewer than two points.
+    around
+        What is drawn around them: the ellipse of one standard deviation, or an envelope; None where
+        there are too few points.
     path
         Whether the points follow each other in time and are joined.
     """
@@ -351,7 +353,7 @@ class Cloud:
     label: str
     x: Floats
     y: Floats
-    ellipse: Ellipse | None = None
+    around: Ellipse | Envelope | None = None
     path: bool = False
 
 

@@ -64,8 +64,11 @@ class Source:
 
 
 def is_python_controller(name: str) -> bool:
-    """Whether a controller's name is that of a class: ``module:Class``."""
-    return ":" in name
+    """Whether a controller's name is that of a class: ``module:Class``.
+
+    What begins with ``noq:`` is none: it is a part of that QUIC implementation.
+    """
+    return ":" in name and not name.startswith("noq:")
 
 
 def locate(module: str, folder: Path) -> Path | None:

@@ -75,7 +75,7 @@ def harms(
         When nobody could say whether more or less of that measure is better.
     """
     wanted = measure(name)
-    if wanted.scope != "flow" or wanted.unit not in _MORE_IS_BETTER or wanted.place == "asked":
+    if wanted.scope != "flow" or wanted.unit not in _MORE_IS_BETTER or wanted.elsewhere:
         raise InputError(f"harm is of a rate, a time or a delay of flows; `{wanted.name}` is none")
     return [
         Harm(

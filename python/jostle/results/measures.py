@@ -17,11 +17,14 @@ from jostle.errors import InputError, unknown
 Bounds = tuple[float | None, float | None]
 """Smallest and largest value that something can have; None where there is no end."""
 
-_SHARES: Final = {"share", "retransmission_ratio", "utilisation", "jain", "efficiency"}
-_SIGNED: Final = {"lead"}
+_SHARES: Final = {
+    "share", "retransmission_ratio", "utilisation", "jain", "efficiency", "conformance",
+    "repeatability",
+}  # fmt: skip
+_SIGNED: Final = {"lead", "throughput_shift", "delay_shift"}
 
 Scope = Literal["flow", "group", "link", "run"]
-Place = Literal["phases", "fairness", "totals", "flow", "group", "asked"]
+Place = Literal["phases", "fairness", "totals", "flow", "group", "asked", "pairs"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Measure:
     place
         Where the summary has it: in each phase of a flow, group or link, of `fairness` or of
         `totals`, beside the phases of a flow or group, or nowhere, since it is asked for with a
-        parameter.
+        parameter, or is of two runs.
     any_window
         Whether the series is enough to compute it over any window of time.
     column
@@ -72,6 +75,15 @@ class Measure:
         if self.name in _SIGNED:
             return None, None
         return 0.0, 1.0 if self.name in _SHARES else None
+
+    @property
+    def elsewhere(self) -> str:
+        """Who answers for it, where no run's summary has it; empty if that has it."""
+        if self.place == "asked":
+            return f"`{self.name}` takes a parameter: ask for it in a study"
+        if self.place == "pairs":
+            return f"`{self.name}` is of two runs: `jostle conformance` and studies have it"
+        return ""
 
     @property
     def heading(self) -> str:
@@ -118,12 +130,47 @@ class Measure:
         return value
 
 
+def _paired(name: str, title: str, reads: str, factor: float, definition: str) -> Measure:
+    place: Place = "pairs"
+    return Measure(name, title, "", "1", reads, factor, "flow", place, False, None, definition)
+
+
+PAIRED: Final = (
+    _paired(
+        "conformance", "conformance", "", 1.0,
+        "Share of the operating points of a flow and of a reference that lie inside the other's "
+        "Performance Envelope (QUICbench, Mishra et al. 2022).",
+    ),
+    _paired(
+        "deviation", "deviation", "", 1.0,
+        "Distance of the mean operating points of a flow and of a reference, in parts of the "
+        "path's rate and base RTT.",
+    ),
+    _paired(
+        "throughput_shift", "shift of the throughput", "% of the rate", 100.0,
+        "Mean throughput of a flow's operating points less that of a reference's.",
+    ),
+    _paired(
+        "delay_shift", "shift of the delay", "% of the base RTT", 100.0,
+        "Mean queueing delay of a flow's operating points less that of a reference's.",
+    ),
+    _paired(
+        "repeatability", "conformance to itself", "", 1.0,
+        "Mean conformance of a flow to itself in the other runs of its condition: what another "
+        "flow's conformance to it can be at most but for chance.",
+    ),
+)  # fmt: skip
+"""Measures of a flow and a reference, which may be another run's; see `results/conformance.py`."""
+
+
 @functools.cache
 def measures() -> Mapping[str, Measure]:
-    """Every measure by name, in the order of the engine's registry."""
+    """Every measure by name: those of the engine's registry in its order, then those of pairs."""
     from jostle import _core
 
-    return {row["name"]: Measure(**row) for row in json.loads(_core.registry())["measures"]}
+    return {row["name"]: Measure(**row) for row in json.loads(_core.registry())["measures"]} | {
+        one.name: one for one in PAIRED
+    }
 
 
 def keys(scope: Scope, place: Place) -> tuple[str, ...]:

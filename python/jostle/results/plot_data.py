@@ -27,9 +27,15 @@ from jostle.results.conditions import short_names
 from jostle.results.finished import OVERALL
 from jostle.results.formats import count
 from jostle.results.measures import Measure, measure
+from jostle.results.operating_points import (
+    DELAY_AXIS,
+    ENVELOPE_CAPTION,
+    RATE_AXIS,
+    operating_points,
+)
 from jostle.results.pivot import facet_title, facets
 from jostle.results.samples import OWN_KEYS, Sample, grid_keys, key_of, samples
-from jostle.stats import box, ecdf, estimate, sigma_ellipse
+from jostle.stats import box, ecdf, envelope, estimate, sigma_ellipse
 
 if TYPE_CHECKING:
     from jostle.results.finished import FinishedRuns
@@ -262,10 +268,37 @@ def scatter_data(
         parts.append(
             (facet_title(place), ScatterData(across.axis, up.axis, tuple(clouds), reverse))
         )
-    around = any(cloud.ellipse for _, part in parts for cloud in part.clouds)
+    around = any(cloud.around for _, part in parts for cloud in part.clouds)
     words = "; ellipses: one standard deviation around their mean" if around else ""
     caption = f"A point for every run and flow{words}. {_runs_caption(found)}"
     return Multiples(tuple(parts), caption)
+
+
+def envelope_data(
+    results: FinishedRuns, by: Sequence[str] = (), choice: Choice | None = None
+) -> Multiples:
+    """Show where flows work: points of delay and throughput, and a Performance Envelope for each.
+
+    Points are those of the first run of each condition, in parts of the path's base RTT and rate;
+    `by` and `choice` as in `lines_data`, with one phase, or none for 95 % of each flow's life.
+    """
+    choice = choice or Choice()
+    phase = choice.phases[0] if choice.phases else ""
+    found = Choice(choice.phases, choice.flows, each=True).samples(results, measure("throughput"))
+    inner = _keys(results, found, by, ())
+    parts = []
+    for place, part in facets(found, inner):
+        clouds = []
+        for label, members in _by_label(results, part, inner):
+            points = [
+                operating_points(results.of(one.condition)[0].run, one.place["flow"], phase)
+                for one in members
+            ]
+            x = np.concatenate([one.delay for one in points])
+            y = np.concatenate([one.throughput for one in points])
+            clouds.append(Cloud(label, x, y, envelope(x, y)))
+        parts.append((facet_title(place), ScatterData(DELAY_AXIS, RATE_AXIS, tuple(clouds))))
+    return Multiples(tuple(parts), f"{ENVELOPE_CAPTION} First run of each condition.")
 
 
 def _pooled(inner: Sequence[str]) -> tuple[str, ...]:

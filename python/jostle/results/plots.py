@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from jostle.results.conditions import Condition
     from jostle.results.finished import FinishedRuns
 
-Kind = Literal["series", "lines", "heatmap", "cdf", "box", "scatter", "phase"]
-KINDS: Final[tuple[Kind, ...]] = ("series", "lines", "heatmap", "cdf", "box", "scatter", "phase")
+Kind = Literal["series", "lines", "heatmap", "cdf", "box", "scatter", "envelope", "phase"]
+KINDS: Final[tuple[Kind, ...]] = (
+    "series", "lines", "heatmap", "cdf", "box", "scatter", "envelope", "phase",
+)  # fmt: skip
 
 Keys = str | Sequence[str]
 
@@ -142,6 +144,11 @@ class Plots:
         choice = _choice(phase, flows, each=False)
         return self._drawn(plot_data.scatter_data(self._results, x, y, _several(by), choice))
 
+    def envelope(self, by: Keys = (), *, phase: Keys = (), flows: Keys = ()) -> Figure:
+        """Draw the Performance Envelope of each flow; see `plot_data.envelope_data`."""
+        choice = _choice(phase, flows, each=True)
+        return self._drawn(plot_data.envelope_data(self._results, _several(by), choice))
+
     def phase(
         self, x: str = "", y: str = "throughput", *,
         condition: int | str | Condition | None = None, flows: Keys = (),
@@ -207,6 +214,7 @@ _ARGUMENTS: Final[Mapping[Kind, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "cdf": (("y", "by", "phase", "flows", "each"), ("y",)),
     "box": (_GRID, ("y",)),
     "scatter": (("x", "y", "by", "phase", "flows"), ()),
+    "envelope": (("by", "phase", "flows"), ()),
     "phase": (("x", "y", "condition", "flows"), ()),
 }
 """Arguments of each kind, and those that it needs."""

@@ -246,8 +246,8 @@ class ResultSet(FinishedRuns):
             raise InputError(unknown("phase", phase, [p.name for p in self.phases]))
         if wanted.name == "harm":
             return self.harm(phase=phase, method=method, confidence=confidence).drop("alone")
-        if wanted.place == "asked":
-            raise InputError(f"`{wanted.name}` takes a parameter: ask for it in a study")
+        if wanted.elsewhere:
+            raise InputError(wanted.elsewhere)
         by_run = {"fairness": "fairness", "totals": "totals"}
         table: pl.DataFrame = getattr(self, by_run.get(wanted.place, f"{wanted.scope}s"))
         who = [] if wanted.scope == "run" else [wanted.scope]
@@ -315,6 +315,69 @@ class ResultSet(FinishedRuns):
             "value", "low", "high", "n", "unit", "method",
         ]  # fmt: skip
         return frames.table(rows, columns, ("value", "low", "high"))
+
+    def conformance(
+        self,
+        reference: ResultSet | None = None,
+        flows: str | Sequence[str] = (),
+        *,
+        against: str = "",
+        phase: str = "",
+        method: Method = "t",
+        confidence: float = 0.95,
+    ) -> pl.DataFrame:
+        """Hold where flows work against where a reference does, by their Performance Envelopes.
+
+        See `jostle.results.conformance` for how runs are paired, and `jostle.stats.envelope` for
+        the definition. Points are in parts of the path's rate and of its base RTT.
+
+        Parameters
+        ----------
+        reference
+            The other side, such as runs of another backend; these same runs if absent.
+        flows
+            Names of flows; all that both sides have if empty.
+        against
+            Name of the reference's flow, where it is another one.
+        phase
+            Name of a phase; if empty, the first 95 % of each flow's life.
+        method, confidence
+            See `jostle.stats.estimate`.
+
+        Returns
+        -------
+        polars.DataFrame
+            condition, grid keys, flow, reference (its flow), conformance (0 … 1) with its interval
+            (low, high), itself (conformance of the reference's runs to each other), deviation and
+            throughput_shift (parts of the rate), delay_shift (base RTTs), n, unit, method.
+
+        Raises
+        ------
+        InputError
+            When a name is not known, nothing is common to both sides, or the series has less than
+            a value for each ten round trips.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> scenario = jostle.load("scenarios/first.toml", {"interval": "100 ms"})
+        >>> results = jostle.run(scenario, store=False)
+        >>> results.conformance(flows="newcomer")["conformance"].to_list()
+        [1.0]
+        >>> found = results.conformance(flows="newcomer", against="incumbent", phase="together")
+        >>> found["conformance"].item() < 0.5
+        True
+        """
+        from jostle.results.conformance import conformance_frame, conformed
+
+        found = conformed(
+            self,
+            self if reference is None else reference,
+            (flows,) if isinstance(flows, str) else flows,
+            against=against,
+            phase=phase,
+        )
+        return conformance_frame(found, method, confidence)
 
     @cached_property
     def notes(self) -> tuple[str, ...]:

@@ -174,11 +174,11 @@ def samples(
     Raises
     ------
     InputError
-        When there is no such measure or phase, or it takes a parameter.
+        When there is no such measure or phase, or no summary has it.
     """
     found = measure(wanted) if isinstance(wanted, str) else wanted
-    if found.place == "asked":
-        raise InputError(f"`{found.name}` takes a parameter: ask for it in a study")
+    if found.elsewhere:
+        raise InputError(found.elsewhere)
     known = [phase.name for phase in results.phases]
     for name in phases or ():
         if name not in known:

@@ -45,7 +45,7 @@ def tidy(
         and `controller`, or `link`, `measure`, `unit`, `mean`, `low`, `high` and `n` (runs with a
         value), and of groups `smallest` and `largest` flow, each a mean over runs.
     """
-    names = columns or [name for name, m in measures().items() if m.place != "asked"]
+    names = columns or [name for name, m in measures().items() if not m.elsewhere]
     keys = grid_keys(results)
     rows = [
         _row(sample, keys) for name in names for sample in samples(results, name, phases, each=each)

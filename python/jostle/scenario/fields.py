@@ -29,6 +29,9 @@ MIN_MTU_BYTES: Final = 576
 MAX_MTU_BYTES: Final = 65_535
 """Largest packet of IPv4: its length has 16 bits."""
 
+BUILT_IN_QUIC: Final = "noq"
+"""The QUIC implementation that is a part of the engine."""
+
 Steps = tuple[tuple[int, int], ...]
 """(time in ns, value) in order of time; the first is at 0."""
 QuantileTable = tuple[tuple[float, int], ...]
@@ -237,6 +240,18 @@ def absent(given: Any) -> Any:
 def memory_table(given: Any) -> Any:
     """Read a bare word as a table's name, and "none" as absence."""
     return absent(given) if given == "none" else named("name")(given)
+
+
+def implementation_table(given: Any) -> Any:
+    """Read a bare word as a recipe's name, and the built-in implementation's as absence."""
+    return None if given == BUILT_IN_QUIC else named("name")(given)
+
+
+def ack_frequency_table(given: Any) -> Any:
+    """Read a bare number as the threshold, and "none" as absence."""
+    if isinstance(given, int) and not isinstance(given, bool):
+        return {"ack_eliciting_threshold": given}
+    return absent(given)
 
 
 def loss_table(given: Any) -> Any:

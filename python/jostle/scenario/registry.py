@@ -10,7 +10,7 @@ import functools
 import importlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -272,6 +272,8 @@ class Registry:
     ----------
     controllers, slow_starts, memories, queues, losses
         Rows by name.
+    quic_controllers
+        Controllers that a QUIC implementation brings along, which only QUIC flows can have.
     find_problem
         Finds what the engine refuses of a run's specification, given as JSON; None if nobody asks
         the engine.
@@ -282,6 +284,7 @@ class Registry:
     memories: Mapping[str, Row]
     queues: Mapping[str, Row]
     losses: Mapping[str, Row]
+    quic_controllers: Mapping[str, Row] = field(default_factory=dict)
     find_problem: Callable[[str], Problem | None] | None = None
 
     @classmethod
@@ -303,6 +306,7 @@ class Registry:
             memories=_rows(rows, "memories", check),
             queues=_rows(rows, "queues", check),
             losses=_rows(rows, "losses", check),
+            quic_controllers=_rows(rows, "quic_controllers", check),
             find_problem=find_problem,
         )
 

@@ -19,6 +19,7 @@ from jostle.scenario.resolving.profiles import profiles
 __all__ = ["json_schema"]
 
 _NONE: Final = {"const": "none"}
+_THRESHOLD: Final = {"type": "integer", "minimum": 0}
 
 
 def json_schema(registry: Registry | None = None) -> dict[str, Any]:
@@ -43,7 +44,8 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
         for heir in (model, "NamedLink") if model == "Link" else (model,):
             tables[heir]["properties"][key]["description"] = description
     slow_start = _choice(registry.slow_starts, "name")
-    definitions["Controller"] = _choice(registry.controllers, "name", slow_start)
+    controllers = {**registry.controllers, **registry.quic_controllers}
+    definitions["Controller"] = _choice(controllers, "name", slow_start)
     definitions["Controller"]["anyOf"] += [*_python_class(), _NONE]
     definitions["SlowStart"] = slow_start
     definitions["Memory"] = _choice(registry.memories, "name")
@@ -55,6 +57,12 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
     flow["slow_start"] = {"$ref": "#/$defs/SlowStart"}
     flow["memory"] = {"anyOf": [_NONE, {"$ref": "#/$defs/Memory"}]}
     flow["source"] = {"anyOf": [{"const": "bulk"}, flow["source"]]}
+    kinds = {"enum": ["tcp", "udp", "quic"]}
+    flow["transport"] = {"anyOf": [kinds, flow["transport"]]}
+    quic = definitions["Quic"]["properties"]
+    for key in ("implementation", "ack_frequency"):
+        word = {"type": "string"} if key == "implementation" else {"anyOf": [_NONE, _THRESHOLD]}
+        quic[key] = {"anyOf": [word, quic[key]]}
     for name in ("Link", "NamedLink"):
         link = definitions[name]["properties"]
         link["profile"] = {"enum": list(profiles())}

@@ -8,6 +8,7 @@ from jostle.stats.describe import mean, percentile, sd
 from jostle.stats.difference import difference
 from jostle.stats.distribution import Box, box, ecdf
 from jostle.stats.ellipse import Ellipse, sigma_ellipse
+from jostle.stats.envelope import Envelope, conformance, deviation, envelope
 from jostle.stats.estimate import Estimate, Method, estimate, within
 
 __all__ = [
@@ -15,13 +16,17 @@ __all__ = [
     "Box",
     "Comparison",
     "Ellipse",
+    "Envelope",
     "Estimate",
     "Method",
     "bonferroni",
     "box",
+    "conformance",
+    "deviation",
     "difference",
     "ecdf",
     "effect_size",
+    "envelope",
     "estimate",
     "mean",
     "percentile",

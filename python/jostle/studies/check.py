@@ -30,6 +30,7 @@ from jostle.studies.models import (
     Number,
     Part,
     Reading,
+    Reference,
     StudyFile,
     Support,
     Value,
@@ -67,7 +68,7 @@ def told(error: ValidationError) -> Mistakes:
 def _keys_of_models() -> list[str]:
     models = (
         StudyFile, Experiment, Window, Number, Claim, Part, Curve, FigureSpec, Reading, Change,
-        Support, Covered, ModelCurve,
+        Support, Covered, ModelCurve, Reference,
     )  # fmt: skip
     return sorted({key for model in models for key in model.model_fields})
 
@@ -165,6 +166,16 @@ def value_mistakes(
         phases = [name for name in window_labels(scenario, {}) if name not in windows]
         text = f"`{value.measure}` is known of phases of the scenario only: {', '.join(phases)}"
         yield (*path, "window"), text
+    if measure.place == "pairs":
+        yield from _pair_mistakes(path, value, windows)
+    elif value.reference is not None:
+        with_it = [
+            name
+            for name, one in measures().items()
+            if one.place == "pairs" and name != "repeatability"
+        ]
+        text = f"`reference` goes with measures of pairs: {', '.join(with_it)}"
+        yield (*path, "reference"), text
     yield from _bin_mistakes(path, value, scenario)
     if value.size is not None:
         yield from _quantity((*path, "size"), value.size, parse_size)
@@ -186,6 +197,16 @@ def _bin_mistakes(path: KeyPath, value: Value, scenario: Scenario) -> Mistakes:
         yield from _quantity((*path, "bin"), value.bin, parse_span)
 
 
+def _pair_mistakes(path: KeyPath, value: Value, windows: Mapping[str, object]) -> Mistakes:
+    if value.measure != "repeatability" and value.reference is None:
+        yield path, f"`{value.measure}` needs `reference`: what the flow is held against"
+    if value.measure == "repeatability" and value.reference is not None:
+        yield (*path, "reference"), "`repeatability` is of the flow's own runs, without `reference`"
+    if value.window in windows:
+        text = f"`{value.measure}` is of phases of the scenario, or of the whole run"
+        yield (*path, "window"), text
+
+
 def _figure_mistakes(figure: FigureSpec) -> Iterator[tuple[str, str]]:
     """Key and text of what does not go with a figure's kind."""
     if figure.kind == "series":
@@ -199,8 +220,8 @@ def _figure_mistakes(figure: FigureSpec) -> Iterator[tuple[str, str]]:
     if figure.kind == "lines" and not figure.x:
         yield "", "`lines` needs `x`, a key of the grid or `size`"
     if figure.kind == "heat_map":
-        if len(figure.curves) > 1:
-            yield "curves", "a `heat_map` shows one measure: a single curve"
+        if len({curve.measure for curve in figure.curves}) > 1:
+            yield "curves", "a `heat_map` shows one measure: that of all its curves"
         for key in ("rows", "columns"):
             if not getattr(figure, key):
                 yield "", f"`heat_map` needs `{key}`"

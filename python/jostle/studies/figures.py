@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from jostle.figures.data import (
+    Cloud,
     Curve,
     CurvesData,
     GroupsData,
     HeatMapData,
+    Multiples,
     PanelData,
+    ScatterData,
     StackedData,
     flow_label,
     stacked,
 )
 from jostle.figures.data import Line as BandLine
 from jostle.results.measures import measure
+from jostle.results.operating_points import DELAY_AXIS, ENVELOPE_CAPTION, RATE_AXIS
 from jostle.results.over_time import FLOW_PANELS, panels
 from jostle.scenario.text.units import parse_size
 from jostle.stats import Estimate, box, ecdf, series_band
@@ -44,19 +49,7 @@ _SIZES: Final = tuple(f"{megabytes} MB" for megabytes in range(1, 51))
 
 def figure_data(runs: Runs, figure: FigureSpec) -> FigureData | None:
     """Take what a figure shows from runs; None if the backend ran nothing of it."""
-    match figure.kind:
-        case "series":
-            return _series(runs, figure)
-        case "representative":
-            return _representative(runs, figure)
-        case "heat_map":
-            return _heat_map(runs, figure)
-        case "cdf":
-            return _cdf(runs, figure)
-        case "lines":
-            return _lines(runs, figure)
-        case _:
-            return _groups(runs, figure)
+    return _KINDS[figure.kind](runs, figure)
 
 
 def _series(runs: Runs, figure: FigureSpec) -> StackedData | None:
@@ -239,6 +232,21 @@ def _groups(runs: Runs, figure: FigureSpec) -> GroupsData | None:
     return GroupsData(measure(figure.curves[0].measure).axis, names, labels, rows, bars)
 
 
+def _envelopes(runs: Runs, figure: FigureSpec) -> Multiples | None:
+    names = figure.groups or ("",)
+    per_group = len(figure.curves) // len(names)
+    parts = []
+    for at, name in enumerate(names):
+        clouds = []
+        for curve in figure.curves[at * per_group : (at + 1) * per_group]:
+            (condition,) = runs.study.conditions(curve)
+            for one in runs.points(curve, condition)[:1]:
+                clouds.append(Cloud(curve.label, one.delay, one.throughput, one.envelope))
+        if clouds:
+            parts.append((name, ScatterData(DELAY_AXIS, RATE_AXIS, tuple(clouds))))
+    return Multiples(tuple(parts), f"{ENVELOPE_CAPTION} First runs.") if parts else None
+
+
 def _bar(runs: Runs, value: Value) -> Box | None:
     """Mean and interval in the form of a box."""
     found = value_estimate(runs, value)
@@ -249,10 +257,28 @@ def _bar(runs: Runs, value: Value) -> Box | None:
     return Box(low, found.value, found.value, found.value, high, found.value, np.array([]))
 
 
-def _heat_map(runs: Runs, figure: FigureSpec) -> HeatMapData | None:
-    (curve,) = figure.curves
+def _heat_map(runs: Runs, figure: FigureSpec) -> Multiples | HeatMapData | None:
+    """Colours of one measure; with several curves a table of each, on one scale."""
+    made = [(curve, _heat(runs, figure, curve)) for curve in figure.curves]
+    found = [(curve, data) for curve, data in made if data is not None]
+    if not found:
+        return None
+    if len(figure.curves) == 1:
+        return found[0][1]
+    shown = measure(figure.curves[0].measure)
+    lowest = min(data.lowest for _, data in found)
+    highest = max(data.highest for _, data in found)
+    return Multiples(
+        tuple(
+            (curve.label, replace(data, quantity=shown.heading, lowest=lowest, highest=highest))
+            for curve, data in found
+        )
+    )
+
+
+def _heat(runs: Runs, figure: FigureSpec, curve: CurveSpec) -> HeatMapData | None:
     name, experiment = runs.study.experiment_of(curve)
-    if name not in runs.results:
+    if name not in runs.results and not curve.backend:
         return None
     grid = runs.study.scenarios[name].grid
     rows = grid[experiment.keys[figure.rows]]
@@ -273,6 +299,9 @@ def _heat_map(runs: Runs, figure: FigureSpec) -> HeatMapData | None:
     if np.isnan(values).all():
         return None
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    if measure(curve.measure).place == "pairs" and measure(curve.measure).bounds == (0.0, 1.0):
+        # Colours of conformance mean the same in every figure.
+        low, high = 0.0, 1.0
     if figure.diverging:
         high = max(abs(low), abs(high)) or 1.0
         low = -high
@@ -291,3 +320,15 @@ def _heat_map(runs: Runs, figure: FigureSpec) -> HeatMapData | None:
         row_label=figure.row_label,
         column_label=figure.column_label,
     )
+
+
+_KINDS: Final[Mapping[str, Callable[[Runs, FigureSpec], FigureData | None]]] = {
+    "series": _series,
+    "representative": _representative,
+    "heat_map": _heat_map,
+    "cdf": _cdf,
+    "lines": _lines,
+    "envelopes": _envelopes,
+    "boxes": _groups,
+    "bars": _groups,
+}

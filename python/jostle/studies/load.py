@@ -133,7 +133,9 @@ def values(file: StudyFile) -> Iterator[tuple[KeyPath, Value]]:
                 yield (*path, "order", place), value
     for at, figure in enumerate(file.figures):
         for index, curve in enumerate(figure.curves):
-            yield ("figures", at, "curves", index), curve
+            # Envelopes are of two measures, always the same.
+            shown = {"measure": "throughput"} if figure.kind == "envelopes" else {}
+            yield ("figures", at, "curves", index), curve.model_copy(update=shown)
 
 
 def _mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
@@ -175,7 +177,49 @@ def _mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
         if value.window not in known:
             yield (*path, "window"), unknown("window", value.window, known)
         yield from value_mistakes(path, value, scenario, experiment.windows)
+        yield from _backend_mismatches(study, path, value)
+        yield from _reference_of_mismatches(study, path, value)
     yield from _figure_mismatches(study)
+
+
+def _backend_mismatches(study: Study, path: KeyPath, value: Value) -> Iterator[tuple[KeyPath, str]]:
+    name, experiment = study.experiment_of(value)
+    if value.backend and value.backend not in experiment.backends:
+        known = ", ".join(experiment.backends)
+        yield (*path, "backend"), f"`{name}` is not run by {value.backend}; accepted: {known}"
+
+
+def _reference_of_mismatches(
+    study: Study, path: KeyPath, value: Value
+) -> Iterator[tuple[KeyPath, str]]:
+    """Say what the reference of a value names that is not there."""
+    if value.reference is None:
+        return
+    path = (*path, "reference")
+    experiments = study.file.experiments
+    name = value.reference.experiment or study.experiment_of(value)[0]
+    if name not in experiments:
+        yield (*path, "experiment"), unknown("experiment", name, experiments)
+        return
+    wrong = [key for key in value.reference.where if key not in experiments[name].keys]
+    if wrong:
+        yield (*path, "where"), unknown("key", wrong[0], experiments[name].keys)
+        return
+    for condition in study.conditions(value):
+        against = study.reference_of(value, condition)
+        there = len(study.conditions(against))
+        if there != 1:
+            what = "no condition" if not there else f"{there} conditions"
+            yield path, f"{what} of {name} for {_listed(against.where)}: there must be one"
+            return
+    against = study.reference_of(value, study.conditions(value)[0])
+    yield from value_mistakes(
+        path,
+        against.model_copy(update={"measure": "throughput"}),
+        study.scenarios[name],
+        experiments[name].windows,
+    )
+    yield from _backend_mismatches(study, path, against)
 
 
 def _listed(keys: Mapping[str, str | Iterable[str]]) -> str:
@@ -200,8 +244,20 @@ def _figure_mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
         for key in (*figure.where, figure.rows, figure.columns, figure.x):
             if key and key not in experiment.keys and key not in ("size", "window"):
                 yield ("figures", at), unknown("key", key, [*experiment.keys, "size", "window"])
+        if figure.kind == "envelopes":
+            for index, curve in enumerate(figure.curves):
+                if not _is_unknown(study, curve) and len(study.conditions(curve)) > 1:
+                    path: KeyPath = ("figures", at, "curves", index, "where")
+                    yield path, "`where` must choose one condition of the experiment"
         if figure.kind == "series" and len(study.conditions(value)) != 1:
             yield ("figures", at), "`where` must choose one condition of the experiment"
+
+
+def _is_unknown(study: Study, value: Value) -> bool:
+    """Whether an experiment or a key of a value is not there, which is said of the value."""
+    if value.experiment and value.experiment not in study.file.experiments:
+        return True
+    return any(key not in study.experiment_of(value)[1].keys for key in value.where)
 
 
 def _reference_mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:

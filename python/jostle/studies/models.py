@@ -22,6 +22,10 @@ def _known_backend(name: str) -> str:
     return name
 
 
+Backend = Annotated[str, AfterValidator(lambda name: name and _known_backend(name))]
+"""Name of a backend; empty for the one whose column it is."""
+
+
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -180,6 +184,24 @@ class Experiment(_Table):
     kernel_repeats: Annotated[int, Field(ge=1)] | None = None
 
 
+class Reference(_Table):
+    """The flow that another one is held against, as far as it differs from that one's value.
+
+    Attributes
+    ----------
+    experiment, flow, backend
+        As those of a value.
+    where
+        Short key → label: which conditions, beside what the value itself says; keys that the
+        reference's experiment does not have are of no matter.
+    """
+
+    experiment: str = ""
+    where: dict[str, str] = {}
+    flow: str = ""
+    backend: Backend = ""
+
+
 class Value(_Table):
     """Which number is meant: of which runs, of which flow, when, and how runs are summed up.
 
@@ -195,6 +217,10 @@ class Value(_Table):
         Name of a measure (`jostle list measures`). Numbers are in the unit that people read.
     window
         A phase of the scenario, or a window of the experiment.
+    backend
+        What ran it, whichever backend's column it stands in; that one's if absent.
+    reference
+        Of measures of pairs, such as `conformance`: what the flow is held against.
     bin
         Length of the bins that a percentile or a share is taken over; the scenario's interval if
         absent. `ack`: each ACK by itself, of `rtt` and `ack_rtt` in a scenario that records them.
@@ -221,6 +247,8 @@ class Value(_Table):
     flow: str = ""
     measure: str = ""
     window: str = "overall"
+    backend: Backend = ""
+    reference: Reference | None = None
     bin: str | None = None
     percentile: Annotated[float, Field(ge=0, le=100)] | None = None
     bins_above: float | None = None
@@ -374,6 +402,7 @@ class FigureSpec(_Table):
         `lines`: a measure against a grid key or against download size. `heat_map`: a measure by two
         grid keys. `representative`: stacked panels over the time since a flow's start, of one run
         for each curve: the one whose measure is the median.
+        `envelopes`: delay and throughput of each curve's first run, with its Performance Envelope.
     experiment, where, flows
         Of a `series`: the condition, and the flows that are shown.
     panels
@@ -384,7 +413,8 @@ class FigureSpec(_Table):
     models
         Of `lines` over a key of the grid: curves of published formulas beside those of the runs.
     groups
-        Of `boxes` and `bars`: names of the groups of curves, each with as many curves.
+        Of `boxes`, `bars` and `envelopes`: names of the groups of curves, each with as many curves;
+        of `envelopes` each has a chart of its own.
     x
         Of `lines`: short name of the grid key along the x axis, or `size`.
     x_label, x_scale
@@ -406,7 +436,9 @@ class FigureSpec(_Table):
     id: str
     caption: str
     finding: str = ""
-    kind: Literal["series", "representative", "boxes", "bars", "cdf", "lines", "heat_map"]
+    kind: Literal[
+        "series", "representative", "boxes", "bars", "cdf", "lines", "heat_map", "envelopes"
+    ]
     experiment: str = ""
     where: dict[str, str] = {}
     flows: tuple[str, ...] = ()

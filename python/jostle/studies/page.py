@@ -3,32 +3,53 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
+from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markdown_it import MarkdownIt
-from markupsafe import Markup
-from mdit_py_plugins.deflist import deflist_plugin
 
+from jostle.backends.registry import DEFAULT
 from jostle.foreign_files import TEXT_BYTES, read_text
 from jostle.printable import printable_markup
+from jostle.report import assets
+from jostle.results.formats import ABSENT
 from jostle.studies.coverage import coverage_rows
 from jostle.studies.document import (
+    Column,
     Evaluations,
+    Table,
     by_reading,
     claim_rows,
     number_rows,
     ranking_rows,
     reading_rows,
-    score,
 )
 from jostle.studies.findings import Readings, filled, learned
+from jostle.studies.over_time import over_time
+from jostle.studies.prose import inline, whole
+from jostle.studies.runs import Runs
 from jostle.studies.study import Study
+from jostle.studies.verdicts import in_short, verdicts
+
+_PARTS: Final = {
+    "learned": "What was learned",
+    "claims-found": "What holds",
+    "readings": "Readings",
+    "over-time": "Over time",
+    "figures": "Figures",
+    "differences": "What differs",
+    "claims": "Claims",
+    "orders": "Orders",
+    "numbers": "Numbers",
+    "coverage": "Coverage",
+    "setup": "Setup",
+    "provenance": "Provenance",
+    "repeat": "To repeat",
+}
+"""Parts of a page in their order, and how its navigation calls them."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +76,9 @@ class Provenance:
 
 def page(
     study: Study,
+    runs: Mapping[Column, Runs],
     evaluations: Evaluations,
     pictures: Sequence[Picture],
-    provenance: Mapping[str, Provenance],
     command: Sequence[str],
 ) -> str:
     """Write a study's page.
@@ -66,10 +87,8 @@ def page(
     ----------
     study
         The study.
-    evaluations
+    runs, evaluations
         By column.
-    provenance
-        By the column's title.
     pictures
         In the order of the study.
     command
@@ -80,31 +99,28 @@ def page(
         autoescape=True,
         undefined=StrictUndefined,
         finalize=printable_markup,
+        trim_blocks=True,
     )
+    environment.filters["inline"] = inline
     first_column, first = next(iter(evaluations.items()))
     named = by_reading(evaluations, first_column.backend)
-    script = (Path(__file__).parent / "templates" / "sortable.js").read_text("utf-8")
-    judged = bool(first.claims) or any(row.published is not None for row in first.numbers)
-    tables = [
-        (name, *make(evaluations))
-        for name, make in (
-            ("Claims", claim_rows), ("Orders", ranking_rows), ("Numbers", number_rows)
-        )
-        if make(evaluations)[1]
-    ]  # fmt: skip
-    if study.file.coverage:
-        tables.append(("Coverage", *coverage_rows(study)))
+    groups = verdicts(evaluations) if first.claims else []
+    shown = {
+        "learned": learned(study.file, first_column.reading, named),
+        "groups": groups,
+        "in_short": in_short(groups) if groups else "",
+        "readings": reading_rows(study, evaluations),
+        "findings": _findings(study, first_column.reading, named),
+        "series": over_time(runs),
+        "tables": _tables(study, evaluations),
+    }
     return environment.get_template("study.html.jinja").render(
+        **shown,
         title=study.file.title,
         paper=study.file.paper,
-        setup=_setup(read_text(study.folder / study.file.setup, TEXT_BYTES)),
-        script=Markup(script),
-        script_sha256=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        tables=tables,
-        learned=learned(study.file, first_column.reading, named),
-        readings=reading_rows(study, evaluations),
-        findings=_findings(study, first_column.reading, named),
-        score={one.title: score(each.claims) for one, each in evaluations.items() if each.claims},
+        parts=_parts(shown, figures=bool(pictures)),
+        setup=whole(read_text(study.folder / study.file.setup, TEXT_BYTES)),
+        linux=any(column.backend != DEFAULT for column in evaluations),
         figures=[
             (
                 one.name,
@@ -115,32 +131,64 @@ def page(
             )
             for one in pictures
         ],
-        provenance=provenance,
+        provenance=_provenance(runs)
+        | {one.title: Provenance(one.kept, []) for one in evaluations if one.kept},
         command=shlex.join(command),
-        judged=judged,
+        judged=bool(first.claims) or any(row.published is not None for row in first.numbers),
         version=metadata.version("jostle"),
+        policy=assets.policy(),
+        styles=assets.styles(),
+        scripts=assets.scripts(),
     )
 
 
-def _setup(text: str) -> Markup:
-    """Write the study's own page as HTML; HTML in it is shown as text."""
-    return Markup(
-        MarkdownIt("commonmark", {"html": False})
-        .enable("table")
-        # An image would be fetched from somewhere, and tell that the page is read.
-        .disable("image")
-        .use(deflist_plugin)
-        .render(text)
-    )
+def _parts(shown: Mapping[str, Any], *, figures: bool) -> list[tuple[str, str]]:
+    """List the parts that a page has: where each is, and what the navigation calls it."""
+    here = {
+        "learned": shown["learned"],
+        "claims-found": shown["groups"],
+        "readings": shown["readings"][1],
+        "over-time": shown["series"],
+        "figures": figures,
+        "differences": shown["findings"],
+        **{name.lower(): True for name, _, _ in shown["tables"]},
+        **dict.fromkeys(("setup", "provenance", "repeat"), True),
+    }
+    return [(part, name) for part, name in _PARTS.items() if here.get(part)]
+
+
+def _tables(study: Study, evaluations: Evaluations) -> list[tuple[str, *Table]]:
+    """Collect the tables that have rows, with their headings."""
+    made: dict[str, Table] = {
+        "Claims": claim_rows(evaluations),
+        "Orders": ranking_rows(evaluations),
+        "Numbers": number_rows(evaluations),
+        "Coverage": coverage_rows(study),
+    }
+    return [(name, header, rows) for name, (header, rows) in made.items() if rows]
+
+
+def _provenance(runs: Mapping[Column, Runs]) -> dict[str, Provenance]:
+    """Say of each column what made it, by its title."""
+    return {
+        column.title: Provenance(
+            next((one.backend_version for one in each.results.values()), ABSENT),
+            [
+                (experiment, results.labels[one.condition], one.seed, one.run.run_id)
+                for experiment, results in each.results.items()
+                for one in results.results
+            ],
+        )
+        for column, each in runs.items()
+    }
 
 
 def _findings(study: Study, reading: str, named: Readings) -> list[tuple[str, str]]:
-    """Collect what is to be said of claims and numbers, each text once."""
+    """Collect what is to be said of numbers, each text once."""
     # A number of several labels is one: what is said of it holds for all of them.
-    numbers = [
+    said = [
         (number.text.replace(f"{{{number.by}}}", "…"), number.finding)
         for number in study.file.numbers
     ]
-    said = [*((claim.text, claim.finding) for claim in study.file.claims), *numbers]
     found = [(text, filled(finding, reading, named)) for text, finding in said if finding]
     return list(dict(reversed(found)).items())[::-1]

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jostle.results.conformance import Pair, repeatabilities
+from jostle.results.finished import OVERALL
 from jostle.results.measures import measure
 from jostle.scenario.text.units import parse_size, parse_span
 from jostle.stats.describe import Floats, present
@@ -16,6 +18,7 @@ from jostle.studies.windows import Asked, RunView, Span
 
 if TYPE_CHECKING:
     from jostle.results import ResultSet
+    from jostle.results.operating_points import OperatingPoints
     from jostle.studies.models import Value
 
 _Key = tuple[frozenset[tuple[str, str]], int]
@@ -31,12 +34,20 @@ class Runs:
         The study.
     results
         By name of the experiment; experiments that the backend did not run are absent.
+    elsewhere
+        The same of every backend, by its name, for values that name theirs.
     """
 
-    def __init__(self, study: Study, results: Mapping[str, ResultSet]) -> None:
+    def __init__(
+        self,
+        study: Study,
+        results: Mapping[str, ResultSet],
+        elsewhere: Mapping[str, Mapping[str, ResultSet]] | None = None,
+    ) -> None:
         self.study = study
         self.results = results
-        self._views: dict[tuple[str, int], list[RunView]] = {}
+        self._elsewhere = elsewhere or {}
+        self._views: dict[tuple[str, str, int], list[RunView]] = {}
 
     def per_run(self, value: Value) -> list[float | None]:
         """Take a value from each run of the conditions that it is of.
@@ -60,6 +71,8 @@ class Runs:
 
     def _values(self, value: Value) -> list[tuple[_Key, float | None]]:
         """Take a value from each run, undivided; a run and what it is divided by have one key."""
+        if measure(value.measure).place == "pairs":
+            return self._paired(value)
         name, experiment = self.study.experiment_of(value)
         apart = {experiment.keys[key] for key in value.relative_to}
         labels = [
@@ -70,6 +83,36 @@ class Runs:
             ((labels[condition], run.seed), self._one(value, run, span))
             for condition, run, span in self._runs(value)
         ]
+
+    def _paired(self, value: Value) -> list[tuple[_Key, float | None]]:
+        """Hold each run against one of the reference's: the first against the first, and so on."""
+        name, _ = self.study.experiment_of(value)
+        wanted = measure(value.measure)
+        found: list[tuple[_Key, float | None]] = []
+        for condition in self.study.conditions(value):
+            labels = frozenset(dict(self.study.scenarios[name].conditions[condition]).items())
+            runs = self.views(name, condition, value.backend)
+            ours = self.points(value, condition)
+            if value.reference is None:
+                numbers = repeatabilities(ours)
+            else:
+                against = self.study.reference_of(value, condition)
+                (other,) = self.study.conditions(against)
+                theirs = self.points(against, other)
+                numbers = [
+                    Pair(*pair).value(wanted.name) for pair in zip(ours, theirs, strict=False)
+                ]
+            found += [
+                ((labels, run.seed), None if number is None else number * wanted.factor)
+                for run, number in zip(runs, numbers, strict=False)
+            ]
+        return found
+
+    def points(self, value: Value, condition: int) -> list[OperatingPoints]:
+        """Operating points of a value's flow in each run of a condition."""
+        name, _ = self.study.experiment_of(value)
+        phase = "" if value.window == OVERALL else value.window
+        return [run.points(value.flow, phase) for run in self.views(name, condition, value.backend)]
 
     def per_bin(self, value: Value) -> Floats:
         """Take a measure's bins from all runs of a value; shape (bins,)."""
@@ -101,29 +144,31 @@ class Runs:
 
     def _runs(self, value: Value) -> Iterator[tuple[int, RunView, Span]]:
         name, experiment = self.study.experiment_of(value)
-        if name not in self.results:
-            return
         window = experiment.windows.get(value.window)
         for condition in self.study.conditions(value):
-            for run in self.views(name, condition):
+            for run in self.views(name, condition, value.backend):
                 yield condition, run, run.span(value.window, window, value.flow)
 
-    def views(self, experiment: str, condition: int) -> Sequence[RunView]:
-        """Give the runs of a condition."""
-        key = (experiment, condition)
+    def views(self, experiment: str, condition: int, backend: str = "") -> Sequence[RunView]:
+        """Give the runs of a condition on a backend; none where it ran none."""
+        key = (backend, experiment, condition)
         if key not in self._views:
-            results = self.results[experiment]
-            # Positions are those of the results, whose conditions may be fewer than the study's.
-            self._views[key] = [
-                RunView(result.run) for result in results.of(self.position(experiment, condition))
-            ]
+            done = self._elsewhere.get(backend, {}) if backend else self.results
+            results = done.get(experiment)
+            self._views[key] = [] if results is None else [
+                RunView(one.run) for one in results.of(self._position(results, key[1:]))
+            ]  # fmt: skip
         return self._views[key]
 
     def position(self, experiment: str, condition: int) -> int:
         """Position in the results of a condition of the study; −1 if it was not run."""
+        return self._position(self.results[experiment], (experiment, condition))
+
+    def _position(self, results: ResultSet, place: tuple[str, int]) -> int:
+        # Positions are those of the results, whose conditions may be fewer than the study's.
+        experiment, condition = place
         labels = dict(self.study.scenarios[experiment].conditions[condition])
-        conditions = self.results[experiment].conditions
-        return next((at for at, one in enumerate(conditions) if one == labels), -1)
+        return next((at for at, one in enumerate(results.conditions) if one == labels), -1)
 
     def _one(self, value: Value, run: RunView, span: Span) -> float | None:
         wanted = measure(value.measure)

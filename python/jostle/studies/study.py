@@ -9,7 +9,7 @@ from typing import Final
 
 from jostle.errors import InputError, unknown
 from jostle.scenario import Scenario
-from jostle.studies.models import Experiment, Reading, StudyFile, Value
+from jostle.studies.models import Experiment, Reading, Reference, StudyFile, Value
 
 DESCRIBED: Final = "described"
 """The reading that the scenarios have as they stand."""
@@ -86,6 +86,24 @@ class Study:
         wanted = {keys[key]: label for key, label in where.items()}.items()
         every = enumerate(self.scenarios[experiment].conditions)
         return [index for index, condition in every if wanted <= dict(condition).items()]
+
+    def reference_of(self, value: Value, condition: int) -> Value:
+        """Give the value whose runs those of a value's condition are held against."""
+        name, experiment = self.experiment_of(value)
+        reference = value.reference or Reference()
+        theirs = reference.experiment or name
+        labels = self.scenarios[name].conditions[condition]
+        here = {short: labels[key] for short, key in experiment.keys.items() if key in labels}
+        keys = self.file.experiments[theirs].keys
+        where = {key: label for key, label in here.items() if key in keys} | reference.where
+        changed = {
+            "experiment": theirs,
+            "where": where,
+            "flow": reference.flow or value.flow,
+            "backend": reference.backend or value.backend,
+            "reference": None,
+        }
+        return value.model_copy(update=changed)
 
     def labels(self, value: Value, key: str) -> list[str]:
         """Labels of a grid key, by its short name, that a value can have."""

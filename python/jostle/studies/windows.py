@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from jostle.results.measures import Measure
+from jostle.results.operating_points import OperatingPoints, operating_points
 from jostle.results.series import position_of, series_of
 from jostle.scenario.text.units import parse_span
 from jostle.stats.describe import Floats, present
@@ -64,6 +65,7 @@ class RunView:
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        self._points: dict[tuple[str, str], OperatingPoints] = {}
 
     @property
     def seed(self) -> int:
@@ -125,6 +127,12 @@ class RunView:
         there = (pl.col("flow") == flow) & (time_s >= span.from_s) & (time_s < span.to_s)
         found: Floats = acks.filter(there)[name].drop_nulls().to_numpy()
         return present(found) * measure.factor
+
+    def points(self, flow: str, phase: str) -> OperatingPoints:
+        """Take the operating points of a flow in a phase, or without one in 95 % of its life."""
+        if (flow, phase) not in self._points:
+            self._points[flow, phase] = operating_points(self._run, flow, phase)
+        return self._points[flow, phase]
 
     def since_start(self, measure: Measure, flow: str) -> tuple[Floats, Floats]:
         """Take a measure of a flow in each interval from its start to its last packet.

@@ -83,8 +83,8 @@ class Library:
         present = self._runs()
         read = numbers.read(present)
         shown = measure(measure_name)
-        if shown.place == "asked":
-            raise InputError(f"`{shown.name}` takes a parameter: ask for it in a study")
+        if shown.elsewhere:
+            raise InputError(shown.elsewhere)
         wanted = phase if phase in numbers.phases else OVERALL
         every = shown_measures()
         return {

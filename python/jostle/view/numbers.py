@@ -36,7 +36,7 @@ WHOLE_RUN = "run"
 
 def shown_measures() -> list[Measure]:
     """Measures that a table can show."""
-    return [m for m in measures().values() if m.place != "asked"]
+    return [m for m in measures().values() if not m.elsewhere]
 
 
 @dataclass(frozen=True)

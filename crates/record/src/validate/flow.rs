@@ -1,16 +1,16 @@
 //! Which flows make sense.
 
-use jostle_control::registry::{self, CONTROLLERS, MEMORIES, SLOW_STARTS, Start};
 use jostle_path::delay::CONSTANT as DELAY;
-use jostle_units::{LINK_HEADER_BYTES, MAX_MTU_BYTES, MIN_MTU_BYTES, mss_of};
+use jostle_units::{
+    DATAGRAM_HEADER_BYTES, LINK_HEADER_BYTES, MAX_MTU_BYTES, MIN_MTU_BYTES, mss_of,
+};
 
-use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, link, within};
+use super::algorithms::{controller, memory};
+use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, link, quic, within};
 use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
 
 /// A packet carries its position on its way in eight bits.
 const MAX_HOPS: usize = 255;
-/// Headers of a datagram that an MTU counts: IPv4, UDP.
-const DATAGRAM_HEADER_BYTES: u32 = 20 + 8;
 /// Shortest time between two pings: on a link of 500 Mbit/s the smallest follow each other so.
 const MIN_PING_EVERY_NS: u64 = 1_000;
 /// Largest initial window: beyond any bandwidth-delay product worth jumping to.
@@ -33,7 +33,7 @@ pub(super) fn check(position: usize, flow: &FlowSpec, spec: &RunSpec) -> Result<
     after(&format!("{at}.after"), position, flow.after, &spec.flows)?;
     within(&format!("{at}.mtu_bytes"), flow.mtu_bytes, MIN_MTU_BYTES..=MAX_MTU_BYTES)?;
     source(&format!("{at}.source"), &flow.source, flow.mtu_bytes - DATAGRAM_HEADER_BYTES)?;
-    transport(&format!("{at}.transport"), flow)?;
+    transport(at, flow)?;
     let window = flow.initial_window_packets;
     within(&format!("{at}.initial_window_packets"), window, 1..=MAX_INITIAL_WINDOW_PACKETS)?;
     let smallest = u64::from(mss_of(flow.mtu_bytes));
@@ -50,6 +50,7 @@ pub(super) fn check(position: usize, flow: &FlowSpec, spec: &RunSpec) -> Result<
             memory(at, flow)?;
         }
         Transport::Udp => ungoverned(at, flow)?,
+        Transport::Quic => quic::check(at, flow)?,
     }
     packets(flow, spec)
 }
@@ -87,14 +88,25 @@ fn path(at: &str, path: &[u32], links: usize) -> Result<(), SpecError> {
     }
 }
 
-/// Pings are datagrams, and no datagrams are anything else.
+/// Pings are datagrams, and no datagrams are anything else; only QUIC is told about QUIC.
 fn transport(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
+    let place = &format!("{at}.transport");
     let pings = matches!(flow.source, SourceSpec::Ping { .. });
     match (flow.transport, pings) {
-        (Transport::Tcp, true) => Err(SpecError::unfit(at, "`tcp`", "`udp` for pings")),
-        (Transport::Udp, false) => Err(SpecError::unfit(at, "`udp`", "`tcp`: only pings have it")),
-        _ => Ok(()),
+        (Transport::Tcp, true) => return Err(SpecError::unfit(place, "`tcp`", "`udp` for pings")),
+        (Transport::Quic, true) => {
+            return Err(SpecError::unfit(place, "`quic`", "`udp` for pings"));
+        }
+        (Transport::Udp, false) => {
+            return Err(SpecError::unfit(place, "`udp`", "`tcp`: only pings have it"));
+        }
+        _ => {}
     }
+    if flow.quic.is_some() && flow.transport != Transport::Quic {
+        let expected = "absent: the transport is another one";
+        return Err(SpecError::unfit(&format!("{at}.quic"), "there", expected));
+    }
+    Ok(())
 }
 
 /// `most_bytes`: payload of the largest datagram.
@@ -118,61 +130,6 @@ fn source(at: &str, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecErro
             within(&name("timeout_ns"), timeout_ns, 1..=MAX_NS)
         }
     }
-}
-
-fn controller(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
-    let at_controller = format!("{at}.controller");
-    if flow.controller.is_python_controller() {
-        let Some(given) = &flow.slow_start else { return Ok(()) };
-        let expected = format!("none: `{}` has its own", flow.controller.name);
-        return Err(SpecError::unfit(
-            &format!("{at}.slow_start"),
-            format!("\"{}\"", given.name),
-            expected,
-        ));
-    }
-    let Some(row) = registry::controller(&flow.controller.name) else {
-        let known: Vec<_> = CONTROLLERS.iter().map(|row| row.entry.name).collect();
-        return Err(SpecError::unknown(&at_controller, &flow.controller.name, &known));
-    };
-    row.entry
-        .resolve(&flow.controller.parameters)
-        .map_err(|source| SpecError::Parameter { at: at_controller, source })?;
-
-    let at_start = format!("{at}.slow_start");
-    let known: Vec<_> = SLOW_STARTS.iter().map(|row| row.entry.name).collect();
-    match (&flow.slow_start, row.start) {
-        (None, Start::Own) => Ok(()),
-        (Some(given), Start::Composed(_)) => match registry::slow_start(&given.name) {
-            Some(method) => method
-                .entry
-                .resolve(&given.parameters)
-                .map(|_| ())
-                .map_err(|source| SpecError::Parameter { at: at_start, source }),
-            None => Err(SpecError::unknown(&at_start, &given.name, &known)),
-        },
-        (Some(given), Start::Own) => Err(SpecError::unfit(
-            &at_start,
-            format!("\"{}\"", given.name),
-            format!("none: `{}` has its own", row.entry.name),
-        )),
-        (None, Start::Composed(_)) => {
-            Err(SpecError::unfit(&at_start, "absent", format!("one of {}", known.join(", "))))
-        }
-    }
-}
-
-fn memory(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
-    let Some(given) = &flow.memory else { return Ok(()) };
-    let at = format!("{at}.memory");
-    let Some(row) = registry::memory(&given.name) else {
-        let known: Vec<_> = MEMORIES.iter().map(|row| row.entry.name).collect();
-        return Err(SpecError::unknown(&at, &given.name, &known));
-    };
-    row.entry
-        .resolve(&given.parameters)
-        .map(|_| ())
-        .map_err(|source| SpecError::Parameter { at, source })
 }
 
 /// A flow that waits for another one waits for one before it, so that no flows wait for each other,

@@ -130,6 +130,41 @@ pub fn pings() -> Value {
     spec
 }
 
+/// Three QUIC flows: the implementation that is built in with a controller of ours and with one of its
+/// own, and somebody else's.
+pub fn quic() -> Value {
+    let mut spec = dumbbell();
+    let bulk = || json!({"kind": "bulk"});
+    let others = json!({"name": "theirs", "commands": {
+        "server": ["/opt/server", "{port}"], "client": ["/opt/client", "{address}", "{port}"]}});
+    spec["flows"] =
+        json!([quic_flow("ours", bulk()), quic_flow("stack", bulk()), quic_flow("theirs", bulk())]);
+    spec["flows"][0]["quic"]["ack_frequency"] = json!({
+        "ack_eliciting_threshold": 9, "max_ack_delay_ns": 25 * MS, "reordering_threshold": 2});
+    for (flow, name) in [(1, "noq:cubic"), (2, "any")] {
+        spec["flows"][flow]["controller"]["name"] = json!(name);
+        spec["flows"][flow]["slow_start"] = json!(null);
+    }
+    spec["flows"][1]["quic"]["recovery"] = json!("prr");
+    spec["flows"][1]["quic"]["handshake"] = json!("0rtt");
+    spec["flows"][2]["quic"]["implementation"] = others;
+    spec["flows"][2]["quic"]["crypto"] = json!("tls");
+    spec
+}
+
+/// A flow over QUIC.
+pub fn quic_flow(name: &str, source: Value) -> Value {
+    let mut flow = flow(name, source);
+    flow["transport"] = json!("quic");
+    flow["initial_receive_window_bytes"] = flow["receive_window_bytes"].clone();
+    flow["quic"] = json!({
+        "implementation": null, "initial_mtu_bytes": 1_200, "mtu_discovery": true,
+        "ack_frequency": null, "recovery": "rfc9002", "gso_packets": 10, "pacing": true, "streams": 1,
+        "stream_receive_window_bytes": 1_000_000, "handshake": "1rtt", "crypto": "none",
+    });
+    flow
+}
+
 /// A queue or losses.
 fn part(kind: &str, parameters: Value) -> Value {
     json!({"kind": kind, "parameters": parameters})

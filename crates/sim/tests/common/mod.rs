@@ -70,6 +70,7 @@ pub fn flow(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
         name: name.to_owned(),
         group: None,
         transport: Transport::Tcp,
+        quic: None,
         controller: algorithm(controller),
         slow_start: slow_start(controller),
         memory: None,

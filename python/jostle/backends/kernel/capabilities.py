@@ -126,6 +126,9 @@ def _problems_of_tc(link: LinkSpec) -> Iterator[Problem]:
 
 
 def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:
+    if flow["transport"] == "quic":
+        yield Problem(flow_key(flow, "transport"), "`quic`: nothing in the guest speaks QUIC yet")
+        return
     if flow["transport"] != "tcp":
         text = f"`{flow['source']['kind']}`: what is measured here is TCP; {_SIMULATOR}"
         yield Problem(flow_key(flow, "source"), text)

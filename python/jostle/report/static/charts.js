@@ -222,10 +222,13 @@ const jostle = (() => {
       const series = [{}];
       const bands = [];
       const read = [];
+      let [lowest, highest] = [0, 0];
       linesOf(panel, conditions, values).filter((line) => !state.hidden.has(line.id)).forEach((line) => {
         const stroke = () => css(line.colour);
         const dash = DASHES[line.dash];
         const push = (row, options) => { columns.push(own.length > 1 ? placed(row, own[line.group], times) : row); series.push({ stroke, spanGaps: false, points: { show: false }, ...options }); };
+        const drawn = state.runs && line.runs.length ? line.runs : [line.mean];
+        drawn.flat().forEach((value) => { if (value !== null) { lowest = Math.min(lowest, value); highest = Math.max(highest, value); } });
         if (state.runs && line.runs.length) {
           line.runs.forEach((row) => push(row, { width: 0.8, alpha: 0.55, dash }));
           return;
@@ -251,7 +254,14 @@ const jostle = (() => {
         cursor: { sync: { key: root.id, setSeries: false }, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
         scales: {
           x: { time: false },
-          y: { range: (_, low, high) => (low === null ? [0, 1] : [Math.min(0, low), high > 0 ? high * 1.06 : 1]) },
+          // The interval of two runs may be a hundred times as wide as what was measured: such a band
+          // leaves the panel.
+          y: { range: (_, low, high) => {
+            if (low === null) return [0, 1];
+            const room = 0.6 * (highest - lowest);
+            const top = Math.min(Math.max(high, highest), highest + room);
+            return [lowest < 0 ? Math.max(Math.min(low, lowest), lowest - room) : 0, top > 0 ? top * 1.06 : 1];
+          } },
         },
         axes: [
           { ...axis, size: last ? 42 : 8, label: last ? "time (s)" : undefined, labelSize: 16, labelFont: "11px system-ui, sans-serif", values: last ? undefined : (_, splits) => splits.map(() => "") },

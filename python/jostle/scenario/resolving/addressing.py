@@ -17,7 +17,13 @@ from jostle.scenario.text.units import QuantityError
 __all__ = ["WORD_KEYS", "changed", "find", "parse_value", "show", "value_at"]
 
 _NAMED: Final = ("flows", "links")
-WORD_KEYS: Final = {"controller": "name", "slow_start": "name", "queue": "kind", "source": "kind"}
+WORD_KEYS: Final = {
+    "controller": "name",
+    "slow_start": "name",
+    "queue": "kind",
+    "source": "kind",
+    "transport": "kind",
+}
 """Tables that may be written as a bare word, and the key which that word stands for."""
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from jostle.scenario.models import Algorithm, Flow, Part
 from jostle.scenario.registry import Registry, Row, Value
 from jostle.scenario.resolving.sources import NO_CONTROLLER
+from jostle.scenario.resolving.transports import is_quic
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report, did_you_mean
 from jostle.scenario.text.units import PACKET_BYTES, Amount, QuantityError
@@ -45,7 +46,7 @@ def controller_and_slow_start(
         message = 'only pings have none — write a controller, or source = { kind = "ping", … }'
         report.add(where, message, (*path, "source"))
         return None, None
-    row = _row(flow.controller.name, registry.controllers, where, "controller", report)
+    row = _controller(flow, where, registry, report)
     given = flow.controller.parameters
     if flow.linux is not None and row is not None and "linux" in row.parameters:
         given.setdefault("linux", flow.linux)
@@ -80,6 +81,17 @@ def controller_and_slow_start(
         "name": start.name,
         "parameters": _parameters(start, own, method_at, report, folder),
     }
+
+
+def _controller(flow: Flow, where: KeyPath, registry: Registry, report: Report) -> Row | None:
+    name, rows = flow.controller.name, registry.controllers
+    if is_quic(flow):
+        rows = {**rows, **registry.quic_controllers}
+    elif name in registry.quic_controllers:
+        message = f'only QUIC flows can have "{name}" — write transport = "quic"'
+        report.add(where, message, (*where[:-1], "transport"))
+        return None
+    return _row(name, rows, where, "controller", report)
 
 
 def memory_spec(

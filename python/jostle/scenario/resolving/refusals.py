@@ -36,6 +36,7 @@ _NAMES: Final[Mapping[str, str | None]] = {
     "opportunities": "trace",
     "opportunity": "trace",
     "outages": "outage",
+    "quic": "transport",
     "capacity": None,
     "parameters": None,
     "steps": None,

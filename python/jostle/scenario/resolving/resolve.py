@@ -28,8 +28,14 @@ from jostle.scenario.resolving.links import (
 )
 from jostle.scenario.resolving.python_controllers import controller_spec
 from jostle.scenario.resolving.refusals import refusal
-from jostle.scenario.resolving.sources import no_controller, source_spec, transport
+from jostle.scenario.resolving.sources import no_controller, source_spec
 from jostle.scenario.resolving.traces import TraceReader
+from jostle.scenario.resolving.transports import (
+    foreign_controller,
+    implementation,
+    is_quic,
+    transport_spec,
+)
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report, did_you_mean
 from jostle.scenario.text.units import LARGEST, format_amount
@@ -312,6 +318,9 @@ def _check_capture(file: ScenarioFile, report: Report) -> None:
         if file.capture and isinstance(flow.source, Ping):
             message = "only packets of TCP are captured — remove the pings or this key"
             report.add(("capture",), message, ("flows", index, "source"))
+        elif file.capture and is_quic(flow):
+            message = "only packets of TCP are captured — remove the QUIC flows or this key"
+            report.add(("capture",), message, ("flows", index, "transport"))
 
 
 def _route(flow: Flow, links: Sequence[LinkFacts]) -> tuple[list[LinkFacts], list[LinkFacts]]:
@@ -349,9 +358,12 @@ def _flow(
     positions = {link.name: position for position, link in enumerate(links)}
     controller: dict[str, Any] | None
     slow_start: dict[str, Any] | None
-    pings = isinstance(flow.source, Ping)
-    if pings:
+    ours = not isinstance(flow.source, Ping)
+    if not ours:
         controller, slow_start = no_controller(flow, path, report), None
+    elif implementation(flow) is not None:
+        ours = False
+        controller, slow_start = foreign_controller(flow, path, report), None
     elif is_python_controller(flow.controller.name):
         controller = controller_spec(flow, path, folder, report, python=python)
         slow_start = None
@@ -361,10 +373,10 @@ def _flow(
     return {
         "name": flow.name,
         "group": flow.name,
-        "transport": transport(flow, path, report),
+        **transport_spec(flow, path, receive_window, _path_bdp(rtt or 0, there), report),
         "controller": controller,
         "slow_start": slow_start,
-        "memory": None if pings else memory_spec(flow, path, registry, report, folder),
+        "memory": memory_spec(flow, path, registry, report, folder) if ours else None,
         "peer": _FIRST_PEER + index if flow.peer is None else flow.peer,
         "path": [positions[link.name] for link in there],
         "reverse_path": [positions[link.name] for link in back],
@@ -486,6 +498,8 @@ def _receive_window(flow: Flow, rtt: int, there: Sequence[LinkFacts]) -> int:
 def _receive_windows(flow: Flow, rtt: int, there: Sequence[LinkFacts]) -> tuple[int, int]:
     """Return the largest window and the first: what a SYN-ACK can say unless the scenario does."""
     largest = _receive_window(flow, rtt, there)
+    if is_quic(flow):
+        return largest, largest
     if flow.initial_receive_window is None:
         return largest, min(_SYN_WINDOW_BYTES, largest)
     return largest, min(LARGEST, flow.initial_receive_window.to_bytes(_path_bdp(rtt, there)))

@@ -8,12 +8,12 @@ from jostle.scenario.models import Fixed, Flow, OnOff, Ping, RequestResponse
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report
 
-__all__ = ["NO_CONTROLLER", "no_controller", "source_spec", "transport"]
+__all__ = ["DATAGRAM_HEADER_BYTES", "NO_CONTROLLER", "no_controller", "source_spec"]
 
 NO_CONTROLLER: Final = "none"
 """What a scenario writes for the controller of pings."""
 
-_DATAGRAM_HEADER_BYTES: Final = 20 + 8
+DATAGRAM_HEADER_BYTES: Final = 20 + 8
 """Headers of a datagram that an MTU counts: IPv4 and UDP."""
 
 
@@ -43,7 +43,7 @@ def source_spec(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
                 "count": source.count,
             }
         case Ping() as source:
-            largest = flow.mtu - _DATAGRAM_HEADER_BYTES
+            largest = flow.mtu - DATAGRAM_HEADER_BYTES
             if source.bytes > largest:
                 message = f"a datagram has at most {largest} bytes, or fragments would carry it"
                 report.add((*path, "source", "bytes"), message, (*path, "mtu"))
@@ -67,12 +67,3 @@ def no_controller(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
         if getattr(flow, key) is not None:
             report.add((*path, key), "pings have no controller — remove this key", *source)
     return {"name": NO_CONTROLLER, "parameters": {}}
-
-
-def transport(flow: Flow, path: KeyPath, report: Report) -> str:
-    """Return the transport of what a flow sends."""
-    found = "udp" if isinstance(flow.source, Ping) else "tcp"
-    if flow.transport not in (None, found):
-        message = f'only pings are "udp", and they are nothing else — accepted here: "{found}"'
-        report.add((*path, "transport"), message, (*path, "source"))
-    return found

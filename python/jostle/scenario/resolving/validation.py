@@ -226,6 +226,8 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "outage": models.Outage,
     "quick_start": models.QuickStart,
     "random": models.RandomRate,
+    "implementation": models.Implementation,
+    "ack_frequency": models.AckFrequency,
     **{
         str(get_args(variant.model_fields["kind"].annotation)[0]): variant
         for variant in (
@@ -234,6 +236,9 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
             models.OnOff,
             models.RequestResponse,
             models.Ping,
+            models.Tcp,
+            models.Udp,
+            models.Quic,
         )
     },
 }

@@ -10,6 +10,7 @@ fn framer() -> Framer {
         name: "one".to_owned(),
         group: None,
         transport: Transport::Tcp,
+        quic: None,
         controller: Algorithm { name: "reno".to_owned(), parameters: Default::default() },
         slow_start: None,
         path: vec![0],

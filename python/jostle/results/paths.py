@@ -1,0 +1,51 @@
+"""What a specification says of the path of a flow."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from jostle.backends.kernel.playback import first_rate_bps
+from jostle.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from jostle.backends import Spec
+    from jostle.run_spec import FlowSpec, LinkSpec
+
+
+def flow_of(spec: Spec, name: str) -> FlowSpec:
+    """Find a flow of a run.
+
+    Raises
+    ------
+    InputError
+        When there is none of that name.
+    """
+    for flow in spec["flows"]:
+        if flow["name"] == name:
+            return flow
+    raise InputError(unknown("flow", name, [flow["name"] for flow in spec["flows"]]))
+
+
+def base_rtt_s(spec: Spec, name: str) -> float:
+    """Round trip of a flow's quiet path: delays as they are first, of jitter the median."""
+    flow = flow_of(spec, name)
+    links = [spec["links"][at] for at in (*flow["path"], *flow["reverse_path"])]
+    total_ns = flow["access_delay_ns"] + sum(_delay_ns(link) for link in links)
+    return total_ns / 1e9
+
+
+def rate_bps(spec: Spec, name: str) -> float:
+    """Rate of the slowest link that a flow's data cross: the first one, or the mean of many."""
+    return float(min(first_rate_bps(spec["links"][at]) for at in flow_of(spec, name)["path"]))
+
+
+def _delay_ns(link: LinkSpec) -> int:
+    delay = link["delay"]
+    first_ns = delay["steps"][0]["delay_ns"]
+    points = [] if delay["jitter"] is None else delay["jitter"]["quantiles"]
+    for low, high in itertools.pairwise(points):
+        if low["probability"] <= 0.5 <= high["probability"]:
+            part = (0.5 - low["probability"]) / (high["probability"] - low["probability"])
+            return round(first_ns + low["value_ns"] + (high["value_ns"] - low["value_ns"]) * part)
+    return first_ns

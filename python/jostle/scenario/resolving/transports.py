@@ -1,0 +1,163 @@
+"""Transports: from what a scenario says of a flow's to a run's specification."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from jostle.scenario.models import Flow, Implementation, Ping, Quic
+from jostle.scenario.resolving.sources import DATAGRAM_HEADER_BYTES
+from jostle.scenario.text.positions import KeyPath
+from jostle.scenario.text.problems import Report
+from jostle.scenario.text.units import LARGEST
+
+__all__ = ["foreign_controller", "implementation", "is_quic", "transport_spec"]
+
+_SMALLEST_PAYLOAD_BYTES: Final = 1200
+"""What every path of QUIC has to carry in a datagram (RFC 9000, section 14)."""
+_ONLY_OF_TCP: Final = {
+    "pacing": 'QUIC\'s is said in transport = { kind = "quic", pacing = … }',
+    "initial_pacing": "QUIC's pacing spreads the initial window — remove this key",
+    "linux": "no Linux's TCP is in a QUIC flow — remove this key",
+    "initial_receive_window": "a QUIC receiver offers receive_window at once — remove this key",
+    "receive_window_autotuning": "a QUIC receiver's window does not grow — remove this key",
+    "gro": "only segments of TCP are put together — remove this key",
+}
+"""Keys that a QUIC flow cannot have, and why."""
+
+
+def is_quic(flow: Flow) -> bool:
+    """Whether a flow is one over QUIC."""
+    return isinstance(flow.transport, Quic) and not isinstance(flow.source, Ping)
+
+
+def implementation(flow: Flow) -> Implementation | None:
+    """Return the QUIC of other people that a flow speaks, if it does."""
+    return flow.transport.implementation if isinstance(flow.transport, Quic) else None
+
+
+def transport_spec(
+    flow: Flow, path: KeyPath, window_bytes: int, bdp_bytes: int, report: Report
+) -> dict[str, Any]:
+    """Return the transport of what a flow sends, and how a QUIC connection is made.
+
+    Parameters
+    ----------
+    flow, path
+        The flow, and where it stands.
+    window_bytes
+        The receiver's window.
+    bdp_bytes
+        Bandwidth-delay product of the flow's way.
+    report
+        Takes problems.
+
+    Returns
+    -------
+    dict
+        The keys `transport` and, of a QUIC flow, `quic`.
+    """
+    given = flow.transport
+    where = (*path, "transport")
+    if isinstance(flow.source, Ping):
+        if given is not None and given.kind != "udp":
+            message = 'pings are "udp" — remove this key'
+            report.add(where, message, (*path, "source"))
+        return {"transport": "udp"}
+    match given:
+        case None:
+            return {"transport": "tcp"}
+        case Quic():
+            _only_of_tcp(flow, path, report)
+            windows = (window_bytes, bdp_bytes)
+            return {"transport": "quic", "quic": _quic_spec(flow, given, path, windows, report)}
+        case _ if given.kind == "udp":
+            message = 'only pings are "udp" — accepted here: "tcp" or "quic"'
+            report.add(where, message, (*path, "source"))
+    return {"transport": given.kind}
+
+
+def foreign_controller(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
+    """Return a controller that another implementation of QUIC has: a name that its recipe knows."""
+    name = flow.controller.name
+    for parameter in flow.controller.parameters:
+        message = (
+            f'"{name}" is another implementation\'s, which has no parameters — remove this key'
+        )
+        report.add((*path, "controller", parameter), message, (*path, "transport"))
+    for key in ("slow_start", "memory"):
+        if getattr(flow, key) is not None:
+            message = "another implementation's controller takes none — remove this key"
+            report.add((*path, key), message, (*path, "transport"))
+    return {"name": name, "parameters": {}}
+
+
+def _only_of_tcp(flow: Flow, path: KeyPath, report: Report) -> None:
+    for key, why in _ONLY_OF_TCP.items():
+        if getattr(flow, key) != type(flow).model_fields[key].default:
+            report.add((*path, key), why, (*path, "transport"))
+
+
+def _quic_spec(
+    flow: Flow, quic: Quic, path: KeyPath, sizes: tuple[int, int], report: Report
+) -> dict[str, Any]:
+    """Return how a connection is made; `sizes` are the receiver's window and the way's BDP."""
+    where = (*path, "transport")
+    _check_payload(flow, quic, path, report)
+    asked = quic.ack_frequency
+    return {
+        "implementation": _implementation(quic.implementation, where, report),
+        "initial_mtu_bytes": quic.initial_mtu,
+        "mtu_discovery": quic.mtu_discovery,
+        "ack_frequency": asked
+        and {
+            "ack_eliciting_threshold": asked.ack_eliciting_threshold,
+            "max_ack_delay_ns": asked.max_ack_delay,
+            "reordering_threshold": asked.reordering_threshold,
+        },
+        "recovery": quic.recovery,
+        "gso_packets": quic.gso,
+        "pacing": quic.pacing,
+        "streams": quic.streams,
+        "stream_receive_window_bytes": _stream_window(quic, path, sizes, report),
+        "handshake": quic.handshake,
+        "crypto": quic.crypto,
+    }
+
+
+def _check_payload(flow: Flow, quic: Quic, path: KeyPath, report: Report) -> None:
+    largest = flow.mtu - DATAGRAM_HEADER_BYTES
+    if largest < _SMALLEST_PAYLOAD_BYTES:
+        least = _SMALLEST_PAYLOAD_BYTES + DATAGRAM_HEADER_BYTES
+        message = f'QUIC needs packets of "{least} B" at least (RFC 9000, section 14)'
+        report.add((*path, "mtu"), message, (*path, "transport"))
+    elif not _SMALLEST_PAYLOAD_BYTES <= quic.initial_mtu <= largest:
+        accepted = f'from "{_SMALLEST_PAYLOAD_BYTES} B" to "{largest} B"'
+        message = f"{quic.initial_mtu} B of UDP payload — accepted here: {accepted}"
+        report.add((*path, "transport", "initial_mtu"), message, (*path, "mtu"))
+
+
+def _stream_window(quic: Quic, path: KeyPath, sizes: tuple[int, int], report: Report) -> int:
+    window_bytes, bdp_bytes = sizes
+    if quic.stream_receive_window is None:
+        return window_bytes
+    stream_bytes = min(LARGEST, quic.stream_receive_window.to_bytes(bdp_bytes))
+    if stream_bytes > window_bytes:
+        message = f"{stream_bytes} B is more than the connection's receive_window, {window_bytes} B"
+        where = (*path, "transport", "stream_receive_window")
+        report.add(where, message, (*path, "receive_window"))
+    return stream_bytes
+
+
+def _implementation(
+    given: Implementation | None, where: KeyPath, report: Report
+) -> dict[str, Any] | None:
+    if given is None:
+        return None
+    programs = {"server": given.server, "client": given.client}
+    if all(program is None for program in programs.values()):
+        return {"name": given.name, "commands": None}
+    for key, program in programs.items():
+        if not program or not program[0]:
+            message = f'missing — write for example {key} = ["/opt/{given.name}/{key}", "{{port}}"]'
+            report.add((*where, "implementation", key), message)
+    return {"name": given.name, "commands": programs}

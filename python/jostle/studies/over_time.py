@@ -1,0 +1,114 @@
+"""Series of a study's runs, for the charts of its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from markupsafe import Markup
+
+from jostle.report.html import data_block
+from jostle.report.series import charts
+from jostle.report.topology import topology
+from jostle.results.conditions import Condition
+from jostle.results.finished import FinishedRuns, Result
+from jostle.studies.models import FigureSpec, Value
+from jostle.studies.study import Study
+
+if TYPE_CHECKING:
+    from jostle.results import ResultSet
+    from jostle.studies.document import Column
+    from jostle.studies.runs import Runs
+
+MOST_VALUES: Final = 1_500_000
+"""Of all charts of a page: some 2.5 MB of text beside the pictures."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Charts of an experiment.
+
+    Attributes
+    ----------
+    experiment, title
+        Its name, and the title of its scenario.
+    data
+        What the charts are drawn from, for the page's script.
+    notes
+        What was left out, in sentences.
+    drawing
+        The network of its first condition.
+    """
+
+    experiment: str
+    title: str
+    data: Markup
+    notes: tuple[str, ...]
+    drawing: Markup
+
+
+def over_time(runs: Mapping[Column, Runs]) -> list[Shown]:
+    """Pack the series of the runs that the paper has shown over time, experiment by experiment.
+
+    Parameters
+    ----------
+    runs
+        By column; where there are several, the reader chooses between them.
+    """
+    study = next(iter(runs.values())).study
+    chosen = list(_chosen(study))
+    names = dict.fromkeys(name for name, _ in chosen)
+    found = []
+    for name in names:
+        conditions = sorted({condition for one, condition in chosen if one == name})
+        gathered = _gathered(runs, name, conditions)
+        if not gathered.results:
+            continue
+        packed = charts(gathered, MOST_VALUES // len(names))
+        title = study.scenarios[name].title or name
+        drawing = Markup(topology(gathered.results[0].run.spec))
+        data = data_block(packed.data, packed.values)
+        found.append(Shown(name, title, data, packed.notes, drawing))
+    return found
+
+
+def _chosen(study: Study) -> Iterator[tuple[str, int]]:
+    """Experiments and conditions that a figure shows over time."""
+    for figure in study.file.figures:
+        for value in _values(figure):
+            name, _ = study.experiment_of(value)
+            for condition in study.conditions(value):
+                yield name, condition
+
+
+def _values(figure: FigureSpec) -> Sequence[Value]:
+    if figure.kind == "series":
+        return [Value(experiment=figure.experiment, where=figure.where)]
+    return figure.curves if figure.kind == "representative" else ()
+
+
+def _gathered(
+    runs: Mapping[Column, Runs], experiment: str, conditions: Sequence[int]
+) -> FinishedRuns:
+    """Put the runs of all columns together: the column is one more key of their conditions."""
+    names: list[Condition] = []
+    results: list[Result] = []
+    there = {column: one.results[experiment] for column, one in runs.items()
+             if experiment in one.results}  # fmt: skip
+    key = "reading" if len({column.reading for column in there}) > 1 else "backend"
+    seen: list[ResultSet] = []
+    for column, found in there.items():
+        # A reading that changes nothing of an experiment has no runs of its own.
+        if any(found is one for one in seen):
+            continue
+        seen.append(found)
+        for condition in conditions:
+            at = runs[column].position(experiment, condition)
+            these = found.of(at) if at >= 0 else []
+            if not these:
+                continue
+            label = {**found.conditions[at], **({key: column.title} if len(there) > 1 else {})}
+            results += [Result(len(names), one.seed, one.run) for one in these]
+            names.append(label)
+    return FinishedRuns("", "", "", conditions=names, results=results)
