@@ -4,7 +4,8 @@
     python docs/record_studies.py sim.json
 
 What is kept of Linux (`record_linux.py`) is in the document. Several documents are one: what each
-backend says of a claim stands side by side, in the order of the files. Writes `studies-results.inc`.
+backend says of a claim stands side by side, in the order of the files. Writes
+`studies-results.inc`.
 """
 
 from __future__ import annotations
