@@ -24,12 +24,13 @@ CRATE_MAY_USE = {
     "catalogue": "units",
     "control": "units catalogue",
     "tcp": "units control",
+    "quic": "units control",
     "path": "units catalogue",
     "record": "units catalogue control path",
-    "sim": "units catalogue control tcp path record",
+    "sim": "units catalogue control tcp quic path record",
     "emu": "units path record",
     "text": "",
-    "python": "units text catalogue control tcp path record sim emu",
+    "python": "units text catalogue control tcp quic path record sim emu",
 }
 ROOM_MAY_USE = {
     "_core": "",

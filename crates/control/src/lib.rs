@@ -19,6 +19,7 @@ mod row;
 mod rtt_estimator;
 mod sampler;
 pub mod slow_start;
+pub mod transport;
 mod window;
 mod windowed;
 

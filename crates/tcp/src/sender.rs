@@ -2,11 +2,10 @@
 //!
 //! Linux names are given where a field or a rule has one. The files: what is outstanding
 //! (`scoreboard`), how a connection opens (`handshake`), what an ACK does (`acknowledge`) and says has
-//! arrived (`delivered`), the states of recovery (`recovery`) with PRR
-//! (`reduction`) and undo (`undo`), RACK (`detection`), timers (`timers`) with the
-//! timeout (`rto`) and the loss probe (`tail_probe`), what leaves when (`transmit`, `pacer`), together
-//! (`bursts`) and again (`retransmit`), whether the window is the limit (`usage`), the receiver's
-//! (`peer_window`), ECN (`ecn`).
+//! arrived (`delivered`), the states of recovery (`recovery`) with undo (`undo`), RACK
+//! (`detection`), timers (`timers`) with the timeout (`rto`) and the loss probe (`tail_probe`), what
+//! leaves when (`transmit`), together (`bursts`) and again (`retransmit`), what becomes of a window
+//! that is not used (`usage`), the receiver's (`peer_window`), ECN (`ecn`).
 
 mod acknowledge;
 mod bursts;
@@ -14,10 +13,8 @@ mod delivered;
 mod detection;
 mod ecn;
 mod handshake;
-mod pacer;
 mod peer_window;
 mod recovery;
-mod reduction;
 mod retransmit;
 mod rto;
 mod scoreboard;
@@ -31,6 +28,7 @@ mod usage;
 mod tests;
 
 use jostle_control::memory::Peer;
+use jostle_control::transport::{Pacer, Reduction, WindowUse};
 use jostle_control::{
     Congestion, Controller, RecoveryOwner, RecoveryState, RttEstimator, Sampler, Signal,
 };
@@ -40,15 +38,12 @@ use crate::segment::{Segment, timestamp_ms};
 use crate::size::Divisor;
 use detection::Rack;
 use ecn::EcnState;
-use pacer::Pacer;
 use peer_window::PeerWindow;
-use reduction::Reduction;
 use rto::Rto;
 use scoreboard::Scoreboard;
 use tail_probe::TailProbe;
 use timers::Pending;
 use undo::Undo;
-use usage::WindowUse;
 
 /// Where a sender's packets go.
 pub trait Egress {

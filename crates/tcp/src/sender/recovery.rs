@@ -1,10 +1,10 @@
 //! The states of recovery: when a reduction begins, how PRR carries it out, when it is undone.
 
+use jostle_control::transport::Reduction;
 use jostle_control::{RecoveryOwner, RecoveryState, Signal};
 use jostle_units::Time;
 
 use super::Sender;
-use super::reduction::Reduction;
 
 /// What is to be sent after an ACK was processed (`REXMIT_*` in Linux).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

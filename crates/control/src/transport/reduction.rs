@@ -2,7 +2,7 @@
 
 /// A reduction that is under way.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reduction {
+pub struct Reduction {
     /// `prior_cwnd`, RecoverFS: the window before it.
     pub prior_cwnd: u32,
     /// `prr_delivered`: packets delivered since it began.
@@ -25,6 +25,7 @@ impl Reduction {
 
     /// An ACK delivered packets: the window that it leaves (`tcp_cwnd_reduction`). `pipe`: packets in
     /// flight. `progress`: snd_una advanced and nothing more was lost.
+    #[inline]
     pub fn window(&mut self, ssthresh: u32, pipe: u32, delivered: u32, progress: bool) -> u32 {
         self.delivered += delivered;
         let room = i64::from(ssthresh) - i64::from(pipe);

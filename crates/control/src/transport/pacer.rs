@@ -4,7 +4,7 @@ use jostle_units::{Rate, Span, Time};
 
 /// The gaps between a flow's packets (`sk_pacing_rate`, `tcp_wstamp_ns`).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pacer {
+pub struct Pacer {
     /// Also the measure of a burst where packets are not paced.
     pub rate: Rate,
     /// Packets leave one after the other at the rate.
@@ -14,6 +14,8 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
+    /// One that holds nothing back yet.
+    #[inline]
     pub const fn new(on: bool) -> Self {
         Self { rate: Rate::MAX, on, departure: Time::ZERO }
     }

@@ -1,0 +1,406 @@
+//! A handshake without cryptography. Packets have the sizes that TLS 1.3 with AES-GCM would give them,
+//! and nothing has to be computed for it: the same seed gives the same bytes.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::BytesMut;
+use jostle_units::Stream;
+use noq_proto::crypto::{
+    ClientConfig, CryptoError, ExportKeyingMaterialError, HandshakeTokenKey, HeaderKey, HmacKey,
+    KeyPair, Keys, PacketKey, ServerConfig, Session, UnsupportedVersion,
+};
+use noq_proto::transport_parameters::TransportParameters;
+use noq_proto::{
+    ConnectError, ConnectionId, ConnectionIdGenerator, PathId, Side, TimeSource, TransportError,
+    TransportErrorCode,
+};
+
+use super::{Level, Tap};
+use crate::governor::Shared;
+
+/// Tag of AES-GCM (RFC 9001 §5.3: "16 bytes larger").
+const TAG_BYTES: usize = 16;
+/// ClientHello with a share for X25519 and this project's transport parameters, as rustls 0.23
+/// writes it.
+const CLIENT_HELLO_BYTES: usize = 300;
+/// ServerHello with a share for X25519, as rustls 0.23 writes it.
+const SERVER_HELLO_BYTES: usize = 90;
+/// EncryptedExtensions and Finished of the server.
+const SERVER_FINISHED_BYTES: usize = 36 + 120;
+/// Finished with SHA-256 (RFC 8446 §4.4.4): header of 4 bytes, hash of 32.
+const CLIENT_FINISHED_BYTES: usize = 36;
+
+/// Kinds of messages, with the numbers of RFC 8446 §4.
+const CLIENT_HELLO: u8 = 1;
+const SERVER_HELLO: u8 = 2;
+const ENCRYPTED_EXTENSIONS: u8 = 8;
+const FINISHED: u8 = 20;
+
+/// Bytes of a connection ID, as the stack's own generators have them.
+const ID_BYTES: usize = 8;
+
+struct NullKey {
+    tap: Option<Tap>,
+}
+
+impl PacketKey for NullKey {
+    fn encrypt(&self, _: PathId, number: u64, packet: &mut [u8], header_bytes: usize) {
+        if let Some(tap) = &self.tap
+            && let Some(payload) = packet.get(header_bytes..packet.len() - TAG_BYTES)
+        {
+            tap.sealing(number, payload);
+        }
+    }
+
+    fn decrypt(
+        &self,
+        _: PathId,
+        _: u64,
+        _: &[u8],
+        payload: &mut BytesMut,
+    ) -> Result<(), CryptoError> {
+        let Some(length) = payload.len().checked_sub(TAG_BYTES) else { return Err(CryptoError) };
+        payload.truncate(length);
+        if let Some(tap) = &self.tap {
+            tap.opened(payload);
+        }
+        Ok(())
+    }
+
+    fn tag_len(&self) -> usize {
+        TAG_BYTES
+    }
+
+    fn confidentiality_limit(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn integrity_limit(&self) -> u64 {
+        u64::MAX
+    }
+}
+
+impl HeaderKey for NullKey {
+    fn decrypt(&self, _: usize, _: &mut [u8]) {}
+
+    fn encrypt(&self, _: usize, _: &mut [u8]) {}
+
+    fn sample_size(&self) -> usize {
+        TAG_BYTES
+    }
+}
+
+/// Signs nothing: tokens and resets are told apart by a hash.
+pub(crate) struct NullHmac;
+
+impl HmacKey for NullHmac {
+    fn sign(&self, data: &[u8], signature: &mut [u8]) {
+        // FNV-1a.
+        let hash = data.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        for (i, byte) in (0..).zip(signature) {
+            *byte = (hash.rotate_left(i * 7) >> 13) as u8;
+        }
+    }
+
+    fn signature_len(&self) -> usize {
+        32
+    }
+
+    fn verify(&self, _: &[u8], _: &[u8]) -> Result<(), CryptoError> {
+        Ok(())
+    }
+}
+
+/// Seals nothing.
+pub(crate) struct NullTokens;
+
+impl HandshakeTokenKey for NullTokens {
+    fn seal(&self, _: u128, _: &mut Vec<u8>) -> Result<(), CryptoError> {
+        Ok(())
+    }
+
+    fn open<'a>(&self, _: u128, data: &'a mut [u8]) -> Result<&'a [u8], CryptoError> {
+        Ok(data)
+    }
+}
+
+/// The day on which every run takes place: tokens carry a date.
+pub(crate) struct VirtualDay;
+
+impl TimeSource for VirtualDay {
+    fn now(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH
+    }
+}
+
+/// Connection IDs, drawn from a stream of random numbers of their own.
+pub(crate) struct Ids {
+    random: Stream,
+}
+
+impl Ids {
+    pub fn new(seed: u64, side: &str) -> Self {
+        Self { random: Stream::new(seed, side) }
+    }
+}
+
+impl ConnectionIdGenerator for Ids {
+    fn generate_cid(&mut self) -> ConnectionId {
+        ConnectionId::new(&self.random.bits().to_be_bytes())
+    }
+
+    fn cid_len(&self) -> usize {
+        ID_BYTES
+    }
+
+    fn cid_lifetime(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// Where a handshake stands: the message that comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    ClientHello,
+    ServerHello,
+    ServerFlight,
+    ClientFinished,
+    Done,
+}
+
+struct NullSession {
+    side: Side,
+    step: Step,
+    /// Bytes of the server's EncryptedExtensions, certificates and Finished.
+    flight_bytes: usize,
+    mine: Vec<u8>,
+    peer: Option<TransportParameters>,
+    /// What was read of a message that is not complete.
+    partial: Vec<u8>,
+    governor: Option<Arc<Shared>>,
+    has_handshake_keys: bool,
+    /// There is 0-RTT: the client has the server's parameters from an earlier connection.
+    early: bool,
+}
+
+impl NullSession {
+    fn key(&self, level: Level) -> NullKey {
+        let tap = self.governor.as_ref().map(|it| Tap::new(level, Arc::clone(it)));
+        NullKey { tap }
+    }
+
+    fn keys(&self, level: Level) -> Keys {
+        Keys {
+            header: KeyPair { local: Box::new(self.key(level)), remote: Box::new(self.key(level)) },
+            packet: KeyPair { local: Box::new(self.key(level)), remote: Box::new(self.key(level)) },
+        }
+    }
+
+    /// Appends a message of `bytes` at least.
+    fn write(&self, kind: u8, bytes: usize, out: &mut Vec<u8>) {
+        let begin = out.len();
+        out.extend_from_slice(&[kind, 0, 0, 0]);
+        if matches!(kind, CLIENT_HELLO | ENCRYPTED_EXTENSIONS) {
+            out.extend_from_slice(&(self.mine.len() as u16).to_be_bytes());
+            out.extend_from_slice(&self.mine);
+        }
+        out.resize(out.len().max(begin + bytes), 0);
+        let length = ((out.len() - begin - 4) as u32).to_be_bytes();
+        out[begin + 1..begin + 4].copy_from_slice(&length[1..]);
+    }
+
+    /// Takes a complete message.
+    fn take(&mut self, kind: u8, body: &[u8]) -> Result<bool, TransportError> {
+        self.step = match (self.side, self.step, kind) {
+            (Side::Server, Step::ClientHello, CLIENT_HELLO) => Step::ServerHello,
+            (Side::Client, Step::ServerHello, SERVER_HELLO) => Step::ServerFlight,
+            (Side::Client, Step::ServerFlight, ENCRYPTED_EXTENSIONS) => Step::ClientFinished,
+            (Side::Server, Step::ClientFinished, FINISHED) => Step::Done,
+            _ => return Err(unexpected()),
+        };
+        if !matches!(kind, CLIENT_HELLO | ENCRYPTED_EXTENSIONS) {
+            return Ok(false);
+        }
+        let (length, rest) = body.split_at_checked(2).ok_or_else(unexpected)?;
+        let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
+        let mut parameters = rest.get(..length).ok_or_else(unexpected)?;
+        self.peer = Some(TransportParameters::read(self.side, &mut parameters)?);
+        Ok(true)
+    }
+}
+
+fn unexpected() -> TransportError {
+    TransportError::new(TransportErrorCode::PROTOCOL_VIOLATION, "unexpected message".to_owned())
+}
+
+impl Session for NullSession {
+    fn initial_keys(&self, _: ConnectionId, _: Side) -> Keys {
+        self.keys(Level::Initial)
+    }
+
+    fn handshake_data(&self) -> Option<Box<dyn Any>> {
+        None
+    }
+
+    fn peer_identity(&self) -> Option<Box<dyn Any>> {
+        None
+    }
+
+    fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
+        self.early.then(|| -> (Box<dyn HeaderKey>, Box<dyn PacketKey>) {
+            (Box::new(self.key(Level::Data)), Box::new(self.key(Level::Data)))
+        })
+    }
+
+    fn early_data_accepted(&self) -> Option<bool> {
+        Some(self.early)
+    }
+
+    fn is_handshaking(&self) -> bool {
+        self.step != Step::Done
+    }
+
+    fn read_handshake(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
+        self.partial.extend_from_slice(bytes);
+        let mut news = false;
+        while let [kind, high, middle, low, ..] = self.partial[..] {
+            let length = u32::from_be_bytes([0, high, middle, low]) as usize;
+            if self.partial.len() < 4 + length {
+                break;
+            }
+            let rest = self.partial.split_off(4 + length);
+            let message = std::mem::replace(&mut self.partial, rest);
+            news |= self.take(kind, &message[4..])?;
+        }
+        Ok(news)
+    }
+
+    fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
+        Ok(self.peer)
+    }
+
+    fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<Keys> {
+        match (self.side, self.step) {
+            (Side::Client, Step::ClientHello) => {
+                self.write(CLIENT_HELLO, CLIENT_HELLO_BYTES, out);
+                self.step = Step::ServerHello;
+                None
+            }
+            (Side::Server, Step::ServerHello) => {
+                self.write(SERVER_HELLO, SERVER_HELLO_BYTES, out);
+                self.step = Step::ServerFlight;
+                Some(self.keys(Level::Handshake))
+            }
+            (Side::Server, Step::ServerFlight) => {
+                self.write(ENCRYPTED_EXTENSIONS, self.flight_bytes, out);
+                self.step = Step::ClientFinished;
+                Some(self.keys(Level::Data))
+            }
+            (Side::Client, Step::ServerFlight) if !self.has_handshake_keys => {
+                self.has_handshake_keys = true;
+                Some(self.keys(Level::Handshake))
+            }
+            (Side::Client, Step::ClientFinished) => {
+                self.write(FINISHED, CLIENT_FINISHED_BYTES, out);
+                self.step = Step::Done;
+                Some(self.keys(Level::Data))
+            }
+            _ => None,
+        }
+    }
+
+    fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
+        Some(KeyPair {
+            local: Box::new(self.key(Level::Data)),
+            remote: Box::new(self.key(Level::Data)),
+        })
+    }
+
+    fn is_valid_retry(&self, _: ConnectionId, _: &[u8], _: &[u8]) -> bool {
+        true
+    }
+
+    fn export_keying_material(
+        &self,
+        _: &mut [u8],
+        _: &[u8],
+        _: &[u8],
+    ) -> Result<(), ExportKeyingMaterialError> {
+        Err(ExportKeyingMaterialError)
+    }
+}
+
+/// The client's side.
+pub(crate) struct NullClient {
+    /// Is shown every packet.
+    pub governor: Arc<Shared>,
+    /// The server's parameters, if the client remembers them: then there is 0-RTT.
+    pub remembered: Option<TransportParameters>,
+}
+
+impl ClientConfig for NullClient {
+    fn start_session(
+        &self,
+        _: u32,
+        _: &str,
+        mine: &TransportParameters,
+    ) -> Result<Box<dyn Session>, ConnectError> {
+        Ok(Box::new(NullSession {
+            side: Side::Client,
+            step: Step::ClientHello,
+            flight_bytes: 0,
+            mine: encoded(mine),
+            peer: self.remembered,
+            partial: Vec::new(),
+            governor: Some(Arc::clone(&self.governor)),
+            has_handshake_keys: false,
+            early: self.remembered.is_some(),
+        }))
+    }
+}
+
+/// The server's side.
+pub(crate) struct NullServer {
+    /// Certificates and their signature.
+    pub certificate_bytes: u16,
+    /// 0-RTT is accepted.
+    pub early: bool,
+}
+
+impl ServerConfig for NullServer {
+    fn initial_keys(&self, _: u32, _: ConnectionId) -> Result<Keys, UnsupportedVersion> {
+        let key = || NullKey { tap: None };
+        Ok(Keys {
+            header: KeyPair { local: Box::new(key()), remote: Box::new(key()) },
+            packet: KeyPair { local: Box::new(key()), remote: Box::new(key()) },
+        })
+    }
+
+    fn retry_tag(&self, _: u32, _: ConnectionId, _: &[u8]) -> [u8; 16] {
+        [0; 16]
+    }
+
+    fn start_session(&self, _: u32, mine: &TransportParameters) -> Box<dyn Session> {
+        Box::new(NullSession {
+            side: Side::Server,
+            step: Step::ClientHello,
+            flight_bytes: SERVER_FINISHED_BYTES + usize::from(self.certificate_bytes),
+            mine: encoded(mine),
+            peer: None,
+            partial: Vec::new(),
+            governor: None,
+            has_handshake_keys: false,
+            early: self.early,
+        })
+    }
+}
+
+fn encoded(parameters: &TransportParameters) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    parameters.write(&mut bytes);
+    bytes
+}

@@ -1,0 +1,228 @@
+//! The frames of a packet in the clear (RFC 9000 §19): just enough to know which bytes of streams it
+//! carries and what its ACK says.
+
+/// What the frames of a packet say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Frames {
+    /// Bytes of streams.
+    pub stream_bytes: u32,
+    /// Of these, those at offsets that had been sent before.
+    pub repeated_bytes: u32,
+    /// Its last ACK.
+    pub ack: Option<AckFrame>,
+}
+
+/// What an ACK frame says beside its ranges (RFC 9000 §19.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AckFrame {
+    /// Largest packet number that it acknowledges.
+    pub largest: u64,
+    /// ACK Delay, as it is written: multiplied by 2^`ack_delay_exponent` it is in µs.
+    pub delay: u64,
+    /// Packets that arrived marked, if it counts them.
+    pub marked: Option<u64>,
+}
+
+/// Reads varints (RFC 9000 §16).
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl Reader<'_> {
+    #[inline]
+    fn varint(&mut self) -> Option<u64> {
+        let (&first, _) = self.rest.split_first()?;
+        let length = 1 << (first >> 6);
+        let (bytes, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        let low = bytes[1..].iter().fold(0, |value, &byte| value << 8 | u64::from(byte));
+        Some(u64::from(first & 0x3f) << (8 * (length - 1)) | low)
+    }
+
+    fn skip(&mut self, bytes: u64) -> Option<()> {
+        self.rest = self.rest.get(usize::try_from(bytes).ok()?..)?;
+        Some(())
+    }
+
+    fn varints(&mut self, count: u32) -> Option<()> {
+        for _ in 0..count {
+            self.varint()?;
+        }
+        Some(())
+    }
+}
+
+/// Highest offsets that were sent, by stream.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SentOffsets {
+    /// Sorted by stream; there are few at a time.
+    ends: Vec<(u64, u64)>,
+}
+
+impl SentOffsets {
+    /// Bytes `start..start + length` of `stream` are sent: how many of them had been before.
+    fn note(&mut self, stream: u64, start: u64, length: u64) -> u64 {
+        let end = start + length;
+        match self.ends.binary_search_by_key(&stream, |&(id, _)| id) {
+            Ok(at) => {
+                let known = self.ends[at].1;
+                self.ends[at].1 = known.max(end);
+                end.min(known).saturating_sub(start)
+            }
+            Err(at) => {
+                self.ends.insert(at, (stream, end));
+                0
+            }
+        }
+    }
+
+    /// A stream is over.
+    pub fn forget(&mut self, stream: u64) {
+        self.ends.retain(|&(id, _)| id != stream);
+    }
+}
+
+/// Reads the frames of a packet, up to the first that is not in RFC 9000 or the extensions in use.
+/// `sent`: of the sender of the packet, to tell repeated bytes from new ones.
+pub(crate) fn read(payload: &[u8], mut sent: Option<&mut SentOffsets>) -> Frames {
+    let mut frames = Frames::default();
+    let mut reader = Reader { rest: payload };
+    while !reader.rest.is_empty() {
+        if read_one(&mut reader, &mut frames, &mut sent).is_none() {
+            break;
+        }
+    }
+    frames
+}
+
+fn read_one(
+    reader: &mut Reader<'_>,
+    frames: &mut Frames,
+    sent: &mut Option<&mut SentOffsets>,
+) -> Option<()> {
+    match reader.varint()? {
+        // PADDING fills what is left.
+        0x00 => reader.rest = reader.rest.trim_ascii_start_of_zeros(),
+        // PING, HANDSHAKE_DONE, IMMEDIATE_ACK
+        0x01 | 0x1e | 0x1f => {}
+        kind @ (0x02 | 0x03) => frames.ack = Some(read_ack(reader, kind == 0x03)?),
+        // RESET_STREAM
+        0x04 => reader.varints(3)?,
+        // STOP_SENDING, MAX_STREAM_DATA, STREAM_DATA_BLOCKED
+        0x05 | 0x11 | 0x15 => reader.varints(2)?,
+        // CRYPTO
+        0x06 => {
+            reader.varint()?;
+            let length = reader.varint()?;
+            reader.skip(length)?;
+        }
+        // NEW_TOKEN
+        0x07 => {
+            let length = reader.varint()?;
+            reader.skip(length)?;
+        }
+        kind @ 0x08..=0x0f => read_stream(reader, kind, frames, sent)?,
+        // MAX_DATA, MAX_STREAMS, DATA_BLOCKED, STREAMS_BLOCKED, RETIRE_CONNECTION_ID
+        0x10 | 0x12..=0x14 | 0x16 | 0x17 | 0x19 => reader.varints(1)?,
+        // NEW_CONNECTION_ID
+        0x18 => {
+            reader.varints(2)?;
+            let (&length, _) = reader.rest.split_first()?;
+            reader.skip(1 + u64::from(length) + 16)?;
+        }
+        // PATH_CHALLENGE, PATH_RESPONSE
+        0x1a | 0x1b => reader.skip(8)?,
+        // ACK_FREQUENCY
+        0xaf => reader.varints(4)?,
+        _ => return None,
+    }
+    Some(())
+}
+
+fn read_ack(reader: &mut Reader<'_>, counts: bool) -> Option<AckFrame> {
+    let largest = reader.varint()?;
+    let delay = reader.varint()?;
+    let ranges = reader.varint()?;
+    reader.varint()?;
+    for _ in 0..ranges {
+        reader.varints(2)?;
+    }
+    let marked = if counts {
+        reader.varints(2)?;
+        Some(reader.varint()?)
+    } else {
+        None
+    };
+    Some(AckFrame { largest, delay, marked })
+}
+
+fn read_stream(
+    reader: &mut Reader<'_>,
+    kind: u64,
+    frames: &mut Frames,
+    sent: &mut Option<&mut SentOffsets>,
+) -> Option<()> {
+    let stream = reader.varint()?;
+    let offset = if kind & 0x04 != 0 { reader.varint()? } else { 0 };
+    let length = if kind & 0x02 != 0 { reader.varint()? } else { reader.rest.len() as u64 };
+    reader.skip(length)?;
+    frames.stream_bytes += length as u32;
+    if let Some(sent) = sent {
+        frames.repeated_bytes += sent.note(stream, offset, length) as u32;
+    }
+    Some(())
+}
+
+/// What skips PADDING.
+trait Zeros {
+    fn trim_ascii_start_of_zeros(&self) -> &Self;
+}
+
+impl Zeros for [u8] {
+    fn trim_ascii_start_of_zeros(&self) -> &Self {
+        let zeros = self.iter().take_while(|&&byte| byte == 0).count();
+        &self[zeros..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9000, appendix A.1.
+    #[test]
+    fn varints_are_those_of_the_appendix() {
+        let examples: [(&[u8], u64); 4] = [
+            (&[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c], 151_288_809_941_952_652),
+            (&[0x9d, 0x7f, 0x3e, 0x7d], 494_878_333),
+            (&[0x7b, 0xbd], 15_293),
+            (&[0x25], 37),
+        ];
+        for (bytes, value) in examples {
+            assert_eq!(Reader { rest: bytes }.varint(), Some(value));
+        }
+        assert_eq!(Reader { rest: &[0x7b] }.varint(), None);
+    }
+
+    #[test]
+    fn an_ack_is_read_between_other_frames() {
+        // PING, ACK_ECN (largest 9, delay 5, one more range, counts 7, 0, 2), a stream to the end.
+        let payload = [1, 3, 9, 5, 1, 0, 2, 1, 7, 0, 2, 0x08 | 0x04, 2, 40, 1, 1, 1];
+        let mut sent = SentOffsets::default();
+        let frames = read(&payload, Some(&mut sent));
+        assert_eq!(frames.ack, Some(AckFrame { largest: 9, delay: 5, marked: Some(2) }));
+        assert_eq!((frames.stream_bytes, frames.repeated_bytes), (3, 0));
+        assert_eq!(read(&payload, Some(&mut sent)).repeated_bytes, 3);
+        sent.forget(2);
+        assert_eq!(read(&payload, Some(&mut sent)).repeated_bytes, 0);
+    }
+
+    #[test]
+    fn foreign_bytes_end_the_reading() {
+        for length in 0..64 {
+            let payload: Vec<u8> = (0..length).map(|i| (i as u8).wrapping_mul(37) ^ 0x1c).collect();
+            read(&payload, None);
+        }
+        assert_eq!(read(&[0, 0, 0, 0xff], None), Frames::default());
+    }
+}

@@ -1,0 +1,84 @@
+//! Two ends and a link between them.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{Fate, Link, World, ours};
+use jostle_quic::{Congestion, Handshake, Settings, Stack};
+use jostle_units::{Rate, Span};
+
+const MEGABYTE: u64 = 1_000_000;
+
+fn link() -> Link {
+    Link::new(Rate::from_mbps(10), Span::from_ms(40), 1.0)
+}
+
+#[test]
+fn a_megabyte_arrives_and_the_same_seed_gives_the_same_packets() {
+    let run = |congestion| {
+        let mut world = World::new(&Settings::default(), congestion, link());
+        let span = world.transfer(MEGABYTE);
+        assert_eq!(world.delivered, MEGABYTE);
+        assert_eq!(world.counters().acked_bytes, MEGABYTE);
+        assert_eq!(world.counters().new_bytes, MEGABYTE);
+        (span, world.digest, world.sent, world.acks)
+    };
+    let first = run(ours("cubic"));
+    assert_eq!(first, run(ours("cubic")));
+    // 1 MB in datagrams of 1452 bytes and 42 of headers at 10 Mbit/s: 0.84 s, and two round trips.
+    let span = first.0.as_secs_f64();
+    assert!((0.9..1.3).contains(&span), "{span} s");
+    assert_ne!(first.1, run(ours("reno")).1);
+    let stack = run(Congestion::Stack(Stack::Cubic));
+    assert_eq!(stack, run(Congestion::Stack(Stack::Cubic)));
+}
+
+#[test]
+fn every_controller_of_the_stack_carries_data() {
+    for stack in [Stack::Cubic, Stack::Reno, Stack::Bbr3] {
+        let mut world = World::new(&Settings::default(), Congestion::Stack(stack), link());
+        world.transfer(MEGABYTE);
+        assert_eq!(world.delivered, MEGABYTE, "{stack:?}");
+    }
+}
+
+#[test]
+fn zero_rtt_data_leave_with_the_first_packet() {
+    let small = 4_000;
+    let run = |handshake| {
+        let settings = Settings { handshake, ..Settings::default() };
+        let mut world = World::new(&settings, ours("cubic"), link());
+        world.start(Some(small));
+        let end = world.now + Span::from_secs(5);
+        world.run(end, |world| world.delivered == small);
+        world.now.as_secs_f64()
+    };
+    let (one, zero) = (run(Handshake::OneRtt), run(Handshake::ZeroRtt));
+    assert!((0.02..0.03).contains(&zero), "{zero} s");
+    // A round trip more, and the time that the handshake's packets take on the link.
+    assert!((0.0385..0.043).contains(&(one - zero)), "{one} s, {zero} s");
+}
+
+#[test]
+fn a_connection_can_be_opened_again() {
+    let mut world = World::new(&Settings::default(), ours("cubic"), link());
+    world.transfer(100_000);
+    world.client.close(world.now);
+    world.run_for(Span::from_ms(500));
+    world.client.renew(ours("reno"));
+    world.transfer(200_000);
+    assert_eq!(world.delivered, 300_000);
+    assert_eq!(world.counters().acked_bytes, 200_000);
+}
+
+#[test]
+fn what_is_lost_is_sent_again() {
+    let fated = link().with(|number, _| if number % 50 == 7 { Fate::Drop } else { Fate::Pass });
+    let mut world = World::new(&Settings::default(), ours("reno"), fated);
+    world.transfer(MEGABYTE);
+    let counters = world.counters();
+    assert_eq!(world.delivered, MEGABYTE);
+    assert!(counters.lost_packets >= 10, "{counters:?}");
+    assert!(counters.repeated_bytes >= counters.lost_packets * 900, "{counters:?}");
+    assert_eq!(counters.acked_bytes, MEGABYTE, "{counters:?}");
+}
