@@ -2,10 +2,6 @@
 
 mod null;
 
-use std::sync::Arc;
-
-use crate::governor::{Governor, Shared};
-
 pub(crate) use null::{Ids, NullClient, NullHmac, NullServer, NullTokens, VirtualDay};
 
 /// How a packet is protected (RFC 9001 §2.1), which says in which space its number counts.
@@ -19,33 +15,12 @@ pub(crate) enum Level {
     Data,
 }
 
-/// Shows packets in the clear to the governor of a sender. The stack tells a controller neither of the
-/// space of a packet nor of what its frames say.
-#[derive(Clone)]
-pub(crate) struct Tap {
-    level: Level,
-    governor: Arc<Shared>,
-}
-
-impl Tap {
-    pub const fn new(level: Level, governor: Arc<Shared>) -> Self {
-        Self { level, governor }
-    }
-
+/// Sees packets in the clear. The stack tells a controller neither of the space of a packet nor of what
+/// its frames say.
+pub(crate) trait Witness: Send + Sync {
     /// A packet is about to be sealed.
-    #[inline]
-    pub fn sealing(&self, number: u64, payload: &[u8]) {
-        self.with(|governor| governor.on_sealing(self.level, number, payload));
-    }
+    fn sealing(&self, level: Level, packet: u64, payload: &[u8]);
 
-    /// A packet was opened.
-    #[inline]
-    pub fn opened(&self, payload: &[u8]) {
-        self.with(|governor| governor.on_opened(self.level, payload));
-    }
-
-    #[inline]
-    fn with(&self, action: impl FnOnce(&mut Governor)) {
-        action(&mut self.governor.lock());
-    }
+    /// A packet was opened. What its ACK brings about follows.
+    fn opened(&self, level: Level, payload: &[u8]);
 }

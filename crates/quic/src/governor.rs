@@ -5,8 +5,10 @@
 //! ([`Shared`] is what its hooks see), and told to the controller in the controller's own order
 //! when the stack is done (`settle`): it asks for no window in between.
 
+mod burst;
 mod flights;
 mod recovery;
+mod report;
 mod sending;
 mod settle;
 
@@ -20,14 +22,14 @@ use jostle_control::{
 use jostle_units::{Rate, Span, Time};
 
 use crate::clock::Clock;
-use crate::crypto::Level;
+use crate::crypto::{Level, Witness};
 use crate::frames::{self, AckFrame, SentOffsets};
 use crate::settings::{Recovery, Settings};
+use burst::Burst;
 use flights::Flights;
-use sending::Burst;
 
-pub use settle::Acknowledged;
-pub(crate) use settle::Report;
+pub use report::Acknowledged;
+pub(crate) use report::Report;
 
 /// Smallest window (`kMinimumWindow`, RFC 9002 §7.2: "2 * max_datagram_size").
 pub(crate) const MIN_WINDOW_PACKETS: u32 = 2;
@@ -44,6 +46,16 @@ impl Shared {
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, Governor> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Witness for Shared {
+    fn sealing(&self, level: Level, packet: u64, payload: &[u8]) {
+        self.lock().on_sealing(level, packet, payload);
+    }
+
+    fn opened(&self, level: Level, payload: &[u8]) {
+        self.lock().on_opened(level, payload);
     }
 }
 

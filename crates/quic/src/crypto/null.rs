@@ -17,8 +17,7 @@ use noq_proto::{
     TransportErrorCode,
 };
 
-use super::{Level, Tap};
-use crate::governor::Shared;
+use super::{Level, Witness};
 
 /// Tag of AES-GCM (RFC 9001 §5.3: "16 bytes larger").
 const TAG_BYTES: usize = 16;
@@ -42,15 +41,16 @@ const FINISHED: u8 = 20;
 const ID_BYTES: usize = 8;
 
 struct NullKey {
-    tap: Option<Tap>,
+    level: Level,
+    witness: Option<Arc<dyn Witness>>,
 }
 
 impl PacketKey for NullKey {
     fn encrypt(&self, _: PathId, number: u64, packet: &mut [u8], header_bytes: usize) {
-        if let Some(tap) = &self.tap
+        if let Some(witness) = &self.witness
             && let Some(payload) = packet.get(header_bytes..packet.len() - TAG_BYTES)
         {
-            tap.sealing(number, payload);
+            witness.sealing(self.level, number, payload);
         }
     }
 
@@ -63,8 +63,8 @@ impl PacketKey for NullKey {
     ) -> Result<(), CryptoError> {
         let Some(length) = payload.len().checked_sub(TAG_BYTES) else { return Err(CryptoError) };
         payload.truncate(length);
-        if let Some(tap) = &self.tap {
-            tap.opened(payload);
+        if let Some(witness) = &self.witness {
+            witness.opened(self.level, payload);
         }
         Ok(())
     }
@@ -181,7 +181,7 @@ struct NullSession {
     peer: Option<TransportParameters>,
     /// What was read of a message that is not complete.
     partial: Vec<u8>,
-    governor: Option<Arc<Shared>>,
+    witness: Option<Arc<dyn Witness>>,
     has_handshake_keys: bool,
     /// There is 0-RTT: the client has the server's parameters from an earlier connection.
     early: bool,
@@ -189,8 +189,7 @@ struct NullSession {
 
 impl NullSession {
     fn key(&self, level: Level) -> NullKey {
-        let tap = self.governor.as_ref().map(|it| Tap::new(level, Arc::clone(it)));
-        NullKey { tap }
+        NullKey { level, witness: self.witness.clone() }
     }
 
     fn keys(&self, level: Level) -> Keys {
@@ -337,7 +336,7 @@ impl Session for NullSession {
 /// The client's side.
 pub(crate) struct NullClient {
     /// Is shown every packet.
-    pub governor: Arc<Shared>,
+    pub witness: Arc<dyn Witness>,
     /// The server's parameters, if the client remembers them: then there is 0-RTT.
     pub remembered: Option<TransportParameters>,
 }
@@ -356,7 +355,7 @@ impl ClientConfig for NullClient {
             mine: encoded(mine),
             peer: self.remembered,
             partial: Vec::new(),
-            governor: Some(Arc::clone(&self.governor)),
+            witness: Some(Arc::clone(&self.witness)),
             has_handshake_keys: false,
             early: self.remembered.is_some(),
         }))
@@ -373,7 +372,7 @@ pub(crate) struct NullServer {
 
 impl ServerConfig for NullServer {
     fn initial_keys(&self, _: u32, _: ConnectionId) -> Result<Keys, UnsupportedVersion> {
-        let key = || NullKey { tap: None };
+        let key = || NullKey { level: Level::Initial, witness: None };
         Ok(Keys {
             header: KeyPair { local: Box::new(key()), remote: Box::new(key()) },
             packet: KeyPair { local: Box::new(key()), remote: Box::new(key()) },
@@ -392,7 +391,7 @@ impl ServerConfig for NullServer {
             mine: encoded(mine),
             peer: None,
             partial: Vec::new(),
-            governor: None,
+            witness: None,
             has_handshake_keys: false,
             early: self.early,
         })

@@ -101,7 +101,7 @@ pub(super) fn client(
         Handshake::OneRtt => None,
         Handshake::ZeroRtt => Some(remembered(settings)?),
     };
-    let mut config = ClientConfig::new(Arc::new(NullClient { governor, remembered }));
+    let mut config = ClientConfig::new(Arc::new(NullClient { witness: governor, remembered }));
     let id = Stream::new(seed, "initial").bits().to_be_bytes();
     config.initial_dst_cid_provider(Arc::new(move || ConnectionId::new(&id)));
     config.transport_config(Arc::new(transport));

@@ -4,7 +4,8 @@ use jostle_control::transport::Reduction;
 use jostle_control::{Congestion, RecoveryOwner, RecoveryState, Signal};
 use jostle_units::Time;
 
-use super::{Governor, MIN_WINDOW_PACKETS, Report};
+use super::report::Report;
+use super::{Governor, MIN_WINDOW_PACKETS};
 use crate::settings::Recovery;
 
 impl Governor {

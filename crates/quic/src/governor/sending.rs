@@ -13,16 +13,6 @@ const BURST_SHIFT: u32 = 10;
 /// Least that a burst comes to, where nothing says less.
 const BURST_MIN_PACKETS: u32 = 2;
 
-/// Packets that leave together: one step of pacing.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Burst {
-    /// Packets that may still join it.
-    left: u32,
-    /// Bytes in it so far; 0 if none is under way.
-    bytes: u64,
-    departure: Time,
-}
-
 impl Governor {
     /// The end is about to ask the stack for datagrams.
     pub fn begin_sending(&mut self, now: Time) {
