@@ -77,6 +77,11 @@ impl FlowIdentity {
         }
     }
 
+    /// An ACK says up to where everything has arrived: of TCP alone.
+    pub(crate) fn acknowledges_in_order(&self) -> bool {
+        self.transport == Transport::Tcp
+    }
+
     /// A controller takes its share.
     pub(crate) fn competes(&self) -> bool {
         self.transport != Transport::Udp
