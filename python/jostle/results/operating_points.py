@@ -10,7 +10,7 @@ import numpy as np
 
 from jostle.errors import InputError, unknown
 from jostle.results.measures import measure
-from jostle.results.paths import base_rtt_s, rate_bps
+from jostle.results.paths import base_rtt_s, flow_of, rate_bps
 from jostle.results.series import position_of, series_of
 from jostle.stats import Envelope, envelope
 
@@ -39,7 +39,8 @@ class OperatingPoints:
     Attributes
     ----------
     delay
-        Shape (points,): mean RTT less the base RTT, in base RTTs; NaN where no ACK came.
+        Shape (points,): mean waiting time in the queues of the path's links, of all packets that
+        left them, in base RTTs; NaN where none did.
     throughput
         Shape (points,): bits that reached the receiver per second, in parts of the path's rate.
     base_rtt_s, rate_bps
@@ -60,9 +61,10 @@ class OperatingPoints:
 def operating_points(run: Run, flow: str, phase: str = "", rtts: float = RTTS) -> OperatingPoints:
     """Take the points of a flow.
 
-    QUICbench takes both coordinates of packets at the bottleneck, in a window of ten round trips.
-    Here throughput is that of the receiver, and the queueing delay the RTT less that of the quiet
-    path: a transport's own measurement, which every backend has.
+    QUICbench takes both coordinates of the flow's packets at the bottleneck, in a window of ten
+    round trips. Here throughput is that of the receiver, and the delay what all packets waited for
+    in the queues of the flow's links, which every backend has: a kernel tells of flows only the
+    smoothed RTT, and transports measure that in ways of their own.
 
     Parameters
     ----------
@@ -94,14 +96,15 @@ def operating_points(run: Run, flow: str, phase: str = "", rtts: float = RTTS) -
         )
     series = series_of(run)
 
-    def bins(name: str) -> Floats:
-        wanted = measure(name)
-        found: Floats = series.bins(name, position_of(run, wanted, flow), from_s, to_s, step_s)
+    def bins(name: str, who: str) -> Floats:
+        found: Floats = series.bins(
+            name, position_of(run, measure(name), who), from_s, to_s, step_s
+        )
         return found
 
-    rtt_s, throughput = bins("rtt"), bins("throughput")
-    delay = np.where(np.isnan(rtt_s), np.nan, (rtt_s - base_s) / base_s)
-    return OperatingPoints(delay, throughput / rate, base_s, rate)
+    crossed = [spec["links"][at]["name"] for at in flow_of(spec, flow)["path"]]
+    delay = np.sum([bins("queueing_delay", link) for link in crossed], axis=0)
+    return OperatingPoints(delay / base_s, bins("throughput", flow) / rate, base_s, rate)
 
 
 def _window(run: Run, flow: str, phase: str) -> tuple[float, float]:
