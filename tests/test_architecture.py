@@ -29,8 +29,9 @@ CRATE_MAY_USE = {
     "record": "units catalogue control path",
     "sim": "units catalogue control tcp quic path record",
     "emu": "units path record",
+    "quic-host": "units control quic record sim",
     "text": "",
-    "python": "units text catalogue control tcp quic path record sim emu",
+    "python": "units text catalogue control tcp quic path record sim emu quic-host",
 }
 ROOM_MAY_USE = {
     "_core": "",

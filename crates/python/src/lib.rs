@@ -7,6 +7,8 @@ mod controller;
 mod emulate;
 mod impairments;
 mod measures;
+#[cfg(target_os = "linux")]
+mod quic_end;
 mod record;
 mod registry;
 mod run;
@@ -29,6 +31,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     {
         module.add_class::<emulate::Emulator>()?;
         module.add_class::<emulate::Emulation>()?;
+        module.add_function(wrap_pyfunction!(quic_end::quic_end, module)?)?;
     }
     module.add_function(wrap_pyfunction!(registry::registry, module)?)?;
     module.add_function(wrap_pyfunction!(registry::run_spec_schema, module)?)?;

@@ -94,6 +94,11 @@ impl FlowIdentity {
         if self.shows_itself { packets } else { f64::NAN }
     }
 
+    /// An ACK says up to where everything has arrived: of TCP alone.
+    pub(crate) fn acknowledges_in_order(&self) -> bool {
+        self.transport == Transport::Tcp
+    }
+
     /// A controller takes its share.
     pub(crate) fn competes(&self) -> bool {
         self.transport != Transport::Udp

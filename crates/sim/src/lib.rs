@@ -10,13 +10,16 @@ mod engine;
 mod host;
 mod network;
 mod packet;
+mod payloads;
 mod pings;
+mod quic;
 mod quick_start;
 mod simulation;
 mod source;
 
-pub use build::PythonControllers;
+pub use build::{PythonControllers, QuicEnds, quic_ends};
 pub use simulation::{Counts, run, run_with};
+pub use source::{Action, Source};
 
 use thiserror::Error;
 
@@ -36,6 +39,14 @@ pub enum Error {
     TooMany {
         /// The limit.
         most: u32,
+    },
+    /// A connection broke.
+    #[error("{flow}: {why}")]
+    Broken {
+        /// Name of its flow.
+        flow: String,
+        /// What its ends said.
+        why: String,
     },
     /// Whoever started the run wants it no more.
     #[error("the run was cancelled")]

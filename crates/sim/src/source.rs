@@ -5,7 +5,7 @@ use jostle_units::{Span, Stream, Time};
 
 /// What an application does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
+pub enum Action {
     /// Writes that many bytes.
     Write(u64),
     /// Writes as long as the connection takes more.
@@ -18,7 +18,7 @@ pub(crate) enum Action {
 
 /// An application on the sending side.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub struct Source {
     spec: SourceSpec,
     random: Stream,
     on: bool,
@@ -26,6 +26,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    /// What `spec` says, with its own random numbers.
     pub fn new(spec: SourceSpec, random: Stream) -> Self {
         Self { spec, random, on: false, answered: 0 }
     }
@@ -55,6 +56,9 @@ impl Source {
     }
 
     /// Everything written so far is acknowledged: when to act again, or that this was all.
+    ///
+    /// # Errors
+    /// That this was all.
     pub fn on_drained(&mut self, now: Time) -> Result<Time, Action> {
         match self.spec {
             SourceSpec::Fixed { .. } => Err(Action::Finish),

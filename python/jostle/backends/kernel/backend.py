@@ -69,8 +69,13 @@ class KernelBackend:
         return f"{self.image.identity}+{_program_hash()}.{self._loaded.RECORD_VERSION}"
 
     def version_of(self, spec: Spec) -> str:
-        """Give `version`, with hashes of other people's programs that carry flows of `spec`."""
+        """Give `version`, with those of what carries flows of `spec` over QUIC.
+
+        Of other people's programs a hash, of jostle's own the engine's.
+        """
         carried = {programs.digest(flow) for flow in spec["flows"] if programs.is_program(flow)}
+        if any(map(job.is_own_quic, spec["flows"])):
+            carried.add(self._loaded.ENGINE_VERSION)
         return "+".join([self.version, *sorted(carried)])
 
     @functools.cached_property

@@ -23,6 +23,8 @@ _MAX_FLOWS = 1000
 _MAX_LIMIT = 2**32 - 1
 # What a SYN-ACK can offer (RFC 7323, section 2.2).
 _SYN_WINDOW = 65_535
+# Begins the names of controllers that the QUIC stack brings along.
+_OF_STACK = "noq:"
 # What `guest/traffic.py` can send.
 _SOURCES = {"bulk", "fixed", "on_off", "request_response"}
 
@@ -167,8 +169,17 @@ def _path_problems(flow: FlowSpec) -> Iterator[Problem]:
 
 def _quic_problems(flow: FlowSpec) -> Iterator[Problem]:
     yield from _path_problems(flow)
-    if not programs.is_program(flow):
-        text = f"the QUIC of jostle does not run here as yet; {_SIMULATOR}"
-        yield Problem(flow_key(flow, "transport"), text)
+    if programs.is_program(flow):
+        yield from programs.problems(flow)
         return
-    yield from programs.problems(flow)
+    controller = flow["controller"]["name"]
+    if ":" in controller and not controller.startswith(_OF_STACK):
+        text = f"`{controller}` is Python code, which the ends here do not have; {_SIMULATOR}"
+        yield Problem(flow_key(flow, "controller"), text)
+    if flow["memory"] is not None:
+        text = f"`{flow['memory']['name']}`: each flow is a process here, which knows no others; "
+        yield Problem(flow_key(flow, "memory"), f"{text}{_SIMULATOR}")
+    quic = flow.get("quic")
+    if quic is not None and quic["crypto"] == "tls":
+        text = f"packets here are not encrypted, and as long as if they were; {_SIMULATOR}"
+        yield Problem(flow_key(flow, "transport.crypto"), text)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from jostle.backends.base import Spec
+from jostle.backends.base import Spec, canonical_json
 from jostle.backends.kernel import (
     captures,
     classes,
@@ -99,6 +101,8 @@ def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str,
         "flows": [
             _program_flow(spec, number)
             if programs.is_program(flow)
+            else _quic_flow(spec, number)
+            if flow["transport"] == "quic"
             else _flow(spec, number, next(names))
             for number, flow in enumerate(spec["flows"])
         ],
@@ -115,7 +119,15 @@ def files(
     draw
         What the engine has drawn for a link; asked where it is needed.
     """
-    return playback.files(spec, draw) if _MACHINES[image.kind].own else {}
+    made = playback.files(spec, draw) if _MACHINES[image.kind].own else {}
+    if any(is_own_quic(flow) for flow in spec["flows"]):
+        made["spec.json"] = canonical_json(spec).encode()
+    return made
+
+
+def is_own_quic(flow: FlowSpec) -> bool:
+    """Tell whether jostle's own QUIC carries a flow."""
+    return flow["transport"] == "quic" and not programs.is_program(flow)
 
 
 def samples_per_interval(spec: Spec) -> int:
@@ -148,7 +160,9 @@ def memory_mb(spec: Spec) -> int:
     needed_mb = needed_bytes >> 20
     # Each namespace, and each sender's unsent data.
     needed_mb += 4 * len(spec["flows"])
-    needed_mb += _MEMORY_PER_PROGRAMS_MB * sum(map(programs.is_program, spec["flows"]))
+    needed_mb += _MEMORY_PER_PROGRAMS_MB * sum(
+        flow["transport"] == "quic" for flow in spec["flows"]
+    )
     needed_mb += captures.memory_bytes(spec) >> 20
     return min(_MEMORY_BASE_MB + needed_mb, _MEMORY_MOST_MB)
 
@@ -256,6 +270,27 @@ def _program_flow(spec: Spec, number: int) -> dict[str, Any]:
         "patience_ns": patience_ns,
         **programs.job(spec, flow, address, _file_bytes(spec, flow)),
     }
+
+
+def _quic_flow(spec: Spec, number: int) -> dict[str, Any]:
+    """Let two processes with the engine in them be the ends."""
+    flow = spec["flows"][number]
+    return {
+        "sender": f"s{number}",
+        "receiver": f"r{number}",
+        "sender_address": sender_address(number),
+        "receiver_address": receiver_address(number),
+        "engine": str(engine_path()),
+        "after": flow["after"],
+        "start_ns": flow["start_ns"],
+        "stop_ns": flow["stop_ns"],
+    }
+
+
+def engine_path() -> Path | None:
+    """Find the compiled engine, which the ends of a QUIC flow load in the guest."""
+    found = importlib.util.find_spec("jostle._core")
+    return None if found is None or found.origin is None else Path(found.origin)
 
 
 def _file_bytes(spec: Spec, flow: FlowSpec) -> int:

@@ -11,6 +11,7 @@ from jostle.backends.engine_record import run_record
 from jostle.backends.kernel import job, programs, qlogs, samples
 from jostle.backends.kernel.measured import seen_of_flow, seen_of_link
 from jostle.backends.kernel.measured_programs import seen_of_program_flow
+from jostle.backends.kernel.measured_quic import seen_of_quic_flow
 from jostle.backends.sim import Engine
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def _without_unknown(flows: pl.DataFrame, spec: Spec) -> pl.DataFrame:
 
 def _flow(spec: Spec, number: int, seen: samples.Samples, folder: Path) -> dict[str, Any]:
     flow, events = spec["flows"][number], seen.events[number]
+    if job.is_own_quic(flow):
+        return seen_of_quic_flow(flow, number, len(seen.time_ns), events, folder)
     if not programs.is_program(flow):
         return seen_of_flow(flow, *seen.tcp(number), events)
     log = qlogs.read(folder / "qlog" / str(number))

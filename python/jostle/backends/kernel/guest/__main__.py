@@ -17,6 +17,7 @@ from .failure import GuestFailure, report
 from .flow import Flow
 from .namespaces import Host
 from .programs import ProgramFlow, make_room
+from .quic import QuicFlow
 from .traffic import TcpFlow
 
 
@@ -62,9 +63,13 @@ def _flows(job: Mapping[str, Any], hosts: Mapping[str, Host], folder: Path) -> l
     if any("server" in one for one in job["flows"]):
         make_room(programs, job["in_memory"])
 
+    moments_ns = sampling.moments_ns(job)
+
     def made(number: int, one: Mapping[str, Any]) -> Flow:
         if "server" in one:
             return ProgramFlow(number, one, hosts, programs / str(number), folder)
+        if "engine" in one:
+            return QuicFlow(number, one, hosts, moments_ns=moments_ns, folder=folder)
         return TcpFlow(number, one, hosts)
 
     return [made(number, one) for number, one in enumerate(job["flows"])]

@@ -1,0 +1,158 @@
+//! The end that connects and sends.
+
+use jostle_quic::{Acknowledged, End, Observer, Transmission};
+use jostle_record::FlowSpec;
+use jostle_sim::{Action, Source};
+use jostle_units::{Rate, Span, Time};
+
+use crate::clock::Clock;
+use crate::end::{HEADER_BYTES, Wired};
+use crate::samples::{Internals, Samples, SenderSample};
+use crate::socket::Socket;
+use crate::{HostError, Job};
+
+pub(crate) fn run(job: &Job, flow: &FlowSpec, told: impl Fn(u64)) -> Result<(), HostError> {
+    let ends = jostle_sim::quic_ends(flow, &job.spec)?;
+    let clock = Clock::new(job.start_ns);
+    let mut wired = Wired::new(ends.client, clock, Socket::bind(job.local)?, job.peer);
+    let mut samples = Samples::create(&job.samples, &job.moments_ns)?;
+    let mut application = Application::new(job, flow, ends.source);
+    let mut counted = Counted::default();
+    while !samples.is_over() {
+        let now = wired.turn(samples.next().min(application.next()), &mut counted)?;
+        if application.act(now, &mut wired.end)? {
+            told(now.as_ns());
+        }
+        wired.flush(now, |sent| counted.sent(sent))?;
+        samples.take(now, || counted.sample(&wired.end, &mut application.asked_ns))?;
+    }
+    samples.finish()
+}
+
+/// What the flow's source makes the endpoint do, and when.
+struct Application {
+    source: Source,
+    stop: Time,
+    /// When the source acts next.
+    turn: Time,
+    opened: bool,
+    /// It waits until all that was written is acknowledged.
+    awaits: bool,
+    /// When each response was asked for since the sample before.
+    asked_ns: Vec<u64>,
+}
+
+impl Application {
+    fn new(job: &Job, flow: &FlowSpec, source: Source) -> Self {
+        Self {
+            source,
+            stop: flow.stop_ns.map_or(Time::NEVER, Time::from_ns),
+            turn: Time::from_ns(job.due_ns),
+            opened: false,
+            awaits: false,
+            asked_ns: Vec::new(),
+        }
+    }
+
+    fn next(&self) -> Time {
+        self.turn.min(self.stop)
+    }
+
+    /// Returns whether everything that it ever sends has just been acknowledged.
+    fn act(&mut self, now: Time, end: &mut End) -> Result<bool, HostError> {
+        if now >= self.stop {
+            end.withdraw();
+            (self.turn, self.stop) = (Time::NEVER, Time::NEVER);
+            return Ok(false);
+        }
+        if self.awaits && end.is_drained() {
+            self.awaits = false;
+            match self.source.on_drained(now) {
+                Ok(turn) => self.turn = turn,
+                Err(_) => {
+                    end.close(now);
+                    return Ok(true);
+                }
+            }
+        }
+        if now < self.turn {
+            return Ok(false);
+        }
+        if !self.opened {
+            self.opened = true;
+            end.open(now)?;
+        }
+        let asked = self.turn;
+        let (action, turn) = self.source.act(asked);
+        self.turn = turn;
+        match action {
+            Action::Write(bytes) => {
+                self.awaits = true;
+                if self.source.is_asked() {
+                    self.asked_ns.push(asked.as_ns());
+                }
+                end.supply(Some(bytes));
+            }
+            Action::WriteForever => end.supply(None),
+            Action::Pause | Action::Finish => {
+                end.withdraw();
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// What was sent and heard so far.
+#[derive(Debug, Default)]
+struct Counted {
+    rtt_samples: u64,
+    rtt_sum_ns: u64,
+    rtt_min: Option<Span>,
+    sent_packets: u64,
+    sent_bytes: u64,
+    repeated_packets: u64,
+}
+
+impl Observer for Counted {
+    fn acknowledged(&mut self, _now: Time, ack: &Acknowledged) {
+        if let Some(rtt) = ack.rtt {
+            self.rtt_samples += 1;
+            self.rtt_sum_ns += rtt.as_ns();
+            self.rtt_min = self.rtt_min.into_iter().chain([rtt]).min();
+        }
+    }
+}
+
+impl Counted {
+    fn sent(&mut self, sent: &Transmission) {
+        let packets = sent.bytes.div_ceil(sent.datagram_bytes.max(1)) as u64;
+        self.sent_packets += packets;
+        self.sent_bytes += sent.bytes as u64 + packets * HEADER_BYTES;
+        let repeated = u64::from(sent.repeated_bytes).div_ceil(sent.datagram_bytes.max(1) as u64);
+        self.repeated_packets += repeated.min(packets);
+    }
+
+    fn sample(&self, end: &End, asked_ns: &mut Vec<u64>) -> SenderSample {
+        let mut internals = Internals::default();
+        end.observe(&mut internals);
+        let state = end.state();
+        let of = |value: fn(&jostle_quic::State) -> Option<u64>| state.as_ref().and_then(value);
+        SenderSample {
+            connected: end.is_established(),
+            rtt_samples: self.rtt_samples,
+            rtt_sum_ns: self.rtt_sum_ns,
+            rtt_min_ns: self.rtt_min.map(Span::as_ns),
+            srtt_ns: of(|state| (state.srtt > Span::ZERO).then(|| state.srtt.as_ns())),
+            cwnd_bytes: of(|state| Some(state.cwnd_bytes)).unwrap_or(0),
+            ssthresh_bytes: of(|state| state.ssthresh_bytes),
+            in_flight_bytes: of(|state| Some(state.in_flight_bytes)).unwrap_or(0),
+            pacing_rate_bps: of(|state| state.pacing_rate.map(Rate::as_bps)),
+            mode: state.map_or("handshake", |state| state.mode),
+            sent_packets: self.sent_packets,
+            sent_bytes: self.sent_bytes,
+            repeated_packets: self.repeated_packets,
+            asked_ns: std::mem::take(asked_ns),
+            internals,
+        }
+    }
+}

@@ -1,0 +1,149 @@
+"""Flows over jostle's own QUIC: each end is a process, which takes its samples itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .failure import GuestFailure
+from .flow import Flow
+from .namespaces import Host
+from .programs import Program
+from .quic_end import COMPLETED
+from .records import FLOW_BYTES
+
+_PORT = 4433
+# The ends are done with the run's last moment; they only have to write it down.
+_DONE_WITHIN_S = 60.0
+_NO_RECORD = bytes(FLOW_BYTES)
+
+
+class QuicFlow:
+    """A flow's two ends.
+
+    Parameters
+    ----------
+    number
+        Its position in the job.
+    job
+        Its part of the job.
+    moments_ns
+        When samples are taken.
+    folder
+        Has the run's specification (`spec.json`), and takes the samples.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        job: Mapping[str, Any],
+        hosts: Mapping[str, Host],
+        *,
+        moments_ns: Sequence[int],
+        folder: Path,
+    ) -> None:
+        self.number = number
+        self.failure: BaseException | None = None
+        self.completed_ns: int | None = None
+        self.complete = threading.Event()
+        self._job = job
+        self._hosts = hosts
+        self._moments_ns = moments_ns
+        self._folder = folder / "quic"
+        self._spec = folder / "spec.json"
+        self._start_ns = 0
+        self._due_ns: int | None = None
+        self._ends: list[Program] = []
+        self._folder.mkdir(exist_ok=True)
+
+    def listen(self) -> None:
+        """Nothing: the receiver is there long before the run begins."""
+
+    def start(self, start_ns: int, flows: Sequence[Flow]) -> None:
+        """Start both, with the run's time 0 at `start_ns`; it may wait for one of `flows`."""
+        self._start_ns = start_ns
+        self._start_end("receiver", 0)
+        if self._job["after"] is None:
+            self._begin(self._job["start_ns"])
+        else:
+            before = flows[self._job["after"]]
+            threading.Thread(target=self._follow, args=(before,), daemon=True).start()
+
+    def sample(self) -> bytes:
+        """Nothing: both ends write their own."""
+        return _NO_RECORD
+
+    def end(self) -> None:
+        """End what would outlive the run."""
+        for end in self._ends:
+            end.end()
+
+    def check(self) -> None:
+        """See that both ends did what they were started for.
+
+        Raises
+        ------
+        GuestFailure
+            When one did not.
+        """
+        if self.failure is not None:
+            raise GuestFailure(f"flow {self.number}: {self.failure}") from self.failure
+        for end in self._ends:
+            try:
+                end.process.wait(_DONE_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                raise end.complaint(f"of flow {self.number} did not end") from None
+            if end.status != 0:
+                raise end.complaint(f"of flow {self.number} {end.how_it_ended()}")
+
+    def events(self, start_ns: int) -> dict[str, Any]:
+        """When what happened, in ns of the run; what did not is absent."""
+        moments = {"due_ns": self._due_ns, "completed_ns": self.completed_ns}
+        return {name: at - start_ns for name, at in moments.items() if at is not None}
+
+    def _follow(self, before: Flow) -> None:
+        before.complete.wait()
+        completed_ns = before.completed_ns or self._start_ns
+        try:
+            self._begin(completed_ns - self._start_ns + self._job["start_ns"])
+        except BaseException as error:
+            self.failure = error
+
+    def _begin(self, due_ns: int) -> None:
+        stop_ns = self._job["stop_ns"]
+        if stop_ns is not None and due_ns >= stop_ns:
+            return
+        self._due_ns = self._start_ns + due_ns
+        self._start_end("sender", due_ns)
+
+    def _start_end(self, role: str, due_ns: int) -> None:
+        receiver = f"{self._job['receiver_address']}:{_PORT}"
+        job = {
+            "role": role,
+            "spec": json.loads(self._spec.read_bytes()),
+            "flow": self.number,
+            "local": receiver if role == "receiver" else f"{self._job['sender_address']}:0",
+            "peer": receiver,
+            "start_ns": self._start_ns,
+            "due_ns": due_ns,
+            "moments_ns": self._moments_ns,
+            "samples": str(self._folder / f"{self.number}.{role}"),
+        }
+        path = self._folder / f"{self.number}.{role}.json"
+        path.write_text(json.dumps(job))
+        program = [sys.executable, "-P", "-S", "-B", "-m", f"{__package__}.quic_end"]
+        words = [*program, self._job["engine"], str(path)]
+        host = self._hosts[self._job[role]]
+        self._ends.append(
+            Program(f"QUIC {role}", words, host, {}, cwd=self._folder, hear=self._hear)
+        )
+
+    def _hear(self, line: str) -> None:
+        if line.startswith(COMPLETED):
+            self.completed_ns = self._start_ns + int(line.removeprefix(COMPLETED))
+            self.complete.set()

@@ -1,0 +1,107 @@
+"""Flows over jostle's own QUIC on a real kernel, beside the simulator."""
+
+from __future__ import annotations
+
+import pytest
+from jostle.backends import SimBackend
+from jostle.backends.kernel import KernelBackend
+from jostle.errors import InputError
+from jostle.kernel_images import Image
+
+from backends_kernel.kernel_specs import spec_of
+
+SCENARIO = """
+duration = "6 s"
+[phases]
+late = ["2 s", "6 s"]
+[bottleneck]
+rate = "10 Mbit/s"
+queue = { kind = "drop_tail", limit = "1 BDP" }
+[[flows]]
+name = "one"
+controller = "cubic"
+rtt = "40 ms"
+transport = "quic"
+"""
+BESIDE_TCP = f"""{SCENARIO}
+[[flows]]
+name = "tcp"
+controller = "cubic"
+rtt = "40 ms"
+"""
+
+
+@pytest.fixture(scope="module")
+def backend(kernel: Image) -> KernelBackend:
+    return KernelBackend(image=kernel)
+
+
+@pytest.fixture(scope="module")
+def simulator() -> SimBackend:
+    return SimBackend()
+
+
+def late(record, flow: int = 0):
+    return record.summary["flows"][flow]["phases"]["late"]
+
+
+@pytest.mark.parametrize("controller", ["cubic", "reno", "bbr3", "vegas", "noq:cubic"])
+def test_a_flow_alone_does_what_it_does_in_the_simulator(controller, backend, simulator):
+    spec = spec_of(SCENARIO, {"flows.one.controller": f'"{controller}"'})
+    real, simulated = late(backend.run(spec)), late(simulator.run(spec))
+    assert real["goodput_bps"] == pytest.approx(simulated["goodput_bps"], rel=0.03)
+    assert real["throughput_bps"] == pytest.approx(simulated["throughput_bps"], rel=0.03)
+    assert real["rtt_mean_s"] == pytest.approx(simulated["rtt_mean_s"], rel=0.08)
+    assert real["sent_packets"] == pytest.approx(simulated["sent_packets"], rel=0.03)
+
+
+def test_the_same_seed_gives_the_same_numbers(backend):
+    spec = spec_of(SCENARIO)
+    first, second = backend.run(spec), backend.run(spec)
+    assert first.summary == second.summary
+    assert first.flows.equals(second.flows)
+
+
+def test_quic_and_tcp_share_a_link(backend):
+    record = backend.run(spec_of(BESIDE_TCP))
+    quic, tcp = late(record), late(record, 1)
+    (link,) = record.summary["links"]
+    assert quic["goodput_bps"] > 0.5e6
+    assert tcp["goodput_bps"] > 0.5e6
+    carried_bps = 10e6 * link["phases"]["late"]["utilisation"]
+    assert quic["throughput_bps"] + tcp["throughput_bps"] == pytest.approx(carried_bps, rel=0.01)
+
+
+def test_transfers_complete_and_follow_each_other(backend, simulator):
+    overrides = {
+        "flows.one.source": '{ kind = "fixed", bytes = "500 kB" }',
+        "flows.one.count": "2",
+        "flows.one.sequence": '"300 ms"',
+    }
+    spec = spec_of(SCENARIO, overrides)
+    real, simulated = backend.run(spec).summary["flows"], simulator.run(spec).summary["flows"]
+    for here, there in zip(real, simulated, strict=True):
+        assert here["completion_s"] == pytest.approx(there["completion_s"], rel=0.05)
+        assert here["start_s"] == pytest.approx(there["start_s"], rel=0.05, abs=0.001)
+
+
+def test_responses_take_as_long_as_in_the_simulator(backend, simulator):
+    source = '{ kind = "request_response", bytes = "50 kB", think = "200 ms", count = 8 }'
+    spec = spec_of(SCENARIO, {"flows.one.source": source})
+    real, simulated = (b.run(spec).summary["flows"][0] for b in (backend, simulator))
+    here, there = (flow["phases"]["overall"] for flow in (real, simulated))
+    assert here["responses"] == there["responses"] == 8
+    assert here["response_mean_s"] == pytest.approx(there["response_mean_s"], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("flows.one.memory", '"tcp-cache"', "flows.one.memory: `tcp-cache`"),
+        ("flows.one.transport.crypto", '"tls"', "flows.one.transport.crypto: packets here"),
+    ],
+)
+def test_what_the_ends_cannot_have_is_refused(key, value, text, backend):
+    spec = spec_of(SCENARIO.replace('"quic"', '{ kind = "quic" }'), {key: value})
+    with pytest.raises(InputError, match=text):
+        backend.check(spec)
