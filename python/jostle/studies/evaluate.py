@@ -136,7 +136,10 @@ def value_estimate(runs: Runs, value: Value) -> Estimate:
     unit = "% of runs" if value.summary == "share" else unit
     sample = runs.summary(value)
     if value.summary in ("mean", "share"):
-        return estimate(sample, unit)
+        wanted = measure(value.measure)
+        # Of five trials near 1 Student's t would reach beyond it.
+        paired = wanted.place == "pairs" and not value.relative_to and value.summary == "mean"
+        return estimate(sample, unit, bounds=wanted.bounds if paired else (None, None))
     array = np.array(sample)
     if not array.size or (value.summary == "sd" and array.size < 2):
         return Estimate(None, None, None, len(sample), unit, "no value in any run")
