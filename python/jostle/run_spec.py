@@ -268,6 +268,15 @@ class OutageSpec(TypedDict):
     mean_interval_ns: int
 
 
+class ClassSpec(TypedDict):
+    """A class of flows, with a queue of its own and a share of the link by weight."""
+
+    flows: list[int]
+    name: str
+    quantum_bytes: int
+    queue: LinkPart
+
+
 class DelaySpec(TypedDict):
     """Propagation delay of a link."""
 
@@ -279,6 +288,7 @@ class LinkSpec(TypedDict):
     """One direction of a link: queue, then capacity, then delay, then loss."""
 
     capacity: CapacitySpec
+    classes: NotRequired[list[ClassSpec] | None]
     delay: DelaySpec
     loss: NotRequired[LinkPart | None]
     name: str

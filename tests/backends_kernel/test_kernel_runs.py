@@ -191,6 +191,53 @@ def test_other_queues_mark(backend, kind):
     assert link["utilisation"] > 0.9
 
 
+CLASSES = """
+duration = "20 s"
+[phases]
+late = ["5 s", "20 s"]
+[bottleneck]
+rate = "20 Mbit/s"
+[bottleneck.queue]
+kind = "drr"
+limit = "1 BDP"
+classes = { one = { weight = 3, queue = "codel" }, two = {} }
+[[flows]]
+name = "one"
+controller = "vegas"
+rtt = "40 ms"
+[[flows]]
+name = "two"
+controller = "cubic"
+rtt = "40 ms"
+count = 2
+"""
+
+
+@pytest.mark.parametrize("extra", ["", 'loss = "0.001 %"\n'])
+def test_classes_share_by_weight_as_in_the_simulator(extra, backend, simulator):
+    # With a loss the link is a discipline of our own, and `drr` its queue.
+    spec = spec_of(CLASSES.replace("rate =", f"{extra}rate =", 1))
+    real, simulated = backend.run(spec), simulator.run(spec)
+    shares = []
+    for record in (real, simulated):
+        goodputs = [overall(record, flow, "late")["goodput_bps"] for flow in range(3)]
+        shares.append(goodputs[0] / sum(goodputs))
+        assert sum(goodputs) == pytest.approx(20e6 * 1448 / 1514, rel=0.03)
+        # Vegas keeps a few packets in the queue of its own; Cubics fill theirs, of 100 kB.
+        vegas, cubic = (overall(record, flow, "late")["rtt_mean_s"] for flow in (0, 1))
+        assert vegas < 0.048
+        assert cubic > 0.085
+    # Vegas wants a few packets in all, and Cubic beside it would take all of a common queue.
+    assert shares == pytest.approx([0.75, 0.75], abs=0.01)
+
+
+def test_every_flow_is_a_class_where_none_is_named(backend, simulator):
+    spec = spec_of(PAIR, {"bottleneck.queue": '{ kind = "drr", limit = "1 BDP" }'})
+    for record in (backend.run(spec), simulator.run(spec)):
+        late = [overall(record, flow, "late")["goodput_bps"] for flow in (0, 1)]
+        assert late[0] == pytest.approx(late[1], rel=0.02)
+
+
 def test_red_marks(backend):
     queue = '{ kind = "red", limit = "400 kB", min = "20 kB", max = "80 kB", ecn = true }'
     spec = spec_of(overrides={"bottleneck.queue": queue, "flows.one.ecn": "true"})

@@ -273,6 +273,35 @@ def test_a_queue_that_linux_has_not_lies_in_a_link_of_ours():
     assert kinds == [("jostle_link", 0xFFFFFFFF), ("jostle_queue", 0x10001)]
 
 
+CLASSES = """{ kind = "drr", quantum = "2 kB", classes = {
+    one = { weight = 2, queue = "codel" }, default = {} } }"""
+
+
+@pytest.mark.parametrize("machine", [MACHINE, OWN])
+def test_classes_have_filters_by_the_addresses_of_their_flows(machine):
+    text = PARKING_LOT.replace(
+        '{ kind = "drop_tail", limit = "100 kB" }', CLASSES.replace("\n", "")
+    )
+    text = text.replace('{ kind = "drop_tail", limit = "50 packets" }', '"drr"')
+    made = topology(spec_of(text), machine)
+    assert made.hosts["a0"].tc[-5:] == [
+        "class add dev queue parent 10: classid 10:1 drr quantum 4000",
+        "qdisc add dev queue parent 10:1 handle 101: "
+        "codel limit 1000 target 5000us interval 100000us noecn",
+        "class add dev queue parent 10: classid 10:2 drr quantum 2000",
+        "qdisc add dev queue parent 10:2 handle 102: bfifo limit 1514000",
+        "filter add dev queue parent 10: protocol ip prio 1 u32 match ip dst 10.2.0.1/32 "
+        "flowid 10:2",
+    ]
+    # ACKs come back through the other one, where every flow is a class.
+    assert made.hosts["a2"].tc[-3:] == [
+        "class add dev queue parent 10: classid 10:1 drr quantum 1514",
+        "qdisc add dev queue parent 10:1 handle 101: bfifo limit 1514000",
+        "filter add dev queue parent 10: protocol ip prio 1 u32 match ip dst 10.1.0.1/32 "
+        "flowid 10:1",
+    ]
+
+
 def test_steps_of_a_rate_are_played_back_where_that_can_be():
     rate = '[["0 s", "20 Mbit/s"], ["2 s", "0 Mbit/s"]]'
     spec = spec_of(overrides={"bottleneck.rate": rate, "bottleneck.queue.limit": '"100 kB"'})

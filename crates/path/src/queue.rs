@@ -2,6 +2,7 @@
 
 mod codel;
 mod drop_tail;
+mod drr;
 mod dualpi2;
 mod fifo;
 mod fq_codel;
@@ -13,6 +14,7 @@ mod step_mark;
 #[cfg(test)]
 mod testing;
 
+pub use drr::{Class, Drr, MAX_QUANTUM_BYTES, MIN_QUANTUM_BYTES};
 pub use jostle_catalogue::Limit;
 
 pub(crate) use codel::Codel;

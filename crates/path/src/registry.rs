@@ -42,6 +42,7 @@ impl<B: Copy + Send + 'static> Queues<B> {
         queue::Red::ROW,
         queue::Codel::ROW,
         queue::FqCodel::ROW,
+        queue::Drr::ROW,
         queue::Pie::ROW,
         queue::StepMark::ROW,
         queue::DualPi2::ROW,

@@ -3,10 +3,13 @@
 
 use jostle_path::capacity::Process;
 use jostle_path::delay::{Jitter, Quantiles};
-use jostle_path::{Capacity, Delay, Error, Link, Loss, capacity, delay, loss, registry};
+use jostle_path::queue::{Class, Drr};
+use jostle_path::{
+    Capacity, Delay, Error, Link, Loss, QueueDiscipline, capacity, delay, loss, registry,
+};
 use jostle_units::{Rate, Span, Stream, Time};
 
-use crate::{AutoregressiveSpec, CapacitySpec, DelaySpec, LinkSpec, Quantile};
+use crate::{AutoregressiveSpec, CapacitySpec, DelaySpec, LinkPart, LinkSpec, Quantile};
 
 impl LinkSpec {
     /// The link that this describes. Its random streams follow from `seed` and its name.
@@ -25,13 +28,30 @@ impl LinkSpec {
         if let Some(loss) = &self.loss {
             losses.push(registry::loss(&loss.kind)?.create(&loss.parameters, random("loss"))?);
         }
-        let queue = registry::queue(&self.queue.kind)?;
         Ok(Link::new(
-            queue.create(&self.queue.parameters, random("queue"))?,
+            self.queue(&random)?,
             capacity_of(&self.capacity, random("capacity"))?,
             delay_of(&self.delay, random("jitter"))?,
             losses,
         ))
+    }
+
+    fn queue<B: Copy + Send + 'static>(
+        &self,
+        random: &dyn Fn(&str) -> Stream,
+    ) -> Result<Box<dyn QueueDiscipline<B>>, Error> {
+        let create =
+            |part: &LinkPart, random| registry::queue(&part.kind)?.create(&part.parameters, random);
+        let Some(specs) = &self.classes else { return create(&self.queue, random("queue")) };
+        let last = specs.iter().flat_map(|class| &class.flows).max().copied();
+        let mut class_of = vec![0; last.map_or(0, |flow| flow as usize + 1)];
+        let mut classes = Vec::with_capacity(specs.len());
+        for (index, spec) in specs.iter().enumerate() {
+            spec.flows.iter().for_each(|flow| class_of[*flow as usize] = index as u32);
+            let queue = create(&spec.queue, random(&format!("queue/{}", spec.name)))?;
+            classes.push(Class { quantum_bytes: spec.quantum_bytes, queue });
+        }
+        Ok(Box::new(Drr::of_classes(classes, class_of)))
     }
 
     /// Name of the random stream that a part of the link draws from.

@@ -179,6 +179,7 @@ mod tests {
             name: "bottleneck".into(),
             capacity: CapacitySpec::Constant { rate_bps: 1_000_000 },
             queue: part("drop_tail", json!({"limit": {"packets": 10}})),
+            classes: None,
             delay: DelaySpec {
                 steps: vec![DelayStep { at_ns: 0, delay_ns: 20_000_000 }],
                 jitter: Some(JitterSpec {

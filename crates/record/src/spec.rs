@@ -78,6 +78,9 @@ pub struct LinkSpec {
     pub capacity: CapacitySpec,
     /// Discipline of the queue in front of it.
     pub queue: LinkPart,
+    /// Classes of flows that a classful queue shares the link among (absent: every flow is one by
+    /// itself).
+    pub classes: Option<Vec<ClassSpec>>,
     /// Propagation delay after sending.
     pub delay: DelaySpec,
     /// Loss of packets that were sent (absent: none).
@@ -86,6 +89,20 @@ pub struct LinkSpec {
     pub outages: Option<OutageSpec>,
     /// How its router answers Quick-Start requests (absent: it grants nothing).
     pub quick_start: Option<QuickStartSpec>,
+}
+
+/// A class of flows, with a queue of its own and a share of the link by weight.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClassSpec {
+    /// Name of the class.
+    pub name: String,
+    /// Bytes that it may send per round.
+    pub quantum_bytes: u32,
+    /// Its flows, as positions in `flows`.
+    pub flows: Vec<u32>,
+    /// Discipline of its queue.
+    pub queue: LinkPart,
 }
 
 /// A router that takes part in Quick-Start (RFC 4782). It grants what is left of an allowance.

@@ -51,6 +51,9 @@ impl RunSpec {
         for (i, flow) in self.flows.iter().enumerate() {
             flow::check(i, flow, self)?;
         }
+        for i in 0..self.links.len() {
+            link::check_members(&format!("links[{i}]"), i as u32, self)?;
+        }
         self.check_capture()?;
         demand::check(self)
     }

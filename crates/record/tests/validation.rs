@@ -153,6 +153,49 @@ fn pings_are_datagrams_without_a_controller() {
 }
 
 #[test]
+fn every_flow_that_crosses_a_link_with_classes_is_of_one() {
+    let spec: RunSpec = serde_json::from_value(common::classes()).unwrap();
+    spec.validate().unwrap();
+    let changed = |pointer: &str, value: Value| {
+        let mut spec = common::classes();
+        *spec.pointer_mut(pointer).unwrap() = value;
+        refusal(&spec)
+    };
+    let list = "/links/0/classes";
+    let first = |key: &str| format!("{list}/0/{key}");
+    let nested = common::classes()["links"][0]["queue"].clone();
+    for (pointer, value, words) in [
+        (list, json!([]), "`links[0].classes` cannot be empty: expected at least one"),
+        ("/links/0/queue/kind", json!("drop_tail"), "has no parameter"),
+        (&first("name"), json!("rest"), "`links[0].classes[1].name` cannot be"),
+        (&first("quantum_bytes"), json!(255), "`links[0].classes[0].quantum_bytes` cannot be 255"),
+        (&first("flows"), json!([0, 1]), "`links[0].classes[1].flows` cannot be 1: expected flows"),
+        (&first("flows"), json!([2]), "cannot be 2: expected positions of 2 flows"),
+        (&first("flows"), json!([]), "`links[0].classes` cannot be without the flow `first`"),
+        (&first("queue/kind"), json!("x"), "`links[0].classes[0].queue.kind` cannot be"),
+        (&first("queue"), nested, "expected a queue without classes of its own"),
+        (
+            "/links/0/classes/1/queue/parameters/update",
+            json!(1),
+            "`links[0].classes[1].queue`: `pie.update` cannot be 1",
+        ),
+    ] {
+        let found = changed(pointer, value);
+        assert!(found.contains(words), "{pointer}: {found}");
+    }
+    let mut spec = common::classes();
+    spec["links"][0]["queue"] = spec["links"][0]["classes"][0]["queue"].clone();
+    assert!(refusal(&spec).contains("`links[0].classes` cannot be those of `drop_tail`"));
+    // Updates that would be made up for without end are those of a class, too.
+    let mut spec = common::classes();
+    spec["duration_ns"] = json!(5_000 * S);
+    spec["phases"] = json!([{"name": "overall", "from_ns": 0, "to_ns": 5_000 * S}]);
+    spec["links"][0]["classes"][1]["queue"]["parameters"]["update"] = json!(1_000);
+    let found = refusal(&spec);
+    assert!(found.contains("links[0].classes[1].queue.parameters.update"), "{found}");
+}
+
+#[test]
 fn captures_need_names_of_files_and_not_too_many() {
     for name in ["../one", ".one", "a/b", &"x".repeat(201)] {
         let message = refusal(&with("/flows/0/name", json!(name)));

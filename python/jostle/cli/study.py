@@ -19,11 +19,14 @@ from jostle.cli.run import (
     options_as_given,
     python_option,
 )
+from jostle.cli.tables import file_options, files_given, write_frame
 from jostle.errors import InputError, InterruptedRunError
 from jostle.printable import echo
 from jostle.running import DEFAULT_STORE, STORE_VARIABLE
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from jostle.backends import Backend
     from jostle.results import ResultSet
     from jostle.studies import Runs, Study
@@ -103,7 +106,7 @@ def study(
     output: str,
     as_json: bool,
     python: bool,
-    **given: str | None,
+    **given: Any,
 ) -> int:
     """Reproduce the study of each ID (see `jostle list studies`), or `all` of them.
 
@@ -112,6 +115,7 @@ def study(
     What is not in the store is run. Then every number and claim of the paper stands beside ours:
     in a table here, and with the paper's figures on one HTML page per study.
     """
+    into = files_given(given)
     studies = [_load(name, python=python) for name in _ids(ids)]
     if coverage:
         _print_coverage(studies, as_json=as_json)
@@ -123,19 +127,22 @@ def study(
     }
     results = _carry_out(studies, made, (repeats, readings), jobs, store_path)
     words = {**chosen_of(given), "repeats": repeats, "python": python}
+    quiet = as_json or into["csv"] == "-"
     done = []
     for one in studies:
         runs, evaluations = _evaluated(one, results, readings)
         done.append((one, evaluations))
         command = _command(one, backends, readings, words)
         path = _write(one, runs, evaluations, Path(output), command)
-        if not as_json:
+        if not quiet:
             _print(one, evaluations)
-        echo(f"page: {path}", err=as_json)
+        echo(f"page: {path}", err=quiet)
+    write_frame(lambda: _frame(done), into)
     if as_json:
         from jostle.studies.document import document
 
-        echo(json.dumps(document(done), ensure_ascii=False, allow_nan=False))
+        versions = {name: backend.version for name, backend in made.items()}
+        echo(json.dumps(document(done, versions), ensure_ascii=False, allow_nan=False))
     failed = any(
         each.failures
         for done_by in results.values()
@@ -145,13 +152,24 @@ def study(
     return 1 if failed else 0
 
 
+for _option in reversed(file_options("numbers and claims")):
+    study = _option(study)
+
+
+def _frame(done: Sequence[tuple[Study, Evaluations]]) -> pl.DataFrame:
+    from jostle.studies.frame import study_frame
+
+    return study_frame(done)
+
+
 def _evaluated(
     study: Study, results: Mapping[str, Done], readings: Sequence[str]
 ) -> tuple[dict[Column, Runs], dict[Column, Evaluation]]:
-    """Hold a study against the runs of every backend and reading."""
+    """Hold a study against the runs of every backend and reading; add what is kept of Linux."""
     from jostle.studies import Runs, evaluate
     from jostle.studies.carry_out import readings_on
     from jostle.studies.document import column
+    from jostle.studies.recorded import recorded
     from jostle.studies.study import DESCRIBED
 
     def everywhere(reading: str) -> dict[str, dict[str, ResultSet]]:
@@ -168,7 +186,8 @@ def _evaluated(
         for backend, done in results.items()
         for reading in readings_on(study, backend, readings)
     }
-    return runs, {one: evaluate(each) for one, each in runs.items()}
+    evaluations = {one: evaluate(each) for one, each in runs.items()}
+    return runs, evaluations | recorded(study, evaluations)
 
 
 def _options_of(backend: str, chosen: Mapping[str, str | None]) -> dict[str, str | None]:
@@ -376,16 +395,34 @@ def _print_table(made: Table) -> None:
 
 def _print_coverage(studies: Sequence[Study], *, as_json: bool) -> None:
     """List which figures and tables of the papers have a counterpart."""
+    from rich.table import Table as Shown
+
     from jostle.cli import output
-    from jostle.studies.coverage import coverage_document, coverage_rows
+    from jostle.results.formats import ABSENT
+    from jostle.studies.coverage import coverage_count, coverage_document, coverage_rows
 
     if as_json:
         echo(json.dumps(coverage_document(studies), ensure_ascii=False))
         return
     for study in studies:
-        if study.file.coverage:
-            output.console().print(study.file.paper, style="bold")
-            _print_table(coverage_rows(study))
+        if not study.file.coverage:
+            continue
+        to = output.console()
+        to.print(study.file.paper, style="bold")
+        to.print(coverage_count(study))
+        # Below each other: beside each other there is no room for a name of ours in 80 columns.
+        (_, *heads), rows = coverage_rows(study)
+        table = Shown.grid(padding=(0, 2, 0, 0))
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        for item, *cells in rows:
+            table.add_row()
+            table.add_row(item, cells[0], style="bold")
+            for head, cell in zip(heads[1:], cells[1:], strict=True):
+                if cell != ABSENT:
+                    table.add_row(f"  {head}", cell)
+        to.print(table)
+        to.print()
 
 
 def _command(

@@ -204,6 +204,10 @@ class _Resolver:
         return rtt_ns
 
     def specs(self, facts: Sequence[LinkFacts], rtt_ns: int) -> list[dict[str, Any]]:
+        for one in facts:
+            if one.link.queue is not None and one.link.queue.classes is not None:
+                message = "a program's flows have no names — remove it: each is a class of its own"
+                self.report.add((*one.path, "queue", "classes"), message)
         specs = [link_spec(one, rtt_ns, self.registry, self.report, [("rtt",)]) for one in facts]
         return [spec for spec in specs if spec is not None]
 
@@ -224,6 +228,7 @@ class _Resolver:
                 "kind": "drop_tail",
                 "parameters": {"limit": {"packets": _REVERSE_PACKETS}},
             },
+            "classes": None,
             "delay": {
                 "steps": [{"at_ns": at, "delay_ns": delay} for at, delay in steps],
                 "jitter": None,

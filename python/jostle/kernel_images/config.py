@@ -35,6 +35,7 @@ _ON = [
     # Queues. A mirrored action is what brings packets into an IFB device, which depends on it.
     "NET_SCHED", "NET_SCH_NETEM", "NET_SCH_FQ", "NET_SCH_FQ_CODEL", "NET_SCH_CODEL",
     "NET_SCH_PIE", "NET_SCH_CAKE", "NET_SCH_RED", "NET_SCH_TBF", "NET_SCH_HTB",
+    "NET_SCH_DRR", "NET_SCH_SFQ", "NET_SCH_FQ_PIE", "NET_ACT_POLICE",
     "NET_SCH_INGRESS", "NET_CLS_U32", "NET_CLS_BASIC", "NET_CLS_MATCHALL", "NET_CLS_ACT",
     "NET_ACT_MIRRED",
     # Congestion control.

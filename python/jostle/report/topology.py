@@ -164,6 +164,9 @@ def _delay(link: LinkSpec) -> str:
 def _queue(link: LinkSpec) -> str:
     queue = link["queue"]
     name = queue["kind"].replace("_", " ")
+    classes = link.get("classes")
+    if classes:
+        return f"{name}, {len(classes)} classes"
     limit = queue["parameters"].get("limit")
     match limit:
         case {"bytes": int(size)}:

@@ -25,12 +25,12 @@ def unmarked(spec: Mapping[str, Any]) -> Iterator[str]:
         The run's specification in its JSON form.
     """
     links = spec.get("links", ())
-    for flow in spec.get("flows", ()):
+    for number, flow in enumerate(spec.get("flows", ())):
         name = flow["controller"]["name"]
         if name not in _LIVING_ON_MARKS or not flow["ecn"]:
             continue
         path = [links[index] for index in flow["path"]]
-        if any(_marks(link["queue"]) for link in path):
+        if any(_marks(queue) for link in path for queue in _queues_of(link, number)):
             continue
         told = ", ".join(f"{link['name']}: {link['queue']['kind']}" for link in path)
         yield (
@@ -38,6 +38,14 @@ def unmarked(spec: Mapping[str, Any]) -> Iterator[str]:
             "so that it answers losses alone, as Reno does; give a queue ecn = true, "
             'or the kind "step_mark" or "dualpi2"'
         )
+
+
+def _queues_of(link: Mapping[str, Any], flow: int) -> list[Mapping[str, Any]]:
+    """Return what a flow waits in: the queue of its class, where there are classes."""
+    classes = link.get("classes")
+    if classes is None:
+        return [link["queue"]]
+    return [one["queue"] for one in classes if flow in one["flows"]]
 
 
 def _marks(queue: Mapping[str, Any]) -> bool:

@@ -26,6 +26,8 @@ __all__ = [
     "Outage",
     "Part",
     "Ping",
+    "Queue",
+    "QueueClass",
     "Quic",
     "QuickStart",
     "RandomRate",
@@ -34,7 +36,13 @@ __all__ = [
     "Tcp",
     "Transport",
     "Udp",
+    "keys_of",
 ]
+
+
+def keys_of(model: type[BaseModel]) -> list[str]:
+    """List the keys of a table, as they are written."""
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 class _Table(BaseModel):
@@ -66,6 +74,22 @@ class Part(BaseModel):
     def parameters(self) -> dict[str, Any]:
         """The keys beside `kind`."""
         return dict(self.model_extra or {})
+
+
+class QueueClass(_Table):
+    """A class of flows that share a queue, and the link with other classes by weight."""
+
+    weight: Annotated[float, Field(ge=0.001, le=1000)] = 1.0
+    """Of what the link carries while all classes have something to send."""
+    queue: Annotated[Part, BeforeValidator(f.named("kind"))] | None = None
+    """Its queue: `drop_tail` with the `limit` of the queue around it if absent."""
+
+
+class Queue(Part):
+    """A queue discipline: its kind, or a table with it, its parameters, and its classes."""
+
+    classes: dict[f.Name, QueueClass] | None = None
+    """Classes of flows by name: `{ calls = { weight = 3, queue = "codel" }, default = {} }`."""
 
 
 class Jitter(_Table):
@@ -134,7 +158,7 @@ class Link(_Table):
     `{ mean = "128 Mbit/s", deviation = "20 Mbit/s", correlation = "10 s" }`."""
     trace: str | None = None
     """A file of delivery opportunities in Mahimahi's format, relative to the scenario's folder."""
-    queue: Annotated[Part, BeforeValidator(f.named("kind"))] | None = None
+    queue: Annotated[Queue, BeforeValidator(f.named("kind"))] | None = None
     delay: f.Delays = ((0, 0),)
     """Propagation delay: `"20 ms"`, or steps as for `rate`."""
     jitter: Annotated[Jitter | None, BeforeValidator(f.absent)] = None
@@ -307,6 +331,9 @@ class Flow(_Table):
     """Names of the links from sender to receiver."""
     reverse_path: list[str] = Field(default_factory=list)
     """Names of the links from receiver to sender."""
+    class_: f.Name | None = Field(default=None, alias="class")
+    """Class that it is of where a queue has classes; the one called as the flow if absent, or
+    `default`."""
     pacing: Literal["fq", "none"] = "none"
     ecn: bool | None = None
     """Whether both ends know ECN: as the controller needs it if absent."""

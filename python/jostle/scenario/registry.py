@@ -263,6 +263,11 @@ class Row:
     slow_start: str | None
     needs_ecn: bool = False
 
+    @property
+    def classful(self) -> bool:
+        """Whether it is a queue that may have classes."""
+        return self.group == "classful"
+
 
 @dataclass(frozen=True)
 class Registry:

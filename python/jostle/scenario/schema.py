@@ -51,6 +51,12 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
     definitions["Memory"] = _choice(registry.memories, "name")
     definitions["Queue"] = _choice(registry.queues, "kind")
     definitions["Loss"] = _choice(registry.losses, "kind")
+    for row, table in zip(registry.queues.values(), definitions["Queue"]["anyOf"][1:], strict=True):
+        if row.classful:
+            each = {"$ref": "#/$defs/QueueClass"}
+            classes = {"type": "object", "minProperties": 1, "additionalProperties": each}
+            table["properties"]["classes"] = classes
+    definitions["QueueClass"]["properties"]["queue"] = {"$ref": "#/$defs/Queue"}
     del definitions["Algorithm"], definitions["Part"]
     flow = definitions["Flow"]["properties"]
     flow["controller"] = {"$ref": "#/$defs/Controller"}
@@ -95,7 +101,8 @@ def _descriptions() -> Iterator[tuple[str, str, str]]:
                     ast.AnnAssign(target=ast.Name(id=key)),
                     ast.Expr(value=ast.Constant(value=str(text))),
                 ):
-                    yield table.name, key, " ".join(text.split())
+                    # A key that is a word of Python's has an alias.
+                    yield table.name, key.rstrip("_"), " ".join(text.split())
             before = statement
 
 

@@ -132,20 +132,31 @@ def value_estimate(runs: Runs, value: Value) -> Estimate:
     Mean and share have Student's t interval; the others, whose distribution is not known, that of
     a bootstrap.
     """
-    unit = "×" if value.relative_to else measure(value.measure).reads
+    wanted = measure(value.measure)
+    divided = bool(value.relative_to) and wanted.name != "harm"
+    unit = "×" if divided else _unit(value)
     unit = "% of runs" if value.summary == "share" else unit
     sample = runs.summary(value)
-    if value.summary in ("mean", "share"):
-        wanted = measure(value.measure)
-        # Of five trials near 1 Student's t would reach beyond it.
-        paired = wanted.place == "pairs" and not value.relative_to and value.summary == "mean"
-        return estimate(sample, unit, bounds=wanted.bounds if paired else (None, None))
+    if value.summary == "share" or (value.summary == "mean" and value.bins_above is not None):
+        return estimate(sample, unit, bounds=(0.0, 100.0))
+    if value.summary == "mean":
+        least, most = (
+            (None, None)
+            if divided
+            else (None if end is None else end * wanted.factor for end in runs.bounds(value))
+        )
+        return estimate(sample, unit, bounds=(least, most))
     array = np.array(sample)
     if not array.size or (value.summary == "sd" and array.size < 2):
         return Estimate(None, None, None, len(sample), unit, "no value in any run")
     low, high = _interval(_resampled(value, array, 0)) if array.size > 1 else (None, None)
     words = f"{value.summary} over runs, percentile bootstrap 95 % interval"
     return Estimate(float(_summed(value, array)), low, high, len(sample), unit, words)
+
+
+def _unit(value: Value) -> str:
+    """Give the unit of a value of one run."""
+    return "%" if value.bins_above is not None else measure(value.measure).reads
 
 
 def _numbers(runs: Runs, number: Number) -> Iterator[NumberRow]:
@@ -286,7 +297,7 @@ def _combined(
 ) -> Estimate:
     """Ratio, or difference, of two values, with the interval of a bootstrap."""
     a, b = np.array(runs.summary(left)), np.array(runs.summary(right))
-    unit = measure(left.measure).reads if difference else "×"
+    unit = _unit(left) if difference else "×"
     n = int(min(a.size, b.size))
     if n == 0:
         return Estimate(None, None, None, 0, unit, "no value on one side")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -12,12 +12,16 @@ from jostle.results.measures import Measure
 from jostle.results.operating_points import OperatingPoints, operating_points
 from jostle.results.series import position_of, series_of
 from jostle.scenario.text.units import parse_span
-from jostle.stats.describe import Floats
+from jostle.stats.describe import Floats, present
 
 if TYPE_CHECKING:
     from jostle._core import Series
     from jostle.backends import Run, Spec
     from jostle.studies.models import Window
+
+
+AT_ACKS: Final = {"rtt": "rtt_s", "ack_rtt": "ack_rtt_s"}
+"""Measures that a run can have at each ACK, and their columns there."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +70,11 @@ class RunView:
     @property
     def seed(self) -> int:
         """Seed of the run."""
-        return int(self._spec["seed"])
+        return int(self.spec["seed"])
 
     def span(self, name: str, window: Window | None, flow: str) -> Span:
         """Where a window lies in this run."""
-        phases = {one["name"]: (one["from_ns"], one["to_ns"]) for one in self._spec["phases"]}
+        phases = {one["name"]: (one["from_ns"], one["to_ns"]) for one in self.spec["phases"]}
         if window is None:
             from_ns, to_ns = phases[name]
             return Span(from_ns / 1e9, to_ns / 1e9, name)
@@ -108,6 +112,22 @@ class RunView:
         scaled: Floats = found * measure.factor
         return scaled
 
+    def at_acks(self, measure: Measure, flow: str, span: Span) -> Floats:
+        """Take a measure of a flow at each ACK of a span that has it; shape (ACKs,).
+
+        Empty if the run did not record its ACKs.
+        """
+        import polars as pl
+
+        acks = self._run.acks
+        if acks is None:
+            return np.array([])
+        name = AT_ACKS[measure.name]
+        time_s = pl.col("time_s")
+        there = (pl.col("flow") == flow) & (time_s >= span.from_s) & (time_s < span.to_s)
+        found: Floats = acks.filter(there)[name].drop_nulls().to_numpy()
+        return present(found) * measure.factor
+
     def points(self, flow: str, phase: str) -> OperatingPoints:
         """Take the operating points of a flow in a phase, or without one in 95 % of its life."""
         if (flow, phase) not in self._points:
@@ -123,8 +143,8 @@ class RunView:
             The intervals' middles in s from the flow's start, and the values. Both (intervals,).
         """
         facts = self._run.summary["flows"][self._flows.index(flow)]
-        whole = Span(0.0, self._spec["duration_ns"] / 1e9)
-        interval_s = self._spec["interval_ns"] / 1e9
+        whole = Span(0.0, self.spec["duration_ns"] / 1e9)
+        interval_s = self.spec["interval_ns"] / 1e9
         values = self.bins(measure, flow, whole, None)
         middles = (np.arange(values.size) + 0.5) * interval_s - facts["start_s"]
         last_s = facts["completion_s"]
@@ -137,7 +157,8 @@ class RunView:
         return [flow["name"] for flow in self._run.summary["flows"]]
 
     @property
-    def _spec(self) -> Spec:
+    def spec(self) -> Spec:
+        """Its specification."""
         return self._run.spec
 
     @cached_property

@@ -13,6 +13,7 @@ fn link(name: &str, delay_ms: u64, queue: LinkPart) -> LinkSpec {
         name: name.to_owned(),
         capacity: CapacitySpec::Constant { rate_bps: 10_000_000 },
         queue,
+        classes: None,
         delay: DelaySpec {
             steps: vec![DelayStep { at_ns: 0, delay_ns: delay_ms * MS }],
             jitter: None,

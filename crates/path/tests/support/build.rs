@@ -11,6 +11,8 @@ use jostle_units::{Rate, Span, Stream, Time};
 
 /// Number of kinds of capacity.
 pub const CAPACITIES: usize = 5;
+/// Number of flows of operations.
+pub const FLOWS: u64 = 6;
 /// Number of kinds of delay.
 pub const DELAYS: usize = 5;
 
@@ -66,6 +68,13 @@ pub fn queue(
             (name, _) => short.get(name).cloned(),
         };
         given.extend(value.map(|value| (parameter.name.to_owned(), value)));
+    }
+    if row.entry.class == "classful" {
+        // Each flow has a queue of its own.
+        kept = match kept {
+            Limit::Packets(n) => Limit::Packets(n * FLOWS),
+            Limit::Bytes(n) => Limit::Bytes(n * FLOWS),
+        };
     }
     (row.create(&given, Stream::new(seed, "queue")).unwrap(), kept)
 }

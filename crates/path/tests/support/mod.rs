@@ -30,11 +30,8 @@ pub fn operations() -> impl Strategy<Value = Vec<Operation>> {
         1 => Just(Ecn::Marked)
     ];
     let size = prop_oneof![4 => Just(1514u32), 1 => Just(66u32), 1 => 1u32..9_000];
-    let arrive = (0u32..6, size, ecn).prop_map(|(flow, size_bytes, ecn)| Operation::Arrive {
-        flow,
-        size_bytes,
-        ecn,
-    });
+    let arrive = (0u32..build::FLOWS as u32, size, ecn)
+        .prop_map(|(flow, size_bytes, ecn)| Operation::Arrive { flow, size_bytes, ecn });
     let wait = prop_oneof![
         6 => 0u64..200_000,
         2 => 0u64..20_000_000,

@@ -13,7 +13,8 @@ use jostle_units::{FULL_PACKET_BYTES, LINK_HEADER_BYTES, mss_of};
 use super::{MAX_NS, SpecError, link, within};
 use crate::room::MAX_ACK_ROWS;
 use crate::{
-    CapacitySpec, FlowSpec, JitterSpec, LinkSpec, OutageSpec, RunSpec, SourceSpec, TraceLevel,
+    CapacitySpec, FlowSpec, JitterSpec, LinkPart, LinkSpec, OutageSpec, RunSpec, SourceSpec,
+    TraceLevel,
 };
 
 /// Most phases, links and flows: what a run of them leaves behind is looked at by people.
@@ -116,9 +117,11 @@ fn check_link(at: &str, link: &LinkSpec, duration_ns: u64) -> Result<(), SpecErr
     let updates = |row: &registry::QueueRow<()>| {
         row.entry.parameters.iter().any(|parameter| parameter.name == "update")
     };
-    if let Some((_, values)) = queue(link).filter(|(row, _)| updates(row)) {
-        let at = format!("{at}.queue.parameters.update");
-        rarely(&at, values.span("update").as_ns(), 1, duration_ns, MAX_UPDATES)?;
+    for (place, part) in queues(link) {
+        if let Some((_, values)) = row_of(part).filter(|(row, _)| updates(row)) {
+            let at = format!("{at}.{place}.parameters.update");
+            rarely(&at, values.span("update").as_ns(), 1, duration_ns, MAX_UPDATES)?;
+        }
     }
     Ok(())
 }
@@ -194,7 +197,7 @@ fn check_packets(spec: &RunSpec) -> Result<(), SpecError> {
         let bytes_in =
             |ns: u64| u128::from(link::peak_bps(&link.capacity)) * u128::from(ns) / 8_000_000_000;
         let delay_ns = longest_delay_ns(link).saturating_add(longest_way_ns);
-        held += packets(limit_bytes(link) + bytes_in(delay_ns));
+        held += packets(limit_bytes(link, spec.flows.len()) + bytes_in(delay_ns));
         // A sender doubles its window for what arrives; those that pace by a rate find it so.
         sent += packets(3 * bytes_in(spec.duration_ns));
     }
@@ -227,14 +230,28 @@ fn longest_delay_ns(link: &LinkSpec) -> u64 {
     base_ns.saturating_add(jitter.map_or(0, |last| last.value_ns))
 }
 
-fn queue(link: &LinkSpec) -> Option<(&'static registry::QueueRow<()>, Values)> {
-    let row = registry::queue::<()>(&link.queue.kind).ok()?;
-    Some((row, row.resolve(&link.queue.parameters).ok()?))
+fn row_of(queue: &LinkPart) -> Option<(&'static registry::QueueRow<()>, Values)> {
+    let row = registry::queue::<()>(&queue.kind).ok()?;
+    Some((row, row.resolve(&queue.parameters).ok()?))
 }
 
-/// Most that a link's queue holds.
-fn limit_bytes(link: &LinkSpec) -> u128 {
-    let Some((row, values)) = queue(link) else { return 0 };
+/// All queues in which packets of a link wait, and where they stand in it.
+fn queues(link: &LinkSpec) -> Vec<(String, &LinkPart)> {
+    let Some(classes) = &link.classes else { return vec![("queue".to_owned(), &link.queue)] };
+    let place = |i| format!("classes[{i}].queue");
+    classes.iter().enumerate().map(|(i, class)| (place(i), &class.queue)).collect()
+}
+
+/// Most that a link's queues hold.
+fn limit_bytes(link: &LinkSpec, flows: usize) -> u128 {
+    let all: u128 = queues(link).iter().map(|(_, queue)| queue_limit_bytes(queue)).sum();
+    // Without classes every flow has a queue of its own.
+    let classful = row_of(&link.queue).is_some_and(|(row, _)| row.entry.class == "classful");
+    if classful && link.classes.is_none() { all * flows as u128 } else { all }
+}
+
+fn queue_limit_bytes(queue: &LinkPart) -> u128 {
+    let Some((row, values)) = row_of(queue) else { return 0 };
     let limit = row.entry.parameters.iter().find(|parameter| parameter.name == "limit");
     match limit.map(|parameter| parameter.kind) {
         Some(Kind::Limit { .. }) => u128::from(values.limit("limit").full_bytes()),

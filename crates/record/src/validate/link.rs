@@ -1,12 +1,13 @@
 //! Which links make sense.
 
 use jostle_catalogue::Entry;
+use jostle_path::queue::{MAX_QUANTUM_BYTES, MIN_QUANTUM_BYTES};
 use jostle_path::{Error, capacity, delay, loss, registry};
 
-use super::{MAX_BPS, MAX_NS, SpecError, steps, within};
+use super::{MAX_BPS, MAX_NS, SpecError, distinct, steps, within};
 use crate::{
-    AutoregressiveSpec, CapacitySpec, DelaySpec, LinkPart, LinkSpec, OutageSpec, Quantile,
-    QuickStartSpec,
+    AutoregressiveSpec, CapacitySpec, ClassSpec, DelaySpec, FlowSpec, LinkPart, LinkSpec,
+    OutageSpec, Quantile, QuickStartSpec, RunSpec,
 };
 
 /// Shortest correlation of jitter that has any.
@@ -15,6 +16,9 @@ const MIN_CORRELATION_NS: u64 = registry::SHORTEST_PERIOD_NS as u64;
 pub(super) fn check(at: &str, link: &LinkSpec) -> Result<(), SpecError> {
     check_capacity(&format!("{at}.capacity"), &link.capacity)?;
     check_queue(&format!("{at}.queue"), &link.queue)?;
+    if let Some(classes) = &link.classes {
+        check_classes(at, &link.queue, classes)?;
+    }
     check_delay(&format!("{at}.delay"), &link.delay)?;
     if let Some(part) = &link.loss {
         check_loss(&format!("{at}.loss"), part)?;
@@ -33,6 +37,64 @@ fn check_queue(at: &str, part: &LinkPart) -> Result<(), SpecError> {
     let row = registry::queue::<()>(&part.kind).map_err(|error| unknown(at, error))?;
     let resolved = row.resolve(&part.parameters);
     resolved.map(|_| ()).map_err(|source| SpecError::Parameter { at: at.to_owned(), source })
+}
+
+/// Checks classes by themselves.
+fn check_classes(at: &str, queue: &LinkPart, classes: &[ClassSpec]) -> Result<(), SpecError> {
+    let list = format!("{at}.classes");
+    if !is_classful(queue) {
+        let given = format!("those of `{}`", queue.kind);
+        return Err(SpecError::unfit(&list, given, "a classful queue, such as drr, or no classes"));
+    }
+    if classes.is_empty() {
+        return Err(SpecError::unfit(&list, "empty", "at least one class, or no classes"));
+    }
+    distinct(&list, classes.iter().map(|class| class.name.as_str()))?;
+    for (i, class) in classes.iter().enumerate() {
+        let at = format!("{list}[{i}]");
+        let quanta = MIN_QUANTUM_BYTES..=MAX_QUANTUM_BYTES;
+        within(&format!("{at}.quantum_bytes"), class.quantum_bytes, quanta)?;
+        check_queue(&format!("{at}.queue"), &class.queue)?;
+        if is_classful(&class.queue) {
+            let given = format!("`{}`", class.queue.kind);
+            let expected = "a queue without classes of its own";
+            return Err(SpecError::unfit(&format!("{at}.queue.kind"), given, expected));
+        }
+    }
+    Ok(())
+}
+
+fn is_classful(queue: &LinkPart) -> bool {
+    registry::queue::<()>(&queue.kind).is_ok_and(|row| row.entry.class == "classful")
+}
+
+/// Checks that every flow that crosses the link is of one class, which says so.
+pub(super) fn check_members(at: &str, position: u32, spec: &RunSpec) -> Result<(), SpecError> {
+    let Some(classes) = &spec.links[position as usize].classes else { return Ok(()) };
+    let mut class_of = vec![None; spec.flows.len()];
+    for (i, class) in classes.iter().enumerate() {
+        let at = format!("{at}.classes[{i}].flows");
+        for flow in &class.flows {
+            let Some(place) = class_of.get_mut(*flow as usize) else {
+                let expected = format!("positions of {} flows", spec.flows.len());
+                return Err(SpecError::unfit(&at, flow, expected));
+            };
+            if place.replace(i).is_some() {
+                return Err(SpecError::unfit(&at, flow, "flows that are of no other class"));
+            }
+        }
+    }
+    let crosses =
+        |flow: &FlowSpec| flow.path.iter().chain(&flow.reverse_path).any(|link| *link == position);
+    let stray = |(flow, class): &(&FlowSpec, &Option<usize>)| class.is_none() && crosses(flow);
+    match spec.flows.iter().zip(&class_of).find(stray) {
+        None => Ok(()),
+        Some((flow, _)) => Err(SpecError::unfit(
+            &format!("{at}.classes"),
+            format!("without the flow `{}`", flow.name),
+            "a class for every flow that crosses the link",
+        )),
+    }
 }
 
 fn check_loss(at: &str, part: &LinkPart) -> Result<(), SpecError> {

@@ -119,6 +119,20 @@ pub fn everything() -> Value {
 }
 
 /// Pings beside a flow: what no capture can hold.
+/// Two flows on the link of `dumbbell`, each in a class of its own.
+pub fn classes() -> Value {
+    let mut spec = dumbbell();
+    let tail = part("drop_tail", json!({"limit": {"packets": 40}}));
+    let pie = json!({"limit": {"packets": 50}, "target": 15 * MS, "update": 15 * MS, "alpha": 0.125,
+        "beta": 1.25, "ecn": false});
+    spec["links"][0]["queue"] = part("drr", json!({"limit": {"packets": 100}, "quantum": 1514}));
+    spec["links"][0]["classes"] = json!([
+        {"name": "calls", "quantum_bytes": 3028, "flows": [0], "queue": tail},
+        {"name": "rest", "quantum_bytes": 1514, "flows": [1], "queue": part("pie", pie)},
+    ]);
+    spec
+}
+
 pub fn pings() -> Value {
     let mut spec = dumbbell();
     let source = json!({"kind": "ping", "bytes": 20, "every_ns": 200 * MS, "timeout_ns": 10 * S});
@@ -172,7 +186,7 @@ fn part(kind: &str, parameters: Value) -> Value {
 
 fn link(name: &str, queue: Value) -> Value {
     json!({
-        "name": name, "queue": queue, "loss": null, "outages": null,
+        "name": name, "queue": queue, "classes": null, "loss": null, "outages": null,
         "quick_start": null,
         "capacity": {"kind": "constant", "rate_bps": 8_000_000},
         "delay": {"steps": [{"at_ns": 0, "delay_ns": 10 * MS}], "jitter": null},

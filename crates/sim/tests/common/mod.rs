@@ -53,6 +53,7 @@ pub fn link(name: &str, rate_bps: u64, limit_bytes: u64) -> LinkSpec {
         name: name.to_owned(),
         capacity: CapacitySpec::Constant { rate_bps },
         queue: part("drop_tail", json!({"limit": {"bytes": limit_bytes}})),
+        classes: None,
         delay: constant_delay(0),
         loss: None,
         outages: None,

@@ -148,6 +148,7 @@ fn any_link(name: &'static str, rate_bps: u64, rtt_ns: u64) -> impl Strategy<Val
             name: name.to_owned(),
             capacity,
             queue,
+            classes: None,
             delay,
             loss,
             outages,

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jostle.backends.base import Spec
-from jostle.backends.kernel import controllers, packets, playback, queues
+from jostle.backends.kernel import classes, controllers, packets, playback, queues
 from jostle.backends.kernel.problems import Problem, flow_key, link_key
 from jostle.errors import InputError
 from jostle.kernel_images import Kind
-from jostle.run_spec import FlowSpec, LinkSpec
+from jostle.run_spec import FlowSpec, LinkPart, LinkSpec
 
 _SIMULATOR = "the simulator can"
 _VIRTUAL = "the virtual-time kernel has: run it with --kernel virtual"
@@ -52,7 +52,8 @@ def problems(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> list[Pro
     """Everything that a run asks and cannot have."""
     found = list(_run_problems(spec))
     for number, link in enumerate(spec["links"]):
-        found.extend(_link_problems(link, packets.sizes_on(number, spec["flows"])))
+        sizes_bytes = packets.sizes_on(number, spec["flows"])
+        found.extend(_link_problems(link, classes.queues_of(number, spec), sizes_bytes))
         if kind == "virtual":
             found.extend(_playback_problems(link, spec["duration_ns"]))
         else:
@@ -76,20 +77,27 @@ def _run_problems(spec: Spec) -> Iterator[Problem]:
         yield Problem("flows", f"{len(spec['flows'])} flows: at most {_MAX_FLOWS}; {_SIMULATOR}")
 
 
-def _link_problems(link: LinkSpec, sizes_bytes: set[int]) -> Iterator[Problem]:
+def _link_problems(
+    link: LinkSpec, parts: list[LinkPart], sizes_bytes: set[int]
+) -> Iterator[Problem]:
     if not playback.own_queue(link):
-        for problem in queues.problems(link["queue"], sizes_bytes):
-            yield Problem(link_key(link, f"queue.{problem.key}"), problem.text)
-        parameters: Mapping[str, Any] = link["queue"]["parameters"]
-        limit = parameters["limit"]
-        if isinstance(limit, dict):
-            limit = max(limit.values())
-        if limit > _MAX_LIMIT:
-            text = f"{limit}: Linux counts in 32 bits, at most {_MAX_LIMIT}"
-            yield Problem(link_key(link, "queue.limit"), text)
+        for part in parts:
+            yield from _queue_problems(link, part, sizes_bytes)
     if link["quick_start"] is not None:
         text = f"Linux does not forward Quick-Start requests; {_SIMULATOR}"
         yield Problem(link_key(link, "quick_start"), text)
+
+
+def _queue_problems(link: LinkSpec, part: LinkPart, sizes_bytes: set[int]) -> Iterator[Problem]:
+    for problem in queues.problems(part, sizes_bytes):
+        yield Problem(link_key(link, f"queue.{problem.key}"), problem.text)
+    parameters: Mapping[str, Any] = part["parameters"]
+    limit = parameters["limit"]
+    if isinstance(limit, dict):
+        limit = max(limit.values())
+    if limit > _MAX_LIMIT:
+        text = f"{limit}: Linux counts in 32 bits, at most {_MAX_LIMIT}"
+        yield Problem(link_key(link, "queue.limit"), text)
 
 
 def _playback_problems(link: LinkSpec, duration_ns: int) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from jostle.backends.base import Spec
-from jostle.backends.kernel import captures, controllers, modules, packets, playback
+from jostle.backends.kernel import captures, classes, controllers, modules, packets, playback
 from jostle.backends.kernel.spans import spans_ns
 from jostle.backends.kernel.topology import (
     Burst,
@@ -114,7 +114,8 @@ def memory_mb(spec: Spec) -> int:
     for number, link in enumerate(spec["links"]):
         in_flight_bytes = playback.peak_bps(link) * longest_ns // (8 * 10**9)
         largest_bytes = max(packets.sizes_on(number, spec["flows"]))
-        network_bytes += in_flight_bytes + _queue_bytes(link["queue"], largest_bytes)
+        waiting = classes.queues_of(number, spec)
+        network_bytes += in_flight_bytes + sum(_queue_bytes(one, largest_bytes) for one in waiting)
     windows_bytes = sum(int(flow["receive_window_bytes"]) for flow in spec["flows"])
     held_bytes = min(network_bytes, windows_bytes)
     held_packets = held_bytes // min(map(packets.packet_bytes, spec["flows"]))

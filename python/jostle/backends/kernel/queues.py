@@ -220,6 +220,7 @@ DISCIPLINES: Mapping[str, Discipline] = {
     "red": Discipline(_red, _red_problems),
     "codel": Discipline(_codel, _packet_limit_problems),
     "fq_codel": Discipline(_fq_codel),
+    "drr": Discipline(lambda _queue, _place: "drr"),
     "pie": Discipline(_pie, _pie_problems),
     "step_mark": Discipline(_step_mark, _packet_limit_problems),
 }

@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import Any
 
 from jostle.backends.base import Spec
-from jostle.backends.kernel import packets, playback, queues
+from jostle.backends.kernel import classes, packets, playback, queues
 from jostle.backends.kernel.guest.netlink import ROOT
 from jostle.run_spec import FlowSpec, LinkSpec
 
@@ -158,6 +158,8 @@ def topology(spec: Spec, machine: Machine) -> Topology:
             _lay_own_link(made, number, link, machine, largest_bytes)
         else:
             _lay_link(made, number, link, machine, largest_bytes)
+        if classes.is_classful(link["queue"]):
+            _lay_classes(made.host(f"a{number}"), number, spec, machine, largest_bytes)
     for number, flow in enumerate(spec["flows"]):
         _lay_flow(made, number, flow, spec, machine, own_links=own_links)
     made.timetable = _timetable(spec, machine, own_links)
@@ -190,6 +192,27 @@ def _lay_own_link(
     queue = {**device, "handle": LEAF_HANDLE, "kind": link["queue"]["kind"]}
     losses = {**device, "handle": ROOT_HANDLE, "kind": playback.LINK}
     made.queues.append({"queue": queue, "losses": losses})
+
+
+def _lay_classes(
+    enters: Host, number: int, spec: Spec, machine: Machine, largest_bytes: int
+) -> None:
+    """Give the queue of a link its classes, and tell them whose packets are whose."""
+    place = queues.Place(
+        playback.first_rate_bps(spec["links"][number]), machine.tick_ns, largest_bytes
+    )
+    found = classes.classes_of(number, spec)
+    words = [queues.command(one["queue"], place) for one in found]
+    addresses = [
+        [
+            address_of(flow)
+            for flow in one["flows"]
+            for way, address_of in (("path", receiver_address), ("reverse_path", sender_address))
+            if number in spec["flows"][flow][way]
+        ]
+        for one in found
+    ]
+    enters.tc += classes.commands(_QUEUE, found, words, addresses)
 
 
 def _discipline(kind: str, link: int, handle: int, parent: int) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.scenario.fields import QuantileTable
-from jostle.scenario.models import Link, RandomRate, ScenarioFile
+from jostle.scenario.models import Link, Part, RandomRate, ScenarioFile
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.algorithms import part_spec, queue_limit_bytes
+from jostle.scenario.resolving.classes import Resolver, class_specs, queue_parts
 from jostle.scenario.resolving.outages import outage_spec, quantile_points
 from jostle.scenario.resolving.profiles import profile_rtt_ns
 from jostle.scenario.resolving.rates import random_capacity
@@ -165,11 +166,19 @@ def link_spec(
         return None
     bdp = bdp_bytes(facts.initial_bps, largest_rtt_ns) if largest_rtt_ns else None
     # A limit in BDP cannot be judged while the rate or a round trip is in doubt.
-    in_bdp = any(isinstance(v, str) and "BDP" in v for v in link.queue.parameters.values())
+    given = [value for one in queue_parts(link.queue) for value in one.parameters.values()]
+    in_bdp = any(isinstance(v, str) and "BDP" in v for v in given)
     if in_bdp and (facts.capacity is None or largest_rtt_ns is None):
         bdp = 10**9
     also = (*facts.depends, *rtt_paths) if in_bdp else ((*path, "profile"),)
-    queue = part_spec(link.queue, registry.queues, "queue", queue_at, report, *also, bdp_bytes=bdp)
+
+    def part(one: Part, at: KeyPath) -> dict[str, Any] | None:
+        return part_spec(one, registry.queues, "queue", at, report, *also, bdp_bytes=bdp)
+
+    queue = part(link.queue, queue_at)
+    classes = None
+    if queue is not None:
+        classes = class_specs(link.queue, queue, queue_at, Resolver(registry, report, part))
     loss = None
     if link.loss is not None:
         loss = part_spec(link.loss, registry.losses, "loss", (*path, "loss"), report)
@@ -178,11 +187,13 @@ def link_spec(
         outages = outage_spec(link.outage, (*path, "outage"), report)
     if queue is None or facts.capacity is None:
         return None
-    facts.queue_bytes = queue_limit_bytes(queue)
+    queues = [queue] if classes is None else [one["queue"] for one in classes]
+    facts.queue_bytes = sum(map(queue_limit_bytes, queues))
     return {
         "name": facts.name,
         "capacity": facts.capacity,
         "queue": queue,
+        "classes": classes,
         "delay": {
             "steps": [{"at_ns": at, "delay_ns": delay} for at, delay in link.delay],
             "jitter": _jitter(link),

@@ -86,6 +86,13 @@ def _key(place: str, file: ScenarioFile) -> KeyPath:
     match steps:
         case ["links", int(index), *rest]:
             above: KeyPath = ("links", index) if file.links else ("bottleneck",)
+            link = file.links[index] if file.links else file.bottleneck
+            match rest:
+                case ["classes", int(number), *within] if (
+                    link and link.queue and link.queue.classes
+                ):
+                    name = list(link.queue.classes)[number]
+                    return (*above, "queue", "classes", name, *_below(within))
             return (*above, *_below(rest))
         case ["flows", int(index), *rest]:
             positions = [i for i, flow in enumerate(file.flows) for _ in range(flow.count)]

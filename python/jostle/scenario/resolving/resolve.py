@@ -17,6 +17,7 @@ from jostle.run_spec import RunSpec
 from jostle.scenario.models import Flow, Ping, ScenarioFile
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.algorithms import controller_and_slow_start, memory_spec
+from jostle.scenario.resolving.classes import assign_flows
 from jostle.scenario.resolving.links import (
     BOTTLENECK,
     LinkFacts,
@@ -169,8 +170,7 @@ def resolve(
         for index, rtt in enumerate(rtts)
     ]
     flows = _in_order(file, specified, report)
-    if not flows:
-        report.add(("flows", 0, "count"), "no flow is left — give one of them a count of 1 or more")
+    assign_flows(file, [link.path for link in links], specs, flows, report)
     if report.found or report.hidden or any(spec is None for spec in specs):
         return None
     # Nothing was reported, so nothing is missing.
@@ -245,6 +245,8 @@ def _in_order(
         before |= zip(copies, range(len(flows) - len(copies), len(flows)), strict=True)
         if flow.sequence is not None and flow.count > 1:
             before[flow.name] = before[copies[-1]]
+    if not flows:
+        report.add(("flows", 0, "count"), "no flow is left — give one of them a count of 1 or more")
     return flows
 
 

@@ -215,13 +215,14 @@ def _known_keys(location: tuple[int | str, ...]) -> list[str]:
     for step in location:
         if isinstance(step, str):
             model = _MODELS.get(step, model)
-    return list(model.model_fields)
+    return models.keys_of(model)
 
 
 _MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "bottleneck": models.Link,
     "links": models.NamedLink,
     "flows": models.Flow,
+    "classes": models.QueueClass,
     "jitter": models.Jitter,
     "outage": models.Outage,
     "quick_start": models.QuickStart,

@@ -1,0 +1,347 @@
+//! Deficit round robin (Shreedhar and Varghese, "Efficient Fair Queueing using Deficit Round Robin",
+//! SIGCOMM 1995, Transactions on Networking 4(3), 1996), as Linux `net/sched/sch_drr.c`: classes take turns,
+//! each of which may send its quantum and what it saved up, and each has a queue of its own.
+//!
+//! Which class a packet is of follows from its flow. Linux asks filters, and drops what none of
+//! them claims; here every flow that crosses the link belongs to a class.
+
+use std::collections::VecDeque;
+
+use jostle_catalogue::{Entry, Kind, Limit, Parameter, Values};
+use jostle_units::Time;
+
+use super::{Backlog, DropTail, QueueDiscipline};
+use crate::packet::{Fate, Packet};
+use crate::parameters::{self, packets};
+use crate::registry::{QueueRow, unrelated};
+
+const ENTRY: Entry = Entry {
+    name: "drr",
+    summary: "Classes of flows that take turns by weight, each with a queue of its own",
+    class: "classful",
+    based_on: &["drop_tail"],
+    source: "Shreedhar and Varghese 1996; Linux net/sched/sch_drr.c",
+    parameters: &[
+        Parameter {
+            name: "quantum",
+            summary: "bytes that a class of weight 1 may send per round",
+            kind: Kind::Size {
+                default_bytes: Some(packets(1)),
+                min_bytes: MIN_QUANTUM_BYTES as i64,
+                max_bytes: MAX_QUANTUM_BYTES as i64,
+            },
+        },
+        parameters::limit_of("most that the drop-tail queue of each class holds", Some(1_000)),
+    ],
+};
+
+/// Smallest quantum: with less, a full packet waits for many rounds in which nothing is sent.
+pub const MIN_QUANTUM_BYTES: u32 = 256;
+/// Largest quantum.
+pub const MAX_QUANTUM_BYTES: u32 = 1 << 24;
+/// So many flows are classes by themselves; numbers beyond, such as an emulator's hashes, are folded onto
+/// these.
+const FLOWS: u32 = 1 << 14;
+
+/// A class: what it may send per round, and its queue.
+pub struct Class<B> {
+    /// Bytes that it may send per round.
+    pub quantum_bytes: u32,
+    /// Its queue.
+    pub queue: Box<dyn QueueDiscipline<B>>,
+}
+
+/// Classes that take turns.
+pub struct Drr<B> {
+    classes: Vec<Slot<B>>,
+    assignment: Assignment,
+    total: Backlog,
+    /// Classes that have something to send, in the order of their turns.
+    active: VecDeque<u32>,
+}
+
+/// Which class a flow is of.
+enum Assignment {
+    /// By number of the flow.
+    Classes(Vec<u32>),
+    /// Each flow is a class, made when its first packet comes.
+    Flows { quantum_bytes: u32, limit: Limit },
+}
+
+struct Slot<B> {
+    quantum_bytes: u32,
+    queue: Box<dyn QueueDiscipline<B>>,
+    /// The packet that its queue gave, while the deficit does not suffice for it. It counts as waiting.
+    head: Option<Packet<B>>,
+    /// Bytes that it may still send in its turn.
+    deficit_bytes: u32,
+    listed: bool,
+}
+
+impl<B: Copy + Send + 'static> Drr<B> {
+    pub(crate) const ROW: QueueRow<B> = QueueRow {
+        entry: ENTRY,
+        check: unrelated,
+        build: |values, _| Box::new(Self::of_flows(values)),
+    };
+
+    /// Every flow is a class of weight 1.
+    fn of_flows(values: &Values) -> Self {
+        let quantum_bytes = values.u32("quantum");
+        Self::new(Vec::new(), Assignment::Flows { quantum_bytes, limit: values.limit("limit") })
+    }
+
+    /// Takes turns between `classes`; `class_of` has the position of a flow's class by the flow's
+    /// number. Flows beyond its end are of the first class.
+    pub fn of_classes(classes: Vec<Class<B>>, class_of: Vec<u32>) -> Self {
+        debug_assert!(class_of.iter().all(|class| (*class as usize) < classes.len()));
+        let classes = classes.into_iter().map(|class| Slot::new(class.quantum_bytes, class.queue));
+        Self::new(classes.collect(), Assignment::Classes(class_of))
+    }
+
+    fn new(classes: Vec<Slot<B>>, assignment: Assignment) -> Self {
+        Self { classes, assignment, total: Backlog::default(), active: VecDeque::new() }
+    }
+
+    #[inline]
+    fn class_of(&mut self, flow: u32) -> usize {
+        match &self.assignment {
+            Assignment::Classes(class_of) => {
+                class_of.get(flow as usize).map_or(0, |class| *class as usize)
+            }
+            Assignment::Flows { quantum_bytes, limit } => {
+                let (quantum_bytes, limit) = (*quantum_bytes, *limit);
+                let index = (flow % FLOWS) as usize;
+                while self.classes.len() <= index {
+                    self.classes.push(Slot::new(quantum_bytes, Box::new(DropTail::new(limit))));
+                }
+                index
+            }
+        }
+    }
+}
+
+impl<B> Slot<B> {
+    fn new(quantum_bytes: u32, queue: Box<dyn QueueDiscipline<B>>) -> Self {
+        Self { quantum_bytes, queue, head: None, deficit_bytes: 0, listed: false }
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        Backlog { bytes: self.queue.bytes(), packets: self.queue.packets() }
+    }
+}
+
+impl Backlog {
+    /// Takes over what a part has become that was `before`.
+    #[inline]
+    fn follow(&mut self, before: Backlog, now: Backlog) {
+        self.bytes = self.bytes - before.bytes + now.bytes;
+        self.packets = self.packets - before.packets + now.packets;
+    }
+}
+
+impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
+    fn enqueue(&mut self, now: Time, packet: Packet<B>, fate: &mut dyn Fate<B>) {
+        let index = self.class_of(packet.flow);
+        let slot = &mut self.classes[index];
+        let before = slot.backlog();
+        slot.queue.enqueue(now, packet, fate);
+        self.total.follow(before, slot.backlog());
+        if !slot.listed && slot.queue.packets() > 0 {
+            // `drr_enqueue`: a class that had nothing waiting begins with one quantum, and comes last.
+            slot.listed = true;
+            slot.deficit_bytes = slot.quantum_bytes;
+            self.active.push_back(index as u32);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate<B>) -> Option<Packet<B>> {
+        loop {
+            let slot = &mut self.classes[*self.active.front()? as usize];
+            if slot.head.is_none() {
+                // As in Linux (`qdisc_peek_dequeued`), a queue that decides when packets leave decides
+                // on the head when its class looks at it, which may be turns before it is sent.
+                let before = slot.backlog();
+                slot.head = slot.queue.dequeue(now, fate);
+                self.total.follow(before, slot.backlog());
+                if let Some(head) = &slot.head {
+                    self.total.add(head.size_bytes);
+                }
+            }
+            let Some(head) = slot.head else {
+                slot.listed = false;
+                self.active.pop_front();
+                continue;
+            };
+            if head.size_bytes > slot.deficit_bytes {
+                slot.deficit_bytes += slot.quantum_bytes;
+                self.active.rotate_left(1);
+                continue;
+            }
+            slot.deficit_bytes -= head.size_bytes;
+            slot.head = None;
+            self.total.remove(head.size_bytes);
+            if slot.queue.packets() == 0 {
+                slot.listed = false;
+                self.active.pop_front();
+            }
+            return Some(head);
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.total.bytes
+    }
+
+    fn packets(&self) -> u64 {
+        self.total.packets
+    }
+
+    fn pass(&mut self, now: Time) {
+        for slot in &mut self.classes {
+            slot.queue.pass(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jostle_units::Stream;
+
+    use super::super::testing::{Fates, packet};
+    use super::*;
+    use crate::registry;
+
+    fn of_flow(flow: u32, size_bytes: u32) -> Packet<()> {
+        Packet { flow, ..packet(size_bytes) }
+    }
+
+    fn per_flow() -> Drr<()> {
+        Drr::of_flows(&ENTRY.resolve(&std::collections::BTreeMap::new()).unwrap())
+    }
+
+    /// Classes of the given quanta, each with a drop-tail queue; flow i is of class i.
+    fn classes(quanta_bytes: &[u32], limit_packets: u64) -> Drr<()> {
+        let class = |quantum_bytes: &u32| Class {
+            quantum_bytes: *quantum_bytes,
+            queue: Box::new(DropTail::new(Limit::Packets(limit_packets))) as Box<_>,
+        };
+        let class_of = (0..quanta_bytes.len() as u32).collect();
+        Drr::of_classes(quanta_bytes.iter().map(class).collect(), class_of)
+    }
+
+    fn served_bytes(queue: &mut Drr<()>, packets: usize, flows: usize) -> Vec<u64> {
+        let mut bytes = vec![0; flows];
+        for _ in 0..packets {
+            let packet = queue.dequeue(Time::ZERO, &mut Fates::default()).unwrap();
+            bytes[packet.flow as usize] += u64::from(packet.size_bytes);
+        }
+        bytes
+    }
+
+    /// With a quantum of 500, 300 are left over when 750 does not fit behind 200.
+    #[test]
+    fn what_a_turn_leaves_over_is_kept_for_the_next() {
+        let mut queue = classes(&[500, 500], 100);
+        for size_bytes in [200, 750, 20] {
+            queue.enqueue(Time::ZERO, of_flow(0, size_bytes), &mut Fates::default());
+        }
+        for size_bytes in [500, 500] {
+            queue.enqueue(Time::ZERO, of_flow(1, size_bytes), &mut Fates::default());
+        }
+        let order: Vec<_> = (0..5)
+            .map(|_| queue.dequeue(Time::ZERO, &mut Fates::default()).unwrap())
+            .map(|packet| (packet.flow, packet.size_bytes))
+            .collect();
+        // 300 + 500 suffice for 750 in the second turn, and the 50 that are left for 20.
+        assert_eq!(order, [(0, 200), (1, 500), (0, 750), (0, 20), (1, 500)]);
+    }
+
+    #[test]
+    fn without_classes_flows_share_by_bytes() {
+        let mut queue = per_flow();
+        for _ in 0..600 {
+            queue.enqueue(Time::ZERO, of_flow(0, 1514), &mut Fates::default());
+            queue.enqueue(Time::ZERO, of_flow(1, 757), &mut Fates::default());
+        }
+        let bytes = served_bytes(&mut queue, 300, 2);
+        assert!(bytes[0].abs_diff(bytes[1]) <= 1514, "{bytes:?}");
+    }
+
+    /// Busy classes have had equally many turns but for one, and sent a quantum in each but for what
+    /// they saved up, which is less than their next packet: the paper's bound on unfairness.
+    #[test]
+    fn busy_classes_get_shares_by_weight_whatever_their_packets() {
+        for seed in 0..100 {
+            let mut random = Stream::new(seed, "drr");
+            let quanta: Vec<u32> = (0..4).map(|_| 256 + random.below(6_000) as u32).collect();
+            let mut queue = classes(&quanta, 1_000_000);
+            for flow in 0..4 {
+                for _ in 0..4_000 {
+                    let size_bytes = 60 + random.below(1_455) as u32;
+                    queue.enqueue(Time::ZERO, of_flow(flow, size_bytes), &mut Fates::default());
+                }
+            }
+            let mut bytes = [0f64; 4];
+            for n in 0..2_000 {
+                let packet = queue.dequeue(Time::ZERO, &mut Fates::default()).unwrap();
+                bytes[packet.flow as usize] += f64::from(packet.size_bytes);
+                if n < 200 {
+                    continue;
+                }
+                let rounds: Vec<f64> =
+                    bytes.iter().zip(&quanta).map(|(b, q)| b / f64::from(*q)).collect();
+                for a in 0..4 {
+                    for b in 0..4 {
+                        let slack =
+                            1.0 + 1514.0 / f64::from(quanta[a]) + 1514.0 / f64::from(quanta[b]);
+                        assert!((rounds[a] - rounds[b]).abs() <= slack, "seed {seed}: {rounds:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_class_takes_no_room_from_another() {
+        let mut queue = classes(&[1514, 1514], 10);
+        let mut fates = Fates::default();
+        for _ in 0..100 {
+            queue.enqueue(Time::ZERO, of_flow(0, 1514), &mut fates);
+        }
+        assert_eq!((fates.dropped.len(), queue.packets()), (90, 10));
+        queue.enqueue(Time::ZERO, of_flow(1, 1514), &mut fates);
+        assert_eq!((fates.dropped.len(), queue.packets()), (90, 11));
+        let served = served_bytes(&mut queue, 2, 2);
+        assert_eq!(served, [1514, 1514], "and waits for one turn of the other at most");
+    }
+
+    /// CoDel in one class drops what has waited too long there, and the account stays right.
+    #[test]
+    fn each_class_has_a_discipline_of_its_own() {
+        let codel = registry::queue::<()>("codel").unwrap();
+        let tail = registry::queue::<()>("drop_tail").unwrap();
+        let build = |row: &registry::QueueRow<()>| {
+            let limit = jostle_catalogue::Value::Limit(Limit::Packets(1_000));
+            row.create(&[("limit".to_owned(), limit)].into(), Stream::new(1, "q")).unwrap()
+        };
+        let classes = [codel, tail].map(|row| Class { quantum_bytes: 1514, queue: build(row) });
+        let mut queue = Drr::of_classes(classes.into(), vec![0, 1]);
+        let mut fates = Fates::default();
+        for _ in 0..500 {
+            queue.enqueue(Time::ZERO, of_flow(0, 1514), &mut fates);
+            queue.enqueue(Time::ZERO, of_flow(1, 1514), &mut fates);
+        }
+        let mut sent = [0; 2];
+        for n in 0u64.. {
+            let now = Time::ZERO + jostle_units::Span::from_ms(n);
+            let Some(packet) = queue.dequeue(now, &mut fates) else { break };
+            sent[packet.flow as usize] += 1;
+            assert_eq!(queue.packets(), 1_000 - sent[0] - sent[1] - fates.dropped.len() as u64);
+        }
+        assert_eq!(sent[1], 500);
+        assert!(fates.dropped.len() as u64 == 500 - sent[0] && sent[0] < 480, "{sent:?}");
+        assert_eq!((queue.packets(), queue.bytes()), (0, 0));
+    }
+}
