@@ -124,7 +124,9 @@ impl Ledger {
             },
             acks_packets: flow.quic.is_some(),
             size_bytes: size(flow.source),
-            window_based: window_based(flow),
+            // RFC 9002 §7.5: "Probe packets MUST NOT be blocked by the congestion controller", and they
+            // count as in flight: after some timeouts there may be many.
+            window_based: flow.quic.is_none() && window_based(flow),
             ..Flow::default()
         });
         let links =
