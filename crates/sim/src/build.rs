@@ -18,7 +18,7 @@ use crate::endpoints::Endpoints;
 use crate::host::Times;
 use crate::packet::Body;
 use crate::pings::Pinger;
-use crate::quic::QuicConnection;
+use crate::quic::{QuicConnection, QuicEnds};
 use crate::source::Source;
 
 /// Makes the controllers that no registry has ([`jostle_record::Algorithm::is_python_controller`]): given
@@ -124,18 +124,6 @@ fn endpoints(
         }
         (Transport::Udp, _) => Err(invalid(&spec.name, "nothing but pings is sent in datagrams")),
     }
-}
-
-/// Both ends of a QUIC flow, and its application.
-pub struct QuicEnds {
-    /// Sends data.
-    pub client: End,
-    /// Takes them.
-    pub server: End,
-    /// What the client sends, and when.
-    pub source: Source,
-    /// The ends' handshake is one of 0-RTT.
-    pub early: bool,
 }
 
 /// The ends of a flow of `run` for whoever drives them over other links than the simulator's.

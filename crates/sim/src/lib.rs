@@ -17,7 +17,8 @@ mod quick_start;
 mod simulation;
 mod source;
 
-pub use build::{PythonControllers, QuicEnds, quic_ends};
+pub use build::{PythonControllers, quic_ends};
+pub use quic::QuicEnds;
 pub use simulation::{Counts, run, run_with};
 pub use source::{Action, Source};
 

@@ -7,11 +7,22 @@ use jostle_record::{AckRow, FlowState, Sink};
 use jostle_tcp::Egress;
 use jostle_units::{Span, Time};
 
-use crate::build::QuicEnds;
 use crate::engine::{Deadline, Event, Timer};
 use crate::host::{Host, Progress, Transport};
 use crate::packet::{Body, QuicDatagram, frame_bytes};
 use crate::source::{Action, Source};
+
+/// Both ends of a QUIC flow, and its application.
+pub struct QuicEnds {
+    /// Sends data.
+    pub client: End,
+    /// Takes them.
+    pub server: End,
+    /// What the client sends, and when.
+    pub source: Source,
+    /// The ends' handshake is one of 0-RTT.
+    pub early: bool,
+}
 
 /// Both ends of a QUIC connection. The client sends data.
 pub(crate) struct QuicConnection {
