@@ -84,11 +84,11 @@ impl FlowIdentity {
         }
     }
 
-<<<<<<< HEAD
     /// An ACK says up to where everything has arrived: of TCP alone.
     pub(crate) fn acknowledges_in_order(&self) -> bool {
         self.transport == Transport::Tcp
-=======
+    }
+
     /// A counter of the application's bytes, NaN if there is none.
     pub(crate) fn delivered(&self, bytes: f64) -> f64 {
         if self.shows_delivery { bytes } else { f64::NAN }
@@ -97,7 +97,6 @@ impl FlowIdentity {
     /// A counter of what was sent again, NaN if there is none.
     pub(crate) fn retransmitted(&self, packets: f64) -> f64 {
         if self.shows_itself { packets } else { f64::NAN }
->>>>>>> main
     }
 
     /// A controller takes its share.

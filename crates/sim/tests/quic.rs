@@ -269,6 +269,6 @@ fn what_is_lost_is_sent_again() {
     assert!(ledger.all_completed() && ledger.dropped_packets() > 20, "{ledger:?}");
     let summary = simulate(&spec);
     let overall = summary.flows[0].phases.get("overall").unwrap();
-    let again = overall.retransmitted_packets;
+    let again = overall.retransmitted_packets.unwrap();
     assert!(again > 20 && again < 2 * ledger.dropped_packets(), "{again}");
 }

@@ -130,7 +130,7 @@ impl Ledger {
             ..Flow::default()
         });
         let links =
-            spec.links.iter().map(|link| Link { limit: limit(&link.queue), latest: Time::ZERO });
+            spec.links.iter().map(|it| Link { limit: limit(&it.queue, spec), latest: Time::ZERO });
         Self { flows: flows.collect(), links: links.collect(), error: None }
     }
 
@@ -217,11 +217,16 @@ impl Ledger {
 }
 
 /// What a queue holds at most.
-fn limit(queue: &LinkPart) -> Limit {
+fn limit(queue: &LinkPart, spec: &RunSpec) -> Limit {
     let row = queue_row::<()>(&queue.kind).unwrap();
     let values = row.resolve(&queue.parameters).unwrap();
     let parameter = row.entry.parameters.iter().find(|it| it.name == "limit").unwrap();
     match parameter.kind {
+        // Of each flow.
+        Kind::Limit { .. } if row.entry.name == "drr" => match values.limit("limit") {
+            Limit::Bytes(bytes) => Limit::Bytes(bytes * spec.flows.len() as u64),
+            Limit::Packets(packets) => Limit::Packets(packets * spec.flows.len() as u64),
+        },
         Kind::Limit { .. } => values.limit("limit"),
         // FQ-CoDel takes the packet in and then makes room for it.
         // Buffers of data packets, the smallest of which has 34 bytes of payload.
