@@ -180,7 +180,7 @@ def _codel(queue: Parameters, place: Place) -> str:
 
 def _fq_codel(queue: Parameters, place: Place) -> str:
     # Beside its limit in packets it has one of memory, 32 MB, that a RunSpec knows nothing of.
-    memory_bytes = min(queue["limit"] * (2 * place.packet_bytes + 1068), 2**32 - 1)
+    memory_bytes = _memory_bytes(queue["limit"], place)
     return (
         f"fq_codel limit {queue['limit']} flows {queue['queues']} "
         f"quantum {queue['quantum']} target {_time(queue['target'])} "
@@ -218,7 +218,7 @@ def _fq_pie(queue: Parameters, place: Place) -> str:
     # As for `pie` and `fq_codel`.
     tick_ns = place.tick_ns
     update_ns = max(queue["update"] - tick_ns, tick_ns) if tick_ns else queue["update"]
-    memory_bytes = min(queue["limit"] * (2 * place.packet_bytes + 1068), 2**32 - 1)
+    memory_bytes = _memory_bytes(queue["limit"], place)
     return (
         f"fq_pie limit {queue['limit']} flows {queue['queues']} quantum {queue['quantum']} "
         f"target {_time(queue['target'])} tupdate {_time(update_ns)} "
@@ -245,7 +245,7 @@ def _sfq_problems(queue: Parameters, _sizes_bytes: Set[int]) -> list[Problem]:
 def _cake(queue: Parameters, place: Place) -> str:
     rate = f"bandwidth {queue['rate']}bit" if queue["rate"] else "unlimited"
     # It bounds memory alone, which a packet takes more of than it is long.
-    memory_bytes = min(queue["limit"] * (2 * place.packet_bytes + 1068), 2**32 - 1)
+    memory_bytes = _memory_bytes(queue["limit"], place)
     return (
         f"cake {rate} besteffort {'flows' if queue['isolation'] == 'flows' else 'flowblind'} "
         f"rtt {_time(queue['rtt'])} overhead {queue['overhead']} memlimit {memory_bytes}"
@@ -284,6 +284,14 @@ def _step_mark(queue: Parameters, place: Place) -> str:
     )
 
 
+def _step_mark_problems(queue: Parameters, sizes_bytes: Set[int]) -> list[Problem]:
+    found = _packet_limit_problems(queue, sizes_bytes)
+    if queue["l4s_only"]:
+        text = "no controller of this kernel sends ECT(1), so that nothing would be marked"
+        found.append(Problem("l4s_only", text))
+    return found
+
+
 def _packet_limit_problems(queue: Parameters, sizes_bytes: Set[int]) -> list[Problem]:
     """Linux counts packets where the simulator may count bytes: the same only for full packets."""
     limit, largest_bytes = queue["limit"], max(sizes_bytes)
@@ -296,6 +304,11 @@ def _packet_limit_problems(queue: Parameters, sizes_bytes: Set[int]) -> list[Pro
 
 def _packets(limit: Mapping[str, int], place: Place) -> int:
     return limit["packets"] if "packets" in limit else limit["bytes"] // place.packet_bytes
+
+
+def _memory_bytes(packets: int, place: Place) -> int:
+    """Return what so many packets take of memory at most, as the kernel counts it."""
+    return min(packets * (2 * place.packet_bytes + 1068), 2**32 - 1)
 
 
 def _time(span_ns: int) -> str:
@@ -318,6 +331,6 @@ DISCIPLINES: Mapping[str, Discipline] = {
     "policer": Discipline(lambda _queue, _place: "drr", _inside_policer),
     "drr": Discipline(lambda _queue, _place: "drr"),
     "pie": Discipline(_pie, problems=_pie_problems),
-    "step_mark": Discipline(_step_mark, problems=_packet_limit_problems),
+    "step_mark": Discipline(_step_mark, problems=_step_mark_problems),
 }
 """Kinds of queues that Linux has."""
