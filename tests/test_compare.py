@@ -78,7 +78,7 @@ def test_the_same_twice_differs_nowhere(results):
 
 def test_what_one_side_lacks_is_told(results, carry_out):
     found = compare(results, results.where({KEY: "bbr"}), ("throughput",))
-    assert found.alone == ("A alone has 2 values",)
+    assert found.alone == ("A alone has 2 values.",)
     other = carry_out(plan_of("", [{}], [PlannedRun(0, 1, spec())]))
     with pytest.raises(InputError, match="no condition and flow in common"):
         compare(results, other, ("throughput",))
@@ -230,3 +230,59 @@ def test_mistakes(jostle, engine, arguments, message):
     assert code == 2
     assert message in err
     assert engine.calls == 0
+
+
+def alone(carry, condition: dict[str, str], seeds: range, controllers=("cubic",)):
+    runs = [PlannedRun(0, seed, spec(seed, controllers, jitter=True)) for seed in seeds]
+    return carry(plan_of("", [condition], runs))
+
+
+def test_sides_may_differ_as_wholes(carry_out):
+    """Other seeds, another number of runs, a key with another value or none at all."""
+    first = alone(carry_out, {"rate": "10 Mbit/s"}, range(1, 5))
+    second = alone(carry_out, {"rate": "20 Mbit/s", "buffer": "1 BDP"}, range(50, 57))
+    found = compare(first, second, ("throughput",))
+    (one,) = found.differences
+    values = [
+        side.flows.filter(phase="overall")["throughput_bps"].to_numpy() for side in (first, second)
+    ]
+    expected = stats.ttest_ind(values[1], values[0], equal_var=False)
+    assert one.p == pytest.approx(expected.pvalue)
+    assert "rate" not in one.place
+    assert found.alone == (
+        "Of rate A has 10 Mbit/s, B has 20 Mbit/s.", "Of buffer A has no value, B has 1 BDP.",
+    )  # fmt: skip
+    assert "not paired" in comparison_note(found)
+    assert "Welch's t test" in comparison_note(found)
+
+
+def test_a_flow_alone_may_have_another_name(carry_out):
+    first = alone(carry_out, {}, range(1, 4))
+    made = spec(9, ("bbr",))
+    made["flows"][0]["name"] = "rival"
+    second = carry_out(plan_of("", [{}], [PlannedRun(0, 9, made)]))
+    found = compare(first, second, ("throughput",))
+    assert [one.place["flow"] for one in found.differences] == ["incumbent"]
+    assert found.alone == ("The flow is called incumbent in A and rival in B.",)
+
+
+def test_ranks_ask_nothing_of_distributions(results):
+    first, second = between(results, "newcomer.controller", ("cubic", "bbr"))
+    found = compare(first, second, ("throughput",), ("steady",), test="mann-whitney")
+    for one in found.differences:
+        left, right = (
+            side.flows.filter(phase="steady", flow=one.place["flow"])["throughput_bps"].to_numpy()
+            for side in (first, second)
+        )
+        expected = stats.mannwhitneyu(right, left, method="exact").pvalue
+        if one.p is not None and len({*left, *right}) == 8:
+            assert one.p == pytest.approx(expected)
+            assert one.resolved is (expected < 0.05)
+    assert any(one.p is not None for one in found.differences)
+    assert "Mann and Whitney's U test" in comparison_note(found)
+
+
+def test_ranks_on_the_command_line(jostle):
+    code, out, _ = jostle("compare", "grid.toml", "worse.toml", "--test", "mann-whitney")
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80

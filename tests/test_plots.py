@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -383,6 +384,48 @@ def test_the_command_draws_and_names_its_files(jostle, engine):
                           "--y", "throughput", "--y", "queue", "--format", "png,pdf")  # fmt: skip
     assert out.split() == ["figure:", "series.png", "figure:", "series.pdf"]
     assert engine.calls == 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "columns"),
+    [
+        ("series", ("--where", "limit=1 BDP", "--where", "other.controller=bbr"), {"x", "y"}),
+        ("lines", ("--x", "limit", "--y", "rtt"), {"x", "y", "low", "high"}),
+        ("heatmap", ("--x", "limit", "--y", "queue", "--by", "other.controller"), {"row", "value"}),
+        ("cdf", ("--y", "rtt"), {"x", "y"}),
+        ("box", ("--y", "rtt", "--x", "limit"), {"group", "median", "outliers"}),
+        ("scatter", (), {"label", "x", "y"}),
+    ],
+)
+def test_what_is_drawn_is_written(jostle, kind, arguments, columns):
+    code, out, err = jostle("--kind", kind, *arguments, "--csv", "-", "--parquet", "d/p.parquet")
+    assert code == 0
+    assert "figure: " in err
+    frame = pl.read_parquet("d/p.parquet")
+    assert {"chart", *columns} <= set(frame.columns)
+    assert frame.height == len(out.splitlines()) - 1 > 0
+    assert not any(frame[c].is_nan().any() for c in frame.columns if frame[c].dtype == pl.Float64)
+
+
+def test_distributions_of_rtts_are_of_all_acks_where_they_are_recorded(carry_out):
+    results = one(carry_out, crowd(2))
+    ((_, part),) = plot_data.cdf_data(results, "rtt").parts
+    data = plot_data.cdf_data(results, "rtt")
+    assert "Of all intervals of the series" in data.caption
+    assert 'trace = "acks"' in data.caption
+    frame = pl.DataFrame(
+        {
+            "time_s": [0.5, 1.0, 1.5, 2.0],
+            "flow": ["web-1", "web-2", "other", "web-1"],
+            "rtt_s": [0.03, 0.01, 0.5, None],
+        }
+    )
+    with_acks = [replace(r, run=replace(r.run, acks=frame)) for r in results.results]
+    traced = type(results)("", "sim", "1", conditions=[{}], results=with_acks)
+    data = plot_data.cdf_data(traced, "rtt")
+    ((_, part),) = data.parts
+    assert part.curves[0].x.tolist() == pytest.approx([10.0, 30.0])
+    assert "Of all ACKs." in data.caption
 
 
 @pytest.mark.parametrize(

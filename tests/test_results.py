@@ -9,7 +9,9 @@ import pytest
 from fake_core import spec
 from fake_plan import make_plan, plan_of
 from jostle.errors import InputError
+from jostle.results.harm import Harms
 from jostle.results.tables import View, phase_tables
+from jostle.results.tidy import tidy
 from jostle.scenario import PlannedRun
 
 KEY = "flows.newcomer.controller"
@@ -288,3 +290,33 @@ def test_html_escapes_names(carry_out):
         PlannedRun(c, 1, spec()) for c in (0, 1)
     ])  # fmt: skip
     assert "<script>" not in carry_out(plan)._repr_html_()
+
+
+def test_harm_is_in_tables_documents_and_plots(carry_out):
+    results = carry_out(alone_and_beside())
+    harm = results.harm("throughput", "steady").to_dicts()[0]
+    table = phase_tables(results, "steady")[0]
+    at = [name.replace("\n", " ") for name in table.header].index("harm %")
+    told = [row[at] for row in table.rows]
+    assert told.count("–") == len(told) - 2
+    first, second = results.to_dict()["conditions"][:2]
+    assert "alone" not in first["estimates"]
+    assert second["estimates"]["alone"] == results.conditions[0]
+    (incumbent, newcomer) = second["estimates"]["flows"][:2]
+    assert incumbent["phases"]["steady"]["harm"] == {
+        "mean": harm["value"], "low": harm["low"], "high": harm["high"], "n": harm["n"]
+    }  # fmt: skip
+    assert "harm" not in newcomer["phases"]["steady"]
+    frame = tidy(results, ("harm",), ("steady",))
+    assert frame["mean"].to_list() == results.harm("throughput", "steady")["value"].to_list()
+    assert results.plot.box("harm", phase="steady").axes[0].get_ylabel() == "Harm (%)"
+
+
+def test_harm_finds_its_conditions_among_many(carry_out):
+    keys = [(n, rate) for rate in "abc" for n in ("0", "1")]
+    runs = [
+        PlannedRun(at, 1, spec(1, ("cubic", "bbr")[: int(n) + 1])) for at, (n, _) in enumerate(keys)
+    ]
+    results = carry_out(plan_of("", [{"n": n, "rate": rate} for n, rate in keys], runs))
+    every = Harms(results)
+    assert [every.alone(at) for at in range(6)] == [None, 0, None, 2, None, 4]

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jostle.stats import estimate, mean, percentile, sd, series_band
+from jostle.stats import (
+    estimate,
+    mann_whitney,
+    mean,
+    percentile,
+    percentile_estimate,
+    sd,
+    series_band,
+)
+from scipy.stats import mannwhitneyu
 
 finite = st.floats(-1e9, 1e9)
 
@@ -127,3 +136,44 @@ def test_band_is_the_estimate_of_every_bin(rows):
 def test_band_needs_two_dimensions():
     with pytest.raises(ValueError, match="shape"):
         series_band(np.array([1.0, 2.0]))
+
+
+def test_percentile_over_runs_covers_what_it_says():
+    random = np.random.default_rng(3)
+    held = 0
+    for _ in range(400):
+        found = percentile_estimate(random.random(30), 50, "s")
+        assert found.low is not None
+        assert found.high is not None
+        held += found.low <= 0.5 <= found.high
+    # Order statistics of 30 values: 95.7 %, and what 400 draws leave open.
+    assert 0.93 <= held / 400 <= 0.985
+
+
+@pytest.mark.parametrize(
+    ("n", "percent", "has"), [(5, 50, 0), (6, 50, 1), (71, 95, 0), (72, 95, 1)]
+)
+def test_small_samples_have_no_interval_of_a_percentile(n, percent, has):
+    found = percentile_estimate(range(n), percent, "s")
+    assert found.value == pytest.approx(np.percentile(np.arange(n), percent))
+    assert (found.low is not None) == bool(has)
+
+
+def test_what_is_unfinished_counts_as_longest():
+    found = percentile_estimate([1.0, None, 2.0, 3.0], 50, "s")
+    assert (found.value, found.n) == (2.5, 4)
+    assert percentile_estimate([1.0, None, None, None], 50, "s").value is None
+    assert percentile_estimate([None, None], 50, "s").n == 0
+
+
+@pytest.mark.parametrize(("m", "n"), [(2, 3), (4, 4), (10, 7), (20, 20), (25, 6)])
+def test_mann_whitney_is_that_of_scipy(m, n):
+    random = np.random.default_rng([m, n])
+    a, b = random.normal(size=m), random.normal(0.5, size=n)
+    for first, second in ((a, b), (a.round(), b.round())):
+        found = mann_whitney(first, second)
+        way = "exact" if found.exact else "asymptotic"
+        expected = mannwhitneyu(first, second, method=way)
+        assert (found.u, found.p) == (expected.statistic, pytest.approx(expected.pvalue))
+    assert mann_whitney([1.0, 1.0], [1.0, 1.0]) is None
+    assert mann_whitney([1.0], [2.0, 3.0]) is None

@@ -12,6 +12,7 @@ from fake_plan import make_plan, plan_of
 from jostle.cli import output
 from jostle.errors import InputError
 from jostle.results.formats import decimals, with_interval
+from jostle.results.glance import glance
 from jostle.results.measures import measure, measures
 from jostle.results.pivot import pivot_tables
 from jostle.results.samples import find_key, groups
@@ -59,7 +60,7 @@ def test_flows_of_a_phase(results):
 def test_no_line_is_wider_than_the_terminal(results, width, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", str(width))
     output.print_results(results, (), View(width=width))
-    every = tuple(name for name, m in measures().items() if m.place != "asked")
+    every = tuple(name for name, m in measures().items() if not m.elsewhere)
     output.print_results(results, (), View(every, width=width))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= width
@@ -196,7 +197,7 @@ def test_tidy_frame_is_unrounded(results):
     expected = results.estimate("throughput", "steady")
     assert frame.filter(measure="throughput")["mean"].to_list() == expected["value"].to_list()
     assert set(tidy(results)["measure"]) == {
-        name for name, m in measures().items() if m.place != "asked"
+        name for name, m in measures().items() if not m.elsewhere
     }
     assert isinstance(frame, pl.DataFrame)
 
@@ -240,3 +241,117 @@ def test_packets_of_one_run_are_whole():
 def test_two_runs_are_told(carry_out):
     assert "Of two runs it is wide" in interval_note(carry_out(make_plan(2, ("bbr",))))
     assert "Of two runs" not in interval_note(carry_out(make_plan(3, ("bbr",))))
+
+
+def grid_of(carry, conditions: list[dict[str, str]], runs: list[dict]):
+    planned = [PlannedRun(at, 1, made) for at, made in enumerate(runs)]
+    return carry(plan_of("", conditions, planned))
+
+
+def headings(table) -> list[str]:
+    return [name.replace("\n", " ") for name in table.header]
+
+
+def test_fairness_is_shown_of_flows_alike(carry_out):
+    ends = {"kind": "fixed", "bytes": 20_000}
+    mixed = spec(1, ("cubic", "cubic"))
+    mixed["flows"][1]["source"] = ends
+    for made, has in (
+        (spec(1, ("cubic",)), False),
+        (mixed, False),
+        (spec(1, ("cubic", "bbr")), True),
+    ):
+        bulk = phase_tables(of_one_run(carry_out, made), "overall")[0]
+        assert ("Jain's index" in headings(bulk)) is has
+    # Of a condition with one flow the index is 1, whatever happens.
+    both = grid_of(
+        carry_out, [{"n": "1"}, {"n": "2"}], [spec(1, ("cubic",)), spec(1, ("cubic", "bbr"))]
+    )
+    table = phase_tables(both, "overall")[0]
+    at = headings(table).index("Jain's index")
+    assert table.rows[0][at] == "–"
+    assert 0.5 <= float(table.rows[1][at]) <= 1
+    (asked,) = phase_tables(both, "overall", View(("jain",)))
+    assert asked.rows[0][-1] == "1.000"
+
+
+def test_intervals_of_jains_index_begin_at_one_of_n(carry_out):
+    runs = [PlannedRun(0, seed, spec(seed, ("cubic", "bbr"), jitter=True)) for seed in (1, 2)]
+    results = carry_out(plan_of("", [{}], runs))
+    assert measure("jain").bounds_in(runs[0].spec) == (0.5, 1.0)
+    (low,) = tidy(results, ("jain",), ("overall",))["low"]
+    assert low == results.estimate("jain")["low"][0]
+    assert low >= 0.5
+    told = results.to_dict()["conditions"][0]["estimates"]["fairness"]["overall"]["jain"]
+    assert told["low"] == pytest.approx(low)
+    # Two values that are far apart reach the bound, and none beyond.
+    found = estimate([0.5, 0.99], "1", bounds=measure("jain").bounds_among(2))
+    assert (found.low, found.high) == (0.5, 1.0)
+
+
+def test_percentiles_of_a_single_flow_are_over_its_runs(carry_out):
+    ends = {"kind": "fixed", "bytes": 20_000}
+    runs = []
+    for seed in range(1, 9):
+        made = spec(seed, ("cubic",), jitter=True)
+        made["flows"][0]["source"] = ends
+        runs.append(PlannedRun(0, seed, made))
+    results = carry_out(plan_of("", [{}], runs))
+    took = np.array(
+        [flow["completion_s"] for flow in results.flows.filter(phase="overall").to_dicts()]
+    )
+    (found,) = results.estimate("completion_p50").to_dicts()
+    assert found["value"] == pytest.approx(np.median(took))
+    assert (found["low"], found["high"], found["n"]) == (min(took), max(took), 8)
+    assert "over runs" in found["method"]
+    told = results.to_dict()["conditions"][0]["estimates"]["flows"][0]["completion_s"]
+    assert told["p95"] == pytest.approx(np.percentile(took, 95))
+    assert tidy(results, ("completion_p95",))["mean"][0] == pytest.approx(told["p95"])
+    flows, _ = phase_tables(results, "overall")
+    assert "95th percentile of the completion s" in headings(flows)
+    # Of one run there is nothing to take a percentile of.
+    one, _ = phase_tables(carry_out(plan_of("", [{}], runs[:1])), "overall")
+    assert "95th percentile of the completion s" not in headings(one)
+
+
+def test_the_queue_is_told_in_bytes_and_as_time(results):
+    (table,) = phase_tables(results, "overall", View(("queue", "queue_time", "queue_time_p95")))
+    rate = results.spec_of(0)["links"][0]["capacity"]["rate_bps"]
+    (kb, ms) = (float(cell.split()[0]) for cell in table.rows[0][2:4])
+    assert ms == pytest.approx(kb * 8e6 / rate, rel=0.02)
+    series = results.series("bottleneck", "queue_time", condition=0)
+    waits = results.series("bottleneck", "queue", condition=0)
+    assert series["seed_1"].to_list() == pytest.approx((waits["seed_1"] * 8 / rate).to_list())
+
+
+def test_sweeps_beyond_the_limit_are_shown_at_a_glance(carry_out):
+    rates, rtts = ("10 Mbit/s", "20 Mbit/s"), ("10 ms", "20 ms", "30 ms")
+    grid = [{"bottleneck.rate": rate, "flows.a.rtt": rtt} for rate in rates for rtt in rtts]
+    results = grid_of(carry_out, grid, [spec(1, ("cubic",)) for _ in grid])
+    assert glance(results, "overall", View(limit=6, width=80)) == []
+    flows, links = glance(results, "overall", View(limit=5, width=80))
+    assert flows.title == "Throughput (Mbit/s) of incumbent, by rate"
+    assert flows.header == ("rtt", *rates)
+    assert [row[0] for row in flows.rows] == list(rtts)
+    assert "6 conditions: --limit 0" in flows.notes[0]
+    assert links.title.startswith("Queue as time (ms) of bottleneck")
+    # The first key has no room: the second one has.
+    narrow = glance(results, "overall", View(limit=5, width=24))
+    assert narrow == [] or narrow[0].header[0] == "rate"
+    for asked in (View(("rtt",), limit=5, width=80), View(limit=0, width=80), View(limit=5)):
+        assert glance(results, "overall", asked) == []
+
+
+def test_what_is_above_is_not_repeated(carry_out):
+    grid = [{"a": a, "b": b, "c": c} for a in "xy" for b in "12" for c in "34"]
+    results = grid_of(carry_out, grid, [spec(1, ("cubic",)) for _ in grid])
+    flows, _ = glance(results, "overall", View(limit=5, width=80))
+    assert [row[:2] for row in flows.rows] == [("1", "3"), ("", "4"), ("2", "3"), ("", "4")]
+
+
+@pytest.mark.parametrize("width", range(60, 100, 3))
+def test_rows_of_groups_fit(carry_out, width, monkeypatch, capsys):
+    """A group's second line is longer than a short name."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    output.print_results(of_one_run(carry_out, crowd(4, prefix="a")), (), View(width=width))
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= width

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import fake_core
+import polars as pl
 import pytest
 from fake_backend import Constant, FakeBackend
 from jostle.backends import Backend
@@ -217,3 +218,23 @@ def test_bad_input(jostle, backends, arguments: list[str], said: str):
     assert (code, out) == (2, "")
     assert said in err
     assert backends["sim"].specs == []
+
+
+def test_cells_are_written_to_files(jostle):
+    code, out, _ = jostle("validate", "grid.toml", "--csv", "-", "--parquet", "cells.parquet")
+    assert code == 0
+    frame = pl.read_parquet("cells.parquet")
+    assert out.splitlines()[0] == ",".join(frame.columns)
+    share = frame.filter(quantity="share", flow="newcomer")
+    assert share["verdict"].to_list() == ["within", "outside"]
+    assert share["simulator"].to_list() == pytest.approx([0.5, 0.6])
+    assert share["flows.newcomer.controller"].to_list() == ["cubic", "bbr"]
+
+
+@pytest.mark.parametrize("width", [78, 80, 200])
+def test_tables_fit(jostle, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    _, out, _ = jostle("validate", "grid.toml")
+    assert max(map(len, out.splitlines())) <= width
+    heading = "newcomer (bbr)" if width < 100 else "difference"
+    assert heading in out

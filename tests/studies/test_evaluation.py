@@ -194,3 +194,24 @@ def test_a_ratio_to_nothing_is_infinite_and_absent_in_json(runs):
     assert (tested.ours.value, tested.holds) == (float("inf"), True)
     assert digits(tested.ours.value) == "∞"
     assert _finite(tested.ours) is None
+
+
+def test_harm_is_what_is_lost_against_another_condition(runs):
+    rate = Value(where={"controller": "bbr"}, flow="download", measure="throughput")
+    harm = rate.model_copy(update={"measure": "harm", "relative_to": {"controller": "reno"}})
+    beside, alone = (
+        np.array(runs.per_run(rate.model_copy(update={"where": {"controller": name}})))
+        for name in ("bbr", "reno")
+    )
+    assert runs.per_run(harm) == pytest.approx((100 * (alone - beside) / alone).tolist())
+    found = value_estimate(runs, harm)
+    assert found.unit == "%"
+    assert found.high is None or found.high <= 100
+
+
+def test_intervals_of_a_value_end_where_it_ends(runs):
+    value = Value(where={"controller": "reno"}, measure="jain")
+    assert runs.bounds(value) == (1.0, 1.0)
+    used = Value(where={"controller": "reno"}, flow="bottleneck", measure="utilisation")
+    found = value_estimate(runs, used)
+    assert found.high <= 100

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 
+import polars as pl
 import pytest
 from jostle import _core
 from jostle.cli import status
@@ -167,3 +168,14 @@ def test_scenarios_and_what_they_name_stay_inside_the_study(jostle, folder):
     assert code == 2
     assert '"../../secret" lies outside of the study' in err
     assert "the secret" not in err
+
+
+def test_numbers_and_claims_are_written_to_files(jostle):
+    code, out, _ = jostle("study", "./studies/small", "--csv", "-", "--parquet", "s.parquet")
+    assert code == 0
+    frame = pl.read_parquet("s.parquet")
+    assert out.splitlines()[0] == ",".join(frame.columns)
+    assert frame["id"].to_list() == ["throughput.reno", "throughput.bbr", "rtt", "true", "false"]
+    assert frame["holds"].to_list()[-2:] == ["yes", "no"]
+    assert frame["published"][0] == 10
+    assert frame["asks"][-1] == "≥ 2 ×"

@@ -109,6 +109,7 @@ fn links(py: Python<'_>, table: LinkTable) -> PyResult<Py<PyDict>> {
         .with("utilisation", table.utilisation)?
         .with("queue_bytes", table.queue_bytes)?
         .with("queue_mean_bytes", table.queue_mean_bytes)?
+        .with("queue_mean_s", table.queue_mean_s)?
         .with("sent_packets", table.sent_packets)?
         .with("queueing_delay_mean_s", table.queueing_delay_mean_s)?;
     for (reason, column) in Reason::ALL.iter().zip(table.dropped) {

@@ -18,7 +18,7 @@ use noq_proto::{
 };
 
 use crate::clock::Clock;
-use crate::governor::{Governor, Report, Shared};
+use crate::governor::{Governor, Report, Shared, StackAnswers};
 use crate::observer::Observer;
 use crate::settings::{Congestion, Settings, Stack};
 use crate::{Error, Handshake};
@@ -424,7 +424,7 @@ impl End {
         let governor = sending.governor.lock();
         let size = u64::from(governor.datagram_bytes());
         let established = self.live.as_ref().is_some_and(|live| live.established);
-        let ssthresh = governor.controller().and_then(Controller::ssthresh);
+        let ssthresh = governor.ssthresh();
         Some(State {
             srtt: governor.srtt(),
             cwnd_bytes: u64::from(governor.cwnd()) * size,
@@ -485,9 +485,25 @@ impl End {
         while let Some(event) = self.live.as_mut().and_then(|live| live.connection.poll()) {
             self.on_event(now, event);
         }
-        let Some(governor) = self.governor() else { return };
-        let report = { governor }.settle(now);
+        let answers = self.stack_answers();
+        let Some(mut governor) = self.governor() else { return };
+        if let Some(answers) = answers {
+            governor.take_stack_answers(answers);
+        }
+        let report = governor.settle(now);
+        drop(governor);
         tell(now, &report, observer);
+    }
+
+    /// What the stack's own controller answers, if one decides.
+    fn stack_answers(&self) -> Option<StackAnswers> {
+        self.sending.as_ref()?.stack?;
+        let metrics = self.live.as_ref()?.connection.congestion_state(PathId::ZERO)?.metrics();
+        Some(StackAnswers {
+            cwnd_bytes: metrics.congestion_window,
+            ssthresh_bytes: metrics.ssthresh.filter(|&bytes| bytes < u64::MAX),
+            pacing_rate: metrics.pacing_rate.map(Rate::from_bytes_per_s),
+        })
     }
 
     /// Messages between the stack's connection and its endpoint.

@@ -102,6 +102,15 @@ pub(crate) struct Totals {
     pub marked: u64,
 }
 
+/// What one of the stack's own controllers answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StackAnswers {
+    pub cwnd_bytes: u64,
+    /// None where it has no such threshold, and while it is infinite.
+    pub ssthresh_bytes: Option<u64>,
+    pub pacing_rate: Option<Rate>,
+}
+
 /// The sender's side of congestion control.
 pub(crate) struct Governor {
     pub(crate) clock: Clock,
@@ -135,6 +144,8 @@ pub(crate) struct Governor {
     ssthresh: u32,
     rate_required: bool,
     wakeup: Time,
+    /// Of the stack's own controller.
+    stack_rate: Option<Rate>,
 
     pacer: Pacer,
     burst: Burst,
@@ -162,6 +173,7 @@ pub(crate) struct Governor {
 impl Governor {
     pub fn new(settings: &Settings, clock: Clock, controller: Option<Box<dyn Controller>>) -> Self {
         let owner = controller.as_ref().map_or(RecoveryOwner::Transport, |it| it.recovery_owner());
+        let of_stack = controller.is_none();
         let required = controller.as_ref().is_some_and(|it| it.pacing_rate().is_some());
         let needed = controller.as_ref().map_or(EcnFeedback::None, |it| it.needs_ecn());
         let feedback = match (settings.ecn, needed) {
@@ -174,7 +186,8 @@ impl Governor {
             owner,
             feedback,
             recovery: settings.recovery,
-            paced: settings.pacing,
+            // The stack paces its own controllers itself.
+            paced: settings.pacing && !of_stack,
             burst_max: u32::from(settings.burst_datagrams),
             initial_window: settings.initial_window_packets,
             datagram_bytes: u32::from(settings.datagram_bytes),
@@ -192,7 +205,8 @@ impl Governor {
             ssthresh: u32::MAX,
             rate_required: required,
             wakeup: Time::NEVER,
-            pacer: Pacer::new(settings.pacing || required),
+            stack_rate: None,
+            pacer: Pacer::new(settings.pacing && !of_stack || required),
             burst: Burst::default(),
             now: Time::ZERO,
             held: false,
@@ -214,6 +228,7 @@ impl Governor {
         self.feedback
     }
 
+    /// None: one of the stack decides.
     pub fn controller(&self) -> Option<&dyn Controller> {
         self.controller.as_deref()
     }
@@ -243,7 +258,15 @@ impl Governor {
     }
 
     pub fn visible_pacing_rate(&self) -> Option<Rate> {
-        self.pacer.visible_rate()
+        self.pacer.visible_rate().or(self.stack_rate)
+    }
+
+    /// Slow-start threshold in packets; none while there is none.
+    pub fn ssthresh(&self) -> Option<u32> {
+        match &self.controller {
+            Some(controller) => controller.ssthresh(),
+            None => (self.ssthresh < u32::MAX).then_some(self.ssthresh),
+        }
     }
 
     /// Name of the mode for plots: recovery hides the controller's own.
@@ -253,7 +276,9 @@ impl Governor {
             (RecoveryState::Recovery, RecoveryOwner::Transport, _) => "recovery",
             (RecoveryState::Cwr, RecoveryOwner::Transport, _) => "cwr",
             (.., Some(controller)) => controller.mode(),
-            (.., None) => "stack",
+            (.., None) if self.ssthresh == u32::MAX => "stack",
+            (.., None) if self.cwnd < self.ssthresh => "slow_start",
+            (.., None) => "congestion_avoidance",
         }
     }
 
@@ -318,6 +343,17 @@ impl Governor {
         {
             self.news.ack = Some(ack);
         }
+    }
+
+    /// What one of the stack's own controllers answers.
+    pub fn take_stack_answers(&mut self, answers: StackAnswers) {
+        let packets = |bytes: u64| {
+            let packets = bytes / u64::from(self.datagram_bytes);
+            u32::try_from(packets).unwrap_or(u32::MAX)
+        };
+        self.cwnd = packets(answers.cwnd_bytes).max(1);
+        self.ssthresh = answers.ssthresh_bytes.map_or(u32::MAX, packets);
+        self.stack_rate = answers.pacing_rate;
     }
 
     /// Copies all of the controller's answers.

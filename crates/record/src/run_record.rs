@@ -368,7 +368,10 @@ fn link_table(timeline: &Timeline, links: &[LinkMeter]) -> LinkTable {
             let utilisation = ratio(sent_bytes, offered_bytes).map(|share| share.min(1.0));
             table.utilisation.push(utilisation.unwrap_or(f64::NAN));
             table.queue_bytes.push(state.queue_bytes as f64);
-            table.queue_mean_bytes.push(counters.queue_bytes_ns as f64 / length_ns);
+            let queue_bytes_ns = counters.queue_bytes_ns as f64;
+            table.queue_mean_bytes.push(queue_bytes_ns / length_ns);
+            let queue_s = ratio(queue_bytes_ns / 1e9, offered_bytes);
+            table.queue_mean_s.push(queue_s.unwrap_or(f64::NAN));
             table.sent_packets.push(counters.sent_packets as u32);
             table.queueing_delay_mean_s.push(counters.waited_mean_s().unwrap_or(f64::NAN));
             for (column, count) in table.dropped.iter_mut().zip(counters.dropped) {

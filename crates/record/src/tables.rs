@@ -161,6 +161,8 @@ pub struct LinkTable {
     pub queue_bytes: Vec<f64>,
     /// Mean over time of the bytes waiting.
     pub queue_mean_bytes: Vec<f64>,
+    /// The same as time, at the capacity of the interval; NaN while the link was stopped.
+    pub queue_mean_s: Vec<f64>,
     /// Packets sent.
     pub sent_packets: Vec<u32>,
     /// Mean of what they had waited in the queue; NaN if there were none.

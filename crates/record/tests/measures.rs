@@ -120,6 +120,10 @@ fn a_link_is_measured_as_computed_by_hand() {
         assert_eq!(link.utilisation, Some(0.01), "{phase}");
         assert_eq!(link.queue_mean_bytes, 1_500.0, "{phase}");
         assert!((link.queue_p95_bytes / 3_000.0 - 1.0).abs() < 1.0 / 64.0, "{phase}");
+        // At 10 kB/s the link is used to 1 %: it sends 1 MB/s.
+        assert!((link.queue_mean_s.unwrap() - 1.5e-3).abs() < 1e-12, "{phase}");
+        let p95_s = link.queue_p95_bytes / 1e6;
+        assert!((link.queue_p95_s.unwrap() - p95_s).abs() < 1e-12, "{phase}");
         assert_eq!((link.dropped_packets, link.marked_packets), (seconds, seconds), "{phase}");
     }
 }
@@ -159,6 +163,7 @@ fn the_series_has_a_row_per_second_and_flow() {
     assert_eq!(links.utilisation, [0.01; 10]);
     assert_eq!(links.queue_bytes, [3_000.0; 10]);
     assert_eq!(links.queue_mean_bytes, [1_500.0; 10]);
+    assert!(links.queue_mean_s.iter().all(|queue_s| (queue_s - 1.5e-3).abs() < 1e-12));
     assert_eq!(links.sent_packets, [10; 10]);
     assert_eq!(links.dropped[Reason::Overflow as usize], [1; 10]);
     assert_eq!(links.marked[Reason::Codel as usize], [1; 10]);
@@ -583,7 +588,9 @@ fn the_summary_of_a_link_has_the_shape_of_the_contract() {
             "marked_red_packets",
             "marked_step_packets",
             "queue_mean_bytes",
+            "queue_mean_s",
             "queue_p95_bytes",
+            "queue_p95_s",
             "queueing_delay_mean_s",
             "queueing_delay_p50_s",
             "queueing_delay_p95_s",

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jostle.cli.environment import Environment
-from jostle.cli.folders import make_folder_of
 from jostle.cli.run import plan_options
 from jostle.cli.sides import pairs_of, sides_options
-from jostle.cli.tables import file_options, write_frame
+from jostle.cli.tables import file_options, files_given, write_frame
 from jostle.printable import echo
 
 if TYPE_CHECKING:
-    from jostle.results.compare import Compared
+    from jostle.results.compare import Compared, Test
 
 LIMIT = 20
 """Differences that are shown, unless more are asked for."""
@@ -29,6 +28,14 @@ LIMIT = 20
 )
 @click.option("--phase", "phases", metavar="NAME", multiple=True, help="This phase, not all time.")
 @click.option("--each", is_flag=True, help="Compare each flow that `count` made, not their means.")
+@click.option(
+    "--test",
+    type=click.Choice(["welch", "mann-whitney"]),
+    default="welch",
+    show_default=True,
+    help="What tells differences from chance: a test of means, or one of ranks, for distributions "
+    "with outliers. Neither pairs runs.",
+)
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
@@ -54,6 +61,7 @@ def compare(
     columns: str,
     phases: tuple[str, ...],
     each: bool,
+    test: Test,
     limit: int,
     fail_on: tuple[str, ...],
     **options: Any,
@@ -68,17 +76,16 @@ def compare(
     from jostle.results.compare import compare as compared_with
     from jostle.results.measures import measure
 
-    into = {suffix: options.pop(suffix) for suffix in ("csv", "parquet")}
+    into = files_given(options)
     names = [measure(name.strip()).name for name in columns.split(",") if name.strip()]
     relations = [Relation.parse(text) for text in fail_on]
     names += [r.measure.name for r in relations if names and r.measure.name not in names]
     asked = [*phases, *(r.phase for r in relations if r.phase and r.phase not in phases)]
-    for file in into.values():
-        make_folder_of(file if file != "-" else None)
     pairs = pairs_of(environment, options, between, backends)
     found: list[Compared] = []
     for (one, first), (other, second) in pairs:
-        found.append(compared_with(first, second, names, asked, names=(one, other), each=each))
+        sides = (one, other)
+        found.append(compared_with(first, second, names, asked, names=sides, each=each, test=test))
     quiet = write_frame(lambda: _frame(found, [first.title for (_, first), _ in pairs]), into)
     to = output.console()
     for compared, ((_, first), _) in zip(found, pairs, strict=True):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jostle.printable import echo, printable
+from jostle.results.glance import glance
 from jostle.results.tables import Table, View, interval_note, phase_tables
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def print_results(results: ResultSet, phases: Sequence[str], view: View) -> None
     for name in phases or windows:
         window = windows[name]
         to.print(f"\n{name} ({window.from_s:g}–{window.to_s:g} s)", style="bold cyan")
-        for table in phase_tables(results, name, view):
+        for table in glance(results, name, view) or phase_tables(results, name, view):
             print_table(to, table)
     print_note(to, interval_note(results))
 

@@ -10,12 +10,22 @@ import click
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder_of
 from jostle.cli.run import carry_out, plan_files, plan_options
-from jostle.cli.tables import conditions_option, formats_option, parsed_where
+from jostle.cli.tables import (
+    conditions_option,
+    file_options,
+    files_given,
+    formats_option,
+    parsed_where,
+    write_frame,
+)
 from jostle.errors import InputError
 from jostle.printable import echo
 from jostle.results.conditions import short_names
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from jostle.figures.drawn import FigureData
     from jostle.results import ResultSet
     from jostle.results.plots import Kind
 
@@ -84,9 +94,11 @@ def plot(
     What differs beside the keys that are given is never pooled: it has a chart of its own beside
     the others.
     """
+    from jostle.figures.drawn import drawn
     from jostle.figures.save import save
-    from jostle.results.plots import check, draw
+    from jostle.results.plots import check, data_of
 
+    into = files_given(options)
     given = {name: options.pop(name) for name in ("x", "y", "by", "phase", "flows", "each")}
     given["events"] = options.pop("events")
     if len(options["files"]) != 1:
@@ -107,9 +119,21 @@ def plot(
         raise InputError("--where: no condition has all of these values")
     if kind in ("series", "phase") and len(chosen.conditions) > 1:
         raise InputError(_several_conditions(kind, chosen))
-    for path in save(draw(chosen, kind, asked), stem, endings):
-        echo(f"figure: {path}")
+    data = data_of(chosen, kind, asked)
+    quiet = write_frame(lambda: _frame(data), into)
+    for path in save(drawn(data), stem, endings):
+        echo(f"figure: {path}", err=quiet)
     return 1 if results.failures else 0
+
+
+for _option in reversed(file_options("what it shows")):
+    plot = _option(plot)
+
+
+def _frame(data: FigureData) -> pl.DataFrame:
+    from jostle.figures.frame import figure_frame
+
+    return figure_frame(data)
 
 
 def _several_conditions(kind: str, results: ResultSet) -> str:

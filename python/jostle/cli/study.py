@@ -19,11 +19,14 @@ from jostle.cli.run import (
     options_as_given,
     python_option,
 )
+from jostle.cli.tables import file_options, files_given, write_frame
 from jostle.errors import InputError, InterruptedRunError
 from jostle.printable import echo
 from jostle.running import DEFAULT_STORE, STORE_VARIABLE
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from jostle.backends import Backend
     from jostle.results import ResultSet
     from jostle.studies import Runs, Study
@@ -103,7 +106,7 @@ def study(
     output: str,
     as_json: bool,
     python: bool,
-    **given: str | None,
+    **given: Any,
 ) -> int:
     """Reproduce the study of each ID (see `jostle list studies`), or `all` of them.
 
@@ -112,6 +115,7 @@ def study(
     What is not in the store is run. Then every number and claim of the paper stands beside ours:
     in a table here, and with the paper's figures on one HTML page per study.
     """
+    into = files_given(given)
     studies = [_load(name, python=python) for name in _ids(ids)]
     if coverage:
         _print_coverage(studies, as_json=as_json)
@@ -123,15 +127,17 @@ def study(
     }
     results = _carry_out(studies, made, (repeats, readings), jobs, store_path)
     words = {**chosen_of(given), "repeats": repeats, "python": python}
+    quiet = as_json or into["csv"] == "-"
     done = []
     for one in studies:
         runs, evaluations = _evaluated(one, results, readings)
         done.append((one, evaluations))
         command = _command(one, backends, readings, words)
         path = _write(one, runs, evaluations, Path(output), command)
-        if not as_json:
+        if not quiet:
             _print(one, evaluations)
-        echo(f"page: {path}", err=as_json)
+        echo(f"page: {path}", err=quiet)
+    write_frame(lambda: _frame(done), into)
     if as_json:
         from jostle.studies.document import document
 
@@ -143,6 +149,16 @@ def study(
         for each in by_experiment.values()
     )
     return 1 if failed else 0
+
+
+for _option in reversed(file_options("numbers and claims")):
+    study = _option(study)
+
+
+def _frame(done: Sequence[tuple[Study, Evaluations]]) -> pl.DataFrame:
+    from jostle.studies.frame import study_frame
+
+    return study_frame(done)
 
 
 def _evaluated(

@@ -105,19 +105,27 @@ def table_options(command: F) -> F:
     return command
 
 
-def file_options() -> list[Callable[[F], F]]:
+def file_options(what: str = "all of it") -> list[Callable[[F], F]]:
     """Options that write what tables show, unrounded, into files."""
     return [
         click.option(
             f"--{suffix}",
             metavar="FILE",
-            help=f"Write all of it, unrounded, as {title}{more}.",
+            help=f"Write {what}, unrounded, as {title}{more}.",
         )
         for suffix, title, more in (
             ("csv", "CSV", "; - for stdout instead of tables"),
             ("parquet", "Parquet", ""),
         )
     ]
+
+
+def files_given(options: dict[str, Any]) -> dict[str, str | None]:
+    """Take these options out of all options of a command, and make the folders of the files."""
+    into = {suffix: options.pop(suffix) for suffix in ("csv", "parquet")}
+    for file in into.values():
+        make_folder_of(file if file != "-" else None)
+    return into
 
 
 def conditions_option(command: F) -> F:

@@ -20,11 +20,13 @@ from jostle.cli.run import (
     plan_files,
     scenario_options,
 )
-from jostle.cli.tables import formats_option
+from jostle.cli.tables import file_options, files_given, formats_option, write_frame
 from jostle.errors import InputError
 from jostle.printable import echo
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from jostle.fidelity import Comparison
     from jostle.results import ResultSet
 
@@ -79,6 +81,7 @@ def validate(
     from jostle.fidelity import compare
     from jostle.fidelity.causes import read_causes
 
+    into = files_given(options)
     names = _names(files)
     ours, theirs = (
         plan_files(environment, files=files, repeats=count, jittered=True, **options)
@@ -95,11 +98,12 @@ def validate(
     done = carry_out_with(work, jobs, store_path, no_cache=no_cache)
     pairs = list(zip(names, *done, strict=True))
     comparisons = [compare(*pair) for pair in pairs]
-    _print(comparisons, as_json)
+    quiet = write_frame(lambda: _frame(comparisons), into) or as_json
+    _print(comparisons, as_json, quiet=quiet)
     if figures is not None:
         for name, simulator, real in pairs:
             folder = Path(figures) / name if len(pairs) > 1 else Path(figures)
-            _draw(simulator, real, folder, formats or ("png",), quiet=as_json)
+            _draw(simulator, real, folder, formats or ("png",), quiet=quiet)
     if report is not None:
         from jostle.fidelity.markdown import page
         from jostle.figures.files import replace_file
@@ -111,10 +115,14 @@ def validate(
             "report": report,
         }
         replace_file(Path(report), page(comparisons, causes, _command(given, files)).encode())
-        echo(f"report: {report}", err=as_json)
+        echo(f"report: {report}", err=quiet)
     outside = any(comparison.within < len(comparison.cells) for comparison in comparisons)
     failed = any(comparison.failures for comparison in comparisons)
     return 1 if failed or (strict and outside) else 0
+
+
+for _option in reversed(file_options("every cell")):
+    validate = _option(validate)
 
 
 def _command(given: Mapping[str, Any], files: Sequence[str]) -> str:
@@ -136,11 +144,18 @@ def _causes_file(report: str) -> Path:
     return path.with_name(f"{path.stem}-causes.toml")
 
 
-def _print(comparisons: Sequence[Comparison], as_json: bool) -> None:
+def _frame(comparisons: Sequence[Comparison]) -> pl.DataFrame:
+    from jostle.fidelity.frame import fidelity_frame
+
+    return fidelity_frame(comparisons)
+
+
+def _print(comparisons: Sequence[Comparison], as_json: bool, *, quiet: bool) -> None:
     if as_json:
         from jostle.fidelity.document import document
 
         echo(json.dumps(document(comparisons), ensure_ascii=False, allow_nan=False))
+    if quiet:
         return
     from jostle.cli import output
     from jostle.fidelity.tables import comparison_rows, not_judged
@@ -148,7 +163,7 @@ def _print(comparisons: Sequence[Comparison], as_json: bool) -> None:
     to = output.console()
     for comparison in comparisons:
         to.print(comparison.title, style="bold")
-        output.print_table(to, comparison_rows(comparison))
+        output.print_table(to, comparison_rows(comparison, output.width()))
     cells = sum(len(comparison.cells) for comparison in comparisons)
     within = sum(comparison.within for comparison in comparisons)
     output.print_note(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jostle.figures.data import flow_label
 from jostle.results.formats import ABSENT, plain, signed, with_interval
 from jostle.results.tables import Table
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from jostle.fidelity.compare import Cell, Comparison, FlowComparison, MeasureComparison
 
+_GAP = 2
 _FAR = 0.1
 """Differences of what is not judged that are told, as a part of the kernel's mean."""
 _NAMED = 3
@@ -20,8 +22,38 @@ HEADER = ("condition", "flow", "controller", "quantity")
 NUMBERS = ("simulator", "kernel", "difference", "verdict")
 
 
-def comparison_rows(comparison: Comparison) -> Table:
-    """Make a row per condition, flow and quantity, with the unit beside the quantity."""
+def comparison_rows(comparison: Comparison, width: int | None = None) -> Table:
+    """Make a row per condition, flow and quantity, with the unit beside the quantity.
+
+    Where that takes more than `width` characters, conditions and flows stand above their rows.
+    """
+    table = _in_columns(comparison)
+    widths = (
+        max(map(len, column)) + _GAP for column in zip(table.header, *table.rows, strict=True)
+    )
+    return table if width is None or sum(widths) - _GAP <= width else _in_sections(comparison)
+
+
+def _in_sections(comparison: Comparison) -> Table:
+    rows: list[tuple[str, ...]] = []
+    groups, sections = [], []
+    for cell in comparison.cells:
+        for flow in cell.flows:
+            groups.append(len(rows))
+            who = flow_label({"name": flow.name, "controller": flow.controller})
+            sections.append(f"{cell.label}: {who}" if cell.label else who)
+            for quantity, *numbers in _flow_rows(cell, flow):
+                rows.append((quantity.replace(" (packets)", ""), *numbers))
+        if not cell.compared:
+            groups.append(len(rows))
+            sections.append(cell.label)
+            (row,) = _cell_rows(cell)
+            rows.append((row[0], *[""] * len(NUMBERS)))
+    header = (HEADER[-1], *NUMBERS)
+    return Table(header, tuple(rows), tuple(groups), 1, sections=tuple(sections))
+
+
+def _in_columns(comparison: Comparison) -> Table:
     grid = len(comparison.cells) > 1 or bool(comparison.cells[0].label)
     rows: list[tuple[str, ...]] = []
     groups = []

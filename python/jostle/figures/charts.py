@@ -23,6 +23,7 @@ from jostle.figures.style import (
     add_caption,
     legend_columns,
     shortened,
+    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -161,7 +162,18 @@ def _curves(axis: Axes, data: CurvesData, labels: Sequence[str]) -> None:
         names = data.x_names if crowded else [fill(name, max(room, 4)) for name in data.x_names]
         axis.set_xticks(range(len(names)), names, rotation=40 if crowded else 0,
                         ha="right" if crowded else "center", rotation_mode="anchor")  # fmt: skip
-    axis.set(xlabel=data.x_label, ylabel=data.y_label)
+    _name_axes(axis, data.x_label, data.y_label)
+
+
+def _name_axes(axis: Axes, x: str, y: str) -> None:
+    """Name both axes in lines that fit beside them."""
+    figure = axis.get_figure(root=True)
+    assert figure is not None
+    grid = axis.get_gridspec()
+    across = grid.ncols if grid else 1
+    width_in = figure.get_size_inches()[0] / across
+    axis.set_xlabel(wrapped(x, 0.8 * width_in))
+    axis.set_ylabel(wrapped(y, 0.75 * _SMALL_IN if across > 1 else 0.75 * _HEIGHT_IN))
 
 
 def _groups(axis: Axes, data: GroupsData, labels: Sequence[str]) -> None:
@@ -185,7 +197,7 @@ def _groups(axis: Axes, data: GroupsData, labels: Sequence[str]) -> None:
     axis.set_xlim(-0.6, len(names) - 0.4)
     axis.tick_params(axis="x", length=0)
     axis.grid(visible=False, axis="x")
-    axis.set_ylabel(data.y_label)
+    _name_axes(axis, "", data.y_label)
 
 
 def _scatter(axis: Axes, data: ScatterData, labels: Sequence[str]) -> None:
@@ -216,7 +228,7 @@ def _scatter(axis: Axes, data: ScatterData, labels: Sequence[str]) -> None:
                       markeredgecolor="white", markeredgewidth=0.5, linestyle="",
                       label=cloud.label)  # fmt: skip
     towards = "  (less →)" if data.reverse_x else ""
-    axis.set(xlabel=f"{data.x_label}{towards}", ylabel=data.y_label)
+    _name_axes(axis, f"{data.x_label}{towards}", data.y_label)
 
 
 _DRAW: Final[dict[type[Chart], Callable[[Axes, Any, Sequence[str]], None]]] = {

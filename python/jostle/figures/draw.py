@@ -25,6 +25,7 @@ from jostle.figures.style import (
     add_caption,
     legend_columns,
     shortened,
+    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -201,8 +202,9 @@ def _panel(axis: Axes, panel: PanelData) -> None:
         # A line through a single point cannot be seen.
         axis.plot(line.time_s[alone], line.mean[alone], color=colour, linestyle="", marker="o",
                   markersize=2.2)  # fmt: skip
-    axis.set_ylabel(f"{panel.quantity}\n({panel.unit})" if panel.unit else panel.quantity,
-                    linespacing=1.1)  # fmt: skip
+    quantity = wrapped(panel.quantity, _PANEL_IN)
+    unit = f"\n({panel.unit})" if panel.unit else ""
+    axis.set_ylabel(quantity + unit, linespacing=1.1)
     axis.set_ylim(*_limits(panel))
     axis.yaxis.set_major_locator(_round_ticks(4))
 

@@ -13,7 +13,7 @@ from matplotlib.colors import Normalize, TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from jostle.figures.style import COLUMN_IN, GREY, PAGE_IN, RC, add_caption
+from jostle.figures.style import COLUMN_IN, GREY, PAGE_IN, RC, add_caption, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -151,7 +151,8 @@ def _bar(figure: Figure, axes: Any, mesh: Any, data: HeatMapData) -> None:
         # A share of the axes: the same distance below many rows as below few.
         pad=_BAR_GAP_IN / height_in, shrink=min(1.0, 3.2 / figure.get_size_inches()[0]),
     )  # fmt: skip
-    bar.set_label(f"{data.quantity}{unit}", labelpad=1)
+    width_in = min(0.8 * figure.get_size_inches()[0], 3.2)
+    bar.set_label(wrapped(f"{data.quantity}{unit}", width_in), labelpad=1)
     for x, side, words in ((0, "left", f"◂ {data.ends[0]}"), (1, "right", f"{data.ends[1]} ▸")):
         bar.ax.text(
             x, 1.25, words, transform=bar.ax.transAxes, ha=side, va="bottom", fontsize=6.5,

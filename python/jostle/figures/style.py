@@ -67,6 +67,17 @@ def add_caption(figure: Figure, caption: str) -> None:
         figure.supxlabel(text, x=0.01, ha="left", fontsize=6, color=GREY, linespacing=1.15)
 
 
+def wrapped(label: str, room_in: float) -> str:
+    """Break the name of an axis or a scale into lines that fit beside it; its unit stays whole."""
+    words, bracket, unit = label.rpartition(" (")
+    lines = textwrap.wrap(words or label, max(int(room_in / LETTER_IN), 10))
+    if bracket and words:
+        last = f"{lines[-1]}{bracket}{unit}"
+        fits = len(last) * LETTER_IN <= room_in
+        lines[-1:] = [last] if fits else [lines[-1], bracket.strip() + unit]
+    return "\n".join(lines)
+
+
 def legend_columns(labels: Sequence[str], width_in: float) -> int:
     """So many columns of a legend as its longest label leaves room for."""
     longest = max((len(label) for label in labels), default=1)

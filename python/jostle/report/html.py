@@ -22,6 +22,7 @@ from jostle.report import assets
 from jostle.report.series import charts
 from jostle.report.topology import topology
 from jostle.results import pictures
+from jostle.results.overview import overview
 from jostle.results.tables import LINKS, Table, html_table, interval_note, phase_tables
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def _scenario(results: ResultSet, file: str | None) -> dict[str, Any]:
     packed = charts(results) if results.results else None
     every = [(phase, phase_tables(results, phase.name)) for phase in results.phases]
     drawings = _drawings(results)
+    first = overview(results) if results.results else None
     return {
         "title": results.title or "Untitled scenario",
         "question": _question(source),
@@ -106,6 +108,7 @@ def _scenario(results: ResultSet, file: str | None) -> dict[str, Any]:
         "notes": results.notes,
         "failures": [(results.labels[f.condition], f.seed, f.error) for f in results.failures],
         "phases": [(phase, _html(tables, LINKS, of=False)) for phase, tables in every],
+        "overview": Markup(html_table(first)) if first else "",
         "few_rows": all(len(t.rows) <= _FEW_ROWS for _, tables in every for t in tables),
         "legend": interval_note(results),
         "links": [(phase, _html(tables, LINKS, of=True)) for phase, tables in every],

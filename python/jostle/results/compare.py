@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from jostle.errors import InputError
 from jostle.results.conditions import short_names
@@ -14,9 +14,9 @@ from jostle.results.finished import OVERALL
 from jostle.results.formats import count, decimals, plain, signed, with_interval
 from jostle.results.frames import table
 from jostle.results.measures import Measure, measure
-from jostle.results.samples import OWN_KEYS, Sample, find_key, samples
+from jostle.results.samples import OWN_KEYS, Sample, find_key, grid_keys, samples
 from jostle.results.tables import Table, suitable
-from jostle.stats import Estimate, bonferroni, difference, estimate, welch_test
+from jostle.stats import Estimate, bonferroni, difference, estimate, mann_whitney, welch_test
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from jostle.results.finished import FinishedRuns
 
 
+Test = Literal["welch", "mann-whitney"]
+"""Of means, whose spreads may differ; of ranks, whatever the distributions."""
+_LEVEL: Final = 0.05
+_TESTS: Final = {"welch": "Welch's t test", "mann-whitney": "Mann and Whitney's U test"}
+
 Side = TypeVar("Side", bound="FinishedRuns")
+One = TypeVar("One", bound="FinishedRuns")
+Other = TypeVar("Other", bound="FinishedRuns")
 
 
 @dataclass(frozen=True)
@@ -42,10 +49,12 @@ class Difference:
     change
         Second less first, with Welch's interval.
     p
-        Two-tailed probability of such a difference by chance (Welch's t test); None without two
-        runs on both sides, or where nothing varies.
+        Two-tailed probability of such a difference by chance, by the comparison's test; None
+        without two runs on both sides, or where nothing varies.
     corrected
         The same for having made all tests of the comparison (Bonferroni).
+    by_ranks
+        Whether the test is that of ranks, by which the change is then resolved or not.
     """
 
     measure: Measure
@@ -55,6 +64,7 @@ class Difference:
     change: Estimate
     p: float | None
     corrected: float | None = None
+    by_ranks: bool = False
 
     @cached_property
     def relative(self) -> float | None:
@@ -65,7 +75,12 @@ class Difference:
 
     @property
     def resolved(self) -> bool | None:
-        """Whether the change is more than chance: its interval does not reach 0; None without."""
+        """Whether the change is more than chance; None if that cannot be told.
+
+        Its interval does not reach 0, or, of ranks, p is below 5 %.
+        """
+        if self.by_ranks and self.p is not None:
+            return self.p < _LEVEL
         low, high = self.change.low, self.change.high
         return None if low is None or high is None else not low <= 0.0 <= high
 
@@ -101,12 +116,15 @@ class Compared:
     differences
         Those that are more than chance first, and of each kind the largest first.
     alone
-        What only one side has: the side, and how many measures of which conditions.
+        What only one side has, and by what the sides differ as wholes, in sentences.
+    test
+        What says which differences are more than chance.
     """
 
     names: tuple[str, str]
     differences: tuple[Difference, ...]
     alone: tuple[str, ...] = ()
+    test: Test = "welch"
 
     @property
     def resolved(self) -> int:
@@ -156,14 +174,19 @@ def compare(
     *,
     names: tuple[str, str] = ("A", "B"),
     each: bool = False,
+    test: Test = "welch",
 ) -> Compared:
     """Hold every measure of one side against that of the other in the same place.
+
+    The runs of the sides are independent samples, which need have neither number nor seeds in
+    common.
 
     Parameters
     ----------
     first, second
         The two sides. Places are the same if conditions, flows (or links) and phases are called so;
-        a flow's controller may differ.
+        a flow's controller may differ. A key of the grid of which each side has one value, or none,
+        may differ, too, and so may the name of a flow where each side has one.
     columns
         Names of measures; those that suit the flows if empty.
     phases
@@ -172,24 +195,36 @@ def compare(
         What the two sides are called.
     each
         Whether every flow that `count` made stands for itself.
+    test
+        `welch`, of means, or `mann-whitney`, of ranks, for distributions with outliers or far from
+        normal.
 
     Raises
     ------
     InputError
         When a measure or a phase is not known, or the sides have nothing in common.
     """
+    first, second, differs = _matched(first, second, names)
+    same_flow = _same_flow(first, second)
+    differs += [f"The flow is called {one} in {names[0]} and {other} in {names[1]}."
+                for other, one in same_flow.items()]  # fmt: skip
     wanted = [measure(name) for name in columns] or suitable(first)
     asked = tuple(phases) or (OVERALL,)
     found: list[Difference] = []
     alone = dict.fromkeys(names, 0)
     for shown in wanted:
         left, right = (
-            {_place(one): one for one in samples(side, shown, asked, each=each)}
-            for side in (first, second)
+            {
+                _place(one, called): one
+                for one in samples(side, shown, asked, each=each)
+                # In one run of one flow they are its completion.
+                if not (one.single and shown.percent)
+            }
+            for side, called in ((first, {}), (second, same_flow))
         )
         alone[names[0]] += len(left.keys() - right.keys())
         alone[names[1]] += len(right.keys() - left.keys())
-        found += [_difference(shown, one, right[place]) for place, one in left.items()
+        found += [_difference(shown, one, right[place], test) for place, one in left.items()
                   if place in right]  # fmt: skip
     found = [one for one in found if one.first.n or one.second.n]
     if not found:
@@ -198,26 +233,59 @@ def compare(
     corrected = [
         one if one.p is None else replace(one, corrected=bonferroni(one.p, tests)) for one in found
     ]
-    left_out = [f"{name} alone has {count(n, 'value')}" for name, n in alone.items() if n]
-    return Compared(names, tuple(sorted(corrected)), tuple(left_out))
+    left_out = [f"{name} alone has {count(n, 'value')}." for name, n in alone.items() if n]
+    return Compared(names, tuple(sorted(corrected)), (*differs, *left_out), test)
 
 
-def _place(sample: Sample) -> tuple[tuple[str, str], ...]:
-    return tuple((key, value) for key, value in sample.place.items() if key != "controller")
+def _matched(first: One, second: Other, names: tuple[str, str]) -> tuple[One, Other, list[str]]:
+    """Leave out keys of the grid by which the sides differ as wholes, and say which these are."""
+    said = []
+    for key in dict.fromkeys((*grid_keys(first), *grid_keys(second))):
+        values = [
+            list(dict.fromkeys(c[key] for c in side.conditions if key in c))
+            for side in (first, second)
+        ]
+        if max(map(len, values)) < 2 and values[0] != values[1]:
+            first, second = _without(first, key), _without(second, key)
+            told = (f"{name} has {one[0] if one else 'no value'}"
+                    for name, one in zip(names, values, strict=True))  # fmt: skip
+            said.append(f"Of {key} {', '.join(told)}.")
+    return first, second, said
 
 
-def _difference(shown: Measure, left: Sample, right: Sample) -> Difference:
-    first, second = (
-        estimate(side.values, shown.unit, bounds=shown.bounds) for side in (left, right)
+def _same_flow(first: FinishedRuns, second: FinishedRuns) -> dict[str, str]:
+    """Name of the second side's flow → that of the first's, where each has one alone."""
+    names = [
+        {name for index in range(len(side.conditions)) for name in side.flow_names(index)}
+        for side in (first, second)
+    ]
+    if any(len(one) != 1 for one in names) or names[0] == names[1]:
+        return {}
+    return {names[1].pop(): names[0].pop()}
+
+
+def _place(sample: Sample, called: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (key, called.get(value, value) if key in ("flow", "group") else value)
+        for key, value in sample.place.items()
+        if key != "controller"
     )
-    test = welch_test(right.values, left.values)
+
+
+def _difference(shown: Measure, left: Sample, right: Sample, test: Test) -> Difference:
+    first, second = (
+        estimate(side.values, shown.unit, bounds=side.bounds) for side in (left, right)
+    )
+    made = welch_test if test == "welch" else mann_whitney
+    found = made(right.values, left.values)
     return Difference(
         shown,
-        dict(_place(left)),
+        dict(_place(left, {})),
         first,
         second,
         difference(right.values, left.values, shown.unit),
-        None if test is None else test.p,
+        None if found is None else found.p,
+        by_ranks=test == "mann-whitney",
     )
 
 
@@ -259,7 +327,7 @@ def comparison_table(compared: Compared, limit: int, width: int | None) -> Table
     if len(changed) > len(shown):
         more = count(len(changed) - len(shown), "smaller difference")
         notes.append(f"… {more}: --limit 0 shows all")
-    notes += [f"{text}." for text in compared.alone]
+    notes += compared.alone
     wide = sum(max(map(len, column)) + 2 for column in zip(header, *rows, strict=True))
     if width is None or wide - 2 <= width:
         return Table(header, tuple(rows), (), 2, notes=tuple(notes))
@@ -312,10 +380,12 @@ def comparison_note(compared: Compared) -> str:
             f"{compared.names[1]} less {compared.names[0]}. One run on a side, or nothing random: "
             "no test can say what is chance; give --repeats."
         )
+    by_ranks = compared.test == "mann-whitney"
+    chance = "p (uncorrected) is 5 % or more" if by_ranks else "its 95 % interval (Welch) reaches 0"
     return (
-        f"{compared.names[1]} less {compared.names[0]}; ? where the difference's 95 % interval "
-        f"(Welch) reaches 0. {compared.resolved} of {total} do not. p: Welch's t test, corrected "
-        "for all of them (Bonferroni)."
+        f"{compared.names[1]} less {compared.names[0]}, of runs that are not paired; ? where "
+        f"{chance}: {compared.resolved} of {total} are more than chance. p: "
+        f"{_TESTS[compared.test]}, corrected for all of them (Bonferroni)."
     )
 
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from jostle.results.measures import Measure, measures
 
 if TYPE_CHECKING:
+    from jostle.backends import Spec
     from jostle.results.finished import FinishedRuns, Result
+    from jostle.results.harm import Harms
 
 SCHEMA: Final = "jostle.summary/2"
 
@@ -17,6 +19,8 @@ _LISTS: Final = ("flows", "groups", "links")
 _TABLES: Final = ("fairness", "totals")
 _FACTS: Final = ("name", "group", "flows", "transport", "controller")
 """What an entry says of itself beside its measures."""
+_PERCENTS: Final = (50, 95, 99)
+"""Percentiles over runs."""
 
 
 def document(results: FinishedRuns, phases: Sequence[str] = ()) -> dict[str, Any]:
@@ -33,8 +37,14 @@ def document(results: FinishedRuns, phases: Sequence[str] = ()) -> dict[str, Any
     -------
     dict
         For each condition its runs, and `estimates`: what a run has, with mean, low, high (null
-        for fewer than two values) and n in place of each measure.
+        for fewer than two values) and n in place of each measure; of the completion of a flow also
+        p50, p95 and p99 over the runs, of which one that did not complete counts as the longest.
+        Where a flow has another condition without a newcomer, `harm` is beside its measures, with
+        that condition as `alone`.
     """
+    from jostle.results.harm import Harms
+
+    harms = Harms(results)
     return {
         "schema": SCHEMA,
         "title": results.title,
@@ -43,7 +53,7 @@ def document(results: FinishedRuns, phases: Sequence[str] = ()) -> dict[str, Any
             {
                 "condition": condition,
                 "runs": [_run(result, phases) for result in results.of(index)],
-                "estimates": _estimates(results.of(index), phases),
+                "estimates": _estimates(results, index, phases, harms),
             }
             for index, condition in enumerate(results.conditions)
         ],
@@ -65,12 +75,15 @@ def _chosen(by_phase: Mapping[str, Any], phases: Sequence[str]) -> dict[str, Any
     return {name: value for name, value in by_phase.items() if not phases or name in phases}
 
 
-def _estimates(runs: Sequence[Result], phases: Sequence[str]) -> dict[str, Any] | None:
+def _estimates(
+    results: FinishedRuns, index: int, phases: Sequence[str], harms: Harms
+) -> dict[str, Any] | None:
     """Put an estimate where a run has a number; None if no run finished."""
+    runs = results.of(index)
     if not runs:
         return None
     every = [_run(result, phases) for result in runs]
-    columns = _Columns()
+    columns = _Columns(results.spec_of(index))
     found: dict[str, Any] = {}
     for part in (one for one in _LISTS if all(one in run for run in every)):
         found[part] = []
@@ -92,16 +105,38 @@ def _estimates(runs: Sequence[Result], phases: Sequence[str]) -> dict[str, Any] 
             name: columns.add([run[part][name] for run in every], part) for name in every[0][part]
         }
     columns.fill()
+    alone = harms.alone(index)
+    if alone is not None:
+        found["alone"] = results.conditions[alone]
+        _add_harm(found["flows"], harms, index, results.flow_names(alone))
     return found
+
+
+def _add_harm(
+    flows: Sequence[dict[str, Any]], harms: Harms, index: int, names: Sequence[str]
+) -> None:
+    """Put harm beside the measures of the flows that a condition has alone."""
+    from jostle.stats import estimate
+
+    rate, harm = measures()["throughput"], measures()["harm"]
+    for flow in flows:
+        for phase, into in flow["phases"].items() if flow["name"] in names else ():
+            by_seed = harms.by_seed(rate, phase, (flow["name"],), index)
+            found = estimate([run[0] for run in by_seed.values()], harm.unit, bounds=harm.bounds)
+            into["harm"] = {
+                "mean": found.value, "low": found.low, "high": found.high, "n": found.n
+            }  # fmt: skip
 
 
 class _Columns:
     """Values of all measures of a condition, estimated at once: runs may have many flows."""
 
-    def __init__(self) -> None:
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
         self._values: list[list[float]] = []
         self._measures: list[Measure] = []
         self._into: list[dict[str, Any]] = []
+        self._completions: list[tuple[list[float | None], dict[str, Any]]] = []
 
     def add(
         self, entries: Sequence[Mapping[str, Any]], part: str, *, whole: bool = False
@@ -116,13 +151,15 @@ class _Columns:
             self._measures.append(wanted)
             found[wanted.key] = {}
             self._into.append(found[wanted.key])
+            if wanted.name == "completion":
+                self._completions.append((values, found[wanted.key]))
         return found
 
     def fill(self) -> None:
         """Estimate everything that was taken."""
         import numpy as np
 
-        from jostle.stats import series_band
+        from jostle.stats import percentile_estimate, series_band
 
         if not self._values:
             return
@@ -131,11 +168,14 @@ class _Columns:
         for (mean, low, high, n), wanted, into in zip(
             ends, self._measures, self._into, strict=True
         ):
-            least, most = wanted.bounds
+            least, most = wanted.bounds_in(self._spec)
             into["mean"] = None if np.isnan(mean) else float(mean)
             into["low"] = _end(low, mean, least, most)
             into["high"] = _end(high, mean, least, most)
             into["n"] = int(n)
+        for values, into in self._completions:
+            for percent in _PERCENTS:
+                into[f"p{percent}"] = percentile_estimate(values, percent, "s").value
 
 
 def _end(end: float, mean: float, least: float | None, most: float | None) -> float | None:

@@ -7,8 +7,9 @@ less is. 0: the newcomer takes nothing; 1: it takes all; below 0: the others are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from jostle.errors import InputError
@@ -17,6 +18,7 @@ from jostle.results.measures import Measure, measure
 from jostle.stats import Estimate, Method, estimate
 
 if TYPE_CHECKING:
+    from jostle.results.conditions import Condition
     from jostle.results.finished import FinishedRuns
 
 _MORE_IS_BETTER: Final = {"bit/s": True, "s": False}
@@ -77,23 +79,16 @@ def harms(
     wanted = measure(name)
     if wanted.scope != "flow" or wanted.unit not in _MORE_IS_BETTER or wanted.elsewhere:
         raise InputError(f"harm is of a rate, a time or a delay of flows; `{wanted.name}` is none")
-    return [
-        Harm(
-            index,
-            alone,
-            flow,
-            estimate(
-                list(_by_seed(results, wanted, phase, flow, conditions=(alone, index))),
-                "1",
-                method,
-                confidence,
-                bounds=(None, 1.0),
-            ),
-        )
-        for index in range(len(results.conditions))
-        if (alone := _alone(results, index)) is not None
-        for flow in results.flow_names(alone)
-    ]
+    every = Harms(results)
+    found = []
+    for index in range(len(results.conditions)):
+        alone = every.alone(index)
+        for flow in () if alone is None else results.flow_names(alone):
+            values = [run[0] for run in every.by_seed(wanted, phase, (flow,), index).values()]
+            harm = estimate(values, "1", method, confidence, bounds=measure("harm").bounds)
+            assert alone is not None
+            found.append(Harm(index, alone, flow, harm))
+    return found
 
 
 def share_lost(alone: float | None, beside: float | None, more_is_better: bool) -> float | None:
@@ -104,31 +99,71 @@ def share_lost(alone: float | None, beside: float | None, more_is_better: bool) 
     return lost / of if of > 0 else None
 
 
-def _alone(results: FinishedRuns, index: int) -> int | None:
-    """Find the condition that differs by flows that it does not have; None if there is none."""
-    flows = results.flow_names(index)
-    fewer = [
-        other
-        for other in range(len(results.conditions))
-        if 0 < len(results.flow_names(other)) < len(flows)
-        and set(results.flow_names(other)) < set(flows)
-        and _differences(results, index, other) == 1
-    ]
-    return min(fewer, key=lambda other: len(results.flow_names(other)), default=None)
+class Harms:
+    """Which conditions lack the newcomer of others, and what flows lose in these, by seed.
+
+    Parameters
+    ----------
+    results
+        The runs.
+    """
+
+    def __init__(self, results: FinishedRuns) -> None:
+        self._results = results
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        """Flows of each condition; none where no run finished."""
+        every = range(len(self._results.conditions))
+        return [len(self._results.flow_names(index)) for index in every]
+
+    @cached_property
+    def _keys(self) -> list[str]:
+        return list(dict.fromkeys(key for one in self._results.conditions for key in one))
+
+    @cached_property
+    def _beside(self) -> dict[tuple[str, frozenset[tuple[str, str]]], list[int]]:
+        """Conditions by all of their keys but one: those that differ in that one lie together."""
+        found: dict[tuple[str, frozenset[tuple[str, str]]], list[int]] = {}
+        for index, condition in enumerate(self._results.conditions):
+            for key in self._keys:
+                found.setdefault((key, _others(condition, key)), []).append(index)
+        return found
+
+    def alone(self, index: int) -> int | None:
+        """Find the condition that differs by flows that it does not have; None if there is none."""
+        if len({size for size in self._sizes if size}) < 2:
+            return None
+        condition = self._results.conditions[index]
+        flows = set(self._results.flow_names(index))
+        fewer = [
+            other
+            for key in self._keys
+            for other in self._beside[key, _others(condition, key)]
+            if 0 < self._sizes[other] < len(flows) and set(self._results.flow_names(other)) < flows
+        ]
+        return min(fewer, key=lambda other: self._sizes[other], default=None)
+
+    def by_seed(
+        self, wanted: Measure, phase: str, flows: Sequence[str], index: int
+    ) -> dict[int, list[float | None]]:
+        """Give the harm to each of `flows` in the runs of a condition whose seed the other has."""
+        alone = self.alone(index)
+        before = {} if alone is None else {r.seed: r.run for r in self._results.of(alone)}
+        found = {}
+        for result in self._results.of(index):
+            if result.seed not in before:
+                continue
+            x, y = (
+                [wanted.of_summary(run.summary, phase, flow) for flow in flows]
+                for run in (before[result.seed], result.run)
+            )
+            found[result.seed] = [
+                share_lost(one, other, _MORE_IS_BETTER[wanted.unit])
+                for one, other in zip(x, y, strict=True)
+            ]
+        return found
 
 
-def _differences(results: FinishedRuns, one: int, other: int) -> int:
-    first, second = results.conditions[one], results.conditions[other]
-    return sum(first.get(key) != second.get(key) for key in {*first, *second})
-
-
-def _by_seed(
-    results: FinishedRuns, wanted: Measure, phase: str, flow: str, *, conditions: tuple[int, int]
-) -> Iterator[float | None]:
-    alone, beside = conditions
-    before = {one.seed: one.run.summary for one in results.of(alone)}
-    for result in results.of(beside):
-        if result.seed in before:
-            x = wanted.of_summary(before[result.seed], phase, flow)
-            y = wanted.of_summary(result.run.summary, phase, flow)
-            yield share_lost(x, y, _MORE_IS_BETTER[wanted.unit])
+def _others(condition: Condition, key: str) -> frozenset[tuple[str, str]]:
+    return frozenset((name, value) for name, value in condition.items() if name != key)

@@ -10,9 +10,12 @@ import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from jostle.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from jostle.backends import Spec
 
 Bounds = tuple[float | None, float | None]
 """Smallest and largest value that something can have; None where there is no end."""
@@ -24,7 +27,7 @@ _SHARES: Final = {
 _SIGNED: Final = {"lead", "throughput_shift", "delay_shift"}
 
 Scope = Literal["flow", "group", "link", "run"]
-Place = Literal["phases", "fairness", "totals", "flow", "group", "asked", "pairs"]
+Place = Literal["phases", "fairness", "totals", "flow", "group", "asked", "conditions", "pairs"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Measure:
     place
         Where the summary has it: in each phase of a flow, group or link, of `fairness` or of
         `totals`, beside the phases of a flow or group, or nowhere, since it is asked for with a
-        parameter, or is of two runs.
+        parameter, compares two conditions, or is of two runs.
     any_window
         Whether the series is enough to compute it over any window of time.
     column
@@ -71,16 +74,40 @@ class Measure:
 
     @property
     def bounds(self) -> Bounds:
-        """Smallest and largest value that it can have, in `unit`."""
+        """Smallest and largest value that it can have, in `unit`, whatever the scenario."""
         if self.name in _SIGNED:
             return None, None
+        if self.name == "harm":
+            # To be better off than alone has no limit.
+            return None, 1.0
         return 0.0, 1.0 if self.name in _SHARES else None
+
+    def bounds_in(self, spec: Spec) -> Bounds:
+        """Smallest and largest value that it can have in a run."""
+        return self.bounds_among(sum(flow["source"]["kind"] != "ping" for flow in spec["flows"]))
+
+    def bounds_among(self, flows: int) -> Bounds:
+        """Smallest and largest value that it can have among flows: Jain's index is 1/n at least."""
+        return (1.0 / max(flows, 1), 1.0) if self.name == "jain" else self.bounds
+
+    @property
+    def percent(self) -> float | None:
+        """Percentile of a group's flows that it is; None if it is none."""
+        name, _, percent = self.name.rpartition("_p")
+        return float(percent) if self.scope == "group" and name == "completion" else None
+
+    @property
+    def tabled(self) -> bool:
+        """Whether tables of results have it: it is in summaries, or follows from several."""
+        return not self.elsewhere or self.place == "conditions"
 
     @property
     def elsewhere(self) -> str:
         """Who answers for it, where no run's summary has it; empty if that has it."""
         if self.place == "asked":
             return f"`{self.name}` takes a parameter: ask for it in a study"
+        if self.place == "conditions":
+            return f"`{self.name}` is of two conditions: `jostle run`, studies and Python have it"
         if self.place == "pairs":
             return f"`{self.name}` is of two runs: `jostle conformance` and studies have it"
         return ""

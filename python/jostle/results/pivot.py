@@ -11,7 +11,6 @@ from jostle.results.formats import ABSENT, decimals, with_interval
 from jostle.results.measures import measure
 from jostle.results.samples import OWN_KEYS, Sample, grid_keys, key_of, samples
 from jostle.results.tables import Table
-from jostle.stats import estimate
 
 if TYPE_CHECKING:
     from jostle.results.finished import FinishedRuns
@@ -97,9 +96,7 @@ def _pivot(
         list(dict.fromkeys(sample.place.get(key, "") for sample in found)) for key in keys
     )
     at = {
-        (sample.place.get(row_key, ""), sample.place.get(column_key, "")): estimate(
-            sample.values, wanted.unit, bounds=wanted.bounds
-        )
+        (sample.place.get(row_key, ""), sample.place.get(column_key, "")): sample.estimate()
         for sample in found
     }
     places = decimals(at.values(), wanted)

@@ -38,11 +38,18 @@ from jostle.results.samples import OWN_KEYS, Sample, grid_keys, key_of, samples
 from jostle.stats import box, ecdf, envelope, estimate, sigma_ellipse
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from jostle.results.finished import FinishedRuns
     from jostle.stats.describe import Floats
 
 _FROM_ZERO: Final = 0.5
 """Smallest value, as a part of the largest, below which an axis of boxes begins at 0."""
+
+_OF_ACKS: Final = {"rtt": "rtt_s", "ack_rtt": "ack_rtt_s"}
+"""Columns of what is recorded of every ACK, by the measure of a flow."""
+_MOST_POINTS: Final = 5000
+"""Points of a distribution function that are drawn."""
 
 _DEFAULT_PHASES: Final = (OVERALL,)
 
@@ -210,34 +217,49 @@ def box_data(
 def cdf_data(
     results: FinishedRuns, y: str, by: Sequence[str] = (), choice: Choice | None = None
 ) -> Multiples:
-    """Show distribution functions: of all intervals of the series, or else of all runs and flows.
+    """Show distribution functions: of all ACKs, intervals of the series, or runs and flows.
 
-    A measure with a column of the series has a value for each interval within the phase; any other
-    one for each run, and each flow of a group.
+    RTTs are those of all ACKs within the phase where every run recorded them (`trace = "acks"`). A
+    measure with a column of the series has a value for each interval within the phase; any other
+    one for each run, and each flow of a group. The caption says which it is. Of very many values
+    some thousand are drawn, evenly by their share.
     """
     wanted = measure(y)
     choice = choice or Choice()
     found = choice.samples(results, wanted)
     inner = _keys(results, found, by, ())
     over_time = wanted.column is not None and wanted.scope != "run"
+    per_ack = wanted.name in _OF_ACKS and all(r.run.acks is not None for r in results.results)
+    take = _acks if per_ack else _bins
     parts = []
     for place, part in facets(found, inner):
         curves = []
         for label, members in _by_label(results, part, inner):
             sample = (
-                np.concatenate([_bins(results, one, wanted) for one in members])
+                np.concatenate([take(results, one, wanted) for one in members])
                 if over_time
                 else _values(members)
             )
-            x, share = ecdf(sample * wanted.factor)
+            x, share = _thinned(*ecdf(sample * wanted.factor))
             if x.size:
                 none = np.full(x.size, np.nan)
                 curves.append(Curve(label, x, share, none, none))
         parts.append(
             (facet_title(place), CurvesData(wanted.axis, "Share", tuple(curves), steps=True))
         )
-    what = "intervals of the series" if over_time else "runs and flows"
-    return Multiples(tuple(parts), f"Of all {what}. {_runs_caption(found)}")
+    what = "runs and flows"
+    if over_time:
+        what = "ACKs" if per_ack else "intervals of the series, each with its mean"
+    hint = ' (trace = "acks" records every ACK)' if wanted.name in _OF_ACKS and not per_ack else ""
+    return Multiples(tuple(parts), f"Of all {what}{hint}. {_runs_caption(found)}")
+
+
+def _thinned(x: Floats, share: Floats) -> tuple[Floats, Floats]:
+    """Leave out points of a distribution function that no figure could show."""
+    if x.size <= _MOST_POINTS:
+        return x, share
+    kept = np.unique(np.linspace(0, x.size - 1, _MOST_POINTS).round().astype(np.int64))
+    return x[kept], share[kept]
 
 
 def scatter_data(
@@ -387,7 +409,7 @@ def _curve(label: str, members: Sequence[Sample], key: str, axis: Axis) -> Curve
         points.setdefault(axis.places[sample.place.get(key, "")], []).extend(sample.values)
     shown = members[0].measure
     xs = sorted(points)
-    found = [estimate(points[x], shown.unit, bounds=shown.bounds) for x in xs]
+    found = [estimate(points[x], shown.unit, bounds=members[0].bounds) for x in xs]
 
     def column(values: Iterable[float | None]) -> Floats:
         return np.array([np.nan if v is None else v * shown.factor for v in values])
@@ -423,18 +445,40 @@ def _bins(results: FinishedRuns, sample: Sample, wanted: Measure) -> Floats:
     import polars as pl
 
     assert wanted.column is not None
-    phases = {phase.name: phase for phase in results.phases_of(sample.condition)}
-    window = phases[sample.place.get("phase", OVERALL)]
-    name = sample.place[wanted.scope]
     found = []
     for result in results.of(sample.condition):
         frame = result.run.links if wanted.scope == "link" else result.run.flows
-        within = (pl.col("time_s") > window.from_s) & (pl.col("time_s") <= window.to_s + 1e-9)
-        who = pl.col(wanted.scope)
-        alike = (who == name) | who.str.contains(rf"^{re.escape(name)}-[1-9]\d*$")
-        rows = frame.filter(within & alike)
+        rows = frame.filter(_within(results, sample) & _alike(sample, wanted))
         found.append(rows[wanted.column].cast(pl.Float64).fill_null(np.nan).to_numpy())
     return np.concatenate(found)
+
+
+def _acks(results: FinishedRuns, sample: Sample, wanted: Measure) -> Floats:
+    """RTTs of all ACKs that came within the phase, of all runs; NaN where one gave none."""
+    import polars as pl
+
+    found = []
+    for result in results.of(sample.condition):
+        assert result.run.acks is not None
+        rows = result.run.acks.filter(_within(results, sample) & _alike(sample, wanted))
+        found.append(rows[_OF_ACKS[wanted.name]].cast(pl.Float64).fill_null(np.nan).to_numpy())
+    return np.concatenate(found)
+
+
+def _within(results: FinishedRuns, sample: Sample) -> pl.Expr:
+    import polars as pl
+
+    phases = {phase.name: phase for phase in results.phases_of(sample.condition)}
+    window = phases[sample.place.get("phase", OVERALL)]
+    return (pl.col("time_s") > window.from_s) & (pl.col("time_s") <= window.to_s + 1e-9)
+
+
+def _alike(sample: Sample, wanted: Measure) -> pl.Expr:
+    """Rows of a flow or link, and of the flows that `count` made of it."""
+    import polars as pl
+
+    name, who = sample.place[wanted.scope], pl.col(wanted.scope)
+    return (who == name) | who.str.contains(rf"^{re.escape(name)}-[1-9]\d*$")
 
 
 def _interval_caption(found: Sequence[Sample]) -> str:

@@ -14,7 +14,7 @@ from jostle.results.samples import find_key
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from jostle.figures.data import Multiples
+    from jostle.figures.drawn import FigureData
     from jostle.results.conditions import Condition
     from jostle.results.finished import FinishedRuns
 
@@ -49,6 +49,12 @@ class Plots:
 
     def __init__(self, results: FinishedRuns) -> None:
         self._results = results
+
+    @staticmethod
+    def _drawn(data: FigureData) -> Figure:
+        from jostle.figures.drawn import drawn
+
+        return drawn(data)
 
     def __call__(
         self,
@@ -98,13 +104,10 @@ class Plots:
         """
         at = self._results.position(condition)
         if events:
-            from jostle.figures import events as drawing
             from jostle.results.events import events_data
 
-            return drawing.events(events_data(self._results, at, _several(flows)))
-        from jostle.figures import draw
-
-        return draw.stacked(over_time.series_data(self._results, at, _several(y), _several(flows)))
+            return self._drawn(events_data(self._results, at, _several(flows)))
+        return self._drawn(over_time.series_data(self._results, at, _several(y), _several(flows)))
 
     def lines(
         self, x: str, y: str, by: Keys = (), *, phase: Keys = (), flows: Keys = (),
@@ -154,23 +157,23 @@ class Plots:
         condition: int | str | Condition | None = None, flows: Keys = (),
     ) -> Figure:  # fmt: skip
         """Draw the path over time in the plane of two flows (or, with `x`, of two measures)."""
-        from jostle.figures import charts
-
         at = self._results.position(condition)
-        return charts.chart(plot_data.phase_data(self._results, at, x, y, _several(flows)))
+        return self._drawn(plot_data.phase_data(self._results, at, x, y, _several(flows)))
+
+
+class _Data(Plots):
+    """The same methods, which give what would be drawn."""
 
     @staticmethod
-    def _drawn(data: Multiples) -> Figure:
-        from jostle.figures import charts
-
-        return charts.multiples(data)
+    def _drawn(data: FigureData) -> FigureData:  # type: ignore[override]
+        return data
 
 
-def draw(results: FinishedRuns, kind: Kind, given: Mapping[str, object]) -> Figure:
-    """Draw a plot of a kind; `given` are the arguments of its method, of which empty ones go."""
+def data_of(results: FinishedRuns, kind: Kind, given: Mapping[str, object]) -> FigureData:
+    """Take a plot's data; `given` are the arguments of its method, of which empty ones go."""
     wanted = {name: value for name, value in given.items() if value}
-    figure: Figure = getattr(Plots(results), kind)(**wanted)
-    return figure
+    data: FigureData = getattr(_Data(results), kind)(**wanted)
+    return data
 
 
 def check(

@@ -228,7 +228,7 @@ class ResultSet(FinishedRuns):
         polars.DataFrame
             condition, grid keys, `flow` (or `group`, or `link`), value, low, high, n, unit, method;
             low and high are null where one run alone has a value, and lie within what the measure
-            can be.
+            can be. Percentiles of the completion of a single flow are those over its runs.
 
         Examples
         --------
@@ -239,7 +239,7 @@ class ResultSet(FinishedRuns):
         """
         import polars as pl
 
-        from jostle.stats import estimate
+        from jostle.stats import estimate, percentile_estimate
 
         wanted = measure(name)
         if phase not in [p.name for p in self.phases]:
@@ -255,9 +255,13 @@ class ResultSet(FinishedRuns):
         rows = []
         selected = table.filter(pl.col("phase") == phase)
         for place, group in selected.group_by(by, maintain_order=True):
-            found = estimate(
-                group[wanted.key], wanted.unit, method, confidence, bounds=wanted.bounds
-            )
+            spec = self.spec_of(self.labels.index(str(place[0])))
+            if wanted.percent is not None and group["flows"].max() == 1:
+                values = group[wanted.key]
+                found = percentile_estimate(values, wanted.percent, wanted.unit, confidence)
+            else:
+                bounds = wanted.bounds_in(spec)
+                found = estimate(group[wanted.key], wanted.unit, method, confidence, bounds=bounds)
             rows.append(dict(zip(by, place, strict=True)) | vars(found))
         columns = [*by, "value", "low", "high", "n", "unit", "method"]
         return frames.table(rows, columns, ("value", "low", "high"))
@@ -416,18 +420,28 @@ class ResultSet(FinishedRuns):
         return Plots(self)
 
     def compare(
-        self, other: ResultSet, columns: Sequence[str] = (), phases: Sequence[str] = ()
+        self,
+        other: ResultSet,
+        columns: Sequence[str] = (),
+        phases: Sequence[str] = (),
+        *,
+        test: Literal["welch", "mann-whitney"] = "welch",
     ) -> pl.DataFrame:
         """Hold another set of results against this one, such as that of another backend.
+
+        Runs are independent samples: the sides need have neither number nor seeds in common.
 
         Parameters
         ----------
         other
-            Its conditions, flows and phases are found by their names.
+            Its conditions, flows and phases are found by their names, apart from keys of the grid
+            of which each side has one value.
         columns
             Names of measures; those that suit the flows if empty.
         phases
             Names of phases; the whole run if empty.
+        test
+            Of means (Welch), or of ranks (Mann and Whitney).
 
         Returns
         -------
@@ -445,7 +459,7 @@ class ResultSet(FinishedRuns):
         """
         from jostle.results.compare import compare
 
-        return compare(self, other, columns, phases).frame()
+        return compare(self, other, columns, phases, test=test).frame()
 
     def to_dict(self, phases: Sequence[str] = ()) -> dict[str, Any]:
         """Give the summary document, `jostle.summary/2`, as plain data.

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from jostle.errors import InputError, unknown
 from jostle.results import conditions as naming
 from jostle.results.conditions import Condition
-from jostle.results.measures import Measure, measure, measures
+from jostle.results.harm import Harms
+from jostle.results.measures import Bounds, Measure, measure, measures
+from jostle.stats import Estimate, estimate, percentile_estimate
 
 if TYPE_CHECKING:
     from jostle.backends import Spec
@@ -88,6 +90,10 @@ class Sample:
         For each run the values of the group's flows; one each for anything else.
     group
         Name of the group that a flow is one of, or is.
+    bounds
+        Smallest and largest value that there can be.
+    single
+        Whether a group is of one flow.
     """
 
     measure: Measure
@@ -97,6 +103,14 @@ class Sample:
     values: tuple[float | None, ...]
     flows: tuple[tuple[float | None, ...], ...]
     group: str = ""
+    bounds: Bounds = (None, None)
+    single: bool = False
+
+    def estimate(self) -> Estimate:
+        """Estimate the mean over runs; a percentile of a single flow is one over its runs."""
+        if self.single and self.measure.percent is not None:
+            return percentile_estimate(self.values, self.measure.percent, self.measure.unit)
+        return estimate(self.values, self.measure.unit, bounds=self.bounds)
 
     @cached_property
     def missing(self) -> int:
@@ -177,13 +191,42 @@ def samples(
         When there is no such measure or phase, or no summary has it.
     """
     found = measure(wanted) if isinstance(wanted, str) else wanted
-    if found.elsewhere:
+    if not found.tabled:
         raise InputError(found.elsewhere)
     known = [phase.name for phase in results.phases]
     for name in phases or ():
         if name not in known:
             raise InputError(unknown("phase", name, known))
-    return list(_samples(results, found, tuple(phases or known), each))
+    take = _of_conditions if found.place == "conditions" else _samples
+    return list(take(results, found, tuple(phases or known), each))
+
+
+def _of_conditions(
+    results: FinishedRuns, wanted: Measure, phases: Sequence[str], each: bool
+) -> Iterator[Sample]:
+    """Take harm: of the flows that a condition has alone, to their throughput."""
+    harms = Harms(results)
+    for index, condition in enumerate(results.conditions):
+        alone = harms.alone(index)
+        if alone is None:
+            continue
+        own = {phase.name for phase in results.phases_of(index)}
+        together = groups(results.spec_of(alone)) if each else []
+        of_group = {name: group.name for group in together for name in group.members}
+        for phase in (name for name in phases if name in own):
+            for place, members in _whose(wanted, results.spec_of(alone), each):
+                found = harms.by_seed(measure("throughput"), phase, members, index)
+                flows = tuple(tuple(run) for run in found.values())
+                yield Sample(
+                    wanted,
+                    index,
+                    {**condition, **place, "phase": phase},
+                    tuple(found),
+                    tuple(_mean(run) for run in flows),
+                    flows,
+                    of_group.get(place["flow"], place["flow"]),
+                    wanted.bounds,
+                )
 
 
 def _samples(
@@ -195,13 +238,14 @@ def _samples(
             continue
         seeds = tuple(result.seed for result in runs)
         summaries = [_by_name(result.run.summary) for result in runs]
+        spec = results.spec_of(index)
         own = {phase.name for phase in results.phases_of(index)}
-        together = groups(results.spec_of(index)) if each else []
+        together = groups(spec) if each else []
         of_group = {name: group.name for group in together for name in group.members}
         whole = wanted.place in ("flow", "group")
         # A measure of a whole run belongs to no phase; the first one stands for all.
         for phase in phases[:1] if whole else [name for name in phases if name in own]:
-            for place, members in _whose(wanted, results.spec_of(index), each):
+            for place, members in _whose(wanted, spec, each):
                 flows = tuple(
                     tuple(_value(wanted, summary, phase, name) for name in members)
                     for summary in summaries
@@ -220,7 +264,13 @@ def _samples(
                     values,
                     flows,
                     of_group.get(place.get("flow", ""), place.get("flow", "")),
+                    wanted.bounds_in(spec),
+                    wanted.scope == "group" and _size(spec, place["group"]) <= 1,
                 )
+
+
+def _size(spec: Spec, group: str) -> int:
+    return sum((flow.get("group") or flow["name"]) == group for flow in spec["flows"])
 
 
 def _by_name(summary: Mapping[str, Any]) -> dict[str, Any]:
@@ -240,6 +290,8 @@ def _value(wanted: Measure, summary: Mapping[str, Any], phase: str, who: str) ->
     if wanted.scope == "run":
         return wanted.of_summary(summary, phase)
     entry = summary[f"{wanted.scope}s"].get(who)
+    if entry is None and wanted.percent is not None and who in summary["flows"]:
+        return measures()["completion"].of_entry(summary["flows"][who], phase)
     return None if entry is None else wanted.of_entry(entry, phase)
 
 
@@ -256,6 +308,10 @@ def _whose(
         case "group":
             for name in dict.fromkeys(flow.get("group") or flow["name"] for flow in spec["flows"]):
                 yield {"group": name}, (name,)
+            # Of flows that are shown singly, percentiles are over their runs.
+            for group in groups(spec, each=each) if wanted.percent is not None else ():
+                if len(group.members) == 1 and _size(spec, group.name) == 0:
+                    yield {"group": group.name}, group.members
         case "flow":
             for group in groups(spec, each=each):
                 yield {"flow": group.name, "controller": group.controller}, group.members

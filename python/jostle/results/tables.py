@@ -17,7 +17,7 @@ from jostle.results.finished import OVERALL
 from jostle.results.formats import count, decimals, plain, spread, with_interval
 from jostle.results.measures import Measure, measure, measures
 from jostle.results.samples import Kind, Sample, full_key, grid_keys, groups, samples
-from jostle.stats import Estimate, estimate
+from jostle.stats import Estimate
 
 if TYPE_CHECKING:
     from jostle.results.finished import FinishedRuns
@@ -83,10 +83,12 @@ class View:
 
 
 _SUITABLE: Final[Mapping[str, tuple[str, ...]]] = {
-    "bulk": ("throughput", "rtt", "retransmission_ratio", "share", "jain", "cwnd"),
+    "bulk": (
+        "throughput", "rtt", "retransmission_ratio", "harm", "share", "jain", "cwnd", "starvation",
+    ),
     "transfers": (
-        "completion", "completion_p95", "unfinished", "completion_rate", "throughput", "rtt",
-        "retransmission_ratio", "efficiency",
+        "completion", "completion_p50", "completion_p95", "unfinished", "completion_rate", "rtt",
+        "retransmission_ratio", "completion_p99", "throughput", "efficiency",
     ),
     "requests": (
         "response", "response_p95", "response_p99", "responses", "rtt", "throughput",
@@ -94,8 +96,8 @@ _SUITABLE: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "pings": ("rtt", "rtt_p50", "rtt_p95", "rtt_min", "rtt_sd"),
     "link": (
-        "utilisation", "queueing_delay", "queueing_delay_p95", "queue", "queue_p95", "dropped",
-        "marked",
+        "utilisation", "queue_time", "queue_time_p95", "queue", "queue_p95", "dropped", "marked",
+        "queueing_delay", "queueing_delay_p95",
     ),
 }  # fmt: skip
 """Measures that a table of each kind shows, the most telling first; it ends where the room does."""
@@ -106,6 +108,9 @@ _TITLES: Final = {
     "bulk": "bulk flows", "transfers": "flows that end", "requests": "requests", "pings": "pings",
     "link": LINKS,
 }  # fmt: skip
+_ALIKE: Final = {"jain": 2, "starvation": 3}
+"""How many flows alike there are at least where a measure is shown unasked."""
+_SCOPES: Final = {"flow": ("flow", "group", "run"), "link": ("link", "run")}
 _PLAIN: Final = {"share": 1}
 """Decimals of those that are shown without their interval: it follows from the others'."""
 _HEADING: Final = 14
@@ -116,7 +121,7 @@ SPREAD: Final = "  min–max"
 
 
 @dataclass(frozen=True)
-class _Row:
+class Row:
     """What stands in a row: its condition, the words that name it, and who is measured."""
 
     condition: int
@@ -153,22 +158,23 @@ def phase_tables(results: FinishedRuns, phase: str, view: View | None = None) ->
     if not results.results:
         return []
     chosen = [measure(name) for name in view.columns]
-    kinds = _kinds(results)
+    kinds = kinds_of(results)
     found: list[Table] = []
     for kind in (*kinds, "link"):
         scope = "link" if kind == "link" else "flow"
         # What is of a run stands beside its first flows.
         left = [m for m in chosen if m.scope != "run" or not found]
-        of_kind = _columns_of(kind, scope, phase, left)
+        of_kind = left if chosen else columns_of(results, kind, phase)
+        of_kind = [m for m in of_kind if m.scope in _SCOPES[scope]]
         if not of_kind:
             continue
-        rows = _rows(results, kind, view.each)
+        rows = rows_of(results, kind, view.each)
         title = _TITLES[kind] if len(kinds) > 1 or kind == "link" else ""
         found += _tables(results, phase, rows, of_kind, title=title, view=view)
     return found
 
 
-def _kinds(results: FinishedRuns) -> list[Kind]:
+def kinds_of(results: FinishedRuns) -> list[Kind]:
     """Kinds of flows that there are, in the order of the scenario."""
     return list(
         dict.fromkeys(
@@ -182,21 +188,40 @@ def _kinds(results: FinishedRuns) -> list[Kind]:
 
 def suitable(results: FinishedRuns) -> list[Measure]:
     """Measures that suit what the flows do, and the links, each once."""
-    known = measures()
-    names = dict.fromkeys(name for kind in (*_kinds(results), "link") for name in _SUITABLE[kind])
-    return [known[name] for name in names if name in known]
+    kinds = (*kinds_of(results), "link")
+    every = (one for kind in kinds for one in columns_of(results, kind, OVERALL))
+    return list(dict.fromkeys(every))
 
 
-def _columns_of(kind: str, scope: str, phase: str, chosen: Sequence[Measure]) -> list[Measure]:
-    if chosen:
-        scopes = ("link", "run") if scope == "link" else ("flow", "group", "run")
-        return [m for m in chosen if m.scope in scopes]
+def columns_of(results: FinishedRuns, kind: str, phase: str) -> list[Measure]:
+    """Measures that suit flows of a kind (or `link`), the most telling first."""
     known = measures()
-    suitable = [known[name] for name in _SUITABLE[kind] if name in known]
+    names = [name for name in _SUITABLE[kind] if name in known]
+    if kind == "link" and "bulk" not in kinds_of(results):
+        # Over a run that is mostly idle the mean queue says little; what packets waited does.
+        names = sorted(names, key=lambda name: not name.startswith(("util", "queueing")))
+    alike = _most_alike(results)
+    # An index of fairness is of flows that want the same; of two, the shares say all.
+    names = [name for name in names if alike >= _ALIKE.get(name, 0)]
+    suitable = [known[name] for name in names]
     return [m for m in suitable if m.place not in ("flow", "group") or phase == OVERALL]
 
 
-def _rows(results: FinishedRuns, kind: str, each: bool) -> list[_Row]:
+def _most_alike(results: FinishedRuns) -> int:
+    """Flows that send without an end, at most in a condition; 0 where others beside them end."""
+    every = [at for at in range(len(results.conditions)) if results.of(at)]
+    return max((_alike(results, at) for at in every), default=0)
+
+
+def _alike(results: FinishedRuns, condition: int) -> int:
+    found = groups(results.spec_of(condition))
+    if any(group.kind in ("transfers", "requests") for group in found):
+        return 0
+    return sum(len(group.members) for group in found if group.kind == "bulk")
+
+
+def rows_of(results: FinishedRuns, kind: str, each: bool) -> list[Row]:
+    """Rows of all flows of a kind (or links), condition by condition."""
     rows = []
     for index, condition in enumerate(results.conditions):
         if not results.of(index):
@@ -210,14 +235,14 @@ def _rows(results: FinishedRuns, kind: str, each: bool) -> list[_Row]:
                 for group in groups(spec, each=each)
                 if group.kind == kind
             ]
-        rows += [_Row(index, {**condition, **words}, who) for words, who in names]
+        rows += [Row(index, {**condition, **words}, who) for words, who in names]
     return rows
 
 
 def _tables(
     results: FinishedRuns,
     phase: str,
-    rows: Sequence[_Row],
+    rows: Sequence[Row],
     wanted: Sequence[Measure],
     *,
     title: str,
@@ -226,7 +251,7 @@ def _tables(
     by_name = {m.name: m for m in wanted}
     if view.sort in measures() and view.sort not in by_name:
         by_name[view.sort] = measure(view.sort)
-    every = {m.name: _column(results, phase, rows, m, view.each) for m in by_name.values()}
+    every = {m.name: _column(results, phase, rows, m, view) for m in by_name.values()}
     if view.sort:
         order = _order(results, rows, every, view)
         rows = [rows[at] for at in order]
@@ -251,7 +276,7 @@ def _tables(
     return made
 
 
-def _words(results: FinishedRuns, rows: Sequence[_Row]) -> list[str]:
+def _words(results: FinishedRuns, rows: Sequence[Row]) -> list[str]:
     """Keys that rows are named by: those of the grid, and who; each says something of its own."""
     words = list(dict.fromkeys(key for row in rows for key in row.words))
     if "controller" in words and all(
@@ -262,13 +287,18 @@ def _words(results: FinishedRuns, rows: Sequence[_Row]) -> list[str]:
     return [key for key in words if key in varying or key in ("flow", "link", "controller")]
 
 
-def _words_width(words: Sequence[str], rows: Sequence[_Row]) -> int:
+def _words_width(words: Sequence[str], rows: Sequence[Row]) -> int:
     short = naming.short_names(words)
-    widths = [max(len(short[key]), *(len(row.words.get(key, "")) for row in rows)) for key in words]
+    # Below a group stands what its second line is.
+    names = {"flow": [SPREAD] if any("×" in row.words.get("flow", "") for row in rows) else []}
+    widths = [
+        max(map(len, (short[key], *names.get(key, ()), *(r.words.get(key, "") for r in rows))))
+        for key in words
+    ]
     return sum(widths) + _GAP * len(widths)
 
 
-def _too_wide(words: Sequence[str], rows: Sequence[_Row], width: int) -> bool:
+def _too_wide(words: Sequence[str], rows: Sequence[Row], width: int) -> bool:
     """Whether names of rows take half of the room: then conditions stand above them."""
     return len(rows) > 0 and _words_width(words, rows) > width / 2
 
@@ -294,14 +324,20 @@ def _parts(
 
 
 def _column(
-    results: FinishedRuns, phase: str, rows: Sequence[_Row], wanted: Measure, each: bool
+    results: FinishedRuns, phase: str, rows: Sequence[Row], wanted: Measure, view: View
 ) -> _Column:
     scope = wanted.scope
     found = {
         (sample.condition, sample.place.get(scope, "")): sample
-        for sample in samples(results, wanted, (phase,), each=each)
+        for sample in samples(results, wanted, (phase,), each=view.each)
     }
     taken = [found.get((row.condition, "" if scope == "run" else row.who)) for row in rows]
+    if not view.columns and wanted.name in _ALIKE:
+        few = {at for at in {row.condition for row in rows}
+               if _alike(results, at) < _ALIKE[wanted.name]}  # fmt: skip
+        taken = [
+            None if row.condition in few else one for row, one in zip(rows, taken, strict=True)
+        ]
     estimates = [_estimate(sample) for sample in taken]
     places = _PLAIN.get(wanted.name, decimals(estimates, wanted))
     write = plain_estimate if wanted.name in _PLAIN else with_interval
@@ -327,15 +363,19 @@ def plain_estimate(found: Estimate, factor: float, places: int) -> str:
 
 
 def _estimate(sample: Sample | None) -> Estimate:
-    if sample is None:
-        return Estimate(None, None, None, 0, "", "")
-    return estimate(sample.values, sample.measure.unit, bounds=sample.measure.bounds)
+    nothing = Estimate(None, None, None, 0, "", "")
+    if sample is None or (sample.single and sample.measure.percent and len(sample.values) == 1):
+        # Of one flow in one run there are no percentiles.
+        return nothing
+    return sample.estimate()
 
 
 def _missing(wanted: Measure, found: Sequence[Sample]) -> tuple[str, ...]:
     """Say of which means some runs, or some flows of a group, are no part."""
     told = []
     for sample in found:
+        if sample.single and wanted.percent is not None:
+            continue
         have = [value for value in sample.values if value is not None]
         who = sample.place.get(wanted.scope, "the run")
         if 0 < len(have) < len(sample.values):
@@ -356,7 +396,7 @@ def _heading(wanted: Measure) -> str:
 
 
 def _order(
-    results: FinishedRuns, rows: Sequence[_Row], every: Mapping[str, _Column], view: View
+    results: FinishedRuns, rows: Sequence[Row], every: Mapping[str, _Column], view: View
 ) -> list[int]:
     """Positions of the rows in the order that is wanted; what has no value comes last."""
     places = range(len(rows))
@@ -381,7 +421,7 @@ def _picked(column: _Column, order: Sequence[int]) -> _Column:
 
 def _table(
     results: FinishedRuns,
-    rows: Sequence[_Row],
+    rows: Sequence[Row],
     words: Sequence[str],
     columns: Sequence[_Column],
     *,
@@ -427,7 +467,7 @@ def _table(
     )
 
 
-def _not_shown(rows: Sequence[_Row]) -> str:
+def _not_shown(rows: Sequence[Row]) -> str:
     conditions = len({row.condition for row in rows})
     of = f" of {count(conditions, 'condition')}" if conditions > 1 else ""
     return f"… {count(len(rows), 'more row')}{of}: --limit 0 shows all"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from jostle.results.frames import table
 from jostle.results.measures import measures
 from jostle.results.samples import Sample, grid_keys, samples
-from jostle.stats import estimate
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,6 +25,8 @@ def tidy(
     each: bool = False,
 ) -> pl.DataFrame:
     """Estimates of measures, unrounded and in the units of the summary.
+
+    Percentiles of the completion of a single flow are those over its runs.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ def tidy(
         and `controller`, or `link`, `measure`, `unit`, `mean`, `low`, `high` and `n` (runs with a
         value), and of groups `smallest` and `largest` flow, each a mean over runs.
     """
-    names = columns or [name for name, m in measures().items() if not m.elsewhere]
+    names = columns or [name for name, m in measures().items() if m.tabled]
     keys = grid_keys(results)
     rows = [
         _row(sample, keys) for name in names for sample in samples(results, name, phases, each=each)
@@ -59,7 +60,7 @@ def tidy(
 
 def _row(sample: Sample, keys: Sequence[str]) -> dict[str, Any]:
     wanted = sample.measure
-    found = estimate(sample.values, wanted.unit, bounds=wanted.bounds)
+    found = sample.estimate()
     smallest, largest = sample.spread or (None, None)
     return {
         **{key: sample.place.get(key) for key in keys},

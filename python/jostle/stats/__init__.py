@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from jostle.stats.bands import Band, series_band
-from jostle.stats.compare import Comparison, bonferroni, effect_size, t_test, welch_test
+from jostle.stats.compare import (
+    Comparison,
+    Ranks,
+    bonferroni,
+    effect_size,
+    mann_whitney,
+    t_test,
+    welch_test,
+)
 from jostle.stats.describe import mean, percentile, sd
 from jostle.stats.difference import difference
 from jostle.stats.distribution import Box, box, ecdf
 from jostle.stats.ellipse import Ellipse, sigma_ellipse
 from jostle.stats.envelope import Envelope, conformance, deviation, envelope
 from jostle.stats.estimate import Estimate, Method, estimate, within
+from jostle.stats.percentiles import percentile_estimate
 
 __all__ = [
     "Band",
@@ -19,6 +28,7 @@ __all__ = [
     "Envelope",
     "Estimate",
     "Method",
+    "Ranks",
     "bonferroni",
     "box",
     "conformance",
@@ -28,8 +38,10 @@ __all__ = [
     "effect_size",
     "envelope",
     "estimate",
+    "mann_whitney",
     "mean",
     "percentile",
+    "percentile_estimate",
     "sd",
     "series_band",
     "sigma_ellipse",

@@ -148,8 +148,8 @@ def value_mistakes(
             yield path, f"`{value.measure}` needs `flow`, the {what}: {', '.join(known)}"
         elif value.flow not in known:
             yield (*path, "flow"), unknown(measure.scope, value.flow, known)
-    if value.measure == "harm":
-        yield path, "`harm` is of two conditions; `ResultSet.harm` has it, a study has not"
+    if value.measure == "harm" and not value.relative_to:
+        yield path, "`harm` needs `relative_to`, the condition without the newcomer"
     if value.measure == "echo_rtt" and value.percentile is None:
         yield path, "`echo_rtt` needs `percentile`; the mean over the echoes is `rtt`"
     if value.measure == "download_time" and value.size is None and path[0] != "figures":

@@ -132,11 +132,20 @@ def value_estimate(runs: Runs, value: Value) -> Estimate:
     Mean and share have Student's t interval; the others, whose distribution is not known, that of
     a bootstrap.
     """
-    unit = "×" if value.relative_to else measure(value.measure).reads
+    wanted = measure(value.measure)
+    divided = bool(value.relative_to) and wanted.name != "harm"
+    unit = "×" if divided else wanted.reads
     unit = "% of runs" if value.summary == "share" else unit
     sample = runs.summary(value)
-    if value.summary in ("mean", "share"):
-        return estimate(sample, unit)
+    if value.summary == "share":
+        return estimate(sample, unit, bounds=(0.0, 100.0))
+    if value.summary == "mean":
+        least, most = (
+            (None, None)
+            if divided
+            else (None if end is None else end * wanted.factor for end in runs.bounds(value))
+        )
+        return estimate(sample, unit, bounds=(least, most))
     array = np.array(sample)
     if not array.size or (value.summary == "sd" and array.size < 2):
         return Estimate(None, None, None, len(sample), unit, "no value in any run")

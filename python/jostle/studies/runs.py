@@ -9,7 +9,7 @@ import numpy as np
 
 from jostle.results.conformance import Pair, repeatabilities
 from jostle.results.finished import OVERALL
-from jostle.results.measures import measure
+from jostle.results.measures import Bounds, measure
 from jostle.scenario.text.units import parse_size, parse_span
 from jostle.stats.describe import Floats, present
 from jostle.studies.study import Study
@@ -57,6 +57,9 @@ class Runs:
             In the measure's unit, in the order of conditions and seeds; None for a run in which
             the measure has no value. Empty if this backend has no such run.
         """
+        if value.measure == "harm":
+            lost = self.per_run(value.model_copy(update={"measure": "throughput"}))
+            return [None if kept is None else (1 - kept) * measure("harm").factor for kept in lost]
         found = self._values(value)
         if not value.relative_to:
             return [one for _, one in found]
@@ -122,6 +125,13 @@ class Runs:
         ]
         whole: Floats = np.concatenate(found) if found else np.array([])
         return present(whole)
+
+    def bounds(self, value: Value) -> Bounds:
+        """Smallest and largest value that there can be, in the measure's own unit."""
+        wanted = measure(value.measure)
+        specs = (run.spec for _, run, _ in self._runs(value))
+        every = [wanted.bounds_in(spec) for spec in specs] if wanted.name == "jain" else []
+        return min(every, default=wanted.bounds)
 
     def summary(self, value: Value) -> list[float]:
         """Give what a summary is made of, without runs that have no value.

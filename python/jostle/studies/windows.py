@@ -66,11 +66,11 @@ class RunView:
     @property
     def seed(self) -> int:
         """Seed of the run."""
-        return int(self._spec["seed"])
+        return int(self.spec["seed"])
 
     def span(self, name: str, window: Window | None, flow: str) -> Span:
         """Where a window lies in this run."""
-        phases = {one["name"]: (one["from_ns"], one["to_ns"]) for one in self._spec["phases"]}
+        phases = {one["name"]: (one["from_ns"], one["to_ns"]) for one in self.spec["phases"]}
         if window is None:
             from_ns, to_ns = phases[name]
             return Span(from_ns / 1e9, to_ns / 1e9, name)
@@ -123,8 +123,8 @@ class RunView:
             The intervals' middles in s from the flow's start, and the values. Both (intervals,).
         """
         facts = self._run.summary["flows"][self._flows.index(flow)]
-        whole = Span(0.0, self._spec["duration_ns"] / 1e9)
-        interval_s = self._spec["interval_ns"] / 1e9
+        whole = Span(0.0, self.spec["duration_ns"] / 1e9)
+        interval_s = self.spec["interval_ns"] / 1e9
         values = self.bins(measure, flow, whole, None)
         middles = (np.arange(values.size) + 0.5) * interval_s - facts["start_s"]
         last_s = facts["completion_s"]
@@ -137,7 +137,8 @@ class RunView:
         return [flow["name"] for flow in self._run.summary["flows"]]
 
     @property
-    def _spec(self) -> Spec:
+    def spec(self) -> Spec:
+        """Its specification."""
         return self._run.spec
 
     @cached_property

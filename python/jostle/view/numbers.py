@@ -18,7 +18,7 @@ import numpy as np
 from jostle.errors import StoreError
 from jostle.figures.data import flow_label
 from jostle.results.finished import OVERALL
-from jostle.results.measures import Measure, measures
+from jostle.results.measures import Bounds, Measure, measures
 from jostle.running.store import read_summary
 from jostle.stats import estimate
 
@@ -56,6 +56,11 @@ class _Kept:
     who: tuple[_Who, ...]
     more: int
     values: Floats
+
+    @property
+    def flows(self) -> int:
+        """How many flows there are."""
+        return self.more + sum(who.scope == "flow" for who in self.who)
 
     def value(self, phase: str, position: int, at: int) -> float | None:
         """One of the numbers; none where the run has no such phase or nobody at that place."""
@@ -107,7 +112,12 @@ class Numbers:
                 "n": len(every),
                 "more": every[0].more,
                 "cells": [
-                    _cell(who, shown, [kept.value(phase, position, at) for kept in every])
+                    _cell(
+                        who,
+                        shown,
+                        [kept.value(phase, position, at) for kept in every],
+                        shown.bounds_among(every[0].flows),
+                    )
                     for position, who in enumerate(every[0].who)
                     if who.scope == shown.scope
                 ],
@@ -127,8 +137,8 @@ class Numbers:
         return sum(kept is None for kept in self._kept.values())
 
 
-def _cell(who: _Who, shown: Measure, values: list[float | None]) -> dict[str, Any]:
-    found = estimate(values, shown.unit)
+def _cell(who: _Who, shown: Measure, values: list[float | None], bounds: Bounds) -> dict[str, Any]:
+    found = estimate(values, shown.unit, bounds=bounds)
 
     def read(value: float | None) -> float | None:
         return None if value is None else value * shown.factor

@@ -5,8 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use jostle_control::Controller;
-use jostle_control::registry;
-use jostle_control::slow_start::Standard;
+use jostle_control::registry::{self, Start};
 use jostle_quic::{Congestion, Counters, End, Observer, Settings};
 use jostle_units::{Ecn, Rate, Span, Stream, Time};
 
@@ -21,10 +20,15 @@ pub enum Fate {
     Delay(Span),
 }
 
-/// A controller of the registry with its defaults.
+/// A controller of the registry with its usual slow start and its defaults.
 pub fn controller(name: &str, seed: u64) -> Box<dyn Controller> {
     let row = registry::controller(name).unwrap();
-    row.create(&Default::default(), Box::new(Standard), Stream::new(seed, "controller")).unwrap()
+    let own = match row.start {
+        Start::Composed(own) => own,
+        Start::Own => "standard",
+    };
+    let start = registry::slow_start(own).unwrap().create(&Default::default()).unwrap();
+    row.create(&Default::default(), start, Stream::new(seed, "controller")).unwrap()
 }
 
 pub fn ours(name: &str) -> Congestion {
@@ -44,6 +48,10 @@ pub struct Link {
     pub rate: Rate,
     pub one_way: Span,
     pub queue_bytes: u64,
+    /// ECN-capable packets are marked that find more than this in the queue.
+    pub mark_above_bytes: u64,
+    /// Datagrams that are larger do not pass.
+    pub largest_bytes: usize,
     pub fate: Box<dyn FnMut(u64, Time) -> Fate>,
 }
 
@@ -53,7 +61,14 @@ impl Link {
         let bdp = rate.bytes_in(rtt) as f64;
         let queue_bytes = (bdp * queue_bdp) as u64;
         let one_way = rtt.mul_div(1, 2);
-        Self { rate, one_way, queue_bytes, fate: Box::new(|_, _| Fate::Pass) }
+        Self {
+            rate,
+            one_way,
+            queue_bytes,
+            mark_above_bytes: u64::MAX,
+            largest_bytes: usize::MAX,
+            fate: Box::new(|_, _| Fate::Pass),
+        }
     }
 
     pub fn with(mut self, fate: impl FnMut(u64, Time) -> Fate + 'static) -> Self {
@@ -157,8 +172,15 @@ impl<O: Observer> World<O> {
                         let begin = self.free_at.max(self.now);
                         let queued = self.link.rate.bytes_in(begin.since(self.now));
                         let mut fate = (self.link.fate)(self.sent - 1, self.now);
+                        if datagram.len() > self.link.largest_bytes {
+                            fate = Fate::Drop;
+                        }
                         if queued + size > self.link.queue_bytes.max(2 * size) {
                             fate = Fate::Drop;
+                        }
+                        let marks = queued > self.link.mark_above_bytes && packet.ecn != 0;
+                        if matches!(fate, Fate::Pass) && marks {
+                            fate = Fate::Mark;
                         }
                         match fate {
                             Fate::Drop => {
@@ -217,6 +239,11 @@ impl<O: Observer> World<O> {
             assert_eq!(self.client.take_error(), None);
             assert_eq!(self.server.take_error(), None);
         }
+    }
+
+    /// The application has acted.
+    pub fn kick(&mut self) {
+        self.flush();
     }
 
     pub fn run_for(&mut self, span: Span) {

@@ -23,6 +23,16 @@ super::row::measures! {
     queue_p95_bytes: f64, "queue_p95", "95th percentile of the queue", SIZE, phase;
     |link, _| link.queue_p95_bytes;
 
+    /// The mean queue as time: in how long the link sends it at its mean capacity. Packets of one flow
+    /// may be let through before others; what they wait is `queueing_delay`.
+    queue_mean_s: Option<f64>, "queue_time", "queue as time", ROUND_TRIP, any, "queue_mean_s";
+    |link, _| ratio(link.queue_bytes_ns, link.offered_bytes).map(|ns| ns / 1e9);
+
+    /// The 95th percentile of the queue as time, at the link's mean capacity.
+    queue_p95_s: Option<f64>, "queue_time_p95", "95th percentile of the queue as time", ROUND_TRIP,
+        phase;
+    |link, _| ratio(link.queue_p95_bytes? * link.length_ns, link.offered_bytes).map(|ns| ns / 1e9);
+
     /// Mean time that packets had waited in the queue when their sending began. On the kernel that of
     /// a packet is taken to be the time in which what waits at a sample is sent at the rate since
     /// the one before.

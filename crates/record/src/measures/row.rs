@@ -36,6 +36,8 @@ pub enum Place {
     Group,
     /// Nowhere: it is of the whole run, and computed when it is asked for.
     Asked,
+    /// Nowhere in a run: two conditions are compared.
+    Conditions,
 }
 
 /// Unit of a number, and how a person reads it.

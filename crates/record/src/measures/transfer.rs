@@ -78,7 +78,7 @@ pub(super) const ROWS: &[Measure] = &[
         key: "",
         unit: PERCENT,
         scope: Scope::Flow,
-        place: Place::Asked,
+        place: Place::Conditions,
         any_window: false,
         column: None,
         definition:

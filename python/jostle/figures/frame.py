@@ -1,0 +1,109 @@
+"""What a figure shows as a table: a row per point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from jostle.figures.data import (
+    CurvesData,
+    EventsData,
+    GroupsData,
+    HeatMapData,
+    Multiples,
+    ScatterData,
+    StackedData,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from jostle.figures.drawn import FigureData
+
+Row = dict[str, Any]
+
+
+def figure_frame(data: FigureData) -> pl.DataFrame:
+    """Give the numbers of a figure, in the units of its axes.
+
+    Returns
+    -------
+    polars.DataFrame
+        `chart` (title of a small multiple, or what a panel shows), `label` (of the line, box or
+        cloud) and, as the kind has them: `x`, `y`, `low`, `high` of lines; `row`, `column`, `value`
+        of a heat map; `group` and the numbers of a box; `time_s`, `what` and `value` of events.
+    """
+    import polars as pl
+
+    return pl.DataFrame(list(_rows(data)), infer_schema_length=None).with_columns(
+        pl.selectors.float().fill_nan(None)
+    )
+
+
+def _rows(data: FigureData) -> Iterator[Row]:
+    match data:
+        case Multiples():
+            for title, part in data.parts:
+                yield from ({**row, "chart": title} for row in _rows(part))
+        case StackedData():
+            yield from _lines(data)
+        case CurvesData():
+            yield from _curves(data)
+        case HeatMapData():
+            for row, values in zip(data.rows, data.values, strict=True):
+                for column, value in zip(data.columns, values, strict=True):
+                    yield {"chart": "", "row": row, "column": column, "value": float(value)}
+        case ScatterData():
+            for cloud in data.clouds:
+                for x, y in zip(cloud.x, cloud.y, strict=True):
+                    yield _row("", cloud.label, x=x, y=y)
+        case GroupsData():
+            yield from _boxes(data)
+        case EventsData():
+            yield from _events(data)
+
+
+def _lines(data: StackedData) -> Iterator[Row]:
+    for panel in data.panels:
+        chart = f"{panel.quantity} ({panel.unit})" if panel.unit else panel.quantity
+        for line in panel.lines:
+            for x, y, low, high in zip(line.time_s, line.mean, line.low, line.high, strict=True):
+                yield _row(chart, line.label, x=x, y=y, low=low, high=high)
+
+
+def _curves(data: CurvesData) -> Iterator[Row]:
+    for curve in data.curves:
+        for x, y, low, high in zip(curve.x, curve.y, curve.low, curve.high, strict=True):
+            named = {"name": data.x_names[int(x)]} if data.x_names else {}
+            yield _row("", curve.label, x=x, y=y, low=low, high=high) | named
+
+
+def _boxes(data: GroupsData) -> Iterator[Row]:
+    for group, boxes in zip(data.groups, data.boxes, strict=True):
+        for label, box in zip(data.labels, boxes, strict=True):
+            if box is not None:
+                names = ("low", "q1", "median", "q3", "high", "mean")
+                row = _row("", label, **{name: getattr(box, name) for name in names})
+                far = ";".join(f"{value:.17g}" for value in box.outliers)
+                yield {"chart": "", "group": group, **row, "outliers": far}
+
+
+def _events(data: EventsData) -> Iterator[Row]:
+    for flow in data.flows:
+        for at, time_s in enumerate(flow.time_s):
+            for what, values in (("window (kB)", flow.window), ("threshold (kB)", flow.threshold)):
+                yield _event(flow.label, time_s, what, values[at])
+        for time_s, window in zip(flow.lost_s, flow.lost_window, strict=True):
+            yield _event(flow.label, time_s, "lost at a window of (kB)", window)
+        for span in flow.modes:
+            yield _event(flow.label, span.from_s, span.mode, span.to_s - span.from_s)
+
+
+def _event(label: str, time_s: float, what: str, value: float) -> Row:
+    return {
+        "chart": "", "label": label, "time_s": float(time_s), "what": what, "value": float(value)
+    }  # fmt: skip
+
+
+def _row(chart: str, label: str, **numbers: float) -> Row:
+    return {"chart": chart, "label": label} | {key: float(n) for key, n in numbers.items()}

@@ -1,0 +1,121 @@
+"""Sweeps of more conditions than a screen has lines: one measure over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from jostle.results.conditions import short_names
+from jostle.results.formats import ABSENT, count, decimals, with_interval
+from jostle.results.measures import Measure, measure
+from jostle.results.samples import Sample, grid_keys, samples
+from jostle.results.tables import Table, View, kinds_of, rows_of
+
+if TYPE_CHECKING:
+    from jostle.results.finished import FinishedRuns
+
+_TELLING: Final[Mapping[str, str]] = {
+    "bulk": "throughput",
+    "transfers": "completion",
+    "requests": "response",
+    "pings": "rtt",
+    "link": "queue_time",
+}
+"""The measure that says most of each kind of flows, and of links."""
+_GAP: Final = 2
+
+
+def glance(results: FinishedRuns, phase: str, view: View) -> list[Table]:
+    """Tables that show all conditions where those of `phase_tables` would leave out most.
+
+    The values of one key of the grid, the first of which there is room for, have a column each; a
+    row is what the others are. None if every row of the usual tables is shown, or if a view asks
+    for something.
+
+    Parameters
+    ----------
+    results
+        The runs.
+    phase
+        Name of a phase.
+    view
+        How they are shown; see `phase_tables`.
+    """
+    asked = view.columns or view.sort or view.each or not view.limit or view.width is None
+    kinds = (*kinds_of(results), "link")
+    rows = {kind: rows_of(results, kind, each=False) for kind in kinds}
+    varying = [
+        key for key in grid_keys(results) if len({c.get(key) for c in results.conditions}) > 1
+    ]
+    if asked or len(varying) < 2 or max(map(len, rows.values())) <= view.limit:
+        return []
+    found = []
+    for kind in kinds:
+        names = {row.who for row in rows[kind]}
+        idle = kind == "link" and "bulk" not in kinds
+        wanted = measure("queueing_delay" if idle else _TELLING[kind])
+        scope = wanted.scope
+        taken = [s for s in samples(results, wanted, (phase,)) if s.place.get(scope) in names]
+        if not any(value is not None for sample in taken for value in sample.values):
+            continue
+        table = _table(results, wanted, taken, varying, view)
+        if table is None:
+            return []
+        found.append(table)
+    return found
+
+
+def _table(
+    results: FinishedRuns,
+    wanted: Measure,
+    found: Sequence[Sample],
+    varying: Sequence[str],
+    view: View,
+) -> Table | None:
+    several = len({sample.place[wanted.scope] for sample in found}) > 1
+    words = [*varying, *([wanted.scope] if several else [])]
+    estimates = {
+        tuple(sample.place.get(key, "") for key in words): sample.estimate() for sample in found
+    }
+    places = decimals(estimates.values(), wanted)
+    texts = {key: with_interval(one, wanted.factor, places) for key, one in estimates.items()}
+    short = short_names(grid_keys(results))
+    who = "" if several else f" of {found[0].place[wanted.scope]}"
+    for column in varying:
+        at = words.index(column)
+        columns = list(dict.fromkeys(key[at] for key in texts))
+        rows = list(dict.fromkeys((*key[:at], *key[at + 1 :]) for key in texts))
+        rest = [key for key in words if key != column]
+        lines = [
+            (
+                *_changed(row, rows[number - 1] if number else ()),
+                *(texts.get((*row[:at], value, *row[at:]), ABSENT) for value in columns),
+            )
+            for number, row in enumerate(rows)
+        ]
+        header = (*(short.get(key, key) for key in rest), *columns)
+        if _width(header, lines) > (view.width or 0):
+            continue
+        shown = lines[: view.limit]
+        starts = [number for number, line in enumerate(shown) if line[0]]
+        left = len(lines) - len(shown)
+        more = f"… {count(left, 'more row')}. " if left else ""
+        note = (
+            f"{more}{count(len(results.conditions), 'condition')}: --limit 0 shows each by itself."
+        )
+        title = f"{wanted.axis}{who}, by {short[column]}"
+        return Table(header, tuple(shown), tuple(starts), len(rest), title, notes=(note,))
+    return None
+
+
+def _changed(row: Sequence[str], before: Sequence[str]) -> list[str]:
+    """Leave out of a row what stands above already."""
+    same = 0
+    while same < len(before) - 1 and row[same] == before[same]:
+        same += 1
+    return ["" if at < same else text for at, text in enumerate(row)]
+
+
+def _width(header: Sequence[str], lines: Sequence[Sequence[str]]) -> int:
+    columns = zip(header, *lines, strict=True)
+    return sum(max(map(len, column)) + _GAP for column in columns) - _GAP
