@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from jostle.backends.kernel import controllers, job, modules, playback, queues
+from jostle.backends.kernel import capabilities, controllers, job, modules, playback, queues
 from jostle.backends.kernel.guest.sampling import moments_ns
 from jostle.backends.kernel.topology import Burst, Machine, topology
 from jostle.kernel_images import Image
