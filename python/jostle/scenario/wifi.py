@@ -101,4 +101,4 @@ def _sum_within(at_ms: float) -> float:
 
 @functools.cache
 def _poisson(number: int, mean: float) -> float:
-    return math.exp(-mean) * mean**number / math.factorial(number)
+    return math.exp(-mean) * math.pow(mean, number) / math.factorial(number)
