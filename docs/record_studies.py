@@ -1,11 +1,11 @@
 """Writes what became of the published claims into the page on studies.
 
     jostle study all --json > sim.json
-    jostle study all --backend kernel --json > kernel.json
-    python docs/record_studies.py sim.json kernel.json
+    python docs/record_studies.py sim.json
 
-Several documents are one: what each backend says of a claim stands side by side, in the order of
-the files. Writes `studies-results.inc`.
+What is kept of Linux (`record_linux.py`) is in the document. Several documents are one: what each
+backend says of a claim stands side by side, in the order of the files. Writes
+`studies-results.inc`.
 """
 
 from __future__ import annotations

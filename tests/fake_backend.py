@@ -62,6 +62,9 @@ class FakeBackend:
     specs: list[Spec] = field(default_factory=list)
     refuses: str = ""
 
+    def version_of(self, spec: Spec) -> str:
+        return self.version
+
     def check(self, spec: Spec) -> None:
         if self.refuses:
             raise InputError(self.refuses)

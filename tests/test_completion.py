@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,44 @@ def test_scripts(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "_JOSTLE_COMPLETE" in script
     if shell == "bash":
         subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+
+
+_BASH = """
+for words in "$@"; do
+    COMP_WORDS=($words) COMPREPLY=()
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    _jostle_completion jostle
+    echo "${COMPREPLY[@]}"
+done
+"""
+_FISH = """
+for words in $argv
+    complete -C $words
+end
+"""
+_LINES = {
+    "jostle expl": "explain",
+    "jostle explain viasa": "viasat-2",
+    "jostle run --columns throughput,retransmitt": "throughput,retransmitted",
+    "jostle run a.toml --set a.controller=hyb": "a.controller=hybla",
+}
+
+
+@pytest.mark.parametrize(("shell", "program"), [("bash", _BASH), ("fish", _FISH)])
+def test_shells_complete(shell: str, program: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell} here")
+    here = Path(sys.executable).parent
+    jostle = [str(here / "jostle"), "completion", shell]
+    script = subprocess.run(jostle, capture_output=True, text=True, check=True).stdout
+    path = tmp_path / "script"
+    path.write_text(f"{script}\n{program}")
+    found = subprocess.run(
+        [shell, str(path), *_LINES],
+        env={"PATH": f"{here}:{os.environ['PATH']}", "HOME": str(tmp_path)},
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    ).stdout.splitlines()  # fmt: skip
+    assert [line.split("\t")[0] for line in found] == list(_LINES.values())
 
 
 @pytest.mark.parametrize("kind", ["profiles", "measures", "studies"])

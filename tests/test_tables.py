@@ -347,3 +347,11 @@ def test_what_is_above_is_not_repeated(carry_out):
     results = grid_of(carry_out, grid, [spec(1, ("cubic",)) for _ in grid])
     flows, _ = glance(results, "overall", View(limit=5, width=80))
     assert [row[:2] for row in flows.rows] == [("1", "3"), ("", "4"), ("2", "3"), ("", "4")]
+
+
+@pytest.mark.parametrize("width", range(60, 100, 3))
+def test_rows_of_groups_fit(carry_out, width, monkeypatch, capsys):
+    """A group's second line is longer than a short name."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    output.print_results(of_one_run(carry_out, crowd(4, prefix="a")), (), View(width=width))
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= width

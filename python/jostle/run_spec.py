@@ -105,7 +105,7 @@ QuicHandshake: TypeAlias = Literal["1rtt", "0rtt"]
 class QuicImplementation(TypedDict):
     """Another implementation of QUIC than the one that is built in."""
 
-    commands: NotRequired[QuicCommands | None]
+    commands: QuicCommands
     name: str
 
 

@@ -13,7 +13,7 @@ from jostle import _core
 from jostle.backends import SimBackend
 from jostle.backends.kernel import record as kernel_record
 from jostle.backends.kernel import samples
-from jostle.backends.kernel.guest import sampling
+from jostle.backends.kernel.guest import records, sampling
 
 from backends_kernel.kernel_specs import spec_of
 
@@ -24,7 +24,7 @@ INFO = np.dtype(
         "names": list(samples._TCP_INFO),
         "formats": [kind for kind, _ in samples._TCP_INFO.values()],
         "offsets": [offset for _, offset in samples._TCP_INFO.values()],
-        "itemsize": sampling.TCP_INFO_BYTES,
+        "itemsize": records.TCP_INFO_BYTES,
     }
 )
 ESTABLISHED, SYN_SENT = 1, 2
@@ -40,10 +40,10 @@ def written(folder: Path, infos, queues, *, details=None, events=None, late_ns: 
             file.write(np.int64(number * STEP_NS + late_ns).tobytes())
             for _ in of_flows:
                 file.write(info(sender))
-                file.write((details or b"").ljust(sampling.DETAILS_BYTES, b"\0"))
+                file.write((details or b"").ljust(records.DETAILS_BYTES, b"\0"))
                 file.write(info(receiver))
             file.write(
-                sampling.QUEUE.pack(
+                records.QUEUE.pack(
                     queue.get("bytes", 0),
                     queue.get("packets", 0),
                     queue.get("backlog", 0),
@@ -352,14 +352,15 @@ def test_half_a_sample_is_an_error(spec, tmp_path):
 
 def test_the_guest_writes_what_is_read(tmp_path):
     """A recording of sockets that do not exist and queues that stand still."""
-    absent = SimpleNamespace(sender=None, receiver=None, has_details=True)
-    still = SimpleNamespace(read=lambda: sampling.QUEUE.pack(1, 2, 3, 4, 5, 6, b"\x07", 8, 9))
+    absent = SimpleNamespace(sample=lambda: bytes(records.FLOW_BYTES))
+    still = SimpleNamespace(sample=lambda: records.QUEUE.pack(1, 2, 3, 4, 5, 6, b"\x07", 8, 9))
     with sampling.Recording(tmp_path / "samples", [absent, absent], [still]) as recording:
-        recording.follow(0, [0, 1_000_000, 1_500_000, 2_000_000, 3_000_000])
+        moments_ns = [0, 1_000_000, 1_500_000, 2_000_000, 3_000_000]
+        recording.follow(0, moments_ns, lambda: False)
     (tmp_path / "events.json").write_text('{"flows": [{}, {}]}')
     seen = samples.read(tmp_path, 2, 1)
     assert len(seen.time_ns) == 5
-    assert seen.senders.shape == (5, 2)
+    assert seen.flows.shape == (5, 2)
     queue = seen.queues[0, 0]
     counters = ("bytes", "packets", "backlog", "qlen", "drops", "overlimits", "losses", "outages")
     assert [int(queue[name]) for name in counters] == [1, 2, 3, 4, 5, 6, 8, 9]

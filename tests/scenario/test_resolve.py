@@ -6,6 +6,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from jostle.implementations import recipes
 from jostle.scenario import Registry, Scenario, ScenarioError, load, loads
 
 Read = Callable[..., Scenario]
@@ -389,7 +390,15 @@ QUIC = {
         ),
         (
             '{ kind = "quic", implementation = "ngtcp2" }',
-            {"implementation": {"name": "ngtcp2", "commands": None}},
+            {
+                "implementation": {
+                    "name": "ngtcp2",
+                    "commands": {
+                        "server": list(recipes()["ngtcp2"].server),
+                        "client": list(recipes()["ngtcp2"].client),
+                    },
+                }
+            },
         ),
         (
             '{ kind = "quic",'

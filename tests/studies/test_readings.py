@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from jostle import _core
@@ -170,10 +171,13 @@ def test_coverage(jostle) -> None:
     code, out, err = jostle("--coverage")
     assert (code, err) == (0, "")
     assert "Nobody: Nothing, never" in out
-    lines = {line.split("  ")[0]: line for line in out.splitlines()}
-    assert "1-series, true" in lines["Figure 1"]
-    assert " no " in lines["Figure 2"]
-    assert " in part " in lines["Table I"]
+    assert "1 yes, 1 in part, 1 no" in out
+    items = re.split(r"\n *\n", out)
+    told = {item.split("  ")[0]: " ".join(item.split()) for item in items}
+    assert told["Figure 1"] == "Figure 1 Reno over time ours 1-series, true status yes"
+    assert "status no missing nothing is measured in it" in told["Figure 2"]
+    assert "status in part missing without the last column" in told["Table I"]
+    assert max(map(len, out.splitlines())) <= 80
     code, out, _ = jostle("--coverage", "--json")
     document = json.loads(out)
     assert document["schema"] == "jostle.coverage/1"

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from jostle.studies import load, names
+from jostle.studies.findings import references
+from jostle.studies.load import paragraphs
+from jostle.studies.models import StudyFile
+from jostle.studies.recorded import Recording
 
 STUDIES = Path(__file__).parents[2] / "studies"
 
@@ -26,8 +31,14 @@ def test_what_is_said_of_differences_is_said_in_sentences(name: str) -> None:
 
 
 PAPERS = {
-    "geo-shared": [*(f"Figure {n}" for n in range(1, 7)), "Figure 7a", "Figure 7b"],
-    "geo-solo": [*(f"Figure {n}" for n in range(1, 7)), *(f"Table {n}" for n in range(1, 8))],
+    "geo-shared": [
+        *(f"Figure {n}" for n in range(1, 7)), "Figure 7a", "Figure 7b", "Model of Ware et al.",
+        "Model of Utsumi et al.",
+    ],
+    "geo-solo": [
+        *(f"Figure {n}" for n in range(1, 7)), *(f"Table {n}" for n in range(1, 8)),
+        "Model of Utsumi et al.",
+    ],
     "interactions": [*(f"Figure {n}" for n in range(1, 7)), "Table I", "Table II", "Table III"],
     "modest-bbr": [
         "Figure 1", "Figure 2a", "Figure 2b", "Figure 3", "Figure 4", "Figure 5a", "Figure 5b",
@@ -41,7 +52,7 @@ PAPERS = {
         "Table 6",
     ],
 }  # fmt: skip
-"""Every figure and table, counted in the papers."""
+"""Every figure and table, counted in the papers, and models that they cite."""
 
 
 @pytest.mark.parametrize("name", sorted(PAPERS))
@@ -52,3 +63,38 @@ def test_every_figure_and_table_of_the_paper_is_listed(name: str) -> None:
 def test_every_published_study_lists_what_it_covers() -> None:
     published = [name for name in names(STUDIES) if load(name, STUDIES).file.claims]
     assert published == sorted(PAPERS)
+
+
+_QUANTITY = r"\d[\d.]* ?(?:%|×|Mbit/s|Mbit|ms|s|MB|kB|times it)"
+_OF_LINUX = re.compile(rf"{_QUANTITY},? on Linux|Linux[^.,;{{}}]{{0,15}} {_QUANTITY}")
+"""A number beside its name, as in `33 % on Linux` or `Linux gives it 28 %`."""
+
+
+@pytest.mark.parametrize("name", sorted(PAPERS))
+def test_what_linux_gave_is_quoted_by_reference(name: str) -> None:
+    """A number of Linux in words would stay as it is when Linux runs again."""
+    assert [
+        found for text in said(load(name, STUDIES).file) for found in _OF_LINUX.findall(text)
+    ] == []
+
+
+def said(file: StudyFile) -> list[str]:
+    """Every text that may quote numbers."""
+    return [text for _, text in paragraphs(file)]
+
+
+@pytest.mark.parametrize("name", sorted(PAPERS))
+def test_what_linux_gave_is_there_where_it_is_quoted(name: str) -> None:
+    study = load(name, STUDIES)
+    text = (study.folder / "linux.json").read_text("utf-8")
+    kept = Recording.model_validate_json(text)
+    there = set(kept.numbers) | {
+        name
+        for claim, row in kept.claims.items()
+        for at, part in enumerate(row.parts, 1)
+        if part.ours is not None
+        for name in ((claim, f"{claim}.{at}") if at == 1 else (f"{claim}.{at}",))
+    }
+    texts = said(study.file)
+    quoted = {one for text in texts for one, reading in references(text) if reading == "linux"}
+    assert quoted <= there

@@ -18,7 +18,7 @@ use crate::summary::{ByPhase, FlowSummary, GroupSummary, LinkSummary, Summary};
 use crate::tables::{AckTable, FlowTable, InternalTable, LinkTable, seconds};
 use crate::timeline::Timeline;
 use crate::transfer::{Ideal, Transfer, Transfers, bytes_of};
-use crate::{FlowSpec, PhaseSpec, RunSpec, SourceSpec, Transport};
+use crate::{FlowSpec, PhaseSpec, QuicImplementation, RunSpec, SourceSpec, Transport};
 
 /// What a run leaves behind: its measures and its columns.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +53,10 @@ pub(crate) struct FlowIdentity {
     pub segment_bytes: u32,
     /// It answers requests.
     pub responds: bool,
+    /// What has reached its application is known; of some foreign transports it is not.
+    pub shows_delivery: bool,
+    /// RTT, window and losses of its sender are known.
+    pub shows_itself: bool,
     /// All the payload that it ever sends, if it ends by itself.
     bytes: Option<u64>,
     ideal: Option<Ideal>,
@@ -60,6 +64,7 @@ pub(crate) struct FlowIdentity {
 
 impl FlowIdentity {
     pub(crate) fn of(spec: &RunSpec, flow: &FlowSpec) -> Self {
+        let foreign = flow.quic.as_ref().and_then(|quic| quic.implementation.as_ref());
         Self {
             name: flow.name.clone(),
             group: flow.group.as_ref().unwrap_or(&flow.name).clone(),
@@ -72,9 +77,21 @@ impl FlowIdentity {
             is_bulk: flow.source == SourceSpec::Bulk,
             segment_bytes: mss_of(flow.mtu_bytes),
             responds: matches!(flow.source, SourceSpec::RequestResponse { .. }),
+            shows_delivery: foreign.is_none_or(QuicImplementation::shows_delivery),
+            shows_itself: foreign.is_none_or(QuicImplementation::shows_itself),
             bytes: bytes_of(&flow.source),
             ideal: Ideal::of(spec, flow),
         }
+    }
+
+    /// A counter of the application's bytes, NaN if there is none.
+    pub(crate) fn delivered(&self, bytes: f64) -> f64 {
+        if self.shows_delivery { bytes } else { f64::NAN }
+    }
+
+    /// A counter of what was sent again, NaN if there is none.
+    pub(crate) fn retransmitted(&self, packets: f64) -> f64 {
+        if self.shows_itself { packets } else { f64::NAN }
     }
 
     /// A controller takes its share.
@@ -114,7 +131,12 @@ pub(crate) struct Recorded {
 
 impl Recorded {
     /// The measures and all columns.
-    pub(crate) fn finish(self) -> RunRecord {
+    pub(crate) fn finish(mut self) -> RunRecord {
+        for (flow, identity) in (0..).zip(&self.flow_identities) {
+            if !(identity.shows_delivery && identity.shows_itself) {
+                self.flow_table.forget(flow, identity.shows_delivery, identity.shows_itself);
+            }
+        }
         RunRecord {
             summary: self.summary(),
             links: link_table(&self.timeline, &self.links),
@@ -320,9 +342,9 @@ fn flow_stretch(
         length_ns: (phase.to_ns - phase.from_ns) as f64,
         sent_bytes: counters.sent_bytes as f64,
         received_bytes: counters.received_bytes as f64,
-        delivered_bytes: counters.delivered_bytes as f64,
+        delivered_bytes: identity.delivered(counters.delivered_bytes as f64),
         sent_packets: counters.sent_packets as f64,
-        retransmitted_packets: counters.retransmitted_packets as f64,
+        retransmitted_packets: identity.retransmitted(counters.retransmitted_packets as f64),
         rtt_mean_s: totals.rtt_mean_s(),
         rtt_min_s: totals.rtt_min_s(),
         rtt_p50_s: quantile_s(0.5),

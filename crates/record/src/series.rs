@@ -249,6 +249,8 @@ impl Series {
             waited.add(table.queueing_delay_mean_s[row], received);
             cwnd.add(table.cwnd_mean_bytes[row], table.lived_s[row] * share);
         }
+        sum.delivered_bytes = identity.delivered(sum.delivered_bytes);
+        sum.retransmitted_packets = identity.retransmitted(sum.retransmitted_packets);
         FlowStretch {
             rtt_mean_s: rtt.value(),
             ack_rtt_mean_s: ack_rtt.value(),

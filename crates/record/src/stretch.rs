@@ -23,11 +23,11 @@ pub struct FlowStretch {
     pub sent_bytes: f64,
     /// Bytes on the wire that reached the receiver.
     pub received_bytes: f64,
-    /// Payload that reached the application in order.
+    /// Payload that reached the application in order; NaN if that is not known.
     pub delivered_bytes: f64,
     /// Data packets sent, retransmissions included.
     pub sent_packets: f64,
-    /// Data packets sent again.
+    /// Data packets sent again; NaN if that is not known.
     pub retransmitted_packets: f64,
     /// Mean of the RTT samples.
     pub rtt_mean_s: Option<f64>,
@@ -234,7 +234,12 @@ pub(crate) fn bits_per_s(bytes: f64, length_ns: f64) -> f64 {
     bytes * 8e9 / length_ns
 }
 
-/// `part` ÷ `whole`; none where there is no whole (or it is unknown: NaN).
+/// `part` ÷ `whole`; none where there is no whole, or one of them is unknown: NaN.
 pub(crate) fn ratio(part: f64, whole: f64) -> Option<f64> {
-    (whole > 0.0).then(|| part / whole)
+    (whole > 0.0 && !part.is_nan()).then(|| part / whole)
+}
+
+/// A number, none if it is unknown: NaN.
+pub(crate) fn known(number: f64) -> Option<f64> {
+    (!number.is_nan()).then_some(number)
 }

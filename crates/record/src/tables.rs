@@ -108,6 +108,21 @@ pub struct FlowTable {
 }
 
 impl FlowTable {
+    /// Forgets what is not known of a flow: NaN, and no zero that would be taken for one.
+    pub(crate) fn forget(&mut self, flow: u32, shows_delivery: bool, shows_itself: bool) {
+        let rows = self.flow.iter().enumerate().filter(|(_, of)| **of == flow);
+        for row in rows.map(|(row, _)| row) {
+            if !shows_delivery {
+                self.goodput_bps[row] = f64::NAN;
+            }
+            if !shows_itself {
+                self.cwnd_bytes[row] = f64::NAN;
+                self.in_flight_bytes[row] = f64::NAN;
+                self.retransmission_ratio[row] = f64::NAN;
+            }
+        }
+    }
+
     /// A table with room for `rows`.
     pub(crate) fn with_capacity(rows: usize) -> Self {
         Self {

@@ -199,7 +199,7 @@ proptest! {
                     _ => 0,
                 });
                 prop_assert_eq!(found.sent_packets, sent);
-                prop_assert_eq!(found.retransmitted_packets, again);
+                prop_assert_eq!(found.retransmitted_packets, Some(again));
                 prop_assert_eq!(found.sending_rate_bps, per_s(sent * 1_514));
                 prop_assert_eq!(found.throughput_bps, per_s(received * 1_514));
                 prop_assert_eq!(found.goodput_bps, per_s(delivered));
@@ -301,7 +301,7 @@ proptest! {
             prop_assert_eq!(rows.len(), length_s.len());
             let total = |column: &[u32]| rows.iter().map(|i| u64::from(column[*i])).sum::<u64>();
             prop_assert_eq!(total(&table.sent_packets), overall.sent_packets);
-            prop_assert_eq!(total(&table.retransmitted_packets), overall.retransmitted_packets);
+            prop_assert_eq!(Some(total(&table.retransmitted_packets)), overall.retransmitted_packets);
             let bits = |column: &[f64]| {
                 rows.iter().zip(&length_s).map(|(i, s)| column[*i] * s).sum::<f64>()
             };

@@ -17,7 +17,7 @@ fn measure(spec: &RunSpec) -> Summary {
 /// Goodput in Mbit/s and retransmitted packets of every flow in the second half of the run.
 fn settled(summary: &Summary) -> Vec<(f64, u64)> {
     let phases = summary.flows.iter().map(|flow| flow.phases.get("second half").unwrap());
-    phases.map(|phase| (phase.goodput_bps / 1e6, phase.retransmitted_packets)).collect()
+    phases.map(|phase| (phase.goodput_bps / 1e6, phase.retransmitted_packets.unwrap())).collect()
 }
 
 /// A Cubic flow and another one that starts a second later share 50 Mbit/s at 40 ms.

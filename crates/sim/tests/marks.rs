@@ -191,8 +191,8 @@ fn prague_and_cubic_share_a_dual_queue() {
             let waited_s = [l4s, classic].map(|it| it.rtt_mean_s.unwrap() - rtt_ns as f64 / 1e9);
             assert!(waited_s[0] < 0.002, "L4S waits for {} s", waited_s[0]);
             assert!((0.005..0.025).contains(&waited_s[1]), "classic for {} s", waited_s[1]);
-            assert_eq!(l4s.retransmitted_packets, 0);
-            assert!(classic.retransmitted_packets > 0);
+            assert_eq!(l4s.retransmitted_packets, Some(0));
+            assert!(classic.retransmitted_packets > Some(0));
         }
         let ratio = ratios / 4.0;
         assert!((0.5..2.0).contains(&ratio), "{ratio} at {rtt_ns} ns");

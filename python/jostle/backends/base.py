@@ -70,7 +70,8 @@ class RunRecord:
     Attributes
     ----------
     backend, backend_version
-        What ran it. The version changes with everything that can change a result.
+        What ran it. The version (see `Backend.version_of`) changes with everything that can change
+        a result.
     wall_s
         Seconds of real time that the run took. Never part of what is compared.
     captured
@@ -109,6 +110,9 @@ class Backend(Protocol):
     @property
     def version(self) -> str:
         """Changes with everything that can change a result."""
+
+    def version_of(self, spec: Spec) -> str:
+        """Give the version of all that runs `spec`: `version`, and of what else it starts."""
 
     def check(self, spec: Spec) -> None:
         """See that `spec` can be run here, before anything starts.

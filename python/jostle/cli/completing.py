@@ -35,7 +35,9 @@ def completion(context: click.Context, shell: str) -> None:
     script = get_completion_class(shell)
     assert script is not None
     name = "jostle"
-    echo(script(context.find_root().command, {}, name, f"_{name.upper()}_COMPLETE").source())
+    text = script(context.find_root().command, {}, name, f"_{name.upper()}_COMPLETE").source()
+    # Click's script for fish cuts names and descriptions at the second comma.
+    echo(text.replace('(string split "," $completion)', '(string split --max 1 "," $completion)'))
 
 
 def scenario_files(

@@ -141,7 +141,8 @@ def study(
     if as_json:
         from jostle.studies.document import document
 
-        echo(json.dumps(document(done), ensure_ascii=False, allow_nan=False))
+        versions = {name: backend.version for name, backend in made.items()}
+        echo(json.dumps(document(done, versions), ensure_ascii=False, allow_nan=False))
     failed = any(
         each.failures
         for done_by in results.values()
@@ -164,10 +165,11 @@ def _frame(done: Sequence[tuple[Study, Evaluations]]) -> pl.DataFrame:
 def _evaluated(
     study: Study, results: Mapping[str, Done], readings: Sequence[str]
 ) -> tuple[dict[Column, Runs], dict[Column, Evaluation]]:
-    """Hold a study against the runs of every backend and reading."""
+    """Hold a study against the runs of every backend and reading; add what is kept of Linux."""
     from jostle.studies import Runs, evaluate
     from jostle.studies.carry_out import readings_on
     from jostle.studies.document import column
+    from jostle.studies.recorded import recorded
     from jostle.studies.study import DESCRIBED
 
     def everywhere(reading: str) -> dict[str, dict[str, ResultSet]]:
@@ -184,7 +186,8 @@ def _evaluated(
         for backend, done in results.items()
         for reading in readings_on(study, backend, readings)
     }
-    return runs, {one: evaluate(each) for one, each in runs.items()}
+    evaluations = {one: evaluate(each) for one, each in runs.items()}
+    return runs, evaluations | recorded(study, evaluations)
 
 
 def _options_of(backend: str, chosen: Mapping[str, str | None]) -> dict[str, str | None]:
@@ -389,16 +392,34 @@ def _print_table(made: Table) -> None:
 
 def _print_coverage(studies: Sequence[Study], *, as_json: bool) -> None:
     """List which figures and tables of the papers have a counterpart."""
+    from rich.table import Table as Shown
+
     from jostle.cli import output
-    from jostle.studies.coverage import coverage_document, coverage_rows
+    from jostle.results.formats import ABSENT
+    from jostle.studies.coverage import coverage_count, coverage_document, coverage_rows
 
     if as_json:
         echo(json.dumps(coverage_document(studies), ensure_ascii=False))
         return
     for study in studies:
-        if study.file.coverage:
-            output.console().print(study.file.paper, style="bold")
-            _print_table(coverage_rows(study))
+        if not study.file.coverage:
+            continue
+        to = output.console()
+        to.print(study.file.paper, style="bold")
+        to.print(coverage_count(study))
+        # Below each other: beside each other there is no room for a name of ours in 80 columns.
+        (_, *heads), rows = coverage_rows(study)
+        table = Shown.grid(padding=(0, 2, 0, 0))
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        for item, *cells in rows:
+            table.add_row()
+            table.add_row(item, cells[0], style="bold")
+            for head, cell in zip(heads[1:], cells[1:], strict=True):
+                if cell != ABSENT:
+                    table.add_row(f"  {head}", cell)
+        to.print(table)
+        to.print()
 
 
 def _command(

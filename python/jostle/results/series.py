@@ -55,7 +55,7 @@ def columns(frame: pl.DataFrame, counts: Sequence[str]) -> dict[str, np.ndarray]
     numbers = frame.select(cs.numeric())
     return {
         name: (
-            numbers[name].cast(pl.UInt32).to_numpy()
+            numbers[name].cast(pl.UInt32).fill_null(0).to_numpy()
             if name in whole
             else numbers[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
         )

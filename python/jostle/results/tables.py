@@ -289,7 +289,12 @@ def _words(results: FinishedRuns, rows: Sequence[Row]) -> list[str]:
 
 def _words_width(words: Sequence[str], rows: Sequence[Row]) -> int:
     short = naming.short_names(words)
-    widths = [max(len(short[key]), *(len(row.words.get(key, "")) for row in rows)) for key in words]
+    # Below a group stands what its second line is.
+    names = {"flow": [SPREAD] if any("×" in row.words.get("flow", "") for row in rows) else []}
+    widths = [
+        max(map(len, (short[key], *names.get(key, ()), *(r.words.get(key, "") for r in rows))))
+        for key in words
+    ]
     return sum(widths) + _GAP * len(widths)
 
 

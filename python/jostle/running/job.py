@@ -101,7 +101,7 @@ class Job:
     @classmethod
     def of(cls, backend: Backend, store: Store | None, spec: Spec, stop: Stop) -> Job:
         """Make the job of a spec."""
-        return cls(backend, backend.version, store, spec, stop, remembered(spec))
+        return cls(backend, backend.version_of(spec), store, spec, stop, remembered(spec))
 
     def __call__(self) -> Run:
         """Carry the run out.
@@ -111,10 +111,11 @@ class Job:
         EngineError
             When this process has another version of the backend than the one that planned the run.
         """
-        if self.backend.version != self.version:
+        here = self.backend.version_of(self.spec)
+        if here != self.version:
             raise EngineError(
-                f"the backend `{self.backend.name}` is {self.backend.version} here, and "
-                f"{self.version} where the run was planned"
+                f"the backend `{self.backend.name}` is {here} here, and {self.version} where the "
+                "run was planned"
             )
         adopt(self.sources)
         record = self.backend.run(self.spec, self.stop)

@@ -47,7 +47,8 @@ class _Told(Progress):
     def begin(self, total: int, stored: int) -> None:
         """Begin to show; see `Progress`."""
         if stored:
-            echo(f"{stored} of {total} runs are in the store", err=True)
+            are = "run is" if total == 1 else "runs are"
+            echo(f"{stored} of {total} {are} in the store", err=True)
 
     def failed(self, failure: Failure) -> None:
         """Say which run failed, and why."""

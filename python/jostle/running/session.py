@@ -104,7 +104,7 @@ class Session:
             (
                 planned.condition,
                 planned.seed,
-                run_id(planned.spec, self.backend.name, self.backend.version),
+                run_id(planned.spec, self.backend.name, self.backend.version_of(planned.spec)),
             )
             for planned in plan.runs
         ]

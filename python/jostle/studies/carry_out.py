@@ -101,7 +101,7 @@ def _plan(study: Study, backend: Backend, name: str, repeats: int | None) -> Pla
     slow = BACKENDS[backend.name].is_slow
     changes = name in study.changed.get(study.reading, {})
     of_reading = study.read.repeats if study.read is not None and changes else None
-    most = study.scenarios[name].repeats
+    most = min(experiment.repeats or study.scenarios[name].repeats, study.scenarios[name].repeats)
     own = experiment.kernel_repeats if slow else min(of_reading or most, most)
     try:
         return study.scenarios[name].plan(repeats=repeats or own)

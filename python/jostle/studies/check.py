@@ -19,12 +19,14 @@ from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.units import QuantityError, parse_size, parse_span
 from jostle.studies.models import (
     ALL_FLOWS,
+    EACH_ACK,
     Change,
     Claim,
     Covered,
     Curve,
     Experiment,
     FigureSpec,
+    ModelCurve,
     Number,
     Part,
     Reading,
@@ -34,6 +36,8 @@ from jostle.studies.models import (
     Value,
     Window,
 )
+from jostle.studies.published_models import MODELS, quantity
+from jostle.studies.windows import AT_ACKS
 
 Mistakes = Iterator[tuple[KeyPath, str]]
 
@@ -64,7 +68,7 @@ def told(error: ValidationError) -> Mistakes:
 def _keys_of_models() -> list[str]:
     models = (
         StudyFile, Experiment, Window, Number, Claim, Part, Curve, FigureSpec, Reading, Change,
-        Support, Covered, Reference,
+        Support, Covered, ModelCurve, Reference,
     )  # fmt: skip
     return sorted({key for model in models for key in model.model_fields})
 
@@ -172,10 +176,25 @@ def value_mistakes(
         ]
         text = f"`reference` goes with measures of pairs: {', '.join(with_it)}"
         yield (*path, "reference"), text
-    if value.bin is not None:
-        yield from _quantity((*path, "bin"), value.bin, parse_span)
+    yield from _bin_mistakes(path, value, scenario)
     if value.size is not None:
         yield from _quantity((*path, "size"), value.size, parse_size)
+
+
+def _bin_mistakes(path: KeyPath, value: Value, scenario: Scenario) -> Mistakes:
+    """Say what is wrong with the bins of a value."""
+    if value.bins_above is not None and value.percentile is not None:
+        yield (*path, "bins_above"), "give either `percentile` or `bins_above`"
+    if value.bins_above is not None and not find(value.measure).any_window:
+        yield (*path, "bins_above"), f"`{value.measure}` has no bins"
+    if value.bin == EACH_ACK:
+        if value.measure not in AT_ACKS:
+            yield (*path, "measure"), unknown("measure of an ACK", value.measure, AT_ACKS)
+        if scenario.file.trace != "acks":
+            text = f'`{value.experiment}` records no ACKs — its scenario needs trace = "acks"'
+            yield (*path, "bin"), text
+    elif value.bin is not None:
+        yield from _quantity((*path, "bin"), value.bin, parse_span)
 
 
 def _pair_mistakes(path: KeyPath, value: Value, windows: Mapping[str, object]) -> Mistakes:
@@ -208,9 +227,33 @@ def _figure_mistakes(figure: FigureSpec) -> Iterator[tuple[str, str]]:
                 yield "", f"`heat_map` needs `{key}`"
         if (figure.columns == "window") != bool(figure.windows):
             yield "", '`windows` goes with columns = "window"'
+    yield from _model_mistakes(figure)
     if figure.groups and len(figure.curves) % len(figure.groups):
         text = f"{len(figure.curves)} curves cannot be {len(figure.groups)} groups of equal size"
         yield "groups", text
+
+
+def _model_mistakes(figure: FigureSpec) -> Iterator[tuple[str, str]]:
+    if figure.models and (figure.kind != "lines" or figure.x == "size" or figure.x_scale == "even"):
+        yield "models", "formulas go with `lines` over a key whose labels are numbers"
+    for one in figure.models:
+        model = MODELS.get(one.model)
+        if model is None:
+            yield "models", unknown("model", one.model, MODELS)
+            continue
+        drawn = figure.curves[0].measure
+        if drawn != model.measure:
+            yield "models", f"`{one.model}` is of `{model.measure}`, and the curves of `{drawn}`"
+        given = {one.x, *one.parameters}
+        for name in given.difference(model.parameters):
+            yield "models", unknown(f"parameter of {one.model}", name, model.parameters)
+        for name in sorted(set(model.parameters) - given):
+            yield "models", f"`{one.model}` needs `{name}`"
+        for name, value in one.parameters.items():
+            try:
+                quantity(one.model, name, value)
+            except QuantityError as error:
+                yield "models", str(error)
 
 
 def _series_mistakes(figure: FigureSpec) -> Iterator[tuple[str, str]]:

@@ -16,11 +16,18 @@ SCHEMA: Final = "jostle.coverage/1"
 
 def coverage_rows(study: Study) -> Table:
     """Table of a paper's figures and tables: what each shows, ours, status, and why not."""
-    header = ("figure or table", "shows", "ours", "status", "what is missing, and why")
+    header = ("figure or table", "shows", "ours", "status", "missing")
     return header, [
         (one.item, one.shows, _ours(one) or ABSENT, one.status, one.why or ABSENT)
         for one in study.file.coverage
     ]
+
+
+def coverage_count(study: Study) -> str:
+    """Say how many of a paper's figures and tables there are: `9 yes, 1 in part, 2 no`."""
+    every = [one.status for one in study.file.coverage]
+    counts = {status: every.count(status) for status in ("yes", "in part", "no")}
+    return ", ".join(f"{count} {status}" for status, count in counts.items() if count)
 
 
 def _ours(one: Covered) -> str:

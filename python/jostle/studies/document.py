@@ -13,7 +13,7 @@ from jostle.results.formats import ABSENT
 from jostle.stats import Estimate
 from jostle.studies.evaluate import ClaimRow, Evaluation, NumberRow
 from jostle.studies.findings import Readings, findings, learned
-from jostle.studies.study import DESCRIBED, Study
+from jostle.studies.study import DESCRIBED, LINUX, Study
 from jostle.studies.wording import digits, with_interval
 
 
@@ -27,11 +27,14 @@ class Column:
         Their names.
     title
         Head of the column.
+    kept
+        Of a column that is kept beside the study and not of runs: what ran, and when.
     """
 
     backend: str
     reading: str
     title: str
+    kept: str = ""
 
 
 Evaluations = Mapping[Column, Evaluation]
@@ -58,8 +61,12 @@ def column(study: Study, backend: str, reading: str) -> Column:
 
 
 def by_reading(evaluations: Evaluations, backend: str) -> Readings:
-    """Pick the evaluations of a backend, by reading."""
-    return {one.reading: each for one, each in evaluations.items() if one.backend == backend}
+    """Pick the evaluations of a backend, by reading, and what Linux gave as described."""
+    found = {one.reading: each for one, each in evaluations.items() if one.backend == backend}
+    for one, each in evaluations.items():
+        if (one.backend, one.reading) == ("kernel", DESCRIBED):
+            found[LINUX] = each
+    return found
 
 
 def score(claims: Sequence[ClaimRow]) -> tuple[int, int]:
@@ -68,16 +75,20 @@ def score(claims: Sequence[ClaimRow]) -> tuple[int, int]:
     return sum(judged), len(judged)
 
 
-def document(done: Sequence[tuple[Study, Evaluations]]) -> dict[str, Any]:
+def document(
+    done: Sequence[tuple[Study, Evaluations]], versions: Mapping[str, str]
+) -> dict[str, Any]:
     """Give every study with its claims and numbers as plain data, `jostle.study/1`.
 
     Each claim and number has the values of the first column at the top. Those of every backend
     are under `backends`, as described (or by the first reading that was asked for), and those of
-    all readings under `readings`.
+    all readings under `readings`. `versions` are those of the backends that ran.
     """
     return {
         "schema": SCHEMA,
-        "studies": [_study(study, evaluations) for study, evaluations in done],
+        "studies": [
+            _study(study, evaluations) | {"versions": dict(versions)} for study, evaluations in done
+        ],
     }
 
 

@@ -134,10 +134,10 @@ def value_estimate(runs: Runs, value: Value) -> Estimate:
     """
     wanted = measure(value.measure)
     divided = bool(value.relative_to) and wanted.name != "harm"
-    unit = "×" if divided else wanted.reads
+    unit = "×" if divided else _unit(value)
     unit = "% of runs" if value.summary == "share" else unit
     sample = runs.summary(value)
-    if value.summary == "share":
+    if value.summary == "share" or (value.summary == "mean" and value.bins_above is not None):
         return estimate(sample, unit, bounds=(0.0, 100.0))
     if value.summary == "mean":
         least, most = (
@@ -152,6 +152,11 @@ def value_estimate(runs: Runs, value: Value) -> Estimate:
     low, high = _interval(_resampled(value, array, 0)) if array.size > 1 else (None, None)
     words = f"{value.summary} over runs, percentile bootstrap 95 % interval"
     return Estimate(float(_summed(value, array)), low, high, len(sample), unit, words)
+
+
+def _unit(value: Value) -> str:
+    """Give the unit of a value of one run."""
+    return "%" if value.bins_above is not None else measure(value.measure).reads
 
 
 def _numbers(runs: Runs, number: Number) -> Iterator[NumberRow]:
@@ -292,7 +297,7 @@ def _combined(
 ) -> Estimate:
     """Ratio, or difference, of two values, with the interval of a bootstrap."""
     a, b = np.array(runs.summary(left)), np.array(runs.summary(right))
-    unit = measure(left.measure).reads if difference else "×"
+    unit = _unit(left) if difference else "×"
     n = int(min(a.size, b.size))
     if n == 0:
         return Estimate(None, None, None, 0, unit, "no value on one side")

@@ -30,8 +30,9 @@ from jostle.stats import Estimate, box, ecdf, series_band
 from jostle.stats.describe import Floats
 from jostle.stats.distribution import Box
 from jostle.studies.evaluate import value_estimate
-from jostle.studies.models import ALL_FLOWS, FigureSpec, Value
+from jostle.studies.models import ALL_FLOWS, FigureSpec, ModelCurve, Value
 from jostle.studies.models import Curve as CurveSpec
+from jostle.studies.published_models import MODELS, quantity
 from jostle.studies.runs import Runs
 from jostle.studies.windows import RunView, Span
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
     from jostle.figures.drawn import FigureData
 
+_POINTS: Final = 1000
+"""Of a distribution function: millions of ACKs would be as many in the page."""
 _SIZES: Final = tuple(f"{megabytes} MB" for megabytes in range(1, 51))
 """Of a figure of download time against size."""
 
@@ -121,13 +124,21 @@ def _cdf(runs: Runs, figure: FigureSpec) -> CurvesData | None:
     for curve in figure.curves:
         by_bin = measure(curve.measure).any_window and curve.bin is not None
         sample = runs.per_bin(curve) if by_bin else runs.per_run(curve)
-        x, share = ecdf(sample)
+        x, share = _thinned(*ecdf(sample))
         if x.size:
             none = np.full(x.size, np.nan)
             found.append(Curve(curve.label, x, share, none, none))
     if not found:
         return None
     return CurvesData(measure(figure.curves[0].measure).axis, "Share", tuple(found), steps=True)
+
+
+def _thinned(x: Floats, share: Floats) -> tuple[Floats, Floats]:
+    """Keep as many points of a distribution function as can be seen, the ends among them."""
+    if x.size <= _POINTS:
+        return x, share
+    kept = np.linspace(0, x.size - 1, _POINTS).astype(np.intp)
+    return x[kept], share[kept]
 
 
 def _lines(runs: Runs, figure: FigureSpec) -> CurvesData | None:
@@ -143,6 +154,9 @@ def _lines(runs: Runs, figure: FigureSpec) -> CurvesData | None:
             found.append(_curve(curve.label, points))
     if not found:
         return None
+    # Formulas beside runs, never by themselves.
+    at = [one.x for one in found]
+    found += [_of_model(one, np.unique(np.concatenate(at))) for one in figure.models]
     names: tuple[str, ...] = ()
     if figure.x_scale == "even":
         names = tuple(runs.study.labels(figure.curves[0], figure.x))
@@ -195,6 +209,15 @@ def _curve(label: str, points: list[tuple[float, Estimate]]) -> Curve:
         column([one.low for one in estimates]),
         column([one.high for one in estimates]),
     )
+
+
+def _of_model(model: ModelCurve, ends: Floats) -> Curve:
+    """Draw a formula over the range of the runs' curves."""
+    x = np.unique(np.concatenate((ends, np.geomspace(ends.min(), ends.max(), 60))))
+    given = {name: quantity(model.model, name, one) for name, one in model.parameters.items()}
+    y = np.array([MODELS[model.model].value(**given, **{model.x: float(one)}) for one in x])
+    none = np.full(x.size, np.nan)
+    return Curve(model.label, x, y, none, none)
 
 
 def _groups(runs: Runs, figure: FigureSpec) -> GroupsData | None:

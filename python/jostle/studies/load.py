@@ -23,7 +23,7 @@ from jostle.studies.check import (
 from jostle.studies.findings import references
 from jostle.studies.models import Claim, Number, StudyFile, Value
 from jostle.studies.readings import problem, read_scenarios, reading_mistakes
-from jostle.studies.study import Study
+from jostle.studies.study import LINUX, Study
 
 FILE = "study.toml"
 INSTALLED = Path(__file__).parents[3] / "studies"
@@ -277,8 +277,8 @@ def _reference_mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
         for name, reading in references(text):
             if name not in known:
                 yield path, unknown("number", name, known)
-            if reading not in ("", *study.readings):
-                yield path, unknown("reading", reading, study.readings)
+            if reading not in ("", LINUX, *study.readings):
+                yield path, unknown("reading", reading, [*study.readings, LINUX])
 
 
 def _comparisons(claim: Claim) -> int:

@@ -9,6 +9,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from jostle.backends import BACKENDS
 from jostle.errors import unknown
 
+EACH_ACK: Final = "ack"
+"""As `bin`: every ACK by itself, of runs that recorded them."""
 ALL_FLOWS: Final = ("jain", "total")
 """Panels of a series with one line for all flows: measures of the run."""
 Summary = Literal["mean", "sd", "median", "min", "max", "share"]
@@ -164,6 +166,8 @@ class Experiment(_Table):
         Windows beside the phases of the scenario.
     backends
         What can run it.
+    repeats
+        Runs per condition, where the scenario has more.
     kernel_repeats
         Runs per condition on a backend that takes its time, as the kernel does; as many as in the
         simulator if absent.
@@ -176,6 +180,7 @@ class Experiment(_Table):
     keys: dict[str, str] = {}
     windows: dict[str, Window] = {}
     backends: tuple[Annotated[str, AfterValidator(_known_backend)], ...] = tuple(BACKENDS)
+    repeats: Annotated[int, Field(ge=1)] | None = None
     kernel_repeats: Annotated[int, Field(ge=1)] | None = None
 
 
@@ -217,11 +222,14 @@ class Value(_Table):
     reference
         Of measures of pairs, such as `conformance`: what the flow is held against.
     bin
-        Length of the bins that a percentile or a peak is taken over; the scenario's interval if
-        absent.
+        Length of the bins that a percentile or a share is taken over; the scenario's interval if
+        absent. `ack`: each ACK by itself, of `rtt` and `ack_rtt` in a scenario that records them.
     percentile
         Of the bins in the window, instead of the measure over all of it; with the measure
         `echo_rtt`, of the echoes.
+    bins_above
+        Instead of the measure over the window: the share of its bins, in %, that have this much or
+        more, in the measure's unit.
     size
         Bytes whose download time is meant, for `download_time`.
     relative_to
@@ -243,6 +251,7 @@ class Value(_Table):
     reference: Reference | None = None
     bin: str | None = None
     percentile: Annotated[float, Field(ge=0, le=100)] | None = None
+    bins_above: float | None = None
     size: str | None = None
     relative_to: dict[str, str] = {}
     below: float | None = None
@@ -359,6 +368,27 @@ class Curve(Value):
     label: str
 
 
+class ModelCurve(_Table):
+    """A line of a figure that a published formula gives; see `studies/published_models.py`.
+
+    Attributes
+    ----------
+    label
+        Its name.
+    model
+        Which formula.
+    x
+        Which of its parameters the x axis is; numbers are those that the key's labels begin with.
+    parameters
+        The others, as a scenario writes quantities.
+    """
+
+    label: str
+    model: str
+    x: str
+    parameters: dict[str, float | str] = {}
+
+
 class FigureSpec(_Table):
     """A figure in the paper's layout.
 
@@ -380,6 +410,8 @@ class FigureSpec(_Table):
         `representative`: measures that have bins.
     curves
         Of the other kinds.
+    models
+        Of `lines` over a key of the grid: curves of published formulas beside those of the runs.
     groups
         Of `boxes`, `bars` and `envelopes`: names of the groups of curves, each with as many curves;
         of `envelopes` each has a chart of its own.
@@ -412,6 +444,7 @@ class FigureSpec(_Table):
     flows: tuple[str, ...] = ()
     panels: tuple[str, ...] = ()
     curves: tuple[Curve, ...] = ()
+    models: tuple[ModelCurve, ...] = ()
     groups: tuple[str, ...] = ()
     x: str = ""
     x_label: str = ""

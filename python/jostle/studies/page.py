@@ -131,7 +131,8 @@ def page(
             )
             for one in pictures
         ],
-        provenance=_provenance(runs),
+        provenance=_provenance(runs)
+        | {one.title: Provenance(one.kept, []) for one in evaluations if one.kept},
         command=shlex.join(command),
         judged=bool(first.claims) or any(row.published is not None for row in first.numbers),
         version=metadata.version("jostle"),

@@ -15,7 +15,7 @@ from jostle.scenario.text.positions import KeyPath, Lines, line_of, positions
 from jostle.scenario.text.problems import Problem, ScenarioError
 from jostle.studies.check import PLAIN, Mistakes, scenario_path_mistakes
 from jostle.studies.models import Change, Experiment, Reading, StudyFile
-from jostle.studies.study import DESCRIBED
+from jostle.studies.study import DESCRIBED, LINUX
 
 Scenarios = dict[str, Scenario]
 """By name of the experiment."""
@@ -196,7 +196,7 @@ def reading_mistakes(file: StudyFile) -> Mistakes:
             yield from _change_mistakes(file, path, change, [name])
             if change.experiments:
                 yield (*path, "experiments"), "these changes are of one experiment"
-    seen = [DESCRIBED]
+    seen = [DESCRIBED, LINUX]
     for at, reading in enumerate(file.readings):
         yield from _reading_mistakes(file, ("readings", at), reading, seen)
         seen.append(reading.id)
@@ -220,8 +220,8 @@ def _reading_mistakes(
     if reading.id in before:
         yield (*path, "id"), f'"{reading.id}" is there already'
     for other in reading.over:
-        if other not in before[1:]:
-            yield (*path, "over"), unknown("earlier reading", other, before[1:])
+        if other not in before[2:]:
+            yield (*path, "over"), unknown("earlier reading", other, before[2:])
     for at, change in enumerate(reading.changes):
         names = change.experiments or tuple(file.experiments)
         yield from _change_mistakes(file, (*path, "changes", at), change, names)

@@ -12,6 +12,7 @@ from jostle.results.finished import OVERALL
 from jostle.results.measures import Bounds, measure
 from jostle.scenario.text.units import parse_size, parse_span
 from jostle.stats.describe import Floats, present
+from jostle.studies.models import EACH_ACK
 from jostle.studies.study import Study
 from jostle.studies.windows import Asked, RunView, Span
 
@@ -118,11 +119,7 @@ class Runs:
 
     def per_bin(self, value: Value) -> Floats:
         """Take a measure's bins from all runs of a value; shape (bins,)."""
-        bin_s = None if value.bin is None else parse_span(value.bin) / 1e9
-        found = [
-            run.bins(measure(value.measure), value.flow, span, bin_s)
-            for _, run, span in self._runs(value)
-        ]
+        found = [_bins(value, run, span) for _, run, span in self._runs(value)]
         whole: Floats = np.concatenate(found) if found else np.array([])
         return present(whole)
 
@@ -189,9 +186,20 @@ class Runs:
             size = None if value.size is None else parse_size(value.size)
             asked = Asked(size, value.percentile, value.above, value.below)
             return run.value(wanted, value.flow, span, asked)
-        if value.percentile is None:
+        if value.percentile is None and value.bins_above is None:
             return run.value(wanted, value.flow, span)
-        bin_s = None if value.bin is None else parse_span(value.bin) / 1e9
-        found = run.bins(wanted, value.flow, span, bin_s)
-        there = present(found)
-        return float(np.percentile(there, value.percentile)) if there.size else None
+        there = present(_bins(value, run, span))
+        if not there.size:
+            return None
+        if value.bins_above is not None:
+            return 100.0 * float(np.mean(there >= value.bins_above))
+        return float(np.percentile(there, value.percentile or 0.0))
+
+
+def _bins(value: Value, run: RunView, span: Span) -> Floats:
+    """Take a value's bins from a run, or what it is at each ACK; shape (bins,)."""
+    wanted = measure(value.measure)
+    if value.bin == EACH_ACK:
+        return run.at_acks(wanted, value.flow, span)
+    bin_s = None if value.bin is None else parse_span(value.bin) / 1e9
+    return run.bins(wanted, value.flow, span, bin_s)

@@ -13,6 +13,8 @@ from jostle.studies.models import Experiment, Reading, Reference, StudyFile, Val
 
 DESCRIBED: Final = "described"
 """The reading that the scenarios have as they stand."""
+LINUX: Final = "linux"
+"""In references: what Linux gave of that."""
 
 
 @dataclass(frozen=True)

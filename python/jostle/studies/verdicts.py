@@ -80,7 +80,7 @@ def verdicts(evaluations: Evaluations) -> list[Group]:
     """Sort the claims of a study; groups that no claim is in are left out."""
     first = next(iter(evaluations))
     named = by_reading(evaluations, first.backend)
-    several = len(named) > 1
+    several = len({one.reading for one in evaluations if one.backend == first.backend}) > 1
     found: dict[str, list[Verdict]] = {
         title: [] for title in (HOLDS, LINUX, LINUX_ONLY, BY_READING, BY_NONE, NOT, UNKNOWN)
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -12,12 +12,16 @@ from jostle.results.measures import Measure
 from jostle.results.operating_points import OperatingPoints, operating_points
 from jostle.results.series import position_of, series_of
 from jostle.scenario.text.units import parse_span
-from jostle.stats.describe import Floats
+from jostle.stats.describe import Floats, present
 
 if TYPE_CHECKING:
     from jostle._core import Series
     from jostle.backends import Run, Spec
     from jostle.studies.models import Window
+
+
+AT_ACKS: Final = {"rtt": "rtt_s", "ack_rtt": "ack_rtt_s"}
+"""Measures that a run can have at each ACK, and their columns there."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,22 @@ class RunView:
         found: Floats = self._series.bins(measure.name, position, span.from_s, span.to_s, bin_s)
         scaled: Floats = found * measure.factor
         return scaled
+
+    def at_acks(self, measure: Measure, flow: str, span: Span) -> Floats:
+        """Take a measure of a flow at each ACK of a span that has it; shape (ACKs,).
+
+        Empty if the run did not record its ACKs.
+        """
+        import polars as pl
+
+        acks = self._run.acks
+        if acks is None:
+            return np.array([])
+        name = AT_ACKS[measure.name]
+        time_s = pl.col("time_s")
+        there = (pl.col("flow") == flow) & (time_s >= span.from_s) & (time_s < span.to_s)
+        found: Floats = acks.filter(there)[name].drop_nulls().to_numpy()
+        return present(found) * measure.factor
 
     def points(self, flow: str, phase: str) -> OperatingPoints:
         """Take the operating points of a flow in a phase, or without one in 95 % of its life."""

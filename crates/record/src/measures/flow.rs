@@ -1,6 +1,6 @@
 //! Measures of a flow in a stretch of time.
 
-use crate::stretch::{FlowStretch, bits_per_s, ratio};
+use crate::stretch::{FlowStretch, bits_per_s, known, ratio};
 
 super::row::measures! {
     /// The measures of a flow in a phase.
@@ -16,7 +16,8 @@ super::row::measures! {
     throughput_bps: f64, "throughput", "throughput", RATE, any, "throughput_bps";
     |flow, _| Some(bits_per_s(flow.received_bytes, flow.length_ns));
 
-    /// Bits of payload that reached the application in order, per second.
+    /// Bits of payload that reached the application in order, per second; absent (NaN, null in the
+    /// summary's document) where a program of somebody else's does not show what it has got.
     goodput_bps: f64, "goodput", "goodput", RATE, any, "goodput_bps";
     |flow, _| Some(bits_per_s(flow.delivered_bytes, flow.length_ns));
 
@@ -74,10 +75,11 @@ super::row::measures! {
     sent_packets: u64, "sent", "packets sent", PACKETS, any, "sent_packets";
     |flow, _| Some(flow.sent_packets);
 
-    /// Data packets sent again, loss probes included.
-    retransmitted_packets: u64, "retransmitted", "packets sent again", PACKETS, any,
+    /// Data packets sent again, loss probes included; of a QUIC of somebody else's those that it found
+    /// to be lost, if it says so.
+    retransmitted_packets: Option<u64>, "retransmitted", "packets sent again", PACKETS, any,
         "retransmitted_packets";
-    |flow, _| Some(flow.retransmitted_packets);
+    |flow, _| known(flow.retransmitted_packets);
 
     /// Packets sent again ÷ packets sent.
     retransmission_ratio: Option<f64>, "retransmission_ratio", "retransmitted", PERCENT, any,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::ping_meter::Pings;
-use crate::stretch::Stretch;
+use crate::stretch::{Stretch, known};
 use crate::transfer::{Transfer, Transfers};
 
 /// What has a value of its own.
@@ -130,7 +130,7 @@ impl Measure {
     /// or is not of a stretch of time.
     pub fn over(&self, stretch: &Stretch<'_>, position: usize) -> Option<f64> {
         match self.compute {
-            Compute::Stretch(compute) => compute(stretch, position),
+            Compute::Stretch(compute) => compute(stretch, position).and_then(known),
             _ => None,
         }
     }

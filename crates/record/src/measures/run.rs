@@ -1,6 +1,6 @@
 //! Measures of all flows together in a stretch of time.
 
-use crate::stretch::{Stretch, bits_per_s, ratio};
+use crate::stretch::{FlowStretch, Stretch, bits_per_s, known, ratio};
 
 /// Fair is within this part of the mean, …
 const TOLERANCE: f64 = 0.25;
@@ -44,10 +44,10 @@ super::row::measures! {
     total_throughput_bps: f64, "total", "total throughput", RATE, any;
     |all, _| Some(all.throughput_bps());
 
-    /// Data packets that all flows together sent again.
-    total_retransmitted_packets: u64, "total_retransmitted", "packets sent again by all", PACKETS,
+    /// Data packets that all flows together sent again; absent if that is not known of one of them.
+    total_retransmitted_packets: Option<u64>, "total_retransmitted", "packets sent again by all", PACKETS,
         any;
-    |all, _| Some(all.flows.iter().map(|flow| flow.retransmitted_packets).sum());
+    |all, _| known(all.flows.iter().map(|flow| flow.retransmitted_packets).sum());
 
     /// Mean over the flows, pings left out, of the mean RTT of each.
     rtt_of_flows_s: Option<f64>, "mean_rtt", "RTT of all flows", ROUND_TRIP, any;
@@ -65,7 +65,8 @@ pub fn jain(shares: &[f64]) -> Option<f64> {
 }
 
 fn starvation(all: &Stretch<'_>) -> Option<f64> {
-    let alike = all.competitors().filter(|flow| flow.is_bulk);
+    let shown = |flow: &&FlowStretch| flow.is_bulk && !flow.delivered_bytes.is_nan();
+    let alike = all.competitors().filter(shown);
     let bytes = alike.map(|flow| flow.delivered_bytes.max(flow.segment_bytes));
     let ends = |(least, most, count): (f64, f64, u32), bytes: f64| {
         (bytes.min(least), bytes.max(most), count + 1)
@@ -102,7 +103,7 @@ fn convergence_s(all: &Stretch<'_>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stretch::{FlowStretch, Rates};
+    use crate::stretch::Rates;
     use crate::tables::FlowTable;
 
     #[test]

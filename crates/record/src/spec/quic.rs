@@ -37,10 +37,22 @@ pub struct QuicSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuicImplementation {
-    /// Name of its recipe, or of what `commands` start.
+    /// What it is called.
     pub name: String,
-    /// How its ends are started (absent: as the recipe says).
-    pub commands: Option<QuicCommands>,
+    /// How its ends are started.
+    pub commands: QuicCommands,
+}
+
+impl QuicImplementation {
+    /// Whether what has arrived at the application can be seen: in the files that the client writes.
+    pub(crate) fn shows_delivery(&self) -> bool {
+        self.commands.client.iter().any(|word| word.contains("{downloads}"))
+    }
+
+    /// Whether the sender tells of its RTT, its window and its losses: in a qlog.
+    pub(crate) fn shows_itself(&self) -> bool {
+        self.commands.server.iter().any(|word| word.contains("{qlog}"))
+    }
 }
 
 /// Programs with their arguments, in which `{address}`, `{port}` and the like stand for values.

@@ -102,12 +102,11 @@ fn foreign(at: &str, flow: &FlowSpec, other: &QuicImplementation) -> Result<(), 
     if other.name.is_empty() {
         return Err(SpecError::unfit(&format!("{place}.name"), "empty", "a name"));
     }
-    if let Some(commands) = &other.commands {
-        for (key, command) in [("server", &commands.server), ("client", &commands.client)] {
-            if command.first().is_none_or(String::is_empty) {
-                let at = format!("{place}.commands.{key}");
-                return Err(SpecError::unfit(&at, "empty", "a program and its arguments"));
-            }
+    let commands = &other.commands;
+    for (key, command) in [("server", &commands.server), ("client", &commands.client)] {
+        if command.first().is_none_or(String::is_empty) {
+            let at = format!("{place}.commands.{key}");
+            return Err(SpecError::unfit(&at, "empty", "a program and its arguments"));
         }
     }
     if flow.controller.name.is_empty() || flow.controller.name.contains(':') {

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
-from jostle.backends.kernel import capabilities, captures, job, packets
+from jostle.backends.kernel import capabilities, captures, job, packets, programs
 from jostle.backends.kernel.controllers import Defaults, defaults_of
 from jostle.backends.kernel.playback import JITTER_POINTS, DrawnImpairments, peak_bps
 from jostle.backends.kernel.record import record
@@ -21,6 +21,8 @@ from jostle.kernel_images import Image, Kind, find
 # A guest that passes packets at a tenth of its usual speed is not stuck.
 _PATIENCE_S = 120.0
 _LEAST_PACKETS_PER_S = 3_000
+# A packet of QUIC costs several system calls of a process and its encryption.
+_LEAST_QUIC_PACKETS_PER_S = 200
 
 
 class KernelBackend:
@@ -66,6 +68,11 @@ class KernelBackend:
         """Kernel, and a hash of all that decides what is measured in it."""
         return f"{self.image.identity}+{_program_hash()}.{self._loaded.RECORD_VERSION}"
 
+    def version_of(self, spec: Spec) -> str:
+        """Give `version`, with hashes of other people's programs that carry flows of `spec`."""
+        carried = {programs.digest(flow) for flow in spec["flows"] if programs.is_program(flow)}
+        return "+".join([self.version, *sorted(carried)])
+
     @functools.cached_property
     def _loaded(self) -> Engine:
         return load_engine() if self._engine is None else self._engine
@@ -108,7 +115,8 @@ class KernelBackend:
         )
         with done as (folder, wall_s):
             try:
-                made = record(spec, folder, self.name, self.version, wall_s, engine=self._loaded)
+                version = self.version_of(spec)
+                made = record(spec, folder, self.name, version, wall_s, engine=self._loaded)
                 captured = captures.captured(spec, folder, self.image, self._loaded)
                 return dataclasses.replace(made, captured=captured)
             except (OSError, ValueError) as error:
@@ -122,7 +130,9 @@ def timeout_s(spec: Spec, kind: Kind) -> float:
         return _PATIENCE_S + 2 * duration_s
     packet_bits = 8 * min(map(packets.packet_bytes, spec["flows"]))
     sent_packets = sum(map(peak_bps, spec["links"])) * duration_s / packet_bits
-    return _PATIENCE_S + sent_packets / _LEAST_PACKETS_PER_S + duration_s
+    quic = any(flow["transport"] == "quic" for flow in spec["flows"])
+    per_s = _LEAST_QUIC_PACKETS_PER_S if quic else _LEAST_PACKETS_PER_S
+    return _PATIENCE_S + sent_packets / per_s + duration_s
 
 
 @functools.cache

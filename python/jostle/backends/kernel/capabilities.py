@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jostle.backends.base import Spec
-from jostle.backends.kernel import classes, controllers, packets, playback, queues
+from jostle.backends.kernel import classes, controllers, packets, playback, programs, queues
 from jostle.backends.kernel.problems import Problem, flow_key, link_key
 from jostle.errors import InputError
 from jostle.kernel_images import Kind
@@ -135,9 +135,9 @@ def _problems_of_tc(link: LinkSpec) -> Iterator[Problem]:
 
 def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:
     if flow["transport"] == "quic":
-        yield Problem(flow_key(flow, "transport"), "`quic`: nothing in the guest speaks QUIC yet")
+        yield from _quic_problems(flow)
         return
-    if flow["transport"] != "tcp":
+    if flow["transport"] == "udp":
         text = f"`{flow['source']['kind']}`: what is measured here is TCP; {_SIMULATOR}"
         yield Problem(flow_key(flow, "source"), text)
         return
@@ -153,9 +153,22 @@ def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:
     if flow["initial_receive_window_bytes"] != min(_SYN_WINDOW, flow["receive_window_bytes"]):
         text = f"a receiver here answers with a SYN-ACK of {_SYN_WINDOW} bytes; {_SIMULATOR}"
         yield Problem(flow_key(flow, "initial_receive_window"), text)
+    yield from _path_problems(flow)
+
+
+def _path_problems(flow: FlowSpec) -> Iterator[Problem]:
     for key in ("path", "reverse_path"):
         if len(set(flow[key])) < len(flow[key]):
             text = f"it crosses a link twice, which routes by address cannot say; {_SIMULATOR}"
             yield Problem(flow_key(flow, key), text)
         if len(flow[key]) > _MAX_LINKS:
             yield Problem(flow_key(flow, key), f"{len(flow[key])} links: at most {_MAX_LINKS}")
+
+
+def _quic_problems(flow: FlowSpec) -> Iterator[Problem]:
+    yield from _path_problems(flow)
+    if not programs.is_program(flow):
+        text = f"the QUIC of jostle does not run here as yet; {_SIMULATOR}"
+        yield Problem(flow_key(flow, "transport"), text)
+        return
+    yield from programs.problems(flow)

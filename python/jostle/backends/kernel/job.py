@@ -8,7 +8,15 @@ from dataclasses import asdict
 from typing import Any
 
 from jostle.backends.base import Spec
-from jostle.backends.kernel import captures, classes, controllers, modules, packets, playback
+from jostle.backends.kernel import (
+    captures,
+    classes,
+    controllers,
+    modules,
+    packets,
+    playback,
+    programs,
+)
 from jostle.backends.kernel.spans import spans_ns
 from jostle.backends.kernel.topology import (
     Burst,
@@ -53,13 +61,23 @@ _MEMORY_BASE_MB, _MEMORY_MOST_MB = 512, 8192
 # Kernel memory of what is in flight: the sender's copy of each byte, buffers around each packet.
 _MEMORY_PER_BYTE, _MEMORY_PER_PACKET_BYTES = 2, 3028
 _PAGE_BYTES = 4096
+# What two programs take, and what the client has written and not yet been forgotten.
+_MEMORY_PER_PROGRAMS_MB = 96
+# A datagram that waits for its program to read it; the usual default would lose them after some 90.
+_UDP_BUFFER_BYTES = 32 << 20
+# A file that nobody gets to the end of: what all links together could have carried.
+_SPARE_BYTES = 1 << 20
+# Without a packet for that long, or so many round trips, a peer is taken to hang.
+_PATIENCE_NS, _PATIENCE_ROUND_TRIPS = 3_000_000_000, 10
 _BACKLOG_PACKETS = 10_000_000
 
 
 def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str, Any]:
     """Translate a run that has no problems (see `capabilities`)."""
     made = topology(spec, _MACHINES[image.kind])
-    plan = controllers.plan(spec["flows"], defaults, image.kind)
+    connections = [flow for flow in spec["flows"] if flow["transport"] == "tcp"]
+    plan = controllers.plan(connections, defaults, image.kind)
+    names = iter(plan.names)
     return {
         "duration_ns": spec["duration_ns"],
         "interval_ns": spec["interval_ns"],
@@ -76,7 +94,14 @@ def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str,
         "sysctls": {} if image.kind == "native" else _machine_sysctls(spec),
         **_network(made),
         "captures": captures.wanted(spec),
-        "flows": [_flow(spec, number, name) for number, name in enumerate(plan.names)],
+        # A guest has memory of its own; this machine's is not ours to mount.
+        "in_memory": image.kind != "native",
+        "flows": [
+            _program_flow(spec, number)
+            if programs.is_program(flow)
+            else _flow(spec, number, next(names))
+            for number, flow in enumerate(spec["flows"])
+        ],
     }
 
 
@@ -123,6 +148,7 @@ def memory_mb(spec: Spec) -> int:
     needed_mb = needed_bytes >> 20
     # Each namespace, and each sender's unsent data.
     needed_mb += 4 * len(spec["flows"])
+    needed_mb += _MEMORY_PER_PROGRAMS_MB * sum(map(programs.is_program, spec["flows"]))
     needed_mb += captures.memory_bytes(spec) >> 20
     return min(_MEMORY_BASE_MB + needed_mb, _MEMORY_MOST_MB)
 
@@ -149,11 +175,22 @@ def _longest_delay_ns(delay: DelaySpec) -> int:
 def _machine_sysctls(spec: Spec) -> dict[str, str]:
     # Pages that all of TCP may use; by default a guest with little memory throttles itself.
     pages = (memory_mb(spec) << 20) // _PAGE_BYTES
-    return {
+    made = {
         "net.ipv4.tcp_mem": f"{pages // 2} {pages * 3 // 4} {pages}",
         # Packets between the two ends of a wire: of a burst, more than 1000 would be lost there.
         "net.core.netdev_max_backlog": str(_BACKLOG_PACKETS),
     }
+    if any(flow["transport"] == "quic" for flow in spec["flows"]):
+        made["net.core.rmem_default"] = made["net.core.rmem_max"] = str(_UDP_BUFFER_BYTES)
+        made["net.core.wmem_default"] = made["net.core.wmem_max"] = str(_UDP_BUFFER_BYTES)
+        made["net.ipv4.udp_mem"] = f"{pages // 2} {pages * 3 // 4} {pages}"
+    return made
+
+
+def way_back_ns(spec: Spec, flow: FlowSpec) -> int:
+    """Time that a small packet takes from a flow's receiver to its sender, if nothing waits."""
+    links = [spec["links"][number]["delay"] for number in flow["reverse_path"]]
+    return int(flow["access_delay_ns"]) + sum(int(one["steps"][0]["delay_ns"]) for one in links)
 
 
 def _network(made: Topology) -> dict[str, Any]:
@@ -202,3 +239,30 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         "source": flow["source"],
         "spans_ns": spans_ns(spec["seed"], flow, spec["duration_ns"]),
     }
+
+
+def _program_flow(spec: Spec, number: int) -> dict[str, Any]:
+    """Let the server be the sender: the client, at the receiver, asks it for one file."""
+    flow = spec["flows"][number]
+    address = sender_address(number)
+    patience_ns = max(_PATIENCE_NS, _PATIENCE_ROUND_TRIPS * _base_rtt_ns(spec, flow))
+    return {
+        "sender": f"s{number}",
+        "receiver": f"r{number}",
+        "sender_address": address,
+        "after": flow["after"],
+        "start_ns": flow["start_ns"],
+        "stop_ns": flow["stop_ns"],
+        "patience_ns": patience_ns,
+        **programs.job(spec, flow, address, _file_bytes(spec, flow)),
+    }
+
+
+def _file_bytes(spec: Spec, flow: FlowSpec) -> int:
+    source = flow["source"]
+    if source["kind"] == "fixed":
+        return int(source["bytes"])
+    rates_bps = [playback.peak_bps(spec["links"][number]) for number in flow["path"]]
+    if flow["nic_rate_bps"] is not None:
+        rates_bps.append(flow["nic_rate_bps"])
+    return min(rates_bps) * spec["duration_ns"] // 8_000_000_000 + _SPARE_BYTES

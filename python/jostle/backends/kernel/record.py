@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from jostle.backends.base import RunRecord, Spec, canonical_json
 from jostle.backends.engine_record import run_record
-from jostle.backends.kernel import samples
+from jostle.backends.kernel import job, programs, qlogs, samples
 from jostle.backends.kernel.measured import seen_of_flow, seen_of_link
+from jostle.backends.kernel.measured_programs import seen_of_program_flow
 from jostle.backends.sim import Engine
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def record(
@@ -26,18 +32,37 @@ def record(
         When it is not whole.
     """
     seen = samples.read(folder, len(spec["flows"]), len(spec["links"]))
-    flows = [
-        seen_of_flow(
-            flow,
-            seen.senders[:, number],
-            seen.details[:, number],
-            seen.receivers[:, number],
-            seen.events[number],
-        )
-        for number, flow in enumerate(spec["flows"])
-    ]
+    flows = [_flow(spec, number, seen, folder) for number in range(len(spec["flows"]))]
     links = [
         seen_of_link(link, seen.queues[:, number]) for number, link in enumerate(spec["links"])
     ]
     made = engine.record_of_samples(canonical_json(spec), seen.time_ns, flows, links)
-    return run_record(made, spec, backend, version, wall_s=wall_s)
+    recorded = run_record(made, spec, backend, version, wall_s=wall_s)
+    return dataclasses.replace(recorded, flows=_without_unknown(recorded.flows, spec))
+
+
+def _without_unknown(flows: pl.DataFrame, spec: Spec) -> pl.DataFrame:
+    """Take zeros away where a count is not known: columns of counts have no NaN."""
+    import polars as pl
+
+    silent = [
+        flow["name"]
+        for flow in spec["flows"]
+        if programs.is_program(flow) and not programs.shows_itself(flow)
+    ]
+    again = pl.when(~pl.col("flow").is_in(silent)).then(pl.col("retransmitted_packets"))
+    return flows.with_columns(again) if silent else flows
+
+
+def _flow(spec: Spec, number: int, seen: samples.Samples, folder: Path) -> dict[str, Any]:
+    flow, events = spec["flows"][number], seen.events[number]
+    if not programs.is_program(flow):
+        return seen_of_flow(flow, *seen.tcp(number), events)
+    log = qlogs.read(folder / "qlog" / str(number))
+    # A log counts from its connection's first packet, unless it tells the time of day.
+    starts_ns = float(events.get("due_ns", 0) + job.way_back_ns(spec, flow))
+    if log is not None and log.since_1970:
+        starts_ns = -float(seen.start_ns)
+    return seen_of_program_flow(
+        flow, seen.time_ns, seen.programs(number), events, log=log, log_starts_ns=starts_ns
+    )

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle.backends.kernel.guest.sampling import DETAILS_BYTES, TCP_INFO_BYTES, XSTATS_BYTES
+from jostle.backends.kernel.guest.records import (
+    DETAILS_BYTES,
+    FLOW_BYTES,
+    TCP_INFO_BYTES,
+    XSTATS_BYTES,
+)
 from jostle.foreign_files import GUEST_BYTES, STORED_BYTES, read_bytes, read_json
 
 if TYPE_CHECKING:
@@ -41,6 +46,13 @@ _QUEUE = [
 ]  # fmt: skip
 
 
+# See `PROGRAMS` of `guest/records.py`.
+_PROGRAMS = {
+    "sent_packets": ("u8", 0), "sent_bytes": ("u8", 8), "received_packets": ("u8", 16),
+    "received_bytes": ("u8", 24), "delivered_bytes": ("u8", 32),
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Samples:
     """Everything that was seen.
@@ -49,20 +61,39 @@ class Samples:
     ----------
     time_ns
         When, in ns of the run, rising.
-    senders, details, receivers
-        Per sample and flow: `tcp_info` of both ends, the controller's own.
+    flows
+        Per sample and flow what it said of itself; see `tcp` and `programs`.
     queues
         Per sample and link: counters.
     events
         Per flow: when it opened, completed, and had each response whole, if it did.
+    start_ns
+        When time 0 was, in ns since 1970 by the guest's clock.
     """
 
     time_ns: NDArray[np.int64]
-    senders: Records
-    details: Records
-    receivers: Records
+    flows: Records
     queues: Records
     events: list[Mapping[str, Any]]
+    start_ns: int
+
+    def tcp(self, flow: int) -> tuple[Records, Records, Records]:
+        """Of a TCP flow: the sender's `tcp_info`, the controller's own, the receiver's."""
+        import numpy as np
+
+        info, details = _struct(_TCP_INFO, TCP_INFO_BYTES), _struct(_DETAILS, DETAILS_BYTES)
+        both = np.dtype([("sender", info), ("details", details), ("receiver", info)])
+        seen = self._of(flow, both)
+        return seen["sender"], seen["details"], seen["receiver"]
+
+    def programs(self, flow: int) -> Records:
+        """Of a flow that programs carry: what its hosts' devices counted, and its client."""
+        return self._of(flow, _struct(_PROGRAMS, FLOW_BYTES))
+
+    def _of(self, flow: int, kind: np.dtype[np.void]) -> Records:
+        import numpy as np
+
+        return np.ascontiguousarray(self.flows[:, flow]).view(kind)
 
 
 def read(folder: Path, flows: int, links: int) -> Samples:
@@ -75,12 +106,9 @@ def read(folder: Path, flows: int, links: int) -> Samples:
     """
     import numpy as np
 
-    info = _struct(_TCP_INFO, TCP_INFO_BYTES)
-    flow = np.dtype(
-        [("sender", info), ("details", _struct(_DETAILS, DETAILS_BYTES)), ("receiver", info)]
-    )
+    queue = np.dtype(_QUEUE)
     record = np.dtype(
-        [("time_ns", "i8"), ("flows", flow, (flows,)), ("queues", np.dtype(_QUEUE), (links,))]
+        [("time_ns", "i8"), ("flows", f"V{FLOW_BYTES}", (flows,)), ("queues", queue, (links,))]
     )
     content = read_bytes(folder / "samples", GUEST_BYTES)
     if not content or len(content) % record.itemsize:
@@ -89,11 +117,10 @@ def read(folder: Path, flows: int, links: int) -> Samples:
     events = read_json(folder / "events.json", STORED_BYTES)
     return Samples(
         time_ns=samples["time_ns"],
-        senders=samples["flows"]["sender"],
-        details=samples["flows"]["details"],
-        receivers=samples["flows"]["receiver"],
+        flows=samples["flows"],
         queues=samples["queues"],
         events=events["flows"],
+        start_ns=events.get("start_ns", 0),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from jostle.implementations import recipes
 from jostle.scenario.models import Flow, Implementation, Ping, Quic
 from jostle.scenario.resolving.sources import DATAGRAM_HEADER_BYTES
 from jostle.scenario.text.positions import KeyPath
@@ -155,7 +156,14 @@ def _implementation(
         return None
     programs = {"server": given.server, "client": given.client}
     if all(program is None for program in programs.values()):
-        return {"name": given.name, "commands": None}
+        recipe = recipes().get(given.name)
+        if recipe is not None:
+            commands = {"server": list(recipe.server), "client": list(recipe.client)}
+            return {"name": given.name, "commands": commands}
+        known = ", ".join(f'"{name}"' for name in ("noq", *recipes()))
+        message = f'no recipe "{given.name}" — accepted here: {known}, or a table with the keys'
+        report.add((*where, "implementation"), f"{message} name, server and client")
+        return None
     for key, program in programs.items():
         if not program or not program[0]:
             message = f'missing — write for example {key} = ["/opt/{given.name}/{key}", "{{port}}"]'

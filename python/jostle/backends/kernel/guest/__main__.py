@@ -6,13 +6,18 @@ import json
 import os
 import sys
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from . import disciplines, links, network, sampling, traffic
+from . import disciplines, flow, links, network, sampling
 from .capture import Capture
-from .clock import fine_timers
+from .clock import clock_offset_ns, fine_timers
 from .failure import GuestFailure, report
+from .flow import Flow
+from .namespaces import Host
+from .programs import ProgramFlow, make_room
+from .traffic import TcpFlow
 
 
 def main(folder: Path) -> None:
@@ -24,23 +29,45 @@ def main(folder: Path) -> None:
     network.set_parameters(job["parameters"], job["may_set_parameters"])
     disciplines.check(job["hosts"])
     hosts = network.build(job, folder)
-    flows = [traffic.Flow(number, flow, hosts) for number, flow in enumerate(job["flows"])]
+    flows = _flows(job, hosts, folder)
     queues = [sampling.QueueProbe(queue, hosts) for queue in job["queues"]]
     timetable = network.Timetable(job["timetable"], hosts)
     capture = Capture(job["captures"], hosts, folder)
     wires = network.Wires()
-    start_ns = traffic.start(flows, timetable, job["lead_ns"])
+    start_ns = flow.start(flows, timetable, job["lead_ns"])
     links.begin(job, hosts, start_ns)
-    with sampling.Recording(folder / "samples", flows, queues) as recording:
-        recording.follow(start_ns, sampling.moments_ns(job))
-    traffic.check(flows, timetable)
+    try:
+        with sampling.Recording(folder / "samples", flows, queues) as recording:
+            recording.follow(start_ns, sampling.moments_ns(job), lambda: flow.has_failed(flows))
+        flow.check(flows, timetable)
+    finally:
+        for one in flows:
+            one.end()
     wires.check()
     captured = capture.finish(start_ns)
-    events = {"flows": [flow.events(start_ns) for flow in flows], "captures": captured}
+    events = {
+        "flows": [one.events(start_ns) for one in flows],
+        "captures": captured,
+        # When time 0 was, on the calendar.
+        "start_ns": start_ns + clock_offset_ns(),
+    }
     partial = folder / "events.partial"
     partial.write_text(json.dumps(events))
     # Its name appears last: whoever finds it finds everything.
     partial.rename(folder / "events.json")
+
+
+def _flows(job: Mapping[str, Any], hosts: Mapping[str, Host], folder: Path) -> list[Flow]:
+    programs = folder / "programs"
+    if any("server" in one for one in job["flows"]):
+        make_room(programs, job["in_memory"])
+
+    def made(number: int, one: Mapping[str, Any]) -> Flow:
+        if "server" in one:
+            return ProgramFlow(number, one, hosts, programs / str(number), folder)
+        return TcpFlow(number, one, hosts)
+
+    return [made(number, one) for number, one in enumerate(job["flows"])]
 
 
 def _status() -> int:

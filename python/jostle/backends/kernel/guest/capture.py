@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from .clock import clock_offset_ns
 from .failure import GuestFailure
 from .namespaces import Host
 
@@ -157,7 +158,7 @@ class Capture:
         self._answer: int | None = None
         if not wanted:
             return
-        self._clock_ns = _clock_offset_ns()
+        self._clock_ns = clock_offset_ns()
         # Two files and a socket for each host, beside its namespace.
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -233,11 +234,3 @@ def _follow(taps: Sequence[_Tap], until: int) -> list[tuple[int, int]]:
     for tap in taps:
         tap.finish()
     return counts
-
-
-def _clock_offset_ns() -> int:
-    """By how much the clock of packets is ahead of the monotonic one."""
-    before_ns = time.monotonic_ns()
-    clock_ns = time.clock_gettime_ns(time.CLOCK_REALTIME)
-    after_ns = time.monotonic_ns()
-    return clock_ns - (before_ns + after_ns) // 2

@@ -23,3 +23,11 @@ def sleep_until(moment_ns: int) -> None:
     """Sleep until the monotonic clock shows `moment_ns`."""
     while (left_ns := moment_ns - time.monotonic_ns()) > 0:
         time.sleep(left_ns / 1e9)
+
+
+def clock_offset_ns() -> int:
+    """By how much the calendar's clock, which packets have, is ahead of the monotonic one."""
+    before_ns = time.monotonic_ns()
+    clock_ns = time.clock_gettime_ns(time.CLOCK_REALTIME)
+    after_ns = time.monotonic_ns()
+    return clock_ns - (before_ns + after_ns) // 2

@@ -1,38 +1,25 @@
 """Looks at every socket and every bottleneck at fixed times, and writes what it saw.
 
-A sample is a record of fixed size, read by `jostle.backends.kernel.samples`: the time in ns of the
-run, for each flow the kernel's own structures as they are (sender's `tcp_info`, the controller's
-details, receiver's `tcp_info`), for each queue its counters. Numbers are in the machine's order.
+A sample is a record of fixed size (`records.py`), read by `jostle.backends.kernel.samples`: the
+time in ns of the run, what each flow says of itself, and the counters of each queue.
 """
 
 from __future__ import annotations
 
 import os
-import socket
 import struct
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from .clock import sleep_until
 from .failure import GuestFailure
 from .links import LINK
 from .namespaces import Host
 from .netlink import TC_BYTES, Device, attributes
-from .traffic import Flow
-
-TCP_INFO_BYTES = 232
-DETAILS_BYTES = 24
-XSTATS_BYTES = 64
-QUEUE = struct.Struct(f"=QQIIII{XSTATS_BYTES}sQQ")
-"""Bytes and packets sent, bytes and packets waiting, drops, overlimits, own statistics, losses by
-chance and in outages."""
-
-_TCP_CC_INFO = 26
-_NO_INFO = bytes(TCP_INFO_BYTES)
-_NO_DETAILS = bytes(DETAILS_BYTES)
+from .records import QUEUE, XSTATS_BYTES
 
 # linux/rtnetlink.h, linux/gen_stats.h
 _TCA_XSTATS, _TCA_STATS2 = 4, 7
@@ -51,6 +38,13 @@ def moments_ns(job: Mapping[str, Any]) -> list[int]:
     return sorted({*within, *job["cuts_ns"], job["duration_ns"]})
 
 
+class Sampled(Protocol):
+    """Something that has a part in every sample."""
+
+    def sample(self) -> bytes:
+        """One record, always of the same size."""
+
+
 class QueueProbe:
     """Counters of a link's queue, asked of the kernel by netlink: `tc` costs a process each time.
 
@@ -64,7 +58,7 @@ class QueueProbe:
         self._queue = _Qdisc(job["queue"], hosts)
         self._losses = None if job["losses"] is None else _Qdisc(job["losses"], hosts)
 
-    def read(self) -> bytes:
+    def sample(self) -> bytes:
         """One record."""
         found = self._queue.read()
         return QUEUE.pack(
@@ -133,7 +127,7 @@ class Recording:
         What is looked at.
     """
 
-    def __init__(self, path: Path, flows: Sequence[Flow], queues: Sequence[QueueProbe]) -> None:
+    def __init__(self, path: Path, flows: Sequence[Sampled], queues: Sequence[Sampled]) -> None:
         self._flows = flows
         self._queues = queues
         self._file: BinaryIO = path.open("xb", buffering=1 << 18)
@@ -149,33 +143,18 @@ class Recording:
     ) -> None:
         self._file.close()
 
-    def follow(self, start_ns: int, moments_ns: Sequence[int]) -> None:
-        """Sample at these times of the run, which begins at `start_ns`."""
+    def follow(self, start_ns: int, moments_ns: Sequence[int], is_over: Callable[[], bool]) -> None:
+        """Sample at these times of the run, which begins at `start_ns`, until it is over."""
         for moment_ns in moments_ns:
             sleep_until(start_ns + moment_ns)
+            if is_over():
+                break
             self._file.write(self._sample(start_ns))
         self._file.flush()
         os.fsync(self._file.fileno())
 
     def _sample(self, start_ns: int) -> bytes:
         parts = [struct.pack("=q", time.monotonic_ns() - start_ns)]
-        for flow in self._flows:
-            parts.append(_tcp_info(flow.sender))
-            parts.append(_details(flow.sender) if flow.has_details else _NO_DETAILS)
-            parts.append(_tcp_info(flow.receiver))
-        parts.extend(queue.read() for queue in self._queues)
+        parts.extend(flow.sample() for flow in self._flows)
+        parts.extend(queue.sample() for queue in self._queues)
         return b"".join(parts)
-
-
-def _tcp_info(connection: socket.socket | None) -> bytes:
-    if connection is None:
-        return _NO_INFO
-    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)
-    return info.ljust(TCP_INFO_BYTES, b"\0")
-
-
-def _details(connection: socket.socket | None) -> bytes:
-    if connection is None:
-        return _NO_DETAILS
-    details = connection.getsockopt(socket.IPPROTO_TCP, _TCP_CC_INFO, DETAILS_BYTES)
-    return details.ljust(DETAILS_BYTES, b"\0")

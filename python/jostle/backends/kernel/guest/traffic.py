@@ -19,11 +19,13 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from .clock import sleep_until
 from .failure import GuestFailure
+from .flow import Flow
 from .namespaces import Host
+from .records import DETAILS_BYTES, TCP_INFO_BYTES
 
 _PORT = 5201
 # What every flow sends; it writes no more at once.
@@ -31,6 +33,7 @@ _ZEROS = memoryview(bytes(1 << 20))
 
 # What Python's socket module has no name for: linux/tcp.h, linux/net_tstamp.h, asm/socket.h.
 _TCP_NOTSENT_LOWAT = 25
+_TCP_CC_INFO = 26
 _MSG_ERRQUEUE = 0x2000
 _SO_TIMESTAMPING = 37
 _TX_ACK = 1 << 9
@@ -42,16 +45,11 @@ _ENDLESS_UNSENT_BYTES = 2 << 20
 _STOPPABLE_UNSENT_BYTES = 128 << 10
 
 
-class _Starts(Protocol):
-    """Something that begins at the run's time 0."""
-
-    failure: str | None
-
-    def start(self, start_ns: int) -> None:
-        """Begin, with the run's time 0 at `start_ns`."""
+_NO_INFO = bytes(TCP_INFO_BYTES)
+_NO_DETAILS = bytes(DETAILS_BYTES)
 
 
-class Flow:
+class TcpFlow:
     """A flow's two ends: a thread each.
 
     Parameters
@@ -64,9 +62,9 @@ class Flow:
 
     def __init__(self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
         self.number = number
-        self.has_details = bool(job["details"])
-        self.sender: socket.socket | None = None
-        self.receiver: socket.socket | None = None
+        self._has_details = bool(job["details"])
+        self._sender: socket.socket | None = None
+        self._receiver: socket.socket | None = None
         self.failure: BaseException | None = None
         self._job = job
         self._hosts = hosts
@@ -76,14 +74,14 @@ class Flow:
         self._stop_ns: int | None = None
         self._due_ns: int | None = None
         self._opened_ns: int | None = None
-        self._completed_ns: int | None = None
+        self.completed_ns: int | None = None
         self._broken: str | None = None
         self._written_bytes = 0
         # When each message was asked for, and when it was whole at the receiver.
         self._asked_ns: list[int] = []
         self._whole_ns: list[int] = []
         self._before: Flow | None = None
-        self._complete = threading.Event()
+        self.complete = threading.Event()
         # How long its application is on, off, or thinks.
         self._spans_ns: Iterator[int] = itertools.cycle(job["spans_ns"])
 
@@ -110,7 +108,7 @@ class Flow:
         moments = {
             "due_ns": self._due_ns,
             "opened_ns": self._opened_ns,
-            "completed_ns": self._completed_ns,
+            "completed_ns": self.completed_ns,
         }
         found: dict[str, Any] = {k: v - start_ns for k, v in moments.items() if v is not None}
         if self._job["source"]["kind"] == "request_response":
@@ -120,6 +118,25 @@ class Flow:
         if self._broken is not None:
             found["broken"] = self._broken
         return found
+
+    def sample(self) -> bytes:
+        """One record."""
+        details = _details(self._sender) if self._has_details else _NO_DETAILS
+        return _tcp_info(self._sender) + details + _tcp_info(self._receiver)
+
+    def check(self) -> None:
+        """See that both ends did what they were asked to.
+
+        Raises
+        ------
+        GuestFailure
+            When one did not.
+        """
+        if self.failure is not None:
+            raise GuestFailure(f"flow {self.number}: {self.failure}") from self.failure
+
+    def end(self) -> None:
+        """Nothing: connections end with the process that has them."""
 
     def _thread(self, target: Callable[[], None]) -> None:
         def guarded() -> None:
@@ -141,7 +158,7 @@ class Flow:
         self._listens.set()
         connection, _ = listener.accept()
         _end_abruptly(connection)
-        self.receiver = connection
+        self._receiver = connection
         try:
             self._read(connection)
         except (ConnectionError, TimeoutError):
@@ -188,7 +205,7 @@ class Flow:
             return
         self._due_ns = due_ns
         sleep_until(due_ns)
-        self.sender = sender
+        self._sender = sender
         self._opened_ns = time.monotonic_ns()
         try:
             sender.connect((self._job["receiver_address"], _PORT))
@@ -204,9 +221,9 @@ class Flow:
         """
         if self._before is None:
             return self._start_ns
-        self._before._complete.wait()
-        assert self._before._completed_ns is not None
-        return self._before._completed_ns
+        self._before.complete.wait()
+        assert self._before.completed_ns is not None
+        return self._before.completed_ns
 
     def _feed(self, sender: socket.socket) -> None:
         source = self._job["source"]
@@ -248,8 +265,8 @@ class Flow:
             if self._write(sender, size_bytes, self._stop_ns) < size_bytes:
                 return
             _wait_acknowledged(sender, self._written_bytes)
-        self._completed_ns = time.monotonic_ns()
-        self._complete.set()
+        self.completed_ns = time.monotonic_ns()
+        self.complete.set()
 
     def _write(self, sender: socket.socket, size_bytes: int | None, until_ns: int | None) -> int:
         """Write `size_bytes` (None: without end) until `until_ns`; return how many it took."""
@@ -275,37 +292,6 @@ class Flow:
                 self._written_bytes += taken
         sender.setblocking(True)
         return written_bytes
-
-
-def start(flows: Sequence[Flow], timetable: _Starts, lead_ns: int) -> int:
-    """Start everything; return the moment of the monotonic clock at which the run begins.
-
-    That is `lead_ns` from now or a little later, when all threads wait for it and disciplines have
-    come to rest.
-    """
-    for flow in flows:
-        flow.listen()
-    # A whole number of them: how long it took to get here must not shift the kernel's ticks.
-    start_ns = (time.monotonic_ns() // lead_ns + 2) * lead_ns
-    for flow in flows:
-        flow.start(start_ns, flows)
-    timetable.start(start_ns)
-    return start_ns
-
-
-def check(flows: Sequence[Flow], timetable: _Starts) -> None:
-    """See that every end did what it was asked to.
-
-    Raises
-    ------
-    GuestFailure
-        When one did not.
-    """
-    for flow in flows:
-        if flow.failure is not None:
-            raise GuestFailure(f"flow {flow.number}: {flow.failure}") from flow.failure
-    if timetable.failure is not None:
-        raise GuestFailure(timetable.failure)
 
 
 def _repeated(size_bytes: int, count: int | None) -> Iterator[int]:
@@ -342,3 +328,17 @@ def _wait_acknowledged(sender: socket.socket, total_bytes: int) -> None:
                 (last_byte,) = struct.unpack_from("=I", content, 12)
                 if last_byte == (total_bytes - 1) & 0xFFFFFFFF:
                     return
+
+
+def _tcp_info(connection: socket.socket | None) -> bytes:
+    if connection is None:
+        return _NO_INFO
+    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)
+    return info.ljust(TCP_INFO_BYTES, b"\0")
+
+
+def _details(connection: socket.socket | None) -> bytes:
+    if connection is None:
+        return _NO_DETAILS
+    details = connection.getsockopt(socket.IPPROTO_TCP, _TCP_CC_INFO, DETAILS_BYTES)
+    return details.ljust(DETAILS_BYTES, b"\0")

@@ -1,0 +1,69 @@
+"""Keeps beside each study what Linux gave, for the pages of those who do not run it.
+
+    jostle study all --backend kernel --json > kernel.json
+    python docs/record_linux.py kernel.json 2026-11-22
+
+The second is the day of the runs. Writes `studies/ID/linux.json` of every study in the document.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+STUDIES = Path(__file__).parent.parent / "studies"
+
+
+def main() -> None:
+    """Read the document, write the recordings."""
+    document = json.loads(Path(sys.argv[1]).read_text("utf-8"))
+    for study in document["studies"]:
+        text = json.dumps(recording(study, sys.argv[2]), indent=1, ensure_ascii=False)
+        (STUDIES / study["id"] / "linux.json").write_text(text + "\n", "utf-8")
+
+
+def recording(study: Mapping[str, Any], date: str) -> dict[str, Any]:
+    """Take from a study's document what runs gave that none of a page would repeat."""
+    return {
+        "schema": "jostle.recorded/1",
+        "version": study["versions"]["kernel"],
+        "date": date,
+        "numbers": {
+            one["id"]: {key: rounded(one[key]) for key in ("ours", "interval", "holds")}
+            for one in study["numbers"]
+            if one["ours"] is not None
+        },
+        "claims": {
+            one["id"]: {
+                "holds": one["holds"],
+                "parts": [
+                    {key: rounded(value) for key, value in part.items()} for part in one["parts"]
+                ],
+            }
+            for one in study["claims"]
+            if one["holds"] is not None
+        },
+        "orders": {
+            one["id"]: {"ours": one["ours"], "holds": one["holds"]}
+            for one in study["rankings"]
+            if one["holds"] is not None
+        },
+    }
+
+
+def rounded(value: Any) -> Any:
+    """Leave six digits of a number: a page shows three or four."""
+    match value:
+        case bool() | None | str():
+            return value
+        case list():
+            return [rounded(one) for one in value]
+        case _:
+            return float(f"{value:.6g}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""What every flow is, whatever carries it, and how all of them begin and end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from .failure import GuestFailure
+
+
+class Flow(Protocol):
+    """A flow's two ends.
+
+    Attributes
+    ----------
+    complete
+        Set when all its data have arrived, at `completed_ns` of the monotonic clock.
+    failure
+        What has kept it from going on, if something has.
+    """
+
+    failure: BaseException | None
+    complete: threading.Event
+    completed_ns: int | None
+
+    def listen(self) -> None:
+        """Start the end that waits; return when it can be reached."""
+
+    def start(self, start_ns: int, flows: Sequence[Flow]) -> None:
+        """Start the other, with the run's time 0 at `start_ns`; it may wait for one of `flows`."""
+
+    def sample(self) -> bytes:
+        """One record, always of the same size."""
+
+    def end(self) -> None:
+        """End what would outlive the run."""
+
+    def check(self) -> None:
+        """See that both ends did what they were asked to; raise `GuestFailure` if not."""
+
+    def events(self, start_ns: int) -> dict[str, Any]:
+        """When what happened, in ns of the run; what did not is absent."""
+
+
+class Starts(Protocol):
+    """Something that begins at the run's time 0."""
+
+    failure: str | None
+
+    def start(self, start_ns: int) -> None:
+        """Begin, with the run's time 0 at `start_ns`."""
+
+
+def start(flows: Sequence[Flow], timetable: Starts, lead_ns: int) -> int:
+    """Start everything; return the moment of the monotonic clock at which the run begins.
+
+    That is `lead_ns` from now or a little later, when all threads wait for it and disciplines have
+    come to rest.
+    """
+    for flow in flows:
+        flow.listen()
+    # A whole number of them: how long it took to get here must not shift the kernel's ticks.
+    start_ns = (time.monotonic_ns() // lead_ns + 2) * lead_ns
+    for flow in flows:
+        flow.start(start_ns, flows)
+    timetable.start(start_ns)
+    return start_ns
+
+
+def has_failed(flows: Sequence[Flow]) -> bool:
+    """Tell whether one of them cannot go on, so that the rest of the run would be for nothing."""
+    return any(flow.failure is not None for flow in flows)
+
+
+def check(flows: Sequence[Flow], timetable: Starts) -> None:
+    """See that everything did what it was asked to.
+
+    Raises
+    ------
+    GuestFailure
+        When something did not.
+    """
+    for flow in flows:
+        flow.check()
+    if timetable.failure is not None:
+        raise GuestFailure(timetable.failure)

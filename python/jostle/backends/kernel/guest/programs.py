@@ -1,0 +1,371 @@
+"""Flows that other people's QUIC carries: a server at the sender, a client at the receiver.
+
+Nothing is known of the programs but the words that start them. What a flow sends and gets is read
+where every program can be observed: from the counters of its hosts' devices, which nothing else
+uses, and from the size of what the client has written.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+from .clock import libc, sleep_until
+from .failure import GuestFailure
+from .flow import Flow
+from .namespaces import Host
+from .records import FLOW_BYTES, PROGRAMS, UNKNOWN
+
+# A server that has not bound its port by then never will: in virtual time it needs no time at all.
+_READY_WITHIN_NS = 10_000_000_000
+_READY_POLL_S = 0.001
+# How long a program may take to end when it is asked to, and how it is asked: many write the last
+# of their log only when they are interrupted as a user would.
+_FAREWELL_S = 1.0
+_FAREWELLS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+_TAIL_LINES = 12
+_LINE_CHARACTERS = 300
+
+# linux/falloc.h: the size stays, the memory goes.
+_KEEP_SIZE, _PUNCH_HOLE = 1, 2
+_PUNCH_BYTES = 8 << 20
+
+
+class Program:
+    """A program in a host, and the last lines that it has said.
+
+    Parameters
+    ----------
+    role
+        What it is to the flow, for messages.
+    environment
+        Variables beside those that are there.
+    hear
+        Is told every line.
+    """
+
+    def __init__(
+        self,
+        role: str,
+        words: Sequence[str],
+        host: Host,
+        environment: Mapping[str, str],
+        *,
+        cwd: Path,
+        hear: Callable[[str], None] = lambda _line: None,
+    ) -> None:
+        self.role = role
+        self._hear = hear
+        self.words = words
+        self._said: deque[str] = deque(maxlen=_TAIL_LINES)
+        with host.entered():
+            try:
+                self.process = subprocess.Popen(
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    cwd=cwd,
+                    env={**os.environ, **environment},
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise GuestFailure(f"{role} `{words[0]}`: {error.strerror}") from error
+        assert self.process.stdout is not None
+        self._reader = threading.Thread(
+            target=self._listen, args=(self.process.stdout,), daemon=True
+        )
+        self._reader.start()
+
+    def _listen(self, output: IO[bytes]) -> None:
+        # No line is longer than that, whatever is written.
+        while line := output.readline(1 << 16):
+            text = line.decode("utf-8", "replace").strip()
+            if text:
+                self._said.append(text[:_LINE_CHARACTERS])
+                self._hear(text)
+
+    @property
+    def status(self) -> int | None:
+        """Its exit status, negative for a signal; None while it runs."""
+        return self.process.poll()
+
+    def end(self) -> None:
+        """Ask it to end, then make it."""
+        for farewell in _FAREWELLS:
+            if self.status is not None:
+                break
+            try:
+                os.killpg(self.process.pid, farewell)
+                self.process.wait(_FAREWELL_S)
+            except (ProcessLookupError, subprocess.TimeoutExpired):
+                continue
+
+    def complaint(self, what: str) -> GuestFailure:
+        """Make a failure of what it did and said last."""
+        self._reader.join(_FAREWELL_S)
+        said = " | ".join(self._said) or "nothing"
+        return GuestFailure(f"the {self.role} `{self.words[0]}` {what}; it said last: {said}")
+
+    def how_it_ended(self) -> str:
+        """Say in words what its exit status means."""
+        status = self.status or 0
+        if status >= 0:
+            return f"ended with status {status}"
+        try:
+            return f"was ended by {signal.Signals(-status).name}"
+        except ValueError:
+            return f"was ended by signal {-status}"
+
+
+class _Counters:
+    """Packets and bytes that passed a host's device, link headers included."""
+
+    def __init__(self, host: Host, device: str, *, sent: bool) -> None:
+        with host.entered():
+            # An open file of /proc stays in the namespace that it was opened in.
+            self._file: BinaryIO = open("/proc/thread-self/net/dev", "rb", buffering=0)  # noqa: SIM115
+        self._name = device.encode()
+        self._first = 8 if sent else 0
+
+    def read(self) -> tuple[int, int]:
+        """Packets and bytes so far."""
+        self._file.seek(0)
+        for line in self._file.read().splitlines():
+            name, _, numbers = line.partition(b":")
+            if name.strip() == self._name:
+                fields = numbers.split()
+                return int(fields[self._first + 1]), int(fields[self._first])
+        return 0, 0
+
+
+class ProgramFlow:
+    """A flow between two programs.
+
+    Parameters
+    ----------
+    number
+        Its position in the job.
+    job
+        Its part of the job.
+    folder
+        Where its files are to be; see `make_room`.
+    kept
+        Where the sender's log is left, which outlives the guest and may be larger than its memory.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        job: Mapping[str, Any],
+        hosts: Mapping[str, Host],
+        folder: Path,
+        kept: Path,
+    ) -> None:
+        self.number = number
+        self.failure: BaseException | None = None
+        self.completed_ns: int | None = None
+        self.complete = threading.Event()
+        self._job = job
+        self._hosts = hosts
+        self._folder = folder
+        self._ended = threading.Event()
+        self._due_ns: int | None = None
+        self._server: Program | None = None
+        self._client: Program | None = None
+        self._sent = _Counters(hosts[job["sender"]], "out", sent=True)
+        self._received = _Counters(hosts[job["receiver"]], "in", sent=False)
+        self._answers = _Counters(hosts[job["receiver"]], "back", sent=True)
+        self._punched_bytes: dict[str, int] = {}
+        self._qlogs = kept / "qlog" / str(number)
+        for place in (folder / "www", folder / "downloads", self._qlogs):
+            place.mkdir(parents=True)
+        # A hole: it takes no room, and reads as zeros.
+        with (folder / "www" / "data").open("wb") as file:
+            file.truncate(job["bytes"])
+
+    def listen(self) -> None:
+        """Start the server; return when it can be reached."""
+        self._server = self._program("server", self._job["sender"])
+        until_ns = time.monotonic_ns() + _READY_WITHIN_NS
+        with self._hosts[self._job["sender"]].entered():
+            while not _is_bound(self._job["port"]):
+                if self._server.status is not None:
+                    raise self._about(
+                        self._server.complaint(
+                            f"{self._server.how_it_ended()} before it could be reached"
+                        )
+                    )
+                if time.monotonic_ns() > until_ns:
+                    raise self._about(
+                        self._server.complaint(f"never listened at port {self._job['port']}")
+                    )
+                time.sleep(_READY_POLL_S)
+
+    def start(self, start_ns: int, flows: Sequence[Flow]) -> None:
+        """Start the client, with the run's time 0 at `start_ns`; it may wait for one of `flows`."""
+        threading.Thread(target=self._guarded, args=(start_ns, flows), daemon=True).start()
+
+    def end(self) -> None:
+        """End both programs, the one first that asked for data."""
+        self._ended.set()
+        for program in (self._client, self._server):
+            if program is not None:
+                program.end()
+
+    def events(self, start_ns: int) -> dict[str, Any]:
+        """When what happened, in ns of the run; what did not is absent."""
+        moments = {"due_ns": self._due_ns, "completed_ns": self.completed_ns}
+        return {name: at - start_ns for name, at in moments.items() if at is not None}
+
+    def sample(self) -> bytes:
+        """One record."""
+        delivered = self._delivered_bytes() if self._job["downloads"] else UNKNOWN
+        record = PROGRAMS.pack(*self._sent.read(), *self._received.read(), delivered)
+        return record.ljust(FLOW_BYTES, b"\0")
+
+    def check(self) -> None:
+        """See that both programs did what they were started for.
+
+        Raises
+        ------
+        GuestFailure
+            When one did not.
+        """
+        if self.failure is not None:
+            if isinstance(self.failure, GuestFailure):
+                raise self._about(self.failure)
+            raise GuestFailure(f"flow {self.number}: {self.failure}") from self.failure
+        if self._client is None:
+            return
+        silent_ns = time.monotonic_ns() - (self._due_ns or 0)
+        if silent_ns >= self._job["patience_ns"] and self._received.read()[0] == 0:
+            asked = self._answers.read()[0]
+            culprit = self._client if asked == 0 else self._server
+            assert culprit is not None
+            what = "sent nothing" if asked == 0 else f"answered none of {asked} packets"
+            raise self._about(culprit.complaint(f"{what} within {silent_ns / 1e9:.1f} s"))
+
+    def _guarded(self, start_ns: int, flows: Sequence[Flow]) -> None:
+        try:
+            self._run(start_ns, flows)
+        except BaseException as error:
+            self.failure = error
+
+    def _run(self, start_ns: int, flows: Sequence[Flow]) -> None:
+        after, stop_ns = self._job["after"], self._job["stop_ns"]
+        begin_ns = start_ns
+        if after is not None:
+            flows[after].complete.wait()
+            begin_ns = flows[after].completed_ns or begin_ns
+        due_ns = begin_ns + self._job["start_ns"]
+        if stop_ns is not None and due_ns >= start_ns + stop_ns:
+            return
+        self._due_ns = due_ns
+        sleep_until(due_ns)
+        client = self._client = self._program("client", self._job["receiver"])
+        if stop_ns is not None:
+            threading.Thread(
+                target=self._stop, args=(client, start_ns + stop_ns), daemon=True
+            ).start()
+        status = client.process.wait()
+        ended_ns = time.monotonic_ns()
+        if self._ended.is_set():
+            return
+        if status != 0 or not self._is_whole():
+            what = client.how_it_ended()
+            raise client.complaint(what if status else f"{what} before it had all data")
+        self.completed_ns = ended_ns
+        self.complete.set()
+
+    def _stop(self, client: Program, stop_ns: int) -> None:
+        sleep_until(stop_ns)
+        if client.status is None:
+            self._ended.set()
+            client.end()
+
+    def _program(self, role: str, host: str) -> Program:
+        # What the client writes about the connection is none of the sender's.
+        qlogs = self._qlogs if role == "server" else self._folder
+        places = {
+            "www": self._folder / "www",
+            "downloads": self._folder / "downloads",
+            "qlog": qlogs,
+        }
+        words = [_filled(word, places) for word in self._job[role]]
+        # What the images of the interoperability runner are told (their `run_endpoint.sh`).
+        environment = {
+            "ROLE": role,
+            "TESTCASE": "transfer",
+            "REQUESTS": f"https://{self._job['sender_address']}:{self._job['port']}/data",
+            "QLOGDIR": str(qlogs) if self._job["qlog"] else "",
+            **self._job["environment"],
+        }
+        return Program(role, words, self._hosts[host], environment, cwd=self._folder)
+
+    def _about(self, failure: GuestFailure) -> GuestFailure:
+        return GuestFailure(f"{self._job['key']}: {failure}")
+
+    def _is_whole(self) -> bool:
+        if not self._job["downloads"]:
+            return True
+        return self._delivered_bytes() >= int(self._job["bytes"])
+
+    def _delivered_bytes(self) -> int:
+        total_bytes = 0
+        for entry in os.scandir(self._folder / "downloads"):
+            size_bytes = entry.stat().st_size
+            total_bytes += size_bytes
+            if size_bytes - self._punched_bytes.get(entry.path, 0) >= _PUNCH_BYTES:
+                _forget(entry.path, size_bytes)
+                self._punched_bytes[entry.path] = size_bytes
+        return total_bytes
+
+
+def make_room(folder: Path, mount: bool) -> None:
+    """Make the folder of all flows' files, in memory where the machine is a guest.
+
+    Parameters
+    ----------
+    mount
+        Whether something may be mounted there. What a client writes would otherwise be a system
+        call of the host's each time.
+    """
+    folder.mkdir(exist_ok=True)
+    if mount and libc.mount(b"programs", os.fsencode(folder), b"tmpfs", 0, None) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(folder))
+
+
+def _filled(word: str, places: Mapping[str, Path]) -> str:
+    for name, path in places.items():
+        word = word.replace(f"{{{name}}}", str(path))
+    return word
+
+
+def _is_bound(port: int) -> bool:
+    """Tell whether a socket of the present namespace has a UDP port."""
+    for family in ("udp", "udp6"):
+        try:
+            lines = Path("/proc/thread-self/net", family).read_text().splitlines()[1:]
+        except FileNotFoundError:
+            continue
+        if any(int(line.split()[1].rpartition(":")[2], 16) == port for line in lines):
+            return True
+    return False
+
+
+def _forget(path: str, size_bytes: int) -> None:
+    """Give back the memory of what was written; where that cannot be done, it stays."""
+    file = os.open(path, os.O_WRONLY)
+    try:
+        libc.fallocate(file, _PUNCH_HOLE | _KEEP_SIZE, ctypes.c_long(0), ctypes.c_long(size_bytes))
+    finally:
+        os.close(file)

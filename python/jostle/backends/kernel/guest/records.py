@@ -1,0 +1,22 @@
+"""What samples consist of. Numbers are in the machine's order."""
+
+from __future__ import annotations
+
+import struct
+
+TCP_INFO_BYTES = 232
+DETAILS_BYTES = 24
+FLOW_BYTES = 2 * TCP_INFO_BYTES + DETAILS_BYTES
+"""A flow's part: of TCP the kernel's own structures as they are (the sender's `tcp_info`, the
+controller's details, the receiver's `tcp_info`); of programs `PROGRAMS`, and zeros."""
+
+PROGRAMS = struct.Struct("=QQQQQ")
+"""Packets and bytes that left the sender, packets and bytes that reached the receiver, link headers
+included; bytes that the client has written, or `UNKNOWN`."""
+
+UNKNOWN = 2**64 - 1
+
+XSTATS_BYTES = 64
+QUEUE = struct.Struct(f"=QQIIII{XSTATS_BYTES}sQQ")
+"""A link's part: bytes and packets sent, bytes and packets waiting, drops, overlimits, the queue's
+own statistics, losses by chance and in outages."""

@@ -1,0 +1,172 @@
+"""QUIC of other people: whether its programs can carry a flow here, and how they are started."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.backends.base import Spec
+from jostle.backends.kernel import seeded
+from jostle.backends.kernel.problems import Problem, flow_key
+from jostle.implementations import PLACES, VALUES, filled, recipes, unknown_placeholders
+from jostle.kernel_images.images import SYSTEM_PATH
+from jostle.run_spec import FlowSpec
+
+if TYPE_CHECKING:
+    from jostle.run_spec import QuicImplementation
+
+PORT = 4433
+"""Where a server listens; each has a host of its own."""
+
+_CERTIFICATES = Path(__file__).parent / "certificates"
+_DATAGRAM_HEADER_BYTES = 28
+_LDD_S = 10.0
+
+
+def is_program(flow: FlowSpec) -> bool:
+    """Tell whether other people's programs carry a flow."""
+    return _asked(flow) is not None
+
+
+def shows_itself(flow: FlowSpec) -> bool:
+    """Tell whether a program at the sender writes a qlog."""
+    return any("{qlog}" in word for word in _implementation(flow)["commands"]["server"])
+
+
+def shows_delivery(flow: FlowSpec) -> bool:
+    """Tell whether the program at the receiver shows what it has got."""
+    return any("{downloads}" in word for word in _implementation(flow)["commands"]["client"])
+
+
+def _asked(flow: FlowSpec) -> QuicImplementation | None:
+    quic = flow.get("quic")
+    return None if quic is None else quic.get("implementation")
+
+
+def _implementation(flow: FlowSpec) -> QuicImplementation:
+    asked = _asked(flow)
+    assert asked is not None, "jostle's own QUIC carries it"
+    return asked
+
+
+def problems(flow: FlowSpec) -> Iterator[Problem]:
+    """List what stands in the way of a flow's programs."""
+    found, key = _implementation(flow), flow_key(flow, "transport.implementation")
+    recipe = recipes().get(found["name"])
+    install = "install it, or give its whole path" if recipe is None else recipe.install
+    for role, words in _commands(flow):
+        for name in unknown_placeholders(words):
+            known = ", ".join(f"{{{one}}}" for one in sorted((*VALUES, *PLACES)))
+            yield Problem(f"{key}.{role}", f"{{{name}}} stands for nothing: there are {known}")
+        if which(words[0]) is None:
+            text = f"there is no program `{words[0]}` in {SYSTEM_PATH}: {install}"
+            yield Problem(f"{key}.{role}", text)
+    if word_for(found["name"], flow["controller"]["name"]) is None:
+        has = ", ".join(sorted(recipes()[found["name"]].controllers))
+        text = f"`{flow['controller']['name']}`: {found['name']} has {has}"
+        yield Problem(flow_key(flow, "controller"), text)
+    if flow["source"]["kind"] not in ("bulk", "fixed"):
+        text = f"`{flow['source']['kind']}`: programs are asked for one file: `bulk` or `fixed`"
+        yield Problem(flow_key(flow, "source"), text)
+    if flow["ecn"]:
+        text = f"nothing tells {found['name']} to use it: leave it out"
+        yield Problem(flow_key(flow, "ecn"), text)
+
+
+def _commands(flow: FlowSpec) -> tuple[tuple[str, Sequence[str]], tuple[str, Sequence[str]]]:
+    commands = _implementation(flow)["commands"]
+    return ("server", commands["server"]), ("client", commands["client"])
+
+
+def word_for(name: str, controller: str) -> str | None:
+    """Translate a controller's name; None if the recipe of that name has no such controller."""
+    recipe = recipes().get(name)
+    return controller if recipe is None else recipe.controllers.get(controller)
+
+
+def which(program: str) -> str | None:
+    """Find a program where the guest will look for it."""
+    return shutil.which(program, path=SYSTEM_PATH)
+
+
+def digest(flow: FlowSpec) -> str:
+    """Hash of both programs and of the libraries that they load: other ones measure otherwise."""
+    whole = hashlib.sha256()
+    for path in _paths(flow):
+        for file in (path, *_libraries(path)):
+            whole.update(_file_digest(file, Path(file).stat().st_mtime_ns))
+    # Where random numbers cannot be the seed's, another run of the same seed is another draw.
+    whole.update(json.dumps(sorted(_seeding(flow))).encode())
+    return whole.hexdigest()[:12]
+
+
+def _paths(flow: FlowSpec) -> Iterator[str]:
+    """Paths of both programs, as far as they are there."""
+    for _, words in _commands(flow):
+        path = which(words[0])
+        if path is not None:
+            yield path
+
+
+@functools.cache
+def _libraries(program: str) -> tuple[str, ...]:
+    """Paths of the shared libraries of a program; none of a script's or a static one's."""
+    done = subprocess.run(
+        ["ldd", program], check=False, capture_output=True, text=True, timeout=_LDD_S
+    )
+    return tuple(sorted(set(re.findall(r"(?:=> |^\s+)(/\S+)", done.stdout, re.MULTILINE))))
+
+
+@functools.cache
+def _file_digest(path: str, _changed_ns: int) -> bytes:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+def _seeding(flow: FlowSpec) -> dict[str, str]:
+    """Variables under which both programs draw random numbers from the kernel."""
+    return seeded.environment(
+        tuple(library for path in _paths(flow) for library in _libraries(path))
+    )
+
+
+def job(spec: Spec, flow: FlowSpec, address: str, size_bytes: int) -> dict[str, Any]:
+    """Give the guest what it needs to start both.
+
+    Parameters
+    ----------
+    address
+        Of the sender, where the server is.
+    size_bytes
+        Of the file that is asked for.
+    """
+    found = _implementation(flow)
+    recipe = recipes().get(found["name"])
+    name = flow["controller"]["name"]
+    stand_for = {
+        "address": address,
+        "port": str(PORT),
+        "bytes": str(size_bytes),
+        "controller": word_for(found["name"], name) or name,
+        "window": str(flow["receive_window_bytes"]),
+        "mtu": str(flow["mtu_bytes"] - _DATAGRAM_HEADER_BYTES),
+        "seed": str(spec["seed"]),
+        "key": str(_CERTIFICATES / "key.pem"),
+        "certificate": str(_CERTIFICATES / "certificate.pem"),
+    }
+    return {
+        **{role: filled(words, stand_for) for role, words in _commands(flow)},
+        "environment": {**_seeding(flow), **({} if recipe is None else recipe.environment)},
+        "port": PORT,
+        "bytes": size_bytes,
+        "downloads": shows_delivery(flow),
+        "qlog": shows_itself(flow),
+        "key": flow_key(flow, "transport.implementation"),
+    }

@@ -1,0 +1,63 @@
+"""Random numbers of programs that do not ask the kernel for them, which has the run's seed."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from jostle.kernel_images.images import cache_folder
+
+_SOURCE = Path(__file__).with_name("random_device.c")
+_COMPILER = "cc"
+_COMPILE_S = 60.0
+
+# Where OpenSSL and BoringSSL look for the processor's features: without RDRAND and RDSEED.
+_NO_RDRAND = "~0x4000000000000000:~0x40000"
+
+
+def environment(libraries: tuple[str, ...]) -> dict[str, str]:
+    """Variables under which a program draws from the kernel, as far as that can be done.
+
+    Parameters
+    ----------
+    libraries
+        Paths of those that it loads.
+    """
+    made = {"OPENSSL_ia32cap": _NO_RDRAND}
+    if any(Path(path).name.startswith("libstdc++.") for path in libraries):
+        preloaded = random_device()
+        if preloaded is not None:
+            made["LD_PRELOAD"] = str(preloaded)
+    return made
+
+
+@functools.cache
+def random_device() -> Path | None:
+    """Find, or compile, what `std::random_device` is replaced with; None without a C compiler."""
+    content = _SOURCE.read_bytes()
+    name = f"random_device-{hashlib.sha256(content).hexdigest()[:12]}.so"
+    found = cache_folder() / name
+    if found.exists():
+        return found
+    if shutil.which(_COMPILER) is None:
+        return None
+    try:
+        found.parent.mkdir(parents=True, exist_ok=True)
+        # Whoever finds it under its name finds it whole.
+        with tempfile.TemporaryDirectory(dir=found.parent) as folder:
+            partial = Path(folder) / name
+            subprocess.run(
+                [_COMPILER, "-O1", "-shared", "-fPIC", "-o", str(partial), str(_SOURCE)],
+                check=True,
+                capture_output=True,
+                timeout=_COMPILE_S,
+            )
+            os.replace(partial, found)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found

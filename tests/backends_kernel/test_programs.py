@@ -1,0 +1,241 @@
+"""Flows that other people's QUIC carries: translated, refused, run, and failing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import polars as pl
+import pytest
+from jostle.backends.kernel import KernelBackend, KernelRunError, programs, seeded
+from jostle.backends.kernel.controllers import Defaults
+from jostle.errors import InputError
+from jostle.kernel_images import Image
+from jostle.kernel_images.images import SYSTEM_PATH
+
+from backends_kernel.kernel_specs import spec_of
+
+SCENARIO = """
+duration = "4 s"
+[phases]
+late = ["2 s", "4 s"]
+[bottleneck]
+rate = "10 Mbit/s"
+queue = { kind = "drop_tail", limit = "1 BDP" }
+[[flows]]
+name = "theirs"
+controller = "cubic"
+rtt = "40 ms"
+transport = { kind = "quic", implementation = IMPLEMENTATION }
+"""
+
+NGTCP2 = all(shutil.which(name, path=SYSTEM_PATH) for name in ("gtlsserver", "gtlsclient"))
+needs_ngtcp2 = pytest.mark.skipif(not NGTCP2, reason="ngtcp2-server, ngtcp2-client are missing")
+
+# A server that listens and never says a word.
+SILENT = """import socket, time
+end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+end.bind(("{address}", {port}))
+print("here I am", flush=True)
+time.sleep(1000)
+"""
+# A client that sends datagrams for ever.
+KNOCKING = """import socket, time
+end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+while True:
+    end.sendto(b"?" * 1200, ("{address}", {port}))
+    time.sleep(0.1)
+"""
+WAITING = ["sleep", "1000"]
+
+
+def python(program: str) -> list[str]:
+    return ["python3", "-c", program]
+
+
+def theirs(
+    server: list[str], client: list[str], overrides: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    table = f'{{ name = "mine", server = {json.dumps(server)}, client = {json.dumps(client)} }}'
+    return spec_of(SCENARIO.replace("IMPLEMENTATION", table), overrides)
+
+
+def ngtcp2(overrides: Mapping[str, str] | None = None) -> dict[str, Any]:
+    return spec_of(SCENARIO.replace("IMPLEMENTATION", '"ngtcp2"'), overrides)
+
+
+@pytest.fixture(scope="module")
+def backend(kernel: Image) -> KernelBackend:
+    return KernelBackend(image=kernel)
+
+
+Check = Callable[[dict[str, Any]], str]
+
+
+@pytest.fixture
+def refusal(defaults: Defaults) -> Check:
+    from jostle.backends.kernel import capabilities
+
+    def check(spec: dict[str, Any]) -> str:
+        with pytest.raises(InputError) as refused:
+            capabilities.check(spec, defaults, "virtual")
+        return str(refused.value)
+
+    return check
+
+
+def test_a_program_that_is_not_there_is_named_with_its_key(refusal):
+    text = refusal(theirs(["no-such-server"], ["sh"]))
+    assert "flows.theirs.transport.implementation.server" in text
+    assert "there is no program `no-such-server`" in text
+
+
+def test_a_recipe_says_what_to_install(refusal, monkeypatch):
+    monkeypatch.setattr(programs, "which", lambda _program: None)
+    text = refusal(ngtcp2())
+    assert "there is no program `gtlsserver`" in text
+    assert "apt-get install ngtcp2-server ngtcp2-client" in text
+
+
+def test_a_placeholder_that_stands_for_nothing(refusal):
+    text = refusal(theirs(["sh", "-c", "{adress}"], ["sh"]))
+    assert "{adress} stands for nothing: there are {address}, {bytes}" in text
+
+
+def test_what_a_recipe_has_not(refusal):
+    text = refusal(ngtcp2({"flows.theirs.controller": '"copa"'}))
+    assert "flows.theirs.controller: `copa`: ngtcp2 has bbr, bbr2, cubic, reno" in text
+    source = '{ kind = "request_response", bytes = "10 kB", think = "1 s" }'
+    assert "asked for one file" in refusal(ngtcp2({"flows.theirs.source": source}))
+    assert "flows.theirs.ecn" in refusal(ngtcp2({"flows.theirs.ecn": "true"}))
+
+
+def test_words_are_filled_in():
+    spec = theirs(["sh", "{port}-{controller}", "{www}"], ["sh", "{bytes}", "{downloads}"])
+    job = programs.job(spec, spec["flows"][0], "10.1.0.1", 5000)
+    assert job["server"] == ["sh", "4433-cubic", "{www}"]
+    assert job["client"] == ["sh", "5000", "{downloads}"]
+    assert job["downloads"]
+    assert not job["qlog"]
+
+
+def test_what_uses_random_device_is_given_another_one():
+    linked = ("/lib/x86_64-linux-gnu/libstdc++.so.6",)
+    if shutil.which("cc") is not None:
+        assert seeded.environment(linked)["LD_PRELOAD"].endswith(".so")
+    assert "LD_PRELOAD" not in seeded.environment(())
+
+
+@needs_ngtcp2
+@pytest.mark.parametrize("controller", ["cubic", "reno", "bbr", "bbr2"])
+def test_ngtcp2_fills_the_link(backend, controller):
+    record = backend.run(ngtcp2({"flows.theirs.controller": f'"{controller}"'}))
+    (flow,), (link,) = record.summary["flows"], record.summary["links"]
+    late, whole = flow["phases"]["late"], flow["phases"]["overall"]
+    assert 8.5e6 < late["goodput_bps"] < late["throughput_bps"] < 10.1e6
+    carried_bps = 10e6 * link["phases"]["late"]["utilisation"]
+    assert late["throughput_bps"] == pytest.approx(carried_bps, rel=0.01)
+    # Every packet that the queue dropped was found to be lost, but for those just sent.
+    dropped = link["phases"]["overall"]["dropped_overflow_packets"]
+    assert whole["retransmitted_packets"] == pytest.approx(dropped, abs=0.1 * dropped + 20)
+    assert 0.039 < whole["rtt_min_s"] < 0.042
+    assert late["rtt_mean_s"] < 0.1
+    assert late["cwnd_mean_bytes"] > 20_000
+    # What only the simulator's sender could say.
+    assert late["ack_rtt_mean_s"] is None
+    assert flow["completion_s"] is None
+
+
+@needs_ngtcp2
+def test_the_same_seed_gives_the_same_numbers(backend):
+    # BBR draws numbers of the processor through std::random_device, if it is let.
+    spec = ngtcp2({"flows.theirs.controller": '"bbr"'})
+    first, second = backend.run(spec), backend.run(spec)
+    assert first.summary == second.summary
+    assert first.flows.equals(second.flows)
+
+
+@needs_ngtcp2
+def test_a_transfer_completes_and_another_follows(backend):
+    text = SCENARIO.replace("IMPLEMENTATION", '"ngtcp2"')
+    overrides = {
+        "flows.theirs.source": '{ kind = "fixed", bytes = "1 MB" }',
+        "flows.theirs.count": "2",
+        "flows.theirs.sequence": '"500 ms"',
+    }
+    record = backend.run(spec_of(text, overrides))
+    first, second = record.summary["flows"]
+    assert 0.9 < first["completion_s"] < 2
+    assert second["start_s"] == pytest.approx(first["completion_s"] + 0.5, abs=0.01)
+    assert second["completion_s"] == pytest.approx(first["completion_s"], rel=0.3)
+
+
+@needs_ngtcp2
+def test_what_a_program_does_not_show_is_null_and_no_zero(backend):
+    spec = ngtcp2()
+    commands = spec["flows"][0]["quic"]["implementation"]["commands"]
+    for role, folder in (("server", "{qlog}"), ("client", "{downloads}")):
+        commands[role] = [word for word in commands[role] if folder not in word]
+    record = backend.run(spec)
+    late = record.summary["flows"][0]["phases"]["late"]
+    assert late["throughput_bps"] > 8e6
+    unknown = (
+        "goodput_bps", "goodput_ratio", "retransmitted_packets", "retransmission_ratio",
+        "rtt_mean_s", "cwnd_mean_bytes", "power_bits",
+    )  # fmt: skip
+    assert {name: late[name] for name in unknown} == dict.fromkeys(unknown)
+    assert record.summary["totals"]["late"]["total_retransmitted_packets"] is None
+    columns = ("goodput_bps", "retransmitted_packets", "srtt_s", "cwnd_bytes", "in_flight_bytes")
+    assert record.flows.select(columns).null_count().row(0) == (record.flows.height,) * 5
+    assert record.flows.filter(pl.col("throughput_bps") > 0).height > 0
+
+
+@needs_ngtcp2
+def test_a_certificate_that_fails(backend):
+    spec = ngtcp2()
+    server = spec["flows"][0]["quic"]["implementation"]["commands"]["server"]
+    server[-1] = "/etc/hostname"
+    with pytest.raises(KernelRunError) as failed:
+        backend.run(spec)
+    assert "flows.theirs.transport.implementation: the server `gtlsserver`" in str(failed.value)
+    assert "certificate" in str(failed.value).lower()
+
+
+FAILURES = {
+    "the server ends": (
+        ["sh", "-c", "echo I have no idea; exit 3"], WAITING,
+        r"the server `sh` ended with status 3 before it could be reached; it said last: I have no",
+    ),
+    "the server does not listen": (
+        WAITING, WAITING, r"the server `sleep` never listened at port 4433",
+    ),
+    "the client crashes": (
+        python(SILENT), ["sh", "-c", "echo oh; kill -SEGV $$"],
+        r"the client `sh` was ended by SIGSEGV; it said last: oh",
+    ),
+    "the client gives up": (
+        python(SILENT), ["sh", "-c", "echo refused; exit 1"],
+        r"the client `sh` ended with status 1; it said last: refused",
+    ),
+    "the client is done too early": (
+        python(SILENT), ["sh", "-c", "true {downloads}"],
+        r"the client `sh` ended with status 0 before it had all data",
+    ),
+    "the client hangs": (
+        python(SILENT), WAITING, r"the client `sleep` sent nothing within \d\.\d s",
+    ),
+    "the server hangs": (
+        python(SILENT), python(KNOCKING),
+        r"the server `python3` answered none of \d+ packets within \d\.\d s; it said last: here I",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FAILURES)
+def test_a_peer_that_fails_is_named_with_its_last_words(case, backend):
+    server, client, message = FAILURES[case]
+    with pytest.raises(KernelRunError, match=message) as failed:
+        backend.run(theirs(server, client))
+    assert str(failed.value).startswith("flows.theirs.transport.implementation: ")

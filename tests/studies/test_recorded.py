@@ -1,0 +1,95 @@
+"""What is kept of Linux's answers beside a study."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+from jostle import _core
+from jostle.cli import status
+from jostle.cli.environment import Environment
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def recording(document):
+    """Make a recording of a document as the script in docs does."""
+    spec = importlib.util.spec_from_file_location("record_linux", DOCS / "record_linux.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    (study,) = document["studies"]
+    return module.recording(study | {"versions": {"kernel": "virtual-6.1"}}, "2026-11-22")
+
+
+@pytest.fixture
+def jostle(folder, monkeypatch, capsys):
+    """Run the study beside its folder."""
+    monkeypatch.chdir(folder.parent)
+    monkeypatch.delenv("JOSTLE_STORE", raising=False)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = status(["study", "./studies/small", "--jobs", "1", *arguments], Environment(_core))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_a_column_has_what_is_kept(jostle, folder):
+    code, out, _ = jostle("--json")
+    assert code == 0
+    document = json.loads(out)
+    assert set(document["studies"][0]["versions"]) == {"sim"}
+    kept = folder / "small" / "linux.json"
+    kept.write_text(json.dumps(recording(document)))
+    path = folder / "small" / "study.toml"
+    text = path.read_text()
+    path.write_text(text.replace("faster than the link.", "faster, {throughput.reno@linux} here."))
+
+    found = json.loads(jostle("--json")[1])["studies"][0]
+    assert [(one["backend"], one["title"]) for one in found["readings"]] == [
+        ("sim", "simulator"),
+        ("kernel", "Linux, 2026-11-22"),
+    ]
+    for table in ("claims", "numbers"):
+        for row in found[table]:
+            ours, linux = row["backends"]["sim"], row["backends"]["kernel"]
+            assert linux["holds"] == ours["holds"]
+            assert linux["ours"] == pytest.approx(ours["ours"], rel=1e-5)
+    page = (folder.parent / "reports" / "small.html").read_text().replace("\xa0", " ")
+    assert "virtual-6.1, 2026-11-22, kept in linux.json" in page
+    reno = next(row for row in found["numbers"] if row["id"] == "throughput.reno")
+    assert f"faster, {reno['ours']:.2f} ± " in page
+
+
+def test_what_the_study_asks_for_today_is_not_answered_by_what_it_asked_for_then(jostle, folder):
+    kept = recording(json.loads(jostle("--json")[1]))
+    (folder / "small" / "linux.json").write_text(json.dumps(kept))
+    path = folder / "small" / "study.toml"
+    text = path.read_text()
+    path.write_text(
+        text.replace("factor = 2 },", "factor = 3 },").replace('"rtt"\n', '"round"\n', 1)
+    )
+    found = json.loads(jostle("--json")[1])["studies"][0]
+    claims = {row["id"]: row["backends"]["kernel"] for row in found["claims"]}
+    assert claims["true"]["holds"]
+    assert claims["false"]["holds"] is None
+    numbers = {row["id"]: row["backends"]["kernel"] for row in found["numbers"]}
+    assert numbers["round"]["ours"] is None
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"schema": "jostle.study/1"}', '{"schema": NaN}'])
+def test_a_file_that_is_no_recording_is_told(jostle, folder, text):
+    (folder / "small" / "linux.json").write_text(text)
+    code, _, err = jostle("--json")
+    assert code == 2
+    assert "linux.json: no recording of a study" in err
+
+
+def test_a_link_is_not_followed(jostle, folder):
+    (folder / "small" / "linux.json").symlink_to("/etc/passwd")
+    code, out, _ = jostle("--json")
+    assert code == 0
+    assert "kernel" not in out
