@@ -14,6 +14,7 @@ import fake_core
 import numpy as np
 import pytest
 from jostle import _core
+from jostle.backends.engine_record import _frame
 
 MS = 1_000_000
 S = 1_000 * MS
@@ -170,3 +171,17 @@ def test_the_registries_name_what_a_scenario_can_use() -> None:
 
 def test_the_version_names_the_engine_source() -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+\+[0-9a-f]{12}", _core.ENGINE_VERSION)
+
+
+def test_codes_become_words_and_nan_becomes_null():
+    columns = {
+        "time_s": np.array([1.0, 2.0]),
+        "mode": np.array([1, 0], dtype=np.uint32),
+        "rtt_s": np.array([np.nan, 0.5]),
+    }
+    frame = _frame(columns, {"mode": ["slow_start", "avoidance"], "absent": ["x"]})
+    assert frame.to_dict(as_series=False) == {
+        "time_s": [1.0, 2.0], "mode": ["avoidance", "slow_start"], "rtt_s": [None, 0.5]
+    }  # fmt: skip
+    none = {name: values[:0] for name, values in columns.items()}
+    assert _frame(none, {"mode": []}).schema == frame.schema

@@ -14,6 +14,7 @@ A folder is written under another name, synced, then renamed: a run is there who
 from __future__ import annotations
 
 import errno
+import functools
 import hashlib
 import io
 import json
@@ -240,6 +241,8 @@ class Store:
                 digests = _take_captures(record, partial / _CAPTURES)
                 for name, content in self._files(record, digests).items():
                     _write_synced(partial / name, content)
+                # Nobody relies on it: it need not outlive a power cut.
+                (partial / _TIMING).write_bytes(_json_bytes({"wall_s": record.wall_s}))
                 _sync_folder(partial)
                 return self._publish(partial, folder)
         except OSError as error:
@@ -272,7 +275,6 @@ class Store:
                 contents[f"{name}.parquet"] = _parquet_bytes(frame)
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         contents[_MANIFEST] = _json_bytes({"format": FORMAT, "sha256": digests | {**captures}})
-        contents[_TIMING] = _json_bytes({"wall_s": record.wall_s})
         return contents
 
     def _move_aside(self, folder: Path, why: str) -> None:
@@ -380,9 +382,14 @@ def _provenance(record: RunRecord) -> dict[str, str]:
         "run_id": record.run_id,
         "backend": record.backend,
         "backend_version": record.backend_version,
-        "jostle": metadata.version("jostle"),
-        "polars": metadata.version("polars"),
+        **_versions(),
     }
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    # Looking them up reads files; a sweep asks for every run.
+    return {name: metadata.version(name) for name in ("jostle", "polars")}
 
 
 def _json_bytes(value: object) -> bytes:
