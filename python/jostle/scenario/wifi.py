@@ -93,10 +93,10 @@ def _contention_sum(at_ms: float) -> float:
 @functools.cache
 def _sum_within(at_ms: float) -> float:
     """Return the same up to the largest contention."""
-    edges = [*range(math.floor(at_ms) + 1), at_ms]
+    edges: list[float] = [*map(float, range(math.floor(at_ms) + 1)), at_ms]
     heights = [_contention(edge) for edge in edges]
     pairs = zip(itertools.pairwise(edges), itertools.pairwise(heights), strict=True)
-    return sum((low + high) / 2 * (to - start) for (start, to), (low, high) in pairs)
+    return math.fsum((low + high) / 2 * (to - start) for (start, to), (low, high) in pairs)
 
 
 @functools.cache
