@@ -208,3 +208,12 @@ def test_the_page_drills_down(viewer: Viewer) -> None:
         fits = page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         assert fits, "the page is wider than the window"
         assert page.said == []
+
+
+def test_on_a_narrow_screen_tables_say_that_they_go_on(viewer: Viewer) -> None:
+    with opened(viewer.url, viewport={"width": 360, "height": 900}) as page:
+        page.wait_for_selector("#charts[data-ready]")
+        page.wait_for_selector("#table.more-right[tabindex]")
+        page.locator("#table").evaluate("one => one.scrollTo(one.scrollWidth, 0)")
+        page.wait_for_selector("#table.more-left:not(.more-right)")
+        assert page.said == []

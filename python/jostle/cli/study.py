@@ -325,6 +325,9 @@ def _pictures(
         for column, each in runs.items():
             read = each.study.read
             wanted = column in firsts.values() or (read is not None and spec.id in read.figures)
+            if spec.curves and all(curve.backend for curve in spec.curves):
+                # Each column of a reading would show the same runs.
+                wanted = wanted and column.backend == next(iter(firsts))
             data = figure_data(each, spec) if wanted else None
             if data is None:
                 continue

@@ -281,7 +281,7 @@ def _heat(runs: Runs, figure: FigureSpec, curve: CurveSpec) -> HeatMapData | Non
     if name not in runs.results and not curve.backend:
         return None
     grid = runs.study.scenarios[name].grid
-    rows = grid[experiment.keys[figure.rows]]
+    rows = tuple(grid[experiment.keys[figure.rows]])
     by_window = figure.columns == "window"
     columns = figure.windows if by_window else grid[experiment.keys[figure.columns]]
 
@@ -296,8 +296,11 @@ def _heat(runs: Runs, figure: FigureSpec, curve: CurveSpec) -> HeatMapData | Non
         return float("nan") if found is None else found
 
     values = np.array([[value(row, column) for column in columns] for row in rows])
-    if np.isnan(values).all():
+    ran = ~np.isnan(values).all(axis=1)
+    if not ran.any():
         return None
+    # A row of which nothing could be run says nothing.
+    rows, values = tuple(row for row, there in zip(rows, ran, strict=True) if there), values[ran]
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     if measure(curve.measure).place == "pairs" and measure(curve.measure).bounds == (0.0, 1.0):
         # Colours of conformance mean the same in every figure.

@@ -129,8 +129,10 @@ impl Ledger {
             window_based: flow.quic.is_none() && window_based(flow),
             ..Flow::default()
         });
-        let links =
-            spec.links.iter().map(|it| Link { limit: limit(&it.queue, spec), latest: Time::ZERO });
+        let links = spec
+            .links
+            .iter()
+            .map(|link| Link { limit: limit(&link.queue, spec.flows.len()), latest: Time::ZERO });
         Self { flows: flows.collect(), links: links.collect(), error: None }
     }
 
@@ -217,15 +219,15 @@ impl Ledger {
 }
 
 /// What a queue holds at most.
-fn limit(queue: &LinkPart, spec: &RunSpec) -> Limit {
+fn limit(queue: &LinkPart, flows: usize) -> Limit {
     let row = queue_row::<()>(&queue.kind).unwrap();
     let values = row.resolve(&queue.parameters).unwrap();
     let parameter = row.entry.parameters.iter().find(|it| it.name == "limit").unwrap();
     match parameter.kind {
-        // Of each flow.
-        Kind::Limit { .. } if row.entry.name == "drr" => match values.limit("limit") {
-            Limit::Bytes(bytes) => Limit::Bytes(bytes * spec.flows.len() as u64),
-            Limit::Packets(packets) => Limit::Packets(packets * spec.flows.len() as u64),
+        // Every flow has a queue of its own.
+        Kind::Limit { .. } if row.entry.class == "classful" => match values.limit("limit") {
+            Limit::Packets(packets) => Limit::Packets(packets * flows as u64),
+            Limit::Bytes(bytes) => Limit::Bytes(bytes * flows as u64),
         },
         Kind::Limit { .. } => values.limit("limit"),
         // FQ-CoDel takes the packet in and then makes room for it.

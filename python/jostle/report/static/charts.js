@@ -16,6 +16,20 @@ const jostle = (() => {
     return element;
   };
 
+  // A box that is wider than its place says so by a shade at that side, also when what is in it changes.
+  const tellScrolling = (wide) => {
+    const told = () => {
+      wide.classList.toggle("more-left", wide.scrollLeft > 2);
+      wide.classList.toggle("more-right", wide.scrollLeft + wide.clientWidth < wide.scrollWidth - 2);
+      // One that scrolls has to be reached by the keyboard.
+      if (wide.scrollWidth > wide.clientWidth) wide.tabIndex = 0; else wide.removeAttribute("tabindex");
+    };
+    wide.addEventListener("scroll", told, { passive: true });
+    new ResizeObserver(told).observe(wide);
+    new MutationObserver(told).observe(wide, { childList: true });
+    return wide;
+  };
+
   // Base64 of gzip of 16-bit steps.
   const unpack = async (text) => {
     const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -327,5 +341,5 @@ const jostle = (() => {
     return { show, redraw, state };
   };
 
-  return { mount, unpack, make };
+  return { mount, unpack, make, tellScrolling };
 })();

@@ -32,16 +32,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
-for (const wide of document.querySelectorAll(".wide")) {
-  const told = () => {
-    wide.classList.toggle("more-left", wide.scrollLeft > 2);
-    wide.classList.toggle("more-right", wide.scrollLeft + wide.clientWidth < wide.scrollWidth - 2);
-    // One that scrolls has to be reached by the keyboard.
-    if (wide.scrollWidth > wide.clientWidth) wide.tabIndex = 0; else wide.removeAttribute("tabindex");
-  };
-  wide.addEventListener("scroll", told, { passive: true });
-  new ResizeObserver(told).observe(wide);
-}
+document.querySelectorAll(".wide").forEach(jostle.tellScrolling);
 for (const block of document.querySelectorAll("script.charts-data")) {
   const root = document.getElementById(block.dataset.root);
   const { data, values } = JSON.parse(block.textContent);

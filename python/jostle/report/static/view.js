@@ -176,7 +176,7 @@
     })));
     const others = keys.filter((key) => key !== state.rows && key !== state.columns);
     const note = others.length ? ` Mean over ${others.join(", ")}.` : "";
-    at("map").replaceChildren(make("div", { class: "wide" }, make("table", { class: "map" }, make("caption", { class: "quiet" }, `${table.measure.title} of ${everybody().get(state.who)}: ${state.rows} down, ${state.columns} across.${note} Shift and a click lays a cell over what is chosen.`), make("thead", {}, head), make("tbody", {}, ...rows))));
+    at("map").replaceChildren(jostle.tellScrolling(make("div", { class: "wide" }, make("table", { class: "map" }, make("caption", { class: "quiet" }, `${table.measure.title} of ${everybody().get(state.who)}: ${state.rows} down, ${state.columns} across.${note} Shift and a click lays a cell over what is chosen.`), make("thead", {}, head), make("tbody", {}, ...rows)))));
   };
 
   const choose = (condition, over, seed) => {
@@ -232,5 +232,6 @@
   };
   const again = () => look().catch(told).finally(() => setTimeout(again, EVERY_MS));
   at("search").addEventListener("input", drawPlans);
+  document.querySelectorAll(".wide").forEach(jostle.tellScrolling);
   again();
 })();
