@@ -5,7 +5,7 @@ use jostle_record::{Header, HeaderKind};
 use jostle_tcp::{Ack, Data, Segment, Syn, SynAck, Trip};
 use jostle_units::{DATAGRAM_HEADER_BYTES, LINK_HEADER_BYTES, Time};
 
-use crate::host::Host;
+use crate::payloads::Payloads;
 
 /// Smallest Ethernet frame, without the checksum that no size here counts.
 const SMALLEST_FRAME_BYTES: u32 = 60;
@@ -22,7 +22,7 @@ pub(crate) struct Datagram {
 /// A datagram of QUIC, there or back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QuicDatagram {
-    /// Of its payload ([`Payloads`](crate::payloads::Payloads)).
+    /// Of its payload ([`Payloads`]).
     pub place: u32,
     pub payload_bytes: u16,
     /// As it was sent: no more is known of what has come back.
@@ -32,8 +32,8 @@ pub(crate) struct QuicDatagram {
 
 impl QuicDatagram {
     /// Keeps the payload until the datagram has arrived or is dropped.
-    pub fn new<S>(host: &mut Host<'_, S>, payload: &[u8], ecn: Ecn) -> Self {
-        let place = host.network.payloads.keep(payload);
+    pub fn new(payloads: &mut Payloads, payload: &[u8], ecn: Ecn) -> Self {
+        let place = payloads.keep(payload);
         Self { place, payload_bytes: payload.len() as u16, ecn, trip: Trip::NONE }
     }
 }

@@ -100,7 +100,8 @@ impl QuicConnection {
         while let Some(sent) = self.client.transmit(now, &mut self.buffer) {
             self.note_sent(&sent, host);
             for payload in sent.datagrams(&self.buffer) {
-                let body = Body::Quic(QuicDatagram::new(host, payload, sent.ecn));
+                let body =
+                    Body::Quic(QuicDatagram::new(&mut host.network.payloads, payload, sent.ecn));
                 host.port().send(now, body, sent.ecn);
             }
         }
@@ -135,7 +136,11 @@ impl QuicConnection {
         let now = host.now;
         while let Some(sent) = self.server.transmit(now, &mut self.buffer) {
             for payload in sent.datagrams(&self.buffer) {
-                let body = Body::QuicBack(QuicDatagram::new(host, payload, sent.ecn));
+                let body = Body::QuicBack(QuicDatagram::new(
+                    &mut host.network.payloads,
+                    payload,
+                    sent.ecn,
+                ));
                 host.send_back(body, sent.ecn);
             }
         }

@@ -16,6 +16,7 @@ use jostle_record::{
     AckFrequencySpec, FlowPhase, FlowSpec, Linux, QuicHandshake, QuicRecovery, QuicSpec, Recorder,
     RunSpec, SourceSpec, Summary, TraceLevel,
 };
+use jostle_sim::Error;
 use jostle_units::{Span, Time};
 use ledger::Ledger;
 use proptest::prelude::*;
@@ -223,7 +224,11 @@ fn some_over_quic(spec: &RunSpec) -> RunSpec {
 fn audit(spec: &RunSpec) -> Result<Ledger, String> {
     spec.validate().map_err(|e| e.to_string())?;
     let mut ledger = Ledger::new(spec);
-    let counts = jostle_sim::run(spec, &mut ledger, &|| false).map_err(|e| e.to_string())?;
+    let counts = match jostle_sim::run(spec, &mut ledger, &|| false) {
+        // The stack bounds what a receiver keeps of a stream with holes, and says so.
+        Err(Error::Broken { why, .. }) if why.contains("too many gaps") => return Ok(ledger),
+        ran => ran.map_err(|e| e.to_string())?,
+    };
     let drained = ledger.last_sent() + Span::from_secs(100) < Time::from_ns(spec.duration_ns);
     let ledger = ledger.close(drained)?;
     let seconds = spec.duration_ns / S + 1;
@@ -247,8 +252,8 @@ proptest! {
         let spec = some_over_quic(&case.0);
         let told = || {
             let mut recorder = Recorder::new(&spec);
-            jostle_sim::run(&spec, &mut recorder, &|| false).unwrap();
-            format!("{:?}", recorder.finish())
+            let ran = jostle_sim::run(&spec, &mut recorder, &|| false);
+            format!("{ran:?} {:?}", recorder.finish())
         };
         prop_assert!(told() == told());
     }
