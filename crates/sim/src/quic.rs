@@ -149,8 +149,11 @@ impl QuicConnection {
         self.note_failure();
     }
 
+    /// A connection that was closed is over, whatever its ends say of that: with 0-RTT the server may
+    /// hear of it before its handshake is complete (RFC 9000 §10.2.3).
     fn note_failure(&mut self) {
-        if let Some(error) = self.client.take_error().or_else(|| self.server.take_error()) {
+        let error = self.client.take_error().or_else(|| self.server.take_error());
+        if let Some(error) = error.filter(|_| !self.closed) {
             self.failure.get_or_insert(error);
         }
     }
