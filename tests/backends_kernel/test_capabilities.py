@@ -244,7 +244,7 @@ def test_a_transport_that_the_stack_does_not_speak_is_refused(defaults):
 
 def test_names_with_spaces_are_quoted(defaults):
     spec = spec_of(PARKING_LOT)
-    spec["links"][1]["queue"] = {"kind": "cake", "parameters": {"limit": {"packets": 9}}}
+    spec["links"][1]["queue"] = {"kind": "choke", "parameters": {"limit": {"packets": 9}}}
     (problem,) = capabilities.problems(spec, defaults, "native")
     assert problem.key == 'links."second hop".queue.kind'
 
@@ -262,6 +262,12 @@ def test_everything_is_told_at_once(defaults):
         {"bottleneck.queue": '"codel"'},
         {"bottleneck.queue": '"fq_codel"'},
         {"bottleneck.queue": '"pie"'},
+        {"bottleneck.queue": '"fq_pie"'},
+        {"bottleneck.queue": '"sfq"'},
+        {"bottleneck.queue": '"cake"'},
+        {"bottleneck.queue": '"tbf"'},
+        {"bottleneck.queue": '"policer"'},
+        {"bottleneck.queue": '{ kind = "drr", classes = { default = { queue = "codel" } } }'},
         {"bottleneck.queue": '{ kind = "red", limit = "1 MB", min = "30 kB", max = "90 kB" }'},
         {"bottleneck.queue.limit": '"70 packets"'},
         {"bottleneck.rate": '[["0 s", "5 Mbit/s"], ["2 s", "8 Mbit/s"]]'},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from jostle.backends.kernel import controllers, job, modules, playback, queues
+from jostle.backends.kernel import capabilities, controllers, job, modules, playback, queues
 from jostle.backends.kernel.guest.sampling import moments_ns
 from jostle.backends.kernel.topology import Burst, Machine, topology
 from jostle.kernel_images import Image
@@ -273,6 +273,33 @@ def test_a_queue_that_linux_has_not_lies_in_a_link_of_ours():
     assert kinds == [("jostle_link", 0xFFFFFFFF), ("jostle_queue", 0x10001)]
 
 
+def test_a_policer_is_a_filter_in_front_of_a_fifo_whose_drops_are_told_apart():
+    queue = '{ kind = "policer", rate = "5 Mbit/s", burst = "20 kB", limit = "9 packets" }'
+    made = topology(spec_of(overrides={"bottleneck.queue": queue}), MACHINE)
+    assert made.hosts["a0"].tc[-4:] == [
+        "qdisc add dev queue parent 1:10 handle 10: drr",
+        "class add dev queue parent 10: classid 10:1 drr quantum 1514",
+        "qdisc add dev queue parent 10:1 handle 101: pfifo limit 9",
+        "filter add dev queue parent 10: protocol all prio 1 matchall flowid 10:1 "
+        "action police rate 5000000bit burst 20000 mtu 65550 conform-exceed drop/ok",
+    ]
+    assert made.queues[0]["queue"]["inner"] == 0x1010000
+
+
+@pytest.mark.parametrize("queue", ['"tbf"', '"policer"', '{ kind = "cake", rate = "1 Mbit/s" }'])
+def test_shapers_inside_of_classes_are_refused(queue, defaults):
+    classes = f'{{ kind = "drr", classes = {{ one = {{ queue = {queue} }} }} }}'
+    spec = spec_of(overrides={"bottleneck.queue": classes})
+    (found,) = capabilities.problems(spec, defaults, "virtual")
+    assert found.key == "bottleneck.queue.classes"
+
+
+def test_the_number_of_buckets_of_sfq_is_a_power_of_two():
+    queue = spec_of(overrides={"bottleneck.queue": '{ kind = "sfq", divisor = 1000 }'})
+    (found,) = queues.problems(queue["links"][0]["queue"], {1514})
+    assert found.key == "divisor"
+
+
 CLASSES = """{ kind = "drr", quantum = "2 kB", classes = {
     one = { weight = 2, queue = "codel" }, default = {} } }"""
 
@@ -335,6 +362,20 @@ def test_pie_is_asked_for_a_tick_less_where_ticks_are_known():
         (
             '{ kind = "step_mark", limit = "70 packets", threshold = "800 us" }',
             "codel limit 70 target 2000s interval 2000s ce_threshold 800us noecn",
+        ),
+        (
+            '{ kind = "cake", rate = "5 Mbit/s", isolation = "none", overhead = 44 }',
+            "cake bandwidth 5000000bit besteffort flowblind rtt 100000us overhead 44 memlimit ",
+        ),
+        ('"cake"', "cake unlimited besteffort flows rtt 100000us overhead 14 memlimit "),
+        ('"sfq"', "sfq limit 127 depth 127 flows 128 divisor 1024 quantum 1514"),
+        (
+            '{ kind = "fq_pie", ecn = true }',
+            "quantum 1514 target 15000us tupdate 15000us alpha 2 beta 20 memory_limit ",
+        ),
+        (
+            '{ kind = "tbf", rate = "5 Mbit/s", burst = "20 kB", limit = "90 kB" }',
+            "tbf rate 5000000bit burst 20000 limit 90000",
         ),
     ],
 )

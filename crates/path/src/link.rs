@@ -35,7 +35,7 @@ pub struct Link<B> {
     pipe: Ring<Travelling<B>>,
     /// Latest exit so far.
     last_exit: Time,
-    /// When the next service starts; [`Time::NEVER`] while idle or stopped for good.
+    /// When the next service starts; [`Time::NEVER`] while nothing waits or stopped for good.
     free_at: Time,
     /// The discipline had nothing to send when it was last asked.
     idle: bool,
@@ -179,13 +179,16 @@ impl<B: Copy> Link<B> {
         let before = self.waiting.packets;
         let next = self.queue.dequeue(start, &mut Account { probe, waiting: &mut self.waiting });
         let Some(mut packet) = next else {
+            // The next arrival starts the link, or what a shaper holds back when it says so.
             self.idle = true;
-            self.free_at = Time::NEVER;
+            self.free_at = self.queue.ready_at();
+            debug_assert!(self.free_at > start, "a time to ask again that has passed");
             if self.waiting.packets != before {
                 probe.queue_changed(start, self.waiting.bytes, self.waiting.packets);
             }
             return;
         };
+        self.idle = false;
         self.waiting.remove(packet.size_bytes);
         debug_assert_eq!(
             (self.queue.bytes(), self.queue.packets()),
@@ -353,6 +356,34 @@ mod tests {
         assert_eq!(arrived, [2, 3]);
         assert_eq!(notes.dropped, [(100, 0, Reason::Loss), (200, 1, Reason::Loss)]);
         assert_eq!(notes.sent.len(), 4, "lost packets take their time on the wire");
+    }
+
+    /// A shaper holds packets back while the link is free, and the link gets on without an arrival.
+    #[test]
+    fn what_a_shaper_holds_back_leaves_when_it_may() {
+        use jostle_catalogue::Value;
+        let given = [("rate", 10_000_000), ("burst", 1514)];
+        let given = given.map(|(name, value)| (name.to_owned(), Value::Integer(value)));
+        let shaper = crate::registry::queue::<u32>("tbf").unwrap();
+        let random = jostle_units::Stream::new(1, "tbf");
+        let mut link = Link::new(
+            shaper.create(&given.into(), random).unwrap(),
+            Box::new(Rated::new(Rate::from_mbps(100))),
+            Box::new(Constant::new(Span::from_us(10))),
+            vec![],
+        );
+        let mut notes = Notes::default();
+        for body in 0..3 {
+            link.push(us(0), packet(body), &mut notes);
+        }
+        let mut arrived = Vec::new();
+        while link.next_time() != Time::NEVER {
+            arrived.extend(link.pop(link.next_time(), &mut notes).map(|p| p.body));
+        }
+        assert_eq!(arrived, [0, 1, 2]);
+        // Of the burst of 1514 bytes 264 are left over; 986 take 789 us at 10 Mbit/s, 1250 a millisecond.
+        assert_eq!(notes.sent.iter().map(|sent| sent.0).collect::<Vec<_>>(), [0, 788, 1788]);
+        assert_eq!(notes.sent[1].1 - notes.sent[1].0, 100, "and leave at the link's rate");
     }
 
     #[test]

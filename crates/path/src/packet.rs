@@ -32,12 +32,16 @@ pub enum Reason {
     Red,
     /// CoDel: the standing delay was above its target.
     Codel,
+    /// CAKE: COBALT decided on it.
+    Cobalt,
     /// PIE: the drop probability hit it.
     Pie,
     /// A step: it waited for longer than the threshold.
     Step,
     /// DualPI2: the probability of its controller hit it.
     Pi2,
+    /// A policer had no tokens for it.
+    Policer,
     /// Random loss after sending.
     Loss,
     /// An outage of the link.
@@ -46,14 +50,16 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Overflow,
         Self::Occupancy,
         Self::Red,
         Self::Codel,
+        Self::Cobalt,
         Self::Pie,
         Self::Step,
         Self::Pi2,
+        Self::Policer,
         Self::Loss,
         Self::Outage,
     ];
@@ -65,9 +71,11 @@ impl Reason {
             Self::Occupancy => "occupancy",
             Self::Red => "red",
             Self::Codel => "codel",
+            Self::Cobalt => "cobalt",
             Self::Pie => "pie",
             Self::Step => "step",
             Self::Pi2 => "pi2",
+            Self::Policer => "policer",
             Self::Loss => "loss",
             Self::Outage => "outage",
         }

@@ -1,31 +1,43 @@
 //! Queue disciplines, one file per kind.
 
+mod cake;
 mod codel;
 mod drop_tail;
 mod drr;
 mod dualpi2;
 mod fifo;
 mod fq_codel;
+mod fq_pie;
 mod occupancy_drop;
 mod pfifo_gro;
 mod pie;
+mod policer;
 mod red;
+mod sfq;
 mod step_mark;
+mod tbf;
 #[cfg(test)]
 mod testing;
+mod token_bucket;
+mod turns;
 
 pub use drr::{Class, Drr, MAX_QUANTUM_BYTES, MIN_QUANTUM_BYTES};
 pub use jostle_catalogue::Limit;
 
+pub(crate) use cake::Cake;
 pub(crate) use codel::Codel;
 pub(crate) use drop_tail::DropTail;
 pub(crate) use dualpi2::DualPi2;
 pub(crate) use fq_codel::FqCodel;
+pub(crate) use fq_pie::FqPie;
 pub(crate) use occupancy_drop::OccupancyDrop;
 pub(crate) use pfifo_gro::PfifoGro;
 pub(crate) use pie::Pie;
+pub(crate) use policer::Policer;
 pub(crate) use red::Red;
+pub(crate) use sfq::Sfq;
 pub(crate) use step_mark::StepMark;
+pub(crate) use tbf::Tbf;
 
 pub(crate) use fifo::{Backlog, Fifo};
 
@@ -43,6 +55,12 @@ pub trait QueueDiscipline<B>: Send {
     /// The link asks whenever it gets free, also when nothing waits; having got a packet, it asks
     /// again as soon as that packet has been sent.
     fn dequeue(&mut self, now: Time, fate: &mut dyn Fate<B>) -> Option<Packet<B>>;
+
+    /// When to ask again after `dequeue` gave nothing although packets wait: a shaper holds them back.
+    /// Later than that call; [`Time::NEVER`] if nothing waits, or nothing is held back.
+    fn ready_at(&self) -> Time {
+        Time::NEVER
+    }
 
     /// Bytes waiting.
     fn bytes(&self) -> u64;

@@ -37,13 +37,18 @@ struct Queues<B>(PhantomData<B>);
 impl<B: Copy + Send + 'static> Queues<B> {
     const ALL: &'static [QueueRow<B>] = &[
         queue::DropTail::ROW,
+        queue::Tbf::ROW,
+        queue::Policer::ROW,
         queue::PfifoGro::ROW,
         queue::OccupancyDrop::ROW,
         queue::Red::ROW,
         queue::Codel::ROW,
         queue::FqCodel::ROW,
+        queue::Cake::ROW,
+        queue::Sfq::ROW,
         queue::Drr::ROW,
         queue::Pie::ROW,
+        queue::FqPie::ROW,
         queue::StepMark::ROW,
         queue::DualPi2::ROW,
     ];

@@ -46,11 +46,11 @@ fn the_parameters_of_these_tests_make_every_discipline_act() {
     }
     for (row, discipline) in queues::<usize>().iter().enumerate() {
         let (kind, class) = (discipline.entry.name, discipline.entry.class);
-        if matches!(class, "passive" | "classful") {
+        if matches!(class, "passive" | "classful" | "shaping") || kind == "sfq" {
             continue;
         }
-        // A step and a pair of queues mark whatever can be marked.
-        let always_marks = matches!(kind, "step_mark" | "dualpi2");
+        // A step, a pair of queues and CAKE mark whatever can be marked.
+        let always_marks = matches!(kind, "step_mark" | "dualpi2" | "cake");
         for ecn in [false, true] {
             let (mut queue, _) = build::queue(row, Limit::Packets(60), ecn, 1);
             let mut count = Count::default();

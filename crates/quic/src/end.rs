@@ -110,7 +110,8 @@ struct Sending {
 /// One end of a connection: the client, which sends data, or the server, which receives them.
 ///
 /// After every call the end may have datagrams to send ([`transmit`](Self::transmit), until there are
-/// none) and another deadline ([`next_time`](Self::next_time)).
+/// none) and another deadline ([`next_time`](Self::next_time)). Points of time may be virtual or those of
+/// a clock that never goes back: only the differences between them count.
 pub struct End {
     settings: Settings,
     seed: u64,

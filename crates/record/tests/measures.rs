@@ -569,6 +569,7 @@ fn the_summary_of_a_link_has_the_shape_of_the_contract() {
     assert_eq!(
         keys(&link["phases"]["startup"]),
         [
+            "dropped_cobalt_packets",
             "dropped_codel_packets",
             "dropped_loss_packets",
             "dropped_occupancy_packets",
@@ -577,7 +578,9 @@ fn the_summary_of_a_link_has_the_shape_of_the_contract() {
             "dropped_packets",
             "dropped_pi2_packets",
             "dropped_pie_packets",
+            "dropped_policer_packets",
             "dropped_red_packets",
+            "marked_cobalt_packets",
             "marked_codel_packets",
             "marked_packets",
             "marked_pi2_packets",

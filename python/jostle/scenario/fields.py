@@ -22,6 +22,7 @@ from jostle.scenario.text.units import (
     parse_size,
     parse_span,
 )
+from jostle.scenario.wifi import jitter_quantiles
 
 MIN_MTU_BYTES: Final = 576
 """What every IPv4 host can take (RFC 791)."""
@@ -235,6 +236,34 @@ def named(key: str) -> Callable[[Any], Any]:
 def absent(given: Any) -> Any:
     """Read the word "none" as absence: how a scenario takes a part out of a profile."""
     return None if given == "none" else given
+
+
+def jitter_table(given: Any) -> Any:
+    """Read the word "none" as absence, and the name of a model as its quantiles.
+
+    Every packet draws anew of a model, and none overtakes another.
+    """
+    if not isinstance(given, dict) or "model" not in given:
+        return absent(given)
+
+    def wrong(key: str, message: str) -> PydanticCustomError:
+        return PydanticCustomError("jostle", "{message}", {"message": message, "at": [key]})
+
+    if given["model"] != "wifi":
+        raise wrong("model", f'"{given["model"]}" is not known here — accepted: "wifi"')
+    for key in given:
+        if key not in {"model", "average"}:
+            raise wrong(key, "unknown key — accepted beside a model: average")
+    if "average" not in given:
+        raise wrong("average", 'missing — write for example average = "7 ms"')
+    try:
+        average = parse_span(given["average"])
+    except QuantityError as error:
+        raise wrong("average", str(error)) from None
+    least, most = 10**6, 91 * 10**6
+    if not least <= average <= most:
+        raise wrong("average", f'"{given["average"]}" — accepted here: from "1 ms" to "91 ms"')
+    return {"quantiles": jitter_quantiles(average / 1e6), "correlation": "0 s"}
 
 
 def memory_table(given: Any) -> Any:

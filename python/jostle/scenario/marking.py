@@ -10,7 +10,7 @@ __all__ = ["unmarked"]
 _LIVING_ON_MARKS = frozenset({"dctcp", "prague"})
 """Controllers whose own answer is to marks: to a loss they halve, as Reno does."""
 
-_ALWAYS_MARKING = frozenset({"step_mark", "dualpi2"})
+_ALWAYS_MARKING = frozenset({"step_mark", "dualpi2", "cake"})
 """Queues without a parameter `ecn`: to mark is what they are for."""
 
 

@@ -161,7 +161,8 @@ class Link(_Table):
     queue: Annotated[Queue, BeforeValidator(f.named("kind"))] | None = None
     delay: f.Delays = ((0, 0),)
     """Propagation delay: `"20 ms"`, or steps as for `rate`."""
-    jitter: Annotated[Jitter | None, BeforeValidator(f.absent)] = None
+    jitter: Annotated[Jitter | None, BeforeValidator(f.jitter_table)] = None
+    """A table of quantiles, or a model: `{ model = "wifi", average = "7 ms" }`."""
     loss: Annotated[Part | None, BeforeValidator(f.loss_table)] = None
     """`"0.1 %"`, or a table whose kind is `independent` or `gilbert_elliott`."""
     outage: Annotated[Outage | None, BeforeValidator(f.absent)] = None

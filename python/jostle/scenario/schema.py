@@ -19,6 +19,12 @@ from jostle.scenario.resolving.profiles import profiles
 __all__ = ["json_schema"]
 
 _NONE: Final = {"const": "none"}
+_WIFI: Final = {
+    "type": "object",
+    "properties": {"model": {"const": "wifi"}, "average": SPAN_SCHEMA.json_schema},
+    "required": ["model", "average"],
+    "additionalProperties": False,
+}
 _THRESHOLD: Final = {"type": "integer", "minimum": 0}
 
 
@@ -78,6 +84,7 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
             # Beside a profile a table may name only the keys that it changes.
             table = {**definitions[key.capitalize()], "required": []}
             link[key] = {"anyOf": [_NONE, table]}
+        link["jitter"]["anyOf"].append(_WIFI)
         link["quick_start"] = {"anyOf": [_NONE, RATE_SCHEMA.json_schema, definitions["QuickStart"]]}
     for unused in ("Jitter", "Outage", "QuickStart"):
         del definitions[unused]

@@ -58,6 +58,8 @@ pub struct Drr<B> {
     total: Backlog,
     /// Classes that have something to send, in the order of their turns.
     active: VecDeque<u32>,
+    /// When a class that a shaper holds back has something, after nothing could be sent.
+    ready_at: Time,
 }
 
 /// Which class a flow is of.
@@ -100,7 +102,13 @@ impl<B: Copy + Send + 'static> Drr<B> {
     }
 
     fn new(classes: Vec<Slot<B>>, assignment: Assignment) -> Self {
-        Self { classes, assignment, total: Backlog::default(), active: VecDeque::new() }
+        Self {
+            classes,
+            assignment,
+            total: Backlog::default(),
+            active: VecDeque::new(),
+            ready_at: Time::NEVER,
+        }
     }
 
     #[inline]
@@ -157,6 +165,9 @@ impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
     }
 
     fn dequeue(&mut self, now: Time, fate: &mut dyn Fate<B>) -> Option<Packet<B>> {
+        self.ready_at = Time::NEVER;
+        // Classes in a row that a shaper holds back, and when the first of them may send.
+        let (mut held_back, mut ready_at) = (0, Time::NEVER);
         loop {
             let slot = &mut self.classes[*self.active.front()? as usize];
             if slot.head.is_none() {
@@ -170,10 +181,20 @@ impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
                 }
             }
             let Some(head) = slot.head else {
+                if slot.queue.packets() > 0 {
+                    (held_back, ready_at) = (held_back + 1, ready_at.min(slot.queue.ready_at()));
+                    if held_back >= self.active.len() {
+                        self.ready_at = ready_at;
+                        return None;
+                    }
+                    self.active.rotate_left(1);
+                    continue;
+                }
                 slot.listed = false;
                 self.active.pop_front();
                 continue;
             };
+            held_back = 0;
             if head.size_bytes > slot.deficit_bytes {
                 slot.deficit_bytes += slot.quantum_bytes;
                 self.active.rotate_left(1);
@@ -188,6 +209,10 @@ impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
             }
             return Some(head);
         }
+    }
+
+    fn ready_at(&self) -> Time {
+        self.ready_at
     }
 
     fn bytes(&self) -> u64 {
@@ -315,6 +340,35 @@ mod tests {
         assert_eq!((fates.dropped.len(), queue.packets()), (90, 11));
         let served = served_bytes(&mut queue, 2, 2);
         assert_eq!(served, [1514, 1514], "and waits for one turn of the other at most");
+    }
+
+    /// A class that may not send leaves the link to the others, and says when it may.
+    #[test]
+    fn a_shaper_in_a_class_holds_back_that_class_alone() {
+        let tail = registry::queue::<()>("drop_tail").unwrap();
+        let tbf = registry::queue::<()>("tbf").unwrap();
+        let limit = ("limit".to_owned(), jostle_catalogue::Value::Limit(Limit::Packets(1_000)));
+        let shaped = [("rate", 8_000_000), ("burst", 1514)]
+            .map(|(name, value)| (name.to_owned(), jostle_catalogue::Value::Integer(value)));
+        let queues = [
+            tbf.create(&shaped.into(), Stream::new(1, "q")).unwrap(),
+            tail.create(&[limit].into(), Stream::new(1, "q")).unwrap(),
+        ];
+        let classes = queues.map(|queue| Class { quantum_bytes: 1514, queue });
+        let mut queue = Drr::of_classes(classes.into(), vec![0, 1]);
+        let mut fates = Fates::default();
+        for flow in [0, 0, 1, 1, 1] {
+            queue.enqueue(Time::ZERO, of_flow(flow, 1514), &mut fates);
+        }
+        let mut taken = || queue.dequeue(Time::ZERO, &mut fates).map(|packet| packet.flow);
+        let order: Vec<_> = (0..4).map_while(|_| taken()).collect();
+        assert_eq!(order, [0, 1, 1, 1]);
+        assert_eq!(taken(), None);
+        let later = Time::ZERO + jostle_units::Span::from_us(1514);
+        assert_eq!((queue.ready_at(), queue.packets()), (later, 1));
+        assert!(queue.dequeue(later, &mut fates).is_some());
+        assert!(queue.dequeue(later, &mut fates).is_none());
+        assert_eq!(queue.ready_at(), Time::NEVER);
     }
 
     /// CoDel in one class drops what has waited too long there, and the account stays right.

@@ -78,10 +78,16 @@ impl<B: Copy> Fifo<B> {
         Some(packet)
     }
 
+    /// The packet that has waited longest.
+    #[inline]
+    pub fn head(&self) -> Option<&Packet<B>> {
+        self.packets.front()
+    }
+
     /// When the head was queued.
     #[inline]
     pub fn head_queued_at(&self) -> Option<Time> {
-        self.packets.front().map(|packet| packet.queued_at)
+        self.head().map(|packet| packet.queued_at)
     }
 
     #[inline]

@@ -8,9 +8,10 @@ use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::Time;
 
 use super::codel::{Head, INTERVAL, Law, State, TARGET};
+use super::turns::{QUANTUM, QUEUES, Turns, bucket_of};
 use super::{Backlog, QueueDiscipline};
 use crate::packet::{Fate, Packet, Reason};
-use crate::parameters::{self, LARGEST_PACKETS, packets};
+use crate::parameters::{self, LARGEST_PACKETS};
 use crate::registry::{QueueRow, unrelated};
 
 const ENTRY: Entry = Entry {
@@ -25,22 +26,8 @@ const ENTRY: Entry = Entry {
             summary: "most that all its queues hold together, in packets",
             kind: Kind::Packets { default: 10_240, min: 1, max: LARGEST_PACKETS },
         },
-        Parameter {
-            name: "queues",
-            summary: "number of queues that flows are hashed to",
-            // Linux takes as many.
-            kind: Kind::Integer { default: 1_024, min: 1, max: 65_536 },
-        },
-        Parameter {
-            name: "quantum",
-            summary: "bytes that a queue may send per round",
-            // With less, as Linux says, it would spend its time turning rounds.
-            kind: Kind::Size {
-                default_bytes: Some(packets(1)),
-                min_bytes: 256,
-                max_bytes: 1 << 20,
-            },
-        },
+        QUEUES,
+        QUANTUM,
         TARGET,
         INTERVAL,
         parameters::ecn(true),
@@ -55,26 +42,18 @@ const DROP_BATCH_PACKETS: u32 = 64;
 #[derive(Debug)]
 pub struct FqCodel<B> {
     limit_packets: u64,
-    quantum_bytes: i64,
     law: Law,
     queues: Vec<Queue<B>>,
     /// Bytes in each queue, apart from the queues so that the search for the fattest is quick.
     bytes: Vec<u64>,
     total: Backlog,
-    /// Queues that have their first turn since they were empty.
-    new: VecDeque<u32>,
-    /// Queues that had one.
-    old: VecDeque<u32>,
+    turns: Turns,
 }
 
 #[derive(Debug)]
 struct Queue<B> {
     packets: VecDeque<Packet<B>>,
     codel: State,
-    /// Bytes that it may still send in this round.
-    deficit_bytes: i64,
-    /// Whether it is in one of the lists.
-    listed: bool,
 }
 
 /// One queue's head. The guard of CoDel looks at what is left in all queues, as in Linux.
@@ -107,33 +86,15 @@ impl<B: Copy + Send + 'static> FqCodel<B> {
 impl<B> FqCodel<B> {
     fn new(values: &Values) -> Self {
         let queues = values.u32("queues");
-        let empty = |_| Queue {
-            packets: VecDeque::new(),
-            codel: State::default(),
-            deficit_bytes: 0,
-            listed: false,
-        };
+        let empty = |_| Queue { packets: VecDeque::new(), codel: State::default() };
         Self {
             limit_packets: values.amount("limit"),
-            quantum_bytes: i64::from(values.u32("quantum")),
             law: Law::new(values),
             queues: (0..queues).map(empty).collect(),
             bytes: vec![0; queues as usize],
             total: Backlog::default(),
-            new: VecDeque::new(),
-            old: VecDeque::new(),
+            turns: Turns::new(queues as usize, values.u32("quantum")),
         }
-    }
-
-    /// The queue of a flow: the finaliser of MurmurHash3, scaled to the number of queues. Linux
-    /// perturbs its hash at random; here a flow's number alone decides, so that runs repeat.
-    #[inline]
-    fn queue_of(&self, flow: u32) -> usize {
-        let mut hash = flow;
-        hash = (hash ^ (hash >> 16)).wrapping_mul(0x85eb_ca6b);
-        hash = (hash ^ (hash >> 13)).wrapping_mul(0xc2b2_ae35);
-        hash ^= hash >> 16;
-        ((u64::from(hash) * self.queues.len() as u64) >> 32) as usize
     }
 
     /// RFC 8290, 4.1: on overflow, the queue with the most bytes gives up packets at its head:
@@ -166,16 +127,11 @@ impl<B> FqCodel<B> {
 
 impl<B: Copy + Send> QueueDiscipline<B> for FqCodel<B> {
     fn enqueue(&mut self, now: Time, packet: Packet<B>, fate: &mut dyn Fate<B>) {
-        let index = self.queue_of(packet.flow);
-        let queue = &mut self.queues[index];
+        let index = bucket_of(packet.flow, self.queues.len());
         self.bytes[index] += u64::from(packet.size_bytes);
         self.total.add(packet.size_bytes);
-        queue.packets.push_back(packet);
-        if !queue.listed {
-            queue.listed = true;
-            queue.deficit_bytes = self.quantum_bytes;
-            self.new.push_back(index as u32);
-        }
+        self.queues[index].packets.push_back(packet);
+        self.turns.arrived(index);
         if self.total.packets > self.limit_packets {
             self.drop_from_fattest(now, fate);
         }
@@ -183,41 +139,18 @@ impl<B: Copy + Send> QueueDiscipline<B> for FqCodel<B> {
 
     fn dequeue(&mut self, now: Time, fate: &mut dyn Fate<B>) -> Option<Packet<B>> {
         loop {
-            let from_new = !self.new.is_empty();
-            let index = *if from_new { self.new.front() } else { self.old.front() }?;
-            let slot = index as usize;
-            let queue = &mut self.queues[slot];
-            if queue.deficit_bytes <= 0 {
-                queue.deficit_bytes += self.quantum_bytes;
-                if from_new {
-                    self.new.pop_front()
-                } else {
-                    self.old.pop_front()
-                };
-                self.old.push_back(index);
-                continue;
-            }
+            let index = self.turns.current()?;
+            let queue = &mut self.queues[index];
             let mut head = QueueHead {
                 packets: &mut queue.packets,
-                bytes: &mut self.bytes[slot],
+                bytes: &mut self.bytes[index],
                 total: &mut self.total,
             };
             if let Some(packet) = queue.codel.dequeue(&self.law, now, &mut head, fate) {
-                queue.deficit_bytes -= i64::from(packet.size_bytes);
+                self.turns.sent(index, packet.size_bytes);
                 return Some(packet);
             }
-            // RFC 8290, 4.2: an empty new queue moves to the old ones, lest a flow that sends now
-            // and then starves them; an empty old one leaves.
-            if from_new {
-                self.new.pop_front()
-            } else {
-                self.old.pop_front()
-            };
-            if from_new && !self.old.is_empty() {
-                self.old.push_back(index);
-            } else {
-                queue.listed = false;
-            }
+            self.turns.was_empty(index);
         }
     }
 
@@ -297,15 +230,5 @@ mod tests {
             queue.enqueue(Time::ZERO, of_flow(1, 1514), &mut fates);
         }
         assert_eq!((fates.dropped.len(), queue.packets()), (64, 937));
-    }
-
-    #[test]
-    fn flows_spread_over_the_queues() {
-        let queue = fq_codel(None);
-        let mut hits = vec![0u32; 1024];
-        (0..10_240).for_each(|flow| hits[queue.queue_of(flow)] += 1);
-        // Poisson with mean 10: more than 30 in any of 1024 has a probability below 10⁻⁴.
-        assert!(hits.iter().all(|n| *n <= 30));
-        assert!(hits.iter().filter(|n| **n == 0).count() < 5);
     }
 }

@@ -6,7 +6,7 @@
 //! anything else happens to the queue. Between two updates nothing changes that they look at, so
 //! this is exact. Updates fall on multiples of the period (Linux waits 500 ms for the first).
 
-use jostle_catalogue::{Entry, Limit, Values};
+use jostle_catalogue::{Entry, Limit, Parameter, Values};
 use jostle_units::{FULL_PACKET_BYTES, Span, Stream, Time};
 
 use super::{Fifo, QueueDiscipline, mark};
@@ -22,13 +22,21 @@ const ENTRY: Entry = Entry {
     source: "RFC 8033; Linux net/sched/sch_pie.c",
     parameters: &[
         parameters::limit(Some(1_000)),
-        span("target", "delay that it steers to", 15 * MS),
-        period("update", "period of the probability's update", 15 * MS),
-        number("alpha", "weight of the deviation from the target, per s", 0.125, (0.0, 1000.0)),
-        number("beta", "weight of the delay's trend, per s", 1.25, (0.0, 1000.0)),
+        TARGET,
+        UPDATE,
+        ALPHA,
+        BETA,
         parameters::ecn(false),
     ],
 };
+
+pub(super) const TARGET: Parameter = span("target", "delay that it steers to", 15 * MS);
+pub(super) const UPDATE: Parameter =
+    period("update", "period of the probability's update", 15 * MS);
+pub(super) const ALPHA: Parameter =
+    number("alpha", "weight of the deviation from the target, per s", 0.125, (0.0, 1000.0));
+pub(super) const BETA: Parameter =
+    number("beta", "weight of the delay's trend, per s", 1.25, (0.0, 1000.0));
 
 /// RFC 8033, 4.4: bursts of up to 150 ms pass.
 const BURST_ALLOWANCE: Span = Span::from_ms(150);
@@ -40,9 +48,9 @@ const HIGH_DELAY: Span = Span::from_ms(250);
 const NO_DROP_BELOW: f64 = 0.85;
 const DROP_FROM: f64 = 8.5;
 
+/// What PIE aims at.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct PieParameters {
-    limit: Limit,
+pub(super) struct Law {
     /// Delay that the controller steers to.
     target: Span,
     /// Period of the probability's update.
@@ -56,10 +64,9 @@ struct PieParameters {
     ecn: bool,
 }
 
-impl PieParameters {
-    fn new(values: &Values) -> Self {
+impl Law {
+    pub fn new(values: &Values) -> Self {
         Self {
-            limit: values.limit("limit"),
             target: values.span("target"),
             update: values.span("update"),
             alpha: values.number("alpha"),
@@ -72,15 +79,17 @@ impl PieParameters {
 /// A queue under PIE's control.
 #[derive(Debug)]
 pub struct Pie<B> {
-    parameters: PieParameters,
+    limit: Limit,
+    law: Law,
     control: Control,
-    next_update: Time,
     random: Stream,
     fifo: Fifo<B>,
 }
 
+/// What PIE remembers of a queue.
 #[derive(Clone, Copy, Debug)]
-struct Control {
+pub(super) struct Control {
+    next_update: Time,
     probability: f64,
     accumulated: f64,
     delay: Span,
@@ -91,8 +100,9 @@ struct Control {
 }
 
 impl Control {
-    fn new() -> Self {
+    pub fn new(law: &Law) -> Self {
         Self {
+            next_update: Time::ZERO + law.update,
             probability: 0.0,
             accumulated: 0.0,
             delay: Span::ZERO,
@@ -115,11 +125,11 @@ impl Control {
         }
     }
 
-    fn update(&mut self, parameters: &PieParameters, backlog_bytes: u64) {
+    fn update(&mut self, law: &Law, backlog_bytes: u64) {
         let seconds = Span::as_secs_f64;
-        let deviation = seconds(self.delay) - seconds(parameters.target);
+        let deviation = seconds(self.delay) - seconds(law.target);
         let trend = seconds(self.delay) - seconds(self.delay_before);
-        let mut step = self.scale() * (parameters.alpha * deviation + parameters.beta * trend);
+        let mut step = self.scale() * (law.alpha * deviation + law.beta * trend);
         // RFC 8033, 5.5: cap the step to 2 % once the probability is 10 % or more.
         if step > 0.02 && self.probability >= 0.1 {
             step = 0.02;
@@ -133,7 +143,7 @@ impl Control {
             // Linux decays it by 1/64 per update, RFC 8033 (4.2) by 2 %.
             self.probability -= self.probability / 64.0;
         }
-        let low = Span::from_ns(parameters.target.as_ns() / 2);
+        let low = Span::from_ns(law.target.as_ns() / 2);
         if self.probability == 0.0 && self.delay < low && self.delay_before < low {
             self.burst_left = BURST_ALLOWANCE;
             self.last_dequeue = None;
@@ -143,13 +153,61 @@ impl Control {
     }
 
     /// Whether another update would change nothing.
-    fn at_rest(&self, parameters: &PieParameters) -> bool {
-        let low = Span::from_ns(parameters.target.as_ns() / 2);
+    fn at_rest(&self, law: &Law) -> bool {
+        let low = Span::from_ns(law.target.as_ns() / 2);
         self.probability == 0.0
             && self.delay == self.delay_before
             && self.delay < low
             && self.burst_left == BURST_ALLOWANCE
             && self.last_dequeue.is_none()
+    }
+
+    /// Makes up for the updates that were due by `now`.
+    #[inline]
+    pub fn catch_up(&mut self, law: &Law, now: Time, backlog_bytes: u64) {
+        while self.next_update <= now {
+            if self.at_rest(law) {
+                let periods = now.since(self.next_update).as_ns() / law.update.as_ns();
+                self.next_update += law.update.mul_div(periods + 1, 1);
+                return;
+            }
+            self.update(law, backlog_bytes);
+            self.next_update += law.update;
+        }
+    }
+
+    /// Whether an arrival is taken in, marked if need be; else it is dropped.
+    #[inline]
+    pub fn admits<B>(
+        &mut self,
+        law: &Law,
+        now: Time,
+        packet: &mut Packet<B>,
+        backlog_bytes: u64,
+        random: &mut Stream,
+        fate: &mut dyn Fate<B>,
+    ) -> bool {
+        if !self.strikes(law.target, backlog_bytes, random) {
+            return true;
+        }
+        if law.ecn && self.probability <= MARK_ECN_THRESHOLD && mark(packet) {
+            fate.marked(now, packet, Reason::Pie);
+            return true;
+        }
+        self.drops(now, packet, Reason::Pie, fate);
+        false
+    }
+
+    /// Drops an arrival.
+    pub fn drops<B>(
+        &mut self,
+        now: Time,
+        packet: &Packet<B>,
+        reason: Reason,
+        fate: &mut dyn Fate<B>,
+    ) {
+        self.accumulated = 0.0;
+        fate.dropped(now, packet, reason);
     }
 
     /// RFC 8033, 4.1 and 5.4: whether an arrival is to be marked or dropped.
@@ -179,7 +237,9 @@ impl Control {
         hit
     }
 
-    fn departure(&mut self, now: Time, queued_at: Time, left_bytes: u64) {
+    /// A packet that came at `queued_at` leaves so many bytes behind.
+    #[inline]
+    pub fn departure(&mut self, now: Time, queued_at: Time, left_bytes: u64) {
         self.delay = if left_bytes == 0 { Span::ZERO } else { now.since(queued_at) };
         // As in Linux, the allowance is spent by time between departures, not by updates.
         if let Some(last) = self.last_dequeue {
@@ -193,33 +253,20 @@ impl<B: Copy + Send + 'static> Pie<B> {
     pub(crate) const ROW: QueueRow<B> = QueueRow {
         entry: ENTRY,
         check: unrelated,
-        build: |values, random| Box::new(Self::new(PieParameters::new(values), random)),
+        build: |values, random| {
+            Box::new(Self::new(values.limit("limit"), Law::new(values), random))
+        },
     };
 }
 
 impl<B: Copy> Pie<B> {
-    fn new(parameters: PieParameters, random: Stream) -> Self {
-        Self {
-            parameters,
-            control: Control::new(),
-            next_update: Time::ZERO + parameters.update,
-            random,
-            fifo: Fifo::default(),
-        }
+    fn new(limit: Limit, law: Law, random: Stream) -> Self {
+        Self { limit, law, control: Control::new(&law), random, fifo: Fifo::default() }
     }
 
-    /// Makes up for the updates that were due by `now`.
     #[inline]
     fn catch_up(&mut self, now: Time) {
-        while self.next_update <= now {
-            if self.control.at_rest(&self.parameters) {
-                let periods = now.since(self.next_update).as_ns() / self.parameters.update.as_ns();
-                self.next_update += self.parameters.update.mul_div(periods + 1, 1);
-                return;
-            }
-            self.control.update(&self.parameters, self.fifo.backlog().bytes);
-            self.next_update += self.parameters.update;
-        }
+        self.control.catch_up(&self.law, now, self.fifo.backlog().bytes);
     }
 }
 
@@ -227,22 +274,14 @@ impl<B: Copy + Send> QueueDiscipline<B> for Pie<B> {
     fn enqueue(&mut self, now: Time, mut packet: Packet<B>, fate: &mut dyn Fate<B>) {
         self.catch_up(now);
         let backlog = self.fifo.backlog();
-        let PieParameters { limit, target, ecn, .. } = self.parameters;
-        if !backlog.has_room(packet.size_bytes, limit) {
-            self.control.accumulated = 0.0;
-            fate.dropped(now, &packet, Reason::Overflow);
+        if !backlog.has_room(packet.size_bytes, self.limit) {
+            self.control.drops(now, &packet, Reason::Overflow, fate);
             return;
         }
-        if self.control.strikes(target, backlog.bytes, &mut self.random) {
-            let marks = ecn && self.control.probability <= MARK_ECN_THRESHOLD && mark(&mut packet);
-            if !marks {
-                self.control.accumulated = 0.0;
-                fate.dropped(now, &packet, Reason::Pie);
-                return;
-            }
-            fate.marked(now, &packet, Reason::Pie);
+        let (law, random) = (&self.law, &mut self.random);
+        if self.control.admits(law, now, &mut packet, backlog.bytes, random, fate) {
+            self.fifo.push(packet);
         }
-        self.fifo.push(packet);
     }
 
     fn dequeue(&mut self, now: Time, _: &mut dyn Fate<B>) -> Option<Packet<B>> {
@@ -270,8 +309,7 @@ mod tests {
     use super::super::testing::{Fates, capable};
     use super::*;
 
-    const PARAMETERS: PieParameters = PieParameters {
-        limit: Limit::Packets(1000),
+    const LAW: Law = Law {
         target: Span::from_ms(15),
         update: Span::from_ms(15),
         alpha: 0.125,
@@ -284,9 +322,9 @@ mod tests {
             probability,
             delay: Span::from_ms(delay_ms),
             delay_before: Span::from_ms(before_ms),
-            ..Control::new()
+            ..Control::new(&LAW)
         };
-        control.update(&PARAMETERS, 100_000);
+        control.update(&LAW, 100_000);
         control.probability
     }
 
@@ -312,14 +350,14 @@ mod tests {
 
     #[test]
     fn an_idle_queue_forgets_its_probability_by_a_64th_per_update() {
-        let mut control = Control { probability: 0.5, ..Control::new() };
-        control.update(&PARAMETERS, 0);
+        let mut control = Control { probability: 0.5, ..Control::new(&LAW) };
+        control.update(&LAW, 0);
         assert!((control.probability - (0.5 - 0.125 * 0.015) * 63.0 / 64.0).abs() < 1e-12);
     }
 
     #[test]
     fn bursts_up_to_the_allowance_pass_and_a_standing_queue_does_not() {
-        let mut queue = Pie::new(PARAMETERS, Stream::new(1, "pie"));
+        let mut queue = Pie::new(Limit::Packets(1000), LAW, Stream::new(1, "pie"));
         let mut fates = Fates::default();
         // Two packets in, one out, every millisecond: the delay grows by half a ms per ms.
         let mut first = None;
@@ -344,7 +382,7 @@ mod tests {
             probability: 0.05,
             delay: Span::from_ms(20),
             burst_left: Span::ZERO,
-            ..Control::new()
+            ..Control::new(&LAW)
         };
         let mut random = Stream::new(9, "spread");
         let (mut gap, mut gaps) = (0u32, Vec::new());
@@ -364,15 +402,15 @@ mod tests {
 
     #[test]
     fn updates_made_up_for_are_those_a_timer_would_have_made() {
-        let mut lazy = Pie::<()>::new(PARAMETERS, Stream::new(1, "pie"));
+        let mut lazy = Pie::<()>::new(Limit::Packets(1000), LAW, Stream::new(1, "pie"));
         lazy.control.probability = 0.3;
         lazy.control.delay_before = Span::from_ms(10);
         let mut eager = lazy.control;
         for _ in 0..4_000 {
-            eager.update(&PARAMETERS, 0);
+            eager.update(&LAW, 0);
         }
         lazy.catch_up(Time::ZERO + Span::from_secs(60));
         assert_eq!(lazy.control.probability, eager.probability);
-        assert_eq!(lazy.next_update, Time::ZERO + Span::from_ms(60_015));
+        assert_eq!(lazy.control.next_update, Time::ZERO + Span::from_ms(60_015));
     }
 }

@@ -4,12 +4,15 @@
 //!
 //! The threshold is a time, as in Linux, where K is a length. At a constant rate both mark the same
 //! packets: one that found more than K waiting has waited for more than K ÷ rate when it leaves.
+//!
+//! With `l4s_only` it is the step of a queue for L4S that others share (Linux's `ce_threshold_selector`
+//! 0x1/0x3 of fq_codel): only packets of L4S flows, ECT(1), are marked.
 
-use jostle_catalogue::{Entry, Limit};
+use jostle_catalogue::{Entry, Kind, Limit, Parameter, Values};
 use jostle_units::{Span, Time};
 
 use super::{Fifo, QueueDiscipline, mark};
-use crate::packet::{Fate, Packet, Reason};
+use crate::packet::{Ecn, Fate, Packet, Reason};
 use crate::parameters::{self, MS, span};
 use crate::registry::{QueueRow, unrelated};
 
@@ -23,6 +26,11 @@ const ENTRY: Entry = Entry {
     parameters: &[
         parameters::limit(Some(1_000)),
         span("threshold", "ECN-capable packets that have waited longer are marked", MS),
+        Parameter {
+            name: "l4s_only",
+            summary: "mark packets of L4S flows, ECT(1), alone",
+            kind: Kind::Bool { default: false },
+        },
     ],
 };
 
@@ -31,20 +39,23 @@ const ENTRY: Entry = Entry {
 pub struct StepMark<B> {
     limit: Limit,
     threshold: Span,
+    l4s_only: bool,
     fifo: Fifo<B>,
 }
 
 impl<B: Copy + Send + 'static> StepMark<B> {
-    pub(crate) const ROW: QueueRow<B> = QueueRow {
-        entry: ENTRY,
-        check: unrelated,
-        build: |values, _| Box::new(Self::new(values.limit("limit"), values.span("threshold"))),
-    };
+    pub(crate) const ROW: QueueRow<B> =
+        QueueRow { entry: ENTRY, check: unrelated, build: |values, _| Box::new(Self::new(values)) };
 }
 
 impl<B> StepMark<B> {
-    fn new(limit: Limit, threshold: Span) -> Self {
-        Self { limit, threshold, fifo: Fifo::default() }
+    fn new(values: &Values) -> Self {
+        Self {
+            limit: values.limit("limit"),
+            threshold: values.span("threshold"),
+            l4s_only: values.bool("l4s_only"),
+            fifo: Fifo::default(),
+        }
     }
 }
 
@@ -57,7 +68,8 @@ impl<B: Copy + Send> QueueDiscipline<B> for StepMark<B> {
     #[inline]
     fn dequeue(&mut self, now: Time, fate: &mut dyn Fate<B>) -> Option<Packet<B>> {
         let mut packet = self.fifo.pop()?;
-        if now.since(packet.queued_at) > self.threshold && mark(&mut packet) {
+        let late = now.since(packet.queued_at) > self.threshold;
+        if late && (packet.ecn == Ecn::L4s || !self.l4s_only) && mark(&mut packet) {
             fate.marked(now, &packet, Reason::Step);
         }
         Some(packet)
@@ -74,17 +86,40 @@ impl<B: Copy + Send> QueueDiscipline<B> for StepMark<B> {
 
 #[cfg(test)]
 mod tests {
+    use jostle_catalogue::Value;
+
     use super::super::testing::{Fates, capable, packet};
     use super::*;
-    use crate::packet::Ecn;
 
     fn us(us: u64) -> Time {
         Time::from_ns(us * 1_000)
     }
 
+    fn step_mark(limit_packets: u64, threshold_us: i64, l4s_only: bool) -> StepMark<()> {
+        let given = [
+            ("limit", Value::Limit(Limit::Packets(limit_packets))),
+            ("threshold", Value::Integer(threshold_us * 1_000)),
+            ("l4s_only", Value::Bool(l4s_only)),
+        ];
+        let given = given.map(|(name, value)| (name.to_owned(), value));
+        StepMark::new(&ENTRY.resolve(&given.into()).unwrap())
+    }
+
+    #[test]
+    fn what_is_not_of_l4s_may_be_left_alone() {
+        let mut queue = step_mark(10, 1, true);
+        let mut fates = Fates::default();
+        for ecn in [Ecn::NotCapable, Ecn::Capable, Ecn::L4s, Ecn::Marked] {
+            queue.enqueue(us(0), Packet { ecn, ..packet(1500) }, &mut fates);
+        }
+        let left = [(); 4].map(|()| queue.dequeue(us(5), &mut fates).unwrap().ecn);
+        assert_eq!(left, [Ecn::NotCapable, Ecn::Capable, Ecn::Marked, Ecn::Marked]);
+        assert_eq!(fates.marked.len(), 1, "what came in marked is no new mark");
+    }
+
     #[test]
     fn what_waits_longer_than_the_threshold_is_marked_and_nothing_else() {
-        let mut queue = StepMark::new(Limit::Packets(10), Span::from_us(1_000));
+        let mut queue = step_mark(10, 1_000, false);
         let mut fates = Fates::default();
         for _ in 0..3 {
             queue.enqueue(us(0), capable(us(0), 1500), &mut fates);
@@ -99,7 +134,7 @@ mod tests {
     /// Marks by time and marks by length, K = 100 µs · rate, are the same.
     #[test]
     fn at_a_constant_rate_it_marks_what_found_more_than_k_waiting() {
-        let mut queue = StepMark::new(Limit::Packets(1_000), Span::from_us(100));
+        let mut queue = step_mark(1_000, 100, false);
         let mut fates = Fates::default();
         let (mut expected, mut marked) = (Vec::new(), Vec::new());
         // One packet per 10 µs leaves; bursts of 1 … 40 arrive, each when the last has drained.
@@ -119,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_marked_waits_up_to_the_limit() {
-        let mut queue = StepMark::new(Limit::Packets(2), Span::from_us(1));
+        let mut queue = step_mark(2, 1, false);
         let mut fates = Fates::default();
         for _ in 0..3 {
             queue.enqueue(us(0), packet(1500), &mut fates);

@@ -38,6 +38,7 @@ pub fn queue(
         ("ecn", Value::Bool(ecn)),
         ("target", Value::Integer(300_000)),
         ("interval", Value::Integer(2_000_000)),
+        ("rtt", Value::Integer(2_000_000)),
         ("update", Value::Integer(400_000)),
         ("alpha", Value::Number(20.0)),
         ("beta", Value::Number(200.0)),

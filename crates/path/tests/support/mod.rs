@@ -161,7 +161,16 @@ pub fn check_queue(
             Operation::Take => match queue.dequeue(now, &mut account) {
                 Some(packet) => account.take(&packet, true),
                 None if account.inside().1 > 0 => {
-                    account.note(format!("{} packets inside, none handed over", account.inside().1))
+                    // A shaper says when it will hand something over, and then does.
+                    let held_back = queue.ready_at() != Time::NEVER && queue.ready_at() > now;
+                    now = if held_back { queue.ready_at() } else { now };
+                    match queue.dequeue(now, &mut account).filter(|_| held_back) {
+                        Some(packet) => account.take(&packet, true),
+                        None => {
+                            let inside = account.inside().1;
+                            account.note(format!("{inside} packets inside, none handed over"));
+                        }
+                    }
                 }
                 None => {}
             },

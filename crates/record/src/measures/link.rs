@@ -77,13 +77,21 @@ super::row::measures! {
     dropped_codel_packets: u64, "dropped_codel", "dropped: CoDel", PACKETS, any, "dropped_codel";
     |link, _| Some(link.dropped[Reason::Codel as usize]);
 
-    /// Packets dropped by PIE.
+    /// Packets dropped by CAKE's COBALT.
+    dropped_cobalt_packets: u64, "dropped_cobalt", "dropped: COBALT", PACKETS, any, "dropped_cobalt";
+    |link, _| Some(link.dropped[Reason::Cobalt as usize]);
+
+    /// Packets dropped by PIE, alone or in FQ-PIE.
     dropped_pie_packets: u64, "dropped_pie", "dropped: PIE", PACKETS, any, "dropped_pie";
     |link, _| Some(link.dropped[Reason::Pie as usize]);
 
     /// Packets dropped by DualPI2.
     dropped_pi2_packets: u64, "dropped_pi2", "dropped: DualPI2", PACKETS, any, "dropped_pi2";
     |link, _| Some(link.dropped[Reason::Pi2 as usize]);
+
+    /// Packets dropped by a policer that had no tokens for them.
+    dropped_policer_packets: u64, "dropped_policer", "dropped: policer", PACKETS, any, "dropped_policer";
+    |link, _| Some(link.dropped[Reason::Policer as usize]);
 
     /// Packets lost at random after sending.
     dropped_loss_packets: u64, "dropped_loss", "dropped: random loss", PACKETS, any, "dropped_loss";
@@ -105,7 +113,11 @@ super::row::measures! {
     marked_codel_packets: u64, "marked_codel", "marked: CoDel", PACKETS, any, "marked_codel";
     |link, _| Some(link.marked[Reason::Codel as usize]);
 
-    /// Packets marked by PIE.
+    /// Packets marked by CAKE's COBALT.
+    marked_cobalt_packets: u64, "marked_cobalt", "marked: COBALT", PACKETS, any, "marked_cobalt";
+    |link, _| Some(link.marked[Reason::Cobalt as usize]);
+
+    /// Packets marked by PIE, alone or in FQ-PIE.
     marked_pie_packets: u64, "marked_pie", "marked: PIE", PACKETS, any, "marked_pie";
     |link, _| Some(link.marked[Reason::Pie as usize]);
 

@@ -108,8 +108,10 @@ impl Ledger {
             window_based: window_based(flow),
             ..Flow::default()
         });
-        let links =
-            spec.links.iter().map(|link| Link { limit: limit(&link.queue), latest: Time::ZERO });
+        let links = spec
+            .links
+            .iter()
+            .map(|link| Link { limit: limit(&link.queue, spec.flows.len()), latest: Time::ZERO });
         Self { flows: flows.collect(), links: links.collect(), error: None }
     }
 
@@ -196,11 +198,16 @@ impl Ledger {
 }
 
 /// What a queue holds at most.
-fn limit(queue: &LinkPart) -> Limit {
+fn limit(queue: &LinkPart, flows: usize) -> Limit {
     let row = queue_row::<()>(&queue.kind).unwrap();
     let values = row.resolve(&queue.parameters).unwrap();
     let parameter = row.entry.parameters.iter().find(|it| it.name == "limit").unwrap();
     match parameter.kind {
+        // Every flow has a queue of its own.
+        Kind::Limit { .. } if row.entry.class == "classful" => match values.limit("limit") {
+            Limit::Packets(packets) => Limit::Packets(packets * flows as u64),
+            Limit::Bytes(bytes) => Limit::Bytes(bytes * flows as u64),
+        },
         Kind::Limit { .. } => values.limit("limit"),
         // FQ-CoDel takes the packet in and then makes room for it.
         // Buffers of data packets, the smallest of which has 34 bytes of payload.

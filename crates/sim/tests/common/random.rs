@@ -38,7 +38,9 @@ fn queue(bdp_bytes: u64) -> impl Strategy<Value = LinkPart> {
             let mut thresholds_bytes = (1..).map(|n| (limit.full_bytes() * n / 4) as i64);
             let value = |kind: Kind| match kind {
                 Kind::Limit { .. } => Some(Value::Limit(limit)),
-                Kind::Packets { .. } => Some(Value::Integer((limit.full_bytes() / 1_514) as i64)),
+                Kind::Packets { min, max, .. } => {
+                    Some(Value::Integer(((limit.full_bytes() / 1_514) as i64).clamp(min, max)))
+                }
                 Kind::Size { default_bytes: None, .. } => {
                     thresholds_bytes.next().map(Value::Integer)
                 }
@@ -55,13 +57,19 @@ fn queue(bdp_bytes: u64) -> impl Strategy<Value = LinkPart> {
     )
 }
 
-/// MTUs from the smallest to one of which the tightest queue on the way holds four packets: one
+/// MTUs from the smallest to one of which the tightest queue or bucket on the way holds four packets: one
 /// that holds none would keep a flow from ever ending. Half of the flows have Ethernet's.
 fn mtu(links: &[LinkSpec]) -> impl Strategy<Value = u32> + use<> {
     let limits_bytes = links.iter().filter_map(|link| match link.queue.parameters.get("limit") {
         Some(Value::Limit(limit)) => Some(limit.full_bytes()),
         _ => None,
     });
+    // What a bucket cannot hold never passes.
+    let bursts_bytes = links.iter().filter_map(|link| match link.queue.parameters.get("burst") {
+        Some(Value::Integer(bytes)) => u64::try_from(*bytes).ok(),
+        _ => None,
+    });
+    let limits_bytes = limits_bytes.chain(bursts_bytes);
     let most = limits_bytes.min().map_or(1_500, |bytes| (bytes / 4).clamp(1_500, 65_535));
     prop_oneof![Just(1_500), log_uniform(576, most).prop_map(|bytes| bytes as u32)]
 }

@@ -83,6 +83,10 @@ def _link_problems(
     if not playback.own_queue(link):
         for part in parts:
             yield from _queue_problems(link, part, sizes_bytes)
+            if part is not link["queue"] and queues.holds_back(part):
+                text = f"`{part['kind']}` in a class: Linux's drr takes turns between queues that "
+                text += f"always have something; {_SIMULATOR}"
+                yield Problem(link_key(link, "queue.classes"), text)
     if link["quick_start"] is not None:
         text = f"Linux does not forward Quick-Start requests; {_SIMULATOR}"
         yield Problem(link_key(link, "quick_start"), text)

@@ -25,16 +25,32 @@ _NO_RTT_US = 0x7FFFFFFF
 _BBR_UNIT = 256
 _DCTCP_UNIT = 1024
 
-REASONS = ("overflow", "occupancy", "red", "codel", "pie", "step", "pi2", "loss", "outage")
+REASONS = (
+    "overflow",
+    "occupancy",
+    "red",
+    "codel",
+    "cobalt",
+    "pie",
+    "step",
+    "pi2",
+    "policer",
+    "loss",
+    "outage",
+)
 """Why packets are dropped or marked, as the simulator names it."""
 
 # Words of the discipline's own statistics (linux/pkt_sched.h) that count drops for want of room,
-# and marks, None if it makes none; all other drops are its own.
-_XSTATS: Mapping[str, tuple[str, int, int | None]] = {
+# and marks, None if it tells of none; all other drops are its own.
+_XSTATS: Mapping[str, tuple[str, int | None, int | None]] = {
     "occupancy_drop": ("occupancy", 0, None),
     "red": ("red", 1, 3),
     "codel": ("codel", 5, 6),
     "fq_codel": ("codel", 2, 3),
+    "fq_pie": ("pie", 2, 4),
+    # What the guest writes there: of CAKE the marks alone, of a policer the drops behind it.
+    "cake": ("cobalt", None, 0),
+    "policer": ("policer", 0, None),
     "pie": ("pie", 7, 9),
     "step_mark": ("step", 5, 8),
 }
@@ -274,7 +290,7 @@ def seen_of_link(spec: LinkSpec, queue: NDArray[np.void]) -> dict[str, Array]:
         found["dropped_overflow"] = drops
         return found
     reason, overflow_word, marked_word = own
-    overflow = queue["xstats"][:, overflow_word].astype(float)
+    overflow = nothing if overflow_word is None else queue["xstats"][:, overflow_word].astype(float)
     found["dropped_overflow"] = overflow
     found[f"dropped_{reason}"] = np.maximum(drops - overflow, 0)
     if marked_word is not None:

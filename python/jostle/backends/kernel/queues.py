@@ -20,6 +20,11 @@ Parameters = Mapping[str, Any]
 _NEVER = "2000s"
 
 # An average packet for RED's scale, and the range that `tc` searches for its weight.
+_UNBOUNDED_BYTES = 1_000_000_000
+_POLICED_MTU = 65_550
+INNER_HANDLE = 0x101 << 16
+"""`101:`."""
+
 _RED_MAX_WLOG = 31
 _RED_MAX_BURST = 1 << 20
 
@@ -51,17 +56,37 @@ class Discipline:
     ----------
     command
         The words after `tc qdisc add … handle …:`.
+    inside
+        Commands that are given after it, with the discipline's handle as `10:` and the device as
+        `DEVICE`; its own queue, if it has one of a kind that is not its default, is `101:`.
     problems
         Subkey and reason of everything that it cannot do; it is told the sizes of packets.
     """
 
     command: Callable[[Parameters, Place], str]
+    inside: Callable[[Parameters, Place], list[str]] = lambda _queue, _place: []
     problems: Callable[[Parameters, Set[int]], list[Problem]] = lambda _queue, _sizes: []
 
 
 def command(queue: LinkPart, place: Place) -> str:
     """Words that make `queue`, which must have no problems."""
     return DISCIPLINES[queue["kind"]].command(queue["parameters"], place)
+
+
+def inside(queue: LinkPart, device: str, place: Place) -> list[str]:
+    """Commands that are given after that of `queue`, the discipline `10:` of a device."""
+    lines = DISCIPLINES[queue["kind"]].inside(queue["parameters"], place)
+    return [line.replace("DEVICE", device) for line in lines]
+
+
+def inner_handle(queue: LinkPart) -> int | None:
+    """Handle of the queue inside of a policer, whose drops are told apart from the policer's."""
+    return INNER_HANDLE if queue["kind"] == "policer" else None
+
+
+def holds_back(queue: LinkPart) -> bool:
+    """Whether a queue is one that shapes or polices, and no mere order of packets."""
+    return queue["kind"] in {"tbf", "policer"} or bool(queue["parameters"].get("rate"))
 
 
 def problems(queue: LinkPart, sizes_bytes: Set[int]) -> list[Problem]:
@@ -155,7 +180,7 @@ def _codel(queue: Parameters, place: Place) -> str:
 
 def _fq_codel(queue: Parameters, place: Place) -> str:
     # Beside its limit in packets it has one of memory, 32 MB, that a RunSpec knows nothing of.
-    memory_bytes = min(queue["limit"] * (2 * place.packet_bytes + 1068), 2**32 - 1)
+    memory_bytes = _memory_bytes(queue["limit"], place)
     return (
         f"fq_codel limit {queue['limit']} flows {queue['queues']} "
         f"quantum {queue['quantum']} target {_time(queue['target'])} "
@@ -176,7 +201,11 @@ def _pie(queue: Parameters, place: Place) -> str:
 
 
 def _pie_problems(queue: Parameters, sizes_bytes: Set[int]) -> list[Problem]:
-    found = _packet_limit_problems(queue, sizes_bytes)
+    return [*_packet_limit_problems(queue, sizes_bytes), *_fq_pie_problems(queue, sizes_bytes)]
+
+
+def _fq_pie_problems(queue: Parameters, _sizes_bytes: Set[int]) -> list[Problem]:
+    found = []
     for name in ("alpha", "beta"):
         sixteenths = queue[name] * 16
         if sixteenths != round(sixteenths) or not 0 <= sixteenths <= 32:
@@ -185,12 +214,82 @@ def _pie_problems(queue: Parameters, sizes_bytes: Set[int]) -> list[Problem]:
     return found
 
 
+def _fq_pie(queue: Parameters, place: Place) -> str:
+    # As for `pie` and `fq_codel`.
+    tick_ns = place.tick_ns
+    update_ns = max(queue["update"] - tick_ns, tick_ns) if tick_ns else queue["update"]
+    memory_bytes = _memory_bytes(queue["limit"], place)
+    return (
+        f"fq_pie limit {queue['limit']} flows {queue['queues']} quantum {queue['quantum']} "
+        f"target {_time(queue['target'])} tupdate {_time(update_ns)} "
+        f"alpha {round(queue['alpha'] * 16)} beta {round(queue['beta'] * 16)} "
+        f"memory_limit {memory_bytes} {_ecn(queue)}"
+    )
+
+
+def _sfq(queue: Parameters, _place: Place) -> str:
+    return (
+        f"sfq limit {queue['limit']} depth {queue['depth']} flows {queue['flows']} "
+        f"divisor {queue['divisor']} quantum {queue['quantum']}"
+        f"{' headdrop' if queue['headdrop'] else ''}"
+    )
+
+
+def _sfq_problems(queue: Parameters, _sizes_bytes: Set[int]) -> list[Problem]:
+    divisor = queue["divisor"]
+    if divisor & (divisor - 1):
+        return [Problem("divisor", f"{divisor}: Linux takes a power of two, such as 1024")]
+    return []
+
+
+def _cake(queue: Parameters, place: Place) -> str:
+    rate = f"bandwidth {queue['rate']}bit" if queue["rate"] else "unlimited"
+    # It bounds memory alone, which a packet takes more of than it is long.
+    memory_bytes = _memory_bytes(queue["limit"], place)
+    return (
+        f"cake {rate} besteffort {'flows' if queue['isolation'] == 'flows' else 'flowblind'} "
+        f"rtt {_time(queue['rtt'])} overhead {queue['overhead']} memlimit {memory_bytes}"
+    )
+
+
+def _tbf(queue: Parameters, _place: Place) -> str:
+    # With a limit in packets the queue is another one, and this is never reached.
+    limit_bytes = queue["limit"].get("bytes", _UNBOUNDED_BYTES)
+    return f"tbf rate {queue['rate']}bit burst {queue['burst']} limit {limit_bytes}"
+
+
+def _inside_tbf(queue: Parameters, place: Place) -> list[str]:
+    if "bytes" in queue["limit"]:
+        return []
+    return [f"qdisc add dev DEVICE parent 10:1 handle 101: {_drop_tail(queue, place)}"]
+
+
+def _inside_policer(queue: Parameters, place: Place) -> list[str]:
+    """Make one class, whose filter polices: what exceeds is dropped before any queue."""
+    # What is larger than `mtu` exceeds at any rate; `tc` would take 2 kB.
+    police = f"police rate {queue['rate']}bit burst {queue['burst']} mtu {_POLICED_MTU}"
+    return [
+        f"class add dev DEVICE parent 10: classid 10:1 drr quantum {place.packet_bytes}",
+        f"qdisc add dev DEVICE parent 10:1 handle 101: {_drop_tail(queue, place)}",
+        "filter add dev DEVICE parent 10: protocol all prio 1 matchall flowid 10:1 "
+        f"action {police} conform-exceed drop/ok",
+    ]
+
+
 def _step_mark(queue: Parameters, place: Place) -> str:
     # CoDel that never acts of its own accord: only its threshold is left.
     return (
         f"codel limit {_packets(queue['limit'], place)} target {_NEVER} interval {_NEVER} "
         f"ce_threshold {_time(queue['threshold'])} noecn"
     )
+
+
+def _step_mark_problems(queue: Parameters, sizes_bytes: Set[int]) -> list[Problem]:
+    found = _packet_limit_problems(queue, sizes_bytes)
+    if queue["l4s_only"]:
+        text = "no controller of this kernel sends ECT(1), so that nothing would be marked"
+        found.append(Problem("l4s_only", text))
+    return found
 
 
 def _packet_limit_problems(queue: Parameters, sizes_bytes: Set[int]) -> list[Problem]:
@@ -207,6 +306,11 @@ def _packets(limit: Mapping[str, int], place: Place) -> int:
     return limit["packets"] if "packets" in limit else limit["bytes"] // place.packet_bytes
 
 
+def _memory_bytes(packets: int, place: Place) -> int:
+    """Return what so many packets take of memory at most, as the kernel counts it."""
+    return min(packets * (2 * place.packet_bytes + 1068), 2**32 - 1)
+
+
 def _time(span_ns: int) -> str:
     return f"{round(span_ns / 1000)}us"
 
@@ -217,11 +321,16 @@ def _ecn(queue: Parameters) -> str:
 
 DISCIPLINES: Mapping[str, Discipline] = {
     "drop_tail": Discipline(_drop_tail),
-    "red": Discipline(_red, _red_problems),
-    "codel": Discipline(_codel, _packet_limit_problems),
+    "red": Discipline(_red, problems=_red_problems),
+    "codel": Discipline(_codel, problems=_packet_limit_problems),
     "fq_codel": Discipline(_fq_codel),
+    "fq_pie": Discipline(_fq_pie, problems=_fq_pie_problems),
+    "cake": Discipline(_cake),
+    "sfq": Discipline(_sfq, problems=_sfq_problems),
+    "tbf": Discipline(_tbf, _inside_tbf),
+    "policer": Discipline(lambda _queue, _place: "drr", _inside_policer),
     "drr": Discipline(lambda _queue, _place: "drr"),
-    "pie": Discipline(_pie, _pie_problems),
-    "step_mark": Discipline(_step_mark, _packet_limit_problems),
+    "pie": Discipline(_pie, problems=_pie_problems),
+    "step_mark": Discipline(_step_mark, problems=_step_mark_problems),
 }
 """Kinds of queues that Linux has."""

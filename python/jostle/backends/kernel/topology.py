@@ -188,10 +188,17 @@ def _lay_own_link(
         place = queues.Place(playback.first_rate_bps(link), machine.tick_ns, largest_bytes)
         words = queues.command(link["queue"], place)
         enters.tc.append(f"qdisc add dev {_QUEUE} parent 1:1 handle 10: {words}")
+        enters.tc += queues.inside(link["queue"], _QUEUE, place)
     device = {"host": enters.name, "device": _QUEUE}
-    queue = {**device, "handle": LEAF_HANDLE, "kind": link["queue"]["kind"]}
+    queue = _queue_place(device, link)
     losses = {**device, "handle": ROOT_HANDLE, "kind": playback.LINK}
     made.queues.append({"queue": queue, "losses": losses})
+
+
+def _queue_place(device: Mapping[str, str], link: LinkSpec) -> dict[str, Any]:
+    """Say where the guest reads what a link's queue has done."""
+    inner = queues.inner_handle(link["queue"])
+    return {**device, "handle": LEAF_HANDLE, "kind": link["queue"]["kind"], "inner": inner}
 
 
 def _lay_classes(
@@ -226,13 +233,16 @@ def _lay_link(
 ) -> None:
     enters, leaves = _lay_routers(made, number)
     rate_bps = _rates(link)[0][1]
-    words = queues.command(link["queue"], queues.Place(rate_bps, machine.tick_ns, largest_bytes))
+    where = queues.Place(rate_bps, machine.tick_ns, largest_bytes)
+    words = queues.command(link["queue"], where)
     enters.tc += [
         f"qdisc add dev {_QUEUE} root handle 1: htb default 10",
         f"class add dev {_QUEUE} parent 1: classid 1:10 {_htb(rate_bps, machine.burst)}",
         f"qdisc add dev {_QUEUE} parent 1:10 handle 10: {words}",
+        *queues.inside(link["queue"], _QUEUE, where),
     ]
-    place = {"host": enters.name, "device": _QUEUE, "handle": LEAF_HANDLE, "kind": ""}
+    device = {"host": enters.name, "device": _QUEUE}
+    place = _queue_place(device, link)
     losses = None
     far = _far_side(link)
     if far is None:

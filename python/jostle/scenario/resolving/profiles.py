@@ -45,15 +45,16 @@ def fill_in(document: Mapping[str, Any], report: Report) -> dict[str, Any]:
 def merge(profile: Mapping[str, Any], link: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of `link` over those of `profile`.
 
-    A table beside a profile changes the keys that it names; one that names a `kind` replaces the
-    profile's table. A trace replaces the profile's rate.
+    A table beside a profile changes the keys that it names; one that names a `kind` or a
+    `model` replaces the profile's table. A trace replaces the profile's rate.
     """
     merged = {key: value for key, value in profile.items() if key not in ("rtt", "summary")}
     if "trace" in link:
         merged.pop("rate", None)
     for key, value in link.items():
         below = merged.get(key)
-        if isinstance(value, dict) and isinstance(below, dict) and "kind" not in value:
+        replaces = isinstance(value, dict) and not {"kind", "model"}.isdisjoint(value)
+        if isinstance(value, dict) and isinstance(below, dict) and not replaces:
             merged[key] = {**below, **value}
         else:
             merged[key] = value

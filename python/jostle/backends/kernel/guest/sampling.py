@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol
@@ -23,7 +24,9 @@ from .records import QUEUE, XSTATS_BYTES
 
 # linux/rtnetlink.h, linux/gen_stats.h
 _TCA_XSTATS, _TCA_STATS2 = 4, 7
-_STATS_BASIC, _STATS_QUEUE, _STATS_PKT64 = 1, 3, 8
+_STATS_BASIC, _STATS_QUEUE, _STATS_APP, _STATS_PKT64 = 1, 3, 4, 8
+# linux/pkt_sched.h: CAKE tells of itself in attributes, one list per tin.
+_CAKE_TINS, _CAKE_TIN_MARKED = 10, 8
 
 
 def moments_ns(job: Mapping[str, Any]) -> list[int]:
@@ -56,11 +59,16 @@ class QueueProbe:
 
     def __init__(self, job: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
         self._queue = _Qdisc(job["queue"], hosts)
+        inner = job["queue"].get("inner")
+        self._inner = None if inner is None else _Qdisc({**job["queue"], "handle": inner}, hosts)
         self._losses = None if job["losses"] is None else _Qdisc(job["losses"], hosts)
 
     def sample(self) -> bytes:
         """One record."""
         found = self._queue.read()
+        if self._inner is not None:
+            # Its drops are among those of the discipline around it.
+            found["xstats"] = struct.pack("=I", self._inner.read()["drops"])
         return QUEUE.pack(
             found["bytes"],
             found["packets"],
@@ -101,7 +109,25 @@ class _Qdisc:
                 found["xstats"] = content[:XSTATS_BYTES]
             elif name == _TCA_STATS2:
                 _read_stats(content, found)
+                if self.kind == "cake":
+                    found["xstats"] = struct.pack("=I", _marked_by_cake(content))
         return found
+
+
+def _marked_by_cake(stats: bytes) -> int:
+    """Count what all tins have marked."""
+    return sum(
+        int.from_bytes(count, sys.byteorder)
+        for own in _named(stats, _STATS_APP)
+        for tins in _named(own, _CAKE_TINS)
+        for _, tin in attributes(tins, 0, len(tins))
+        for count in _named(tin, _CAKE_TIN_MARKED)
+    )
+
+
+def _named(content: bytes, name: int) -> Iterator[bytes]:
+    """Attributes of that name."""
+    return (inner for found, inner in attributes(content, 0, len(content)) if found == name)
 
 
 def _read_stats(content: bytes, found: dict[str, Any]) -> None:
