@@ -250,7 +250,12 @@ impl FlowMeter {
 
     /// The meter of a flow of pings.
     pub(crate) fn with_pings(self) -> Self {
-        Self { pings: Some(Box::default()), first_sent: None, ..self }
+        Self { pings: Some(Box::default()), ..self }
+    }
+
+    /// The meter of a flow whose ACKs have no RTT of their own.
+    pub(crate) fn without_transmissions(self) -> Self {
+        Self { first_sent: None, ..self }
     }
 
     /// From here on no ACK has an RTT of its own.

@@ -51,7 +51,8 @@ impl Recorder {
         let flow_meter = |flow: &FlowIdentity| {
             let meter =
                 FlowMeter::new(flow.stop, timeline.segments()).with_propagation(flow.propagation);
-            if flow.competes() { meter } else { meter.with_pings() }
+            let meter = if flow.competes() { meter } else { meter.with_pings() };
+            if flow.acknowledges_in_order() { meter } else { meter.without_transmissions() }
         };
         let run = Recorded {
             phases: spec.phases.clone(),

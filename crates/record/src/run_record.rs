@@ -84,6 +84,11 @@ impl FlowIdentity {
         }
     }
 
+    /// An ACK says up to where everything has arrived: of TCP alone.
+    pub(crate) fn acknowledges_in_order(&self) -> bool {
+        self.transport == Transport::Tcp
+    }
+
     /// A counter of the application's bytes, NaN if there is none.
     pub(crate) fn delivered(&self, bytes: f64) -> f64 {
         if self.shows_delivery { bytes } else { f64::NAN }

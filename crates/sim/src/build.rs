@@ -4,9 +4,13 @@ use jostle_control::registry::{self, Start};
 use jostle_control::slow_start::Standard;
 use jostle_control::{Controller, EcnFeedback, SlowStart};
 use jostle_path::Link;
-use jostle_record::{Algorithm, FlowSpec, LinkSpec, Linux, RunSpec, SourceSpec, Transport};
+use jostle_quic::{AckFrequency, Congestion, End, Handshake, Recovery, Settings, Stack};
+use jostle_record::{
+    Algorithm, FlowSpec, LinkSpec, Linux, QuicCrypto, QuicHandshake, QuicRecovery, RunSpec,
+    SourceSpec, Transport,
+};
 use jostle_tcp::{Options, Receiver, Sender};
-use jostle_units::{Span, Stream, Time, mss_of};
+use jostle_units::{DATAGRAM_HEADER_BYTES, Span, Stream, Time, mss_of};
 
 use crate::Error;
 use crate::connection::Connection;
@@ -14,6 +18,7 @@ use crate::endpoints::Endpoints;
 use crate::host::Times;
 use crate::packet::Body;
 use crate::pings::Pinger;
+use crate::quic::QuicConnection;
 use crate::source::Source;
 
 /// Makes the controllers that no registry has ([`jostle_record::Algorithm::is_python_controller`]): given
@@ -113,9 +118,85 @@ fn endpoints(
             let (every, timeout) = (Span::from_ns(every_ns), Span::from_ns(timeout_ns));
             Ok(Endpoints::Pings(Pinger::new(bytes as u16, every, timeout)))
         }
-        (Transport::Quic, _) => Err(invalid(&spec.name, "QUIC is not simulated")),
+        (Transport::Quic, _) => {
+            let connection = quic_connection(spec, run, python_controllers)?;
+            Ok(Endpoints::Quic(Box::new(connection)))
+        }
         (Transport::Udp, _) => Err(invalid(&spec.name, "nothing but pings is sent in datagrams")),
     }
+}
+
+fn quic_connection(
+    spec: &FlowSpec,
+    run: &RunSpec,
+    python_controllers: PythonControllers<'_>,
+) -> Result<QuicConnection, Error> {
+    let settings = quic_settings(spec)?;
+    let congestion = if spec.controller.is_of_stack() {
+        let stack = match spec.controller.name.as_str() {
+            "noq:cubic" => Stack::Cubic,
+            "noq:reno" => Stack::Reno,
+            "noq:bbr3" => Stack::Bbr3,
+            other => {
+                return Err(invalid(&spec.name, format_args!("there is no controller `{other}`")));
+            }
+        };
+        Congestion::Stack(stack)
+    } else {
+        Congestion::Ours(controller(spec, run.seed, python_controllers)?)
+    };
+    let stream = |part: &str| Stream::new(run.seed, &format!("flow/{}/{part}", spec.name));
+    let client = End::client(&settings, stream("quic/client").bits(), congestion)
+        .map_err(|e| invalid(&spec.name, e))?;
+    let server =
+        End::server(&settings, stream("quic/server").bits()).map_err(|e| invalid(&spec.name, e))?;
+    let source = Source::new(spec.source, stream("source"));
+    let early = settings.handshake == Handshake::ZeroRtt;
+    Ok(QuicConnection::new(client, server, source, early))
+}
+
+fn quic_settings(spec: &FlowSpec) -> Result<Settings, Error> {
+    let missing = || invalid(&spec.name, "a QUIC flow says how its connection is made");
+    let quic = spec.quic.as_ref().ok_or_else(missing)?;
+    if let Some(other) = &quic.implementation {
+        return Err(invalid(&spec.name, format_args!("`{}` is not simulated", other.name)));
+    }
+    if quic.crypto == QuicCrypto::Tls {
+        return Err(invalid(&spec.name, "simulated packets are not encrypted"));
+    }
+    let bytes = |bytes: u32| u16::try_from(bytes).map_err(|e| invalid(&spec.name, e));
+    let largest = bytes(spec.mtu_bytes - DATAGRAM_HEADER_BYTES)?;
+    Ok(Settings {
+        datagram_bytes: bytes(quic.initial_mtu_bytes)?,
+        discover_up_to_bytes: quic.mtu_discovery.then_some(largest),
+        ack_frequency: quic.ack_frequency.map(|asked| AckFrequency {
+            eliciting_threshold: asked.ack_eliciting_threshold,
+            max_ack_delay: asked.max_ack_delay_ns.map(Span::from_ns),
+            reordering_threshold: asked.reordering_threshold,
+        }),
+        recovery: match quic.recovery {
+            QuicRecovery::Rfc9002 => Recovery::Rfc9002,
+            QuicRecovery::Prr => Recovery::Prr,
+        },
+        pacing: quic.pacing,
+        burst_datagrams: quic.gso_packets as u8,
+        initial_window_packets: spec.initial_window_packets,
+        // RFC 9114 §4.1: a response has a stream of its own.
+        streams: match spec.source {
+            SourceSpec::RequestResponse { .. } => 1,
+            _ => quic.streams,
+        },
+        stream_window_bytes: quic.stream_receive_window_bytes,
+        connection_window_bytes: spec.receive_window_bytes,
+        send_buffer_bytes: spec.receive_window_bytes,
+        handshake: match quic.handshake {
+            QuicHandshake::OneRtt => Handshake::OneRtt,
+            QuicHandshake::ZeroRtt => Handshake::ZeroRtt,
+        },
+        ecn: spec.ecn,
+        peer: spec.peer,
+        ..Settings::default()
+    })
 }
 
 fn connection(

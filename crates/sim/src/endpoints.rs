@@ -11,6 +11,7 @@ use crate::engine::Deadline;
 use crate::host::{Host, Progress, Transport};
 use crate::packet::Body;
 use crate::pings::Pinger;
+use crate::quic::QuicConnection;
 
 /// Names the kinds, each with the bodies that its packets have, and passes every call on to the kind
 /// that a flow has. Calls are chosen by a match and not by a table of functions: every packet makes
@@ -85,6 +86,10 @@ macro_rules! endpoints {
             fn observe(&self, observer: &mut dyn Observer) {
                 match self { $(Self::$kind(end) => end.observe(observer)),+ }
             }
+
+            fn failure(&self) -> Option<String> {
+                match self { $(Self::$kind(end) => end.failure()),+ }
+            }
         }
     };
 }
@@ -94,4 +99,6 @@ endpoints! {
     Connection(Connection) = Tcp,
     /// Pings and their echoes.
     Pings(Pinger) = Ping | Echo,
+    /// A QUIC connection: its packets cost so much that a pointer to it does not count.
+    Quic(Box<QuicConnection>) = Quic | QuicBack,
 }

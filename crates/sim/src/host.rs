@@ -109,6 +109,11 @@ pub(crate) trait Transport {
 
     /// Values of a controller, if there is one.
     fn observe(&self, _observer: &mut dyn Observer) {}
+
+    /// What broke the flow's connection, if anything did.
+    fn failure(&self) -> Option<String> {
+        None
+    }
 }
 
 /// When a flow does something.

@@ -10,7 +10,9 @@ mod engine;
 mod host;
 mod network;
 mod packet;
+mod payloads;
 mod pings;
+mod quic;
 mod quick_start;
 mod simulation;
 mod source;
@@ -36,6 +38,14 @@ pub enum Error {
     TooMany {
         /// The limit.
         most: u32,
+    },
+    /// A connection broke.
+    #[error("{flow}: {why}")]
+    Broken {
+        /// Name of its flow.
+        flow: String,
+        /// What its ends said.
+        why: String,
     },
     /// Whoever started the run wants it no more.
     #[error("the run was cancelled")]

@@ -10,6 +10,7 @@ use jostle_units::{Rate, Ring, Span, Time, mss_of};
 
 use crate::engine::{Agenda, Event};
 use crate::packet::{Body, SimPacket, header};
+use crate::payloads::Payloads;
 use crate::quick_start::Router;
 
 /// A link, the router before it, and when its event is due.
@@ -94,6 +95,8 @@ pub(crate) struct Network {
     lines: Vec<DelayLine>,
     routes: Vec<Route>,
     pub agenda: Agenda,
+    /// What is in the datagrams on their way.
+    pub payloads: Payloads,
     /// Packets that reached the far end of a link.
     pub link_packets: u64,
 }
@@ -101,6 +104,7 @@ pub(crate) struct Network {
 /// Tells a sink what happens on a link.
 struct LinkProbe<'a, S> {
     sink: &'a mut S,
+    payloads: &'a mut Payloads,
     link: u32,
 }
 
@@ -124,6 +128,9 @@ impl<S: Sink> Probe<Body> for LinkProbe<'_, S> {
     #[inline]
     fn dropped(&mut self, now: Time, packet: &SimPacket, reason: Reason) {
         self.sink.dropped(now, self.link, packet.flow, reason as u8);
+        if let Some(place) = packet.body.payload_place() {
+            self.payloads.give_back(place);
+        }
     }
 
     #[inline]
@@ -153,7 +160,8 @@ impl Network {
         let routes = flows.iter().map(route).collect();
         let line = |ns: &u64| DelayLine { delay: Span::from_ns(*ns), travelling: Ring::default() };
         let lines = delays.iter().map(line).collect();
-        Self { hops, lines, routes, agenda: Agenda::default(), link_packets: 0 }
+        let (agenda, payloads) = (Agenda::default(), Payloads::default());
+        Self { hops, lines, routes, agenda, payloads, link_packets: 0 }
     }
 
     /// A packet goes on to its next link; it has one.
@@ -169,7 +177,7 @@ impl Network {
                 }
             }
         }
-        hop.link.push(now, packet, &mut LinkProbe { sink, link });
+        hop.link.push(now, packet, &mut LinkProbe { sink, payloads: &mut self.payloads, link });
         self.arrange(link);
     }
 
@@ -200,7 +208,9 @@ impl Network {
     pub fn arrived<S: Sink>(&mut self, now: Time, link: u32, sink: &mut S) -> Option<SimPacket> {
         loop {
             let hop = &mut self.hops[link as usize];
-            let Some(mut packet) = hop.link.pop(now, &mut LinkProbe { sink, link }) else {
+            let Some(mut packet) =
+                hop.link.pop(now, &mut LinkProbe { sink, payloads: &mut self.payloads, link })
+            else {
                 self.arrange(link);
                 return None;
             };
@@ -295,7 +305,9 @@ impl Network {
 
     /// Lets one link do, draw and update what is due by `now`.
     pub fn pass_time<S: Sink>(&mut self, now: Time, link: u32, sink: &mut S) {
-        self.hops[link as usize].link.pass(now, &mut LinkProbe { sink, link });
+        self.hops[link as usize]
+            .link
+            .pass(now, &mut LinkProbe { sink, payloads: &mut self.payloads, link });
     }
 
     /// Bytes that wait at each link, and those that its capacity could have carried so far.

@@ -5,6 +5,8 @@ use jostle_record::{Header, HeaderKind};
 use jostle_tcp::{Ack, Data, Segment, Syn, SynAck, Trip};
 use jostle_units::{DATAGRAM_HEADER_BYTES, LINK_HEADER_BYTES, Time};
 
+use crate::host::Host;
+
 /// Smallest Ethernet frame, without the checksum that no size here counts.
 const SMALLEST_FRAME_BYTES: u32 = 60;
 
@@ -17,6 +19,25 @@ pub(crate) struct Datagram {
     pub trip: Trip,
 }
 
+/// A datagram of QUIC, there or back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QuicDatagram {
+    /// Of its payload ([`Payloads`](crate::payloads::Payloads)).
+    pub place: u32,
+    pub payload_bytes: u16,
+    /// As it was sent: no more is known of what has come back.
+    pub ecn: Ecn,
+    pub trip: Trip,
+}
+
+impl QuicDatagram {
+    /// Keeps the payload until the datagram has arrived or is dropped.
+    pub fn new<S>(host: &mut Host<'_, S>, payload: &[u8], ecn: Ecn) -> Self {
+        let place = host.network.payloads.keep(payload);
+        Self { place, payload_bytes: payload.len() as u16, ecn, trip: Trip::NONE }
+    }
+}
+
 /// The body of a packet. The tag lies in what that of [`Segment`] leaves unused, so that a packet
 /// fills one cache line.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +48,10 @@ pub(crate) enum Body {
     Ping(Datagram),
     /// The datagram as the receiver sends it back.
     Echo(Datagram),
+    /// A datagram of QUIC, from the sender.
+    Quic(QuicDatagram),
+    /// One from the receiver.
+    QuicBack(QuicDatagram),
 }
 
 /// A packet of the simulated network.
@@ -38,8 +63,8 @@ impl Body {
     pub const fn is_forward(&self) -> bool {
         match self {
             Self::Tcp(segment) => matches!(segment, Segment::Syn(_) | Segment::Data(_)),
-            Self::Ping(_) => true,
-            Self::Echo(_) => false,
+            Self::Ping(_) | Self::Quic(_) => true,
+            Self::Echo(_) | Self::QuicBack(_) => false,
         }
     }
 
@@ -56,9 +81,9 @@ impl Body {
     #[inline]
     pub const fn trip_mut(&mut self) -> Option<&mut Trip> {
         match self {
-            Self::Tcp(Segment::Data(Data { trip, .. })) | Self::Ping(Datagram { trip, .. }) => {
-                Some(trip)
-            }
+            Self::Tcp(Segment::Data(Data { trip, .. }))
+            | Self::Ping(Datagram { trip, .. })
+            | Self::Quic(QuicDatagram { trip, .. }) => Some(trip),
             _ => None,
         }
     }
@@ -68,13 +93,27 @@ impl Body {
     pub const fn wire_bytes(&self) -> u32 {
         match self {
             Self::Tcp(segment) => segment.wire_bytes(),
-            Self::Ping(datagram) | Self::Echo(datagram) => {
-                let headers = LINK_HEADER_BYTES + DATAGRAM_HEADER_BYTES;
-                let bytes = headers + datagram.payload_bytes as u32;
-                if bytes < SMALLEST_FRAME_BYTES { SMALLEST_FRAME_BYTES } else { bytes }
-            }
+            Self::Ping(Datagram { payload_bytes, .. })
+            | Self::Echo(Datagram { payload_bytes, .. })
+            | Self::Quic(QuicDatagram { payload_bytes, .. })
+            | Self::QuicBack(QuicDatagram { payload_bytes, .. }) => frame_bytes(*payload_bytes),
         }
     }
+
+    /// Place of a payload that has to be given back.
+    #[inline]
+    pub const fn payload_place(&self) -> Option<u32> {
+        match self {
+            Self::Quic(datagram) | Self::QuicBack(datagram) => Some(datagram.place),
+            _ => None,
+        }
+    }
+}
+
+/// Size on the wire of a datagram.
+pub(crate) const fn frame_bytes(payload_bytes: u16) -> u32 {
+    let bytes = LINK_HEADER_BYTES + DATAGRAM_HEADER_BYTES + payload_bytes as u32;
+    if bytes < SMALLEST_FRAME_BYTES { SMALLEST_FRAME_BYTES } else { bytes }
 }
 
 /// What the headers of `segment` say, for those who record segments; it is seen at `now`, and `ecn`

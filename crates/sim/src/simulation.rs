@@ -71,7 +71,13 @@ pub fn run_with(
         counts: Counts::default(),
     };
     simulation.run(cancelled)?;
-    let Simulation { network, counts, .. } = simulation;
+    let Simulation { network, counts, flows, .. } = simulation;
+    let mut named = flows.iter().zip(&spec.flows);
+    if let Some((why, name)) =
+        named.find_map(|(flow, it)| Some((flow.endpoints.failure()?, &it.name)))
+    {
+        return Err(Error::Broken { flow: name.clone(), why });
+    }
     Ok(Counts { link_packets: network.link_packets, ..counts })
 }
 

@@ -13,6 +13,7 @@ from jostle.backends.engine_record import EngineRecord, run_record
 from jostle.errors import EngineError, InputError, RunCancelledError
 from jostle.python_controllers.making import create as create_controller
 from jostle.python_controllers.sources import is_python_controller
+from jostle.run_spec import FlowSpec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -111,6 +112,21 @@ def load_engine() -> Engine:
     return engine
 
 
+def _check_quic(flow: FlowSpec) -> None:
+    """See that a flow speaks no QUIC but the one that is built in."""
+    quic = flow.get("quic")
+    if quic is None:
+        return
+    where = f"flows.{flow['name']}.transport"
+    other = quic.get("implementation")
+    if other is not None:
+        text = f'"{other["name"]}": programs need a kernel — run it with --backend kernel'
+        raise InputError(f"{where}.implementation: {text}")
+    if quic["crypto"] != "none":
+        text = "simulated packets are not encrypted: their sizes and times are the same"
+        raise InputError(f'{where}.crypto: "{quic["crypto"]}": {text}')
+
+
 class SimBackend:
     """Runs a spec in virtual time, packet by packet.
 
@@ -146,6 +162,8 @@ class SimBackend:
         if problem is not None:
             place, message, _ = problem
             raise InputError(f"{place}: {message}" if place else message)
+        for flow in spec["flows"]:
+            _check_quic(flow)
 
     def run(self, spec: Spec, cancelled: Cancelled | None = None) -> RunRecord:
         """Run `spec` to its end; see `Backend.run`."""

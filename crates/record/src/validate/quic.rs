@@ -1,5 +1,6 @@
 //! Which QUIC flows make sense.
 
+use jostle_control::{EcnFeedback, registry};
 use jostle_units::{DATAGRAM_HEADER_BYTES, MAX_MTU_BYTES, MIN_QUIC_PAYLOAD_BYTES};
 
 use super::algorithms::{controller, memory};
@@ -34,9 +35,31 @@ pub(super) fn check(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
         None if flow.controller.is_of_stack() => of_stack(at, flow),
         None => {
             controller(at, flow)?;
-            memory(at, flow)
+            memory(at, flow)?;
+            of_any_transport(at, flow)
         }
     }
+}
+
+/// What works on the header of TCP alone is refused: it would silently be something else.
+fn of_any_transport(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
+    let name = &flow.controller.name;
+    if name == "lp" {
+        let expected = "another one: without the timestamps of TCP it is Reno";
+        return Err(SpecError::unfit(&format!("{at}.controller"), format!("\"{name}\""), expected));
+    }
+    if let Some(start) = flow.slow_start.as_ref().filter(|start| start.name == "quickstart") {
+        let expected = "another one: its request goes into the SYN of a TCP (RFC 4782)";
+        let place = format!("{at}.slow_start");
+        return Err(SpecError::unfit(&place, format!("\"{}\"", start.name), expected));
+    }
+    let needs_ecn =
+        registry::controller(name).is_some_and(|row| row.needs_ecn() != EcnFeedback::None);
+    if needs_ecn && !flow.ecn {
+        let expected = format!("true: over QUIC, `{name}` is not run without ECN");
+        return Err(SpecError::unfit(&format!("{at}.ecn"), "false", expected));
+    }
+    Ok(())
 }
 
 /// Sizes of packets: what an IP packet carries bounds them.

@@ -6,7 +6,9 @@ use jostle_control::{RecoveryOwner, registry};
 use jostle_path::Reason;
 use jostle_path::registry::queue as queue_row;
 use jostle_record::{AckRow, FlowSpec, FlowState, Limit, LinkPart, RunSpec, Sink, SourceSpec};
-use jostle_units::{HEADER_BYTES, Span, Stream, Time, mss_of};
+use jostle_units::{
+    DATAGRAM_HEADER_BYTES, HEADER_BYTES, LINK_HEADER_BYTES, Span, Stream, Time, mss_of,
+};
 
 /// Allowance beyond cwnd for what is in flight: a loss probe, and what F-RTO may send.
 const FLIGHT_ALLOWANCE_PACKETS: u64 = 3;
@@ -50,8 +52,12 @@ struct Flow {
     after: Option<u32>,
     wait: Span,
     forward: Vec<u32>,
-    /// Payload of a full-sized segment.
+    /// Payload of a full-sized segment, or of a datagram as long as no larger one is known to arrive.
     mss_bytes: u64,
+    /// Sizes that a packet has on the wire, and how much of it at least is no payload.
+    wire_bytes: (u64, u64),
+    header_bytes: u64,
+    acks_packets: bool,
     size_bytes: Option<u64>,
     /// Its window changes with ACKs and timeouts only, so that it is known at every ACK.
     window_based: bool,
@@ -103,9 +109,24 @@ impl Ledger {
             after: flow.after,
             wait: Span::from_ns(flow.start_ns),
             forward: flow.path.clone(),
-            mss_bytes: u64::from(mss_of(flow.mtu_bytes)),
+            mss_bytes: match &flow.quic {
+                None => u64::from(mss_of(flow.mtu_bytes)),
+                Some(quic) => u64::from(quic.initial_mtu_bytes),
+            },
+            // A TCP's window probe is empty, and of the first packets of a burst none is.
+            wire_bytes: (
+                u64::from(if flow.quic.is_some() { 60 } else { HEADER_BYTES + 1 }),
+                u64::from(flow.mtu_bytes + LINK_HEADER_BYTES),
+            ),
+            header_bytes: match &flow.quic {
+                None => u64::from(HEADER_BYTES),
+                Some(_) => u64::from(LINK_HEADER_BYTES + DATAGRAM_HEADER_BYTES),
+            },
+            acks_packets: flow.quic.is_some(),
             size_bytes: size(flow.source),
-            window_based: window_based(flow),
+            // RFC 9002 §7.5: "Probe packets MUST NOT be blocked by the congestion controller", and they
+            // count as in flight: after some timeouts there may be many.
+            window_based: flow.quic.is_none() && window_based(flow),
             ..Flow::default()
         });
         let links = spec
@@ -257,9 +278,8 @@ impl Sink for Ledger {
         books.last_sent = now;
         books.sent_packets += u64::from(packets);
         books.sent_bytes += wire_bytes;
-        // A window probe is empty.
-        let least = u64::from(packets * HEADER_BYTES + (packets - 1));
-        let most = u64::from(packets) * (u64::from(HEADER_BYTES) + books.mss_bytes);
+        let least = u64::from(packets) * books.wire_bytes.0 - 1;
+        let most = u64::from(packets) * books.wire_bytes.1;
         if !(least..=most).contains(&wire_bytes) {
             self.wrong(|| format!("flow {flow}: {packets} packets of {wire_bytes} bytes"));
         }
@@ -278,7 +298,7 @@ impl Sink for Ledger {
     fn delivered(&mut self, now: Time, flow: u32, payload_bytes: u64) {
         let books = self.at(now, flow, "delivered");
         books.delivered_bytes += payload_bytes;
-        let headers = books.received_packets * u64::from(HEADER_BYTES);
+        let headers = books.received_packets * books.header_bytes;
         if books.delivered_bytes + headers > books.received_bytes {
             self.wrong(|| format!("flow {flow}: more payload delivered than received"));
         }
@@ -299,7 +319,9 @@ impl Sink for Ledger {
         let overfull = beyond(if books.probed { 0 } else { books.mss_bytes });
         let fits = row.in_flight_bytes <= row.cwnd_bytes + allowance_bytes;
         books.probed = !fits && (books.probed || beyond(0));
-        let delivered = books.delivered_bytes;
+        // QUIC acknowledges packets, whatever of their streams is missing before them.
+        let delivered =
+            if books.acks_packets { books.received_bytes } else { books.delivered_bytes };
         if row.acked_bytes < before || row.acked_bytes > delivered {
             let now_acked = row.acked_bytes;
             self.wrong(|| {

@@ -97,6 +97,33 @@ pub fn flow(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
     }
 }
 
+/// The same over QUIC, as a scenario has it that says no more.
+pub fn over_quic(flow: FlowSpec) -> FlowSpec {
+    FlowSpec {
+        transport: Transport::Quic,
+        quic: Some(QuicSpec {
+            implementation: None,
+            initial_mtu_bytes: 1_200,
+            mtu_discovery: true,
+            ack_frequency: None,
+            recovery: QuicRecovery::Rfc9002,
+            gso_packets: 10,
+            pacing: true,
+            streams: 1,
+            stream_receive_window_bytes: flow.receive_window_bytes,
+            handshake: QuicHandshake::OneRtt,
+            crypto: QuicCrypto::None,
+        }),
+        pacing: false,
+        initial_pacing: false,
+        initial_receive_window_bytes: flow.receive_window_bytes,
+        receive_window_autotuning: false,
+        gro: false,
+        linux: Linux::V6_1,
+        ..flow
+    }
+}
+
 /// The slow start of a controller that is composed with one.
 pub fn slow_start(controller: &str) -> Option<Algorithm> {
     match registry::controller(controller)?.start {
