@@ -39,7 +39,9 @@ PAPERS = {
         *(f"Figure {n}" for n in range(1, 7)), *(f"Table {n}" for n in range(1, 8)),
         "Model of Utsumi et al.",
     ],
-    "interactions": [*(f"Figure {n}" for n in range(1, 7)), "Table I", "Table II", "Table III"],
+    "interactions": [
+        *(f"Figure {n}" for n in range(1, 7)), "Table I", "Table II", "Table III", "Section IV-E",
+    ],
     "modest-bbr": [
         "Figure 1", "Figure 2a", "Figure 2b", "Figure 3", "Figure 4", "Figure 5a", "Figure 5b",
         "Figure 6", "Figure 7", "Figure 8a", "Figure 8b", "Figure 9a", "Figure 9b", "Figure 10",
