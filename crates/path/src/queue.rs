@@ -62,6 +62,12 @@ pub trait QueueDiscipline<B>: Send {
         Time::NEVER
     }
 
+    /// The size of the packet that `dequeue` is going to give, if the discipline knows that without deciding
+    /// on any packet: first in, first out. Linux calls this `peek`.
+    fn head_bytes(&self) -> Option<u32> {
+        None
+    }
+
     /// Bytes waiting.
     fn bytes(&self) -> u64;
 

@@ -106,7 +106,7 @@ pub struct Settings {
     pub send_buffer_bytes: u64,
     /// How a connection opens.
     pub handshake: Handshake,
-    /// The server's certificates and their signature.
+    /// The server's certificates.
     pub certificate_bytes: u16,
     /// ECN is offered to controllers that do not need it, too.
     pub ecn: bool,

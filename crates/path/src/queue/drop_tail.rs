@@ -49,6 +49,10 @@ impl<B: Copy + Send> QueueDiscipline<B> for DropTail<B> {
         self.fifo.pop()
     }
 
+    fn head_bytes(&self) -> Option<u32> {
+        self.fifo.head().map(|packet| packet.size_bytes)
+    }
+
     fn bytes(&self) -> u64 {
         self.fifo.backlog().bytes
     }

@@ -74,6 +74,7 @@ struct Slot<B> {
     quantum_bytes: u32,
     queue: Box<dyn QueueDiscipline<B>>,
     /// The packet that its queue gave, while the deficit does not suffice for it. It counts as waiting.
+    /// None where the queue can tell the size of its head: there it stays, within the queue's limit.
     head: Option<Packet<B>>,
     /// Bytes that it may still send in its turn.
     deficit_bytes: u32,
@@ -170,7 +171,7 @@ impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
         let (mut held_back, mut ready_at) = (0, Time::NEVER);
         loop {
             let slot = &mut self.classes[*self.active.front()? as usize];
-            if slot.head.is_none() {
+            if slot.head.is_none() && slot.queue.head_bytes().is_none() {
                 // As in Linux (`qdisc_peek_dequeued`), a queue that decides when packets leave decides
                 // on the head when its class looks at it, which may be turns before it is sent.
                 let before = slot.backlog();
@@ -180,7 +181,11 @@ impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
                     self.total.add(head.size_bytes);
                 }
             }
-            let Some(head) = slot.head else {
+            let head_bytes = match &slot.head {
+                Some(head) => Some(head.size_bytes),
+                None => slot.queue.head_bytes(),
+            };
+            let Some(head_bytes) = head_bytes else {
                 if slot.queue.packets() > 0 {
                     (held_back, ready_at) = (held_back + 1, ready_at.min(slot.queue.ready_at()));
                     if held_back >= self.active.len() {
@@ -195,19 +200,26 @@ impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
                 continue;
             };
             held_back = 0;
-            if head.size_bytes > slot.deficit_bytes {
+            if head_bytes > slot.deficit_bytes {
                 slot.deficit_bytes += slot.quantum_bytes;
                 self.active.rotate_left(1);
                 continue;
             }
-            slot.deficit_bytes -= head.size_bytes;
-            slot.head = None;
-            self.total.remove(head.size_bytes);
+            slot.deficit_bytes -= head_bytes;
+            let sent = if let Some(head) = slot.head.take() {
+                self.total.remove(head.size_bytes);
+                Some(head)
+            } else {
+                let before = slot.backlog();
+                let sent = slot.queue.dequeue(now, fate);
+                self.total.follow(before, slot.backlog());
+                sent
+            };
             if slot.queue.packets() == 0 {
                 slot.listed = false;
                 self.active.pop_front();
             }
-            return Some(head);
+            return sent;
         }
     }
 
@@ -240,6 +252,25 @@ mod tests {
 
     fn of_flow(flow: u32, size_bytes: u32) -> Packet<()> {
         Packet { flow, ..packet(size_bytes) }
+    }
+
+    /// Linux asks a fifo for the size of its head and leaves it there (`qdisc_peek_head`), so that it
+    /// counts towards the limit while its class saves up for it.
+    #[test]
+    fn a_head_that_waits_for_its_deficit_is_within_the_limit() {
+        let mut queue = classes(&[2_000, 256], 2);
+        let mut fates = Fates::default();
+        for _ in 0..2 {
+            queue.enqueue(Time::ZERO, of_flow(0, 1_500), &mut fates);
+            queue.enqueue(Time::ZERO, of_flow(1, 1_500), &mut fates);
+        }
+        // The second class looked at its head and could not send it.
+        for _ in 0..2 {
+            assert_eq!(queue.dequeue(Time::ZERO, &mut fates).map(|it| it.flow), Some(0));
+        }
+        assert_eq!(queue.packets(), 2);
+        queue.enqueue(Time::ZERO, of_flow(1, 1_500), &mut fates);
+        assert_eq!(queue.packets(), 2);
     }
 
     fn per_flow() -> Drr<()> {
