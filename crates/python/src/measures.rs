@@ -211,7 +211,8 @@ fn link_table(columns: &Bound<'_, PyDict>) -> PyResult<LinkTable> {
 ///     What was seen of each, arrays of a value per sample: see `jostle_record::SampledFlow` and
 ///     `SampledLink`. Of a flow also `mode`, a list of words, `internals`, arrays by name, and
 ///     `start_ns`, `completed_ns`, `initial_cwnd_bytes`, and `responses_ns`: when each response was
-///     whole, and how long it took.
+///     whole, and how long it took. Of a video `segments_ns`: when each segment was whole, and its
+///     bitrate in bit/s.
 ///
 /// Returns
 /// -------
@@ -263,6 +264,12 @@ fn sampled_flow(flow: &Bound<'_, PyDict>, samples: usize) -> PyResult<SampledFlo
         responses: value::<Vec<(u64, u64)>>(flow, "responses_ns")?
             .into_iter()
             .map(|(whole, after)| (Time::from_ns(whole), Span::from_ns(after)))
+            .collect(),
+        segments: flow
+            .get_item("segments_ns")?
+            .map_or(Ok(Vec::new()), |found| found.extract::<Vec<(u64, u64)>>())?
+            .into_iter()
+            .map(|(whole, bitrate_bps)| (Time::from_ns(whole), bitrate_bps))
             .collect(),
         sent_bytes: seen("sent_bytes")?,
         received_bytes: seen("received_bytes")?,

@@ -94,6 +94,7 @@ impl Application {
                 end.supply(Some(bytes));
             }
             Action::WriteForever => end.supply(None),
+            Action::Wait => {}
             Action::Pause | Action::Finish => {
                 end.withdraw();
             }

@@ -14,6 +14,7 @@ mod impairments;
 mod link_meter;
 pub mod measures;
 mod ping_meter;
+mod playback;
 mod recorder;
 mod room;
 mod run_record;
@@ -30,8 +31,9 @@ mod validate;
 
 pub use histogram::Histogram;
 pub use impairments::{DrawnImpairments, LossState};
-pub use measures::{Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, jain};
+pub use measures::{Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, jain};
 pub use ping_meter::Pings;
+pub use playback::Playback;
 pub use recorder::Recorder;
 pub use room::{NoRoom, Shortage};
 pub use run_record::RunRecord;

@@ -9,7 +9,7 @@ use crate::groups::Group;
 use crate::histogram::Histogram;
 use crate::link_meter::{LinkMeter, LinkTotals};
 use crate::measures::{
-    Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, completion, completion_mean,
+    Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, Watched, completion, completion_mean,
     completion_quantile, completion_rate, completion_rate_mean, efficiency, estimate, unfinished,
     unfinished_of,
 };
@@ -142,6 +142,10 @@ impl Recorded {
                 self.flow_table.forget(flow, identity.shows_delivery, identity.shows_itself);
             }
         }
+        let end = self.timeline.end();
+        for meter in &mut self.flows {
+            meter.playback(end);
+        }
         RunRecord {
             summary: self.summary(),
             links: link_table(&self.timeline, &self.links),
@@ -222,6 +226,10 @@ impl Recorded {
             unfinished: unfinished(transfer).map(|count| count as u64),
             efficiency: efficiency(transfer),
             estimate_bps: estimate(transfer),
+            video: meter.watched().map(|playback| {
+                let playback = playback.clone();
+                VideoSummary::of(&Watched { opened: identity.start, playback })
+            }),
             phases: self.by_phase(stretches, |all| FlowPhase::of(&all.flows[at], all)),
             pings: meter.pings(),
         }

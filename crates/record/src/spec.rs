@@ -2,6 +2,7 @@
 //! default, only because it may be absent from the run.
 
 mod quic;
+mod video;
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,7 @@ pub use jostle_catalogue::{Limit, Linux, Value};
 pub use quic::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+pub use video::*;
 
 /// Name of the format of a [`RunSpec`], the `$id` of its schema. The number grows when a reader of the
 /// old one would refuse a specification or misunderstand it; a key that may be absent changes nothing.
@@ -339,7 +341,7 @@ impl Algorithm {
 }
 
 /// What the application hands to the transport.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SourceSpec {
     /// Always something to send.
@@ -378,4 +380,6 @@ pub enum SourceSpec {
         /// A ping that is not back by then is lost, even if it comes back later.
         timeout_ns: u64,
     },
+    /// Segments of a video, as a player asks for them.
+    Video(VideoSpec),
 }

@@ -6,6 +6,7 @@ mod error;
 mod flow;
 mod link;
 mod quic;
+mod video;
 
 use std::ops::RangeInclusive;
 

@@ -97,7 +97,10 @@ impl Connection {
     fn answer<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
         self.unanswered_bytes = self.unanswered_bytes.saturating_sub(bytes);
         if self.unanswered_bytes == 0 {
-            host.sink.responded(host.now, host.flow, host.now.since(self.asked_at));
+            match self.source.on_whole(host.now) {
+                None => host.sink.responded(host.now, host.flow, host.now.since(self.asked_at)),
+                Some(bitrate_bps) => host.sink.segment_loaded(host.now, host.flow, bitrate_bps),
+            }
         }
     }
 
@@ -133,6 +136,9 @@ impl Transport for Connection {
         if next < Time::NEVER {
             host.schedule_application(next.min(stop));
         }
+        if action == Action::Wait {
+            return;
+        }
         if let (Action::Write(bytes), true) = (action, self.source.is_asked()) {
             (self.unanswered_bytes, self.asked_at) = (bytes, now);
         }
@@ -140,7 +146,7 @@ impl Transport for Connection {
             match action {
                 Action::Write(bytes) => sender.supply(now, Some(bytes), port),
                 Action::WriteForever => sender.supply(now, None, port),
-                Action::Pause | Action::Finish => {
+                Action::Pause | Action::Finish | Action::Wait => {
                     sender.withdraw();
                 }
             }

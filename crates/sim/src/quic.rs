@@ -162,7 +162,10 @@ impl QuicConnection {
     fn answer<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
         self.unanswered_bytes = self.unanswered_bytes.saturating_sub(bytes);
         if self.unanswered_bytes == 0 {
-            host.sink.responded(host.now, host.flow, host.now.since(self.asked_at));
+            match self.source.on_whole(host.now) {
+                None => host.sink.responded(host.now, host.flow, host.now.since(self.asked_at)),
+                Some(bitrate_bps) => host.sink.segment_loaded(host.now, host.flow, bitrate_bps),
+            }
         }
     }
 
@@ -212,6 +215,9 @@ impl Transport for QuicConnection {
         if next < Time::NEVER {
             host.schedule_application(next.min(stop));
         }
+        if action == Action::Wait {
+            return;
+        }
         if let (Action::Write(bytes), true) = (action, self.source.is_asked()) {
             (self.unanswered_bytes, self.asked_at) = (bytes, now);
         }
@@ -221,7 +227,7 @@ impl Transport for QuicConnection {
         match action {
             Action::Write(bytes) => self.client.supply(Some(bytes)),
             Action::WriteForever => self.client.supply(None),
-            Action::Pause | Action::Finish => {
+            Action::Pause | Action::Finish | Action::Wait => {
                 self.client.withdraw();
             }
         }

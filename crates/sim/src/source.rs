@@ -3,9 +3,13 @@
 use jostle_record::SourceSpec;
 use jostle_units::{Span, Stream, Time};
 
+use crate::viewer::Viewer;
+
 /// What an application does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
+    /// Does not open the connection yet.
+    Wait,
     /// Writes that many bytes.
     Write(u64),
     /// Writes as long as the connection takes more.
@@ -23,12 +27,28 @@ pub struct Source {
     random: Stream,
     on: bool,
     answered: u64,
+    /// Of a video.
+    viewer: Option<Box<Viewer>>,
+    /// What a first request takes that nothing else stands for: the client's, whose first packet is
+    /// under way for so long before the server can answer.
+    trip: Span,
 }
 
 impl Source {
     /// What `spec` says, with its own random numbers.
-    pub fn new(spec: SourceSpec, random: Stream) -> Self {
-        Self { spec, random, on: false, answered: 0 }
+    pub fn new(spec: &SourceSpec, seed: u64, flow: &str) -> Self {
+        let random = Stream::new(seed, &format!("flow/{flow}/source"));
+        let viewer = match spec {
+            SourceSpec::Video(video) => Some(Box::new(Viewer::new(video.clone(), random.clone()))),
+            _ => None,
+        };
+        let spec = spec.clone();
+        Self { spec, random, on: false, answered: 0, viewer, trip: Span::ZERO }
+    }
+
+    /// The same, with a client whose first packet needs so long to the server.
+    pub fn asked_over(self, trip: Span) -> Self {
+        Self { trip, ..self }
     }
 
     /// The connection opens, or the time that was last asked for has come: what to do, and when to
@@ -45,14 +65,33 @@ impl Source {
                 (action, now + span)
             }
             SourceSpec::RequestResponse { bytes, .. } => (Action::Write(bytes), Time::NEVER),
+            SourceSpec::Video(_) => self.show(now),
             // Datagrams have no connection that could be written to; see `pinger`.
             SourceSpec::Ping { .. } => (Action::Pause, Time::NEVER),
         }
     }
 
+    /// A video's segment that was asked for; before the first, its request is under way.
+    fn show(&mut self, now: Time) -> (Action, Time) {
+        let Some(viewer) = &mut self.viewer else { return (Action::Finish, Time::NEVER) };
+        if !self.on {
+            self.on = true;
+            viewer.open(now);
+            if !self.trip.is_zero() {
+                return (Action::Wait, now + self.trip);
+            }
+        }
+        (Action::Write(viewer.bytes()), Time::NEVER)
+    }
+
     /// Whether what it writes are answers to requests.
     pub fn is_asked(&self) -> bool {
-        matches!(self.spec, SourceSpec::RequestResponse { .. })
+        matches!(self.spec, SourceSpec::RequestResponse { .. } | SourceSpec::Video(_))
+    }
+
+    /// An answer is whole at the receiver: its bitrate, if it was a segment of a video.
+    pub fn on_whole(&mut self, now: Time) -> Option<u64> {
+        self.viewer.as_mut().map(|viewer| viewer.loaded(now))
     }
 
     /// Everything written so far is acknowledged: when to act again, or that this was all.
@@ -68,6 +107,10 @@ impl Source {
                     return Err(Action::Finish);
                 }
                 Ok(now + self.span(think_ns, exponential))
+            }
+            SourceSpec::Video(_) => {
+                let pause = self.viewer.as_ref().and_then(|viewer| viewer.pause());
+                pause.map(|pause| now + pause.max(Span::from_us(1))).ok_or(Action::Finish)
             }
             SourceSpec::Bulk | SourceSpec::OnOff { .. } | SourceSpec::Ping { .. } => {
                 Ok(Time::NEVER)
@@ -92,7 +135,7 @@ mod tests {
     use super::*;
 
     fn source(spec: SourceSpec) -> Source {
-        Source::new(spec, Stream::new(1, "source"))
+        Source::new(&spec, 1, "flow")
     }
 
     #[test]

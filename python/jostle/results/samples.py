@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from jostle.backends import Spec
     from jostle.results.finished import FinishedRuns
 
-Kind = Literal["bulk", "transfers", "requests", "pings"]
-"""What flows do, by which they are shown together: they send without an end, end, or answer."""
+Kind = Literal["bulk", "transfers", "requests", "pings", "videos"]
+"""What flows do, by which they are shown together: they send without an end, end, answer, …"""
 
 KINDS: Final[Mapping[str, Kind]] = {
     "bulk": "bulk",
@@ -32,6 +32,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "fixed": "transfers",
     "request_response": "requests",
     "ping": "pings",
+    "video": "videos",
 }
 """By the kind of a flow's source."""
 

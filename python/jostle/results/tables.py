@@ -94,6 +94,10 @@ _SUITABLE: Final[Mapping[str, tuple[str, ...]]] = {
         "response", "response_p95", "response_p99", "responses", "rtt", "throughput",
         "retransmission_ratio",
     ),
+    "videos": (
+        "bitrate", "rebuffering", "startup_delay", "bitrate_switches", "rebufferings", "rtt",
+        "throughput",
+    ),
     "pings": ("rtt", "rtt_p50", "rtt_p95", "rtt_min", "rtt_sd"),
     "link": (
         "utilisation", "queue_time", "queue_time_p95", "queue", "queue_p95", "dropped", "marked",
@@ -106,7 +110,7 @@ LINKS: Final = "links"
 """Title of tables of links."""
 _TITLES: Final = {
     "bulk": "bulk flows", "transfers": "flows that end", "requests": "requests", "pings": "pings",
-    "link": LINKS,
+    "videos": "videos", "link": LINKS,
 }  # fmt: skip
 _ALIKE: Final = {"jain": 2, "starvation": 3}
 """How many flows alike there are at least where a measure is shown unasked."""

@@ -6,7 +6,7 @@ use jostle_units::{
 };
 
 use super::algorithms::{controller, memory};
-use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, link, quic, within};
+use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, link, quic, video, within};
 use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
 
 /// A packet carries its position on its way in eight bits.
@@ -113,6 +113,7 @@ fn transport(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
 fn source(at: &str, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecError> {
     let name = |key: &str| format!("{at}.{key}");
     match *source {
+        SourceSpec::Video(ref spec) => video::check(at, spec),
         SourceSpec::Bulk => Ok(()),
         SourceSpec::Fixed { bytes } => within(&name("bytes"), bytes, 1..=MAX_BYTES),
         SourceSpec::OnOff { on_ns, off_ns, exponential: _ } => {

@@ -26,7 +26,7 @@ _SYN_WINDOW = 65_535
 # Begins the names of controllers that the QUIC stack brings along.
 _OF_STACK = "noq:"
 # What `guest/traffic.py` can send.
-_SOURCES = {"bulk", "fixed", "on_off", "request_response"}
+_SOURCES = {"bulk", "fixed", "on_off", "request_response", "video"}
 
 
 def check(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> None:
@@ -176,6 +176,9 @@ def _quic_problems(flow: FlowSpec) -> Iterator[Problem]:
     if programs.is_program(flow):
         yield from programs.problems(flow)
         return
+    if flow["source"]["kind"] == "video":
+        text = f"`video`: the ends here do not choose; TCP's do, and {_SIMULATOR}"
+        yield Problem(flow_key(flow, "source"), text)
     controller = flow["controller"]["name"]
     if ":" in controller and not controller.startswith(_OF_STACK):
         text = f"`{controller}` is Python code, which the ends here do not have; {_SIMULATOR}"

@@ -19,7 +19,7 @@ from jostle.backends.kernel import (
     playback,
     programs,
 )
-from jostle.backends.kernel.spans import spans_ns
+from jostle.backends.kernel.spans import factors, spans_ns
 from jostle.backends.kernel.topology import (
     Burst,
     Machine,
@@ -252,7 +252,15 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         "stop_ns": flow["stop_ns"],
         "source": flow["source"],
         "spans_ns": spans_ns(spec["seed"], flow, spec["duration_ns"]),
+        "factors": factors(spec["seed"], flow, spec["duration_ns"]),
+        "trip_ns": _way_back_ns(spec, flow),
     }
+
+
+def _way_back_ns(spec: Spec, flow: FlowSpec) -> int:
+    """Add up the propagation from the receiver to the sender, as the run begins."""
+    delays = (spec["links"][number]["delay"]["steps"][0] for number in flow["reverse_path"])
+    return flow["access_delay_ns"] + sum(step["delay_ns"] for step in delays)
 
 
 def _program_flow(spec: Spec, number: int) -> dict[str, Any]:

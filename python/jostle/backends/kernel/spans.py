@@ -48,9 +48,13 @@ class Stream:
         s[3] = _rotated(s[3], 45)
         return drawn
 
+    def uniform(self) -> float:
+        """Draw from 0 up to 1."""
+        return (self.bits() >> 11) / 2**53
+
     def exponential(self, mean: float) -> float:
         """Draw from an exponential distribution."""
-        return -mean * math.log(1.0 - (self.bits() >> 11) / 2**53)
+        return -mean * math.log(1.0 - self.uniform())
 
 
 def spans_ns(seed: int, flow: FlowSpec, duration_ns: int) -> list[int]:
@@ -76,6 +80,22 @@ def spans_ns(seed: int, flow: FlowSpec, duration_ns: int) -> list[int]:
             drawn.append(max(_LEAST_NS, round(stream.exponential(mean_ns))))
             total_ns += drawn[-1]
     return drawn
+
+
+def factors(seed: int, flow: FlowSpec, duration_ns: int) -> list[float]:
+    """List by which factors segments of a flow's video are larger than their mean.
+
+    As many as a run can have that lasts so long; none of other sources.
+    """
+    source = flow["source"]
+    if source["kind"] != "video":
+        return []
+    variation = source["variation"]
+    if not variation:
+        return [1.0]
+    stream = Stream(seed, f"flow/{flow['name']}/source")
+    segments = (duration_ns + source["buffer_ns"]) // source["segment_ns"] + 2
+    return [1.0 + variation * (2.0 * stream.uniform() - 1.0) for _ in range(min(segments, _MOST))]
 
 
 def _fnv1a(name: bytes) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from jostle.scenario.models import Fixed, Flow, OnOff, Ping, RequestResponse
+from jostle.scenario.models import Fixed, Flow, OnOff, Ping, RequestResponse, Video
+from jostle.scenario.resolving.video import video_spec
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report
 
@@ -24,6 +25,12 @@ def source_spec(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
             message = f'the source is "{flow.source.kind}" — write its size there, or keep one'
             report.add((*path, "bytes"), message, (*path, "source"))
         return {"kind": "fixed", "bytes": flow.bytes}
+    if isinstance(flow.source, Video):
+        return video_spec(flow.source, (*path, "source"), report)
+    return _without_choice(flow, path, report)
+
+
+def _without_choice(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
     match flow.source:
         case Fixed(bytes=size):
             return {"kind": "fixed", "bytes": size}
