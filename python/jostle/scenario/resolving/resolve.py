@@ -149,10 +149,8 @@ def resolve(
     if not _few_enough(file, report):
         return None
     whole = _whole(file, report)
-    links = [
-        link_facts(*found, files, report, duration_ns=file.duration)
-        for found in topology(file, report)
-    ]
+    named, length_ns = topology(file, report), file.duration
+    links = [link_facts(*found, files, report, duration_ns=length_ns) for found in named]
     rtts = [_rtt(flow, links) for flow in file.flows]
     largest = max((rtt for rtt in rtts if rtt is not None), default=None)
     rtt_paths = [("flows", index, key) for index in range(len(rtts)) for key in ("rtt", "path")]
