@@ -183,9 +183,6 @@ class SourceSpec5(TypedDict):
     timeout_ns: int
 
 
-SourceSpec: TypeAlias = SourceSpec1 | SourceSpec2 | SourceSpec3 | SourceSpec4 | SourceSpec5
-
-
 TraceLevel: TypeAlias = Literal["none", "acks"]
 
 
@@ -193,6 +190,25 @@ Transport: TypeAlias = Literal["tcp", "udp", "quic"]
 
 
 Value: TypeAlias = bool | int | float | Limit | str
+
+
+class VideoChoice1(TypedDict):
+    """By what is in its buffer: BBA-0 (Huang et al., SIGCOMM 2014)."""
+
+    cushion_ns: int
+    kind: Literal["buffer"]
+    reservoir_ns: int
+
+
+class VideoChoice2(TypedDict):
+    """By the throughput of earlier segments: their harmonic mean (Jiang et al., CoNEXT 2012)."""
+
+    kind: Literal["throughput"]
+    safety: float
+    samples: int
+
+
+VideoChoice: TypeAlias = VideoChoice1 | VideoChoice2
 
 
 class Algorithm(TypedDict):
@@ -210,6 +226,65 @@ class CapacitySpec2(TypedDict):
 
 
 CapacitySpec: TypeAlias = CapacitySpec1 | CapacitySpec2 | CapacitySpec3 | CapacitySpec4
+
+
+class JitterSpec(TypedDict):
+    """Random delay with a given distribution, correlated in time."""
+
+    correlation_ns: int
+    quantiles: list[Quantile]
+    reorder: bool
+
+
+class LinkPart(TypedDict):
+    """
+    A row of the registries of links with a value for each of its parameters: times in ns, rates in
+    bit/s, sizes in bytes.
+    """
+
+    kind: str
+    parameters: dict[str, Value]
+
+
+class OutageSpec(TypedDict):
+    """Outages: events in time, Poisson, with a distribution of durations."""
+
+    durations: list[Quantile]
+    mean_interval_ns: int
+
+
+class SourceSpec6(TypedDict):
+    """Segments of a video, as a player asks for them."""
+
+    bitrates_bps: list[int]
+    buffer_ns: int
+    choice: VideoChoice
+    kind: Literal["video"]
+    segment_ns: int
+    segments: NotRequired[int | None]
+    startup_ns: int
+    variation: float
+
+
+SourceSpec: TypeAlias = (
+    SourceSpec1 | SourceSpec2 | SourceSpec3 | SourceSpec4 | SourceSpec5 | SourceSpec6
+)
+
+
+class ClassSpec(TypedDict):
+    """A class of flows, with a queue of its own and a share of the link by weight."""
+
+    flows: list[int]
+    name: str
+    quantum_bytes: int
+    queue: LinkPart
+
+
+class DelaySpec(TypedDict):
+    """Propagation delay of a link."""
+
+    jitter: NotRequired[JitterSpec | None]
+    steps: list[DelayStep]
 
 
 class FlowSpec(TypedDict):
@@ -241,47 +316,6 @@ class FlowSpec(TypedDict):
     start_ns: int
     stop_ns: NotRequired[int | None]
     transport: Transport
-
-
-class JitterSpec(TypedDict):
-    """Random delay with a given distribution, correlated in time."""
-
-    correlation_ns: int
-    quantiles: list[Quantile]
-    reorder: bool
-
-
-class LinkPart(TypedDict):
-    """
-    A row of the registries of links with a value for each of its parameters: times in ns, rates in
-    bit/s, sizes in bytes.
-    """
-
-    kind: str
-    parameters: dict[str, Value]
-
-
-class OutageSpec(TypedDict):
-    """Outages: events in time, Poisson, with a distribution of durations."""
-
-    durations: list[Quantile]
-    mean_interval_ns: int
-
-
-class ClassSpec(TypedDict):
-    """A class of flows, with a queue of its own and a share of the link by weight."""
-
-    flows: list[int]
-    name: str
-    quantum_bytes: int
-    queue: LinkPart
-
-
-class DelaySpec(TypedDict):
-    """Propagation delay of a link."""
-
-    jitter: NotRequired[JitterSpec | None]
-    steps: list[DelayStep]
 
 
 class LinkSpec(TypedDict):

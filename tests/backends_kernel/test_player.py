@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from jostle.backends.kernel.guest.player import Player, by_buffer
 from jostle.backends.kernel.spans import factors
 

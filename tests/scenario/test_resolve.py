@@ -305,8 +305,7 @@ def test_outages_of_one_length(read: Read) -> None:
             {
                 "kind": "video",
                 "bitrates_bps": [
-                    kbps * 1000
-                    for kbps in (235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300, 5800)
+                    kbps * 1000 for kbps in (235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300, 5800)
                 ],
                 "segment_ns": 4 * 10**9,
                 "segments": 23,

@@ -203,7 +203,8 @@ mod tests {
 
     #[test]
     fn a_full_buffer_makes_the_player_wait() {
-        let choice = VideoChoice::Buffer { reservoir_ns: 6_000_000_000, cushion_ns: 10_000_000_000 };
+        let choice =
+            VideoChoice::Buffer { reservoir_ns: 6_000_000_000, cushion_ns: 10_000_000_000 };
         let mut viewer = viewer(choice, 0.0, None);
         viewer.open(at(0));
         for ms in [500, 1_000, 1_500, 2_000] {

@@ -41,7 +41,11 @@ pub(super) fn check(at: &str, video: &VideoSpec) -> Result<(), SpecError> {
         VideoChoice::Throughput { samples, safety } => {
             within(&name("choice.samples"), u64::from(samples), 1..=u64::from(MAX_SAMPLES))?;
             if !(safety > 0.0 && safety <= 10.0) {
-                return Err(SpecError::unfit(&name("choice.safety"), safety, "above 0, at most 10"));
+                return Err(SpecError::unfit(
+                    &name("choice.safety"),
+                    safety,
+                    "above 0, at most 10",
+                ));
             }
             Ok(())
         }
