@@ -33,7 +33,7 @@ pub use histogram::Histogram;
 pub use impairments::{DrawnImpairments, LossState};
 pub use measures::{Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, jain};
 pub use ping_meter::Pings;
-pub use playback::Playback;
+pub use playback::{Playback, Watched};
 pub use recorder::Recorder;
 pub use room::{NoRoom, Shortage};
 pub use run_record::RunRecord;

@@ -24,7 +24,7 @@ pub use link::LinkPhase;
 pub use row::{Asked, Compute, Measure, Place, Scope, Unit};
 pub use run::{Fairness, Totals, jain};
 pub(crate) use transfer::{completion, completion_rate, efficiency, estimate, unfinished};
-pub use video::{VideoSummary, Watched};
+pub use video::VideoSummary;
 
 /// Every measure: of flows, of links, of runs, of transfers, of groups, of pings, of videos.
 pub fn all() -> impl Iterator<Item = &'static Measure> {

@@ -135,6 +135,15 @@ impl Playback {
     }
 }
 
+/// What became of a flow's video.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// When its flow opened.
+    pub opened: Time,
+    /// At the end of the run, or when its flow was stopped.
+    pub playback: Playback,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

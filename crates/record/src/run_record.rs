@@ -9,10 +9,11 @@ use crate::groups::Group;
 use crate::histogram::Histogram;
 use crate::link_meter::{LinkMeter, LinkTotals};
 use crate::measures::{
-    Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, Watched, completion,
-    completion_mean, completion_quantile, completion_rate, completion_rate_mean, efficiency,
-    estimate, unfinished, unfinished_of,
+    Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, completion, completion_mean,
+    completion_quantile, completion_rate, completion_rate_mean, efficiency, estimate, unfinished,
+    unfinished_of,
 };
+use crate::playback::Watched;
 use crate::stretch::{FlowStretch, GroupStretch, LinkStretch, Rates, Stretch, bits_per_s, ratio};
 use crate::summary::{ByPhase, FlowSummary, GroupSummary, LinkSummary, Summary};
 use crate::tables::{AckTable, FlowTable, InternalTable, LinkTable, seconds};

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::video::Watched;
 use crate::ping_meter::Pings;
+use crate::playback::Watched;
 use crate::stretch::{Stretch, known};
 use crate::transfer::{Transfer, Transfers};
 

@@ -1,18 +1,9 @@
 //! Measures of a video that was watched, over the whole run.
 
-use jostle_units::{Span, Time};
+use jostle_units::Span;
 
 use super::row::{Compute, Measure, NUMBER, PERCENT, Place, RATE, Scope, TIME};
-use crate::playback::Playback;
-
-/// What became of a flow's video.
-#[derive(Clone, Debug)]
-pub struct Watched {
-    /// When its flow opened.
-    pub opened: Time,
-    /// At the end of the run, or when its flow was stopped.
-    pub playback: Playback,
-}
+use crate::playback::Watched;
 
 macro_rules! rows {
     ($($(#[doc = $definition:literal])+
@@ -102,7 +93,9 @@ fn seconds(span: Span) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{VideoChoice, VideoSpec};
+    use jostle_units::Time;
+
+    use crate::{Playback, VideoChoice, VideoSpec};
 
     #[test]
     fn a_video_that_stalls_for_a_fifth_of_the_time_says_so() {
