@@ -82,6 +82,29 @@ class PhaseSpec(TypedDict):
     to_ns: int
 
 
+class PlayoutSpec1(TypedDict):
+    """As late as gives the largest R: no fixed buffer does better."""
+
+    kind: Literal["best"]
+
+
+class PlayoutSpec2(TypedDict):
+    """When so large a share of the packets that arrive have arrived."""
+
+    kind: Literal["quantile"]
+    share: float
+
+
+class PlayoutSpec3(TypedDict):
+    """So long after the packet that took least would have come."""
+
+    kind: Literal["buffer"]
+    length_ns: int
+
+
+PlayoutSpec: TypeAlias = PlayoutSpec1 | PlayoutSpec2 | PlayoutSpec3
+
+
 class Quantile(TypedDict):
     """A point of a quantile function."""
 
@@ -183,9 +206,6 @@ class SourceSpec5(TypedDict):
     timeout_ns: int
 
 
-SourceSpec: TypeAlias = SourceSpec1 | SourceSpec2 | SourceSpec3 | SourceSpec4 | SourceSpec5
-
-
 TraceLevel: TypeAlias = Literal["none", "acks"]
 
 
@@ -193,6 +213,15 @@ Transport: TypeAlias = Literal["tcp", "udp", "quic"]
 
 
 Value: TypeAlias = bool | int | float | Limit | str
+
+
+class VoiceSpec(TypedDict):
+    """Speech, as the E-model (ITU-T G.107) wants to know it."""
+
+    coding_delay_ns: int
+    equipment_impairment: float
+    loss_robustness: float
+    playout: PlayoutSpec
 
 
 class Algorithm(TypedDict):
@@ -210,6 +239,61 @@ class CapacitySpec2(TypedDict):
 
 
 CapacitySpec: TypeAlias = CapacitySpec1 | CapacitySpec2 | CapacitySpec3 | CapacitySpec4
+
+
+class JitterSpec(TypedDict):
+    """Random delay with a given distribution, correlated in time."""
+
+    correlation_ns: int
+    quantiles: list[Quantile]
+    reorder: bool
+
+
+class LinkPart(TypedDict):
+    """
+    A row of the registries of links with a value for each of its parameters: times in ns, rates in
+    bit/s, sizes in bytes.
+    """
+
+    kind: str
+    parameters: dict[str, Value]
+
+
+class OutageSpec(TypedDict):
+    """Outages: events in time, Poisson, with a distribution of durations."""
+
+    durations: list[Quantile]
+    mean_interval_ns: int
+
+
+class SourceSpec6(TypedDict):
+    """Datagrams at a rate, which nobody answers."""
+
+    bytes: int
+    kind: Literal["cbr"]
+    steps: list[RateStep]
+    voice: NotRequired[VoiceSpec | None]
+
+
+SourceSpec: TypeAlias = (
+    SourceSpec1 | SourceSpec2 | SourceSpec3 | SourceSpec4 | SourceSpec5 | SourceSpec6
+)
+
+
+class ClassSpec(TypedDict):
+    """A class of flows, with a queue of its own and a share of the link by weight."""
+
+    flows: list[int]
+    name: str
+    quantum_bytes: int
+    queue: LinkPart
+
+
+class DelaySpec(TypedDict):
+    """Propagation delay of a link."""
+
+    jitter: NotRequired[JitterSpec | None]
+    steps: list[DelayStep]
 
 
 class FlowSpec(TypedDict):
@@ -241,47 +325,6 @@ class FlowSpec(TypedDict):
     start_ns: int
     stop_ns: NotRequired[int | None]
     transport: Transport
-
-
-class JitterSpec(TypedDict):
-    """Random delay with a given distribution, correlated in time."""
-
-    correlation_ns: int
-    quantiles: list[Quantile]
-    reorder: bool
-
-
-class LinkPart(TypedDict):
-    """
-    A row of the registries of links with a value for each of its parameters: times in ns, rates in
-    bit/s, sizes in bytes.
-    """
-
-    kind: str
-    parameters: dict[str, Value]
-
-
-class OutageSpec(TypedDict):
-    """Outages: events in time, Poisson, with a distribution of durations."""
-
-    durations: list[Quantile]
-    mean_interval_ns: int
-
-
-class ClassSpec(TypedDict):
-    """A class of flows, with a queue of its own and a share of the link by weight."""
-
-    flows: list[int]
-    name: str
-    quantum_bytes: int
-    queue: LinkPart
-
-
-class DelaySpec(TypedDict):
-    """Propagation delay of a link."""
-
-    jitter: NotRequired[JitterSpec | None]
-    steps: list[DelayStep]
 
 
 class LinkSpec(TypedDict):

@@ -50,7 +50,10 @@ pub(crate) fn bytes_of(source: &SourceSpec) -> Option<u64> {
     match *source {
         SourceSpec::Fixed { bytes } => Some(bytes),
         SourceSpec::RequestResponse { bytes, count, .. } => Some(bytes.saturating_mul(count?)),
-        SourceSpec::Bulk | SourceSpec::OnOff { .. } | SourceSpec::Ping { .. } => None,
+        SourceSpec::Bulk
+        | SourceSpec::OnOff { .. }
+        | SourceSpec::Ping { .. }
+        | SourceSpec::Cbr(_) => None,
     }
 }
 

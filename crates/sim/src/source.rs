@@ -45,8 +45,8 @@ impl Source {
                 (action, now + span)
             }
             SourceSpec::RequestResponse { bytes, .. } => (Action::Write(bytes), Time::NEVER),
-            // Datagrams have no connection that could be written to; see `pinger`.
-            SourceSpec::Ping { .. } => (Action::Pause, Time::NEVER),
+            // Datagrams have no connection that could be written to; see `pings` and `datagrams`.
+            SourceSpec::Ping { .. } | SourceSpec::Cbr(_) => (Action::Pause, Time::NEVER),
         }
     }
 
@@ -69,9 +69,10 @@ impl Source {
                 }
                 Ok(now + self.span(think_ns, exponential))
             }
-            SourceSpec::Bulk | SourceSpec::OnOff { .. } | SourceSpec::Ping { .. } => {
-                Ok(Time::NEVER)
-            }
+            SourceSpec::Bulk
+            | SourceSpec::OnOff { .. }
+            | SourceSpec::Ping { .. }
+            | SourceSpec::Cbr(_) => Ok(Time::NEVER),
         }
     }
 
