@@ -90,9 +90,10 @@ def _cbr(source: Cbr, flow: Flow, path: KeyPath, report: Report) -> dict[str, An
             if value is None:
                 example = {"rate": "64 kbit/s", "bytes": "160 B"}[key]
                 message = f'missing — write for example {key} = "{example}", or a codec'
-                report.add((*where, key), message)
+                report.add((*where, key), message, (*where, "codec"))
         if source.playout is not None:
-            report.add((*where, "playout"), "only speech is played — name its codec, too")
+            message = "only speech is played — name its codec, too"
+            report.add((*where, "playout"), message, (*where, "codec"))
         size, rates = source.bytes or 1, source.rate or ((0, 1),)
     else:
         codec = CODECS[source.codec]
