@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,7 @@ def test_published_workloads_have_their_mean(
     resolved = quantity_spec(quantity, Path("/nowhere"))
     assert isinstance(resolved, dict)
     points = [tuple(point.values()) for point in resolved["law"]["points"]]
-    steps = zip(points, points[1:], strict=False)
+    steps = pairwise(points)
     mean = sum((high - low) * (left + right) / 2 for (left, low), (right, high) in steps)
     assert mean == pytest.approx(mean_bytes)
     drawn = _core.draw_quantities([json.dumps(resolved)], 1, "flow/web/sizes", 20_001)

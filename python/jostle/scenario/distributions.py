@@ -1,7 +1,8 @@
 """Quantities that a scenario fixes or has drawn: `"20 kB"`, `{ distribution = "lognormal", … }`.
 
-The laws are the engine's, which draws from them and knows their means; here stands how they are written.
-What has a unit is written with it; a table may name the mean instead of the parameter that a law has.
+The laws are the engine's, which draws from them and knows their means; here stands how they are
+written. What has a unit is written with it; a table may name the mean instead of the parameter that
+a law has.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -231,7 +233,7 @@ def _empirical(unit: Unit, values: Mapping[str, Any]) -> Drawn:
     _refuse_others(values, ("file", "unit", "quantiles", "min", "max"))
     if ("file" in values) == ("quantiles" in values):
         raise QuantityError(
-            'an empirical distribution is a file or quantiles — write for example file = "sizes.cdf"'
+            'an empirical distribution is a file or quantiles — write for example file = "a.cdf"'
         )
     if "quantiles" in values:
         return Drawn({"kind": "empirical", "points": _quantiles(unit, values["quantiles"])})
@@ -293,7 +295,7 @@ def _ordered(
 ) -> list[dict[str, float]]:
     if len(points) < 2:
         raise wrong("a distribution has two points at least")
-    for (left, low), (right, high) in zip(points, points[1:], strict=False):
+    for (left, low), (right, high) in pairwise(points):
         if right < left or high < low:
             raise wrong(f"{right:g} with {high:g} comes after {left:g} with {low:g} — both rise")
     if (points[0][1], points[-1][1]) != (0, 1):

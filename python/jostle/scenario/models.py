@@ -188,7 +188,7 @@ class Fixed(_Table):
 
     kind: Literal["fixed"]
     bytes: f.Sizes
-    """A size, or how it is distributed: `{ distribution = "lognormal", mean = "20 kB", sigma = 1 }`."""
+    """A size, or its distribution: `{ distribution = "lognormal", mean = "20 kB", sigma = 1 }`."""
 
 
 class OnOff(_Table):
