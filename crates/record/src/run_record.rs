@@ -102,7 +102,7 @@ impl FlowIdentity {
             shows_delivery: foreign.is_none_or(QuicImplementation::shows_delivery),
             shows_itself: foreign.is_none_or(QuicImplementation::shows_itself),
             datagrams: Datagrams::of(&flow.source),
-            bytes: bytes_of(&flow.source),
+            bytes: bytes_of(flow, spec.seed),
             ideal: Ideal::of(spec, flow),
         }
     }

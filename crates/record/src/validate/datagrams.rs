@@ -1,7 +1,6 @@
 //! Which datagrams at a rate make sense.
 
-use super::flow::MIN_EVERY_NS;
-use super::{MAX_NS, SpecError, steps, within};
+use super::{MAX_NS, MIN_EVERY_NS, SpecError, steps, within};
 use crate::{CbrSpec, PlayoutSpec, RateStep, VoiceSpec};
 
 /// Largest Ie: with all of it R is not positive.
