@@ -154,7 +154,7 @@ def test_a_rate_beside_a_profile_takes_that_of_its_slots_out(registry: Registry)
     ("link", "said"),
     [
         (
-            SLOTS.format(lasting=0.5) + 'rate = "1 Mbit/s"',
+            'rate = "1 Mbit/s"' + SLOTS.format(lasting=0.5),
             "bottleneck.slots.rate: there is another",
         ),
         (SLOTS.format(lasting=2), "bottleneck.slots.lasting: 2 is out of range"),

@@ -199,6 +199,12 @@ def resolve(
     if refused is not None:
         report.add(*refused)
         return None
+    return _template(run, file, rtts, links)
+
+
+def _template(
+    run: RunSpec, file: ScenarioFile, rtts: Sequence[int | None], links: Sequence[LinkFacts]
+) -> Template:
     return Template(
         spec=run,
         start_jitter_ns=_start_jitter_ns(file),
