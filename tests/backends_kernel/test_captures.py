@@ -37,11 +37,6 @@ start = "500 ms"
 
 
 @pytest.fixture(scope="module")
-def backend(kernel: Image) -> KernelBackend:
-    return KernelBackend(image=kernel)
-
-
-@pytest.fixture(scope="module")
 def record(backend: KernelBackend):
     return backend.run(spec_of(PAIR, {"bottleneck.queue.limit": '"0.3 BDP"'}))
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from jostle.backends import SimBackend
 from jostle.backends.kernel import KernelBackend
-from jostle.kernel_images import Image
 
 from backends_kernel.kernel_specs import spec_of
 
@@ -28,11 +27,6 @@ controller = "reno"
 rtt = "40 ms"
 start = "100 ms"
 """
-
-
-@pytest.fixture(scope="module")
-def backend(kernel: Image) -> KernelBackend:
-    return KernelBackend(image=kernel)
 
 
 def both(backend: KernelBackend, queue: str, **flow: str) -> list[Any]:

@@ -12,10 +12,8 @@ from pathlib import Path
 
 import pcapng
 import pytest
-from jostle.backends import SimBackend
-from jostle.backends.kernel import KernelBackend, KernelRunError
+from jostle.backends.kernel import KernelRunError
 from jostle.errors import RunCancelledError
-from jostle.kernel_images import Image
 from jostle.kernel_images.images import version_key
 
 from backends_kernel.kernel_specs import PARKING_LOT, SCENARIO, spec_of
@@ -27,16 +25,6 @@ controller = "bbr"
 rtt = "40 ms"
 start = "1 s"
 """
-
-
-@pytest.fixture(scope="module")
-def backend(kernel: Image) -> KernelBackend:
-    return KernelBackend(image=kernel)
-
-
-@pytest.fixture(scope="module")
-def simulator() -> SimBackend:
-    return SimBackend()
 
 
 def overall(record, flow: int = 0, phase: str = "overall"):

@@ -9,10 +9,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from jostle.backends.kernel import KernelBackend, KernelRunError, programs, seeded
+from jostle.backends.kernel import KernelRunError, programs, seeded
 from jostle.backends.kernel.controllers import Defaults
 from jostle.errors import InputError
-from jostle.kernel_images import Image
 from jostle.kernel_images.images import SYSTEM_PATH
 
 from backends_kernel.kernel_specs import spec_of
@@ -64,11 +63,6 @@ def theirs(
 
 def ngtcp2(overrides: Mapping[str, str] | None = None) -> dict[str, Any]:
     return spec_of(SCENARIO.replace("IMPLEMENTATION", '"ngtcp2"'), overrides)
-
-
-@pytest.fixture(scope="module")
-def backend(kernel: Image) -> KernelBackend:
-    return KernelBackend(image=kernel)
 
 
 Check = Callable[[dict[str, Any]], str]

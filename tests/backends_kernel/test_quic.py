@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from jostle.backends import SimBackend
-from jostle.backends.kernel import KernelBackend
 from jostle.errors import InputError
-from jostle.kernel_images import Image
 
 from backends_kernel.kernel_specs import spec_of
 
@@ -29,16 +26,6 @@ name = "tcp"
 controller = "cubic"
 rtt = "40 ms"
 """
-
-
-@pytest.fixture(scope="module")
-def backend(kernel: Image) -> KernelBackend:
-    return KernelBackend(image=kernel)
-
-
-@pytest.fixture(scope="module")
-def simulator() -> SimBackend:
-    return SimBackend()
 
 
 def late(record, flow: int = 0):

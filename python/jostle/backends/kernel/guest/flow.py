@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from .failure import GuestFailure
+from .namespaces import Host
 
 
 class Flow(Protocol):
@@ -42,6 +43,48 @@ class Flow(Protocol):
 
     def events(self, start_ns: int) -> dict[str, Any]:
         """When what happened, in ns of the run; what did not is absent."""
+
+
+class FlowOfJob:
+    """What flows of every kind keep: their part of the job, and how far they are.
+
+    Parameters
+    ----------
+    number
+        Its position in the job.
+    job
+        Its part of the job.
+    hosts
+        All hosts, by name.
+    """
+
+    def __init__(self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
+        self.number = number
+        self.failure: BaseException | None = None
+        self.completed_ns: int | None = None
+        self.complete = threading.Event()
+        self._job = job
+        self._hosts = hosts
+        self._due_ns: int | None = None
+
+    def events(self, start_ns: int) -> dict[str, Any]:
+        """When what happened, in ns of the run; what did not is absent.
+
+        `due_ns` is when it was to open.
+        """
+        moments = {"due_ns": self._due_ns, "completed_ns": self.completed_ns}
+        return {name: at - start_ns for name, at in moments.items() if at is not None}
+
+    def check(self) -> None:
+        """See that both ends did what they were asked to.
+
+        Raises
+        ------
+        GuestFailure
+            When one did not.
+        """
+        if self.failure is not None:
+            raise GuestFailure(f"flow {self.number}: {self.failure}") from self.failure
 
 
 class Starts(Protocol):

@@ -20,7 +20,7 @@ from typing import IO, Any, BinaryIO
 
 from .clock import libc, sleep_until
 from .failure import GuestFailure
-from .flow import Flow
+from .flow import Flow, FlowOfJob
 from .namespaces import Host
 from .records import FLOW_BYTES, PROGRAMS, UNKNOWN
 
@@ -147,7 +147,7 @@ class _Counters:
         return 0, 0
 
 
-class ProgramFlow:
+class ProgramFlow(FlowOfJob):
     """A flow between two programs.
 
     Parameters
@@ -170,15 +170,9 @@ class ProgramFlow:
         folder: Path,
         kept: Path,
     ) -> None:
-        self.number = number
-        self.failure: BaseException | None = None
-        self.completed_ns: int | None = None
-        self.complete = threading.Event()
-        self._job = job
-        self._hosts = hosts
+        super().__init__(number, job, hosts)
         self._folder = folder
         self._ended = threading.Event()
-        self._due_ns: int | None = None
         self._server: Program | None = None
         self._client: Program | None = None
         self._sent = _Counters(hosts[job["sender"]], "out", sent=True)
@@ -221,11 +215,6 @@ class ProgramFlow:
             if program is not None:
                 program.end()
 
-    def events(self, start_ns: int) -> dict[str, Any]:
-        """When what happened, in ns of the run; what did not is absent."""
-        moments = {"due_ns": self._due_ns, "completed_ns": self.completed_ns}
-        return {name: at - start_ns for name, at in moments.items() if at is not None}
-
     def sample(self) -> bytes:
         """One record."""
         delivered = self._delivered_bytes() if self._job["downloads"] else UNKNOWN
@@ -240,10 +229,9 @@ class ProgramFlow:
         GuestFailure
             When one did not.
         """
-        if self.failure is not None:
-            if isinstance(self.failure, GuestFailure):
-                raise self._about(self.failure)
-            raise GuestFailure(f"flow {self.number}: {self.failure}") from self.failure
+        if isinstance(self.failure, GuestFailure):
+            raise self._about(self.failure)
+        super().check()
         if self._client is None:
             return
         silent_ns = time.monotonic_ns() - (self._due_ns or 0)

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .failure import GuestFailure
-from .flow import Flow
+from .flow import Flow, FlowOfJob
 from .namespaces import Host
 from .programs import Program
 from .quic_end import COMPLETED
@@ -23,7 +22,7 @@ _DONE_WITHIN_S = 60.0
 _NO_RECORD = bytes(FLOW_BYTES)
 
 
-class QuicFlow:
+class QuicFlow(FlowOfJob):
     """A flow's two ends.
 
     Parameters
@@ -47,17 +46,11 @@ class QuicFlow:
         moments_ns: Sequence[int],
         folder: Path,
     ) -> None:
-        self.number = number
-        self.failure: BaseException | None = None
-        self.completed_ns: int | None = None
-        self.complete = threading.Event()
-        self._job = job
-        self._hosts = hosts
+        super().__init__(number, job, hosts)
         self._moments_ns = moments_ns
         self._folder = folder / "quic"
         self._spec = folder / "spec.json"
         self._start_ns = 0
-        self._due_ns: int | None = None
         self._ends: list[Program] = []
         self._folder.mkdir(exist_ok=True)
 
@@ -91,8 +84,7 @@ class QuicFlow:
         GuestFailure
             When one did not.
         """
-        if self.failure is not None:
-            raise GuestFailure(f"flow {self.number}: {self.failure}") from self.failure
+        super().check()
         for end in self._ends:
             try:
                 end.process.wait(_DONE_WITHIN_S)
@@ -100,11 +92,6 @@ class QuicFlow:
                 raise end.complaint(f"of flow {self.number} did not end") from None
             if end.status != 0:
                 raise end.complaint(f"of flow {self.number} {end.how_it_ended()}")
-
-    def events(self, start_ns: int) -> dict[str, Any]:
-        """When what happened, in ns of the run; what did not is absent."""
-        moments = {"due_ns": self._due_ns, "completed_ns": self.completed_ns}
-        return {name: at - start_ns for name, at in moments.items() if at is not None}
 
     def _follow(self, before: Flow) -> None:
         before.complete.wait()

@@ -22,8 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .clock import sleep_until
-from .failure import GuestFailure
-from .flow import Flow
+from .flow import Flow, FlowOfJob
 from .namespaces import Host
 from .records import DETAILS_BYTES, TCP_INFO_BYTES
 
@@ -49,7 +48,7 @@ _NO_INFO = bytes(TCP_INFO_BYTES)
 _NO_DETAILS = bytes(DETAILS_BYTES)
 
 
-class TcpFlow:
+class TcpFlow(FlowOfJob):
     """A flow's two ends: a thread each.
 
     Parameters
@@ -61,27 +60,21 @@ class TcpFlow:
     """
 
     def __init__(self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
-        self.number = number
+        super().__init__(number, job, hosts)
         self._has_details = bool(job["details"])
         self._sender: socket.socket | None = None
         self._receiver: socket.socket | None = None
-        self.failure: BaseException | None = None
-        self._job = job
-        self._hosts = hosts
         self._payload = _ZEROS[: job["write_bytes"]]
         self._listens = threading.Event()
         self._start_ns = 0
         self._stop_ns: int | None = None
-        self._due_ns: int | None = None
         self._opened_ns: int | None = None
-        self.completed_ns: int | None = None
         self._broken: str | None = None
         self._written_bytes = 0
         # When each message was asked for, and when it was whole at the receiver.
         self._asked_ns: list[int] = []
         self._whole_ns: list[int] = []
         self._before: Flow | None = None
-        self.complete = threading.Event()
         # How long its application is on, off, or thinks.
         self._spans_ns: Iterator[int] = itertools.cycle(job["spans_ns"])
 
@@ -100,17 +93,14 @@ class TcpFlow:
         self._thread(self._send)
 
     def events(self, start_ns: int) -> dict[str, Any]:
-        """When what happened, in ns of the run; what did not is absent.
+        """Those of every flow, when it opened, and its responses.
 
-        `due_ns` is when it was to open, `responses_ns` when each response was whole at the
-        receiver and how long after it was asked for.
+        `responses_ns` is when each response was whole at the receiver and how long after it was
+        asked for.
         """
-        moments = {
-            "due_ns": self._due_ns,
-            "opened_ns": self._opened_ns,
-            "completed_ns": self.completed_ns,
-        }
-        found: dict[str, Any] = {k: v - start_ns for k, v in moments.items() if v is not None}
+        found = super().events(start_ns)
+        if self._opened_ns is not None:
+            found["opened_ns"] = self._opened_ns - start_ns
         if self._job["source"]["kind"] == "request_response":
             # What is not whole yet was asked for last.
             pairs = zip(self._asked_ns, self._whole_ns, strict=False)
@@ -123,17 +113,6 @@ class TcpFlow:
         """One record."""
         details = _details(self._sender) if self._has_details else _NO_DETAILS
         return _tcp_info(self._sender) + details + _tcp_info(self._receiver)
-
-    def check(self) -> None:
-        """See that both ends did what they were asked to.
-
-        Raises
-        ------
-        GuestFailure
-            When one did not.
-        """
-        if self.failure is not None:
-            raise GuestFailure(f"flow {self.number}: {self.failure}") from self.failure
 
     def end(self) -> None:
         """Nothing: connections end with the process that has them."""
