@@ -14,7 +14,8 @@ from jostle.running.executors import local
 from jostle.running.session import Session
 from jostle.studies import Runs, load
 from jostle.studies.figures import figure_data
-from jostle.studies.kept_points import FILE, PARTS, kept_points, points_document
+from jostle.studies.keeping_points import points_document
+from jostle.studies.kept_points import FILE, PARTS, kept_points
 from jostle.studies.models import Curve, FigureSpec, Reference, Value
 
 DOCS = Path(__file__).parents[2] / "docs"

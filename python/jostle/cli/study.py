@@ -197,7 +197,8 @@ def _evaluated(
 
 def _points(runs: Mapping[Column, Runs]) -> list[dict[str, Any]]:
     """List operating points of Linux's flows that a study can keep; none if it did not run."""
-    from jostle.studies.kept_points import BACKEND, points_document
+    from jostle.studies.keeping_points import points_document
+    from jostle.studies.kept_points import BACKEND
     from jostle.studies.study import DESCRIBED
 
     of_linux = [
