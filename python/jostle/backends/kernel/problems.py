@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 
 from jostle.run_spec import FlowSpec, LinkSpec
-from jostle.scenario.models import LINK_TABLES
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Problem:
 def link_key(link: LinkSpec, key: str) -> str:
     """Name of a link's key in a scenario."""
     name = link["name"]
-    return f"{name}.{key}" if name in LINK_TABLES else f"links.{_quoted(name)}.{key}"
+    return f"bottleneck.{key}" if name == "bottleneck" else f"links.{_quoted(name)}.{key}"
 
 
 def flow_key(flow: FlowSpec, key: str) -> str:
