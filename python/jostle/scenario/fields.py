@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from jostle.scenario.distributions import Drawn, KeyedError, Unit, parse_quantity
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.units import (
     LARGEST,
@@ -58,6 +59,7 @@ def _checked(parse: Callable[[Any], Any]) -> PlainValidator:
             return parse(given)
         except QuantityError as error:
             at = list(error.at) if isinstance(error, _ElementError) else []
+            at = [error.key] if isinstance(error, KeyedError) else at
             context = {"message": str(error), "at": at}
             raise PydanticCustomError("jostle", "{message}", context) from None
 
@@ -215,6 +217,16 @@ def _mtu(given: Any) -> int:
             f'"{given}" is not the size of an IP packet — accepted here: {expected}'
         )
     return size
+
+
+def _quantity(unit: Unit, example: str, *, least: int) -> Callable[[Any], int | Drawn]:
+    def check(given: Any) -> int | Drawn:
+        quantity = parse_quantity(unit, given)
+        if isinstance(quantity, int) and quantity < least:
+            raise QuantityError(f'"{given}" must be more than 0 — write for example "{example}"')
+        return quantity
+
+    return check
 
 
 def _positive_amount(given: Any) -> Amount:
@@ -380,6 +392,23 @@ PositiveSpan = Annotated[int, _checked(_positive(parse_span, "600 ms")), _SPAN_S
 PositiveRate = Annotated[int, _checked(_positive(parse_rate, "1 Gbit/s")), _RATE_SCHEMA]
 PositiveSize = Annotated[
     int, _checked(_positive(parse_size, "1 MB")), _quantity_schema(_SIZE_UNITS, "1 GB")
+]
+_DISTRIBUTION: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"distribution": {"type": "string", "examples": ["lognormal", "web-search"]}},
+    "required": ["distribution"],
+}
+_SIZES: Final[dict[str, Any]] = {
+    "anyOf": [_quantity_schema(_SIZE_UNITS, "20 kB").json_schema, _DISTRIBUTION]
+}
+_SPANS: Final[dict[str, Any]] = {"anyOf": [_SPAN_SCHEMA.json_schema, _DISTRIBUTION]}
+Sizes = Annotated[
+    int | Drawn, _checked(_quantity("size", "20 kB", least=1)), WithJsonSchema(_SIZES)
+]
+"""A size, or how sizes are distributed."""
+Spans = Annotated[int | Drawn, _checked(_quantity("time", "2 s", least=0)), WithJsonSchema(_SPANS)]
+PositiveSpans = Annotated[
+    int | Drawn, _checked(_quantity("time", "2 s", least=1)), WithJsonSchema(_SPANS)
 ]
 Mtu = Annotated[int, _checked(_mtu), _quantity_schema(_SIZE_UNITS, "9000 B")]
 PositiveAmount = Annotated[Amount, _checked(_positive_amount), AMOUNT_SCHEMA]

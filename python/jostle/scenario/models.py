@@ -216,15 +216,17 @@ class Fixed(_Table):
     """A given amount, then the connection ends."""
 
     kind: Literal["fixed"]
-    bytes: f.PositiveSize
+    bytes: f.Sizes
+    """A size, or its distribution: `{ distribution = "lognormal", mean = "20 kB", sigma = 1 }`."""
 
 
 class OnOff(_Table):
     """Bulk while on, silent while off."""
 
     kind: Literal["on_off"]
-    on: f.PositiveSpan
-    off: f.PositiveSpan
+    on: f.PositiveSpans
+    """A time, or how it is distributed, as sizes are."""
+    off: f.PositiveSpans
     exponential: bool = False
     """Draw both lengths from exponential distributions with these means."""
 
@@ -233,8 +235,8 @@ class RequestResponse(_Table):
     """Responses of a given size, each a think time after the last was acknowledged."""
 
     kind: Literal["request_response"]
-    bytes: f.PositiveSize
-    think: f.Span
+    bytes: f.Sizes
+    think: f.Spans
     exponential: bool = False
     """Draw think times from an exponential distribution with this mean."""
     count: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
@@ -346,7 +348,7 @@ class Flow(_Table):
     after: f.Name | None = None
     """Name of a flow: this one opens `start` after that one is complete."""
     stop: f.PositiveSpan | None = None
-    bytes: f.PositiveSize | None = None
+    bytes: f.Sizes | None = None
     """Short for `source = { kind = "fixed", bytes = … }`."""
     count: Annotated[int, Field(ge=0, le=10_000)] = 1
     """So many flows like this one, named `name-1`, `name-2`, …; 0 for a condition without it."""

@@ -393,7 +393,7 @@ def _flow(
         "after": None,
         "start_ns": flow.start,
         "stop_ns": flow.stop,
-        "source": source_spec(flow, path, report),
+        "source": source_spec(flow, path, folder, report),
         "pacing": flow.pacing == "fq",
         "ecn": _ecn(flow, registry),
         "mtu_bytes": flow.mtu,
