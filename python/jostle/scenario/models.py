@@ -6,7 +6,7 @@ that exists, a phase ends before the run) is checked where a run's specification
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
@@ -391,6 +391,9 @@ class Flow(_Table):
     """Names of the links from sender to receiver."""
     reverse_path: list[str] = Field(default_factory=list)
     """Names of the links from receiver to sender."""
+    direction: Literal["down", "up"] = "down"
+    """Which way the data go: by `downlink` or by `uplink`; `"up"` with a path is that path the
+    other way round."""
     class_: f.Name | None = Field(default=None, alias="class")
     """Class that it is of where a queue has classes; the one called as the flow if absent, or
     `default`."""
@@ -417,6 +420,10 @@ class Flow(_Table):
     nic_rate: f.PositiveRate | None = None
 
 
+LINK_TABLES: Final = ("bottleneck", "downlink", "uplink")
+"""Links that are tables of a scenario by their names, and not in `links`."""
+
+
 class ScenarioFile(_Table):
     """A scenario as a person writes it."""
 
@@ -437,6 +444,10 @@ class ScenarioFile(_Table):
     """Windows of time for every statistic: `steady = ["60 s", "120 s"]`."""
     bottleneck: Link | None = None
     """The one link that every flow crosses."""
+    downlink: Link | None = None
+    """Together with `uplink`, instead of `bottleneck`: data go by one of them, by the flow's
+    `direction`, and ACKs by the other."""
+    uplink: Link | None = None
     links: list[NamedLink] = Field(default_factory=list)
     """Links by name, instead of `bottleneck`; each flow names those on its `path`."""
     flows: Annotated[list[Flow], Field(min_length=1)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.scenario.fields import QuantileTable
-from jostle.scenario.models import FromFile, Link, Part, RandomRate, ScenarioFile
+from jostle.scenario.models import LINK_TABLES, FromFile, Link, Part, RandomRate, ScenarioFile
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.algorithms import part_spec, queue_limit_bytes
 from jostle.scenario.resolving.classes import Resolver, class_specs, queue_parts
@@ -22,10 +22,12 @@ from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report
 from jostle.scenario.text.units import PACKET_BYTES, QuantityError
 
-__all__ = ["LinkFacts", "bdp_bytes", "link_facts", "link_spec", "topology"]
+__all__ = ["LinkFacts", "bdp_bytes", "is_access_line", "link_facts", "link_spec", "topology"]
 
 BOTTLENECK = "bottleneck"
 """Name of the one link of a dumbbell."""
+DOWNLINK, UPLINK = "downlink", "uplink"
+"""Names of the two links of an access line."""
 
 
 @dataclass
@@ -72,9 +74,11 @@ class LinkFacts:
 
 def topology(file: ScenarioFile, report: Report) -> list[tuple[str, KeyPath, Link]]:
     """Name, place and text of every link; empty if the scenario does not settle which it has."""
+    tables = [(name, link) for name in LINK_TABLES if (link := getattr(file, name)) is not None]
     if file.links:
-        if file.bottleneck is not None:
-            report.add(("links",), "there is a [bottleneck] as well — keep either it or [[links]]")
+        if tables:
+            name = tables[0][0]
+            report.add(("links",), f"there is a [{name}] as well — keep either it or [[links]]")
             return []
         named: list[tuple[str, KeyPath, Link]] = []
         seen: set[str] = set()
@@ -84,10 +88,28 @@ def topology(file: ScenarioFile, report: Report) -> list[tuple[str, KeyPath, Lin
             seen.add(link.name)
             named.append((link.name, ("links", index), link))
         return named
-    if file.bottleneck is None:
-        report.add((), "no link — write a [bottleneck] table, or [[links]]", ("bottleneck",))
+    given = [name for name, _ in tables]
+    if not given:
+        message = "no link — write a [bottleneck] table, [downlink] and [uplink], or [[links]]"
+        report.add((), message, (BOTTLENECK,))
+    elif BOTTLENECK in given and len(given) > 1:
+        message = "there is a [bottleneck] as well — keep either it or [downlink] and [uplink]"
+        report.add((given[1],), message, (BOTTLENECK,))
+    elif given in ([DOWNLINK], [UPLINK]):
+        other = UPLINK if given == [DOWNLINK] else DOWNLINK
+        message = f"an access line has two directions — write [{other}], too, or [bottleneck]"
+        report.add((given[0],), message, (other,))
+    if given not in ([BOTTLENECK], [DOWNLINK, UPLINK]):
         return []
-    return [(BOTTLENECK, ("bottleneck",), file.bottleneck)]
+    return [(name, (name,), link) for name, link in tables]
+
+
+def is_access_line(links: Sequence[LinkFacts]) -> bool:
+    """Whether the links are those of an access line: its downlink, then its uplink."""
+    return [(link.name, link.path) for link in links] == [
+        (DOWNLINK, (DOWNLINK,)),
+        (UPLINK, (UPLINK,)),
+    ]
 
 
 def link_facts(

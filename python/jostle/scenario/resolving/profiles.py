@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jostle.scenario.models import LINK_TABLES
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report, did_you_mean
 from jostle.scenario.text.units import parse_span
@@ -32,8 +33,9 @@ def fill_in(document: Mapping[str, Any], report: Report) -> dict[str, Any]:
     Unknown profiles are reported and taken out.
     """
     filled = dict(document)
-    if isinstance(document.get("bottleneck"), dict):
-        filled["bottleneck"] = _link(document["bottleneck"], ("bottleneck",), report)
+    for table in LINK_TABLES:
+        if isinstance(document.get(table), dict):
+            filled[table] = _link(document[table], (table,), report)
     if isinstance(document.get("links"), list):
         filled["links"] = [
             _link(link, ("links", index), report) if isinstance(link, dict) else link

@@ -22,6 +22,7 @@ from jostle.scenario.resolving.links import (
     BOTTLENECK,
     LinkFacts,
     bdp_bytes,
+    is_access_line,
     link_facts,
     link_names,
     link_spec,
@@ -357,8 +358,13 @@ def _route(flow: Flow, links: Sequence[LinkFacts]) -> tuple[list[LinkFacts], lis
     by_name = {link.name: link for link in links}
     if len(links) == 1 and links[0].name == BOTTLENECK and flow.path is None:
         return [links[0]], []
-    there = [by_name[name] for name in flow.path or () if name in by_name]
-    return there, [by_name[name] for name in flow.reverse_path if name in by_name]
+    there, back = (
+        [by_name[name] for name in names if name in by_name]
+        for names in (flow.path or (), flow.reverse_path)
+    )
+    if is_access_line(links):
+        there, back = [links[0]], [links[1]]
+    return (there, back) if flow.direction == "down" else (back, there)
 
 
 def _rtt(flow: Flow, links: Sequence[LinkFacts]) -> int | None:
@@ -439,6 +445,8 @@ def _ecn(flow: Flow, registry: Registry) -> bool:
 def _check_route(
     file: ScenarioFile, flow: Flow, path: KeyPath, links: Sequence[LinkFacts], report: Report
 ) -> None:
+    if not _direction_is_said(flow, path, links, report):
+        return
     if file.bottleneck is not None:
         for key, names in (("path", flow.path or []), ("reverse_path", flow.reverse_path)):
             for index, name in enumerate(names):
@@ -457,6 +465,22 @@ def _check_route(
     if links and not flow.path:
         example = ", ".join(f'"{name}"' for name in known[:2])
         report.add((*path, "path"), f"missing — name the links in order, as in [{example}]")
+
+
+def _direction_is_said(
+    flow: Flow, path: KeyPath, links: Sequence[LinkFacts], report: Report
+) -> bool:
+    """Check `direction`; return whether there are names of links to be looked at."""
+    if is_access_line(links):
+        for key, names in (("path", flow.path), ("reverse_path", flow.reverse_path)):
+            if names:
+                message = 'with [downlink] and [uplink] the way is said by direction = "up"'
+                report.add((*path, key), f"{message} — remove this key", ("downlink",))
+        return False
+    if flow.direction == "up" and not flow.reverse_path:
+        message = "there is no link for data on the way up — write [downlink] and [uplink]"
+        report.add((*path, "direction"), f"{message}, or a reverse_path", ("links",))
+    return True
 
 
 def _check_times(file: ScenarioFile, flow: Flow, path: KeyPath, report: Report) -> None:

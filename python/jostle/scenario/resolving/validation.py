@@ -220,6 +220,8 @@ def _known_keys(location: tuple[int | str, ...]) -> list[str]:
 
 _MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "bottleneck": models.Link,
+    "downlink": models.Link,
+    "uplink": models.Link,
     "links": models.NamedLink,
     "flows": models.Flow,
     "classes": models.QueueClass,
