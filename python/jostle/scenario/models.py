@@ -34,6 +34,7 @@ __all__ = [
     "RandomRate",
     "RequestResponse",
     "ScenarioFile",
+    "Slots",
     "Tcp",
     "Transport",
     "Udp",
@@ -164,6 +165,31 @@ class FromFile(_Table):
     """Factor of all values: 0.5 takes half of a round trip for one way."""
 
 
+class Slots(_Table):
+    """A path that is assigned anew at fixed times, with another rate and another delay."""
+
+    every: f.PositiveSpan
+    """From one assignment to the next. Links of a run are reconfigured together, first after a
+    time that is drawn from the seed."""
+    gap: f.Span = 0
+    """How long nothing is carried then."""
+    rate: f.RateQuantiles | None = None
+    """Distribution of the rate: quantiles as for jitter; without it the link has a `rate`."""
+    delay: f.SpanQuantiles | None = None
+    """Distribution of what each assignment has beyond the link's `delay`."""
+    place: f.SpanQuantiles | None = None
+    """Distribution of what a run has beyond that, the same for all of its assignments: where the
+    terminal stands, and where its packets come down."""
+    step: f.PositiveSpan = 1_000_000_000
+    """How long a rate lasts."""
+    correlation: f.PositiveSpan = 10_000_000_000
+    """Time after which the rate is nearly independent of what it was within an assignment."""
+    lasting: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the rate's variance that a new assignment leaves as it was …"""
+    lasting_for: f.PositiveSpan = 60_000_000_000
+    """… and the time after which nearly nothing is left of it."""
+
+
 class Link(_Table):
     """One direction of a link: queue, then capacity, then delay, then loss."""
 
@@ -195,6 +221,8 @@ class Link(_Table):
     loss: Annotated[Part | None, BeforeValidator(f.loss_table)] = None
     """`"0.1 %"`, or a table whose kind is `independent` or `gilbert_elliott`."""
     outage: Annotated[Outage | None, BeforeValidator(f.absent)] = None
+    slots: Annotated[Slots | None, BeforeValidator(f.absent)] = None
+    """A path that is assigned anew at fixed times, as that of a terminal below satellites."""
     quick_start: Annotated[QuickStart | None, BeforeValidator(f.quick_start_table)] = None
     """`"45 Mbit/s"`, what its router may grant to Quick-Start requests beside the traffic, or a
     table; a link without it grants nothing."""

@@ -16,6 +16,7 @@ from jostle.scenario.resolving.from_files import recorded_delay, recorded_rate
 from jostle.scenario.resolving.outages import outage_spec, quantile_points
 from jostle.scenario.resolving.profiles import profile_rtt_ns
 from jostle.scenario.resolving.rates import random_capacity
+from jostle.scenario.resolving.slots import Slotted, slotted
 from jostle.scenario.resolving.traces import TraceFiles
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report
@@ -53,6 +54,8 @@ class LinkFacts:
         Default round trip of flows that cross it; None without a profile.
     queue_bytes
         Most that its queue holds.
+    slotted
+        What is drawn anew in every run; None if it has no slots.
     """
 
     name: str
@@ -65,6 +68,7 @@ class LinkFacts:
     base_delay_ns: int
     rtt_ns: int | None
     queue_bytes: int = 0
+    slotted: Slotted | None = None
     depends: tuple[KeyPath, ...] = field(default=())
 
 
@@ -141,13 +145,42 @@ def link_facts(
         facts.delay_steps = list(link.delay)
         facts.base_delay_ns = link.delay[0][1] + median_ns
     _set_capacity(facts, files, report, duration_ns)
+    if link.slots is not None:
+        facts.slotted = slotted(
+            name, link.slots, facts.delay_steps, duration_ns, path=path, report=report
+        )
+    if facts.slotted is not None:
+        slots = facts.slotted.slots
+        facts.base_delay_ns += _median(slots.delay or ()) + _median(slots.place or ())
+        if facts.slotted.mean_bps:
+            facts.initial_bps, facts.peak_bps = facts.slotted.mean_bps, facts.slotted.peak_bps
+        draw(facts, 0)
     return facts
+
+
+def draw(facts: LinkFacts, seed: int) -> None:
+    """Give a link with slots what it has in the run with that seed."""
+    if facts.slotted is not None:
+        rates, delays = facts.slotted.steps(seed)
+        if rates:
+            facts.capacity = rate_steps(rates)
+        facts.delay_steps = delays
+
+
+def rate_steps(steps: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """Return the capacity of a run's specification with these rates."""
+    listed = [{"at_ns": at, "rate_bps": rate} for at, rate in steps]
+    return {"kind": "steps", "steps": listed}
 
 
 def _set_capacity(facts: LinkFacts, files: TraceFiles, report: Report, duration_ns: int) -> None:
     """Set rates and capacity; the capacity stays None if something was reported."""
     link, path = facts.link, facts.path
     rate_at, trace_at = (*path, "rate"), (*path, "trace")
+    if link.slots is not None and link.slots.rate is not None and (link.rate or link.trace):
+        given = rate_at if link.rate else trace_at
+        report.add((*path, "slots", "rate"), "there is another rate as well — keep one", given)
+        return
     if link.trace is not None:
         if link.rate is not None:
             report.add(trace_at, "there is a rate as well — keep one", rate_at)
@@ -163,6 +196,8 @@ def _set_capacity(facts: LinkFacts, files: TraceFiles, report: Report, duration_
             "opportunities_ms": list(trace.opportunities_ms),
             "opportunity_bytes": PACKET_BYTES,
         }
+    elif link.rate is None and link.slots is not None and link.slots.rate is not None:
+        return
     elif link.rate is None:
         message = 'missing — write for example rate = "144 Mbit/s"'
         report.add(rate_at, message, trace_at, (*path, "profile"))

@@ -48,11 +48,14 @@ def merge(profile: Mapping[str, Any], link: Mapping[str, Any]) -> dict[str, Any]
     """Return the keys of `link` over those of `profile`.
 
     A table beside a profile changes the keys that it names; one that names a `kind` or a
-    `model` replaces the profile's table. A trace replaces the profile's rate.
+    `model` replaces the profile's table. A trace replaces the profile's rate, and either of them
+    the rate of its slots.
     """
     merged = {key: value for key, value in profile.items() if key not in ("rtt", "summary")}
     if "trace" in link:
         merged.pop("rate", None)
+    if "slots" in merged and not {"rate", "trace"}.isdisjoint(link):
+        merged["slots"] = {k: v for k, v in merged["slots"].items() if k != "rate"}
     for key, value in link.items():
         below = merged.get(key)
         replaces = isinstance(value, dict) and not {"kind", "model"}.isdisjoint(value)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
 from jostle.python_controllers.sources import is_python_controller
-from jostle.run_spec import RunSpec
+from jostle.run_spec import LinkSpec, RunSpec
 from jostle.scenario.models import Flow, Ping, ScenarioFile
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.algorithms import controller_and_slow_start, memory_spec
@@ -26,10 +26,12 @@ from jostle.scenario.resolving.links import (
     link_facts,
     link_names,
     link_spec,
+    rate_steps,
     topology,
 )
 from jostle.scenario.resolving.python_controllers import controller_spec
 from jostle.scenario.resolving.refusals import refusal
+from jostle.scenario.resolving.slots import Slotted
 from jostle.scenario.resolving.sources import no_controller, source_spec
 from jostle.scenario.resolving.traces import TraceFiles
 from jostle.scenario.resolving.transports import (
@@ -69,11 +71,14 @@ class Template:
         By name of flow, for those that have any.
     shortest_rtt_ns
         Shortest quiet round trip of the flows.
+    slotted
+        Links whose rates and delays are drawn from the seed here, by position.
     """
 
     spec: RunSpec
     start_jitter_ns: Mapping[str, int]
     shortest_rtt_ns: int
+    slotted: Mapping[int, Slotted] = field(default_factory=dict)
 
     def jittered(self) -> Template:
         """Return the template with starts drawn from one shortest round trip, unless it has any.
@@ -98,6 +103,11 @@ class Template:
         spec: RunSpec = {**self.spec, "seed": seed}
         if spec["capture"] is not None:
             spec["capture"] = {"scenario": title}
+        if self.slotted:
+            spec["links"] = [
+                _drawn_link(link, self.slotted[at], seed) if at in self.slotted else link
+                for at, link in enumerate(self.spec["links"])
+            ]
         if self.start_jitter_ns:
             spec["flows"] = [
                 {**flow, "start_ns": flow["start_ns"] + self._drawn(flow["name"], seed)}
@@ -114,6 +124,15 @@ class Template:
         jitter = self.start_jitter_ns.get(flow, 0)
         digest = hashlib.sha256(f"start_jitter/{seed}/{flow}".encode()).digest()
         return int.from_bytes(digest[:8], "big") * (jitter + 1) >> 64
+
+
+def _drawn_link(link: LinkSpec, slotted: Slotted, seed: int) -> LinkSpec:
+    rates, delays = slotted.steps(seed)
+    listed = [{"at_ns": at, "delay_ns": delay} for at, delay in delays]
+    drawn = {**link, "delay": {**link["delay"], "steps": listed}}
+    if rates:
+        drawn["capacity"] = rate_steps(rates)
+    return cast(LinkSpec, drawn)
 
 
 def resolve(
@@ -181,10 +200,17 @@ def resolve(
     if refused is not None:
         report.add(*refused)
         return None
+    return _template(run, file, rtts, links)
+
+
+def _template(
+    run: RunSpec, file: ScenarioFile, rtts: Sequence[int | None], links: Sequence[LinkFacts]
+) -> Template:
     return Template(
         spec=run,
         start_jitter_ns=_start_jitter_ns(file),
         shortest_rtt_ns=min((rtt for rtt in rtts if rtt is not None), default=0),
+        slotted={at: one.slotted for at, one in enumerate(links) if one.slotted is not None},
     )
 
 

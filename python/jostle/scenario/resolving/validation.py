@@ -228,6 +228,7 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "jitter": models.Jitter,
     "outage": models.Outage,
     "quick_start": models.QuickStart,
+    "slots": models.Slots,
     "random": models.RandomRate,
     "recorded": models.FromFile,
     "implementation": models.Implementation,
