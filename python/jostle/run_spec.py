@@ -49,11 +49,59 @@ class CaptureSpec(TypedDict):
     scenario: str
 
 
+class CdfPoint(TypedDict):
+    """A point of a distribution function."""
+
+    probability: float
+    value: float
+
+
 class DelayStep(TypedDict):
     """From `at_ns` on the delay is `delay_ns`."""
 
     at_ns: int
     delay_ns: int
+
+
+class Law1(TypedDict):
+    """P(X > x) = e^(−x ⁄ mean)."""
+
+    kind: Literal["exponential"]
+    mean: float
+
+
+class Law2(TypedDict):
+    """ln X is normally distributed."""
+
+    kind: Literal["lognormal"]
+    median: float
+    sigma: float
+
+
+class Law3(TypedDict):
+    """P(X > x) = (scale ⁄ x)^shape from `scale` on."""
+
+    kind: Literal["pareto"]
+    scale: float
+    shape: float
+
+
+class Law4(TypedDict):
+    """P(X > x) = e^(−(x ⁄ scale)^shape)."""
+
+    kind: Literal["weibull"]
+    scale: float
+    shape: float
+
+
+class Law5(TypedDict):
+    """As it was measured: points of its distribution function, linear in between."""
+
+    kind: Literal["empirical"]
+    points: list[CdfPoint]
+
+
+Law: TypeAlias = Law1 | Law2 | Law3 | Law4 | Law5
 
 
 class Limit1(TypedDict):
@@ -80,6 +128,29 @@ class PhaseSpec(TypedDict):
     from_ns: int
     name: str
     to_ns: int
+
+
+class PlayoutSpec1(TypedDict):
+    """As late as gives the largest R: no fixed buffer does better."""
+
+    kind: Literal["best"]
+
+
+class PlayoutSpec2(TypedDict):
+    """When so large a share of the packets that arrive have arrived."""
+
+    kind: Literal["quantile"]
+    share: float
+
+
+class PlayoutSpec3(TypedDict):
+    """So long after the packet that took least would have come."""
+
+    kind: Literal["buffer"]
+    length_ns: int
+
+
+PlayoutSpec: TypeAlias = PlayoutSpec1 | PlayoutSpec2 | PlayoutSpec3
 
 
 class Quantile(TypedDict):
@@ -148,32 +219,6 @@ class SourceSpec1(TypedDict):
     kind: Literal["bulk"]
 
 
-class SourceSpec2(TypedDict):
-    """A given amount, then the connection ends."""
-
-    bytes: int
-    kind: Literal["fixed"]
-
-
-class SourceSpec3(TypedDict):
-    """Bulk while on, silent while off."""
-
-    exponential: bool
-    kind: Literal["on_off"]
-    off_ns: int
-    on_ns: int
-
-
-class SourceSpec4(TypedDict):
-    """Responses of a given size: the next is sent a think time after the last was acknowledged."""
-
-    bytes: int
-    count: NotRequired[int | None]
-    exponential: bool
-    kind: Literal["request_response"]
-    think_ns: int
-
-
 class SourceSpec5(TypedDict):
     """A datagram at fixed times, each of which the receiver sends back as it came."""
 
@@ -211,6 +256,15 @@ class VideoChoice2(TypedDict):
 VideoChoice: TypeAlias = VideoChoice1 | VideoChoice2
 
 
+class VoiceSpec(TypedDict):
+    """Speech, as the E-model (ITU-T G.107) wants to know it."""
+
+    coding_delay_ns: int
+    equipment_impairment: float
+    loss_robustness: float
+    playout: PlayoutSpec
+
+
 class Algorithm(TypedDict):
     """An algorithm of the registry with a value for each of its parameters."""
 
@@ -226,6 +280,17 @@ class CapacitySpec2(TypedDict):
 
 
 CapacitySpec: TypeAlias = CapacitySpec1 | CapacitySpec2 | CapacitySpec3 | CapacitySpec4
+
+
+class Distribution(TypedDict):
+    """
+    A law, and the bounds outside of which nothing of it is left: what lies between them keeps its
+    proportions.
+    """
+
+    law: Law
+    max: NotRequired[float | None]
+    min: NotRequired[float | None]
 
 
 class JitterSpec(TypedDict):
@@ -253,7 +318,43 @@ class OutageSpec(TypedDict):
     mean_interval_ns: int
 
 
+Quantity: TypeAlias = int | Distribution
+
+
+class SourceSpec2(TypedDict):
+    """A given amount, then the connection ends."""
+
+    bytes: Quantity
+    kind: Literal["fixed"]
+
+
+class SourceSpec3(TypedDict):
+    """Bulk while on, silent while off."""
+
+    kind: Literal["on_off"]
+    off_ns: Quantity
+    on_ns: Quantity
+
+
+class SourceSpec4(TypedDict):
+    """Responses of a given size: the next is sent a think time after the last was acknowledged."""
+
+    bytes: Quantity
+    count: NotRequired[int | None]
+    kind: Literal["request_response"]
+    think_ns: Quantity
+
+
 class SourceSpec6(TypedDict):
+    """Datagrams at a rate, which nobody answers."""
+
+    bytes: int
+    kind: Literal["cbr"]
+    steps: list[RateStep]
+    voice: NotRequired[VoiceSpec | None]
+
+
+class SourceSpec7(TypedDict):
     """Segments of a video, as a player asks for them."""
 
     bitrates_bps: list[int]
@@ -267,7 +368,7 @@ class SourceSpec6(TypedDict):
 
 
 SourceSpec: TypeAlias = (
-    SourceSpec1 | SourceSpec2 | SourceSpec3 | SourceSpec4 | SourceSpec5 | SourceSpec6
+    SourceSpec1 | SourceSpec2 | SourceSpec3 | SourceSpec4 | SourceSpec5 | SourceSpec6 | SourceSpec7
 )
 
 

@@ -6,6 +6,8 @@
 
 mod build;
 pub mod capture;
+mod datagram_meter;
+mod e_model;
 mod first_sent;
 mod flow_meter;
 mod groups;
@@ -15,6 +17,7 @@ mod link_meter;
 pub mod measures;
 mod ping_meter;
 mod playback;
+mod quantity;
 mod recorder;
 mod room;
 mod run_record;
@@ -34,6 +37,7 @@ pub use impairments::{DrawnImpairments, LossState};
 pub use measures::{Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, jain};
 pub use ping_meter::Pings;
 pub use playback::{Playback, Watched};
+pub use quantity::{Sampler, Sizes};
 pub use recorder::Recorder;
 pub use room::{NoRoom, Shortage};
 pub use run_record::RunRecord;

@@ -25,6 +25,9 @@ pub struct SampledFlow {
     pub responses: Vec<(Time, Span)>,
     /// When each segment of a video was whole, in order, and its bitrate.
     pub segments: Vec<(Time, u64)>,
+    /// Each datagram that nobody answers and that came, in order: when, its number counted from 0, and
+    /// how long it was on its way.
+    pub datagrams: Vec<(Time, u32, Span)>,
     /// Bytes on the wire so far.
     pub sent_bytes: Vec<f64>,
     /// Bytes that arrived so far.
@@ -115,6 +118,7 @@ impl Samples {
             }
             telling.complete(moment);
             telling.respond(moment);
+            telling.arrive(moment);
             telling.count_flows(moment);
             if ends_interval {
                 telling.end_interval(moment, last);
@@ -177,6 +181,7 @@ struct ToldFlow {
     completed: bool,
     responses: usize,
     segments: usize,
+    datagrams: usize,
 }
 
 /// What a recorder has been told of a link so far.
@@ -270,6 +275,20 @@ impl Telling<'_> {
                 }
                 told.segments += 1;
                 self.recorder.segment_loaded(whole, number, bitrate_bps);
+            }
+        }
+    }
+
+    /// Tells of datagrams that came before `moment`; what they waited for is not known.
+    fn arrive(&mut self, moment: Time) {
+        for (number, (seen, told)) in (0..).zip(self.samples.flows.iter().zip(&mut self.flows)) {
+            for &(came, datagram, delay) in &seen.datagrams[told.datagrams..] {
+                if came >= moment {
+                    break;
+                }
+                told.datagrams += 1;
+                self.recorder.travelled(came, number, delay, Span::ZERO);
+                self.recorder.arrived(came, number, datagram, delay);
             }
         }
     }

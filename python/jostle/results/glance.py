@@ -20,6 +20,7 @@ _TELLING: Final[Mapping[str, str]] = {
     "requests": "response",
     "pings": "rtt",
     "videos": "bitrate",
+    "datagrams": "one_way_delay",
     "link": "queue_time",
 }
 """The measure that says most of each kind of flows, and of links."""

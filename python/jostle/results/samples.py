@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jostle.backends import Spec
     from jostle.results.finished import FinishedRuns
 
-Kind = Literal["bulk", "transfers", "requests", "pings", "videos"]
+Kind = Literal["bulk", "transfers", "requests", "pings", "datagrams", "videos"]
 """What flows do, by which they are shown together: they send without an end, end, answer, …"""
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -33,6 +33,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "request_response": "requests",
     "ping": "pings",
     "video": "videos",
+    "cbr": "datagrams",
 }
 """By the kind of a flow's source."""
 

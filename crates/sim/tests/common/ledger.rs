@@ -5,7 +5,9 @@ use jostle_control::slow_start::Standard;
 use jostle_control::{RecoveryOwner, registry};
 use jostle_path::Reason;
 use jostle_path::registry::queue as queue_row;
-use jostle_record::{AckRow, FlowSpec, FlowState, Limit, LinkPart, RunSpec, Sink, SourceSpec};
+use jostle_record::{
+    AckRow, FlowSpec, FlowState, Limit, LinkPart, Quantity, RunSpec, Sink, SourceSpec,
+};
 use jostle_units::{
     DATAGRAM_HEADER_BYTES, HEADER_BYTES, LINK_HEADER_BYTES, Span, Stream, Time, mss_of,
 };
@@ -251,9 +253,11 @@ fn window_based(flow: &FlowSpec) -> bool {
 
 /// What an application sends in all, if that is known.
 fn size(source: &SourceSpec) -> Option<u64> {
-    match *source {
-        SourceSpec::Fixed { bytes } => Some(bytes),
-        SourceSpec::RequestResponse { bytes, count, .. } => count.map(|count| count * bytes),
+    match source {
+        SourceSpec::Fixed { bytes: Quantity::Constant(bytes) } => Some(*bytes),
+        SourceSpec::RequestResponse { bytes: Quantity::Constant(bytes), count, .. } => {
+            count.map(|count| count * bytes)
+        }
         _ => None,
     }
 }

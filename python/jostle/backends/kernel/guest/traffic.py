@@ -81,6 +81,8 @@ class TcpFlow(FlowOfJob):
         self._before: Flow | None = None
         # How long its application is on, off, or thinks.
         self._spans_ns: Iterator[int] = itertools.cycle(job["spans_ns"])
+        # Sizes of messages, as the receiver counts them.
+        self._sizes_bytes: Iterator[int] = itertools.cycle(job["sizes_bytes"])
         source = job["source"]
         self._player = Player(source, job["factors"]) if source["kind"] == "video" else None
 
@@ -179,8 +181,7 @@ class TcpFlow(FlowOfJob):
     def _first_bytes(self) -> int | None:
         """Size of the first message; None if there are no messages."""
         if self._player is None:
-            size_bytes: int | None = self._job["source"].get("bytes")
-            return size_bytes
+            return next(self._sizes_bytes, None)
         self._player.opened.wait()
         return self._player.bytes
 
@@ -244,11 +245,11 @@ class TcpFlow(FlowOfJob):
             case "bulk":
                 self._write(sender, None, self._stop_ns)
             case "fixed":
-                self._answer(sender, iter([source["bytes"]]))
+                self._answer(sender, 1)
             case "on_off":
                 self._take_turns(sender)
             case "request_response":
-                self._answer(sender, _repeated(source["bytes"], source["count"]))
+                self._answer(sender, source["count"])
             case "video":
                 self._stream(sender)
 
@@ -262,13 +263,14 @@ class TcpFlow(FlowOfJob):
             turn_ns += next(self._spans_ns)
             sleep_until(turn_ns)
 
-    def _answer(self, sender: socket.socket, sizes: Iterator[int]) -> None:
-        """Send so many bytes, wait until all are acknowledged, think, send the next."""
+    def _answer(self, sender: socket.socket, count: int | None) -> None:
+        """Send a message, wait until all of it is acknowledged, think, send the next of `count`."""
+        sizes_bytes = itertools.islice(itertools.cycle(self._job["sizes_bytes"]), count)
         # The last segment of each must not wait for the ACK of the one before.
         sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # Reports count bytes from here on, hence not before the connection stands.
         sender.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _ACK_REPORTS)
-        for number, size_bytes in enumerate(sizes):
+        for number, size_bytes in enumerate(sizes_bytes):
             # The first is asked for with the connection.
             moment_ns = self._due_ns or 0
             if number > 0:
@@ -349,10 +351,6 @@ class TcpFlow(FlowOfJob):
                 self._written_bytes += taken
         sender.setblocking(True)
         return written_bytes
-
-
-def _repeated(size_bytes: int, count: int | None) -> Iterator[int]:
-    return itertools.repeat(size_bytes) if count is None else itertools.repeat(size_bytes, count)
 
 
 def _set_controller(connection: socket.socket, name: str) -> None:
