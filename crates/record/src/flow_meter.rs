@@ -7,7 +7,7 @@ use crate::first_sent::FirstSent;
 use crate::histogram::Histogram;
 use crate::ping_meter::PingMeter;
 use crate::ping_meter::Pings;
-use crate::playback::Playback;
+use crate::playback::Viewing;
 use crate::sink::{AckRow, FlowState};
 use crate::stretch::{bits_per_s, ratio};
 use crate::tables::{FlowTable, seconds, seconds_or_nan};
@@ -225,8 +225,8 @@ pub(crate) struct FlowMeter {
     propagation_ns: u64,
     /// Of a flow that has any.
     pings: Option<Box<PingMeter>>,
-    /// Of a flow that is one, and when its viewer leaves.
-    video: Option<Box<(Playback, Time)>>,
+    /// Of a video.
+    pub viewing: Option<Box<Viewing>>,
     /// Of a flow of datagrams that nobody answers.
     datagrams: Option<Box<DatagramMeter>>,
     /// No controller governs it.
@@ -255,7 +255,7 @@ impl FlowMeter {
             segments: Vec::with_capacity(segments),
             propagation_ns: 0,
             pings: None,
-            video: None,
+            viewing: None,
             datagrams: None,
             ungoverned: false,
             knows_waits: true,
@@ -275,11 +275,6 @@ impl FlowMeter {
     /// The meter of a flow of datagrams that nobody answers.
     pub(crate) fn with_datagrams(self) -> Self {
         Self { datagrams: Some(Box::default()), ungoverned: true, ..self }
-    }
-
-    /// The flow is a video.
-    pub(crate) fn watch(&mut self, playback: Playback) {
-        self.video = Some(Box::new((playback, self.ends)));
     }
 
     /// The meter of a flow whose ACKs have no RTT of their own.
@@ -398,24 +393,6 @@ impl FlowMeter {
         self.total.responses += 1;
         self.total.response_sum_ns += ns;
         self.segment.response_ns.get_or_insert_default().record(ns, 1);
-    }
-
-    pub(crate) fn segment_loaded(&mut self, now: Time, bitrate_bps: u64) {
-        if let Some(video) = &mut self.video {
-            video.0.loaded(now, bitrate_bps);
-        }
-    }
-
-    /// What has been seen of the flow's video until `now`, if it is one.
-    pub(crate) fn playback(&mut self, now: Time) -> Option<&Playback> {
-        let (playback, until) = &mut **self.video.as_mut()?;
-        playback.advance(now.min(*until));
-        Some(playback)
-    }
-
-    /// What has been seen of it so far.
-    pub(crate) fn watched(&self) -> Option<&Playback> {
-        self.video.as_ref().map(|video| &video.0)
     }
 
     pub(crate) fn completed(&mut self, now: Time, after: Span) {

@@ -135,6 +135,22 @@ impl Playback {
     }
 }
 
+/// What a viewer sees until the flow is stopped.
+#[derive(Clone, Debug)]
+pub(crate) struct Viewing {
+    pub playback: Playback,
+    /// When the viewer leaves.
+    pub leaves: Time,
+}
+
+impl Viewing {
+    /// What has been seen until `now`.
+    pub(crate) fn until(&mut self, now: Time) -> &Playback {
+        self.playback.advance(now.min(self.leaves));
+        &self.playback
+    }
+}
+
 /// What became of a flow's video.
 #[derive(Clone, Debug)]
 pub struct Watched {

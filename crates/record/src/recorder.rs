@@ -4,7 +4,7 @@ use jostle_units::{Span, Time};
 
 use crate::flow_meter::FlowMeter;
 use crate::link_meter::{LinkMeter, LinkState, Sending};
-use crate::playback::Playback;
+use crate::playback::{Playback, Viewing};
 use crate::room::{self, NoRoom, Shortage};
 use crate::run_record::{Datagrams, FlowIdentity, Recorded, RunRecord};
 use crate::sink::{AckRow, FlowState, Sink};
@@ -79,7 +79,9 @@ impl Recorder {
     fn watch(&mut self, spec: &RunSpec) {
         for (meter, flow) in self.run.flows.iter_mut().zip(&spec.flows) {
             if let SourceSpec::Video(video) = &flow.source {
-                meter.watch(Playback::new(video));
+                let leaves = flow.stop_ns.map_or(Time::NEVER, Time::from_ns);
+                let playback = Playback::new(video);
+                meter.viewing = Some(Box::new(Viewing { playback, leaves }));
             }
         }
     }
@@ -171,7 +173,9 @@ impl Sink for Recorder {
     }
 
     fn segment_loaded(&mut self, now: Time, flow: u32, bitrate_bps: u64) {
-        self.run.flows[flow as usize].segment_loaded(now, bitrate_bps);
+        if let Some(viewing) = &mut self.run.flows[flow as usize].viewing {
+            viewing.playback.loaded(now, bitrate_bps);
+        }
     }
 
     fn completed(&mut self, now: Time, flow: u32, after: Span) {
@@ -201,7 +205,7 @@ impl Sink for Recorder {
         let is_open = self.run.flow_identities[flow as usize].start <= now;
         let meter = &mut self.run.flows[flow as usize];
         meter.close_bin(now, flow, is_open, state, &mut self.run.flow_table);
-        if let Some(playback) = meter.playback(now)
+        if let Some(playback) = meter.viewing.as_mut().map(|viewing| viewing.until(now))
             && let Some(bitrate_bps) = playback.bitrate_bps()
         {
             let internals = &mut self.run.internals;

@@ -167,8 +167,8 @@ impl Recorded {
             }
         }
         let end = self.timeline.end();
-        for meter in &mut self.flows {
-            meter.playback(end);
+        for viewing in self.flows.iter_mut().filter_map(|meter| meter.viewing.as_mut()) {
+            viewing.until(end);
         }
         RunRecord {
             summary: self.summary(),
@@ -250,8 +250,8 @@ impl Recorded {
             unfinished: unfinished(transfer).map(|count| count as u64),
             efficiency: efficiency(transfer),
             estimate_bps: estimate(transfer),
-            video: meter.watched().map(|playback| {
-                let playback = playback.clone();
+            video: meter.viewing.as_ref().map(|viewing| {
+                let playback = viewing.playback.clone();
                 VideoSummary::of(&Watched { opened: identity.start, playback })
             }),
             phases: self.by_phase(stretches, |all| FlowPhase::of(&all.flows[at], all)),
