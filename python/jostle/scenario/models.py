@@ -16,6 +16,7 @@ __all__ = [
     "AckFrequency",
     "Algorithm",
     "Bulk",
+    "Cbr",
     "Edge",
     "Fixed",
     "Flow",
@@ -315,20 +316,35 @@ class Ping(_Table):
     """A ping that is not back by then is lost: 10 s, as `ping` of iputils waits."""
 
 
+class Cbr(_Table):
+    """Datagrams at a rate, which nobody answers."""
+
+    kind: Literal["cbr"]
+    rate: f.Rates | None = None
+    """Of the payload: `"64 kbit/s"`, or steps as a link's rate has, in the time of the run."""
+    bytes: f.PositiveSize | None = None
+    """Payload of a datagram; headers of UDP and IP come on top."""
+    codec: Literal["g711", "g711-no-plc", "g729", "g723.1", "gsm-efr"] | None = None
+    """Speech, with the rate and the size of this codec's packets, instead of `rate` and `bytes`."""
+    playout: f.PlayoutBuffer | None = None
+    """When speech is played: `"best"` (with the best R), `"99 %"` (when so many have come), or
+    `"60 ms"` after the packet that took least."""
+
+
 Source = Annotated[
-    Annotated[Bulk | Fixed | OnOff | RequestResponse | Ping, Field(discriminator="kind")],
+    Annotated[Bulk | Fixed | OnOff | RequestResponse | Ping | Cbr, Field(discriminator="kind")],
     BeforeValidator(f.named("kind")),
 ]
 
 
 class Tcp(_Table):
-    """TCP: the default of everything but pings."""
+    """TCP: the default of everything but pings and constant rates."""
 
     kind: Literal["tcp"]
 
 
 class Udp(_Table):
-    """Datagrams without congestion control: those of pings."""
+    """Datagrams without congestion control: those of pings and of constant rates."""
 
     kind: Literal["udp"]
 
@@ -394,7 +410,7 @@ class Flow(_Table):
 
     name: f.Name
     controller: Annotated[Algorithm, BeforeValidator(f.named("name"))]
-    """`"none"` for pings, which no controller governs."""
+    """`"none"` for datagrams, which no controller governs."""
     slow_start: Annotated[Algorithm, BeforeValidator(f.named("name"))] | None = None
     memory: Annotated[Algorithm | None, BeforeValidator(f.memory_table)] = None
     """What the sending host makes of earlier connections to the peer; `"none"` for nothing."""
@@ -417,8 +433,8 @@ class Flow(_Table):
     """The flows of `count` open one after the other, each so long after the one before it is
     complete."""
     transport: Transport | None = None
-    """`"quic"`, or a table with its keys; `"udp"` for pings and `"tcp"` for everything else need
-    not be said."""
+    """`"quic"`, or a table with its keys; `"udp"` for pings and constant rates and `"tcp"` for
+    everything else need not be said."""
     source: Source | None = None
     from_: str | None = Field(default=None, alias="from")
     """Node of the graph where its sender is."""

@@ -243,6 +243,7 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
             models.OnOff,
             models.RequestResponse,
             models.Ping,
+            models.Cbr,
             models.Tcp,
             models.Udp,
             models.Quic,
