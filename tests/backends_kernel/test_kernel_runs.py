@@ -356,8 +356,6 @@ def test_recorded_drawn_and_routed_links_are_those_of_the_simulator(
             for record in (real, simulated)
         )
         assert ours == pytest.approx(theirs, rel=0.05, abs=0.02 * 99e6)
-    shortest = [overall(record)["rtt_min_s"] for record in (real, simulated)]
-    assert shortest[0] == pytest.approx(shortest[1], abs=50e-6)
     # A kernel's mean is of samples in time, the simulator's of ACKs: they part where rates change.
     delays = [overall(record)["rtt_mean_s"] for record in (real, simulated)]
     assert delays[0] == pytest.approx(delays[1], rel=0.2)
