@@ -212,8 +212,9 @@ fn link_table(columns: &Bound<'_, PyDict>) -> PyResult<LinkTable> {
 ///     `SampledLink`. Of a flow also `mode`, a list of words, `internals`, arrays by name, and
 ///     `start_ns`, `completed_ns`, `initial_cwnd_bytes`, and `responses_ns`: when each response was
 ///     whole, and how long it took; of datagrams that nobody answers `datagrams_ns`: when each came,
-///     its number, and how long it was on its way; of a video `segments_ns`: when each segment was
-///     whole, and its bitrate in bit/s.
+///     its number, and how long it was on its way; of pings `pings_ns`: when it was known what became
+///     of each, its number, and its round trip or none; of a video `segments_ns`: when each segment
+///     was whole, and its bitrate in bit/s.
 ///
 /// Returns
 /// -------
@@ -278,6 +279,14 @@ fn sampled_flow(flow: &Bound<'_, PyDict>, samples: usize) -> PyResult<SampledFlo
                 .extract::<Vec<(u64, u32, u64)>>()?
                 .into_iter()
                 .map(|(came, number, delay)| (Time::from_ns(came), number, Span::from_ns(delay)))
+                .collect(),
+        },
+        pings: match flow.get_item("pings_ns")? {
+            None => Vec::new(),
+            Some(found) => found
+                .extract::<Vec<(u64, u32, Option<u64>)>>()?
+                .into_iter()
+                .map(|(known, number, rtt)| (Time::from_ns(known), number, rtt.map(Span::from_ns)))
                 .collect(),
         },
         sent_bytes: seen("sent_bytes")?,
