@@ -115,18 +115,6 @@ pub fn everything() -> Value {
         ),
         flow("bulk", json!({"kind": "bulk"})),
         flow(
-            "film",
-            json!({"kind": "video", "bitrates_bps": [1_000_000, 2_000_000], "segment_ns": 4 * S,
-            "segments": 100, "variation": 0.2, "startup_ns": 4 * S, "buffer_ns": 60 * S,
-            "choice": {"kind": "buffer", "reservoir_ns": 20 * S, "cushion_ns": 30 * S}})
-        ),
-        flow(
-            "another film",
-            json!({"kind": "video", "bitrates_bps": [1_000_000], "segment_ns": 4 * S,
-            "segments": null, "variation": 0.0, "startup_ns": 4 * S, "buffer_ns": 60 * S,
-            "choice": {"kind": "throughput", "samples": 20, "safety": 0.85}})
-        ),
-        flow(
             "short",
             json!({"kind": "fixed", "bytes": drawn(json!({"kind": "empirical", "points": [
             {"value": 0.0, "probability": 0.0}, {"value": 1e6, "probability": 1.0}]}))})
@@ -141,6 +129,18 @@ pub fn everything() -> Value {
             "tail",
             json!({"kind": "fixed",
             "bytes": drawn(json!({"kind": "pareto", "scale": 1e3, "shape": 1.5}))})
+        ),
+        flow(
+            "film",
+            json!({"kind": "video", "bitrates_bps": [1_000_000, 2_000_000], "segment_ns": 4 * S,
+            "segments": 100, "variation": 0.2, "startup_ns": 4 * S, "buffer_ns": 60 * S,
+            "choice": {"kind": "buffer", "reservoir_ns": 20 * S, "cushion_ns": 30 * S}})
+        ),
+        flow(
+            "another film",
+            json!({"kind": "video", "bitrates_bps": [1_000_000], "segment_ns": 4 * S,
+            "segments": null, "variation": 0.0, "startup_ns": 4 * S, "buffer_ns": 60 * S,
+            "choice": {"kind": "throughput", "samples": 20, "safety": 0.85}})
         ),
     ]);
     spec["flows"][0]["path"] = json!([0, 1, 2, 3, 4]);
