@@ -11,7 +11,7 @@ from typing import Any
 import jostle
 import polars as pl
 import pytest
-from jostle.backends.kernel import KernelRunError, programs, seeded
+from jostle.backends.kernel import KernelRunError, job, programs, seeded
 from jostle.backends.kernel.controllers import Defaults
 from jostle.errors import InputError
 from jostle.implementations import recipes
@@ -150,6 +150,16 @@ def test_words_are_filled_in():
     assert job["client"] == ["sh", "5000", "{downloads}"]
     assert job["downloads"]
     assert not job["qlog"]
+
+
+def test_a_server_that_loads_the_file_has_room_for_it():
+    def memory_mb(name: str, duration: str) -> int:
+        changed = {"flows.theirs.controller": '"bbr"', "duration": f'"{duration}"'}
+        return job.memory_mb(carried_by(name, changed))
+
+    # 10 Mbit/s for 100 s more.
+    assert memory_mb("tquic", "104 s") - memory_mb("tquic", "4 s") == pytest.approx(119, abs=1)
+    assert memory_mb("ngtcp2", "104 s") == memory_mb("ngtcp2", "4 s")
 
 
 def test_what_uses_random_device_is_given_another_one():
