@@ -6,6 +6,8 @@
 
 mod build;
 pub mod capture;
+mod datagram_meter;
+mod e_model;
 mod first_sent;
 mod flow_meter;
 mod groups;
@@ -14,6 +16,7 @@ mod impairments;
 mod link_meter;
 pub mod measures;
 mod ping_meter;
+mod quantity;
 mod recorder;
 mod room;
 mod run_record;
@@ -32,6 +35,7 @@ pub use histogram::Histogram;
 pub use impairments::{DrawnImpairments, LossState};
 pub use measures::{Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, jain};
 pub use ping_meter::Pings;
+pub use quantity::{Sampler, Sizes};
 pub use recorder::Recorder;
 pub use room::{NoRoom, Shortage};
 pub use run_record::RunRecord;

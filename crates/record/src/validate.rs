@@ -1,10 +1,12 @@
 //! Which RunSpecs make sense. Whatever passes here, a simulator can run.
 
 mod algorithms;
+mod datagrams;
 mod demand;
 mod error;
 mod flow;
 mod link;
+mod quantity;
 mod quic;
 
 use std::ops::RangeInclusive;
@@ -14,13 +16,15 @@ use jostle_path::registry;
 pub use error::SpecError;
 
 use crate::capture::CAPTURED_FLOWS_MAX;
-use crate::{LinkSpec, RunSpec, Transport};
+use crate::{LinkSpec, Quantity, RunSpec, Transport};
 
 /// Longest span of time, and fastest rate.
 const MAX_NS: u64 = registry::LONGEST_NS as u64;
 const MAX_BPS: u64 = registry::FASTEST_BPS as u64;
 /// Largest amount of data: 2⁵³ bytes.
 const MAX_BYTES: u64 = 1 << 53;
+/// Shortest time between two datagrams: on a link of 500 Mbit/s the smallest follow each other so.
+const MIN_EVERY_NS: u64 = 1_000;
 /// Longest name of a flow that a file is named after.
 const FILE_NAME_MAX_BYTES: usize = 200;
 
@@ -117,6 +121,16 @@ impl RunSpec {
         distinct("phases", self.phases.iter().map(|phase| phase.name.as_str()))?;
         distinct("links", self.links.iter().map(|link| link.name.as_str()))?;
         distinct("flows", self.flows.iter().map(|flow| flow.name.as_str()))
+    }
+}
+
+impl Quantity {
+    /// Checks that the quantity makes sense, for users that need no whole run.
+    ///
+    /// # Errors
+    /// The first thing that does not, where it is, and what would be accepted.
+    pub fn validate(&self) -> Result<(), SpecError> {
+        quantity::check("quantity", self, 0..=u64::MAX)
     }
 }
 

@@ -14,6 +14,7 @@ use jostle_units::{DATAGRAM_HEADER_BYTES, Span, Stream, Time, mss_of};
 
 use crate::Error;
 use crate::connection::Connection;
+use crate::datagrams::Datagrams;
 use crate::endpoints::Endpoints;
 use crate::host::Times;
 use crate::packet::Body;
@@ -122,7 +123,10 @@ fn endpoints(
             let ends = quic_ends_with(spec, run, python_controllers)?;
             Ok(Endpoints::Quic(Box::new(QuicConnection::new(ends))))
         }
-        (Transport::Udp, _) => Err(invalid(&spec.name, "nothing but pings is sent in datagrams")),
+        (Transport::Udp, SourceSpec::Cbr(source)) => {
+            Ok(Endpoints::Datagrams(Datagrams::new(source)))
+        }
+        (Transport::Udp, _) => Err(invalid(&spec.name, "it is not sent in datagrams")),
     }
 }
 
@@ -158,7 +162,7 @@ fn quic_ends_with(
         .map_err(|e| invalid(&spec.name, e))?;
     let server =
         End::server(&settings, stream("quic/server").bits()).map_err(|e| invalid(&spec.name, e))?;
-    let source = Source::new(spec.source, stream("source"));
+    let source = Source::new(&spec.source, run.seed, &spec.name);
     let early = settings.handshake == Handshake::ZeroRtt;
     Ok(QuicEnds { client, server, source, early })
 }
@@ -246,7 +250,6 @@ fn connection(
     if spec.linux == Linux::V4_15 {
         receiver = receiver.uncompressed();
     }
-    let random = Stream::new(run.seed, &format!("flow/{}/source", spec.name));
-    let source = Source::new(spec.source, random);
+    let source = Source::new(&spec.source, run.seed, &spec.name);
     Ok(Connection::new(Sender::new(options, controller), receiver, source))
 }

@@ -19,7 +19,7 @@ from jostle.backends.kernel import (
     playback,
     programs,
 )
-from jostle.backends.kernel.spans import spans_ns
+from jostle.backends.kernel.spans import sizes_bytes, spans_ns
 from jostle.backends.kernel.topology import (
     Burst,
     Machine,
@@ -103,6 +103,8 @@ def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str,
             if programs.is_program(flow)
             else _quic_flow(spec, number)
             if flow["transport"] == "quic"
+            else _datagram_flow(spec, number)
+            if flow["transport"] == "udp"
             else _flow(spec, number, next(names))
             for number, flow in enumerate(spec["flows"])
         ],
@@ -239,6 +241,7 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
     portion = _read_bytes(flow)
     sparing = portion == _READ_BYTES or flow["receive_window_autotuning"]
     return {
+        "transport": "tcp",
         "sender": f"s{number}",
         "receiver": f"r{number}",
         "sender_address": sender_address(number),
@@ -257,6 +260,22 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         "stop_ns": flow["stop_ns"],
         "source": flow["source"],
         "spans_ns": spans_ns(spec["seed"], flow, spec["duration_ns"]),
+        "sizes_bytes": sizes_bytes(spec["seed"], flow),
+    }
+
+
+def _datagram_flow(spec: Spec, number: int) -> dict[str, Any]:
+    flow = spec["flows"][number]
+    return {
+        "transport": "udp",
+        "sender": f"s{number}",
+        "receiver": f"r{number}",
+        "sender_address": sender_address(number),
+        "receiver_address": receiver_address(number),
+        "after": flow["after"],
+        "start_ns": flow["start_ns"],
+        "stop_ns": flow["stop_ns"],
+        "source": flow["source"],
     }
 
 
@@ -299,9 +318,8 @@ def engine_path() -> Path | None:
 
 
 def _file_bytes(spec: Spec, flow: FlowSpec) -> int:
-    source = flow["source"]
-    if source["kind"] == "fixed":
-        return int(source["bytes"])
+    if flow["source"]["kind"] == "fixed":
+        return sizes_bytes(spec["seed"], flow)[0]
     rates_bps = [playback.peak_bps(spec["links"][number]) for number in flow["path"]]
     if flow["nic_rate_bps"] is not None:
         rates_bps.append(flow["nic_rate_bps"])
