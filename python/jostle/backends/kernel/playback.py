@@ -50,7 +50,7 @@ def own_links(spec: Spec) -> frozenset[int]:
 
     `netem` can lose packets at random, but not the same ones as the simulator. `htb` hands a packet
     over when its sending begins: what makes up for the sending of a jumbo frame (see `topology`)
-    adds as much to the round trip of a SYN, and it does so on the way back: too late for frames, whose
+    adds as much to the round trip of a SYN. It does so on the way back, too late for frames, whose
     delay is measured one way.
     """
     timed = [flow for flow in spec["flows"] if flow["source"]["kind"] in ("media", "trace")]
