@@ -4,7 +4,8 @@
     python docs/record_linux.py kernel.json 2026-11-22
 
 The second is the day of the runs. Of every study in the document that has claims it writes
-`studies/ID/linux.json`; of every one that measures conformance, `studies/ID/linux-points.json`. Values that the document does not have stay as they were kept.
+`studies/ID/linux.json`, where values that the document does not have stay as they were kept; of
+every one that measures conformance, `studies/ID/linux-points.json`.
 """
 
 from __future__ import annotations
