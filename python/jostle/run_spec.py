@@ -228,6 +228,17 @@ class SourceSpec5(TypedDict):
     timeout_ns: int
 
 
+class SourceSpec7(TypedDict):
+    """Frames at fixed times, each as large as it is."""
+
+    deadline_ns: int
+    delta_bytes: int
+    frames_per_1000_s: int
+    key_bytes: int
+    key_every: int
+    kind: Literal["media"]
+
+
 TraceLevel: TypeAlias = Literal["none", "acks"]
 
 
@@ -237,25 +248,6 @@ Transport: TypeAlias = Literal["tcp", "udp", "quic"]
 Value: TypeAlias = bool | int | float | Limit | str
 
 
-class VideoChoice1(TypedDict):
-    """By what is in its buffer: BBA-0 (Huang et al., SIGCOMM 2014)."""
-
-    cushion_ns: int
-    kind: Literal["buffer"]
-    reservoir_ns: int
-
-
-class VideoChoice2(TypedDict):
-    """By the throughput of earlier segments: their harmonic mean (Jiang et al., CoNEXT 2012)."""
-
-    kind: Literal["throughput"]
-    safety: float
-    samples: int
-
-
-VideoChoice: TypeAlias = VideoChoice1 | VideoChoice2
-
-
 class VoiceSpec(TypedDict):
     """Speech, as the E-model (ITU-T G.107) wants to know it."""
 
@@ -263,6 +255,13 @@ class VoiceSpec(TypedDict):
     equipment_impairment: float
     loss_robustness: float
     playout: PlayoutSpec
+
+
+class WriteSpec(TypedDict):
+    """Something that an application writes at once."""
+
+    at_ns: int
+    bytes: int
 
 
 class Algorithm(TypedDict):
@@ -354,21 +353,23 @@ class SourceSpec6(TypedDict):
     voice: NotRequired[VoiceSpec | None]
 
 
-class SourceSpec7(TypedDict):
-    """Segments of a video, as a player asks for them."""
+class SourceSpec8(TypedDict):
+    """What a list says, at the times that it says; then the connection ends."""
 
-    bitrates_bps: list[int]
-    buffer_ns: int
-    choice: VideoChoice
-    kind: Literal["video"]
-    segment_ns: int
-    segments: NotRequired[int | None]
-    startup_ns: int
-    variation: float
+    deadline_ns: NotRequired[int | None]
+    kind: Literal["trace"]
+    writes: list[WriteSpec]
 
 
 SourceSpec: TypeAlias = (
-    SourceSpec1 | SourceSpec2 | SourceSpec3 | SourceSpec4 | SourceSpec5 | SourceSpec6 | SourceSpec7
+    SourceSpec1
+    | SourceSpec2
+    | SourceSpec3
+    | SourceSpec4
+    | SourceSpec5
+    | SourceSpec6
+    | SourceSpec7
+    | SourceSpec8
 )
 
 

@@ -2,6 +2,7 @@
 //! default, only because it may be absent from the run.
 
 mod datagrams;
+mod media;
 mod quantity;
 mod quic;
 mod video;
@@ -10,6 +11,7 @@ use std::collections::BTreeMap;
 
 pub use datagrams::*;
 pub use jostle_catalogue::{Limit, Linux, Value};
+pub use media::*;
 pub use quantity::*;
 pub use quic::*;
 use schemars::JsonSchema;
@@ -382,6 +384,10 @@ pub enum SourceSpec {
     },
     /// Datagrams at a rate, which nobody answers.
     Cbr(CbrSpec),
+    /// Frames at fixed times, each as large as it is.
+    Media(MediaSpec),
+    /// What a list says, at the times that it says; then the connection ends.
+    Trace(TraceSpec),
     /// Segments of a video, as a player asks for them.
     Video(VideoSpec),
 }

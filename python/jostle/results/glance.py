@@ -20,6 +20,7 @@ _TELLING: Final[Mapping[str, str]] = {
     "requests": "response",
     "pings": "rtt",
     "videos": "bitrate",
+    "media": "frame_delay",
     "datagrams": "one_way_delay",
     "link": "queue_time",
 }

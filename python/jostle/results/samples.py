@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jostle.backends import Spec
     from jostle.results.finished import FinishedRuns
 
-Kind = Literal["bulk", "transfers", "requests", "pings", "datagrams", "videos"]
+Kind = Literal["bulk", "transfers", "requests", "media", "pings", "datagrams", "videos"]
 """What flows do, by which they are shown together: they send without an end, end, answer, …"""
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -34,6 +34,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "ping": "pings",
     "video": "videos",
     "cbr": "datagrams",
+    "media": "media",
+    "trace": "media",
 }
 """By the kind of a flow's source."""
 
