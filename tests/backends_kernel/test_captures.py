@@ -133,7 +133,7 @@ def test_what_is_wanted_is_in_the_job(kernel, defaults):
     spec = spec_of(PAIR)
     asked = job.build(spec, kernel, defaults)
     assert asked["captures"] == {
-        "s0": "s0.ring", "r0": "r0.ring", "s1": "s1.ring", "r1": "r1.ring",
+        host: (f"{host}.ring", 128) for host in ("s0", "r0", "s1", "r1")
     }  # fmt: skip
     names = {host["name"] for host in asked["hosts"]}
     assert {"h0", "h1"} <= names
@@ -219,7 +219,7 @@ def test_the_ring_of_this_machines_own_kernel(wire, tmp_path):
     """More than a ring holds at once, read while it comes."""
     size = 20_000_000
     try:
-        taken = Capture({"s0": "s0.ring", "r0": "r0.ring"}, wire, tmp_path)
+        taken = Capture({"s0": ("s0.ring", 128), "r0": ("r0.ring", 128)}, wire, tmp_path)
     except GuestFailure as failure:
         pytest.skip(str(failure))
     start_ns = time.monotonic_ns()
@@ -244,30 +244,36 @@ def test_a_full_disk_ends_the_capture_with_a_message(wire, tmp_path, monkeypatch
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(capture._Tap, "drain", full)
-    taken = Capture({"s0": "s0.ring"}, wire, tmp_path)
+    taken = Capture({"s0": ("s0.ring", 128)}, wire, tmp_path)
     talk(wire, 1000)
     with pytest.raises(GuestFailure, match="the capture failed: No space left on device"):
         taken.finish(0)
 
 
 def test_a_capture_that_is_killed_is_told(wire, tmp_path):
-    taken = Capture({"s0": "s0.ring"}, wire, tmp_path)
+    taken = Capture({"s0": ("s0.ring", 128)}, wire, tmp_path)
     os.kill(taken._process, 9)
     with pytest.raises(GuestFailure, match="it ended early"):
         taken.finish(0)
 
 
-def test_the_filter_keeps_headers_of_tcp_alone(wire, tmp_path):
-    taken = Capture({"s0": "s0.ring"}, wire, tmp_path)
-    with wire["s0"].entered(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
-        other.sendto(b"x" * 100, ("10.2.0.1", 9))
+def test_the_filter_keeps_headers_of_tcp_and_the_beginning_of_datagrams(wire, tmp_path):
+    taken = Capture({"s0": ("s0.ring", 128)}, wire, tmp_path)
+    with wire["s0"].entered():
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+            other.sendto(b"x" * 1000, ("10.2.0.1", 9))
+        with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as raw:
+            raw.sendto(b"\x08\0" + b"y" * 50, ("10.2.0.1", 0))
     talk(wire, 1000)
     (received, dropped) = taken.finish(0)["hosts"]["s0"]
     assert dropped == 0
     content = (tmp_path / "s0.ring").read_bytes()
-    assert b"x" * 20 not in content
-    # A handshake of three, data and their ACK, and the end.
-    assert 6 <= received <= 12
+    # What is left of 128 bytes behind the headers of Ethernet, IPv4 and UDP.
+    assert b"x" * 86 in content
+    assert b"x" * 87 not in content
+    assert b"y" * 10 not in content
+    # The datagram; a handshake of three, data and their ACK, and the end.
+    assert 7 <= received <= 13
     assert struct.unpack_from("=I", content, 12) == (received,)
 
 

@@ -18,8 +18,10 @@ use noq_proto::{
 };
 
 use crate::clock::Clock;
+use crate::crypto::Secrets;
 use crate::governor::{Governor, Report, Shared, StackAnswers};
 use crate::observer::Observer;
+use crate::qlog::Log;
 use crate::settings::{Congestion, Settings, Stack};
 use crate::{Error, Handshake};
 use writing::Writing;
@@ -53,6 +55,8 @@ impl Transmission {
 pub struct State {
     /// Smoothed RTT; zero before the first sample.
     pub srtt: Span,
+    /// Least RTT; [`Span::MAX`] before the first sample.
+    pub min_rtt: Span,
     /// Congestion window.
     pub cwnd_bytes: u64,
     /// Slow-start threshold; none while there is none.
@@ -126,6 +130,8 @@ pub struct End {
     scratch: Vec<u8>,
     /// Answers that belong to no connection.
     answers: Vec<Vec<u8>>,
+    secrets: Arc<Secrets>,
+    log: Option<Arc<Log>>,
     error: Option<Error>,
 }
 
@@ -138,7 +144,8 @@ impl End {
     pub fn client(settings: &Settings, seed: u64, congestion: Congestion) -> Result<Self, Error> {
         settings.check()?;
         let endpoint = Endpoint::new(config::endpoint(settings, seed, "client"), None, true);
-        let mut end = Self::new(settings, seed, endpoint);
+        let log = settings.log.as_ref().map(|title| Arc::new(Log::new(title, true)));
+        let mut end = Self::new(settings, seed, endpoint, Arc::default(), log);
         end.sending = Some(end.sending(congestion, 0));
         Ok(end)
     }
@@ -150,12 +157,20 @@ impl End {
     /// If a setting is not possible.
     pub fn server(settings: &Settings, seed: u64) -> Result<Self, Error> {
         settings.check()?;
-        let server = Arc::new(config::server(settings)?);
+        let secrets = Arc::default();
+        let log = settings.log.as_ref().map(|title| Arc::new(Log::new(title, false)));
+        let server = Arc::new(config::server(settings, seed, &secrets, log.clone())?);
         let config = config::endpoint(settings, seed, "server");
-        Ok(Self::new(settings, seed, Endpoint::new(config, Some(server), true)))
+        Ok(Self::new(settings, seed, Endpoint::new(config, Some(server), true), secrets, log))
     }
 
-    fn new(settings: &Settings, seed: u64, endpoint: Endpoint) -> Self {
+    fn new(
+        settings: &Settings,
+        seed: u64,
+        endpoint: Endpoint,
+        secrets: Arc<Secrets>,
+        log: Option<Arc<Log>>,
+    ) -> Self {
         Self {
             settings: settings.clone(),
             seed,
@@ -168,6 +183,8 @@ impl End {
             arena: BytesMut::new(),
             scratch: Vec::new(),
             answers: Vec::new(),
+            secrets,
+            log,
             error: None,
         }
     }
@@ -177,7 +194,7 @@ impl End {
             Congestion::Ours(controller) => (Some(controller), None),
             Congestion::Stack(stack) => (None, Some(stack)),
         };
-        let governor = Governor::new(&self.settings, self.clock, controller);
+        let governor = Governor::new(&self.settings, self.clock, controller, self.log.clone());
         let governor = Arc::new(Shared::new(governor));
         Sending { governor, stack, writing: Writing::default(), opened }
     }
@@ -191,17 +208,22 @@ impl End {
         if self.live.is_some() {
             return Ok(());
         }
+        self.log_at(now);
         let Some(sending) = &mut self.sending else {
             return Err(Error::Connect("a server does not connect".to_owned()));
         };
+        if let Some(log) = &self.log {
+            log.parameters(&self.settings, true);
+        }
         let seed = self.seed.wrapping_add(sending.opened);
         sending.opened += 1;
         let governor = Arc::clone(&sending.governor);
-        let config = config::client(&self.settings, seed, governor, sending.stack)?;
+        let noted = (&self.secrets, self.log.as_ref());
+        let config = config::client(&self.settings, seed, governor, sending.stack, noted)?;
         let instant = self.clock.instant(now);
         let (handle, connection) = self
             .endpoint
-            .connect(instant, config, config::SERVER, "server")
+            .connect(instant, config, config::SERVER, "localhost")
             .map_err(|error| Error::Connect(error.to_string()))?;
         self.live = Some(Live { handle, connection, established: false, closed: false });
         if self.settings.handshake == Handshake::ZeroRtt {
@@ -212,6 +234,7 @@ impl End {
 
     /// Ends the connection: what was not sent is not sent.
     pub fn close(&mut self, now: Time) {
+        self.log_at(now);
         let instant = self.clock.instant(now);
         if let Some(live) = &mut self.live {
             live.connection.close(instant, VarInt::from_u32(0), bytes::Bytes::new());
@@ -293,6 +316,35 @@ impl End {
         std::mem::take(&mut self.delivered)
     }
 
+    /// Secrets that became known since the last call, in the form of `SSLKEYLOGFILE`: whole lines, if
+    /// there are any. The server knows them all before it answers.
+    pub fn take_secrets(&mut self) -> Option<String> {
+        self.secrets.take()
+    }
+
+    /// Moves what was logged since the last call to the end of `text`: whole records of a qlog.
+    pub fn take_log(&mut self, text: &mut String) {
+        if let Some(log) = &self.log {
+            log.take(text);
+        }
+    }
+
+    /// What follows happens at `now`.
+    fn log_at(&self, now: Time) {
+        if let Some(log) = &self.log {
+            log.at(now);
+        }
+    }
+
+    /// How the sender stands, and the RTT that was measured last.
+    fn log_state(&self, latest: Option<Span>) {
+        if let Some(log) = &self.log
+            && let Some(state) = self.state()
+        {
+            log.state(&state, latest);
+        }
+    }
+
     /// What ended the connection before its time, if anything did.
     pub fn take_error(&mut self) -> Option<Error> {
         self.error.take()
@@ -300,6 +352,7 @@ impl End {
 
     /// A datagram arrived.
     pub fn receive(&mut self, now: Time, ecn: Ecn, payload: &[u8], observer: &mut impl Observer) {
+        self.log_at(now);
         let codepoint = match ecn {
             Ecn::NotCapable => None,
             // The stack knows one codepoint of senders, and takes the other one for corruption. Both
@@ -327,6 +380,9 @@ impl End {
             }
             Some(DatagramEvent::NewConnection(incoming)) => {
                 self.forget();
+                if let Some(log) = &self.log {
+                    log.parameters(&self.settings, false);
+                }
                 match self.endpoint.accept(incoming, instant, &mut self.scratch, None) {
                     Ok((handle, connection)) => {
                         self.live =
@@ -360,6 +416,7 @@ impl End {
 
     /// A deadline may have come.
     pub fn on_time(&mut self, now: Time, observer: &mut impl Observer) {
+        self.log_at(now);
         let instant = self.clock.instant(now);
         if let Some(live) = &mut self.live
             && live.connection.poll_timeout().is_some_and(|timeout| timeout <= instant)
@@ -376,6 +433,7 @@ impl End {
     /// none.
     pub fn transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmission> {
         buffer.clear();
+        self.log_at(now);
         if let Some(answer) = self.answers.pop() {
             buffer.extend_from_slice(&answer);
             let bytes = buffer.len();
@@ -405,6 +463,7 @@ impl End {
                 let sent = governor.totals().stream_bytes;
                 governor.end_sending(sending.writing.is_sent(sent));
             }
+            self.log_state(None);
             return None;
         };
         let (ecn, repeated_bytes) = match &self.sending {
@@ -428,6 +487,7 @@ impl End {
         let ssthresh = governor.ssthresh();
         Some(State {
             srtt: governor.srtt(),
+            min_rtt: governor.min_rtt(),
             cwnd_bytes: u64::from(governor.cwnd()) * size,
             ssthresh_bytes: ssthresh.map(|packets| u64::from(packets) * size),
             in_flight_bytes: governor.in_flight_bytes(),
@@ -493,6 +553,7 @@ impl End {
         }
         let report = governor.settle(now);
         drop(governor);
+        self.log_state(report.acknowledged.and_then(|ack| ack.rtt));
         tell(now, &report, observer);
     }
 

@@ -15,6 +15,7 @@ mod error;
 mod frames;
 mod governor;
 mod observer;
+mod qlog;
 mod settings;
 mod shim;
 
@@ -22,4 +23,4 @@ pub use end::{Counters, End, State, Transmission};
 pub use error::Error;
 pub use governor::Acknowledged;
 pub use observer::Observer;
-pub use settings::{AckFrequency, Congestion, Handshake, Recovery, Settings, Stack};
+pub use settings::{AckFrequency, Congestion, Crypto, Handshake, Recovery, Settings, Stack};

@@ -11,11 +11,25 @@ from jostle.backends.kernel.guest.capture import BLOCK_BYTES, BLOCKS
 from jostle.backends.sim import Engine
 from jostle.foreign_files import STORED_BYTES, open_regular, read_json
 from jostle.kernel_images import Image
+from jostle.run_spec import FlowSpec
 
 
-def wanted(spec: Spec) -> dict[str, str]:
-    """Hosts whose packets a run captures, with the file for each."""
-    return {host: f"{host}.ring" for _, _, host in _ends(spec)}
+# As the simulator's captures have it: the beginning of datagrams in the clear, all of those that can
+# be decrypted.
+_BEGINNING_BYTES, _WHOLE_BYTES = 128, 65_549
+
+
+def wanted(spec: Spec) -> dict[str, tuple[str, int]]:
+    """Hosts whose packets a run captures, with the file for each and the bytes kept of datagrams."""
+    return {
+        host: (f"{host}.ring", _kept_bytes(spec["flows"][flow])) for flow, _, host in _ends(spec)
+    }
+
+
+def _kept_bytes(flow: FlowSpec) -> int:
+    quic = flow.get("quic")
+    protected = quic is not None and (quic["crypto"] == "tls" or quic.get("implementation") is not None)
+    return _WHOLE_BYTES if protected else _BEGINNING_BYTES
 
 
 def memory_bytes(spec: Spec) -> int:
@@ -36,10 +50,10 @@ def captured(spec: Spec, folder: Path, image: Image, engine: Engine) -> Captures
     if spec.get("capture") is None:
         return None
     told = read_json(folder / "events.json", STORED_BYTES)["captures"]
-    made = Captures()
+    made, files = Captures(), wanted(spec)
     for flow, end, host in _ends(spec):
         received, dropped = told["hosts"][host]
-        blocks = folder / wanted(spec)[host]
+        blocks = folder / files[host][0]
         try:
             # No device, no pipe: the engine reads it to its end.
             open_regular(blocks).close()
