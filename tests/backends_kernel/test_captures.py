@@ -306,3 +306,49 @@ def test_the_kernel_is_asked_for_disciplines():
             assert not disciplines._is_there("nonesuch")
     except PermissionError:
         pytest.skip("only root makes network namespaces")
+
+
+OVER_QUIC = PAIR.replace("capture = true", "capture = { qlog = true }", 1).replace(
+    'name = "two"',
+    'name = "two"\ntransport = { kind = "quic", crypto = "tls" }',
+)
+
+
+@pytest.fixture(scope="module")
+def over_quic(backend: KernelBackend):
+    return backend.run(spec_of(OVER_QUIC))
+
+
+def test_datagrams_are_those_that_the_ends_counted(over_quic):
+    sender = pcapng.read_datagrams(over_quic.captures["two.sender"])
+    receiver = pcapng.read_datagrams(over_quic.captures["two.receiver"])
+    sent = sender.of(1)
+    assert len(sent) == pytest.approx(overall(over_quic, 1)["sent_packets"], abs=3)
+    assert all(packet.ports[1] == 4433 for packet in sent)
+    assert sent[0].time_ns == pytest.approx(500_000_000, abs=20_000_000)
+    assert len(receiver.of(1)) <= len(sent)
+    # Whole, with what opens them.
+    assert all(len(packet.payload) == packet.size - 42 for packet in sender.packets)
+    assert len(sender.secrets) == len(receiver.secrets) == 5
+    # TCP beside them is captured as ever.
+    assert pcapng.read(over_quic.captures["one.sender"]).of(1)
+
+
+@pytest.mark.parametrize("end", ["sender", "receiver"])
+def test_wireshark_opens_every_datagram(over_quic, end):
+    path = over_quic.captures[f"two.{end}"]
+    assert pcapng.tshark(path, "-Y", "quic.decryption_failed || _ws.malformed") == []
+    opened = pcapng.tshark(path, "-Y", "quic.frame")
+    assert len(opened) == len(pcapng.read_datagrams(path).packets)
+
+
+def test_ends_write_their_logs(over_quic):
+    logs = {name for name in over_quic.captures if name.endswith(".sqlog")}
+    assert logs == {"two.sender.sqlog", "two.receiver.sqlog"}
+    text = over_quic.captures["two.sender.sqlog"].read_text()
+    header, *events = [json.loads(record) for record in text.split("\x1e")[1:]]
+    assert header["trace"]["vantage_point"]["type"] == "client"
+    sent = [event for event in events if event["name"] == "transport:packet_sent"]
+    measured = overall(over_quic, 1)["sent_packets"]
+    assert len(sent) == pytest.approx(measured, abs=8)
+    assert 500 <= events[0]["time"] <= 520

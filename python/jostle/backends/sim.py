@@ -62,6 +62,7 @@ class Engine(Protocol):
         dropped: int,
         blocks: Path,
         folder: Path,
+        secrets: str = "",
     ) -> int:
         """Write what a packet socket of the kernel captured as a pcapng file."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from jostle.run_spec import FlowSpec
 # As the simulator's captures have it: the beginning of datagrams in the clear, all of those that can
 # be decrypted.
 _BEGINNING_BYTES, _WHOLE_BYTES = 128, 65_549
+# Where the ends of QUIC flows write (`guest/quic.py`).
+_QUIC = "quic"
 
 
 def wanted(spec: Spec) -> dict[str, tuple[str, int]]:
@@ -67,12 +70,32 @@ def captured(spec: Spec, folder: Path, image: Image, engine: Engine) -> Captures
                 dropped=dropped,
                 blocks=blocks,
                 folder=made.folder,
+                secrets=_secrets(folder, flow, end),
             )
         except OSError as error:
             raise made.error(error) from error
         # Both forms of all at once would take twice the room.
         blocks.unlink()
+        if spec["flows"][flow]["transport"] == "quic":
+            _take_log(folder / _QUIC / f"{flow}.{end}.sqlog", spec["flows"][flow]["name"], end, made)
     return made
+
+
+def _secrets(folder: Path, flow: int, end: str) -> str:
+    """Read what opens the packets of an end, if that wrote it down."""
+    path = folder / _QUIC / f"{flow}.{end}.keys"
+    if not path.exists():
+        return ""
+    with open_regular(path) as file:
+        return file.read(STORED_BYTES).decode()
+
+
+def _take_log(path: Path, name: str, end: str, made: Captures) -> None:
+    """Put an end's log beside its packets, if it wrote one."""
+    if path.exists():
+        with open_regular(path) as log, (made.folder / f"{name}.{end}.sqlog").open("xb") as file:
+            shutil.copyfileobj(log, file)
+        path.unlink()
 
 
 def _ends(spec: Spec) -> Iterator[tuple[int, str, str]]:
