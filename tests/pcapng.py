@@ -115,7 +115,7 @@ class Datagrams:
 
 
 def read_datagrams(path: Path) -> Datagrams:
-    """Read a file of a flow over QUIC; secrets stand before all that they open but the first packets."""
+    """Read a file of a flow over QUIC."""
     blocks = list(_blocks(path.read_bytes()))
     (section, options), (interface, described), *rest, (statistics, _) = blocks
     assert (section, interface, statistics) == (0x0A0D0D0A, 1, 5)

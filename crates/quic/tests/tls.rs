@@ -82,6 +82,8 @@ fn what_was_changed_on_its_way_is_thrown_away() {
         world.server.receive(Time::ZERO, sent.ecn, datagram, &mut ());
     }
     assert!(world.server.transmit(Time::ZERO, &mut Vec::new()).is_none());
+    let error = world.server.take_error().unwrap().to_string();
+    assert!(error.ends_with("authentication failed"), "{error}");
     // It is sent again, as it was.
     world.run(Time::ZERO + Span::from_secs(10), |world| world.client.is_drained());
     assert_eq!(world.delivered, 10_000);

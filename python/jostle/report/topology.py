@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from jostle.printable import printable
+from jostle.results.samples import transport_of
 from jostle.scenario.text.units import format_short
 
 if TYPE_CHECKING:
@@ -86,7 +87,12 @@ def _quiet_rtt_ns(flow: FlowSpec, links: Sequence[LinkSpec]) -> int:
 
 
 def _controller(flow: FlowSpec) -> str:
-    return "pings" if flow["source"]["kind"] == "ping" else flow["controller"]["name"]
+    """Name what decides on a flow's window, and over which transport, if that is not TCP."""
+    if flow["source"]["kind"] == "ping":
+        return "pings"
+    transport = transport_of(flow)
+    name = flow["controller"]["name"]
+    return name if transport == "TCP" else f"{name} over {transport}"
 
 
 def _link(number: int, link: LinkSpec, height: int) -> list[str]:

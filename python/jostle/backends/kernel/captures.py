@@ -14,16 +14,15 @@ from jostle.foreign_files import STORED_BYTES, open_regular, read_json
 from jostle.kernel_images import Image
 from jostle.run_spec import FlowSpec
 
-
-# As the simulator's captures have it: the beginning of datagrams in the clear, all of those that can
-# be decrypted.
+# As the simulator's captures have it: the beginning of datagrams in the clear, all of those that
+# can be decrypted.
 _BEGINNING_BYTES, _WHOLE_BYTES = 128, 65_549
 # Where the ends of QUIC flows write (`guest/quic.py`).
 _QUIC = "quic"
 
 
 def wanted(spec: Spec) -> dict[str, tuple[str, int]]:
-    """Hosts whose packets a run captures, with the file for each and the bytes kept of datagrams."""
+    """Hosts whose packets a run captures, each with its file and the bytes kept of a datagram."""
     return {
         host: (f"{host}.ring", _kept_bytes(spec["flows"][flow])) for flow, _, host in _ends(spec)
     }
@@ -31,7 +30,9 @@ def wanted(spec: Spec) -> dict[str, tuple[str, int]]:
 
 def _kept_bytes(flow: FlowSpec) -> int:
     quic = flow.get("quic")
-    protected = quic is not None and (quic["crypto"] == "tls" or quic.get("implementation") is not None)
+    protected = quic is not None and (
+        quic["crypto"] == "tls" or quic.get("implementation") is not None
+    )
     return _WHOLE_BYTES if protected else _BEGINNING_BYTES
 
 
@@ -77,7 +78,9 @@ def captured(spec: Spec, folder: Path, image: Image, engine: Engine) -> Captures
         # Both forms of all at once would take twice the room.
         blocks.unlink()
         if spec["flows"][flow]["transport"] == "quic":
-            _take_log(folder / _QUIC / f"{flow}.{end}.sqlog", spec["flows"][flow]["name"], end, made)
+            _take_log(
+                folder / _QUIC / f"{flow}.{end}.sqlog", spec["flows"][flow]["name"], end, made
+            )
     return made
 
 

@@ -204,9 +204,7 @@ def _whole(file: ScenarioFile, report: Report) -> dict[str, Any]:
         "duration_ns": file.duration,
         "interval_ns": _interval(file, report),
         "trace": file.trace,
-        "capture": None
-        if file.capture is None
-        else {"scenario": "", "qlog": file.capture.qlog},
+        "capture": None if file.capture is None else {"scenario": "", "qlog": file.capture.qlog},
         "phases": _phases(file, report),
     }
 

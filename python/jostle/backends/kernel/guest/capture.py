@@ -50,7 +50,7 @@ _Program = tuple[tuple[int, int, int, int], ...]
 
 
 def _filter(kept_bytes: int) -> _Program:
-    """Keep the headers of TCP over IPv4, so much of datagrams of UDP, and nothing of anything else."""
+    """Keep the headers of TCP over IPv4, so much of a datagram, and nothing of anything else."""
     return (
         (0x28, 0, 0, 12),  # ldh [12]            type of what is inside
         (0x15, 0, 11, 0x0800),  # jeq IPv4, else 13

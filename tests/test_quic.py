@@ -1,4 +1,4 @@
-"""Captures and qlogs of flows over QUIC."""
+"""Flows over QUIC: their captures and qlogs, and where they are named."""
 
 from __future__ import annotations
 
@@ -71,9 +71,10 @@ def overall(record: RunRecord) -> dict[str, Any]:
 def test_there_is_a_file_of_packets_and_one_of_events_for_each_end(plain):
     hosts = ["plain.receiver", "plain.sender", "tcp.receiver", "tcp.sender"]
     assert list(plain.captures) == [*hosts, "plain.receiver.sqlog", "plain.sender.sqlog"]
-    assert "flow: plain\ncontroller: cubic\n" in pcapng.read_datagrams(
-        plain.captures["plain.sender"]
-    ).comment
+    assert (
+        "flow: plain\ncontroller: cubic\n"
+        in pcapng.read_datagrams(plain.captures["plain.sender"]).comment
+    )
 
 
 @pytest.mark.parametrize("fixture", ["plain", "protected"])
@@ -161,7 +162,7 @@ def records(record: RunRecord, end: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("end", "kind"), [("sender", "client"), ("receiver", "server")])
 def test_a_qlog_has_what_its_draft_requires(plain, end, kind):
-    """draft-ietf-quic-qlog-main-schema-03 and draft-ietf-quic-qlog-quic-events-03; what qvis asks for."""
+    """draft-ietf-quic-qlog-main-schema-03, -quic-events-03; what qvis asks for."""
     header, *events = records(plain, end)
     assert header["qlog_version"] == "0.3"
     assert header["qlog_format"] == "JSON-SEQ"
@@ -238,9 +239,7 @@ def test_events_are_those_that_were_counted(plain):
     numbers = [packet["header"]["packet_number"] for packet in data]
     assert numbers == sorted(set(numbers))
     lost = {
-        e["data"]["header"]["packet_number"]
-        for e in events
-        if e["name"] == "recovery:packet_lost"
+        e["data"]["header"]["packet_number"] for e in events if e["name"] == "recovery:packet_lost"
     }
     assert lost <= set(numbers)
     assert len(lost) > 3
@@ -275,7 +274,12 @@ def test_the_command_says_where_they_are(tmp_path, capsys):
     scenario = tmp_path / "captured.toml"
     scenario.write_text(SCENARIO)
     assert status(["run", str(scenario), "--store", str(tmp_path / "store")]) == 0
-    told = [line for line in capsys.readouterr().out.splitlines() if "captures" in line]
+    lines = capsys.readouterr().out.splitlines()
+    # The transport stands beside the controller where one is not TCP.
+    rows = [line.split()[:3] for line in lines]
+    assert ["plain", "cubic", "QUIC"] in rows
+    assert ["tcp", "reno", "TCP"] in rows
+    told = [line for line in lines if "captures" in line]
     (folder,) = (tmp_path / "store").glob("*/captures")
     assert told == [f"captures: {folder} (6 files)"]
 
@@ -293,7 +297,8 @@ def test_a_qlog_is_for_quic():
             'flows.plain.transport.implementation: "ngtcp2": programs need a kernel',
         ),
         (
-            '{ kind = "quic", implementation = { name = "mine", server = ["/a"], client = ["/b"] } }',
+            '{ kind = "quic", implementation = '
+            '{ name = "mine", server = ["/a"], client = ["/b"] } }',
             'flows.plain.transport.implementation: "mine": programs need a kernel',
         ),
     ],
