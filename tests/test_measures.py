@@ -47,7 +47,6 @@ def specs(draw) -> dict[str, Any]:
                 "kind": "request_response",
                 "bytes": draw(st.integers(1, 100_000)),
                 "think_ns": draw(st.integers(0, 5)) * 100 * MS,
-                "exponential": draw(st.booleans()),
                 "count": draw(st.sampled_from((None, 3))),
             }
         if draw(st.booleans()):
@@ -81,7 +80,7 @@ def taken(frame, measure: Measure, who: str):
     return frame if measure.scope == "run" else frame.filter(**{measure.scope: who})
 
 
-@settings(max_examples=40, deadline=None, derandomize=True,
+@settings(max_examples=40, derandomize=True,
           suppress_health_check=[HealthCheck.too_slow])  # fmt: skip
 @given(specs())
 def test_every_measure_has_one_value(made: dict[str, Any]) -> None:
@@ -127,7 +126,7 @@ def _tables_show_it(results: ResultSet, record: RunRecord, phase: str) -> None:
                 assert row[-1] == plain(value, measure.factor, decimals)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True,
+@settings(max_examples=40, derandomize=True,
           suppress_health_check=[HealthCheck.too_slow])  # fmt: skip
 @given(specs())
 def test_a_window_between_ends_of_intervals_has_what_a_phase_has(made: dict[str, Any]) -> None:

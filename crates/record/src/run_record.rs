@@ -79,7 +79,7 @@ impl FlowIdentity {
             responds: matches!(flow.source, SourceSpec::RequestResponse { .. }),
             shows_delivery: foreign.is_none_or(QuicImplementation::shows_delivery),
             shows_itself: foreign.is_none_or(QuicImplementation::shows_itself),
-            bytes: bytes_of(&flow.source),
+            bytes: bytes_of(flow, spec.seed),
             ideal: Ideal::of(spec, flow),
         }
     }

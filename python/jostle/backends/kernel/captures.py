@@ -86,11 +86,12 @@ def captured(spec: Spec, folder: Path, image: Image, engine: Engine) -> Captures
 
 def _secrets(folder: Path, flow: int, end: str) -> str:
     """Read what opens the packets of an end, if that wrote it down."""
-    path = folder / _QUIC / f"{flow}.{end}.keys"
-    if not path.exists():
-        return ""
-    with open_regular(path) as file:
-        return file.read(STORED_BYTES).decode()
+    # Programs of others write one file for both (`guest/programs.py`).
+    for path in (folder / _QUIC / f"{flow}.{end}.keys", folder / f"{flow}.keys"):
+        if path.exists():
+            with open_regular(path) as file:
+                return file.read(STORED_BYTES).decode()
+    return ""
 
 
 def _take_log(path: Path, name: str, end: str, made: Captures) -> None:

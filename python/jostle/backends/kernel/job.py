@@ -19,7 +19,7 @@ from jostle.backends.kernel import (
     playback,
     programs,
 )
-from jostle.backends.kernel.spans import spans_ns
+from jostle.backends.kernel.spans import sizes_bytes, spans_ns
 from jostle.backends.kernel.topology import (
     Burst,
     Machine,
@@ -252,6 +252,7 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         "stop_ns": flow["stop_ns"],
         "source": flow["source"],
         "spans_ns": spans_ns(spec["seed"], flow, spec["duration_ns"]),
+        "sizes_bytes": sizes_bytes(spec["seed"], flow),
     }
 
 
@@ -294,9 +295,8 @@ def engine_path() -> Path | None:
 
 
 def _file_bytes(spec: Spec, flow: FlowSpec) -> int:
-    source = flow["source"]
-    if source["kind"] == "fixed":
-        return int(source["bytes"])
+    if flow["source"]["kind"] == "fixed":
+        return sizes_bytes(spec["seed"], flow)[0]
     rates_bps = [playback.peak_bps(spec["links"][number]) for number in flow["path"]]
     if flow["nic_rate_bps"] is not None:
         rates_bps.append(flow["nic_rate_bps"])
