@@ -159,8 +159,8 @@ class ProgramFlow(FlowOfJob):
     folder
         Where its files are to be; see `make_room`.
     kept
-        Where the sender's log and the connection's secrets are left: it outlives the guest, and what is
-        there may be larger than its memory.
+        Where the sender's log and the connection's secrets are left: it outlives the guest, and
+        what is there may be larger than its memory.
     """
 
     def __init__(
