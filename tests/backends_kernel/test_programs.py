@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import pcapng
 import polars as pl
 import pytest
 from jostle.backends.kernel import KernelRunError, programs, seeded
@@ -309,3 +310,15 @@ def test_a_peer_that_fails_is_named_with_its_last_words(case, backend):
     with pytest.raises(KernelRunError, match=message) as failed:
         backend.run(theirs(server, client))
     assert str(failed.value).startswith("flows.theirs.transport.implementation: ")
+
+
+@needs_ngtcp2
+@pytest.mark.parametrize("end", ["sender", "receiver"])
+def test_a_capture_is_opened_by_the_programs_secrets(end, backend):
+    spec = spec_of("capture = true\n" + SCENARIO.replace("IMPLEMENTATION", '"ngtcp2"'))
+    record = backend.run(spec)
+    path = record.captures[f"theirs.{end}"]
+    assert len(pcapng.read_datagrams(path).secrets) >= 4
+    assert pcapng.tshark(path, "-Y", "_ws.malformed || quic.decryption_failed") == []
+    opened = pcapng.tshark(path, "-Y", "quic.frame_type == 8 || quic.frame_type >= 10")
+    assert len(opened) > 1_000

@@ -12,9 +12,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jostle_units::{Rate, Span, Time};
 
 use crate::crypto::{Level, Witness};
-use crate::end::State;
 use crate::governor::MIN_WINDOW_PACKETS;
 use crate::settings::Settings;
+use crate::state::State;
 
 /// Record Separator, which begins each record.
 const SEPARATOR: char = '\x1e';

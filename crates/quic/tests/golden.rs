@@ -3,6 +3,8 @@
 //! controller behaves otherwise; if it was meant to, write the traces anew with
 //! `JOSTLE_BLESS=1 cargo test -p jostle-quic --test golden` and review them.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod common;
 
 use std::fmt::Write;

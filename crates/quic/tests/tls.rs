@@ -1,5 +1,7 @@
 //! TLS 1.3 in place of nothing: what it changes, and what it must not.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod common;
 
 use common::{Link, World, ours};

@@ -51,6 +51,7 @@ fn other_flows_say_nothing_of_quic() {
 
 #[test]
 fn quic_is_told_what_it_can_do_and_nothing_of_tcp() {
+    // Long: a table, a case a line.
     let algorithm = json!({"name": "standard", "parameters": {}});
     let cases = [
         ("/flows/0/quic", json!(null), "`flows[0].quic` cannot be absent"),
