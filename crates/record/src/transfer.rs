@@ -54,7 +54,10 @@ pub(crate) fn bytes_of(flow: &FlowSpec, seed: u64) -> Option<u64> {
     let (bytes, count) = match &flow.source {
         SourceSpec::Fixed { bytes } => (bytes, 1),
         SourceSpec::RequestResponse { bytes, count, .. } => (bytes, (*count)?),
-        SourceSpec::Bulk | SourceSpec::OnOff { .. } | SourceSpec::Ping { .. } => return None,
+        SourceSpec::Bulk
+        | SourceSpec::OnOff { .. }
+        | SourceSpec::Ping { .. }
+        | SourceSpec::Cbr(_) => return None,
     };
     if let Quantity::Constant(bytes) = bytes {
         return Some(bytes.saturating_mul(count));
