@@ -32,9 +32,6 @@ use flights::Flights;
 pub use report::Acknowledged;
 pub(crate) use report::Report;
 
-/// Smallest window (`kMinimumWindow`, RFC 9002 §7.2: "2 * max_datagram_size").
-pub(crate) const MIN_WINDOW_PACKETS: u32 = 2;
-
 /// A governor, as the stack's hooks and the end share it. Nobody else ever holds the lock, since a
 /// connection is worked on by one thread; it is there because the stack asks for `Sync`.
 pub(crate) struct Shared(Mutex<Governor>);

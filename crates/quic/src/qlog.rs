@@ -12,8 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jostle_units::{Rate, Span, Time};
 
 use crate::crypto::{Level, Witness};
-use crate::governor::MIN_WINDOW_PACKETS;
-use crate::settings::Settings;
+use crate::settings::{MIN_WINDOW_PACKETS, Settings};
 use crate::state::State;
 
 /// Record Separator, which begins each record.

@@ -10,6 +10,8 @@ use crate::Error;
 
 /// Smallest datagram that every path must take (RFC 9000 §14: "at least 1200 bytes").
 pub(crate) const MIN_DATAGRAM_BYTES: u16 = 1200;
+/// Smallest window (`kMinimumWindow`, RFC 9002 §7.2: "2 * max_datagram_size").
+pub(crate) const MIN_WINDOW_PACKETS: u32 = 2;
 /// Largest payload of UDP over IPv4.
 const MAX_DATAGRAM_BYTES: u16 = 65_527;
 

@@ -4,8 +4,9 @@ use jostle_control::transport::Reduction;
 use jostle_control::{Congestion, RecoveryOwner, RecoveryState, Signal};
 use jostle_units::Time;
 
+use super::Governor;
 use super::report::Report;
-use super::{Governor, MIN_WINDOW_PACKETS};
+use crate::settings::MIN_WINDOW_PACKETS;
 use crate::settings::Recovery;
 
 impl Governor {
