@@ -6,8 +6,8 @@ use jostle_units::Time;
 
 use super::Governor;
 use super::report::Report;
-use crate::settings::MIN_WINDOW_PACKETS;
-use crate::settings::Recovery;
+
+use crate::settings::{MIN_WINDOW_PACKETS, Recovery};
 
 impl Governor {
     /// The window is coming down, or has for this episode.
