@@ -6,7 +6,6 @@ use jostle_units::Time;
 
 use super::Governor;
 use super::report::Report;
-
 use crate::settings::{MIN_WINDOW_PACKETS, Recovery};
 
 impl Governor {

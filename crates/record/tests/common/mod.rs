@@ -82,7 +82,7 @@ fn a_link_of_each_queue() -> Value {
 pub fn everything() -> Value {
     let mut spec = dumbbell();
     spec["trace"] = json!("acks");
-    spec["capture"] = json!({"scenario": "everything"});
+    spec["capture"] = json!({"scenario": "everything", "qlog": true});
     spec["links"] = a_link_of_each_queue();
     spec["links"][0]["capacity"] = json!({"kind": "steps", "steps": [
         {"at_ns": 0, "rate_bps": 8_000_000}, {"at_ns": S, "rate_bps": 0}]});
@@ -161,6 +161,17 @@ pub fn pings() -> Value {
     pings["controller"]["name"] = json!("none");
     pings["slow_start"] = json!(null);
     spec["flows"][1] = pings;
+    spec
+}
+
+/// Two flows that write by the clock.
+pub fn timed() -> Value {
+    let mut spec = dumbbell();
+    let media = json!({"kind": "media", "frames_per_1000_s": 30_000, "key_bytes": 37_500,
+        "delta_bytes": 3_750, "key_every": 30, "deadline_ns": 250 * MS});
+    let writes = json!([{"at_ns": 0, "bytes": 100}, {"at_ns": 5 * MS, "bytes": 7}]);
+    let trace = json!({"kind": "trace", "writes": writes, "deadline_ns": 100 * MS});
+    spec["flows"] = json!([flow("video", media), flow("replay", trace)]);
     spec
 }
 

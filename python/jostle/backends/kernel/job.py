@@ -19,7 +19,7 @@ from jostle.backends.kernel import (
     playback,
     programs,
 )
-from jostle.backends.kernel.spans import sizes_bytes, spans_ns
+from jostle.backends.kernel.spans import sizes_bytes, spans_ns, writes
 from jostle.backends.kernel.topology import (
     Burst,
     Machine,
@@ -234,6 +234,7 @@ def _read_bytes(flow: FlowSpec) -> int:
 def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
     flow = spec["flows"][number]
     portion = _read_bytes(flow)
+    written = writes(flow, spec["duration_ns"])
     sparing = portion == _READ_BYTES or flow["receive_window_autotuning"]
     return {
         "transport": "tcp",
@@ -253,9 +254,11 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         "after": flow["after"],
         "start_ns": flow["start_ns"],
         "stop_ns": flow["stop_ns"],
-        "source": flow["source"],
+        # Of a trace the guest needs no more than what is in `writes`.
+        "source": {"kind": "trace"} if flow["source"]["kind"] == "trace" else flow["source"],
         "spans_ns": spans_ns(spec["seed"], flow, spec["duration_ns"]),
-        "sizes_bytes": sizes_bytes(spec["seed"], flow),
+        "sizes_bytes": [size for _, size in written] or sizes_bytes(spec["seed"], flow),
+        "writes": written,
     }
 
 
