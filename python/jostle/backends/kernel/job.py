@@ -166,6 +166,11 @@ def memory_mb(spec: Spec) -> int:
         flow["transport"] == "quic" for flow in spec["flows"]
     )
     needed_mb += captures.memory_bytes(spec) >> 20
+    needed_mb += sum(
+        programs.memory_bytes(flow, _file_bytes(spec, flow)) >> 20
+        for flow in spec["flows"]
+        if programs.is_program(flow)
+    )
     return min(_MEMORY_BASE_MB + needed_mb, _MEMORY_MOST_MB)
 
 
