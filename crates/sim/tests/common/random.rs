@@ -190,38 +190,7 @@ fn source(finite: bool, (least, most): (u64, u64)) -> BoxedStrategy<SourceSpec> 
     let on_off = (MS..500 * MS, MS..500 * MS, any::<bool>()).prop_map(|(on_ns, off_ns, drawn)| {
         SourceSpec::OnOff { on_ns: time(on_ns, drawn), off_ns: time(off_ns, drawn) }
     });
-    prop_oneof![
-        3 => Just(SourceSpec::Bulk),
-        1 => fixed,
-        1 => responses,
-        1 => on_off,
-        1 => video(),
-    ]
-    .boxed()
-}
-
-fn video() -> impl Strategy<Value = SourceSpec> {
-    let choice = prop_oneof![
-        (0..2 * S, 1..5 * S).prop_map(|(reservoir_ns, cushion_ns)| VideoChoice::Buffer {
-            reservoir_ns,
-            cushion_ns
-        }),
-        (1u32..30).prop_map(|samples| VideoChoice::Throughput { samples, safety: 0.85 }),
-    ];
-    let segments = prop::option::of(1u64..20);
-    (100 * MS..2 * S, segments, 1u64..20, choice, 0.0..0.9).prop_map(
-        |(segment_ns, segments, startup, choice, variation)| {
-            SourceSpec::Video(VideoSpec {
-                bitrates_bps: vec![100_000, 250_000, 1_000_000, 10_000_000],
-                segment_ns,
-                segments,
-                variation,
-                choice,
-                startup_ns: startup * segment_ns / 10 + 1,
-                buffer_ns: 3 * segment_ns,
-            })
-        },
-    )
+    prop_oneof![3 => Just(SourceSpec::Bulk), 1 => fixed, 1 => responses, 1 => on_off].boxed()
 }
 
 /// A spec that shows itself as the JSON that repeats the run.
