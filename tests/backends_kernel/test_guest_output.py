@@ -35,6 +35,7 @@ def test_captures_that_are_no_file_either(tmp_path: Path) -> None:
     (tmp_path / "events.json").write_text(
         '{"captures": {"start_ns": 0, "hosts": {"s0": [0, 0], "r0": [0, 0]}}}'
     )
-    os.mkfifo(tmp_path / captures.wanted(spec)["s0"])
+    ring, _ = captures.wanted(spec)["s0"]
+    os.mkfifo(tmp_path / ring)
     with pytest.raises(Exception, match="Not a regular file"):
         captured(spec, tmp_path, image, None)

@@ -152,6 +152,9 @@ class _Resolver:
 
     def facts(self, tables: Mapping[str, Any], renamed: str | None = None) -> list[LinkFacts]:
         """Check the links of one way; `renamed` is what their table is called in the file."""
+        if not tables:
+            self.report.add((), "no link — write a [bottleneck] table, or [[links]]")
+            return []
         report = Report()
         checked = validate({**_AROUND, **tables}, report)
         facts: list[LinkFacts] = []
