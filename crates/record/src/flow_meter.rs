@@ -218,6 +218,8 @@ pub(crate) struct FlowMeter {
     propagation_ns: u64,
     /// Of a flow that has any.
     pings: Option<Box<PingMeter>>,
+    /// Its ACKs are those of many connections, which have a window each.
+    is_many: bool,
 }
 
 impl FlowMeter {
@@ -240,6 +242,7 @@ impl FlowMeter {
             segments: Vec::with_capacity(segments),
             propagation_ns: 0,
             pings: None,
+            is_many: false,
         }
     }
 
@@ -251,6 +254,11 @@ impl FlowMeter {
     /// The meter of a flow of pings.
     pub(crate) fn with_pings(self) -> Self {
         Self { pings: Some(Box::default()), ..self }
+    }
+
+    /// The meter of a flow that is many connections.
+    pub(crate) fn of_many(self) -> Self {
+        Self { is_many: true, ..self }.without_transmissions()
     }
 
     /// The meter of a flow whose ACKs have no RTT of their own.
@@ -295,9 +303,11 @@ impl FlowMeter {
         if let Some(rtt) = row.rtt {
             self.sample(rtt);
         }
-        self.hold_cwnd(now);
-        self.cwnd_bytes = row.cwnd_bytes;
-        self.cwnd_until = now;
+        if !self.is_many {
+            self.hold_cwnd(now);
+            self.cwnd_bytes = row.cwnd_bytes;
+            self.cwnd_until = now;
+        }
         ack_rtt
     }
 
@@ -428,7 +438,8 @@ impl FlowMeter {
         table.rtt_last_s.push(seconds_or_nan(self.rtt_last.take()));
         table.srtt_s.push(seconds_or_nan(Some(state.srtt).filter(|srtt| !srtt.is_zero())));
         // What is not open yet, or has ended, has no window.
-        let has_window = is_open && self.pings.is_none() && (now <= self.ends || lived_ns > 0);
+        let single = self.pings.is_none() && !self.is_many;
+        let has_window = is_open && single && (now <= self.ends || lived_ns > 0);
         let there = |bytes: Option<u64>| {
             bytes.filter(|_| has_window).map_or(f64::NAN, |bytes| bytes as f64)
         };

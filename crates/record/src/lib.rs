@@ -4,8 +4,10 @@
 //! the contract with everything that plans runs. A simulator tells a [`Sink`] what happens; the
 //! [`Recorder`] is the sink that measures, and [`RunRecord`] is what it leaves behind.
 
+mod arrivals;
 mod build;
 pub mod capture;
+mod connections;
 mod first_sent;
 mod flow_meter;
 mod groups;
@@ -29,11 +31,12 @@ mod timeline;
 mod transfer;
 mod validate;
 
+pub use arrivals::{Arrivals, nth_connection, rate_per_s, rename};
 pub use histogram::Histogram;
 pub use impairments::{DrawnImpairments, LossState};
 pub use measures::{Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, jain};
 pub use ping_meter::Pings;
-pub use quantity::{Sampler, Sizes};
+pub use quantity::{Sampler, Sizes, responses};
 pub use recorder::Recorder;
 pub use room::{NoRoom, Shortage};
 pub use run_record::RunRecord;
@@ -43,6 +46,6 @@ pub use sink::{AckRow, End, FlowState, Header, HeaderKind, Nothing, Sink};
 pub use spec::*;
 pub use stretch::{FlowStretch, GroupStretch, LinkStretch, Rates, Stretch};
 pub use summary::{ByPhase, FlowSummary, GroupSummary, LinkSummary, Summary};
-pub use tables::{AckTable, FlowTable, InternalTable, LinkTable, Names};
+pub use tables::{AckTable, FlowTable, InternalTable, LinkTable, Names, TransferTable};
 pub use transfer::{Ideal, Transfer, Transfers};
 pub use validate::SpecError;

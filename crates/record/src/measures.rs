@@ -5,6 +5,7 @@
 //! stretch of time is over its whole length, so a flow that starts late or ends early has less. A
 //! measure without data is absent, never zero.
 
+mod arrived;
 mod flow;
 mod group;
 mod link;
@@ -13,6 +14,7 @@ mod row;
 mod run;
 mod transfer;
 
+pub use arrived::ArrivedSummary;
 pub use flow::FlowPhase;
 pub use group::GroupPhase;
 pub(crate) use group::{
@@ -34,6 +36,7 @@ pub fn all() -> impl Iterator<Item = &'static Measure> {
         transfer::ROWS,
         group::PHASES,
         group::ROWS,
+        arrived::ROWS,
         pings::ROWS,
     ]
     .into_iter()

@@ -185,6 +185,11 @@ events! {
     fn unanswered(now: Time, flow: u32, number: u32);
     /// A response that was asked for is whole at the receiver, `after` the sender was asked.
     fn responded(now: Time, flow: u32, after: Span);
+    /// A connection of `flow`, one that is many, opens. What becomes of it is told under the number
+    /// `connection`: it is one above the last one's, the first is as many as the flows of the run.
+    fn connected(now: Time, connection: u32, flow: u32);
+    /// The application asks for a transfer of so many bytes.
+    fn asked(now: Time, flow: u32, payload_bytes: u64);
     /// All data of a fixed-size flow were acknowledged, `after` its start.
     fn completed(now: Time, flow: u32, after: Span);
     /// A queue changed.
@@ -258,6 +263,8 @@ mod tests {
         sink.echoed(now, 11, Span::from_ns(12));
         sink.unanswered(now, 13, 14);
         sink.responded(now, 37, Span::from_ns(38));
+        sink.connected(now, 44, 45);
+        sink.asked(now, 46, 47);
         sink.completed(now, 15, Span::from_ns(16));
         sink.queue_changed(now, 17, 18, 19);
         sink.link_sent(now, Time::from_ns(42), 20, 21, Span::from_ns(43));

@@ -107,7 +107,7 @@ fn times(spec: &FlowSpec) -> Times {
     }
 }
 
-fn endpoints(
+pub(crate) fn endpoints(
     spec: &FlowSpec,
     run: &RunSpec,
     python_controllers: PythonControllers<'_>,

@@ -133,6 +133,9 @@ impl Transport for Connection {
         if next < Time::NEVER {
             host.schedule_application(next.min(stop));
         }
+        if let Action::Write(bytes) = action {
+            host.sink.asked(now, host.flow, bytes);
+        }
         if let (Action::Write(bytes), true) = (action, self.source.is_asked()) {
             (self.unanswered_bytes, self.asked_at) = (bytes, now);
         }

@@ -15,6 +15,7 @@ from jostle.scenario import fields as f
 __all__ = [
     "AckFrequency",
     "Algorithm",
+    "Arrivals",
     "Bulk",
     "Fixed",
     "Flow",
@@ -34,6 +35,7 @@ __all__ = [
     "RandomRate",
     "RequestResponse",
     "ScenarioFile",
+    "Sessions",
     "Tcp",
     "Transport",
     "Udp",
@@ -243,6 +245,38 @@ class RequestResponse(_Table):
     """Responses after which the connection ends; without it there is no end."""
 
 
+class Sessions(_Table):
+    """Sessions that come as a Poisson process, each a connection with some responses."""
+
+    kind: Literal["sessions"]
+    bytes: f.Sizes
+    """Size of a response."""
+    think: f.Spans
+    """From the end of one to the request of the next."""
+    count: f.Counts
+    """Responses of a session: a number, or how it is distributed."""
+    rate: f.PerSecond | None = None
+    """Sessions per second, `"5 /s"`."""
+    load: f.Load | None = None
+    """In place of `rate`: what they offer a link as a share of its rate, `"85 %"`."""
+    of: f.Name | None = None
+    """The link of `load`, if the flow's path has several."""
+
+
+class Arrivals(_Table):
+    """When the connections of a flow come, if it is many: one of `rate`, `load` and `file`."""
+
+    rate: f.PerSecond | None = None
+    """A Poisson process of so many per second: `"5 /s"`."""
+    load: f.Load | None = None
+    """A Poisson process that offers a link a share of its rate: `"60 %"`."""
+    of: f.Name | None = None
+    """The link of `load`, if the flow's path has several."""
+    file: str | None = None
+    """As a file lists them: a line per connection, seconds from the flow's start and, if the file
+    says sizes, bytes."""
+
+
 class Ping(_Table):
     """A datagram at fixed times, each of which the receiver sends back as it came."""
 
@@ -255,7 +289,9 @@ class Ping(_Table):
 
 
 Source = Annotated[
-    Annotated[Bulk | Fixed | OnOff | RequestResponse | Ping, Field(discriminator="kind")],
+    Annotated[
+        Bulk | Fixed | OnOff | RequestResponse | Sessions | Ping, Field(discriminator="kind")
+    ],
     BeforeValidator(f.named("kind")),
 ]
 
@@ -359,6 +395,8 @@ class Flow(_Table):
     """`"quic"`, or a table with its keys; `"udp"` for pings and `"tcp"` for everything else need
     not be said."""
     source: Source | None = None
+    arrivals: Arrivals | None = None
+    """The flow is many connections: when they come. Each transfers what the source says."""
     path: list[str] | None = None
     """Names of the links from sender to receiver."""
     reverse_path: list[str] = Field(default_factory=list)

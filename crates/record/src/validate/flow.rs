@@ -6,7 +6,7 @@ use jostle_units::{
 };
 
 use super::algorithms::{controller, memory};
-use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, link, quantity, quic, within};
+use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, arrivals, link, quantity, quic, within};
 use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
 
 /// A packet carries its position on its way in eight bits.
@@ -34,6 +34,7 @@ pub(super) fn check(position: usize, flow: &FlowSpec, spec: &RunSpec) -> Result<
     within(&format!("{at}.mtu_bytes"), flow.mtu_bytes, MIN_MTU_BYTES..=MAX_MTU_BYTES)?;
     source(&format!("{at}.source"), &flow.source, flow.mtu_bytes - DATAGRAM_HEADER_BYTES)?;
     transport(at, flow)?;
+    arrivals::check(at, flow, spec)?;
     let window = flow.initial_window_packets;
     within(&format!("{at}.initial_window_packets"), window, 1..=MAX_INITIAL_WINDOW_PACKETS)?;
     let smallest = u64::from(mss_of(flow.mtu_bytes));
@@ -122,7 +123,10 @@ fn source(at: &str, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecErro
         SourceSpec::RequestResponse { bytes, think_ns, count } => {
             quantity::check(&name("bytes"), bytes, 1..=MAX_BYTES)?;
             quantity::check(&name("think_ns"), think_ns, 0..=MAX_NS)?;
-            within(&name("count"), count.unwrap_or(1), 1..=u64::MAX)
+            match count {
+                Some(count) => quantity::check(&name("count"), count, 1..=u64::MAX),
+                None => Ok(()),
+            }
         }
         &SourceSpec::Ping { bytes, every_ns, timeout_ns } => {
             within(&name("bytes"), bytes, 1..=most_bytes)?;
@@ -145,6 +149,9 @@ fn after(
     let Some(before) = before else {
         return Err(SpecError::unfit(at, after, "the position of a flow before this one"));
     };
+    if before.arrivals.is_some() {
+        return Err(SpecError::unfit(at, after, "the position of a flow that is one connection"));
+    }
     match before.source {
         SourceSpec::Fixed { .. } | SourceSpec::RequestResponse { count: Some(_), .. } => Ok(()),
         _ => Err(SpecError::unfit(at, after, "the position of a flow that has an end")),
