@@ -8,6 +8,8 @@ mod arrivals;
 mod build;
 pub mod capture;
 mod connections;
+mod datagram_meter;
+mod e_model;
 mod first_sent;
 mod flow_meter;
 mod groups;

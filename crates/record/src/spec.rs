@@ -2,12 +2,14 @@
 //! default, only because it may be absent from the run.
 
 mod arrivals;
+mod datagrams;
 mod quantity;
 mod quic;
 
 use std::collections::BTreeMap;
 
 pub use arrivals::*;
+pub use datagrams::*;
 pub use jostle_catalogue::{Limit, Linux, Value};
 pub use quantity::*;
 pub use quic::*;
@@ -251,7 +253,7 @@ pub struct FlowSpec {
     /// How a QUIC connection is made; absent for other transports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quic: Option<QuicSpec>,
-    /// Congestion controller with all its parameters; `none` of them for pings.
+    /// Congestion controller with all its parameters; `none` of them for datagrams.
     pub controller: Algorithm,
     /// Slow-start method with all its parameters; absent for a controller that has its own.
     pub slow_start: Option<Algorithm>,
@@ -313,7 +315,7 @@ pub struct FlowSpec {
 pub enum Transport {
     /// TCP as Linux 6.1 speaks it.
     Tcp,
-    /// Datagrams (RFC 768), without congestion control: pings.
+    /// Datagrams (RFC 768), without congestion control.
     Udp,
     /// QUIC (RFC 9000).
     Quic,
@@ -381,4 +383,6 @@ pub enum SourceSpec {
         /// A ping that is not back by then is lost, even if it comes back later.
         timeout_ns: u64,
     },
+    /// Datagrams at a rate, which nobody answers.
+    Cbr(CbrSpec),
 }

@@ -146,7 +146,10 @@ pub(crate) fn bytes_of(flow: &FlowSpec, seed: u64) -> Option<u64> {
         SourceSpec::RequestResponse { bytes, count, .. } => {
             (bytes, responses(count.as_ref()?, seed, &flow.name))
         }
-        SourceSpec::Bulk | SourceSpec::OnOff { .. } | SourceSpec::Ping { .. } => return None,
+        SourceSpec::Bulk
+        | SourceSpec::OnOff { .. }
+        | SourceSpec::Ping { .. }
+        | SourceSpec::Cbr(_) => return None,
     };
     if let Quantity::Constant(bytes) = bytes {
         return Some(bytes.saturating_mul(count));

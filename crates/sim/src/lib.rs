@@ -6,6 +6,7 @@
 mod build;
 mod connection;
 mod connections;
+mod datagrams;
 mod endpoints;
 mod engine;
 mod host;

@@ -41,8 +41,8 @@ enum Kind {
         count: Option<u64>,
         answered: u64,
     },
-    /// Datagrams have no connection that could be written to; see `pinger`.
-    Ping,
+    /// They have no connection that could be written to; see `pings` and `datagrams`.
+    Datagrams,
 }
 
 impl Source {
@@ -61,7 +61,7 @@ impl Source {
                 count: count.as_ref().map(|count| responses(count, seed, flow)),
                 answered: 0,
             },
-            SourceSpec::Ping { .. } => Kind::Ping,
+            SourceSpec::Ping { .. } | SourceSpec::Cbr(_) => Kind::Datagrams,
         };
         Self { kind, random: Stream::new(seed, &format!("flow/{flow}/source")) }
     }
@@ -80,7 +80,7 @@ impl Source {
                 let action = if *on { Action::WriteForever } else { Action::Pause };
                 (action, now + span)
             }
-            Kind::Ping => (Action::Pause, Time::NEVER),
+            Kind::Datagrams => (Action::Pause, Time::NEVER),
         }
     }
 
@@ -103,7 +103,7 @@ impl Source {
                 }
                 Ok(now + lasting(think.span(&mut self.random)))
             }
-            Kind::Bulk | Kind::OnOff { .. } | Kind::Ping => Ok(Time::NEVER),
+            Kind::Bulk | Kind::OnOff { .. } | Kind::Datagrams => Ok(Time::NEVER),
         }
     }
 }

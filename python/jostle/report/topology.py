@@ -86,7 +86,8 @@ def _quiet_rtt_ns(flow: FlowSpec, links: Sequence[LinkSpec]) -> int:
 
 
 def _controller(flow: FlowSpec) -> str:
-    return "pings" if flow["source"]["kind"] == "ping" else flow["controller"]["name"]
+    words = {"ping": "pings", "cbr": "datagrams"}
+    return words.get(flow["source"]["kind"], flow["controller"]["name"])
 
 
 def _link(number: int, link: LinkSpec, height: int) -> list[str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jostle.backends import Spec
     from jostle.results.finished import FinishedRuns
 
-Kind = Literal["bulk", "transfers", "requests", "pings"]
+Kind = Literal["bulk", "transfers", "requests", "pings", "datagrams"]
 """What flows do, by which they are shown together: they send without an end, end, or answer."""
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -32,6 +32,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "fixed": "transfers",
     "request_response": "requests",
     "ping": "pings",
+    "cbr": "datagrams",
 }
 """By the kind of a flow's source."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -37,6 +37,8 @@ BUILT_IN_QUIC: Final = "noq"
 
 Steps = tuple[tuple[int, int], ...]
 """(time in ns, value) in order of time; the first is at 0."""
+Playout = tuple[str, float]
+"""How a playout buffer is set: "best", or "quantile" and a share, or "buffer" and ns."""
 QuantileTable = tuple[tuple[float, int], ...]
 """(probability, value in ns); from 0 to 1, never decreasing."""
 
@@ -127,8 +129,24 @@ def _rates(given: Any) -> Steps:
     return steps
 
 
-def _quantiles(given: Any) -> QuantileTable:
-    form = '["50 %", "33 ms"]'
+def _playout(given: Any) -> Playout:
+    if given == "best":
+        return "best", 0
+    if isinstance(given, str) and given.rstrip().endswith("%"):
+        return "quantile", parse_probability(given)
+    try:
+        return "buffer", parse_span(given)
+    except QuantityError as error:
+        raise QuantityError(f'{error}; or "best", or a share, "99 %"') from None
+
+
+def _quantiles(
+    given: Any,
+    parse: Callable[[Any], int] = parse_span,
+    kind: Literal["time", "rate"] = "time",
+    example: str = "33 ms",
+) -> QuantileTable:
+    form = f'["50 %", "{example}"]'
     table = isinstance(given, dict)
     pairs: list[tuple[KeyPath, Any, Any]]
     if isinstance(given, dict):
@@ -142,16 +160,23 @@ def _quantiles(given: Any) -> QuantileTable:
     points: list[tuple[float, int]] = []
     for at, written, value in pairs:
         probability = _element(at if table else (*at, 0), parse_probability, written)
-        span = _element(at if table else (*at, 1), parse_span, value)
+        amount = _element(at if table else (*at, 1), parse, value)
         if points and probability <= points[-1][0]:
             raise _ElementError(at, f'the probability "{written}" is not above the one before it')
-        if points and span < points[-1][1]:
-            before = format_amount(points[-1][1], "time")
+        if points and amount < points[-1][1]:
+            before = format_amount(points[-1][1], kind)
             raise _ElementError(at, f'quantiles never decrease: "{value}" comes after "{before}"')
-        points.append((probability, span))
+        points.append((probability, amount))
     if points[0][0] != 0 or points[-1][0] != 1:
         raise QuantityError('quantiles have to reach from "0 %" to "100 %"')
     return tuple(points)
+
+
+def _rate_quantiles(given: Any) -> QuantileTable:
+    points = _quantiles(given, parse_rate, "rate", "50 Mbit/s")
+    if points[-1][1] == 0:
+        raise QuantityError("these rates carry nothing")
+    return points
 
 
 def _durations(given: Any) -> QuantileTable:
@@ -381,21 +406,20 @@ PROBABILITY_SCHEMA: Final[dict[str, Any]] = {
         {"type": "string", "pattern": f"{_NUMBER}%?\\s*$", "examples": ["0.1 %"]},
     ]
 }
-_QUANTILES: Final[dict[str, Any]] = {
-    "anyOf": [
-        {
-            "type": "array",
-            "items": {
-                "type": "array",
-                "prefixItems": [PROBABILITY_SCHEMA, _SPAN_SCHEMA.json_schema],
-                "minItems": 2,
-                "maxItems": 2,
-            },
-            "minItems": 2,
-        },
-        {"type": "object", "additionalProperties": _SPAN_SCHEMA.json_schema},
-    ]
-}
+
+
+def _quantiles_schema(value: WithJsonSchema) -> dict[str, Any]:
+    pair = {
+        "type": "array",
+        "prefixItems": [PROBABILITY_SCHEMA, value.json_schema],
+        "minItems": 2,
+        "maxItems": 2,
+    }
+    listed = {"type": "array", "items": pair, "minItems": 2}
+    return {"anyOf": [listed, {"type": "object", "additionalProperties": value.json_schema}]}
+
+
+_QUANTILES: Final = _quantiles_schema(_SPAN_SCHEMA)
 _DURATIONS: Final[dict[str, Any]] = {"anyOf": [_SPAN_SCHEMA.json_schema, *_QUANTILES["anyOf"]]}
 _PHASE: Final[dict[str, Any]] = {
     "type": "array",
@@ -450,8 +474,16 @@ PositiveAmount = Annotated[Amount, _checked(_positive_amount), AMOUNT_SCHEMA]
 Address = Annotated[int, _checked(_address), WithJsonSchema({"type": "string", "format": "ipv4"})]
 Packets = Annotated[int, _checked(_packets), WithJsonSchema(_PACKETS)]
 Probability = Annotated[float, _checked(parse_probability), WithJsonSchema(PROBABILITY_SCHEMA)]
+PlayoutBuffer = Annotated[
+    Playout,
+    _checked(_playout),
+    WithJsonSchema({"anyOf": [{"const": "best"}, PROBABILITY_SCHEMA, _SPAN_SCHEMA.json_schema]}),
+]
 Rates = Annotated[Steps, _checked(_rates), _steps_schema(_RATE_SCHEMA)]
 Delays = Annotated[Steps, _checked(_steps(parse_span, "20 ms")), _steps_schema(_SPAN_SCHEMA)]
 SpanQuantiles = Annotated[QuantileTable, _checked(_quantiles), WithJsonSchema(_QUANTILES)]
+RateQuantiles = Annotated[
+    QuantileTable, _checked(_rate_quantiles), WithJsonSchema(_quantiles_schema(_RATE_SCHEMA))
+]
 Durations = Annotated[QuantileTable, _checked(_durations), WithJsonSchema(_DURATIONS)]
 Phase = Annotated[tuple[int, int], _checked(_phase), WithJsonSchema(_PHASE)]

@@ -6,7 +6,7 @@ that exists, a phase ends before the run) is checked where a run's specification
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
@@ -17,6 +17,7 @@ __all__ = [
     "Algorithm",
     "Arrivals",
     "Bulk",
+    "Cbr",
     "Fixed",
     "Flow",
     "FromFile",
@@ -36,6 +37,7 @@ __all__ = [
     "RequestResponse",
     "ScenarioFile",
     "Sessions",
+    "Slots",
     "Tcp",
     "Transport",
     "Udp",
@@ -166,6 +168,31 @@ class FromFile(_Table):
     """Factor of all values: 0.5 takes half of a round trip for one way."""
 
 
+class Slots(_Table):
+    """A path that is assigned anew at fixed times, with another rate and another delay."""
+
+    every: f.PositiveSpan
+    """From one assignment to the next. Links of a run are reconfigured together, first after a
+    time that is drawn from the seed."""
+    gap: f.Span = 0
+    """How long nothing is carried then."""
+    rate: f.RateQuantiles | None = None
+    """Distribution of the rate: quantiles as for jitter; without it the link has a `rate`."""
+    delay: f.SpanQuantiles | None = None
+    """Distribution of what each assignment has beyond the link's `delay`."""
+    place: f.SpanQuantiles | None = None
+    """Distribution of what a run has beyond that, the same for all of its assignments: where the
+    terminal stands, and where its packets come down."""
+    step: f.PositiveSpan = 1_000_000_000
+    """How long a rate lasts."""
+    correlation: f.PositiveSpan = 10_000_000_000
+    """Time after which the rate is nearly independent of what it was within an assignment."""
+    lasting: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the rate's variance that a new assignment leaves as it was …"""
+    lasting_for: f.PositiveSpan = 60_000_000_000
+    """… and the time after which nearly nothing is left of it."""
+
+
 class Link(_Table):
     """One direction of a link: queue, then capacity, then delay, then loss."""
 
@@ -197,6 +224,8 @@ class Link(_Table):
     loss: Annotated[Part | None, BeforeValidator(f.loss_table)] = None
     """`"0.1 %"`, or a table whose kind is `independent` or `gilbert_elliott`."""
     outage: Annotated[Outage | None, BeforeValidator(f.absent)] = None
+    slots: Annotated[Slots | None, BeforeValidator(f.absent)] = None
+    """A path that is assigned anew at fixed times, as that of a terminal below satellites."""
     quick_start: Annotated[QuickStart | None, BeforeValidator(f.quick_start_table)] = None
     """`"45 Mbit/s"`, what its router may grant to Quick-Start requests beside the traffic, or a
     table; a link without it grants nothing."""
@@ -288,22 +317,38 @@ class Ping(_Table):
     """A ping that is not back by then is lost: 10 s, as `ping` of iputils waits."""
 
 
+class Cbr(_Table):
+    """Datagrams at a rate, which nobody answers."""
+
+    kind: Literal["cbr"]
+    rate: f.Rates | None = None
+    """Of the payload: `"64 kbit/s"`, or steps as a link's rate has, in the time of the run."""
+    bytes: f.PositiveSize | None = None
+    """Payload of a datagram; headers of UDP and IP come on top."""
+    codec: Literal["g711", "g711-no-plc", "g729", "g723.1", "gsm-efr"] | None = None
+    """Speech, with the rate and the size of this codec's packets, instead of `rate` and `bytes`."""
+    playout: f.PlayoutBuffer | None = None
+    """When speech is played: `"best"` (with the best R), `"99 %"` (when so many have come), or
+    `"60 ms"` after the packet that took least."""
+
+
 Source = Annotated[
     Annotated[
-        Bulk | Fixed | OnOff | RequestResponse | Sessions | Ping, Field(discriminator="kind")
+        Bulk | Fixed | OnOff | RequestResponse | Sessions | Ping | Cbr,
+        Field(discriminator="kind"),
     ],
     BeforeValidator(f.named("kind")),
 ]
 
 
 class Tcp(_Table):
-    """TCP: the default of everything but pings."""
+    """TCP: the default of everything but pings and constant rates."""
 
     kind: Literal["tcp"]
 
 
 class Udp(_Table):
-    """Datagrams without congestion control: those of pings."""
+    """Datagrams without congestion control: those of pings and of constant rates."""
 
     kind: Literal["udp"]
 
@@ -369,7 +414,7 @@ class Flow(_Table):
 
     name: f.Name
     controller: Annotated[Algorithm, BeforeValidator(f.named("name"))]
-    """`"none"` for pings, which no controller governs."""
+    """`"none"` for datagrams, which no controller governs."""
     slow_start: Annotated[Algorithm, BeforeValidator(f.named("name"))] | None = None
     memory: Annotated[Algorithm | None, BeforeValidator(f.memory_table)] = None
     """What the sending host makes of earlier connections to the peer; `"none"` for nothing."""
@@ -392,8 +437,8 @@ class Flow(_Table):
     """The flows of `count` open one after the other, each so long after the one before it is
     complete."""
     transport: Transport | None = None
-    """`"quic"`, or a table with its keys; `"udp"` for pings and `"tcp"` for everything else need
-    not be said."""
+    """`"quic"`, or a table with its keys; `"udp"` for pings and constant rates and `"tcp"` for
+    everything else need not be said."""
     source: Source | None = None
     arrivals: Arrivals | None = None
     """The flow is many connections: when they come. Each transfers what the source says."""
@@ -401,6 +446,9 @@ class Flow(_Table):
     """Names of the links from sender to receiver."""
     reverse_path: list[str] = Field(default_factory=list)
     """Names of the links from receiver to sender."""
+    direction: Literal["down", "up"] = "down"
+    """Which way the data go: by `downlink` or by `uplink`; `"up"` with a path is that path the
+    other way round."""
     class_: f.Name | None = Field(default=None, alias="class")
     """Class that it is of where a queue has classes; the one called as the flow if absent, or
     `default`."""
@@ -427,6 +475,10 @@ class Flow(_Table):
     nic_rate: f.PositiveRate | None = None
 
 
+LINK_TABLES: Final = ("bottleneck", "downlink", "uplink")
+"""Links that are tables of a scenario by their names, and not in `links`."""
+
+
 class ScenarioFile(_Table):
     """A scenario as a person writes it."""
 
@@ -447,6 +499,10 @@ class ScenarioFile(_Table):
     """Windows of time for every statistic: `steady = ["60 s", "120 s"]`."""
     bottleneck: Link | None = None
     """The one link that every flow crosses."""
+    downlink: Link | None = None
+    """Together with `uplink`, instead of `bottleneck`: data go by one of them, by the flow's
+    `direction`, and ACKs by the other."""
+    uplink: Link | None = None
     links: list[NamedLink] = Field(default_factory=list)
     """Links by name, instead of `bottleneck`; each flow names those on its `path`."""
     flows: Annotated[list[Flow], Field(min_length=1)]

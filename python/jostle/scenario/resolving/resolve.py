@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
 from jostle.python_controllers.sources import is_python_controller
-from jostle.run_spec import RunSpec
-from jostle.scenario.models import Flow, Ping, ScenarioFile
+from jostle.run_spec import LinkSpec, RunSpec
+from jostle.scenario.models import Flow, ScenarioFile
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.algorithms import controller_and_slow_start, memory_spec
 from jostle.scenario.resolving.arrivals import arrivals_spec
@@ -23,14 +23,17 @@ from jostle.scenario.resolving.links import (
     BOTTLENECK,
     LinkFacts,
     bdp_bytes,
+    is_access_line,
     link_facts,
     link_names,
     link_spec,
+    rate_steps,
     topology,
 )
 from jostle.scenario.resolving.python_controllers import controller_spec
 from jostle.scenario.resolving.refusals import refusal
-from jostle.scenario.resolving.sources import no_controller, source_spec
+from jostle.scenario.resolving.slots import Slotted
+from jostle.scenario.resolving.sources import datagrams, no_controller, source_spec
 from jostle.scenario.resolving.traces import TraceFiles
 from jostle.scenario.resolving.transports import (
     foreign_controller,
@@ -69,11 +72,14 @@ class Template:
         By name of flow, for those that have any.
     shortest_rtt_ns
         Shortest quiet round trip of the flows.
+    slotted
+        Links whose rates and delays are drawn from the seed here, by position.
     """
 
     spec: RunSpec
     start_jitter_ns: Mapping[str, int]
     shortest_rtt_ns: int
+    slotted: Mapping[int, Slotted] = field(default_factory=dict)
 
     def jittered(self) -> Template:
         """Return the template with starts drawn from one shortest round trip, unless it has any.
@@ -98,6 +104,11 @@ class Template:
         spec: RunSpec = {**self.spec, "seed": seed}
         if spec["capture"] is not None:
             spec["capture"] = {"scenario": title}
+        if self.slotted:
+            spec["links"] = [
+                _drawn_link(link, self.slotted[at], seed) if at in self.slotted else link
+                for at, link in enumerate(self.spec["links"])
+            ]
         if self.start_jitter_ns:
             spec["flows"] = [
                 {**flow, "start_ns": flow["start_ns"] + self._drawn(flow["name"], seed)}
@@ -114,6 +125,15 @@ class Template:
         jitter = self.start_jitter_ns.get(flow, 0)
         digest = hashlib.sha256(f"start_jitter/{seed}/{flow}".encode()).digest()
         return int.from_bytes(digest[:8], "big") * (jitter + 1) >> 64
+
+
+def _drawn_link(link: LinkSpec, slotted: Slotted, seed: int) -> LinkSpec:
+    rates, delays = slotted.steps(seed)
+    listed = [{"at_ns": at, "delay_ns": delay} for at, delay in delays]
+    drawn = {**link, "delay": {**link["delay"], "steps": listed}}
+    if rates:
+        drawn["capacity"] = rate_steps(rates)
+    return cast(LinkSpec, drawn)
 
 
 def resolve(
@@ -181,10 +201,17 @@ def resolve(
     if refused is not None:
         report.add(*refused)
         return None
+    return _template(run, file, rtts, links)
+
+
+def _template(
+    run: RunSpec, file: ScenarioFile, rtts: Sequence[int | None], links: Sequence[LinkFacts]
+) -> Template:
     return Template(
         spec=run,
         start_jitter_ns=_start_jitter_ns(file),
         shortest_rtt_ns=min((rtt for rtt in rtts if rtt is not None), default=0),
+        slotted={at: one.slotted for at, one in enumerate(links) if one.slotted is not None},
     )
 
 
@@ -319,8 +346,9 @@ def _check_names(file: ScenarioFile, report: Report) -> None:
 
 def _check_capture(file: ScenarioFile, report: Report) -> None:
     for index, flow in enumerate(file.flows):
-        if file.capture and isinstance(flow.source, Ping):
-            message = "only packets of TCP are captured — remove the pings or this key"
+        what = datagrams(flow)
+        if file.capture and what is not None:
+            message = f"only packets of TCP are captured — remove the {what} or this key"
             report.add(("capture",), message, ("flows", index, "source"))
         elif file.capture and is_quic(flow):
             message = "only packets of TCP are captured — remove the QUIC flows or this key"
@@ -332,8 +360,13 @@ def _route(flow: Flow, links: Sequence[LinkFacts]) -> tuple[list[LinkFacts], lis
     by_name = {link.name: link for link in links}
     if len(links) == 1 and links[0].name == BOTTLENECK and flow.path is None:
         return [links[0]], []
-    there = [by_name[name] for name in flow.path or () if name in by_name]
-    return there, [by_name[name] for name in flow.reverse_path if name in by_name]
+    there, back = (
+        [by_name[name] for name in names if name in by_name]
+        for names in (flow.path or (), flow.reverse_path)
+    )
+    if is_access_line(links):
+        there, back = [links[0]], [links[1]]
+    return (there, back) if flow.direction == "down" else (back, there)
 
 
 def _rtt(flow: Flow, links: Sequence[LinkFacts]) -> int | None:
@@ -362,7 +395,7 @@ def _flow(
     positions = {link.name: position for position, link in enumerate(links)}
     controller: dict[str, Any] | None
     slow_start: dict[str, Any] | None
-    ours = not isinstance(flow.source, Ping)
+    ours = datagrams(flow) is None
     if not ours:
         controller, slow_start = no_controller(flow, path, report), None
     elif implementation(flow) is not None:
@@ -417,6 +450,8 @@ def _ecn(flow: Flow, registry: Registry) -> bool:
 def _check_route(
     file: ScenarioFile, flow: Flow, path: KeyPath, links: Sequence[LinkFacts], report: Report
 ) -> None:
+    if not _direction_is_said(flow, path, links, report):
+        return
     if file.bottleneck is not None:
         for key, names in (("path", flow.path or []), ("reverse_path", flow.reverse_path)):
             for index, name in enumerate(names):
@@ -435,6 +470,22 @@ def _check_route(
     if links and not flow.path:
         example = ", ".join(f'"{name}"' for name in known[:2])
         report.add((*path, "path"), f"missing — name the links in order, as in [{example}]")
+
+
+def _direction_is_said(
+    flow: Flow, path: KeyPath, links: Sequence[LinkFacts], report: Report
+) -> bool:
+    """Check `direction`; return whether there are names of links to be looked at."""
+    if is_access_line(links):
+        for key, names in (("path", flow.path), ("reverse_path", flow.reverse_path)):
+            if names:
+                message = 'with [downlink] and [uplink] the way is said by direction = "up"'
+                report.add((*path, key), f"{message} — remove this key", ("downlink",))
+        return False
+    if flow.direction == "up" and not flow.reverse_path:
+        message = "there is no link for data on the way up — write [downlink] and [uplink]"
+        report.add((*path, "direction"), f"{message}, or a reverse_path", ("links",))
+    return True
 
 
 def _check_times(file: ScenarioFile, flow: Flow, path: KeyPath, report: Report) -> None:
