@@ -18,9 +18,11 @@ __all__ = [
     "Arrivals",
     "Bulk",
     "Cbr",
+    "Edge",
     "Fixed",
     "Flow",
     "FromFile",
+    "Graph",
     "Implementation",
     "Jitter",
     "Link",
@@ -237,6 +239,37 @@ class NamedLink(Link):
     name: f.Name
 
 
+class Edge(_Table):
+    """Two nodes that are joined: a link each way."""
+
+    between: list[str]
+    """Names of the nodes."""
+    rate: f.PositiveRate | None = None
+    delay: f.Span | None = None
+    queue: Annotated[Queue, BeforeValidator(f.named("kind"))] | None = None
+
+
+class Graph(_Table):
+    """A network of nodes and edges, over which flows take the shortest way by delay."""
+
+    file: str | None = None
+    """GML or GraphML, relative to the scenario's folder: labels and places of nodes, and edges with
+    their rates (`LinkSpeedRaw`)."""
+    edges: list[Edge] = Field(default_factory=list)
+    """Edges beside those of the file, or other values of them."""
+    rate: f.PositiveRate | None = None
+    """Of edges without a rate of their own."""
+    delay: f.Span | None = None
+    """Of edges whose ends have no place."""
+    queue: Annotated[Queue, BeforeValidator(f.named("kind"))] | None = None
+    """Of all links whose edge has none of its own."""
+    scale: Annotated[float, Field(gt=0, le=1e3)] = 1.0
+    """Factor of the file's rates: a network of 10 Gbit/s at a hundredth of its rates needs a
+    hundredth of the packets."""
+    detour: Annotated[float, Field(ge=1, le=10)] = 1.0
+    """How much longer cables are than the way as the crow flies."""
+
+
 class Bulk(_Table):
     """Always something to send."""
 
@@ -442,6 +475,10 @@ class Flow(_Table):
     source: Source | None = None
     arrivals: Arrivals | None = None
     """The flow is many connections: when they come. Each transfers what the source says."""
+    from_: str | None = Field(default=None, alias="from")
+    """Node of the graph where its sender is."""
+    to: str | None = None
+    """Node of the graph where its receiver is."""
     path: list[str] | None = None
     """Names of the links from sender to receiver."""
     reverse_path: list[str] = Field(default_factory=list)
@@ -505,6 +542,8 @@ class ScenarioFile(_Table):
     uplink: Link | None = None
     links: list[NamedLink] = Field(default_factory=list)
     """Links by name, instead of `bottleneck`; each flow names those on its `path`."""
+    graph: Graph | None = None
+    """A network of nodes and edges, instead of links; flows say `from` and `to`."""
     flows: Annotated[list[Flow], Field(min_length=1)]
     grid: dict[str, Any] = Field(default_factory=dict)
     """Keys that vary, with the values of each: every combination is one condition."""

@@ -19,6 +19,7 @@ from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.algorithms import controller_and_slow_start, memory_spec
 from jostle.scenario.resolving.arrivals import arrivals_spec
 from jostle.scenario.resolving.classes import assign_flows
+from jostle.scenario.resolving.graphs import routed
 from jostle.scenario.resolving.links import (
     BOTTLENECK,
     LinkFacts,
@@ -167,8 +168,10 @@ def resolve(
     Template or None
         None if anything was reported.
     """
-    if not _few_enough(file, report):
+    with_ways = routed(file, folder or Path(), report) if _few_enough(file, report) else None
+    if with_ways is None:
         return None
+    file = with_ways
     whole = _whole(file, report)
     named, length_ns = topology(file, report), file.duration
     links = [link_facts(*found, files, report, duration_ns=length_ns) for found in named]

@@ -227,6 +227,8 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "classes": models.QueueClass,
     "jitter": models.Jitter,
     "outage": models.Outage,
+    "graph": models.Graph,
+    "edges": models.Edge,
     "quick_start": models.QuickStart,
     "slots": models.Slots,
     "random": models.RandomRate,
