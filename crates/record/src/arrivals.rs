@@ -39,7 +39,7 @@ impl Arrivals {
     }
 
     /// When the next connection opens; [`Time::NEVER`] after the last.
-    pub fn next(&mut self) -> Time {
+    pub fn next_at(&mut self) -> Time {
         self.last = match &self.process {
             Process::Poisson { mean_s } => {
                 self.last + Span::from_secs_f64(self.random.exponential(*mean_s))

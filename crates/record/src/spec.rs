@@ -3,6 +3,7 @@
 
 mod arrivals;
 mod datagrams;
+mod media;
 mod quantity;
 mod quic;
 
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 pub use arrivals::*;
 pub use datagrams::*;
 pub use jostle_catalogue::{Limit, Linux, Value};
+pub use media::*;
 pub use quantity::*;
 pub use quic::*;
 use schemars::JsonSchema;
@@ -385,4 +387,8 @@ pub enum SourceSpec {
     },
     /// Datagrams at a rate, which nobody answers.
     Cbr(CbrSpec),
+    /// Frames at fixed times, each as large as it is.
+    Media(MediaSpec),
+    /// What a list says, at the times that it says; then the connection ends.
+    Trace(TraceSpec),
 }

@@ -143,13 +143,19 @@ const ADDED_UP: u64 = 1 << 20;
 pub(crate) fn bytes_of(flow: &FlowSpec, seed: u64) -> Option<u64> {
     let (bytes, count) = match &flow.source {
         SourceSpec::Fixed { bytes } => (bytes, 1),
+<<<<<<< HEAD
         SourceSpec::RequestResponse { bytes, count, .. } => {
             (bytes, responses(count.as_ref()?, seed, &flow.name))
         }
+=======
+        SourceSpec::RequestResponse { bytes, count, .. } => (bytes, (*count)?),
+        SourceSpec::Trace(trace) => return Some(trace.writes.iter().map(|it| it.bytes).sum()),
+>>>>>>> main
         SourceSpec::Bulk
         | SourceSpec::OnOff { .. }
         | SourceSpec::Ping { .. }
-        | SourceSpec::Cbr(_) => return None,
+        | SourceSpec::Cbr(_)
+        | SourceSpec::Media(_) => return None,
     };
     if let Quantity::Constant(bytes) = bytes {
         return Some(bytes.saturating_mul(count));

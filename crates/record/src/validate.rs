@@ -7,6 +7,7 @@ mod demand;
 mod error;
 mod flow;
 mod link;
+mod media;
 mod quantity;
 mod quic;
 

@@ -8,6 +8,7 @@ use jostle_units::Time;
 
 use crate::engine::{Agenda, Deadline, Event, Timer};
 use crate::host::{Host, Progress, Transport};
+use crate::messages::Messages;
 use crate::network::Port;
 use crate::packet::Body;
 use crate::source::{Action, Source};
@@ -20,10 +21,8 @@ pub(crate) struct Connection {
     source: Source,
     /// The flow was stopped before everything it had to send was sent.
     cut: bool,
-    /// Bytes of the response that was asked for last that its receiver does not have.
-    unanswered_bytes: u64,
-    /// When it was asked for.
-    asked_at: Time,
+    /// Those of which it is measured how long they take.
+    messages: Messages,
 }
 
 /// The events of the deadlines.
@@ -43,8 +42,7 @@ impl Connection {
             timers: Timers::default(),
             source,
             cut: false,
-            unanswered_bytes: 0,
-            asked_at: Time::ZERO,
+            messages: Messages::default(),
         }
     }
 
@@ -92,13 +90,11 @@ impl Connection {
         self.acknowledge(Some(update), host);
     }
 
-    /// So many bytes of a response reached the application.
+    /// So many bytes of messages reached the application.
     #[inline(never)]
     fn answer<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
-        self.unanswered_bytes = self.unanswered_bytes.saturating_sub(bytes);
-        if self.unanswered_bytes == 0 {
-            host.sink.responded(host.now, host.flow, host.now.since(self.asked_at));
-        }
+        let &mut Host { now, flow, ref mut sink, .. } = host;
+        self.messages.deliver(bytes, now, |after| sink.responded(now, flow, after));
     }
 
     /// Everything written so far is acknowledged.
@@ -133,19 +129,29 @@ impl Transport for Connection {
         if next < Time::NEVER {
             host.schedule_application(next.min(stop));
         }
+<<<<<<< HEAD
         if let Action::Write(bytes) = action {
             host.sink.asked(now, host.flow, bytes);
         }
         if let (Action::Write(bytes), true) = (action, self.source.is_asked()) {
             (self.unanswered_bytes, self.asked_at) = (bytes, now);
+=======
+        if let (Action::Write(bytes) | Action::Append { bytes, .. }, true) =
+            (action, self.source.is_asked())
+        {
+            self.messages.write(bytes, now);
+>>>>>>> main
         }
         self.with_sender(host, |sender, port| {
             match action {
-                Action::Write(bytes) => sender.supply(now, Some(bytes), port),
+                Action::Write(bytes) | Action::Append { bytes, .. } => {
+                    sender.supply(now, Some(bytes), port);
+                }
                 Action::WriteForever => sender.supply(now, None, port),
                 Action::Pause | Action::Finish => {
                     sender.withdraw();
                 }
+                Action::Nothing => {}
             }
             sender.open(now, port);
         });
@@ -181,7 +187,7 @@ impl Transport for Connection {
         };
         if arrival.bytes > 0 {
             host.sink.delivered(now, flow, arrival.bytes);
-            if self.unanswered_bytes > 0 {
+            if self.messages.are_awaited() {
                 self.answer(arrival.bytes, host);
             }
         }

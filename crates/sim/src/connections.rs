@@ -48,7 +48,7 @@ impl Connections {
     pub fn new(run: &RunSpec) -> Self {
         let many = |(flow, spec): (u32, &FlowSpec)| {
             let mut arrivals = Arrivals::of(spec, run)?;
-            let due = arrivals.next();
+            let due = arrivals.next_at();
             let one = FlowSpec { arrivals: None, ..spec.clone() };
             Some(Many { flow, arrivals, due, came: 0, one })
         };
@@ -90,7 +90,7 @@ impl Connections {
         rename(&mut many.one, &run.flows[flow as usize], many.came);
         let opened = many.due;
         many.came += 1;
-        many.due = many.arrivals.next();
+        many.due = many.arrivals.next_at();
         let endpoints = build::endpoints(&many.one, run, python_controllers)?;
         let place = self.free.pop().unwrap_or_else(|| {
             self.living.push(None);

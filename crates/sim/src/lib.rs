@@ -10,6 +10,7 @@ mod datagrams;
 mod endpoints;
 mod engine;
 mod host;
+mod messages;
 mod network;
 mod packet;
 mod payloads;

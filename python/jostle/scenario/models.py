@@ -26,6 +26,7 @@ __all__ = [
     "Implementation",
     "Jitter",
     "Link",
+    "Media",
     "NamedLink",
     "OnOff",
     "Outage",
@@ -41,6 +42,7 @@ __all__ = [
     "Sessions",
     "Slots",
     "Tcp",
+    "Trace",
     "Transport",
     "Udp",
     "keys_of",
@@ -365,9 +367,39 @@ class Cbr(_Table):
     `"60 ms"` after the packet that took least."""
 
 
+class Media(_Table):
+    """Frames at a constant rate, some of them key frames, each with a deadline."""
+
+    kind: Literal["media"]
+    fps: Annotated[float, Field(ge=0.001, le=10_000)]
+    """Frames in a second."""
+    key: f.PositiveSize
+    """Size of a key frame."""
+    delta: f.PositiveSize | None = None
+    """Size of every other frame: as a key frame's if absent."""
+    key_every: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
+    """Frames from one key frame to the next: those of a second if absent."""
+    deadline: f.PositiveSpan
+    """A frame that is whole later than this after it was written is late."""
+
+
+class Trace(_Table):
+    """What a file says, at the times that it says; then the connection ends."""
+
+    kind: Literal["trace"]
+    file: str
+    """A table of times in seconds and of bytes, relative to the scenario's folder."""
+    deadline: f.PositiveSpan | None = None
+    """What is whole later than this after it was written is late."""
+
+
 Source = Annotated[
     Annotated[
+<<<<<<< HEAD
         Bulk | Fixed | OnOff | RequestResponse | Sessions | Ping | Cbr,
+=======
+        Bulk | Fixed | OnOff | RequestResponse | Ping | Cbr | Media | Trace,
+>>>>>>> main
         Field(discriminator="kind"),
     ],
     BeforeValidator(f.named("kind")),

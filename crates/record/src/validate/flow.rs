@@ -7,7 +7,11 @@ use jostle_units::{
 
 use super::algorithms::{controller, memory};
 use super::{
+<<<<<<< HEAD
     MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, SpecError, arrivals, datagrams, link, quantity, quic,
+=======
+    MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, SpecError, datagrams, link, media, quantity, quic,
+>>>>>>> main
     within,
 };
 use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
@@ -122,6 +126,8 @@ fn source(at: &str, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecErro
     match source {
         SourceSpec::Bulk => Ok(()),
         SourceSpec::Cbr(spec) => datagrams::check(at, spec, most_bytes),
+        SourceSpec::Media(spec) => media::check(at, spec),
+        SourceSpec::Trace(spec) => media::check_trace(at, spec),
         SourceSpec::Fixed { bytes } => quantity::check(&name("bytes"), bytes, 1..=MAX_BYTES),
         SourceSpec::OnOff { on_ns, off_ns } => {
             quantity::check(&name("on_ns"), on_ns, 1..=MAX_NS)?;
@@ -160,7 +166,9 @@ fn after(
         return Err(SpecError::unfit(at, after, "the position of a flow that is one connection"));
     }
     match before.source {
-        SourceSpec::Fixed { .. } | SourceSpec::RequestResponse { count: Some(_), .. } => Ok(()),
+        SourceSpec::Fixed { .. }
+        | SourceSpec::RequestResponse { count: Some(_), .. }
+        | SourceSpec::Trace(_) => Ok(()),
         _ => Err(SpecError::unfit(at, after, "the position of a flow that has an end")),
     }
 }
