@@ -5,8 +5,7 @@ use jostle_units::{Rate, Span, Time};
 use crate::datagram_meter::{DatagramCounters, DatagramMeter};
 use crate::first_sent::FirstSent;
 use crate::histogram::Histogram;
-use crate::ping_meter::PingMeter;
-use crate::ping_meter::Pings;
+use crate::ping_meter::{PingMeter, Pings};
 use crate::sink::{AckRow, FlowState};
 use crate::stretch::{bits_per_s, ratio};
 use crate::tables::{FlowTable, seconds, seconds_or_nan};
@@ -227,13 +226,11 @@ pub(crate) struct FlowMeter {
     propagation_ns: u64,
     /// Of a flow that has any.
     pings: Option<Box<PingMeter>>,
-    /// Its ACKs are those of many connections, which have a window each.
-    is_many: bool,
     /// Of a flow of datagrams that nobody answers.
     datagrams: Option<Box<DatagramMeter>>,
     /// Time that a response has.
     deadline: Span,
-    /// No controller governs it.
+    /// No controller governs it, or each of many connections has one.
     ungoverned: bool,
     /// What packets waited on their way is known.
     knows_waits: bool,
@@ -259,7 +256,6 @@ impl FlowMeter {
             segments: Vec::with_capacity(segments),
             propagation_ns: 0,
             pings: None,
-            is_many: false,
             datagrams: None,
             deadline: Span::MAX,
             ungoverned: false,
@@ -282,15 +278,14 @@ impl FlowMeter {
         Self { datagrams: Some(Box::default()), ungoverned: true, ..self }
     }
 
-<<<<<<< HEAD
     /// The meter of a flow that is many connections.
     pub(crate) fn of_many(self) -> Self {
-        Self { is_many: true, ..self }.without_transmissions()
-=======
+        Self { ungoverned: true, ..self }.without_transmissions()
+    }
+
     /// The meter of a flow whose messages have so much time.
     pub(crate) fn with_deadline(self, deadline: Span) -> Self {
         Self { deadline, ..self }
->>>>>>> main
     }
 
     /// The meter of a flow whose ACKs have no RTT of their own.
@@ -341,11 +336,9 @@ impl FlowMeter {
         if let Some(rtt) = row.rtt {
             self.sample(rtt);
         }
-        if !self.is_many {
-            self.hold_cwnd(now);
-            self.cwnd_bytes = row.cwnd_bytes;
-            self.cwnd_until = now;
-        }
+        self.hold_cwnd(now);
+        self.cwnd_bytes = row.cwnd_bytes;
+        self.cwnd_until = if self.ungoverned { Time::NEVER } else { now };
         ack_rtt
     }
 
@@ -490,8 +483,7 @@ impl FlowMeter {
         table.rtt_last_s.push(seconds_or_nan(self.rtt_last.take()));
         table.srtt_s.push(seconds_or_nan(Some(state.srtt).filter(|srtt| !srtt.is_zero())));
         // What is not open yet, or has ended, has no window.
-        let single = !self.ungoverned && !self.is_many;
-        let has_window = is_open && single && (now <= self.ends || lived_ns > 0);
+        let has_window = is_open && !self.ungoverned && (now <= self.ends || lived_ns > 0);
         let there = |bytes: Option<u64>| {
             bytes.filter(|_| has_window).map_or(f64::NAN, |bytes| bytes as f64)
         };
@@ -565,7 +557,6 @@ mod tests {
         stopped.close_segment(at(10));
         assert_eq!(stopped.segments()[0].life_ns, 4 * SECOND);
         assert_eq!(stopped.segments()[0].cwnd_mean_bytes(), Some(1_000.0));
-
         let mut complete = FlowMeter::new(Time::NEVER, 2);
         complete.acked(at(1), &ack(None, 1_000));
         complete.acked(at(2), &ack(None, 2_000));

@@ -57,15 +57,12 @@ impl Recorder {
                 Some(Datagrams::Pings) => meter.with_pings(),
                 Some(Datagrams::OneWay(_)) => meter.with_datagrams(),
             };
-<<<<<<< HEAD
             let meter = if flow.is_many { meter.of_many() } else { meter };
-=======
             let deadline_ns = flow.frames.as_ref().and_then(SourceSpec::deadline_ns);
             let meter = match deadline_ns {
                 None => meter,
                 Some(ns) => meter.with_deadline(Span::from_ns(ns)),
             };
->>>>>>> main
             if flow.acknowledges_in_order() { meter } else { meter.without_transmissions() }
         };
         let run = Recorded {

@@ -143,14 +143,10 @@ const ADDED_UP: u64 = 1 << 20;
 pub(crate) fn bytes_of(flow: &FlowSpec, seed: u64) -> Option<u64> {
     let (bytes, count) = match &flow.source {
         SourceSpec::Fixed { bytes } => (bytes, 1),
-<<<<<<< HEAD
         SourceSpec::RequestResponse { bytes, count, .. } => {
             (bytes, responses(count.as_ref()?, seed, &flow.name))
         }
-=======
-        SourceSpec::RequestResponse { bytes, count, .. } => (bytes, (*count)?),
         SourceSpec::Trace(trace) => return Some(trace.writes.iter().map(|it| it.bytes).sum()),
->>>>>>> main
         SourceSpec::Bulk
         | SourceSpec::OnOff { .. }
         | SourceSpec::Ping { .. }

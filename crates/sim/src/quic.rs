@@ -208,18 +208,13 @@ impl Transport for QuicConnection {
         if next < Time::NEVER {
             host.schedule_application(next.min(stop));
         }
-<<<<<<< HEAD
         if let Action::Write(bytes) = action {
             host.sink.asked(now, host.flow, bytes);
         }
-        if let (Action::Write(bytes), true) = (action, self.source.is_asked()) {
-            (self.unanswered_bytes, self.asked_at) = (bytes, now);
-=======
         if let (Action::Write(bytes) | Action::Append { bytes, .. }, true) =
             (action, self.source.is_asked())
         {
             self.messages.write(bytes, now);
->>>>>>> main
         }
         if self.early {
             self.recall(host);

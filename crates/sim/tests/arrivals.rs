@@ -1,5 +1,7 @@
 //! Flows that are many connections: they come when they should, and go without a trace.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod common;
 
 use common::*;

@@ -395,11 +395,7 @@ class Trace(_Table):
 
 Source = Annotated[
     Annotated[
-<<<<<<< HEAD
-        Bulk | Fixed | OnOff | RequestResponse | Sessions | Ping | Cbr,
-=======
-        Bulk | Fixed | OnOff | RequestResponse | Ping | Cbr | Media | Trace,
->>>>>>> main
+        Bulk | Fixed | OnOff | RequestResponse | Sessions | Ping | Cbr | Media | Trace,
         Field(discriminator="kind"),
     ],
     BeforeValidator(f.named("kind")),

@@ -7,12 +7,8 @@ use jostle_units::{
 
 use super::algorithms::{controller, memory};
 use super::{
-<<<<<<< HEAD
-    MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, SpecError, arrivals, datagrams, link, quantity, quic,
-=======
-    MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, SpecError, datagrams, link, media, quantity, quic,
->>>>>>> main
-    within,
+    MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, SpecError, arrivals, datagrams, link, media,
+    quantity, quic, within,
 };
 use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
 

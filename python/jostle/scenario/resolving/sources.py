@@ -6,11 +6,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from jostle.scenario.distributions import Drawn, KeyedError, quantity_spec
-<<<<<<< HEAD
-from jostle.scenario.models import Cbr, Fixed, Flow, OnOff, Ping, RequestResponse, Sessions
-=======
-from jostle.scenario.models import Cbr, Fixed, Flow, Media, OnOff, Ping, RequestResponse, Trace
->>>>>>> main
+from jostle.scenario.models import (
+    Cbr,
+    Fixed,
+    Flow,
+    Media,
+    OnOff,
+    Ping,
+    RequestResponse,
+    Sessions,
+    Trace,
+)
 from jostle.scenario.resolving.codecs import CODECS
 from jostle.scenario.resolving.writes import read_writes
 from jostle.scenario.text.positions import KeyPath
