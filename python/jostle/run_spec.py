@@ -72,6 +72,7 @@ class CapacitySpec4(TypedDict):
 class CaptureSpec(TypedDict):
     """What the files of a capture say beside the packets."""
 
+    qlog: NotRequired[bool]
     scenario: str
 
 
