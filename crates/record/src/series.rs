@@ -169,6 +169,7 @@ impl Series {
             Compute::Stretch(_)
             | Compute::Transfer(_)
             | Compute::Group(_)
+            | Compute::Video(_)
             | Compute::Conditions => None,
         }
     }

@@ -94,7 +94,11 @@ impl Connection {
     #[inline(never)]
     fn answer<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
         let &mut Host { now, flow, ref mut sink, .. } = host;
-        self.messages.deliver(bytes, now, |after| sink.responded(now, flow, after));
+        let Self { messages, source, .. } = self;
+        messages.deliver(bytes, now, |after| match source.on_whole(now) {
+            None => sink.responded(now, flow, after),
+            Some(bitrate_bps) => sink.segment_loaded(now, flow, bitrate_bps),
+        });
     }
 
     /// Everything written so far is acknowledged.
@@ -129,6 +133,9 @@ impl Transport for Connection {
         if next < Time::NEVER {
             host.schedule_application(next.min(stop));
         }
+        if action == Action::Wait {
+            return;
+        }
         if let Action::Write(bytes) = action {
             host.sink.asked(now, host.flow, bytes);
         }
@@ -143,7 +150,7 @@ impl Transport for Connection {
                     sender.supply(now, Some(bytes), port);
                 }
                 Action::WriteForever => sender.supply(now, None, port),
-                Action::Pause | Action::Finish => {
+                Action::Pause | Action::Finish | Action::Wait => {
                     sender.withdraw();
                 }
                 Action::Nothing => {}

@@ -19,6 +19,7 @@ mod quic;
 mod quick_start;
 mod simulation;
 mod source;
+mod viewer;
 
 pub use build::{PythonControllers, quic_ends};
 pub use quic::QuicEnds;

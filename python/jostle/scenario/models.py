@@ -46,6 +46,7 @@ __all__ = [
     "Trace",
     "Transport",
     "Udp",
+    "Video",
     "keys_of",
 ]
 
@@ -353,6 +354,49 @@ class Ping(_Table):
     """A ping that is not back by then is lost: 10 s, as `ping` of iputils waits."""
 
 
+class ByBuffer(_Table):
+    """A player that chooses by what is in its buffer: BBA-0 (Huang et al., SIGCOMM 2014)."""
+
+    kind: Literal["buffer"]
+    reservoir: f.Span | None = None
+    """The lowest bitrate, up to here: 3/8 of the buffer if absent, 90 s of 240 s."""
+    cushion: f.PositiveSpan | None = None
+    """From there on the bitrate grows, until so much later the highest is reached: 21/40 of the
+    buffer if absent, 126 s of 240 s."""
+
+
+class ByThroughput(_Table):
+    """A player that chooses by the throughput of the last segments (Jiang et al., CoNEXT 2012)."""
+
+    kind: Literal["throughput"]
+    samples: Annotated[int, Field(ge=1, le=1000)] = 20
+    """Segments whose harmonic mean it takes."""
+    safety: f.Probability = 0.85
+    """The share of that mean which a bitrate may need."""
+
+
+class Video(_Table):
+    """Adaptive streaming: segments of a video, as a player asks for them."""
+
+    kind: Literal["video"]
+    ladder: Annotated[list[f.PositiveRate], Field(min_length=1, max_length=100)] | None = None
+    """Bitrates, rising; if absent those of Netflix until 2015, from 235 to 5800 kbit/s."""
+    segment: f.PositiveSpan = 4_000_000_000
+    length: f.PositiveSpan | None = None
+    """Playing time, in whole segments; without it there is no end."""
+    variation: f.Probability = 0.0
+    """By which share of its mean size a segment may be larger or smaller."""
+    choice: Annotated[
+        Annotated[ByBuffer | ByThroughput, Field(discriminator="kind")],
+        BeforeValidator(f.named("kind")),
+    ] = ByBuffer(kind="buffer")
+    startup: f.PositiveSpan | None = None
+    """The player begins with so much in its buffer, and again after that ran empty: with one
+    segment if absent."""
+    buffer: f.PositiveSpan = 240_000_000_000
+    """What the player keeps at most."""
+
+
 class Cbr(_Table):
     """Datagrams at a rate, which nobody answers."""
 
@@ -396,7 +440,7 @@ class Trace(_Table):
 
 Source = Annotated[
     Annotated[
-        Bulk | Fixed | OnOff | RequestResponse | Sessions | Ping | Cbr | Media | Trace,
+        Bulk | Fixed | OnOff | RequestResponse | Sessions | Ping | Cbr | Media | Trace | Video,
         Field(discriminator="kind"),
     ],
     BeforeValidator(f.named("kind")),

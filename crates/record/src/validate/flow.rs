@@ -8,7 +8,7 @@ use jostle_units::{
 use super::algorithms::{controller, memory};
 use super::{
     MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, SpecError, arrivals, datagrams, link, media,
-    quantity, quic, within,
+    quantity, quic, video, within,
 };
 use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
 
@@ -120,6 +120,7 @@ fn transport(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
 fn source(at: &str, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecError> {
     let name = |key: &str| format!("{at}.{key}");
     match source {
+        SourceSpec::Video(spec) => video::check(at, spec),
         SourceSpec::Bulk => Ok(()),
         SourceSpec::Cbr(spec) => datagrams::check(at, spec, most_bytes),
         SourceSpec::Media(spec) => media::check(at, spec),

@@ -130,6 +130,18 @@ pub fn everything() -> Value {
             json!({"kind": "fixed",
             "bytes": drawn(json!({"kind": "pareto", "scale": 1e3, "shape": 1.5}))})
         ),
+        flow(
+            "film",
+            json!({"kind": "video", "bitrates_bps": [1_000_000, 2_000_000], "segment_ns": 4 * S,
+            "segments": 100, "variation": 0.2, "startup_ns": 4 * S, "buffer_ns": 60 * S,
+            "choice": {"kind": "buffer", "reservoir_ns": 20 * S, "cushion_ns": 30 * S}})
+        ),
+        flow(
+            "another film",
+            json!({"kind": "video", "bitrates_bps": [1_000_000], "segment_ns": 4 * S,
+            "segments": null, "variation": 0.0, "startup_ns": 4 * S, "buffer_ns": 60 * S,
+            "choice": {"kind": "throughput", "samples": 20, "safety": 0.85}})
+        ),
     ]);
     spec["flows"][0]["path"] = json!([0, 1, 2, 3, 4]);
     spec["flows"][0]["reverse_path"] = json!([5]);
