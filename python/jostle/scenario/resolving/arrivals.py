@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from jostle.foreign_files import TABLE_BYTES, read_text
-from jostle.scenario.models import Arrivals, Flow, Sessions
+from jostle.scenario.models import Flow
+from jostle.scenario.sources import Arrivals, Sessions
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report, did_you_mean
 from jostle.scenario.text.units import QuantityError, parse_number

@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from jostle.scenario.distributions import Drawn, KeyedError, quantity_spec
-from jostle.scenario.models import (
+from jostle.scenario.models import Flow
+from jostle.scenario.resolving.codecs import CODECS
+from jostle.scenario.resolving.video import video_spec
+from jostle.scenario.resolving.writes import read_writes
+from jostle.scenario.sources import (
     Bulk,
     Cbr,
     Fixed,
-    Flow,
     Media,
     OnOff,
     Ping,
@@ -19,9 +22,6 @@ from jostle.scenario.models import (
     Trace,
     Video,
 )
-from jostle.scenario.resolving.codecs import CODECS
-from jostle.scenario.resolving.video import video_spec
-from jostle.scenario.resolving.writes import read_writes
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report
 from jostle.scenario.text.units import QuantityError
