@@ -42,6 +42,9 @@ class Record:
     def acks(self) -> dict[str, npt.NDArray[np.generic]] | None:
         """One row per ACK, if the spec asks for it."""
     @property
+    def transfers(self) -> dict[str, npt.NDArray[np.generic]] | None:
+        """One row per transfer of flows that are many connections, if there are any."""
+    @property
     def modes(self) -> list[str]:
         """What the codes of `flows["mode"]` mean."""
     @property

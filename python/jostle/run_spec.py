@@ -16,6 +16,32 @@ class AckFrequencySpec(TypedDict):
     reordering_threshold: int
 
 
+class ArrivalsSpec1(TypedDict):
+    """A Poisson process."""
+
+    kind: Literal["poisson"]
+    rate_per_s: float
+
+
+class ArrivalsSpec2(TypedDict):
+    """A Poisson process whose connections offer a link a share of its rate."""
+
+    kind: Literal["load"]
+    link: int
+    share: float
+
+
+class ArrivalsSpec3(TypedDict):
+    """As they are listed."""
+
+    at_ns: list[int]
+    bytes: NotRequired[list[int] | None]
+    kind: Literal["listed"]
+
+
+ArrivalsSpec: TypeAlias = ArrivalsSpec1 | ArrivalsSpec2 | ArrivalsSpec3
+
+
 class CapacitySpec1(TypedDict):
     """One rate for the whole run."""
 
@@ -359,7 +385,7 @@ class SourceSpec4(TypedDict):
     """Responses of a given size: the next is sent a think time after the last was acknowledged."""
 
     bytes: Quantity
-    count: NotRequired[int | None]
+    count: NotRequired[Quantity | None]
     kind: Literal["request_response"]
     think_ns: Quantity
 
@@ -428,6 +454,7 @@ class FlowSpec(TypedDict):
 
     access_delay_ns: int
     after: NotRequired[int | None]
+    arrivals: NotRequired[ArrivalsSpec | None]
     controller: Algorithm
     ecn: bool
     gro: bool

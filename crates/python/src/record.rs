@@ -1,7 +1,7 @@
 //! A run's record as Python sees it.
 
 use jostle_path::Reason;
-use jostle_record::{AckTable, FlowTable, InternalTable, LinkTable, RunRecord};
+use jostle_record::{AckTable, FlowTable, InternalTable, LinkTable, RunRecord, TransferTable};
 use numpy::{Element, IntoPyArray};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -25,6 +25,9 @@ pub struct Record {
     /// One row per ACK, if the spec asks for it.
     #[pyo3(get)]
     acks: Option<Py<PyDict>>,
+    /// One row per transfer of flows that are many connections; none without such flows.
+    #[pyo3(get)]
+    transfers: Option<Py<PyDict>>,
     /// Names of the modes that `flows["mode"]` counts.
     #[pyo3(get)]
     modes: Vec<&'static str>,
@@ -46,6 +49,7 @@ impl Record {
             links: links(py, record.links)?,
             internals: internals(py, record.internals)?,
             acks: record.acks.map(|table| acks(py, table)).transpose()?,
+            transfers: record.transfers.map(|table| transfers(py, table)).transpose()?,
         })
     }
 }
@@ -140,5 +144,17 @@ fn acks(py: Python<'_>, table: AckTable) -> PyResult<Py<PyDict>> {
         .with("in_flight_bytes", table.in_flight_bytes)?
         .with("acked_bytes", table.acked_bytes)?
         .with("lost_packets", table.lost_packets)?;
+    Ok(columns.finish())
+}
+
+fn transfers(py: Python<'_>, table: TransferTable) -> PyResult<Py<PyDict>> {
+    let columns = Columns::new(py)
+        .with("time_s", table.start_s)?
+        .with("flow", table.flow)?
+        .with("connection", table.connection)?
+        .with("bytes", table.bytes)?
+        .with("completion_s", table.completion_s)?
+        .with("slowdown", table.slowdown)?
+        .with("retransmitted_packets", table.retransmitted_packets)?;
     Ok(columns.finish())
 }

@@ -4,8 +4,10 @@
 //! the contract with everything that plans runs. A simulator tells a [`Sink`] what happens; the
 //! [`Recorder`] is the sink that measures, and [`RunRecord`] is what it leaves behind.
 
+mod arrivals;
 mod build;
 pub mod capture;
+mod connections;
 mod datagram_meter;
 mod e_model;
 mod first_sent;
@@ -32,12 +34,13 @@ mod timeline;
 mod transfer;
 mod validate;
 
+pub use arrivals::{Arrivals, nth_connection, rate_per_s, rename};
 pub use histogram::Histogram;
 pub use impairments::{DrawnImpairments, LossState};
 pub use measures::{Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, jain};
 pub use ping_meter::Pings;
 pub use playback::{Playback, Watched};
-pub use quantity::{Sampler, Sizes};
+pub use quantity::{Sampler, Sizes, responses};
 pub use recorder::Recorder;
 pub use room::{NoRoom, Shortage};
 pub use run_record::RunRecord;
@@ -47,6 +50,6 @@ pub use sink::{AckRow, Datagram, End, FlowState, Header, HeaderKind, Nothing, Si
 pub use spec::*;
 pub use stretch::{FlowStretch, FrameStretch, GroupStretch, LinkStretch, Rates, Stretch};
 pub use summary::{ByPhase, FlowSummary, GroupSummary, LinkSummary, Summary};
-pub use tables::{AckTable, FlowTable, InternalTable, LinkTable, Names};
+pub use tables::{AckTable, FlowTable, InternalTable, LinkTable, Names, TransferTable};
 pub use transfer::{Ideal, Transfer, Transfers};
 pub use validate::SpecError;

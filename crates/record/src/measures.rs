@@ -5,6 +5,7 @@
 //! stretch of time is over its whole length, so a flow that starts late or ends early has less. A
 //! measure without data is absent, never zero.
 
+mod arrived;
 mod flow;
 mod group;
 mod link;
@@ -14,6 +15,7 @@ mod run;
 mod transfer;
 mod video;
 
+pub use arrived::ArrivedSummary;
 pub use flow::FlowPhase;
 pub use group::GroupPhase;
 pub(crate) use group::{
@@ -36,6 +38,7 @@ pub fn all() -> impl Iterator<Item = &'static Measure> {
         transfer::ROWS,
         group::PHASES,
         group::ROWS,
+        arrived::ROWS,
         pings::ROWS,
         video::ROWS,
     ]

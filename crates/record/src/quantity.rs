@@ -81,6 +81,12 @@ impl Sizes {
     }
 }
 
+/// So many responses a flow's application asks for in a run with `seed`: drawn once, at least one.
+pub fn responses(count: &Quantity, seed: u64, flow: &str) -> u64 {
+    let mut random = Stream::new(seed, &format!("flow/{flow}/count"));
+    Sampler::new(count.clone()).count(&mut random)
+}
+
 impl Quantity {
     /// Its mean; none if it has no finite one.
     pub fn mean(&self) -> Option<f64> {

@@ -2,13 +2,14 @@
 
 use jostle_units::{Span, Time};
 
+use crate::connections::Connections;
 use crate::flow_meter::FlowMeter;
 use crate::link_meter::{LinkMeter, LinkState, Sending};
 use crate::playback::{Playback, Viewing};
 use crate::room::{self, NoRoom, Shortage};
 use crate::run_record::{Datagrams, FlowIdentity, Recorded, RunRecord};
 use crate::sink::{AckRow, FlowState, Sink};
-use crate::tables::{AckTable, FlowTable, InternalTable};
+use crate::tables::{AckTable, FlowTable, InternalTable, seconds};
 use crate::timeline::Timeline;
 use crate::{RunSpec, SourceSpec, TraceLevel};
 
@@ -57,6 +58,7 @@ impl Recorder {
                 Some(Datagrams::Pings) => meter.with_pings(),
                 Some(Datagrams::OneWay(_)) => meter.with_datagrams(),
             };
+            let meter = if flow.is_many { meter.of_many() } else { meter };
             let deadline_ns = flow.frames.as_ref().and_then(SourceSpec::deadline_ns);
             let meter = match deadline_ns {
                 None => meter,
@@ -72,6 +74,7 @@ impl Recorder {
             links: spec.links.iter().map(|_| LinkMeter::new(&timeline)).collect(),
             flow_table: FlowTable::with_capacity(timeline.bins() * spec.flows.len()),
             internals: InternalTable::default(),
+            connections: Connections::new(spec),
             acks: (spec.trace == TraceLevel::Acks).then(AckTable::default),
             offered_bytes: Vec::with_capacity(timeline.segments() * spec.links.len()),
             timeline,
@@ -111,6 +114,15 @@ impl Recorder {
         self.run.finish()
     }
 
+    /// What measures a flow, or the flow that a connection is of. Those are told apart where a position
+    /// would be out of bounds, so that single flows do not pay for it.
+    #[inline]
+    fn meter(&mut self, flow: u32) -> &mut FlowMeter {
+        let at = flow as usize;
+        let at = if at < self.run.flows.len() { at } else { self.run.connections.flow_of(flow) };
+        &mut self.run.flows[at]
+    }
+
     fn close_segments(&mut self, now: Time) {
         for flow in &mut self.run.flows {
             flow.close_segment(now);
@@ -129,29 +141,40 @@ impl Sink for Recorder {
         self.run.flow_identities[flow as usize].start = now;
     }
 
+    fn connected(&mut self, _now: Time, _connection: u32, flow: u32) {
+        self.run.connections.connected(flow);
+    }
+
+    fn asked(&mut self, now: Time, flow: u32, payload_bytes: u64) {
+        self.run.connections.asked(seconds(now.as_ns()), flow, payload_bytes);
+    }
+
     #[inline]
     fn sent(&mut self, now: Time, flow: u32, packets: u32, wire_bytes: u64, retransmission: bool) {
-        self.run.flows[flow as usize].sent(now, packets, wire_bytes, retransmission);
+        if retransmission {
+            self.run.connections.repeated(flow, packets);
+        }
+        self.meter(flow).sent(now, packets, wire_bytes, retransmission);
     }
 
     #[inline]
     fn received(&mut self, _now: Time, flow: u32, wire_bytes: u32) {
-        self.run.flows[flow as usize].received(wire_bytes);
+        self.meter(flow).received(wire_bytes);
     }
 
     #[inline]
     fn travelled(&mut self, _now: Time, flow: u32, delay: Span, waited: Span) {
-        self.run.flows[flow as usize].travelled(delay, waited);
+        self.meter(flow).travelled(delay, waited);
     }
 
     #[inline]
     fn delivered(&mut self, _now: Time, flow: u32, payload_bytes: u64) {
-        self.run.flows[flow as usize].delivered(payload_bytes);
+        self.meter(flow).delivered(payload_bytes);
     }
 
     #[inline]
     fn acked(&mut self, now: Time, flow: u32, row: &AckRow) {
-        let ack_rtt = self.run.flows[flow as usize].acked(now, row);
+        let ack_rtt = self.meter(flow).acked(now, row);
         if let Some(acks) = &mut self.run.acks {
             acks.push(now, flow, row, ack_rtt, &self.shortage);
         }
@@ -166,7 +189,7 @@ impl Sink for Recorder {
     }
 
     fn least_rtt(&mut self, _now: Time, flow: u32, rtt: Span) {
-        self.run.flows[flow as usize].least_rtt(rtt);
+        self.meter(flow).least_rtt(rtt);
     }
 
     fn unanswered(&mut self, _now: Time, flow: u32, number: u32) {
@@ -174,7 +197,8 @@ impl Sink for Recorder {
     }
 
     fn responded(&mut self, _now: Time, flow: u32, after: Span) {
-        self.run.flows[flow as usize].responded(after);
+        self.run.connections.ended(flow, after);
+        self.meter(flow).responded(after);
     }
 
     fn segment_loaded(&mut self, now: Time, flow: u32, bitrate_bps: u64) {
@@ -184,7 +208,10 @@ impl Sink for Recorder {
     }
 
     fn completed(&mut self, now: Time, flow: u32, after: Span) {
-        self.run.flows[flow as usize].completed(now, after);
+        match self.run.flows.get_mut(flow as usize) {
+            Some(meter) => meter.completed(now, after),
+            None => self.run.connections.ended(flow, after),
+        }
     }
 
     #[inline]

@@ -4,22 +4,23 @@ use std::ops::Range;
 
 use jostle_units::{Span, Time, mss_of};
 
+use crate::connections::Connections;
 use crate::datagram_meter::heard;
 use crate::flow_meter::{FlowMeter, FlowTotals};
 use crate::groups::Group;
 use crate::histogram::Histogram;
 use crate::link_meter::{LinkMeter, LinkTotals};
 use crate::measures::{
-    Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, completion, completion_mean,
-    completion_quantile, completion_rate, completion_rate_mean, efficiency, estimate, unfinished,
-    unfinished_of,
+    ArrivedSummary, Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, completion,
+    completion_mean, completion_quantile, completion_rate, completion_rate_mean, efficiency,
+    estimate, unfinished, unfinished_of,
 };
 use crate::playback::Watched;
 use crate::stretch::{
     FlowStretch, FrameStretch, GroupStretch, LinkStretch, Rates, Stretch, bits_per_s, ratio,
 };
 use crate::summary::{ByPhase, FlowSummary, GroupSummary, LinkSummary, Summary};
-use crate::tables::{AckTable, FlowTable, InternalTable, LinkTable, seconds};
+use crate::tables::{AckTable, FlowTable, InternalTable, LinkTable, TransferTable, seconds};
 use crate::timeline::Timeline;
 use crate::transfer::{Ideal, Transfer, Transfers, bytes_of};
 use crate::{FlowSpec, PhaseSpec, QuicImplementation, RunSpec, SourceSpec, Transport, VoiceSpec};
@@ -37,6 +38,8 @@ pub struct RunRecord {
     pub internals: InternalTable,
     /// Every ACK, if the spec asks for it.
     pub acks: Option<AckTable>,
+    /// The transfers of flows that are many connections, if there are such flows.
+    pub transfers: Option<TransferTable>,
 }
 
 /// What of a flow's spec its record needs.
@@ -59,6 +62,8 @@ pub(crate) struct FlowIdentity {
     pub segment_bytes: u32,
     /// It answers requests.
     pub responds: bool,
+    /// It is many connections.
+    pub is_many: bool,
     /// What has reached its application is known; of some foreign transports it is not.
     pub shows_delivery: bool,
     /// RTT, window and losses of its sender are known.
@@ -93,6 +98,7 @@ impl Datagrams {
 
 impl FlowIdentity {
     pub(crate) fn of(spec: &RunSpec, flow: &FlowSpec) -> Self {
+        let is_many = flow.arrivals.is_some();
         let foreign = flow.quic.as_ref().and_then(|quic| quic.implementation.as_ref());
         Self {
             name: flow.name.clone(),
@@ -111,8 +117,9 @@ impl FlowIdentity {
             shows_itself: foreign.is_none_or(QuicImplementation::shows_itself),
             frames: flow.source.is_timed().then(|| flow.source.clone()),
             datagrams: Datagrams::of(&flow.source),
-            bytes: bytes_of(flow, spec.seed),
-            ideal: Ideal::of(spec, flow),
+            is_many,
+            bytes: bytes_of(flow, spec.seed).filter(|_| !is_many),
+            ideal: Ideal::of(spec, flow).filter(|_| !is_many),
         }
     }
 
@@ -172,6 +179,7 @@ pub(crate) struct Recorded {
     pub flow_table: FlowTable,
     pub internals: InternalTable,
     pub acks: Option<AckTable>,
+    pub connections: Connections,
     /// Bytes that each link could have carried until the end of each segment.
     pub offered_bytes: Vec<f64>,
 }
@@ -184,6 +192,8 @@ impl Recorded {
                 self.flow_table.forget(flow, identity.shows_delivery, identity.shows_itself);
             }
         }
+        self.connections.table.finish();
+        let any = self.flow_identities.iter().any(|flow| flow.is_many);
         let end = self.timeline.end();
         for viewing in self.flows.iter_mut().filter_map(|meter| meter.viewing.as_mut()) {
             viewing.until(end);
@@ -194,6 +204,7 @@ impl Recorded {
             flows: self.flow_table,
             internals: self.internals,
             acks: self.acks,
+            transfers: any.then_some(self.connections.table),
         }
     }
 
@@ -284,7 +295,12 @@ impl Recorded {
         transfers: &[Transfer],
         stretches: &[Stretch<'_>],
     ) -> GroupSummary {
-        let theirs = Transfers::of(group.members.iter().map(|at| &transfers[*at]));
+        let mut theirs = Transfers::of(group.members.iter().map(|at| &transfers[*at]));
+        if group.members.iter().any(|at| self.flow_identities[*at].is_many) {
+            let table = &self.connections.table;
+            theirs =
+                theirs.with_arrived(table, &group.members, seconds(self.timeline.end().as_ns()));
+        }
         GroupSummary {
             name: group.name.clone(),
             flows: group.members.len() as u64,
@@ -294,6 +310,7 @@ impl Recorded {
             completion_p99_s: completion_quantile(&theirs, 0.99),
             completion_rate_mean_bps: completion_rate_mean(&theirs),
             unfinished: unfinished_of(&theirs).map(|count| count as u64),
+            arrived: theirs.arrived.as_ref().map(ArrivedSummary::of),
             phases: self.by_phase(stretches, |all| GroupPhase::of(&all.groups[at], all)),
         }
     }

@@ -207,6 +207,11 @@ events! {
     fn unanswered(now: Time, flow: u32, number: u32);
     /// A response that was asked for is whole at the receiver, `after` the sender was asked.
     fn responded(now: Time, flow: u32, after: Span);
+    /// A connection of `flow`, one that is many, opens. What becomes of it is told under the number
+    /// `connection`: it is one above the last one's, the first is as many as the flows of the run.
+    fn connected(now: Time, connection: u32, flow: u32);
+    /// The application asks for a transfer of so many bytes.
+    fn asked(now: Time, flow: u32, payload_bytes: u64);
     /// A segment of a video is whole at the receiver.
     fn segment_loaded(now: Time, flow: u32, bitrate_bps: u64);
     /// All data of a fixed-size flow were acknowledged, `after` its start.
@@ -289,7 +294,9 @@ mod tests {
         sink.echoed(now, 11, Span::from_ns(12));
         sink.unanswered(now, 13, 14);
         sink.responded(now, 37, Span::from_ns(38));
-        sink.segment_loaded(now, 44, 45);
+        sink.connected(now, 47, 48);
+        sink.asked(now, 49, 50);
+        sink.segment_loaded(now, 51, 52);
         sink.completed(now, 15, Span::from_ns(16));
         sink.queue_changed(now, 17, 18, 19);
         sink.link_sent(now, Time::from_ns(42), 20, 21, Span::from_ns(43));

@@ -1,6 +1,7 @@
 //! One run, fully resolved. Units stand at the end of names; nothing is optional because of a
 //! default, only because it may be absent from the run.
 
+mod arrivals;
 mod datagrams;
 mod media;
 mod quantity;
@@ -9,6 +10,7 @@ mod video;
 
 use std::collections::BTreeMap;
 
+pub use arrivals::*;
 pub use datagrams::*;
 pub use jostle_catalogue::{Limit, Linux, Value};
 pub use media::*;
@@ -282,6 +284,9 @@ pub struct FlowSpec {
     pub stop_ns: Option<u64>,
     /// What the application sends.
     pub source: SourceSpec,
+    /// When the flow's connections come, if it is many of them; absent of one that is a single one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<ArrivalsSpec>,
     /// Largest IP packet of either end: 52 bytes of headers and the payload of a full segment, or 28
     /// and a datagram of a ping or of QUIC. 14 more are on the wire.
     pub mtu_bytes: u32,
@@ -374,7 +379,7 @@ pub enum SourceSpec {
         /// Think time.
         think_ns: Quantity,
         /// Responses after which the connection ends (absent: none).
-        count: Option<u64>,
+        count: Option<Quantity>,
     },
     /// A datagram at fixed times, each of which the receiver sends back as it came.
     Ping {

@@ -4,7 +4,9 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::Transport;
-use crate::measures::{Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary};
+use crate::measures::{
+    ArrivedSummary, Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary,
+};
 use crate::ping_meter::Pings;
 
 /// Values by name, in the order of the spec; a JSON object.
@@ -107,6 +109,9 @@ pub struct GroupSummary {
     pub completion_rate_mean_bps: Option<f64>,
     /// Those that should have ended by themselves and did not; absent if none has an end of its own.
     pub unfinished: Option<u64>,
+    /// What became of the transfers of its flows that are many connections; absent if it has none.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub arrived: Option<ArrivedSummary>,
     /// Measures of each phase.
     pub phases: ByPhase<GroupPhase>,
 }

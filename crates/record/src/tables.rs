@@ -250,6 +250,64 @@ pub struct AckTable {
     pub lost_packets: Vec<u32>,
 }
 
+/// One row per transfer of the flows that are many connections, in the order in which they were asked
+/// for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TransferTable {
+    /// When it was asked for: of the first one of a connection, when that was opened.
+    pub start_s: Vec<f64>,
+    /// Position of the flow in the spec.
+    pub flow: Vec<u32>,
+    /// Number of the connection, counted from 0 over all flows.
+    pub connection: Vec<u32>,
+    /// Payload.
+    pub bytes: Vec<u64>,
+    /// Time until all of it was acknowledged, or, of a response, until it had arrived; NaN if it was
+    /// not over at the end of the run.
+    pub completion_s: Vec<f64>,
+    /// The same ÷ what it would take on an empty path; NaN also where a rate of the path varies.
+    pub slowdown: Vec<f64>,
+    /// Packets sent again while it was the connection's last.
+    pub retransmitted_packets: Vec<u32>,
+}
+
+impl TransferTable {
+    /// Adds one that has begun. Its slowdown holds the least time until it is over.
+    pub(crate) fn push(
+        &mut self,
+        start_s: f64,
+        flow: u32,
+        connection: u32,
+        bytes: u64,
+        least_s: f64,
+    ) {
+        self.start_s.push(start_s);
+        self.flow.push(flow);
+        self.connection.push(connection);
+        self.bytes.push(bytes);
+        self.completion_s.push(f64::NAN);
+        self.slowdown.push(least_s);
+        self.retransmitted_packets.push(0);
+    }
+
+    /// One is over, unless it was before.
+    pub(crate) fn end(&mut self, row: usize, completion_s: f64) {
+        if self.completion_s[row].is_nan() {
+            self.completion_s[row] = completion_s;
+            self.slowdown[row] = completion_s / self.slowdown[row];
+        }
+    }
+
+    /// The run is over, and what is not over with it has no slowdown.
+    pub(crate) fn finish(&mut self) {
+        for (slowdown, completion_s) in self.slowdown.iter_mut().zip(&self.completion_s) {
+            if completion_s.is_nan() {
+                *slowdown = f64::NAN;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

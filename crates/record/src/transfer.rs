@@ -1,6 +1,7 @@
 //! What is known of a flow's transfer of an object, in the end.
 
-use crate::{CapacitySpec, FlowSpec, Quantity, RunSpec, Sizes, SourceSpec};
+use crate::tables::TransferTable;
+use crate::{CapacitySpec, FlowSpec, Quantity, RunSpec, Sizes, SourceSpec, responses};
 
 /// What is known of a flow's transfer in the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -24,6 +25,74 @@ pub struct Transfers {
     pub rates_bps: f64,
     /// Flows that should have ended by themselves and did not.
     pub unfinished: u64,
+    /// Those of flows that are many connections, if there are any.
+    pub arrived: Option<Arrived>,
+}
+
+/// The transfers of flows that are many connections, by size.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Arrived {
+    /// All of them, then those of each class of sizes.
+    pub classes: [ArrivedClass; 1 + SIZES_BYTES.len()],
+    /// Length of the run.
+    pub duration_s: f64,
+}
+
+/// Some of the transfers that began.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ArrivedClass {
+    /// How many.
+    pub began: u64,
+    /// Payload of all of them.
+    pub bytes: u64,
+    /// Completion times of those that were over, in rising order.
+    pub completions_s: Vec<f64>,
+    /// Their slowdowns, where those are known, in rising order.
+    pub slowdowns: Vec<f64>,
+}
+
+/// Sizes above which a class begins and up to which it goes: small, medium and large, as evaluations of
+/// data center transports divide them since pFabric (Alizadeh et al., SIGCOMM 2013, section 5.3).
+const SIZES_BYTES: [(u64, u64); 3] = [(0, 100_000), (100_000, 10_000_000), (10_000_000, u64::MAX)];
+
+impl Arrived {
+    /// Those of some flows.
+    fn of(table: &TransferTable, flows: &[usize], duration_s: f64) -> Self {
+        let mut all = Self { duration_s, ..Self::default() };
+        let rows = 0..table.start_s.len();
+        for row in rows.filter(|row| flows.contains(&(table.flow[*row] as usize))) {
+            let bytes = table.bytes[row];
+            let sizes = SIZES_BYTES.iter().map(|(above, up_to)| *above < bytes && bytes <= *up_to);
+            for (class, _) in
+                all.classes.iter_mut().zip([true].into_iter().chain(sizes)).filter(|(_, is)| *is)
+            {
+                class.add(bytes, table.completion_s[row], table.slowdown[row]);
+            }
+        }
+        for class in &mut all.classes {
+            class.completions_s.sort_by(f64::total_cmp);
+            class.slowdowns.sort_by(f64::total_cmp);
+        }
+        all
+    }
+}
+
+impl ArrivedClass {
+    fn add(&mut self, bytes: u64, completion_s: f64, slowdown: f64) {
+        self.began += 1;
+        self.bytes += bytes;
+        if !completion_s.is_nan() {
+            self.completions_s.push(completion_s);
+        }
+        if !slowdown.is_nan() {
+            self.slowdowns.push(slowdown);
+        }
+    }
+
+    /// Those that were not over at the end of the run.
+    pub fn unfinished(&self) -> u64 {
+        self.began - self.completions_s.len() as u64
+    }
 }
 
 impl Transfers {
@@ -43,6 +112,27 @@ impl Transfers {
         all.completions_s.sort_by(f64::total_cmp);
         all
     }
+
+    /// The same, with those of members that are many connections.
+    pub(crate) fn with_arrived(
+        mut self,
+        table: &TransferTable,
+        flows: &[usize],
+        duration_s: f64,
+    ) -> Self {
+        let arrived = Arrived::of(table, flows, duration_s);
+        let [all, ..] = &arrived.classes;
+        let rows = (0..table.start_s.len()).filter(|row| {
+            flows.contains(&(table.flow[*row] as usize)) && !table.completion_s[*row].is_nan()
+        });
+        self.rates_bps +=
+            rows.map(|row| table.bytes[row] as f64 * 8.0 / table.completion_s[row]).sum::<f64>();
+        self.completions_s.extend_from_slice(&all.completions_s);
+        self.completions_s.sort_by(f64::total_cmp);
+        self.unfinished += all.unfinished();
+        self.arrived = Some(arrived);
+        self
+    }
 }
 
 /// Responses of a drawn size that are added up beforehand, at most.
@@ -53,7 +143,9 @@ const ADDED_UP: u64 = 1 << 20;
 pub(crate) fn bytes_of(flow: &FlowSpec, seed: u64) -> Option<u64> {
     let (bytes, count) = match &flow.source {
         SourceSpec::Fixed { bytes } => (bytes, 1),
-        SourceSpec::RequestResponse { bytes, count, .. } => (bytes, (*count)?),
+        SourceSpec::RequestResponse { bytes, count, .. } => {
+            (bytes, responses(count.as_ref()?, seed, &flow.name))
+        }
         SourceSpec::Trace(trace) => return Some(trace.writes.iter().map(|it| it.bytes).sum()),
         SourceSpec::Bulk
         | SourceSpec::OnOff { .. }

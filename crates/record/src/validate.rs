@@ -1,6 +1,7 @@
 //! Which RunSpecs make sense. Whatever passes here, a simulator can run.
 
 mod algorithms;
+mod arrivals;
 mod datagrams;
 mod demand;
 mod error;

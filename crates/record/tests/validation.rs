@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{MS, S, dumbbell, everything, pings, quic};
+use common::{MS, S, dumbbell, everything, many, pings, quic};
 use jostle_record::RunSpec;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn with(pointer: &str, value: Value) -> Value {
 
 #[test]
 fn examples_are_accepted_and_survive_json() {
-    for example in [dumbbell(), everything(), pings(), quic()] {
+    for example in [dumbbell(), everything(), pings(), quic(), many()] {
         let spec = RunSpec::from_json(&example.to_string()).unwrap();
         let again = serde_json::to_string(&spec).unwrap();
         assert_eq!(RunSpec::from_json(&again).unwrap(), spec);
@@ -661,4 +661,30 @@ fn pings_that_are_waited_for_are_counted() {
         message.contains("`flows[1].source.every_ns` cannot be 1000: expected longer"),
         "{message}"
     );
+}
+
+#[test]
+fn flows_that_cannot_be_many_connections_say_why() {
+    let cases = [
+        ("/flows/0/arrivals/rate_per_s", json!(0.0), "`flows[0].arrivals.rate_per_s` cannot be 0"),
+        ("/flows/0/arrivals/rate_per_s", json!(1e6), "at most 1000000 connections in a run"),
+        ("/flows/0/source", json!({"kind": "bulk"}), "connections that come have to end"),
+        ("/flows/0/nic_rate_bps", json!(1_000_000), "a card of its own"),
+        ("/flows/1/arrivals/at_ns", json!([S, 0]), "times that never decrease"),
+        ("/flows/1/arrivals/bytes", json!([1]), "as many as there are times, 2"),
+        ("/flows/1/arrivals/bytes/0", json!(0), "`flows[1].arrivals.bytes[0]` cannot be 0"),
+        ("/flows/2/arrivals/share", json!(11.0), "`flows[2].arrivals.share` cannot be 11"),
+        ("/flows/2/arrivals/link", json!(7), "a link of the flow's path"),
+        (
+            "/flows/2/source/bytes",
+            json!({"law": {"kind": "pareto", "scale": 1e3, "shape": 0.9}, "min": null, "max": null}),
+            "`flows[2].arrivals` cannot be a load: expected a rate of arrivals, or sizes",
+        ),
+    ];
+    for (pointer, value, expected) in cases {
+        let mut spec = many();
+        *spec.pointer_mut(pointer).expect(pointer) = value;
+        let message = refusal(&spec);
+        assert!(message.contains(expected), "{pointer}: {message}");
+    }
 }

@@ -109,7 +109,7 @@ fn times(spec: &FlowSpec) -> Times {
     }
 }
 
-fn endpoints(
+pub(crate) fn endpoints(
     spec: &FlowSpec,
     run: &RunSpec,
     python_controllers: PythonControllers<'_>,

@@ -5,6 +5,7 @@
 
 mod build;
 mod connection;
+mod connections;
 mod datagrams;
 mod endpoints;
 mod engine;

@@ -89,11 +89,35 @@ struct Route {
     merged_mss_bytes: Option<u16>,
 }
 
+/// The ways of all flows, and of their connections where a flow is many: those have its way.
+struct Routes {
+    flows: Vec<Route>,
+    /// Flows of connections, by what their numbers have beyond the last flow's.
+    flow_of: Vec<u32>,
+}
+
+impl Routes {
+    #[inline]
+    fn of(&self, flow: u32) -> &Route {
+        match self.flows.get(flow as usize) {
+            Some(route) => route,
+            None => self.of_connection(flow),
+        }
+    }
+
+    /// Apart, so that single flows do not pay for it.
+    #[cold]
+    #[inline(never)]
+    fn of_connection(&self, connection: u32) -> &Route {
+        &self.flows[self.flow_of[connection as usize - self.flows.len()] as usize]
+    }
+}
+
 /// Everything between the endpoints, and the agenda of what happens next.
 pub(crate) struct Network {
     hops: Vec<Hop>,
     lines: Vec<DelayLine>,
-    routes: Vec<Route>,
+    routes: Routes,
     pub agenda: Agenda,
     /// What is in the datagrams on their way.
     pub payloads: Payloads,
@@ -157,11 +181,16 @@ impl Network {
             merged_mss_bytes: (flow.gro && flow.transport == Transport::Tcp)
                 .then(|| mss_of(flow.mtu_bytes) as u16),
         };
-        let routes = flows.iter().map(route).collect();
+        let routes = Routes { flows: flows.iter().map(route).collect(), flow_of: Vec::new() };
         let line = |ns: &u64| DelayLine { delay: Span::from_ns(*ns), travelling: Ring::default() };
         let lines = delays.iter().map(line).collect();
         let (agenda, payloads) = (Agenda::default(), Payloads::default());
         Self { hops, lines, routes, agenda, payloads, link_packets: 0 }
+    }
+
+    /// The next connection of a flow that is many has its way.
+    pub fn admit(&mut self, flow: u32) {
+        self.routes.flow_of.push(flow);
     }
 
     /// A packet goes on to its next link; it has one.
@@ -215,7 +244,7 @@ impl Network {
                 return None;
             };
             self.link_packets += 1;
-            let route = &self.routes[packet.flow as usize];
+            let route = self.routes.of(packet.flow);
             let forward = packet.body.is_forward();
             let path = if forward { &route.path } else { &route.reverse_path };
             let hop = packet.hop + 1;
@@ -234,7 +263,7 @@ impl Network {
     /// does. Its way is at hand when a packet has arrived, its endpoints are not.
     #[inline]
     pub fn merged_mss_bytes(&self, flow: u32) -> Option<u16> {
-        self.routes[flow as usize].merged_mss_bytes
+        self.routes.of(flow).merged_mss_bytes
     }
 
     /// The receiver of `flow` sends.
@@ -243,7 +272,7 @@ impl Network {
         if sink.wants_segments() {
             tell(sink, &self.payloads, now, flow, End::Receiver, (&body, ecn));
         }
-        match self.routes[flow as usize].reverse_path.get(0) {
+        match self.routes.of(flow).reverse_path.get(0) {
             None => self.enter_access(now, flow, body),
             Some(link) => self.push(now, link, packet(flow, body, ecn), sink),
         }
@@ -251,7 +280,7 @@ impl Network {
 
     #[inline]
     fn enter_access(&mut self, now: Time, flow: u32, body: Body) {
-        let number = self.routes[flow as usize].line;
+        let number = self.routes.of(flow).line;
         let line = &mut self.lines[number as usize];
         let exit = now + line.delay;
         if line.travelling.is_empty() {
@@ -275,7 +304,7 @@ impl Network {
 
     /// A network card has sent a packet: passes it on.
     pub fn on_card<S: Sink>(&mut self, now: Time, flow: u32, sink: &mut S) {
-        let route = &mut self.routes[flow as usize];
+        let route = &mut self.routes.flows[flow as usize];
         let Some(card) = &mut route.card else { return };
         let Some(mut packet) = card.queue.pop_front() else { return };
         card.queued_bytes -= u64::from(packet.size_bytes);
@@ -376,26 +405,29 @@ impl<S: Sink> Port<'_, S> {
     #[inline(never)]
     fn hand_over(&mut self, now: Time, mut packet: SimPacket) {
         let flow = self.flow;
-        let route = &mut self.network.routes[flow as usize];
-        match &mut route.card {
-            None => {
-                let link = route.path.first;
-                if self.sink.wants_segments() {
-                    let seen = (&packet.body, packet.ecn);
-                    tell(self.sink, &self.network.payloads, now, flow, End::Sender, seen);
-                }
-                leave(self.sink, now, &mut packet);
-                self.network.push(now, link, packet, self.sink);
-            }
-            Some(card) => {
-                if card.queue.is_empty() {
-                    let at = now + card.rate.time_for(u64::from(packet.size_bytes));
-                    self.network.agenda.schedule(at, Event::Nic(flow));
-                }
-                card.queued_bytes += u64::from(packet.size_bytes);
-                card.queue.push_back(packet);
-            }
+        let route = self.network.routes.of(flow);
+        if route.card.is_some() {
+            return self.queue_on_card(now, packet);
         }
+        let link = route.path.first;
+        if self.sink.wants_segments() {
+            let seen = (&packet.body, packet.ecn);
+            tell(self.sink, &self.network.payloads, now, flow, End::Sender, seen);
+        }
+        leave(self.sink, now, &mut packet);
+        self.network.push(now, link, packet, self.sink);
+    }
+
+    fn queue_on_card(&mut self, now: Time, packet: SimPacket) {
+        let flow = self.flow;
+        let route = &mut self.network.routes.flows[flow as usize];
+        let Some(card) = &mut route.card else { return };
+        if card.queue.is_empty() {
+            let at = now + card.rate.time_for(u64::from(packet.size_bytes));
+            self.network.agenda.schedule(at, Event::Nic(flow));
+        }
+        card.queued_bytes += u64::from(packet.size_bytes);
+        card.queue.push_back(packet);
     }
 }
 
@@ -407,7 +439,7 @@ impl<S: Sink> Egress for Port<'_, S> {
 
     #[inline]
     fn host_queue_bytes(&self) -> u64 {
-        self.network.routes[self.flow as usize].card.as_ref().map_or(0, |card| card.queued_bytes)
+        self.network.routes.of(self.flow).card.as_ref().map_or(0, |card| card.queued_bytes)
     }
 
     #[inline]

@@ -233,6 +233,9 @@ impl Transport for QuicConnection {
         if action == Action::Wait {
             return;
         }
+        if let Action::Write(bytes) = action {
+            host.sink.asked(now, host.flow, bytes);
+        }
         if let (Action::Write(bytes) | Action::Append { bytes, .. }, true) =
             (action, self.source.is_asked())
         {

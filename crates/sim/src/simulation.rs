@@ -10,6 +10,7 @@ use jostle_units::{Span, Time};
 
 use crate::Error;
 use crate::build::{self, Flow, PythonControllers};
+use crate::connections::Connections;
 use crate::endpoints::Endpoints;
 use crate::engine::{Deadline, Event, POSITIONS};
 use crate::host::{Host, Progress, Times, Transport};
@@ -64,8 +65,12 @@ pub fn run_with(
     let mut simulation = Simulation {
         network: Network::new(links, &spec.links, &spec.flows),
         flows: build::flows(spec, python_controllers)?,
+        connections: Connections::new(spec),
         merging: Vec::new(),
         memory: HostMemory::default(),
+        spec,
+        python_controllers,
+        broken: None,
         observations: Observations::new(spec),
         sink,
         counts: Counts::default(),
@@ -138,11 +143,17 @@ fn are_merged(mss_bytes: u16, count: u32, first: &SimPacket, second: &SimPacket)
 struct Simulation<'a, S> {
     network: Network,
     flows: Vec<Flow>,
+    /// Those of flows that are many.
+    connections: Connections,
     /// Packets that cards hold until what arrives at this moment has arrived, one per flow, with its
     /// place in what is being put together. Here, and not with the flows, which would all be larger
     /// for it.
     merging: Vec<(SimPacket, u32)>,
     memory: HostMemory,
+    spec: &'a RunSpec,
+    python_controllers: PythonControllers<'a>,
+    /// Why the run cannot go on.
+    broken: Option<Error>,
     observations: Observations,
     sink: &'a mut S,
     counts: Counts,
@@ -182,6 +193,9 @@ impl<S: Sink> Simulation<'_, S> {
                 return Err(Error::Cancelled);
             }
             if event == Event::Observe {
+                if let Some(error) = self.broken.take() {
+                    return Err(error);
+                }
                 self.observe(now);
                 if now >= end {
                     break;
@@ -234,8 +248,9 @@ impl<S: Sink> Simulation<'_, S> {
             }
             Event::Nic(flow) => {
                 self.network.on_card(now, flow, self.sink);
-                let (endpoints, mut host) = self.endpoints(now, flow);
-                endpoints.on_card_drained(&mut host);
+                if let Some((endpoints, mut host)) = self.endpoints(now, flow) {
+                    endpoints.on_card_drained(&mut host);
+                }
             }
             Event::Retransmission(flow) => self.on_deadline(now, flow, Deadline::Retransmission),
             Event::Pacing(flow) => self.on_deadline(now, flow, Deadline::Pacing),
@@ -248,15 +263,29 @@ impl<S: Sink> Simulation<'_, S> {
 
     #[inline]
     fn on_deadline(&mut self, now: Time, flow: u32, deadline: Deadline) {
-        let (endpoints, mut host) = self.endpoints(now, flow);
-        endpoints.on_deadline(deadline, &mut host);
+        if let Some((endpoints, mut host)) = self.endpoints(now, flow) {
+            endpoints.on_deadline(deadline, &mut host);
+        }
     }
 
-    /// The endpoints of a flow, and what they may use.
+    /// The endpoints of a flow or of a connection, and what they may use; none of a connection that
+    /// has ended.
     #[inline]
-    fn endpoints(&mut self, now: Time, flow: u32) -> (&mut Endpoints, Host<'_, S>) {
-        let Self { network, sink, memory, flows, .. } = self;
-        (&mut flows[flow as usize].endpoints, Host { now, flow, network, sink, memory })
+    fn endpoints(&mut self, now: Time, flow: u32) -> Option<(&mut Endpoints, Host<'_, S>)> {
+        let Self { network, sink, memory, flows, connections, .. } = self;
+        let endpoints = match flows.get_mut(flow as usize) {
+            Some(flow) => &mut flow.endpoints,
+            None => connections.endpoints(flow)?,
+        };
+        Some((endpoints, Host { now, flow, network, sink, memory }))
+    }
+
+    /// A packet has reached a connection that has ended.
+    #[cold]
+    fn discard(&mut self, body: &Body) {
+        if let Some(place) = body.payload_place() {
+            self.network.payloads.give_back(place);
+        }
     }
 
     /// A packet has reached the receiver's card. One that puts packets together hands on the one
@@ -286,8 +315,12 @@ impl<S: Sink> Simulation<'_, S> {
         if self.sink.wants_segments() {
             tell(self.sink, &self.network.payloads, now, flow, End::Receiver, (body, ecn));
         }
-        let (endpoints, mut host) = self.endpoints(now, flow);
-        endpoints.receive(body, size_bytes, ecn, part, &mut host);
+        match self.endpoints(now, flow) {
+            Some((endpoints, mut host)) => {
+                endpoints.receive(body, size_bytes, ecn, part, &mut host);
+            }
+            None => self.discard(body),
+        }
     }
 
     /// A packet has reached the sender.
@@ -298,7 +331,9 @@ impl<S: Sink> Simulation<'_, S> {
             let ecn = body.sent_ecn().unwrap_or(Ecn::NotCapable);
             tell(self.sink, &self.network.payloads, now, flow, End::Sender, (body, ecn));
         }
-        let (endpoints, mut host) = self.endpoints(now, flow);
+        let Some((endpoints, mut host)) = self.endpoints(now, flow) else {
+            return self.discard(body);
+        };
         if endpoints.receive_return(body, &mut host) == Progress::Complete {
             self.complete(now, flow);
         }
@@ -307,7 +342,12 @@ impl<S: Sink> Simulation<'_, S> {
     /// A flow has sent all it ever will, and all of it was acknowledged.
     #[cold]
     fn complete(&mut self, now: Time, flow: u32) {
-        let Flow { times, followers, .. } = &mut self.flows[flow as usize];
+        let Some(Flow { times, followers, .. }) = self.flows.get_mut(flow as usize) else {
+            if let Some(opened) = self.connections.close(flow) {
+                self.sink.completed(now, flow, now.since(opened));
+            }
+            return;
+        };
         self.sink.completed(now, flow, now.since(times.start));
         for follower in std::mem::take(followers) {
             let times = &mut self.flows[follower as usize].times;
@@ -319,8 +359,17 @@ impl<S: Sink> Simulation<'_, S> {
     /// The application of a flow starts, acts or stops.
     #[cold]
     fn act(&mut self, now: Time, flow: u32) {
-        let Times { start, stop, .. } = self.flows[flow as usize].times;
-        let (endpoints, mut host) = self.endpoints(now, flow);
+        let times = self.flows.get(flow as usize).map(|flow| flow.times);
+        let Some(Times { start, stop, .. }) = times else {
+            if let Some((endpoints, mut host)) = self.endpoints(now, flow) {
+                endpoints.act(Time::NEVER, &mut host);
+            }
+            return;
+        };
+        if self.connections.due(flow).is_some() {
+            return self.connect(now, flow, stop);
+        }
+        let Some((endpoints, mut host)) = self.endpoints(now, flow) else { return };
         if now >= stop {
             endpoints.stop();
             return;
@@ -334,16 +383,51 @@ impl<S: Sink> Simulation<'_, S> {
         endpoints.act(stop, &mut host);
     }
 
+    /// The connections of a flow that is many come, if they are due.
+    #[cold]
+    fn connect(&mut self, now: Time, flow: u32, stop: Time) {
+        while let Some(due) = self.connections.due(flow) {
+            if due > now || now >= stop {
+                if due < stop.min(self.observations.duration) {
+                    self.network.agenda.schedule(due, Event::Source(flow));
+                }
+                return;
+            }
+            let connection = self.connections.next_number();
+            if connection >= POSITIONS {
+                self.broken = Some(Error::TooMany { most: POSITIONS });
+                return;
+            }
+            if let Err(error) = self.connections.open(flow, self.spec, self.python_controllers) {
+                self.broken = Some(error);
+                return;
+            }
+            self.network.admit(flow);
+            self.sink.connected(now, connection, flow);
+            if let Some((endpoints, mut host)) = self.endpoints(now, connection) {
+                endpoints.act(Time::NEVER, &mut host);
+            }
+        }
+    }
+
     /// Shows the state of everything to the sink.
     #[cold]
     fn observe(&mut self, now: Time) {
         self.network.advance(now, self.sink);
         if now >= self.observations.next_sample {
             for flow in 0..self.flows.len() as u32 {
-                let (endpoints, mut host) = self.endpoints(now, flow);
+                let many = self.connections.due(flow).is_some();
+                let in_flight = many.then(|| self.connections.in_flight_bytes(flow));
+                let Some((endpoints, mut host)) = self.endpoints(now, flow) else { continue };
                 endpoints.settle(&mut host);
-                host.sink.flow_state(now, flow, &endpoints.state());
-                endpoints.observe(&mut Internals { sink: host.sink, now, flow });
+                let mut state = endpoints.state();
+                if let Some(in_flight_bytes) = in_flight {
+                    state.in_flight_bytes = in_flight_bytes;
+                }
+                host.sink.flow_state(now, flow, &state);
+                if !many {
+                    endpoints.observe(&mut Internals { sink: host.sink, now, flow });
+                }
             }
             for (link, (queue_bytes, offered)) in (0..).zip(self.network.observe(now)) {
                 self.sink.link_state(now, link, queue_bytes, offered);

@@ -1,6 +1,6 @@
 //! Applications: what they write, and when.
 
-use jostle_record::{Sampler, Sizes, SourceSpec};
+use jostle_record::{Sampler, Sizes, SourceSpec, responses};
 use jostle_units::{Span, Stream, Time};
 
 use crate::viewer::Viewer;
@@ -79,7 +79,7 @@ impl Source {
             SourceSpec::RequestResponse { bytes, think_ns, count } => Kind::RequestResponse {
                 sizes: Sizes::new(bytes, seed, flow),
                 think: Sampler::new(think_ns.clone()),
-                count: *count,
+                count: count.as_ref().map(|count| responses(count, seed, flow)),
                 answered: 0,
             },
             SourceSpec::Video(video) => {
@@ -229,7 +229,7 @@ mod tests {
         let mut source = source(SourceSpec::RequestResponse {
             bytes: 100.into(),
             think_ns: 10_000.into(),
-            count: Some(2),
+            count: Some(2.into()),
         });
         assert_eq!(source.act(Time::ZERO), (Action::Write(100), Time::NEVER));
         assert_eq!(source.on_drained(Time::from_ns(5)), Ok(Time::from_ns(10_005)));

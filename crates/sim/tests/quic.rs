@@ -134,7 +134,7 @@ fn sources_do_over_quic_what_they_do_over_tcp() {
     let responses = SourceSpec::RequestResponse {
         bytes: 100_000.into(),
         think_ns: (100 * MS).into(),
-        count: Some(10),
+        count: Some(10.into()),
     };
     let on_off = SourceSpec::OnOff { on_ns: S.into(), off_ns: S.into() };
     let summary = simulate(&over(

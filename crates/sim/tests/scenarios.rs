@@ -168,7 +168,7 @@ fn responses_follow_each_other_after_think_times() {
     web.source = SourceSpec::RequestResponse {
         bytes: (10 * 1_448).into(),
         think_ns: (100 * MS).into(),
-        count: Some(20),
+        count: Some(20.into()),
     };
     let summary = measure(&run(10 * S, vec![link("wide", 100 * MBPS, 1 << 20)], vec![web]));
     let sending_s = 10.0 * PACKET * 8.0 / 100e6;

@@ -59,6 +59,10 @@ class Run(Protocol):
         """Every ACK that reached a sender, if the spec asks for them."""
 
     @property
+    def transfers(self) -> pl.DataFrame | None:
+        """Every transfer of the flows that are many connections; None if there are none."""
+
+    @property
     def captures(self) -> Mapping[str, Path]:
         """Host (`flow.sender`, `flow.receiver`) → pcapng file, if the spec asks for them."""
 
@@ -88,6 +92,7 @@ class RunRecord:
     acks: pl.DataFrame | None
     wall_s: float
     captured: Captures | None = None
+    transfers: pl.DataFrame | None = None
 
     @property
     def run_id(self) -> str:

@@ -40,6 +40,10 @@ class EngineRecord(Protocol):
         """One row per ACK."""
 
     @property
+    def transfers(self) -> Columns | None:
+        """One row per transfer of flows that are many connections."""
+
+    @property
     def modes(self) -> Sequence[str]:
         """What the codes of `mode` mean."""
 
@@ -60,7 +64,7 @@ def run_record(
     """Make a run's record of what the engine measured."""
     flow_names = [flow["name"] for flow in spec["flows"]]
     link_names = [link["name"] for link in spec["links"]]
-    acks = record.acks
+    acks, transfers = record.acks, record.transfers
     return RunRecord(
         spec=spec,
         backend=backend,
@@ -72,6 +76,7 @@ def run_record(
         acks=None if acks is None else _frame(acks, {"flow": flow_names}),
         wall_s=wall_s,
         captured=captured,
+        transfers=None if transfers is None else _frame(transfers, {"flow": flow_names}),
     )
 
 

@@ -281,12 +281,18 @@ def _samples(
                     flows,
                     of_group.get(place.get("flow", ""), place.get("flow", "")),
                     wanted.bounds_in(spec),
-                    wanted.scope == "group" and _size(spec, place["group"]) <= 1,
+                    wanted.scope == "group" and _is_single(spec, place["group"]),
                 )
 
 
 def _size(spec: Spec, group: str) -> int:
     return sum((flow.get("group") or flow["name"]) == group for flow in spec["flows"])
+
+
+def _is_single(spec: Spec, group: str) -> bool:
+    """Tell whether a group is one connection: not several flows, nor one that is many."""
+    many = [flow for flow in spec["flows"] if flow.get("arrivals") is not None]
+    return _size(spec, group) <= 1 and all(group != (it.get("group") or it["name"]) for it in many)
 
 
 def _by_name(summary: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The store: a folder of immutable run folders, named by run id.
 
 A run folder holds `spec.json`, `summary.json`, `provenance.json`, `flows.parquet`,
-`links.parquet`, `internals.parquet`, for some runs `acks.parquet` and `captures/*.pcapng`, and
+`links.parquet`, `internals.parquet`, for some runs `acks.parquet`,
+`transfers.parquet` and `captures/*.pcapng`, and
 `manifest.json` with the SHA-256 of each of them. These files are the same, byte for byte, for the
 same run. `timing.json` (how long the run took here) stands beside them and outside the manifest.
 
@@ -52,7 +53,7 @@ _ALWAYS = {
 # What is read of a run whose series are not asked for.
 _TOLD = {"spec.json", "summary.json", "provenance.json"}
 _CAPTURES = "captures"
-_FRAMES = ("flows", "links", "internals", "acks")
+_FRAMES = ("flows", "links", "internals", "acks", "transfers")
 _READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 # What `open_regular` and `read_bytes` refuse: a pipe, a device, more than a store ever writes.
@@ -104,6 +105,12 @@ class StoredRun:
     def acks(self) -> pl.DataFrame | None:
         """Every ACK that reached a sender, if it was recorded."""
         return self._frame("acks") if (self.folder / "acks.parquet").exists() else None
+
+    @property
+    def transfers(self) -> pl.DataFrame | None:
+        """Every transfer of flows that are many connections, if there are any."""
+        there = (self.folder / "transfers.parquet").exists()
+        return self._frame("transfers") if there else None
 
     @property
     def captures(self) -> Mapping[str, Path]:

@@ -27,12 +27,16 @@ from jostle.scenario.text.units import (
 
 __all__ = ["Drawn", "KeyedError", "Unit", "parse_quantity", "quantity_spec"]
 
-Unit = Literal["size", "time"]
+Unit = Literal["size", "time", "count"]
 
 _WORKLOADS: Final = Path(__file__).parent / "workloads"
-_PARSE: Final[Mapping[Unit, Callable[[Any], int]]] = {"size": parse_size, "time": parse_span}
-_EXAMPLES: Final[Mapping[Unit, str]] = {"size": "20 kB", "time": "2 s"}
-_FILE_UNITS: Final[Mapping[Unit, str]] = {"size": "B", "time": "s"}
+_PARSE: Final[Mapping[Unit, Callable[[Any], float]]] = {
+    "size": parse_size,
+    "time": parse_span,
+    "count": parse_number,
+}
+_EXAMPLES: Final[Mapping[Unit, str]] = {"size": "20 kB", "time": "2 s", "count": "10"}
+_FILE_UNITS: Final[Mapping[Unit, str]] = {"size": "B", "time": "s", "count": ""}
 """Unit of the values in a file that names none: bytes, as published workloads have them."""
 _DIGITS: Final = 12
 """Of what is computed here: fewer than platforms agree on, so that they agree on a run's name."""
@@ -78,7 +82,7 @@ def parse_quantity(unit: Unit, given: Any) -> int | Drawn:
         If it is neither; a `KeyedError` names the key of the table.
     """
     if not isinstance(given, dict):
-        return _PARSE[unit](given)
+        return int(_PARSE[unit](given))
     known = (*_LAWS, *_workloads())
     if "distribution" not in given:
         example = f'{{ distribution = "exponential", mean = "{_EXAMPLES[unit]}" }}'

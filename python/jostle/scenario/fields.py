@@ -18,6 +18,7 @@ from jostle.scenario.text.units import (
     QuantityError,
     format_amount,
     parse_amount,
+    parse_number,
     parse_probability,
     parse_rate,
     parse_size,
@@ -254,6 +255,33 @@ def _quantity(unit: Unit, example: str, *, least: int) -> Callable[[Any], int | 
     return check
 
 
+def _per_second(given: Any) -> float:
+    text = given.strip() if isinstance(given, str) else ""
+    number = text.removesuffix("/s")
+    if number == text:
+        raise QuantityError(f'{_quoted(given)} is not a number per second — write "5 /s"')
+    rate = parse_number(number)
+    if rate == 0:
+        raise QuantityError(f'{_quoted(given)} must be more than 0 — write for example "5 /s"')
+    return rate
+
+
+def _load(given: Any) -> float:
+    text = given.strip() if isinstance(given, str) else ""
+    number = text.removesuffix("%")
+    if number == text:
+        raise QuantityError(f'{_quoted(given)} is not a share — write for example "60 %"')
+    # A load of more than all is one that the link cannot carry.
+    share = parse_number(number) / 100
+    if share == 0:
+        raise QuantityError(f'{_quoted(given)} must be more than 0 — write for example "60 %"')
+    return share
+
+
+def _quoted(given: Any) -> str:
+    return f'"{given}"' if isinstance(given, str) else "this"
+
+
 def _positive_amount(given: Any) -> Amount:
     amount = parse_amount(given)
     if amount.value == 0:
@@ -447,6 +475,13 @@ Spans = Annotated[int | Drawn, _checked(_quantity("time", "2 s", least=0)), With
 PositiveSpans = Annotated[
     int | Drawn, _checked(_quantity("time", "2 s", least=1)), WithJsonSchema(_SPANS)
 ]
+Counts = Annotated[
+    int | Drawn,
+    _checked(_quantity("count", "10", least=1)),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, _DISTRIBUTION]}),
+]
+PerSecond = Annotated[float, _checked(_per_second), WithJsonSchema({"type": "string"})]
+Load = Annotated[float, _checked(_load), WithJsonSchema({"type": "string"})]
 Mtu = Annotated[int, _checked(_mtu), _quantity_schema(_SIZE_UNITS, "9000 B")]
 PositiveAmount = Annotated[Amount, _checked(_positive_amount), AMOUNT_SCHEMA]
 Address = Annotated[int, _checked(_address), WithJsonSchema({"type": "string", "format": "ipv4"})]

@@ -11,40 +11,33 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from jostle.scenario import fields as f
+from jostle.scenario.sources import Arrivals, Source
+from jostle.scenario.table import Table
 
 __all__ = [
     "AckFrequency",
     "Algorithm",
-    "Bulk",
     "Capture",
-    "Cbr",
     "Edge",
-    "Fixed",
     "Flow",
     "FromFile",
     "Graph",
     "Implementation",
     "Jitter",
     "Link",
-    "Media",
     "NamedLink",
-    "OnOff",
     "Outage",
     "Part",
-    "Ping",
     "Queue",
     "QueueClass",
     "Quic",
     "QuickStart",
     "RandomRate",
-    "RequestResponse",
     "ScenarioFile",
     "Slots",
     "Tcp",
-    "Trace",
     "Transport",
     "Udp",
-    "Video",
     "keys_of",
 ]
 
@@ -52,11 +45,6 @@ __all__ = [
 def keys_of(model: type[BaseModel]) -> list[str]:
     """List the keys of a table, as they are written."""
     return [field.alias or name for name, field in model.model_fields.items()]
-
-
-class _Table(BaseModel):
-    # Validators are built on first use: importing the package stays cheap.
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 class Algorithm(BaseModel):
@@ -85,7 +73,7 @@ class Part(BaseModel):
         return dict(self.model_extra or {})
 
 
-class QueueClass(_Table):
+class QueueClass(Table):
     """A class of flows that share a queue, and the link with other classes by weight."""
 
     weight: Annotated[float, Field(ge=0.001, le=1000)] = 1.0
@@ -101,7 +89,7 @@ class Queue(Part):
     """Classes of flows by name: `{ calls = { weight = 3, queue = "codel" }, default = {} }`."""
 
 
-class Jitter(_Table):
+class Jitter(Table):
     """Random delay on top of a link's own."""
 
     quantiles: f.SpanQuantiles
@@ -114,7 +102,7 @@ class Jitter(_Table):
     """Whether a packet may overtake its predecessor."""
 
 
-class Outage(_Table):
+class Outage(Table):
     """Spans of time in which everything sent on a link is lost."""
 
     every: f.PositiveSpan
@@ -126,7 +114,7 @@ class Outage(_Table):
     that they take the same share of the time."""
 
 
-class QuickStart(_Table):
+class QuickStart(Table):
     """A router that grants Quick-Start requests (RFC 4782): it has an allowance to give."""
 
     allowance: f.PositiveRate
@@ -135,7 +123,7 @@ class QuickStart(_Table):
     """Time over which traffic is measured, and for which a grant counts as used."""
 
 
-class RandomRate(_Table):
+class RandomRate(Table):
     """A rate that is drawn from the seed: normally distributed, correlated in time."""
 
     mean: f.PositiveRate
@@ -151,7 +139,7 @@ class RandomRate(_Table):
     """Upper bound: three deviations above the mean."""
 
 
-class FromFile(_Table):
+class FromFile(Table):
     """What was recorded of a link: a column of a file, from its start, again and again."""
 
     file: str
@@ -172,7 +160,7 @@ class FromFile(_Table):
     """Factor of all values: 0.5 takes half of a round trip for one way."""
 
 
-class Slots(_Table):
+class Slots(Table):
     """A path that is assigned anew at fixed times, with another rate and another delay."""
 
     every: f.PositiveSpan
@@ -197,7 +185,7 @@ class Slots(_Table):
     """… and the time after which nearly nothing is left of it."""
 
 
-class Link(_Table):
+class Link(Table):
     """One direction of a link: queue, then capacity, then delay, then loss."""
 
     profile: str | None = None
@@ -241,7 +229,7 @@ class NamedLink(Link):
     name: f.Name
 
 
-class Edge(_Table):
+class Edge(Table):
     """Two nodes that are joined: a link each way."""
 
     between: list[str]
@@ -251,7 +239,7 @@ class Edge(_Table):
     queue: Annotated[Queue, BeforeValidator(f.named("kind"))] | None = None
 
 
-class Graph(_Table):
+class Graph(Table):
     """A network of nodes and edges, over which flows take the shortest way by delay."""
 
     file: str | None = None
@@ -272,160 +260,19 @@ class Graph(_Table):
     """How much longer cables are than the way as the crow flies."""
 
 
-class Bulk(_Table):
-    """Always something to send."""
-
-    kind: Literal["bulk"]
-
-
-class Fixed(_Table):
-    """A given amount, then the connection ends."""
-
-    kind: Literal["fixed"]
-    bytes: f.Sizes
-    """A size, or its distribution: `{ distribution = "lognormal", mean = "20 kB", sigma = 1 }`."""
-
-
-class OnOff(_Table):
-    """Bulk while on, silent while off."""
-
-    kind: Literal["on_off"]
-    on: f.PositiveSpans
-    """A time, or how it is distributed, as sizes are."""
-    off: f.PositiveSpans
-    exponential: bool = False
-    """Draw both lengths from exponential distributions with these means."""
-
-
-class RequestResponse(_Table):
-    """Responses of a given size, each a think time after the last was acknowledged."""
-
-    kind: Literal["request_response"]
-    bytes: f.Sizes
-    think: f.Spans
-    exponential: bool = False
-    """Draw think times from an exponential distribution with this mean."""
-    count: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
-    """Responses after which the connection ends; without it there is no end."""
-
-
-class Ping(_Table):
-    """A datagram at fixed times, each of which the receiver sends back as it came."""
-
-    kind: Literal["ping"]
-    bytes: f.PositiveSize
-    """Payload; headers of UDP and IP come on top."""
-    every: f.PositiveSpan
-    timeout: f.PositiveSpan = 10_000_000_000
-    """A ping that is not back by then is lost: 10 s, as `ping` of iputils waits."""
-
-
-class ByBuffer(_Table):
-    """A player that chooses by what is in its buffer: BBA-0 (Huang et al., SIGCOMM 2014)."""
-
-    kind: Literal["buffer"]
-    reservoir: f.Span | None = None
-    """The lowest bitrate, up to here: 3/8 of the buffer if absent, 90 s of 240 s."""
-    cushion: f.PositiveSpan | None = None
-    """From there on the bitrate grows, until so much later the highest is reached: 21/40 of the
-    buffer if absent, 126 s of 240 s."""
-
-
-class ByThroughput(_Table):
-    """A player that chooses by the throughput of the last segments (Jiang et al., CoNEXT 2012)."""
-
-    kind: Literal["throughput"]
-    samples: Annotated[int, Field(ge=1, le=1000)] = 20
-    """Segments whose harmonic mean it takes."""
-    safety: f.Probability = 0.85
-    """The share of that mean which a bitrate may need."""
-
-
-class Video(_Table):
-    """Adaptive streaming: segments of a video, as a player asks for them."""
-
-    kind: Literal["video"]
-    ladder: Annotated[list[f.PositiveRate], Field(min_length=1, max_length=100)] | None = None
-    """Bitrates, rising; if absent those of Netflix until 2015, from 235 to 5800 kbit/s."""
-    segment: f.PositiveSpan = 4_000_000_000
-    length: f.PositiveSpan | None = None
-    """Playing time, in whole segments; without it there is no end."""
-    variation: f.Probability = 0.0
-    """By which share of its mean size a segment may be larger or smaller."""
-    choice: Annotated[
-        Annotated[ByBuffer | ByThroughput, Field(discriminator="kind")],
-        BeforeValidator(f.named("kind")),
-    ] = ByBuffer(kind="buffer")
-    startup: f.PositiveSpan | None = None
-    """The player begins with so much in its buffer, and again after that ran empty: with one
-    segment if absent."""
-    buffer: f.PositiveSpan = 240_000_000_000
-    """What the player keeps at most."""
-
-
-class Cbr(_Table):
-    """Datagrams at a rate, which nobody answers."""
-
-    kind: Literal["cbr"]
-    rate: f.Rates | None = None
-    """Of the payload: `"64 kbit/s"`, or steps as a link's rate has, in the time of the run."""
-    bytes: f.PositiveSize | None = None
-    """Payload of a datagram; headers of UDP and IP come on top."""
-    codec: Literal["g711", "g711-no-plc", "g729", "g723.1", "gsm-efr"] | None = None
-    """Speech, with the rate and the size of this codec's packets, instead of `rate` and `bytes`."""
-    playout: f.PlayoutBuffer | None = None
-    """When speech is played: `"best"` (with the best R), `"99 %"` (when so many have come), or
-    `"60 ms"` after the packet that took least."""
-
-
-class Media(_Table):
-    """Frames at a constant rate, some of them key frames, each with a deadline."""
-
-    kind: Literal["media"]
-    fps: Annotated[float, Field(ge=0.001, le=10_000)]
-    """Frames in a second."""
-    key: f.PositiveSize
-    """Size of a key frame."""
-    delta: f.PositiveSize | None = None
-    """Size of every other frame: as a key frame's if absent."""
-    key_every: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
-    """Frames from one key frame to the next: those of a second if absent."""
-    deadline: f.PositiveSpan
-    """A frame that is whole later than this after it was written is late."""
-
-
-class Trace(_Table):
-    """What a file says, at the times that it says; then the connection ends."""
-
-    kind: Literal["trace"]
-    file: str
-    """A table of times in seconds and of bytes, relative to the scenario's folder."""
-    deadline: f.PositiveSpan | None = None
-    """What is whole later than this after it was written is late."""
-
-
-Source = Annotated[
-    Annotated[
-        Bulk | Fixed | OnOff | RequestResponse | Ping | Cbr | Media | Trace | Video,
-        Field(discriminator="kind"),
-    ],
-    BeforeValidator(f.named("kind")),
-]
-
-
-class Tcp(_Table):
+class Tcp(Table):
     """TCP: the default of everything but pings and constant rates."""
 
     kind: Literal["tcp"]
 
 
-class Udp(_Table):
+class Udp(Table):
     """Datagrams without congestion control: those of pings and of constant rates."""
 
     kind: Literal["udp"]
 
 
-class AckFrequency(_Table):
+class AckFrequency(Table):
     """What the sender of data asks of the receiver's ACKs (draft-ietf-quic-ack-frequency)."""
 
     ack_eliciting_threshold: Annotated[int, Field(ge=0)] = 1
@@ -436,7 +283,7 @@ class AckFrequency(_Table):
     """… or when a packet comes so far out of order; 0: that is no reason."""
 
 
-class Implementation(_Table):
+class Implementation(Table):
     """A QUIC of other people: the name of a recipe, or programs of one's own."""
 
     name: f.Name
@@ -446,7 +293,7 @@ class Implementation(_Table):
     """Program and arguments of the end that opens it."""
 
 
-class Quic(_Table):
+class Quic(Table):
     """QUIC (RFC 9000)."""
 
     kind: Literal["quic"]
@@ -476,7 +323,7 @@ class Quic(_Table):
     """What protects the packets; it changes no size."""
 
 
-class Capture(_Table):
+class Capture(Table):
     """Packets that are written to files, and what else is."""
 
     qlog: bool = False
@@ -488,7 +335,7 @@ Transport = Annotated[
 ]
 
 
-class Flow(_Table):
+class Flow(Table):
     """A sender, a receiver, and the way between them."""
 
     name: f.Name
@@ -519,6 +366,8 @@ class Flow(_Table):
     """`"quic"`, or a table with its keys; `"udp"` for pings and constant rates and `"tcp"` for
     everything else need not be said."""
     source: Source | None = None
+    arrivals: Arrivals | None = None
+    """The flow is many connections: when they come. Each transfers what the source says."""
     from_: str | None = Field(default=None, alias="from")
     """Node of the graph where its sender is."""
     to: str | None = None
@@ -560,7 +409,7 @@ LINK_TABLES: Final = ("bottleneck", "downlink", "uplink")
 """Links that are tables of a scenario by their names, and not in `links`."""
 
 
-class ScenarioFile(_Table):
+class ScenarioFile(Table):
     """A scenario as a person writes it."""
 
     format: Literal["jostle.scenario/1"] = "jostle.scenario/1"

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from jostle.scenario import models
+from jostle.scenario import models, sources
 from jostle.scenario.fields import AMOUNT_SCHEMA, PROBABILITY_SCHEMA, RATE_SCHEMA, SPAN_SCHEMA
 from jostle.scenario.registry import Parameter, Registry, Row
 from jostle.scenario.resolving.profiles import profiles
@@ -98,7 +98,8 @@ def _descriptions() -> Iterator[tuple[str, str, str]]:
 
     pydantic can collect them too, but does so on import, which every command would wait for.
     """
-    for table in ast.parse(inspect.getsource(models)).body:
+    modules = (models, sources)
+    for table in (it for module in modules for it in ast.parse(inspect.getsource(module)).body):
         if not isinstance(table, ast.ClassDef):
             continue
         before: ast.stmt | None = None

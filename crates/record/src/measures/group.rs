@@ -126,8 +126,12 @@ pub(crate) fn unfinished(all: &Transfers) -> Option<f64> {
 /// Linear between the values next to rank p·(n − 1), as in NumPy's default. What is unfinished takes
 /// longer than anything that is complete: how long is not known, its rank is.
 pub(crate) fn quantile(all: &Transfers, p: f64) -> Option<f64> {
-    let known = &all.completions_s;
-    let last = (known.len() as u64 + all.unfinished).checked_sub(1)?;
+    ranked(&all.completions_s, all.unfinished, p)
+}
+
+/// The same of values in rising order, and so many that are larger than all of them.
+pub(super) fn ranked(known: &[f64], larger: u64, p: f64) -> Option<f64> {
+    let last = (known.len() as u64 + larger).checked_sub(1)?;
     let rank = p * last as f64;
     let below = rank as usize;
     let low = *known.get(below)?;
@@ -143,7 +147,7 @@ mod tests {
     use super::*;
 
     fn of(completions_s: &[f64], unfinished: u64) -> Transfers {
-        Transfers { completions_s: completions_s.to_vec(), rates_bps: 0.0, unfinished }
+        Transfers { completions_s: completions_s.to_vec(), unfinished, ..Transfers::default() }
     }
 
     #[test]

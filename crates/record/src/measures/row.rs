@@ -63,6 +63,7 @@ pub(super) const ROUND_TRIP: Unit = Unit::new("s", "ms", 1e3);
 pub(super) const TIME: Unit = Unit::new("s", "s", 1.0);
 pub(super) const SIZE: Unit = Unit::new("byte", "kB", 1e-3);
 pub(super) const FLOWS: Unit = Unit::new("flow", "flows", 1.0);
+pub(super) const TRANSFERS: Unit = Unit::new("transfer", "", 1.0);
 pub(super) const PACKETS: Unit = Unit::new("packet", "packets", 1.0);
 pub(super) const PERCENT: Unit = Unit::new("1", "%", 100.0);
 pub(super) const NUMBER: Unit = Unit::new("1", "", 1.0);

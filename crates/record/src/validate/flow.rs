@@ -7,8 +7,8 @@ use jostle_units::{
 
 use super::algorithms::{controller, memory};
 use super::{
-    MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, SpecError, datagrams, link, media, quantity, quic,
-    video, within,
+    MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, SpecError, arrivals, datagrams, link, media,
+    quantity, quic, video, within,
 };
 use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
 
@@ -35,6 +35,7 @@ pub(super) fn check(position: usize, flow: &FlowSpec, spec: &RunSpec) -> Result<
     within(&format!("{at}.mtu_bytes"), flow.mtu_bytes, MIN_MTU_BYTES..=MAX_MTU_BYTES)?;
     source(&format!("{at}.source"), &flow.source, flow.mtu_bytes - DATAGRAM_HEADER_BYTES)?;
     transport(at, flow)?;
+    arrivals::check(at, flow, spec)?;
     let window = flow.initial_window_packets;
     within(&format!("{at}.initial_window_packets"), window, 1..=MAX_INITIAL_WINDOW_PACKETS)?;
     let smallest = u64::from(mss_of(flow.mtu_bytes));
@@ -132,7 +133,10 @@ fn source(at: &str, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecErro
         SourceSpec::RequestResponse { bytes, think_ns, count } => {
             quantity::check(&name("bytes"), bytes, 1..=MAX_BYTES)?;
             quantity::check(&name("think_ns"), think_ns, 0..=MAX_NS)?;
-            within(&name("count"), count.unwrap_or(1), 1..=u64::MAX)
+            match count {
+                Some(count) => quantity::check(&name("count"), count, 1..=u64::MAX),
+                None => Ok(()),
+            }
         }
         &SourceSpec::Ping { bytes, every_ns, timeout_ns } => {
             within(&name("bytes"), bytes, 1..=most_bytes)?;
@@ -155,6 +159,9 @@ fn after(
     let Some(before) = before else {
         return Err(SpecError::unfit(at, after, "the position of a flow before this one"));
     };
+    if before.arrivals.is_some() {
+        return Err(SpecError::unfit(at, after, "the position of a flow that is one connection"));
+    }
     match before.source {
         SourceSpec::Fixed { .. }
         | SourceSpec::RequestResponse { count: Some(_), .. }

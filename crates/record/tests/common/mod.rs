@@ -150,7 +150,25 @@ pub fn everything() -> Value {
     spec
 }
 
-/// Pings beside a flow: what no capture can hold.
+/// Flows that are many connections, as they may come.
+pub fn many() -> Value {
+    let mut spec = dumbbell();
+    let one = |name: &str, arrivals: Value| {
+        let mut one = flow(name, json!({"kind": "fixed", "bytes": 20_000}));
+        one["arrivals"] = arrivals;
+        one
+    };
+    let mut sessions = one("sessions", json!({"kind": "load", "share": 0.5, "link": 0}));
+    sessions["source"] = json!({"kind": "request_response", "bytes": 1_000, "think_ns": S,
+        "count": drawn(json!({"kind": "exponential", "mean": 5.0}))});
+    spec["flows"] = json!([
+        one("poisson", json!({"kind": "poisson", "rate_per_s": 5.0})),
+        one("listed", json!({"kind": "listed", "at_ns": [0, S], "bytes": [1_000, 2_000]})),
+        sessions,
+    ]);
+    spec
+}
+
 /// Two flows on the link of `dumbbell`, each in a class of its own.
 pub fn classes() -> Value {
     let mut spec = dumbbell();

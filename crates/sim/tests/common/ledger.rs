@@ -255,9 +255,11 @@ fn window_based(flow: &FlowSpec) -> bool {
 fn size(source: &SourceSpec) -> Option<u64> {
     match source {
         SourceSpec::Fixed { bytes: Quantity::Constant(bytes) } => Some(*bytes),
-        SourceSpec::RequestResponse { bytes: Quantity::Constant(bytes), count, .. } => {
-            count.map(|count| count * bytes)
-        }
+        SourceSpec::RequestResponse {
+            bytes: Quantity::Constant(bytes),
+            count: Some(Quantity::Constant(count)),
+            ..
+        } => Some(count * bytes),
         _ => None,
     }
 }

@@ -83,6 +83,7 @@ pub fn flow(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
         start_ns: 0,
         stop_ns: None,
         source: SourceSpec::Bulk,
+        arrivals: None,
         pacing: false,
         ecn: false,
         mtu_bytes: 1_500,

@@ -181,7 +181,7 @@ fn source(finite: bool, (least, most): (u64, u64)) -> BoxedStrategy<SourceSpec> 
         |(bytes, think_ns, drawn, count)| SourceSpec::RequestResponse {
             bytes: bytes.into(),
             think_ns: time(think_ns, drawn),
-            count: Some(count),
+            count: Some(count.into()),
         },
     );
     if finite {

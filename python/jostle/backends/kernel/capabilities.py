@@ -142,6 +142,9 @@ def _problems_of_tc(link: LinkSpec) -> Iterator[Problem]:
 
 
 def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:
+    if flow.get("arrivals") is not None:
+        text = f"a flow of many connections: a process here has one; {_SIMULATOR}"
+        yield Problem(flow_key(flow, "arrivals"), text)
     if flow["transport"] == "quic":
         yield from _quic_problems(flow)
         return

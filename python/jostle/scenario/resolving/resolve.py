@@ -17,6 +17,7 @@ from jostle.run_spec import LinkSpec, RunSpec
 from jostle.scenario.models import Flow, ScenarioFile
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.algorithms import controller_and_slow_start, memory_spec
+from jostle.scenario.resolving.arrivals import arrivals_spec
 from jostle.scenario.resolving.classes import assign_flows
 from jostle.scenario.resolving.graphs import routed
 from jostle.scenario.resolving.links import (
@@ -425,6 +426,9 @@ def _flow(
         "start_ns": flow.start,
         "stop_ns": flow.stop,
         "source": source_spec(flow, path, folder, report),
+        **arrivals_spec(
+            flow, path, [(it.name, positions[it.name]) for it in there], folder, report
+        ),
         "pacing": flow.pacing == "fq",
         "ecn": _ecn(flow, registry),
         "mtu_bytes": flow.mtu,

@@ -6,21 +6,22 @@ from pathlib import Path
 from typing import Any, Final
 
 from jostle.scenario.distributions import Drawn, KeyedError, quantity_spec
-from jostle.scenario.models import (
+from jostle.scenario.models import Flow
+from jostle.scenario.resolving.codecs import CODECS
+from jostle.scenario.resolving.video import video_spec
+from jostle.scenario.resolving.writes import read_writes
+from jostle.scenario.sources import (
     Bulk,
     Cbr,
     Fixed,
-    Flow,
     Media,
     OnOff,
     Ping,
     RequestResponse,
+    Sessions,
     Trace,
     Video,
 )
-from jostle.scenario.resolving.codecs import CODECS
-from jostle.scenario.resolving.video import video_spec
-from jostle.scenario.resolving.writes import read_writes
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report
 from jostle.scenario.text.units import QuantityError
@@ -74,11 +75,14 @@ def source_spec(flow: Flow, path: KeyPath, folder: Path, report: Report) -> dict
             return 0
         return {"law": {"kind": "exponential", "mean": float(quantity)}, "min": None, "max": None}
 
-    if flow.bytes is not None:
+    listed = flow.source is None and flow.arrivals is not None and flow.arrivals.file is not None
+    # A file that lists connections may say their sizes, in place of this one.
+    size = 1 if listed and flow.bytes is None else flow.bytes
+    if size is not None:
         if flow.source is not None:
             message = f'the source is "{flow.source.kind}" — write its size there, or keep one'
             report.add((*path, "bytes"), message, (*path, "source"))
-        return {"kind": "fixed", "bytes": drawn(flow.bytes, "bytes")}
+        return {"kind": "fixed", "bytes": drawn(size, "bytes")}
     match flow.source:
         case Fixed(bytes=size):
             return {"kind": "fixed", "bytes": drawn(size, "source", "bytes")}
@@ -88,12 +92,14 @@ def source_spec(flow: Flow, path: KeyPath, folder: Path, report: Report) -> dict
                 "on_ns": lasting("on", source.on, exponential=source.exponential),
                 "off_ns": lasting("off", source.off, exponential=source.exponential),
             }
-        case RequestResponse() as source:
+        case RequestResponse() | Sessions() as source:
+            exponential = isinstance(source, RequestResponse) and source.exponential
+            count = source.count
             return {
                 "kind": "request_response",
                 "bytes": drawn(source.bytes, "source", "bytes"),
-                "think_ns": lasting("think", source.think, exponential=source.exponential),
-                "count": source.count,
+                "think_ns": lasting("think", source.think, exponential=exponential),
+                "count": None if count is None else drawn(count, "source", "count"),
             }
         case Media() | Trace() | Ping() | Cbr() as source:
             return _timed(source, flow, path, folder, report)

@@ -9,7 +9,7 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from jostle.scenario import models
+from jostle.scenario import models, sources
 from jostle.scenario.resolving.addressing import WORD_KEYS, changed, value_at
 from jostle.scenario.resolving.profiles import fill_in
 from jostle.scenario.text.positions import KeyPath
@@ -241,15 +241,16 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
     **{
         str(get_args(variant.model_fields["kind"].annotation)[0]): variant
         for variant in (
-            models.Bulk,
-            models.Fixed,
-            models.OnOff,
-            models.RequestResponse,
-            models.Ping,
-            models.Cbr,
-            models.Media,
-            models.Trace,
-            models.Video,
+            sources.Bulk,
+            sources.Fixed,
+            sources.OnOff,
+            sources.RequestResponse,
+            sources.Sessions,
+            sources.Ping,
+            sources.Cbr,
+            sources.Media,
+            sources.Trace,
+            sources.Video,
             models.Tcp,
             models.Udp,
             models.Quic,

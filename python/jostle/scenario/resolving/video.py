@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any, Final
 
-from jostle.scenario.models import ByBuffer, Video
+from jostle.scenario.sources import ByBuffer, Video
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report
 from jostle.scenario.text.units import format_amount

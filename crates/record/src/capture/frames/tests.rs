@@ -19,6 +19,7 @@ fn framer() -> Framer {
         start_ns: 0,
         stop_ns: None,
         source: SourceSpec::Bulk,
+        arrivals: None,
         pacing: false,
         ecn: true,
         mtu_bytes: 1_500,

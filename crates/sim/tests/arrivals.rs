@@ -1,0 +1,156 @@
+//! Flows that are many connections: they come when they should, and go without a trace.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod common;
+
+use common::*;
+use jostle_record::{
+    ArrivalsSpec, Distribution, FlowSpec, Law, LinkSpec, Quantity, Recorder, RunRecord, RunSpec,
+    SourceSpec, TransferTable,
+};
+use jostle_sim::run as simulate;
+
+fn exponential(mean: f64) -> Quantity {
+    Quantity::Drawn(Distribution::of(Law::Exponential { mean }))
+}
+
+fn short(rtt_ns: u64, bytes: Quantity, arrivals: ArrivalsSpec) -> FlowSpec {
+    FlowSpec {
+        source: SourceSpec::Fixed { bytes },
+        arrivals: Some(arrivals),
+        ..flow("short", "cubic", rtt_ns)
+    }
+}
+
+fn record(spec: &RunSpec) -> RunRecord {
+    spec.validate().unwrap();
+    let mut recorder = Recorder::new(spec);
+    simulate(spec, &mut recorder, &|| false).unwrap();
+    recorder.finish()
+}
+
+fn transfers(record: &RunRecord) -> &TransferTable {
+    record.transfers.as_ref().unwrap()
+}
+
+/// A link that serves its flows in turn, each of which has a queue: as good as processor sharing.
+fn fair(rate_bps: u64) -> LinkSpec {
+    let mut link = link("fair", rate_bps, 1 << 20);
+    link.queue = part("drr", json!({"limit": {"packets": 10_000}, "quantum": 1_514}));
+    link
+}
+
+#[test]
+fn a_connection_alone_takes_the_least_time_there_is() {
+    let at_ns = vec![0, S, 2 * S];
+    let bytes = Some(vec![1_448, 14_480, 1_448]);
+    let one = short(40 * MS, 1.into(), ArrivalsSpec::Listed { at_ns, bytes });
+    let record = record(&run(4 * S, vec![link("wide", 100 * MBPS, 1 << 20)], vec![one]));
+    let table = transfers(&record);
+    assert_eq!(table.start_s, [0.0, 1.0, 2.0]);
+    assert_eq!(table.bytes, [1_448, 14_480, 1_448]);
+    assert_eq!(table.connection, [0, 1, 2]);
+    // Handshake and data with their ACK: two round trips; ten packets fit into the first window.
+    for (completion_s, least_s) in table.completion_s.iter().zip([0.08, 0.08, 0.08]) {
+        assert!((least_s..least_s + 0.002).contains(completion_s), "{completion_s} s");
+    }
+    assert!(table.slowdown.iter().all(|it| (1.0..1.02).contains(it)), "{:?}", table.slowdown);
+    let group = &record.summary.groups[0];
+    let arrived = group.arrived.as_ref().unwrap();
+    assert_eq!((arrived.transfers, arrived.transfers_finished), (Some(3.0), Some(3.0)));
+    assert_eq!(group.unfinished, Some(0));
+}
+
+#[test]
+fn the_load_that_is_offered_is_the_one_that_was_asked_for() {
+    let load = ArrivalsSpec::Load { share: 0.6, link: 0 };
+    let one = short(10 * MS, exponential(30_000.0), load);
+    let record = record(&run(60 * S, vec![link("wide", 50 * MBPS, 1 << 20)], vec![one]));
+    let wire: u64 = transfers(&record).bytes.iter().map(|it| it + it.div_ceil(1_448) * 66).sum();
+    let offered = wire as f64 * 8.0 / (60.0 * 50e6);
+    // 7100 exponential sizes: the share has a standard deviation of 0.6 · √(2 ⁄ 7100) = 0.010.
+    assert!((offered - 0.6).abs() < 0.03, "{offered}");
+    let utilisation = record.summary.links[0].phases.get("overall").unwrap().utilisation;
+    assert!((utilisation.unwrap() - 0.61).abs() < 0.035, "{utilisation:?}");
+}
+
+#[test]
+fn under_processor_sharing_the_mean_slowdown_is_that_of_the_theory() {
+    // M/G/1-PS: E[T | x] = x ⁄ (1 − ρ) whatever the distribution (Kleinrock 1976, section 4.4). Sizes
+    // of many packets over a short way leave little of TCP's start.
+    for (bytes, name) in [(exponential(1e6), "exponential"), (1_000_000.into(), "constant")] {
+        let load = ArrivalsSpec::Load { share: 0.5, link: 0 };
+        let one = short(MS, bytes, load);
+        let record = record(&run(600 * S, vec![fair(50 * MBPS)], vec![one]));
+        let table = transfers(&record);
+        let large = table.bytes.iter().zip(&table.slowdown).filter(|(bytes, _)| **bytes > 200_000);
+        let known: Vec<_> =
+            large.map(|(_, slowdown)| *slowdown).filter(|it| !it.is_nan()).collect();
+        let mean = known.iter().sum::<f64>() / known.len() as f64;
+        assert!((mean / 2.0 - 1.0).abs() < 0.1, "{name}: {mean} over {} transfers", known.len());
+    }
+}
+
+#[test]
+fn nothing_stays_of_connections_that_lost_packets() {
+    let load = ArrivalsSpec::Load { share: 1.2, link: 0 };
+    let one = short(20 * MS, exponential(20_000.0), load);
+    let one = FlowSpec { stop_ns: Some(5 * S), ..one };
+    let tight = link("tight", 10 * MBPS, 15_000);
+    let record = record(&run(60 * S, vec![tight], vec![one]));
+    let table = transfers(&record);
+    assert!(table.retransmitted_packets.iter().sum::<u32>() > 100);
+    assert!(table.start_s.iter().all(|start_s| *start_s < 5.0));
+    // All are over long before the end, though stray packets and timers found nobody.
+    assert!(table.completion_s.iter().all(|it| !it.is_nan()));
+    let phases = &record.summary.flows[0].phases;
+    let overall = phases.get("overall").unwrap();
+    let bytes: u64 = table.bytes.iter().sum();
+    let goodput = overall.goodput_bps * 60.0 / 8.0;
+    assert!((goodput / bytes as f64 - 1.0).abs() < 1e-9, "{goodput} of {bytes} bytes");
+    assert_eq!(overall.cwnd_mean_bytes, None);
+}
+
+#[test]
+fn sessions_ask_one_after_the_other() {
+    let source = SourceSpec::RequestResponse {
+        bytes: 14_480.into(),
+        think_ns: (200 * MS).into(),
+        count: Some(3.into()),
+    };
+    let arrivals = ArrivalsSpec::Listed { at_ns: vec![0, 50 * MS], bytes: None };
+    let one = FlowSpec { source, ..short(40 * MS, 1.into(), arrivals) };
+    let record = record(&run(4 * S, vec![link("wide", 100 * MBPS, 1 << 20)], vec![one]));
+    let table = transfers(&record);
+    assert_eq!(table.connection, [0, 1, 0, 1, 0, 1]);
+    assert!(table.completion_s.iter().all(|it| *it < 0.05), "{:?}", table.completion_s);
+    assert!(table.slowdown.iter().all(|it| (0.99..1.6).contains(it)), "{:?}", table.slowdown);
+}
+
+#[test]
+fn arrivals_and_sizes_repeat_by_seed_and_leave_other_flows_alone() {
+    let table = |seed, bytes: Quantity| {
+        let arrivals = ArrivalsSpec::Poisson { rate_per_s: 50.0 };
+        let one = short(20 * MS, bytes, arrivals);
+        let mut spec = run(5 * S, vec![link("wide", 50 * MBPS, 1 << 20)], vec![one]);
+        spec.seed = seed;
+        record(&spec).transfers.unwrap()
+    };
+    let (first, again) = (table(1, exponential(2e4)), table(1, exponential(2e4)));
+    assert_eq!(format!("{first:?}"), format!("{again:?}"));
+    assert_ne!(first.start_s, table(2, exponential(2e4)).start_s);
+    // Arrivals have numbers of their own.
+    assert_eq!(first.start_s, table(1, 1_000.into()).start_s);
+}
+
+#[test]
+fn over_quic_they_come_and_go_as_well() {
+    let arrivals = ArrivalsSpec::Poisson { rate_per_s: 20.0 };
+    let one = short(20 * MS, exponential(2e4), arrivals);
+    let one = FlowSpec { stop_ns: Some(2 * S), ..over_quic(one) };
+    let record = record(&run(8 * S, vec![link("wide", 20 * MBPS, 30_000)], vec![one]));
+    let table = transfers(&record);
+    assert!(table.start_s.len() > 20);
+    assert!(table.completion_s.iter().all(|it| !it.is_nan()), "{:?}", table.completion_s);
+}
