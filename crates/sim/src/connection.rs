@@ -108,18 +108,11 @@ impl Connection {
             self.sender.close(host.now, host.memory);
             return Progress::Open;
         }
-        match self.source.on_drained(host.now) {
-            Ok(next) => {
-                if next < Time::NEVER {
-                    host.schedule_application(next);
-                }
-                Progress::Open
-            }
-            Err(_) => {
-                self.sender.close(host.now, host.memory);
-                Progress::Complete
-            }
+        if host.application_goes_on(&mut self.source) {
+            return Progress::Open;
         }
+        self.sender.close(host.now, host.memory);
+        Progress::Complete
     }
 }
 
@@ -129,21 +122,9 @@ impl Transport for Connection {
     #[cold]
     fn act<S: Sink>(&mut self, stop: Time, host: &mut Host<'_, S>) {
         let now = host.now;
-        let (action, next) = self.source.act(now);
-        if next < Time::NEVER {
-            host.schedule_application(next.min(stop));
-        }
-        if action == Action::Wait {
+        let Some(action) = host.application_acts(&mut self.source, &mut self.messages, stop) else {
             return;
-        }
-        if let Action::Write(bytes) = action {
-            host.sink.asked(now, host.flow, bytes);
-        }
-        if let (Action::Write(bytes) | Action::Append { bytes, .. }, true) =
-            (action, self.source.is_asked())
-        {
-            self.messages.write(bytes, now);
-        }
+        };
         self.with_sender(host, |sender, port| {
             match action {
                 Action::Write(bytes) | Action::Append { bytes, .. } => {

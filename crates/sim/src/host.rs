@@ -8,8 +8,10 @@ use jostle_tcp::Trip;
 use jostle_units::{Span, Time};
 
 use crate::engine::{Deadline, Event};
+use crate::messages::Messages;
 use crate::network::{Network, Port};
 use crate::packet::Body;
+use crate::source::{Action, Source};
 
 /// A flow's hosts at one moment: the network, who records, what the sending host remembers.
 pub(crate) struct Host<'a, S> {
@@ -50,6 +52,41 @@ impl<S: Sink> Host<'_, S> {
             let delay = self.now.since(trip.left());
             self.sink.travelled(self.now, self.flow, delay, trip.waited());
         }
+    }
+
+    /// The application of a connection acts: what it does now, which is told, and when it acts
+    /// again. None as long as it does not open the connection.
+    pub fn application_acts(
+        &mut self,
+        source: &mut Source,
+        messages: &mut Messages,
+        stop: Time,
+    ) -> Option<Action> {
+        let (action, next) = source.act(self.now);
+        if next < Time::NEVER {
+            self.schedule_application(next.min(stop));
+        }
+        if action == Action::Wait {
+            return None;
+        }
+        if let Action::Write(bytes) = action {
+            self.sink.asked(self.now, self.flow, bytes);
+        }
+        if let (Action::Write(bytes) | Action::Append { bytes, .. }, true) =
+            (action, source.is_asked())
+        {
+            messages.write(bytes, self.now);
+        }
+        Some(action)
+    }
+
+    /// Everything that the application wrote is acknowledged: whether it goes on.
+    pub fn application_goes_on(&mut self, source: &mut Source) -> bool {
+        let Ok(next) = source.on_drained(self.now) else { return false };
+        if next < Time::NEVER {
+            self.schedule_application(next);
+        }
+        true
     }
 
     /// The application acts again at `at`.

@@ -201,18 +201,11 @@ impl QuicConnection {
             self.close(host);
             return Progress::Open;
         }
-        match self.source.on_drained(host.now) {
-            Ok(next) => {
-                if next < Time::NEVER {
-                    host.schedule_application(next);
-                }
-                Progress::Open
-            }
-            Err(_) => {
-                self.close(host);
-                Progress::Complete
-            }
+        if host.application_goes_on(&mut self.source) {
+            return Progress::Open;
         }
+        self.close(host);
+        Progress::Complete
     }
 }
 
@@ -226,21 +219,9 @@ impl Transport for QuicConnection {
 
     fn act<S: Sink>(&mut self, stop: Time, host: &mut Host<'_, S>) {
         let now = host.now;
-        let (action, next) = self.source.act(now);
-        if next < Time::NEVER {
-            host.schedule_application(next.min(stop));
-        }
-        if action == Action::Wait {
+        let Some(action) = host.application_acts(&mut self.source, &mut self.messages, stop) else {
             return;
-        }
-        if let Action::Write(bytes) = action {
-            host.sink.asked(now, host.flow, bytes);
-        }
-        if let (Action::Write(bytes) | Action::Append { bytes, .. }, true) =
-            (action, self.source.is_asked())
-        {
-            self.messages.write(bytes, now);
-        }
+        };
         if self.early {
             self.recall(host);
         }

@@ -9,15 +9,13 @@ from __future__ import annotations
 import itertools
 import socket
 import struct
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .clock import clock_offset_ns, sleep_until
-from .failure import GuestFailure
-from .flow import Flow
+from .flow import Flow, ThreadedFlow
 from .namespaces import Host
 from .records import ARRIVAL, DEPARTURE, FLOW_BYTES
 
@@ -32,7 +30,7 @@ _BUFFER_BYTES = 4 << 20
 _LARGEST_BYTES = 1 << 16
 
 
-class DatagramFlow:
+class DatagramFlow(ThreadedFlow):
     """A flow's two ends, a thread each.
 
     Parameters
@@ -48,68 +46,27 @@ class DatagramFlow:
     def __init__(
         self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host], *, folder: Path
     ) -> None:
-        self.number = number
-        self.failure: BaseException | None = None
-        self.complete = threading.Event()
-        self.completed_ns: int | None = None
-        self._job = job
-        self._hosts = hosts
-        self._listens = threading.Event()
-        self._start_ns = 0
+        super().__init__(number, job, hosts)
         self._offset_ns = 0
-        self._due_ns: int | None = None
-        self._before: Flow | None = None
         folder = folder / "datagrams"
         folder.mkdir(exist_ok=True)
         self._sent = (folder / f"{number}.sent").open("xb", buffering=1 << 16)
         self._came = (folder / f"{number}.came").open("xb", buffering=1 << 16)
 
-    def listen(self) -> None:
-        """Start the receiver; return when it can be reached."""
-        self._thread(self._receive)
-        self._listens.wait()
-
     def start(self, start_ns: int, flows: Sequence[Flow]) -> None:
         """Start the sender, with the run's time 0 at `start_ns`; it may wait for one of `flows`."""
-        self._start_ns = start_ns
         self._offset_ns = clock_offset_ns()
-        after = self._job["after"]
-        self._before = None if after is None else flows[after]
-        self._thread(self._send)
+        super().start(start_ns, flows)
 
     def sample(self) -> bytes:
         """Nothing: both ends write down every datagram."""
         return _NO_RECORD
 
-    def end(self) -> None:
-        """Nothing: the sockets end with the process that has them."""
-
     def check(self) -> None:
-        """See that both ends did what they were asked to, and write down what they saw.
-
-        Raises
-        ------
-        GuestFailure
-            When one did not.
-        """
-        if self.failure is not None:
-            raise GuestFailure(f"flow {self.number}: {self.failure}") from self.failure
+        """See that both ends did what they were asked to, and write down what they saw."""
+        super().check()
         self._sent.flush()
         self._came.flush()
-
-    def events(self, start_ns: int) -> dict[str, Any]:
-        """When it opened, in ns of the run, if it did."""
-        return {} if self._due_ns is None else {"due_ns": self._due_ns - start_ns}
-
-    def _thread(self, target: Any) -> None:
-        def guarded() -> None:
-            try:
-                target()
-            except BaseException as error:
-                self.failure = error
-                self._listens.set()
-
-        threading.Thread(target=guarded, daemon=True).start()
 
     def _receive(self) -> None:
         self._hosts[self._job["receiver"]].enter()

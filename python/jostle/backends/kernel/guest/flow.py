@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from .failure import GuestFailure
@@ -85,6 +85,48 @@ class FlowOfJob:
         """
         if self.failure is not None:
             raise GuestFailure(f"flow {self.number}: {self.failure}") from self.failure
+
+
+class ThreadedFlow(FlowOfJob):
+    """A flow whose ends are threads of this process; what fails in one of them is its failure."""
+
+    def __init__(self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
+        super().__init__(number, job, hosts)
+        self._start_ns = 0
+        self._before: Flow | None = None
+        # Set when the receiver can be reached, or never will be.
+        self._listens = threading.Event()
+
+    def listen(self) -> None:
+        """Start the receiver; return when it can be reached."""
+        self._thread(self._receive)
+        self._listens.wait()
+
+    def start(self, start_ns: int, flows: Sequence[Flow]) -> None:
+        """Start the sender, with the run's time 0 at `start_ns`; it may wait for one of `flows`."""
+        self._start_ns = start_ns
+        after = self._job["after"]
+        self._before = None if after is None else flows[after]
+        self._thread(self._send)
+
+    def end(self) -> None:
+        """Nothing: sockets end with the process that has them."""
+
+    def _receive(self) -> None:
+        raise NotImplementedError
+
+    def _send(self) -> None:
+        raise NotImplementedError
+
+    def _thread(self, target: Callable[[], None]) -> None:
+        def guarded() -> None:
+            try:
+                target()
+            except BaseException as error:
+                self.failure = error
+                self._listens.set()
+
+        threading.Thread(target=guarded, daemon=True).start()
 
 
 class Starts(Protocol):

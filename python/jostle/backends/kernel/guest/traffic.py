@@ -16,13 +16,12 @@ import itertools
 import select
 import socket
 import struct
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .clock import sleep_until
-from .flow import Flow, FlowOfJob
+from .flow import Flow, ThreadedFlow
 from .namespaces import Host
 from .player import Player
 from .records import DETAILS_BYTES, TCP_INFO_BYTES
@@ -52,7 +51,7 @@ _NO_INFO = bytes(TCP_INFO_BYTES)
 _NO_DETAILS = bytes(DETAILS_BYTES)
 
 
-class TcpFlow(FlowOfJob):
+class TcpFlow(ThreadedFlow):
     """A flow's two ends: a thread each.
 
     Parameters
@@ -69,8 +68,6 @@ class TcpFlow(FlowOfJob):
         self._sender: socket.socket | None = None
         self._receiver: socket.socket | None = None
         self._payload = _ZEROS[: job["write_bytes"]]
-        self._listens = threading.Event()
-        self._start_ns = 0
         self._stop_ns: int | None = None
         self._opened_ns: int | None = None
         self._broken: str | None = None
@@ -78,7 +75,6 @@ class TcpFlow(FlowOfJob):
         # When each message was asked for, and when it was whole at the receiver.
         self._asked_ns: list[int] = []
         self._whole_ns: list[int] = []
-        self._before: Flow | None = None
         # How long its application is on, off, or thinks.
         self._spans_ns: Iterator[int] = itertools.cycle(job["spans_ns"])
         # Sizes of messages, as the receiver counts them.
@@ -86,19 +82,11 @@ class TcpFlow(FlowOfJob):
         source = job["source"]
         self._player = Player(source, job["factors"]) if source["kind"] == "video" else None
 
-    def listen(self) -> None:
-        """Start the receiver; return when it can be reached."""
-        self._thread(self._receive)
-        self._listens.wait()
-
     def start(self, start_ns: int, flows: Sequence[Flow]) -> None:
         """Start the sender, with the run's time 0 at `start_ns`; it may wait for one of `flows`."""
-        self._start_ns = start_ns
-        after = self._job["after"]
-        self._before = None if after is None else flows[after]
         stop_ns = self._job["stop_ns"]
         self._stop_ns = None if stop_ns is None else start_ns + stop_ns
-        self._thread(self._send)
+        super().start(start_ns, flows)
 
     def events(self, start_ns: int) -> dict[str, Any]:
         """Those of every flow, when it opened, and its responses.
@@ -124,19 +112,6 @@ class TcpFlow(FlowOfJob):
         """One record."""
         details = _details(self._sender) if self._has_details else _NO_DETAILS
         return _tcp_info(self._sender) + details + _tcp_info(self._receiver)
-
-    def end(self) -> None:
-        """Nothing: connections end with the process that has them."""
-
-    def _thread(self, target: Callable[[], None]) -> None:
-        def guarded() -> None:
-            try:
-                target()
-            except BaseException as error:
-                self.failure = error
-                self._listens.set()
-
-        threading.Thread(target=guarded, daemon=True).start()
 
     def _receive(self) -> None:
         self._hosts[self._job["receiver"]].enter()
