@@ -20,6 +20,10 @@ export PIP_ROOT_USER_ACTION := ignore
 # What is installed has the versions that were tested.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
+# What `jostle[…]` offers, all of which the tests use.
+EXTRAS = $$($(PYTHON) -c 'import itertools, tomllib; it = tomllib.load(open("pyproject.toml", "rb")); \
+         print(*itertools.chain(*it["project"]["optional-dependencies"].values()))')
+
 ENGINE := Cargo.toml Cargo.lock rust-toolchain.toml crates/python/build.rs \
           $(wildcard crates/*/Cargo.toml) $(shell find crates/*/src -name '*.rs')
 
@@ -110,7 +114,7 @@ lock:
 	$(call say,Newest versions of all Python packages)
 	@rm -rf .venv/lock && $(PYTHON) -m venv .venv/lock
 	@.venv/lock/bin/pip install --quiet --upgrade pip
-	@.venv/lock/bin/pip install --quiet pip-audit --group dev --group docs $$($(PYTHON) -c \
+	@.venv/lock/bin/pip install --quiet pip-audit --group dev --group docs $(EXTRAS) $$($(PYTHON) -c \
 	  'import tomllib; it = tomllib.load(open("pyproject.toml", "rb")); \
 	   print(*it["build-system"]["requires"], *it["project"]["dependencies"])')
 	@{ echo '# The versions of all Python packages that jostle is built, run and tested with: make lock'; \
@@ -170,5 +174,5 @@ $(STAMPS)/package: $(STAMPS)/venv pyproject.toml $(ENGINE)
 
 $(STAMPS)/dev: pyproject.toml | $(STAMPS)/package
 	$(call say,Installing what tests and documentation need)
-	$(BIN)/pip install --quiet --group dev --group docs
+	$(BIN)/pip install --quiet --group dev --group docs $(EXTRAS)
 	@touch $@
