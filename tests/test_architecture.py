@@ -43,6 +43,7 @@ ROOM_MAY_USE = {
     "locked_folders": "",
     "python_controllers": "errors foreign_files",
     "scenario": "_core errors foreign_files run_spec implementations python_controllers",
+    "gym": "_core errors scenario",
     "templates": "errors",
     "emulate": "_core errors scenario",
     "kernel_images": "errors foreign_files locked_folders",

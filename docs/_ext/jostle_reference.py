@@ -221,12 +221,24 @@ def _written(default: str) -> str:
     return _plain(default.strip("()")) if default.startswith("(") else f"`{default}`"
 
 
+class Features(_Markdown):
+    """What learners can observe."""
+
+    def _markdown(self) -> Iterator[str]:
+        yield "| Feature | What it is | From | To | Before the first interval |"
+        yield "| --- | --- | --- | --- | --- |"
+        for name, about, low, high, rest in _core.learning()[0]:
+            yield f"| `{name}` | {_plain(about)} | {low:g} | {high:g} | {rest:g} |"
+        yield ""
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directives."""
     app.add_directive("registry-rows", Rows)
     app.add_directive("measures", Measures)
     app.add_directive("scenario-keys", Keys)
     app.add_directive("profiles", Profiles)
+    app.add_directive("features", Features)
     app.add_directive("cli-help", Help)
     app.add_directive("scenario", Scenario)
     return {"parallel_read_safe": True}

@@ -99,6 +99,112 @@ class Series:
     ) -> float | None:
         """Compute a measure of the whole run, of a flow given by its name."""
 
+@final
+class Episodes:
+    """Simulations of one shape in which Python decides for some flows, stepped by threads.
+
+    Parameters
+    ----------
+    count
+        How many.
+    designs
+        One per learner in each.
+    threads
+        How many threads carry steps out.
+
+    Raises
+    ------
+    ValueError
+        If a design is none.
+    """
+
+    def __new__(cls, count: int, designs: list[str], threads: int) -> Episodes: ...
+    def reset(self, which: list[int], specs: list[str], flows: list[list[int]]) -> _Stepped:
+        """Begin simulations anew, and let each go on to its first decision; as from `step`.
+
+        Parameters
+        ----------
+        which
+            Their places.
+        specs
+            A RunSpec for each, as JSON.
+        flows
+            Positions of the learners in each, whose controllers have names of no registry.
+        """
+    def step(self, actions: npt.NDArray[np.float64]) -> _Stepped:
+        """Leave actions for learners, and go on to where the next interval of one of them ends.
+
+        Parameters
+        ----------
+        actions
+            One after the other: simulations, learners, numbers of their actions.
+
+        Returns
+        -------
+        tuple
+            Observations, the values of the latest intervals, which learners' intervals end now,
+            which episodes are over, and the time in each in seconds: flat arrays.
+        """
+    def finish(self, which: int) -> Record:
+        """Let a simulation go on to the end of the run without another decision, and end it."""
+
+_Stepped = tuple[
+    npt.NDArray[np.float32],
+    npt.NDArray[np.float64],
+    npt.NDArray[np.bool_],
+    npt.NDArray[np.bool_],
+    npt.NDArray[np.float64],
+]
+
+@final
+class Policy:
+    """A policy: what the controller `learned` has in its file.
+
+    Parameters
+    ----------
+    file
+        Content of the file.
+
+    Raises
+    ------
+    ValueError
+        If it is none: what is wrong, and in which line.
+    """
+
+    def __new__(cls, file: bytes) -> Policy: ...
+    @property
+    def inputs(self) -> int:
+        """Numbers in an observation."""
+    @property
+    def outputs(self) -> int:
+        """Numbers in an action."""
+    def act(self, observation: npt.NDArray[np.float32]) -> list[float]:
+        """Return the action for an observation, before it is held within its bounds."""
+
+def learning() -> tuple[list[tuple[str, str, float, float, float]], list[str]]:
+    """Return what there is to observe.
+
+    Returns
+    -------
+    tuple
+        The features, each with name, description, least and largest value and the value before the
+        first interval; the names of the values of an interval.
+    """
+
+def design(text: str) -> tuple[int, list[tuple[float, float]]]:
+    """Read a design.
+
+    Returns
+    -------
+    tuple
+        Numbers in an observation; least and largest value of each number of an action.
+
+    Raises
+    ------
+    ValueError
+        If it is none: what is wrong, and in which line.
+    """
+
 def record_of_samples(
     spec_json: str,
     time_ns: npt.NDArray[np.int64],

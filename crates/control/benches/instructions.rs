@@ -48,6 +48,7 @@ const DEAR: &[(&str, &str)] = &[
     ("copa", "four windowed extremes of the RTT, and its steps in floating point"),
     ("sprout", "inference over 256 rates in every tick of 20 ms, here 200 ACKs"),
     ("remy", "averages of the gaps between ACKs in floating point, and a look into its table"),
+    ("learned", "a layer over another controller, and a regression over the RTTs"),
     ("stateful", "a layer over Reno, and its cycles of ACKs"),
     ("hystart", "times trains of ACKs, which needs the pacing rate of every window"),
     ("hystart-paper", "times trains of ACKs and keeps minima of rounds"),

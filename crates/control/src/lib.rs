@@ -11,6 +11,7 @@ mod estimate;
 #[cfg(test)]
 mod fixtures;
 mod jiffies;
+pub mod learning;
 pub mod memory;
 mod pcc;
 mod rate_code;

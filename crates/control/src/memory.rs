@@ -17,5 +17,6 @@ pub use host::{HostMemory, Occasion};
 pub use table::Peer;
 
 pub(crate) use cached_window::{PLUS_ROW as TCP_CACHE_PLUS, ROW as TCP_CACHE};
+pub(crate) use layer::{Layer, Layered};
 pub(crate) use stateful::ROW as STATEFUL;
 pub(crate) use wise::ROW as TCP_WISE;

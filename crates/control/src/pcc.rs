@@ -3,5 +3,5 @@
 mod interval;
 mod monitor;
 
-pub(crate) use interval::Interval;
+pub(crate) use interval::{Interval, RttTrend};
 pub(crate) use monitor::{Monitor, NOMINAL_RTT};

@@ -57,6 +57,7 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::COPA,
     algorithms::SPROUT,
     algorithms::REMY,
+    algorithms::LEARNED,
 ];
 
 /// All slow-start methods, in the order they are listed.

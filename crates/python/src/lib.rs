@@ -5,7 +5,9 @@ mod capture;
 mod controller;
 #[cfg(target_os = "linux")]
 mod emulate;
+mod episodes;
 mod impairments;
+mod learning;
 mod measures;
 mod quantity;
 #[cfg(target_os = "linux")]
@@ -28,6 +30,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ControllerError", module.py().get_type::<controller::ControllerError>())?;
     module.add_class::<record::Record>()?;
     module.add_class::<measures::Series>()?;
+    module.add_class::<episodes::Episodes>()?;
+    module.add_class::<learning::Policy>()?;
+    module.add_function(wrap_pyfunction!(learning::learning, module)?)?;
+    module.add_function(wrap_pyfunction!(learning::design, module)?)?;
     #[cfg(target_os = "linux")]
     {
         module.add_class::<emulate::Emulator>()?;

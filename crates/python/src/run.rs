@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use jostle_catalogue::ParameterError;
@@ -170,7 +171,7 @@ fn simulate(
 ) -> Result<RunRecord, Failure> {
     let capture = folder.map(|folder| Capture::create(spec, folder)).transpose()?;
     let broken = capture.as_ref().map(Capture::broken);
-    let is_broken = || broken.as_ref().is_some_and(|broken| broken.get());
+    let is_broken = || broken.as_ref().is_some_and(|broken| broken.load(Ordering::Relaxed));
     let recorder = Recorder::with_room(spec)?;
     let shortage = recorder.shortage();
     let mut sinks = (recorder, capture);
@@ -212,6 +213,14 @@ impl Watch {
             raised: RefCell::new(None),
             fault: Fault::default(),
         }
+    }
+
+    /// The same, of something short: Python is asked only if it takes long.
+    #[expect(clippy::disallowed_methods, reason = "how long a person waits is no virtual time")]
+    pub(crate) fn from_now() -> Self {
+        let watch = Self::new(None);
+        watch.polled.set(Some(Instant::now()));
+        watch
     }
 
     /// Asks Python, unless it was asked just before: that takes the interpreter's lock.

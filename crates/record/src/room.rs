@@ -1,8 +1,7 @@
 //! Room for what a run records. A process that runs out of memory ends as a whole; so what is large is
 //! asked for, and a run that does not get it ends alone.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
 
 use thiserror::Error;
 
@@ -30,12 +29,12 @@ pub struct NoRoom {
 
 /// Whether a recorder has stopped recording because it found no room.
 #[derive(Clone, Debug, Default)]
-pub struct Shortage(Rc<Cell<Option<NoRoom>>>);
+pub struct Shortage(Arc<OnceLock<NoRoom>>);
 
 impl Shortage {
     /// What there was no room for; none if there was.
     pub fn get(&self) -> Option<NoRoom> {
-        self.0.get()
+        self.0.get().copied()
     }
 }
 
@@ -66,7 +65,8 @@ impl AckTable {
     ) {
         if self.time_s.len() == self.time_s.capacity() && !self.make_room() {
             let rows = self.time_s.len() as u64 + 1;
-            shortage.0.set(Some(NoRoom { what: "the ACKs", rows }));
+            // What is set already is the first row that there was no room for.
+            let _ = shortage.0.set(NoRoom { what: "the ACKs", rows });
             return;
         }
         self.time_s.push(seconds(now.as_ns()));

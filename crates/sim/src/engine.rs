@@ -190,6 +190,19 @@ impl Agenda {
         }
     }
 
+    /// Takes back what [`pop`](Self::pop) gave last, before anything else was scheduled: it is the
+    /// next event again.
+    #[cold]
+    pub fn put_back(&mut self, at: Time, event: Event) {
+        // Sequence numbers begin at 1.
+        let entry = u128::from(at.as_ns()) << 64 | u128::from(event.pack());
+        if event.moves_a_packet() && !self.few.is_full() {
+            self.few.insert(entry);
+        } else {
+            self.push(entry, event);
+        }
+    }
+
     /// Puts an entry into the heap of its kind.
     #[inline(never)]
     fn push(&mut self, entry: u128, event: Event) {
@@ -283,6 +296,25 @@ mod tests {
         assert_eq!(agenda.pop(), Some((Time::from_ns(3), Event::Observe)));
         for i in 0..100 {
             assert_eq!(agenda.pop(), Some((Time::from_ns(7), event(i))));
+        }
+        assert_eq!(agenda.pop(), None);
+    }
+
+    #[test]
+    fn what_is_put_back_comes_first() {
+        let mut agenda = Agenda::default();
+        for i in 0..10 {
+            agenda.schedule(
+                Time::from_ns(7),
+                if i % 2 == 0 { Event::Wakeup(i) } else { Event::Link(i) },
+            );
+        }
+        for i in 0..10 {
+            let popped = agenda.pop();
+            if let Some((at, event)) = popped {
+                agenda.put_back(at, event);
+            }
+            assert_eq!(agenda.pop(), popped, "{i}");
         }
         assert_eq!(agenda.pop(), None);
     }

@@ -9,6 +9,7 @@ mod connections;
 mod datagrams;
 mod endpoints;
 mod engine;
+mod episode;
 mod host;
 mod messages;
 mod network;
@@ -19,12 +20,15 @@ mod quic;
 mod quick_start;
 mod simulation;
 mod source;
+mod stepper;
 mod viewer;
 
 pub use build::{PythonControllers, quic_ends};
+pub use episode::{Episode, Learner};
 pub use quic::QuicEnds;
 pub use simulation::{Counts, run, run_with};
 pub use source::{Action, Source};
+pub use stepper::{Controllers, Stepper};
 
 use thiserror::Error;
 

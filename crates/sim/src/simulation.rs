@@ -57,33 +57,60 @@ pub fn run_with(
     cancelled: &dyn Fn() -> bool,
     python_controllers: PythonControllers<'_>,
 ) -> Result<Counts, Error> {
-    if spec.flows.len().max(spec.links.len()) >= POSITIONS as usize {
-        return Err(Error::TooMany { most: POSITIONS });
+    let world = World::new(spec, python_controllers)?;
+    let mut simulation = Simulation { world, spec, python_controllers, sink };
+    simulation.run_until(Time::NEVER, cancelled)?;
+    simulation.world.outcome(spec)
+}
+
+impl World {
+    /// Everything as it is before the run begins.
+    pub(crate) fn new(
+        spec: &RunSpec,
+        python_controllers: PythonControllers<'_>,
+    ) -> Result<Self, Error> {
+        if spec.flows.len().max(spec.links.len()) >= POSITIONS as usize {
+            return Err(Error::TooMany { most: POSITIONS });
+        }
+        let links =
+            spec.links.iter().map(|link| build::link(link, spec.seed)).collect::<Result<_, _>>()?;
+        let mut world = Self {
+            network: Network::new(links, &spec.links, &spec.flows),
+            flows: build::flows(spec, python_controllers)?,
+            connections: Connections::new(spec),
+            merging: Vec::new(),
+            memory: HostMemory::default(),
+            broken: None,
+            observations: Observations::new(spec),
+            counts: Counts::default(),
+            turns: 0,
+            slice_end: Time::ZERO,
+            over: false,
+        };
+        world.slice_end += world.slice();
+        world.network.agenda.schedule(world.observations.next(), Event::Observe);
+        for (flow, &Flow { times, .. }) in (0..).zip(&world.flows) {
+            if times.start < Time::NEVER {
+                world.network.agenda.schedule(times.start, Event::Source(flow));
+            }
+        }
+        Ok(world)
     }
-    let links =
-        spec.links.iter().map(|link| build::link(link, spec.seed)).collect::<Result<_, _>>()?;
-    let mut simulation = Simulation {
-        network: Network::new(links, &spec.links, &spec.flows),
-        flows: build::flows(spec, python_controllers)?,
-        connections: Connections::new(spec),
-        merging: Vec::new(),
-        memory: HostMemory::default(),
-        spec,
-        python_controllers,
-        broken: None,
-        observations: Observations::new(spec),
-        sink,
-        counts: Counts::default(),
-    };
-    simulation.run(cancelled)?;
-    let Simulation { network, counts, flows, .. } = simulation;
-    let mut named = flows.iter().zip(&spec.flows);
-    if let Some((why, name)) =
-        named.find_map(|(flow, it)| Some((flow.endpoints.failure()?, &it.name)))
-    {
-        return Err(Error::Broken { flow: name.clone(), why });
+
+    fn slice(&self) -> Span {
+        Span::from_ns((self.observations.duration.as_ns() / SLICES).max(1))
     }
-    Ok(Counts { link_packets: network.link_packets, ..counts })
+
+    /// What the run did, or what broke it.
+    pub(crate) fn outcome(&self, spec: &RunSpec) -> Result<Counts, Error> {
+        let mut named = self.flows.iter().zip(&spec.flows);
+        if let Some((why, name)) =
+            named.find_map(|(flow, it)| Some((flow.endpoints.failure()?, &it.name)))
+        {
+            return Err(Error::Broken { flow: name.clone(), why });
+        }
+        Ok(Counts { link_packets: self.network.link_packets, ..self.counts })
+    }
 }
 
 /// Instants at which the state of everything is shown to the sink: ends of intervals and
@@ -140,9 +167,10 @@ fn are_merged(mss_bytes: u16, count: u32, first: &SimPacket, second: &SimPacket)
     }
 }
 
-struct Simulation<'a, S> {
+/// All of a run that changes while it goes on, but for its sink.
+pub(crate) struct World {
     network: Network,
-    flows: Vec<Flow>,
+    pub(crate) flows: Vec<Flow>,
     /// Those of flows that are many.
     connections: Connections,
     /// Packets that cards hold until what arrives at this moment has arrived, one per flow, with its
@@ -150,13 +178,25 @@ struct Simulation<'a, S> {
     /// for it.
     merging: Vec<(SimPacket, u32)>,
     memory: HostMemory,
-    spec: &'a RunSpec,
-    python_controllers: PythonControllers<'a>,
     /// Why the run cannot go on.
     broken: Option<Error>,
     observations: Observations,
-    sink: &'a mut S,
     counts: Counts,
+    /// Events so far, for looks at whether the run was cancelled.
+    turns: u64,
+    /// When every link does next what is due.
+    slice_end: Time,
+    /// Everything that is to be observed was.
+    pub(crate) over: bool,
+}
+
+/// A run that goes on: what it is of, and who hears of it, are borrowed.
+pub(crate) struct Simulation<'a, S> {
+    /// By value, so that nothing is looked up behind another pointer.
+    pub(crate) world: World,
+    pub(crate) spec: &'a RunSpec,
+    pub(crate) python_controllers: PythonControllers<'a>,
+    pub(crate) sink: &'a mut S,
 }
 
 /// Passes a controller's internal state on to a sink.
@@ -173,38 +213,46 @@ impl<S: Sink> Observer for Internals<'_, S> {
 }
 
 impl<S: Sink> Simulation<'_, S> {
-    fn run(&mut self, cancelled: &dyn Fn() -> bool) -> Result<(), Error> {
-        self.network.agenda.schedule(self.observations.next(), Event::Observe);
-        for (flow, &Flow { times, .. }) in (0..).zip(&self.flows) {
-            let start = times.start;
-            if start < Time::NEVER {
-                self.network.agenda.schedule(start, Event::Source(flow));
-            }
-        }
-        let end = self.observations.duration;
-        let slice = Span::from_ns((end.as_ns() / SLICES).max(1));
-        let (mut turns, mut slice_end) = (0u64, Time::ZERO + slice);
-        while let Some((now, event)) = self.network.agenda.pop() {
-            if now >= slice_end {
+    /// Runs to the end, or to just before the first event at or after `until`: going on from there
+    /// gives what a run without a stop would have given.
+    pub(crate) fn run_until(
+        &mut self,
+        until: Time,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<(), Error> {
+        let end = self.world.observations.duration;
+        let slice = self.world.slice();
+        let World { mut turns, mut slice_end, .. } = self.world;
+        // One comparison for both.
+        let mut look = slice_end.min(until);
+        while let Some((now, event)) = self.world.network.agenda.pop() {
+            if now >= look {
+                if now >= until {
+                    self.world.network.agenda.put_back(now, event);
+                    break;
+                }
                 slice_end = self.catch_up(slice_end, now, slice, cancelled)?;
+                look = slice_end.min(until);
             }
             turns += 1;
             if turns.is_multiple_of(CANCEL_CHECK_EVENTS) && cancelled() {
                 return Err(Error::Cancelled);
             }
             if event == Event::Observe {
-                if let Some(error) = self.broken.take() {
+                if let Some(error) = self.world.broken.take() {
                     return Err(error);
                 }
                 self.observe(now);
                 if now >= end {
+                    self.world.over = true;
                     break;
                 }
                 continue;
             }
-            self.counts.events += 1;
+            self.world.counts.events += 1;
             self.handle(now, event);
         }
+        (self.world.turns, self.world.slice_end) = (turns, slice_end);
         Ok(())
     }
 
@@ -218,8 +266,8 @@ impl<S: Sink> Simulation<'_, S> {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Time, Error> {
         while slice_end < now {
-            for link in 0..self.network.links() {
-                self.network.pass_time(slice_end, link, self.sink);
+            for link in 0..self.world.network.links() {
+                self.world.network.pass_time(slice_end, link, self.sink);
                 if cancelled() {
                     return Err(Error::Cancelled);
                 }
@@ -233,21 +281,21 @@ impl<S: Sink> Simulation<'_, S> {
     fn handle(&mut self, now: Time, event: Event) {
         match event {
             Event::Link(link) => {
-                self.network.begin_link(now, link);
-                while let Some(packet) = self.network.arrived(now, link, self.sink) {
+                self.world.network.begin_link(now, link);
+                while let Some(packet) = self.world.network.arrived(now, link, self.sink) {
                     self.arrive(now, &packet);
                 }
-                while let Some((packet, _)) = self.merging.pop() {
+                while let Some((packet, _)) = self.world.merging.pop() {
                     self.receive(now, &packet, false);
                 }
             }
             Event::Access(line) => {
-                while let Some(arriving) = self.network.reached_sender(now, line) {
+                while let Some(arriving) = self.world.network.reached_sender(now, line) {
                     self.receive_return(now, arriving.flow, &arriving.body);
                 }
             }
             Event::Nic(flow) => {
-                self.network.on_card(now, flow, self.sink);
+                self.world.network.on_card(now, flow, self.sink);
                 if let Some((endpoints, mut host)) = self.endpoints(now, flow) {
                     endpoints.on_card_drained(&mut host);
                 }
@@ -272,7 +320,8 @@ impl<S: Sink> Simulation<'_, S> {
     /// has ended.
     #[inline]
     fn endpoints(&mut self, now: Time, flow: u32) -> Option<(&mut Endpoints, Host<'_, S>)> {
-        let Self { network, sink, memory, flows, connections, .. } = self;
+        let Self { world, sink, .. } = self;
+        let World { network, memory, flows, connections, .. } = world;
         let endpoints = match flows.get_mut(flow as usize) {
             Some(flow) => &mut flow.endpoints,
             None => connections.endpoints(flow)?,
@@ -284,7 +333,7 @@ impl<S: Sink> Simulation<'_, S> {
     #[cold]
     fn discard(&mut self, body: &Body) {
         if let Some(place) = body.payload_place() {
-            self.network.payloads.give_back(place);
+            self.world.network.payloads.give_back(place);
         }
     }
 
@@ -292,14 +341,14 @@ impl<S: Sink> Simulation<'_, S> {
     /// before it: whether alone or as a part is known now.
     #[inline]
     fn arrive(&mut self, now: Time, packet: &SimPacket) {
-        let Some(mss_bytes) = self.network.merged_mss_bytes(packet.flow) else {
+        let Some(mss_bytes) = self.world.network.merged_mss_bytes(packet.flow) else {
             self.receive(now, packet, false);
             return;
         };
         // Few flows have packets at the same moment.
-        let held = self.merging.iter_mut().find(|(held, _)| held.flow == packet.flow);
+        let held = self.world.merging.iter_mut().find(|(held, _)| held.flow == packet.flow);
         let Some((held, place)) = held else {
-            self.merging.push((*packet, 1));
+            self.world.merging.push((*packet, 1));
             return;
         };
         let part = are_merged(mss_bytes, *place, held, packet);
@@ -313,7 +362,7 @@ impl<S: Sink> Simulation<'_, S> {
     fn receive(&mut self, now: Time, packet: &SimPacket, part: bool) {
         let &Packet { flow, size_bytes, ecn, ref body, .. } = packet;
         if self.sink.wants_segments() {
-            tell(self.sink, &self.network.payloads, now, flow, End::Receiver, (body, ecn));
+            tell(self.sink, &self.world.network.payloads, now, flow, End::Receiver, (body, ecn));
         }
         match self.endpoints(now, flow) {
             Some((endpoints, mut host)) => {
@@ -329,7 +378,7 @@ impl<S: Sink> Simulation<'_, S> {
         if self.sink.wants_segments() {
             // Of a datagram it is known how it was sent.
             let ecn = body.sent_ecn().unwrap_or(Ecn::NotCapable);
-            tell(self.sink, &self.network.payloads, now, flow, End::Sender, (body, ecn));
+            tell(self.sink, &self.world.network.payloads, now, flow, End::Sender, (body, ecn));
         }
         let Some((endpoints, mut host)) = self.endpoints(now, flow) else {
             return self.discard(body);
@@ -342,31 +391,31 @@ impl<S: Sink> Simulation<'_, S> {
     /// A flow has sent all it ever will, and all of it was acknowledged.
     #[cold]
     fn complete(&mut self, now: Time, flow: u32) {
-        let Some(Flow { times, followers, .. }) = self.flows.get_mut(flow as usize) else {
-            if let Some(opened) = self.connections.close(flow) {
+        let Some(Flow { times, followers, .. }) = self.world.flows.get_mut(flow as usize) else {
+            if let Some(opened) = self.world.connections.close(flow) {
                 self.sink.completed(now, flow, now.since(opened));
             }
             return;
         };
         self.sink.completed(now, flow, now.since(times.start));
         for follower in std::mem::take(followers) {
-            let times = &mut self.flows[follower as usize].times;
+            let times = &mut self.world.flows[follower as usize].times;
             times.start = now + times.wait;
-            self.network.agenda.schedule(times.start, Event::Source(follower));
+            self.world.network.agenda.schedule(times.start, Event::Source(follower));
         }
     }
 
     /// The application of a flow starts, acts or stops.
     #[cold]
     fn act(&mut self, now: Time, flow: u32) {
-        let times = self.flows.get(flow as usize).map(|flow| flow.times);
+        let times = self.world.flows.get(flow as usize).map(|flow| flow.times);
         let Some(Times { start, stop, .. }) = times else {
             if let Some((endpoints, mut host)) = self.endpoints(now, flow) {
                 endpoints.act(Time::NEVER, &mut host);
             }
             return;
         };
-        if self.connections.due(flow).is_some() {
+        if self.world.connections.due(flow).is_some() {
             return self.connect(now, flow, stop);
         }
         let Some((endpoints, mut host)) = self.endpoints(now, flow) else { return };
@@ -386,23 +435,25 @@ impl<S: Sink> Simulation<'_, S> {
     /// The connections of a flow that is many come, if they are due.
     #[cold]
     fn connect(&mut self, now: Time, flow: u32, stop: Time) {
-        while let Some(due) = self.connections.due(flow) {
+        while let Some(due) = self.world.connections.due(flow) {
             if due > now || now >= stop {
-                if due < stop.min(self.observations.duration) {
-                    self.network.agenda.schedule(due, Event::Source(flow));
+                if due < stop.min(self.world.observations.duration) {
+                    self.world.network.agenda.schedule(due, Event::Source(flow));
                 }
                 return;
             }
-            let connection = self.connections.next_number();
+            let connection = self.world.connections.next_number();
             if connection >= POSITIONS {
-                self.broken = Some(Error::TooMany { most: POSITIONS });
+                self.world.broken = Some(Error::TooMany { most: POSITIONS });
                 return;
             }
-            if let Err(error) = self.connections.open(flow, self.spec, self.python_controllers) {
-                self.broken = Some(error);
+            if let Err(error) =
+                self.world.connections.open(flow, self.spec, self.python_controllers)
+            {
+                self.world.broken = Some(error);
                 return;
             }
-            self.network.admit(flow);
+            self.world.network.admit(flow);
             self.sink.connected(now, connection, flow);
             if let Some((endpoints, mut host)) = self.endpoints(now, connection) {
                 endpoints.act(Time::NEVER, &mut host);
@@ -413,11 +464,11 @@ impl<S: Sink> Simulation<'_, S> {
     /// Shows the state of everything to the sink.
     #[cold]
     fn observe(&mut self, now: Time) {
-        self.network.advance(now, self.sink);
-        if now >= self.observations.next_sample {
-            for flow in 0..self.flows.len() as u32 {
-                let many = self.connections.due(flow).is_some();
-                let in_flight = many.then(|| self.connections.in_flight_bytes(flow));
+        self.world.network.advance(now, self.sink);
+        if now >= self.world.observations.next_sample {
+            for flow in 0..self.world.flows.len() as u32 {
+                let many = self.world.connections.due(flow).is_some();
+                let in_flight = many.then(|| self.world.connections.in_flight_bytes(flow));
                 let Some((endpoints, mut host)) = self.endpoints(now, flow) else { continue };
                 endpoints.settle(&mut host);
                 let mut state = endpoints.state();
@@ -429,21 +480,25 @@ impl<S: Sink> Simulation<'_, S> {
                     endpoints.observe(&mut Internals { sink: host.sink, now, flow });
                 }
             }
-            for (link, (queue_bytes, offered)) in (0..).zip(self.network.observe(now)) {
+            for (link, (queue_bytes, offered)) in (0..).zip(self.world.network.observe(now)) {
                 self.sink.link_state(now, link, queue_bytes, offered);
             }
-            let next = now + self.observations.interval;
-            let end = self.observations.duration;
-            self.observations.next_sample = if now >= end { Time::NEVER } else { next.min(end) };
+            let next = now + self.world.observations.interval;
+            let end = self.world.observations.duration;
+            self.world.observations.next_sample =
+                if now >= end { Time::NEVER } else { next.min(end) };
         }
-        if now >= self.observations.boundary() {
-            self.observations.offered.clear();
-            self.observations.offered.extend(self.network.observe(now).map(|(_, offered)| offered));
-            self.sink.boundary(now, &self.observations.offered);
-            self.observations.next_boundary += 1;
+        if now >= self.world.observations.boundary() {
+            self.world.observations.offered.clear();
+            self.world
+                .observations
+                .offered
+                .extend(self.world.network.observe(now).map(|(_, offered)| offered));
+            self.sink.boundary(now, &self.world.observations.offered);
+            self.world.observations.next_boundary += 1;
         }
-        if now < self.observations.duration {
-            self.network.agenda.schedule(self.observations.next(), Event::Observe);
+        if now < self.world.observations.duration {
+            self.world.network.agenda.schedule(self.world.observations.next(), Event::Observe);
         }
     }
 }

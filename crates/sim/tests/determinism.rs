@@ -11,6 +11,7 @@ use jostle_record::{
     AckRow, Distribution, FlowState, JitterSpec, Law, OutageSpec, Quantile, Quantity, RunSpec,
     Sink, SourceSpec,
 };
+use jostle_sim::{Controllers, Stepper};
 use jostle_units::{Span, Time};
 use proptest::prelude::*;
 
@@ -34,10 +35,13 @@ fn mix(hash: &mut u64, words: &[u64]) {
 }
 
 impl Digest {
+    fn new(spec: &RunSpec) -> Self {
+        Self { flows: vec![OFFSET; spec.flows.len()], links: vec![OFFSET; spec.links.len()] }
+    }
+
     fn of(spec: &RunSpec) -> Self {
         spec.validate().unwrap();
-        let mut digest =
-            Self { flows: vec![OFFSET; spec.flows.len()], links: vec![OFFSET; spec.links.len()] };
+        let mut digest = Self::new(spec);
         jostle_sim::run(spec, &mut digest, &|| false).unwrap();
         digest
     }
@@ -102,6 +106,26 @@ proptest! {
     #[test]
     fn the_same_spec_gives_the_same_events(case in random::any_run(false)) {
         prop_assert_eq!(Digest::of(&case.0), Digest::of(&case.0));
+    }
+
+    /// However often a run stops on its way, and wherever.
+    #[test]
+    fn stops_change_nothing(
+        case in random::any_run(false),
+        shares in prop::collection::vec(0.0..1.0, 0..300),
+    ) {
+        let spec = &case.0;
+        let none: Controllers = Box::new(|flow, _| Err(flow.name.clone()));
+        let mut stepper = Stepper::new(spec.clone(), Digest::new(spec), none).unwrap();
+        let mut stops: Vec<_> =
+            shares.iter().map(|share| (share * spec.duration_ns as f64) as u64).collect();
+        stops.sort_unstable();
+        for stop in stops {
+            stepper.run_until(Time::from_ns(stop), &|| false).unwrap();
+        }
+        stepper.run_until(Time::NEVER, &|| false).unwrap();
+        prop_assert!(stepper.is_over());
+        prop_assert_eq!(stepper.finish().unwrap().1, Digest::of(spec));
     }
 }
 

@@ -52,7 +52,7 @@ macro_rules! define_layer {
     ) => {
         /// What a layer does with all that its transport says and asks, on its way to the controller
         /// `inner`: it passes it on, as long as it does not have a method of its own for it.
-        pub(super) trait Layer: Send {
+        pub(crate) trait Layer: Send {
             /// The connection opens.
             fn open(&mut self, occasion: &mut Occasion<'_>);
 
@@ -89,13 +89,13 @@ macro_rules! define_layer {
 controller_methods!(define_layer);
 
 /// A controller under a layer.
-pub(super) struct Layered<L> {
+pub(crate) struct Layered<L> {
     layer: L,
     inner: Box<dyn Controller>,
 }
 
 impl<L: Layer> Layered<L> {
-    pub fn new(layer: L, inner: Box<dyn Controller>) -> Self {
+    pub(crate) fn new(layer: L, inner: Box<dyn Controller>) -> Self {
         Self { layer, inner }
     }
 }

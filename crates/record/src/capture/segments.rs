@@ -1,10 +1,10 @@
 //! The sink that captures simulated packets.
 
-use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jostle_units::Time;
 
@@ -38,7 +38,7 @@ pub struct Capture {
     flows: Vec<Flow>,
     end: Time,
     error: Option<io::Error>,
-    broken: Rc<Cell<bool>>,
+    broken: Arc<AtomicBool>,
 }
 
 impl Capture {
@@ -73,13 +73,13 @@ impl Capture {
             flows: spec.flows.iter().enumerate().map(flow).collect::<Result<_, _>>()?,
             end: Time::from_ns(spec.duration_ns),
             error: None,
-            broken: Rc::default(),
+            broken: Arc::default(),
         })
     }
 
     /// Becomes true when something goes wrong, so that a run need not go on for nothing.
-    pub fn broken(&self) -> Rc<Cell<bool>> {
-        Rc::clone(&self.broken)
+    pub fn broken(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.broken)
     }
 
     /// Ends the files.
@@ -117,7 +117,7 @@ impl Capture {
         }
         if let Err(error) = write(&mut self.flows[flow as usize]) {
             self.error = Some(error);
-            self.broken.set(true);
+            self.broken.store(true, Ordering::Relaxed);
         }
     }
 }

@@ -1,0 +1,88 @@
+//! A small neural network: layers of weighted sums.
+
+use super::controller::Decide;
+use super::design::MOST_ACTIONS;
+
+/// What becomes of a weighted sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Activation {
+    Linear,
+    Tanh,
+    Relu,
+}
+
+impl Activation {
+    pub const NAMES: &'static [&'static str] = &["linear", "tanh", "relu"];
+
+    pub fn of(name: &str) -> Option<Self> {
+        match name {
+            "linear" => Some(Self::Linear),
+            "tanh" => Some(Self::Tanh),
+            "relu" => Some(Self::Relu),
+            _ => None,
+        }
+    }
+
+    fn apply(self, sum: f64) -> f64 {
+        match self {
+            Self::Linear => sum,
+            Self::Tanh => libm::tanh(sum),
+            Self::Relu => sum.max(0.0),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Layer {
+    pub activation: Activation,
+    pub inputs: usize,
+    /// For every output its bias, then the weights of the inputs.
+    pub rows: Vec<f64>,
+}
+
+impl Layer {
+    pub const fn outputs(&self) -> usize {
+        self.rows.len() / (self.inputs + 1)
+    }
+
+    fn apply(&self, inputs: &[f64], outputs: &mut Vec<f64>) {
+        outputs.clear();
+        outputs.extend(self.rows.chunks_exact(self.inputs + 1).map(|row| {
+            let sum = row[1..].iter().zip(inputs).fold(row[0], |sum, (w, x)| sum + w * x);
+            self.activation.apply(sum)
+        }));
+    }
+}
+
+/// A network that decides.
+#[derive(Clone, Debug)]
+pub struct Network {
+    layers: Vec<Layer>,
+    /// What comes out of a layer, and what goes into it.
+    values: Vec<f64>,
+    before: Vec<f64>,
+}
+
+impl Network {
+    pub(super) const fn new(layers: Vec<Layer>) -> Self {
+        Self { layers, values: Vec::new(), before: Vec::new() }
+    }
+
+    /// What comes out for an observation of the length that the network is made for.
+    pub fn outputs(&mut self, observation: &[f64]) -> &[f64] {
+        self.values.clear();
+        self.values.extend_from_slice(observation);
+        for layer in &self.layers {
+            std::mem::swap(&mut self.values, &mut self.before);
+            layer.apply(&self.before, &mut self.values);
+        }
+        &self.values
+    }
+}
+
+impl Decide for Network {
+    fn decide(&mut self, observation: &[f64]) -> [f64; MOST_ACTIONS] {
+        let outputs = self.outputs(observation);
+        std::array::from_fn(|i| outputs.get(i).copied().unwrap_or(0.0))
+    }
+}

@@ -1,0 +1,289 @@
+"""Scenarios as environments."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import jostle
+import jostle.gym
+import numpy as np
+import numpy.typing as npt
+import pytest
+from gymnasium.utils.env_checker import check_env
+from jostle import _core
+from jostle.errors import InputError
+from jostle.gym import AURORA, INTERVAL, ORCA, Design, FlowEnv, FlowsEnv, FlowVectorEnv
+
+SCENARIO = jostle.Scenario.from_toml("""
+duration = "4 s"
+[bottleneck]
+rate = "10 Mbit/s"
+queue = { kind = "drop_tail", limit = "2 BDP" }
+loss = { kind = "independent", probability = 0.001 }
+[[flows]]
+name = "learner"
+controller = "cubic"
+rtt = "40 ms"
+[[flows]]
+name = "other"
+controller = "cubic"
+rtt = "40 ms"
+start = "2 s"
+[grid]
+"bottleneck.rate" = ["5 Mbit/s", "10 Mbit/s", "20 Mbit/s"]
+""")
+
+
+def an_episode(environment: Any, seed: int | None, actions: float | None = None) -> list[Any]:
+    """Everything that an episode shows, as numbers and texts."""
+    random = np.random.default_rng(3)
+    observation, about = environment.reset(seed=seed)
+    shown = [observation.tolist(), about["episode"]]
+    truncated = False
+    while not truncated:
+        low, high = environment.action_space.low, environment.action_space.high
+        action = random.uniform(low, high) if actions is None else np.full(len(low), actions)
+        observation, reward, terminated, truncated, about = environment.step(action)
+        assert not terminated
+        assert environment.observation_space.contains(observation)
+        shown.append([observation.tolist(), reward, about])
+    return shown
+
+
+@pytest.mark.parametrize("design", [AURORA, ORCA], ids=["aurora", "orca"])
+def test_the_checker_of_gymnasium_is_content(design: Design) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # It would have every action space between -1 and 1.
+        warnings.filterwarnings("ignore", message=".*normalize.*|.*symmetric.*")
+        check_env(FlowEnv(SCENARIO, "learner", design=design), skip_render_check=True)
+
+
+@pytest.mark.parametrize("design", [AURORA, ORCA], ids=["aurora", "orca"])
+def test_the_same_seed_gives_the_same_episode(design: Design) -> None:
+    one = FlowEnv(SCENARIO, "learner", design=design)
+    other = FlowEnv(SCENARIO, "learner", design=design)
+    first = an_episode(one, 5)
+    assert len(first) > 50
+    assert an_episode(other, 5) == first
+    # What comes next is drawn from the same seed.
+    assert an_episode(one, None) == an_episode(other, None)
+    assert an_episode(one, 5) == first
+    assert an_episode(one, 6) != first
+
+
+def test_episodes_are_drawn_from_the_grid() -> None:
+    environment = FlowEnv(SCENARIO, "learner")
+    rates = {environment.reset(seed=seed)[1]["episode"]["bottleneck.rate"] for seed in range(20)}
+    assert rates == {"5 Mbit/s", "10 Mbit/s", "20 Mbit/s"}
+
+
+def test_further_keys_are_drawn_by_a_function() -> None:
+    def draw(random: np.random.Generator) -> dict[str, Any]:
+        return {"flows.learner.rtt": f"{random.integers(20, 200)} ms"}
+
+    environment = FlowEnv(SCENARIO, "learner", draw=draw)
+    _, about = environment.reset(seed=1)
+    rtt_ms = float(about["episode"]["flows.learner.rtt"].split()[0])
+    assert 0.9 * rtt_ms < 1e3 * about["interval"]["least_rtt_s"] < 1.5 * rtt_ms
+    assert an_episode(environment, 1) == an_episode(environment, 1)
+
+
+def of_vector(environment: FlowVectorEnv, steps: int) -> list[npt.NDArray[Any]]:
+    observations, _ = environment.reset(seed=11)
+    shown: list[npt.NDArray[Any]] = [observations]
+    random = np.random.default_rng(4)
+    low, high = environment.single_action_space.low, environment.single_action_space.high
+    for _ in range(steps):
+        actions = random.uniform(low, high, (environment.num_envs, len(low)))
+        observations, rewards, _, truncations, _ = environment.step(actions)
+        shown += [observations, rewards, truncations]
+    return shown
+
+
+def test_threads_make_no_difference() -> None:
+    shown = [
+        of_vector(FlowVectorEnv(SCENARIO, "learner", num_envs=5, design=ORCA, threads=threads), 250)
+        for threads in (1, 3)
+    ]
+    for one, other in zip(*shown, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert any(each.any() for each in shown[0][3::3]), "no episode ended"
+
+
+def test_a_vector_has_the_episodes_of_single_environments() -> None:
+    vector = FlowVectorEnv(SCENARIO, "learner", num_envs=3, threads=2)
+    singles = [FlowEnv(SCENARIO, "learner") for _ in range(3)]
+    observations, _ = vector.reset(seed=20)
+    for seed, single, observation in zip((20, 21, 22), singles, observations, strict=True):
+        np.testing.assert_array_equal(single.reset(seed=seed)[0], observation)
+    over = np.zeros(3, bool)
+    random = np.random.default_rng(9)
+    for _ in range(400):
+        actions = random.uniform(-1, 1, (3, 1))
+        observations, rewards, _, truncations, _ = vector.step(actions)
+        for i, single in enumerate(singles):
+            if over[i]:
+                # The step after the last begins anew.
+                observation, reward, truncated = single.reset()[0], 0.0, False
+            else:
+                observation, reward, _, truncated, _ = single.step(actions[i])
+            np.testing.assert_array_equal(observation, observations[i])
+            assert (reward, truncated) == (rewards[i], truncations[i])
+        over = truncations
+    assert over.shape == (3,)
+
+
+def test_gymnasium_makes_them() -> None:
+    environment = gymnasium.make("jostle/Flow-v0", scenario=SCENARIO, learner="learner")
+    assert environment.reset(seed=1)[0].shape == (30,)
+    vector = gymnasium.make_vec("jostle/Flow-v0", 2, scenario=SCENARIO, learner="learner")
+    assert vector.reset(seed=1)[0].shape == (2, 30)
+
+
+def test_actions_do_what_they_say() -> None:
+    environment = FlowEnv(SCENARIO, "learner")
+    _, about = environment.reset(seed=1)
+    before = about["interval"]["pacing_bps"]
+    _, _, _, _, about = environment.step([2.0])
+    assert about["interval"]["pacing_bps"] == pytest.approx(before * 1.05, abs=2)
+    _, _, _, _, about = environment.step([-2.0])
+    assert about["interval"]["pacing_bps"] == pytest.approx(before, abs=2)
+    # Beyond its bounds an action is held within them.
+    _, _, _, _, about = environment.step([1e9])
+    assert about["interval"]["pacing_bps"] == pytest.approx(before * 1.25, abs=2)
+
+    absolute = Design(("rtt_ratio",), 1, "1000 ms", "absolute")
+    environment = FlowEnv(SCENARIO, "learner", design=absolute)
+    environment.reset(seed=1)
+    _, _, _, _, about = environment.step([5.0, 1.0])
+    assert about["interval"]["cwnd_packets"] == 32
+    assert about["interval"]["pacing_bps"] == 2e6
+    assert about["interval"]["sending_bps"] == pytest.approx(2e6, rel=0.02)
+
+    window = Design(("rtt_ratio",), 1, "200 ms", "window 1")
+    environment = FlowEnv(SCENARIO, "learner", design=window)
+    environment.reset(seed=1)
+    _, _, _, _, about = environment.step([1.0])
+    assert about["interval"]["cwnd_packets"] == 20
+
+
+def test_orca_that_leaves_cubic_alone_is_cubic() -> None:
+    """With 4^0 as its factor.
+
+    A wake-up has the sender look once more at what it holds back for a larger burst, so that single
+    packets leave some microseconds earlier.
+    """
+    engine = FlowEnv(SCENARIO, "learner", design=ORCA)
+    an_episode(engine, 2, 0.0)
+    record = engine._simulations.finish(0)
+    rate = engine.reset(seed=2)[1]["episode"]
+    spec = SCENARIO.set({"bottleneck.rate": rate["bottleneck.rate"]})
+    planned = spec.plan(repeats=1, seed=rate["seed"]).runs[0]
+    from_cubic = _core.run(json.dumps(planned.spec))
+    for column in ("cwnd_bytes", "goodput_bps", "srtt_s"):
+        np.testing.assert_allclose(record.flows[column], from_cubic.flows[column], rtol=1e-4)
+
+
+def interval(**values: float) -> npt.NDArray[Any]:
+    it = np.zeros(1, INTERVAL)
+    for name, value in values.items():
+        it[name] = value
+    return it
+
+
+def test_rewards_are_those_of_the_papers() -> None:
+    # 300 packets in 1.5 s at 80 ms, 3 % lost: 10 × 200 − 1000 × 0.08 − 2000 × 0.03.
+    it = interval(duration_s=1.5, acked_packets=300, lost_packets=300 * 3 / 97, rtt_mean_s=0.08)
+    assert jostle.gym.aurora_reward(it)[0] == pytest.approx((2000 - 80 - 60) / 1000)
+    # 8 of at most 10 Mbit/s, 0.4 of them lost; 60 ms where 50 are free: 6/10; 100 ms: 5/8 of that.
+    of_orca = {
+        "duration_s": 1.0, "lost_packets": 50.0, "packet_bytes": 1000.0, "delivery_bps": 8e6,
+        "most_delivery_bps": 10e6, "least_rtt_s": 0.05,
+    }  # fmt: skip
+    assert jostle.gym.orca_reward(interval(**of_orca, srtt_s=0.06))[0] == pytest.approx(0.6)
+    assert jostle.gym.orca_reward(interval(**of_orca, srtt_s=0.1))[0] == pytest.approx(0.375)
+    assert jostle.gym.orca_reward(interval())[0] == 0.0
+
+
+def test_several_learn_in_one_run() -> None:
+    environment = FlowsEnv(SCENARIO, {"learner": AURORA, "other": ORCA})
+
+    def run() -> list[Any]:
+        observations, _ = environment.reset(seed=3)
+        # The other one opens later.
+        assert list(observations) == ["learner"]
+        shown: list[Any] = []
+        acted = {"learner": 0, "other": 0}
+        while environment.agents:
+            actions = {name: np.array([0.5]) for name in observations}
+            observations, rewards, _, _, about = environment.step(actions)
+            for name, observation in observations.items():
+                assert environment.observation_space(name).contains(observation)
+                acted[name] += 1
+            shown.append((sorted(rewards.items()), [it["time_s"] for it in about.values()]))
+        assert acted["other"] == pytest.approx(2 / 0.02, abs=6)
+        assert acted["learner"] > 50
+        return shown
+
+    assert run() == run()
+
+
+def test_a_learner_can_speak_quic() -> None:
+    environment = FlowEnv(SCENARIO.set({"flows.learner.transport": "quic"}), "learner", design=ORCA)
+    shown = an_episode(environment, 1, 0.0)
+    delivered = [about["interval"]["delivery_bps"] for _, _, about in shown[2:]]
+    assert max(delivered) > 4e6
+
+
+def test_mistakes_are_named() -> None:
+    with pytest.raises(InputError, match="no flow `learned`; did you mean `learner`"):
+        FlowEnv(SCENARIO, "learned")
+    for change, message in [
+        ({"features": ("rtt",)}, "line 2: no feature `rtt`"),
+        ({"features": ()}, "an observation has 1 to 4096 numbers"),
+        ({"history": 0}, "line 3: `0` is no whole number from 1 to 4096"),
+        ({"interval": "20"}, "line 4: expected `interval NUMBER rtt`"),
+        ({"interval": "0.1 ms"}, "an interval has 1 to 10000 ms"),
+        ({"action": "jump"}, "line 5: expected `action rate SCALE`"),
+        ({"action": "rate -1"}, "a scale is above 0 and at most 10"),
+        ({"action": "rate x"}, "`x` is no number"),
+    ]:
+        given: dict[str, Any] = {
+            "features": AURORA.features, "history": 10, "interval": "1 rtt", "action": "cubic",
+        }  # fmt: skip
+        with pytest.raises(InputError, match=message):
+            Design(**{**given, **change})
+    several = FlowsEnv(SCENARIO, ["learner", "other"])
+    several.reset(seed=1)
+    with pytest.raises(InputError, match="no interval of `other` has ended"):
+        several.step({"other": [0.0]})
+
+
+def test_policies_are_written_and_asked(tmp_path: Path) -> None:
+    design = Design(("rtt_ratio", "loss_ratio"), 1, "1 rtt", "rate 0.1")
+    random = np.random.default_rng(1)
+    first, second = random.normal(size=(3, 2)), random.normal(size=(1, 3))
+    layers = [("tanh", first, [0.1, 0.2, 0.3]), ("linear", second, [0.5])]
+    jostle.gym.write_policy(tmp_path / "a.policy", design, layers, about="made\nby hand")
+    observation = np.array([1.5, 0.25], np.float32)
+    expected = second @ np.tanh(first @ observation + [0.1, 0.2, 0.3]) + 0.5
+    policy = jostle.gym.Policy(tmp_path / "a.policy")
+    np.testing.assert_allclose(policy(observation), expected, rtol=1e-12)
+    with pytest.raises(InputError, match="2 numbers come in, not 3"):
+        jostle.gym.write_policy(tmp_path / "b.policy", design, layers[1:])
+    with pytest.raises(InputError, match="its last layer has to have 1 outputs"):
+        jostle.gym.write_policy(tmp_path / "b.policy", design, layers[:1])
+    assert not (tmp_path / "b.policy").exists()
+
+
+def test_without_gymnasium_it_says_what_to_install() -> None:
+    code = "import sys; sys.modules['gymnasium'] = None; import jostle.gym"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert 'pip install "jostle[gym]"' in done.stderr
