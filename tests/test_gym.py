@@ -140,6 +140,20 @@ def test_a_vector_has_the_episodes_of_single_environments() -> None:
     assert over.shape == (3,)
 
 
+def test_episodes_can_wait_for_a_reset() -> None:
+    vector = FlowVectorEnv(SCENARIO, "learner", num_envs=2, design=ORCA, autoreset=False)
+    first, _ = vector.reset(seed=[8, 9])
+    over = np.zeros(2, bool)
+    while not over.all():
+        observations, rewards, _, truncations, _ = vector.step(np.zeros((2, 1)))
+        assert (rewards[over] == 0).all()
+        assert truncations[over].all()
+        over = truncations
+    again, _ = vector.reset(seed=[8, 9], options={"reset_mask": np.array([True, False])})
+    np.testing.assert_array_equal(again, [first[0], observations[1]])
+    assert vector.step(np.zeros((2, 1)))[3].tolist() == [False, True]
+
+
 def test_gymnasium_makes_them() -> None:
     environment = gymnasium.make("jostle/Flow-v0", scenario=SCENARIO, learner="learner")
     assert environment.reset(seed=1)[0].shape == (30,)

@@ -26,8 +26,9 @@ class FlowVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     """As `FlowEnv`, many times over: steps are carried out by threads, without Python's lock.
 
     An episode that is over begins anew with the step after (`AutoresetMode.NEXT_STEP`), whose
-    action does nothing and whose reward is 0. Each episode has random numbers of its own, so that
-    the same seed gives the same episodes whatever the number of threads.
+    action does nothing and whose reward is 0; or it waits for a reset. Each
+    place has random numbers of its own, so that the same seed gives the same episodes whatever the
+    number of threads.
 
     Parameters
     ----------
@@ -37,6 +38,9 @@ class FlowVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         How many.
     threads
         Threads that carry steps out; as many as there are cores if absent.
+    autoreset
+        Whether episodes begin anew. Without it (`AutoresetMode.DISABLED`) steps do nothing to one
+        that is over, and their rewards are 0.
     """
 
     def __init__(
@@ -49,14 +53,17 @@ class FlowVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         reward: Reward = aurora_reward,
         draw: Draw | None = None,
         threads: int | None = None,
+        autoreset: bool = True,
         render_mode: None = None,
     ) -> None:
         self.num_envs = num_envs
         self.render_mode = render_mode
+        mode = gymnasium.vector.AutoresetMode
         self.metadata = {
             "render_modes": [],
-            "autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP,
+            "autoreset_mode": mode.NEXT_STEP if autoreset else mode.DISABLED,
         }
+        self._autoreset = autoreset
         threads = threads or os.cpu_count() or 1
         self._domain = Domain(scenario, [learner], draw)
         self._simulations = Simulations(num_envs, [design], min(threads, num_envs))
@@ -73,7 +80,7 @@ class FlowVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     def reset(
         self, *, seed: int | Sequence[int] | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[_Observations, dict[str, Any]]:
-        """Begin all episodes.
+        """Begin all episodes, or some.
 
         Parameters
         ----------
@@ -81,13 +88,14 @@ class FlowVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             Seed of the first, the others' following; or one for each. `FlowEnv` has the same
             episodes with them.
         options
-            There are none.
+            `reset_mask`, of shape (num_envs,): the episodes that begin; all if absent.
         """
         super().reset()
+        mask = (options or {}).get("reset_mask", np.ones(self.num_envs, bool))
         if seed is not None:
             seeds = range(seed, seed + self.num_envs) if isinstance(seed, int) else seed
             self._random = [gymnasium.utils.seeding.np_random(each)[0] for each in seeds]
-        stop = self._begin(range(self.num_envs))
+        stop = self._begin(np.flatnonzero(mask).tolist())
         self._over = stop.over
         return stop.observations, self._told(stop)
 
@@ -114,10 +122,9 @@ class FlowVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         """
         stop = self._simulations.step(actions)
         rewards = self._reward(stop.intervals[:, 0])
-        begun = np.flatnonzero(self._over)
-        if len(begun):
-            stop = self._begin(begun.tolist())
-            rewards[begun] = 0.0
+        rewards[self._over] = 0.0
+        if self._autoreset and self._over.any():
+            stop = self._begin(np.flatnonzero(self._over).tolist())
         self._over = stop.over
         return (
             stop.observations,

@@ -7,6 +7,10 @@ use crate::learning::{Decide, parse_design, parse_policy};
 
 const MSS: u32 = 1_000;
 
+const fn ms(ms: u64) -> Time {
+    Time::from_ns(1_000_000 * ms)
+}
+
 /// One feature, its value added to a bias: what is done does not depend on anything else.
 fn policy(interval: &str, action: &str, rows: &str) -> Box<dyn Controller> {
     let outputs = rows.lines().count();
@@ -20,7 +24,7 @@ fn policy(interval: &str, action: &str, rows: &str) -> Box<dyn Controller> {
 
 fn establish(controller: &mut dyn Controller) {
     controller.on_established(&Established {
-        now: Time::from_ms(100),
+        now: ms(100),
         mss_bytes: MSS,
         initial_window: 10,
         rtt: Some(Span::from_ms(100)),
@@ -30,8 +34,16 @@ fn establish(controller: &mut dyn Controller) {
 
 fn at(now_ms: u64, rtt_ms: u64) -> AckSample {
     let rtt = Span::from_ms(rtt_ms);
-    let sent_at = Time::from_ms(now_ms - rtt_ms);
-    AckSample { sent_at, rtt: Some(rtt), srtt: rtt, min_rtt: rtt, now: Time::from_ms(now_ms), acked: 2, ..ack(2) }
+    let sent_at = ms(now_ms - rtt_ms);
+    AckSample {
+        sent_at,
+        rtt: Some(rtt),
+        srtt: rtt,
+        min_rtt: rtt,
+        now: ms(now_ms),
+        acked: 2,
+        ..ack(2)
+    }
 }
 
 #[test]
@@ -41,11 +53,11 @@ fn a_rate_is_multiplied_and_divided() {
     let mut down = policy("50 ms", "rate 0.5", "-2 0");
     for controller in [&mut up, &mut down] {
         establish(controller.as_mut());
-        assert_eq!(controller.next_wakeup(), Some(Time::from_ms(150)));
+        assert_eq!(controller.next_wakeup(), Some(ms(150)));
         // Ten packets of 8 kbit in 100 ms.
         assert_eq!(controller.pacing_rate().unwrap().as_bps(), 800_000);
-        controller.on_wakeup(Time::from_ms(150));
-        assert_eq!(controller.next_wakeup(), Some(Time::from_ms(200)));
+        controller.on_wakeup(ms(150));
+        assert_eq!(controller.next_wakeup(), Some(ms(200)));
     }
     assert_eq!(up.pacing_rate().unwrap().as_bps(), 1_600_000);
     assert_eq!(up.cwnd(), 40, "twice what the rate has in flight");
@@ -56,21 +68,21 @@ fn a_rate_is_multiplied_and_divided() {
 fn an_interval_ends_with_the_first_event_after_it() {
     let mut controller = policy("0.5 rtt", "window 1", "1 0");
     establish(controller.as_mut());
-    assert_eq!((controller.cwnd(), controller.next_wakeup()), (10, Some(Time::from_ms(150))));
+    assert_eq!((controller.cwnd(), controller.next_wakeup()), (10, Some(ms(150))));
     controller.on_ack(&at(149, 80));
     assert_eq!(controller.cwnd(), 10);
     // The mean RTT of the interval that ended was 80 ms: the next one has half of that.
     controller.on_ack(&at(160, 40));
-    assert_eq!((controller.cwnd(), controller.next_wakeup()), (20, Some(Time::from_ms(200))));
+    assert_eq!((controller.cwnd(), controller.next_wakeup()), (20, Some(ms(200))));
     controller.on_send(&Sent {
-        now: Time::from_ms(201),
+        now: ms(201),
         packets: 1,
         total_sent: 30,
         next_to_send: 30,
         prior_in_flight: 4,
         after_idle: false,
     });
-    assert_eq!((controller.cwnd(), controller.next_wakeup()), (40, Some(Time::from_ms(221))));
+    assert_eq!((controller.cwnd(), controller.next_wakeup()), (40, Some(ms(221))));
 }
 
 #[test]
@@ -78,7 +90,7 @@ fn cubic_is_corrected() {
     // 4^0.5 = 2.
     let mut controller = policy("20 ms", "cubic", "0.5 0");
     establish(controller.as_mut());
-    controller.on_wakeup(Time::from_ms(120));
+    controller.on_wakeup(ms(120));
     assert_eq!(controller.cwnd(), 20);
     let mut cubic = super::cubic_below(Stream::new(1, "test"));
     assert_eq!(controller.recovery_owner(), cubic.recovery_owner());
@@ -90,7 +102,7 @@ fn cubic_is_corrected() {
 fn window_and_rate_can_be_set() {
     let mut controller = policy("20 ms", "absolute", "5 0\n3 0");
     establish(controller.as_mut());
-    controller.on_wakeup(Time::from_ms(120));
+    controller.on_wakeup(ms(120));
     assert_eq!(controller.cwnd(), 32);
     assert_eq!(controller.pacing_rate().unwrap().as_bps(), 8_000_000);
 }
