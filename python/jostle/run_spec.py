@@ -183,7 +183,19 @@ class SourceSpec5(TypedDict):
     timeout_ns: int
 
 
-SourceSpec: TypeAlias = SourceSpec1 | SourceSpec2 | SourceSpec3 | SourceSpec4 | SourceSpec5
+SourceSpec6 = TypedDict(
+    "SourceSpec6",
+    {
+        "buffer_bytes": int,
+        "from": int,
+        "kind": Literal["relay"],
+    },
+)
+
+
+SourceSpec: TypeAlias = (
+    SourceSpec1 | SourceSpec2 | SourceSpec3 | SourceSpec4 | SourceSpec5 | SourceSpec6
+)
 
 
 TraceLevel: TypeAlias = Literal["none", "acks"]

@@ -46,12 +46,11 @@ impl Recorder {
     /// A recorder for one run of a valid `spec`.
     pub fn new(spec: &RunSpec) -> Self {
         let timeline = Timeline::new(spec);
-        let flow_identities: Vec<_> =
-            spec.flows.iter().map(|flow| FlowIdentity::of(spec, flow)).collect();
+        let flow_identities = FlowIdentity::all(spec);
         let flow_meter = |flow: &FlowIdentity| {
             let meter =
                 FlowMeter::new(flow.stop, timeline.segments()).with_propagation(flow.propagation);
-            let meter = if flow.competes() { meter } else { meter.with_pings() };
+            let meter = if flow.pings() { meter.with_pings() } else { meter };
             if flow.acknowledges_in_order() { meter } else { meter.without_transmissions() }
         };
         let run = Recorded {

@@ -57,13 +57,29 @@ pub(crate) struct FlowIdentity {
     pub shows_delivery: bool,
     /// RTT, window and losses of its sender are known.
     pub shows_itself: bool,
+    /// The last connection of a flow that proxies split, if this is the first: what reaches the
+    /// flow's receiver reaches that one's.
+    pub last: Option<usize>,
+    /// It passes on what came over another connection.
+    is_relay: bool,
     /// All the payload that it ever sends, if it ends by itself.
     bytes: Option<u64>,
     ideal: Option<Ideal>,
 }
 
 impl FlowIdentity {
-    pub(crate) fn of(spec: &RunSpec, flow: &FlowSpec) -> Self {
+    /// Those of all flows.
+    pub(crate) fn all(spec: &RunSpec) -> Vec<Self> {
+        let continuations = spec.continuations();
+        (0..spec.flows.len()).map(|flow| Self::of(spec, flow, &continuations)).collect()
+    }
+
+    fn of(spec: &RunSpec, position: usize, continuations: &[Option<u32>]) -> Self {
+        let flow = &spec.flows[position];
+        let is_relay = flow.source.relays().is_some();
+        let waits = flow.after.is_some() || is_relay;
+        let next = |at: &usize| continuations[*at].map(|next| next as usize);
+        let last = std::iter::successors(next(&position), next).last().filter(|_| !is_relay);
         let foreign = flow.quic.as_ref().and_then(|quic| quic.implementation.as_ref());
         Self {
             name: flow.name.clone(),
@@ -71,7 +87,7 @@ impl FlowIdentity {
             transport: flow.transport,
             controller: flow.controller.name.clone(),
             // Of those that wait for another, `opened` tells.
-            start: if flow.after.is_some() { Time::NEVER } else { Time::from_ns(flow.start_ns) },
+            start: if waits { Time::NEVER } else { Time::from_ns(flow.start_ns) },
             stop: flow.stop_ns.map_or(Time::NEVER, Time::from_ns),
             propagation: propagation(spec, flow),
             is_bulk: flow.source == SourceSpec::Bulk,
@@ -79,8 +95,10 @@ impl FlowIdentity {
             responds: matches!(flow.source, SourceSpec::RequestResponse { .. }),
             shows_delivery: foreign.is_none_or(QuicImplementation::shows_delivery),
             shows_itself: foreign.is_none_or(QuicImplementation::shows_itself),
+            last,
+            is_relay,
             bytes: bytes_of(&flow.source),
-            ideal: Ideal::of(spec, flow),
+            ideal: Ideal::of(spec, position, continuations),
         }
     }
 
@@ -99,9 +117,14 @@ impl FlowIdentity {
         self.transport == Transport::Tcp
     }
 
-    /// A controller takes its share.
+    /// It sends pings, which no controller governs.
+    pub(crate) fn pings(&self) -> bool {
+        self.transport == Transport::Udp
+    }
+
+    /// A controller takes its share. What passes on a flow's data takes none beside the flow.
     pub(crate) fn competes(&self) -> bool {
-        self.transport != Transport::Udp
+        !self.pings() && !self.is_relay
     }
 
     /// Whether a flow that was complete at `completed` was there during part of a stretch.
@@ -137,6 +160,11 @@ pub(crate) struct Recorded {
 impl Recorded {
     /// The measures and all columns.
     pub(crate) fn finish(mut self) -> RunRecord {
+        for (flow, identity) in self.flow_identities.iter().enumerate() {
+            if let Some(last) = identity.last {
+                self.flow_table.take_arrivals(flow, last, self.flows.len());
+            }
+        }
         for (flow, identity) in (0..).zip(&self.flow_identities) {
             if !(identity.shows_delivery && identity.shows_itself) {
                 self.flow_table.forget(flow, identity.shows_delivery, identity.shows_itself);
@@ -252,8 +280,14 @@ impl Recorded {
     fn stretch(&self, phase: &PhaseSpec, groups: &[Group]) -> Stretch<'_> {
         let segments = self.timeline.segments_of(phase);
         let flows = self.flow_identities.iter().zip(&self.flows);
-        let flows: Vec<_> =
+        let mut flows: Vec<_> =
             flows.map(|(it, meter)| flow_stretch(it, meter, &segments, phase)).collect();
+        for (flow, identity) in self.flow_identities.iter().enumerate() {
+            if let Some(last) = identity.last {
+                flows[flow].received_bytes = flows[last].received_bytes;
+                flows[flow].delivered_bytes = flows[last].delivered_bytes;
+            }
+        }
         let groups = groups.iter().map(|group| self.group_stretch(group, &flows, &segments));
         let groups = groups.collect();
         Stretch::new(

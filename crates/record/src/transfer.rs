@@ -1,6 +1,6 @@
 //! What is known of a flow's transfer of an object, in the end.
 
-use crate::{CapacitySpec, FlowSpec, RunSpec, SourceSpec};
+use crate::{CapacitySpec, RunSpec, SourceSpec};
 
 /// What is known of a flow's transfer in the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -50,7 +50,10 @@ pub(crate) fn bytes_of(source: &SourceSpec) -> Option<u64> {
     match *source {
         SourceSpec::Fixed { bytes } => Some(bytes),
         SourceSpec::RequestResponse { bytes, count, .. } => Some(bytes.saturating_mul(count?)),
-        SourceSpec::Bulk | SourceSpec::OnOff { .. } | SourceSpec::Ping { .. } => None,
+        SourceSpec::Bulk
+        | SourceSpec::OnOff { .. }
+        | SourceSpec::Ping { .. }
+        | SourceSpec::Relay { .. } => None,
     }
 }
 
@@ -66,15 +69,20 @@ pub struct Ideal {
 }
 
 impl Ideal {
-    /// That of a flow with a size, over links of constant capacity.
-    pub fn of(spec: &RunSpec, flow: &FlowSpec) -> Option<Self> {
-        let SourceSpec::Fixed { bytes } = flow.source else { return None };
-        let (mut capacity_bps, mut delay_ns) = (u64::MAX, flow.access_delay_ns);
-        for link in flow.path.iter().chain(&flow.reverse_path) {
-            let link = &spec.links[*link as usize];
-            let CapacitySpec::Constant { rate_bps } = link.capacity else { return None };
-            capacity_bps = capacity_bps.min(rate_bps);
-            delay_ns += link.delay.steps.first()?.delay_ns;
+    /// That of a flow with a size, over links of constant capacity: those of all its connections.
+    pub fn of(spec: &RunSpec, flow: usize, continuations: &[Option<u32>]) -> Option<Self> {
+        let SourceSpec::Fixed { bytes } = spec.flows[flow].source else { return None };
+        let (mut capacity_bps, mut delay_ns) = (u64::MAX, 0);
+        let next = |at: &usize| continuations[*at].map(|next| next as usize);
+        for at in std::iter::successors(Some(flow), next) {
+            let flow = &spec.flows[at];
+            delay_ns += flow.access_delay_ns;
+            for link in flow.path.iter().chain(&flow.reverse_path) {
+                let link = &spec.links[*link as usize];
+                let CapacitySpec::Constant { rate_bps } = link.capacity else { return None };
+                capacity_bps = capacity_bps.min(rate_bps);
+                delay_ns += link.delay.steps.first()?.delay_ns;
+            }
         }
         let (bytes, capacity_bps) = (bytes as f64, capacity_bps as f64);
         Some(Self { bytes, capacity_bps, rtt_s: delay_ns as f64 / 1e9 })

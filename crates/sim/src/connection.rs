@@ -10,6 +10,7 @@ use crate::engine::{Agenda, Deadline, Event, Timer};
 use crate::host::{Host, Progress, Transport};
 use crate::network::Port;
 use crate::packet::Body;
+use crate::relay::Part;
 use crate::source::{Action, Source};
 
 /// Both endpoints of a TCP connection.
@@ -20,10 +21,13 @@ pub(crate) struct Connection {
     source: Source,
     /// The flow was stopped before everything it had to send was sent.
     cut: bool,
-    /// Bytes of the response that was asked for last that its receiver does not have.
+    /// Bytes of the response that was asked for last that its receiver does not have. More than 0 in
+    /// a part of a split flow, which has to see whatever arrives.
     unanswered_bytes: u64,
     /// When it was asked for.
     asked_at: Time,
+    /// What it has to do with the proxies that split its flow.
+    part: Option<Box<Part>>,
 }
 
 /// The events of the deadlines.
@@ -45,7 +49,73 @@ impl Connection {
             cut: false,
             unanswered_bytes: 0,
             asked_at: Time::ZERO,
+            part: None,
         }
+    }
+
+    /// Makes it a part of a flow that proxies split.
+    pub fn split(&mut self, part: Part) {
+        self.unanswered_bytes = u64::MAX;
+        self.part = Some(Box::new(part));
+    }
+
+    /// What it has to do with proxies.
+    pub fn part_mut(&mut self) -> Option<&mut Part> {
+        self.part.as_deref_mut()
+    }
+
+    /// Bytes that the proxy at its receiver can read.
+    pub fn unread_bytes(&self) -> u64 {
+        self.receiver.unread_bytes()
+    }
+
+    /// Bytes that the proxy at its sender may write, in whole segments unless `wanted` are fewer.
+    pub fn writable_bytes(&self, wanted: u64) -> u64 {
+        let Some(part) = &self.part else { return 0 };
+        let held_bytes = part.written_bytes - self.sender.acked_bytes();
+        let room_bytes = part.buffer_bytes.saturating_sub(held_bytes);
+        let segment_bytes = self.sender.bytes_of(1);
+        if wanted <= room_bytes { wanted } else { room_bytes - room_bytes % segment_bytes }
+    }
+
+    /// The proxy at its receiver reads.
+    pub fn read<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
+        let update = self.receiver.read(host.now, bytes);
+        self.arm_receiver(host.flow, &mut host.network.agenda);
+        self.acknowledge(update, host);
+    }
+
+    /// The proxy at its sender writes.
+    pub fn write<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
+        if let Some(part) = &mut self.part {
+            part.written_bytes += bytes;
+        }
+        let now = host.now;
+        self.with_sender(host, |sender, port| sender.supply(now, Some(bytes), port));
+    }
+
+    /// Everything written to it is acknowledged, and everything acknowledged is read.
+    pub fn is_empty(&self) -> bool {
+        self.sender.is_drained() && self.receiver.unread_bytes() == 0
+    }
+
+    /// So many bytes of a split flow have reached its receiver; this is the flow's first connection.
+    pub fn answered<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
+        let Some(part) = &mut self.part else { return };
+        if bytes == 0 || part.unanswered_bytes == 0 {
+            return;
+        }
+        part.unanswered_bytes = part.unanswered_bytes.saturating_sub(bytes);
+        if part.unanswered_bytes == 0 {
+            host.sink.responded(host.now, host.flow, host.now.since(self.asked_at));
+        }
+    }
+
+    /// Every connection of a split flow is empty; this is the first of them. Once for everything that
+    /// its application writes.
+    pub fn settle_all<S: Sink>(&mut self, host: &mut Host<'_, S>) -> Progress {
+        let settled = self.part.as_mut().map(|part| std::mem::replace(&mut part.is_settled, true));
+        if settled == Some(false) { self.finish(host) } else { Progress::Open }
     }
 
     /// Schedules whatever deadline of the sender moved forward.
@@ -92,9 +162,14 @@ impl Connection {
         self.acknowledge(Some(update), host);
     }
 
-    /// So many bytes of a response reached the application.
+    /// So many bytes of a response reached the application, or bytes a proxy.
     #[inline(never)]
     fn answer<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
+        if let Some(part) = &mut self.part {
+            part.arrived_bytes += bytes;
+            host.network.relayed.push(host.flow);
+            return;
+        }
         self.unanswered_bytes = self.unanswered_bytes.saturating_sub(bytes);
         if self.unanswered_bytes == 0 {
             host.sink.responded(host.now, host.flow, host.now.since(self.asked_at));
@@ -104,6 +179,16 @@ impl Connection {
     /// Everything written so far is acknowledged.
     #[cold]
     fn on_drained<S: Sink>(&mut self, host: &mut Host<'_, S>) -> Progress {
+        // What a proxy has acknowledged is not yet where it goes to.
+        if self.part.is_some() {
+            return Progress::Open;
+        }
+        self.finish(host)
+    }
+
+    /// Everything written so far has arrived where it goes to.
+    #[cold]
+    fn finish<S: Sink>(&mut self, host: &mut Host<'_, S>) -> Progress {
         if self.cut {
             self.sender.close(host.now, host.memory);
             return Progress::Open;
@@ -134,7 +219,12 @@ impl Transport for Connection {
             host.schedule_application(next.min(stop));
         }
         if let (Action::Write(bytes), true) = (action, self.source.is_asked()) {
-            (self.unanswered_bytes, self.asked_at) = (bytes, now);
+            let part = self.part.as_mut();
+            *part.map_or(&mut self.unanswered_bytes, |part| &mut part.unanswered_bytes) = bytes;
+            self.asked_at = now;
+        }
+        if let Some(part) = &mut self.part {
+            part.is_settled = false;
         }
         self.with_sender(host, |sender, port| {
             match action {
@@ -166,6 +256,9 @@ impl Transport for Connection {
             Segment::Data(data) => data,
             Segment::Syn(syn) => {
                 let answer = Segment::SynAck(self.receiver.on_syn(now, syn));
+                if self.part.is_some() {
+                    host.network.relayed.push(flow);
+                }
                 return host.send_back(Body::Tcp(answer), self.receiver.ecn());
             }
             Segment::SynAck(_) | Segment::Ack(_) => return,
@@ -207,6 +300,9 @@ impl Transport for Connection {
             Segment::Data(_) | Segment::Syn(_) => return Progress::Open,
         }
         self.arm_sender(host.flow, &mut host.network.agenda);
+        if self.part.is_some() {
+            host.network.relayed.push(host.flow);
+        }
         if self.sender.is_drained() && !drained_before {
             self.on_drained(&mut host.reborrow())
         } else {

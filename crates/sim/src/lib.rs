@@ -14,6 +14,7 @@ mod payloads;
 mod pings;
 mod quic;
 mod quick_start;
+mod relay;
 mod simulation;
 mod source;
 

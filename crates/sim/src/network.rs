@@ -94,6 +94,11 @@ pub(crate) struct Network {
     hops: Vec<Hop>,
     lines: Vec<DelayLine>,
     routes: Vec<Route>,
+    /// Packets of senders whose way has no link: what they send arrives at once, but not before they
+    /// have sent it.
+    wire: VecDeque<SimPacket>,
+    /// Connections of split flows to which something has come; see `relay.rs`.
+    pub relayed: Vec<u32>,
     pub agenda: Agenda,
     /// What is in the datagrams on their way.
     pub payloads: Payloads,
@@ -161,7 +166,33 @@ impl Network {
         let line = |ns: &u64| DelayLine { delay: Span::from_ns(*ns), travelling: Ring::default() };
         let lines = delays.iter().map(line).collect();
         let (agenda, payloads) = (Agenda::default(), Payloads::default());
-        Self { hops, lines, routes, agenda, payloads, link_packets: 0 }
+        let (wire, relayed) = (VecDeque::new(), Vec::new());
+        Self { hops, lines, routes, wire, relayed, agenda, payloads, link_packets: 0 }
+    }
+
+    /// A packet that has left its sender's host goes on its way.
+    #[inline]
+    fn enter<S: Sink>(&mut self, now: Time, packet: SimPacket, sink: &mut S) {
+        match self.routes[packet.flow as usize].path.get(0) {
+            Some(link) => self.push(now, link, packet, sink),
+            None => self.enter_wire(now, packet),
+        }
+    }
+
+    #[cold]
+    fn enter_wire(&mut self, now: Time, mut packet: SimPacket) {
+        if let Some(syn) = packet.body.as_syn_mut() {
+            syn.rate = RateCode::NONE;
+        }
+        if self.wire.is_empty() {
+            self.agenda.schedule(now, Event::Wire);
+        }
+        self.wire.push_back(packet);
+    }
+
+    /// The event of ways without links came up: the next packet that has reached its receiver.
+    pub fn off_wire(&mut self) -> Option<SimPacket> {
+        self.wire.pop_front()
     }
 
     /// A packet goes on to its next link; it has one.
@@ -283,12 +314,11 @@ impl Network {
             let at = now + card.rate.time_for(u64::from(next.size_bytes));
             self.agenda.schedule(at, Event::Nic(flow));
         }
-        let link = route.path.first;
         if sink.wants_segments() {
             tell(sink, now, flow, End::Sender, &packet.body, packet.ecn);
         }
         leave(sink, now, &mut packet);
-        self.push(now, link, packet, sink);
+        self.enter(now, packet, sink);
     }
 
     /// Brings every link up to `now`, so that nothing before `now` remains to be told.
@@ -368,12 +398,11 @@ impl<S: Sink> Port<'_, S> {
         let route = &mut self.network.routes[flow as usize];
         match &mut route.card {
             None => {
-                let link = route.path.first;
                 if self.sink.wants_segments() {
                     tell(self.sink, now, flow, End::Sender, &packet.body, packet.ecn);
                 }
                 leave(self.sink, now, &mut packet);
-                self.network.push(now, link, packet, self.sink);
+                self.network.enter(now, packet, self.sink);
             }
             Some(card) => {
                 if card.queue.is_empty() {

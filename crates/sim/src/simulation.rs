@@ -135,9 +135,9 @@ fn are_merged(mss_bytes: u16, count: u32, first: &SimPacket, second: &SimPacket)
     }
 }
 
-struct Simulation<'a, S> {
-    network: Network,
-    flows: Vec<Flow>,
+pub(crate) struct Simulation<'a, S> {
+    pub(crate) network: Network,
+    pub(crate) flows: Vec<Flow>,
     /// Packets that cards hold until what arrives at this moment has arrived, one per flow, with its
     /// place in what is being put together. Here, and not with the flows, which would all be larger
     /// for it.
@@ -226,12 +226,19 @@ impl<S: Sink> Simulation<'_, S> {
                 while let Some((packet, _)) = self.merging.pop() {
                     self.receive(now, &packet, false);
                 }
+                if !self.network.relayed.is_empty() {
+                    self.relay(now);
+                }
             }
             Event::Access(line) => {
                 while let Some(arriving) = self.network.reached_sender(now, line) {
                     self.receive_return(now, arriving.flow, &arriving.body);
                 }
+                if !self.network.relayed.is_empty() {
+                    self.relay(now);
+                }
             }
+            Event::Wire => self.cross_wire(now),
             Event::Nic(flow) => {
                 self.network.on_card(now, flow, self.sink);
                 let (endpoints, mut host) = self.endpoints(now, flow);
@@ -246,6 +253,18 @@ impl<S: Sink> Simulation<'_, S> {
         }
     }
 
+    /// What senders have sent whose way has no link has arrived.
+    #[cold]
+    fn cross_wire(&mut self, now: Time) {
+        while let Some(packet) = self.network.off_wire() {
+            self.arrive(now, &packet);
+        }
+        while let Some((packet, _)) = self.merging.pop() {
+            self.receive(now, &packet, false);
+        }
+        self.relay(now);
+    }
+
     #[inline]
     fn on_deadline(&mut self, now: Time, flow: u32, deadline: Deadline) {
         let (endpoints, mut host) = self.endpoints(now, flow);
@@ -254,7 +273,7 @@ impl<S: Sink> Simulation<'_, S> {
 
     /// The endpoints of a flow, and what they may use.
     #[inline]
-    fn endpoints(&mut self, now: Time, flow: u32) -> (&mut Endpoints, Host<'_, S>) {
+    pub(crate) fn endpoints(&mut self, now: Time, flow: u32) -> (&mut Endpoints, Host<'_, S>) {
         let Self { network, sink, memory, flows, .. } = self;
         (&mut flows[flow as usize].endpoints, Host { now, flow, network, sink, memory })
     }
@@ -304,7 +323,7 @@ impl<S: Sink> Simulation<'_, S> {
 
     /// A flow has sent all it ever will, and all of it was acknowledged.
     #[cold]
-    fn complete(&mut self, now: Time, flow: u32) {
+    pub(crate) fn complete(&mut self, now: Time, flow: u32) {
         let Flow { times, followers, .. } = &mut self.flows[flow as usize];
         self.sink.completed(now, flow, now.since(times.start));
         for follower in std::mem::take(followers) {
@@ -316,7 +335,7 @@ impl<S: Sink> Simulation<'_, S> {
 
     /// The application of a flow starts, acts or stops.
     #[cold]
-    fn act(&mut self, now: Time, flow: u32) {
+    pub(crate) fn act(&mut self, now: Time, flow: u32) {
         let Times { start, stop, .. } = self.flows[flow as usize].times;
         let (endpoints, mut host) = self.endpoints(now, flow);
         if now >= stop {

@@ -45,6 +45,8 @@ impl Source {
                 (action, now + span)
             }
             SourceSpec::RequestResponse { bytes, .. } => (Action::Write(bytes), Time::NEVER),
+            // What it writes is what comes in; see `relay`.
+            SourceSpec::Relay { .. } => (Action::Write(0), Time::NEVER),
             // Datagrams have no connection that could be written to; see `pinger`.
             SourceSpec::Ping { .. } => (Action::Pause, Time::NEVER),
         }
@@ -69,9 +71,10 @@ impl Source {
                 }
                 Ok(now + self.span(think_ns, exponential))
             }
-            SourceSpec::Bulk | SourceSpec::OnOff { .. } | SourceSpec::Ping { .. } => {
-                Ok(Time::NEVER)
-            }
+            SourceSpec::Bulk
+            | SourceSpec::OnOff { .. }
+            | SourceSpec::Ping { .. }
+            | SourceSpec::Relay { .. } => Ok(Time::NEVER),
         }
     }
 

@@ -25,6 +25,7 @@ __all__ = [
     "OnOff",
     "Outage",
     "Part",
+    "Pep",
     "Ping",
     "Queue",
     "QueueClass",
@@ -297,6 +298,31 @@ Transport = Annotated[
 ]
 
 
+class Pep(_Table):
+    """A proxy that ends a flow's connection and opens the next one (RFC 3135, section 2.4)."""
+
+    at: f.Name | None = None
+    """Link of the flow's `path` at whose entrance it stands; the slowest of them if absent."""
+    back: f.Name | None = None
+    """Link of `reverse_path` at whose entrance it stands: the one that mirrors `at` if absent."""
+    controller: Annotated[Algorithm, BeforeValidator(f.named("name"))]
+    """Of the connection that it opens."""
+    slow_start: Annotated[Algorithm, BeforeValidator(f.named("name"))] | None = None
+    buffer: f.PositiveAmount
+    """Most that it has read and the next receiver has not acknowledged; `"4 MB"`, or in BDPs of the
+    flow's whole way."""
+    receive_window: f.PositiveAmount | None = None
+    """What it offers on the connection before it, as much as `buffer` if absent: there lies what it
+    does not read for want of room."""
+    rtt: f.PositiveSpan | None = None
+    """Round trip of the connection before it, which is a part of the flow's; that of its links if
+    absent, 1 ms where they have none."""
+    initial_window: f.Packets | None = None
+    """Of the connection that it opens; the flow's if absent."""
+    pacing: Literal["fq", "none"] | None = None
+    """Of the connection that it opens; the flow's if absent."""
+
+
 class Flow(_Table):
     """A sender, a receiver, and the way between them."""
 
@@ -306,6 +332,8 @@ class Flow(_Table):
     slow_start: Annotated[Algorithm, BeforeValidator(f.named("name"))] | None = None
     memory: Annotated[Algorithm | None, BeforeValidator(f.memory_table)] = None
     """What the sending host makes of earlier connections to the peer; `"none"` for nothing."""
+    pep: Annotated[list[Pep], BeforeValidator(f.pep_tables)] = Field(default_factory=list)
+    """A proxy that splits the connection in two, or several in their order; `"none"` for none."""
     peer: f.Address | None = None
     """IPv4 address by which the host remembers the receiver; every entry of `flows` has its own
     unless it says so."""

@@ -110,6 +110,7 @@ pub fn everything() -> Value {
             "exponential": false, "count": 3})
         ),
         flow("bulk", json!({"kind": "bulk"})),
+        flow("bulk@sat", json!({"kind": "relay", "from": 3, "buffer_bytes": 1_000_000})),
     ]);
     spec["flows"][0]["path"] = json!([0, 1, 2, 3, 4]);
     spec["flows"][0]["reverse_path"] = json!([5]);

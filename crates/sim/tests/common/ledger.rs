@@ -254,7 +254,10 @@ fn size(source: SourceSpec) -> Option<u64> {
     match source {
         SourceSpec::Fixed { bytes } => Some(bytes),
         SourceSpec::RequestResponse { bytes, count, .. } => count.map(|count| count * bytes),
-        SourceSpec::Bulk | SourceSpec::OnOff { .. } | SourceSpec::Ping { .. } => None,
+        SourceSpec::Bulk
+        | SourceSpec::OnOff { .. }
+        | SourceSpec::Ping { .. }
+        | SourceSpec::Relay { .. } => None,
     }
 }
 

@@ -26,7 +26,7 @@ _SYN_WINDOW = 65_535
 # Begins the names of controllers that the QUIC stack brings along.
 _OF_STACK = "noq:"
 # What `guest/traffic.py` can send.
-_SOURCES = {"bulk", "fixed", "on_off", "request_response"}
+_SOURCES = {"bulk", "fixed", "on_off", "request_response", "relay"}
 
 
 def check(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> None:

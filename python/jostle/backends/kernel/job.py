@@ -154,6 +154,8 @@ def memory_mb(spec: Spec) -> int:
         waiting = classes.queues_of(number, spec)
         network_bytes += in_flight_bytes + sum(_queue_bytes(one, largest_bytes) for one in waiting)
     windows_bytes = sum(int(flow["receive_window_bytes"]) for flow in spec["flows"])
+    # What proxies hold beside what is on its way.
+    network_bytes += sum(_buffer_bytes(flow) for flow in spec["flows"])
     held_bytes = min(network_bytes, windows_bytes)
     held_packets = held_bytes // min(map(packets.packet_bytes, spec["flows"]))
     needed_bytes = _MEMORY_PER_BYTE * held_bytes + _MEMORY_PER_PACKET_BYTES * held_packets
@@ -165,6 +167,11 @@ def memory_mb(spec: Spec) -> int:
     )
     needed_mb += captures.memory_bytes(spec) >> 20
     return min(_MEMORY_BASE_MB + needed_mb, _MEMORY_MOST_MB)
+
+
+def _buffer_bytes(flow: FlowSpec) -> int:
+    source = flow["source"]
+    return source["buffer_bytes"] if source["kind"] == "relay" else 0
 
 
 def _queue_bytes(queue: LinkPart, packet_bytes: int) -> int:
@@ -216,6 +223,22 @@ def _network(made: Topology) -> dict[str, Any]:
     }
 
 
+def continuations(spec: Spec) -> dict[int, int]:
+    """Say for connections that end at a proxy which one goes on there."""
+    found: dict[int, int] = {}
+    for number, flow in enumerate(spec["flows"]):
+        source = flow["source"]
+        if source["kind"] == "relay":
+            found[source["from"]] = number
+    return found
+
+
+def _application(spec: Spec, number: int) -> Mapping[str, Any]:
+    """Give the source whose data a connection carries, over however many proxies they came."""
+    source: Mapping[str, Any] = spec["flows"][number]["source"]
+    return _application(spec, source["from"]) if source["kind"] == "relay" else source
+
+
 def _receiver_controller(flow: FlowSpec) -> str | None:
     """Tell which controller the receiver needs to echo marks; without it there is no ECN."""
     name: str = flow["controller"]["name"]
@@ -251,6 +274,10 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         "start_ns": flow["start_ns"],
         "stop_ns": flow["stop_ns"],
         "source": flow["source"],
+        # Of its messages, if they have one size: its receiver reads the last of each whole.
+        "message_bytes": _application(spec, number).get("bytes"),
+        "segment_bytes": packets.payload_bytes(flow),
+        "continues": continuations(spec).get(number),
         "spans_ns": spans_ns(spec["seed"], flow, spec["duration_ns"]),
     }
 

@@ -27,6 +27,7 @@ from jostle.scenario.resolving.links import (
     link_spec,
     topology,
 )
+from jostle.scenario.resolving.peps import Route, Split, connection_names, split
 from jostle.scenario.resolving.python_controllers import controller_spec
 from jostle.scenario.resolving.refusals import refusal
 from jostle.scenario.resolving.sources import no_controller, source_spec
@@ -154,7 +155,7 @@ def resolve(
     largest = max((rtt for rtt in rtts if rtt is not None), default=None)
     rtt_paths = [("flows", index, key) for index in range(len(rtts)) for key in ("rtt", "path")]
     specs = [link_spec(one, largest, registry, report, rtt_paths) for one in links]
-    _check_names(file, report)
+    _check_names(file, links, report)
     _check_capture(file, report)
     specified = [
         _flow(
@@ -169,7 +170,9 @@ def resolve(
         )
         for index, rtt in enumerate(rtts)
     ]
-    flows = _in_order(file, specified, report)
+    own = [flow for flow, _ in specified]
+    splits = [found for _, found in specified]
+    flows = _with_proxies(file, _in_order(file, own, report), splits)
     assign_flows(file, [link.path for link in links], specs, flows, report)
     if report.found or report.hidden or any(spec is None for spec in specs):
         return None
@@ -184,6 +187,32 @@ def resolve(
         start_jitter_ns=_start_jitter_ns(file),
         shortest_rtt_ns=min((rtt for rtt in rtts if rtt is not None), default=0),
     )
+
+
+def _with_proxies(
+    file: ScenarioFile, flows: Sequence[dict[str, Any]], splits: Sequence[Split | None]
+) -> list[dict[str, Any]]:
+    """Return the flows, and behind all of them the connections that proxies open."""
+    opened: list[dict[str, Any]] = []
+    position = 0
+    for flow, found in zip(file.flows, splits, strict=True):
+        for name in _copies(flow):
+            before = position
+            for following in () if found is None else found.following:
+                source = {**following["source"], "from": before}
+                before = len(flows) + len(opened)
+                starts = flows[position]["start_ns"]
+                opened.append(
+                    {
+                        **following,
+                        "name": f"{name}{following['name']}",
+                        "source": source,
+                        "start_ns": starts,
+                        "after": None,
+                    }
+                )
+            position += 1
+    return [*flows, *opened]
 
 
 def _start_jitter_ns(file: ScenarioFile) -> dict[str, int]:
@@ -296,7 +325,7 @@ def _copies(flow: Flow) -> list[str]:
 
 def _few_enough(file: ScenarioFile, report: Report) -> bool:
     """Check how many flows there are before they are made."""
-    flows = sum(flow.count for flow in file.flows)
+    flows = sum(flow.count * (1 + len(flow.pep)) for flow in file.flows)
     if flows <= _MOST_FLOWS:
         return True
     index = max(range(len(file.flows)), key=lambda index: file.flows[index].count)
@@ -305,10 +334,11 @@ def _few_enough(file: ScenarioFile, report: Report) -> bool:
     return False
 
 
-def _check_names(file: ScenarioFile, report: Report) -> None:
+def _check_names(file: ScenarioFile, links: Sequence[LinkFacts], report: Report) -> None:
     seen: set[str] = set()
     for index, flow in enumerate(file.flows):
-        names = _copies(flow)
+        behind = ["", *connection_names(flow, _route(flow, links)[0])]
+        names = [f"{name}{end}" for name in _copies(flow) for end in behind]
         twice = next((name for name in names if name in seen), None)
         if twice is not None:
             report.add(("flows", index, "name"), f'there is another flow "{twice}"')
@@ -352,12 +382,21 @@ def _flow(
     report: Report,
     folder: Path,
     python: bool,
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], Split | None]:
+    """Return a flow's own connection, and those that its proxies open."""
     flow, path = file.flows[index], ("flows", index)
     _check_route(file, flow, path, links, report)
     _check_times(file, flow, path, report)
     there, back = _route(flow, links)
     positions = {link.name: position for position, link in enumerate(links)}
+
+    def algorithms(
+        theirs: Flow, at: KeyPath
+    ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+        if is_python_controller(theirs.controller.name):
+            return controller_spec(theirs, at, folder, report, python=python), None
+        return controller_and_slow_start(theirs, at, registry, report, folder)
+
     controller: dict[str, Any] | None
     slow_start: dict[str, Any] | None
     ours = not isinstance(flow.source, Ping)
@@ -366,13 +405,10 @@ def _flow(
     elif implementation(flow) is not None:
         ours = False
         controller, slow_start = foreign_controller(flow, path, report), None
-    elif is_python_controller(flow.controller.name):
-        controller = controller_spec(flow, path, folder, report, python=python)
-        slow_start = None
     else:
-        controller, slow_start = controller_and_slow_start(flow, path, registry, report, folder)
+        controller, slow_start = algorithms(flow, path)
     receive_window, initial_receive_window = _receive_windows(flow, rtt or 0, there)
-    return {
+    spec = {
         "name": flow.name,
         "group": flow.name,
         **transport_spec(flow, path, receive_window, _path_bdp(rtt or 0, there), report),
@@ -388,7 +424,7 @@ def _flow(
         "stop_ns": flow.stop,
         "source": source_spec(flow, path, report),
         "pacing": flow.pacing == "fq",
-        "ecn": _ecn(flow, registry),
+        "ecn": _ecn(flow, registry, flow.controller.name),
         "mtu_bytes": flow.mtu,
         "initial_window_packets": flow.initial_window,
         "initial_pacing": flow.initial_pacing,
@@ -399,13 +435,27 @@ def _flow(
         "gro": flow.gro,
         "nic_rate_bps": flow.nic_rate,
     }
+    found = split(
+        flow,
+        path,
+        spec,
+        route=Route(there, back, rtt),
+        positions=positions,
+        algorithms=algorithms,
+        report=report,
+    )
+    if found is None:
+        return spec, None
+    ecn = [_ecn(flow, registry, pep.controller.name) for pep in flow.pep]
+    following = [{**one, "ecn": knows} for one, knows in zip(found.following, ecn, strict=True)]
+    return {**spec, **found.first}, Split(found.first, following)
 
 
-def _ecn(flow: Flow, registry: Registry) -> bool:
+def _ecn(flow: Flow, registry: Registry, controller: str) -> bool:
     """Return what the scenario says, or whether the controller is one that needs ECN."""
     if flow.ecn is not None:
         return flow.ecn
-    row = registry.controllers.get(flow.controller.name)
+    row = registry.controllers.get(controller)
     return row is not None and row.needs_ecn
 
 

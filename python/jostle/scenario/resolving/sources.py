@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from jostle.scenario.models import Fixed, Flow, OnOff, Ping, RequestResponse
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report
 
-__all__ = ["DATAGRAM_HEADER_BYTES", "NO_CONTROLLER", "no_controller", "source_spec"]
+__all__ = ["DATAGRAM_HEADER_BYTES", "NO_CONTROLLER", "no_controller", "owner", "source_spec"]
 
 NO_CONTROLLER: Final = "none"
 """What a scenario writes for the controller of pings."""
@@ -67,3 +68,10 @@ def no_controller(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
         if getattr(flow, key) is not None:
             report.add((*path, key), "pings have no controller — remove this key", *source)
     return {"name": NO_CONTROLLER, "parameters": {}}
+
+
+def owner(flows: Sequence[Mapping[str, Any]], position: int) -> int:
+    """Return the position of the flow that a run's connection at `position` is a part of."""
+    while flows[position]["source"]["kind"] == "relay":
+        position = flows[position]["source"]["from"]
+    return position

@@ -18,6 +18,7 @@ from .flow import Flow
 from .namespaces import Host
 from .programs import ProgramFlow, make_room
 from .quic import QuicFlow
+from .relay import RelayFlow
 from .traffic import TcpFlow
 
 
@@ -70,6 +71,8 @@ def _flows(job: Mapping[str, Any], hosts: Mapping[str, Host], folder: Path) -> l
             return ProgramFlow(number, one, hosts, programs / str(number), folder)
         if "engine" in one:
             return QuicFlow(number, one, hosts, moments_ns=moments_ns, folder=folder)
+        if one["source"]["kind"] == "relay":
+            return RelayFlow(number, one, hosts)
         return TcpFlow(number, one, hosts)
 
     return [made(number, one) for number, one in enumerate(job["flows"])]

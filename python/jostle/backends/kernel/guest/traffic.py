@@ -26,9 +26,9 @@ from .flow import Flow, FlowOfJob
 from .namespaces import Host
 from .records import DETAILS_BYTES, TCP_INFO_BYTES
 
-_PORT = 5201
+PORT = 5201
 # What every flow sends; it writes no more at once.
-_ZEROS = memoryview(bytes(1 << 20))
+ZEROS = memoryview(bytes(1 << 20))
 
 # What Python's socket module has no name for: linux/tcp.h, linux/net_tstamp.h, asm/socket.h.
 _TCP_NOTSENT_LOWAT = 25
@@ -64,7 +64,7 @@ class TcpFlow(FlowOfJob):
         self._has_details = bool(job["details"])
         self._sender: socket.socket | None = None
         self._receiver: socket.socket | None = None
-        self._payload = _ZEROS[: job["write_bytes"]]
+        self._payload = ZEROS[: job["write_bytes"]]
         self._listens = threading.Event()
         self._start_ns = 0
         self._stop_ns: int | None = None
@@ -75,6 +75,9 @@ class TcpFlow(FlowOfJob):
         self._asked_ns: list[int] = []
         self._whole_ns: list[int] = []
         self._before: Flow | None = None
+        # What goes on where this one ends, if a proxy passes its data on.
+        self._next: TcpFlow | None = None
+        self._is_accepted = threading.Event()
         # How long its application is on, off, or thinks.
         self._spans_ns: Iterator[int] = itertools.cycle(job["spans_ns"])
 
@@ -88,6 +91,11 @@ class TcpFlow(FlowOfJob):
         self._start_ns = start_ns
         after = self._job["after"]
         self._before = None if after is None else flows[after]
+        continues = self._job["continues"]
+        if continues is not None:
+            following = flows[continues]
+            assert isinstance(following, TcpFlow), "what is passed on goes on over TCP"
+            self._next = following
         stop_ns = self._job["stop_ns"]
         self._stop_ns = None if stop_ns is None else start_ns + stop_ns
         self._thread(self._send)
@@ -103,7 +111,7 @@ class TcpFlow(FlowOfJob):
             found["opened_ns"] = self._opened_ns - start_ns
         if self._job["source"]["kind"] == "request_response":
             # What is not whole yet was asked for last.
-            pairs = zip(self._asked_ns, self._whole_ns, strict=False)
+            pairs = zip(self._asked_ns, self._last()._whole_ns, strict=False)
             found["responses_ns"] = [(whole - start_ns, whole - asked) for asked, whole in pairs]
         if self._broken is not None:
             found["broken"] = self._broken
@@ -116,6 +124,25 @@ class TcpFlow(FlowOfJob):
 
     def end(self) -> None:
         """Nothing: connections end with the process that has them."""
+
+    def receiving_host(self) -> Host:
+        """Give the host of its receiver."""
+        return self._hosts[self._job["receiver"]]
+
+    def accepted(self) -> socket.socket:
+        """Wait for the receiver's connection, which a proxy reads from."""
+        self._is_accepted.wait()
+        assert self._receiver is not None
+        return self._receiver
+
+    def wait_acknowledged(self, total_bytes: int) -> None:
+        """Wait until the first `total_bytes` are acknowledged by this connection's receiver."""
+        assert self._sender is not None
+        _wait_acknowledged(self._sender, total_bytes)
+
+    def _last(self) -> TcpFlow:
+        """Find the connection whose receiver is the flow's."""
+        return self if self._next is None else self._next._last()
 
     def _thread(self, target: Callable[[], None]) -> None:
         def guarded() -> None:
@@ -131,13 +158,16 @@ class TcpFlow(FlowOfJob):
         self._hosts[self._job["receiver"]].enter()
         listener = socket.socket()
         if self._job["receiver_controller"] is not None:
-            _set_controller(listener, self._job["receiver_controller"])
-        listener.bind((self._job["receiver_address"], _PORT))
+            set_controller(listener, self._job["receiver_controller"])
+        listener.bind((self._job["receiver_address"], PORT))
         listener.listen(1)
         self._listens.set()
         connection, _ = listener.accept()
-        _end_abruptly(connection)
+        end_abruptly(connection)
         self._receiver = connection
+        self._is_accepted.set()
+        if self._job["continues"] is not None:
+            return
         try:
             self._read(connection)
         except (ConnectionError, TimeoutError):
@@ -146,7 +176,7 @@ class TcpFlow(FlowOfJob):
     def _read(self, connection: socket.socket) -> None:
         """Read until the connection ends: in portions, and what is left of a message at once."""
         portion_bytes, most_bytes = self._job["read_bytes"], self._job["read_most_bytes"]
-        message_bytes: int | None = self._job["source"].get("bytes")
+        message_bytes: int | None = self._job["message_bytes"]
         left_bytes = message_bytes
         buffer = bytearray(max(portion_bytes, most_bytes))
         readable = select.poll()
@@ -172,12 +202,12 @@ class TcpFlow(FlowOfJob):
     def _send(self) -> None:
         self._hosts[self._job["sender"]].enter()
         sender = socket.socket()
-        _set_controller(sender, self._job["controller"])
+        set_controller(sender, self._job["controller"])
         unsent_bytes = _ENDLESS_UNSENT_BYTES
         if self._stop_ns is not None or self._job["source"]["kind"] == "on_off":
             unsent_bytes = _STOPPABLE_UNSENT_BYTES
         sender.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, unsent_bytes)
-        _end_abruptly(sender)
+        end_abruptly(sender)
         sender.bind((self._job["sender_address"], 0))
         due_ns = self._begin_ns() + self._job["start_ns"]
         if self._stop_ns is not None and due_ns >= self._stop_ns:
@@ -187,7 +217,7 @@ class TcpFlow(FlowOfJob):
         self._sender = sender
         self._opened_ns = time.monotonic_ns()
         try:
-            sender.connect((self._job["receiver_address"], _PORT))
+            sender.connect((self._job["receiver_address"], PORT))
             self._feed(sender)
         except (ConnectionError, TimeoutError) as error:
             # A connection that dies (a link that loses everything) is a result, not a mistake.
@@ -243,7 +273,7 @@ class TcpFlow(FlowOfJob):
             self._asked_ns.append(moment_ns)
             if self._write(sender, size_bytes, self._stop_ns) < size_bytes:
                 return
-            _wait_acknowledged(sender, self._written_bytes)
+            self._last().wait_acknowledged(self._written_bytes)
         self.completed_ns = time.monotonic_ns()
         self.complete.set()
 
@@ -277,11 +307,12 @@ def _repeated(size_bytes: int, count: int | None) -> Iterator[int]:
     return itertools.repeat(size_bytes) if count is None else itertools.repeat(size_bytes, count)
 
 
-def _set_controller(connection: socket.socket, name: str) -> None:
+def set_controller(connection: socket.socket, name: str) -> None:
+    """Give a connection its congestion control."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
 
 
-def _end_abruptly(connection: socket.socket) -> None:
+def end_abruptly(connection: socket.socket) -> None:
     """Reset on close: no connection outlives the run, and no namespace because of it."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("=ii", 1, 0))
 
