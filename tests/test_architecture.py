@@ -70,6 +70,7 @@ DRAWS = {
     "figures/draw.py",
     "figures/events.py",
     "figures/heat.py",
+    "figures/recorded.py",
     "figures/save.py",
 }
 

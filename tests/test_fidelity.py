@@ -16,6 +16,7 @@ from fake_plan import plan_of
 from jostle import _core
 from jostle.backends import SimBackend
 from jostle.fidelity import TOLERANCES, Tolerance, compare, observe, quantities
+from jostle.fidelity.compare import FlowComparison
 from jostle.fidelity.document import document
 from jostle.fidelity.overlay import overlay_data
 from jostle.fidelity.tables import comparison_rows, signed
@@ -372,3 +373,9 @@ def test_every_judged_quantity_is_observed():
     seen = observe(record)["incumbent"]
     judged = {tolerance.quantity for each in TOLERANCES.values() for tolerance in each}
     assert judged <= set(vars(seen))
+
+
+def test_flows_over_quic_are_told_from_those_of_tcp():
+    flows = tuple(FlowComparison(name, "cubic", name, ()) for name in ("tcp", "quic"))
+    cell = dataclasses.replace(compared(constant(), constant()), flows=flows)
+    assert cell.controllers == ("cubic", "cubic over QUIC")

@@ -145,6 +145,22 @@ def test_report_with_causes(jostle):
     page = Path("fidelity.md").read_text()
     assert "$ jostle validate --report fidelity.md grid.toml" in page
     assert "| greed |" in page
+    assert page.startswith("# Fidelity\n")
+
+
+def test_a_page_has_the_title_that_is_given(jostle):
+    code, _, _ = jostle("validate", "plain.toml", "--report", "page.md", "--title", "Over QUIC")
+    page = Path("page.md").read_text()
+    assert code == 0
+    assert page.startswith("# Over QUIC\n")
+    assert "--title 'Over QUIC'" in page
+
+
+def test_a_title_without_a_page_is_refused(jostle, backends):
+    code, _, err = jostle("validate", "plain.toml", "--title", "Over QUIC")
+    assert code == 2
+    assert "--title is the heading of the page that --report writes: give both" in err
+    assert backends["sim"].specs == []
 
 
 def test_bad_causes_are_told_before_anything_runs(jostle, backends):

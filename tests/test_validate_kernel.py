@@ -23,9 +23,12 @@ rtt = "40 ms"
 
 
 @pytest.mark.usefixtures("virtual_kernel")
-def test_the_simulator_beside_the_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize("transport", ["tcp", "quic"])
+def test_the_simulator_beside_the_kernel(
+    transport: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     file = tmp_path / "short.toml"
-    file.write_text(SCENARIO)
+    file.write_text(f'{SCENARIO}transport = "{transport}"\n')
     code = status(["validate", str(file), "--repeats", "2", "--json", "--no-cache"])
     captured = capsys.readouterr()
     assert code == 0, captured.err
@@ -33,6 +36,7 @@ def test_the_simulator_beside_the_kernel(tmp_path: Path, capsys: pytest.CaptureF
     (condition,) = scenario["conditions"]
     assert condition["runs"] == {"simulator": 2, "kernel": 2}
     (flow,) = condition["flows"]
+    assert flow["transport"] == transport
     measures = flow["measures"]
     # Wider than the tolerances: what is asked here is that two real sides are compared in the same
     # units; how near they are is what docs/fidelity.md says.

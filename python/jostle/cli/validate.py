@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     help="Write a page with every cell and the worst ones. The causes of differences are read "
     "from the TOML file NAME-causes.toml beside it.",
 )
+@click.option("--title", metavar="TEXT", help="Heading of that page; Fidelity if absent.")
 @click.option("--strict", is_flag=True, help="End with 1 if a cell is outside its tolerance.")
 @click.pass_obj
 def validate(
@@ -66,6 +67,7 @@ def validate(
     figures: str | None,
     formats: tuple[str, ...],
     report: str | None,
+    title: str | None,
     strict: bool,
     jobs: int | None,
     store_path: str,
@@ -81,6 +83,8 @@ def validate(
     from jostle.fidelity import compare
     from jostle.fidelity.causes import read_causes
 
+    if title is not None and report is None:
+        raise InputError("--title is the heading of the page that --report writes: give both")
     into = files_given(options)
     names = _names(files)
     ours, theirs = (
@@ -113,8 +117,11 @@ def validate(
             "repeats": repeats,
             "simulator_repeats": simulator_repeats,
             "report": report,
+            "title": title,
         }
-        replace_file(Path(report), page(comparisons, causes, _command(given, files)).encode())
+        heading = {} if title is None else {"title": title}
+        text = page(comparisons, causes, _command(given, files), **heading)
+        replace_file(Path(report), text.encode())
         echo(f"report: {report}", err=quiet)
     outside = any(comparison.within < len(comparison.cells) for comparison in comparisons)
     failed = any(comparison.failures for comparison in comparisons)

@@ -15,7 +15,7 @@ from typing import Any, Final
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.addressing import show
 from jostle.scenario.resolving.links import BOTTLENECK, LinkFacts, link_facts, link_spec, topology
-from jostle.scenario.resolving.traces import TraceReader, cached_trace_reader
+from jostle.scenario.resolving.traces import TraceFiles
 from jostle.scenario.resolving.validation import validate
 from jostle.scenario.text.document import parse, read_text
 from jostle.scenario.text.positions import KeyPath, line_of, positions
@@ -32,6 +32,8 @@ _AROUND: Final[Mapping[str, Any]] = {
     "duration": "1 h",
     "flows": [{"name": "command", "controller": "-"}],
 }
+_RECORDED_NS: Final = 3600 * 10**9
+"""For so long recorded rates and delays are repeated; then the last ones hold."""
 _REVERSE_PACKETS: Final = 100_000
 """Queue of the way back if nobody describes it: more than any working sender leaves there."""
 
@@ -78,8 +80,8 @@ def load(path: str | Path, *, registry: Registry | None = None) -> LinkFile:
     text, document = parse(read_text(path), source)
     registry = registry or Registry.of_engine()
     report = Report()
-    reader = cached_trace_reader(Path(path).parent)
-    resolved = _Resolver(document, registry, reader, report).resolve()
+    files = TraceFiles(Path(path).parent)
+    resolved = _Resolver(document, registry, files, report).resolve()
     if resolved is None or report.found:
         lines = positions(text)
         raise ScenarioError(
@@ -96,12 +98,12 @@ class _Resolver:
         self,
         document: Mapping[str, Any],
         registry: Registry,
-        read_trace: TraceReader,
+        files: TraceFiles,
         report: Report,
     ) -> None:
         self.document = document
         self.registry = registry
-        self.read_trace = read_trace
+        self.files = files
         self.report = report
 
     def resolve(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]] | None:
@@ -118,7 +120,7 @@ class _Resolver:
         back_ns = sum(one.base_delay_ns for one in back or ())
         if rtt_ns is None and back is None:
             # The way back is as long as the way there; its jitter is its own.
-            back_ns = sum(one.link.delay[0][1] for one in there)
+            back_ns = sum(one.delay_steps[0][1] for one in there)
         elif rtt_ns is not None:
             back_ns = rtt_ns - there_ns
         specs = self.specs(there, there_ns + back_ns)
@@ -148,7 +150,7 @@ class _Resolver:
         facts: list[LinkFacts] = []
         if checked.file is not None and not report.found:
             facts = [
-                link_facts(name, path, link, self.read_trace, report)
+                link_facts(name, path, link, self.files, report, duration_ns=_RECORDED_NS)
                 for name, path, link in topology(checked.file, report)
             ]
         for one in facts:
@@ -215,9 +217,9 @@ class _Resolver:
         self, there: Sequence[LinkFacts], delay_ns: int, *, mirrored: bool
     ) -> dict[str, Any]:
         narrowest = min(there, key=lambda one: one.initial_bps)
-        steps: tuple[tuple[int, int], ...] = ((0, delay_ns),)
+        steps = [(0, delay_ns)]
         if mirrored and len(there) == 1:
-            steps = there[0].link.delay
+            steps = there[0].delay_steps
         name = _REVERSE
         while name in {one.name for one in there}:
             name += "-way"

@@ -80,7 +80,14 @@ class FlowComparison:
 
     name: str
     controller: str
+    transport: str
     measures: tuple[MeasureComparison, ...]
+
+    @property
+    def sender(self) -> str:
+        """The controller, and the transport where it is not TCP: what tells senders apart."""
+        carrier = {"quic": "QUIC", "udp": "UDP"}.get(self.transport)
+        return f"{self.controller} over {carrier}" if carrier else self.controller
 
     def of(self, quantity: str) -> MeasureComparison:
         """Find the comparison of one quantity."""
@@ -132,8 +139,8 @@ class Cell:
 
     @property
     def controllers(self) -> tuple[str, ...]:
-        """Controllers of the flows, each once."""
-        return tuple(dict.fromkeys(flow.controller for flow in self.flows))
+        """Controllers of the flows, each once, with their transport where it is not TCP."""
+        return tuple(dict.fromkeys(flow.sender for flow in self.flows))
 
 
 @dataclass(frozen=True)
@@ -215,7 +222,10 @@ def _cell(simulator: ResultSet, kernel: ResultSet, condition: int, label: str) -
             return Cell(place, label, None, (), runs)
     flows = tuple(
         FlowComparison(
-            flow["name"], flow["controller"]["name"], _measures(flow["name"], kind, ours, theirs)
+            name=flow["name"],
+            controller=flow["controller"]["name"],
+            transport=flow["transport"],
+            measures=_measures(flow["name"], kind, ours, theirs),
         )
         for flow in spec["flows"]
     )

@@ -65,6 +65,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "flows": [
             {
                 "name": flow.name,
+                "transport": flow.transport,
                 "controller": flow.controller,
                 "measures": {m.quantity.name: _measure(m) for m in flow.measures},
             }

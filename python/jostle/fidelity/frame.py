@@ -23,9 +23,9 @@ def fidelity_frame(comparisons: Sequence[Comparison]) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        `scenario`, keys of the grids, `flow`, `controller`, `quantity`, `unit`; mean, `_low` and
-        `_high` of the simulator, the kernel and their difference; `relative` (to the kernel's mean)
-        and `verdict`: `within`, `outside`, or null for what is not judged.
+        `scenario`, keys of the grids, `flow`, `transport`, `controller`, `quantity`, `unit`; mean,
+        `_low` and `_high` of the simulator, the kernel and their difference; `relative` (to the
+        kernel's mean) and `verdict`: `within`, `outside`, or null for what is not judged.
     """
     keys = list(
         dict.fromkeys(key for one in comparisons for cell in one.cells for key in cell.condition)
@@ -35,6 +35,7 @@ def fidelity_frame(comparisons: Sequence[Comparison]) -> pl.DataFrame:
             "scenario": comparison.scenario,
             **{key: cell.condition.get(key) for key in keys},
             "flow": flow.name,
+            "transport": flow.transport,
             "controller": flow.controller,
             **_numbers(measure),
         }
@@ -43,7 +44,7 @@ def fidelity_frame(comparisons: Sequence[Comparison]) -> pl.DataFrame:
         for flow in cell.flows
         for measure in flow.measures
     ]
-    facts = ["scenario", *keys, "flow", "controller", "quantity", "unit"]
+    facts = ["scenario", *keys, "flow", "transport", "controller", "quantity", "unit"]
     return table(rows, [*facts, *_NUMBERS, "relative", "verdict"], (*_NUMBERS, "relative"))
 
 

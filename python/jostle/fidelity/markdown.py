@@ -26,7 +26,12 @@ _KIND_TITLES: Final[dict[Kind, str]] = {
 Row = Sequence[str]
 
 
-def page(comparisons: Sequence[Comparison], causes: Sequence[Cause], command: str) -> str:
+def page(
+    comparisons: Sequence[Comparison],
+    causes: Sequence[Cause],
+    command: str,
+    title: str = "Fidelity",
+) -> str:
     """Write the page.
 
     Parameters
@@ -37,11 +42,13 @@ def page(comparisons: Sequence[Comparison], causes: Sequence[Cause], command: st
         What is known about cells that differ.
     command
         The command that writes this page anew.
+    title
+        Its heading.
     """
     placed = [(c.scenario, cell) for c in comparisons for cell in c.cells]
     cells = [cell for _, cell in placed]
     parts = [
-        "# Fidelity",
+        f"# {title}",
         _introduction(comparisons, command),
         "## What is compared",
         _METHOD,
@@ -81,7 +88,7 @@ def _introduction(comparisons: Sequence[Comparison], command: str) -> str:
     kernels = sorted({c.kernel_version for c in comparisons})
     simulators = sorted({c.simulator_version for c in comparisons})
     return (
-        "The simulator beside the real Linux TCP stack, cell by cell. This page is written by\n\n"
+        "The simulator beside the real Linux stack, cell by cell. This page is written by\n\n"
         f"```console\n$ {command}\n```\n\n"
         f"Simulator `{'`, `'.join(simulators)}`, {_runs(comparisons, 0)} per cell; "
         f"kernel `{'`, `'.join(kernels)}`, {_runs(comparisons, 1)} per cell."
@@ -223,7 +230,7 @@ def _every_cell(comparison: Comparison) -> str:
 def _flow_row(
     cell: Cell | None, flow: FlowComparison, judged: Sequence[str], alone: bool
 ) -> list[str]:
-    name = flow.controller if alone else f"{flow.name} ({flow.controller})"
+    name = flow.sender if alone else f"{flow.name} ({flow.sender})"
     row = [cell.label if cell else "", name]
     for quantity in judged:
         measure = flow.of(quantity)

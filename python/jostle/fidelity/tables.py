@@ -40,7 +40,7 @@ def _in_sections(comparison: Comparison) -> Table:
     for cell in comparison.cells:
         for flow in cell.flows:
             groups.append(len(rows))
-            who = flow_label({"name": flow.name, "controller": flow.controller})
+            who = flow_label({"name": flow.name, "controller": flow.sender})
             sections.append(f"{cell.label}: {who}" if cell.label else who)
             for quantity, *numbers in _flow_rows(cell, flow):
                 rows.append((quantity.replace(" (packets)", ""), *numbers))
@@ -72,7 +72,7 @@ def _cell_rows(cell: Cell) -> Iterator[tuple[str, ...]]:
         yield (f"no run of {missing}", *[""] * (len(HEADER) + len(NUMBERS) - 2))
     for flow in cell.flows:
         for number, row in enumerate(_flow_rows(cell, flow)):
-            yield (*((flow.name, flow.controller) if number == 0 else ("", "")), *row)
+            yield (*((flow.name, flow.sender) if number == 0 else ("", "")), *row)
 
 
 def _flow_rows(cell: Cell, flow: FlowComparison) -> Iterator[tuple[str, ...]]:

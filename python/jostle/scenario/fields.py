@@ -304,8 +304,15 @@ def loss_table(given: Any) -> Any:
 
 
 def rate_form(given: Any) -> str:
-    """Tell a table, a rate drawn at random, from a rate and from steps."""
-    return "random" if isinstance(given, dict) else "steps"
+    """Tell tables, a rate from a file or one drawn at random, from a rate and from steps."""
+    if isinstance(given, dict):
+        return "recorded" if "file" in given else "random"
+    return "steps"
+
+
+def delay_form(given: Any) -> str:
+    """Tell a table, a delay from a file, from a delay and from steps."""
+    return "recorded" if isinstance(given, dict) else "steps"
 
 
 def quick_start_table(given: Any) -> Any:

@@ -21,7 +21,7 @@ from jostle.scenario.resolving.grid import (
     with_levels,
 )
 from jostle.scenario.resolving.resolve import Template, resolve
-from jostle.scenario.resolving.traces import cached_trace_reader
+from jostle.scenario.resolving.traces import TraceFiles
 from jostle.scenario.resolving.validation import validate
 from jostle.scenario.text.positions import KeyPath, line_of, positions
 from jostle.scenario.text.problems import Problem, Report, ScenarioError, overlaps, starts_with
@@ -87,7 +87,7 @@ class _Loader:
         self.document = origin.document
         self.registry = origin.registry
         self.python = origin.python
-        self.read_trace = cached_trace_reader(Path(self.source).parent)
+        self.files = TraceFiles(Path(self.source).parent)
         self.problems: list[Problem] = []
         # What the command line has set: the paths, and how it was written.
         self.overridden: dict[KeyPath, str] = {}
@@ -134,7 +134,7 @@ class _Loader:
     def resolve(self, file: ScenarioFile, report: Report) -> Template | None:
         """Return the run that `file` describes; see `jostle.scenario.resolving.resolve`."""
         folder = Path(self.source).parent
-        return resolve(file, self.registry, self.read_trace, report, folder, python=self.python)
+        return resolve(file, self.registry, self.files, report, folder, python=self.python)
 
     def override(self, overrides: Mapping[str, Any]) -> None:
         """Set what the command line sets, in its order."""

@@ -18,6 +18,7 @@ __all__ = [
     "Bulk",
     "Fixed",
     "Flow",
+    "FromFile",
     "Implementation",
     "Jitter",
     "Link",
@@ -143,6 +144,27 @@ class RandomRate(_Table):
     """Upper bound: three deviations above the mean."""
 
 
+class FromFile(_Table):
+    """What was recorded of a link: a column of a file, from its start, again and again."""
+
+    file: str
+    """A file of delivery opportunities, a CSV table, or what iperf3, irtt or ping wrote, relative
+    to the scenario's folder."""
+    column: str | None = None
+    """Name of the column; need not be said where only one fits."""
+    where: dict[str, str] = Field(default_factory=dict)
+    """Only rows of a table with these values: `{ transport_protocol = "UDP" }`."""
+    from_: f.Span = Field(default=0, alias="from")
+    """Where in the recording to begin …"""
+    to: f.PositiveSpan | None = None
+    """… and to end; its end if absent."""
+    gaps: Literal["close", "hold", "stop"] | None = None
+    """What becomes of spans of time without a sample: cut out, the value before them holds, or
+    nothing is carried."""
+    scale: Annotated[float, Field(gt=0, le=1e6)] = 1.0
+    """Factor of all values: 0.5 takes half of a round trip for one way."""
+
+
 class Link(_Table):
     """One direction of a link: queue, then capacity, then delay, then loss."""
 
@@ -150,18 +172,25 @@ class Link(_Table):
     """A named link that fills in every key that is not given beside it."""
     rate: (
         Annotated[
-            Annotated[RandomRate, Tag("random")] | Annotated[f.Rates, Tag("steps")],
+            Annotated[RandomRate, Tag("random")]
+            | Annotated[FromFile, Tag("recorded")]
+            | Annotated[f.Rates, Tag("steps")],
             Discriminator(f.rate_form),
         ]
         | None
     ) = None
     """`"144 Mbit/s"`, steps `[["0 s", "100 Mbit/s"], ["10 s", "20 Mbit/s"]]`, or random:
-    `{ mean = "128 Mbit/s", deviation = "20 Mbit/s", correlation = "10 s" }`."""
+    `{ mean = "128 Mbit/s", deviation = "20 Mbit/s", correlation = "10 s" }`, or recorded:
+    `{ file = "starlink.csv", column = "down" }`."""
     trace: str | None = None
     """A file of delivery opportunities in Mahimahi's format, relative to the scenario's folder."""
     queue: Annotated[Queue, BeforeValidator(f.named("kind"))] | None = None
-    delay: f.Delays = ((0, 0),)
-    """Propagation delay: `"20 ms"`, or steps as for `rate`."""
+    delay: Annotated[
+        Annotated[FromFile, Tag("recorded")] | Annotated[f.Delays, Tag("steps")],
+        Discriminator(f.delay_form),
+    ] = ((0, 0),)
+    """Propagation delay: `"20 ms"`, steps as for `rate`, or recorded:
+    `{ file = "pings.txt", scale = 0.5 }`."""
     jitter: Annotated[Jitter | None, BeforeValidator(f.jitter_table)] = None
     """A table of quantiles, or a model: `{ model = "wifi", average = "7 ms" }`."""
     loss: Annotated[Part | None, BeforeValidator(f.loss_table)] = None

@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.scenario.fields import QuantileTable
-from jostle.scenario.models import Link, Part, RandomRate, ScenarioFile
+from jostle.scenario.models import FromFile, Link, Part, RandomRate, ScenarioFile
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.algorithms import part_spec, queue_limit_bytes
 from jostle.scenario.resolving.classes import Resolver, class_specs, queue_parts
+from jostle.scenario.resolving.from_files import recorded_delay, recorded_rate
 from jostle.scenario.resolving.outages import outage_spec, quantile_points
 from jostle.scenario.resolving.profiles import profile_rtt_ns
 from jostle.scenario.resolving.rates import random_capacity
-from jostle.scenario.resolving.traces import TraceReader
+from jostle.scenario.resolving.traces import TraceFiles
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report
 from jostle.scenario.text.units import PACKET_BYTES, QuantityError
@@ -40,9 +41,12 @@ class LinkFacts:
         As in a run's specification; None if it was reported.
     initial_bps, peak_bps
         Rate at the start and largest rate; of a trace both are its mean rate, of a random one they
-        are its mean and its upper bound.
+        are its mean and its upper bound, of a recorded one its mean and its largest.
+    delay_steps
+        Propagation delay: times and values in ns.
     base_delay_ns
-        What the link contributes to a quiet round trip: its first delay and its median jitter.
+        What the link contributes to a quiet round trip: its first delay (of a recorded one the
+        median) and its median jitter.
     rtt_ns
         Default round trip of flows that cross it; None without a profile.
     queue_bytes
@@ -55,6 +59,7 @@ class LinkFacts:
     capacity: dict[str, Any] | None
     initial_bps: int
     peak_bps: int
+    delay_steps: list[tuple[int, int]]
     base_delay_ns: int
     rtt_ns: int | None
     queue_bytes: int = 0
@@ -82,7 +87,13 @@ def topology(file: ScenarioFile, report: Report) -> list[tuple[str, KeyPath, Lin
 
 
 def link_facts(
-    name: str, path: KeyPath, link: Link, read_trace: TraceReader, report: Report
+    name: str,
+    path: KeyPath,
+    link: Link,
+    files: TraceFiles,
+    report: Report,
+    *,
+    duration_ns: int,
 ) -> LinkFacts:
     """Return what flows need to know of a link. The queue's limit may be in BDP: it comes later."""
     facts = LinkFacts(
@@ -92,20 +103,38 @@ def link_facts(
         capacity=None,
         initial_bps=0,
         peak_bps=0,
-        base_delay_ns=link.delay[0][1] + _median(link.jitter.quantiles if link.jitter else ()),
+        delay_steps=[(0, 0)],
+        base_delay_ns=0,
         rtt_ns=profile_rtt_ns(link.profile) if link.profile else None,
     )
     facts.depends = tuple((*path, key) for key in ("profile", "rate", "trace"))
+    median_ns = _median(link.jitter.quantiles if link.jitter else ())
+    if isinstance(link.delay, FromFile):
+        at = (*path, "delay")
+        found = recorded_delay(link.delay, files, duration_ns, at, report)
+        if found is not None:
+            facts.delay_steps, base_ns = found
+            facts.base_delay_ns = base_ns + median_ns
+    else:
+        facts.delay_steps = list(link.delay)
+        facts.base_delay_ns = link.delay[0][1] + median_ns
+    _set_capacity(facts, files, report, duration_ns)
+    return facts
+
+
+def _set_capacity(facts: LinkFacts, files: TraceFiles, report: Report, duration_ns: int) -> None:
+    """Set rates and capacity; the capacity stays None if something was reported."""
+    link, path = facts.link, facts.path
     rate_at, trace_at = (*path, "rate"), (*path, "trace")
     if link.trace is not None:
         if link.rate is not None:
             report.add(trace_at, "there is a rate as well — keep one", rate_at)
-            return facts
+            return
         try:
-            trace = read_trace(link.trace)
+            trace = files.trace(link.trace)
         except QuantityError as error:
             report.add(trace_at, str(error))
-            return facts
+            return
         facts.initial_bps = facts.peak_bps = trace.mean_rate_bps
         facts.capacity = {
             "kind": "trace",
@@ -115,6 +144,10 @@ def link_facts(
     elif link.rate is None:
         message = 'missing — write for example rate = "144 Mbit/s"'
         report.add(rate_at, message, trace_at, (*path, "profile"))
+    elif isinstance(link.rate, FromFile):
+        found = recorded_rate(link.rate, files, duration_ns, rate_at, report)
+        if found is not None:
+            facts.capacity, facts.initial_bps, facts.peak_bps = found
     elif isinstance(link.rate, RandomRate):
         facts.capacity = random_capacity(link.rate, rate_at, report)
         if facts.capacity is not None:
@@ -130,7 +163,6 @@ def link_facts(
                 "steps": [{"at_ns": at, "rate_bps": rate} for at, rate in link.rate],
             }
         )
-    return facts
 
 
 def bdp_bytes(rate_bps: int, rtt_ns: int) -> int:
@@ -195,7 +227,7 @@ def link_spec(
         "queue": queue,
         "classes": classes,
         "delay": {
-            "steps": [{"at_ns": at, "delay_ns": delay} for at, delay in link.delay],
+            "steps": [{"at_ns": at, "delay_ns": delay} for at, delay in facts.delay_steps],
             "jitter": _jitter(link),
         },
         "loss": loss,

@@ -31,7 +31,7 @@ from jostle.scenario.resolving.peps import Route, Split, connection_names, split
 from jostle.scenario.resolving.python_controllers import controller_spec
 from jostle.scenario.resolving.refusals import refusal
 from jostle.scenario.resolving.sources import no_controller, source_spec
-from jostle.scenario.resolving.traces import TraceReader
+from jostle.scenario.resolving.traces import TraceFiles
 from jostle.scenario.resolving.transports import (
     foreign_controller,
     implementation,
@@ -119,7 +119,7 @@ class Template:
 def resolve(
     file: ScenarioFile,
     registry: Registry,
-    read_trace: TraceReader,
+    files: TraceFiles,
     report: Report,
     folder: Path | None = None,
     *,
@@ -133,8 +133,8 @@ def resolve(
         The scenario; its grid is not looked at.
     registry
         Which controllers, slow starts and queues exist.
-    read_trace
-        Reads link traces.
+    files
+        Reads traces of links.
     report
         Takes all problems.
     folder
@@ -150,7 +150,8 @@ def resolve(
     if not _few_enough(file, report):
         return None
     whole = _whole(file, report)
-    links = [link_facts(*found, read_trace, report) for found in topology(file, report)]
+    named, length_ns = topology(file, report), file.duration
+    links = [link_facts(*found, files, report, duration_ns=length_ns) for found in named]
     rtts = [_rtt(flow, links) for flow in file.flows]
     largest = max((rtt for rtt in rtts if rtt is not None), default=None)
     rtt_paths = [("flows", index, key) for index in range(len(rtts)) for key in ("rtt", "path")]

@@ -1,101 +1,59 @@
-"""Mahimahi link traces: one delivery opportunity per line, as whole milliseconds."""
+"""Files that links are read from: each once, however many conditions use it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
-from jostle.foreign_files import TRACE_BYTES, read_text
-from jostle.scenario.text.units import PACKET_BYTES, QuantityError
+from jostle.scenario.text.units import QuantityError
+from jostle.scenario.traces.mahimahi import LinkTrace, read_trace
 
-__all__ = ["LinkTrace", "TraceReader", "cached_trace_reader", "read_trace"]
+if TYPE_CHECKING:
+    from jostle.scenario.traces.recording import Recording
 
-_LARGEST_MS = 2**32 - 1
+__all__ = ["TraceFiles"]
+
+T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class LinkTrace:
-    """Delivery opportunities of a link.
+@dataclass
+class TraceFiles:
+    """Reads the files that a scenario names, relative to its folder."""
 
-    Parameters
-    ----------
-    opportunities_ms
-        Millisecond of each, never decreasing. The trace repeats after the last.
-    """
+    folder: Path
+    _found: dict[tuple[str, object], object] = field(default_factory=dict)
 
-    opportunities_ms: tuple[int, ...]
+    def trace(self, name: str) -> LinkTrace:
+        """Return the delivery opportunities of a file.
 
-    @property
-    def mean_rate_bps(self) -> int:
-        """Mean rate over one pass of the trace.
-
-        An opportunity carries a full packet: Mahimahi's 1500 bytes of IP and the Ethernet header
-        that rates count here.
+        Raises
+        ------
+        QuantityError
+            If it cannot be read, or is not in Mahimahi's format.
         """
-        bits = len(self.opportunities_ms) * PACKET_BYTES * 8
-        return bits * 1000 // self.opportunities_ms[-1]
+        return self._once((name, "trace"), lambda: read_trace(self.folder / name))
 
+    def recording(self, name: str, where: tuple[tuple[str, str], ...]) -> Recording:
+        """Return what a file in any format says, of the rows that have these values.
 
-TraceReader = Callable[[str], LinkTrace]
-"""Reads the trace that a scenario names; raises `QuantityError` if it cannot."""
+        Raises
+        ------
+        QuantityError
+            If it cannot be read.
+        """
+        from jostle.scenario.traces.reading import read
 
+        return self._once((name, where), lambda: read(self.folder / name, where=dict(where)))
 
-def read_trace(path: Path) -> LinkTrace:
-    """Read a trace from a file.
-
-    Raises
-    ------
-    QuantityError
-        If the file cannot be read, or is empty, or holds anything but whole milliseconds in order.
-    """
-    try:
-        text = read_text(path, TRACE_BYTES)
-    except OSError as error:
-        reason = error.strerror or "it cannot be read"
-        raise QuantityError(f'trace "{path}": {reason[0].lower()}{reason[1:]}') from None
-    except ValueError:
-        raise QuantityError(f'trace "{path}": not a text file') from None
-    times: list[int] = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        written = line.strip()
-        if not written:
-            continue
-        # int() alone would take "1_0" and non-Latin digits.
-        if not (written.isascii() and written.isdigit() and len(written) <= 10):
-            raise QuantityError(
-                f'trace "{path}", line {number}: "{written[:40]}" is not a whole number of '
-                "milliseconds"
-            )
-        time = int(written)
-        if time > _LARGEST_MS:
-            raise QuantityError(f'trace "{path}", line {number}: {time} ms is too large')
-        if times and time < times[-1]:
-            raise QuantityError(
-                f'trace "{path}", line {number}: {time} ms comes after {times[-1]} ms — times '
-                "never decrease"
-            )
-        times.append(time)
-    if not times:
-        raise QuantityError(f'trace "{path}": empty — it needs at least one line')
-    if times[-1] == 0:
-        raise QuantityError(f'trace "{path}": the last time is 0 ms — it is the trace\'s length')
-    return LinkTrace(tuple(times))
-
-
-def cached_trace_reader(folder: Path) -> TraceReader:
-    """Return a reader that reads each trace once, however many conditions use it."""
-    cache: dict[str, LinkTrace | QuantityError] = {}
-
-    def read(name: str) -> LinkTrace:
-        if name not in cache:
+    def _once(self, key: tuple[str, object], make: Callable[[], T]) -> T:
+        if key not in self._found:
             try:
-                cache[name] = read_trace(folder / name)
+                self._found[key] = make()
             except QuantityError as error:
-                cache[name] = error
-        found = cache[name]
+                self._found[key] = error
+        found = self._found[key]
         if isinstance(found, QuantityError):
             raise found
-        return found
-
-    return read
+        return found  # type: ignore[return-value]

@@ -227,6 +227,7 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "outage": models.Outage,
     "quick_start": models.QuickStart,
     "random": models.RandomRate,
+    "recorded": models.FromFile,
     "implementation": models.Implementation,
     "ack_frequency": models.AckFrequency,
     **{

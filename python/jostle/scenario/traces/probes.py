@@ -1,0 +1,161 @@
+"""What programs that measure have written: iperf3 and irtt (JSON), ping."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from jostle.scenario.text.units import QuantityError
+from jostle.scenario.traces.recording import Column, Floats, Recording, checked, spans
+
+__all__ = ["of_json", "of_ping"]
+
+# iputils: "[1700000000.123456] 64 bytes from 192.0.2.1: icmp_seq=1 ttl=57 time=12.3 ms".
+_REPLY: Final = re.compile(
+    r"(?:\[(?P<at>\d+(?:\.\d+)?)\] )?.*\bicmp_seq=(?P<seq>\d+).*\btime[=<](?P<ms>\d+(?:\.\d+)?) ms"
+)
+_PING_INTERVAL_S: Final = 1.0
+"""What ping of iputils waits unless it is told otherwise."""
+_WRAP: Final = 1 << 16
+"""ICMP's sequence numbers have 16 bits."""
+
+
+def of_json(text: str, source: str) -> Recording:
+    """Read what `iperf3 --json` or `irtt client -o` wrote.
+
+    Raises
+    ------
+    QuantityError
+        If it is neither, or not whole.
+    """
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        message = f"not JSON ({error.msg})"
+        raise QuantityError(f'trace "{source}", line {error.lineno}: {message}') from None
+    except RecursionError:
+        raise QuantityError(f'trace "{source}": nested too deeply') from None
+    try:
+        if isinstance(document, dict) and document.get("round_trips"):
+            return _irtt(document, source)
+        if isinstance(document, dict) and document.get("intervals"):
+            return _iperf3(document, source)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        if isinstance(error, QuantityError):
+            raise
+        raise QuantityError(f'trace "{source}": not as iperf3 or irtt write it: {error}') from None
+    said = document.get("error") if isinstance(document, dict) else None
+    reason = f'iperf3 says "{said}"' if said else "it has no intervals and no round trips"
+    hint = "JSON is read as `iperf3 --json` and `irtt client -o` write it"
+    raise QuantityError(f'trace "{source}": {reason} — {hint}')
+
+
+def _iperf3(document: Mapping[str, Any], source: str) -> Recording:
+    """Intervals of a test: the sum of its streams, and what TCP said of round trips."""
+    kept = [one for one in document["intervals"] if not one["sum"].get("omitted")]
+    if not kept:
+        raise QuantityError(f'trace "{source}": every interval is omitted (`iperf3 -O`)')
+    start_s = np.array([float(one["sum"]["start"]) for one in kept])
+    end_s = np.array([float(one["sum"]["end"]) for one in kept])
+    # The numbers begin anew after what was omitted.
+    restart = np.flatnonzero(np.diff(start_s) <= 0)
+    if restart.size:
+        raise QuantityError(f'trace "{source}": interval {restart[0] + 2} is not after the last')
+    columns = [Column("rate", "rate", _of(kept, "sum", "bits_per_second"))]
+    back = "sum_bidir_reverse"
+    if all(back in one for one in kept):
+        columns.append(Column("reverse", "rate", _of(kept, back, "bits_per_second")))
+    if any("lost_percent" in one["sum"] for one in kept):
+        columns.append(Column("loss", "loss", _of(kept, "sum", "lost_percent") / 100))
+    rtt_us = np.array([_mean([s["rtt"] for s in one["streams"] if s.get("rtt")]) for one in kept])
+    if not np.isnan(rtt_us).all():
+        columns.append(Column("rtt", "delay", rtt_us / 1e6))
+    end_s[:-1] = np.minimum(end_s[:-1], start_s[1:])
+    shift_s = start_s[0]
+    named = tuple(checked(column, source) for column in columns)
+    return Recording(source, "iperf3", start_s - shift_s, end_s - shift_s, named)
+
+
+def _of(intervals: Sequence[Mapping[str, Any]], table: str, key: str) -> Floats:
+    values = [one[table].get(key) for one in intervals]
+    return np.array([np.nan if value is None else float(value) for value in values])
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else float("nan")
+
+
+def _irtt(document: Mapping[str, Any], source: str) -> Recording:
+    """Round trips: what came back, in both directions where the clocks allow it."""
+    trips = document["round_trips"]
+    interval_s = float(document["config"]["params"]["interval"]) / 1e9
+    start_s = np.array([float(trip["seqno"]) for trip in trips]) * interval_s
+    lost = np.array([trip["lost"] not in ("false", False) for trip in trips])
+
+    def delay(key: str) -> Floats:
+        found = [trip.get("delay", {}).get(key) for trip in trips]
+        return np.array([np.nan if ns is None else float(ns) / 1e9 for ns in found])
+
+    columns = [Column("rtt", "delay", np.where(lost, np.nan, delay("rtt")))]
+    for name, key in (("up", "send"), ("down", "receive")):
+        values = np.where(lost, np.nan, delay(key))
+        # Clocks of both ends that differ by more than the way takes make one way negative.
+        if not np.isnan(values).all() and np.nanmin(values) >= 0:
+            columns.append(Column(name, "delay", values))
+    columns.append(Column("loss", "loss", lost.astype(np.float64)))
+    return _probed(start_s, columns, source, "irtt", ())
+
+
+def of_ping(text: str, source: str) -> Recording:
+    """Read what ping of iputils printed: replies, and those that are missing between them.
+
+    Raises
+    ------
+    QuantityError
+        If there is no reply in it.
+    """
+    found: dict[int, tuple[float, float | None]] = {}
+    turns = before = 0
+    for line in text.splitlines():
+        reply = _REPLY.match(line.strip())
+        if reply is None:
+            continue
+        number = int(reply["seq"])
+        # A number far below the last one is of the next 65,536.
+        turns += number < before - _WRAP // 2
+        before = number
+        at = float(reply["at"]) if reply["at"] else None
+        # Of a reply that came twice the first counts.
+        found.setdefault(turns * _WRAP + number, (float(reply["ms"]) / 1e3, at))
+    if not found:
+        hint = 'lines as "64 bytes from 192.0.2.1: icmp_seq=1 ttl=57 time=12.3 ms" are read'
+        raise QuantityError(f'trace "{source}": no reply — {hint}')
+    numbers = np.arange(min(found), max(found) + 1)
+    rtt_s = np.array([found[int(n)][0] if int(n) in found else np.nan for n in numbers])
+    answered = ~np.isnan(rtt_s)
+    stamps = [found[int(n)][1] for n in numbers[answered]]
+    interval_s, note = _PING_INTERVAL_S, "pings are taken to be 1 s apart: `ping -D` prints when"
+    if len(stamps) > 1 and all(at is not None for at in stamps):
+        sent = np.array([at for at in stamps if at is not None]) - rtt_s[answered]
+        interval_s = float(np.median(np.diff(sent) / np.diff(numbers[answered])))
+        note = f"pings are {interval_s:.3g} s apart by their time stamps"
+        if not interval_s > 0:
+            raise QuantityError(f'trace "{source}": its time stamps do not grow')
+    columns = [
+        Column("rtt", "delay", rtt_s),
+        Column("loss", "loss", (~answered).astype(np.float64)),
+    ]
+    start_s = (numbers - numbers[0]) * interval_s
+    return _probed(start_s, columns, source, "ping", (note,))
+
+
+def _probed(
+    start_s: Floats, columns: Sequence[Column], source: str, name: str, notes: tuple[str, ...]
+) -> Recording:
+    end_s, _ = spans(start_s)
+    named = tuple(checked(column, source) for column in columns)
+    return Recording(source, name, start_s, end_s, named, notes=notes)

@@ -1,0 +1,269 @@
+"""What a file says about a link over time: samples of its rate, its delay and its losses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from jostle.scenario.text.problems import did_you_mean
+from jostle.scenario.text.units import QuantityError
+
+__all__ = ["GAPS", "Column", "Cut", "Floats", "Gaps", "Quantity", "Recording", "cut", "spans"]
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Quantity = Literal["rate", "delay", "loss"]
+Gaps = Literal["close", "hold", "stop"]
+
+GAPS: Final[Mapping[Gaps, str]] = {
+    "close": "cut out, what follows comes at once",
+    "hold": "the value before them holds",
+    "stop": "nothing is carried",
+}
+"""What may be made of spans of time of which a file says nothing."""
+
+UNITS: Final[Mapping[Quantity, tuple[str, float]]] = {
+    "rate": ("Mbit/s", 1e6),
+    "delay": ("ms", 1e-3),
+    "loss": ("", 1.0),
+}
+"""Unit of a column that says none, and what it is in bit/s, seconds, or a probability."""
+
+_LONG: Final = 3.0
+"""A distance between two samples of so many usual ones is a gap."""
+_ROUNDING: Final = 0.01
+"""Of a usual sample: what the end of one may lie before the start of the next."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """Samples of one quantity.
+
+    Attributes
+    ----------
+    name, quantity
+        What the file calls it, and what it is.
+    values
+        Shape (n,): bit/s, seconds, or a probability; NaN where the file has none.
+    """
+
+    name: str
+    quantity: Quantity
+    values: Floats
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Samples of a file.
+
+    Attributes
+    ----------
+    source, format
+        Name of the file, and what wrote it.
+    start_s, end_s
+        Shape (n,): what time each sample is of, the first from 0.
+    columns
+        What is known to be a rate, a delay or a loss.
+    others
+        Numbers of other columns, by name, as they are written.
+    opportunities_ms
+        Delivery opportunities, if that is what the file has.
+    notes
+        What was assumed.
+    """
+
+    source: str
+    format: str
+    start_s: Floats
+    end_s: Floats
+    columns: tuple[Column, ...]
+    others: Mapping[str, Floats] = field(default_factory=dict)
+    opportunities_ms: tuple[int, ...] | None = None
+    notes: tuple[str, ...] = ()
+
+    def column(self, quantity: Quantity, name: str | None = None) -> Column:
+        """Return the column called `name`, or the only one of a quantity.
+
+        Raises
+        ------
+        QuantityError
+            If there is none, or several.
+        """
+        fitting = [one for one in self.columns if one.quantity == quantity]
+        if name is None:
+            if len(fitting) == 1:
+                return fitting[0]
+            names = ", ".join(f'"{one.name}"' for one in fitting)
+            wrong = f"several are a {quantity}: {names}" if fitting else f"none is a {quantity}"
+            hint = 'write for example column = "…"'
+            raise QuantityError(f'trace "{self.source}": of its columns {wrong} — {hint}')
+        found = next((one for one in self.columns if one.name == name), None)
+        if found is not None and found.quantity != quantity:
+            message = f'its column "{name}" is a {found.quantity}, not a {quantity}'
+            raise QuantityError(f'trace "{self.source}": {message}')
+        if found is None and name in self.others:
+            _, factor = UNITS[quantity]
+            found = checked(Column(name, quantity, self.others[name] * factor), self.source)
+        if found is None:
+            known = [one.name for one in self.columns] + list(self.others)
+            message = f'there is no column "{name}" — {did_you_mean(name, known)}'
+            raise QuantityError(f'trace "{self.source}": {message}')
+        return found
+
+    @property
+    def length_s(self) -> float:
+        """From the start of the first sample to the end of the last."""
+        return float(self.end_s[-1])
+
+    def gaps(self) -> tuple[tuple[float, float], ...]:
+        """Spans of time, in seconds, of which there is no sample."""
+        if self.start_s.size < 2:
+            return ()
+        slack = _ROUNDING * float(np.median(self.end_s - self.start_s))
+        missing = np.flatnonzero(self.start_s[1:] - self.end_s[:-1] > slack)
+        return tuple((float(self.end_s[i]), float(self.start_s[i + 1])) for i in missing)
+
+
+def spans(start_s: Floats) -> tuple[Floats, float | None]:
+    """Say until when samples last of which only the starts are known: until the next one.
+
+    One that is followed by nothing for three times the usual distance lasts for that distance.
+
+    Returns
+    -------
+    end_s, usual_s
+        Shape (n,), and the usual distance (the median); None of a single sample, which lasts 1 s.
+    """
+    if start_s.size < 2:
+        return start_s + 1.0, None
+    distance = np.diff(start_s)
+    usual_s = float(np.median(distance))
+    lasting = np.where(distance > _LONG * usual_s, usual_s, distance)
+    return start_s + np.append(lasting, usual_s), usual_s
+
+
+def checked(column: Column, source: str) -> Column:
+    """Return the column if its values can be what it says.
+
+    Raises
+    ------
+    QuantityError
+        If one is below zero, a probability is above 1, or there is none at all.
+    """
+    present = column.values[~np.isnan(column.values)]
+    place = f'trace "{source}", column "{column.name}"'
+    if not present.size:
+        raise QuantityError(f"{place}: it holds no number")
+    if np.isinf(present).any():
+        raise QuantityError(f"{place}: it holds an infinite value")
+    if present.min() < 0:
+        raise QuantityError(f"{place}: a {column.quantity} below 0")
+    if column.quantity == "loss" and present.max() > 1:
+        hint = 'a column of percentages ends in "_percent" or "(%)"'
+        raise QuantityError(f"{place}: a loss of {present.max():g} — {hint}")
+    return column
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A column as steps without gaps.
+
+    Attributes
+    ----------
+    time_s, values
+        Shape (n,): from when on which value holds; the first at 0.
+    length_s
+        When the last one ends.
+    """
+
+    time_s: Floats
+    values: Floats
+    length_s: float
+
+    @property
+    def lasting_s(self) -> Floats:
+        """Shape (n,): for how long each value holds."""
+        return np.diff(np.append(self.time_s, self.length_s))
+
+
+def cut(
+    recording: Recording,
+    column: Column,
+    gaps: Gaps | None,
+    from_s: float = 0.0,
+    to_s: float | None = None,
+) -> Cut:
+    """Make steps of a column: a value that is missing is the one before it.
+
+    Parameters
+    ----------
+    recording, column
+        What was read, and which of its columns.
+    gaps
+        What becomes of its gaps; None where there must be none.
+    from_s, to_s
+        Which part of the recording, in its own time.
+
+    Raises
+    ------
+    QuantityError
+        If nothing is left, or there are gaps and nobody has said what they are.
+    """
+    place = f'trace "{recording.source}"'
+    whole = recording.length_s
+    end_s = whole if to_s is None else min(to_s, whole)
+    inside = (recording.end_s > from_s) & (recording.start_s < end_s)
+    if not inside.any():
+        raise QuantityError(
+            f"{place}: nothing from {from_s:g} s to {end_s:g} s; it has {whole:g} s"
+        )
+    part = replace(
+        recording,
+        start_s=np.maximum(recording.start_s[inside], from_s),
+        end_s=np.minimum(recording.end_s[inside], end_s),
+    )
+    values = _held(column.values[inside])
+    holes = part.gaps()
+    if holes and gaps is None:
+        total_s = sum(end - start for start, end in holes)
+        choice = ", ".join(f'"{name}" ({meaning})' for name, meaning in GAPS.items())
+        many = "a gap" if len(holes) == 1 else f"{len(holes)} gaps"
+        message = f"{many} of {total_s:g} s in all, the first after {holes[0][0]:g} s"
+        raise QuantityError(f"{place}: {message} — say what that is by gaps: {choice}")
+    if gaps == "stop" and column.quantity == "delay":
+        raise QuantityError(f'{place}: gaps = "stop" is of a rate or a loss; a delay can "hold"')
+    if gaps == "close" or not holes:
+        lasting = part.end_s - part.start_s
+        starts = np.concatenate(([0.0], np.cumsum(lasting)))
+        return _merged(starts[:-1], values, float(starts[-1]))
+    starts, length_s = part.start_s - from_s, float(part.end_s[-1]) - from_s
+    if gaps == "stop":
+        nothing = 1.0 if column.quantity == "loss" else 0.0
+        at = np.array([start for start, _ in holes]) - from_s
+        starts = np.concatenate((starts, at))
+        values = np.concatenate((values, np.full(len(holes), nothing)))
+        order = np.argsort(starts, kind="stable")
+        starts, values = starts[order], values[order]
+    starts[0] = 0.0
+    return _merged(starts, values, length_s)
+
+
+def _merged(time_s: Floats, values: Floats, length_s: float) -> Cut:
+    """Leave out steps of no length, and those that change nothing."""
+    keep = np.append(np.diff(time_s) > 0, length_s > time_s[-1])
+    time_s, values = time_s[keep], values[keep]
+    changes = np.append(True, np.diff(values) != 0)
+    return Cut(time_s[changes], values[changes], length_s)
+
+
+def _held(values: Floats) -> Floats:
+    """Fill what is missing with the value before it, and at the start with the first one."""
+    present = ~np.isnan(values)
+    if present.all():
+        return values
+    if not present.any():
+        raise QuantityError("no value in this part of the trace")
+    last = np.maximum.accumulate(np.where(present, np.arange(values.size), -1))
+    return values[np.where(last < 0, np.argmax(present), last)]

@@ -1,0 +1,280 @@
+"""Tables of samples: CSV with or without names, among them those of published measurements."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import numpy as np
+
+from jostle.scenario.text.problems import did_you_mean
+from jostle.scenario.text.units import QuantityError
+from jostle.scenario.traces.recording import (
+    UNITS,
+    Column,
+    Floats,
+    Quantity,
+    Recording,
+    checked,
+    spans,
+)
+
+__all__ = ["recording"]
+
+_WITHOUT_NAMES: Final = ("time_s", "rate_mbps", "delay_ms", "loss")
+"""Columns of a table whose first line is numbers."""
+_STARTS: Final = ("time", "t", "timestamp", "timestamp_start", "start", "seconds")
+_ENDS: Final = ("timestamp_end", "end", "end_s")
+
+_BY_UNIT: Final[Mapping[str, tuple[Quantity, float]]] = {
+    "gbps": ("rate", 1e9),
+    "gbit/s": ("rate", 1e9),
+    "mbps": ("rate", 1e6),
+    "mbit/s": ("rate", 1e6),
+    "kbps": ("rate", 1e3),
+    "kbit/s": ("rate", 1e3),
+    "bps": ("rate", 1.0),
+    "bit/s": ("rate", 1.0),
+    "bits_per_second": ("rate", 1.0),
+    "ms": ("delay", 1e-3),
+    "us": ("delay", 1e-6),
+    "%": ("loss", 1e-2),
+    "percent": ("loss", 1e-2),
+}
+_UNIT: Final = re.compile(
+    rf"(.*?)[ _]*[(\[]?({'|'.join(sorted(map(re.escape, _BY_UNIT), key=len, reverse=True))})[)\]]?"
+)
+_BY_NAME: Final[Mapping[Quantity, tuple[str, ...]]] = {
+    "rate": (
+        *("rate", "down", "up", "download", "upload", "downlink", "uplink"),
+        *("throughput", "bandwidth", "capacity"),
+    ),
+    "delay": ("delay", "rtt", "latency", "ping"),
+    "loss": ("loss", "loss_rate", "loss_ratio"),
+}
+
+_Meaning = tuple[Quantity, float]
+_MS: Final[_Meaning] = ("delay", 1e-3)
+_PUBLISHED: Final[tuple[tuple[str, frozenset[str], Mapping[str, _Meaning | None]], ...]] = (
+    # Laniewski et al., "Starlink on the Road: A First Look at Mobile Starlink Performance in
+    # Central Europe", TMA 2024: rates of a second (in bit/s as well), and 250 pings in 25 s.
+    (
+        "Starlink on the Road, rates",
+        frozenset({"timestamp_start", "timestamp_end", "download_mbps", "upload_mbps"}),
+        {"download": None, "upload": None},
+    ),
+    (
+        "Starlink on the Road, pings",
+        frozenset({"timestamp_start", "timestamp_end", "ping_avg", "packet_loss"}),
+        {
+            "ping_avg": _MS,
+            "ping_worst": _MS,
+            "ping_best": _MS,
+            "packet_loss": ("loss", 1e-2),
+        },
+    ),
+)
+
+
+@dataclass
+class _Table:
+    source: str
+    names: list[str]
+    rows: list[tuple[int, list[str]]]
+    """Number of the line, and the cells."""
+
+    def numbers(self, at: int) -> Floats | None:
+        """Return a column as numbers, NaN where it is empty; None if one is something else."""
+        values = np.full(len(self.rows), np.nan)
+        for row, (_, cells) in enumerate(self.rows):
+            written = cells[at].strip()
+            if written:
+                try:
+                    values[row] = float(written)
+                except ValueError:
+                    return None
+        return values
+
+    def wrong(self, row: int, message: str) -> QuantityError:
+        return QuantityError(f'trace "{self.source}", line {self.rows[row][0]}: {message}')
+
+
+def recording(text: str, source: str, where: Mapping[str, str]) -> Recording:
+    """Read a table of samples.
+
+    Parameters
+    ----------
+    text, source
+        The table, and the name of its file.
+    where
+        Only rows with these values, by column, as they are written.
+
+    Raises
+    ------
+    QuantityError
+        If it is none; the text says in which line.
+    """
+    table = _chosen(_table(text, source), where)
+    known = [found for found in _PUBLISHED if found[1] <= set(table.names)]
+    format_name, meanings = (known[0][0], known[0][2]) if known else ("CSV", {})
+    start_at = next((i for i, n in enumerate(table.names) if _plain_time(n) in _STARTS), None)
+    if start_at is None:
+        names = ", ".join(f'"{name}"' for name in table.names)
+        hint = f"call it one of {', '.join(_STARTS)}"
+        raise QuantityError(f'trace "{source}", line 1: no column is a time: {names} — {hint}')
+    start_s, notes = _times(table, start_at), []
+    _check_order(table, start_s)
+    end_at = next((i for i, n in enumerate(table.names) if n in _ENDS), None)
+    if end_at is not None:
+        end_s = _times(table, end_at) - start_s[0]
+    start_s = start_s - start_s[0]
+    if end_at is None:
+        end_s, usual_s = spans(start_s)
+        if usual_s is not None:
+            notes.append(f"a sample lasts until the next one; they are {usual_s:g} s apart")
+    elif (bad := np.flatnonzero(end_s < start_s)).size:
+        raise table.wrong(int(bad[0]), "it ends before it starts")
+    else:
+        # Clocks of whole seconds end one sample after the next one has begun.
+        end_s[:-1] = np.minimum(end_s[:-1], start_s[1:])
+    columns, others = _columns(table, {start_at, end_at}, meanings)
+    return Recording(source, format_name, start_s, end_s, columns, others, notes=tuple(notes))
+
+
+def _plain_time(name: str) -> str:
+    return re.sub(r"[ _]*[(\[]?(ms|s)[)\]]?$", "", name) if name not in _STARTS else name
+
+
+def _table(text: str, source: str) -> _Table:
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    delimiter = max(",;\t", key=first.count)
+    lines = csv.reader(io.StringIO(text), delimiter=delimiter)
+    rows: list[tuple[int, list[str]]] = []
+    try:
+        for cells in lines:
+            if any(cell.strip() for cell in cells) and not cells[0].lstrip().startswith("#"):
+                rows.append((lines.line_num, cells))
+    except csv.Error as error:
+        raise QuantityError(f'trace "{source}", line {lines.line_num}: {error}') from None
+    if not rows:
+        raise QuantityError(f'trace "{source}": empty — it needs at least one sample')
+    names = [cell.strip().lower() for cell in rows[0][1]]
+    if _is_number(names[0]):
+        if not 2 <= len(names) <= len(_WITHOUT_NAMES):
+            hint = f"the columns are {', '.join(_WITHOUT_NAMES)}; with others the first line names"
+            raise QuantityError(
+                f'trace "{source}", line {rows[0][0]}: {len(names)} columns — {hint} them'
+            )
+        names = list(_WITHOUT_NAMES[: len(names)])
+    else:
+        rows = rows[1:]
+    if not rows:
+        raise QuantityError(f'trace "{source}": names of columns alone — it needs a sample')
+    for number, cells in rows:
+        if len(cells) != len(names):
+            message = f"{len(cells)} cells, and {len(names)} columns"
+            raise QuantityError(f'trace "{source}", line {number}: {message}')
+    return _Table(source, names, rows)
+
+
+def _chosen(table: _Table, where: Mapping[str, str]) -> _Table:
+    rows = table.rows
+    for name, value in where.items():
+        if name.lower() not in table.names:
+            hint = did_you_mean(name, table.names)
+            raise QuantityError(f'trace "{table.source}": there is no column "{name}" — {hint}')
+        at = table.names.index(name.lower())
+        rows, before = [row for row in rows if row[1][at].strip() == value], rows
+        if not rows:
+            values = sorted({cells[at].strip() for _, cells in before})[:8]
+            shown = ", ".join(f'"{one}"' for one in values)
+            message = f'no row has "{value}" in column "{name}" — it has {shown}'
+            raise QuantityError(f'trace "{table.source}": {message}')
+    return _Table(table.source, table.names, rows)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _times(table: _Table, at: int) -> Floats:
+    """Return a column of times in seconds: numbers, or dates of ISO 8601."""
+    name = table.names[at]
+    factor = 1e-3 if re.search(r"[ _(\[]ms[)\]]?$", name) else 1.0
+    times = np.empty(len(table.rows))
+    for row, (_, cells) in enumerate(table.rows):
+        written = cells[at].strip()
+        try:
+            times[row] = float(written) * factor
+        except ValueError:
+            try:
+                moment = datetime.fromisoformat(written)
+            except ValueError:
+                hint = 'write seconds, or a date as "2024-01-11 10:06:39"'
+                raise table.wrong(row, f'"{written[:40]}" is no time — {hint}') from None
+            # Differences alone matter: a clock without a zone must not jump with the seasons.
+            times[row] = (moment.replace(tzinfo=None) - datetime(2000, 1, 1)).total_seconds()
+            if moment.tzinfo is not None:
+                times[row] -= moment.utcoffset().total_seconds()  # type: ignore[union-attr]
+        if not np.isfinite(times[row]):
+            raise table.wrong(row, f'"{written[:40]}" is no time')
+    return times
+
+
+def _check_order(table: _Table, start_s: Floats) -> None:
+    back = np.flatnonzero(np.diff(start_s) <= 0)
+    if back.size:
+        row = int(back[0]) + 1
+        message = f"{start_s[row]:g} s is not after {start_s[row - 1]:g} s, the sample before it"
+        hint = "choose rows of one measurement by where = { column = … }"
+        raise table.wrong(row, f"{message} — sort it, or {hint}")
+
+
+def _columns(
+    table: _Table, times: set[int | None], meanings: Mapping[str, _Meaning | None]
+) -> tuple[tuple[Column, ...], dict[str, Floats]]:
+    """Return what is known to be a rate, a delay or a loss, and the other numbers."""
+    columns, others = [], {}
+    for at, name in enumerate(table.names):
+        if at in times:
+            continue
+        values = table.numbers(at)
+        meaning = meanings[name] if name in meanings else _meaning(name)
+        if meaning is not None:
+            if values is None:
+                raise _not_a_number(table, at)
+            quantity, factor = meaning
+            columns.append(checked(Column(name, quantity, values * factor), table.source))
+        elif values is not None:
+            others[name] = values
+    return tuple(columns), others
+
+
+def _not_a_number(table: _Table, at: int) -> QuantityError:
+    row = next(
+        row
+        for row, (_, cells) in enumerate(table.rows)
+        if cells[at].strip() and not _is_number(cells[at])
+    )
+    written = table.rows[row][1][at].strip()[:40]
+    return table.wrong(row, f'"{written}" in column "{table.names[at]}" is not a number')
+
+
+def _meaning(name: str) -> _Meaning | None:
+    """Tell a quantity and its unit in SI from a column's name."""
+    found = _UNIT.fullmatch(name)
+    if found is not None:
+        return _BY_UNIT[found[2]]
+    for quantity, names in _BY_NAME.items():
+        if name in names:
+            return quantity, UNITS[quantity][1]
+    return None
