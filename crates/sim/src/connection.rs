@@ -56,6 +56,9 @@ impl Connection {
     /// Makes it a part of a flow that proxies split.
     pub fn split(&mut self, part: Part) {
         self.unanswered_bytes = u64::MAX;
+        if part.next.is_some() {
+            self.receiver.read_later();
+        }
         self.part = Some(Box::new(part));
     }
 

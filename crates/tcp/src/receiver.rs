@@ -161,9 +161,8 @@ impl Receiver {
     }
 
     /// Leaves what has arrived in the buffer until the application reads it ([`Receiver::read`]).
-    pub const fn read_later(mut self) -> Self {
+    pub const fn read_later(&mut self) {
         self.reads_later = true;
-        self
     }
 
     /// Acknowledges whatever comes out of order at once, as before Linux 4.18.

@@ -32,6 +32,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "fixed": "transfers",
     "request_response": "requests",
     "ping": "pings",
+    # Beside the flow whose data it passes on.
+    "relay": "bulk",
 }
 """By the kind of a flow's source."""
 
