@@ -1,5 +1,7 @@
 //! The simulator's loop.
 
+mod relays;
+
 use jostle_control::Observer;
 use jostle_control::memory::HostMemory;
 use jostle_path::{Ecn, Packet};
@@ -135,9 +137,9 @@ fn are_merged(mss_bytes: u16, count: u32, first: &SimPacket, second: &SimPacket)
     }
 }
 
-pub(crate) struct Simulation<'a, S> {
-    pub(crate) network: Network,
-    pub(crate) flows: Vec<Flow>,
+struct Simulation<'a, S> {
+    network: Network,
+    flows: Vec<Flow>,
     /// Packets that cards hold until what arrives at this moment has arrived, one per flow, with its
     /// place in what is being put together. Here, and not with the flows, which would all be larger
     /// for it.
@@ -273,7 +275,7 @@ impl<S: Sink> Simulation<'_, S> {
 
     /// The endpoints of a flow, and what they may use.
     #[inline]
-    pub(crate) fn endpoints(&mut self, now: Time, flow: u32) -> (&mut Endpoints, Host<'_, S>) {
+    fn endpoints(&mut self, now: Time, flow: u32) -> (&mut Endpoints, Host<'_, S>) {
         let Self { network, sink, memory, flows, .. } = self;
         (&mut flows[flow as usize].endpoints, Host { now, flow, network, sink, memory })
     }
@@ -323,7 +325,7 @@ impl<S: Sink> Simulation<'_, S> {
 
     /// A flow has sent all it ever will, and all of it was acknowledged.
     #[cold]
-    pub(crate) fn complete(&mut self, now: Time, flow: u32) {
+    fn complete(&mut self, now: Time, flow: u32) {
         let Flow { times, followers, .. } = &mut self.flows[flow as usize];
         self.sink.completed(now, flow, now.since(times.start));
         for follower in std::mem::take(followers) {
@@ -335,7 +337,7 @@ impl<S: Sink> Simulation<'_, S> {
 
     /// The application of a flow starts, acts or stops.
     #[cold]
-    pub(crate) fn act(&mut self, now: Time, flow: u32) {
+    fn act(&mut self, now: Time, flow: u32) {
         let Times { start, stop, .. } = self.flows[flow as usize].times;
         let (endpoints, mut host) = self.endpoints(now, flow);
         if now >= stop {

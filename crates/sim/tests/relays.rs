@@ -273,10 +273,11 @@ const CONTROLLERS: [&str; 5] = ["reno", "cubic", "bbr", "hybla", "vivace"];
 
 impl Chain {
     fn spec(&self) -> RunSpec {
-        let links = (0..).zip(&self.hops).map(|(i, &(rate, delay_ms, packets, loss, _))| LinkSpec {
-            loss: lost(loss),
-            ..hop(&format!("l{i}"), rate * MBPS, delay_ms * MS, packets)
-        });
+        let links =
+            (0..).zip(&self.hops).map(|(i, &(rate, delay_ms, packets, loss, _))| LinkSpec {
+                loss: lost(loss),
+                ..hop(&format!("l{i}"), rate * MBPS, delay_ms * MS, packets)
+            });
         let links: Vec<_> = links.collect();
         let flows = (0u32..).zip(&self.hops).map(|(i, &(.., beside))| {
             let at = i as usize;

@@ -144,12 +144,7 @@ fn source(at: &str, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecErro
 }
 
 /// A proxy ends a TCP connection and opens one for what came over it, which has no life of its own.
-fn relay(
-    at: &str,
-    position: usize,
-    flow: &FlowSpec,
-    flows: &[FlowSpec],
-) -> Result<(), SpecError> {
+fn relay(at: &str, position: usize, flow: &FlowSpec, flows: &[FlowSpec]) -> Result<(), SpecError> {
     let Some(from) = flow.source.relays() else { return Ok(()) };
     let place = &format!("{at}.source.from");
     let Some(before) = flows.iter().take(position).nth(from as usize) else {
