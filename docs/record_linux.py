@@ -3,7 +3,8 @@
     jostle study all --backend kernel --json > kernel.json
     python docs/record_linux.py kernel.json 2026-11-22
 
-The second is the day of the runs. Writes `studies/ID/linux.json` of every study in the document.
+The second is the day of the runs. Of every study in the document that has claims it writes
+`studies/ID/linux.json`; of every one that measures conformance, `studies/ID/linux-points.json`.
 """
 
 from __future__ import annotations
@@ -21,8 +22,12 @@ def main() -> None:
     """Read the document, write the recordings."""
     document = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     for study in document["studies"]:
-        text = json.dumps(recording(study, sys.argv[2]), indent=1, ensure_ascii=False)
-        (STUDIES / study["id"] / "linux.json").write_text(text + "\n", "utf-8")
+        folder = STUDIES / study["id"]
+        if study["claims"]:
+            text = json.dumps(recording(study, sys.argv[2]), indent=1, ensure_ascii=False)
+            (folder / "linux.json").write_text(text + "\n", "utf-8")
+        if study["points"]:
+            (folder / "linux-points.json").write_text(points(study, sys.argv[2]), "utf-8")
 
 
 def recording(study: Mapping[str, Any], date: str) -> dict[str, Any]:
@@ -52,6 +57,15 @@ def recording(study: Mapping[str, Any], date: str) -> dict[str, Any]:
             if one["holds"] is not None
         },
     }
+
+
+def points(study: Mapping[str, Any], date: str) -> str:
+    """Write what the flows' operating points were, a line for each flow of a run."""
+    head = {"schema": "jostle.points/1", "version": study["versions"]["kernel"], "date": date}
+    runs = ",\n".join(
+        json.dumps(one, separators=(",", ":"), ensure_ascii=False) for one in study["points"]
+    )
+    return json.dumps(head, ensure_ascii=False)[:-1] + f', "runs": [\n{runs}\n]}}\n'
 
 
 def rounded(value: Any) -> Any:

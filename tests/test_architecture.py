@@ -46,8 +46,9 @@ ROOM_MAY_USE = {
     "templates": "errors",
     "emulate": "_core errors scenario",
     "kernel_images": "errors foreign_files locked_folders",
+    "quic_programs": "errors implementations kernel_images",
     "backends": "_core errors foreign_files run_spec implementations locked_folders "
-    "python_controllers kernel_images",
+    "python_controllers kernel_images quic_programs",
     "stats": "",
     "figures": "errors stats",
     "results": "_core errors backends stats figures",
@@ -58,8 +59,8 @@ ROOM_MAY_USE = {
     "fidelity": "errors foreign_files stats results figures",
     "studies": "_core errors foreign_files printable scenario backends running results stats "
     "figures report",
-    "cli": "errors foreign_files printable scenario templates emulate kernel_images backends "
-    "running results figures report view fidelity studies",
+    "cli": "errors foreign_files printable scenario templates emulate kernel_images quic_programs "
+    "backends running results figures report view fidelity studies",
     "api": "errors printable scenario backends running results report",
 }
 

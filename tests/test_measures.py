@@ -47,7 +47,6 @@ def specs(draw) -> dict[str, Any]:
                 "kind": "request_response",
                 "bytes": draw(st.integers(1, 100_000)),
                 "think_ns": draw(st.integers(0, 5)) * 100 * MS,
-                "exponential": draw(st.booleans()),
                 "count": draw(st.sampled_from((None, 3))),
             }
         if draw(st.booleans()):

@@ -196,6 +196,31 @@ def toml_lines(text: str) -> dict[str | int, tuple[int, Any]]:
         If it nests deeper than 80 levels.
     """
 
+def draw_quantities(quantities_json: list[str], seed: int, name: str, count: int) -> list[int]:
+    """Draw so many values of quantities from a named stream, in turn, as a simulation draws them.
+
+    Parameters
+    ----------
+    quantities_json
+        The quantities, as a RunSpec has them.
+    seed
+        Of the run.
+    name
+        Of the stream, as `flow/web/sizes`.
+    count
+        How many values.
+
+    Returns
+    -------
+    list of int
+        Whole bytes or nanoseconds.
+
+    Raises
+    ------
+    ValueError
+        If one is no quantity, or makes no sense.
+    """
+
 def draw_impairments(
     spec_json: str, link: int, points: int, cancelled: Callable[[], bool] | None = None
 ) -> dict[str, Any]:

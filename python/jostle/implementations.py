@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 PLACES = ("www", "downloads", "qlog")
 """Placeholders that stand for folders of a run."""
@@ -22,6 +23,30 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 @dataclass(frozen=True)
+class Building:
+    """How programs are made that no package holds.
+
+    Attributes
+    ----------
+    needs
+        Programs that have to be there → what has them.
+    command
+        What makes them, started in a copy of the recipe's sources if it has any. In it `{into}`
+        stands for the folder in whose `bin` they are to be, `{work}` for one that is removed when
+        they are there.
+    takes
+        How long that is.
+    environment
+        Variables, in the same words.
+    """
+
+    needs: Mapping[str, str]
+    command: Sequence[str]
+    takes: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Recipe:
     """How an implementation is used.
 
@@ -32,9 +57,11 @@ class Recipe:
     controllers
         Its word for each controller that it has.
     install
-        How its programs are installed.
+        What installs its programs.
     environment
         Variables for both.
+    build
+        How jostle builds them; None if they come with a package.
     """
 
     title: str
@@ -43,13 +70,26 @@ class Recipe:
     controllers: Mapping[str, str]
     install: str
     environment: Mapping[str, str] = field(default_factory=dict)
+    build: Building | None = None
+
+    @property
+    def advice(self) -> str:
+        """How its programs are installed."""
+        if self.build is None:
+            return self.install
+        needs = ", ".join(self.build.needs.values())
+        return f"{self.install} ({self.build.takes}, once; it needs {needs})"
 
 
 @functools.cache
 def recipes() -> Mapping[str, Recipe]:
     """All recipes, by name."""
     known = tomllib.loads(_RECIPES.read_text("utf-8"))
-    return {name: Recipe(**recipe) for name, recipe in known.items()}
+    return {name: _recipe(**table) for name, table in known.items()}
+
+
+def _recipe(*, build: Mapping[str, Any] | None = None, **rest: Any) -> Recipe:
+    return Recipe(**rest, build=None if build is None else Building(**build))
 
 
 def unknown_placeholders(words: Iterable[str]) -> Iterator[str]:

@@ -49,11 +49,59 @@ class CaptureSpec(TypedDict):
     scenario: str
 
 
+class CdfPoint(TypedDict):
+    """A point of a distribution function."""
+
+    probability: float
+    value: float
+
+
 class DelayStep(TypedDict):
     """From `at_ns` on the delay is `delay_ns`."""
 
     at_ns: int
     delay_ns: int
+
+
+class Law1(TypedDict):
+    """P(X > x) = e^(−x ⁄ mean)."""
+
+    kind: Literal["exponential"]
+    mean: float
+
+
+class Law2(TypedDict):
+    """ln X is normally distributed."""
+
+    kind: Literal["lognormal"]
+    median: float
+    sigma: float
+
+
+class Law3(TypedDict):
+    """P(X > x) = (scale ⁄ x)^shape from `scale` on."""
+
+    kind: Literal["pareto"]
+    scale: float
+    shape: float
+
+
+class Law4(TypedDict):
+    """P(X > x) = e^(−(x ⁄ scale)^shape)."""
+
+    kind: Literal["weibull"]
+    scale: float
+    shape: float
+
+
+class Law5(TypedDict):
+    """As it was measured: points of its distribution function, linear in between."""
+
+    kind: Literal["empirical"]
+    points: list[CdfPoint]
+
+
+Law: TypeAlias = Law1 | Law2 | Law3 | Law4 | Law5
 
 
 class Limit1(TypedDict):
@@ -148,32 +196,6 @@ class SourceSpec1(TypedDict):
     kind: Literal["bulk"]
 
 
-class SourceSpec2(TypedDict):
-    """A given amount, then the connection ends."""
-
-    bytes: int
-    kind: Literal["fixed"]
-
-
-class SourceSpec3(TypedDict):
-    """Bulk while on, silent while off."""
-
-    exponential: bool
-    kind: Literal["on_off"]
-    off_ns: int
-    on_ns: int
-
-
-class SourceSpec4(TypedDict):
-    """Responses of a given size: the next is sent a think time after the last was acknowledged."""
-
-    bytes: int
-    count: NotRequired[int | None]
-    exponential: bool
-    kind: Literal["request_response"]
-    think_ns: int
-
-
 class SourceSpec5(TypedDict):
     """A datagram at fixed times, each of which the receiver sends back as it came."""
 
@@ -181,21 +203,6 @@ class SourceSpec5(TypedDict):
     every_ns: int
     kind: Literal["ping"]
     timeout_ns: int
-
-
-SourceSpec6 = TypedDict(
-    "SourceSpec6",
-    {
-        "buffer_bytes": int,
-        "from": int,
-        "kind": Literal["relay"],
-    },
-)
-
-
-SourceSpec: TypeAlias = (
-    SourceSpec1 | SourceSpec2 | SourceSpec3 | SourceSpec4 | SourceSpec5 | SourceSpec6
-)
 
 
 TraceLevel: TypeAlias = Literal["none", "acks"]
@@ -222,6 +229,100 @@ class CapacitySpec2(TypedDict):
 
 
 CapacitySpec: TypeAlias = CapacitySpec1 | CapacitySpec2 | CapacitySpec3 | CapacitySpec4
+
+
+class Distribution(TypedDict):
+    """
+    A law, and the bounds outside of which nothing of it is left: what lies between them keeps its
+    proportions.
+    """
+
+    law: Law
+    max: NotRequired[float | None]
+    min: NotRequired[float | None]
+
+
+class JitterSpec(TypedDict):
+    """Random delay with a given distribution, correlated in time."""
+
+    correlation_ns: int
+    quantiles: list[Quantile]
+    reorder: bool
+
+
+class LinkPart(TypedDict):
+    """
+    A row of the registries of links with a value for each of its parameters: times in ns, rates in
+    bit/s, sizes in bytes.
+    """
+
+    kind: str
+    parameters: dict[str, Value]
+
+
+class OutageSpec(TypedDict):
+    """Outages: events in time, Poisson, with a distribution of durations."""
+
+    durations: list[Quantile]
+    mean_interval_ns: int
+
+
+Quantity: TypeAlias = int | Distribution
+
+
+class SourceSpec2(TypedDict):
+    """A given amount, then the connection ends."""
+
+    bytes: Quantity
+    kind: Literal["fixed"]
+
+
+class SourceSpec3(TypedDict):
+    """Bulk while on, silent while off."""
+
+    kind: Literal["on_off"]
+    off_ns: Quantity
+    on_ns: Quantity
+
+
+class SourceSpec4(TypedDict):
+    """Responses of a given size: the next is sent a think time after the last was acknowledged."""
+
+    bytes: Quantity
+    count: NotRequired[int | None]
+    kind: Literal["request_response"]
+    think_ns: Quantity
+
+
+SourceSpec6 = TypedDict(
+    "SourceSpec6",
+    {
+        "buffer_bytes": int,
+        "from": int,
+        "kind": Literal["relay"],
+    },
+)
+
+
+SourceSpec: TypeAlias = (
+    SourceSpec1 | SourceSpec2 | SourceSpec3 | SourceSpec4 | SourceSpec5 | SourceSpec6
+)
+
+
+class ClassSpec(TypedDict):
+    """A class of flows, with a queue of its own and a share of the link by weight."""
+
+    flows: list[int]
+    name: str
+    quantum_bytes: int
+    queue: LinkPart
+
+
+class DelaySpec(TypedDict):
+    """Propagation delay of a link."""
+
+    jitter: NotRequired[JitterSpec | None]
+    steps: list[DelayStep]
 
 
 class FlowSpec(TypedDict):
@@ -253,47 +354,6 @@ class FlowSpec(TypedDict):
     start_ns: int
     stop_ns: NotRequired[int | None]
     transport: Transport
-
-
-class JitterSpec(TypedDict):
-    """Random delay with a given distribution, correlated in time."""
-
-    correlation_ns: int
-    quantiles: list[Quantile]
-    reorder: bool
-
-
-class LinkPart(TypedDict):
-    """
-    A row of the registries of links with a value for each of its parameters: times in ns, rates in
-    bit/s, sizes in bytes.
-    """
-
-    kind: str
-    parameters: dict[str, Value]
-
-
-class OutageSpec(TypedDict):
-    """Outages: events in time, Poisson, with a distribution of durations."""
-
-    durations: list[Quantile]
-    mean_interval_ns: int
-
-
-class ClassSpec(TypedDict):
-    """A class of flows, with a queue of its own and a share of the link by weight."""
-
-    flows: list[int]
-    name: str
-    quantum_bytes: int
-    queue: LinkPart
-
-
-class DelaySpec(TypedDict):
-    """Propagation delay of a link."""
-
-    jitter: NotRequired[JitterSpec | None]
-    steps: list[DelayStep]
 
 
 class LinkSpec(TypedDict):

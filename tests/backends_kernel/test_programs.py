@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 from jostle.backends.kernel import KernelRunError, programs, seeded
 from jostle.backends.kernel.controllers import Defaults
 from jostle.errors import InputError
-from jostle.kernel_images.images import SYSTEM_PATH
+from jostle.implementations import recipes
+from jostle.quic_programs.status import states
 
 from backends_kernel.kernel_specs import spec_of
 
@@ -30,8 +32,31 @@ rtt = "40 ms"
 transport = { kind = "quic", implementation = IMPLEMENTATION }
 """
 
-NGTCP2 = all(shutil.which(name, path=SYSTEM_PATH) for name in ("gtlsserver", "gtlsclient"))
-needs_ngtcp2 = pytest.mark.skipif(not NGTCP2, reason="ngtcp2-server, ngtcp2-client are missing")
+BESIDE_TCP = (
+    SCENARIO
+    + """
+[[flows]]
+name = "Linux"
+controller = "cubic"
+rtt = "40 ms"
+start = "500 ms"
+"""
+)
+
+
+def needs(name: str) -> pytest.MarkDecorator:
+    """Skip where the programs of an implementation are missing, and say how to get them."""
+    (state,) = (one for one in states() if one.name == name)
+    return pytest.mark.skipif(not state.available, reason=f"{name} is missing: {state.advice}")
+
+
+needs_ngtcp2 = needs("ngtcp2")
+IMPLEMENTATIONS = [pytest.param(name, marks=needs(name)) for name in recipes()]
+STACKS = [
+    pytest.param(name, controller, marks=needs(name))
+    for name, recipe in recipes().items()
+    for controller in recipe.controllers
+]
 
 # A server that listens and never says a word.
 SILENT = """import socket, time
@@ -61,8 +86,14 @@ def theirs(
     return spec_of(SCENARIO.replace("IMPLEMENTATION", table), overrides)
 
 
+def carried_by(
+    name: str, overrides: Mapping[str, str] | None = None, scenario: str = SCENARIO
+) -> dict[str, Any]:
+    return spec_of(scenario.replace("IMPLEMENTATION", f'"{name}"'), overrides)
+
+
 def ngtcp2(overrides: Mapping[str, str] | None = None) -> dict[str, Any]:
-    return spec_of(SCENARIO.replace("IMPLEMENTATION", '"ngtcp2"'), overrides)
+    return carried_by("ngtcp2", overrides)
 
 
 Check = Callable[[dict[str, Any]], str]
@@ -87,10 +118,14 @@ def test_a_program_that_is_not_there_is_named_with_its_key(refusal):
 
 
 def test_a_recipe_says_what_to_install(refusal, monkeypatch):
-    monkeypatch.setattr(programs, "which", lambda _program: None)
+    monkeypatch.setattr(programs, "which", lambda _name, _program: None)
     text = refusal(ngtcp2())
     assert "there is no program `gtlsserver`" in text
     assert "apt-get install ngtcp2-server ngtcp2-client" in text
+    text = refusal(carried_by("quic-go", {"flows.theirs.controller": '"reno"'}))
+    assert "there is no program `jostle-quic-go` in /" in text
+    assert "run `jostle quic build quic-go` (" in text
+    assert "it needs Go 1.26 or later)" in text
 
 
 def test_a_placeholder_that_stands_for_nothing(refusal):
@@ -101,6 +136,7 @@ def test_a_placeholder_that_stands_for_nothing(refusal):
 def test_what_a_recipe_has_not(refusal):
     text = refusal(ngtcp2({"flows.theirs.controller": '"copa"'}))
     assert "flows.theirs.controller: `copa`: ngtcp2 has bbr, bbr2, cubic, reno" in text
+    assert "`cubic`: quic-go has reno" in refusal(carried_by("quic-go"))
     source = '{ kind = "request_response", bytes = "10 kB", think = "1 s" }'
     assert "asked for one file" in refusal(ngtcp2({"flows.theirs.source": source}))
     assert "flows.theirs.ecn" in refusal(ngtcp2({"flows.theirs.ecn": "true"}))
@@ -142,24 +178,44 @@ def test_ngtcp2_fills_the_link(backend, controller):
     assert flow["completion_s"] is None
 
 
-@needs_ngtcp2
-def test_the_same_seed_gives_the_same_numbers(backend):
-    # BBR draws numbers of the processor through std::random_device, if it is let.
-    spec = ngtcp2({"flows.theirs.controller": '"bbr"'})
+@pytest.mark.parametrize(("name", "controller"), STACKS)
+def test_every_recipe_carries_a_flow_beside_tcp(name, controller, backend):
+    spec = carried_by(name, {"flows.theirs.controller": f'"{controller}"'}, BESIDE_TCP)
+    record = backend.run(spec)
+    (flow, other), (link,) = record.summary["flows"], record.summary["links"]
+    whole, late = flow["phases"]["overall"], flow["phases"]["late"]
+    # Whoever gets more, nothing else is on the link, and nobody starves.
+    assert link["phases"]["late"]["utilisation"] > 0.9
+    both_bps = late["throughput_bps"] + other["phases"]["late"]["throughput_bps"]
+    assert both_bps == pytest.approx(10e6 * link["phases"]["late"]["utilisation"], rel=0.02)
+    assert 0.3e6 < late["goodput_bps"] < late["throughput_bps"]
+    # Its qlog was understood.
+    assert 0.039 < whole["rtt_min_s"] < 0.042
+    assert whole["rtt_min_s"] < late["rtt_mean_s"] < 0.15
+    assert late["cwnd_mean_bytes"] > 2000
+    assert whole["retransmitted_packets"] is not None
+
+
+@pytest.mark.parametrize("name", IMPLEMENTATIONS)
+def test_the_same_seed_gives_the_same_numbers(name, backend):
+    # ngtcp2's BBR draws numbers of the processor through std::random_device, if it is let.
+    controllers = recipes()[name].controllers
+    controller = "bbr" if "bbr" in controllers else next(iter(controllers))
+    spec = carried_by(name, {"flows.theirs.controller": f'"{controller}"'})
     first, second = backend.run(spec), backend.run(spec)
     assert first.summary == second.summary
     assert first.flows.equals(second.flows)
 
 
-@needs_ngtcp2
-def test_a_transfer_completes_and_another_follows(backend):
-    text = SCENARIO.replace("IMPLEMENTATION", '"ngtcp2"')
+@pytest.mark.parametrize("name", IMPLEMENTATIONS)
+def test_a_transfer_completes_and_another_follows(name, backend):
     overrides = {
+        "flows.theirs.controller": f'"{next(iter(recipes()[name].controllers))}"',
         "flows.theirs.source": '{ kind = "fixed", bytes = "1 MB" }',
         "flows.theirs.count": "2",
         "flows.theirs.sequence": '"500 ms"',
     }
-    record = backend.run(spec_of(text, overrides))
+    record = backend.run(carried_by(name, overrides))
     first, second = record.summary["flows"]
     assert 0.9 < first["completion_s"] < 2
     assert second["start_s"] == pytest.approx(first["completion_s"] + 0.5, abs=0.01)
@@ -195,6 +251,26 @@ def test_a_certificate_that_fails(backend):
         backend.run(spec)
     assert "flows.theirs.transport.implementation: the server `gtlsserver`" in str(failed.value)
     assert "certificate" in str(failed.value).lower()
+
+
+@needs("quic-go")
+@pytest.mark.parametrize("role", ["server", "client"])
+def test_a_certificate_that_quic_go_refuses(role, backend, tmp_path):
+    """At the server it is none; at the client it is not the one that is trusted."""
+    other, key = tmp_path / "other.pem", tmp_path / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command += ["-nodes", "-keyout", str(key), "-out", str(other), "-subj", "/CN=jostle"]
+    subprocess.run(command, check=True, capture_output=True)
+    spec = carried_by("quic-go", {"flows.theirs.controller": '"reno"'})
+    words = spec["flows"][0]["quic"]["implementation"]["commands"][role]
+    wrong = other.read_text() if role == "client" else "no certificate"
+    place = words.index("{certificate}")
+    words[place:] = ["/proc/self/fd/3", *words[place + 1 :]]
+    words[:] = ["sh", "-c", 'exec "$@" 3<<END\n' + wrong + "\nEND", "sh", *words]
+    with pytest.raises(KernelRunError) as failed:
+        backend.run(spec)
+    assert f"flows.theirs.transport.implementation: the {role}" in str(failed.value)
+    assert "certificate" in str(failed.value)
 
 
 FAILURES = {

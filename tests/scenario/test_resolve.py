@@ -288,7 +288,7 @@ def test_outages_of_one_length(read: Read) -> None:
         ('source = "bulk"', {"kind": "bulk"}),
         (
             'source = { kind = "on_off", on = "1 s", off = "2 s" }',
-            {"kind": "on_off", "on_ns": 10**9, "off_ns": 2 * 10**9, "exponential": False},
+            {"kind": "on_off", "on_ns": 10**9, "off_ns": 2 * 10**9},
         ),
         (
             'source = { kind = "request_response", bytes = "1 kB", think = "0 s", count = 3 }',
@@ -296,7 +296,6 @@ def test_outages_of_one_length(read: Read) -> None:
                 "kind": "request_response",
                 "bytes": 1000,
                 "think_ns": 0,
-                "exponential": False,
                 "count": 3,
             },
         ),

@@ -7,6 +7,7 @@ mod controller;
 mod emulate;
 mod impairments;
 mod measures;
+mod quantity;
 #[cfg(target_os = "linux")]
 mod quic_end;
 mod record;
@@ -42,6 +43,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::find_problem, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(toml_lines::toml_lines, module)?)?;
+    module.add_function(wrap_pyfunction!(quantity::draw_quantities, module)?)?;
     module.add_function(wrap_pyfunction!(impairments::draw_impairments, module)?)?;
     Ok(())
 }

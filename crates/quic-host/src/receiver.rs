@@ -1,6 +1,6 @@
 //! The end that waits for the connection and takes the data.
 
-use jostle_record::{FlowSpec, SourceSpec};
+use jostle_record::{FlowSpec, Sizes, SourceSpec};
 use jostle_units::Time;
 
 use crate::clock::Clock;
@@ -14,7 +14,12 @@ pub(crate) fn run(job: &Job, flow: &FlowSpec) -> Result<(), HostError> {
     let clock = Clock::new(job.start_ns);
     let mut wired = Wired::waiting(ends.server, clock, Socket::bind(job.local)?);
     let mut samples = Samples::create(&job.samples, &job.moments_ns)?;
-    let mut taken = Taken::new(&flow.source);
+    let mut taken = Taken::new(match &flow.source {
+        SourceSpec::RequestResponse { bytes, .. } => {
+            Some(Sizes::new(bytes, job.spec.seed, &flow.name))
+        }
+        _ => None,
+    });
     while !samples.is_over() {
         let now = wired.turn(samples.next(), &mut ())?;
         taken.add(now, wired.end.take_delivered());
@@ -31,26 +36,25 @@ pub(crate) fn run(job: &Job, flow: &FlowSpec) -> Result<(), HostError> {
 /// What the application has got.
 struct Taken {
     bytes: u64,
-    /// Size of a response, if it asks for any.
-    response_bytes: Option<u64>,
-    responses: u64,
+    /// Sizes of responses, if it asks for any, and the end of the one that it waits for.
+    responses: Option<(Sizes, u64)>,
     whole_ns: Vec<u64>,
 }
 
 impl Taken {
-    fn new(source: &SourceSpec) -> Self {
-        let response_bytes = match *source {
-            SourceSpec::RequestResponse { bytes, .. } => Some(bytes),
-            _ => None,
-        };
-        Self { bytes: 0, response_bytes, responses: 0, whole_ns: Vec::new() }
+    fn new(sizes: Option<Sizes>) -> Self {
+        let responses = sizes.map(|mut sizes| {
+            let first_bytes = sizes.draw();
+            (sizes, first_bytes)
+        });
+        Self { bytes: 0, responses, whole_ns: Vec::new() }
     }
 
     fn add(&mut self, now: Time, bytes: u64) {
         self.bytes += bytes;
-        let Some(size_bytes) = self.response_bytes else { return };
-        while self.bytes >= (self.responses + 1) * size_bytes {
-            self.responses += 1;
+        let Some((sizes, end_bytes)) = &mut self.responses else { return };
+        while self.bytes >= *end_bytes {
+            *end_bytes += sizes.draw();
             self.whole_ns.push(now.as_ns());
         }
     }
@@ -62,13 +66,7 @@ mod tests {
 
     #[test]
     fn a_response_is_whole_with_its_last_byte() {
-        let source = SourceSpec::RequestResponse {
-            bytes: 100,
-            think_ns: 0,
-            exponential: false,
-            count: None,
-        };
-        let mut taken = Taken::new(&source);
+        let mut taken = Taken::new(Some(Sizes::new(&100.into(), 1, "web")));
         taken.add(Time::from_ns(5), 99);
         assert!(taken.whole_ns.is_empty());
         taken.add(Time::from_ns(6), 101);

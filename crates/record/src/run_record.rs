@@ -97,7 +97,7 @@ impl FlowIdentity {
             shows_itself: foreign.is_none_or(QuicImplementation::shows_itself),
             last,
             is_relay,
-            bytes: bytes_of(&flow.source),
+            bytes: bytes_of(flow, spec.seed),
             ideal: Ideal::of(spec, position, continuations),
         }
     }

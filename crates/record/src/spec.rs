@@ -1,11 +1,13 @@
 //! One run, fully resolved. Units stand at the end of names; nothing is optional because of a
 //! default, only because it may be absent from the run.
 
+mod quantity;
 mod quic;
 
 use std::collections::BTreeMap;
 
 pub use jostle_catalogue::{Limit, Linux, Value};
+pub use quantity::*;
 pub use quic::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// Name of the format of a [`RunSpec`], the `$id` of its schema. The number grows when a reader of the
 /// old one would refuse a specification or misunderstand it; a key that may be absent changes nothing.
 /// Specifications do not carry it, since the names of runs are digests of them.
-pub const RUN_SPEC_ID: &str = "urn:jostle:run-spec:1";
+pub const RUN_SPEC_ID: &str = "urn:jostle:run-spec:2";
 
 /// One run: a network, the flows that share it, and what to measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -339,7 +341,7 @@ impl Algorithm {
 }
 
 /// What the application hands to the transport.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SourceSpec {
     /// Always something to send.
@@ -347,25 +349,21 @@ pub enum SourceSpec {
     /// A given amount, then the connection ends.
     Fixed {
         /// Payload bytes.
-        bytes: u64,
+        bytes: Quantity,
     },
     /// Bulk while on, silent while off.
     OnOff {
-        /// Mean length of an on period.
-        on_ns: u64,
-        /// Mean length of an off period.
-        off_ns: u64,
-        /// Draw both from exponential distributions instead of using them as they are.
-        exponential: bool,
+        /// Length of an on period.
+        on_ns: Quantity,
+        /// Length of an off period.
+        off_ns: Quantity,
     },
     /// Responses of a given size: the next is sent a think time after the last was acknowledged.
     RequestResponse {
         /// Payload bytes of a response.
-        bytes: u64,
-        /// Mean think time.
-        think_ns: u64,
-        /// Draw think times from an exponential distribution.
-        exponential: bool,
+        bytes: Quantity,
+        /// Think time.
+        think_ns: Quantity,
         /// Responses after which the connection ends (absent: none).
         count: Option<u64>,
     },

@@ -1,6 +1,6 @@
 //! What is known of a flow's transfer of an object, in the end.
 
-use crate::{CapacitySpec, RunSpec, SourceSpec};
+use crate::{CapacitySpec, FlowSpec, Quantity, RunSpec, Sizes, SourceSpec};
 
 /// What is known of a flow's transfer in the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -45,16 +45,25 @@ impl Transfers {
     }
 }
 
-/// All the payload that a source ever sends; none if it does not end by itself.
-pub(crate) fn bytes_of(source: &SourceSpec) -> Option<u64> {
-    match *source {
-        SourceSpec::Fixed { bytes } => Some(bytes),
-        SourceSpec::RequestResponse { bytes, count, .. } => Some(bytes.saturating_mul(count?)),
+/// Responses of a drawn size that are added up beforehand, at most.
+const ADDED_UP: u64 = 1 << 20;
+
+/// All the payload that a flow's source ever sends in a run with `seed`; none if it does not end by
+/// itself.
+pub(crate) fn bytes_of(flow: &FlowSpec, seed: u64) -> Option<u64> {
+    let (bytes, count) = match &flow.source {
+        SourceSpec::Fixed { bytes } => (bytes, 1),
+        SourceSpec::RequestResponse { bytes, count, .. } => (bytes, (*count)?),
         SourceSpec::Bulk
         | SourceSpec::OnOff { .. }
         | SourceSpec::Ping { .. }
-        | SourceSpec::Relay { .. } => None,
+        | SourceSpec::Relay { .. } => return None,
+    };
+    if let Quantity::Constant(bytes) = bytes {
+        return Some(bytes.saturating_mul(count));
     }
+    let mut sizes = Sizes::new(bytes, seed, &flow.name);
+    (count <= ADDED_UP).then(|| (0..count).fold(0u64, |sum, _| sum.saturating_add(sizes.draw())))
 }
 
 /// A transfer over a path of constant capacity that is empty.
@@ -71,7 +80,8 @@ pub struct Ideal {
 impl Ideal {
     /// That of a flow with a size, over links of constant capacity: those of all its connections.
     pub fn of(spec: &RunSpec, flow: usize, continuations: &[Option<u32>]) -> Option<Self> {
-        let SourceSpec::Fixed { bytes } = spec.flows[flow].source else { return None };
+        let SourceSpec::Fixed { .. } = spec.flows[flow].source else { return None };
+        let bytes = bytes_of(&spec.flows[flow], spec.seed)?;
         let (mut capacity_bps, mut delay_ns) = (u64::MAX, 0);
         let next = |at: &usize| continuations[*at].map(|next| next as usize);
         for at in std::iter::successors(Some(flow), next) {

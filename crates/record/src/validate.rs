@@ -5,6 +5,7 @@ mod demand;
 mod error;
 mod flow;
 mod link;
+mod quantity;
 mod quic;
 
 use std::ops::RangeInclusive;
@@ -14,7 +15,7 @@ use jostle_path::registry;
 pub use error::SpecError;
 
 use crate::capture::CAPTURED_FLOWS_MAX;
-use crate::{LinkSpec, RunSpec, Transport};
+use crate::{LinkSpec, Quantity, RunSpec, Transport};
 
 /// Longest span of time, and fastest rate.
 const MAX_NS: u64 = registry::LONGEST_NS as u64;
@@ -131,6 +132,16 @@ impl RunSpec {
         distinct("phases", self.phases.iter().map(|phase| phase.name.as_str()))?;
         distinct("links", self.links.iter().map(|link| link.name.as_str()))?;
         distinct("flows", self.flows.iter().map(|flow| flow.name.as_str()))
+    }
+}
+
+impl Quantity {
+    /// Checks that the quantity makes sense, for users that need no whole run.
+    ///
+    /// # Errors
+    /// The first thing that does not, where it is, and what would be accepted.
+    pub fn validate(&self) -> Result<(), SpecError> {
+        quantity::check("quantity", self, 0..=u64::MAX)
     }
 }
 

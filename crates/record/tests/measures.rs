@@ -400,7 +400,7 @@ fn recorded_windows(recorder: &Recorder) -> Vec<f64> {
 fn responses_count_in_the_phase_in_which_they_are_whole() {
     let spec = spec(|json| {
         let source = json!({"kind": "request_response", "bytes": 10_000, "think_ns": S,
-            "exponential": false, "count": null});
+            "count": null});
         for flow in 0..2 {
             json["flows"][flow]["source"] = source.clone();
             json["flows"][flow]["group"] = json!("web");

@@ -42,7 +42,7 @@ fn without_nulls(value: &mut Value) {
 /// written, key by key.
 #[test]
 fn the_number_of_the_format_is_that_of_what_the_first_release_wrote() {
-    assert_eq!(schema()["$id"], "urn:jostle:run-spec:1");
+    assert_eq!(schema()["$id"], "urn:jostle:run-spec:2");
     let path = "../../tests/formats/0.1.0/run-spec.json";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     let mut written: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();

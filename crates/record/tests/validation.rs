@@ -366,6 +366,26 @@ fn every_value_out_of_range_is_refused_where_it_is() {
         ("/flows/1/source/off_ns", json!(0), "`flows[1].source.off_ns` cannot be 0"),
         ("/flows/2/source/bytes", json!(0), "`flows[2].source.bytes` cannot be 0"),
         ("/flows/2/source/count", json!(0), "`flows[2].source.count` cannot be 0"),
+        (
+            "/flows/1/source/off_ns/law/mean",
+            json!(0.0),
+            "`flows[1].source.off_ns.law.mean` cannot be 0: expected more than 0",
+        ),
+        (
+            "/flows/4/source/bytes/law/points/1/probability",
+            json!(0.5),
+            "`flows[4].source.bytes.law.points` cannot be from 0 to 0.5",
+        ),
+        (
+            "/flows/5/source/on_ns/law/sigma",
+            json!(11.0),
+            "`flows[5].source.on_ns.law.sigma` cannot be 11",
+        ),
+        (
+            "/flows/6/source/bytes/max",
+            json!(500.0),
+            "`flows[6].source.bytes` cannot be from 0 to 500: expected bounds between which",
+        ),
         ("/flows/0/initial_window_packets", json!(0), "initial_window_packets` cannot be 0"),
         ("/flows/0/receive_window_bytes", json!(1000), "cannot be 1000: expected 1448"),
         (

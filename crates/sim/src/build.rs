@@ -182,7 +182,7 @@ fn quic_ends_with(
         .map_err(|e| invalid(&spec.name, e))?;
     let server =
         End::server(&settings, stream("quic/server").bits()).map_err(|e| invalid(&spec.name, e))?;
-    let source = Source::new(spec.source, stream("source"));
+    let source = Source::new(&spec.source, run.seed, &spec.name);
     let early = settings.handshake == Handshake::ZeroRtt;
     Ok(QuicEnds { client, server, source, early })
 }
@@ -270,7 +270,6 @@ fn connection(
     if spec.linux == Linux::V4_15 {
         receiver = receiver.uncompressed();
     }
-    let random = Stream::new(run.seed, &format!("flow/{}/source", spec.name));
-    let source = Source::new(spec.source, random);
+    let source = Source::new(&spec.source, run.seed, &spec.name);
     Ok(Connection::new(Sender::new(options, controller), receiver, source))
 }

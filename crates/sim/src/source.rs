@@ -1,6 +1,6 @@
 //! Applications: what they write, and when.
 
-use jostle_record::SourceSpec;
+use jostle_record::{Sampler, Sizes, SourceSpec};
 use jostle_units::{Span, Stream, Time};
 
 /// What an application does next.
@@ -19,42 +19,78 @@ pub enum Action {
 /// An application on the sending side.
 #[derive(Debug)]
 pub struct Source {
-    spec: SourceSpec,
+    kind: Kind,
+    /// Of its times.
     random: Stream,
-    on: bool,
-    answered: u64,
+}
+
+/// What it does.
+#[derive(Debug)]
+enum Kind {
+    Bulk,
+    Fixed {
+        sizes: Sizes,
+    },
+    OnOff {
+        periods: [Sampler; 2],
+        on: bool,
+    },
+    RequestResponse {
+        sizes: Sizes,
+        think: Sampler,
+        count: Option<u64>,
+        answered: u64,
+    },
+    /// What it writes is what comes in; see `relay`.
+    Relay,
+    /// Datagrams have no connection that could be written to; see `pinger`.
+    Ping,
 }
 
 impl Source {
-    /// What `spec` says, with its own random numbers.
-    pub fn new(spec: SourceSpec, random: Stream) -> Self {
-        Self { spec, random, on: false, answered: 0 }
+    /// What `spec` says of a flow in a run with `seed`.
+    pub fn new(spec: &SourceSpec, seed: u64, flow: &str) -> Self {
+        let kind = match spec {
+            SourceSpec::Bulk => Kind::Bulk,
+            SourceSpec::Fixed { bytes } => Kind::Fixed { sizes: Sizes::new(bytes, seed, flow) },
+            SourceSpec::OnOff { on_ns, off_ns } => Kind::OnOff {
+                periods: [Sampler::new(off_ns.clone()), Sampler::new(on_ns.clone())],
+                on: false,
+            },
+            SourceSpec::RequestResponse { bytes, think_ns, count } => Kind::RequestResponse {
+                sizes: Sizes::new(bytes, seed, flow),
+                think: Sampler::new(think_ns.clone()),
+                count: *count,
+                answered: 0,
+            },
+            SourceSpec::Relay { .. } => Kind::Relay,
+            SourceSpec::Ping { .. } => Kind::Ping,
+        };
+        Self { kind, random: Stream::new(seed, &format!("flow/{flow}/source")) }
     }
 
     /// The connection opens, or the time that was last asked for has come: what to do, and when to
     /// ask again ([`Time::NEVER`]: not by the clock).
     pub fn act(&mut self, now: Time) -> (Action, Time) {
-        match self.spec {
-            SourceSpec::Bulk => (Action::WriteForever, Time::NEVER),
-            SourceSpec::Fixed { bytes } => (Action::Write(bytes), Time::NEVER),
-            SourceSpec::OnOff { on_ns, off_ns, exponential } => {
-                self.on = !self.on;
-                let mean_ns = if self.on { on_ns } else { off_ns };
-                let span = self.span(mean_ns, exponential);
-                let action = if self.on { Action::WriteForever } else { Action::Pause };
+        match &mut self.kind {
+            Kind::Bulk => (Action::WriteForever, Time::NEVER),
+            Kind::Fixed { sizes } | Kind::RequestResponse { sizes, .. } => {
+                (Action::Write(sizes.draw()), Time::NEVER)
+            }
+            Kind::OnOff { periods, on } => {
+                *on = !*on;
+                let span = lasting(periods[usize::from(*on)].span(&mut self.random));
+                let action = if *on { Action::WriteForever } else { Action::Pause };
                 (action, now + span)
             }
-            SourceSpec::RequestResponse { bytes, .. } => (Action::Write(bytes), Time::NEVER),
-            // What it writes is what comes in; see `relay`.
-            SourceSpec::Relay { .. } => (Action::Write(0), Time::NEVER),
-            // Datagrams have no connection that could be written to; see `pinger`.
-            SourceSpec::Ping { .. } => (Action::Pause, Time::NEVER),
+            Kind::Relay => (Action::Write(0), Time::NEVER),
+            Kind::Ping => (Action::Pause, Time::NEVER),
         }
     }
 
     /// Whether what it writes are answers to requests.
     pub fn is_asked(&self) -> bool {
-        matches!(self.spec, SourceSpec::RequestResponse { .. })
+        matches!(self.kind, Kind::RequestResponse { .. })
     }
 
     /// Everything written so far is acknowledged: when to act again, or that this was all.
@@ -62,46 +98,42 @@ impl Source {
     /// # Errors
     /// That this was all.
     pub fn on_drained(&mut self, now: Time) -> Result<Time, Action> {
-        match self.spec {
-            SourceSpec::Fixed { .. } => Err(Action::Finish),
-            SourceSpec::RequestResponse { think_ns, exponential, count, .. } => {
-                self.answered += 1;
-                if count == Some(self.answered) {
+        match &mut self.kind {
+            Kind::Fixed { .. } => Err(Action::Finish),
+            Kind::RequestResponse { think, count, answered, .. } => {
+                *answered += 1;
+                if *count == Some(*answered) {
                     return Err(Action::Finish);
                 }
-                Ok(now + self.span(think_ns, exponential))
+                Ok(now + lasting(think.span(&mut self.random)))
             }
-            SourceSpec::Bulk
-            | SourceSpec::OnOff { .. }
-            | SourceSpec::Ping { .. }
-            | SourceSpec::Relay { .. } => Ok(Time::NEVER),
+            Kind::Bulk | Kind::OnOff { .. } | Kind::Relay | Kind::Ping => Ok(Time::NEVER),
         }
     }
+}
 
-    fn span(&mut self, mean_ns: u64, exponential: bool) -> Span {
-        let mean = Span::from_ns(mean_ns);
-        let span = if exponential {
-            Span::from_secs_f64(self.random.exponential(mean.as_secs_f64()))
-        } else {
-            mean
-        };
-        // A source that acts again at the same instant would never let time pass.
-        span.max(Span::from_us(1))
-    }
+/// A source that acts again at the same instant would never let time pass.
+fn lasting(span: Span) -> Span {
+    span.max(Span::from_us(1))
 }
 
 #[cfg(test)]
 mod tests {
+    use jostle_record::{Distribution, Law, Quantity};
+
     use super::*;
 
     fn source(spec: SourceSpec) -> Source {
-        Source::new(spec, Stream::new(1, "source"))
+        Source::new(&spec, 1, "source")
+    }
+
+    fn exponential(mean: f64) -> Quantity {
+        Quantity::Drawn(Distribution::of(Law::Exponential { mean }))
     }
 
     #[test]
     fn on_and_off_take_turns() {
-        let mut source =
-            source(SourceSpec::OnOff { on_ns: 2_000, off_ns: 3_000, exponential: false });
+        let mut source = source(SourceSpec::OnOff { on_ns: 2_000.into(), off_ns: 3_000.into() });
         assert_eq!(source.act(Time::ZERO), (Action::WriteForever, Time::from_ns(2_000)));
         assert_eq!(source.act(Time::from_ns(2_000)), (Action::Pause, Time::from_ns(5_000)));
         assert_eq!(source.act(Time::from_ns(5_000)).0, Action::WriteForever);
@@ -110,9 +142,8 @@ mod tests {
     #[test]
     fn responses_follow_a_think_time_until_they_are_all_sent() {
         let mut source = source(SourceSpec::RequestResponse {
-            bytes: 100,
-            think_ns: 10_000,
-            exponential: false,
+            bytes: 100.into(),
+            think_ns: 10_000.into(),
             count: Some(2),
         });
         assert_eq!(source.act(Time::ZERO), (Action::Write(100), Time::NEVER));
@@ -123,12 +154,27 @@ mod tests {
     #[test]
     fn exponential_periods_have_their_mean() {
         let mut source =
-            source(SourceSpec::OnOff { on_ns: 1_000_000, off_ns: 1_000_000, exponential: true });
+            source(SourceSpec::OnOff { on_ns: exponential(1e6), off_ns: exponential(1e6) });
         let mut now = Time::ZERO;
         for _ in 0..10_000 {
             now = source.act(now).1;
         }
         let mean_ms = now.as_secs_f64() * 1e3 / 10_000.0;
         assert!((mean_ms - 1.0).abs() < 0.05, "{mean_ms} ms");
+    }
+    #[test]
+    fn sizes_do_not_depend_on_the_times_that_are_drawn() {
+        let sizes = |think_ns| {
+            let bytes = exponential(2e4);
+            let mut source = source(SourceSpec::RequestResponse { bytes, think_ns, count: None });
+            let mut written = Vec::new();
+            for _ in 0..3 {
+                written.push(source.act(Time::ZERO).0);
+                let _ = source.on_drained(Time::ZERO);
+            }
+            written
+        };
+        assert_eq!(sizes(10_000.into()), sizes(exponential(1e6)));
+        assert_ne!(sizes(10_000.into())[0], sizes(10_000.into())[1]);
     }
 }

@@ -128,7 +128,7 @@ fn a_connection_opens_with_a_handshake() {
     let mut spec = run(2 * S, vec![link("only", 10 * MBPS, 50_000)], vec![]);
     let mut one = flow("one", "reno", 40 * MS);
     one.nic_rate_bps = Some(10 * MBPS);
-    one.source = SourceSpec::Fixed { bytes: 10_000 };
+    one.source = SourceSpec::Fixed { bytes: 10_000.into() };
     spec.flows = vec![one];
     let (_, seen) = capture(&spec);
     let first: Vec<_> = seen.0.iter().take(4).map(|(_, end, header)| (*end, header.kind)).collect();

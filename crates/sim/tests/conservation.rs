@@ -143,7 +143,7 @@ fn lossy_download() -> RunSpec {
     let mut bottleneck = link("bottleneck", 8 * MBPS, bdp_bytes(8 * MBPS, 40 * MS));
     bottleneck.loss = lost(0.002);
     let mut download = flow("download", "cubic", 40 * MS);
-    download.source = SourceSpec::Fixed { bytes: 10_000_000 };
+    download.source = SourceSpec::Fixed { bytes: 10_000_000.into() };
     run(200 * S, vec![bottleneck], vec![download])
 }
 
@@ -188,6 +188,6 @@ fn a_stopped_download_is_not_reported_as_complete() {
     let ledger = audit(&spec).unwrap();
     assert!(!ledger.all_completed());
     // Stopped after everything was sent, it has.
-    spec.flows[0].source = SourceSpec::Fixed { bytes: 100_000 };
+    spec.flows[0].source = SourceSpec::Fixed { bytes: 100_000.into() };
     assert!(audit(&spec).unwrap().all_completed());
 }

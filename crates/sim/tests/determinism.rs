@@ -8,10 +8,15 @@ mod random;
 
 use common::{MBPS, MS, S, bdp_bytes, flow, link, lost, run};
 use jostle_record::{
-    AckRow, FlowState, JitterSpec, OutageSpec, Quantile, RunSpec, Sink, SourceSpec,
+    AckRow, Distribution, FlowState, JitterSpec, Law, OutageSpec, Quantile, Quantity, RunSpec,
+    Sink, SourceSpec,
 };
 use jostle_units::{Span, Time};
 use proptest::prelude::*;
+
+fn exponential(mean: u64) -> Quantity {
+    Quantity::Drawn(Distribution::of(Law::Exponential { mean: mean as f64 }))
+}
 
 /// FNV-1a over everything that a sink is told, for each flow and each link by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,11 +115,10 @@ fn random_but_roomy() -> RunSpec {
     wide.delay.jitter =
         Some(JitterSpec { quantiles: points.to_vec(), correlation_ns: 10 * MS, reorder: false });
     let sources = [
-        SourceSpec::OnOff { on_ns: 200 * MS, off_ns: 300 * MS, exponential: true },
+        SourceSpec::OnOff { on_ns: exponential(200 * MS), off_ns: exponential(300 * MS) },
         SourceSpec::RequestResponse {
-            bytes: 30_000,
-            think_ns: 100 * MS,
-            exponential: true,
+            bytes: exponential(30_000),
+            think_ns: exponential(100 * MS),
             count: None,
         },
         SourceSpec::Bulk,

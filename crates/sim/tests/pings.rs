@@ -101,7 +101,7 @@ fn a_late_echo_is_a_loss_and_a_stopped_flow_sends_no_more() {
 #[test]
 fn they_leave_through_the_card_after_the_flow_before_them() {
     let mut download = flow("download", "cubic", 40 * MS);
-    download.source = SourceSpec::Fixed { bytes: 100_000 };
+    download.source = SourceSpec::Fixed { bytes: 100_000.into() };
     let mut after = pings("p", 40 * MS, S);
     after.after = Some(0);
     after.nic_rate_bps = Some(MBPS);

@@ -52,7 +52,7 @@ fn bytes(phase: &FlowPhase, seconds: u64) -> u64 {
 #[test]
 fn a_download_is_complete_and_counted() {
     let download = FlowSpec {
-        source: SourceSpec::Fixed { bytes: 5_000_000 },
+        source: SourceSpec::Fixed { bytes: 5_000_000.into() },
         ..quic("download", "cubic", 40 * MS)
     };
     let summary = simulate(&over(10 * S, vec![download]));
@@ -120,7 +120,7 @@ fn the_controllers_of_the_stack_carry_data() {
         let one = FlowSpec {
             controller: algorithm(name),
             slow_start: None,
-            source: SourceSpec::Fixed { bytes: 1_000_000 },
+            source: SourceSpec::Fixed { bytes: 1_000_000.into() },
             ..quic("f", "reno", 40 * MS)
         };
         let summary = simulate(&over(10 * S, vec![one]));
@@ -132,12 +132,11 @@ fn the_controllers_of_the_stack_carry_data() {
 #[test]
 fn sources_do_over_quic_what_they_do_over_tcp() {
     let responses = SourceSpec::RequestResponse {
-        bytes: 100_000,
-        think_ns: 100 * MS,
-        exponential: false,
+        bytes: 100_000.into(),
+        think_ns: (100 * MS).into(),
         count: Some(10),
     };
-    let on_off = SourceSpec::OnOff { on_ns: S, off_ns: S, exponential: false };
+    let on_off = SourceSpec::OnOff { on_ns: S.into(), off_ns: S.into() };
     let summary = simulate(&over(
         20 * S,
         vec![
@@ -164,8 +163,10 @@ fn sources_do_over_quic_what_they_do_over_tcp() {
 #[test]
 fn zero_rtt_saves_a_round_trip_and_fewer_acks_come_if_asked() {
     let fixed = |handshake| {
-        let small =
-            FlowSpec { source: SourceSpec::Fixed { bytes: 5_000 }, ..quic("f", "cubic", 200 * MS) };
+        let small = FlowSpec {
+            source: SourceSpec::Fixed { bytes: 5_000.into() },
+            ..quic("f", "cubic", 200 * MS)
+        };
         let small = with(small, |quic| quic.handshake = handshake);
         simulate(&over(5 * S, vec![small])).flows[0].completion_s.unwrap()
     };
@@ -265,7 +266,7 @@ fn what_is_lost_is_sent_again() {
     let mut spec = over(
         60 * S,
         vec![FlowSpec {
-            source: SourceSpec::Fixed { bytes: 3_000_000 },
+            source: SourceSpec::Fixed { bytes: 3_000_000.into() },
             ..quic("f", "cubic", 40 * MS)
         }],
     );

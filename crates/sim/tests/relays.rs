@@ -26,7 +26,7 @@ fn relay(name: &str, controller: &str, from: u32, over: u32, buffer_bytes: u64) 
 fn satellite(bytes: u64, buffer_bytes: u64) -> RunSpec {
     let links = vec![hop("lan", 20 * MBPS, 0, 200), hop("sat", 10 * MBPS, 500 * MS, 200)];
     let first = FlowSpec {
-        source: SourceSpec::Fixed { bytes },
+        source: SourceSpec::Fixed { bytes: bytes.into() },
         receive_window_bytes: buffer_bytes,
         initial_receive_window_bytes: buffer_bytes.min(65_535),
         ..flow("f", "cubic", 20 * MS)
@@ -58,9 +58,10 @@ impl Hops {
     fn new(spec: &RunSpec) -> Self {
         let flows = spec.flows.len();
         let buffer = |flow: &FlowSpec| match flow.source {
-            // A proxy reads no more than its buffer, and its receive buffer holds the rest.
+            // A proxy reads no more than its buffer, and its receive buffer holds the rest: a segment
+            // more than its window, for one is not counted yet when it is acknowledged.
             SourceSpec::Relay { from, buffer_bytes } => {
-                buffer_bytes + spec.flows[from as usize].receive_window_bytes
+                buffer_bytes + spec.flows[from as usize].receive_window_bytes + SEGMENT
             }
             _ => u64::MAX,
         };
@@ -143,7 +144,7 @@ fn a_flow_is_complete_when_the_last_receiver_has_everything() {
 fn a_small_buffer_holds_the_sender_back_by_its_window() {
     let (small, large) = (satellite(4_000_000, 40 * SEGMENT), satellite(4_000_000, 4_000_000));
     let (few, many) = (hops(&small), hops(&large));
-    assert!(few.most_held[1] <= 80 * SEGMENT, "{few:?}");
+    assert!(few.most_held[1] <= 81 * SEGMENT, "{few:?}");
     // 40 segments per 520 ms, and what slow start takes.
     let least = Span::from_ms(520 * (4_000_000 / (40 * SEGMENT) - 10));
     assert!(few.completed[0].unwrap() > Time::ZERO + least, "{few:?}");
@@ -232,9 +233,8 @@ fn connections_are_passed_on_once_and_from_before() {
 fn responses_are_those_of_the_receiver() {
     let mut spec = satellite(1, 1_000_000);
     spec.flows[0].source = SourceSpec::RequestResponse {
-        bytes: 50_000,
-        think_ns: 100 * MS,
-        exponential: false,
+        bytes: 50_000.into(),
+        think_ns: (100 * MS).into(),
         count: Some(3),
     };
     let record = record(&spec);
@@ -289,7 +289,7 @@ impl Chain {
                 receive_window_autotuning: self.gro,
                 gro: self.gro,
                 source: if i == 0 {
-                    SourceSpec::Fixed { bytes: self.bytes }
+                    SourceSpec::Fixed { bytes: self.bytes.into() }
                 } else {
                     let buffer_bytes = self.buffers[at] * SEGMENT;
                     SourceSpec::Relay { from: i - 1, buffer_bytes }

@@ -148,7 +148,7 @@ fn a_return_path_matters_by_its_acks() {
 fn a_download_takes_two_round_trips_and_its_transmission() {
     for bytes in [1, 1_448, 10_000, 60_000, 20_000_000] {
         let mut download = flow("download", "cubic", 40 * MS);
-        download.source = SourceSpec::Fixed { bytes };
+        download.source = SourceSpec::Fixed { bytes: bytes.into() };
         download.initial_window_packets = 20_000;
         let wide = link("wide", 50 * MBPS, 40_000_000);
         let summary = measure(&run(10 * S, vec![wide], vec![download]));
@@ -166,9 +166,8 @@ fn responses_follow_each_other_after_think_times() {
     let mut web = flow("web", "reno", 40 * MS);
     // Ten packets: one round trip each.
     web.source = SourceSpec::RequestResponse {
-        bytes: 10 * 1_448,
-        think_ns: 100 * MS,
-        exponential: false,
+        bytes: (10 * 1_448).into(),
+        think_ns: (100 * MS).into(),
         count: Some(20),
     };
     let summary = measure(&run(10 * S, vec![link("wide", 100 * MBPS, 1 << 20)], vec![web]));
@@ -189,7 +188,7 @@ fn responses_follow_each_other_after_think_times() {
 #[test]
 fn an_on_off_flow_uses_its_share_of_time() {
     let mut flow = flow("half of the time", "cubic", 20 * MS);
-    flow.source = SourceSpec::OnOff { on_ns: S, off_ns: S, exponential: false };
+    flow.source = SourceSpec::OnOff { on_ns: S.into(), off_ns: S.into() };
     let summary = measure(&run(60 * S, vec![link("bottleneck", 10 * MBPS, 25_000)], vec![flow]));
     let utilisation = summary.links[0].phases.get("overall").unwrap().utilisation.unwrap();
     // It drains its queue after every end, and starts slowly.

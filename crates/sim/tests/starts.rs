@@ -17,7 +17,7 @@ fn measure(spec: &RunSpec) -> Summary {
 
 fn started_by(start: &str, bytes: u64, rtt_ns: u64) -> FlowSpec {
     let mut download = flow("download", "cubic", rtt_ns);
-    download.source = SourceSpec::Fixed { bytes };
+    download.source = SourceSpec::Fixed { bytes: bytes.into() };
     download.slow_start = Some(algorithm(start));
     download.initial_receive_window_bytes = download.receive_window_bytes;
     download
@@ -47,7 +47,7 @@ fn jumpstart_sends_everything_in_the_first_round_trip() {
 fn a_tuned_receive_buffer_holds_back_who_starts_fast() {
     let completion = |autotuning| {
         let mut download = flow("download", "hybla", 600 * MS);
-        download.source = SourceSpec::Fixed { bytes: 5_000_000 };
+        download.source = SourceSpec::Fixed { bytes: 5_000_000.into() };
         download.receive_window_bytes = 30_000_000;
         download.receive_window_autotuning = autotuning;
         completion_s(&run(20 * S, vec![link("satellite", 144 * MBPS, 36 << 20)], vec![download]))
@@ -111,7 +111,7 @@ fn visits(
     (0..count)
         .map(|i| {
             let mut visit = flow(&format!("visit {i}"), controller, rtt_ns);
-            visit.source = SourceSpec::Fixed { bytes };
+            visit.source = SourceSpec::Fixed { bytes: bytes.into() };
             visit.memory = memory.map(algorithm);
             visit.after = i.checked_sub(1);
             visit.start_ns = 100 * MS;

@@ -17,6 +17,7 @@ from jostle.cli.environment import Environment
 from jostle.cli.kernel import kernel
 from jostle.cli.new import new
 from jostle.cli.plot import plot
+from jostle.cli.quic import quic
 from jostle.cli.report import report
 from jostle.cli.run import run
 from jostle.cli.show import explain, list_, schema
@@ -60,7 +61,7 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    new, run, plot, compare, conformance, study, validate, kernel, emulate, trace, list_,
+    new, run, plot, compare, conformance, study, validate, kernel, quic, emulate, trace, list_,
     explain, schema, report, view, completion,
 )  # fmt: skip
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jostle.results import ResultSet
     from jostle.results.plots import Kind
 
-_KINDS = ("series", "lines", "heatmap", "cdf", "box", "scatter", "envelope", "phase")
+_KINDS = ("series", "lines", "heatmap", "cdf", "box", "scatter", "envelope", "phase", "rrul")
 
 
 @click.command(short_help="Draw any measure: over time, over a key, as a distribution.")
@@ -42,7 +42,8 @@ _KINDS = ("series", "lines", "heatmap", "cdf", "box", "scatter", "envelope", "ph
     help="series: over time. lines: over a key of the grid. heatmap: over two. cdf, box: "
     "distributions. scatter: one measure against another, an ellipse each. envelope: delay and "
     "throughput every ten round trips, and the Performance Envelope of each flow. phase: two "
-    "flows, or with --x two measures, against each other over time.",
+    "flows, or with --x two measures, against each other over time. rrul: throughput of all flows "
+    "each way over the RTT of pings, as flent draws response under load.",
 )
 @click.option(
     "--x", default="", metavar="KEY", help="Key of the grid; scatter and phase: a measure."
@@ -117,7 +118,7 @@ def plot(
     chosen = results.where(parsed_where(where)) if where else results
     if not chosen.conditions:
         raise InputError("--where: no condition has all of these values")
-    if kind in ("series", "phase") and len(chosen.conditions) > 1:
+    if kind in ("series", "phase", "rrul") and len(chosen.conditions) > 1:
         raise InputError(_several_conditions(kind, chosen))
     data = data_of(chosen, kind, asked)
     quiet = write_frame(lambda: _frame(data), into)

@@ -129,9 +129,11 @@ def study(
     words = {**chosen_of(given), "repeats": repeats, "python": python}
     quiet = as_json or into["csv"] == "-"
     done = []
+    points = {}
     for one in studies:
         runs, evaluations = _evaluated(one, results, readings)
         done.append((one, evaluations))
+        points[one.id] = _points(runs) if as_json else []
         command = _command(one, backends, readings, words)
         path = _write(one, runs, evaluations, Path(output), command)
         if not quiet:
@@ -142,7 +144,8 @@ def study(
         from jostle.studies.document import document
 
         versions = {name: backend.version for name, backend in made.items()}
-        echo(json.dumps(document(done, versions), ensure_ascii=False, allow_nan=False))
+        text = json.dumps(document(done, versions, points), ensure_ascii=False, allow_nan=False)
+        echo(text)
     failed = any(
         each.failures
         for done_by in results.values()
@@ -169,6 +172,7 @@ def _evaluated(
     from jostle.studies import Runs, evaluate
     from jostle.studies.carry_out import readings_on
     from jostle.studies.document import column
+    from jostle.studies.kept_points import kept_points
     from jostle.studies.recorded import recorded
     from jostle.studies.study import DESCRIBED
 
@@ -179,15 +183,30 @@ def _evaluated(
             for name, done in results.items()
         }
 
+    kept = kept_points(study)
     runs = {
         column(study, backend, reading): Runs(
-            study.as_read(reading), done.get((study.id, reading), {}), everywhere(reading)
+            study.as_read(reading), done.get((study.id, reading), {}), everywhere(reading), kept
         )
         for backend, done in results.items()
         for reading in readings_on(study, backend, readings)
     }
     evaluations = {one: evaluate(each) for one, each in runs.items()}
     return runs, evaluations | recorded(study, evaluations)
+
+
+def _points(runs: Mapping[Column, Runs]) -> list[dict[str, Any]]:
+    """List operating points of Linux's flows that a study can keep; none if it did not run."""
+    from jostle.studies.keeping_points import points_document
+    from jostle.studies.kept_points import BACKEND
+    from jostle.studies.study import DESCRIBED
+
+    of_linux = [
+        each
+        for column, each in runs.items()
+        if (column.backend, column.reading) == (BACKEND, DESCRIBED)
+    ]
+    return [row for each in of_linux for row in points_document(each)]
 
 
 def _options_of(backend: str, chosen: Mapping[str, str | None]) -> dict[str, str | None]:

@@ -14,7 +14,14 @@ from typing import Any, Final
 
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.addressing import show
-from jostle.scenario.resolving.links import BOTTLENECK, LinkFacts, link_facts, link_spec, topology
+from jostle.scenario.resolving.links import (
+    BOTTLENECK,
+    LinkFacts,
+    draw,
+    link_facts,
+    link_spec,
+    topology,
+)
 from jostle.scenario.resolving.traces import TraceFiles
 from jostle.scenario.resolving.validation import validate
 from jostle.scenario.text.document import parse, read_text
@@ -153,7 +160,9 @@ class _Resolver:
                 link_facts(name, path, link, self.files, report, duration_ns=_RECORDED_NS)
                 for name, path, link in topology(checked.file, report)
             ]
+        seed = self.document.get("seed", 1)
         for one in facts:
+            draw(one, seed if isinstance(seed, int) else 1)
             if one.link.quick_start is not None:
                 message = "an emulated link grants nothing — take it out"
                 report.add((*one.path, "quick_start"), message)

@@ -18,6 +18,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 # Lines remain distinct in a black-and-white print.
 DASHES = ("-", (0, (4.5, 1.4)), (0, (1.2, 1.0)), (0, (6, 1.4, 1.2, 1.4)))
 
+DARK = (6, 0)
+"""Positions of the darkest colour and of the unbroken line: what stands for all."""
+
 GREY = "#555555"
 
 RC: dict[str, Any] = {

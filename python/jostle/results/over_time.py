@@ -53,10 +53,11 @@ def panels(names: Sequence[str] = FLOW_PANELS) -> list[PanelColumn]:
     InputError
         When one is not a measure, or the series has no column of it.
     """
-    return [_panel_column(shown) for shown in _with_columns(names)]
+    return [panel_column(shown) for shown in _with_columns(names)]
 
 
-def _panel_column(shown: Measure) -> PanelColumn:
+def panel_column(shown: Measure) -> PanelColumn:
+    """Return how a panel shows a measure that has a column in the series."""
     assert shown.column is not None
     return PanelColumn(shown.heading, shown.reads, shown.column, shown.factor)
 
@@ -104,11 +105,7 @@ def series_data(
         raise InputError(f"nothing to draw: no run of `{results.labels[condition]}` finished")
     shown = _with_columns(names)
     chosen = _chosen(results, condition, flows)
-    phases = [
-        PhaseBand(phase.name, phase.from_s, phase.to_s)
-        for phase in results.phases_of(condition)
-        if phase.name != OVERALL
-    ]
+    phases = phase_bands(results, condition)
     of_flows = [m for m in shown if m.scope == "flow"]
     series = results.condition_series(condition)
     parts = {} if len(chosen) <= MOST_LINES else _alike(results, condition, chosen)
@@ -119,7 +116,7 @@ def series_data(
     data = stacked(
         series,
         {name: chosen[name] for name in named},
-        [_panel_column(m) for m in of_flows],
+        [panel_column(m) for m in of_flows],
         results.labels[condition],
         phases,
         styles=styles if parts else None,
@@ -140,6 +137,15 @@ def series_data(
         data,
         panels=tuple(filled[m.name] for m in shown),
         caption=_caption(data, parts, len(results.of(condition))),
+    )
+
+
+def phase_bands(results: FinishedRuns, condition: int) -> tuple[PhaseBand, ...]:
+    """Return the phases of a condition but for the whole run."""
+    return tuple(
+        PhaseBand(phase.name, phase.from_s, phase.to_s)
+        for phase in results.phases_of(condition)
+        if phase.name != OVERALL
     )
 
 
@@ -202,35 +208,42 @@ def _group_lines(
     taken: int,
 ) -> list[Line]:
     """Mean over the flows of each group, in a band from the smallest to the largest of them."""
+    factor = shown.factor / 1e3 if panel.unit != shown.reads else shown.factor
+    column = panel_column(shown)._replace(factor=factor)
+    return [
+        replace(group_line(series, members, column, label), style=(taken + at, 0))
+        for at, (label, members) in enumerate(parts.items())
+    ]
+
+
+def group_line(
+    series: pl.DataFrame, members: Sequence[str], shown: PanelColumn, label: str
+) -> Line:
+    """Mean over flows and runs, in a band from the smallest to the largest flow."""
     import polars as pl
 
-    assert shown.column is not None
-    factor = shown.factor / 1e3 if panel.unit != shown.reads else shown.factor
     value = pl.col(shown.column)
     if shown.column == "cwnd_bytes":
         value = pl.when((pl.col("cwnd_bytes") > 0) & (pl.col("sent_packets") > 0)).then(value)
-    lines = []
-    for at, (label, members) in enumerate(parts.items()):
-        of_flow = (
-            series.filter(pl.col("flow").is_in(members))
-            .group_by("time_s", "flow")
-            .agg(value.cast(pl.Float64).fill_nan(None).mean().alias("value"))
+    of_flow = (
+        series.filter(pl.col("flow").is_in(members))
+        .group_by("time_s", "flow")
+        .agg(value.cast(pl.Float64).fill_nan(None).mean().alias("value"))
+    )
+    ends = (
+        of_flow.group_by("time_s")
+        .agg(
+            pl.col("value").mean().alias("mean"),
+            pl.col("value").min().alias("low"),
+            pl.col("value").max().alias("high"),
         )
-        ends = (
-            of_flow.group_by("time_s")
-            .agg(
-                pl.col("value").mean().alias("mean"),
-                pl.col("value").min().alias("low"),
-                pl.col("value").max().alias("high"),
-            )
-            .sort("time_s")
-        )
-        time_s = _middles(ends["time_s"].to_numpy())
-        mean, low, high = (
-            ends[name].fill_null(np.nan).to_numpy() * factor for name in ("mean", "low", "high")
-        )
-        lines.append(Line(label, time_s, mean, low, high, (taken + at, 0)))
-    return lines
+        .sort("time_s")
+    )
+    time_s = _middles(ends["time_s"].to_numpy())
+    mean, low, high = (
+        ends[name].fill_null(np.nan).to_numpy() * shown.factor for name in ("mean", "low", "high")
+    )
+    return Line(label, time_s, mean, low, high)
 
 
 def _middles(end_s: Floats) -> Floats:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from jostle.errors import InputError, unknown
-from jostle.results import over_time, plot_data
+from jostle.results import load_response, over_time, plot_data
 from jostle.results.measures import measure
 from jostle.results.plot_data import Choice
 from jostle.results.samples import find_key
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from jostle.results.conditions import Condition
     from jostle.results.finished import FinishedRuns
 
-Kind = Literal["series", "lines", "heatmap", "cdf", "box", "scatter", "envelope", "phase"]
+Kind = Literal["series", "lines", "heatmap", "cdf", "box", "scatter", "envelope", "phase", "rrul"]
 KINDS: Final[tuple[Kind, ...]] = (
     "series", "lines", "heatmap", "cdf", "box", "scatter", "envelope", "phase",
+    "rrul",
 )  # fmt: skip
 
 Keys = str | Sequence[str]
@@ -160,6 +161,11 @@ class Plots:
         at = self._results.position(condition)
         return self._drawn(plot_data.phase_data(self._results, at, x, y, _several(flows)))
 
+    def rrul(self, *, condition: int | str | Condition | None = None) -> Figure:
+        """Draw response under load as flent does; see `load_response.load_response_data`."""
+        at = self._results.position(condition)
+        return self._drawn(load_response.load_response_data(self._results, at))
+
 
 class _Data(Plots):
     """The same methods, which give what would be drawn."""
@@ -219,6 +225,7 @@ _ARGUMENTS: Final[Mapping[Kind, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "scatter": (("x", "y", "by", "phase", "flows"), ()),
     "envelope": (("by", "phase", "flows"), ()),
     "phase": (("x", "y", "condition", "flows"), ()),
+    "rrul": (("condition",), ()),
 }
 """Arguments of each kind, and those that it needs."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from jostle.scenario.distributions import Drawn, KeyedError, Unit, parse_quantity
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.units import (
     LARGEST,
@@ -58,6 +59,7 @@ def _checked(parse: Callable[[Any], Any]) -> PlainValidator:
             return parse(given)
         except QuantityError as error:
             at = list(error.at) if isinstance(error, _ElementError) else []
+            at = [error.key] if isinstance(error, KeyedError) else at
             context = {"message": str(error), "at": at}
             raise PydanticCustomError("jostle", "{message}", context) from None
 
@@ -124,8 +126,13 @@ def _rates(given: Any) -> Steps:
     return steps
 
 
-def _quantiles(given: Any) -> QuantileTable:
-    form = '["50 %", "33 ms"]'
+def _quantiles(
+    given: Any,
+    parse: Callable[[Any], int] = parse_span,
+    kind: Literal["time", "rate"] = "time",
+    example: str = "33 ms",
+) -> QuantileTable:
+    form = f'["50 %", "{example}"]'
     table = isinstance(given, dict)
     pairs: list[tuple[KeyPath, Any, Any]]
     if isinstance(given, dict):
@@ -139,16 +146,23 @@ def _quantiles(given: Any) -> QuantileTable:
     points: list[tuple[float, int]] = []
     for at, written, value in pairs:
         probability = _element(at if table else (*at, 0), parse_probability, written)
-        span = _element(at if table else (*at, 1), parse_span, value)
+        amount = _element(at if table else (*at, 1), parse, value)
         if points and probability <= points[-1][0]:
             raise _ElementError(at, f'the probability "{written}" is not above the one before it')
-        if points and span < points[-1][1]:
-            before = format_amount(points[-1][1], "time")
+        if points and amount < points[-1][1]:
+            before = format_amount(points[-1][1], kind)
             raise _ElementError(at, f'quantiles never decrease: "{value}" comes after "{before}"')
-        points.append((probability, span))
+        points.append((probability, amount))
     if points[0][0] != 0 or points[-1][0] != 1:
         raise QuantityError('quantiles have to reach from "0 %" to "100 %"')
     return tuple(points)
+
+
+def _rate_quantiles(given: Any) -> QuantileTable:
+    points = _quantiles(given, parse_rate, "rate", "50 Mbit/s")
+    if points[-1][1] == 0:
+        raise QuantityError("these rates carry nothing")
+    return points
 
 
 def _durations(given: Any) -> QuantileTable:
@@ -215,6 +229,16 @@ def _mtu(given: Any) -> int:
             f'"{given}" is not the size of an IP packet — accepted here: {expected}'
         )
     return size
+
+
+def _quantity(unit: Unit, example: str, *, least: int) -> Callable[[Any], int | Drawn]:
+    def check(given: Any) -> int | Drawn:
+        quantity = parse_quantity(unit, given)
+        if isinstance(quantity, int) and quantity < least:
+            raise QuantityError(f'"{given}" must be more than 0 — write for example "{example}"')
+        return quantity
+
+    return check
 
 
 def _positive_amount(given: Any) -> Amount:
@@ -348,21 +372,20 @@ PROBABILITY_SCHEMA: Final[dict[str, Any]] = {
         {"type": "string", "pattern": f"{_NUMBER}%?\\s*$", "examples": ["0.1 %"]},
     ]
 }
-_QUANTILES: Final[dict[str, Any]] = {
-    "anyOf": [
-        {
-            "type": "array",
-            "items": {
-                "type": "array",
-                "prefixItems": [PROBABILITY_SCHEMA, _SPAN_SCHEMA.json_schema],
-                "minItems": 2,
-                "maxItems": 2,
-            },
-            "minItems": 2,
-        },
-        {"type": "object", "additionalProperties": _SPAN_SCHEMA.json_schema},
-    ]
-}
+
+
+def _quantiles_schema(value: WithJsonSchema) -> dict[str, Any]:
+    pair = {
+        "type": "array",
+        "prefixItems": [PROBABILITY_SCHEMA, value.json_schema],
+        "minItems": 2,
+        "maxItems": 2,
+    }
+    listed = {"type": "array", "items": pair, "minItems": 2}
+    return {"anyOf": [listed, {"type": "object", "additionalProperties": value.json_schema}]}
+
+
+_QUANTILES: Final = _quantiles_schema(_SPAN_SCHEMA)
 _DURATIONS: Final[dict[str, Any]] = {"anyOf": [_SPAN_SCHEMA.json_schema, *_QUANTILES["anyOf"]]}
 _PHASE: Final[dict[str, Any]] = {
     "type": "array",
@@ -388,6 +411,23 @@ PositiveRate = Annotated[int, _checked(_positive(parse_rate, "1 Gbit/s")), _RATE
 PositiveSize = Annotated[
     int, _checked(_positive(parse_size, "1 MB")), _quantity_schema(_SIZE_UNITS, "1 GB")
 ]
+_DISTRIBUTION: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"distribution": {"type": "string", "examples": ["lognormal", "web-search"]}},
+    "required": ["distribution"],
+}
+_SIZES: Final[dict[str, Any]] = {
+    "anyOf": [_quantity_schema(_SIZE_UNITS, "20 kB").json_schema, _DISTRIBUTION]
+}
+_SPANS: Final[dict[str, Any]] = {"anyOf": [_SPAN_SCHEMA.json_schema, _DISTRIBUTION]}
+Sizes = Annotated[
+    int | Drawn, _checked(_quantity("size", "20 kB", least=1)), WithJsonSchema(_SIZES)
+]
+"""A size, or how sizes are distributed."""
+Spans = Annotated[int | Drawn, _checked(_quantity("time", "2 s", least=0)), WithJsonSchema(_SPANS)]
+PositiveSpans = Annotated[
+    int | Drawn, _checked(_quantity("time", "2 s", least=1)), WithJsonSchema(_SPANS)
+]
 Mtu = Annotated[int, _checked(_mtu), _quantity_schema(_SIZE_UNITS, "9000 B")]
 PositiveAmount = Annotated[Amount, _checked(_positive_amount), AMOUNT_SCHEMA]
 Address = Annotated[int, _checked(_address), WithJsonSchema({"type": "string", "format": "ipv4"})]
@@ -396,5 +436,8 @@ Probability = Annotated[float, _checked(parse_probability), WithJsonSchema(PROBA
 Rates = Annotated[Steps, _checked(_rates), _steps_schema(_RATE_SCHEMA)]
 Delays = Annotated[Steps, _checked(_steps(parse_span, "20 ms")), _steps_schema(_SPAN_SCHEMA)]
 SpanQuantiles = Annotated[QuantileTable, _checked(_quantiles), WithJsonSchema(_QUANTILES)]
+RateQuantiles = Annotated[
+    QuantileTable, _checked(_rate_quantiles), WithJsonSchema(_quantiles_schema(_RATE_SCHEMA))
+]
 Durations = Annotated[QuantileTable, _checked(_durations), WithJsonSchema(_DURATIONS)]
 Phase = Annotated[tuple[int, int], _checked(_phase), WithJsonSchema(_PHASE)]

@@ -6,7 +6,7 @@ that exists, a phase ends before the run) is checked where a run's specification
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
@@ -35,6 +35,7 @@ __all__ = [
     "RandomRate",
     "RequestResponse",
     "ScenarioFile",
+    "Slots",
     "Tcp",
     "Transport",
     "Udp",
@@ -165,6 +166,31 @@ class FromFile(_Table):
     """Factor of all values: 0.5 takes half of a round trip for one way."""
 
 
+class Slots(_Table):
+    """A path that is assigned anew at fixed times, with another rate and another delay."""
+
+    every: f.PositiveSpan
+    """From one assignment to the next. Links of a run are reconfigured together, first after a
+    time that is drawn from the seed."""
+    gap: f.Span = 0
+    """How long nothing is carried then."""
+    rate: f.RateQuantiles | None = None
+    """Distribution of the rate: quantiles as for jitter; without it the link has a `rate`."""
+    delay: f.SpanQuantiles | None = None
+    """Distribution of what each assignment has beyond the link's `delay`."""
+    place: f.SpanQuantiles | None = None
+    """Distribution of what a run has beyond that, the same for all of its assignments: where the
+    terminal stands, and where its packets come down."""
+    step: f.PositiveSpan = 1_000_000_000
+    """How long a rate lasts."""
+    correlation: f.PositiveSpan = 10_000_000_000
+    """Time after which the rate is nearly independent of what it was within an assignment."""
+    lasting: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the rate's variance that a new assignment leaves as it was …"""
+    lasting_for: f.PositiveSpan = 60_000_000_000
+    """… and the time after which nearly nothing is left of it."""
+
+
 class Link(_Table):
     """One direction of a link: queue, then capacity, then delay, then loss."""
 
@@ -196,6 +222,8 @@ class Link(_Table):
     loss: Annotated[Part | None, BeforeValidator(f.loss_table)] = None
     """`"0.1 %"`, or a table whose kind is `independent` or `gilbert_elliott`."""
     outage: Annotated[Outage | None, BeforeValidator(f.absent)] = None
+    slots: Annotated[Slots | None, BeforeValidator(f.absent)] = None
+    """A path that is assigned anew at fixed times, as that of a terminal below satellites."""
     quick_start: Annotated[QuickStart | None, BeforeValidator(f.quick_start_table)] = None
     """`"45 Mbit/s"`, what its router may grant to Quick-Start requests beside the traffic, or a
     table; a link without it grants nothing."""
@@ -217,15 +245,17 @@ class Fixed(_Table):
     """A given amount, then the connection ends."""
 
     kind: Literal["fixed"]
-    bytes: f.PositiveSize
+    bytes: f.Sizes
+    """A size, or its distribution: `{ distribution = "lognormal", mean = "20 kB", sigma = 1 }`."""
 
 
 class OnOff(_Table):
     """Bulk while on, silent while off."""
 
     kind: Literal["on_off"]
-    on: f.PositiveSpan
-    off: f.PositiveSpan
+    on: f.PositiveSpans
+    """A time, or how it is distributed, as sizes are."""
+    off: f.PositiveSpans
     exponential: bool = False
     """Draw both lengths from exponential distributions with these means."""
 
@@ -234,8 +264,8 @@ class RequestResponse(_Table):
     """Responses of a given size, each a think time after the last was acknowledged."""
 
     kind: Literal["request_response"]
-    bytes: f.PositiveSize
-    think: f.Span
+    bytes: f.Sizes
+    think: f.Spans
     exponential: bool = False
     """Draw think times from an exponential distribution with this mean."""
     count: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
@@ -374,7 +404,7 @@ class Flow(_Table):
     after: f.Name | None = None
     """Name of a flow: this one opens `start` after that one is complete."""
     stop: f.PositiveSpan | None = None
-    bytes: f.PositiveSize | None = None
+    bytes: f.Sizes | None = None
     """Short for `source = { kind = "fixed", bytes = … }`."""
     count: Annotated[int, Field(ge=0, le=10_000)] = 1
     """So many flows like this one, named `name-1`, `name-2`, …; 0 for a condition without it."""
@@ -389,6 +419,9 @@ class Flow(_Table):
     """Names of the links from sender to receiver."""
     reverse_path: list[str] = Field(default_factory=list)
     """Names of the links from receiver to sender."""
+    direction: Literal["down", "up"] = "down"
+    """Which way the data go: by `downlink` or by `uplink`; `"up"` with a path is that path the
+    other way round."""
     class_: f.Name | None = Field(default=None, alias="class")
     """Class that it is of where a queue has classes; the one called as the flow if absent, or
     `default`."""
@@ -415,6 +448,10 @@ class Flow(_Table):
     nic_rate: f.PositiveRate | None = None
 
 
+LINK_TABLES: Final = ("bottleneck", "downlink", "uplink")
+"""Links that are tables of a scenario by their names, and not in `links`."""
+
+
 class ScenarioFile(_Table):
     """A scenario as a person writes it."""
 
@@ -435,6 +472,10 @@ class ScenarioFile(_Table):
     """Windows of time for every statistic: `steady = ["60 s", "120 s"]`."""
     bottleneck: Link | None = None
     """The one link that every flow crosses."""
+    downlink: Link | None = None
+    """Together with `uplink`, instead of `bottleneck`: data go by one of them, by the flow's
+    `direction`, and ACKs by the other."""
+    uplink: Link | None = None
     links: list[NamedLink] = Field(default_factory=list)
     """Links by name, instead of `bottleneck`; each flow names those on its `path`."""
     flows: Annotated[list[Flow], Field(min_length=1)]

@@ -15,7 +15,9 @@ from jostle.foreign_files import TEXT_BYTES, read_text
 from jostle.results.measures import measure as find
 from jostle.results.measures import measures
 from jostle.scenario import Scenario
+from jostle.scenario.resolving.links import topology
 from jostle.scenario.text.positions import KeyPath
+from jostle.scenario.text.problems import Report
 from jostle.scenario.text.units import QuantityError, parse_size, parse_span
 from jostle.studies.models import (
     ALL_FLOWS,
@@ -313,7 +315,7 @@ def _flows(scenario: Scenario) -> list[str]:
 
 
 def _links(scenario: Scenario) -> list[str]:
-    return [link.name for link in scenario.file.links] or ["bottleneck"]
+    return [name for name, _, _ in topology(scenario.file, Report())]
 
 
 def _named(scenario: Scenario, scope: str) -> list[str]:

@@ -76,18 +76,23 @@ def score(claims: Sequence[ClaimRow]) -> tuple[int, int]:
 
 
 def document(
-    done: Sequence[tuple[Study, Evaluations]], versions: Mapping[str, str]
+    done: Sequence[tuple[Study, Evaluations]],
+    versions: Mapping[str, str],
+    points: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> dict[str, Any]:
     """Give every study with its claims and numbers as plain data, `jostle.study/1`.
 
     Each claim and number has the values of the first column at the top. Those of every backend
     are under `backends`, as described (or by the first reading that was asked for), and those of
-    all readings under `readings`. `versions` are those of the backends that ran.
+    all readings under `readings`. `versions` are those of the backends that ran, `points` the
+    operating points of Linux's flows, by study; see `kept_points.py`.
     """
     return {
         "schema": SCHEMA,
         "studies": [
-            _study(study, evaluations) | {"versions": dict(versions)} for study, evaluations in done
+            _study(study, evaluations)
+            | {"versions": dict(versions), "points": list(points.get(study.id, ()))}
+            for study, evaluations in done
         ],
     }
 

@@ -18,6 +18,7 @@ from jostle.report import assets
 from jostle.results.formats import ABSENT
 from jostle.studies.coverage import coverage_rows
 from jostle.studies.document import (
+    TITLES,
     Column,
     Evaluations,
     Table,
@@ -28,6 +29,7 @@ from jostle.studies.document import (
     reading_rows,
 )
 from jostle.studies.findings import Readings, filled, learned
+from jostle.studies.kept_points import BACKEND, FILE
 from jostle.studies.over_time import over_time
 from jostle.studies.prose import inline, whole
 from jostle.studies.runs import Runs
@@ -132,6 +134,7 @@ def page(
             for one in pictures
         ],
         provenance=_provenance(runs)
+        | _kept(runs)
         | {one.title: Provenance(one.kept, []) for one in evaluations if one.kept},
         command=shlex.join(command),
         judged=bool(first.claims) or any(row.published is not None for row in first.numbers),
@@ -181,6 +184,15 @@ def _provenance(runs: Mapping[Column, Runs]) -> dict[str, Provenance]:
         )
         for column, each in runs.items()
     }
+
+
+def _kept(runs: Mapping[Column, Runs]) -> dict[str, Provenance]:
+    """Say where the points of Linux's flows are from, unless it ran."""
+    kept = next((each.kept for each in runs.values() if each.kept is not None), None)
+    if kept is None or any(column.backend == BACKEND for column in runs):
+        return {}
+    where = f"{kept.version}, {kept.date}, points of its flows kept in {FILE}"
+    return {f"{TITLES[BACKEND]}, {kept.date}": Provenance(where, [])}
 
 
 def _findings(study: Study, reading: str, named: Readings) -> list[tuple[str, str]]:

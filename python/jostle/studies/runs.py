@@ -12,6 +12,7 @@ from jostle.results.finished import OVERALL
 from jostle.results.measures import Bounds, measure
 from jostle.scenario.text.units import parse_size, parse_span
 from jostle.stats.describe import Floats, present
+from jostle.studies.kept_points import BACKEND as KEPT_BACKEND
 from jostle.studies.models import EACH_ACK
 from jostle.studies.study import Study
 from jostle.studies.windows import Asked, RunView, Span
@@ -19,6 +20,7 @@ from jostle.studies.windows import Asked, RunView, Span
 if TYPE_CHECKING:
     from jostle.results import ResultSet
     from jostle.results.operating_points import OperatingPoints
+    from jostle.studies.kept_points import KeptPoints
     from jostle.studies.models import Value
 
 _Key = tuple[frozenset[tuple[str, str]], int]
@@ -36,6 +38,8 @@ class Runs:
         By name of the experiment; experiments that the backend did not run are absent.
     elsewhere
         The same of every backend, by its name, for values that name theirs.
+    kept
+        Operating points of Linux's flows, for values that name that backend where it did not run.
     """
 
     def __init__(
@@ -43,8 +47,10 @@ class Runs:
         study: Study,
         results: Mapping[str, ResultSet],
         elsewhere: Mapping[str, Mapping[str, ResultSet]] | None = None,
+        kept: KeptPoints | None = None,
     ) -> None:
         self.study = study
+        self.kept = kept
         self.results = results
         self._elsewhere = elsewhere or {}
         self._views: dict[tuple[str, str, int], list[RunView]] = {}
@@ -94,8 +100,8 @@ class Runs:
         found: list[tuple[_Key, float | None]] = []
         for condition in self.study.conditions(value):
             labels = frozenset(dict(self.study.scenarios[name].conditions[condition]).items())
-            runs = self.views(name, condition, value.backend)
-            ours = self.points(value, condition)
+            seeded = self.seeded_points(value, condition)
+            ours = [points for _, points in seeded]
             if value.reference is None:
                 numbers = repeatabilities(ours)
             else:
@@ -106,16 +112,28 @@ class Runs:
                     Pair(*pair).value(wanted.name) for pair in zip(ours, theirs, strict=False)
                 ]
             found += [
-                ((labels, run.seed), None if number is None else number * wanted.factor)
-                for run, number in zip(runs, numbers, strict=False)
+                ((labels, seed), None if number is None else number * wanted.factor)
+                for (seed, _), number in zip(seeded, numbers, strict=False)
             ]
         return found
 
     def points(self, value: Value, condition: int) -> list[OperatingPoints]:
         """Operating points of a value's flow in each run of a condition."""
+        return [points for _, points in self.seeded_points(value, condition)]
+
+    def seeded_points(self, value: Value, condition: int) -> list[tuple[int, OperatingPoints]]:
+        """Give the operating points of a value's flow in each run of a condition, with its seed.
+
+        Those that are kept of Linux, if it is the one that is meant and did not run.
+        """
         name, _ = self.study.experiment_of(value)
         phase = "" if value.window == OVERALL else value.window
-        return [run.points(value.flow, phase) for run in self.views(name, condition, value.backend)]
+        there = self.views(name, condition, value.backend)
+        if there or self.kept is None or value.backend != KEPT_BACKEND:
+            return [(run.seed, run.points(value.flow, phase)) for run in there]
+        labels = dict(self.study.scenarios[name].conditions[condition])
+        kept = self.kept.of(name, value.flow, phase, labels)
+        return [(one.seed, one.points) for one in kept]
 
     def per_bin(self, value: Value) -> Floats:
         """Take a measure's bins from all runs of a value; shape (bins,)."""

@@ -6,7 +6,7 @@ use jostle_units::{
 };
 
 use super::algorithms::{controller, memory};
-use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, link, quic, within};
+use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, link, quantity, quic, within};
 use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
 
 /// A packet carries its position on its way in eight bits.
@@ -119,26 +119,26 @@ fn transport(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
 /// `most_bytes`: payload of the largest datagram.
 fn source(at: &str, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecError> {
     let name = |key: &str| format!("{at}.{key}");
-    match *source {
+    match source {
         SourceSpec::Bulk => Ok(()),
-        SourceSpec::Fixed { bytes } => within(&name("bytes"), bytes, 1..=MAX_BYTES),
-        SourceSpec::OnOff { on_ns, off_ns, exponential: _ } => {
-            within(&name("on_ns"), on_ns, 1..=MAX_NS)?;
-            within(&name("off_ns"), off_ns, 1..=MAX_NS)
+        SourceSpec::Fixed { bytes } => quantity::check(&name("bytes"), bytes, 1..=MAX_BYTES),
+        SourceSpec::OnOff { on_ns, off_ns } => {
+            quantity::check(&name("on_ns"), on_ns, 1..=MAX_NS)?;
+            quantity::check(&name("off_ns"), off_ns, 1..=MAX_NS)
         }
-        SourceSpec::RequestResponse { bytes, think_ns, exponential: _, count } => {
-            within(&name("bytes"), bytes, 1..=MAX_BYTES)?;
-            within(&name("think_ns"), think_ns, 0..=MAX_NS)?;
+        SourceSpec::RequestResponse { bytes, think_ns, count } => {
+            quantity::check(&name("bytes"), bytes, 1..=MAX_BYTES)?;
+            quantity::check(&name("think_ns"), think_ns, 0..=MAX_NS)?;
             within(&name("count"), count.unwrap_or(1), 1..=u64::MAX)
         }
-        SourceSpec::Ping { bytes, every_ns, timeout_ns } => {
+        &SourceSpec::Ping { bytes, every_ns, timeout_ns } => {
             within(&name("bytes"), bytes, 1..=most_bytes)?;
             within(&name("every_ns"), every_ns, MIN_PING_EVERY_NS..=MAX_NS)?;
             within(&name("timeout_ns"), timeout_ns, 1..=MAX_NS)
         }
         SourceSpec::Relay { from: _, buffer_bytes } => {
             let segment_bytes = u64::from(mss_of(most_bytes + DATAGRAM_HEADER_BYTES));
-            within(&name("buffer_bytes"), buffer_bytes, segment_bytes..=MAX_BYTES)
+            within(&name("buffer_bytes"), *buffer_bytes, segment_bytes..=MAX_BYTES)
         }
     }
 }

@@ -103,14 +103,34 @@ pub fn everything() -> Value {
     );
     spec["flows"] = json!([
         flow("fixed", json!({"kind": "fixed", "bytes": 1_000_000})),
-        flow("on_off", json!({"kind": "on_off", "on_ns": S, "off_ns": S, "exponential": true})),
+        flow(
+            "on_off",
+            json!({"kind": "on_off", "on_ns": S,
+                "off_ns": drawn(json!({"kind": "exponential", "mean": 1e9}))})
+        ),
         flow(
             "web",
             json!({"kind": "request_response", "bytes": 10_000, "think_ns": S,
-            "exponential": false, "count": 3})
+            "count": 3})
         ),
         flow("bulk", json!({"kind": "bulk"})),
         flow("bulk@sat", json!({"kind": "relay", "from": 3, "buffer_bytes": 1_000_000})),
+        flow(
+            "short",
+            json!({"kind": "fixed", "bytes": drawn(json!({"kind": "empirical", "points": [
+            {"value": 0.0, "probability": 0.0}, {"value": 1e6, "probability": 1.0}]}))})
+        ),
+        flow(
+            "drawn",
+            json!({"kind": "on_off",
+                "on_ns": drawn(json!({"kind": "lognormal", "median": 1e9, "sigma": 1.0})),
+                "off_ns": drawn(json!({"kind": "weibull", "scale": 1e9, "shape": 0.7}))})
+        ),
+        flow(
+            "tail",
+            json!({"kind": "fixed",
+            "bytes": drawn(json!({"kind": "pareto", "scale": 1e3, "shape": 1.5}))})
+        ),
     ]);
     spec["flows"][0]["path"] = json!([0, 1, 2, 3, 4]);
     spec["flows"][0]["reverse_path"] = json!([5]);
@@ -178,6 +198,11 @@ pub fn quic_flow(name: &str, source: Value) -> Value {
         "stream_receive_window_bytes": 1_000_000, "handshake": "1rtt", "crypto": "none",
     });
     flow
+}
+
+/// A quantity that is drawn, without bounds.
+fn drawn(law: Value) -> Value {
+    json!({"law": law, "min": null, "max": null})
 }
 
 /// A queue or losses.

@@ -5,7 +5,9 @@ use jostle_control::slow_start::Standard;
 use jostle_control::{RecoveryOwner, registry};
 use jostle_path::Reason;
 use jostle_path::registry::queue as queue_row;
-use jostle_record::{AckRow, FlowSpec, FlowState, Limit, LinkPart, RunSpec, Sink, SourceSpec};
+use jostle_record::{
+    AckRow, FlowSpec, FlowState, Limit, LinkPart, Quantity, RunSpec, Sink, SourceSpec,
+};
 use jostle_units::{
     DATAGRAM_HEADER_BYTES, HEADER_BYTES, LINK_HEADER_BYTES, Span, Stream, Time, mss_of,
 };
@@ -123,7 +125,7 @@ impl Ledger {
                 Some(_) => u64::from(LINK_HEADER_BYTES + DATAGRAM_HEADER_BYTES),
             },
             acks_packets: flow.quic.is_some(),
-            size_bytes: size(flow.source),
+            size_bytes: size(&flow.source),
             // RFC 9002 §7.5: "Probe packets MUST NOT be blocked by the congestion controller", and they
             // count as in flight: after some timeouts there may be many.
             window_based: flow.quic.is_none() && window_based(flow),
@@ -250,14 +252,13 @@ fn window_based(flow: &FlowSpec) -> bool {
 }
 
 /// What an application sends in all, if that is known.
-fn size(source: SourceSpec) -> Option<u64> {
+fn size(source: &SourceSpec) -> Option<u64> {
     match source {
-        SourceSpec::Fixed { bytes } => Some(bytes),
-        SourceSpec::RequestResponse { bytes, count, .. } => count.map(|count| count * bytes),
-        SourceSpec::Bulk
-        | SourceSpec::OnOff { .. }
-        | SourceSpec::Ping { .. }
-        | SourceSpec::Relay { .. } => None,
+        SourceSpec::Fixed { bytes: Quantity::Constant(bytes) } => Some(*bytes),
+        SourceSpec::RequestResponse { bytes: Quantity::Constant(bytes), count, .. } => {
+            count.map(|count| count * bytes)
+        }
+        _ => None,
     }
 }
 

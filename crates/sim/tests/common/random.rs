@@ -167,22 +167,29 @@ fn any_link(name: &'static str, rate_bps: u64, rtt_ns: u64) -> impl Strategy<Val
     )
 }
 
+/// A time that is constant, or the mean of exponential ones.
+fn time(ns: u64, drawn: bool) -> Quantity {
+    let exponential = Distribution::of(Law::Exponential { mean: ns.max(1) as f64 });
+    if drawn { Quantity::Drawn(exponential) } else { ns.into() }
+}
+
 /// `least` and `most` bytes, where there is one transfer.
 fn source(finite: bool, (least, most): (u64, u64)) -> BoxedStrategy<SourceSpec> {
-    let fixed = log_uniform(least, most).prop_map(|bytes| SourceSpec::Fixed { bytes });
+    let fixed =
+        log_uniform(least, most).prop_map(|bytes| SourceSpec::Fixed { bytes: bytes.into() });
     let responses = (log_uniform(1, 100_000), 0..500 * MS, any::<bool>(), 1..5u64).prop_map(
-        |(bytes, think_ns, exponential, count)| SourceSpec::RequestResponse {
-            bytes,
-            think_ns,
-            exponential,
+        |(bytes, think_ns, drawn, count)| SourceSpec::RequestResponse {
+            bytes: bytes.into(),
+            think_ns: time(think_ns, drawn),
             count: Some(count),
         },
     );
     if finite {
         return prop_oneof![fixed, responses].boxed();
     }
-    let on_off = (MS..500 * MS, MS..500 * MS, any::<bool>())
-        .prop_map(|(on_ns, off_ns, exponential)| SourceSpec::OnOff { on_ns, off_ns, exponential });
+    let on_off = (MS..500 * MS, MS..500 * MS, any::<bool>()).prop_map(|(on_ns, off_ns, drawn)| {
+        SourceSpec::OnOff { on_ns: time(on_ns, drawn), off_ns: time(off_ns, drawn) }
+    });
     prop_oneof![3 => Just(SourceSpec::Bulk), 1 => fixed, 1 => responses, 1 => on_off].boxed()
 }
 

@@ -19,7 +19,7 @@ from jostle.backends.kernel import (
     playback,
     programs,
 )
-from jostle.backends.kernel.spans import spans_ns
+from jostle.backends.kernel.spans import sizes_bytes, spans_ns
 from jostle.backends.kernel.topology import (
     Burst,
     Machine,
@@ -233,10 +233,11 @@ def continuations(spec: Spec) -> dict[int, int]:
     return found
 
 
-def _application(spec: Spec, number: int) -> Mapping[str, Any]:
-    """Give the source whose data a connection carries, over however many proxies they came."""
-    source: Mapping[str, Any] = spec["flows"][number]["source"]
-    return _application(spec, source["from"]) if source["kind"] == "relay" else source
+def _owner(spec: Spec, number: int) -> FlowSpec:
+    """Give the flow that a connection is a part of, over however many proxies its data came."""
+    flow = spec["flows"][number]
+    source = flow["source"]
+    return _owner(spec, source["from"]) if source["kind"] == "relay" else flow
 
 
 def _receiver_controller(flow: FlowSpec) -> str | None:
@@ -274,11 +275,10 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         "start_ns": flow["start_ns"],
         "stop_ns": flow["stop_ns"],
         "source": flow["source"],
-        # Of its messages, if they have one size: its receiver reads the last of each whole.
-        "message_bytes": _application(spec, number).get("bytes"),
         "segment_bytes": packets.payload_bytes(flow),
         "continues": continuations(spec).get(number),
         "spans_ns": spans_ns(spec["seed"], flow, spec["duration_ns"]),
+        "sizes_bytes": sizes_bytes(spec["seed"], _owner(spec, number)),
     }
 
 
@@ -321,9 +321,8 @@ def engine_path() -> Path | None:
 
 
 def _file_bytes(spec: Spec, flow: FlowSpec) -> int:
-    source = flow["source"]
-    if source["kind"] == "fixed":
-        return int(source["bytes"])
+    if flow["source"]["kind"] == "fixed":
+        return sizes_bytes(spec["seed"], flow)[0]
     rates_bps = [playback.peak_bps(spec["links"][number]) for number in flow["path"]]
     if flow["nic_rate_bps"] is not None:
         rates_bps.append(flow["nic_rate_bps"])

@@ -6,7 +6,6 @@ import functools
 import hashlib
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from jostle.backends.base import Spec
 from jostle.backends.kernel import seeded
 from jostle.backends.kernel.problems import Problem, flow_key
 from jostle.implementations import PLACES, VALUES, filled, recipes, unknown_placeholders
-from jostle.kernel_images.images import SYSTEM_PATH
+from jostle.quic_programs import search_path, which
 from jostle.run_spec import FlowSpec
 
 if TYPE_CHECKING:
@@ -60,13 +59,14 @@ def problems(flow: FlowSpec) -> Iterator[Problem]:
     """List what stands in the way of a flow's programs."""
     found, key = _implementation(flow), flow_key(flow, "transport.implementation")
     recipe = recipes().get(found["name"])
-    install = "install it, or give its whole path" if recipe is None else recipe.install
+    install = "install it, or give its whole path" if recipe is None else recipe.advice
     for role, words in _commands(flow):
         for name in unknown_placeholders(words):
             known = ", ".join(f"{{{one}}}" for one in sorted((*VALUES, *PLACES)))
             yield Problem(f"{key}.{role}", f"{{{name}}} stands for nothing: there are {known}")
-        if which(words[0]) is None:
-            text = f"there is no program `{words[0]}` in {SYSTEM_PATH}: {install}"
+        if which(found["name"], words[0]) is None:
+            places = search_path(found["name"])
+            text = f"there is no program `{words[0]}` in {places}: {install}"
             yield Problem(f"{key}.{role}", text)
     if word_for(found["name"], flow["controller"]["name"]) is None:
         has = ", ".join(sorted(recipes()[found["name"]].controllers))
@@ -91,11 +91,6 @@ def word_for(name: str, controller: str) -> str | None:
     return controller if recipe is None else recipe.controllers.get(controller)
 
 
-def which(program: str) -> str | None:
-    """Find a program where the guest will look for it."""
-    return shutil.which(program, path=SYSTEM_PATH)
-
-
 def digest(flow: FlowSpec) -> str:
     """Hash of both programs and of the libraries that they load: other ones measure otherwise."""
     whole = hashlib.sha256()
@@ -110,7 +105,7 @@ def digest(flow: FlowSpec) -> str:
 def _paths(flow: FlowSpec) -> Iterator[str]:
     """Paths of both programs, as far as they are there."""
     for _, words in _commands(flow):
-        path = which(words[0])
+        path = which(_implementation(flow)["name"], words[0])
         if path is not None:
             yield path
 
@@ -163,7 +158,11 @@ def job(spec: Spec, flow: FlowSpec, address: str, size_bytes: int) -> dict[str, 
     }
     return {
         **{role: filled(words, stand_for) for role, words in _commands(flow)},
-        "environment": {**_seeding(flow), **({} if recipe is None else recipe.environment)},
+        "environment": {
+            "PATH": search_path(found["name"]),
+            **_seeding(flow),
+            **({} if recipe is None else recipe.environment),
+        },
         "port": PORT,
         "bytes": size_bytes,
         "downloads": shows_delivery(flow),

@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any, Final
 
+from jostle.scenario.models import LINK_TABLES
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import did_you_mean
 from jostle.scenario.text.units import QuantityError
@@ -39,7 +40,14 @@ def find(document: Mapping[str, Any], key: str) -> list[KeyPath]:
     if parts[0] not in _NAMED:
         return [tuple(parts)]
     tables = document.get(parts[0])
-    names = _names(tables)
+    alone = [name for name in LINK_TABLES if name in document] if parts[0] == "links" else []
+    if alone and tables is None:
+        # `[bottleneck]`, `[downlink]` and `[uplink]` are links, too, and go by these names.
+        names: list[str | None] = [*alone]
+        places: list[KeyPath] = [(name,) for name in alone]
+    else:
+        names = _names(tables)
+        places = [(parts[0], index) for index in range(len(names))]
     singular = parts[0][:-1]
     if len(parts) < 3:
         raise QuantityError(
@@ -48,11 +56,11 @@ def find(document: Mapping[str, Any], key: str) -> list[KeyPath]:
     if not names:
         raise QuantityError(f"there are no {parts[0]}")
     if parts[1] == "*":
-        return [(parts[0], index, *parts[2:]) for index in range(len(names))]
+        return [(*place, *parts[2:]) for place in places]
     if parts[1] not in names:
         hint = did_you_mean(parts[1], [n for n in names if n is not None])
         raise QuantityError(f'there is no {singular} "{parts[1]}" — {hint}')
-    return [(parts[0], names.index(parts[1]), *parts[2:])]
+    return [(*places[names.index(parts[1])], *parts[2:])]
 
 
 def changed(document: Mapping[str, Any], path: KeyPath, value: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.scenario.fields import QuantileTable
-from jostle.scenario.models import FromFile, Link, Part, RandomRate, ScenarioFile
+from jostle.scenario.models import LINK_TABLES, FromFile, Link, Part, RandomRate, ScenarioFile
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.algorithms import part_spec, queue_limit_bytes
 from jostle.scenario.resolving.classes import Resolver, class_specs, queue_parts
@@ -16,15 +16,18 @@ from jostle.scenario.resolving.from_files import recorded_delay, recorded_rate
 from jostle.scenario.resolving.outages import outage_spec, quantile_points
 from jostle.scenario.resolving.profiles import profile_rtt_ns
 from jostle.scenario.resolving.rates import random_capacity
+from jostle.scenario.resolving.slots import Slotted, slotted
 from jostle.scenario.resolving.traces import TraceFiles
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report
 from jostle.scenario.text.units import PACKET_BYTES, QuantityError
 
-__all__ = ["LinkFacts", "bdp_bytes", "link_facts", "link_spec", "topology"]
+__all__ = ["LinkFacts", "bdp_bytes", "is_access_line", "link_facts", "link_spec", "topology"]
 
 BOTTLENECK = "bottleneck"
 """Name of the one link of a dumbbell."""
+DOWNLINK, UPLINK = "downlink", "uplink"
+"""Names of the two links of an access line."""
 
 
 @dataclass
@@ -51,6 +54,8 @@ class LinkFacts:
         Default round trip of flows that cross it; None without a profile.
     queue_bytes
         Most that its queue holds.
+    slotted
+        What is drawn anew in every run; None if it has no slots.
     """
 
     name: str
@@ -63,14 +68,17 @@ class LinkFacts:
     base_delay_ns: int
     rtt_ns: int | None
     queue_bytes: int = 0
+    slotted: Slotted | None = None
     depends: tuple[KeyPath, ...] = field(default=())
 
 
 def topology(file: ScenarioFile, report: Report) -> list[tuple[str, KeyPath, Link]]:
     """Name, place and text of every link; empty if the scenario does not settle which it has."""
+    tables = [(name, link) for name in LINK_TABLES if (link := getattr(file, name)) is not None]
     if file.links:
-        if file.bottleneck is not None:
-            report.add(("links",), "there is a [bottleneck] as well — keep either it or [[links]]")
+        if tables:
+            name = tables[0][0]
+            report.add(("links",), f"there is a [{name}] as well — keep either it or [[links]]")
             return []
         named: list[tuple[str, KeyPath, Link]] = []
         seen: set[str] = set()
@@ -80,10 +88,28 @@ def topology(file: ScenarioFile, report: Report) -> list[tuple[str, KeyPath, Lin
             seen.add(link.name)
             named.append((link.name, ("links", index), link))
         return named
-    if file.bottleneck is None:
-        report.add((), "no link — write a [bottleneck] table, or [[links]]", ("bottleneck",))
+    given = [name for name, _ in tables]
+    if not given:
+        message = "no link — write a [bottleneck] table, [downlink] and [uplink], or [[links]]"
+        report.add((), message, (BOTTLENECK,))
+    elif BOTTLENECK in given and len(given) > 1:
+        message = "there is a [bottleneck] as well — keep either it or [downlink] and [uplink]"
+        report.add((given[1],), message, (BOTTLENECK,))
+    elif given in ([DOWNLINK], [UPLINK]):
+        other = UPLINK if given == [DOWNLINK] else DOWNLINK
+        message = f"an access line has two directions — write [{other}], too, or [bottleneck]"
+        report.add((given[0],), message, (other,))
+    if given not in ([BOTTLENECK], [DOWNLINK, UPLINK]):
         return []
-    return [(BOTTLENECK, ("bottleneck",), file.bottleneck)]
+    return [(name, (name,), link) for name, link in tables]
+
+
+def is_access_line(links: Sequence[LinkFacts]) -> bool:
+    """Whether the links are those of an access line: its downlink, then its uplink."""
+    return [(link.name, link.path) for link in links] == [
+        (DOWNLINK, (DOWNLINK,)),
+        (UPLINK, (UPLINK,)),
+    ]
 
 
 def link_facts(
@@ -119,13 +145,42 @@ def link_facts(
         facts.delay_steps = list(link.delay)
         facts.base_delay_ns = link.delay[0][1] + median_ns
     _set_capacity(facts, files, report, duration_ns)
+    if link.slots is not None:
+        facts.slotted = slotted(
+            name, link.slots, facts.delay_steps, duration_ns, path=path, report=report
+        )
+    if facts.slotted is not None:
+        slots = facts.slotted.slots
+        facts.base_delay_ns += _median(slots.delay or ()) + _median(slots.place or ())
+        if facts.slotted.mean_bps:
+            facts.initial_bps, facts.peak_bps = facts.slotted.mean_bps, facts.slotted.peak_bps
+        draw(facts, 0)
     return facts
+
+
+def draw(facts: LinkFacts, seed: int) -> None:
+    """Give a link with slots what it has in the run with that seed."""
+    if facts.slotted is not None:
+        rates, delays = facts.slotted.steps(seed)
+        if rates:
+            facts.capacity = rate_steps(rates)
+        facts.delay_steps = delays
+
+
+def rate_steps(steps: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """Return the capacity of a run's specification with these rates."""
+    listed = [{"at_ns": at, "rate_bps": rate} for at, rate in steps]
+    return {"kind": "steps", "steps": listed}
 
 
 def _set_capacity(facts: LinkFacts, files: TraceFiles, report: Report, duration_ns: int) -> None:
     """Set rates and capacity; the capacity stays None if something was reported."""
     link, path = facts.link, facts.path
     rate_at, trace_at = (*path, "rate"), (*path, "trace")
+    if link.slots is not None and link.slots.rate is not None and (link.rate or link.trace):
+        given = rate_at if link.rate else trace_at
+        report.add((*path, "slots", "rate"), "there is another rate as well — keep one", given)
+        return
     if link.trace is not None:
         if link.rate is not None:
             report.add(trace_at, "there is a rate as well — keep one", rate_at)
@@ -141,6 +196,8 @@ def _set_capacity(facts: LinkFacts, files: TraceFiles, report: Report, duration_
             "opportunities_ms": list(trace.opportunities_ms),
             "opportunity_bytes": PACKET_BYTES,
         }
+    elif link.rate is None and link.slots is not None and link.slots.rate is not None:
+        return
     elif link.rate is None:
         message = 'missing — write for example rate = "144 Mbit/s"'
         report.add(rate_at, message, trace_at, (*path, "profile"))

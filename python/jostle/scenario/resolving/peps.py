@@ -19,7 +19,7 @@ from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report, did_you_mean
 from jostle.scenario.text.units import LARGEST, format_amount
 
-__all__ = ["Route", "Split", "connection_names", "split"]
+__all__ = ["Maker", "Route", "Split", "connection_names", "split", "with_proxies"]
 
 _BESIDE_NS: Final = 1_000_000
 """Round trip between a sender and a proxy that has no link with a delay between them."""
@@ -40,11 +40,33 @@ class Route:
         Its links.
     rtt_ns
         Its round trip; None if it was reported.
+    positions
+        Of links, by name.
     """
 
     there: Sequence[LinkFacts]
     back: Sequence[LinkFacts]
     rtt_ns: int | None
+    positions: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Maker:
+    """What connections are resolved by.
+
+    Attributes
+    ----------
+    algorithms
+        Resolves controllers.
+    knows_ecn
+        Tells whether a flow with that controller negotiates ECN.
+    report
+        Takes problems.
+    """
+
+    algorithms: Algorithms
+    knows_ecn: Callable[[Flow, str], bool]
+    report: Report
 
 
 @dataclass(frozen=True)
@@ -92,15 +114,35 @@ def connection_names(flow: Flow, links: Sequence[LinkFacts]) -> list[str]:
     return [f"@{name}" for name in found if name is not None]
 
 
+def with_proxies(
+    flows: Sequence[dict[str, Any]],
+    copies: Sequence[Sequence[str]],
+    splits: Sequence[Split | None],
+) -> list[dict[str, Any]]:
+    """Return all flows, and behind them the connections that proxies open for each.
+
+    `copies` are the names of those of each entry, `splits` what its proxies make of it.
+    """
+    opened: list[dict[str, Any]] = []
+    position = 0
+    for names, found in zip(copies, splits, strict=True):
+        for name in names:
+            before = position
+            for following in () if found is None else found.following:
+                own = {
+                    "name": f"{name}{following['name']}",
+                    "source": {**following["source"], "from": before},
+                    "start_ns": flows[position]["start_ns"],
+                    "after": None,
+                }
+                before = len(flows) + len(opened)
+                opened.append({**following, **own})
+            position += 1
+    return [*flows, *opened]
+
+
 def split(
-    flow: Flow,
-    path: KeyPath,
-    spec: Mapping[str, Any],
-    *,
-    route: Route,
-    positions: Mapping[str, int],
-    algorithms: Algorithms,
-    report: Report,
+    flow: Flow, path: KeyPath, spec: Mapping[str, Any], route: Route, maker: Maker
 ) -> Split | None:
     """Return the connections that a flow's proxies make of it.
 
@@ -112,19 +154,16 @@ def split(
         The flow as it would be without them, resolved.
     route
         Its way.
-    positions
-        Of links, by name.
-    algorithms
-        Resolves controllers.
-    report
-        Takes problems.
+    maker
+        What connections are resolved by.
 
     Returns
     -------
     Split or None
-        None if it has no proxies, or if something was reported.
+        None if something was reported.
     """
-    if not flow.pep or _has_none(flow, path, report):
+    report, positions = maker.report, route.positions
+    if _has_none(flow, path, report):
         return None
     before = len(report.found)
     cuts = _cuts(flow, path, route, report)
@@ -145,19 +184,17 @@ def split(
             made |= _windows(buffers[number][1])
         if number > 0:
             cut, (buffer_bytes, _) = cuts[number - 1], buffers[number - 1]
-            made = {**_opened(flow, cut, spec, algorithms), **made}
+            made = {**_opened(flow, cut, spec, maker), **made}
             made["source"] = {"kind": "relay", "from": 0, "buffer_bytes": buffer_bytes}
         connections.append(made)
     return Split(connections[0], connections[1:])
 
 
-def _opened(
-    flow: Flow, cut: _Cut, spec: Mapping[str, Any], algorithms: Algorithms
-) -> dict[str, Any]:
+def _opened(flow: Flow, cut: _Cut, spec: Mapping[str, Any], maker: Maker) -> dict[str, Any]:
     """Return a connection that a proxy opens, as far as it does not depend on its way."""
     pep = cut.pep
     theirs = flow.model_copy(update={"controller": pep.controller, "slow_start": pep.slow_start})
-    controller, slow_start = algorithms(theirs, cut.path)
+    controller, slow_start = maker.algorithms(theirs, cut.path)
     pacing = flow.pacing if pep.pacing is None else pep.pacing
     window = flow.initial_window if pep.initial_window is None else pep.initial_window
     return {
@@ -167,6 +204,7 @@ def _opened(
         "controller": controller,
         "slow_start": slow_start,
         "memory": None,
+        "ecn": maker.knows_ecn(flow, pep.controller.name),
         "stop_ns": None,
         "pacing": pacing == "fq",
         "initial_window_packets": window,

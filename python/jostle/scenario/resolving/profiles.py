@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jostle.scenario.models import LINK_TABLES
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report, did_you_mean
 from jostle.scenario.text.units import parse_span
@@ -32,8 +33,9 @@ def fill_in(document: Mapping[str, Any], report: Report) -> dict[str, Any]:
     Unknown profiles are reported and taken out.
     """
     filled = dict(document)
-    if isinstance(document.get("bottleneck"), dict):
-        filled["bottleneck"] = _link(document["bottleneck"], ("bottleneck",), report)
+    for table in LINK_TABLES:
+        if isinstance(document.get(table), dict):
+            filled[table] = _link(document[table], (table,), report)
     if isinstance(document.get("links"), list):
         filled["links"] = [
             _link(link, ("links", index), report) if isinstance(link, dict) else link
@@ -46,11 +48,14 @@ def merge(profile: Mapping[str, Any], link: Mapping[str, Any]) -> dict[str, Any]
     """Return the keys of `link` over those of `profile`.
 
     A table beside a profile changes the keys that it names; one that names a `kind` or a
-    `model` replaces the profile's table. A trace replaces the profile's rate.
+    `model` replaces the profile's table. A trace replaces the profile's rate, and either of them
+    the rate of its slots.
     """
     merged = {key: value for key, value in profile.items() if key not in ("rtt", "summary")}
     if "trace" in link:
         merged.pop("rate", None)
+    if "slots" in merged and not {"rate", "trace"}.isdisjoint(link):
+        merged["slots"] = {k: v for k, v in merged["slots"].items() if k != "rate"}
     for key, value in link.items():
         below = merged.get(key)
         replaces = isinstance(value, dict) and not {"kind", "model"}.isdisjoint(value)

@@ -13,8 +13,10 @@ from typing import Any, Final, Literal
 
 from jostle.scenario.models import ScenarioFile
 from jostle.scenario.registry import Registry
+from jostle.scenario.resolving.links import topology
 from jostle.scenario.resolving.sources import owner
 from jostle.scenario.text.positions import KeyPath
+from jostle.scenario.text.problems import Report
 from jostle.scenario.text.units import format_amount, format_bound
 
 __all__ = ["refusal"]
@@ -86,8 +88,7 @@ def _key(place: str, file: ScenarioFile, flows: Sequence[Mapping[str, Any]]) -> 
     steps = [int(word) if word.isdigit() else word for word in words]
     match steps:
         case ["links", int(index), *rest]:
-            above: KeyPath = ("links", index) if file.links else ("bottleneck",)
-            link = file.links[index] if file.links else file.bottleneck
+            _, above, link = topology(file, Report())[index]
             match rest:
                 case ["classes", int(number), *within] if (
                     link and link.queue and link.queue.classes

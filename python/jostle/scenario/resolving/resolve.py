@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
 from jostle.python_controllers.sources import is_python_controller
-from jostle.run_spec import RunSpec
+from jostle.run_spec import LinkSpec, RunSpec
 from jostle.scenario.models import Flow, Ping, ScenarioFile
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.algorithms import controller_and_slow_start, memory_spec
@@ -22,14 +22,24 @@ from jostle.scenario.resolving.links import (
     BOTTLENECK,
     LinkFacts,
     bdp_bytes,
+    is_access_line,
     link_facts,
     link_names,
     link_spec,
+    rate_steps,
     topology,
 )
-from jostle.scenario.resolving.peps import Route, Split, connection_names, split
+from jostle.scenario.resolving.peps import (
+    Maker,
+    Route,
+    Split,
+    connection_names,
+    split,
+    with_proxies,
+)
 from jostle.scenario.resolving.python_controllers import controller_spec
 from jostle.scenario.resolving.refusals import refusal
+from jostle.scenario.resolving.slots import Slotted
 from jostle.scenario.resolving.sources import no_controller, source_spec
 from jostle.scenario.resolving.traces import TraceFiles
 from jostle.scenario.resolving.transports import (
@@ -69,11 +79,14 @@ class Template:
         By name of flow, for those that have any.
     shortest_rtt_ns
         Shortest quiet round trip of the flows.
+    slotted
+        Links whose rates and delays are drawn from the seed here, by position.
     """
 
     spec: RunSpec
     start_jitter_ns: Mapping[str, int]
     shortest_rtt_ns: int
+    slotted: Mapping[int, Slotted] = field(default_factory=dict)
 
     def jittered(self) -> Template:
         """Return the template with starts drawn from one shortest round trip, unless it has any.
@@ -98,6 +111,11 @@ class Template:
         spec: RunSpec = {**self.spec, "seed": seed}
         if spec["capture"] is not None:
             spec["capture"] = {"scenario": title}
+        if self.slotted:
+            spec["links"] = [
+                _drawn_link(link, self.slotted[at], seed) if at in self.slotted else link
+                for at, link in enumerate(self.spec["links"])
+            ]
         if self.start_jitter_ns:
             spec["flows"] = [
                 {**flow, "start_ns": flow["start_ns"] + self._drawn(flow["name"], seed)}
@@ -114,6 +132,15 @@ class Template:
         jitter = self.start_jitter_ns.get(flow, 0)
         digest = hashlib.sha256(f"start_jitter/{seed}/{flow}".encode()).digest()
         return int.from_bytes(digest[:8], "big") * (jitter + 1) >> 64
+
+
+def _drawn_link(link: LinkSpec, slotted: Slotted, seed: int) -> LinkSpec:
+    rates, delays = slotted.steps(seed)
+    listed = [{"at_ns": at, "delay_ns": delay} for at, delay in delays]
+    drawn = {**link, "delay": {**link["delay"], "steps": listed}}
+    if rates:
+        drawn["capacity"] = rate_steps(rates)
+    return cast(LinkSpec, drawn)
 
 
 def resolve(
@@ -158,22 +185,18 @@ def resolve(
     specs = [link_spec(one, largest, registry, report, rtt_paths) for one in links]
     _check_names(file, links, report)
     _check_capture(file, report)
-    specified = [
-        _flow(
-            index,
-            file=file,
-            rtt=rtt,
-            links=links,
-            registry=registry,
-            report=report,
-            folder=folder or Path(),
-            python=python,
-        )
-        for index, rtt in enumerate(rtts)
+    asked = _Asked(file, links, registry, report, folder or Path(), python)
+    specified = [_flow(index, rtt, asked) for index, rtt in enumerate(rtts)]
+    splits = [
+        _split(index, rtt, spec, asked)
+        for (index, rtt), spec in zip(enumerate(rtts), specified, strict=True)
     ]
-    own = [flow for flow, _ in specified]
-    splits = [found for _, found in specified]
-    flows = _with_proxies(file, _in_order(file, own, report), splits)
+    own = [
+        spec if found is None else {**spec, **found.first}
+        for spec, found in zip(specified, splits, strict=True)
+    ]
+    copies = [_copies(flow) for flow in file.flows]
+    flows = with_proxies(_in_order(file, own, report), copies, splits)
     assign_flows(file, [link.path for link in links], specs, flows, report)
     if report.found or report.hidden or any(spec is None for spec in specs):
         return None
@@ -183,37 +206,18 @@ def resolve(
     if refused is not None:
         report.add(*refused)
         return None
+    return _template(run, file, rtts, links)
+
+
+def _template(
+    run: RunSpec, file: ScenarioFile, rtts: Sequence[int | None], links: Sequence[LinkFacts]
+) -> Template:
     return Template(
         spec=run,
         start_jitter_ns=_start_jitter_ns(file),
         shortest_rtt_ns=min((rtt for rtt in rtts if rtt is not None), default=0),
+        slotted={at: one.slotted for at, one in enumerate(links) if one.slotted is not None},
     )
-
-
-def _with_proxies(
-    file: ScenarioFile, flows: Sequence[dict[str, Any]], splits: Sequence[Split | None]
-) -> list[dict[str, Any]]:
-    """Return the flows, and behind all of them the connections that proxies open."""
-    opened: list[dict[str, Any]] = []
-    position = 0
-    for flow, found in zip(file.flows, splits, strict=True):
-        for name in _copies(flow):
-            before = position
-            for following in () if found is None else found.following:
-                source = {**following["source"], "from": before}
-                before = len(flows) + len(opened)
-                starts = flows[position]["start_ns"]
-                opened.append(
-                    {
-                        **following,
-                        "name": f"{name}{following['name']}",
-                        "source": source,
-                        "start_ns": starts,
-                        "after": None,
-                    }
-                )
-            position += 1
-    return [*flows, *opened]
 
 
 def _start_jitter_ns(file: ScenarioFile) -> dict[str, int]:
@@ -361,8 +365,13 @@ def _route(flow: Flow, links: Sequence[LinkFacts]) -> tuple[list[LinkFacts], lis
     by_name = {link.name: link for link in links}
     if len(links) == 1 and links[0].name == BOTTLENECK and flow.path is None:
         return [links[0]], []
-    there = [by_name[name] for name in flow.path or () if name in by_name]
-    return there, [by_name[name] for name in flow.reverse_path if name in by_name]
+    there, back = (
+        [by_name[name] for name in names if name in by_name]
+        for names in (flow.path or (), flow.reverse_path)
+    )
+    if is_access_line(links):
+        there, back = [links[0]], [links[1]]
+    return (there, back) if flow.direction == "down" else (back, there)
 
 
 def _rtt(flow: Flow, links: Sequence[LinkFacts]) -> int | None:
@@ -373,31 +382,45 @@ def _rtt(flow: Flow, links: Sequence[LinkFacts]) -> int | None:
     return defaults.pop() if len(defaults) == 1 else None
 
 
-def _flow(
-    index: int,
-    *,
-    file: ScenarioFile,
-    rtt: int | None,
-    links: Sequence[LinkFacts],
-    registry: Registry,
-    report: Report,
-    folder: Path,
-    python: bool,
-) -> tuple[dict[str, Any], Split | None]:
-    """Return a flow's own connection, and those that its proxies open."""
-    flow, path = file.flows[index], ("flows", index)
+@dataclass(frozen=True)
+class _Asked:
+    """What flows are resolved by: the scenario and its links, and where names and mistakes go."""
+
+    file: ScenarioFile
+    links: Sequence[LinkFacts]
+    registry: Registry
+    report: Report
+    folder: Path
+    python: bool
+
+    def algorithms(
+        self, flow: Flow, path: KeyPath
+    ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+        """Return controller and slow start of a flow over one of the engine's transports."""
+        if is_python_controller(flow.controller.name):
+            found = controller_spec(flow, path, self.folder, self.report, python=self.python)
+            return found, None
+        return controller_and_slow_start(flow, path, self.registry, self.report, self.folder)
+
+    def positions(self) -> dict[str, int]:
+        """Return the places of links, by name."""
+        return {link.name: position for position, link in enumerate(self.links)}
+
+    def knows_ecn(self, flow: Flow, controller: str) -> bool:
+        """Return what the scenario says, or whether the controller is one that needs ECN."""
+        if flow.ecn is not None:
+            return flow.ecn
+        row = self.registry.controllers.get(controller)
+        return row is not None and row.needs_ecn
+
+
+def _flow(index: int, rtt: int | None, asked: _Asked) -> dict[str, Any]:
+    file, links, registry, report = asked.file, asked.links, asked.registry, asked.report
+    flow, path, folder = file.flows[index], ("flows", index), asked.folder
     _check_route(file, flow, path, links, report)
     _check_times(file, flow, path, report)
     there, back = _route(flow, links)
-    positions = {link.name: position for position, link in enumerate(links)}
-
-    def algorithms(
-        theirs: Flow, at: KeyPath
-    ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-        if is_python_controller(theirs.controller.name):
-            return controller_spec(theirs, at, folder, report, python=python), None
-        return controller_and_slow_start(theirs, at, registry, report, folder)
-
+    positions = asked.positions()
     controller: dict[str, Any] | None
     slow_start: dict[str, Any] | None
     ours = not isinstance(flow.source, Ping)
@@ -407,9 +430,9 @@ def _flow(
         ours = False
         controller, slow_start = foreign_controller(flow, path, report), None
     else:
-        controller, slow_start = algorithms(flow, path)
+        controller, slow_start = asked.algorithms(flow, path)
     receive_window, initial_receive_window = _receive_windows(flow, rtt or 0, there)
-    spec = {
+    return {
         "name": flow.name,
         "group": flow.name,
         **transport_spec(flow, path, receive_window, _path_bdp(rtt or 0, there), report),
@@ -423,9 +446,9 @@ def _flow(
         "after": None,
         "start_ns": flow.start,
         "stop_ns": flow.stop,
-        "source": source_spec(flow, path, report),
+        "source": source_spec(flow, path, folder, report),
         "pacing": flow.pacing == "fq",
-        "ecn": _ecn(flow, registry, flow.controller.name),
+        "ecn": asked.knows_ecn(flow, flow.controller.name),
         "mtu_bytes": flow.mtu,
         "initial_window_packets": flow.initial_window,
         "initial_pacing": flow.initial_pacing,
@@ -436,33 +459,23 @@ def _flow(
         "gro": flow.gro,
         "nic_rate_bps": flow.nic_rate,
     }
-    found = split(
-        flow,
-        path,
-        spec,
-        route=Route(there, back, rtt),
-        positions=positions,
-        algorithms=algorithms,
-        report=report,
-    )
-    if found is None:
-        return spec, None
-    ecn = [_ecn(flow, registry, pep.controller.name) for pep in flow.pep]
-    following = [{**one, "ecn": knows} for one, knows in zip(found.following, ecn, strict=True)]
-    return {**spec, **found.first}, Split(found.first, following)
 
 
-def _ecn(flow: Flow, registry: Registry, controller: str) -> bool:
-    """Return what the scenario says, or whether the controller is one that needs ECN."""
-    if flow.ecn is not None:
-        return flow.ecn
-    row = registry.controllers.get(controller)
-    return row is not None and row.needs_ecn
+def _split(index: int, rtt: int | None, spec: Mapping[str, Any], asked: _Asked) -> Split | None:
+    """Return the connections that a flow's proxies make of it; None if it has none."""
+    flow = asked.file.flows[index]
+    if not flow.pep:
+        return None
+    route = Route(*_route(flow, asked.links), rtt, asked.positions())
+    maker = Maker(asked.algorithms, asked.knows_ecn, asked.report)
+    return split(flow, ("flows", index), spec, route, maker)
 
 
 def _check_route(
     file: ScenarioFile, flow: Flow, path: KeyPath, links: Sequence[LinkFacts], report: Report
 ) -> None:
+    if not _direction_is_said(flow, path, links, report):
+        return
     if file.bottleneck is not None:
         for key, names in (("path", flow.path or []), ("reverse_path", flow.reverse_path)):
             for index, name in enumerate(names):
@@ -481,6 +494,22 @@ def _check_route(
     if links and not flow.path:
         example = ", ".join(f'"{name}"' for name in known[:2])
         report.add((*path, "path"), f"missing — name the links in order, as in [{example}]")
+
+
+def _direction_is_said(
+    flow: Flow, path: KeyPath, links: Sequence[LinkFacts], report: Report
+) -> bool:
+    """Check `direction`; return whether there are names of links to be looked at."""
+    if is_access_line(links):
+        for key, names in (("path", flow.path), ("reverse_path", flow.reverse_path)):
+            if names:
+                message = 'with [downlink] and [uplink] the way is said by direction = "up"'
+                report.add((*path, key), f"{message} — remove this key", ("downlink",))
+        return False
+    if flow.direction == "up" and not flow.reverse_path:
+        message = "there is no link for data on the way up — write [downlink] and [uplink]"
+        report.add((*path, "direction"), f"{message}, or a reverse_path", ("links",))
+    return True
 
 
 def _check_times(file: ScenarioFile, flow: Flow, path: KeyPath, report: Report) -> None:

@@ -220,12 +220,15 @@ def _known_keys(location: tuple[int | str, ...]) -> list[str]:
 
 _MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "bottleneck": models.Link,
+    "downlink": models.Link,
+    "uplink": models.Link,
     "links": models.NamedLink,
     "flows": models.Flow,
     "classes": models.QueueClass,
     "jitter": models.Jitter,
     "outage": models.Outage,
     "quick_start": models.QuickStart,
+    "slots": models.Slots,
     "random": models.RandomRate,
     "recorded": models.FromFile,
     "implementation": models.Implementation,

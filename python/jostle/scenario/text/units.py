@@ -22,6 +22,7 @@ __all__ = [
     "format_amount",
     "format_bound",
     "parse_amount",
+    "parse_number",
     "parse_probability",
     "parse_rate",
     "parse_size",
@@ -208,6 +209,25 @@ def parse_amount(given: object) -> Amount:
     if unit in _PACKETS:
         return Amount(Fraction(_whole(text, value, "packets")), "packets")
     return Amount(Fraction(_whole(text, value, "B")), "bytes")
+
+
+def parse_number(given: object) -> float:
+    """Return a number without a unit, not negative.
+
+    Raises
+    ------
+    QuantityError
+        If `given` is none.
+    """
+    match = None
+    if isinstance(given, str | int | float) and not isinstance(given, bool):
+        match = _match(given)  # nan and inf do not match
+    if match is None or match["unit"] is not None:
+        raise QuantityError(f"{_shown(given)} is not a number — write for example 1.5")
+    value = _number(_shown(given), match["number"])
+    if value < 0:
+        raise QuantityError(f"{_shown(given)} is negative — write for example 1.5")
+    return float(value)
 
 
 def parse_probability(given: object) -> float:

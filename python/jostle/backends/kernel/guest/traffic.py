@@ -176,8 +176,8 @@ class TcpFlow(FlowOfJob):
     def _read(self, connection: socket.socket) -> None:
         """Read until the connection ends: in portions, and what is left of a message at once."""
         portion_bytes, most_bytes = self._job["read_bytes"], self._job["read_most_bytes"]
-        message_bytes: int | None = self._job["message_bytes"]
-        left_bytes = message_bytes
+        sizes_bytes: Iterator[int] = itertools.cycle(self._job["sizes_bytes"])
+        left_bytes = next(sizes_bytes, None)
         buffer = bytearray(max(portion_bytes, most_bytes))
         readable = select.poll()
         readable.register(connection, select.POLLIN)
@@ -197,7 +197,7 @@ class TcpFlow(FlowOfJob):
                 left_bytes -= taken_bytes
                 if not left_bytes:
                     self._whole_ns.append(time.monotonic_ns())
-                    left_bytes = message_bytes
+                    left_bytes = next(sizes_bytes)
 
     def _send(self) -> None:
         self._hosts[self._job["sender"]].enter()
@@ -240,11 +240,11 @@ class TcpFlow(FlowOfJob):
             case "bulk":
                 self._write(sender, None, self._stop_ns)
             case "fixed":
-                self._answer(sender, iter([source["bytes"]]))
+                self._answer(sender, 1)
             case "on_off":
                 self._take_turns(sender)
             case "request_response":
-                self._answer(sender, _repeated(source["bytes"], source["count"]))
+                self._answer(sender, source["count"])
 
     def _take_turns(self, sender: socket.socket) -> None:
         """Send without end while on, nothing while off."""
@@ -256,13 +256,14 @@ class TcpFlow(FlowOfJob):
             turn_ns += next(self._spans_ns)
             sleep_until(turn_ns)
 
-    def _answer(self, sender: socket.socket, sizes: Iterator[int]) -> None:
-        """Send so many bytes, wait until all are acknowledged, think, send the next."""
+    def _answer(self, sender: socket.socket, count: int | None) -> None:
+        """Send a message, wait until all of it is acknowledged, think, send the next of `count`."""
+        sizes_bytes = itertools.islice(itertools.cycle(self._job["sizes_bytes"]), count)
         # The last segment of each must not wait for the ACK of the one before.
         sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # Reports count bytes from here on, hence not before the connection stands.
         sender.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _ACK_REPORTS)
-        for number, size_bytes in enumerate(sizes):
+        for number, size_bytes in enumerate(sizes_bytes):
             # The first is asked for with the connection.
             moment_ns = self._due_ns or 0
             if number > 0:
@@ -301,10 +302,6 @@ class TcpFlow(FlowOfJob):
                 self._written_bytes += taken
         sender.setblocking(True)
         return written_bytes
-
-
-def _repeated(size_bytes: int, count: int | None) -> Iterator[int]:
-    return itertools.repeat(size_bytes) if count is None else itertools.repeat(size_bytes, count)
 
 
 def set_controller(connection: socket.socket, name: str) -> None:

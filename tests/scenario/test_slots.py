@@ -1,0 +1,178 @@
+"""Paths that are assigned anew: what is drawn of them has the distributions that it was told."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from jostle import _core
+from jostle.scenario import Registry, ScenarioError, loads
+from jostle.scenario.resolving.profiles import profiles
+
+SCENARIO = """
+duration = "{duration}"
+seed     = {seed}
+repeats  = {repeats}
+[bottleneck]
+{link}
+[[flows]]
+name = "download"
+controller = "cubic"
+"""
+SLOTS = """
+queue = "fq_codel"
+delay = "5 ms"
+[bottleneck.slots]
+every = "15 s"
+gap = "100 ms"
+lasting = {lasting}
+lasting_for = "100 s"
+correlation = "5 s"
+rate = {{ "0 %" = "0 bit/s", "100 %" = "100 Mbit/s" }}
+delay = {{ "0 %" = "0 ms", "100 %" = "20 ms" }}
+place = {{ "0 %" = "1 ms", "100 %" = "3 ms" }}
+"""
+
+
+def links(
+    registry: Registry, link: str, duration: str = "600 s", seed: int = 1, repeats: int = 1
+) -> list[dict]:
+    text = SCENARIO.format(link=link, duration=duration, seed=seed, repeats=repeats)
+    if "profile" not in link:
+        text += 'rtt = "60 ms"\n'
+    return [run.spec["links"][0] for run in loads(text, registry=registry).plan().runs]
+
+
+def by_second(link: dict, seconds: int, every_ms: int = 1000) -> np.ndarray:
+    """Rates in force in the middle of each span of `every_ms`, in Mbit/s."""
+    steps = link["capacity"]["steps"]
+    at_ns = np.array([step["at_ns"] for step in steps])
+    rates = np.array([step["rate_bps"] for step in steps]) / 1e6
+    moments = (np.arange(seconds * 1000 // every_ms) + 0.5) * every_ms * 1e6
+    return rates[np.searchsorted(at_ns, moments, side="right") - 1]
+
+
+def test_rates_and_delays_change_together_every_15_s(registry: Registry) -> None:
+    (link,) = links(registry, SLOTS.format(lasting=0.5))
+    stops = [s["at_ns"] for s in link["capacity"]["steps"] if s["rate_bps"] == 0]
+    assert set(np.diff(stops)) == {15 * 10**9}
+    delays = link["delay"]["steps"]
+    assert [step["at_ns"] for step in delays[1:]] == stops
+    resumed = {s["at_ns"] for s in link["capacity"]["steps"]}
+    assert all(at + 10**8 in resumed for at in stops if at + 10**8 < 600 * 10**9)
+    assert all(6e6 <= step["delay_ns"] <= 28e6 for step in delays)
+    # A run has one place: what an assignment adds is uniform in 20 ms on top of it.
+    values = [step["delay_ns"] / 1e6 for step in delays]
+    assert 15 < max(values) - min(values) <= 20
+
+
+def test_a_seed_has_its_own_rates_and_links_one_clock(registry: Registry) -> None:
+    one, again, other = (
+        links(registry, SLOTS.format(lasting=0.5), seed=seed)[0] for seed in (1, 1, 2)
+    )
+    assert one == again
+    assert one["capacity"] != other["capacity"]
+    text = """
+    duration = "60 s"
+    links = [
+        { name = "down", profile = "starlink" },
+        { name = "up", profile = "starlink-up" },
+    ]
+    flows = [{ name = "a", controller = "cubic", path = ["down"], reverse_path = ["up"] }]
+    """
+    (run,) = loads(text, registry=registry).plan().runs
+    stops = [
+        [s["at_ns"] for s in link["capacity"]["steps"] if s["rate_bps"] == 0]
+        for link in run.spec["links"]
+    ]
+    assert stops[0] == stops[1] != []
+
+
+@pytest.mark.parametrize("lasting", [0.0, 0.5, 1.0])
+def test_rates_have_the_told_distribution_and_memory(registry: Registry, lasting: float) -> None:
+    found = links(registry, SLOTS.format(lasting=lasting), duration="900 s", repeats=60)
+    rates = np.array([by_second(link, 900) for link in found])
+    # Uniform from 0 to 100; of a run many seconds are alike.
+    told = np.quantile(rates, [0.1, 0.5, 0.9])
+    assert told == pytest.approx([10, 50, 90], abs=6)
+    centred = rates - 50
+
+    def correlation(lag: int) -> float:
+        return float((centred[:, :-lag] * centred[:, lag:]).mean() / (centred**2).mean())
+
+    # Within 1 s nearly all pairs are of one assignment; after 20 s none is.
+    kept = lasting + (1 - lasting) * np.exp(-1 / 5)
+    assert correlation(1) == pytest.approx(kept * 14 / 15 + lasting / 15, abs=0.05)
+    assert correlation(20) == pytest.approx(lasting * np.exp(-20 / 100), abs=0.08)
+
+
+def test_starlinks_rates_are_those_that_were_measured(registry: Registry) -> None:
+    found = links(registry, 'profile = "starlink"', duration="300 s", repeats=60)
+    rates = np.concatenate([by_second(link, 300) for link in found])
+    for share, mbps in ((0.1, 152), (0.5, 301), (0.9, 395)):
+        assert np.quantile(rates, share) == pytest.approx(mbps, rel=0.06)
+
+
+def test_starlinks_pings_are_those_that_were_measured(registry: Registry) -> None:
+    """Of 25 s each: means 58.3 ms, half of the longest above 106 ms, half without a loss."""
+    text = """
+    duration = "126 s"
+    interval = "63 s"
+    repeats  = 120
+    bottleneck = { profile = "starlink" }
+    [[flows]]
+    name = "pings"
+    controller = "none"
+    source = { kind = "ping", bytes = "56 B", every = "100 ms" }
+    start = "100 s"
+    stop = "125 s"
+    """
+    means, longest, lost = [], [], []
+    for run in loads(text, registry=registry).plan().runs:
+        (flow,) = json.loads(_core.run(json.dumps(run.spec)).summary)["flows"]
+        seen = np.array(flow["pings"]["echoes_by_ms"]).reshape(-1, 2)
+        lost.append(flow["pings"]["lost"])
+        if seen.size:
+            means.append(np.average(seen[:, 0] + 0.5, weights=seen[:, 1]))
+            longest.append(seen[:, 0].max())
+    assert np.mean(means) == pytest.approx(58.3, rel=0.04)
+    assert np.median(means) == pytest.approx(56.7, rel=0.05)
+    assert np.median(longest) == pytest.approx(106, rel=0.12)
+    assert np.mean(np.array(lost) == 0) == pytest.approx(0.51, abs=0.13)
+
+
+def test_a_rate_beside_a_profile_takes_that_of_its_slots_out(registry: Registry) -> None:
+    (link,) = links(registry, 'profile = "starlink"\nrate = "50 Mbit/s"')
+    assert link["capacity"] == {"kind": "constant", "rate_bps": 50_000_000}
+    assert len(link["delay"]["steps"]) > 30
+    (calm,) = links(registry, 'profile = "starlink"\nrate = "50 Mbit/s"\nslots = "none"')
+    assert calm["delay"]["steps"] == [{"at_ns": 0, "delay_ns": 20_000_000}]
+
+
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [
+        (
+            'rate = "1 Mbit/s"' + SLOTS.format(lasting=0.5),
+            "bottleneck.slots.rate: there is another",
+        ),
+        (SLOTS.format(lasting=2), "bottleneck.slots.lasting: 2 is out of range"),
+        (SLOTS.format(lasting=0).replace("100 ms", "15 s"), "bottleneck.slots.gap: .* is not less"),
+        (SLOTS.format(lasting=0).replace("every", "evry"), 'slots.evry: .*did you mean "every"'),
+        ('profile = "dsl"', "bottleneck.queue: missing"),
+    ],
+)
+def test_mistakes_are_told(registry: Registry, link: str, said: str) -> None:
+    with pytest.raises(ScenarioError, match=said):
+        links(registry, link)
+
+
+@pytest.mark.parametrize("name", [name for name in profiles() if name != "viasat-2"])
+def test_every_profile_carries_a_download(name: str) -> None:
+    table = profiles()[name]
+    queue = "" if "queue" in table else 'queue = { kind = "drop_tail", limit = "1 BDP" }'
+    text = SCENARIO.format(link=f'profile = "{name}"\n{queue}', duration="2 s", seed=1, repeats=1)
+    (run,) = loads(text).plan().runs
+    summary = json.loads(_core.run(json.dumps(run.spec)).summary)
+    assert summary["flows"][0]["phases"]["overall"]["goodput_bps"] > 0
