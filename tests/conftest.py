@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import fake_core
+import hypothesis
 import pytest
 from jostle import running
 from jostle.backends import SimBackend
@@ -17,6 +18,10 @@ from jostle.running.executors import local
 from jostle.running.session import Session
 from jostle.running.store import Store
 from jostle.scenario import Plan
+
+# How long an example takes says more of the machine than of the code.
+hypothesis.settings.register_profile("jostle", deadline=None)
+hypothesis.settings.load_profile("jostle")
 
 
 @pytest.fixture(autouse=True, scope="session")

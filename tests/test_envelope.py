@@ -24,7 +24,7 @@ def around(points: np.ndarray, keep: float = 0.95) -> Envelope:
 
 
 @given(CLOUDS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_flow_conforms_to_itself(cloud: np.ndarray) -> None:
     one = around(cloud)
     assert conformance(one, around(cloud.copy())) == 1.0
@@ -32,7 +32,7 @@ def test_a_flow_conforms_to_itself(cloud: np.ndarray) -> None:
 
 
 @given(CLOUDS, CLOUDS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_it_is_symmetric_and_a_share(first: np.ndarray, second: np.ndarray) -> None:
     one, other = around(first), around(second)
     assert 0.0 <= conformance(one, other) <= 1.0
@@ -41,14 +41,14 @@ def test_it_is_symmetric_and_a_share(first: np.ndarray, second: np.ndarray) -> N
 
 
 @given(CLOUDS, CLOUDS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_clouds_apart_share_nothing(first: np.ndarray, second: np.ndarray) -> None:
     apart = np.array([first[:, 0].max() - second[:, 0].min() + 1.0, 0.0])
     assert conformance(around(first), around(second + apart)) == 0.0
 
 
 @given(CLOUDS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_hull_is_convex_and_holds_what_was_kept(cloud: np.ndarray) -> None:
     found = around(cloud)
     assert found.held(found.kept) == len(found.kept)
@@ -60,7 +60,7 @@ def test_the_hull_is_convex_and_holds_what_was_kept(cloud: np.ndarray) -> None:
 
 
 @given(CLOUDS, st.floats(0.25, 4.0), st.integers(-5, 5))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_area_is_that_of_qhull(cloud: np.ndarray, scale: float, shift: int) -> None:
     from scipy.spatial import ConvexHull, QhullError
 

@@ -80,7 +80,7 @@ def taken(frame, measure: Measure, who: str):
     return frame if measure.scope == "run" else frame.filter(**{measure.scope: who})
 
 
-@settings(max_examples=40, deadline=None, derandomize=True,
+@settings(max_examples=40, derandomize=True,
           suppress_health_check=[HealthCheck.too_slow])  # fmt: skip
 @given(specs())
 def test_every_measure_has_one_value(made: dict[str, Any]) -> None:
@@ -126,7 +126,7 @@ def _tables_show_it(results: ResultSet, record: RunRecord, phase: str) -> None:
                 assert row[-1] == plain(value, measure.factor, decimals)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True,
+@settings(max_examples=40, derandomize=True,
           suppress_health_check=[HealthCheck.too_slow])  # fmt: skip
 @given(specs())
 def test_a_window_between_ends_of_intervals_has_what_a_phase_has(made: dict[str, Any]) -> None:
@@ -150,6 +150,10 @@ def test_a_window_between_ends_of_intervals_has_what_a_phase_has(made: dict[str,
             assert again == close, where
 
 
+OF_DATAGRAMS = {"jitter", "datagram_loss", "mouth_to_ear", "r_factor", "mos"}
+"""What no flow with a connection has."""
+
+
 def test_a_window_that_is_a_phase_is_that_phase() -> None:
     record = SimBackend(_core).run(spec())
     view = RunView(record)
@@ -158,7 +162,7 @@ def test_a_window_that_is_a_phase_is_that_phase() -> None:
     assert view.span("mine", Window(time=("5 s", "9 s")), "").phase == ""
     for measure in (m for m in MEASURES if m.place == "phases" and m.scope == "flow"):
         value = measure.of_summary(record.summary, "steady", "newcomer")
-        if measure.name.startswith("response"):
+        if measure.name.startswith("response") or measure.name in OF_DATAGRAMS:
             assert value is None
             continue
         assert value is not None

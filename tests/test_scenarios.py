@@ -42,7 +42,9 @@ def test_every_condition_of_an_example_runs(path: Path) -> None:
         # A crowd that begins all at once now takes longer to get through.
         assert len(silent) <= len(every) // 2
         for overall in every:
-            assert overall["sent_packets"] > overall["retransmitted_packets"]
+            # Datagrams may begin later than that.
+            some = overall["sent_packets"] > overall["retransmitted_packets"]
+            assert some or overall["sent_packets"] == 0
         for link in summary["links"]:
             assert 0 < link["phases"]["overall"]["utilisation"] <= 1
 

@@ -130,6 +130,29 @@ class PhaseSpec(TypedDict):
     to_ns: int
 
 
+class PlayoutSpec1(TypedDict):
+    """As late as gives the largest R: no fixed buffer does better."""
+
+    kind: Literal["best"]
+
+
+class PlayoutSpec2(TypedDict):
+    """When so large a share of the packets that arrive have arrived."""
+
+    kind: Literal["quantile"]
+    share: float
+
+
+class PlayoutSpec3(TypedDict):
+    """So long after the packet that took least would have come."""
+
+    kind: Literal["buffer"]
+    length_ns: int
+
+
+PlayoutSpec: TypeAlias = PlayoutSpec1 | PlayoutSpec2 | PlayoutSpec3
+
+
 class Quantile(TypedDict):
     """A point of a quantile function."""
 
@@ -205,6 +228,16 @@ class SourceSpec5(TypedDict):
     timeout_ns: int
 
 
+SourceSpec7 = TypedDict(
+    "SourceSpec7",
+    {
+        "buffer_bytes": int,
+        "from": int,
+        "kind": Literal["relay"],
+    },
+)
+
+
 TraceLevel: TypeAlias = Literal["none", "acks"]
 
 
@@ -212,6 +245,15 @@ Transport: TypeAlias = Literal["tcp", "udp", "quic"]
 
 
 Value: TypeAlias = bool | int | float | Limit | str
+
+
+class VoiceSpec(TypedDict):
+    """Speech, as the E-model (ITU-T G.107) wants to know it."""
+
+    coding_delay_ns: int
+    equipment_impairment: float
+    loss_robustness: float
+    playout: PlayoutSpec
 
 
 class Algorithm(TypedDict):
@@ -294,18 +336,17 @@ class SourceSpec4(TypedDict):
     think_ns: Quantity
 
 
-SourceSpec6 = TypedDict(
-    "SourceSpec6",
-    {
-        "buffer_bytes": int,
-        "from": int,
-        "kind": Literal["relay"],
-    },
-)
+class SourceSpec6(TypedDict):
+    """Datagrams at a rate, which nobody answers."""
+
+    bytes: int
+    kind: Literal["cbr"]
+    steps: list[RateStep]
+    voice: NotRequired[VoiceSpec | None]
 
 
 SourceSpec: TypeAlias = (
-    SourceSpec1 | SourceSpec2 | SourceSpec3 | SourceSpec4 | SourceSpec5 | SourceSpec6
+    SourceSpec1 | SourceSpec2 | SourceSpec3 | SourceSpec4 | SourceSpec5 | SourceSpec6 | SourceSpec7
 )
 
 

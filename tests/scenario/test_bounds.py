@@ -95,7 +95,7 @@ likely = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.one_of(scenarios, likely))
 def test_whatever_loads_is_accepted_by_the_engine(text: str) -> None:
     try:

@@ -211,7 +211,8 @@ fn link_table(columns: &Bound<'_, PyDict>) -> PyResult<LinkTable> {
 ///     What was seen of each, arrays of a value per sample: see `jostle_record::SampledFlow` and
 ///     `SampledLink`. Of a flow also `mode`, a list of words, `internals`, arrays by name, and
 ///     `start_ns`, `completed_ns`, `initial_cwnd_bytes`, and `responses_ns`: when each response was
-///     whole, and how long it took.
+///     whole, and how long it took; of datagrams that nobody answers `datagrams_ns`: when each came,
+///     its number, and how long it was on its way.
 ///
 /// Returns
 /// -------
@@ -264,6 +265,14 @@ fn sampled_flow(flow: &Bound<'_, PyDict>, samples: usize) -> PyResult<SampledFlo
             .into_iter()
             .map(|(whole, after)| (Time::from_ns(whole), Span::from_ns(after)))
             .collect(),
+        datagrams: match flow.get_item("datagrams_ns")? {
+            None => Vec::new(),
+            Some(found) => found
+                .extract::<Vec<(u64, u32, u64)>>()?
+                .into_iter()
+                .map(|(came, number, delay)| (Time::from_ns(came), number, Span::from_ns(delay)))
+                .collect(),
+        },
         sent_bytes: seen("sent_bytes")?,
         received_bytes: seen("received_bytes")?,
         delivered_bytes: seen("delivered_bytes")?,

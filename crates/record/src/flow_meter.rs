@@ -2,6 +2,7 @@
 
 use jostle_units::{Rate, Span, Time};
 
+use crate::datagram_meter::{DatagramCounters, DatagramMeter};
 use crate::first_sent::FirstSent;
 use crate::histogram::Histogram;
 use crate::ping_meter::PingMeter;
@@ -74,7 +75,7 @@ impl FlowCounters {
     }
 
     /// Mean of what packets waited in queues.
-    pub(crate) fn waited_mean_s(&self) -> Option<f64> {
+    fn waited_mean_s(&self) -> Option<f64> {
         mean_s(self.waited_sum_ns, self.trips)
     }
 
@@ -120,6 +121,8 @@ pub(crate) struct FlowTotals {
     pub excess_ns: Histogram,
     /// Of a flow that had responses.
     pub response_ns: Option<Box<Histogram>>,
+    /// Of a flow of datagrams that nobody answers.
+    pub datagrams: Option<DatagramCounters>,
     /// ∫ cwnd dt over the flow's life.
     pub cwnd_bytes_ns: u128,
     /// Length of the flow's life.
@@ -137,6 +140,9 @@ impl FlowTotals {
         self.excess_ns.merge(&other.excess_ns);
         if let Some(response_ns) = &other.response_ns {
             self.response_ns.get_or_insert_default().merge(response_ns);
+        }
+        if let Some(datagrams) = &other.datagrams {
+            self.datagrams.get_or_insert_default().add(datagrams);
         }
         self.cwnd_bytes_ns += other.cwnd_bytes_ns;
         self.life_ns += other.life_ns;
@@ -218,6 +224,12 @@ pub(crate) struct FlowMeter {
     propagation_ns: u64,
     /// Of a flow that has any.
     pings: Option<Box<PingMeter>>,
+    /// Of a flow of datagrams that nobody answers.
+    datagrams: Option<Box<DatagramMeter>>,
+    /// No controller governs it.
+    ungoverned: bool,
+    /// What packets waited on their way is known.
+    knows_waits: bool,
 }
 
 impl FlowMeter {
@@ -240,6 +252,9 @@ impl FlowMeter {
             segments: Vec::with_capacity(segments),
             propagation_ns: 0,
             pings: None,
+            datagrams: None,
+            ungoverned: false,
+            knows_waits: true,
         }
     }
 
@@ -250,7 +265,12 @@ impl FlowMeter {
 
     /// The meter of a flow of pings.
     pub(crate) fn with_pings(self) -> Self {
-        Self { pings: Some(Box::default()), ..self }
+        Self { pings: Some(Box::default()), ungoverned: true, ..self }
+    }
+
+    /// The meter of a flow of datagrams that nobody answers.
+    pub(crate) fn with_datagrams(self) -> Self {
+        Self { datagrams: Some(Box::default()), ungoverned: true, ..self }
     }
 
     /// The meter of a flow whose ACKs have no RTT of their own.
@@ -258,9 +278,15 @@ impl FlowMeter {
         Self { first_sent: None, ..self }
     }
 
-    /// From here on no ACK has an RTT of its own.
-    pub(crate) fn forget_transmissions(&mut self) {
+    /// From here on no ACK has an RTT of its own, and what packets wait is not known.
+    pub(crate) fn forget_details(&mut self) {
         self.first_sent = None;
+        self.knows_waits = false;
+    }
+
+    /// What packets waited, if that is known.
+    pub(crate) fn waited_mean_s(&self, counters: &FlowCounters) -> Option<f64> {
+        counters.waited_mean_s().filter(|_| self.knows_waits)
     }
 
     #[inline]
@@ -328,6 +354,13 @@ impl FlowMeter {
         }
     }
 
+    /// The datagram `number`, counted from 0, has come `delay` after it was sent.
+    pub(crate) fn arrived(&mut self, number: u32, delay: Span) {
+        if let Some(datagrams) = &mut self.datagrams {
+            datagrams.arrived(number, delay);
+        }
+    }
+
     /// What became of the flow's pings, if it has any.
     pub(crate) fn pings(&self) -> Option<Pings> {
         self.pings.as_ref().map(|pings| pings.finish(self.total.sent_packets))
@@ -392,6 +425,7 @@ impl FlowMeter {
         let mut totals = std::mem::take(&mut self.segment);
         totals.counters = self.total.since(&self.segment_start);
         self.segment_start = self.total;
+        totals.datagrams = self.datagrams.as_mut().map(|meter| meter.close_segment());
         self.segments.push(totals);
     }
 
@@ -428,7 +462,7 @@ impl FlowMeter {
         table.rtt_last_s.push(seconds_or_nan(self.rtt_last.take()));
         table.srtt_s.push(seconds_or_nan(Some(state.srtt).filter(|srtt| !srtt.is_zero())));
         // What is not open yet, or has ended, has no window.
-        let has_window = is_open && self.pings.is_none() && (now <= self.ends || lived_ns > 0);
+        let has_window = is_open && !self.ungoverned && (now <= self.ends || lived_ns > 0);
         let there = |bytes: Option<u64>| {
             bytes.filter(|_| has_window).map_or(f64::NAN, |bytes| bytes as f64)
         };
@@ -443,7 +477,7 @@ impl FlowMeter {
         let again = ratio(bin.retransmitted_packets as f64, bin.sent_packets as f64);
         table.received_packets.push(bin.trips as u32);
         table.one_way_delay_mean_s.push(bin.delay_mean_s().unwrap_or(f64::NAN));
-        table.queueing_delay_mean_s.push(bin.waited_mean_s().unwrap_or(f64::NAN));
+        table.queueing_delay_mean_s.push(self.waited_mean_s(&bin).unwrap_or(f64::NAN));
         table.responses.push(bin.responses as u32);
         table.response_mean_s.push(bin.response_mean_s().unwrap_or(f64::NAN));
         table.retransmission_ratio.push(again.unwrap_or(f64::NAN));

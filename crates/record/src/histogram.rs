@@ -125,6 +125,17 @@ impl Histogram {
         Some(value.clamp(self.min as f64, self.max as f64))
     }
 
+    /// Values in rising order, each with the weight of what is no larger: the largest value of every
+    /// bucket that has a weight.
+    pub fn cumulative(&self) -> impl Iterator<Item = (u64, u64)> {
+        let filled = self.weights.iter().enumerate().filter(|(_, weight)| **weight > 0);
+        filled.scan(0, |below, (i, weight)| {
+            *below += weight;
+            let (from, width) = bounds(self.first + i);
+            Some(((from + (width - 1)).clamp(self.min, self.max), *below))
+        })
+    }
+
     /// Value of the sample at `rank` (from 0), taking those of a bucket as evenly spread over it.
     fn sample(&self, rank: u64) -> f64 {
         let mut before = 0;
@@ -193,6 +204,13 @@ mod tests {
         assert_eq!(of(&[0, 0, 0, 9]).quantile(0.5), Some(0.0));
         assert_eq!(of(&[600_000_123]).quantile(0.95), Some(600_000_123.0));
         assert_eq!(of(&[10, 20]).quantile(0.5), Some(15.0));
+    }
+
+    #[test]
+    fn weights_add_up_from_bucket_to_bucket() {
+        let found: Vec<_> = of(&[5, 5, 9, 1_000, 1_001]).cumulative().collect();
+        assert_eq!(found, [(5, 2), (9, 3), (1_001, 5)]);
+        assert_eq!(Histogram::default().cumulative().count(), 0);
     }
 
     #[test]

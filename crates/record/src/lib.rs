@@ -6,6 +6,8 @@
 
 mod build;
 pub mod capture;
+mod datagram_meter;
+mod e_model;
 mod first_sent;
 mod flow_meter;
 mod groups;

@@ -5,7 +5,7 @@ use jostle_units::{Span, Time};
 use crate::flow_meter::FlowMeter;
 use crate::link_meter::{LinkMeter, LinkState, Sending};
 use crate::room::{self, NoRoom, Shortage};
-use crate::run_record::{FlowIdentity, Recorded, RunRecord};
+use crate::run_record::{Datagrams, FlowIdentity, Recorded, RunRecord};
 use crate::sink::{AckRow, FlowState, Sink};
 use crate::tables::{AckTable, FlowTable, InternalTable};
 use crate::timeline::Timeline;
@@ -50,7 +50,11 @@ impl Recorder {
         let flow_meter = |flow: &FlowIdentity| {
             let meter =
                 FlowMeter::new(flow.stop, timeline.segments()).with_propagation(flow.propagation);
-            let meter = if flow.pings() { meter.with_pings() } else { meter };
+            let meter = match flow.datagrams {
+                None => meter,
+                Some(Datagrams::Pings) => meter.with_pings(),
+                Some(Datagrams::OneWay(_)) => meter.with_datagrams(),
+            };
             if flow.acknowledges_in_order() { meter } else { meter.without_transmissions() }
         };
         let run = Recorded {
@@ -71,7 +75,7 @@ impl Recorder {
     /// A recorder for a run of which samples are told: an ACK in them stands for many.
     pub(crate) fn of_samples(spec: &RunSpec) -> Self {
         let mut recorder = Self::new(spec);
-        recorder.run.flows.iter_mut().for_each(FlowMeter::forget_transmissions);
+        recorder.run.flows.iter_mut().for_each(FlowMeter::forget_details);
         recorder
     }
 
@@ -132,6 +136,10 @@ impl Sink for Recorder {
         if let Some(acks) = &mut self.run.acks {
             acks.push(now, flow, row, ack_rtt, &self.shortage);
         }
+    }
+
+    fn arrived(&mut self, _now: Time, flow: u32, number: u32, delay: Span) {
+        self.run.flows[flow as usize].arrived(number, delay);
     }
 
     fn echoed(&mut self, _now: Time, flow: u32, rtt: Span) {

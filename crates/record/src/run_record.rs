@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use jostle_units::{Span, Time, mss_of};
 
+use crate::datagram_meter::heard;
 use crate::flow_meter::{FlowMeter, FlowTotals};
 use crate::groups::Group;
 use crate::histogram::Histogram;
@@ -18,7 +19,7 @@ use crate::summary::{ByPhase, FlowSummary, GroupSummary, LinkSummary, Summary};
 use crate::tables::{AckTable, FlowTable, InternalTable, LinkTable, seconds};
 use crate::timeline::Timeline;
 use crate::transfer::{Ideal, Transfer, Transfers, bytes_of};
-use crate::{FlowSpec, PhaseSpec, QuicImplementation, RunSpec, SourceSpec, Transport};
+use crate::{FlowSpec, PhaseSpec, QuicImplementation, RunSpec, SourceSpec, Transport, VoiceSpec};
 
 /// What a run leaves behind: its measures and its columns.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,9 +63,30 @@ pub(crate) struct FlowIdentity {
     pub last: Option<usize>,
     /// It passes on what came over another connection.
     is_relay: bool,
+    /// What its datagrams are, if it sends datagrams.
+    pub datagrams: Option<Datagrams>,
     /// All the payload that it ever sends, if it ends by itself.
     bytes: Option<u64>,
     ideal: Option<Ideal>,
+}
+
+/// Datagrams without a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Datagrams {
+    /// Each comes back.
+    Pings,
+    /// None does, and they may carry speech.
+    OneWay(Option<VoiceSpec>),
+}
+
+impl Datagrams {
+    fn of(source: &SourceSpec) -> Option<Self> {
+        match source {
+            SourceSpec::Ping { .. } => Some(Self::Pings),
+            SourceSpec::Cbr(spec) => Some(Self::OneWay(spec.voice)),
+            _ => None,
+        }
+    }
 }
 
 impl FlowIdentity {
@@ -97,6 +119,7 @@ impl FlowIdentity {
             shows_itself: foreign.is_none_or(QuicImplementation::shows_itself),
             last,
             is_relay,
+            datagrams: Datagrams::of(&flow.source),
             bytes: bytes_of(flow, spec.seed),
             ideal: Ideal::of(spec, position, continuations),
         }
@@ -117,14 +140,9 @@ impl FlowIdentity {
         self.transport == Transport::Tcp
     }
 
-    /// It sends pings, which no controller governs.
-    pub(crate) fn pings(&self) -> bool {
-        self.transport == Transport::Udp
-    }
-
     /// A controller takes its share. What passes on a flow's data takes none beside the flow.
     pub(crate) fn competes(&self) -> bool {
-        !self.pings() && !self.is_relay
+        self.transport != Transport::Udp && !self.is_relay
     }
 
     /// Whether a flow that was complete at `completed` was there during part of a stretch.
@@ -373,6 +391,13 @@ fn flow_stretch(
     let propagation_s = seconds(identity.propagation.as_ns());
     let delay_s = |p| totals.excess_ns.quantile(p).map(|ns| propagation_s + ns / 1e9);
     let ack_quantile_s = |p| totals.ack_rtt_ns.quantile(p).map(|ns| ns / 1e9);
+    let voice = match identity.datagrams {
+        Some(Datagrams::OneWay(voice)) => voice,
+        _ => None,
+    };
+    let heard = voice
+        .zip(totals.datagrams)
+        .and_then(|(voice, datagrams)| heard(&voice, &datagrams, &totals.excess_ns, propagation_s));
     let completed = meter.completion().map_or(Time::NEVER, |after| identity.start + after);
     let (from, to) = (Time::from_ns(phase.from_ns), Time::from_ns(phase.to_ns));
     FlowStretch {
@@ -401,7 +426,11 @@ fn flow_stretch(
         delay_p50_s: delay_s(0.5),
         delay_p95_s: delay_s(0.95),
         delay_p99_s: delay_s(0.99),
-        waited_mean_s: counters.waited_mean_s(),
+        waited_mean_s: meter.waited_mean_s(counters),
+        jitter_mean_s: totals.datagrams.and_then(|datagrams| datagrams.jitter_mean_s()),
+        lost_share: totals.datagrams.and_then(|datagrams| datagrams.lost_share()),
+        mouth_to_ear_s: heard.map(|heard| heard.delay_s),
+        rating: heard.map(|heard| heard.rating),
         responds: identity.responds,
         responses: counters.responses as f64,
         response_mean_s: counters.response_mean_s(),

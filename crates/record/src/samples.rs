@@ -23,6 +23,9 @@ pub struct SampledFlow {
     pub completed: Option<Time>,
     /// When each response was whole, in order, and how long it took.
     pub responses: Vec<(Time, Span)>,
+    /// Each datagram that nobody answers and that came, in order: when, its number counted from 0, and
+    /// how long it was on its way.
+    pub datagrams: Vec<(Time, u32, Span)>,
     /// Bytes on the wire so far.
     pub sent_bytes: Vec<f64>,
     /// Bytes that arrived so far.
@@ -113,6 +116,7 @@ impl Samples {
             }
             telling.complete(moment);
             telling.respond(moment);
+            telling.arrive(moment);
             telling.count_flows(moment);
             if ends_interval {
                 telling.end_interval(moment, last);
@@ -174,6 +178,7 @@ struct ToldFlow {
     rtt_min: Option<Span>,
     completed: bool,
     responses: usize,
+    datagrams: usize,
 }
 
 /// What a recorder has been told of a link so far.
@@ -260,6 +265,20 @@ impl Telling<'_> {
                 }
                 told.responses += 1;
                 self.recorder.responded(whole, number, after);
+            }
+        }
+    }
+
+    /// Tells of datagrams that came before `moment`; what they waited for is not known.
+    fn arrive(&mut self, moment: Time) {
+        for (number, (seen, told)) in (0..).zip(self.samples.flows.iter().zip(&mut self.flows)) {
+            for &(came, datagram, delay) in &seen.datagrams[told.datagrams..] {
+                if came >= moment {
+                    break;
+                }
+                told.datagrams += 1;
+                self.recorder.travelled(came, number, delay, Span::ZERO);
+                self.recorder.arrived(came, number, datagram, delay);
             }
         }
     }

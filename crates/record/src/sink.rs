@@ -173,6 +173,9 @@ events! {
     /// The packet that reached the receiver had left its sender's host `delay` before, and had
     /// `waited` of that in queues.
     fn travelled(now: Time, flow: u32, delay: Span, waited: Span);
+    /// The datagram `number`, counted from 0, reached the receiver, which does not answer, `delay`
+    /// after it was sent.
+    fn arrived(now: Time, flow: u32, number: u32, delay: Span);
     /// Payload reached the application in order.
     fn delivered(now: Time, flow: u32, payload_bytes: u64);
     /// An ACK was processed by the sender.
@@ -252,6 +255,7 @@ mod tests {
         sink.sent(now, 3, 4, 5, true);
         sink.received(now, 6, 7);
         sink.travelled(now, 39, Span::from_ns(40), Span::from_ns(41));
+        sink.arrived(now, 44, 45, Span::from_ns(46));
         sink.delivered(now, 8, 9);
         sink.acked(now, 10, &ROW);
         sink.least_rtt(now, 35, Span::from_ns(36));

@@ -1,11 +1,13 @@
 //! One run, fully resolved. Units stand at the end of names; nothing is optional because of a
 //! default, only because it may be absent from the run.
 
+mod datagrams;
 mod quantity;
 mod quic;
 
 use std::collections::BTreeMap;
 
+pub use datagrams::*;
 pub use jostle_catalogue::{Limit, Linux, Value};
 pub use quantity::*;
 pub use quic::*;
@@ -249,7 +251,7 @@ pub struct FlowSpec {
     /// How a QUIC connection is made; absent for other transports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quic: Option<QuicSpec>,
-    /// Congestion controller with all its parameters; `none` of them for pings.
+    /// Congestion controller with all its parameters; `none` of them for datagrams.
     pub controller: Algorithm,
     /// Slow-start method with all its parameters; absent for a controller that has its own.
     pub slow_start: Option<Algorithm>,
@@ -308,7 +310,7 @@ pub struct FlowSpec {
 pub enum Transport {
     /// TCP as Linux 6.1 speaks it.
     Tcp,
-    /// Datagrams (RFC 768), without congestion control: pings.
+    /// Datagrams (RFC 768), without congestion control.
     Udp,
     /// QUIC (RFC 9000).
     Quic,
@@ -376,6 +378,8 @@ pub enum SourceSpec {
         /// A ping that is not back by then is lost, even if it comes back later.
         timeout_ns: u64,
     },
+    /// Datagrams at a rate, which nobody answers.
+    Cbr(CbrSpec),
     /// What comes in over another connection, whose receiver is a proxy that passes it on (RFC 3135
     /// §2.4: split connections).
     Relay {

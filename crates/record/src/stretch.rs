@@ -65,6 +65,15 @@ pub struct FlowStretch {
     pub delay_p99_s: Option<f64>,
     /// Mean of what packets of data waited in queues.
     pub waited_mean_s: Option<f64>,
+    /// Mean of the interarrival jitter of datagrams that nobody answers; not known of the series, nor
+    /// are the next three.
+    pub jitter_mean_s: Option<f64>,
+    /// Of those datagrams, what share did not come.
+    pub lost_share: Option<f64>,
+    /// From mouth to ear, if they carry speech.
+    pub mouth_to_ear_s: Option<f64>,
+    /// R of the E-model.
+    pub rating: Option<f64>,
     /// Whether it answers requests.
     pub responds: bool,
     /// Responses that were whole.

@@ -57,6 +57,7 @@ pub(crate) fn bytes_of(flow: &FlowSpec, seed: u64) -> Option<u64> {
         SourceSpec::Bulk
         | SourceSpec::OnOff { .. }
         | SourceSpec::Ping { .. }
+        | SourceSpec::Cbr(_)
         | SourceSpec::Relay { .. } => return None,
     };
     if let Quantity::Constant(bytes) = bytes {

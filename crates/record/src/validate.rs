@@ -1,6 +1,7 @@
 //! Which RunSpecs make sense. Whatever passes here, a simulator can run.
 
 mod algorithms;
+mod datagrams;
 mod demand;
 mod error;
 mod flow;
@@ -22,6 +23,8 @@ const MAX_NS: u64 = registry::LONGEST_NS as u64;
 const MAX_BPS: u64 = registry::FASTEST_BPS as u64;
 /// Largest amount of data: 2⁵³ bytes.
 const MAX_BYTES: u64 = 1 << 53;
+/// Shortest time between two datagrams: on a link of 500 Mbit/s the smallest follow each other so.
+const MIN_EVERY_NS: u64 = 1_000;
 /// Longest name of a flow that a file is named after.
 const FILE_NAME_MAX_BYTES: usize = 200;
 

@@ -95,6 +95,7 @@ fn the_schema_describes_every_key_and_no_other() {
     keys(&common::dumbbell(), &mut used);
     keys(&common::everything(), &mut used);
     keys(&common::pings(), &mut used);
+    keys(&common::calls(), &mut used);
     keys(&common::classes(), &mut used);
     keys(&common::quic(), &mut used);
     properties(&schema(), &mut described);

@@ -156,6 +156,33 @@ fn pings_are_datagrams_without_a_controller() {
 }
 
 #[test]
+fn datagrams_at_a_rate_have_sizes_steps_and_sound_codecs() {
+    let spec: RunSpec = serde_json::from_value(common::calls()).unwrap();
+    spec.validate().unwrap();
+    let cases = [
+        ("/flows/1/transport", json!("tcp"), "expected `udp` for a constant rate"),
+        ("/flows/1/source/bytes", json!(1473), "`flows[1].source.bytes` cannot be 1473"),
+        ("/flows/1/source/steps", json!([]), "`flows[1].source.steps` cannot be empty"),
+        ("/flows/1/source/steps/0/at_ns", json!(1), "0 for the first step"),
+        ("/flows/1/source/steps/1/at_ns", json!(0), "a time after 0"),
+        (
+            "/flows/1/source/steps/0/rate_bps",
+            json!(2_000_000_000u64),
+            "`flows[1].source.steps[0].rate_bps` cannot be 2000000000: expected 0 to 1376000000",
+        ),
+        ("/flows/1/source/voice/equipment_impairment", json!(96.0), "expected 0 to 95"),
+        ("/flows/1/source/voice/loss_robustness", json!(0.0), "expected 0.1 to 1000"),
+        ("/flows/1/source/voice/playout/share", json!(1.5), "expected 0 to 1"),
+    ];
+    for (pointer, value, expected) in cases {
+        let mut spec = common::calls();
+        *spec.pointer_mut(pointer).expect(pointer) = value;
+        let message = refusal(&spec);
+        assert!(message.contains(expected), "{pointer}: {message}");
+    }
+}
+
+#[test]
 fn every_flow_that_crosses_a_link_with_classes_is_of_one() {
     let spec: RunSpec = serde_json::from_value(common::classes()).unwrap();
     spec.validate().unwrap();

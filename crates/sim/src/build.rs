@@ -14,6 +14,7 @@ use jostle_units::{DATAGRAM_HEADER_BYTES, Span, Stream, Time, mss_of};
 
 use crate::Error;
 use crate::connection::Connection;
+use crate::datagrams::Datagrams;
 use crate::endpoints::Endpoints;
 use crate::host::Times;
 use crate::packet::Body;
@@ -146,7 +147,10 @@ fn endpoints(
             let ends = quic_ends_with(spec, run, python_controllers)?;
             Ok(Endpoints::Quic(Box::new(QuicConnection::new(ends))))
         }
-        (Transport::Udp, _) => Err(invalid(&spec.name, "nothing but pings is sent in datagrams")),
+        (Transport::Udp, SourceSpec::Cbr(source)) => {
+            Ok(Endpoints::Datagrams(Datagrams::new(source)))
+        }
+        (Transport::Udp, _) => Err(invalid(&spec.name, "it is not sent in datagrams")),
     }
 }
 

@@ -7,6 +7,7 @@ use jostle_record::{FlowState, Sink};
 use jostle_units::Time;
 
 use crate::connection::Connection;
+use crate::datagrams::Datagrams;
 use crate::engine::Deadline;
 use crate::host::{Host, Progress, Transport};
 use crate::packet::Body;
@@ -99,6 +100,8 @@ endpoints! {
     Connection(Connection) = Tcp,
     /// Pings and their echoes.
     Pings(Pinger) = Ping | Echo,
+    /// Datagrams that nobody answers.
+    Datagrams(Datagrams) = OneWay,
     /// A QUIC connection: its packets cost so much that a pointer to it does not count.
     Quic(Box<QuicConnection>) = Quic | QuicBack,
 }

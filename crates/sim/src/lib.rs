@@ -5,6 +5,7 @@
 
 mod build;
 mod connection;
+mod datagrams;
 mod endpoints;
 mod engine;
 mod host;

@@ -10,7 +10,7 @@ use crate::payloads::Payloads;
 /// Smallest Ethernet frame, without the checksum that no size here counts.
 const SMALLEST_FRAME_BYTES: u32 = 60;
 
-/// A datagram of a ping, there or back.
+/// A datagram of a ping, there or back, or one that nobody answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Datagram {
     /// Counted from 0.
@@ -48,6 +48,8 @@ pub(crate) enum Body {
     Ping(Datagram),
     /// The datagram as the receiver sends it back.
     Echo(Datagram),
+    /// A datagram that nobody answers.
+    OneWay(Datagram),
     /// A datagram of QUIC, from the sender.
     Quic(QuicDatagram),
     /// One from the receiver.
@@ -63,7 +65,7 @@ impl Body {
     pub const fn is_forward(&self) -> bool {
         match self {
             Self::Tcp(segment) => matches!(segment, Segment::Syn(_) | Segment::Data(_)),
-            Self::Ping(_) | Self::Quic(_) => true,
+            Self::Ping(_) | Self::OneWay(_) | Self::Quic(_) => true,
             Self::Echo(_) | Self::QuicBack(_) => false,
         }
     }
@@ -83,6 +85,7 @@ impl Body {
         match self {
             Self::Tcp(Segment::Data(Data { trip, .. }))
             | Self::Ping(Datagram { trip, .. })
+            | Self::OneWay(Datagram { trip, .. })
             | Self::Quic(QuicDatagram { trip, .. }) => Some(trip),
             _ => None,
         }
@@ -95,6 +98,7 @@ impl Body {
             Self::Tcp(segment) => segment.wire_bytes(),
             Self::Ping(Datagram { payload_bytes, .. })
             | Self::Echo(Datagram { payload_bytes, .. })
+            | Self::OneWay(Datagram { payload_bytes, .. })
             | Self::Quic(QuicDatagram { payload_bytes, .. })
             | Self::QuicBack(QuicDatagram { payload_bytes, .. }) => frame_bytes(*payload_bytes),
         }

@@ -43,8 +43,8 @@ enum Kind {
     },
     /// What it writes is what comes in; see `relay`.
     Relay,
-    /// Datagrams have no connection that could be written to; see `pinger`.
-    Ping,
+    /// They have no connection that could be written to; see `pings` and `datagrams`.
+    Datagrams,
 }
 
 impl Source {
@@ -64,7 +64,7 @@ impl Source {
                 answered: 0,
             },
             SourceSpec::Relay { .. } => Kind::Relay,
-            SourceSpec::Ping { .. } => Kind::Ping,
+            SourceSpec::Ping { .. } | SourceSpec::Cbr(_) => Kind::Datagrams,
         };
         Self { kind, random: Stream::new(seed, &format!("flow/{flow}/source")) }
     }
@@ -84,7 +84,7 @@ impl Source {
                 (action, now + span)
             }
             Kind::Relay => (Action::Write(0), Time::NEVER),
-            Kind::Ping => (Action::Pause, Time::NEVER),
+            Kind::Datagrams => (Action::Pause, Time::NEVER),
         }
     }
 
@@ -107,7 +107,7 @@ impl Source {
                 }
                 Ok(now + lasting(think.span(&mut self.random)))
             }
-            Kind::Bulk | Kind::OnOff { .. } | Kind::Relay | Kind::Ping => Ok(Time::NEVER),
+            Kind::Bulk | Kind::OnOff { .. } | Kind::Relay | Kind::Datagrams => Ok(Time::NEVER),
         }
     }
 }

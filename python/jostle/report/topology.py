@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from typing import TYPE_CHECKING
 
-from jostle.printable import printable
+from jostle.report.graph_drawing import Way, graph
+from jostle.report.svg import text
 from jostle.scenario.text.units import format_short
 
 if TYPE_CHECKING:
@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 MOST_LANES = 12
 """Lanes that are drawn; flows beyond are counted in the last one."""
 
+_BETWEEN = " to "
+"""In the names of links that join nodes of a graph (`jostle.scenario.resolving.graphs`)."""
+_FEWEST = 4
+"""Links from which on such a network is drawn as a graph."""
 _LANE = 26
 _LINK = 168
 _GAP = 44
 _LEFT = 210
 _RIGHT = 130
 _TOP = 84
-_LETTER = 6.4
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,9 @@ def topology(spec: Spec) -> str:
     """
     links = spec["links"]
     lanes = _lanes(spec["flows"], links)
+    drawn = _graph(links, lanes)
+    if drawn is not None:
+        return drawn
     width = _LEFT + len(links) * (_LINK + _GAP) + _RIGHT
     height = _TOP + len(lanes) * _LANE + 22
     parts = [
@@ -57,6 +63,24 @@ def topology(spec: Spec) -> str:
         parts += _lane(number, lane, len(links), width)
     parts.append("</svg>")
     return "".join(parts)
+
+
+def _graph(links: Sequence[LinkSpec], lanes: Sequence[_Lane]) -> str | None:
+    """Draw a network of nodes; None if it is one of links beside each other."""
+    ends = [link["name"].split(_BETWEEN) for link in links]
+    if len(links) < _FEWEST or any(len(pair) != 2 for pair in ends):
+        return None
+    ways = [
+        Way(
+            f"{lane.title} ({lane.note})" if lane.note else lane.title,
+            f"RTT {format_short(lane.rtt_ns, 'time')}" if lane.path else "",
+            tuple(ends[at][0] for at in lane.path) + tuple(ends[at][1] for at in lane.path[-1:]),
+        )
+        for lane in lanes
+    ]
+    rates = [_rate(link) for link in links]
+    notes = [", ".join(filter(None, (_rate(link), _delay(link), _queue(link)))) for link in links]
+    return graph([(pair[0], pair[1]) for pair in ends], rates, notes, ways)
 
 
 def _lanes(flows: Sequence[FlowSpec], links: Sequence[LinkSpec]) -> list[_Lane]:
@@ -86,7 +110,8 @@ def _quiet_rtt_ns(flow: FlowSpec, links: Sequence[LinkSpec]) -> int:
 
 
 def _controller(flow: FlowSpec) -> str:
-    return "pings" if flow["source"]["kind"] == "ping" else flow["controller"]["name"]
+    words = {"ping": "pings", "cbr": "datagrams"}
+    return words.get(flow["source"]["kind"], flow["controller"]["name"])
 
 
 def _link(number: int, link: LinkSpec, height: int) -> list[str]:
@@ -96,10 +121,10 @@ def _link(number: int, link: LinkSpec, height: int) -> list[str]:
     parts = [
         f'<rect class="link" x="{left}" y="{top}" width="{_LINK}"'
         f' height="{height - top - 6}" rx="6"/>',
-        _text((left + _LINK / 2, 14), link["name"], "middle", "strong", _LINK),
+        text((left + _LINK / 2, 14), link["name"], "middle", "strong", _LINK),
     ]
     parts += [
-        _text((left + _LINK / 2, 28 + 14 * row), line, "middle", "quiet", _LINK + _GAP)
+        text((left + _LINK / 2, 28 + 14 * row), line, "middle", "quiet", _LINK + _GAP)
         for row, line in enumerate(line for line in lines if line)
     ]
     return parts
@@ -108,14 +133,12 @@ def _link(number: int, link: LinkSpec, height: int) -> list[str]:
 def _lane(number: int, lane: _Lane, links: int, width: int) -> list[str]:
     y = _TOP + number * _LANE + 8
     title = f"{lane.title} ({lane.note})" if lane.note and lane.note != lane.title else lane.title
-    parts = [_text((_LEFT - 22, y + 4), title, "end", "", _LEFT - 26)]
+    parts = [text((_LEFT - 22, y + 4), title, "end", "", _LEFT - 26)]
     if not lane.path and not lane.reverse_path:
         return parts
     end = width - _RIGHT
     parts.append(
-        _text(
-            (end + 8, y + 4), f"RTT {format_short(lane.rtt_ns, 'time')}", "start", "quiet", _RIGHT
-        )
+        text((end + 8, y + 4), f"RTT {format_short(lane.rtt_ns, 'time')}", "start", "quiet", _RIGHT)
     )
     parts.append(f'<path class="lane" d="M{_LEFT - 14} {y}H{end}m-6 -4l6 4l-6 4"/>')
     for link in range(links):
@@ -125,16 +148,6 @@ def _lane(number: int, lane: _Lane, links: int, width: int) -> list[str]:
         if link in lane.reverse_path:
             parts.append(f'<circle class="back" cx="{middle + 16:g}" cy="{y}" r="4"/>')
     return parts
-
-
-def _text(at: tuple[float, float], text: str, anchor: str, kind: str, room: float) -> str:
-    most = max(8, int(room / _LETTER))
-    shown = text if len(text) <= most else text[: most - 1] + "…"
-    title = "" if shown == text else f"<title>{escape(printable(text))}</title>"
-    return (
-        f'<text x="{at[0]:g}" y="{at[1]:g}" text-anchor="{anchor}" class="{kind}">'
-        f"{title}{escape(printable(shown))}</text>"
-    )
 
 
 def _rate(link: LinkSpec) -> str:

@@ -266,9 +266,9 @@ def _common(test: FinishedRuns, reference: FinishedRuns) -> list[tuple[int, int,
 
 
 def _controlled(side: FinishedRuns, condition: int) -> list[str]:
-    """Names of the flows that have a controller: pings have no envelope."""
+    """Names of the flows that have a controller: datagrams have no envelope."""
     flows = side.of(condition)[0].run.summary["flows"]
-    return [flow["name"] for flow in flows if flow.get("pings") is None]
+    return [flow["name"] for flow in flows if flow["controller"] != "none"]
 
 
 def _names(

@@ -19,6 +19,7 @@ _TELLING: Final[Mapping[str, str]] = {
     "transfers": "completion",
     "requests": "response",
     "pings": "rtt",
+    "datagrams": "one_way_delay",
     "link": "queue_time",
 }
 """The measure that says most of each kind of flows, and of links."""

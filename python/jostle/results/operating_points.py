@@ -116,8 +116,8 @@ def _window(run: Run, flow: str, phase: str) -> tuple[float, float]:
             raise InputError(unknown("phase", phase, ends))
         return ends[phase][0] / 1e9, ends[phase][1] / 1e9
     facts = next(one for one in run.summary["flows"] if one["name"] == flow)
-    if facts.get("pings") is not None:
-        raise InputError(f"`{flow}` sends pings: only flows with a controller have an envelope")
+    if facts["controller"] == "none":
+        raise InputError(f"`{flow}` sends datagrams: only flows with a controller have an envelope")
     start_s = facts["start_s"]
     if start_s is None:
         return 0.0, 0.0

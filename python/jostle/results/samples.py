@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jostle.backends import Spec
     from jostle.results.finished import FinishedRuns
 
-Kind = Literal["bulk", "transfers", "requests", "pings"]
+Kind = Literal["bulk", "transfers", "requests", "pings", "datagrams"]
 """What flows do, by which they are shown together: they send without an end, end, or answer."""
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -34,6 +34,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "ping": "pings",
     # Beside the flow whose data it passes on.
     "relay": "bulk",
+    "cbr": "datagrams",
 }
 """By the kind of a flow's source."""
 

@@ -36,6 +36,8 @@ BUILT_IN_QUIC: Final = "noq"
 
 Steps = tuple[tuple[int, int], ...]
 """(time in ns, value) in order of time; the first is at 0."""
+Playout = tuple[str, float]
+"""How a playout buffer is set: "best", or "quantile" and a share, or "buffer" and ns."""
 QuantileTable = tuple[tuple[float, int], ...]
 """(probability, value in ns); from 0 to 1, never decreasing."""
 
@@ -124,6 +126,17 @@ def _rates(given: Any) -> Steps:
         shown = f'"{given}"' if isinstance(given, str) else "every step"
         raise QuantityError(f'{shown} carries nothing — write for example "144 Mbit/s"')
     return steps
+
+
+def _playout(given: Any) -> Playout:
+    if given == "best":
+        return "best", 0
+    if isinstance(given, str) and given.rstrip().endswith("%"):
+        return "quantile", parse_probability(given)
+    try:
+        return "buffer", parse_span(given)
+    except QuantityError as error:
+        raise QuantityError(f'{error}; or "best", or a share, "99 %"') from None
 
 
 def _quantiles(
@@ -433,6 +446,11 @@ PositiveAmount = Annotated[Amount, _checked(_positive_amount), AMOUNT_SCHEMA]
 Address = Annotated[int, _checked(_address), WithJsonSchema({"type": "string", "format": "ipv4"})]
 Packets = Annotated[int, _checked(_packets), WithJsonSchema(_PACKETS)]
 Probability = Annotated[float, _checked(parse_probability), WithJsonSchema(PROBABILITY_SCHEMA)]
+PlayoutBuffer = Annotated[
+    Playout,
+    _checked(_playout),
+    WithJsonSchema({"anyOf": [{"const": "best"}, PROBABILITY_SCHEMA, _SPAN_SCHEMA.json_schema]}),
+]
 Rates = Annotated[Steps, _checked(_rates), _steps_schema(_RATE_SCHEMA)]
 Delays = Annotated[Steps, _checked(_steps(parse_span, "20 ms")), _steps_schema(_SPAN_SCHEMA)]
 SpanQuantiles = Annotated[QuantileTable, _checked(_quantiles), WithJsonSchema(_QUANTILES)]

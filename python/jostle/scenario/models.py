@@ -16,9 +16,12 @@ __all__ = [
     "AckFrequency",
     "Algorithm",
     "Bulk",
+    "Cbr",
+    "Edge",
     "Fixed",
     "Flow",
     "FromFile",
+    "Graph",
     "Implementation",
     "Jitter",
     "Link",
@@ -235,6 +238,37 @@ class NamedLink(Link):
     name: f.Name
 
 
+class Edge(_Table):
+    """Two nodes that are joined: a link each way."""
+
+    between: list[str]
+    """Names of the nodes."""
+    rate: f.PositiveRate | None = None
+    delay: f.Span | None = None
+    queue: Annotated[Queue, BeforeValidator(f.named("kind"))] | None = None
+
+
+class Graph(_Table):
+    """A network of nodes and edges, over which flows take the shortest way by delay."""
+
+    file: str | None = None
+    """GML or GraphML, relative to the scenario's folder: labels and places of nodes, and edges with
+    their rates (`LinkSpeedRaw`)."""
+    edges: list[Edge] = Field(default_factory=list)
+    """Edges beside those of the file, or other values of them."""
+    rate: f.PositiveRate | None = None
+    """Of edges without a rate of their own."""
+    delay: f.Span | None = None
+    """Of edges whose ends have no place."""
+    queue: Annotated[Queue, BeforeValidator(f.named("kind"))] | None = None
+    """Of all links whose edge has none of its own."""
+    scale: Annotated[float, Field(gt=0, le=1e3)] = 1.0
+    """Factor of the file's rates: a network of 10 Gbit/s at a hundredth of its rates needs a
+    hundredth of the packets."""
+    detour: Annotated[float, Field(ge=1, le=10)] = 1.0
+    """How much longer cables are than the way as the crow flies."""
+
+
 class Bulk(_Table):
     """Always something to send."""
 
@@ -283,20 +317,35 @@ class Ping(_Table):
     """A ping that is not back by then is lost: 10 s, as `ping` of iputils waits."""
 
 
+class Cbr(_Table):
+    """Datagrams at a rate, which nobody answers."""
+
+    kind: Literal["cbr"]
+    rate: f.Rates | None = None
+    """Of the payload: `"64 kbit/s"`, or steps as a link's rate has, in the time of the run."""
+    bytes: f.PositiveSize | None = None
+    """Payload of a datagram; headers of UDP and IP come on top."""
+    codec: Literal["g711", "g711-no-plc", "g729", "g723.1", "gsm-efr"] | None = None
+    """Speech, with the rate and the size of this codec's packets, instead of `rate` and `bytes`."""
+    playout: f.PlayoutBuffer | None = None
+    """When speech is played: `"best"` (with the best R), `"99 %"` (when so many have come), or
+    `"60 ms"` after the packet that took least."""
+
+
 Source = Annotated[
-    Annotated[Bulk | Fixed | OnOff | RequestResponse | Ping, Field(discriminator="kind")],
+    Annotated[Bulk | Fixed | OnOff | RequestResponse | Ping | Cbr, Field(discriminator="kind")],
     BeforeValidator(f.named("kind")),
 ]
 
 
 class Tcp(_Table):
-    """TCP: the default of everything but pings."""
+    """TCP: the default of everything but pings and constant rates."""
 
     kind: Literal["tcp"]
 
 
 class Udp(_Table):
-    """Datagrams without congestion control: those of pings."""
+    """Datagrams without congestion control: those of pings and of constant rates."""
 
     kind: Literal["udp"]
 
@@ -387,7 +436,7 @@ class Flow(_Table):
 
     name: f.Name
     controller: Annotated[Algorithm, BeforeValidator(f.named("name"))]
-    """`"none"` for pings, which no controller governs."""
+    """`"none"` for datagrams, which no controller governs."""
     slow_start: Annotated[Algorithm, BeforeValidator(f.named("name"))] | None = None
     memory: Annotated[Algorithm | None, BeforeValidator(f.memory_table)] = None
     """What the sending host makes of earlier connections to the peer; `"none"` for nothing."""
@@ -412,9 +461,13 @@ class Flow(_Table):
     """The flows of `count` open one after the other, each so long after the one before it is
     complete."""
     transport: Transport | None = None
-    """`"quic"`, or a table with its keys; `"udp"` for pings and `"tcp"` for everything else need
-    not be said."""
+    """`"quic"`, or a table with its keys; `"udp"` for pings and constant rates and `"tcp"` for
+    everything else need not be said."""
     source: Source | None = None
+    from_: str | None = Field(default=None, alias="from")
+    """Node of the graph where its sender is."""
+    to: str | None = None
+    """Node of the graph where its receiver is."""
     path: list[str] | None = None
     """Names of the links from sender to receiver."""
     reverse_path: list[str] = Field(default_factory=list)
@@ -478,6 +531,8 @@ class ScenarioFile(_Table):
     uplink: Link | None = None
     links: list[NamedLink] = Field(default_factory=list)
     """Links by name, instead of `bottleneck`; each flow names those on its `path`."""
+    graph: Graph | None = None
+    """A network of nodes and edges, instead of links; flows say `from` and `to`."""
     flows: Annotated[list[Flow], Field(min_length=1)]
     grid: dict[str, Any] = Field(default_factory=dict)
     """Keys that vary, with the values of each: every combination is one condition."""

@@ -1,5 +1,6 @@
 //! Measures of a flow in a stretch of time.
 
+use crate::e_model;
 use crate::stretch::{FlowStretch, bits_per_s, known, ratio};
 
 super::row::measures! {
@@ -107,7 +108,7 @@ super::row::measures! {
     };
 
     /// Mean one-way delay of packets of data: from leaving the sender's host for the first link until
-    /// they reach the receiver. Absent on the kernel, which does not tell it.
+    /// they reach the receiver. The kernel tells it of datagrams alone.
     one_way_delay_mean_s: Option<f64>, "one_way_delay", "one-way delay", ROUND_TRIP, any,
         "one_way_delay_mean_s";
     |flow, _| flow.delay_mean_s;
@@ -153,6 +154,34 @@ super::row::measures! {
     path_queueing_delay_mean_s: Option<f64>, "path_queueing_delay", "queueing delay of the path",
         ROUND_TRIP, any, "queueing_delay_mean_s";
     |flow, _| flow.waited_mean_s;
+
+    /// Mean of the interarrival jitter (RFC 3550 §6.4.1) of datagrams that nobody answers, as it was
+    /// after each that came: J grows by (|D| − J) ÷ 16, where D is by how much the one-way delays of
+    /// two that came one after the other differ.
+    jitter_mean_s: Option<f64>, "jitter", "jitter", ROUND_TRIP, phase;
+    |flow, _| flow.jitter_mean_s;
+
+    /// Datagrams that did not come ÷ all, of those that nobody answers: what a receiver knows (RFC 3550
+    /// §A.3), by which one is lost as soon as a later one has come.
+    lost_share: Option<f64>, "datagram_loss", "datagrams lost", PERCENT, phase;
+    |flow, _| flow.lost_share;
+
+    /// Time from mouth to ear of speech: the speech of a packet and what the codec looks ahead, the way,
+    /// and the wait in a playout buffer, which plays all packets of the phase equally long after they
+    /// were sent.
+    mouth_to_ear_s: Option<f64>, "mouth_to_ear", "mouth to ear", ROUND_TRIP, phase;
+    |flow, _| flow.mouth_to_ear_s;
+
+    /// Transmission rating R of speech by the E-model (ITU-T G.107): 93.2 if nothing is wrong, 70 and
+    /// less if many are dissatisfied. Packets that come after they should have been played are lost.
+    /// Whatever is no delay, no loss and not of the codec has its default value; losses count as random
+    /// ones (BurstR = 1).
+    r_factor: Option<f64>, "r_factor", "R factor", NUMBER, phase;
+    |flow, _| flow.rating;
+
+    /// Mean opinion score of a conversation, 1 to 4.5, that R stands for (ITU-T G.107, Annex B).
+    mos: Option<f64>, "mos", "MOS", NUMBER, phase;
+    |flow, _| flow.rating.map(e_model::opinion);
 
     /// Mean of the response times: from the moment at which the sender is asked (for the first, at
     /// which the connection opens) until the last byte has reached the application of the receiver,

@@ -161,7 +161,7 @@ fn check_acks(spec: &RunSpec) -> Result<(), SpecError> {
         return Ok(());
     }
     let mut slowest = BTreeMap::new();
-    for flow in spec.flows.iter().filter(|flow| !is_ping(flow)) {
+    for flow in spec.flows.iter().filter(|flow| !sends_datagrams(flow)) {
         let rates = flow.path.iter().map(|link| (peak_bps(spec, *link), *link));
         if let Some((rate_bps, link)) = rates.min() {
             slowest.insert(link, rate_bps);
@@ -181,7 +181,7 @@ fn check_acks(spec: &RunSpec) -> Result<(), SpecError> {
 /// Packets that exist at once: no more than windows let out, than queues and delays hold, or than
 /// can be sent.
 fn check_packets(spec: &RunSpec) -> Result<(), SpecError> {
-    let senders = || spec.flows.iter().filter(|flow| !is_ping(flow));
+    let senders = || spec.flows.iter().filter(|flow| !sends_datagrams(flow));
     let windows: u128 = senders()
         .map(|flow| {
             u128::from(flow.receive_window_bytes.div_ceil(u64::from(mss_of(flow.mtu_bytes))))
@@ -215,13 +215,13 @@ fn check_packets(spec: &RunSpec) -> Result<(), SpecError> {
 
 /// Size on the wire of the smallest of the flows' full packets.
 fn smallest_packet_bytes(spec: &RunSpec) -> u128 {
-    let senders = spec.flows.iter().filter(|flow| !is_ping(flow));
+    let senders = spec.flows.iter().filter(|flow| !sends_datagrams(flow));
     let sizes = senders.map(|flow| u128::from(flow.mtu_bytes + LINK_HEADER_BYTES));
     sizes.min().unwrap_or_else(|| u128::from(FULL_PACKET_BYTES))
 }
 
-fn is_ping(flow: &FlowSpec) -> bool {
-    matches!(flow.source, SourceSpec::Ping { .. })
+fn sends_datagrams(flow: &FlowSpec) -> bool {
+    matches!(flow.source, SourceSpec::Ping { .. } | SourceSpec::Cbr(_))
 }
 
 fn peak_bps(spec: &RunSpec, link: u32) -> u64 {

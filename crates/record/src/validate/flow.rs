@@ -6,13 +6,13 @@ use jostle_units::{
 };
 
 use super::algorithms::{controller, memory};
-use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, link, quantity, quic, within};
+use super::{
+    MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, SpecError, datagrams, link, quantity, quic, within,
+};
 use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
 
 /// A packet carries its position on its way in eight bits.
 const MAX_HOPS: usize = 255;
-/// Shortest time between two pings: on a link of 500 Mbit/s the smallest follow each other so.
-const MIN_PING_EVERY_NS: u64 = 1_000;
 /// Largest initial window: beyond any bandwidth-delay product worth jumping to.
 const MAX_INITIAL_WINDOW_PACKETS: u32 = 1 << 20;
 
@@ -62,7 +62,7 @@ pub(super) fn check(
     packets(flow, spec)
 }
 
-/// Pings have no congestion controller, nor what goes with one.
+/// Datagrams have no congestion controller, nor what goes with one.
 fn ungoverned(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
     let Algorithm { name, parameters } = &flow.controller;
     if name != Algorithm::NONE || !parameters.is_empty() {
@@ -95,17 +95,22 @@ fn path(at: &str, path: &[u32], links: usize) -> Result<(), SpecError> {
     }
 }
 
-/// Pings are datagrams, and no datagrams are anything else; only QUIC is told about QUIC.
+/// Pings and what has a constant rate are datagrams, nothing else is; only QUIC is told about QUIC.
 fn transport(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
     let place = &format!("{at}.transport");
-    let pings = matches!(flow.source, SourceSpec::Ping { .. });
-    match (flow.transport, pings) {
-        (Transport::Tcp, true) => return Err(SpecError::unfit(place, "`tcp`", "`udp` for pings")),
-        (Transport::Quic, true) => {
-            return Err(SpecError::unfit(place, "`quic`", "`udp` for pings"));
+    let datagrams = match flow.source {
+        SourceSpec::Ping { .. } => Some("`udp` for pings"),
+        SourceSpec::Cbr(_) => Some("`udp` for a constant rate"),
+        _ => None,
+    };
+    match (flow.transport, datagrams) {
+        (Transport::Tcp, Some(expected)) => return Err(SpecError::unfit(place, "`tcp`", expected)),
+        (Transport::Quic, Some(expected)) => {
+            return Err(SpecError::unfit(place, "`quic`", expected));
         }
-        (Transport::Udp, false) => {
-            return Err(SpecError::unfit(place, "`udp`", "`tcp`: only pings have it"));
+        (Transport::Udp, None) => {
+            let expected = "`tcp`: only pings and constant rates have it";
+            return Err(SpecError::unfit(place, "`udp`", expected));
         }
         _ => {}
     }
@@ -121,6 +126,7 @@ fn source(at: &str, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecErro
     let name = |key: &str| format!("{at}.{key}");
     match source {
         SourceSpec::Bulk => Ok(()),
+        SourceSpec::Cbr(spec) => datagrams::check(at, spec, most_bytes),
         SourceSpec::Fixed { bytes } => quantity::check(&name("bytes"), bytes, 1..=MAX_BYTES),
         SourceSpec::OnOff { on_ns, off_ns } => {
             quantity::check(&name("on_ns"), on_ns, 1..=MAX_NS)?;
@@ -133,7 +139,7 @@ fn source(at: &str, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecErro
         }
         &SourceSpec::Ping { bytes, every_ns, timeout_ns } => {
             within(&name("bytes"), bytes, 1..=most_bytes)?;
-            within(&name("every_ns"), every_ns, MIN_PING_EVERY_NS..=MAX_NS)?;
+            within(&name("every_ns"), every_ns, MIN_EVERY_NS..=MAX_NS)?;
             within(&name("timeout_ns"), timeout_ns, 1..=MAX_NS)
         }
         SourceSpec::Relay { from: _, buffer_bytes } => {
@@ -187,7 +193,12 @@ fn after(
 
 /// Packets are counted in 32 bits.
 fn packets(flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
-    if let SourceSpec::Ping { every_ns, .. } = flow.source {
+    let every_ns = match flow.source {
+        SourceSpec::Ping { every_ns, .. } => Some(every_ns),
+        SourceSpec::Cbr(ref spec) => Some(datagrams::least_gap_ns(spec)),
+        _ => None,
+    };
+    if let Some(every_ns) = every_ns {
         let longest_ns = every_ns.saturating_mul(u64::from(u32::MAX));
         return within("duration_ns", spec.duration_ns, 1..=longest_ns);
     }

@@ -165,6 +165,31 @@ pub fn pings() -> Value {
     spec
 }
 
+/// Calls, which nobody answers, beside a flow.
+pub fn calls() -> Value {
+    let mut spec = dumbbell();
+    let call = |name: &str, playout: Value| {
+        let voice = json!({"equipment_impairment": 0.0, "loss_robustness": 25.1,
+            "coding_delay_ns": 20 * MS, "playout": playout});
+        let steps = json!([{"at_ns": 0, "rate_bps": 68_800}, {"at_ns": S, "rate_bps": 0}]);
+        let mut call = flow(
+            name,
+            json!({
+            "kind": "cbr", "bytes": 172, "steps": steps, "voice": voice}),
+        );
+        call["transport"] = json!("udp");
+        call["controller"]["name"] = json!("none");
+        call["slow_start"] = json!(null);
+        call
+    };
+    spec["flows"] = json!([
+        flow("bulk", json!({"kind": "bulk"})),
+        call("patient", json!({"kind": "quantile", "share": 0.99})),
+        call("hasty", json!({"kind": "buffer", "length_ns": 60 * MS})),
+    ]);
+    spec
+}
+
 /// Three QUIC flows: the implementation that is built in with a controller of ours and with one of its
 /// own, and somebody else's.
 pub fn quic() -> Value {

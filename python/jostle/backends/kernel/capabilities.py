@@ -25,6 +25,8 @@ _MAX_LIMIT = 2**32 - 1
 _SYN_WINDOW = 65_535
 # Begins the names of controllers that the QUIC stack brings along.
 _OF_STACK = "noq:"
+# Below it Ethernet would pad the frame, which a virtual device does not (`packets.py`).
+_LEAST_DATAGRAM_BYTES = 18
 # What `guest/traffic.py` can send.
 _SOURCES = {"bulk", "fixed", "on_off", "request_response", "relay"}
 
@@ -144,8 +146,7 @@ def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:
         yield from _quic_problems(flow)
         return
     if flow["transport"] == "udp":
-        text = f"`{flow['source']['kind']}`: what is measured here is TCP; {_SIMULATOR}"
-        yield Problem(flow_key(flow, "source"), text)
+        yield from _datagram_problems(flow)
         return
     if flow["source"]["kind"] not in _SOURCES:
         text = f"`{flow['source']['kind']}`: nothing in the guest sends so; {_SIMULATOR}"
@@ -159,6 +160,18 @@ def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:
     if flow["initial_receive_window_bytes"] != min(_SYN_WINDOW, flow["receive_window_bytes"]):
         text = f"a receiver here answers with a SYN-ACK of {_SYN_WINDOW} bytes; {_SIMULATOR}"
         yield Problem(flow_key(flow, "initial_receive_window"), text)
+    yield from _path_problems(flow)
+
+
+def _datagram_problems(flow: FlowSpec) -> Iterator[Problem]:
+    source = flow["source"]
+    if source["kind"] != "cbr":
+        text = f"`{source['kind']}`: nothing in the guest sends so; {_SIMULATOR}"
+        yield Problem(flow_key(flow, "source"), text)
+    elif source["bytes"] < _LEAST_DATAGRAM_BYTES:
+        text = f"{source['bytes']} B: a virtual device pads no frame, so that a datagram has "
+        text += f"{_LEAST_DATAGRAM_BYTES} B at least; {_SIMULATOR}"
+        yield Problem(flow_key(flow, "source.bytes"), text)
     yield from _path_problems(flow)
 
 

@@ -103,6 +103,8 @@ def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str,
             if programs.is_program(flow)
             else _quic_flow(spec, number)
             if flow["transport"] == "quic"
+            else _datagram_flow(spec, number)
+            if flow["transport"] == "udp"
             else _flow(spec, number, next(names))
             for number, flow in enumerate(spec["flows"])
         ],
@@ -258,6 +260,7 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
     portion = _read_bytes(flow)
     sparing = portion == _READ_BYTES or flow["receive_window_autotuning"]
     return {
+        "transport": "tcp",
         "sender": f"s{number}",
         "receiver": f"r{number}",
         "sender_address": sender_address(number),
@@ -279,6 +282,21 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         "continues": continuations(spec).get(number),
         "spans_ns": spans_ns(spec["seed"], flow, spec["duration_ns"]),
         "sizes_bytes": sizes_bytes(spec["seed"], _owner(spec, number)),
+    }
+
+
+def _datagram_flow(spec: Spec, number: int) -> dict[str, Any]:
+    flow = spec["flows"][number]
+    return {
+        "transport": "udp",
+        "sender": f"s{number}",
+        "receiver": f"r{number}",
+        "sender_address": sender_address(number),
+        "receiver_address": receiver_address(number),
+        "after": flow["after"],
+        "start_ns": flow["start_ns"],
+        "stop_ns": flow["stop_ns"],
+        "source": flow["source"],
     }
 
 

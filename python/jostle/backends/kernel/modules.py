@@ -17,7 +17,7 @@ def needed(spec: Spec) -> list[str]:
     for link in spec["links"]:
         names.append(f"sch_{queues.command(link['queue'], queues.Place(1)).split()[0]}")
     for flow in spec["flows"]:
-        if flow["transport"] == "quic":
+        if flow["transport"] != "tcp":
             continue
         names.append(f"tcp_{flow['controller']['name']}")
         if flow["pacing"]:

@@ -18,6 +18,8 @@ PACKET_BYTES = MTU_BYTES + LINK_HEADER_BYTES
 HEADER_BYTES = 66
 """Ethernet, IP and TCP headers of a data packet, timestamps included: the size of an ACK."""
 
+_DATAGRAM_HEADER_BYTES = 20 + 8
+_SMALLEST_FRAME_BYTES = 60
 _IN_MTU_BYTES = HEADER_BYTES - LINK_HEADER_BYTES
 
 PAYLOAD_BYTES = MTU_BYTES - _IN_MTU_BYTES
@@ -25,8 +27,16 @@ PAYLOAD_BYTES = MTU_BYTES - _IN_MTU_BYTES
 
 
 def packet_bytes(flow: FlowSpec) -> int:
-    """Bytes of a full packet on the wire: what htb and the queues count."""
+    """Bytes of a full packet on the wire, or of a datagram: what htb and the queues count."""
+    source = flow["source"]
+    if source["kind"] == "cbr":
+        return datagram_bytes(source["bytes"])
     return flow["mtu_bytes"] + LINK_HEADER_BYTES
+
+
+def datagram_bytes(payload_bytes: int) -> int:
+    """Bytes on the wire of a datagram; Ethernet pads what is smaller."""
+    return max(_SMALLEST_FRAME_BYTES, LINK_HEADER_BYTES + _DATAGRAM_HEADER_BYTES + payload_bytes)
 
 
 def payload_bytes(flow: FlowSpec) -> int:

@@ -10,6 +10,7 @@ from jostle.backends.base import RunRecord, Spec, canonical_json
 from jostle.backends.engine_record import run_record
 from jostle.backends.kernel import job, programs, qlogs, samples
 from jostle.backends.kernel.measured import seen_of_flow, seen_of_link
+from jostle.backends.kernel.measured_datagrams import seen_of_datagram_flow
 from jostle.backends.kernel.measured_programs import seen_of_program_flow
 from jostle.backends.kernel.measured_quic import seen_of_quic_flow
 from jostle.backends.sim import Engine
@@ -59,6 +60,8 @@ def _flow(spec: Spec, number: int, seen: samples.Samples, folder: Path) -> dict[
     flow, events = spec["flows"][number], seen.events[number]
     if job.is_own_quic(flow):
         return seen_of_quic_flow(flow, number, len(seen.time_ns), events, folder)
+    if flow["transport"] == "udp":
+        return seen_of_datagram_flow(flow, number, seen.time_ns, events, folder)
     if not programs.is_program(flow):
         return seen_of_flow(flow, *seen.tcp(number), events)
     log = qlogs.read(folder / "qlog" / str(number))

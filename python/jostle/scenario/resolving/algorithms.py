@@ -43,7 +43,7 @@ def controller_and_slow_start(
     """
     where: KeyPath = (*path, "controller")
     if flow.controller.name == NO_CONTROLLER:
-        message = 'only pings have none — write a controller, or source = { kind = "ping", … }'
+        message = 'only datagrams have none — write a controller, or source = { kind = "cbr", … }'
         report.add(where, message, (*path, "source"))
         return None, None
     row = _controller(flow, where, registry, report)

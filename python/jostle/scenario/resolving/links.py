@@ -86,7 +86,9 @@ def topology(file: ScenarioFile, report: Report) -> list[tuple[str, KeyPath, Lin
             if link.name in seen:
                 report.add(("links", index, "name"), f'there is another link "{link.name}"')
             seen.add(link.name)
-            named.append((link.name, ("links", index), link))
+            # What is wrong with an edge stands in the graph.
+            path = ("links", index) if file.graph is None else ("graph",)
+            named.append((link.name, path, link))
         return named
     given = [name for name, _ in tables]
     if not given:

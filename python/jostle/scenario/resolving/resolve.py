@@ -14,10 +14,11 @@ from typing import Any, Final, cast
 
 from jostle.python_controllers.sources import is_python_controller
 from jostle.run_spec import LinkSpec, RunSpec
-from jostle.scenario.models import Flow, Ping, ScenarioFile
+from jostle.scenario.models import Flow, ScenarioFile
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.algorithms import controller_and_slow_start, memory_spec
 from jostle.scenario.resolving.classes import assign_flows
+from jostle.scenario.resolving.graphs import routed
 from jostle.scenario.resolving.links import (
     BOTTLENECK,
     LinkFacts,
@@ -40,7 +41,7 @@ from jostle.scenario.resolving.peps import (
 from jostle.scenario.resolving.python_controllers import controller_spec
 from jostle.scenario.resolving.refusals import refusal
 from jostle.scenario.resolving.slots import Slotted
-from jostle.scenario.resolving.sources import no_controller, source_spec
+from jostle.scenario.resolving.sources import datagrams, no_controller, source_spec
 from jostle.scenario.resolving.traces import TraceFiles
 from jostle.scenario.resolving.transports import (
     foreign_controller,
@@ -174,8 +175,10 @@ def resolve(
     Template or None
         None if anything was reported.
     """
-    if not _few_enough(file, report):
+    with_ways = routed(file, folder or Path(), report) if _few_enough(file, report) else None
+    if with_ways is None:
         return None
+    file = with_ways
     whole = _whole(file, report)
     named, length_ns = topology(file, report), file.duration
     links = [link_facts(*found, files, report, duration_ns=length_ns) for found in named]
@@ -352,8 +355,9 @@ def _check_names(file: ScenarioFile, links: Sequence[LinkFacts], report: Report)
 
 def _check_capture(file: ScenarioFile, report: Report) -> None:
     for index, flow in enumerate(file.flows):
-        if file.capture and isinstance(flow.source, Ping):
-            message = "only packets of TCP are captured — remove the pings or this key"
+        what = datagrams(flow)
+        if file.capture and what is not None:
+            message = f"only packets of TCP are captured — remove the {what} or this key"
             report.add(("capture",), message, ("flows", index, "source"))
         elif file.capture and is_quic(flow):
             message = "only packets of TCP are captured — remove the QUIC flows or this key"
@@ -423,7 +427,7 @@ def _flow(index: int, rtt: int | None, asked: _Asked) -> dict[str, Any]:
     positions = asked.positions()
     controller: dict[str, Any] | None
     slow_start: dict[str, Any] | None
-    ours = not isinstance(flow.source, Ping)
+    ours = datagrams(flow) is None
     if not ours:
         controller, slow_start = no_controller(flow, path, report), None
     elif implementation(flow) is not None:

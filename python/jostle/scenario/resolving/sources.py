@@ -7,17 +7,28 @@ from pathlib import Path
 from typing import Any, Final
 
 from jostle.scenario.distributions import Drawn, KeyedError, quantity_spec
-from jostle.scenario.models import Fixed, Flow, OnOff, Ping, RequestResponse
+from jostle.scenario.models import Cbr, Fixed, Flow, OnOff, Ping, RequestResponse
+from jostle.scenario.resolving.codecs import CODECS
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report
 
-__all__ = ["DATAGRAM_HEADER_BYTES", "NO_CONTROLLER", "no_controller", "owner", "source_spec"]
+__all__ = [
+    "DATAGRAM_HEADER_BYTES",
+    "NO_CONTROLLER",
+    "datagrams",
+    "no_controller",
+    "owner",
+    "source_spec",
+]
 
 NO_CONTROLLER: Final = "none"
-"""What a scenario writes for the controller of pings."""
+"""What a scenario writes for the controller of datagrams."""
 
 DATAGRAM_HEADER_BYTES: Final = 20 + 8
 """Headers of a datagram that an MTU counts: IPv4 and UDP."""
+
+_LEAST_GAP_NS: Final = 1_000
+"""Least time between two datagrams."""
 
 
 def source_spec(flow: Flow, path: KeyPath, folder: Path, report: Report) -> dict[str, Any]:
@@ -72,30 +83,103 @@ def source_spec(flow: Flow, path: KeyPath, folder: Path, report: Report) -> dict
                 "think_ns": lasting("think", source.think, exponential=source.exponential),
                 "count": source.count,
             }
-        case Ping() as source:
-            largest = flow.mtu - DATAGRAM_HEADER_BYTES
-            if source.bytes > largest:
-                message = f"a datagram has at most {largest} bytes, or fragments would carry it"
-                report.add((*path, "source", "bytes"), message, (*path, "mtu"))
-            return {
-                "kind": "ping",
-                "bytes": source.bytes,
-                "every_ns": source.every,
-                "timeout_ns": source.timeout,
-            }
+        case Ping() | Cbr() as source:
+            return _datagrams(source, flow, path, report)
         case _:
             return {"kind": "bulk"}
 
 
+def _datagrams(source: Ping | Cbr, flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
+    if isinstance(source, Cbr):
+        return _cbr(source, flow, path, report)
+    _fits(source.bytes, flow, (*path, "source", "bytes"), path, report)
+    return {
+        "kind": "ping",
+        "bytes": source.bytes,
+        "every_ns": source.every,
+        "timeout_ns": source.timeout,
+    }
+
+
+def datagrams(flow: Flow) -> str | None:
+    """Return what a flow of datagrams sends, in a word; None if it has a connection."""
+    match flow.source:
+        case Ping():
+            return "pings"
+        case Cbr():
+            return "datagrams"
+    return None
+
+
+def _cbr(source: Cbr, flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
+    """Return datagrams at a rate: what is written, or what a codec sends."""
+    where = (*path, "source")
+    given = {"rate": source.rate, "bytes": source.bytes}
+    voice: dict[str, Any] | None = None
+    if source.codec is None:
+        for key, value in given.items():
+            if value is None:
+                example = {"rate": "64 kbit/s", "bytes": "160 B"}[key]
+                message = f'missing — write for example {key} = "{example}", or a codec'
+                report.add((*where, key), message, (*where, "codec"))
+        if source.playout is not None:
+            message = "only speech is played — name its codec, too"
+            report.add((*where, "playout"), message, (*where, "codec"))
+        size, rates = source.bytes or 1, source.rate or ((0, 1),)
+    else:
+        codec = CODECS[source.codec]
+        for key in (key for key, value in given.items() if value is not None):
+            message = f'the codec says it — remove this key, or codec = "{source.codec}"'
+            report.add((*where, key), message, (*where, "codec"))
+        size, rates = codec.payload_bytes, ((0, codec.rate_bps),)
+        voice = {
+            "equipment_impairment": codec.equipment_impairment,
+            "loss_robustness": codec.loss_robustness,
+            "coding_delay_ns": codec.delay_ns,
+            "playout": _playout(*(source.playout or ("best", 0))),
+        }
+    _fits(size, flow, (*where, "bytes"), path, report)
+    fastest = max(rate for _, rate in rates)
+    if fastest * _LEAST_GAP_NS > 8 * 10**9 * size:
+        message = (
+            f"a datagram of {size} B more often than every {_LEAST_GAP_NS} ns — make it larger"
+        )
+        report.add((*where, "rate"), message, (*where, "bytes"))
+    return {
+        "kind": "cbr",
+        "bytes": size,
+        "steps": [{"at_ns": at, "rate_bps": rate} for at, rate in rates],
+        "voice": voice,
+    }
+
+
+def _playout(kind: str, value: float) -> dict[str, Any]:
+    match kind:
+        case "quantile":
+            return {"kind": kind, "share": value}
+        case "buffer":
+            return {"kind": kind, "length_ns": int(value)}
+    return {"kind": "best"}
+
+
+def _fits(size: int, flow: Flow, where: KeyPath, path: KeyPath, report: Report) -> None:
+    """See that a packet carries a datagram of `size` bytes."""
+    largest = flow.mtu - DATAGRAM_HEADER_BYTES
+    if size > largest:
+        message = f"a datagram has at most {largest} bytes, or fragments would carry it"
+        report.add(where, message, (*path, "mtu"))
+
+
 def no_controller(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
-    """Return what stands for the controller of pings, which have none, nor what goes with one."""
+    """Return what stands for the controller of datagrams, which have nothing of the kind."""
+    what = datagrams(flow)
     source = ((*path, "source"),)
     if flow.controller.name != NO_CONTROLLER or flow.controller.parameters:
-        message = f'pings have no controller — write controller = "{NO_CONTROLLER}"'
+        message = f'{what} have no controller — write controller = "{NO_CONTROLLER}"'
         report.add((*path, "controller"), message, *source)
     for key in ("slow_start", "memory"):
         if getattr(flow, key) is not None:
-            report.add((*path, key), "pings have no controller — remove this key", *source)
+            report.add((*path, key), f"{what} have no controller — remove this key", *source)
     return {"name": NO_CONTROLLER, "parameters": {}}
 
 

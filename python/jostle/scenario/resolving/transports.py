@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from jostle.implementations import recipes
-from jostle.scenario.models import Flow, Implementation, Ping, Quic
-from jostle.scenario.resolving.sources import DATAGRAM_HEADER_BYTES
+from jostle.scenario.models import Flow, Implementation, Quic
+from jostle.scenario.resolving.sources import DATAGRAM_HEADER_BYTES, datagrams
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report
 from jostle.scenario.text.units import LARGEST
@@ -28,7 +28,7 @@ _ONLY_OF_TCP: Final = {
 
 def is_quic(flow: Flow) -> bool:
     """Whether a flow is one over QUIC."""
-    return isinstance(flow.transport, Quic) and not isinstance(flow.source, Ping)
+    return isinstance(flow.transport, Quic) and datagrams(flow) is None
 
 
 def implementation(flow: Flow) -> Implementation | None:
@@ -59,9 +59,10 @@ def transport_spec(
     """
     given = flow.transport
     where = (*path, "transport")
-    if isinstance(flow.source, Ping):
+    what = datagrams(flow)
+    if what is not None:
         if given is not None and given.kind != "udp":
-            message = 'pings are "udp" — remove this key'
+            message = f'{what} are "udp" — remove this key'
             report.add(where, message, (*path, "source"))
         return {"transport": "udp"}
     match given:
@@ -72,7 +73,7 @@ def transport_spec(
             windows = (window_bytes, bdp_bytes)
             return {"transport": "quic", "quic": _quic_spec(flow, given, path, windows, report)}
         case _ if given.kind == "udp":
-            message = 'only pings are "udp" — accepted here: "tcp" or "quic"'
+            message = 'only pings and "cbr" are "udp" — accepted here: "tcp" or "quic"'
             report.add(where, message, (*path, "source"))
     return {"transport": given.kind}
 

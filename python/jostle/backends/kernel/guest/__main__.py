@@ -13,6 +13,7 @@ from typing import Any
 from . import disciplines, flow, links, network, sampling
 from .capture import Capture
 from .clock import clock_offset_ns, fine_timers
+from .datagrams import DatagramFlow
 from .failure import GuestFailure, report
 from .flow import Flow
 from .namespaces import Host
@@ -73,6 +74,8 @@ def _flows(job: Mapping[str, Any], hosts: Mapping[str, Host], folder: Path) -> l
             return QuicFlow(number, one, hosts, moments_ns=moments_ns, folder=folder)
         if one["source"]["kind"] == "relay":
             return RelayFlow(number, one, hosts)
+        if one["transport"] == "udp":
+            return DatagramFlow(number, one, hosts, folder=folder)
         return TcpFlow(number, one, hosts)
 
     return [made(number, one) for number, one in enumerate(job["flows"])]

@@ -16,6 +16,12 @@ included; bytes that the client has written, or `UNKNOWN`."""
 
 UNKNOWN = 2**64 - 1
 
+DEPARTURE = struct.Struct("=q")
+"""A datagram that nobody answers: when it was sent, in ns of the run."""
+
+ARRIVAL = struct.Struct("=qqI")
+"""One that has come: when it came and when it was sent, in ns of the run, and its number."""
+
 XSTATS_BYTES = 64
 QUEUE = struct.Struct(f"=QQIIII{XSTATS_BYTES}sQQ")
 """A link's part: bytes and packets sent, bytes and packets waiting, drops, overlimits, the queue's

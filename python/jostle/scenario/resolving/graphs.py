@@ -1,0 +1,225 @@
+"""Networks that are graphs: edges become links in both directions, and flows find their ways.
+
+Ways are the shortest by delay, and of those as long the ones with fewer links, as a network that
+routes by delay has them; what flows share on the way back is what their ACKs cross.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from jostle.scenario.models import Flow, Graph, NamedLink, ScenarioFile
+from jostle.scenario.text.graph_files import GraphFile, GraphNode, read_graph
+from jostle.scenario.text.positions import KeyPath
+from jostle.scenario.text.problems import Report, did_you_mean
+from jostle.scenario.text.units import QuantityError
+
+__all__ = ["edge_name", "routed"]
+
+_EARTH_KM: Final = 6371.0
+"""Mean radius."""
+_FIBRE_KM_PER_S: Final = 299_792.458 / 1.468
+"""Light in a single-mode fibre at 1550 nm: its group index (ITU-T G.652 fibres: 1.468)."""
+_DELAY_GRAIN_NS: Final = 1_000
+_AT: Final[KeyPath] = ("graph",)
+
+
+@dataclass
+class _Network:
+    """Nodes with what they are joined to: link, and its delay in ns."""
+
+    links: dict[str, NamedLink] = field(default_factory=dict)
+    joined: dict[str, dict[str, tuple[str, int]]] = field(default_factory=dict)
+    trees: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def way(self, start: str, end: str) -> list[str] | None:
+        """Names of the links of the shortest way; None if there is none."""
+        before = self.trees.get(start)
+        if before is None:
+            before = self.trees[start] = self._tree(start)
+        way: list[str] = []
+        while end != start:
+            if end not in before:
+                return None
+            way.append(self.joined[before[end]][end][0])
+            end = before[end]
+        return way[::-1]
+
+    def _tree(self, start: str) -> dict[str, str]:
+        """Return from which node each other one is reached (Dijkstra 1959)."""
+        before: dict[str, str] = {}
+        settled: set[str] = set()
+        # Delay, links, and then names, so that ways do not depend on the order in a file.
+        waiting = [(0, 0, start, "")]
+        while waiting:
+            delay_ns, hops, node, origin = heapq.heappop(waiting)
+            if node in settled:
+                continue
+            settled.add(node)
+            if origin:
+                before[node] = origin
+            for other, (_, more_ns) in self.joined[node].items():
+                if other not in settled:
+                    heapq.heappush(waiting, (delay_ns + more_ns, hops + 1, other, node))
+        return before
+
+
+def edge_name(one: str, other: str) -> str:
+    """Name of the link from one node to another."""
+    return f"{one} to {other}"
+
+
+def routed(file: ScenarioFile, folder: Path, report: Report) -> ScenarioFile | None:
+    """Return the scenario with the ways of its flows, and a link for each direction that they take.
+
+    One without a graph is returned as it is; nothing, if something was reported.
+    """
+    before = len(report.found)
+    if file.graph is None:
+        for index, flow in enumerate(file.flows):
+            for key, given in (("from", flow.from_), ("to", flow.to)):
+                if given is not None:
+                    report.add(("flows", index, key), "there is no [graph] that has nodes")
+        return file if len(report.found) == before else None
+    for name in ("bottleneck", "downlink", "uplink", "links"):
+        if getattr(file, name):
+            report.add(_AT, f"there is {name} as well — keep either it or [graph]", (name,))
+            return None
+    network = _network(file.graph, folder, report)
+    if network is None:
+        return None
+    flows = [_routed(flow, index, network, report) for index, flow in enumerate(file.flows)]
+    if len(report.found) > before:
+        return None
+    crossed = {name for flow in flows for name in (*(flow.path or ()), *flow.reverse_path)}
+    links = [link for name, link in network.links.items() if name in crossed]
+    return file.model_copy(update={"links": links, "flows": flows})
+
+
+def _network(graph: Graph, folder: Path, report: Report) -> _Network | None:
+    try:
+        found = read_graph(folder / graph.file) if graph.file else GraphFile("", {})
+    except QuantityError as error:
+        report.add((*_AT, "file"), str(error))
+        return None
+    network = _Network({}, {name: {} for name in found.nodes})
+    told: dict[tuple[str, str], int] = {}
+    for index, edge in enumerate(graph.edges):
+        if len(edge.between) != 2 or edge.between[0] == edge.between[1]:
+            at = (*_AT, "edges", index, "between")
+            report.add(at, 'two nodes are joined by an edge — write between = ["A", "B"]')
+            return None
+        told[_ends(*edge.between)] = index
+    pairs: dict[tuple[str, str], int | None] = {}
+    for joined in found.edges:
+        ends = _ends(joined.one, joined.other)
+        # Of cables side by side the fastest carries what takes this way.
+        pairs[ends] = max(pairs.get(ends) or 0, joined.rate_bps or 0) or None
+    for ends in told:
+        pairs.setdefault(ends, None)
+    for ends, rate_bps in pairs.items():
+        whole = _add(
+            network, graph, found.nodes, ends,
+            file_bps=rate_bps, index=told.get(ends), report=report,
+        )  # fmt: skip
+        if not whole:
+            return None
+    if not network.links:
+        report.add(_AT, "no edge — name a file, or write [[graph.edges]]")
+        return None
+    return network
+
+
+def _ends(one: str, other: str) -> tuple[str, str]:
+    return (one, other) if one < other else (other, one)
+
+
+def _add(
+    network: _Network,
+    graph: Graph,
+    nodes: Mapping[str, GraphNode],
+    ends: tuple[str, str],
+    *,
+    file_bps: int | None,
+    index: int | None,
+    report: Report,
+) -> bool:
+    """Add both links of an edge; tell whether all of it is known."""
+    edge = None if index is None else graph.edges[index]
+    at: KeyPath = _AT if index is None else (*_AT, "edges", index)
+    shown = f"{ends[0]} – {ends[1]}"
+    if file_bps is not None:
+        file_bps = max(1, round(file_bps * graph.scale))
+    rate_bps = (edge.rate if edge else None) or file_bps or graph.rate
+    if rate_bps is None:
+        message = f'{shown} has no rate in the file — write for all such edges rate = "1 Gbit/s"'
+        report.add((*at, "rate"), message)
+        return False
+    queue = (edge.queue if edge else None) or graph.queue
+    if queue is None:
+        report.add((*_AT, "queue"), 'missing — write for example queue = "codel"')
+        return False
+    delay_ns = edge.delay if edge else None
+    if delay_ns is None:
+        delay_ns = _cable_ns(nodes.get(ends[0]), nodes.get(ends[1]), graph.detour)
+    if delay_ns is None:
+        delay_ns = graph.delay
+    if delay_ns is None:
+        message = f'{shown}: one of them has no place in the file — write delay = "5 ms"'
+        report.add((*at, "delay"), message)
+        return False
+    for one, other in (ends, ends[::-1]):
+        name = edge_name(one, other)
+        network.links[name] = NamedLink.model_construct(
+            name=name, rate=((0, rate_bps),), delay=((0, delay_ns),), queue=queue
+        )
+        network.joined.setdefault(one, {})[other] = (name, delay_ns)
+    return True
+
+
+def _cable_ns(one: GraphNode | None, other: GraphNode | None, detour: float) -> int | None:
+    """Return the delay of a fibre along the great circle, so many times as long."""
+    if one is None or other is None or one.latitude is None or other.latitude is None:
+        return None
+    if one.longitude is None or other.longitude is None:
+        return None
+    there, here = math.radians(one.latitude), math.radians(other.latitude)
+    turned = math.radians(other.longitude - one.longitude)
+    # Haversine: exact for near nodes, too.
+    half = math.sin((here - there) / 2) ** 2
+    half += math.cos(there) * math.cos(here) * math.sin(turned / 2) ** 2
+    km = 2 * _EARTH_KM * math.asin(min(1.0, math.sqrt(half))) * detour
+    return round(km / _FIBRE_KM_PER_S * 1e9 / _DELAY_GRAIN_NS) * _DELAY_GRAIN_NS
+
+
+def _routed(flow: Flow, index: int, network: _Network, report: Report) -> Flow:
+    path = ("flows", index)
+    if flow.path is not None or flow.reverse_path:
+        return flow
+    ends: list[str] = []
+    for key, given in (("from", flow.from_), ("to", flow.to)):
+        if given is None:
+            report.add((*path, key), 'missing — name a node of the graph, as in from = "Denver"')
+        elif given not in network.joined:
+            hint = did_you_mean(given, list(network.joined))
+            report.add((*path, key), f'there is no node "{given}" — {hint}', _AT)
+        else:
+            ends.append(given)
+    way: dict[str, Any] = {"path": [next(iter(network.links))]}
+    if len(ends) == 2:
+        there, back = network.way(*ends), network.way(ends[1], ends[0])
+        if not there or not back:
+            message = (
+                "this is where it starts" if ends[0] == ends[1] else f'no way from "{ends[0]}"'
+            )
+            report.add((*path, "to"), message, (*path, "from"), _AT)
+        else:
+            crossed = (network.links[name] for name in (*there, *back))
+            quiet = sum(link.delay[0][1] for link in crossed if isinstance(link.delay, tuple))
+            way = {"path": there, "reverse_path": back, "rtt": flow.rtt or max(quiet, 1)}
+    return flow.model_copy(update=way)

@@ -1,0 +1,71 @@
+"""Datagrams that nobody answers, on a real kernel: they leave when they do in the simulator."""
+
+from __future__ import annotations
+
+import json
+from itertools import takewhile
+
+import pytest
+from jostle import _core
+from jostle.backends.kernel import capabilities
+from jostle.backends.kernel.guest.datagrams import moments_ns
+
+from backends_kernel.kernel_specs import spec_of
+
+CALL = """
+duration = "4 s"
+[bottleneck]
+rate = "2 Mbit/s"
+queue = { kind = "drop_tail", limit = "40 packets" }
+[[flows]]
+name = "download"
+controller = "reno"
+rtt = "40 ms"
+start = "1 s"
+[[flows]]
+name = "call"
+controller = "none"
+rtt = "40 ms"
+source = { kind = "cbr", codec = "g711" }
+"""
+
+STEPS = [(0, 0), (10**9, 64_000), (1_337_000_000, 4_096_000), (1_500_000_000, 7_777)]
+
+
+@pytest.mark.parametrize("start_ns", [0, 1_200_000_007, 1_337_000_000])
+def test_the_guest_sends_when_the_simulator_does(start_ns):
+    spec = spec_of(CALL)
+    flow = spec["flows"][1] | {"start_ns": start_ns}
+    steps = [{"at_ns": at, "rate_bps": rate} for at, rate in STEPS]
+    flow["source"] = flow["source"] | {"bytes": 131, "steps": steps}
+    spec |= {"flows": [flow], "interval_ns": 10_000_000}
+    record = _core.run(json.dumps(spec))
+    duration_ns = spec["duration_ns"]
+    ours = [*takewhile(lambda at: at < duration_ns, moments_ns(flow["source"], start_ns))]
+    sent = record.flows["sent_packets"]
+    ends_ns = [round(end * 1e9) for end in record.flows["time_s"]]
+    counted = [0] * len(ends_ns)
+    for at in ours:
+        # What happens at the end of an interval is part of it.
+        counted[max(0, at - 1) // 10_000_000] += 1
+    assert list(sent) == counted
+    assert sum(counted) > 100
+
+
+def test_pings_and_tiny_datagrams_are_refused(defaults):
+    spec = spec_of(CALL)
+    assert capabilities.problems(spec, defaults, "virtual") == []
+    spec["flows"][1]["source"]["bytes"] = 10
+    (problem,) = capabilities.problems(spec, defaults, "virtual")
+    assert problem.key == "flows.call.source.bytes"
+
+
+def test_a_call_beside_a_download_is_what_it_is_in_the_simulator(backend, simulator):
+    spec = spec_of(CALL)
+    runs = simulator.run(spec), backend.run(spec)
+    ours, theirs = (run.summary["flows"][1]["phases"]["overall"] for run in runs)
+    assert ours["sent_packets"] == theirs["sent_packets"] == 200
+    assert theirs["one_way_delay_min_s"] == pytest.approx(ours["one_way_delay_min_s"], abs=1e-4)
+    assert theirs["one_way_delay_mean_s"] == pytest.approx(ours["one_way_delay_mean_s"], rel=0.1)
+    assert theirs["mos"] == pytest.approx(ours["mos"], abs=0.2)
+    assert theirs["path_queueing_delay_mean_s"] is None
