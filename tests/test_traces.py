@@ -245,6 +245,10 @@ def test_opportunities_of_a_whole_file_stay_what_they_are(write: Write, tmp_path
         (("scale = 0.5", 'gaps = "cut"'), "bottleneck.delay.gaps: .*not known here"),
         (("scale = 0.5", 'from = "9 s"'), "nothing from 9 s"),
         (("scale = 0.5", 'where = { day = "1" }'), 'no column "day"'),
+        (
+            ("queue =", 'loss = { file = "link.csv" }\nqueue ='),
+            "bottleneck.loss.*: losses over time",
+        ),
     ],
 )
 def test_mistakes_name_key_and_file(

@@ -232,16 +232,6 @@ def test_too_many_flows_and_links_are_refused(defaults):
     assert keys == {"flows", "flows.long.path"}
 
 
-def test_a_transport_that_the_stack_does_not_speak_is_refused(defaults):
-    spec = spec_of()
-    flow = spec["flows"][0]
-    flow["transport"] = "udp"
-    flow["controller"] = {"name": "none", "parameters": {}}
-    flow["source"] = {"kind": "ping", "bytes": 20, "every_ns": 10**9, "timeout_ns": 10**10}
-    (problem,) = capabilities.problems(spec, defaults, "native")
-    assert problem.key == "flows.one.source"
-
-
 def test_names_with_spaces_are_quoted(defaults):
     spec = spec_of(PARKING_LOT)
     spec["links"][1]["queue"] = {"kind": "choke", "parameters": {"limit": {"packets": 9}}}

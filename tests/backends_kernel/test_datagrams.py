@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from itertools import takewhile
 
+import numpy as np
 import pytest
 from jostle import _core
 from jostle.backends.kernel import capabilities
 from jostle.backends.kernel.guest.datagrams import moments_ns
+from jostle.backends.kernel.guest.records import ARRIVAL, DEPARTURE
+from jostle.backends.kernel.measured_datagrams import seen_of_datagram_flow
 
 from backends_kernel.kernel_specs import spec_of
 
@@ -52,7 +55,7 @@ def test_the_guest_sends_when_the_simulator_does(start_ns):
     assert sum(counted) > 100
 
 
-def test_pings_and_tiny_datagrams_are_refused(defaults):
+def test_tiny_datagrams_are_refused(defaults):
     spec = spec_of(CALL)
     assert capabilities.problems(spec, defaults, "virtual") == []
     spec["flows"][1]["source"]["bytes"] = 10
@@ -69,3 +72,55 @@ def test_a_call_beside_a_download_is_what_it_is_in_the_simulator(backend, simula
     assert theirs["one_way_delay_mean_s"] == pytest.approx(ours["one_way_delay_mean_s"], rel=0.1)
     assert theirs["mos"] == pytest.approx(ours["mos"], abs=0.2)
     assert theirs["path_queueing_delay_mean_s"] is None
+
+
+PINGS = """
+duration = "6 s"
+[downlink]
+rate = "4 Mbit/s"
+queue = { kind = "drop_tail", limit = "20 packets" }
+loss = "1 %"
+[uplink]
+rate = "1 Mbit/s"
+queue = { kind = "drop_tail", limit = "30 packets" }
+[[flows]]
+name = "upload"
+controller = "reno"
+direction = "up"
+rtt = "30 ms"
+start = "2 s"
+[[flows]]
+name = "ping"
+controller = "none"
+direction = "up"
+rtt = "30 ms"
+source = { kind = "ping", bytes = "56 B", every = "50 ms", timeout = "1 s" }
+"""
+
+
+def test_pings_beside_an_upload_are_what_they_are_in_the_simulator(backend, simulator):
+    spec = spec_of(PINGS)
+    ours, theirs = (run.run(spec).summary["flows"][1] for run in (simulator, backend))
+    seen = theirs["pings"]
+    assert seen["sent"] == ours["pings"]["sent"] == 120
+    assert seen["echoed"] + seen["lost"] + seen["waiting"] == seen["sent"]
+    assert seen["lost"] > 0
+    assert seen["rtt_min_s"] == pytest.approx(ours["pings"]["rtt_min_s"], abs=1e-4)
+    means = [one["phases"]["overall"]["rtt_mean_s"] for one in (ours, theirs)]
+    assert means[1] == pytest.approx(means[0], rel=0.1)
+
+
+def test_a_ping_that_comes_too_late_is_lost(tmp_path):
+    folder = tmp_path / "datagrams"
+    folder.mkdir()
+    sent_ns = [0, 100, 200, 300]
+    (folder / "0.sent").write_bytes(b"".join(DEPARTURE.pack(at) for at in sent_ns))
+    (folder / "0.came").write_bytes(b"")
+    back = [(40, 0, 0), (160, 100, 1), (230, 200, 2)]
+    (folder / "0.back").write_bytes(b"".join(ARRIVAL.pack(*one) for one in back))
+    source = {"kind": "ping", "bytes": 56, "every_ns": 100, "timeout_ns": 60}
+    flow = {"source": source, "after": None, "start_ns": 0}
+    time_ns = np.array([100, 240, 400])
+    seen = seen_of_datagram_flow(flow, 0, time_ns, {}, tmp_path)
+    assert seen["pings_ns"] == [(40, 0, 40), (160, 1, None), (230, 2, 30), (360, 3, None)]
+    assert seen["in_flight_bytes"].tolist() == [56, 0, 0]

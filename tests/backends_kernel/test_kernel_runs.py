@@ -15,6 +15,7 @@ import pytest
 from jostle.backends.kernel import KernelRunError
 from jostle.errors import RunCancelledError
 from jostle.kernel_images.images import version_key
+from jostle.scenario import load
 
 from backends_kernel.kernel_specs import PARKING_LOT, SCENARIO, spec_of
 
@@ -336,6 +337,28 @@ def test_a_random_rate_is_that_of_the_simulator(backend, simulator):
     assert real.links["capacity_bps"].std() > 1e6
     sent, expected = (r.links["sent_packets"][1:].to_numpy() for r in (real, simulated))
     assert sent == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize(("name", "seconds"), [("recorded", 20), ("starlink", 20), ("abilene", 5)])
+def test_recorded_drawn_and_routed_links_are_those_of_the_simulator(
+    name, seconds, backend, simulator
+):
+    path = Path(__file__).parents[2] / "scenarios" / f"{name}.toml"
+    given = {"duration": f"{seconds} s", "flows.*.controller": "cubic", "repeats": 1}
+    (run,) = load(path, given).plan().runs
+    real, simulated = backend.run(run.spec), simulator.run(run.spec)
+    for flow in range(0, len(run.spec["flows"]), 4):
+        # What flows of one group get of a link in a few seconds is chance; what all get is not.
+        ours, theirs = (
+            sum(overall(record, at)["goodput_bps"] for at in range(flow, flow + 4))
+            if len(run.spec["flows"]) > 1
+            else overall(record)["goodput_bps"]
+            for record in (real, simulated)
+        )
+        assert ours == pytest.approx(theirs, rel=0.05, abs=0.02 * 99e6)
+    # A kernel's mean is of samples in time, the simulator's of ACKs: they part where rates change.
+    delays = [overall(record)["rtt_mean_s"] for record in (real, simulated)]
+    assert delays[0] == pytest.approx(delays[1], rel=0.2)
 
 
 def test_a_link_that_stops_and_changes_its_delay_with_a_queue_of_linux(backend, simulator):

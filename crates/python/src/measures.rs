@@ -212,7 +212,8 @@ fn link_table(columns: &Bound<'_, PyDict>) -> PyResult<LinkTable> {
 ///     `SampledLink`. Of a flow also `mode`, a list of words, `internals`, arrays by name, and
 ///     `start_ns`, `completed_ns`, `initial_cwnd_bytes`, and `responses_ns`: when each response was
 ///     whole, and how long it took; of datagrams that nobody answers `datagrams_ns`: when each came,
-///     its number, and how long it was on its way.
+///     its number, and how long it was on its way; of pings `pings_ns`: when it was known what became
+///     of each, its number, and its round trip or none.
 ///
 /// Returns
 /// -------
@@ -271,6 +272,14 @@ fn sampled_flow(flow: &Bound<'_, PyDict>, samples: usize) -> PyResult<SampledFlo
                 .extract::<Vec<(u64, u32, u64)>>()?
                 .into_iter()
                 .map(|(came, number, delay)| (Time::from_ns(came), number, Span::from_ns(delay)))
+                .collect(),
+        },
+        pings: match flow.get_item("pings_ns")? {
+            None => Vec::new(),
+            Some(found) => found
+                .extract::<Vec<(u64, u32, Option<u64>)>>()?
+                .into_iter()
+                .map(|(known, number, rtt)| (Time::from_ns(known), number, rtt.map(Span::from_ns)))
                 .collect(),
         },
         sent_bytes: seen("sent_bytes")?,

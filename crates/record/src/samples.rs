@@ -26,6 +26,9 @@ pub struct SampledFlow {
     /// Each datagram that nobody answers and that came, in order: when, its number counted from 0, and
     /// how long it was on its way.
     pub datagrams: Vec<(Time, u32, Span)>,
+    /// What became of each ping, in order: when it was known, its number, and its round trip; none if
+    /// it did not come back in time.
+    pub pings: Vec<(Time, u32, Option<Span>)>,
     /// Bytes on the wire so far.
     pub sent_bytes: Vec<f64>,
     /// Bytes that arrived so far.
@@ -117,6 +120,7 @@ impl Samples {
             telling.complete(moment);
             telling.respond(moment);
             telling.arrive(moment);
+            telling.echo(moment);
             telling.count_flows(moment);
             if ends_interval {
                 telling.end_interval(moment, last);
@@ -179,6 +183,7 @@ struct ToldFlow {
     completed: bool,
     responses: usize,
     datagrams: usize,
+    pings: usize,
 }
 
 /// What a recorder has been told of a link so far.
@@ -279,6 +284,22 @@ impl Telling<'_> {
                 told.datagrams += 1;
                 self.recorder.travelled(came, number, delay, Span::ZERO);
                 self.recorder.arrived(came, number, datagram, delay);
+            }
+        }
+    }
+
+    /// Tells what became of pings before `moment`.
+    fn echo(&mut self, moment: Time) {
+        for (number, (seen, told)) in (0..).zip(self.samples.flows.iter().zip(&mut self.flows)) {
+            for &(known, ping, rtt) in &seen.pings[told.pings..] {
+                if known >= moment {
+                    break;
+                }
+                told.pings += 1;
+                match rtt {
+                    Some(rtt) => self.recorder.echoed(known, number, rtt),
+                    None => self.recorder.unanswered(known, number, ping),
+                }
             }
         }
     }

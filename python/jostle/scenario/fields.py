@@ -331,6 +331,12 @@ def loss_table(given: Any) -> Any:
     """Read a bare probability as independent loss, and the word "none" as absence."""
     if given is None or given == "none":
         return None
+    if isinstance(given, dict) and "file" in given and "kind" not in given:
+        message = (
+            'losses over time are not read from a file — write their share, as in "0.5 %", or '
+        )
+        context = {"message": f"{message}losses in bursts", "at": ["file"]}
+        raise PydanticCustomError("jostle", "{message}", context)
     if isinstance(given, dict):
         return given
     try:

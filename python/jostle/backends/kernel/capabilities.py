@@ -165,10 +165,8 @@ def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:
 
 def _datagram_problems(flow: FlowSpec) -> Iterator[Problem]:
     source = flow["source"]
-    if source["kind"] != "cbr":
-        text = f"`{source['kind']}`: nothing in the guest sends so; {_SIMULATOR}"
-        yield Problem(flow_key(flow, "source"), text)
-    elif source["bytes"] < _LEAST_DATAGRAM_BYTES:
+    assert source["kind"] in ("cbr", "ping")
+    if source["bytes"] < _LEAST_DATAGRAM_BYTES:
         text = f"{source['bytes']} B: a virtual device pads no frame, so that a datagram has "
         text += f"{_LEAST_DATAGRAM_BYTES} B at least; {_SIMULATOR}"
         yield Problem(flow_key(flow, "source.bytes"), text)

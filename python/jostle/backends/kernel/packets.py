@@ -29,7 +29,7 @@ PAYLOAD_BYTES = MTU_BYTES - _IN_MTU_BYTES
 def packet_bytes(flow: FlowSpec) -> int:
     """Bytes of a full packet on the wire, or of a datagram: what htb and the queues count."""
     source = flow["source"]
-    if source["kind"] == "cbr":
+    if source["kind"] in ("cbr", "ping"):
         return datagram_bytes(source["bytes"])
     return flow["mtu_bytes"] + LINK_HEADER_BYTES
 

@@ -13,7 +13,7 @@ from typing import Any
 from . import disciplines, flow, links, network, sampling
 from .capture import Capture
 from .clock import clock_offset_ns, fine_timers
-from .datagrams import DatagramFlow
+from .datagrams import DatagramFlow, PingFlow
 from .failure import GuestFailure, report
 from .flow import Flow
 from .namespaces import Host
@@ -75,7 +75,8 @@ def _flows(job: Mapping[str, Any], hosts: Mapping[str, Host], folder: Path) -> l
         if one["source"]["kind"] == "relay":
             return RelayFlow(number, one, hosts)
         if one["transport"] == "udp":
-            return DatagramFlow(number, one, hosts, folder=folder)
+            kind = PingFlow if one["source"]["kind"] == "ping" else DatagramFlow
+            return kind(number, one, hosts, folder=folder)
         return TcpFlow(number, one, hosts)
 
     return [made(number, one) for number, one in enumerate(job["flows"])]

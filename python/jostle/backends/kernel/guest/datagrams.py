@@ -1,4 +1,4 @@
-"""Datagrams at a rate, which nobody answers, over real sockets.
+"""Datagrams at a rate, which nobody answers, and pings, over real sockets.
 
 Every namespace has the same clock: how long a datagram was on its way is what it shows when it is
 taken from the device less what it showed when it was sent.
@@ -6,6 +6,7 @@ taken from the device less what it showed when it was sent.
 
 from __future__ import annotations
 
+import itertools
 import socket
 import struct
 import threading
@@ -28,6 +29,7 @@ _TIMESTAMP = struct.Struct("=qq")
 _NUMBER = struct.Struct("=Iq")
 # What waits here is read at once.
 _BUFFER_BYTES = 4 << 20
+_LARGEST_BYTES = 1 << 16
 
 
 class DatagramFlow:
@@ -111,25 +113,33 @@ class DatagramFlow:
 
     def _receive(self) -> None:
         self._hosts[self._job["receiver"]].enter()
-        receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        receiver.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-        receiver.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
-        receiver.bind((self._job["receiver_address"], _PORT))
+        receiver = _socket((self._job["receiver_address"], _PORT))
         self._listens.set()
         while True:
-            payload, ancillary, _, _ = receiver.recvmsg(_NUMBER.size, 64)
-            number, sent_ns = _NUMBER.unpack(payload)
-            (_, _, stamp) = ancillary[0]
-            seconds, rest_ns = _TIMESTAMP.unpack(stamp)
-            came_ns = seconds * 10**9 + rest_ns - self._offset_ns
-            self._came.write(ARRIVAL.pack(came_ns - self._start_ns, sent_ns, number))
+            came, payload, sender = self._taken(receiver)
+            self._came.write(came)
+            self._answer(receiver, payload, sender)
+
+    def _taken(self, end: socket.socket) -> tuple[bytes, bytes, Any]:
+        """Take a datagram: what is written down of it, what it holds, and who sent it."""
+        payload, ancillary, _, sender = end.recvmsg(_LARGEST_BYTES, 64)
+        number, sent_ns = _NUMBER.unpack_from(payload)
+        (_, _, stamp) = ancillary[0]
+        seconds, rest_ns = _TIMESTAMP.unpack(stamp)
+        came_ns = seconds * 10**9 + rest_ns - self._offset_ns
+        return ARRIVAL.pack(came_ns - self._start_ns, sent_ns, number), payload, sender
+
+    def _answer(self, receiver: socket.socket, payload: bytes, sender: Any) -> None:
+        """Nothing: nobody answers."""
+
+    def _opened(self, sender: socket.socket) -> None:
+        """Nothing: nothing comes back."""
 
     def _send(self) -> None:
         self._hosts[self._job["sender"]].enter()
-        sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        sender.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _BUFFER_BYTES)
-        sender.bind((self._job["sender_address"], 0))
+        sender = _socket((self._job["sender_address"], 0))
         sender.connect((self._job["receiver_address"], _PORT))
+        self._opened(sender)
         begin_ns = self._start_ns
         if self._before is not None:
             self._before.complete.wait()
@@ -148,8 +158,49 @@ class DatagramFlow:
             self._sent.write(DEPARTURE.pack(sent_ns))
 
 
+class PingFlow(DatagramFlow):
+    """Pings: the receiver sends back what comes, and a third thread takes it."""
+
+    def __init__(
+        self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host], *, folder: Path
+    ) -> None:
+        super().__init__(number, job, hosts, folder=folder)
+        self._back = (folder / "datagrams" / f"{number}.back").open("xb", buffering=1 << 16)
+
+    def check(self) -> None:
+        """See that both ends did what they were asked to, and write down what they saw."""
+        super().check()
+        self._back.flush()
+
+    def _answer(self, receiver: socket.socket, payload: bytes, sender: Any) -> None:
+        receiver.sendto(payload, sender)
+
+    def _opened(self, sender: socket.socket) -> None:
+        def take() -> None:
+            while True:
+                self._back.write(self._taken(sender)[0])
+
+        self._thread(take)
+
+
+def _socket(address: tuple[str, int]) -> socket.socket:
+    end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    end.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+    for option in (_SO_RCVBUFFORCE, _SO_SNDBUFFORCE):
+        end.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
+    end.bind(address)
+    return end
+
+
 def moments_ns(source: Mapping[str, Any], start_ns: int) -> Iterator[int]:
-    """Yield when datagrams leave, in ns of the run, as `Cadence` of `crates/sim` has it.
+    """Yield when datagrams leave, in ns of the run: pings at even distances, others by a rate."""
+    if source["kind"] == "ping":
+        return itertools.count(start_ns, source["every_ns"])
+    return _at_a_rate(source, start_ns)
+
+
+def _at_a_rate(source: Mapping[str, Any], start_ns: int) -> Iterator[int]:
+    """Yield when datagrams of a rate leave, as `Cadence` of `crates/sim` has it.
 
     Each leaves as soon as the rate has made up for the one before; what is rounded up to a whole
     nanosecond is taken off the next wait.
