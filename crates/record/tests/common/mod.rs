@@ -114,7 +114,6 @@ pub fn everything() -> Value {
             "count": 3})
         ),
         flow("bulk", json!({"kind": "bulk"})),
-        flow("bulk@sat", json!({"kind": "relay", "from": 3, "buffer_bytes": 1_000_000})),
         flow(
             "short",
             json!({"kind": "fixed", "bytes": drawn(json!({"kind": "empirical", "points": [
@@ -131,6 +130,7 @@ pub fn everything() -> Value {
             json!({"kind": "fixed",
             "bytes": drawn(json!({"kind": "pareto", "scale": 1e3, "shape": 1.5}))})
         ),
+        flow("bulk@sat", json!({"kind": "relay", "from": 3, "buffer_bytes": 1_000_000})),
     ]);
     spec["flows"][0]["path"] = json!([0, 1, 2, 3, 4]);
     spec["flows"][0]["reverse_path"] = json!([5]);
