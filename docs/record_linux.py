@@ -4,7 +4,8 @@
     python docs/record_linux.py kernel.json 2026-11-22
 
 The second is the day of the runs. Of every study in the document that has claims it writes
-`studies/ID/linux.json`; of every one that measures conformance, `studies/ID/linux-points.json`.
+`studies/ID/linux.json`, where values that the document does not have stay as they were kept; of
+every one that measures conformance, `studies/ID/linux-points.json`.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ def main() -> None:
     for study in document["studies"]:
         folder = STUDIES / study["id"]
         if study["claims"]:
-            text = json.dumps(recording(study, sys.argv[2]), indent=1, ensure_ascii=False)
-            (folder / "linux.json").write_text(text + "\n", "utf-8")
+            path = folder / "linux.json"
+            before = json.loads(path.read_text("utf-8")) if path.exists() else {}
+            new = beside(recording(study, sys.argv[2]), before)
+            path.write_text(json.dumps(new, indent=1, ensure_ascii=False) + "\n", "utf-8")
         if study["points"]:
             (folder / "linux-points.json").write_text(points(study, sys.argv[2]), "utf-8")
 
@@ -57,6 +60,16 @@ def recording(study: Mapping[str, Any], date: str) -> dict[str, Any]:
             if one["holds"] is not None
         },
     }
+
+
+def beside(new: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Add what was kept before, of which the new recording has nothing; versions stand both."""
+    tables = ("numbers", "claims", "orders")
+    merged = {name: dict(before.get(name, {})) | dict(new[name]) for name in tables}
+    if all(merged[name].keys() == new[name].keys() for name in tables):
+        return dict(new)
+    versions = dict.fromkeys([*before["version"].split(", "), new["version"]])
+    return dict(new) | merged | {"version": ", ".join(versions)}
 
 
 def points(study: Mapping[str, Any], date: str) -> str:

@@ -192,6 +192,15 @@ def test_what_comes_with_a_package_is_not_built(jostle):
     assert "not built but installed: on Debian: apt-get install ngtcp2-server" in err
 
 
+@pytest.mark.skipif(shutil.which("rustfmt") is None, reason="rustfmt is missing")
+def test_rust_is_formatted():
+    own = Path(places.__file__).parent / "sources"
+    files = [str(path) for path in own.glob("*/src/*.rs")]
+    command = ["rustfmt", "--check", "--edition", "2024", *files]
+    done = subprocess.run(command, cwd=own, capture_output=True, text=True, check=False)
+    assert (bool(files), done.stdout) == (True, "")
+
+
 @pytest.mark.skipif(shutil.which("gofmt") is None, reason="gofmt is missing")
 def test_go_is_formatted():
     own = Path(places.__file__).parent / "sources" / "quic-go"

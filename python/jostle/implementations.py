@@ -60,6 +60,8 @@ class Recipe:
         What installs its programs.
     environment
         Variables for both.
+    loads_file
+        Whether the server reads the whole file into memory.
     build
         How jostle builds them; None if they come with a package.
     """
@@ -70,6 +72,7 @@ class Recipe:
     controllers: Mapping[str, str]
     install: str
     environment: Mapping[str, str] = field(default_factory=dict)
+    loads_file: bool = False
     build: Building | None = None
 
     @property

@@ -228,8 +228,19 @@ class SourceSpec5(TypedDict):
     timeout_ns: int
 
 
-SourceSpec7 = TypedDict(
-    "SourceSpec7",
+class SourceSpec7(TypedDict):
+    """Frames at fixed times, each as large as it is."""
+
+    deadline_ns: int
+    delta_bytes: int
+    frames_per_1000_s: int
+    key_bytes: int
+    key_every: int
+    kind: Literal["media"]
+
+
+SourceSpec9 = TypedDict(
+    "SourceSpec9",
     {
         "buffer_bytes": int,
         "from": int,
@@ -254,6 +265,13 @@ class VoiceSpec(TypedDict):
     equipment_impairment: float
     loss_robustness: float
     playout: PlayoutSpec
+
+
+class WriteSpec(TypedDict):
+    """Something that an application writes at once."""
+
+    at_ns: int
+    bytes: int
 
 
 class Algorithm(TypedDict):
@@ -345,8 +363,24 @@ class SourceSpec6(TypedDict):
     voice: NotRequired[VoiceSpec | None]
 
 
+class SourceSpec8(TypedDict):
+    """What a list says, at the times that it says; then the connection ends."""
+
+    deadline_ns: NotRequired[int | None]
+    kind: Literal["trace"]
+    writes: list[WriteSpec]
+
+
 SourceSpec: TypeAlias = (
-    SourceSpec1 | SourceSpec2 | SourceSpec3 | SourceSpec4 | SourceSpec5 | SourceSpec6 | SourceSpec7
+    SourceSpec1
+    | SourceSpec2
+    | SourceSpec3
+    | SourceSpec4
+    | SourceSpec5
+    | SourceSpec6
+    | SourceSpec7
+    | SourceSpec8
+    | SourceSpec9
 )
 
 

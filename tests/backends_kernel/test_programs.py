@@ -8,9 +8,10 @@ import subprocess
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jostle
 import polars as pl
 import pytest
-from jostle.backends.kernel import KernelRunError, programs, seeded
+from jostle.backends.kernel import KernelRunError, job, programs, seeded
 from jostle.backends.kernel.controllers import Defaults
 from jostle.errors import InputError
 from jostle.implementations import recipes
@@ -149,6 +150,16 @@ def test_words_are_filled_in():
     assert job["client"] == ["sh", "5000", "{downloads}"]
     assert job["downloads"]
     assert not job["qlog"]
+
+
+def test_a_server_that_loads_the_file_has_room_for_it():
+    def memory_mb(name: str, duration: str) -> int:
+        changed = {"flows.theirs.controller": '"bbr"', "duration": f'"{duration}"'}
+        return job.memory_mb(carried_by(name, changed))
+
+    # 10 Mbit/s for 100 s more.
+    assert memory_mb("tquic", "104 s") - memory_mb("tquic", "4 s") == pytest.approx(119, abs=1)
+    assert memory_mb("ngtcp2", "104 s") == memory_mb("ngtcp2", "4 s")
 
 
 def test_what_uses_random_device_is_given_another_one():
@@ -293,6 +304,15 @@ FAILURES = {
         python(SILENT), ["sh", "-c", "true {downloads}"],
         r"the client `sh` ended with status 0 before it had all data",
     ),
+    "the server crashes later": (
+        ["sh", "-c", f"python3 -c '{SILENT}' & sleep 2; echo too much for me; kill -ABRT $$"],
+        python(KNOCKING),
+        r"the server `sh` was ended by SIGABRT before the client had all data; .*too much for me",
+    ),
+    "the server is done too early": (
+        ["sh", "-c", f"python3 -c '{SILENT}' & sleep 1"], python(KNOCKING),
+        r"the server `sh` ended with status 0 before the client had all data",
+    ),
     "the client hangs": (
         python(SILENT), WAITING, r"the client `sleep` sent nothing within \d\.\d s",
     ),
@@ -309,3 +329,27 @@ def test_a_peer_that_fails_is_named_with_its_last_words(case, backend):
     with pytest.raises(KernelRunError, match=message) as failed:
         backend.run(theirs(server, client))
     assert str(failed.value).startswith("flows.theirs.transport.implementation: ")
+
+
+@needs_ngtcp2
+def test_a_run_that_fails_does_not_stop_the_sweep(backend, tmp_path):
+    recipe = recipes()["ngtcp2"]
+    refuses = 'test {controller} = cubic || { echo no {controller} here; exit 3; }; exec "$@"'
+    table = {
+        "name": json.dumps("mine"),
+        "server": json.dumps(["sh", "-c", refuses, "sh", *recipe.server]),
+        "client": json.dumps(list(recipe.client)),
+    }
+    words = "{ " + ", ".join(f"{key} = {value}" for key, value in table.items()) + " }"
+    grid = '\n[grid]\n"flows.theirs.controller" = ["reno", "cubic"]\n'
+    scenario = tmp_path / "sweep.toml"
+    scenario.write_text(SCENARIO.replace("IMPLEMENTATION", words) + grid)
+    with pytest.warns(RuntimeWarning, match="1 runs failed"):
+        results = jostle.run(scenario, backend, repeats=1, store=False)
+    (failure,) = results.failures
+    assert failure.condition == 0
+    assert "the server `sh` ended with status 3 before it could be reached" in failure.error
+    assert "no reno here" in failure.error
+    late = results.flows.filter(pl.col("phase") == "late")
+    assert late["condition"].to_list() == ["cubic"]
+    assert late["goodput_bps"].item() > 8e6

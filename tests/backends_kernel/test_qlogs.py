@@ -48,6 +48,17 @@ FORMS = {
 }
 
 
+def test_a_probe_for_the_mtu_is_no_loss(tmp_path):
+    # As quic-go writes it.
+    probe = {"header": {"packet_number": 6}, "is_mtu_probe_packet": True}
+    found = events(TIMES)
+    found.insert(3, {"time": TIMES[1], "name": "recovery:packet_lost", "data": probe})
+    (tmp_path / "one.sqlog").write_bytes(lines(header(), found, b"\x1e"))
+    log = qlogs.read(tmp_path)
+    assert log is not None
+    assert log.lost.max() == 1
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_says_the_same(form, tmp_path):
     (tmp_path / "one.sqlog").write_bytes(FORMS[form])

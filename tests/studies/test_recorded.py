@@ -14,11 +14,17 @@ from jostle.cli.environment import Environment
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def recording(document):
-    """Make a recording of a document as the script in docs does."""
+def script():
+    """Return the script in docs that writes recordings."""
     spec = importlib.util.spec_from_file_location("record_linux", DOCS / "record_linux.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def recording(document):
+    """Make a recording of a document as the script in docs does."""
+    module = script()
     (study,) = document["studies"]
     return module.recording(study | {"versions": {"kernel": "virtual-6.1"}}, "2026-11-22")
 
@@ -93,3 +99,28 @@ def test_a_link_is_not_followed(jostle, folder):
     code, out, _ = jostle("--json")
     assert code == 0
     assert "kernel" not in out
+
+
+def test_what_was_kept_before_stays():
+    number = {"ours": 1.0, "interval": None, "holds": None}
+    old = {
+        "schema": "jostle.recorded/1",
+        "version": "a",
+        "date": "2026-11-21",
+        "numbers": {"x": number, "y": number},
+        "claims": {},
+        "orders": {},
+    }
+    new = old | {
+        "version": "b",
+        "date": "2026-11-22",
+        "numbers": {"y": number | {"ours": 2.0}},
+    }
+    merged = script().beside(new, old)
+    assert (merged["version"], merged["date"]) == ("a, b", "2026-11-22")
+    assert {name: one["ours"] for name, one in merged["numbers"].items()} == {"x": 1.0, "y": 2.0}
+    # Again, with another build: each version once.
+    assert script().beside(new, merged)["version"] == "a, b"
+    # What measured everything anew stands alone.
+    assert script().beside(new, new) == new
+    assert script().beside(new, {}) == new

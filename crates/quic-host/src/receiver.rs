@@ -14,12 +14,7 @@ pub(crate) fn run(job: &Job, flow: &FlowSpec) -> Result<(), HostError> {
     let clock = Clock::new(job.start_ns);
     let mut wired = Wired::waiting(ends.server, clock, Socket::bind(job.local)?);
     let mut samples = Samples::create(&job.samples, &job.moments_ns)?;
-    let mut taken = Taken::new(match &flow.source {
-        SourceSpec::RequestResponse { bytes, .. } => {
-            Some(Sizes::new(bytes, job.spec.seed, &flow.name))
-        }
-        _ => None,
-    });
+    let mut taken = Taken::new(MessageSizes::of(flow, job.spec.seed));
     while !samples.is_over() {
         let now = wired.turn(samples.next(), &mut ())?;
         taken.add(now, wired.end.take_delivered());
@@ -33,29 +28,65 @@ pub(crate) fn run(job: &Job, flow: &FlowSpec) -> Result<(), HostError> {
     samples.finish()
 }
 
+/// Sizes of messages, one after the other.
+enum MessageSizes {
+    /// Responses.
+    Drawn(Sizes),
+    /// What is written by the clock, and how much of it has been asked for.
+    Timed(SourceSpec, u64),
+}
+
+impl MessageSizes {
+    fn of(flow: &FlowSpec, seed: u64) -> Option<Self> {
+        match &flow.source {
+            SourceSpec::RequestResponse { bytes, .. } => {
+                Some(Self::Drawn(Sizes::new(bytes, seed, &flow.name)))
+            }
+            timed if timed.is_timed() => Some(Self::Timed(timed.clone(), 0)),
+            _ => None,
+        }
+    }
+
+    fn next(&mut self) -> Option<u64> {
+        match self {
+            Self::Drawn(sizes) => Some(sizes.draw()),
+            Self::Timed(source, number) => {
+                let write = source.write(*number)?;
+                *number += 1;
+                Some(write.bytes)
+            }
+        }
+    }
+}
+
 /// What the application has got.
 struct Taken {
     bytes: u64,
-    /// Sizes of responses, if it asks for any, and the end of the one that it waits for.
-    responses: Option<(Sizes, u64)>,
+    /// Sizes of messages, if there are any, and the end of the one that it waits for.
+    messages: Option<(MessageSizes, u64)>,
     whole_ns: Vec<u64>,
 }
 
 impl Taken {
-    fn new(sizes: Option<Sizes>) -> Self {
-        let responses = sizes.map(|mut sizes| {
-            let first_bytes = sizes.draw();
-            (sizes, first_bytes)
+    fn new(sizes: Option<MessageSizes>) -> Self {
+        let messages = sizes.and_then(|mut sizes| {
+            let first_bytes = sizes.next()?;
+            Some((sizes, first_bytes))
         });
-        Self { bytes: 0, responses, whole_ns: Vec::new() }
+        Self { bytes: 0, messages, whole_ns: Vec::new() }
     }
 
     fn add(&mut self, now: Time, bytes: u64) {
         self.bytes += bytes;
-        let Some((sizes, end_bytes)) = &mut self.responses else { return };
-        while self.bytes >= *end_bytes {
-            *end_bytes += sizes.draw();
+        while let Some((sizes, end_bytes)) = &mut self.messages {
+            if self.bytes < *end_bytes {
+                break;
+            }
             self.whole_ns.push(now.as_ns());
+            match sizes.next() {
+                Some(next_bytes) => *end_bytes += next_bytes,
+                None => self.messages = None,
+            }
         }
     }
 }
@@ -66,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_response_is_whole_with_its_last_byte() {
-        let mut taken = Taken::new(Some(Sizes::new(&100.into(), 1, "web")));
+        let mut taken = Taken::new(Some(MessageSizes::Drawn(Sizes::new(&100.into(), 1, "web"))));
         taken.add(Time::from_ns(5), 99);
         assert!(taken.whole_ns.is_empty());
         taken.add(Time::from_ns(6), 101);

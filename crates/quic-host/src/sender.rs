@@ -93,6 +93,12 @@ impl Application {
                 }
                 end.supply(Some(bytes));
             }
+            Action::Append { bytes, last } => {
+                self.awaits = true;
+                self.asked_ns.push(asked.as_ns());
+                end.append(bytes, last);
+            }
+            Action::Nothing => {}
             Action::WriteForever => end.supply(None),
             Action::Pause | Action::Finish => {
                 end.withdraw();

@@ -270,6 +270,13 @@ impl End {
         }
     }
 
+    /// The application writes `bytes` more into the stream that it has, which ends with the `last`.
+    pub fn append(&mut self, bytes: u64, last: bool) {
+        if let Some(sending) = &mut self.sending {
+            sending.writing.append(bytes, last);
+        }
+    }
+
     /// The application writes nothing more; what was not handed over yet is discarded. Returns whether
     /// anything was.
     pub fn withdraw(&mut self) -> bool {

@@ -121,6 +121,8 @@ pub(crate) struct FlowTotals {
     pub excess_ns: Histogram,
     /// Of a flow that had responses.
     pub response_ns: Option<Box<Histogram>>,
+    /// Responses that took longer than they had time.
+    pub late: u64,
     /// Of a flow of datagrams that nobody answers.
     pub datagrams: Option<DatagramCounters>,
     /// ∫ cwnd dt over the flow's life.
@@ -141,6 +143,7 @@ impl FlowTotals {
         if let Some(response_ns) = &other.response_ns {
             self.response_ns.get_or_insert_default().merge(response_ns);
         }
+        self.late += other.late;
         if let Some(datagrams) = &other.datagrams {
             self.datagrams.get_or_insert_default().add(datagrams);
         }
@@ -226,6 +229,8 @@ pub(crate) struct FlowMeter {
     pings: Option<Box<PingMeter>>,
     /// Of a flow of datagrams that nobody answers.
     datagrams: Option<Box<DatagramMeter>>,
+    /// Time that a response has.
+    deadline: Span,
     /// No controller governs it.
     ungoverned: bool,
     /// What packets waited on their way is known.
@@ -253,6 +258,7 @@ impl FlowMeter {
             propagation_ns: 0,
             pings: None,
             datagrams: None,
+            deadline: Span::MAX,
             ungoverned: false,
             knows_waits: true,
         }
@@ -271,6 +277,11 @@ impl FlowMeter {
     /// The meter of a flow of datagrams that nobody answers.
     pub(crate) fn with_datagrams(self) -> Self {
         Self { datagrams: Some(Box::default()), ungoverned: true, ..self }
+    }
+
+    /// The meter of a flow whose messages have so much time.
+    pub(crate) fn with_deadline(self, deadline: Span) -> Self {
+        Self { deadline, ..self }
     }
 
     /// The meter of a flow whose ACKs have no RTT of their own.
@@ -388,12 +399,18 @@ impl FlowMeter {
         let ns = after.as_ns();
         self.total.responses += 1;
         self.total.response_sum_ns += ns;
+        self.segment.late += u64::from(after > self.deadline);
         self.segment.response_ns.get_or_insert_default().record(ns, 1);
     }
 
     pub(crate) fn completed(&mut self, now: Time, after: Span) {
         self.completion = Some(after);
         self.ends = self.ends.min(now);
+    }
+
+    /// Responses that were whole so far.
+    pub(crate) fn responses(&self) -> u64 {
+        self.total.responses
     }
 
     /// Time from start to completion.

@@ -43,7 +43,7 @@ pub use samples::{SampledFlow, SampledLink, Samples};
 pub use series::{Facts, Series};
 pub use sink::{AckRow, End, FlowState, Header, HeaderKind, Nothing, Sink};
 pub use spec::*;
-pub use stretch::{FlowStretch, GroupStretch, LinkStretch, Rates, Stretch};
+pub use stretch::{FlowStretch, FrameStretch, GroupStretch, LinkStretch, Rates, Stretch};
 pub use summary::{ByPhase, FlowSummary, GroupSummary, LinkSummary, Summary};
 pub use tables::{AckTable, FlowTable, InternalTable, LinkTable, Names};
 pub use transfer::{Ideal, Transfer, Transfers};

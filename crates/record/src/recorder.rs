@@ -9,7 +9,7 @@ use crate::run_record::{Datagrams, FlowIdentity, Recorded, RunRecord};
 use crate::sink::{AckRow, FlowState, Sink};
 use crate::tables::{AckTable, FlowTable, InternalTable};
 use crate::timeline::Timeline;
-use crate::{RunSpec, TraceLevel};
+use crate::{RunSpec, SourceSpec, TraceLevel};
 
 /// Measures a run.
 ///
@@ -54,6 +54,11 @@ impl Recorder {
                 None => meter,
                 Some(Datagrams::Pings) => meter.with_pings(),
                 Some(Datagrams::OneWay(_)) => meter.with_datagrams(),
+            };
+            let deadline_ns = flow.frames.as_ref().and_then(SourceSpec::deadline_ns);
+            let meter = match deadline_ns {
+                None => meter,
+                Some(ns) => meter.with_deadline(Span::from_ns(ns)),
             };
             if flow.acknowledges_in_order() { meter } else { meter.without_transmissions() }
         };

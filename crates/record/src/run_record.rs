@@ -14,7 +14,9 @@ use crate::measures::{
     completion_quantile, completion_rate, completion_rate_mean, efficiency, estimate, unfinished,
     unfinished_of,
 };
-use crate::stretch::{FlowStretch, GroupStretch, LinkStretch, Rates, Stretch, bits_per_s, ratio};
+use crate::stretch::{
+    FlowStretch, FrameStretch, GroupStretch, LinkStretch, Rates, Stretch, bits_per_s, ratio,
+};
 use crate::summary::{ByPhase, FlowSummary, GroupSummary, LinkSummary, Summary};
 use crate::tables::{AckTable, FlowTable, InternalTable, LinkTable, seconds};
 use crate::timeline::Timeline;
@@ -46,6 +48,8 @@ pub(crate) struct FlowIdentity {
     /// [`Time::NEVER`] as long as it waits for another.
     pub start: Time,
     pub stop: Time,
+    /// When the run ends.
+    pub run_end: Time,
     /// Least that the propagation of its path's links takes.
     pub propagation: Span,
     /// It always has something to send.
@@ -63,6 +67,8 @@ pub(crate) struct FlowIdentity {
     pub last: Option<usize>,
     /// It passes on what came over another connection.
     is_relay: bool,
+    /// What it writes by the clock, if it does.
+    pub frames: Option<SourceSpec>,
     /// What its datagrams are, if it sends datagrams.
     pub datagrams: Option<Datagrams>,
     /// All the payload that it ever sends, if it ends by itself.
@@ -111,6 +117,7 @@ impl FlowIdentity {
             // Of those that wait for another, `opened` tells.
             start: if waits { Time::NEVER } else { Time::from_ns(flow.start_ns) },
             stop: flow.stop_ns.map_or(Time::NEVER, Time::from_ns),
+            run_end: Time::from_ns(spec.duration_ns),
             propagation: propagation(spec, flow),
             is_bulk: flow.source == SourceSpec::Bulk,
             segment_bytes: mss_of(flow.mtu_bytes),
@@ -119,6 +126,7 @@ impl FlowIdentity {
             shows_itself: foreign.is_none_or(QuicImplementation::shows_itself),
             last,
             is_relay,
+            frames: flow.source.is_timed().then(|| flow.source.clone()),
             datagrams: Datagrams::of(&flow.source),
             bytes: bytes_of(flow, spec.seed),
             ideal: Ideal::of(spec, position, continuations),
@@ -138,6 +146,16 @@ impl FlowIdentity {
     /// An ACK says up to where everything has arrived: of TCP alone.
     pub(crate) fn acknowledges_in_order(&self) -> bool {
         self.transport == Transport::Tcp
+    }
+
+    /// A number of responses, if they are any: frames are none.
+    pub(crate) fn responses(&self, number: f64) -> f64 {
+        if self.responds { number } else { 0.0 }
+    }
+
+    /// The time of a response, if it is one.
+    pub(crate) fn response_s(&self, time_s: Option<f64>) -> Option<f64> {
+        time_s.filter(|_| self.responds)
     }
 
     /// A controller takes its share. What passes on a flow's data takes none beside the flow.
@@ -328,7 +346,8 @@ impl Recorded {
         segments: &Range<usize>,
     ) -> GroupStretch {
         let mut responses_ns = Histogram::default();
-        for at in &group.members {
+        let respond = |at: &&usize| self.flow_identities[**at].responds;
+        for at in group.members.iter().filter(respond) {
             for segment in &self.flows[*at].segments()[segments.clone()] {
                 if let Some(response_ns) = &segment.response_ns {
                     responses_ns.merge(response_ns);
@@ -395,6 +414,10 @@ fn flow_stretch(
         Some(Datagrams::OneWay(voice)) => voice,
         _ => None,
     };
+    let frames = identity
+        .frames
+        .as_ref()
+        .map(|source| frame_stretch(source, identity, meter, &totals, Time::from_ns(phase.to_ns)));
     let heard = voice
         .zip(totals.datagrams)
         .and_then(|(voice, datagrams)| heard(&voice, &datagrams, &totals.excess_ns, propagation_s));
@@ -431,12 +454,47 @@ fn flow_stretch(
         lost_share: totals.datagrams.and_then(|datagrams| datagrams.lost_share()),
         mouth_to_ear_s: heard.map(|heard| heard.delay_s),
         rating: heard.map(|heard| heard.rating),
+        frames,
         responds: identity.responds,
-        responses: counters.responses as f64,
-        response_mean_s: counters.response_mean_s(),
-        response_p50_s: totals.response_s(0.5),
-        response_p95_s: totals.response_s(0.95),
-        response_p99_s: totals.response_s(0.99),
+        responses: identity.responses(counters.responses as f64),
+        response_mean_s: identity.response_s(counters.response_mean_s()),
+        response_p50_s: identity.response_s(totals.response_s(0.5)),
+        response_p95_s: identity.response_s(totals.response_s(0.95)),
+        response_p99_s: identity.response_s(totals.response_s(0.99)),
+    }
+}
+
+/// What became of frames. Those that were due before the run's end and are missing are late in the
+/// phases that last until then.
+fn frame_stretch(
+    source: &SourceSpec,
+    identity: &FlowIdentity,
+    meter: &FlowMeter,
+    totals: &FlowTotals,
+    phase_end: Time,
+) -> FrameStretch {
+    let deadline = source.deadline_ns().map(Span::from_ns);
+    let missing = match deadline {
+        Some(deadline) if phase_end >= identity.run_end && identity.start < identity.run_end => {
+            let last =
+                identity.stop.min(Time::ZERO + identity.run_end.since(Time::ZERO + deadline));
+            source
+                .writes_before(last.since(identity.start).as_ns())
+                .saturating_sub(meter.responses())
+        }
+        _ => 0,
+    };
+    let counters = &totals.counters;
+    let all = counters.responses + missing;
+    let late = (totals.late + missing) as f64 / all as f64;
+    FrameStretch {
+        frames: counters.responses as f64,
+        late: deadline.filter(|_| all > 0).map(|_| late),
+        mean_s: counters.response_mean_s(),
+        p50_s: totals.response_s(0.5),
+        p95_s: totals.response_s(0.95),
+        p99_s: totals.response_s(0.99),
+        max_s: totals.response_ns.as_ref().and_then(|ns| ns.max()).map(seconds),
     }
 }
 

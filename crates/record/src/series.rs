@@ -254,7 +254,8 @@ impl Series {
             rtt_mean_s: rtt.value(),
             ack_rtt_mean_s: ack_rtt.value(),
             cwnd_mean_bytes: cwnd.value(),
-            response_mean_s: response.value(),
+            responses: identity.responses(sum.responses),
+            response_mean_s: identity.response_s(response.value()),
             delay_mean_s: delay.value(),
             waited_mean_s: waited.value(),
             ..sum

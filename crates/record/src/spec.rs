@@ -2,6 +2,7 @@
 //! default, only because it may be absent from the run.
 
 mod datagrams;
+mod media;
 mod quantity;
 mod quic;
 
@@ -9,6 +10,7 @@ use std::collections::BTreeMap;
 
 pub use datagrams::*;
 pub use jostle_catalogue::{Limit, Linux, Value};
+pub use media::*;
 pub use quantity::*;
 pub use quic::*;
 use schemars::JsonSchema;
@@ -380,6 +382,10 @@ pub enum SourceSpec {
     },
     /// Datagrams at a rate, which nobody answers.
     Cbr(CbrSpec),
+    /// Frames at fixed times, each as large as it is.
+    Media(MediaSpec),
+    /// What a list says, at the times that it says; then the connection ends.
+    Trace(TraceSpec),
     /// What comes in over another connection, whose receiver is a proxy that passes it on (RFC 3135
     /// §2.4: split connections).
     Relay {

@@ -74,6 +74,8 @@ pub struct FlowStretch {
     pub mouth_to_ear_s: Option<f64>,
     /// R of the E-model.
     pub rating: Option<f64>,
+    /// What became of what it writes by the clock, if it does; not known of the series.
+    pub frames: Option<FrameStretch>,
     /// Whether it answers requests.
     pub responds: bool,
     /// Responses that were whole.
@@ -86,6 +88,25 @@ pub struct FlowStretch {
     pub response_p95_s: Option<f64>,
     /// 99th percentile of what they took.
     pub response_p99_s: Option<f64>,
+}
+
+/// What became of media frames, or of what else was written by the clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FrameStretch {
+    /// Frames that were whole.
+    pub frames: f64,
+    /// Share of those that were whole too late, or never.
+    pub late: Option<f64>,
+    /// Mean of what they took.
+    pub mean_s: Option<f64>,
+    /// Median of what they took.
+    pub p50_s: Option<f64>,
+    /// 95th percentile of what they took.
+    pub p95_s: Option<f64>,
+    /// 99th percentile of what they took.
+    pub p99_s: Option<f64>,
+    /// The longest that one took.
+    pub max_s: Option<f64>,
 }
 
 /// What the flows of a group did together.

@@ -54,10 +54,12 @@ pub(crate) fn bytes_of(flow: &FlowSpec, seed: u64) -> Option<u64> {
     let (bytes, count) = match &flow.source {
         SourceSpec::Fixed { bytes } => (bytes, 1),
         SourceSpec::RequestResponse { bytes, count, .. } => (bytes, (*count)?),
+        SourceSpec::Trace(trace) => return Some(trace.writes.iter().map(|it| it.bytes).sum()),
         SourceSpec::Bulk
         | SourceSpec::OnOff { .. }
         | SourceSpec::Ping { .. }
         | SourceSpec::Cbr(_)
+        | SourceSpec::Media(_)
         | SourceSpec::Relay { .. } => return None,
     };
     if let Quantity::Constant(bytes) = bytes {

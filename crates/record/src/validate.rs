@@ -6,6 +6,7 @@ mod demand;
 mod error;
 mod flow;
 mod link;
+mod media;
 mod quantity;
 mod quic;
 

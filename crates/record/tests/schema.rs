@@ -96,6 +96,7 @@ fn the_schema_describes_every_key_and_no_other() {
     keys(&common::everything(), &mut used);
     keys(&common::pings(), &mut used);
     keys(&common::calls(), &mut used);
+    keys(&common::timed(), &mut used);
     keys(&common::classes(), &mut used);
     keys(&common::quic(), &mut used);
     properties(&schema(), &mut described);

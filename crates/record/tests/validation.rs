@@ -183,6 +183,27 @@ fn datagrams_at_a_rate_have_sizes_steps_and_sound_codecs() {
 }
 
 #[test]
+fn frames_and_traces_have_rates_sizes_and_an_order() {
+    let spec: RunSpec = serde_json::from_value(common::timed()).unwrap();
+    spec.validate().unwrap();
+    let cases = [
+        ("/flows/0/source/frames_per_1000_s", json!(0), "expected 1 to 10000000"),
+        ("/flows/0/source/key_bytes", json!(0), "`flows[0].source.key_bytes` cannot be 0"),
+        ("/flows/0/source/key_every", json!(0), "`flows[0].source.key_every` cannot be 0"),
+        ("/flows/0/source/deadline_ns", json!(0), "`flows[0].source.deadline_ns` cannot be 0"),
+        ("/flows/1/source/writes", json!([]), "`flows[1].source.writes.len()` cannot be 0"),
+        ("/flows/1/source/writes/0/at_ns", json!(6_000_000), "cannot be 5000000: expected 6000000"),
+        ("/flows/1/source/writes/1/bytes", json!(0), "`flows[1].source.writes[1].bytes`"),
+    ];
+    for (pointer, value, expected) in cases {
+        let mut spec = common::timed();
+        *spec.pointer_mut(pointer).expect(pointer) = value;
+        let message = refusal(&spec);
+        assert!(message.contains(expected), "{pointer}: {message}");
+    }
+}
+
+#[test]
 fn every_flow_that_crosses_a_link_with_classes_is_of_one() {
     let spec: RunSpec = serde_json::from_value(common::classes()).unwrap();
     spec.validate().unwrap();

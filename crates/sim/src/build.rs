@@ -219,7 +219,7 @@ fn quic_settings(spec: &FlowSpec) -> Result<Settings, Error> {
         initial_window_packets: spec.initial_window_packets,
         // RFC 9114 §4.1: a response has a stream of its own.
         streams: match spec.source {
-            SourceSpec::RequestResponse { .. } => 1,
+            SourceSpec::RequestResponse { .. } | SourceSpec::Media(_) | SourceSpec::Trace(_) => 1,
             _ => quic.streams,
         },
         stream_window_bytes: quic.stream_receive_window_bytes,

@@ -8,6 +8,7 @@ use jostle_units::Time;
 
 use crate::engine::{Agenda, Deadline, Event, Timer};
 use crate::host::{Host, Progress, Transport};
+use crate::messages::Messages;
 use crate::network::Port;
 use crate::packet::Body;
 use crate::relay::Part;
@@ -21,11 +22,9 @@ pub(crate) struct Connection {
     source: Source,
     /// The flow was stopped before everything it had to send was sent.
     cut: bool,
-    /// Bytes of the response that was asked for last that its receiver does not have. More than 0 in
-    /// a part of a split flow, which has to see whatever arrives.
-    unanswered_bytes: u64,
-    /// When it was asked for.
-    asked_at: Time,
+    /// Those of which it is measured how long they take. In a part of a split flow one without an end,
+    /// since it has to see whatever arrives.
+    messages: Messages,
     /// What it has to do with the proxies that split its flow.
     part: Option<Box<Part>>,
 }
@@ -47,15 +46,14 @@ impl Connection {
             timers: Timers::default(),
             source,
             cut: false,
-            unanswered_bytes: 0,
-            asked_at: Time::ZERO,
+            messages: Messages::default(),
             part: None,
         }
     }
 
     /// Makes it a part of a flow that proxies split.
     pub fn split(&mut self, part: Part) {
-        self.unanswered_bytes = u64::MAX;
+        self.messages.write(u64::MAX, Time::NEVER);
         if part.next.is_some() {
             self.receiver.read_later();
         }
@@ -104,13 +102,9 @@ impl Connection {
 
     /// So many bytes of a split flow have reached its receiver; this is the flow's first connection.
     pub fn answered<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
-        let Some(part) = &mut self.part else { return };
-        if bytes == 0 || part.unanswered_bytes == 0 {
-            return;
-        }
-        part.unanswered_bytes = part.unanswered_bytes.saturating_sub(bytes);
-        if part.unanswered_bytes == 0 {
-            host.sink.responded(host.now, host.flow, host.now.since(self.asked_at));
+        let &mut Host { now, flow, ref mut sink, .. } = host;
+        if let Some(part) = &mut self.part {
+            part.messages.deliver(bytes, now, |after| sink.responded(now, flow, after));
         }
     }
 
@@ -165,7 +159,7 @@ impl Connection {
         self.acknowledge(Some(update), host);
     }
 
-    /// So many bytes of a response reached the application, or bytes a proxy.
+    /// So many bytes of messages reached the application, or bytes a proxy.
     #[inline(never)]
     fn answer<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
         if let Some(part) = &mut self.part {
@@ -173,10 +167,8 @@ impl Connection {
             host.network.relayed.push(host.flow);
             return;
         }
-        self.unanswered_bytes = self.unanswered_bytes.saturating_sub(bytes);
-        if self.unanswered_bytes == 0 {
-            host.sink.responded(host.now, host.flow, host.now.since(self.asked_at));
-        }
+        let &mut Host { now, flow, ref mut sink, .. } = host;
+        self.messages.deliver(bytes, now, |after| sink.responded(now, flow, after));
     }
 
     /// Everything written so far is acknowledged.
@@ -221,21 +213,25 @@ impl Transport for Connection {
         if next < Time::NEVER {
             host.schedule_application(next.min(stop));
         }
-        if let (Action::Write(bytes), true) = (action, self.source.is_asked()) {
+        if let (Action::Write(bytes) | Action::Append { bytes, .. }, true) =
+            (action, self.source.is_asked())
+        {
             let part = self.part.as_mut();
-            *part.map_or(&mut self.unanswered_bytes, |part| &mut part.unanswered_bytes) = bytes;
-            self.asked_at = now;
+            part.map_or(&mut self.messages, |part| &mut part.messages).write(bytes, now);
         }
         if let Some(part) = &mut self.part {
             part.is_settled = false;
         }
         self.with_sender(host, |sender, port| {
             match action {
-                Action::Write(bytes) => sender.supply(now, Some(bytes), port),
+                Action::Write(bytes) | Action::Append { bytes, .. } => {
+                    sender.supply(now, Some(bytes), port);
+                }
                 Action::WriteForever => sender.supply(now, None, port),
                 Action::Pause | Action::Finish => {
                     sender.withdraw();
                 }
+                Action::Nothing => {}
             }
             sender.open(now, port);
         });
@@ -274,7 +270,7 @@ impl Transport for Connection {
         };
         if arrival.bytes > 0 {
             host.sink.delivered(now, flow, arrival.bytes);
-            if self.unanswered_bytes > 0 {
+            if self.messages.are_awaited() {
                 self.answer(arrival.bytes, host);
             }
         }

@@ -9,6 +9,7 @@ mod datagrams;
 mod endpoints;
 mod engine;
 mod host;
+mod messages;
 mod network;
 mod packet;
 mod payloads;

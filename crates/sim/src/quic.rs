@@ -9,6 +9,7 @@ use jostle_units::{Span, Time};
 
 use crate::engine::{Deadline, Event, Timer};
 use crate::host::{Host, Progress, Transport};
+use crate::messages::Messages;
 use crate::packet::{Body, QuicDatagram, frame_bytes};
 use crate::source::{Action, Source};
 
@@ -40,10 +41,8 @@ pub(crate) struct QuicConnection {
     /// The flow was stopped before everything it had to send was sent.
     cut: bool,
     closed: bool,
-    /// Bytes of the response that was asked for last that its receiver does not have.
-    unanswered_bytes: u64,
-    /// When it was asked for.
-    asked_at: Time,
+    /// Those of which it is measured how long they take.
+    messages: Messages,
     failure: Option<Error>,
 }
 
@@ -80,8 +79,7 @@ impl QuicConnection {
             early,
             cut: false,
             closed: false,
-            unanswered_bytes: 0,
-            asked_at: Time::ZERO,
+            messages: Messages::default(),
             failure: None,
         }
     }
@@ -158,12 +156,10 @@ impl QuicConnection {
         }
     }
 
-    /// So many bytes of a response reached the application.
+    /// So many bytes of messages reached the application.
     fn answer<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
-        self.unanswered_bytes = self.unanswered_bytes.saturating_sub(bytes);
-        if self.unanswered_bytes == 0 {
-            host.sink.responded(host.now, host.flow, host.now.since(self.asked_at));
-        }
+        let &mut Host { now, flow, ref mut sink, .. } = host;
+        self.messages.deliver(bytes, now, |after| sink.responded(now, flow, after));
     }
 
     /// The connection is over: the host remembers what it found out, and the peer is told.
@@ -212,18 +208,22 @@ impl Transport for QuicConnection {
         if next < Time::NEVER {
             host.schedule_application(next.min(stop));
         }
-        if let (Action::Write(bytes), true) = (action, self.source.is_asked()) {
-            (self.unanswered_bytes, self.asked_at) = (bytes, now);
+        if let (Action::Write(bytes) | Action::Append { bytes, .. }, true) =
+            (action, self.source.is_asked())
+        {
+            self.messages.write(bytes, now);
         }
         if self.early {
             self.recall(host);
         }
         match action {
             Action::Write(bytes) => self.client.supply(Some(bytes)),
+            Action::Append { bytes, last } => self.client.append(bytes, last),
             Action::WriteForever => self.client.supply(None),
             Action::Pause | Action::Finish => {
                 self.client.withdraw();
             }
+            Action::Nothing => {}
         }
         if let Err(error) = self.client.open(now) {
             self.failure.get_or_insert(error);
@@ -251,7 +251,7 @@ impl Transport for QuicConnection {
         let bytes = self.server.take_delivered();
         if bytes > 0 {
             host.sink.delivered(now, flow, bytes);
-            if self.unanswered_bytes > 0 {
+            if self.messages.are_awaited() {
                 self.answer(bytes, host);
             }
         }

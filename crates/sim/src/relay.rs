@@ -7,8 +7,10 @@
 //! than its buffer: what the next receiver has not acknowledged. What it does not read stays in the
 //! receive buffer of the connection before it, whose window closes.
 
+use crate::messages::Messages;
+
 /// What a connection has to do with the proxies that split its flow.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Part {
     /// The first connection of the flow, whose sender the flow's is.
     pub origin: u32,
@@ -22,15 +24,14 @@ pub(crate) struct Part {
     pub written_bytes: u64,
     /// What has arrived at the flow's receiver since this was looked at.
     pub arrived_bytes: u64,
-    /// Of the first connection: bytes of the response that was asked for last that the flow's
-    /// receiver does not have.
-    pub unanswered_bytes: u64,
+    /// Of the first connection: those of which it is measured how long they take to the flow's receiver.
+    pub messages: Messages,
     /// Of the first connection: all that the application wrote has arrived, and that was told.
     pub is_settled: bool,
 }
 
 impl Part {
-    pub const fn new(origin: u32, before: Option<u32>, next: Option<u32>) -> Self {
+    pub fn new(origin: u32, before: Option<u32>, next: Option<u32>) -> Self {
         Self {
             origin,
             before,
@@ -38,7 +39,7 @@ impl Part {
             buffer_bytes: 0,
             written_bytes: 0,
             arrived_bytes: 0,
-            unanswered_bytes: 0,
+            messages: Messages::default(),
             is_settled: false,
         }
     }

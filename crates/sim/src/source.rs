@@ -8,12 +8,21 @@ use jostle_units::{Span, Stream, Time};
 pub enum Action {
     /// Writes that many bytes.
     Write(u64),
+    /// Writes that many bytes more into the same stream.
+    Append {
+        /// How many.
+        bytes: u64,
+        /// Nothing comes after them.
+        last: bool,
+    },
     /// Writes as long as the connection takes more.
     WriteForever,
     /// Stops writing; what was not sent is not sent.
     Pause,
     /// Has written everything it ever will.
     Finish,
+    /// Goes on as it was.
+    Nothing,
 }
 
 /// An application on the sending side.
@@ -41,6 +50,8 @@ enum Kind {
         count: Option<u64>,
         answered: u64,
     },
+    /// Writes by the clock.
+    Timed(Timed),
     /// What it writes is what comes in; see `relay`.
     Relay,
     /// They have no connection that could be written to; see `pings` and `datagrams`.
@@ -63,6 +74,9 @@ impl Source {
                 count: *count,
                 answered: 0,
             },
+            SourceSpec::Media(_) | SourceSpec::Trace(_) => {
+                Kind::Timed(Timed { spec: spec.clone(), written: 0, opened: None })
+            }
             SourceSpec::Relay { .. } => Kind::Relay,
             SourceSpec::Ping { .. } | SourceSpec::Cbr(_) => Kind::Datagrams,
         };
@@ -83,14 +97,15 @@ impl Source {
                 let action = if *on { Action::WriteForever } else { Action::Pause };
                 (action, now + span)
             }
+            Kind::Timed(timed) => timed.act(now),
             Kind::Relay => (Action::Write(0), Time::NEVER),
             Kind::Datagrams => (Action::Pause, Time::NEVER),
         }
     }
 
-    /// Whether what it writes are answers to requests.
+    /// Whether what it writes are messages of which it is measured how long they take.
     pub fn is_asked(&self) -> bool {
-        matches!(self.kind, Kind::RequestResponse { .. })
+        matches!(self.kind, Kind::RequestResponse { .. } | Kind::Timed(_))
     }
 
     /// Everything written so far is acknowledged: when to act again, or that this was all.
@@ -107,8 +122,38 @@ impl Source {
                 }
                 Ok(now + lasting(think.span(&mut self.random)))
             }
-            Kind::Bulk | Kind::OnOff { .. } | Kind::Relay | Kind::Datagrams => Ok(Time::NEVER),
+            Kind::Timed(timed) if timed.next().is_none() => Err(Action::Finish),
+            Kind::Bulk | Kind::OnOff { .. } | Kind::Timed(_) | Kind::Relay | Kind::Datagrams => {
+                Ok(Time::NEVER)
+            }
         }
+    }
+}
+
+/// Writes by the clock.
+#[derive(Debug)]
+struct Timed {
+    spec: SourceSpec,
+    written: u64,
+    opened: Option<Time>,
+}
+
+impl Timed {
+    /// The next of what there is to write. A trace may begin later than the flow.
+    fn act(&mut self, now: Time) -> (Action, Time) {
+        self.opened.get_or_insert(now);
+        let Some((at, bytes)) = self.next() else { return (Action::Nothing, Time::NEVER) };
+        if now < at {
+            return (Action::Nothing, at);
+        }
+        self.written += 1;
+        let next = self.next().map(|(at, _)| at);
+        (Action::Append { bytes, last: next.is_none() }, next.unwrap_or(Time::NEVER))
+    }
+
+    fn next(&self) -> Option<(Time, u64)> {
+        let write = self.spec.write(self.written)?;
+        Some((self.opened? + Span::from_ns(write.at_ns), write.bytes))
     }
 }
 
@@ -119,7 +164,7 @@ fn lasting(span: Span) -> Span {
 
 #[cfg(test)]
 mod tests {
-    use jostle_record::{Distribution, Law, Quantity};
+    use jostle_record::{Distribution, Law, MediaSpec, Quantity, TraceSpec, WriteSpec};
 
     use super::*;
 
@@ -149,6 +194,31 @@ mod tests {
         assert_eq!(source.act(Time::ZERO), (Action::Write(100), Time::NEVER));
         assert_eq!(source.on_drained(Time::from_ns(5)), Ok(Time::from_ns(10_005)));
         assert_eq!(source.on_drained(Time::from_ns(20_000)), Err(Action::Finish));
+    }
+
+    #[test]
+    fn frames_are_written_by_the_clock_and_a_trace_ends() {
+        let at = Time::from_ns;
+        let writes = [(5, 100), (9, 50)].map(|(at_ns, bytes)| WriteSpec { at_ns, bytes }).to_vec();
+        let mut trace = source(SourceSpec::Trace(TraceSpec { writes, deadline_ns: None }));
+        assert_eq!(trace.act(at(1_000)), (Action::Nothing, at(1_005)));
+        assert_eq!(trace.act(at(1_005)), (Action::Append { bytes: 100, last: false }, at(1_009)));
+        assert_eq!(trace.on_drained(at(1_007)), Ok(Time::NEVER));
+        assert_eq!(trace.act(at(1_009)), (Action::Append { bytes: 50, last: true }, Time::NEVER));
+        assert_eq!(trace.on_drained(at(1_020)), Err(Action::Finish));
+
+        let mut audio = source(SourceSpec::Media(MediaSpec {
+            frames_per_1000_s: 50_000,
+            key_bytes: 80,
+            delta_bytes: 60,
+            key_every: 2,
+            deadline_ns: 1,
+        }));
+        for (number, bytes) in [80, 60, 80, 60].into_iter().enumerate() {
+            let now = at(7 + 20_000_000 * number as u64);
+            let expected = (Action::Append { bytes, last: false }, now + Span::from_ms(20));
+            assert_eq!(audio.act(now), expected);
+        }
     }
 
     #[test]

@@ -254,6 +254,16 @@ impl Sender {
             None => self.written = u32::MAX,
             Some(bytes) => {
                 let full = u64::from(self.mss.get());
+                // A segment that is short and has not left takes more (`tcp_sendmsg_locked` appends
+                // to the tail of the write queue).
+                let tail = self.short.pop_back_if(|&mut (number, _)| number + 1 == self.written);
+                let bytes = match tail {
+                    None => bytes,
+                    Some((number, rest)) => {
+                        self.written = number;
+                        bytes + u64::from(rest)
+                    }
+                };
                 // More than can be counted is more than any valid run can send.
                 let segments = u32::try_from(bytes / full).unwrap_or(u32::MAX);
                 self.written = self.written.saturating_add(segments);

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jostle.backends import Spec
     from jostle.results.finished import FinishedRuns
 
-Kind = Literal["bulk", "transfers", "requests", "pings", "datagrams"]
+Kind = Literal["bulk", "transfers", "requests", "media", "pings", "datagrams"]
 """What flows do, by which they are shown together: they send without an end, end, or answer."""
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -35,6 +35,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     # Beside the flow whose data it passes on.
     "relay": "bulk",
     "cbr": "datagrams",
+    "media": "media",
+    "trace": "media",
 }
 """By the kind of a flow's source."""
 

@@ -95,6 +95,10 @@ _SUITABLE: Final[Mapping[str, tuple[str, ...]]] = {
         "retransmission_ratio",
     ),
     "pings": ("rtt", "rtt_p50", "rtt_p95", "rtt_min", "rtt_sd"),
+    "media": (
+        "frame_delay", "frame_delay_p95", "frame_delay_max", "frames_late", "frames", "rtt",
+        "throughput", "retransmission_ratio",
+    ),
     "datagrams": (
         "mos", "r_factor", "one_way_delay", "one_way_delay_p95", "jitter", "datagram_loss",
         "mouth_to_ear", "throughput",
@@ -110,7 +114,7 @@ LINKS: Final = "links"
 """Title of tables of links."""
 _TITLES: Final = {
     "bulk": "bulk flows", "transfers": "flows that end", "requests": "requests", "pings": "pings",
-    "datagrams": "datagrams", "link": LINKS,
+    "media": "frames", "datagrams": "datagrams", "link": LINKS,
 }  # fmt: skip
 _ALIKE: Final = {"jain": 2, "starvation": 3}
 """How many flows alike there are at least where a measure is shown unasked."""

@@ -25,6 +25,7 @@ __all__ = [
     "Implementation",
     "Jitter",
     "Link",
+    "Media",
     "NamedLink",
     "OnOff",
     "Outage",
@@ -40,6 +41,7 @@ __all__ = [
     "ScenarioFile",
     "Slots",
     "Tcp",
+    "Trace",
     "Transport",
     "Udp",
     "keys_of",
@@ -332,8 +334,37 @@ class Cbr(_Table):
     `"60 ms"` after the packet that took least."""
 
 
+class Media(_Table):
+    """Frames at a constant rate, some of them key frames, each with a deadline."""
+
+    kind: Literal["media"]
+    fps: Annotated[float, Field(ge=0.001, le=10_000)]
+    """Frames in a second."""
+    key: f.PositiveSize
+    """Size of a key frame."""
+    delta: f.PositiveSize | None = None
+    """Size of every other frame: as a key frame's if absent."""
+    key_every: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
+    """Frames from one key frame to the next: those of a second if absent."""
+    deadline: f.PositiveSpan
+    """A frame that is whole later than this after it was written is late."""
+
+
+class Trace(_Table):
+    """What a file says, at the times that it says; then the connection ends."""
+
+    kind: Literal["trace"]
+    file: str
+    """A table of times in seconds and of bytes, relative to the scenario's folder."""
+    deadline: f.PositiveSpan | None = None
+    """What is whole later than this after it was written is late."""
+
+
 Source = Annotated[
-    Annotated[Bulk | Fixed | OnOff | RequestResponse | Ping | Cbr, Field(discriminator="kind")],
+    Annotated[
+        Bulk | Fixed | OnOff | RequestResponse | Ping | Cbr | Media | Trace,
+        Field(discriminator="kind"),
+    ],
     BeforeValidator(f.named("kind")),
 ]
 

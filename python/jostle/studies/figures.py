@@ -312,7 +312,7 @@ def _heat(runs: Runs, figure: FigureSpec, curve: CurveSpec) -> HeatMapData | Non
         high = low + 1.0
     return HeatMapData(
         quantity=curve.label,
-        unit=measure(curve.measure).reads,
+        unit="×" if curve.relative_to else measure(curve.measure).reads,
         rows=tuple(rows),
         columns=tuple(columns),
         values=values,

@@ -12,6 +12,8 @@ struct Part {
     /// [`u64::MAX`]: there is no end to it.
     left: u64,
     stream: Option<StreamId>,
+    /// More may follow.
+    open: bool,
 }
 
 /// The application's side of the sending end.
@@ -29,22 +31,30 @@ impl Writing {
     pub fn supply(&mut self, bytes: Option<u64>, streams: u32) {
         match bytes {
             None => {
-                let part = Part { left: u64::MAX, stream: None };
+                let part = Part { left: u64::MAX, stream: None, open: false };
                 self.parts.extend((0..streams).map(|_| part));
             }
             Some(bytes) => {
                 let streams = u64::from(streams).min(bytes);
                 for i in 0..streams {
                     let left = bytes / streams + u64::from(i < bytes % streams);
-                    self.parts.push(Part { left, stream: None });
+                    self.parts.push(Part { left, stream: None, open: false });
                 }
             }
         }
     }
 
+    /// The application writes `bytes` more into the stream that it has, which ends with the `last`.
+    pub fn append(&mut self, bytes: u64, last: bool) {
+        match self.parts.last_mut().filter(|part| part.open) {
+            Some(part) => (part.left, part.open) = (part.left + bytes, !last),
+            None => self.parts.push(Part { left: bytes, stream: None, open: !last }),
+        }
+    }
+
     /// The application writes nothing more. Whether anything was discarded.
     pub fn withdraw(&mut self, connection: Option<&mut Connection>) -> bool {
-        let discarded = !self.parts.is_empty();
+        let discarded = self.has_left();
         if let Some(connection) = connection {
             for stream in self.parts.iter().filter_map(|part| part.stream) {
                 if connection.send_stream(stream).finish().is_ok() {
@@ -59,7 +69,7 @@ impl Writing {
     /// Gives the stack what keeps it busy: until `unsent_max` bytes wait that it has not sent.
     /// `sent`: bytes that it has.
     pub fn pump(&mut self, connection: &mut Connection, sent: u64, unsent_max: u64) {
-        while !self.parts.is_empty() && self.taken < sent + unsent_max {
+        while self.has_left() && self.taken < sent + unsent_max {
             let before = self.taken;
             let mut at = 0;
             while at < self.parts.len() {
@@ -92,7 +102,7 @@ impl Writing {
         if part.left < u64::MAX {
             part.left -= taken;
         }
-        let complete = part.left == 0;
+        let complete = part.left == 0 && !part.open;
         if complete && stream.finish().is_ok() {
             self.unfinished += 1;
         }
@@ -105,8 +115,13 @@ impl Writing {
     }
 
     /// Everything was handed to the stack, which has sent `sent` bytes: whether that is all.
-    pub const fn is_sent(&self, sent: u64) -> bool {
-        self.parts.is_empty() && self.taken <= sent
+    pub fn is_sent(&self, sent: u64) -> bool {
+        !self.has_left() && self.taken <= sent
+    }
+
+    /// Something is left to be handed over.
+    fn has_left(&self) -> bool {
+        self.parts.iter().any(|part| part.left > 0)
     }
 
     /// Everything that was written is acknowledged.

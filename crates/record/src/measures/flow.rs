@@ -183,6 +183,39 @@ super::row::measures! {
     mos: Option<f64>, "mos", "MOS", NUMBER, phase;
     |flow, _| flow.rating.map(e_model::opinion);
 
+    /// Mean of the frame delays: from the moment at which an application that writes by the clock (a
+    /// media source, a trace) has a frame until all of it has reached the application of the receiver,
+    /// in the phase in which it did.
+    frame_delay_mean_s: Option<f64>, "frame_delay", "frame delay", ROUND_TRIP, phase;
+    |flow, _| flow.frames?.mean_s;
+
+    /// Median of the frame delays, less than 1.6 % off.
+    frame_delay_p50_s: Option<f64>, "frame_delay_p50", "median frame delay", ROUND_TRIP, phase;
+    |flow, _| flow.frames?.p50_s;
+
+    /// 95th percentile of the frame delays, less than 1.6 % off.
+    frame_delay_p95_s: Option<f64>, "frame_delay_p95", "95th percentile of the frame delay",
+        ROUND_TRIP, phase;
+    |flow, _| flow.frames?.p95_s;
+
+    /// 99th percentile of the frame delays, less than 1.6 % off.
+    frame_delay_p99_s: Option<f64>, "frame_delay_p99", "99th percentile of the frame delay",
+        ROUND_TRIP, phase;
+    |flow, _| flow.frames?.p99_s;
+
+    /// Largest of the frame delays.
+    frame_delay_max_s: Option<f64>, "frame_delay_max", "largest frame delay", ROUND_TRIP, phase;
+    |flow, _| flow.frames?.max_s;
+
+    /// Frames that took longer than their deadline ÷ all that were whole. Those that never were, though
+    /// their deadline had come before the run's end, count as late in the phases that last until then.
+    frames_late: Option<f64>, "frames_late", "frames late", PERCENT, phase;
+    |flow, _| flow.frames?.late;
+
+    /// Frames that reached the receiver whole.
+    frames: Option<u64>, "frames", "frames", NUMBER, phase;
+    |flow, _| Some(flow.frames?.frames);
+
     /// Mean of the response times: from the moment at which the sender is asked (for the first, at
     /// which the connection opens) until the last byte has reached the application of the receiver,
     /// in the phase in which it did. The request itself takes no time.

@@ -7,7 +7,8 @@ use jostle_units::{
 
 use super::algorithms::{controller, memory};
 use super::{
-    MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, SpecError, datagrams, link, quantity, quic, within,
+    MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, SpecError, datagrams, link, media, quantity, quic,
+    within,
 };
 use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
 
@@ -127,6 +128,8 @@ fn source(at: &str, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecErro
     match source {
         SourceSpec::Bulk => Ok(()),
         SourceSpec::Cbr(spec) => datagrams::check(at, spec, most_bytes),
+        SourceSpec::Media(spec) => media::check(at, spec),
+        SourceSpec::Trace(spec) => media::check_trace(at, spec),
         SourceSpec::Fixed { bytes } => quantity::check(&name("bytes"), bytes, 1..=MAX_BYTES),
         SourceSpec::OnOff { on_ns, off_ns } => {
             quantity::check(&name("on_ns"), on_ns, 1..=MAX_NS)?;
@@ -186,7 +189,9 @@ fn after(
         return Err(SpecError::unfit(at, after, "the position of a flow before this one"));
     };
     match before.source {
-        SourceSpec::Fixed { .. } | SourceSpec::RequestResponse { count: Some(_), .. } => Ok(()),
+        SourceSpec::Fixed { .. }
+        | SourceSpec::RequestResponse { count: Some(_), .. }
+        | SourceSpec::Trace(_) => Ok(()),
         _ => Err(SpecError::unfit(at, after, "the position of a flow that has an end")),
     }
 }

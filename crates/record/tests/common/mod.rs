@@ -165,6 +165,17 @@ pub fn pings() -> Value {
     spec
 }
 
+/// Two flows that write by the clock.
+pub fn timed() -> Value {
+    let mut spec = dumbbell();
+    let media = json!({"kind": "media", "frames_per_1000_s": 30_000, "key_bytes": 37_500,
+        "delta_bytes": 3_750, "key_every": 30, "deadline_ns": 250 * MS});
+    let writes = json!([{"at_ns": 0, "bytes": 100}, {"at_ns": 5 * MS, "bytes": 7}]);
+    let trace = json!({"kind": "trace", "writes": writes, "deadline_ns": 100 * MS});
+    spec["flows"] = json!([flow("video", media), flow("replay", trace)]);
+    spec
+}
+
 /// Calls, which nobody answers, beside a flow.
 pub fn calls() -> Value {
     let mut spec = dumbbell();

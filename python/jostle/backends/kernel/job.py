@@ -19,7 +19,7 @@ from jostle.backends.kernel import (
     playback,
     programs,
 )
-from jostle.backends.kernel.spans import sizes_bytes, spans_ns
+from jostle.backends.kernel.spans import sizes_bytes, spans_ns, writes
 from jostle.backends.kernel.topology import (
     Burst,
     Machine,
@@ -168,6 +168,11 @@ def memory_mb(spec: Spec) -> int:
         flow["transport"] == "quic" for flow in spec["flows"]
     )
     needed_mb += captures.memory_bytes(spec) >> 20
+    needed_mb += sum(
+        programs.memory_bytes(flow, _file_bytes(spec, flow)) >> 20
+        for flow in spec["flows"]
+        if programs.is_program(flow)
+    )
     return min(_MEMORY_BASE_MB + needed_mb, _MEMORY_MOST_MB)
 
 
@@ -258,6 +263,8 @@ def _read_bytes(flow: FlowSpec) -> int:
 def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
     flow = spec["flows"][number]
     portion = _read_bytes(flow)
+    owner = _owner(spec, number)
+    written = writes(owner, spec["duration_ns"])
     sparing = portion == _READ_BYTES or flow["receive_window_autotuning"]
     return {
         "transport": "tcp",
@@ -277,11 +284,13 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         "after": flow["after"],
         "start_ns": flow["start_ns"],
         "stop_ns": flow["stop_ns"],
-        "source": flow["source"],
+        # Of a trace the guest needs no more than what is in `writes`.
+        "source": {"kind": "trace"} if flow["source"]["kind"] == "trace" else flow["source"],
         "segment_bytes": packets.payload_bytes(flow),
         "continues": continuations(spec).get(number),
         "spans_ns": spans_ns(spec["seed"], flow, spec["duration_ns"]),
-        "sizes_bytes": sizes_bytes(spec["seed"], _owner(spec, number)),
+        "sizes_bytes": [size for _, size in written] or sizes_bytes(spec["seed"], owner),
+        "writes": written,
     }
 
 

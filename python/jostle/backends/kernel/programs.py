@@ -132,6 +132,18 @@ def _seeding(flow: FlowSpec) -> dict[str, str]:
     )
 
 
+def memory_bytes(flow: FlowSpec, size_bytes: int) -> int:
+    """Memory that the programs need because of the file that is asked for.
+
+    Parameters
+    ----------
+    size_bytes
+        Of the file.
+    """
+    recipe = recipes().get(_implementation(flow)["name"])
+    return size_bytes if recipe is not None and recipe.loads_file else 0
+
+
 def job(spec: Spec, flow: FlowSpec, address: str, size_bytes: int) -> dict[str, Any]:
     """Give the guest what it needs to start both.
 

@@ -107,7 +107,8 @@ def _log(path: Path) -> Log:
                 if key in data:
                     known[quantity] = float(data[key]) * factor
         elif name in ("packet_lost", "packets_lost"):
-            count += 1
+            # A probe for the path's MTU carries nothing, and is sent to be lost.
+            count += not data.get("is_mtu_probe_packet", False)
         elif name == "congestion_state_updated":
             mode = str(data.get("new", mode))
         else:

@@ -56,6 +56,24 @@ def sizes_bytes(seed: int, flow: FlowSpec) -> list[int]:
     return [max(1, size) for size in _draw([source["bytes"]], seed, name, several)]
 
 
+def writes(flow: FlowSpec, duration_ns: int) -> list[tuple[int, int]]:
+    """List what a flow writes by the clock in a run: ns since its start, and bytes.
+
+    As `SourceSpec::write` of `crates/record/src/spec/media.rs` has it; nothing of other sources.
+    """
+    source = flow["source"]
+    if source["kind"] == "trace":
+        return [(write["at_ns"], write["bytes"]) for write in source["writes"]]
+    if source["kind"] != "media":
+        return []
+    rate, sizes = source["frames_per_1000_s"], (source["delta_bytes"], source["key_bytes"])
+    frames = duration_ns * rate // 10**12 + 1
+    return [
+        (number * 10**12 // rate, sizes[number % source["key_every"] == 0])
+        for number in range(frames)
+    ]
+
+
 def _draw(quantities: Sequence[Any], seed: int, name: str, count: int) -> list[int]:
     from jostle import _core
 

@@ -322,7 +322,7 @@ def _order(
 
 def _ends(flow: Mapping[str, Any]) -> bool:
     source = flow["source"]
-    return source["kind"] == "fixed" or source.get("count") is not None
+    return source["kind"] in ("fixed", "trace") or source.get("count") is not None
 
 
 def _copies(flow: Flow) -> list[str]:

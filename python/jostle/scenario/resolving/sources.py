@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from jostle.scenario.distributions import Drawn, KeyedError, quantity_spec
-from jostle.scenario.models import Cbr, Fixed, Flow, OnOff, Ping, RequestResponse
+from jostle.scenario.models import Cbr, Fixed, Flow, Media, OnOff, Ping, RequestResponse, Trace
 from jostle.scenario.resolving.codecs import CODECS
+from jostle.scenario.resolving.writes import read_writes
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report
+from jostle.scenario.text.units import QuantityError
 
 __all__ = [
     "DATAGRAM_HEADER_BYTES",
@@ -83,13 +85,18 @@ def source_spec(flow: Flow, path: KeyPath, folder: Path, report: Report) -> dict
                 "think_ns": lasting("think", source.think, exponential=source.exponential),
                 "count": source.count,
             }
-        case Ping() | Cbr() as source:
-            return _datagrams(source, flow, path, report)
+        case Media() | Trace() | Ping() | Cbr() as source:
+            return _timed(source, flow, path, folder, report)
         case _:
             return {"kind": "bulk"}
 
 
-def _datagrams(source: Ping | Cbr, flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
+def _timed(
+    source: Media | Trace | Ping | Cbr, flow: Flow, path: KeyPath, folder: Path, report: Report
+) -> dict[str, Any]:
+    """Return what is sent by the clock."""
+    if isinstance(source, Media | Trace):
+        return _by_the_clock(source, path, folder, report)
     if isinstance(source, Cbr):
         return _cbr(source, flow, path, report)
     _fits(source.bytes, flow, (*path, "source", "bytes"), path, report)
@@ -99,6 +106,26 @@ def _datagrams(source: Ping | Cbr, flow: Flow, path: KeyPath, report: Report) ->
         "every_ns": source.every,
         "timeout_ns": source.timeout,
     }
+
+
+def _by_the_clock(
+    source: Media | Trace, path: KeyPath, folder: Path, report: Report
+) -> dict[str, Any]:
+    if isinstance(source, Media):
+        return {
+            "kind": "media",
+            "frames_per_1000_s": round(1000 * source.fps),
+            "key_bytes": source.key,
+            "delta_bytes": source.delta or source.key,
+            "key_every": source.key_every or max(1, round(source.fps)),
+            "deadline_ns": source.deadline,
+        }
+    writes: list[dict[str, Any]] = []
+    try:
+        writes = read_writes(folder / source.file)
+    except QuantityError as error:
+        report.add((*path, "source", "file"), str(error))
+    return {"kind": "trace", "writes": writes, "deadline_ns": source.deadline}
 
 
 def datagrams(flow: Flow) -> str | None:

@@ -33,6 +33,9 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "on": 'on = "2 s"',
     "off": 'off = "1 s"',
     "think": 'think = "500 ms"',
+    "fps": "fps = 30",
+    "key": 'key = "37.5 kB"',
+    "deadline": 'deadline = "250 ms"',
 }
 _MOST_PROBLEMS: Final = 100
 # Where the same key stands for other things, by the key of the table around it.
@@ -244,6 +247,8 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
             models.RequestResponse,
             models.Ping,
             models.Cbr,
+            models.Media,
+            models.Trace,
             models.Tcp,
             models.Udp,
             models.Quic,

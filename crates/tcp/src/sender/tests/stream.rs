@@ -168,3 +168,20 @@ fn the_largest_message_does_not_overflow() {
     assert_eq!(script.numbers(), range(0, 10));
     assert_eq!(script.sender.written, u32::MAX);
 }
+
+/// `tcp_sendmsg_locked` appends to the tail of the write queue as long as that has not been sent.
+#[test]
+fn what_has_not_left_takes_what_is_written_next() {
+    let mut script = Script::new(OPTIONS, reno());
+    for bytes in [100, 50, 2_000] {
+        script.supply(Some(bytes));
+    }
+    script.connect(RTT);
+    let payloads = |script: &mut Script| -> Vec<_> {
+        script.left().iter().filter_map(Departure::data).map(|data| data.payload_bytes).collect()
+    };
+    assert_eq!(payloads(&mut script), [1_448, 2_150 - 1_448]);
+    script.supply(Some(10));
+    script.supply(Some(20));
+    assert_eq!(payloads(&mut script), [10, 20], "what has left takes no more");
+}

@@ -188,21 +188,18 @@ class ProgramFlow(FlowOfJob):
 
     def listen(self) -> None:
         """Start the server; return when it can be reached."""
-        self._server = self._program("server", self._job["sender"])
+        server = self._server = self._program("server", self._job["sender"])
         until_ns = time.monotonic_ns() + _READY_WITHIN_NS
         with self._hosts[self._job["sender"]].entered():
             while not _is_bound(self._job["port"]):
-                if self._server.status is not None:
-                    raise self._about(
-                        self._server.complaint(
-                            f"{self._server.how_it_ended()} before it could be reached"
-                        )
-                    )
+                if server.status is not None:
+                    what = f"{server.how_it_ended()} before it could be reached"
+                    raise self._about(server.complaint(what))
                 if time.monotonic_ns() > until_ns:
-                    raise self._about(
-                        self._server.complaint(f"never listened at port {self._job['port']}")
-                    )
+                    what = f"never listened at port {self._job['port']}"
+                    raise self._about(server.complaint(what))
                 time.sleep(_READY_POLL_S)
+        threading.Thread(target=self._watch, args=(server,), daemon=True).start()
 
     def start(self, start_ns: int, flows: Sequence[Flow]) -> None:
         """Start the client, with the run's time 0 at `start_ns`; it may wait for one of `flows`."""
@@ -242,11 +239,22 @@ class ProgramFlow(FlowOfJob):
             what = "sent nothing" if asked == 0 else f"answered none of {asked} packets"
             raise self._about(culprit.complaint(f"{what} within {silent_ns / 1e9:.1f} s"))
 
+    def _watch(self, server: Program) -> None:
+        """See that the server stays as long as it is needed."""
+        status = server.process.wait()
+        # One that serves a single connection may have ended a little before the client.
+        if self.complete.wait(_FAREWELL_S if status == 0 else 0.0) or self._ended.is_set():
+            return
+        what = f"{server.how_it_ended()} before the client had all data"
+        self.failure = server.complaint(what)
+
     def _guarded(self, start_ns: int, flows: Sequence[Flow]) -> None:
         try:
             self._run(start_ns, flows)
         except BaseException as error:
-            self.failure = error
+            # What a client says of a server that has crashed is not the cause.
+            if self.failure is None:
+                self.failure = error
 
     def _run(self, start_ns: int, flows: Sequence[Flow]) -> None:
         after, stop_ns = self._job["after"], self._job["stop_ns"]

@@ -109,7 +109,7 @@ class TcpFlow(FlowOfJob):
         found = super().events(start_ns)
         if self._opened_ns is not None:
             found["opened_ns"] = self._opened_ns - start_ns
-        if self._job["source"]["kind"] == "request_response":
+        if self._job["source"]["kind"] == "request_response" or self._job["writes"]:
             # What is not whole yet was asked for last.
             pairs = zip(self._asked_ns, self._last()._whole_ns, strict=False)
             found["responses_ns"] = [(whole - start_ns, whole - asked) for asked, whole in pairs]
@@ -243,6 +243,8 @@ class TcpFlow(FlowOfJob):
                 self._answer(sender, 1)
             case "on_off":
                 self._take_turns(sender)
+            case "media" | "trace":
+                self._follow_clock(sender)
             case "request_response":
                 self._answer(sender, source["count"])
 
@@ -255,6 +257,27 @@ class TcpFlow(FlowOfJob):
             self._write(sender, None, until_ns)
             turn_ns += next(self._spans_ns)
             sleep_until(turn_ns)
+
+    def _follow_clock(self, sender: socket.socket) -> None:
+        """Write what there is to write, each at its time or as soon after it as there is room."""
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sender.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _ACK_REPORTS)
+        opened_ns = self._due_ns or 0
+        ends = self._job["source"]["kind"] == "trace"
+        last = len(self._job["writes"]) - 1
+        for number, (at_ns, size_bytes) in enumerate(self._job["writes"]):
+            moment_ns = opened_ns + at_ns
+            if self._stop_ns is not None and moment_ns >= self._stop_ns:
+                return
+            sleep_until(moment_ns)
+            self._asked_ns.append(moment_ns)
+            tells = ends and number == last
+            if self._write(sender, size_bytes, self._stop_ns, tells=tells) < size_bytes:
+                return
+        if ends:
+            _wait_acknowledged(sender, self._written_bytes)
+            self.completed_ns = time.monotonic_ns()
+            self.complete.set()
 
     def _answer(self, sender: socket.socket, count: int | None) -> None:
         """Send a message, wait until all of it is acknowledged, think, send the next of `count`."""
@@ -278,8 +301,18 @@ class TcpFlow(FlowOfJob):
         self.completed_ns = time.monotonic_ns()
         self.complete.set()
 
-    def _write(self, sender: socket.socket, size_bytes: int | None, until_ns: int | None) -> int:
-        """Write `size_bytes` (None: without end) until `until_ns`; return how many it took."""
+    def _write(
+        self,
+        sender: socket.socket,
+        size_bytes: int | None,
+        until_ns: int | None,
+        *,
+        tells: bool = True,
+    ) -> int:
+        """Write `size_bytes` (None: without end) until `until_ns`; return how many it took.
+
+        The kernel is asked to tell when the last byte of so many is acknowledged, if it `tells`.
+        """
         written_bytes = 0
         # Waiting for room in the kernel is cheaper, but cannot be ended in time.
         sender.setblocking(until_ns is None)
@@ -288,11 +321,11 @@ class TcpFlow(FlowOfJob):
             if until_ns is not None and time.monotonic_ns() >= until_ns:
                 break
             try:
-                if left_bytes <= len(self._payload) and size_bytes is not None:
+                if left_bytes <= len(self._payload) and size_bytes is not None and tells:
                     ask = [(socket.SOL_SOCKET, _SO_TIMESTAMPING, struct.pack("=I", _TX_ACK))]
                     taken = sender.sendmsg([self._payload[:left_bytes]], ask)
                 else:
-                    taken = sender.send(self._payload)
+                    taken = sender.send(self._payload[:left_bytes])
             except BlockingIOError:
                 assert until_ns is not None
                 room_within_s = max(0, until_ns - time.monotonic_ns()) / 1e9
