@@ -42,7 +42,7 @@ relative_to = { controller = "reno" }
 id = "bars"
 caption = "Bars <b>"
 kind = "bars"
-finding = "Reno gets {throughput.reno}, which is {of-reno.reno} of itself."
+finding = "`reno` gets {throughput.reno}, which is {of-reno.reno} of itself."
 [[figures.curves]]
 label = "Reno"
 where = { controller = "reno" }
@@ -81,7 +81,7 @@ def test_numbers_stand_in_paragraphs(run, folder):
     assert numbers["of-reno.bbr"]["ours"] == pytest.approx(1, abs=0.1)
     (finding,) = study["findings"]
     assert finding["figure"] == "bars"
-    assert finding["text"].startswith("Reno gets 9.98 ± ")
+    assert finding["text"].startswith("`reno` gets 9.98 ± ")
     assert "{" not in finding["text"]
 
 
@@ -89,9 +89,9 @@ def test_they_are_printed_and_on_the_page(run, folder):
     out = run()
     assert "published" not in out
     assert "claims hold" not in out
-    assert "Reno gets 9.98 ± " in " ".join(out.split())
+    assert "reno gets 9.98 ± " in " ".join(out.split())
     page = (folder.parent / "reports" / "small.html").read_text()
-    assert "Reno gets 9.98\u00a0±\u00a0" in page
+    assert "<code>reno</code> gets 9.98\u00a0±\u00a0" in page
     assert "claims hold" not in page
     assert "A number holds" not in page
     assert "Bars &lt;b&gt;" in page

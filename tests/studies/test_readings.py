@@ -146,6 +146,12 @@ def test_one_reading_alone(jostle, folder) -> None:
     assert found["learned"][0].endswith("when slow, – later.")
     page = (folder.parent / "reports" / "small.html").read_text()
     assert "--backend sim --reading slow" in page
+    said = "– stands for numbers of what was not run"
+    assert f"{said} here: later." in page
+    code, out, _ = jostle("--reading", "slow")
+    assert code == 0
+    assert f"{said}: later." in out
+    assert said not in jostle()[1]
     code, _, err = jostle("--reading", "slwo")
     assert code == 2
     assert "study small: no reading `slwo`; did you mean `slow`?" in err

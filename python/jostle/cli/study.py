@@ -364,6 +364,7 @@ def _pictures(
 
 def _print(one: Study, evaluations: Evaluations) -> None:
     from jostle.cli import output
+    from jostle.results.formats import ABSENT
     from jostle.studies.document import (
         by_reading,
         claim_rows,
@@ -372,20 +373,23 @@ def _print(one: Study, evaluations: Evaluations) -> None:
         reading_rows,
         score,
     )
-    from jostle.studies.findings import findings, learned
+    from jostle.studies.findings import findings, learned, not_run
 
     to = output.console()
     to.print(one.file.title, style="bold")
     first = next(iter(evaluations))
     named = by_reading(evaluations, first.backend)
     for text in learned(one.file, first.reading, named):
-        to.print(text)
+        to.print(_without_marks(text))
+        to.print()
+    if missing := not_run(one.file, named):
+        to.print(f"{ABSENT} stands for numbers of what was not run: {', '.join(missing)}.")
         to.print()
     for make in (number_rows, ranking_rows, claim_rows):
         _print_table(make(evaluations))
     for finding in findings(one.file, first.reading, named):
-        to.print(finding.caption, style="bold")
-        to.print(finding.text)
+        to.print(_without_marks(finding.caption), style="bold")
+        to.print(_without_marks(finding.text))
         to.print()
     _print_table(reading_rows(one, evaluations))
     for column, evaluation in evaluations.items():
@@ -407,9 +411,14 @@ def _print_table(made: Table) -> None:
     for name in header:
         table.add_column(name, no_wrap=name == "holds", overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(_without_marks, row))
     to.print(table)
     to.print()
+
+
+def _without_marks(text: str) -> str:
+    """Text of a study as a terminal shows it: backticks are for pages."""
+    return text.replace("`", "")
 
 
 def _print_coverage(studies: Sequence[Study], *, as_json: bool) -> None:

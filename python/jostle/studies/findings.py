@@ -80,3 +80,12 @@ def findings(file: StudyFile, reading: str, evaluations: Readings) -> list[Findi
 def learned(file: StudyFile, reading: str, evaluations: Readings) -> list[str]:
     """Sentences with which the study begins."""
     return [filled(text, reading, evaluations) for text in file.learned]
+
+
+def not_run(file: StudyFile, evaluations: Readings) -> list[str]:
+    """List readings that texts quote and that were not run: a dash stands for their numbers."""
+    texts = [*file.learned, *(figure.finding for figure in file.figures)]
+    texts += [number.finding for number in file.numbers]
+    texts += [claim.finding for claim in file.claims]
+    named = [reading for text in texts for _, reading in references(text) if reading]
+    return [one for one in dict.fromkeys(named) if one not in evaluations]

@@ -28,7 +28,7 @@ from jostle.studies.document import (
     ranking_rows,
     reading_rows,
 )
-from jostle.studies.findings import Readings, filled, learned
+from jostle.studies.findings import Readings, filled, learned, not_run
 from jostle.studies.kept_points import BACKEND, FILE
 from jostle.studies.over_time import over_time
 from jostle.studies.prose import inline, whole
@@ -109,6 +109,7 @@ def page(
     groups = verdicts(evaluations) if first.claims else []
     shown = {
         "learned": learned(study.file, first_column.reading, named),
+        "not_run": not_run(study.file, named),
         "groups": groups,
         "in_short": in_short(groups) if groups else "",
         "readings": reading_rows(study, evaluations),
