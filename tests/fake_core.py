@@ -155,7 +155,7 @@ def spec(  # noqa: PLR0917
         "duration_ns": duration_s * SECOND,
         "interval_ns": SECOND,
         "trace": trace,
-        "capture": {"scenario": "for tests"} if capture else None,
+        "capture": {"scenario": "for tests", "qlog": False} if capture else None,
         "phases": [
             {"name": "overall", "from_ns": 0, "to_ns": duration_s * SECOND},
             {"name": "startup", "from_ns": 0, "to_ns": duration_s * SECOND // 8},

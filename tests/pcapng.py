@@ -88,6 +88,68 @@ def read(path: Path) -> Capture:
     )
 
 
+@dataclass(frozen=True)
+class Datagram:
+    """A packet of UDP, or what is kept of it."""
+
+    time_ns: int
+    size: int
+    ecn: int
+    source: str
+    ports: tuple[int, int]
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class Datagrams:
+    """A file of datagrams."""
+
+    comment: str
+    snap_bytes: int
+    secrets: list[str]
+    packets: list[Datagram]
+
+    def of(self, network: int) -> list[Datagram]:
+        """Those from senders (1) or receivers (2)."""
+        return [packet for packet in self.packets if packet.source.startswith(f"10.{network}.")]
+
+
+def read_datagrams(path: Path) -> Datagrams:
+    """Read a file of a flow over QUIC."""
+    blocks = list(_blocks(path.read_bytes()))
+    (section, options), (interface, described), *rest, (statistics, _) = blocks
+    assert (section, interface, statistics) == (0x0A0D0D0A, 1, 5)
+    secrets, packets = [], []
+    for kind, body in rest:
+        if kind == 10:
+            name, length = struct.unpack_from("<II", body)
+            assert name == 0x544C534B, "a TLS key log"
+            secrets += body[8 : 8 + length].decode().splitlines()
+        else:
+            assert kind == 6
+            packets.append(_datagram(body))
+    (snap_bytes,) = struct.unpack_from("<I", described, 4)
+    return Datagrams(_options(options[16:])[1].decode(), snap_bytes, secrets, packets)
+
+
+def _datagram(body: bytes) -> Datagram:
+    _, high, low, kept, size = struct.unpack_from("<5I", body)
+    frame = body[20 : 20 + kept]
+    assert frame[12:15] == b"\x08\x00\x45", "Ethernet, IPv4 without options"
+    total, protocol, source = struct.unpack_from(">2xH5xB2x4s", frame, 14)
+    assert (protocol, size) == (17, 14 + total)
+    ports, length = struct.unpack_from(">HH", frame, 34), struct.unpack_from(">H", frame, 38)[0]
+    assert length == total - 20
+    return Datagram(
+        time_ns=high << 32 | low,
+        size=size,
+        ecn=frame[15] & 3,
+        source=".".join(map(str, source)),
+        ports=(ports[0], ports[1]),
+        payload=frame[42:],
+    )
+
+
 def _blocks(content: bytes) -> Iterator[tuple[int, bytes]]:
     at = 0
     while at < len(content):

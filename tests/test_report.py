@@ -151,6 +151,21 @@ def test_a_network_is_drawn_with_what_crosses_what() -> None:
     assert f"and {16 - MOST_LANES + 1} more" in topology({**spec, "flows": many})  # type: ignore[typeddict-item]
 
 
+def test_what_goes_over_quic_says_so_in_the_drawing() -> None:
+    scenario = jostle.load("scenarios/quic-beside-tcp.toml")
+    spec = scenario.plan().runs[0].spec
+    drawing = topology(spec)
+    over = {flow["name"]: flow["transport"] for flow in spec["flows"]}
+    assert set(over.values()) == {"tcp", "quic"}
+    assert drawing.count(" over QUIC)") == list(over.values()).count("quic")
+    assert "over TCP" not in drawing
+    quic = spec["flows"][list(over).index(next(n for n in over if over[n] == "quic"))]
+    commands = {"server": ["a"], "client": ["b"]}
+    other = {**quic["quic"], "implementation": {"name": "ngtcp2", "commands": commands}}  # type: ignore[dict-item]
+    drawing = topology({**spec, "flows": [{**quic, "quic": other}]})  # type: ignore[typeddict-item]
+    assert "over QUIC (ngtcp2)" in drawing
+
+
 def test_the_question_comes_first(file: Path, results: ResultSet) -> None:
     page = render([results], [str(file)])
     assert '<p class="question">Does a newcomer take what the incumbent had?</p>' in page

@@ -265,6 +265,7 @@ def capture_from_ring(
     dropped: int,
     blocks: str | PathLike[str],
     folder: str | PathLike[str],
+    secrets: str = "",
 ) -> int:
     """Write what a packet socket of the kernel captured as a pcapng file.
 
@@ -286,6 +287,8 @@ def capture_from_ring(
         The filled blocks of the socket's ring (TPACKET_V3), one after the other.
     folder
         Where the file goes.
+    secrets
+        What opens the packets, in lines of the form of `SSLKEYLOGFILE`.
 
     Returns
     -------

@@ -46,6 +46,7 @@ class CapacitySpec4(TypedDict):
 class CaptureSpec(TypedDict):
     """What the files of a capture say beside the packets."""
 
+    qlog: NotRequired[bool]
     scenario: str
 
 

@@ -133,7 +133,7 @@ def test_what_is_wanted_is_in_the_job(kernel, defaults):
     spec = spec_of(PAIR)
     asked = job.build(spec, kernel, defaults)
     assert asked["captures"] == {
-        "s0": "s0.ring", "r0": "r0.ring", "s1": "s1.ring", "r1": "r1.ring",
+        host: (f"{host}.ring", 128) for host in ("s0", "r0", "s1", "r1")
     }  # fmt: skip
     names = {host["name"] for host in asked["hosts"]}
     assert {"h0", "h1"} <= names
@@ -219,7 +219,7 @@ def test_the_ring_of_this_machines_own_kernel(wire, tmp_path):
     """More than a ring holds at once, read while it comes."""
     size = 20_000_000
     try:
-        taken = Capture({"s0": "s0.ring", "r0": "r0.ring"}, wire, tmp_path)
+        taken = Capture({"s0": ("s0.ring", 128), "r0": ("r0.ring", 128)}, wire, tmp_path)
     except GuestFailure as failure:
         pytest.skip(str(failure))
     start_ns = time.monotonic_ns()
@@ -233,9 +233,10 @@ def test_the_ring_of_this_machines_own_kernel(wire, tmp_path):
         seen = pcapng.read(made.files[f"one.{end}"])
         assert seen.received == len(seen.packets) + seen.dropped
         if seen.dropped == 0:
-            assert (
-                max(p.sequence + p.payload for p in seen.of(1)) - seen.packets[0].sequence >= size
-            )
+            # Sequence numbers begin anywhere, and wrap.
+            first = seen.packets[0].sequence
+            ends = [(p.sequence + p.payload - first) % 2**32 for p in seen.of(1)]
+            assert max(ends) >= size
         assert all(packet.stamps for packet in seen.packets if not packet.flags & 4)
 
 
@@ -244,30 +245,36 @@ def test_a_full_disk_ends_the_capture_with_a_message(wire, tmp_path, monkeypatch
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(capture._Tap, "drain", full)
-    taken = Capture({"s0": "s0.ring"}, wire, tmp_path)
+    taken = Capture({"s0": ("s0.ring", 128)}, wire, tmp_path)
     talk(wire, 1000)
     with pytest.raises(GuestFailure, match="the capture failed: No space left on device"):
         taken.finish(0)
 
 
 def test_a_capture_that_is_killed_is_told(wire, tmp_path):
-    taken = Capture({"s0": "s0.ring"}, wire, tmp_path)
+    taken = Capture({"s0": ("s0.ring", 128)}, wire, tmp_path)
     os.kill(taken._process, 9)
     with pytest.raises(GuestFailure, match="it ended early"):
         taken.finish(0)
 
 
-def test_the_filter_keeps_headers_of_tcp_alone(wire, tmp_path):
-    taken = Capture({"s0": "s0.ring"}, wire, tmp_path)
-    with wire["s0"].entered(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
-        other.sendto(b"x" * 100, ("10.2.0.1", 9))
+def test_the_filter_keeps_headers_of_tcp_and_the_beginning_of_datagrams(wire, tmp_path):
+    taken = Capture({"s0": ("s0.ring", 128)}, wire, tmp_path)
+    with wire["s0"].entered():
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+            other.sendto(b"x" * 1000, ("10.2.0.1", 9))
+        with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as raw:
+            raw.sendto(b"\x08\0" + b"y" * 50, ("10.2.0.1", 0))
     talk(wire, 1000)
     (received, dropped) = taken.finish(0)["hosts"]["s0"]
     assert dropped == 0
     content = (tmp_path / "s0.ring").read_bytes()
-    assert b"x" * 20 not in content
-    # A handshake of three, data and their ACK, and the end.
-    assert 6 <= received <= 12
+    # What is left of 128 bytes behind the headers of Ethernet, IPv4 and UDP.
+    assert b"x" * 86 in content
+    assert b"x" * 87 not in content
+    assert b"y" * 10 not in content
+    # The datagram; a handshake of three, data and their ACK, and the end.
+    assert 7 <= received <= 13
     assert struct.unpack_from("=I", content, 12) == (received,)
 
 
@@ -300,3 +307,49 @@ def test_the_kernel_is_asked_for_disciplines():
             assert not disciplines._is_there("nonesuch")
     except PermissionError:
         pytest.skip("only root makes network namespaces")
+
+
+OVER_QUIC = PAIR.replace("capture = true", "capture = { qlog = true }", 1).replace(
+    'name = "two"',
+    'name = "two"\ntransport = { kind = "quic", crypto = "tls" }',
+)
+
+
+@pytest.fixture(scope="module")
+def over_quic(backend: KernelBackend):
+    return backend.run(spec_of(OVER_QUIC))
+
+
+def test_datagrams_are_those_that_the_ends_counted(over_quic):
+    sender = pcapng.read_datagrams(over_quic.captures["two.sender"])
+    receiver = pcapng.read_datagrams(over_quic.captures["two.receiver"])
+    sent = sender.of(1)
+    assert len(sent) == pytest.approx(overall(over_quic, 1)["sent_packets"], abs=3)
+    assert all(packet.ports[1] == 4433 for packet in sent)
+    assert sent[0].time_ns == pytest.approx(500_000_000, abs=20_000_000)
+    assert len(receiver.of(1)) <= len(sent)
+    # Whole, with what opens them.
+    assert all(len(packet.payload) == packet.size - 42 for packet in sender.packets)
+    assert len(sender.secrets) == len(receiver.secrets) == 5
+    # TCP beside them is captured as ever.
+    assert pcapng.read(over_quic.captures["one.sender"]).of(1)
+
+
+@pytest.mark.parametrize("end", ["sender", "receiver"])
+def test_wireshark_opens_every_datagram(over_quic, end):
+    path = over_quic.captures[f"two.{end}"]
+    assert pcapng.tshark(path, "-Y", "quic.decryption_failed || _ws.malformed") == []
+    opened = pcapng.tshark(path, "-Y", "quic.frame")
+    assert len(opened) == len(pcapng.read_datagrams(path).packets)
+
+
+def test_ends_write_their_logs(over_quic):
+    logs = {name for name in over_quic.captures if name.endswith(".sqlog")}
+    assert logs == {"two.sender.sqlog", "two.receiver.sqlog"}
+    text = over_quic.captures["two.sender.sqlog"].read_text()
+    header, *events = [json.loads(record) for record in text.split("\x1e")[1:]]
+    assert header["trace"]["vantage_point"]["type"] == "client"
+    sent = [event for event in events if event["name"] == "transport:packet_sent"]
+    measured = overall(over_quic, 1)["sent_packets"]
+    assert len(sent) == pytest.approx(measured, abs=8)
+    assert 500 <= events[0]["time"] <= 520

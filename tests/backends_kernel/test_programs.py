@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jostle
+import pcapng
 import polars as pl
 import pytest
 from jostle.backends.kernel import KernelRunError, job, programs, seeded
@@ -353,3 +354,14 @@ def test_a_run_that_fails_does_not_stop_the_sweep(backend, tmp_path):
     late = results.flows.filter(pl.col("phase") == "late")
     assert late["condition"].to_list() == ["cubic"]
     assert late["goodput_bps"].item() > 8e6
+
+
+@pytest.mark.parametrize("end", ["sender", "receiver"])
+def test_a_capture_is_opened_by_the_programs_secrets(end, backend):
+    spec = spec_of("capture = true\n" + SCENARIO.replace("IMPLEMENTATION", '"ngtcp2"'))
+    record = backend.run(spec)
+    path = record.captures[f"theirs.{end}"]
+    assert len(pcapng.read_datagrams(path).secrets) >= 4
+    assert pcapng.tshark(path, "-Y", "_ws.malformed || quic.decryption_failed") == []
+    opened = pcapng.tshark(path, "-Y", "quic.frame_type == 8 || quic.frame_type >= 10")
+    assert len(opened) > 1_000

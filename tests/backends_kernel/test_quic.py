@@ -85,7 +85,6 @@ def test_responses_take_as_long_as_in_the_simulator(backend, simulator):
     ("key", "value", "text"),
     [
         ("flows.one.memory", '"tcp-cache"', "flows.one.memory: `tcp-cache`"),
-        ("flows.one.transport.crypto", '"tls"', "flows.one.transport.crypto: packets here"),
     ],
 )
 def test_what_the_ends_cannot_have_is_refused(key, value, text, backend):

@@ -41,7 +41,7 @@ def test_a_capture_carries_the_title(read: Read, run_spec_schema: dict[str, Any]
     assert spec(read())["capture"] is None
     run = spec(read(add="", overrides={"capture": "true", "title": '"Two of a kind"'}))
     jsonschema.validate(run, run_spec_schema)
-    assert run["capture"] == {"scenario": "Two of a kind"}
+    assert run["capture"] == {"scenario": "Two of a kind", "qlog": False}
 
 
 def test_a_capture_needs_few_flows_with_short_names(read: Read) -> None:
@@ -354,7 +354,7 @@ QUIC = {
         (
             '{ kind = "quic", initial_mtu = "1350 B", mtu_discovery = false, recovery = "prr",'
             ' gso = 1, pacing = false, streams = 4, stream_receive_window = "500 kB",'
-            ' handshake = "0rtt", crypto = "tls" }',
+            ' handshake = "0rtt" }',
             {
                 "initial_mtu_bytes": 1350,
                 "mtu_discovery": False,
@@ -364,9 +364,9 @@ QUIC = {
                 "streams": 4,
                 "stream_receive_window_bytes": 500_000,
                 "handshake": "0rtt",
-                "crypto": "tls",
             },
         ),
+        ('{ kind = "quic", crypto = "tls" }', {"crypto": "tls"}),
         (
             '{ kind = "quic", ack_frequency = 9 }',
             {

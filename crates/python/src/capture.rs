@@ -31,6 +31,8 @@ const BUFFER_BYTES: usize = 1 << 18;
 ///     The filled blocks of the socket's ring (TPACKET_V3), one after the other.
 /// folder : path
 ///     Where the file goes.
+/// secrets : str
+///     What opens the packets, in lines of the form of `SSLKEYLOGFILE`.
 ///
 /// Returns
 /// -------
@@ -44,7 +46,7 @@ const BUFFER_BYTES: usize = 1 << 18;
 /// OSError
 ///     On reading and writing.
 #[pyfunction]
-#[pyo3(signature = (spec_json, flow, end, *, system, start_ns, received, dropped, blocks, folder))]
+#[pyo3(signature = (spec_json, flow, end, *, system, start_ns, received, dropped, blocks, folder, secrets=""))]
 #[expect(clippy::too_many_arguments, reason = "named in Python")]
 pub fn capture_from_ring(
     py: Python<'_>,
@@ -57,6 +59,7 @@ pub fn capture_from_ring(
     dropped: u64,
     blocks: PathBuf,
     folder: PathBuf,
+    secrets: &str,
 ) -> PyResult<u64> {
     let spec = RunSpec::from_json(spec_json)
         .map_err(|error: SpecError| PyValueError::new_err(error.to_string()))?;
@@ -68,7 +71,7 @@ pub fn capture_from_ring(
     let Some(name) = spec.flows.get(flow).map(|flow| &flow.name) else {
         return Err(PyValueError::new_err(format!("there is no flow {flow}")));
     };
-    let ring = Ring { flow, end, system, start_ns, received, dropped };
+    let ring = Ring { flow, end, system, start_ns, received, dropped, secrets };
     let written: io::Result<u64> = py.detach(|| {
         let from = BufReader::with_capacity(BUFFER_BYTES, File::open(blocks)?);
         let to = File::create_new(folder.join(file_name(name, end)))?;

@@ -4,11 +4,12 @@
 //! applications: what a run on a kernel shows beside one in the simulator is the network, and the
 //! sockets. Each end is a process of its own, which carries out a [`Job`] and leaves a file of samples.
 //!
-//! Nothing is encrypted. Packets are as long as if they were, and in a kernel in virtual time encryption
-//! would take no time.
+//! Packets are as long whether they are encrypted or not, and in a kernel in virtual time encryption takes
+//! no time.
 
 mod clock;
 mod end;
+mod notes;
 mod receiver;
 mod samples;
 mod sender;
@@ -51,7 +52,8 @@ pub struct Job {
     pub due_ns: u64,
     /// When samples are taken, in the run's time, rising: the last one is the end.
     pub moments_ns: Vec<u64>,
-    /// The file for them, which must not be there yet.
+    /// The file for them, which must not be there yet. Beside it lie the end's secrets (`.keys`) and its log
+    /// (`.sqlog`), where it has any.
     pub samples: PathBuf,
 }
 

@@ -5,6 +5,7 @@ use jostle_units::Time;
 
 use crate::clock::Clock;
 use crate::end::Wired;
+use crate::notes::Notes;
 use crate::samples::{ReceiverSample, Samples};
 use crate::socket::Socket;
 use crate::{HostError, Job};
@@ -15,16 +16,19 @@ pub(crate) fn run(job: &Job, flow: &FlowSpec) -> Result<(), HostError> {
     let mut wired = Wired::waiting(ends.server, clock, Socket::bind(job.local)?);
     let mut samples = Samples::create(&job.samples, &job.moments_ns)?;
     let mut taken = Taken::new(MessageSizes::of(flow, job.spec.seed));
+    let mut notes = Notes::beside(&job.samples);
     while !samples.is_over() {
         let now = wired.turn(samples.next(), &mut ())?;
         taken.add(now, wired.end.take_delivered());
         wired.flush(now, |_| ())?;
+        notes.take(&mut wired.end)?;
         samples.take(now, || ReceiverSample {
             received_bytes: wired.received_bytes,
             delivered_bytes: taken.bytes,
             whole_ns: std::mem::take(&mut taken.whole_ns),
         })?;
     }
+    notes.finish(&mut wired.end)?;
     samples.finish()
 }
 

@@ -7,6 +7,7 @@ use jostle_units::{Rate, Span, Time};
 
 use crate::clock::Clock;
 use crate::end::{HEADER_BYTES, Wired};
+use crate::notes::Notes;
 use crate::samples::{Internals, Samples, SenderSample};
 use crate::socket::Socket;
 use crate::{HostError, Job};
@@ -18,14 +19,17 @@ pub(crate) fn run(job: &Job, flow: &FlowSpec, told: impl Fn(u64)) -> Result<(), 
     let mut samples = Samples::create(&job.samples, &job.moments_ns)?;
     let mut application = Application::new(job, flow, ends.source);
     let mut counted = Counted::default();
+    let mut notes = Notes::beside(&job.samples);
     while !samples.is_over() {
         let now = wired.turn(samples.next().min(application.next()), &mut counted)?;
         if application.act(now, &mut wired.end)? {
             told(now.as_ns());
         }
         wired.flush(now, |sent| counted.sent(sent))?;
+        notes.take(&mut wired.end)?;
         samples.take(now, || counted.sample(&wired.end, &mut application.asked_ns))?;
     }
+    notes.finish(&mut wired.end)?;
     samples.finish()
 }
 

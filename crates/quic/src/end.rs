@@ -18,78 +18,18 @@ use noq_proto::{
 };
 
 use crate::clock::Clock;
+use crate::crypto::Secrets;
 use crate::governor::{Governor, Report, Shared, StackAnswers};
 use crate::observer::Observer;
+use crate::qlog::Log;
 use crate::settings::{Congestion, Settings, Stack};
+use crate::state::{Counters, State, Transmission};
 use crate::{Error, Handshake};
 use writing::Writing;
 
 /// Room for packets that arrive is taken in blocks of this size, each of which is used again when
 /// nothing of it is in use any more.
 const ARENA_BYTES: usize = 1 << 16;
-
-/// Datagrams that leave together: they lie one after the other in the buffer that was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transmission {
-    /// Goes into their IP headers.
-    pub ecn: Ecn,
-    /// Bytes of all of them: payloads of UDP.
-    pub bytes: usize,
-    /// Bytes of each but the last, which may be smaller.
-    pub datagram_bytes: usize,
-    /// Bytes of streams in them that had been sent before.
-    pub repeated_bytes: u32,
-}
-
-impl Transmission {
-    /// The datagrams.
-    pub fn datagrams<'a>(&self, buffer: &'a [u8]) -> std::slice::Chunks<'a, u8> {
-        buffer[..self.bytes].chunks(self.datagram_bytes)
-    }
-}
-
-/// How a sender stands.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct State {
-    /// Smoothed RTT; zero before the first sample.
-    pub srtt: Span,
-    /// Congestion window.
-    pub cwnd_bytes: u64,
-    /// Slow-start threshold; none while there is none.
-    pub ssthresh_bytes: Option<u64>,
-    /// Bytes in flight.
-    pub in_flight_bytes: u64,
-    /// Rate at which packets leave, if they are paced.
-    pub pacing_rate: Option<Rate>,
-    /// Name of the mode for plots.
-    pub mode: &'static str,
-    /// Largest datagram that is sent at present.
-    pub datagram_bytes: u32,
-}
-
-/// What a sender has counted since its connection began. Packets are those of the application's
-/// space that elicit ACKs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Packets sent.
-    pub sent_packets: u64,
-    /// Bytes of these packets.
-    pub sent_bytes: u64,
-    /// Packets found to be lost.
-    pub lost_packets: u64,
-    /// Bytes of these packets.
-    pub lost_bytes: u64,
-    /// Bytes of streams sent for the first time.
-    pub new_bytes: u64,
-    /// Bytes of streams sent again.
-    pub repeated_bytes: u64,
-    /// Bytes of streams acknowledged.
-    pub acked_bytes: u64,
-    /// Reductions of the window that were taken back.
-    pub spurious: u64,
-    /// Packets that were reported as marked.
-    pub marked_packets: u64,
-}
 
 struct Live {
     handle: ConnectionHandle,
@@ -126,6 +66,8 @@ pub struct End {
     scratch: Vec<u8>,
     /// Answers that belong to no connection.
     answers: Vec<Vec<u8>>,
+    secrets: Arc<Secrets>,
+    log: Option<Arc<Log>>,
     error: Option<Error>,
 }
 
@@ -138,7 +80,8 @@ impl End {
     pub fn client(settings: &Settings, seed: u64, congestion: Congestion) -> Result<Self, Error> {
         settings.check()?;
         let endpoint = Endpoint::new(config::endpoint(settings, seed, "client"), None, true);
-        let mut end = Self::new(settings, seed, endpoint);
+        let log = settings.log.as_ref().map(|title| Arc::new(Log::new(title, true)));
+        let mut end = Self::new(settings, seed, endpoint, Arc::default(), log);
         end.sending = Some(end.sending(congestion, 0));
         Ok(end)
     }
@@ -150,12 +93,20 @@ impl End {
     /// If a setting is not possible.
     pub fn server(settings: &Settings, seed: u64) -> Result<Self, Error> {
         settings.check()?;
-        let server = Arc::new(config::server(settings)?);
+        let secrets = Arc::default();
+        let log = settings.log.as_ref().map(|title| Arc::new(Log::new(title, false)));
+        let server = Arc::new(config::server(settings, seed, &secrets, log.clone())?);
         let config = config::endpoint(settings, seed, "server");
-        Ok(Self::new(settings, seed, Endpoint::new(config, Some(server), true)))
+        Ok(Self::new(settings, seed, Endpoint::new(config, Some(server), true), secrets, log))
     }
 
-    fn new(settings: &Settings, seed: u64, endpoint: Endpoint) -> Self {
+    fn new(
+        settings: &Settings,
+        seed: u64,
+        endpoint: Endpoint,
+        secrets: Arc<Secrets>,
+        log: Option<Arc<Log>>,
+    ) -> Self {
         Self {
             settings: settings.clone(),
             seed,
@@ -168,6 +119,8 @@ impl End {
             arena: BytesMut::new(),
             scratch: Vec::new(),
             answers: Vec::new(),
+            secrets,
+            log,
             error: None,
         }
     }
@@ -177,7 +130,7 @@ impl End {
             Congestion::Ours(controller) => (Some(controller), None),
             Congestion::Stack(stack) => (None, Some(stack)),
         };
-        let governor = Governor::new(&self.settings, self.clock, controller);
+        let governor = Governor::new(&self.settings, self.clock, controller, self.log.clone());
         let governor = Arc::new(Shared::new(governor));
         Sending { governor, stack, writing: Writing::default(), opened }
     }
@@ -191,17 +144,22 @@ impl End {
         if self.live.is_some() {
             return Ok(());
         }
+        self.log_at(now);
         let Some(sending) = &mut self.sending else {
             return Err(Error::Connect("a server does not connect".to_owned()));
         };
+        if let Some(log) = &self.log {
+            log.parameters(&self.settings, true);
+        }
         let seed = self.seed.wrapping_add(sending.opened);
         sending.opened += 1;
         let governor = Arc::clone(&sending.governor);
-        let config = config::client(&self.settings, seed, governor, sending.stack)?;
+        let noted = (&self.secrets, self.log.as_ref());
+        let config = config::client(&self.settings, seed, governor, sending.stack, noted)?;
         let instant = self.clock.instant(now);
         let (handle, connection) = self
             .endpoint
-            .connect(instant, config, config::SERVER, "server")
+            .connect(instant, config, config::SERVER, "localhost")
             .map_err(|error| Error::Connect(error.to_string()))?;
         self.live = Some(Live { handle, connection, established: false, closed: false });
         if self.settings.handshake == Handshake::ZeroRtt {
@@ -212,6 +170,7 @@ impl End {
 
     /// Ends the connection: what was not sent is not sent.
     pub fn close(&mut self, now: Time) {
+        self.log_at(now);
         let instant = self.clock.instant(now);
         if let Some(live) = &mut self.live {
             live.connection.close(instant, VarInt::from_u32(0), bytes::Bytes::new());
@@ -300,6 +259,35 @@ impl End {
         std::mem::take(&mut self.delivered)
     }
 
+    /// Secrets that became known since the last call, in the form of `SSLKEYLOGFILE`: whole lines, if
+    /// there are any. The server knows them all before it answers.
+    pub fn take_secrets(&mut self) -> Option<String> {
+        self.secrets.take()
+    }
+
+    /// Moves what was logged since the last call to the end of `text`: whole records of a qlog.
+    pub fn take_log(&mut self, text: &mut String) {
+        if let Some(log) = &self.log {
+            log.take(text);
+        }
+    }
+
+    /// What follows happens at `now`.
+    fn log_at(&self, now: Time) {
+        if let Some(log) = &self.log {
+            log.at(now);
+        }
+    }
+
+    /// How the sender stands, and the RTT that was measured last.
+    fn log_state(&self, latest: Option<Span>) {
+        if let Some(log) = &self.log
+            && let Some(state) = self.state()
+        {
+            log.state(&state, latest);
+        }
+    }
+
     /// What ended the connection before its time, if anything did.
     pub fn take_error(&mut self) -> Option<Error> {
         self.error.take()
@@ -307,6 +295,7 @@ impl End {
 
     /// A datagram arrived.
     pub fn receive(&mut self, now: Time, ecn: Ecn, payload: &[u8], observer: &mut impl Observer) {
+        self.log_at(now);
         let codepoint = match ecn {
             Ecn::NotCapable => None,
             // The stack knows one codepoint of senders, and takes the other one for corruption. Both
@@ -334,6 +323,9 @@ impl End {
             }
             Some(DatagramEvent::NewConnection(incoming)) => {
                 self.forget();
+                if let Some(log) = &self.log {
+                    log.parameters(&self.settings, false);
+                }
                 match self.endpoint.accept(incoming, instant, &mut self.scratch, None) {
                     Ok((handle, connection)) => {
                         self.live =
@@ -367,6 +359,7 @@ impl End {
 
     /// A deadline may have come.
     pub fn on_time(&mut self, now: Time, observer: &mut impl Observer) {
+        self.log_at(now);
         let instant = self.clock.instant(now);
         if let Some(live) = &mut self.live
             && live.connection.poll_timeout().is_some_and(|timeout| timeout <= instant)
@@ -383,6 +376,7 @@ impl End {
     /// none.
     pub fn transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmission> {
         buffer.clear();
+        self.log_at(now);
         if let Some(answer) = self.answers.pop() {
             buffer.extend_from_slice(&answer);
             let bytes = buffer.len();
@@ -412,6 +406,7 @@ impl End {
                 let sent = governor.totals().stream_bytes;
                 governor.end_sending(sending.writing.is_sent(sent));
             }
+            self.log_state(None);
             return None;
         };
         let (ecn, repeated_bytes) = match &self.sending {
@@ -435,6 +430,7 @@ impl End {
         let ssthresh = governor.ssthresh();
         Some(State {
             srtt: governor.srtt(),
+            min_rtt: governor.min_rtt(),
             cwnd_bytes: u64::from(governor.cwnd()) * size,
             ssthresh_bytes: ssthresh.map(|packets| u64::from(packets) * size),
             in_flight_bytes: governor.in_flight_bytes(),
@@ -500,6 +496,7 @@ impl End {
         }
         let report = governor.settle(now);
         drop(governor);
+        self.log_state(report.acknowledged.and_then(|ack| ack.rtt));
         tell(now, &report, observer);
     }
 

@@ -24,13 +24,22 @@ pub(crate) struct AckFrame {
 }
 
 /// Reads varints (RFC 9000 §16).
-struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    pub const fn new(payload: &'a [u8]) -> Self {
+        Self { rest: payload }
+    }
+
+    /// What was not read yet.
+    pub const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     #[inline]
-    fn varint(&mut self) -> Option<u64> {
+    pub fn varint(&mut self) -> Option<u64> {
         let (&first, _) = self.rest.split_first()?;
         let length = 1 << (first >> 6);
         let (bytes, rest) = self.rest.split_at_checked(length)?;
@@ -39,9 +48,16 @@ impl Reader<'_> {
         Some(u64::from(first & 0x3f) << (8 * (length - 1)) | low)
     }
 
-    fn skip(&mut self, bytes: u64) -> Option<()> {
+    pub fn skip(&mut self, bytes: u64) -> Option<()> {
         self.rest = self.rest.get(usize::try_from(bytes).ok()?..)?;
         Some(())
+    }
+
+    /// Skips what PADDING consists of: how many bytes.
+    pub fn skip_zeros(&mut self) -> usize {
+        let zeros = self.rest.iter().take_while(|&&byte| byte == 0).count();
+        self.rest = &self.rest[zeros..];
+        zeros
     }
 
     fn varints(&mut self, count: u32) -> Option<()> {
@@ -86,7 +102,7 @@ impl SentOffsets {
 /// `sent`: of the sender of the packet, to tell repeated bytes from new ones.
 pub(crate) fn read(payload: &[u8], mut sent: Option<&mut SentOffsets>) -> Frames {
     let mut frames = Frames::default();
-    let mut reader = Reader { rest: payload };
+    let mut reader = Reader::new(payload);
     while !reader.rest.is_empty() {
         if read_one(&mut reader, &mut frames, &mut sent).is_none() {
             break;
@@ -102,7 +118,9 @@ fn read_one(
 ) -> Option<()> {
     match reader.varint()? {
         // PADDING fills what is left.
-        0x00 => reader.rest = reader.rest.trim_ascii_start_of_zeros(),
+        0x00 => {
+            reader.skip_zeros();
+        }
         // PING, HANDSHAKE_DONE, IMMEDIATE_ACK
         0x01 | 0x1e | 0x1f => {}
         kind @ (0x02 | 0x03) => frames.ack = Some(read_ack(reader, kind == 0x03)?),
@@ -171,18 +189,6 @@ fn read_stream(
         frames.repeated_bytes += sent.note(stream, offset, length) as u32;
     }
     Some(())
-}
-
-/// What skips PADDING.
-trait Zeros {
-    fn trim_ascii_start_of_zeros(&self) -> &Self;
-}
-
-impl Zeros for [u8] {
-    fn trim_ascii_start_of_zeros(&self) -> &Self {
-        let zeros = self.iter().take_while(|&&byte| byte == 0).count();
-        &self[zeros..]
-    }
 }
 
 #[cfg(test)]

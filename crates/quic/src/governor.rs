@@ -12,7 +12,7 @@ mod report;
 mod sending;
 mod settle;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jostle_control::transport::{Pacer, Reduction, WindowUse};
 use jostle_control::{
@@ -24,15 +24,13 @@ use jostle_units::{Rate, Span, Time};
 use crate::clock::Clock;
 use crate::crypto::{Level, Witness};
 use crate::frames::{self, AckFrame, SentOffsets};
+use crate::qlog::Log;
 use crate::settings::{Recovery, Settings};
 use burst::Burst;
 use flights::Flights;
 
 pub use report::Acknowledged;
 pub(crate) use report::Report;
-
-/// Smallest window (`kMinimumWindow`, RFC 9002 §7.2: "2 * max_datagram_size").
-pub(crate) const MIN_WINDOW_PACKETS: u32 = 2;
 
 /// A governor, as the stack's hooks and the end share it. Nobody else ever holds the lock, since a
 /// connection is worked on by one thread; it is there because the stack asks for `Sync`.
@@ -50,11 +48,11 @@ impl Shared {
 }
 
 impl Witness for Shared {
-    fn sealing(&self, level: Level, packet: u64, payload: &[u8]) {
+    fn sealing(&self, level: Level, packet: u64, _: &[u8], payload: &[u8]) {
         self.lock().on_sealing(level, packet, payload);
     }
 
-    fn opened(&self, level: Level, payload: &[u8]) {
+    fn opened(&self, level: Level, _: u64, _: &[u8], payload: &[u8]) {
         self.lock().on_opened(level, payload);
     }
 }
@@ -168,10 +166,17 @@ pub(crate) struct Governor {
     news: News,
     totals: Totals,
     repeated_in_datagram: u32,
+    log: Option<Arc<Log>>,
 }
 
 impl Governor {
-    pub fn new(settings: &Settings, clock: Clock, controller: Option<Box<dyn Controller>>) -> Self {
+    /// `log` is told of what is lost.
+    pub fn new(
+        settings: &Settings,
+        clock: Clock,
+        controller: Option<Box<dyn Controller>>,
+        log: Option<Arc<Log>>,
+    ) -> Self {
         let owner = controller.as_ref().map_or(RecoveryOwner::Transport, |it| it.recovery_owner());
         let of_stack = controller.is_none();
         let required = controller.as_ref().is_some_and(|it| it.pacing_rate().is_some());
@@ -220,6 +225,7 @@ impl Governor {
             news: News::default(),
             totals: Totals::default(),
             repeated_in_datagram: 0,
+            log,
         }
     }
 
@@ -243,6 +249,10 @@ impl Governor {
 
     pub fn srtt(&self) -> Span {
         self.rtt.srtt()
+    }
+
+    pub fn min_rtt(&self) -> Span {
+        self.rtt.min_rtt()
     }
 
     pub const fn cwnd(&self) -> u32 {

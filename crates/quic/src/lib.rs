@@ -15,11 +15,14 @@ mod error;
 mod frames;
 mod governor;
 mod observer;
+mod qlog;
 mod settings;
 mod shim;
+mod state;
 
-pub use end::{Counters, End, State, Transmission};
+pub use end::End;
 pub use error::Error;
 pub use governor::Acknowledged;
 pub use observer::Observer;
-pub use settings::{AckFrequency, Congestion, Handshake, Recovery, Settings, Stack};
+pub use settings::{AckFrequency, Congestion, Crypto, Handshake, Recovery, Settings, Stack};
+pub use state::{Counters, State, Transmission};

@@ -10,6 +10,8 @@ use crate::Error;
 
 /// Smallest datagram that every path must take (RFC 9000 §14: "at least 1200 bytes").
 pub(crate) const MIN_DATAGRAM_BYTES: u16 = 1200;
+/// Smallest window (`kMinimumWindow`, RFC 9002 §7.2: "2 * max_datagram_size").
+pub(crate) const MIN_WINDOW_PACKETS: u32 = 2;
 /// Largest payload of UDP over IPv4.
 const MAX_DATAGRAM_BYTES: u16 = 65_527;
 
@@ -64,6 +66,16 @@ pub enum Handshake {
     ZeroRtt,
 }
 
+/// What protects packets. It changes no size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Crypto {
+    /// Nothing.
+    #[default]
+    None,
+    /// TLS 1.3 (RFC 9001). Both ends write their secrets down.
+    Tls,
+}
+
 /// What the sender asks of the receiver's ACKs (draft-ietf-quic-ack-frequency).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckFrequency {
@@ -106,7 +118,9 @@ pub struct Settings {
     pub send_buffer_bytes: u64,
     /// How a connection opens.
     pub handshake: Handshake,
-    /// The server's certificates.
+    /// What protects packets.
+    pub crypto: Crypto,
+    /// The server's certificates, where there is no TLS.
     pub certificate_bytes: u16,
     /// ECN is offered to controllers that do not need it, too.
     pub ecn: bool,
@@ -116,6 +130,8 @@ pub struct Settings {
     pub packet_threshold: u32,
     /// A connection on which nothing is heard for so long ends; none: it never does.
     pub idle_timeout: Option<Span>,
+    /// Title of a log of what the end does (qlog); none: it keeps none.
+    pub log: Option<String>,
     /// Address of the receiver, for what the host remembers of its peers.
     pub peer: Peer,
 }
@@ -137,11 +153,13 @@ impl Default for Settings {
             connection_window_bytes: 256 << 20,
             send_buffer_bytes: 64 << 20,
             handshake: Handshake::default(),
+            crypto: Crypto::default(),
             certificate_bytes: 600,
             ecn: false,
             initial_rtt: Span::from_ms(333),
             packet_threshold: 3,
             idle_timeout: None,
+            log: None,
             peer: Peer::default(),
         }
     }
@@ -170,6 +188,11 @@ impl Settings {
         {
             let value = u64::from(bytes);
             return refuse("discover_up_to_bytes", value, "`datagram_bytes` to 65527 bytes");
+        }
+        if self.crypto == Crypto::Tls && self.handshake == Handshake::ZeroRtt {
+            return Err(Error::Connect(
+                "0-RTT needs a session to resume, which TLS has not".to_owned(),
+            ));
         }
         if self.burst_datagrams == 0 {
             return refuse("burst_datagrams", 0, "at least 1");

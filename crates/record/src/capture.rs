@@ -1,4 +1,5 @@
-//! Captures: the headers of all packets, as a pcapng file for each end of each flow.
+//! Captures: the headers of all packets, of what is encrypted the whole of it, as a pcapng file for each
+//! end of each flow.
 //!
 //! A file holds what `tcpdump` on that host would have seen. Its clock is that of the run: time 0 is
 //! its start, so that a packet's time is the `time_s` of the series.
@@ -10,8 +11,8 @@ mod segments;
 
 use std::io::{self, Write};
 
-use crate::{End, RunSpec};
-use frames::{SNAP_BYTES, address};
+use crate::{End, FlowSpec, RunSpec};
+use frames::{address, snap_bytes};
 use pcapng::{Interface, Pcapng, Section};
 pub use ring::{Ring, from_ring};
 pub use segments::Capture;
@@ -22,6 +23,20 @@ pub const CAPTURED_FLOWS_MAX: usize = 100;
 /// Name of the file of one end of a flow.
 pub fn file_name(flow: &str, end: End) -> String {
     format!("{}.pcapng", host_name(flow, end))
+}
+
+/// Name of the file of what one end of a flow wrote down.
+pub fn log_name(flow: &str, end: End) -> String {
+    format!("{}.sqlog", host_name(flow, end))
+}
+
+/// Title of the log of a flow's end.
+pub fn log_title(spec: &RunSpec, flow: &FlowSpec) -> Option<String> {
+    let capture = spec.capture.as_ref().filter(|capture| capture.qlog)?;
+    Some(format!(
+        "{}: {}, {}, seed {}",
+        capture.scenario, flow.name, flow.controller.name, spec.seed
+    ))
 }
 
 fn host_name(flow: &str, end: End) -> String {
@@ -53,6 +68,6 @@ fn begin<W: Write>(
     let program = concat!("jostle ", env!("CARGO_PKG_VERSION"));
     let section = Section { comment: &comment, system, program };
     let interface =
-        Interface { name: &name, address: address(position, end), snap_bytes: SNAP_BYTES };
+        Interface { name: &name, address: address(position, end), snap_bytes: snap_bytes(flow) };
     Pcapng::begin(out, &section, &interface)
 }

@@ -41,7 +41,7 @@ pub use room::{NoRoom, Shortage};
 pub use run_record::RunRecord;
 pub use samples::{SampledFlow, SampledLink, Samples};
 pub use series::{Facts, Series};
-pub use sink::{AckRow, End, FlowState, Header, HeaderKind, Nothing, Sink};
+pub use sink::{AckRow, Datagram, End, FlowState, Header, HeaderKind, Nothing, Sink};
 pub use spec::*;
 pub use stretch::{FlowStretch, FrameStretch, GroupStretch, LinkStretch, Rates, Stretch};
 pub use summary::{ByPhase, FlowSummary, GroupSummary, LinkSummary, Summary};

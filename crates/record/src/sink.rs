@@ -89,6 +89,17 @@ impl Header {
     }
 }
 
+/// A datagram, with what is in the header of IP.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram<'a> {
+    /// The end that sent it.
+    pub from: End,
+    /// ECN field of its IP header.
+    pub ecn: Ecn,
+    /// Payload of UDP.
+    pub payload: &'a [u8],
+}
+
 /// Defines [`Sink`] with its events, and what passes all of them on: whoever adds an event cannot
 /// forget a place.
 macro_rules! events {
@@ -100,7 +111,8 @@ macro_rules! events {
         /// out its departures when it is asked, and tells a loss when sending starts with the time at
         /// which it ends.
         pub trait Sink {
-            /// Whether [`segment`](Self::segment) is to be called.
+            /// Whether [`segment`](Self::segment), [`datagram`](Self::datagram),
+            /// [`secrets`](Self::secrets) and [`logged`](Self::logged) are to be called.
             fn wants_segments(&self) -> bool {
                 false
             }
@@ -166,6 +178,13 @@ events! {
     fn opened(now: Time, flow: u32);
     /// A TCP segment left one end of its flow, or reached the other. Times never decrease.
     fn segment(now: Time, flow: u32, end: End, header: &Header);
+    /// The same of a datagram that has a payload.
+    fn datagram(now: Time, flow: u32, end: End, datagram: &Datagram<'_>);
+    /// Secrets that open packets of a flow which are seen from now on, in lines of the form of
+    /// `SSLKEYLOGFILE`. Told as those two are.
+    fn secrets(flow: u32, lines: &str);
+    /// An end of a flow wrote down what it did: whole records of a qlog. Told as those three are.
+    fn logged(flow: u32, end: End, records: &str);
     /// A sender put `packets` packets of together `wire_bytes` on its way at once.
     fn sent(now: Time, flow: u32, packets: u32, wire_bytes: u64, retransmission: bool);
     /// A data packet reached the receiver.
@@ -247,11 +266,17 @@ mod tests {
         block_count: 0,
     };
 
+    const DATAGRAM: Datagram<'_> =
+        Datagram { from: End::Receiver, ecn: Ecn::Capable, payload: &[45, 46] };
+
     /// Tells every event once, with arguments that differ.
     fn tell_all(sink: &mut impl Sink) {
         let now = Time::from_ns(7);
         sink.opened(now, 1);
         sink.segment(now, 2, End::Receiver, &HEADER);
+        sink.datagram(now, 44, End::Sender, &DATAGRAM);
+        sink.secrets(47, "CLIENT_TRAFFIC_SECRET_0 48 49");
+        sink.logged(50, End::Sender, "{}");
         sink.sent(now, 3, 4, 5, true);
         sink.received(now, 6, 7);
         sink.travelled(now, 39, Span::from_ns(40), Span::from_ns(41));

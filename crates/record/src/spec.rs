@@ -34,7 +34,7 @@ pub struct RunSpec {
     pub interval_ns: u64,
     /// What is recorded beyond the series.
     pub trace: TraceLevel,
-    /// Whether the headers of all packets are written to files, one for each end of each flow.
+    /// Whether packets, or their headers, are written to files, one for each end of each flow.
     pub capture: Option<CaptureSpec>,
     /// Windows of time for every statistic. They may overlap; `overall` is among them.
     pub phases: Vec<PhaseSpec>,
@@ -60,6 +60,9 @@ pub enum TraceLevel {
 pub struct CaptureSpec {
     /// Title of the scenario.
     pub scenario: String,
+    /// Whether the ends of QUIC flows also write down what they do, as qlogs.
+    #[serde(default)]
+    pub qlog: bool,
 }
 
 /// A window of time, `from_ns` included, `to_ns` excluded.

@@ -87,9 +87,13 @@ impl RunSpec {
             let expected = format!("at most {CAPTURED_FLOWS_MAX} flows");
             return Err(SpecError::unfit("capture", given, expected));
         }
-        if let Some(i) = self.flows.iter().position(|flow| flow.transport != Transport::Tcp) {
+        if let Some(i) = self.flows.iter().position(|flow| flow.transport == Transport::Udp) {
             let given = format!("that of `{}`", self.flows[i].name);
-            return Err(SpecError::unfit("capture", given, "TCP flows alone, and no pings"));
+            return Err(SpecError::unfit(
+                "capture",
+                given,
+                "TCP and QUIC flows alone, and no pings",
+            ));
         }
         let names_no_file = |flow: &crate::FlowSpec| {
             let name = &flow.name;

@@ -51,6 +51,7 @@ fn other_flows_say_nothing_of_quic() {
 
 #[test]
 fn quic_is_told_what_it_can_do_and_nothing_of_tcp() {
+    // Long: a table, a case a line.
     let algorithm = json!({"name": "standard", "parameters": {}});
     let cases = [
         ("/flows/0/quic", json!(null), "`flows[0].quic` cannot be absent"),
@@ -96,13 +97,21 @@ fn quic_is_told_what_it_can_do_and_nothing_of_tcp() {
         ("/flows/1/slow_start", algorithm.clone(), "`flows[1].slow_start` cannot be `standard`"),
         ("/flows/2/memory", algorithm, "`flows[2].memory` cannot be `standard`: expected absent"),
         ("/flows/2/controller/name", json!("noq:cubic"), "a controller that \"theirs\" has"),
+        (
+            "/flows/0/quic",
+            {
+                let mut early = quic()["flows"][0]["quic"].clone();
+                (early["handshake"], early["crypto"]) = (json!("0rtt"), json!("tls"));
+                early
+            },
+            "`flows[0].quic.handshake` cannot be `0rtt`: expected `1rtt`",
+        ),
         ("/flows/2/quic/implementation/name", json!(""), "implementation.name` cannot be empty"),
         (
             "/flows/2/quic/implementation/commands/client",
             json!([]),
             "`flows[2].quic.implementation.commands.client` cannot be empty",
         ),
-        ("/capture", json!({"scenario": "x"}), "TCP flows alone"),
     ];
     for (pointer, value, expected) in cases {
         let mut spec = quic();

@@ -4,7 +4,8 @@ use jostle_control::registry::{self, Start};
 use jostle_control::slow_start::Standard;
 use jostle_control::{Controller, EcnFeedback, SlowStart};
 use jostle_path::Link;
-use jostle_quic::{AckFrequency, Congestion, End, Handshake, Recovery, Settings, Stack};
+use jostle_quic::{AckFrequency, Congestion, Crypto, End, Handshake, Recovery, Settings, Stack};
+use jostle_record::capture::log_title;
 use jostle_record::{
     Algorithm, FlowSpec, LinkSpec, Linux, QuicCrypto, QuicHandshake, QuicRecovery, RunSpec,
     SourceSpec, Transport,
@@ -167,7 +168,7 @@ fn quic_ends_with(
     run: &RunSpec,
     python_controllers: PythonControllers<'_>,
 ) -> Result<QuicEnds, Error> {
-    let settings = quic_settings(spec)?;
+    let settings = quic_settings(spec, run)?;
     let congestion = if spec.controller.is_of_stack() {
         let stack = match spec.controller.name.as_str() {
             "noq:cubic" => Stack::Cubic,
@@ -191,14 +192,11 @@ fn quic_ends_with(
     Ok(QuicEnds { client, server, source, early })
 }
 
-fn quic_settings(spec: &FlowSpec) -> Result<Settings, Error> {
+fn quic_settings(spec: &FlowSpec, run: &RunSpec) -> Result<Settings, Error> {
     let missing = || invalid(&spec.name, "a QUIC flow says how its connection is made");
     let quic = spec.quic.as_ref().ok_or_else(missing)?;
     if let Some(other) = &quic.implementation {
         return Err(invalid(&spec.name, format_args!("`{}` is not simulated", other.name)));
-    }
-    if quic.crypto == QuicCrypto::Tls {
-        return Err(invalid(&spec.name, "simulated packets are not encrypted"));
     }
     let bytes = |bytes: u32| u16::try_from(bytes).map_err(|e| invalid(&spec.name, e));
     let largest = bytes(spec.mtu_bytes - DATAGRAM_HEADER_BYTES)?;
@@ -229,7 +227,12 @@ fn quic_settings(spec: &FlowSpec) -> Result<Settings, Error> {
             QuicHandshake::OneRtt => Handshake::OneRtt,
             QuicHandshake::ZeroRtt => Handshake::ZeroRtt,
         },
+        crypto: match quic.crypto {
+            QuicCrypto::None => Crypto::None,
+            QuicCrypto::Tls => Crypto::Tls,
+        },
         ecn: spec.ecn,
+        log: log_title(run, spec),
         peer: spec.peer,
         ..Settings::default()
     })

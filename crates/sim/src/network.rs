@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use jostle_control::RateCode;
 use jostle_path::{Ecn, Link, Packet, Probe, Reason};
-use jostle_record::{End, FlowSpec, LinkSpec, Sink, Transport};
+use jostle_record::{Datagram, End, FlowSpec, LinkSpec, Sink, Transport};
 use jostle_tcp::{Egress, Segment};
 use jostle_units::{Rate, Ring, Span, Time, mss_of};
 
@@ -272,7 +272,7 @@ impl Network {
     #[inline]
     pub fn send_back<S: Sink>(&mut self, now: Time, flow: u32, body: Body, ecn: Ecn, sink: &mut S) {
         if sink.wants_segments() {
-            tell(sink, now, flow, End::Receiver, &body, ecn);
+            tell(sink, &self.payloads, now, flow, End::Receiver, (&body, ecn));
         }
         match self.routes[flow as usize].reverse_path.get(0) {
             None => self.enter_access(now, flow, body),
@@ -315,7 +315,7 @@ impl Network {
             self.agenda.schedule(at, Event::Nic(flow));
         }
         if sink.wants_segments() {
-            tell(sink, now, flow, End::Sender, &packet.body, packet.ecn);
+            tell(sink, &self.payloads, now, flow, End::Sender, (&packet.body, packet.ecn));
         }
         leave(sink, now, &mut packet);
         self.enter(now, packet, sink);
@@ -352,14 +352,25 @@ impl Network {
     }
 }
 
-/// Tells a sink of a segment at one end of its flow. Hardly any run wants that: it stays out of the
+/// Tells a sink of a packet at one end of its flow. Hardly any run wants that: it stays out of the
 /// way of those that do not.
 #[cold]
 #[inline(never)]
-pub(crate) fn tell<S: Sink>(sink: &mut S, now: Time, flow: u32, end: End, body: &Body, ecn: Ecn) {
-    if let Body::Tcp(segment) = body {
-        sink.segment(now, flow, end, &header(segment, now, ecn));
-    }
+pub(crate) fn tell<S: Sink>(
+    sink: &mut S,
+    payloads: &Payloads,
+    now: Time,
+    flow: u32,
+    end: End,
+    (body, ecn): (&Body, Ecn),
+) {
+    let (from, place) = match body {
+        Body::Tcp(segment) => return sink.segment(now, flow, end, &header(segment, now, ecn)),
+        Body::Quic(datagram) => (End::Sender, datagram.place),
+        Body::QuicBack(datagram) => (End::Receiver, datagram.place),
+        Body::Ping(_) | Body::Echo(_) | Body::OneWay(_) => return,
+    };
+    sink.datagram(now, flow, end, &Datagram { from, ecn, payload: payloads.get(place) });
 }
 
 /// A packet leaves its sender's host.
@@ -399,7 +410,8 @@ impl<S: Sink> Port<'_, S> {
         match &mut route.card {
             None => {
                 if self.sink.wants_segments() {
-                    tell(self.sink, now, flow, End::Sender, &packet.body, packet.ecn);
+                    let seen = (&packet.body, packet.ecn);
+                    tell(self.sink, &self.network.payloads, now, flow, End::Sender, seen);
                 }
                 leave(self.sink, now, &mut packet);
                 self.network.enter(now, packet, self.sink);

@@ -104,6 +104,14 @@ impl Body {
         }
     }
 
+    /// What the header of IP said when it left, if that is still known.
+    pub const fn sent_ecn(&self) -> Option<Ecn> {
+        match self {
+            Self::Quic(datagram) | Self::QuicBack(datagram) => Some(datagram.ecn),
+            _ => None,
+        }
+    }
+
     /// Place of a payload that has to be given back.
     #[inline]
     pub const fn payload_place(&self) -> Option<u32> {

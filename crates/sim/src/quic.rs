@@ -3,7 +3,7 @@
 use jostle_control::Observer as Internals;
 use jostle_path::Ecn;
 use jostle_quic::{Acknowledged, End, Error, Observer, Transmission};
-use jostle_record::{AckRow, FlowState, Sink};
+use jostle_record::{AckRow, End as Side, FlowState, Sink};
 use jostle_tcp::Egress;
 use jostle_units::{Span, Time};
 
@@ -34,6 +34,8 @@ pub(crate) struct QuicConnection {
     source: Source,
     /// What an end gives its host at once.
     buffer: Vec<u8>,
+    /// What an end has written down, kept for its memory.
+    log: String,
     /// The host has been asked what it remembers of the peer.
     recalled: bool,
     /// Data may leave with the first packet.
@@ -75,6 +77,7 @@ impl QuicConnection {
             server_timer: Timer::default(),
             source,
             buffer: Vec::new(),
+            log: String::new(),
             recalled: false,
             early,
             cut: false,
@@ -105,7 +108,21 @@ impl QuicConnection {
         }
         let at = soonest(self.client.next_time(), now);
         self.client_timer.arm(at, &mut host.network.agenda, Event::Retransmission(host.flow));
+        self.tell_log(Side::Sender, host);
         self.note_failure();
+    }
+
+    /// Passes on what an end has written down since it was asked last.
+    fn tell_log<S: Sink>(&mut self, side: Side, host: &mut Host<'_, S>) {
+        if !host.sink.wants_segments() {
+            return;
+        }
+        let end = if side == Side::Sender { &mut self.client } else { &mut self.server };
+        self.log.clear();
+        end.take_log(&mut self.log);
+        if !self.log.is_empty() {
+            host.sink.logged(host.flow, side, &self.log);
+        }
     }
 
     /// Tells of datagrams that are about to leave. As many count as sent again as are needed for the
@@ -144,6 +161,7 @@ impl QuicConnection {
         }
         let at = soonest(self.server.next_time(), now);
         self.server_timer.arm(at, &mut host.network.agenda, Event::Acknowledgement(host.flow));
+        self.tell_log(Side::Receiver, host);
         self.note_failure();
     }
 
@@ -248,6 +266,11 @@ impl Transport for QuicConnection {
         let payload = host.network.payloads.get(datagram.place);
         self.server.receive(now, ecn, payload, &mut ());
         host.network.payloads.give_back(datagram.place);
+        if host.sink.wants_segments()
+            && let Some(secrets) = self.server.take_secrets()
+        {
+            host.sink.secrets(flow, &secrets);
+        }
         let bytes = self.server.take_delivered();
         if bytes > 0 {
             host.sink.delivered(now, flow, bytes);

@@ -305,7 +305,7 @@ impl<S: Sink> Simulation<'_, S> {
     fn receive(&mut self, now: Time, packet: &SimPacket, part: bool) {
         let &Packet { flow, size_bytes, ecn, ref body, .. } = packet;
         if self.sink.wants_segments() {
-            tell(self.sink, now, flow, End::Receiver, body, ecn);
+            tell(self.sink, &self.network.payloads, now, flow, End::Receiver, (body, ecn));
         }
         let (endpoints, mut host) = self.endpoints(now, flow);
         endpoints.receive(body, size_bytes, ecn, part, &mut host);
@@ -315,7 +315,9 @@ impl<S: Sink> Simulation<'_, S> {
     #[inline]
     fn receive_return(&mut self, now: Time, flow: u32, body: &Body) {
         if self.sink.wants_segments() {
-            tell(self.sink, now, flow, End::Sender, body, Ecn::NotCapable);
+            // Of a datagram it is known how it was sent.
+            let ecn = body.sent_ecn().unwrap_or(Ecn::NotCapable);
+            tell(self.sink, &self.network.payloads, now, flow, End::Sender, (body, ecn));
         }
         let (endpoints, mut host) = self.endpoints(now, flow);
         if endpoints.receive_return(body, &mut host) == Progress::Complete {

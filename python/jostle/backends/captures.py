@@ -1,4 +1,4 @@
-"""Files with the headers of packets: where they are between a run and the store."""
+"""Files with packets, and qlogs: where they are between a run and the store."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from jostle.errors import JostleError
 from jostle.locked_folders import TemporaryFolder
 
 _ENDING = ".pcapng"
+_LOG_ENDING = ".sqlog"
 
 
 class CaptureError(JostleError):
@@ -45,7 +46,7 @@ class Captures:
 
     @property
     def files(self) -> Mapping[str, Path]:
-        """Host → file."""
+        """Host → file; see `files`."""
         return files(self.folder)
 
     @staticmethod
@@ -64,5 +65,6 @@ def _taken_over(folder: Path) -> Captures:
 
 
 def files(folder: Path) -> Mapping[str, Path]:
-    """Host → file, by name; none if the folder is not there."""
-    return {path.name.removesuffix(_ENDING): path for path in sorted(folder.glob(f"*{_ENDING}"))}
+    """Host → file with its packets, `HOST.sqlog` → its qlog; none if the folder is not there."""
+    packets = {path.name.removesuffix(_ENDING): path for path in sorted(folder.glob(f"*{_ENDING}"))}
+    return packets | {path.name: path for path in sorted(folder.glob(f"*{_LOG_ENDING}"))}

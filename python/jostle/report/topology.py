@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from jostle.report.graph_drawing import Way, graph
 from jostle.report.svg import text
+from jostle.results.samples import transport_of
 from jostle.scenario.text.units import format_short
 
 if TYPE_CHECKING:
@@ -110,8 +111,13 @@ def _quiet_rtt_ns(flow: FlowSpec, links: Sequence[LinkSpec]) -> int:
 
 
 def _controller(flow: FlowSpec) -> str:
+    """Name what decides on a flow's window, and over which transport, if that is not TCP."""
     words = {"ping": "pings", "cbr": "datagrams"}
-    return words.get(flow["source"]["kind"], flow["controller"]["name"])
+    if flow["source"]["kind"] in words:
+        return words[flow["source"]["kind"]]
+    transport = transport_of(flow)
+    name = flow["controller"]["name"]
+    return name if transport == "TCP" else f"{name} over {transport}"
 
 
 def _link(number: int, link: LinkSpec, height: int) -> list[str]:

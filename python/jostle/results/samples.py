@@ -22,6 +22,7 @@ from jostle.stats import Estimate, estimate, percentile_estimate
 if TYPE_CHECKING:
     from jostle.backends import Spec
     from jostle.results.finished import FinishedRuns
+    from jostle.run_spec import FlowSpec
 
 Kind = Literal["bulk", "transfers", "requests", "media", "pings", "datagrams"]
 """What flows do, by which they are shown together: they send without an end, end, or answer."""
@@ -40,7 +41,7 @@ KINDS: Final[Mapping[str, Kind]] = {
 }
 """By the kind of a flow's source."""
 
-_ALIKE: Final = ("controller", "source", "path", "reverse_path", "access_delay_ns")
+_ALIKE: Final = ("transport", "controller", "source", "path", "reverse_path", "access_delay_ns")
 """Keys of a flow's specification that the flows of a group have in common."""
 
 OWN_KEYS: Final = ("flow", "group", "link", "controller", "phase")
@@ -61,12 +62,15 @@ class Group:
         Its controller.
     kind
         What it does.
+    transport
+        What it goes over; see `transport_of`.
     """
 
     name: str
     members: tuple[str, ...]
     controller: str
     kind: Kind
+    transport: str
 
     @property
     def label(self) -> str:
@@ -156,11 +160,19 @@ def groups(spec: Spec, *, each: bool = False) -> list[Group]:
         # Flows that follow each other have an order, and are shown in it.
         another = number > 1 and flow.get("after") is None and facts == alike
         if last is not None and another and number == len(last.members) + 1 and not each:
-            found[-1] = Group(base, (*last.members, name), controller, kind)
+            found[-1] = Group(base, (*last.members, name), controller, kind, last.transport)
             continue
         alike = facts if number == 1 else ()
-        found.append(Group(name, (name,), controller, kind))
+        found.append(Group(name, (name,), controller, kind, transport_of(flow)))
     return found
+
+
+def transport_of(flow: FlowSpec) -> str:
+    """Name the transport of a flow, of QUIC of other people with its implementation."""
+    quic = flow.get("quic")
+    other = None if quic is None else quic.get("implementation")
+    name = flow["transport"].upper()
+    return name if other is None else f"{name} ({other['name']})"
 
 
 def _numbered(name: str) -> tuple[str, int]:

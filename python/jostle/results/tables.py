@@ -239,7 +239,15 @@ def rows_of(results: FinishedRuns, kind: str, each: bool) -> list[Row]:
             names = [({"link": link["name"]}, link["name"]) for link in spec["links"]]
         else:
             names = [
-                ({"flow": group.label, "controller": group.controller}, group.name)
+                (
+                    {
+                        "flow": group.label,
+                        "controller": group.controller,
+                        # A key of the grid of this name says it, too.
+                        **({} if "transport" in condition else {"transport": group.transport}),
+                    },
+                    group.name,
+                )
                 for group in groups(spec, each=each)
                 if group.kind == kind
             ]
@@ -292,7 +300,10 @@ def _words(results: FinishedRuns, rows: Sequence[Row]) -> list[str]:
     ):
         words.remove("controller")
     varying = [key for key in grid_keys(results) if len({r.words.get(key) for r in rows}) > 1]
-    return [key for key in words if key in varying or key in ("flow", "link", "controller")]
+    # That it is TCP goes without saying.
+    named = any(row.words.get("transport", "").startswith("QUIC") for row in rows)
+    own = ("flow", "link", "controller", *(("transport",) if named else ()))
+    return [key for key in words if key in varying or key in own]
 
 
 def _words_width(words: Sequence[str], rows: Sequence[Row]) -> int:

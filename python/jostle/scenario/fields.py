@@ -320,6 +320,13 @@ def implementation_table(given: Any) -> Any:
     return None if given == BUILT_IN_QUIC else named("name")(given)
 
 
+def capture_table(given: Any) -> Any:
+    """Read "yes" as a capture of packets alone, and "no" as absence."""
+    if isinstance(given, bool):
+        return {} if given else None
+    return given
+
+
 def ack_frequency_table(given: Any) -> Any:
     """Read a bare number as the threshold, and "none" as absence."""
     if isinstance(given, int) and not isinstance(given, bool):

@@ -16,6 +16,7 @@ __all__ = [
     "AckFrequency",
     "Algorithm",
     "Bulk",
+    "Capture",
     "Cbr",
     "Edge",
     "Fixed",
@@ -432,6 +433,13 @@ class Quic(_Table):
     """What protects the packets; it changes no size."""
 
 
+class Capture(_Table):
+    """Packets that are written to files, and what else is."""
+
+    qlog: bool = False
+    """Write down, too, what the ends of QUIC flows do."""
+
+
 Transport = Annotated[
     Annotated[Tcp | Udp | Quic, Field(discriminator="kind")], BeforeValidator(f.named("kind"))
 ]
@@ -550,7 +558,7 @@ class ScenarioFile(_Table):
     """Bin of the time series: 1 s, or a tenth of the duration if that is shorter."""
     trace: Literal["none", "acks"] = "none"
     """`"acks"` also records every ACK."""
-    capture: bool = False
+    capture: Annotated[Capture | None, BeforeValidator(f.capture_table)] = None
     """Write the headers of all packets to files, one for each end of each flow."""
     phases: dict[f.Name, f.Phase] = Field(default_factory=dict)
     """Windows of time for every statistic: `steady = ["60 s", "120 s"]`."""

@@ -50,23 +50,24 @@ struct NullKey {
 impl PacketKey for NullKey {
     fn encrypt(&self, _: PathId, number: u64, packet: &mut [u8], header_bytes: usize) {
         if let Some(witness) = &self.witness
-            && let Some(payload) = packet.get(header_bytes..packet.len() - TAG_BYTES)
+            && let Some((header, rest)) = packet.split_at_checked(header_bytes)
+            && let Some((payload, _)) = rest.split_last_chunk::<TAG_BYTES>()
         {
-            witness.sealing(self.level, number, payload);
+            witness.sealing(self.level, number, header, payload);
         }
     }
 
     fn decrypt(
         &self,
         _: PathId,
-        _: u64,
-        _: &[u8],
+        number: u64,
+        header: &[u8],
         payload: &mut BytesMut,
     ) -> Result<(), CryptoError> {
         let Some(length) = payload.len().checked_sub(TAG_BYTES) else { return Err(CryptoError) };
         payload.truncate(length);
         if let Some(witness) = &self.witness {
-            witness.opened(self.level, payload);
+            witness.opened(self.level, number, header, payload);
         }
         Ok(())
     }
@@ -372,11 +373,13 @@ pub(crate) struct NullServer {
     pub certificate_bytes: u16,
     /// 0-RTT is accepted.
     pub early: bool,
+    /// Is shown every packet.
+    pub witness: Option<Arc<dyn Witness>>,
 }
 
 impl ServerConfig for NullServer {
     fn initial_keys(&self, _: u32, _: ConnectionId) -> Result<Keys, UnsupportedVersion> {
-        let key = || NullKey { level: Level::Initial, witness: None };
+        let key = || NullKey { level: Level::Initial, witness: self.witness.clone() };
         Ok(Keys {
             header: KeyPair { local: Box::new(key()), remote: Box::new(key()) },
             packet: KeyPair { local: Box::new(key()), remote: Box::new(key()) },
@@ -395,7 +398,7 @@ impl ServerConfig for NullServer {
             mine: encoded(mine),
             peer: None,
             partial: Vec::new(),
-            witness: None,
+            witness: self.witness.clone(),
             has_handshake_keys: false,
             early: self.early,
         })

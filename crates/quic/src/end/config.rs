@@ -16,9 +16,13 @@ use noq_proto::{
 };
 
 use crate::Error;
-use crate::crypto::{Ids, NullClient, NullHmac, NullServer, NullTokens, VirtualDay};
+use crate::crypto::{
+    Both, Ids, NullClient, NullHmac, NullServer, NullTokens, Secrets, TlsClient, TlsServer,
+    VirtualDay, Witness,
+};
 use crate::governor::Shared;
-use crate::settings::{Handshake, Settings, Stack};
+use crate::qlog::Log;
+use crate::settings::{Crypto, Handshake, Settings, Stack};
 use crate::shim::ShimFactory;
 
 /// Both ends have an address for the stack; packets are not routed by it.
@@ -92,16 +96,24 @@ pub(super) fn client(
     seed: u64,
     governor: Arc<Shared>,
     stack: Option<Stack>,
+    (secrets, log): (&Arc<Secrets>, Option<&Arc<Log>>),
 ) -> Result<ClientConfig, Error> {
     let mut transport = transport(settings)?;
     let stack = stack.map(|stack| factory(stack, settings));
     let shim = ShimFactory { governor: Arc::clone(&governor), stack };
+    let witness: Arc<dyn Witness> = match log {
+        None => governor,
+        Some(log) => Arc::new(Both(governor, Arc::clone(log) as Arc<dyn Witness>)),
+    };
     transport.congestion_controller_factory(Arc::new(shim));
     let remembered = match settings.handshake {
         Handshake::OneRtt => None,
         Handshake::ZeroRtt => Some(remembered(settings)?),
     };
-    let mut config = ClientConfig::new(Arc::new(NullClient { witness: governor, remembered }));
+    let mut config = ClientConfig::new(match settings.crypto {
+        Crypto::None => Arc::new(NullClient { witness, remembered }),
+        Crypto::Tls => Arc::new(TlsClient::new(witness, Arc::clone(secrets), seed)?),
+    });
     let id = Stream::new(seed, "initial").bits().to_be_bytes();
     config.initial_dst_cid_provider(Arc::new(move || ConnectionId::new(&id)));
     config.transport_config(Arc::new(transport));
@@ -109,14 +121,24 @@ pub(super) fn client(
 }
 
 /// What the server accepts with.
-pub(super) fn server(settings: &Settings) -> Result<ServerConfig, Error> {
+pub(super) fn server(
+    settings: &Settings,
+    seed: u64,
+    secrets: &Arc<Secrets>,
+    log: Option<Arc<Log>>,
+) -> Result<ServerConfig, Error> {
+    let witness = log.map(|log| log as Arc<dyn Witness>);
     let mut transport = transport(settings)?;
     transport.congestion_controller_factory(Arc::new(Free));
-    let crypto = NullServer {
-        certificate_bytes: settings.certificate_bytes,
-        early: settings.handshake == Handshake::ZeroRtt,
+    let crypto: Arc<dyn noq_proto::crypto::ServerConfig> = match settings.crypto {
+        Crypto::None => Arc::new(NullServer {
+            certificate_bytes: settings.certificate_bytes,
+            early: settings.handshake == Handshake::ZeroRtt,
+            witness,
+        }),
+        Crypto::Tls => Arc::new(TlsServer::new(witness, Arc::clone(secrets), seed)?),
     };
-    let mut config = ServerConfig::new(Arc::new(crypto), Arc::new(NullTokens));
+    let mut config = ServerConfig::new(crypto, Arc::new(NullTokens));
     let mut tokens = ValidationTokenConfig::default();
     tokens.sent(0);
     config

@@ -4,9 +4,9 @@ use jostle_control::transport::Reduction;
 use jostle_control::{Congestion, RecoveryOwner, RecoveryState, Signal};
 use jostle_units::Time;
 
+use super::Governor;
 use super::report::Report;
-use super::{Governor, MIN_WINDOW_PACKETS};
-use crate::settings::Recovery;
+use crate::settings::{MIN_WINDOW_PACKETS, Recovery};
 
 impl Governor {
     /// The window is coming down, or has for this episode.

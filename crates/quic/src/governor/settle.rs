@@ -33,6 +33,9 @@ impl Governor {
             return;
         }
         let Some(flight) = self.flights.take(packet) else { return };
+        if let Some(log) = &self.log {
+            log.lost(packet);
+        }
         let lost = self.sampler.on_lost(now, &flight.stamp, flight.number);
         self.news.lost.push(lost);
         self.news.lost_bytes += u64::from(bytes);

@@ -1,4 +1,6 @@
-//! Simulated segments as frames: Ethernet, IPv4 and TCP headers as Linux would have written them.
+//! Simulated packets as frames: Ethernet, IPv4 and TCP or UDP headers as Linux would have written them.
+
+mod datagrams;
 
 use std::collections::VecDeque;
 
@@ -7,14 +9,18 @@ use etherparse::{
     ether_type,
 };
 use jostle_path::Ecn;
-use jostle_units::{MAX_MTU_BYTES, mss_of};
+use jostle_units::{LINK_HEADER_BYTES, MAX_MTU_BYTES, mss_of};
 
 use crate::sink::{Header, HeaderKind};
-use crate::{End, FlowSpec};
+use crate::{End, FlowSpec, QuicCrypto, QuicSpec};
 
-/// Most of a packet that is kept. Headers, which is all there is, are shorter: 14 bytes of Ethernet,
-/// 20 of IPv4, at most 60 of TCP.
-pub const SNAP_BYTES: u32 = 128;
+pub(super) use datagrams::DatagramFramer;
+
+/// Most of a packet that is kept. Headers are shorter: 14 bytes of Ethernet, 20 of IPv4, at most 60 of
+/// TCP; of a datagram of QUIC its first frames are in it.
+const SNAP_BYTES: u32 = 128;
+/// Of what can be decrypted: a packet's tag, which is at its end, is needed for that.
+const WHOLE_BYTES: u32 = MAX_MTU_BYTES + LINK_HEADER_BYTES;
 
 const SENDER_PORT: u16 = 40_000;
 const RECEIVER_PORT: u16 = 5201;
@@ -44,6 +50,58 @@ pub(super) fn address(flow: usize, end: End) -> [u8; 4] {
         End::Receiver => 2,
     };
     [10, network, (flow / 250) as u8, (flow % 250 + 1) as u8]
+}
+
+/// Most that is kept of a packet of `flow`.
+pub(super) fn snap_bytes(flow: &FlowSpec) -> u32 {
+    let protected =
+        |quic: &QuicSpec| quic.implementation.is_some() || quic.crypto == QuicCrypto::Tls;
+    if flow.quic.as_ref().is_some_and(protected) { WHOLE_BYTES } else { SNAP_BYTES }
+}
+
+/// The two ends of a flow as addresses.
+#[derive(Clone, Copy, Debug)]
+struct Addresses {
+    sender: [u8; 4],
+    receiver: [u8; 4],
+}
+
+impl Addresses {
+    fn of(flow: usize) -> Self {
+        Self { sender: address(flow, End::Sender), receiver: address(flow, End::Receiver) }
+    }
+
+    /// Headers around `inner_bytes` of `protocol` that come from the end `from`.
+    fn headers(
+        &self,
+        from: End,
+        protocol: IpNumber,
+        ecn: Ecn,
+        inner_bytes: u16,
+    ) -> (Ethernet2Header, Ipv4Header) {
+        let mut ends = [(SENDER_MAC, self.sender), (RECEIVER_MAC, self.receiver)];
+        if from == End::Receiver {
+            ends.swap(0, 1);
+        }
+        let [(source_mac, source), (destination_mac, destination)] = ends;
+        let mut ip = Ipv4Header {
+            ecn: codepoint(ecn),
+            total_len: 20 + inner_bytes,
+            dont_fragment: true,
+            time_to_live: TIME_TO_LIVE,
+            protocol,
+            source,
+            destination,
+            ..Ipv4Header::default()
+        };
+        ip.header_checksum = ip.calc_header_checksum();
+        let ethernet = Ethernet2Header {
+            source: source_mac,
+            destination: destination_mac,
+            ether_type: ether_type::IPV4,
+        };
+        (ethernet, ip)
+    }
 }
 
 /// Where segments, which are counted, lie in the stream of bytes.
@@ -96,8 +154,7 @@ impl Numbering {
 /// Writes the frames of one flow.
 #[derive(Debug)]
 pub(super) struct Framer {
-    sender: [u8; 4],
-    receiver: [u8; 4],
+    addresses: Addresses,
     window_scale: u8,
     /// The MSS that both ends announce.
     announced_mss_bytes: u16,
@@ -111,8 +168,7 @@ impl Framer {
         // `tcp_select_initial_window`: as little as makes the largest window fit into 16 bits.
         let scale = flow.receive_window_bytes.max(1).ilog2().saturating_sub(15).min(SCALE_MAX);
         Self {
-            sender: address(position, End::Sender),
-            receiver: address(position, End::Receiver),
+            addresses: Addresses::of(position),
             window_scale: scale as u8,
             announced_mss_bytes: (flow.mtu_bytes - FIXED_HEADER_BYTES) as u16,
             numbering: Numbering::new(mss_of(flow.mtu_bytes)),
@@ -130,31 +186,14 @@ impl Framer {
             self.numbering.note(header.number, header.payload_bytes);
         }
         let forward = matches!(header.kind, HeaderKind::Syn | HeaderKind::Data);
-        let mut ends = [(SENDER_MAC, self.sender), (RECEIVER_MAC, self.receiver)];
-        if !forward {
-            ends.swap(0, 1);
-        }
-        let [(source_mac, source), (destination_mac, destination)] = ends;
+        let from = if forward { End::Sender } else { End::Receiver };
         let payload = &ZEROS[..usize::from(header.payload_bytes)];
         let mut tcp = self.tcp(header)?;
+        let inner_bytes = tcp.header_len_u16() + header.payload_bytes;
+        let (ethernet, ip) = self.addresses.headers(from, IpNumber::TCP, header.ecn, inner_bytes);
         // Fails for payloads beyond 64 kB alone.
-        tcp.checksum = tcp.calc_checksum_ipv4_raw(source, destination, payload).unwrap_or_default();
-        let mut ip = Ipv4Header {
-            ecn: codepoint(header.ecn),
-            total_len: 20 + tcp.header_len_u16() + header.payload_bytes,
-            dont_fragment: true,
-            time_to_live: TIME_TO_LIVE,
-            protocol: IpNumber::TCP,
-            source,
-            destination,
-            ..Ipv4Header::default()
-        };
-        ip.header_checksum = ip.calc_header_checksum();
-        let ethernet = Ethernet2Header {
-            source: source_mac,
-            destination: destination_mac,
-            ether_type: ether_type::IPV4,
-        };
+        tcp.checksum =
+            tcp.calc_checksum_ipv4_raw(ip.source, ip.destination, payload).unwrap_or_default();
         self.frame.clear();
         self.frame.extend_from_slice(&ethernet.to_bytes());
         self.frame.extend_from_slice(&ip.to_bytes());

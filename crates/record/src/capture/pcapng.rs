@@ -1,5 +1,5 @@
 //! The pcapng file format, as far as one interface's packets need it
-//! (draft-ietf-opsawg-pcapng): section header, interface, packets, the interface's statistics.
+//! (draft-ietf-opsawg-pcapng): section header, interface, packets, what opens them, the interface's statistics.
 
 use std::io::{self, Write};
 
@@ -8,6 +8,10 @@ const BYTE_ORDER_MAGIC: u32 = 0x1A2B_3C4D;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
+const DECRYPTION_SECRETS: u32 = 10;
+
+/// Secrets Type of the Decryption Secrets Block: "TLS Key Log".
+const TLS_KEY_LOG: u32 = 0x544c_534b;
 
 const LINKTYPE_ETHERNET: u16 = 1;
 /// `if_tsresol`: 10⁻⁹ s.
@@ -86,6 +90,15 @@ impl<W: Write> Pcapng<W> {
         self.body.extend_from_slice(kept);
         self.pad();
         self.end_block(ENHANCED_PACKET)
+    }
+
+    /// Adds what opens packets that follow. Wireshark decrypts while it first reads a file.
+    pub fn secrets(&mut self, lines: &str) -> io::Result<()> {
+        self.put_u32(TLS_KEY_LOG);
+        self.put_u32(lines.len() as u32);
+        self.body.extend_from_slice(lines.as_bytes());
+        self.pad();
+        self.end_block(DECRYPTION_SECRETS)
     }
 
     /// Ends the file: how many packets the interface had until `time_ns`, and how many of them are

@@ -30,6 +30,8 @@ pub struct Ring<'a> {
     pub received: u64,
     /// Those of them that the ring had no room for.
     pub dropped: u64,
+    /// What opens them, in lines of the form of `SSLKEYLOGFILE`; may be empty.
+    pub secrets: &'a str,
 }
 
 /// Writes the packets of a ring, whose filled blocks are in `blocks` one after the other, as a
@@ -44,6 +46,9 @@ pub fn from_ring(
     out: impl Write,
 ) -> io::Result<u64> {
     let mut file = begin(out, spec, ring.flow, ring.end, ring.system)?;
+    if !ring.secrets.is_empty() {
+        file.secrets(ring.secrets)?;
+    }
     let mut block = Vec::new();
     let mut written = 0;
     while read_block(&mut blocks, &mut block)? {

@@ -1,17 +1,17 @@
-//! The sink that captures simulated segments.
+//! The sink that captures simulated packets.
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::rc::Rc;
 
 use jostle_units::Time;
 
-use super::frames::Framer;
+use super::frames::{DatagramFramer, Framer};
 use super::pcapng::Pcapng;
-use super::{begin, file_name};
-use crate::{End, Header, RunSpec, Sink};
+use super::{begin, file_name, log_name};
+use crate::{Datagram, End, Header, RunSpec, Sink, Transport};
 
 const SYSTEM: &str = "jostle's simulator";
 const BUFFER_BYTES: usize = 1 << 16;
@@ -20,15 +20,18 @@ const BUFFER_BYTES: usize = 1 << 16;
 struct Tape {
     file: Pcapng<BufWriter<File>>,
     packets: u64,
+    /// What the end writes down itself.
+    log: Option<BufWriter<File>>,
 }
 
 struct Flow {
-    framer: Framer,
+    segments: Framer,
+    datagrams: DatagramFramer,
     sender: Tape,
     receiver: Tape,
 }
 
-/// Writes the headers of every segment to the files of a folder.
+/// Writes every segment's headers and every datagram, or its beginning, to the files of a folder.
 ///
 /// What goes wrong with the files is told at the end; nothing is written from then on.
 pub struct Capture {
@@ -44,14 +47,24 @@ impl Capture {
     /// # Errors
     /// When one cannot be made.
     pub fn create(spec: &RunSpec, folder: &Path) -> io::Result<Self> {
+        let create = |name: String| {
+            Ok::<_, io::Error>(BufWriter::with_capacity(
+                BUFFER_BYTES,
+                File::create_new(folder.join(name))?,
+            ))
+        };
+        let logs = spec.capture.as_ref().is_some_and(|capture| capture.qlog);
         let tape = |position: usize, end| {
-            let name = file_name(&spec.flows[position].name, end);
-            let file = BufWriter::with_capacity(BUFFER_BYTES, File::create_new(folder.join(name))?);
-            Ok::<_, io::Error>(Tape { file: begin(file, spec, position, end, SYSTEM)?, packets: 0 })
+            let flow = &spec.flows[position];
+            let file = begin(create(file_name(&flow.name, end))?, spec, position, end, SYSTEM)?;
+            let logs = logs && flow.transport == Transport::Quic;
+            let log = logs.then(|| create(log_name(&flow.name, end))).transpose()?;
+            Ok::<_, io::Error>(Tape { file, packets: 0, log })
         };
         let flow = |(position, flow)| {
             Ok::<_, io::Error>(Flow {
-                framer: Framer::new(position, flow),
+                segments: Framer::new(position, flow),
+                datagrams: DatagramFramer::new(position, flow),
                 sender: tape(position, End::Sender)?,
                 receiver: tape(position, End::Receiver)?,
             })
@@ -78,27 +91,31 @@ impl Capture {
             return Err(error);
         }
         for flow in self.flows {
-            for Tape { file, packets } in [flow.sender, flow.receiver] {
+            for Tape { file, packets, log } in [flow.sender, flow.receiver] {
                 file.finish(self.end.as_ns(), packets, 0)?;
+                if let Some(mut log) = log {
+                    log.flush()?;
+                }
             }
         }
         Ok(())
     }
 }
 
+impl Tape {
+    fn packet(&mut self, now: Time, kept: &[u8], size_bytes: u32) -> io::Result<()> {
+        self.packets += 1;
+        self.file.packet(now.as_ns(), kept, size_bytes)
+    }
+}
+
 impl Capture {
-    fn write(&mut self, now: Time, flow: u32, end: End, header: &Header) {
+    /// Writes something of a flow, unless something went wrong before.
+    fn write(&mut self, flow: u32, write: impl FnOnce(&mut Flow) -> io::Result<()>) {
         if self.error.is_some() {
             return;
         }
-        let Flow { framer, sender, receiver } = &mut self.flows[flow as usize];
-        let tape = if end == End::Sender { sender } else { receiver };
-        let written = framer
-            .frame(end, header)
-            .map_err(io::Error::other)
-            .and_then(|(kept, size_bytes)| tape.file.packet(now.as_ns(), kept, size_bytes));
-        tape.packets += 1;
-        if let Err(error) = written {
+        if let Err(error) = write(&mut self.flows[flow as usize]) {
             self.error = Some(error);
             self.broken.set(true);
         }
@@ -113,8 +130,41 @@ impl Sink for Option<Capture> {
     }
 
     fn segment(&mut self, now: Time, flow: u32, end: End, header: &Header) {
-        if let Some(capture) = self {
-            capture.write(now, flow, end, header);
-        }
+        let Some(capture) = self else { return };
+        capture.write(flow, |flow| {
+            let Flow { segments, sender, receiver, .. } = flow;
+            let tape = if end == End::Sender { sender } else { receiver };
+            let (kept, size_bytes) = segments.frame(end, header).map_err(io::Error::other)?;
+            tape.packet(now, kept, size_bytes)
+        });
+    }
+
+    fn datagram(&mut self, now: Time, flow: u32, end: End, datagram: &Datagram<'_>) {
+        let Some(capture) = self else { return };
+        capture.write(flow, |flow| {
+            let Flow { datagrams, sender, receiver, .. } = flow;
+            let tape = if end == End::Sender { sender } else { receiver };
+            let (kept, size_bytes) = datagrams.frame(datagram);
+            tape.packet(now, kept, size_bytes)
+        });
+    }
+
+    fn logged(&mut self, flow: u32, end: End, records: &str) {
+        let Some(capture) = self else { return };
+        capture.write(flow, |Flow { sender, receiver, .. }| {
+            let tape = if end == End::Sender { sender } else { receiver };
+            match &mut tape.log {
+                None => Ok(()),
+                Some(log) => log.write_all(records.as_bytes()),
+            }
+        });
+    }
+
+    fn secrets(&mut self, flow: u32, lines: &str) {
+        let Some(capture) = self else { return };
+        capture.write(flow, |flow| {
+            flow.sender.file.secrets(lines)?;
+            flow.receiver.file.secrets(lines)
+        });
     }
 }

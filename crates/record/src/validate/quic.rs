@@ -6,7 +6,8 @@ use jostle_units::{DATAGRAM_HEADER_BYTES, MAX_MTU_BYTES, MIN_QUIC_PAYLOAD_BYTES}
 use super::algorithms::{controller, memory};
 use super::{MAX_BYTES, MAX_NS, SpecError, within};
 use crate::{
-    AckFrequencySpec, Algorithm, FlowSpec, Linux, QUIC_CONTROLLERS, QuicImplementation, QuicSpec,
+    AckFrequencySpec, Algorithm, FlowSpec, Linux, QUIC_CONTROLLERS, QuicCrypto, QuicHandshake,
+    QuicImplementation, QuicSpec,
 };
 
 /// Numbers in QUIC's frames have 62 bits at most (RFC 9000 §16); of packets, half the run's are enough.
@@ -30,6 +31,10 @@ pub(super) fn check(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
         ack_frequency(&format!("{place}.ack_frequency"), asked)?;
     }
     only_of_tcp(at, flow)?;
+    if quic.crypto == QuicCrypto::Tls && quic.handshake == QuicHandshake::ZeroRtt {
+        let expected = "`1rtt`: 0-RTT needs a session to resume, which TLS has not here";
+        return Err(SpecError::unfit(&format!("{place}.handshake"), "`0rtt`", expected));
+    }
     match &quic.implementation {
         Some(other) => foreign(at, flow, other),
         None if flow.controller.is_of_stack() => of_stack(at, flow),

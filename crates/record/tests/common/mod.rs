@@ -82,7 +82,7 @@ fn a_link_of_each_queue() -> Value {
 pub fn everything() -> Value {
     let mut spec = dumbbell();
     spec["trace"] = json!("acks");
-    spec["capture"] = json!({"scenario": "everything"});
+    spec["capture"] = json!({"scenario": "everything", "qlog": true});
     spec["links"] = a_link_of_each_queue();
     spec["links"][0]["capacity"] = json!({"kind": "steps", "steps": [
         {"at_ns": 0, "rate_bps": 8_000_000}, {"at_ns": S, "rate_bps": 0}]});

@@ -194,7 +194,3 @@ def _quic_problems(flow: FlowSpec) -> Iterator[Problem]:
     if flow["memory"] is not None:
         text = f"`{flow['memory']['name']}`: each flow is a process here, which knows no others; "
         yield Problem(flow_key(flow, "memory"), f"{text}{_SIMULATOR}")
-    quic = flow.get("quic")
-    if quic is not None and quic["crypto"] == "tls":
-        text = f"packets here are not encrypted, and as long as if they were; {_SIMULATOR}"
-        yield Problem(flow_key(flow, "transport.crypto"), text)

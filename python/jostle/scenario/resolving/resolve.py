@@ -111,7 +111,7 @@ class Template:
         """
         spec: RunSpec = {**self.spec, "seed": seed}
         if spec["capture"] is not None:
-            spec["capture"] = {"scenario": title}
+            spec["capture"] = {**spec["capture"], "scenario": title}
         if self.slotted:
             spec["links"] = [
                 _drawn_link(link, self.slotted[at], seed) if at in self.slotted else link
@@ -240,7 +240,7 @@ def _whole(file: ScenarioFile, report: Report) -> dict[str, Any]:
         "duration_ns": file.duration,
         "interval_ns": _interval(file, report),
         "trace": file.trace,
-        "capture": {"scenario": ""} if file.capture else None,
+        "capture": None if file.capture is None else {"scenario": "", "qlog": file.capture.qlog},
         "phases": _phases(file, report),
     }
 
@@ -357,11 +357,12 @@ def _check_capture(file: ScenarioFile, report: Report) -> None:
     for index, flow in enumerate(file.flows):
         what = datagrams(flow)
         if file.capture and what is not None:
-            message = f"only packets of TCP are captured — remove the {what} or this key"
+            message = f"only packets of TCP and QUIC are captured — remove the {what} or this key"
             report.add(("capture",), message, ("flows", index, "source"))
-        elif file.capture and is_quic(flow):
-            message = "only packets of TCP are captured — remove the QUIC flows or this key"
-            report.add(("capture",), message, ("flows", index, "transport"))
+    wants_qlog = file.capture is not None and file.capture.qlog
+    if wants_qlog and not any(is_quic(flow) for flow in file.flows):
+        message = "no flow is one over QUIC, whose ends write it — remove this key"
+        report.add(("capture", "qlog"), message)
 
 
 def _route(flow: Flow, links: Sequence[LinkFacts]) -> tuple[list[LinkFacts], list[LinkFacts]]:

@@ -105,6 +105,9 @@ def _quic_spec(
     """Return how a connection is made; `sizes` are the receiver's window and the way's BDP."""
     where = (*path, "transport")
     _check_payload(flow, quic, path, report)
+    if quic.crypto == "tls" and quic.handshake == "0rtt":
+        message = '"0rtt" needs a session to resume, which TLS has not here — write "1rtt"'
+        report.add((*where, "handshake"), message, (*where, "crypto"))
     asked = quic.ack_frequency
     return {
         "implementation": _implementation(quic.implementation, where, report),

@@ -28,6 +28,7 @@ fn ring() -> Ring<'static> {
         start_ns: START_NS,
         received: 9,
         dropped: 2,
+        secrets: "",
     }
 }
 

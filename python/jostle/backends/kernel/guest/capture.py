@@ -1,4 +1,4 @@
-"""Captures the headers of the packets of some hosts, in a process of its own.
+"""Captures the packets of some hosts, or their beginnings, in a process of its own.
 
 The kernel puts what it sees into a ring that the process shares (packet(7), TPACKET_V3); a filled
 block is written to a file as it is, and read later by `jostle._core`. So a packet costs neither a
@@ -45,32 +45,39 @@ _PATIENCE_MS = 100
 # Version 3 packs packets as they come; the kernel wants a size all the same.
 _FRAME_BYTES = 256
 
-# Classic BPF: keeps the headers of TCP over IPv4, and nothing of anything else. Offsets count from
-# the Ethernet header.
+# Classic BPF. Offsets count from the Ethernet header.
 _Program = tuple[tuple[int, int, int, int], ...]
-_HEADERS: _Program = (
-    (0x28, 0, 0, 12),  # ldh [12]            type of what is inside
-    (0x15, 0, 9, 0x0800),  # jeq IPv4, else 11
-    (0x30, 0, 0, 23),  # ldb [23]            protocol
-    (0x15, 0, 7, 6),  # jeq TCP, else 11
-    (0xB1, 0, 0, 14),  # ldxb 4*([14]&0xf)   length of the IP header
-    (0x50, 0, 0, 26),  # ldb [x + 26]        length of the TCP header, in the upper half
-    (0x54, 0, 0, 0xF0),  # and
-    (0x74, 0, 0, 2),  # rsh 2
-    (0x0C, 0, 0, 0),  # add x
-    (0x04, 0, 0, 14),  # add 14
-    (0x16, 0, 0, 0),  # ret a
-    (0x06, 0, 0, 0),  # ret 0
-)
+
+
+def _filter(kept_bytes: int) -> _Program:
+    """Keep the headers of TCP over IPv4, so much of a datagram, and nothing of anything else."""
+    return (
+        (0x28, 0, 0, 12),  # ldh [12]            type of what is inside
+        (0x15, 0, 11, 0x0800),  # jeq IPv4, else 13
+        (0x30, 0, 0, 23),  # ldb [23]            protocol
+        (0x15, 8, 0, 17),  # jeq UDP: 12
+        (0x15, 0, 8, 6),  # jeq TCP, else 13
+        (0xB1, 0, 0, 14),  # ldxb 4*([14]&0xf)   length of the IP header
+        (0x50, 0, 0, 26),  # ldb [x + 26]        length of the TCP header, in the upper half
+        (0x54, 0, 0, 0xF0),  # and
+        (0x74, 0, 0, 2),  # rsh 2
+        (0x0C, 0, 0, 0),  # add x
+        (0x04, 0, 0, 14),  # add 14
+        (0x16, 0, 0, 0),  # ret a
+        (0x06, 0, 0, kept_bytes),  # ret
+        (0x06, 0, 0, 0),  # ret 0
+    )
+
+
 _NOTHING: _Program = ((0x06, 0, 0, 0),)
 
 
 class _Tap:
     """A host's packets on their way into a file."""
 
-    def __init__(self, host: Host, path: Path) -> None:
+    def __init__(self, host: Host, path: Path, kept_bytes: int) -> None:
         with host.entered():
-            self.socket = _packet_socket()
+            self.socket = _packet_socket(kept_bytes)
         self._view: memoryview
         self._next = 0
         self._file: BinaryIO = path.open("xb")
@@ -114,7 +121,7 @@ class _Tap:
         os.fsync(self._file.fileno())
 
 
-def _packet_socket() -> socket.socket:
+def _packet_socket(kept_bytes: int) -> socket.socket:
     try:
         # It sees all devices of its namespace, where nothing moves as yet.
         made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))
@@ -122,7 +129,7 @@ def _packet_socket() -> socket.socket:
         raise GuestFailure(
             f"this kernel cannot capture packets ({error.strerror}): it lacks af_packet"
         ) from error
-    _attach(made, _HEADERS)
+    _attach(made, _filter(kept_bytes))
     made.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
     frames = BLOCK_BYTES // _FRAME_BYTES * BLOCKS
     # struct tpacket_req3
@@ -145,7 +152,8 @@ class Capture:
     Parameters
     ----------
     wanted
-        Names of hosts, and of the file in `folder` for each.
+        Names of hosts; for each the name of its file in `folder`, and how many bytes of a datagram
+        are kept.
 
     Raises
     ------
@@ -153,7 +161,9 @@ class Capture:
         When the kernel cannot do it.
     """
 
-    def __init__(self, wanted: Mapping[str, str], hosts: Mapping[str, Host], folder: Path) -> None:
+    def __init__(
+        self, wanted: Mapping[str, tuple[str, int]], hosts: Mapping[str, Host], folder: Path
+    ) -> None:
         self._names = list(wanted)
         self._answer: int | None = None
         if not wanted:
@@ -162,7 +172,7 @@ class Capture:
         # Two files and a socket for each host, beside its namespace.
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        taps = [_Tap(hosts[name], folder / file) for name, file in wanted.items()]
+        taps = [_Tap(hosts[name], folder / file, kept) for name, (file, kept) in wanted.items()]
         self._fork(taps)
 
     def _fork(self, taps: Sequence[_Tap]) -> None:

@@ -159,7 +159,8 @@ class ProgramFlow(FlowOfJob):
     folder
         Where its files are to be; see `make_room`.
     kept
-        Where the sender's log is left, which outlives the guest and may be larger than its memory.
+        Where the sender's log and the connection's secrets are left: it outlives the guest, and
+        what is there may be larger than its memory.
     """
 
     def __init__(
@@ -180,6 +181,7 @@ class ProgramFlow(FlowOfJob):
         self._answers = _Counters(hosts[job["receiver"]], "back", sent=True)
         self._punched_bytes: dict[str, int] = {}
         self._qlogs = kept / "qlog" / str(number)
+        self._secrets = kept / f"{number}.keys"
         for place in (folder / "www", folder / "downloads", self._qlogs):
             place.mkdir(parents=True)
         # A hole: it takes no room, and reads as zeros.
@@ -303,6 +305,8 @@ class ProgramFlow(FlowOfJob):
             "TESTCASE": "transfer",
             "REQUESTS": f"https://{self._job['sender_address']}:{self._job['port']}/data",
             "QLOGDIR": str(qlogs) if self._job["qlog"] else "",
+            # Both ends have the same secrets.
+            **({"SSLKEYLOGFILE": str(self._secrets)} if role == "server" else {}),
             **self._job["environment"],
         }
         return Program(role, words, self._hosts[host], environment, cwd=self._folder)
