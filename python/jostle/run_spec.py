@@ -240,8 +240,8 @@ class SourceSpec7(TypedDict):
     kind: Literal["media"]
 
 
-SourceSpec9 = TypedDict(
-    "SourceSpec9",
+SourceSpec10 = TypedDict(
+    "SourceSpec10",
     {
         "buffer_bytes": int,
         "from": int,
@@ -257,6 +257,25 @@ Transport: TypeAlias = Literal["tcp", "udp", "quic"]
 
 
 Value: TypeAlias = bool | int | float | Limit | str
+
+
+class VideoChoice1(TypedDict):
+    """By what is in its buffer: BBA-0 (Huang et al., SIGCOMM 2014)."""
+
+    cushion_ns: int
+    kind: Literal["buffer"]
+    reservoir_ns: int
+
+
+class VideoChoice2(TypedDict):
+    """By the throughput of earlier segments: their harmonic mean (Jiang et al., CoNEXT 2012)."""
+
+    kind: Literal["throughput"]
+    safety: float
+    samples: int
+
+
+VideoChoice: TypeAlias = VideoChoice1 | VideoChoice2
 
 
 class VoiceSpec(TypedDict):
@@ -372,6 +391,19 @@ class SourceSpec8(TypedDict):
     writes: list[WriteSpec]
 
 
+class SourceSpec9(TypedDict):
+    """Segments of a video, as a player asks for them."""
+
+    bitrates_bps: list[int]
+    buffer_ns: int
+    choice: VideoChoice
+    kind: Literal["video"]
+    segment_ns: int
+    segments: NotRequired[int | None]
+    startup_ns: int
+    variation: float
+
+
 SourceSpec: TypeAlias = (
     SourceSpec1
     | SourceSpec2
@@ -382,6 +414,7 @@ SourceSpec: TypeAlias = (
     | SourceSpec7
     | SourceSpec8
     | SourceSpec9
+    | SourceSpec10
 )
 
 

@@ -126,6 +126,22 @@ def test_requests_are_answered_one_after_the_other(backend, simulator):
     assert overall(real)["goodput_bps"] == pytest.approx(15 * 20_000 * 8 / 10)
 
 
+@pytest.mark.parametrize("choice", ["buffer", "throughput"])
+def test_a_film_is_watched_as_in_the_simulator(choice, backend, simulator):
+    source = (
+        f'{{ kind = "video", choice = "{choice}", buffer = "24 s", segment = "1 s", '
+        'variation = "30 %", length = "30 s" }'
+    )
+    overrides = {"flows.one.source": source, "bottleneck.rate": '"8 Mbit/s"'}
+    spec = spec_of(overrides=overrides)
+    real, simulated = backend.run(spec), simulator.run(spec)
+    seen, expected = real.summary["flows"][0], simulated.summary["flows"][0]
+    assert seen["startup_delay_s"] == pytest.approx(expected["startup_delay_s"], rel=0.02)
+    assert seen["video_bitrate_bps"] == pytest.approx(expected["video_bitrate_bps"], rel=0.05)
+    assert seen["video_segments"] == pytest.approx(expected["video_segments"], abs=1)
+    assert seen["rebufferings"] == expected["rebufferings"] == 0
+
+
 def test_flows_wait_for_each_other(backend, simulator):
     visits = {"bytes": '"300 kB"', "count": "3", "sequence": '"200 ms"', "start": '"100 ms"'}
     spec = spec_of(overrides={f"flows.one.{key}": value for key, value in visits.items()})

@@ -54,6 +54,20 @@ flow_keys = st.one_of(
         sizes,
         spans,
     ),
+    st.builds(
+        'source = {{ kind = "video", ladder = ["{}"], segment = "{}", buffer = "{}" }}'.format,
+        rates,
+        spans,
+        spans,
+    ),
+    st.builds(
+        'source = {{ kind = "video", length = "{}", startup = "{}", choice = {{ kind = "buffer", '
+        'reservoir = "{}", cushion = "{}" }} }}'.format,
+        spans,
+        spans,
+        spans,
+        spans,
+    ),
 )
 scenarios = st.builds(
     """

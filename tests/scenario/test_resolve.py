@@ -299,6 +299,40 @@ def test_outages_of_one_length(read: Read) -> None:
                 "count": 3,
             },
         ),
+        (
+            'source = { kind = "video", length = "90 s", buffer = "40 s", variation = "20 %" }',
+            {
+                "kind": "video",
+                "bitrates_bps": [
+                    kbps * 1000 for kbps in (235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300, 5800)
+                ],
+                "segment_ns": 4 * 10**9,
+                "segments": 23,
+                "variation": 0.2,
+                # 90 s and 126 s of 240 s, as published.
+                "choice": {
+                    "kind": "buffer",
+                    "reservoir_ns": 15 * 10**9,
+                    "cushion_ns": 21 * 10**9,
+                },
+                "startup_ns": 4 * 10**9,
+                "buffer_ns": 40 * 10**9,
+            },
+        ),
+        (
+            'source = { kind = "video", ladder = ["1 Mbit/s"], choice = "throughput", segment = '
+            '"2 s", startup = "5 s" }',
+            {
+                "kind": "video",
+                "bitrates_bps": [10**6],
+                "segment_ns": 2 * 10**9,
+                "segments": None,
+                "variation": 0.0,
+                "choice": {"kind": "throughput", "samples": 20, "safety": 0.85},
+                "startup_ns": 5 * 10**9,
+                "buffer_ns": 240 * 10**9,
+            },
+        ),
     ],
 )
 def test_sources(

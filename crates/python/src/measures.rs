@@ -213,7 +213,8 @@ fn link_table(columns: &Bound<'_, PyDict>) -> PyResult<LinkTable> {
 ///     `start_ns`, `completed_ns`, `initial_cwnd_bytes`, and `responses_ns`: when each response was
 ///     whole, and how long it took; of datagrams that nobody answers `datagrams_ns`: when each came,
 ///     its number, and how long it was on its way; of pings `pings_ns`: when it was known what became
-///     of each, its number, and its round trip or none.
+///     of each, its number, and its round trip or none; of a video `segments_ns`: when each segment
+///     was whole, and its bitrate in bit/s.
 ///
 /// Returns
 /// -------
@@ -265,6 +266,12 @@ fn sampled_flow(flow: &Bound<'_, PyDict>, samples: usize) -> PyResult<SampledFlo
         responses: value::<Vec<(u64, u64)>>(flow, "responses_ns")?
             .into_iter()
             .map(|(whole, after)| (Time::from_ns(whole), Span::from_ns(after)))
+            .collect(),
+        segments: flow
+            .get_item("segments_ns")?
+            .map_or(Ok(Vec::new()), |found| found.extract::<Vec<(u64, u64)>>())?
+            .into_iter()
+            .map(|(whole, bitrate_bps)| (Time::from_ns(whole), bitrate_bps))
             .collect(),
         datagrams: match flow.get_item("datagrams_ns")? {
             None => Vec::new(),

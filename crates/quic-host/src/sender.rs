@@ -104,6 +104,7 @@ impl Application {
             }
             Action::Nothing => {}
             Action::WriteForever => end.supply(None),
+            Action::Wait => {}
             Action::Pause | Action::Finish => {
                 end.withdraw();
             }

@@ -5,8 +5,8 @@ use jostle_units::{Rate, Span, Time};
 use crate::datagram_meter::{DatagramCounters, DatagramMeter};
 use crate::first_sent::FirstSent;
 use crate::histogram::Histogram;
-use crate::ping_meter::PingMeter;
-use crate::ping_meter::Pings;
+use crate::ping_meter::{PingMeter, Pings};
+use crate::playback::Viewing;
 use crate::sink::{AckRow, FlowState};
 use crate::stretch::{bits_per_s, ratio};
 use crate::tables::{FlowTable, seconds, seconds_or_nan};
@@ -227,6 +227,8 @@ pub(crate) struct FlowMeter {
     propagation_ns: u64,
     /// Of a flow that has any.
     pings: Option<Box<PingMeter>>,
+    /// Of a video.
+    pub viewing: Option<Box<Viewing>>,
     /// Of a flow of datagrams that nobody answers.
     datagrams: Option<Box<DatagramMeter>>,
     /// Time that a response has.
@@ -257,6 +259,7 @@ impl FlowMeter {
             segments: Vec::with_capacity(segments),
             propagation_ns: 0,
             pings: None,
+            viewing: None,
             datagrams: None,
             deadline: Span::MAX,
             ungoverned: false,

@@ -16,6 +16,7 @@ mod impairments;
 mod link_meter;
 pub mod measures;
 mod ping_meter;
+mod playback;
 mod quantity;
 mod recorder;
 mod room;
@@ -33,8 +34,9 @@ mod validate;
 
 pub use histogram::Histogram;
 pub use impairments::{DrawnImpairments, LossState};
-pub use measures::{Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, jain};
+pub use measures::{Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, jain};
 pub use ping_meter::Pings;
+pub use playback::{Playback, Watched};
 pub use quantity::{Sampler, Sizes};
 pub use recorder::Recorder;
 pub use room::{NoRoom, Shortage};

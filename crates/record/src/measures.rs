@@ -12,6 +12,7 @@ mod pings;
 mod row;
 mod run;
 mod transfer;
+mod video;
 
 pub use flow::FlowPhase;
 pub use group::GroupPhase;
@@ -23,8 +24,9 @@ pub use link::LinkPhase;
 pub use row::{Asked, Compute, Measure, Place, Scope, Unit};
 pub use run::{Fairness, Totals, jain};
 pub(crate) use transfer::{completion, completion_rate, efficiency, estimate, unfinished};
+pub use video::VideoSummary;
 
-/// Every measure: of flows, of links, of runs, of transfers, of groups, of pings.
+/// Every measure: of flows, of links, of runs, of transfers, of groups, of pings, of videos.
 pub fn all() -> impl Iterator<Item = &'static Measure> {
     [
         flow::ROWS,
@@ -35,6 +37,7 @@ pub fn all() -> impl Iterator<Item = &'static Measure> {
         group::PHASES,
         group::ROWS,
         pings::ROWS,
+        video::ROWS,
     ]
     .into_iter()
     .flatten()

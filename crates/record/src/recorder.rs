@@ -4,6 +4,7 @@ use jostle_units::{Span, Time};
 
 use crate::flow_meter::FlowMeter;
 use crate::link_meter::{LinkMeter, LinkState, Sending};
+use crate::playback::{Playback, Viewing};
 use crate::room::{self, NoRoom, Shortage};
 use crate::run_record::{Datagrams, FlowIdentity, Recorded, RunRecord};
 use crate::sink::{AckRow, FlowState, Sink};
@@ -74,7 +75,19 @@ impl Recorder {
             offered_bytes: Vec::with_capacity(timeline.segments() * spec.links.len()),
             timeline,
         };
-        Self { run, shortage: Shortage::default(), closed: 0 }
+        let mut recorder = Self { run, shortage: Shortage::default(), closed: 0 };
+        recorder.watch(spec);
+        recorder
+    }
+
+    fn watch(&mut self, spec: &RunSpec) {
+        for (meter, flow) in self.run.flows.iter_mut().zip(&spec.flows) {
+            if let SourceSpec::Video(video) = &flow.source {
+                let leaves = flow.stop_ns.map_or(Time::NEVER, Time::from_ns);
+                let playback = Playback::new(video);
+                meter.viewing = Some(Box::new(Viewing { playback, leaves }));
+            }
+        }
     }
 
     /// A recorder for a run of which samples are told: an ACK in them stands for many.
@@ -163,6 +176,12 @@ impl Sink for Recorder {
         self.run.flows[flow as usize].responded(after);
     }
 
+    fn segment_loaded(&mut self, now: Time, flow: u32, bitrate_bps: u64) {
+        if let Some(viewing) = &mut self.run.flows[flow as usize].viewing {
+            viewing.playback.loaded(now, bitrate_bps);
+        }
+    }
+
     fn completed(&mut self, now: Time, flow: u32, after: Span) {
         self.run.flows[flow as usize].completed(now, after);
     }
@@ -190,6 +209,13 @@ impl Sink for Recorder {
         let is_open = self.run.flow_identities[flow as usize].start <= now;
         let meter = &mut self.run.flows[flow as usize];
         meter.close_bin(now, flow, is_open, state, &mut self.run.flow_table);
+        if let Some(playback) = meter.viewing.as_mut().map(|viewing| viewing.until(now))
+            && let Some(bitrate_bps) = playback.bitrate_bps()
+        {
+            let internals = &mut self.run.internals;
+            internals.push(now, flow, "video_buffer_s", playback.buffered().as_secs_f64());
+            internals.push(now, flow, "video_bitrate_bps", bitrate_bps as f64);
+        }
     }
 
     fn internal(&mut self, now: Time, flow: u32, quantity: &'static str, value: f64) {

@@ -10,10 +10,11 @@ use crate::groups::Group;
 use crate::histogram::Histogram;
 use crate::link_meter::{LinkMeter, LinkTotals};
 use crate::measures::{
-    Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, completion, completion_mean,
+    Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, completion, completion_mean,
     completion_quantile, completion_rate, completion_rate_mean, efficiency, estimate, unfinished,
     unfinished_of,
 };
+use crate::playback::Watched;
 use crate::stretch::{
     FlowStretch, FrameStretch, GroupStretch, LinkStretch, Rates, Stretch, bits_per_s, ratio,
 };
@@ -206,6 +207,10 @@ impl Recorded {
                 self.flow_table.forget(flow, identity.shows_delivery, identity.shows_itself);
             }
         }
+        let end = self.timeline.end();
+        for viewing in self.flows.iter_mut().filter_map(|meter| meter.viewing.as_mut()) {
+            viewing.until(end);
+        }
         RunRecord {
             summary: self.summary(),
             links: link_table(&self.timeline, &self.links),
@@ -286,6 +291,10 @@ impl Recorded {
             unfinished: unfinished(transfer).map(|count| count as u64),
             efficiency: efficiency(transfer),
             estimate_bps: estimate(transfer),
+            video: meter.viewing.as_ref().map(|viewing| {
+                let playback = viewing.playback.clone();
+                VideoSummary::of(&Watched { opened: identity.start, playback })
+            }),
             phases: self.by_phase(stretches, |all| FlowPhase::of(&all.flows[at], all)),
             pings: meter.pings(),
         }

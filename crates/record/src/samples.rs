@@ -23,6 +23,8 @@ pub struct SampledFlow {
     pub completed: Option<Time>,
     /// When each response was whole, in order, and how long it took.
     pub responses: Vec<(Time, Span)>,
+    /// When each segment of a video was whole, in order, and its bitrate.
+    pub segments: Vec<(Time, u64)>,
     /// Each datagram that nobody answers and that came, in order: when, its number counted from 0, and
     /// how long it was on its way.
     pub datagrams: Vec<(Time, u32, Span)>,
@@ -182,6 +184,7 @@ struct ToldFlow {
     rtt_min: Option<Span>,
     completed: bool,
     responses: usize,
+    segments: usize,
     datagrams: usize,
     pings: usize,
 }
@@ -261,7 +264,7 @@ impl Telling<'_> {
         }
     }
 
-    /// Tells of responses that were whole before `moment`.
+    /// Tells of responses and segments that were whole before `moment`.
     fn respond(&mut self, moment: Time) {
         for (number, (seen, told)) in (0..).zip(self.samples.flows.iter().zip(&mut self.flows)) {
             for &(whole, after) in &seen.responses[told.responses..] {
@@ -270,6 +273,13 @@ impl Telling<'_> {
                 }
                 told.responses += 1;
                 self.recorder.responded(whole, number, after);
+            }
+            for &(whole, bitrate_bps) in &seen.segments[told.segments..] {
+                if whole >= moment {
+                    break;
+                }
+                told.segments += 1;
+                self.recorder.segment_loaded(whole, number, bitrate_bps);
             }
         }
     }

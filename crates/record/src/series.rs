@@ -168,6 +168,7 @@ impl Series {
             Compute::Stretch(_)
             | Compute::Transfer(_)
             | Compute::Group(_)
+            | Compute::Video(_)
             | Compute::Conditions => None,
         }
     }

@@ -207,6 +207,8 @@ events! {
     fn unanswered(now: Time, flow: u32, number: u32);
     /// A response that was asked for is whole at the receiver, `after` the sender was asked.
     fn responded(now: Time, flow: u32, after: Span);
+    /// A segment of a video is whole at the receiver.
+    fn segment_loaded(now: Time, flow: u32, bitrate_bps: u64);
     /// All data of a fixed-size flow were acknowledged, `after` its start.
     fn completed(now: Time, flow: u32, after: Span);
     /// A queue changed.
@@ -287,6 +289,7 @@ mod tests {
         sink.echoed(now, 11, Span::from_ns(12));
         sink.unanswered(now, 13, 14);
         sink.responded(now, 37, Span::from_ns(38));
+        sink.segment_loaded(now, 44, 45);
         sink.completed(now, 15, Span::from_ns(16));
         sink.queue_changed(now, 17, 18, 19);
         sink.link_sent(now, Time::from_ns(42), 20, 21, Span::from_ns(43));

@@ -5,6 +5,7 @@ mod datagrams;
 mod media;
 mod quantity;
 mod quic;
+mod video;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,7 @@ pub use quantity::*;
 pub use quic::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+pub use video::*;
 
 /// Name of the format of a [`RunSpec`], the `$id` of its schema. The number grows when a reader of the
 /// old one would refuse a specification or misunderstand it; a key that may be absent changes nothing.
@@ -389,6 +391,8 @@ pub enum SourceSpec {
     Media(MediaSpec),
     /// What a list says, at the times that it says; then the connection ends.
     Trace(TraceSpec),
+    /// Segments of a video, as a player asks for them.
+    Video(VideoSpec),
     /// What comes in over another connection, whose receiver is a proxy that passes it on (RFC 3135
     /// §2.4: split connections).
     Relay {

@@ -4,7 +4,7 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::Transport;
-use crate::measures::{Fairness, FlowPhase, GroupPhase, LinkPhase, Totals};
+use crate::measures::{Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary};
 use crate::ping_meter::Pings;
 
 /// Values by name, in the order of the spec; a JSON object.
@@ -78,6 +78,9 @@ pub struct FlowSummary {
     pub efficiency: Option<f64>,
     /// What its estimator of bandwidth said in the end.
     pub estimate_bps: Option<f64>,
+    /// What became of its video; absent of other flows.
+    #[serde(flatten)]
+    pub video: Option<VideoSummary>,
     /// Measures of each phase.
     pub phases: ByPhase<FlowPhase>,
     /// What became of its pings, of the whole run; absent for other flows.

@@ -60,6 +60,7 @@ pub(crate) fn bytes_of(flow: &FlowSpec, seed: u64) -> Option<u64> {
         | SourceSpec::Ping { .. }
         | SourceSpec::Cbr(_)
         | SourceSpec::Media(_)
+        | SourceSpec::Video(_)
         | SourceSpec::Relay { .. } => return None,
     };
     if let Quantity::Constant(bytes) = bytes {

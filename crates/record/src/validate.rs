@@ -9,6 +9,7 @@ mod link;
 mod media;
 mod quantity;
 mod quic;
+mod video;
 
 use std::ops::RangeInclusive;
 

@@ -429,6 +429,27 @@ fn every_value_out_of_range_is_refused_where_it_is() {
             "`flows[1].source.off_ns.law.mean` cannot be 0: expected more than 0",
         ),
         (
+            "/flows/7/source/bitrates_bps/1",
+            json!(1_000_000),
+            "`flows[7].source.bitrates_bps` cannot be 1000000 after 1000000: expected each larger",
+        ),
+        (
+            "/flows/7/source/variation",
+            json!(1.0),
+            "`flows[7].source.variation` cannot be 1: expected from 0 up to 1",
+        ),
+        // Whole segments come: 61 s are sixteen of them.
+        (
+            "/flows/7/source/startup_ns",
+            json!(61 * S),
+            "`flows[7].source.startup_ns` cannot be 61000000000: expected 1 to 60000000000",
+        ),
+        (
+            "/flows/8/source/choice/safety",
+            json!(0.0),
+            "`flows[8].source.choice.safety` cannot be 0: expected above 0",
+        ),
+        (
             "/flows/4/source/bytes/law/points/1/probability",
             json!(0.5),
             "`flows[4].source.bytes.law.points` cannot be from 0 to 0.5",

@@ -187,7 +187,7 @@ fn quic_ends_with(
         .map_err(|e| invalid(&spec.name, e))?;
     let server =
         End::server(&settings, stream("quic/server").bits()).map_err(|e| invalid(&spec.name, e))?;
-    let source = Source::new(&spec.source, run.seed, &spec.name);
+    let source = Source::new(&spec.source, run.seed, &spec.name).asked_over(way_back(spec, run));
     let early = settings.handshake == Handshake::ZeroRtt;
     Ok(QuicEnds { client, server, source, early })
 }
@@ -217,7 +217,10 @@ fn quic_settings(spec: &FlowSpec, run: &RunSpec) -> Result<Settings, Error> {
         initial_window_packets: spec.initial_window_packets,
         // RFC 9114 §4.1: a response has a stream of its own.
         streams: match spec.source {
-            SourceSpec::RequestResponse { .. } | SourceSpec::Media(_) | SourceSpec::Trace(_) => 1,
+            SourceSpec::RequestResponse { .. }
+            | SourceSpec::Media(_)
+            | SourceSpec::Trace(_)
+            | SourceSpec::Video(_) => 1,
             _ => quic.streams,
         },
         stream_window_bytes: quic.stream_receive_window_bytes,
@@ -238,6 +241,17 @@ fn quic_settings(spec: &FlowSpec, run: &RunSpec) -> Result<Settings, Error> {
     })
 }
 
+/// What propagation over some links takes, as the run begins.
+fn propagation(links: &[u32], run: &RunSpec) -> Span {
+    let ns = |&link: &u32| run.links[link as usize].delay.steps[0].delay_ns;
+    Span::from_ns(links.iter().map(ns).sum())
+}
+
+/// What propagation from the receiver to the sender takes.
+fn way_back(spec: &FlowSpec, run: &RunSpec) -> Span {
+    propagation(&spec.reverse_path, run) + Span::from_ns(spec.access_delay_ns)
+}
+
 fn connection(
     spec: &FlowSpec,
     run: &RunSpec,
@@ -255,13 +269,7 @@ fn connection(
         peer: spec.peer,
         mss_bytes,
     };
-    let base_ns: u64 = spec
-        .path
-        .iter()
-        .chain(&spec.reverse_path)
-        .map(|&link| run.links[link as usize].delay.steps[0].delay_ns)
-        .sum();
-    let rtt = Span::from_ns(spec.access_delay_ns + base_ns);
+    let rtt = propagation(&spec.path, run) + way_back(spec, run);
     let controller = controller(spec, run.seed, python_controllers)?;
     // In Linux a receiver echoes marks as its own controller needs it: both ends have the same.
     let feedback = match (spec.ecn, controller.needs_ecn()) {
@@ -277,6 +285,6 @@ fn connection(
     if spec.linux == Linux::V4_15 {
         receiver = receiver.uncompressed();
     }
-    let source = Source::new(&spec.source, run.seed, &spec.name);
+    let source = Source::new(&spec.source, run.seed, &spec.name).asked_over(way_back(spec, run));
     Ok(Connection::new(Sender::new(options, controller), receiver, source))
 }

@@ -168,7 +168,11 @@ impl Connection {
             return;
         }
         let &mut Host { now, flow, ref mut sink, .. } = host;
-        self.messages.deliver(bytes, now, |after| sink.responded(now, flow, after));
+        let Self { messages, source, .. } = self;
+        messages.deliver(bytes, now, |after| match source.on_whole(now) {
+            None => sink.responded(now, flow, after),
+            Some(bitrate_bps) => sink.segment_loaded(now, flow, bitrate_bps),
+        });
     }
 
     /// Everything written so far is acknowledged.
@@ -213,6 +217,9 @@ impl Transport for Connection {
         if next < Time::NEVER {
             host.schedule_application(next.min(stop));
         }
+        if action == Action::Wait {
+            return;
+        }
         if let (Action::Write(bytes) | Action::Append { bytes, .. }, true) =
             (action, self.source.is_asked())
         {
@@ -228,7 +235,7 @@ impl Transport for Connection {
                     sender.supply(now, Some(bytes), port);
                 }
                 Action::WriteForever => sender.supply(now, None, port),
-                Action::Pause | Action::Finish => {
+                Action::Pause | Action::Finish | Action::Wait => {
                     sender.withdraw();
                 }
                 Action::Nothing => {}

@@ -19,6 +19,7 @@ mod quick_start;
 mod relay;
 mod simulation;
 mod source;
+mod viewer;
 
 pub use build::{PythonControllers, quic_ends};
 pub use quic::QuicEnds;

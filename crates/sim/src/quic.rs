@@ -177,7 +177,11 @@ impl QuicConnection {
     /// So many bytes of messages reached the application.
     fn answer<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
         let &mut Host { now, flow, ref mut sink, .. } = host;
-        self.messages.deliver(bytes, now, |after| sink.responded(now, flow, after));
+        let Self { messages, source, .. } = self;
+        messages.deliver(bytes, now, |after| match source.on_whole(now) {
+            None => sink.responded(now, flow, after),
+            Some(bitrate_bps) => sink.segment_loaded(now, flow, bitrate_bps),
+        });
     }
 
     /// The connection is over: the host remembers what it found out, and the peer is told.
@@ -226,6 +230,9 @@ impl Transport for QuicConnection {
         if next < Time::NEVER {
             host.schedule_application(next.min(stop));
         }
+        if action == Action::Wait {
+            return;
+        }
         if let (Action::Write(bytes) | Action::Append { bytes, .. }, true) =
             (action, self.source.is_asked())
         {
@@ -238,7 +245,7 @@ impl Transport for QuicConnection {
             Action::Write(bytes) => self.client.supply(Some(bytes)),
             Action::Append { bytes, last } => self.client.append(bytes, last),
             Action::WriteForever => self.client.supply(None),
-            Action::Pause | Action::Finish => {
+            Action::Pause | Action::Finish | Action::Wait => {
                 self.client.withdraw();
             }
             Action::Nothing => {}

@@ -3,9 +3,13 @@
 use jostle_record::{Sampler, Sizes, SourceSpec};
 use jostle_units::{Span, Stream, Time};
 
+use crate::viewer::Viewer;
+
 /// What an application does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
+    /// Does not open the connection yet.
+    Wait,
     /// Writes that many bytes.
     Write(u64),
     /// Writes that many bytes more into the same stream.
@@ -50,6 +54,12 @@ enum Kind {
         count: Option<u64>,
         answered: u64,
     },
+    Video {
+        viewer: Box<Viewer>,
+        /// What the client's first packet takes, before which the server can do nothing.
+        trip: Span,
+        opened: bool,
+    },
     /// Writes by the clock.
     Timed(Timed),
     /// What it writes is what comes in; see `relay`.
@@ -74,6 +84,11 @@ impl Source {
                 count: *count,
                 answered: 0,
             },
+            SourceSpec::Video(video) => {
+                let random = Stream::new(seed, &format!("flow/{flow}/source"));
+                let viewer = Box::new(Viewer::new(video.clone(), random));
+                Kind::Video { viewer, trip: Span::ZERO, opened: false }
+            }
             SourceSpec::Media(_) | SourceSpec::Trace(_) => {
                 Kind::Timed(Timed { spec: spec.clone(), written: 0, opened: None })
             }
@@ -81,6 +96,14 @@ impl Source {
             SourceSpec::Ping { .. } | SourceSpec::Cbr(_) => Kind::Datagrams,
         };
         Self { kind, random: Stream::new(seed, &format!("flow/{flow}/source")) }
+    }
+
+    /// The same, with a client whose first packet needs so long to the server.
+    pub fn asked_over(mut self, span: Span) -> Self {
+        if let Kind::Video { trip, .. } = &mut self.kind {
+            *trip = span;
+        }
+        self
     }
 
     /// The connection opens, or the time that was last asked for has come: what to do, and when to
@@ -97,6 +120,7 @@ impl Source {
                 let action = if *on { Action::WriteForever } else { Action::Pause };
                 (action, now + span)
             }
+            Kind::Video { viewer, trip, opened } => show(viewer, *trip, opened, now),
             Kind::Timed(timed) => timed.act(now),
             Kind::Relay => (Action::Write(0), Time::NEVER),
             Kind::Datagrams => (Action::Pause, Time::NEVER),
@@ -105,7 +129,15 @@ impl Source {
 
     /// Whether what it writes are messages of which it is measured how long they take.
     pub fn is_asked(&self) -> bool {
-        matches!(self.kind, Kind::RequestResponse { .. } | Kind::Timed(_))
+        matches!(self.kind, Kind::RequestResponse { .. } | Kind::Timed(_) | Kind::Video { .. })
+    }
+
+    /// An answer is whole at the receiver: its bitrate, if it was a segment of a video.
+    pub fn on_whole(&mut self, now: Time) -> Option<u64> {
+        match &mut self.kind {
+            Kind::Video { viewer, .. } => Some(viewer.loaded(now)),
+            _ => None,
+        }
     }
 
     /// Everything written so far is acknowledged: when to act again, or that this was all.
@@ -122,12 +154,26 @@ impl Source {
                 }
                 Ok(now + lasting(think.span(&mut self.random)))
             }
+            Kind::Video { viewer, .. } => {
+                viewer.pause().map(|pause| now + lasting(pause)).ok_or(Action::Finish)
+            }
             Kind::Timed(timed) if timed.next().is_none() => Err(Action::Finish),
             Kind::Bulk | Kind::OnOff { .. } | Kind::Timed(_) | Kind::Relay | Kind::Datagrams => {
                 Ok(Time::NEVER)
             }
         }
     }
+}
+
+/// A video's segment that was asked for; before the first, its request is under way.
+fn show(viewer: &mut Viewer, trip: Span, opened: &mut bool, now: Time) -> (Action, Time) {
+    if !std::mem::replace(opened, true) {
+        viewer.open(now);
+        if !trip.is_zero() {
+            return (Action::Wait, now + trip);
+        }
+    }
+    (Action::Write(viewer.bytes()), Time::NEVER)
 }
 
 /// Writes by the clock.

@@ -5,7 +5,10 @@
 mod common;
 
 use common::{MBPS, MS, S, constant_delay, flow, link, lost, run};
-use jostle_record::{AckRow, FlowSpec, LinkSpec, Recorder, RunRecord, RunSpec, Sink, SourceSpec};
+use jostle_record::{
+    AckRow, FlowSpec, LinkSpec, Recorder, RunRecord, RunSpec, Sink, SourceSpec, VideoChoice,
+    VideoSpec,
+};
 use jostle_units::{Span, Time};
 use proptest::prelude::*;
 
@@ -224,6 +227,18 @@ fn connections_are_passed_on_once_and_from_before() {
     assert!(other.contains("flows[1].mtu_bytes"), "{other}");
     let quic = find(&|spec| spec.flows[0] = common::over_quic(spec.flows[0].clone()));
     assert!(quic.contains("flows[1].source.from"), "{quic}");
+    let film = find(&|spec| {
+        spec.flows[0].source = SourceSpec::Video(VideoSpec {
+            bitrates_bps: vec![1_000_000],
+            segment_ns: S,
+            segments: None,
+            variation: 0.0,
+            choice: VideoChoice::Throughput { samples: 20, safety: 0.85 },
+            startup_ns: S,
+            buffer_ns: 60 * S,
+        });
+    });
+    assert!(film.contains("flows[1].source.from"), "{film}");
     let stopped = find(&|spec| spec.flows[1].stop_ns = Some(S));
     assert!(stopped.contains("flows[1].stop_ns"), "{stopped}");
 }

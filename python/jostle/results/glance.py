@@ -19,6 +19,7 @@ _TELLING: Final[Mapping[str, str]] = {
     "transfers": "completion",
     "requests": "response",
     "pings": "rtt",
+    "videos": "bitrate",
     "media": "frame_delay",
     "datagrams": "one_way_delay",
     "link": "queue_time",

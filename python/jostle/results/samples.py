@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from jostle.results.finished import FinishedRuns
     from jostle.run_spec import FlowSpec
 
-Kind = Literal["bulk", "transfers", "requests", "media", "pings", "datagrams"]
-"""What flows do, by which they are shown together: they send without an end, end, or answer."""
+Kind = Literal["bulk", "transfers", "requests", "media", "pings", "datagrams", "videos"]
+"""What flows do, by which they are shown together: they send without an end, end, answer, …"""
 
 KINDS: Final[Mapping[str, Kind]] = {
     "bulk": "bulk",
@@ -33,6 +33,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "fixed": "transfers",
     "request_response": "requests",
     "ping": "pings",
+    "video": "videos",
     # Beside the flow whose data it passes on.
     "relay": "bulk",
     "cbr": "datagrams",

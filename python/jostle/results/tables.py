@@ -94,6 +94,10 @@ _SUITABLE: Final[Mapping[str, tuple[str, ...]]] = {
         "response", "response_p95", "response_p99", "responses", "rtt", "throughput",
         "retransmission_ratio",
     ),
+    "videos": (
+        "bitrate", "rebuffering", "startup_delay", "bitrate_switches", "rebufferings", "rtt",
+        "throughput",
+    ),
     "pings": ("rtt", "rtt_p50", "rtt_p95", "rtt_min", "rtt_sd"),
     "media": (
         "frame_delay", "frame_delay_p95", "frame_delay_max", "frames_late", "frames", "rtt",
@@ -114,7 +118,7 @@ LINKS: Final = "links"
 """Title of tables of links."""
 _TITLES: Final = {
     "bulk": "bulk flows", "transfers": "flows that end", "requests": "requests", "pings": "pings",
-    "media": "frames", "datagrams": "datagrams", "link": LINKS,
+    "media": "frames", "datagrams": "datagrams", "videos": "videos", "link": LINKS,
 }  # fmt: skip
 _ALIKE: Final = {"jain": 2, "starvation": 3}
 """How many flows alike there are at least where a measure is shown unasked."""

@@ -11,6 +11,15 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from jostle.scenario import fields as f
+from jostle.scenario.tables import Table as _Table
+from jostle.scenario.transports import (
+    AckFrequency,
+    Implementation,
+    Quic,
+    Tcp,
+    Transport,
+    Udp,
+)
 
 __all__ = [
     "AckFrequency",
@@ -45,6 +54,7 @@ __all__ = [
     "Trace",
     "Transport",
     "Udp",
+    "Video",
     "keys_of",
 ]
 
@@ -52,11 +62,6 @@ __all__ = [
 def keys_of(model: type[BaseModel]) -> list[str]:
     """List the keys of a table, as they are written."""
     return [field.alias or name for name, field in model.model_fields.items()]
-
-
-class _Table(BaseModel):
-    # Validators are built on first use: importing the package stays cheap.
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 class Algorithm(BaseModel):
@@ -320,6 +325,49 @@ class Ping(_Table):
     """A ping that is not back by then is lost: 10 s, as `ping` of iputils waits."""
 
 
+class ByBuffer(_Table):
+    """A player that chooses by what is in its buffer: BBA-0 (Huang et al., SIGCOMM 2014)."""
+
+    kind: Literal["buffer"]
+    reservoir: f.Span | None = None
+    """The lowest bitrate, up to here: 3/8 of the buffer if absent, 90 s of 240 s."""
+    cushion: f.PositiveSpan | None = None
+    """From there on the bitrate grows, until so much later the highest is reached: 21/40 of the
+    buffer if absent, 126 s of 240 s."""
+
+
+class ByThroughput(_Table):
+    """A player that chooses by the throughput of the last segments (Jiang et al., CoNEXT 2012)."""
+
+    kind: Literal["throughput"]
+    samples: Annotated[int, Field(ge=1, le=1000)] = 20
+    """Segments whose harmonic mean it takes."""
+    safety: f.Probability = 0.85
+    """The share of that mean which a bitrate may need."""
+
+
+class Video(_Table):
+    """Adaptive streaming: segments of a video, as a player asks for them."""
+
+    kind: Literal["video"]
+    ladder: Annotated[list[f.PositiveRate], Field(min_length=1, max_length=100)] | None = None
+    """Bitrates, rising; if absent those of Netflix until 2015, from 235 to 5800 kbit/s."""
+    segment: f.PositiveSpan = 4_000_000_000
+    length: f.PositiveSpan | None = None
+    """Playing time, in whole segments; without it there is no end."""
+    variation: f.Probability = 0.0
+    """By which share of its mean size a segment may be larger or smaller."""
+    choice: Annotated[
+        Annotated[ByBuffer | ByThroughput, Field(discriminator="kind")],
+        BeforeValidator(f.named("kind")),
+    ] = ByBuffer(kind="buffer")
+    startup: f.PositiveSpan | None = None
+    """The player begins with so much in its buffer, and again after that ran empty: with one
+    segment if absent."""
+    buffer: f.PositiveSpan = 240_000_000_000
+    """What the player keeps at most."""
+
+
 class Cbr(_Table):
     """Datagrams at a rate, which nobody answers."""
 
@@ -363,74 +411,11 @@ class Trace(_Table):
 
 Source = Annotated[
     Annotated[
-        Bulk | Fixed | OnOff | RequestResponse | Ping | Cbr | Media | Trace,
+        Bulk | Fixed | OnOff | RequestResponse | Ping | Cbr | Media | Trace | Video,
         Field(discriminator="kind"),
     ],
     BeforeValidator(f.named("kind")),
 ]
-
-
-class Tcp(_Table):
-    """TCP: the default of everything but pings and constant rates."""
-
-    kind: Literal["tcp"]
-
-
-class Udp(_Table):
-    """Datagrams without congestion control: those of pings and of constant rates."""
-
-    kind: Literal["udp"]
-
-
-class AckFrequency(_Table):
-    """What the sender of data asks of the receiver's ACKs (draft-ietf-quic-ack-frequency)."""
-
-    ack_eliciting_threshold: Annotated[int, Field(ge=0)] = 1
-    """An ACK leaves when more packets than this have come since the last one."""
-    max_ack_delay: f.PositiveSpan | None = None
-    """… or when the first of them has waited so long: the receiver's own 25 ms if absent."""
-    reordering_threshold: Annotated[int, Field(ge=0)] = 2
-    """… or when a packet comes so far out of order; 0: that is no reason."""
-
-
-class Implementation(_Table):
-    """A QUIC of other people: the name of a recipe, or programs of one's own."""
-
-    name: f.Name
-    server: list[str] | None = None
-    """Program and arguments of the end that waits for the connection."""
-    client: list[str] | None = None
-    """Program and arguments of the end that opens it."""
-
-
-class Quic(_Table):
-    """QUIC (RFC 9000)."""
-
-    kind: Literal["quic"]
-    implementation: Annotated[Implementation | None, BeforeValidator(f.implementation_table)] = None
-    """Whose QUIC both ends speak: "noq", which is built in, if absent."""
-    initial_mtu: f.PositiveSize = 1200
-    """Largest UDP payload until a larger one is known to arrive."""
-    mtu_discovery: bool = True
-    """Whether larger packets are probed for, up to what the flow's `mtu` can carry."""
-    ack_frequency: Annotated[AckFrequency | None, BeforeValidator(f.ack_frequency_table)] = None
-    """When the receiver acknowledges: "none" for RFC 9000's every second packet, a number for the
-    packets that may come without an ACK, or a table."""
-    recovery: Literal["rfc9002", "prr"] = "rfc9002"
-    """Whether a window-based controller's window comes down at once, or packet by packet as TCP's
-    does."""
-    gso: Annotated[int, Field(ge=1, le=64)] = 10
-    """Packets that the sender gives its host at once, at most."""
-    pacing: bool = True
-    """Whether a window-based controller's packets are paced."""
-    streams: Annotated[int, Field(ge=1, le=100)] = 1
-    """Streams over which data are spread; each response has one of its own."""
-    stream_receive_window: f.PositiveAmount | None = None
-    """Window of each stream, that of the connection if absent: the flow's `receive_window`."""
-    handshake: Literal["1rtt", "0rtt"] = "1rtt"
-    """Whether the first data wait for the receiver's answer."""
-    crypto: Literal["none", "tls"] = "none"
-    """What protects the packets; it changes no size."""
 
 
 class Capture(_Table):
@@ -438,11 +423,6 @@ class Capture(_Table):
 
     qlog: bool = False
     """Write down, too, what the ends of QUIC flows do."""
-
-
-Transport = Annotated[
-    Annotated[Tcp | Udp | Quic, Field(discriminator="kind")], BeforeValidator(f.named("kind"))
-]
 
 
 class Pep(_Table):

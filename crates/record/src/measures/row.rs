@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::ping_meter::Pings;
+use crate::playback::Watched;
 use crate::stretch::{Stretch, known};
 use crate::transfer::{Transfer, Transfers};
 
@@ -91,6 +92,8 @@ pub enum Compute {
     Group(fn(&Transfers) -> Option<f64>),
     /// From what became of a flow's pings.
     Pings(fn(&Pings, &Asked) -> Option<f64>),
+    /// From what became of a flow's video.
+    Video(fn(&Watched) -> Option<f64>),
     /// Not from one run: two conditions are compared.
     Conditions,
     /// From the time at which so many bytes were delivered, counted from the flow's start.

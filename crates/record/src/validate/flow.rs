@@ -8,7 +8,7 @@ use jostle_units::{
 use super::algorithms::{controller, memory};
 use super::{
     MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, SpecError, datagrams, link, media, quantity, quic,
-    within,
+    video, within,
 };
 use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
 
@@ -126,6 +126,7 @@ fn transport(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
 fn source(at: &str, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecError> {
     let name = |key: &str| format!("{at}.{key}");
     match source {
+        SourceSpec::Video(spec) => video::check(at, spec),
         SourceSpec::Bulk => Ok(()),
         SourceSpec::Cbr(spec) => datagrams::check(at, spec, most_bytes),
         SourceSpec::Media(spec) => media::check(at, spec),
@@ -166,6 +167,11 @@ fn relay(at: &str, position: usize, flow: &FlowSpec, flows: &[FlowSpec]) -> Resu
     if flow.mtu_bytes != before.mtu_bytes {
         let expected = format!("{}, that of the flow whose data it passes on", before.mtu_bytes);
         return Err(SpecError::unfit(&format!("{at}.mtu_bytes"), flow.mtu_bytes, expected));
+    }
+    if matches!(before.source, SourceSpec::Video(_)) {
+        let expected =
+            "a flow that its sender alone drives: a player asks its server from end to end";
+        return Err(SpecError::unfit(place, from, expected));
     }
     let expected = "absent: it begins and ends with the flow whose data it passes on";
     let keys = [("after", flow.after.is_some()), ("stop_ns", flow.stop_ns.is_some())];

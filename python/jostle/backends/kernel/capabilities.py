@@ -28,7 +28,10 @@ _OF_STACK = "noq:"
 # Below it Ethernet would pad the frame, which a virtual device does not (`packets.py`).
 _LEAST_DATAGRAM_BYTES = 18
 # What `guest/traffic.py` can send.
-_SOURCES = {"bulk", "fixed", "on_off", "request_response", "media", "trace", "relay"}
+_SOURCES = {
+    *("bulk", "fixed", "on_off", "request_response", "media", "trace", "video"),
+    "relay",
+}
 
 
 def check(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> None:
@@ -187,6 +190,9 @@ def _quic_problems(flow: FlowSpec) -> Iterator[Problem]:
     if programs.is_program(flow):
         yield from programs.problems(flow)
         return
+    if flow["source"]["kind"] == "video":
+        text = f"`video`: the ends here do not choose; TCP's do, and {_SIMULATOR}"
+        yield Problem(flow_key(flow, "source"), text)
     controller = flow["controller"]["name"]
     if ":" in controller and not controller.startswith(_OF_STACK):
         text = f"`{controller}` is Python code, which the ends here do not have; {_SIMULATOR}"

@@ -19,7 +19,7 @@ from jostle.backends.kernel import (
     playback,
     programs,
 )
-from jostle.backends.kernel.spans import sizes_bytes, spans_ns, writes
+from jostle.backends.kernel.spans import factors, sizes_bytes, spans_ns, writes
 from jostle.backends.kernel.topology import (
     Burst,
     Machine,
@@ -289,6 +289,8 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         "segment_bytes": packets.payload_bytes(flow),
         "continues": continuations(spec).get(number),
         "spans_ns": spans_ns(spec["seed"], flow, spec["duration_ns"]),
+        "factors": factors(spec["seed"], flow, spec["duration_ns"]),
+        "trip_ns": _way_back_ns(spec, flow),
         "sizes_bytes": [size for _, size in written] or sizes_bytes(spec["seed"], owner),
         "writes": written,
     }
@@ -307,6 +309,12 @@ def _datagram_flow(spec: Spec, number: int) -> dict[str, Any]:
         "stop_ns": flow["stop_ns"],
         "source": flow["source"],
     }
+
+
+def _way_back_ns(spec: Spec, flow: FlowSpec) -> int:
+    """Add up the propagation from the receiver to the sender, as the run begins."""
+    delays = (spec["links"][number]["delay"]["steps"][0] for number in flow["reverse_path"])
+    return flow["access_delay_ns"] + sum(step["delay_ns"] for step in delays)
 
 
 def _program_flow(spec: Spec, number: int) -> dict[str, Any]:

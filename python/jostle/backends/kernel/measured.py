@@ -240,6 +240,7 @@ class _Flow:
             "start_ns": self.start_ns,
             "completed_ns": self.events.get("completed_ns"),
             "responses_ns": [tuple(one) for one in self.events.get("responses_ns", ())],
+            "segments_ns": [tuple(one) for one in self.events.get("segments_ns", ())],
         }
 
 

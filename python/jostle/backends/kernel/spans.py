@@ -17,6 +17,8 @@ _LEAST_NS = 1_000
 # Beyond that the same come again: a source with a thousand turns per second for 20 minutes.
 _MOST = 1 << 20
 _AT_ONCE = 1 << 12
+# Parts of which a factor is a whole number.
+_UNIT = 1e12
 
 
 def spans_ns(seed: int, flow: FlowSpec, duration_ns: int) -> list[int]:
@@ -41,6 +43,28 @@ def spans_ns(seed: int, flow: FlowSpec, duration_ns: int) -> list[int]:
         lasting = [max(_LEAST_NS, ns) for ns in _draw(spans, seed, name, count)]
         count *= 4
     return lasting
+
+
+def factors(seed: int, flow: FlowSpec, duration_ns: int) -> list[float]:
+    """List by which factors segments of a flow's video are larger than their mean.
+
+    As many as a run can have that lasts so long; none of other sources.
+    """
+    source: Any = flow["source"]
+    if source["kind"] != "video":
+        return []
+    variation = source["variation"]
+    if not variation:
+        return [1.0]
+    segments = (duration_ns + source["buffer_ns"]) // source["segment_ns"] + 2
+    # Uniform, in whole parts of `_UNIT`.
+    points = [
+        {"value": (1.0 + sign * variation) * _UNIT, "probability": probability}
+        for sign, probability in ((-1, 0.0), (1, 1.0))
+    ]
+    uniform = {"law": {"kind": "empirical", "points": points}, "min": None, "max": None}
+    name = f"flow/{flow['name']}/source"
+    return [one / _UNIT for one in _draw([uniform], seed, name, min(segments, _MOST))]
 
 
 def sizes_bytes(seed: int, flow: FlowSpec) -> list[int]:

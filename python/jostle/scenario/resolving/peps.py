@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-from jostle.scenario.models import Flow, Pep, Ping
+from jostle.scenario.models import Flow, Pep, Ping, Video
 from jostle.scenario.resolving.links import LinkFacts, bdp_bytes
 from jostle.scenario.resolving.transports import is_quic
 from jostle.scenario.text.positions import KeyPath
@@ -221,6 +221,10 @@ def _has_none(flow: Flow, path: KeyPath, report: Report) -> bool:
             'RFC 9312, section 2.1) — write transport = "tcp", or remove this key'
         )
         report.add((*path, "pep"), message, (*path, "transport"))
+        return True
+    if isinstance(flow.source, Video):
+        message = "a player's requests do not pass a proxy here — remove this key"
+        report.add((*path, "pep"), message, (*path, "source"))
         return True
     if isinstance(flow.source, Ping):
         message = "only TCP connections can be split — remove this key"

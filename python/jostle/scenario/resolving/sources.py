@@ -7,8 +7,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from jostle.scenario.distributions import Drawn, KeyedError, quantity_spec
-from jostle.scenario.models import Cbr, Fixed, Flow, Media, OnOff, Ping, RequestResponse, Trace
+from jostle.scenario.models import (
+    Bulk,
+    Cbr,
+    Fixed,
+    Flow,
+    Media,
+    OnOff,
+    Ping,
+    RequestResponse,
+    Trace,
+    Video,
+)
 from jostle.scenario.resolving.codecs import CODECS
+from jostle.scenario.resolving.video import video_spec
 from jostle.scenario.resolving.writes import read_writes
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report
@@ -87,8 +99,12 @@ def source_spec(flow: Flow, path: KeyPath, folder: Path, report: Report) -> dict
             }
         case Media() | Trace() | Ping() | Cbr() as source:
             return _timed(source, flow, path, folder, report)
-        case _:
-            return {"kind": "bulk"}
+        case other:
+            return _endless(other, (*path, "source"), report)
+
+
+def _endless(source: Bulk | Video | None, path: KeyPath, report: Report) -> dict[str, Any]:
+    return video_spec(source, path, report) if isinstance(source, Video) else {"kind": "bulk"}
 
 
 def _timed(

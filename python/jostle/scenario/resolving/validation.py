@@ -249,6 +249,7 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
             models.Cbr,
             models.Media,
             models.Trace,
+            models.Video,
             models.Tcp,
             models.Udp,
             models.Quic,

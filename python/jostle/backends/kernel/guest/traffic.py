@@ -24,6 +24,7 @@ from typing import Any
 from .clock import sleep_until
 from .flow import Flow, FlowOfJob
 from .namespaces import Host
+from .player import Player
 from .records import DETAILS_BYTES, TCP_INFO_BYTES
 
 PORT = 5201
@@ -43,6 +44,9 @@ _ENDLESS_UNSENT_BYTES = 2 << 20
 # … and one that may be told to stop little, because what the kernel has it will send.
 _STOPPABLE_UNSENT_BYTES = 128 << 10
 
+
+# A request for a message of so many bytes.
+_REQUEST = struct.Struct("=Q")
 
 _NO_INFO = bytes(TCP_INFO_BYTES)
 _NO_DETAILS = bytes(DETAILS_BYTES)
@@ -80,6 +84,10 @@ class TcpFlow(FlowOfJob):
         self._is_accepted = threading.Event()
         # How long its application is on, off, or thinks.
         self._spans_ns: Iterator[int] = itertools.cycle(job["spans_ns"])
+        # Sizes of messages, as the receiver counts them.
+        self._sizes_bytes: Iterator[int] = itertools.cycle(job["sizes_bytes"])
+        source = job["source"]
+        self._player = Player(source, job["factors"]) if source["kind"] == "video" else None
 
     def listen(self) -> None:
         """Start the receiver; return when it can be reached."""
@@ -113,6 +121,9 @@ class TcpFlow(FlowOfJob):
             # What is not whole yet was asked for last.
             pairs = zip(self._asked_ns, self._last()._whole_ns, strict=False)
             found["responses_ns"] = [(whole - start_ns, whole - asked) for asked, whole in pairs]
+        if self._player is not None:
+            segments = self._player.segments
+            found["segments_ns"] = [(whole - start_ns, bitrate) for whole, bitrate in segments]
         if self._broken is not None:
             found["broken"] = self._broken
         return found
@@ -176,8 +187,7 @@ class TcpFlow(FlowOfJob):
     def _read(self, connection: socket.socket) -> None:
         """Read until the connection ends: in portions, and what is left of a message at once."""
         portion_bytes, most_bytes = self._job["read_bytes"], self._job["read_most_bytes"]
-        sizes_bytes: Iterator[int] = itertools.cycle(self._job["sizes_bytes"])
-        left_bytes = next(sizes_bytes, None)
+        left_bytes = self._first_bytes()
         buffer = bytearray(max(portion_bytes, most_bytes))
         readable = select.poll()
         readable.register(connection, select.POLLIN)
@@ -196,8 +206,29 @@ class TcpFlow(FlowOfJob):
             if left_bytes is not None:
                 left_bytes -= taken_bytes
                 if not left_bytes:
-                    self._whole_ns.append(time.monotonic_ns())
-                    left_bytes = next(sizes_bytes)
+                    left_bytes = self._take(connection)
+
+    def _first_bytes(self) -> int | None:
+        """Size of the first message; None if there are no messages."""
+        if self._player is None:
+            return next(self._sizes_bytes, None)
+        self._player.opened.wait()
+        return self._player.bytes
+
+    def _take(self, connection: socket.socket) -> int | None:
+        """Take a message, which is whole; return the size of the next, None after the last."""
+        now_ns = time.monotonic_ns()
+        if self._player is None:
+            self._whole_ns.append(now_ns)
+            return self._first_bytes()
+        pause_ns = self._player.loaded(now_ns)
+        if pause_ns is None:
+            connection.sendall(_REQUEST.pack(0))
+            return None
+        if pause_ns:
+            sleep_until(now_ns + pause_ns)
+        connection.sendall(_REQUEST.pack(self._player.bytes))
+        return self._player.bytes
 
     def _send(self) -> None:
         self._hosts[self._job["sender"]].enter()
@@ -216,6 +247,10 @@ class TcpFlow(FlowOfJob):
         sleep_until(due_ns)
         self._sender = sender
         self._opened_ns = time.monotonic_ns()
+        if self._player is not None:
+            # The client's first packet is under way.
+            self._player.open(due_ns)
+            sleep_until(due_ns + self._job["trip_ns"])
         try:
             sender.connect((self._job["receiver_address"], PORT))
             self._feed(sender)
@@ -247,6 +282,8 @@ class TcpFlow(FlowOfJob):
                 self._follow_clock(sender)
             case "request_response":
                 self._answer(sender, source["count"])
+            case "video":
+                self._stream(sender)
 
     def _take_turns(self, sender: socket.socket) -> None:
         """Send without end while on, nothing while off."""
@@ -300,6 +337,36 @@ class TcpFlow(FlowOfJob):
             self._last().wait_acknowledged(self._written_bytes)
         self.completed_ns = time.monotonic_ns()
         self.complete.set()
+
+    def _stream(self, sender: socket.socket) -> None:
+        """Send a segment of a video, wait for the request for the next, send that."""
+        assert self._player is not None
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        size_bytes = self._player.bytes
+        while size_bytes:
+            if self._write(sender, size_bytes, self._stop_ns, tells=False) < size_bytes:
+                return
+            asked_bytes = self._asked_bytes(sender)
+            if asked_bytes is None:
+                return
+            size_bytes = asked_bytes
+        self.completed_ns = time.monotonic_ns()
+        self.complete.set()
+
+    def _asked_bytes(self, sender: socket.socket) -> int | None:
+        """Wait for a request; return the size of what it asks for, None if time is up."""
+        request = b""
+        while len(request) < _REQUEST.size:
+            if self._stop_ns is not None:
+                left_s = max(0, self._stop_ns - time.monotonic_ns()) / 1e9
+                if not select.select([sender], [], [], left_s)[0]:
+                    return None
+            part = sender.recv(_REQUEST.size - len(request))
+            if not part:
+                return None
+            request += part
+        size_bytes: int = _REQUEST.unpack(request)[0]
+        return size_bytes
 
     def _write(
         self,
