@@ -470,6 +470,9 @@ fn what_is_not_read_closes_the_window() {
     assert_eq!(offered.number + offered.window, 33);
     arrive(&mut receiver, 4_000, 31);
     arrive(&mut receiver, 4_100, 32);
+    // What comes in order is taken until no window was told, as it is here in answer to a duplicate.
+    let closed = arrive(&mut receiver, 4_150, 32).ack.unwrap();
+    assert_eq!((closed.number, closed.window), (33, 0));
     assert_eq!(arrive(&mut receiver, 4_200, 33).bytes, 0, "there was no room for it");
 
     assert_eq!(receiver.read(at_us(5_000), 1448).map(|ack| ack.window), None, "too little to tell");
