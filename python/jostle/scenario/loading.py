@@ -49,6 +49,8 @@ class Origin:
         Whether controllers written in Python can.
     overrides
         Values by key; a text is written as in TOML.
+    modules
+        Folder of modules of controllers written in Python; the scenario's if None.
     """
 
     source: str
@@ -57,6 +59,7 @@ class Origin:
     registry: Registry
     python: bool
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    modules: Path | None = None
 
 
 class Loaded(NamedTuple):
@@ -134,7 +137,15 @@ class _Loader:
     def resolve(self, file: ScenarioFile, report: Report) -> Template | None:
         """Return the run that `file` describes; see `jostle.scenario.resolving.resolve`."""
         folder = Path(self.source).parent
-        return resolve(file, self.registry, self.files, report, folder, python=self.python)
+        return resolve(
+            file,
+            self.registry,
+            self.files,
+            report,
+            folder,
+            python=self.python,
+            modules=self.origin.modules,
+        )
 
     def override(self, overrides: Mapping[str, Any]) -> None:
         """Set what the command line sets, in its order."""

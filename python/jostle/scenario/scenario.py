@@ -237,6 +237,7 @@ def load(
     *,
     registry: Registry | None = None,
     python: bool = False,
+    modules: Path | None = None,
 ) -> Scenario:
     """Read a scenario from a TOML file.
 
@@ -252,6 +253,8 @@ def load(
     python
         Whether it may name controllers written in Python, which run with the rights of whoever runs
         the scenario.
+    modules
+        Folder of their modules, where it is not the scenario's.
 
     Returns
     -------
@@ -264,7 +267,12 @@ def load(
         If anything is wrong, with all problems that were found.
     """
     return loads(
-        read_text(path), name=str(path), overrides=overrides, registry=registry, python=python
+        read_text(path),
+        name=str(path),
+        overrides=overrides,
+        registry=registry,
+        python=python,
+        modules=modules,
     )
 
 
@@ -275,6 +283,7 @@ def loads(
     overrides: Mapping[str, Any] | None = None,
     registry: Registry | None = None,
     python: bool = False,
+    modules: Path | None = None,
 ) -> Scenario:
     """Read a scenario from a text.
 
@@ -284,7 +293,7 @@ def loads(
         The TOML document.
     name
         What problems call it. Link traces are looked for in its folder.
-    overrides, registry, python
+    overrides, registry, python, modules
         As for `load`.
 
     Returns
@@ -299,7 +308,7 @@ def loads(
     """
     text, document = parse(text, name)
     named = registry or Registry.of_engine()
-    return _made(Origin(name, text, document, named, python, dict(overrides or {})))
+    return _made(Origin(name, text, document, named, python, dict(overrides or {}), modules))
 
 
 def _made(origin: Origin) -> Scenario:
