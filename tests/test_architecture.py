@@ -73,6 +73,7 @@ DRAWS = {
     "figures/draw.py",
     "figures/events.py",
     "figures/heat.py",
+    "figures/maps.py",
     "figures/recorded.py",
     "figures/save.py",
 }
