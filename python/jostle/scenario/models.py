@@ -440,3 +440,6 @@ class ScenarioFile(Table):
     flows: Annotated[list[Flow], Field(min_length=1)]
     grid: dict[str, Any] = Field(default_factory=dict)
     """Keys that vary, with the values of each: every combination is one condition."""
+    sample: dict[str, Any] = Field(default_factory=dict)
+    """Keys that are drawn from ranges, and `points`, `method`, `seed`, `where`: how many are drawn,
+    by which design, and what has to hold of them."""
