@@ -59,8 +59,10 @@ ROOM_MAY_USE = {
     "fidelity": "errors foreign_files stats results figures",
     "studies": "_core errors foreign_files printable scenario backends running results stats "
     "figures report",
+    "suites": "errors foreign_files printable scenario backends running results stats figures "
+    "report studies",
     "cli": "errors foreign_files printable scenario templates emulate kernel_images quic_programs "
-    "backends running results figures report view fidelity studies",
+    "backends running results figures report view fidelity studies suites",
     "api": "errors printable scenario backends running results report",
 }
 

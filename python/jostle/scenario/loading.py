@@ -59,6 +59,8 @@ class Origin:
         Whether controllers written in Python can.
     overrides
         Values by key; a text is written as in TOML.
+    modules
+        Folder of modules of controllers written in Python; the scenario's if None.
     points
         Points of the sample, instead of those that it draws.
     """
@@ -69,6 +71,7 @@ class Origin:
     registry: Registry
     python: bool
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    modules: Path | None = None
     points: Points | None = None
 
 
@@ -193,7 +196,15 @@ class _Loader:
     def resolve(self, file: ScenarioFile, report: Report) -> Template | None:
         """Return the run that `file` describes; see `jostle.scenario.resolving.resolve`."""
         folder = Path(self.source).parent
-        return resolve(file, self.registry, self.files, report, folder, python=self.python)
+        return resolve(
+            file,
+            self.registry,
+            self.files,
+            report,
+            folder,
+            python=self.python,
+            modules=self.origin.modules,
+        )
 
     def override(self, overrides: Mapping[str, Any]) -> None:
         """Set what the command line sets, in its order."""

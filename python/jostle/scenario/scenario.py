@@ -267,6 +267,7 @@ def load(
     *,
     registry: Registry | None = None,
     python: bool = False,
+    modules: Path | None = None,
 ) -> Scenario:
     """Read a scenario from a TOML file.
 
@@ -282,6 +283,8 @@ def load(
     python
         Whether it may name controllers written in Python, which run with the rights of whoever runs
         the scenario.
+    modules
+        Folder of their modules, where it is not the scenario's.
 
     Returns
     -------
@@ -294,7 +297,12 @@ def load(
         If anything is wrong, with all problems that were found.
     """
     return loads(
-        read_text(path), name=str(path), overrides=overrides, registry=registry, python=python
+        read_text(path),
+        name=str(path),
+        overrides=overrides,
+        registry=registry,
+        python=python,
+        modules=modules,
     )
 
 
@@ -305,6 +313,7 @@ def loads(
     overrides: Mapping[str, Any] | None = None,
     registry: Registry | None = None,
     python: bool = False,
+    modules: Path | None = None,
 ) -> Scenario:
     """Read a scenario from a text.
 
@@ -314,7 +323,7 @@ def loads(
         The TOML document.
     name
         What problems call it. Link traces are looked for in its folder.
-    overrides, registry, python
+    overrides, registry, python, modules
         As for `load`.
 
     Returns
@@ -329,7 +338,9 @@ def loads(
     """
     text, document = parse(text, name)
     named = registry or Registry.of_engine()
-    return _made(Origin(name, text, document, named, python, dict(overrides or {})))
+    return _made(
+        Origin(name, text, document, named, python, dict(overrides or {}), modules=modules)
+    )
 
 
 def _made(origin: Origin) -> Scenario:
