@@ -53,7 +53,7 @@ ROOM_MAY_USE = {
     "figures": "errors stats",
     "results": "_core errors backends stats figures",
     "running": "errors foreign_files printable locked_folders python_controllers scenario "
-    "backends results",
+    "backends stats results",
     "report": "foreign_files printable scenario stats figures results",
     "view": "errors foreign_files printable running results stats figures report",
     "fidelity": "errors foreign_files stats results figures",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from jostle.backends import Backend, Run, run_id
 from jostle.errors import InputError, InterruptedRunError, StoreError
 from jostle.results import Failure, Result, ResultSet
+from jostle.running import repeats
 from jostle.running.job import Done, Ended, Job, Stop
 from jostle.running.pace import Pace
 from jostle.running.plans import write_plan
@@ -20,6 +21,8 @@ from jostle.running.segments.content import Keep
 from jostle.running.writer import Writer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jostle.running.executors import Executor
     from jostle.running.store import Store
     from jostle.scenario import Plan
@@ -92,6 +95,9 @@ class Session:
     def carry_out(self, plan: Plan, progress: Progress | None = None) -> ResultSet:
         """Carry out every run of `plan`. A run that fails does not stop the others.
 
+        Where the plan says until when conditions are repeated, those that need it get more runs,
+        in rounds.
+
         Raises
         ------
         InputError
@@ -103,7 +109,31 @@ class Session:
         """
         for refusal in refusals(plan, self.backend).values():
             raise refusal.error()
+        if plan.until is not None:
+            repeats.check(plan.until)
         progress = progress or Progress()
+        outcome = _Outcome()
+        noted: Path | None = None
+        while True:
+            results, noted = self._round(plan, outcome, progress, noted)
+            more = repeats.more_repeats(plan, results)
+            if not more:
+                results.said = repeats.unsettled(plan, results)
+                return results
+            plan = plan.repeated(more)
+
+    def _round(
+        self, plan: Plan, outcome: _Outcome, progress: Progress, noted: Path | None
+    ) -> tuple[ResultSet, Path | None]:
+        """Carry out the runs of a plan that are not in `outcome`; its file takes the place of one.
+
+        Returns
+        -------
+        ResultSet
+            All runs of the plan.
+        Path or None
+            File of the plan in the store, if it was noted now.
+        """
         # A plan makes its runs when they are asked for; what is kept of each is its place and name.
         places = [
             (
@@ -115,13 +145,17 @@ class Session:
         ]
         if self.store is not None:
             made_by = (self.backend.name, self.backend.version)
-            write_plan(self.store.root, plan.title, made_by, plan.conditions, places)
+            new = write_plan(self.store.root, plan.title, made_by, plan.conditions, places)
+            if noted is not None and new != noted:
+                noted.unlink(missing_ok=True)
+            noted = new
         wanted: dict[str, int] = {}
         for position, (_, _, name) in enumerate(places):
-            wanted.setdefault(name, position)
-        outcome = self._run(plan, wanted, progress)
+            if name not in outcome.runs and name not in outcome.errors:
+                wanted.setdefault(name, position)
+        self._run(plan, wanted, outcome, progress)
         found, errors = outcome.runs, outcome.errors
-        return ResultSet(
+        results = ResultSet(
             plan.title,
             self.backend.name,
             self.backend.version,
@@ -129,18 +163,20 @@ class Session:
             results=[Result(c, s, found[name]) for c, s, name in places if name in found],
             failures=[Failure(c, s, errors[name]) for c, s, name in places if name in errors],
         )
+        return results, noted
 
-    def _run(self, plan: Plan, wanted: Mapping[str, int], progress: Progress) -> _Outcome:
+    def _run(
+        self, plan: Plan, wanted: Mapping[str, int], outcome: _Outcome, progress: Progress
+    ) -> None:
         """Look runs up by name, and carry out what is missing; `wanted` says where in the plan."""
-        outcome = _Outcome()
-        if self.store is not None:
-            outcome.runs.update(self.store.find(wanted, series=self.keep == "series"))
-        progress.begin(len(wanted), len(outcome.runs))
-        missing = [name for name in wanted if name not in outcome.runs]
         writer = None if self.store is None else Writer(self.store, self.keep)
         work = _Work(self, writer, plan, wanted, progress)
         try:
+            self._look_up(wanted, outcome)
+            progress.begin(len(wanted), sum(name in outcome.runs for name in wanted))
+            missing = [name for name in wanted if name not in outcome.runs]
             work.carry_out(missing, outcome)
+            self._look_up([name for name in missing if name not in outcome.errors], outcome)
         except KeyboardInterrupt as interrupt:
             # Runs that are being written finish writing; the others stop at once.
             work.give_up()
@@ -153,15 +189,13 @@ class Session:
         finally:
             work.stop.close()
             progress.end()
+        for name in missing:
+            if name not in outcome.runs and name not in outcome.errors:
+                raise StoreError(f"cannot store run {name}: what is written there does not last")
+
+    def _look_up(self, names: Iterable[str], outcome: _Outcome) -> None:
         if self.store is not None:
-            carried_out = [name for name in missing if name not in outcome.errors]
-            stored = self.store.find(carried_out, series=self.keep == "series")
-            for name in carried_out:
-                if name not in stored:
-                    text = f"cannot store run {name}: what is written there does not last"
-                    raise StoreError(text)
-            outcome.runs.update(stored)
-        return outcome
+            outcome.runs.update(self.store.find(names, series=self.keep == "series"))
 
 
 class _Work:

@@ -418,6 +418,11 @@ class ScenarioFile(Table):
     duration: f.PositiveSpan
     repeats: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     """Runs of each condition; their seeds are `seed`, `seed + 1`, …"""
+    until: f.Until | None = None
+    """More runs of each condition until an interval is narrow enough: `"goodput ± 2 %"`, `"rtt of
+    web in steady ± 1 ms"`."""
+    most_repeats: Annotated[int, Field(ge=5, le=1_000_000)] = 50
+    """Runs of a condition after which `until` is given up."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 1
     interval: f.PositiveSpan | None = None
     """Bin of the time series: 1 s, or a tenth of the duration if that is shorter."""
