@@ -20,7 +20,7 @@ from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report, did_you_mean
 from jostle.scenario.text.units import LARGEST, format_amount
 
-__all__ = ["Maker", "Route", "Split", "connection_names", "split", "with_proxies"]
+__all__ = ["Maker", "Route", "Split", "connection_names", "split", "with_first", "with_proxies"]
 
 _BESIDE_NS: Final = 1_000_000
 """Round trip between a sender and a proxy that has no link with a delay between them."""
@@ -113,6 +113,14 @@ def connection_names(flow: Flow, links: Sequence[LinkFacts]) -> list[str]:
     """Return what the connections behind a flow's own are called behind its name."""
     found = (_link_name(pep, links) for pep in flow.pep)
     return [f"@{name}" for name in found if name is not None]
+
+
+def with_first(
+    specified: Sequence[dict[str, Any]], splits: Sequence[Split | None]
+) -> list[dict[str, Any]]:
+    """Return flows, of those that are split the first connection."""
+    pairs = zip(specified, splits, strict=True)
+    return [spec if found is None else {**spec, **found.first} for spec, found in pairs]
 
 
 def with_proxies(

@@ -37,6 +37,7 @@ from jostle.scenario.resolving.peps import (
     Split,
     connection_names,
     split,
+    with_first,
     with_proxies,
 )
 from jostle.scenario.resolving.python_controllers import controller_spec
@@ -153,6 +154,7 @@ def resolve(
     folder: Path | None = None,
     *,
     python: bool = False,
+    modules: Path | None = None,
 ) -> Template | None:
     """Return the run that a scenario describes.
 
@@ -168,8 +170,8 @@ def resolve(
         Takes all problems.
     folder
         The scenario's, where files and controllers written in Python are looked for; here if None.
-    python
-        Whether it may name controllers written in Python.
+    python, modules
+        Whether it may name controllers written in Python, and their folder if not the scenario's.
 
     Returns
     -------
@@ -189,16 +191,14 @@ def resolve(
     specs = [link_spec(one, largest, registry, report, rtt_paths) for one in links]
     _check_names(file, links, report)
     _check_capture(file, report)
-    asked = _Asked(file, links, registry, report, folder or Path(), python)
+    here = folder or Path()
+    asked = _Asked(file, links, registry, report, here, modules or here, python)
     specified = [_flow(index, rtt, asked) for index, rtt in enumerate(rtts)]
     splits = [
         _split(index, rtt, spec, asked)
         for (index, rtt), spec in zip(enumerate(rtts), specified, strict=True)
     ]
-    own = [
-        spec if found is None else {**spec, **found.first}
-        for spec, found in zip(specified, splits, strict=True)
-    ]
+    own = with_first(specified, splits)
     copies = [_copies(flow) for flow in file.flows]
     flows = with_proxies(_in_order(file, own, report), copies, splits)
     assign_flows(file, [link.path for link in links], specs, flows, report)
@@ -327,9 +327,7 @@ def _ends(flow: Mapping[str, Any]) -> bool:
 
 
 def _copies(flow: Flow) -> list[str]:
-    if flow.count == 1:
-        return [flow.name]
-    return [f"{flow.name}-{number}" for number in range(1, flow.count + 1)]
+    return [flow.name] if flow.count == 1 else [f"{flow.name}-{i + 1}" for i in range(flow.count)]
 
 
 def _few_enough(file: ScenarioFile, report: Report) -> bool:
@@ -397,6 +395,7 @@ class _Asked:
     registry: Registry
     report: Report
     folder: Path
+    modules: Path
     python: bool
 
     def algorithms(
@@ -404,7 +403,7 @@ class _Asked:
     ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         """Return controller and slow start of a flow over one of the engine's transports."""
         if is_python_controller(flow.controller.name):
-            found = controller_spec(flow, path, self.folder, self.report, python=self.python)
+            found = controller_spec(flow, path, self.modules, self.report, python=self.python)
             return found, None
         return controller_and_slow_start(flow, path, self.registry, self.report, self.folder)
 
