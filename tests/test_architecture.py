@@ -54,13 +54,15 @@ ROOM_MAY_USE = {
     "results": "_core errors backends stats figures",
     "running": "errors foreign_files printable locked_folders python_controllers scenario "
     "backends results",
+    "inference": "errors run_spec python_controllers scenario emulate backends running results stats "
+    "figures",
     "report": "foreign_files printable scenario stats figures results",
     "view": "errors foreign_files printable running results stats figures report",
     "fidelity": "errors foreign_files stats results figures",
     "studies": "_core errors foreign_files printable scenario backends running results stats "
     "figures report",
     "cli": "errors foreign_files printable scenario templates emulate kernel_images quic_programs "
-    "backends running results figures report view fidelity studies",
+    "backends running results figures inference report view fidelity studies",
     "api": "errors printable scenario backends running results report",
 }
 
