@@ -54,8 +54,8 @@ ROOM_MAY_USE = {
     "results": "_core errors backends stats figures",
     "running": "errors foreign_files printable locked_folders python_controllers scenario "
     "backends stats results",
-    "inference": "errors run_spec python_controllers scenario emulate backends running results stats "
-    "figures",
+    "inference": "errors run_spec python_controllers scenario emulate backends stats figures "
+    "results running",
     "report": "foreign_files printable scenario stats figures results",
     "view": "errors foreign_files printable running results stats figures report",
     "fidelity": "errors foreign_files stats results figures",
