@@ -211,7 +211,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert document["ranking"][0]["probability"] > 0.9
     assert document["link"]["links"][0]["capacity"]["rate_bps"] == 10_000_000
     assert b"bbr, " in figure.read_bytes()
-    assert status(["identify", str(store / name), *words]) == 0
+    assert status(["identify", name, *words]) == 0
     shown = capsys.readouterr().out
     assert "none of these" in shown
     assert shown.index("bbr") < shown.index("reno")

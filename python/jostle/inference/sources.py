@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jostle.errors import InputError
-from jostle.running.store import read_stored
+from jostle.running.store import Reader
 
 if TYPE_CHECKING:
-    from jostle.running.store import StoredRun
+    from jostle.backends import Run
 
 __all__ = ["find_run"]
 
@@ -18,7 +18,7 @@ _FEWEST_DIGITS: Final = 6
 _NAME: Final = re.compile(f"[0-9a-f]{{{_FEWEST_DIGITS},32}}")
 
 
-def find_run(given: str, store: Path) -> StoredRun:
+def find_run(given: str, store: Path) -> Run:
     """Find a run by the path of its folder, its name in a store, or the beginning of that name.
 
     Raises
@@ -32,20 +32,16 @@ def find_run(given: str, store: Path) -> StoredRun:
     if path.is_dir():
         if not (path / "manifest.json").is_file():
             raise InputError(f"{given} is no run's folder: it has no manifest.json")
-        return read_stored(path.resolve().parent, path.resolve().name)
+        return Reader(path.resolve().parent).get(path.resolve().name)
     if not _NAME.fullmatch(given):
         raise InputError(
             f"{given} is no run: give its folder, or at least {_FEWEST_DIGITS} digits of its name "
             f"in the store {store}"
         )
-    try:
-        found = sorted(
-            each.name for each in store.iterdir() if each.name.startswith(given) and each.is_dir()
-        )
-    except OSError as error:
-        raise InputError(f"cannot read the store {store}: {error.strerror}") from error
+    reader = Reader(store)
+    found = sorted(name for name in reader.names() if name.startswith(given))
     if not found:
         raise InputError(f"no run in {store} begins with {given}")
     if len(found) > 1:
         raise InputError(f"{len(found)} runs in {store} begin with {given}: give more digits")
-    return read_stored(store, found[0])
+    return reader.get(found[0])
