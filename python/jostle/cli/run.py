@@ -287,7 +287,7 @@ def plan_files(
 
     With `jittered`, flows start at other times in every run; see `Scenario.jittered`.
     """
-    overrides = _overrides(settings)
+    overrides = overrides_of(settings)
     from jostle.scenario import ScenarioError
 
     plans: list[Plan] = []
@@ -309,7 +309,8 @@ def plan_files(
     return plans
 
 
-def _overrides(settings: Sequence[str]) -> dict[str, str]:
+def overrides_of(settings: Sequence[str]) -> dict[str, str]:
+    """Take `KEY=VALUE` of each `--set` apart."""
     overrides = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
