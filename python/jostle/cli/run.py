@@ -29,6 +29,7 @@ from jostle.running import DEFAULT_STORE, STORE_VARIABLE
 if TYPE_CHECKING:
     from jostle.backends import Backend
     from jostle.results import ResultSet
+    from jostle.running.segments.content import Keep
     from jostle.running.session import Session
     from jostle.running.store import Store
     from jostle.scenario import Plan
@@ -129,6 +130,13 @@ def scenario_options(command: F) -> F:
 @plan_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 @click.option("--figures", "figures", metavar="DIR", help="Draw every figure into this folder.")
+@click.option(
+    "--keep",
+    type=click.Choice(["series", "summary"]),
+    default="series",
+    show_default=True,
+    help="What the store keeps of each run: everything, or its measures alone.",
+)
 @formats_option
 @click.option("--report", "report", metavar="HTML", help="Write a self-contained report.")
 @click.option("--phase", "phases", metavar="NAME", multiple=True, help="Show this phase alone.")
@@ -141,6 +149,7 @@ def run(
     as_json: bool,
     figures: str | None,
     formats: tuple[str, ...],
+    keep: Keep,
     report: str | None,
     phases: tuple[str, ...],
     **options: Any,
@@ -154,13 +163,15 @@ def run(
     into = {suffix: options.pop(suffix) for suffix in ("csv", "parquet")}
     plans = plan_files(environment, **options)
     # What is wrong is told now, not after an hour of running.
+    if keep == "summary" and (figures or report):
+        raise InputError("--keep summary: figures and reports are drawn from series")
     _check_phases(plans, phases)
     _check_keys(plans, shown)
     for file in into.values():
         make_folder_of(file if file != "-" else None)
     make_folder(figures)
     make_folder_of(report)
-    every = carry_out(environment, plans, **options)
+    every = carry_out(environment, plans, **options, keep=keep)
     from jostle.cli import output
 
     if as_json:
@@ -203,11 +214,12 @@ def carry_out(
     jobs: int | None,
     store_path: str,
     no_cache: bool,
+    keep: Keep = "series",
     **given: Any,
 ) -> list[ResultSet]:
     """Carry out every plan, with progress on stderr."""
     made = environment.backend(backend, chosen_of(given))
-    (every,) = carry_out_with([(made, plans)], jobs, store_path, no_cache=no_cache)
+    (every,) = carry_out_with([(made, plans)], jobs, store_path, no_cache=no_cache, keep=keep)
     return every
 
 
@@ -217,6 +229,7 @@ def carry_out_with(
     store_path: str,
     *,
     no_cache: bool,
+    keep: Keep = "series",
 ) -> list[list[ResultSet]]:
     """Carry out plans by several backends, with progress on stderr; results by backend."""
     from jostle.cli.signals import orderly_interruption
@@ -235,7 +248,9 @@ def carry_out_with(
     ):
         raise InputError("capture: its files are kept in the store; leave out --no-cache")
     # What a backend cannot do is told now, not after an hour of running.
-    sessions = _possible([(Session(backend, executor, store), plans) for backend, plans in work])
+    sessions = _possible(
+        [(Session(backend, executor, store, keep), plans) for backend, plans in work]
+    )
     with orderly_interruption() as interruption:
         try:
             return [
