@@ -63,8 +63,11 @@ ROOM_MAY_USE = {
     "figures report",
     "suites": "errors foreign_files printable scenario backends running results stats figures "
     "report studies",
+    "search": "errors foreign_files printable scenario backends stats figures results running "
+    "studies",
     "cli": "errors foreign_files printable scenario templates emulate kernel_images quic_programs "
-    "backends running results figures inference report view fidelity studies suites",
+    "backends running results figures inference report view fidelity studies "
+    "suites search",
     "api": "errors printable scenario backends running results report",
 }
 

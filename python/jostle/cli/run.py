@@ -329,7 +329,7 @@ def plan_files(
 
 
 def overrides_of(settings: Sequence[str]) -> dict[str, str]:
-    """Read `KEY=VALUE` words; values stay as they are written."""
+    """Take `KEY=VALUE` of each `--set` apart."""
     overrides = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
