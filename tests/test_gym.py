@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -301,3 +302,34 @@ def test_without_gymnasium_it_says_what_to_install() -> None:
     code = "import sys; sys.modules['gymnasium'] = None; import jostle.gym"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert 'pip install "jostle[gym]"' in done.stderr
+
+
+def test_the_example_trains_and_its_policy_runs(tmp_path: Path) -> None:
+    path = Path(__file__).parents[1] / "examples" / "learn" / "learn.py"
+    found = importlib.util.spec_from_file_location("learn", path)
+    assert found is not None
+    assert found.loader is not None
+    learn = importlib.util.module_from_spec(found)
+    found.loader.exec_module(learn)
+    weights = learn.train(2, 4, 2, seed=1)
+    np.testing.assert_array_equal(learn.train(2, 4, 2, seed=1), weights)
+    learn.write(tmp_path / "trained.policy", weights, "Trained for a moment.")
+    for overrides in ({}, {"flows.first.transport": "quic"}):
+        scenario = jostle.load(
+            path.parent / "beside-cubic.toml",
+            {
+                "duration": "4 s",
+                "phases": "{ all = ['1 s', '4 s'] }",
+                "flows.second.start": "1 s",
+                "flows.first.controller": '{ name = "learned", policy = "%s" }'
+                % (tmp_path / "trained.policy"),
+                "bottleneck.rate": "5 Mbit/s",
+                "bottleneck.queue.limit": "1 BDP",
+                **overrides,
+            },
+        )
+        results = jostle.run(scenario, store=False, repeats=1)
+        assert not results.failures
+        first = results.flows.filter(results.flows["flow"] == "first")
+        assert first["controller"].unique().to_list() == ["learned"]
+        assert (first["sent_packets"] > 0).all()

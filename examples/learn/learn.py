@@ -104,6 +104,12 @@ def train(generations: int, networks: int, episodes: int, seed: int) -> Numbers:
     return np.asarray(search.mean)
 
 
+def write(path: Path, weights: Numbers, about: str) -> None:
+    """Write the network of some weights to a file."""
+    first, bias, second, last = layers(weights)
+    write_policy(path, DESIGN, [("tanh", first, bias), ("linear", second, last)], about=about)
+
+
 def main() -> None:
     """Train, and write the policy."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -114,14 +120,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     weights = train(given.generations, given.networks, given.episodes, given.seed)
-    first, bias, second, last = layers(weights)
     about = (
         f"Trained by examples/learn/learn.py: {given.generations} generations of {given.networks} "
         f"networks, {given.episodes} episodes each, seed {given.seed}."
     )
-    write_policy(
-        given.policy, DESIGN, [("tanh", first, bias), ("linear", second, last)], about=about
-    )
+    write(given.policy, weights, about)
 
 
 if __name__ == "__main__":

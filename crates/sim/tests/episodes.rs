@@ -23,7 +23,7 @@ fn policy(interval: &str, action: &str, outputs: usize) -> (String, String) {
     let last: String = (0..outputs)
         .map(|i| {
             let weight = |j| if i == j { " 3" } else { " 0" };
-            format!("4{}\n", (0..outputs).map(weight).collect::<String>())
+            format!("0{}\n", (0..outputs).map(weight).collect::<String>())
         })
         .collect();
     (design, file + &last)
@@ -98,7 +98,8 @@ fn it_makes_none_over_quic_either() {
     for flow in &mut spec.flows {
         *flow = common::over_quic(flow.clone());
     }
-    let (design, file) = policy("20 ms", "rate 0.2", 1);
+    // What is lost in large numbers breaks the connection (`too many gaps`).
+    let (design, file) = policy("20 ms", "rate 0.02", 1);
     let (outside, decisions, _) = from_outside(&spec, &design, &file);
     assert!(decisions > 300, "{decisions} decisions");
     assert_eq!(text(&outside), text(&on_their_own(&spec, &file)));
@@ -107,7 +108,7 @@ fn it_makes_none_over_quic_either() {
 /// Intervals follow each other without a gap, and count what the record counts.
 #[test]
 fn intervals_add_up_to_the_run() {
-    let (design, file) = policy("20 ms", "cubic", 1);
+    let (design, file) = policy("20 ms", "window 0.1", 1);
     let mut spec = spec();
     spec.flows.truncate(1);
     spec.links[0].loss = None;
@@ -119,7 +120,7 @@ fn intervals_add_up_to_the_run() {
         let it = episode.observed(0);
         assert!((it.duration_s - 0.02).abs() < 1e-9, "{it:?}");
         assert!(it.rtt_samples == 0.0 || (0.04..0.2).contains(&it.rtt_mean_s), "{it:?}");
-        assert!(it.rtt_min_s <= it.rtt_mean_s && it.least_rtt_s <= it.srtt_s, "{it:?}");
+        assert!(it.rtt_min_s <= it.rtt_mean_s + 1e-9 && it.least_rtt_s <= it.srtt_s, "{it:?}");
         sum.acked_packets += it.acked_packets;
         sum.sent_packets += it.sent_packets;
         sum.lost_packets += it.lost_packets;
