@@ -20,6 +20,7 @@ from jostle.cli.plot import plot
 from jostle.cli.quic import quic
 from jostle.cli.report import report
 from jostle.cli.run import run
+from jostle.cli.scorecard import scorecard
 from jostle.cli.show import explain, list_, schema
 from jostle.cli.study import study
 from jostle.cli.suite import suite
@@ -62,8 +63,8 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    new, run, plot, compare, conformance, study, suite, validate, kernel, quic, emulate, trace,
-    list_, explain, schema, report, view, completion,
+    new, run, plot, compare, conformance, study, suite, scorecard, validate, kernel, quic, emulate,
+    trace, list_, explain, schema, report, view, completion,
 )  # fmt: skip
 
 for _command in _COMMANDS:
