@@ -25,7 +25,14 @@ from jostle.scenario.resolving.sample import OWN_KEYS, Design, Points, read_desi
 from jostle.scenario.resolving.traces import TraceFiles
 from jostle.scenario.resolving.validation import validate
 from jostle.scenario.text.positions import KeyPath, line_of, positions
-from jostle.scenario.text.problems import Problem, Report, ScenarioError, overlaps, starts_with
+from jostle.scenario.text.problems import (
+    Problem,
+    Report,
+    ScenarioError,
+    did_you_mean,
+    overlaps,
+    starts_with,
+)
 from jostle.scenario.text.units import QuantityError
 
 __all__ = ["Loaded", "Origin", "read"]
@@ -139,6 +146,7 @@ class _Loader:
         varied = [target for d in dimensions for target in d.targets]
         template = None
         if base.file is not None:
+            self.check_until(base.file, report)
             together = Report([*base.replaced, *varied])
             template = self.resolve(base.file, together)
             report.found += together.found
@@ -170,6 +178,20 @@ class _Loader:
             for one in (False, True)
         )
         return Loaded(base.file, title, grid, sample, design, tuple(templates))
+
+    def check_until(self, file: ScenarioFile, report: Report) -> None:
+        """See that what repeats are made for is there."""
+        until = file.until
+        if until is None:
+            return
+        phases = ["overall", *file.phases]
+        if until.phase and until.phase not in phases:
+            hint = did_you_mean(until.phase, phases)
+            report.add(("until",), f'there is no phase "{until.phase}" — {hint}')
+        measures = self.registry.measures
+        if measures and until.measure not in measures:
+            hint = did_you_mean(until.measure, measures, listed="measures")
+            report.add(("until",), f'there is no measure "{until.measure}" — {hint}')
 
     def resolve(self, file: ScenarioFile, report: Report) -> Template | None:
         """Return the run that `file` describes; see `jostle.scenario.resolving.resolve`."""

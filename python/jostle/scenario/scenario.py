@@ -18,6 +18,7 @@ from jostle.scenario.resolving.sample import Design, Points
 from jostle.scenario.text.document import parse, read_text
 from jostle.scenario.text.problems import Problem, ScenarioError
 from jostle.scenario.text.shape import misshapen
+from jostle.scenario.until import LEAST_REPEATS
 
 __all__ = ["Scenario", "load", "loads"]
 
@@ -177,6 +178,11 @@ class Scenario:
         return _made(replace(self._origin, points=points))
 
     @property
+    def points(self) -> Points:
+        """Points that were given by `at`; none otherwise."""
+        return (self._origin and self._origin.points) or ()
+
+    @property
     def text(self) -> str:
         """The TOML document that it was read from; empty if it was none."""
         return (self._origin and self._origin.text) or ""
@@ -229,7 +235,8 @@ class Scenario:
         Parameters
         ----------
         repeats, seed
-            Instead of the scenario's own.
+            Instead of the scenario's own; with a number of repeats there are so many, whatever the
+            scenario's `until`.
 
         Returns
         -------
@@ -248,12 +255,15 @@ class Scenario:
         >>> [planned.seed for planned in plan.runs]
         [1, 2, 3]
         """
-        return Plan.of(
-            self.title,
-            self._templates,
-            self.repeats if repeats is None else repeats,
-            self.seed if seed is None else seed,
-        )
+        first = self.seed if seed is None else seed
+        until = self.file.until
+        if until is None or repeats is not None:
+            wanted = self.repeats if repeats is None else repeats
+            return Plan.of(self.title, self._templates, wanted, first)
+        most = self.file.most_repeats
+        begin = min(max(self.repeats, LEAST_REPEATS), most)
+        planned = Plan.of(self.title, self._templates, begin, first)
+        return replace(planned, until=until, most_repeats=most)
 
 
 def load(

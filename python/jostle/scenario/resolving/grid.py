@@ -25,7 +25,7 @@ __all__ = [
     "with_levels",
 ]
 
-_FIXED: Final = ("title", "repeats", "seed", "grid", "sample")
+_FIXED: Final = ("title", "repeats", "until", "most_repeats", "seed", "grid", "sample")
 MOST_CONDITIONS: Final = 10_000
 """Each is resolved when the scenario is loaded."""
 
