@@ -25,6 +25,7 @@ from jostle.cli.show import explain, list_, schema
 from jostle.cli.study import study
 from jostle.cli.suite import suite
 from jostle.cli.trace import trace
+from jostle.cli.tune import tune
 from jostle.cli.validate import validate
 from jostle.cli.view import view
 from jostle.errors import JostleError, brief
@@ -63,7 +64,7 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    new, run, plot, compare, sensitivity, conformance, study, suite, validate, kernel, quic,
+    new, run, plot, compare, sensitivity, tune, conformance, study, suite, validate, kernel, quic,
     emulate, trace, list_, explain, schema, report, view, completion,
 )  # fmt: skip
 
