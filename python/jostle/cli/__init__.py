@@ -14,6 +14,7 @@ from jostle.cli.completing import completion
 from jostle.cli.conformance import conformance
 from jostle.cli.emulate import emulate
 from jostle.cli.environment import Environment
+from jostle.cli.identify import identify
 from jostle.cli.kernel import kernel
 from jostle.cli.new import new
 from jostle.cli.plot import plot
@@ -64,8 +65,8 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    new, run, plot, compare, sensitivity, tune, conformance, study, suite, validate, kernel, quic,
-    emulate, trace, list_, explain, schema, report, view, completion,
+    new, run, plot, compare, sensitivity, tune, conformance, study, suite, validate, identify,
+    kernel, quic, emulate, trace, list_, explain, schema, report, view, completion,
 )  # fmt: skip
 
 for _command in _COMMANDS:
