@@ -21,6 +21,7 @@ from jostle.cli.quic import quic
 from jostle.cli.report import report
 from jostle.cli.run import run
 from jostle.cli.show import explain, list_, schema
+from jostle.cli.store import store
 from jostle.cli.study import study
 from jostle.cli.suite import suite
 from jostle.cli.trace import trace
@@ -63,7 +64,7 @@ def cli() -> None:
 
 _COMMANDS = (
     new, run, plot, compare, conformance, study, suite, validate, kernel, quic, emulate, trace,
-    list_, explain, schema, report, view, completion,
+    list_, explain, schema, report, view, store, completion,
 )  # fmt: skip
 
 for _command in _COMMANDS:
