@@ -54,6 +54,8 @@ ROOM_MAY_USE = {
     "results": "_core errors backends stats figures",
     "running": "errors foreign_files printable locked_folders python_controllers scenario "
     "backends stats results",
+    "inference": "errors run_spec python_controllers scenario emulate backends stats figures "
+    "results running",
     "report": "foreign_files printable scenario stats figures results",
     "view": "errors foreign_files printable running results stats figures report",
     "fidelity": "errors foreign_files stats results figures",
@@ -61,8 +63,11 @@ ROOM_MAY_USE = {
     "figures report",
     "suites": "errors foreign_files printable scenario backends running results stats figures "
     "report studies",
+    "search": "errors foreign_files printable scenario backends stats figures results running "
+    "studies",
     "cli": "errors foreign_files printable scenario templates emulate kernel_images quic_programs "
-    "backends running results figures report view fidelity studies suites",
+    "backends running results figures inference report view fidelity studies "
+    "suites search",
     "api": "errors printable scenario backends running results report",
 }
 

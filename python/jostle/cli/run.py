@@ -37,6 +37,23 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Runs at the same time; as many as there are cores if absent.",
+)
+store_option = click.option(
+    "--store",
+    "store_path",
+    metavar="DIR",
+    envvar=STORE_VARIABLE,
+    default=DEFAULT_STORE,
+    show_default=True,
+    show_envvar=True,
+    help="Folder of finished runs.",
+)
+
+
 def plan_options(command: F) -> F:
     """Options of every command that carries scenarios out by one backend."""
     runs = "; ".join(f"{row.name}, {row.summary}" for row in BACKENDS.values())
@@ -99,21 +116,8 @@ def scenario_options(command: F) -> F:
             multiple=True,
             help="Override a key of the scenario.",
         ),
-        click.option(
-            "--jobs",
-            type=click.IntRange(min=1),
-            help="Runs at the same time; as many as there are cores if absent.",
-        ),
-        click.option(
-            "--store",
-            "store_path",
-            metavar="DIR",
-            envvar=STORE_VARIABLE,
-            default=DEFAULT_STORE,
-            show_default=True,
-            show_envvar=True,
-            help="Folder of finished runs.",
-        ),
+        jobs_option,
+        store_option,
         click.option(
             "--no-cache",
             is_flag=True,
@@ -302,7 +306,7 @@ def plan_files(
 
     With `jittered`, flows start at other times in every run; see `Scenario.jittered`.
     """
-    overrides = _overrides(settings)
+    overrides = overrides_of(settings)
     from jostle.scenario import ScenarioError
 
     plans: list[Plan] = []
@@ -324,7 +328,8 @@ def plan_files(
     return plans
 
 
-def _overrides(settings: Sequence[str]) -> dict[str, str]:
+def overrides_of(settings: Sequence[str]) -> dict[str, str]:
+    """Take `KEY=VALUE` of each `--set` apart."""
     overrides = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
