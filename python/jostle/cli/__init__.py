@@ -23,6 +23,7 @@ from jostle.cli.report import report
 from jostle.cli.run import run
 from jostle.cli.sensitivity import sensitivity
 from jostle.cli.show import explain, list_, schema
+from jostle.cli.store import store
 from jostle.cli.study import study
 from jostle.cli.suite import suite
 from jostle.cli.trace import trace
@@ -65,7 +66,7 @@ def cli() -> None:
 
 _COMMANDS = (
     new, run, plot, compare, sensitivity, conformance, study, suite, validate, identify,
-    kernel, quic, emulate, trace, list_, explain, schema, report, view, completion,
+    kernel, quic, emulate, trace, list_, explain, schema, report, view, store, completion,
 )  # fmt: skip
 
 for _command in _COMMANDS:
