@@ -27,6 +27,7 @@ from jostle.cli.store import store
 from jostle.cli.study import study
 from jostle.cli.suite import suite
 from jostle.cli.trace import trace
+from jostle.cli.tune import tune
 from jostle.cli.validate import validate
 from jostle.cli.view import view
 from jostle.errors import JostleError, brief
@@ -65,7 +66,7 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    new, run, plot, compare, sensitivity, conformance, study, suite, validate, identify,
+    new, run, plot, compare, sensitivity, tune, conformance, study, suite, validate, identify,
     kernel, quic, emulate, trace, list_, explain, schema, report, view, store, completion,
 )  # fmt: skip
 
