@@ -41,11 +41,12 @@ export PROPTEST_RNG_SEED ?= 1
 
 say = @if [ -t 1 ]; then printf '\033[1m==> %s\033[0m\n' "$(1)"; else echo "==> $(1)"; fi
 
-.PHONY: browser help demo test lint test-rust fuzz soak audit licences lock kernels test-python docs bench format clean
+.PHONY: browser wheel help demo test lint test-rust fuzz soak audit licences lock kernels test-python docs bench format clean
 
 help:
 	@echo 'make demo     install into .venv, run the satellite competition, leave its pictures in demo/'
 	@echo 'make test     everything that has to hold: lint, test-rust, test-python, docs'
+	@echo 'make wheel    build a wheel for this machine into dist/, and run the demo from it in an empty environment'
 	@echo 'make kernels  install and build what the tests of the kernel backend run on (some minutes)'
 	@echo 'make fuzz     test the engine with new random cases until one fails'
 	@echo 'make soak     kill and interrupt commands at random instants for MINUTES (10)'
@@ -60,6 +61,14 @@ help:
 demo: $(STAMPS)/package
 	$(call say,Two flows share a satellite link: five pairs of controllers)
 	@$(BIN)/jostle run scenarios/geo-shared.toml --figures demo
+
+# What the installation above has compiled is not compiled again. The environment is made with the
+# versions that were tested.
+wheel: $(STAMPS)/package
+	$(call say,A wheel, and the demo from it in an empty environment)
+	@rm -rf dist
+	$(BIN)/maturin build --quiet --release --locked --out dist
+	$(BIN)/python tools/try_wheel.py dist/*.whl
 
 test: lint test-rust test-python docs
 	$(call say,All tests passed)
@@ -148,7 +157,7 @@ format: $(STAMPS)/dev
 	$(BIN)/ruff format --quiet
 
 clean:
-	rm -rf target .venv demo docs/_build python/jostle/*.so
+	rm -rf target .venv demo dist docs/_build python/jostle/*.so
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find python tests examples docs -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -1,0 +1,54 @@
+"""Install a wheel into an empty environment and run the demonstration there: `make wheel`.
+
+Nothing of the repository but the scenario is used, from another folder, so that what the wheel
+lacks is missed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SCENARIO = ROOT / "scenarios" / "geo-shared.toml"
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Run a command away from the repository; returns what it prints."""
+    environment = {key: it for key, it in os.environ.items() if not key.startswith("PYTHON")}
+    environment["JOSTLE_STORE"] = str(cwd / "store")
+    done = subprocess.run(command, cwd=cwd, env=environment, stdout=subprocess.PIPE, check=True)
+    return done.stdout.decode()
+
+
+def main(wheel: Path) -> None:
+    """Install, look at the command, run the scenario, and check what it says."""
+    with tempfile.TemporaryDirectory(prefix="wheel-") as name:
+        folder = Path(name)
+        venv.create(folder / "venv", with_pip=True)
+        scripts = sysconfig.get_path("scripts", "venv", {"base": str(folder / "venv")})
+        python = shutil.which("python", path=scripts)
+        jostle = Path(scripts) / "jostle"
+        assert python is not None, scripts
+        run(python, "-m", "pip", "install", "--quiet", wheel.resolve(), cwd=folder)
+        shutil.copy(SCENARIO, folder)
+        where = run(python, "-c", "import jostle; print(jostle.__file__)", cwd=folder).strip()
+        assert Path(where).is_relative_to(folder.resolve()), where
+        told = run(jostle, "run", SCENARIO.name, "--json", "--repeats", "1", cwd=folder)
+        conditions = json.loads(told)["conditions"]
+        assert conditions, told[:1000]
+        run(jostle, "run", SCENARIO.name, "--repeats", "1", "--figures", "demo", cwd=folder)
+        pictures = list((folder / "demo").iterdir())
+        assert pictures, "no figures"
+        print(f"{wheel.name}: {len(conditions)} conditions, {len(pictures)} pictures")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
