@@ -200,8 +200,7 @@ impl Episodes {
             py.detach(|| {
                 let mut work: Vec<_> = (0..)
                     .zip(&mut *places)
-                    .filter_map(|(number, place)| Some((place, begins.remove(&number))))
-                    .filter(|(_, begin)| begin.is_some())
+                    .filter_map(|(number, place)| Some((place, Some(begins.remove(&number)?))))
                     .collect();
                 on_threads(&mut work, self.threads, |(place, begin)| {
                     if let Some((spec, learners)) = begin.take() {
