@@ -14,6 +14,7 @@ from jostle.cli.completing import completion
 from jostle.cli.conformance import conformance
 from jostle.cli.emulate import emulate
 from jostle.cli.environment import Environment
+from jostle.cli.fit import fit
 from jostle.cli.identify import identify
 from jostle.cli.kernel import kernel
 from jostle.cli.new import new
@@ -65,7 +66,7 @@ def cli() -> None:
 
 _COMMANDS = (
     new, run, plot, compare, sensitivity, conformance, study, suite, validate, identify,
-    kernel, quic, emulate, trace, list_, explain, schema, report, view, completion,
+    fit, kernel, quic, emulate, trace, list_, explain, schema, report, view, completion,
 )  # fmt: skip
 
 for _command in _COMMANDS:

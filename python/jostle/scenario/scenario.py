@@ -13,6 +13,7 @@ from jostle.scenario.loading import Origin, read
 from jostle.scenario.models import ScenarioFile
 from jostle.scenario.plan import Condition, Plan
 from jostle.scenario.registry import Registry
+from jostle.scenario.resolving.addressing import changed, find, parse_value
 from jostle.scenario.resolving.resolve import Template
 from jostle.scenario.resolving.sample import Design, Points
 from jostle.scenario.text.document import parse, read_text
@@ -186,6 +187,21 @@ class Scenario:
     def text(self) -> str:
         """The TOML document that it was read from; empty if it was none."""
         return (self._origin and self._origin.text) or ""
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        """What its file holds, with the values that were set since; empty if it was none."""
+        if self._origin is None:
+            return {}
+        document: Mapping[str, Any] = self._origin.document
+        for key, given in self._origin.overrides.items():
+            grid = {name: one for name, one in document.get("grid", {}).items() if name != key}
+            rest = {name: one for name, one in document.items() if name != "grid"}
+            document = {**rest, "grid": grid} if grid else rest
+            value = parse_value(given) if isinstance(given, str) else given
+            for path in find(document, key):
+                document = changed(document, path, value)
+        return document
 
     def _repr_html_(self) -> str:
         varied = "".join(
