@@ -27,11 +27,12 @@ CRATE_MAY_USE = {
     "quic": "units control",
     "path": "units catalogue",
     "record": "units catalogue control path",
+    "dissect": "units record",
     "sim": "units catalogue control tcp quic path record",
     "emu": "units path record",
     "quic-host": "units control quic record sim",
     "text": "",
-    "python": "units text catalogue control tcp quic path record sim emu quic-host",
+    "python": "units text catalogue control tcp quic path record dissect sim emu quic-host",
 }
 ROOM_MAY_USE = {
     "_core": "",
@@ -54,14 +55,15 @@ ROOM_MAY_USE = {
     "results": "_core errors backends stats figures",
     "running": "errors foreign_files printable locked_folders python_controllers scenario "
     "backends results",
+    "captures": "_core errors foreign_files scenario backends results running",
     "report": "foreign_files printable scenario stats figures results",
     "view": "errors foreign_files printable running results stats figures report",
     "fidelity": "errors foreign_files stats results figures",
     "studies": "_core errors foreign_files printable scenario backends running results stats "
     "figures report",
     "cli": "errors foreign_files printable scenario templates emulate kernel_images quic_programs "
-    "backends running results figures report view fidelity studies",
-    "api": "errors printable scenario backends running results report",
+    "backends running results figures captures report view fidelity studies",
+    "api": "errors printable scenario backends running results captures report",
 }
 
 HEAVY = {"matplotlib", "polars", "scipy"}

@@ -100,6 +100,8 @@ impl FlowIdentity {
     pub(crate) fn of(spec: &RunSpec, flow: &FlowSpec) -> Self {
         let is_many = flow.arrivals.is_some();
         let foreign = flow.quic.as_ref().and_then(|quic| quic.implementation.as_ref());
+        // Of what was captured, TCP alone shows what becomes of it.
+        let is_sealed = spec.measured.is_some() && flow.transport != Transport::Tcp;
         Self {
             name: flow.name.clone(),
             group: flow.group.as_ref().unwrap_or(&flow.name).clone(),
@@ -113,8 +115,8 @@ impl FlowIdentity {
             is_bulk: flow.source == SourceSpec::Bulk,
             segment_bytes: mss_of(flow.mtu_bytes),
             responds: matches!(flow.source, SourceSpec::RequestResponse { .. }),
-            shows_delivery: foreign.is_none_or(QuicImplementation::shows_delivery),
-            shows_itself: foreign.is_none_or(QuicImplementation::shows_itself),
+            shows_delivery: foreign.is_none_or(QuicImplementation::shows_delivery) && !is_sealed,
+            shows_itself: foreign.is_none_or(QuicImplementation::shows_itself) && !is_sealed,
             frames: flow.source.is_timed().then(|| flow.source.clone()),
             datagrams: Datagrams::of(&flow.source),
             is_many,
@@ -283,6 +285,7 @@ impl Recorded {
                 let playback = viewing.playback.clone();
                 VideoSummary::of(&Watched { opened: identity.start, playback })
             }),
+            captured: None,
             phases: self.by_phase(stretches, |all| FlowPhase::of(&all.flows[at], all)),
             pings: meter.pings(),
         }

@@ -176,6 +176,9 @@ impl Ideal {
     /// That of a flow with a size, over links of constant capacity.
     pub fn of(spec: &RunSpec, flow: &FlowSpec) -> Option<Self> {
         let SourceSpec::Fixed { .. } = flow.source else { return None };
+        if flow.path.is_empty() {
+            return None;
+        }
         let bytes = bytes_of(flow, spec.seed)?;
         let (mut capacity_bps, mut delay_ns) = (u64::MAX, flow.access_delay_ns);
         for link in flow.path.iter().chain(&flow.reverse_path) {

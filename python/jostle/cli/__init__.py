@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import click
 
+from jostle.cli.analyze import analyze
 from jostle.cli.compare import compare
 from jostle.cli.completing import completion
 from jostle.cli.conformance import conformance
@@ -62,7 +63,7 @@ def cli() -> None:
 
 _COMMANDS = (
     new, run, plot, compare, conformance, study, validate, kernel, quic, emulate, trace, list_,
-    explain, schema, report, view, completion,
+    explain, schema, report, view, analyze, completion,
 )  # fmt: skip
 
 for _command in _COMMANDS:

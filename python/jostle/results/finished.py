@@ -62,6 +62,8 @@ class FinishedRuns:
         The runs that finished.
     failures
         The runs that did not.
+    remarks
+        What a reader should know of where they come from.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class FinishedRuns:
         conditions: Sequence[Condition],
         results: Sequence[Result],
         failures: Sequence[Failure] = (),
+        remarks: Sequence[str] = (),
     ) -> None:
         self.title = title
         self.backend = backend
@@ -80,6 +83,7 @@ class FinishedRuns:
         self.conditions = tuple(dict(condition) for condition in conditions)
         self.results = tuple(results)
         self.failures = tuple(failures)
+        self.remarks = tuple(remarks)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -241,6 +245,7 @@ class FinishedRuns:
                 for f in self.failures
                 if f.condition in place
             ],
+            remarks=self.remarks,
         )
 
     def _grid_key(self, name: str) -> str:

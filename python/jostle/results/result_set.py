@@ -388,7 +388,7 @@ class ResultSet(FinishedRuns):
         """What a reader of the numbers should know."""
         identical = [i for i in range(len(self.conditions)) if self._all_identical(i)]
         if not identical:
-            return ()
+            return self.remarks
         several = [i for i in range(len(self.conditions)) if len(self.of(i)) > 1]
         counts = {len(self.of(i)) for i in identical}
         which = f"all {counts.pop()} runs" if len(counts) == 1 else "all runs"
@@ -401,6 +401,7 @@ class ResultSet(FinishedRuns):
             where = " of " + "; ".join(named) + (f" and {more} more" if more else "")
             subject = "there"
         return (
+            *self.remarks,
             f"{which}{where} are identical: nothing {subject} is random; "
             "give the flows start_jitter",
         )
