@@ -70,8 +70,10 @@ def test_a_capture_at_the_sender_gives_what_the_run_measured(record, flow):
         assert seen[exact] == truth[exact], exact
     for percent in ("goodput_bps", "throughput_bps"):
         assert seen[percent] == pytest.approx(truth[percent], rel=0.005), percent
-    for rtt in ("rtt_mean_s", "rtt_min_s", "rtt_p50_s", "rtt_p95_s", "ack_rtt_mean_s"):
+    for rtt in ("rtt_mean_s", "rtt_p50_s", "rtt_p95_s", "ack_rtt_mean_s"):
         assert seen[rtt] == pytest.approx(truth[rtt], rel=0.01), rtt
+    # Where only what was sent again is acknowledged, a sender knows the time to a millisecond.
+    assert seen["rtt_min_s"] == pytest.approx(truth["rtt_min_s"], abs=1e-3)
 
 
 @pytest.mark.parametrize("flow", FLOWS)
@@ -99,7 +101,9 @@ def test_all_captures_of_a_run_are_one_measurement(record):
         assert seen["one_way_delay_mean_s"] == pytest.approx(
             truth["one_way_delay_mean_s"], rel=0.01
         )
-        assert 0.005 < one["path_loss"] < 0.03
+        lost = 1 - truth["throughput_bps"] / truth["sending_rate_bps"]
+        assert one["path_loss"] == pytest.approx(lost, abs=1e-6)
+        assert lost > 0.01
         assert one["controller"] == {"long": "cubic"}.get(flow, flow)
         assert one["handshake_s"] >= 0.03
         assert one["initial_window_packets"] == 10
@@ -108,15 +112,15 @@ def test_all_captures_of_a_run_are_one_measurement(record):
 
 
 def test_the_series_is_that_of_the_run(record):
-    results = jostle.analyze(record.captures["long.sender"])
+    results = jostle.analyze(record.captures["long.sender"], interval="1 s")
     seen = results.series("long", "sending_rate")
     truth = record.flows.filter(record.flows["flow"] == "long")["sending_rate_bps"]
     assert seen["seed_0"].to_list() == truth.to_list()
     assert results.series("long", "receive_window_bytes").height > 0
-    in_flight = results.series("long", "in_flight")["seed_0"]
-    assert in_flight.max() == pytest.approx(
-        record.flows.filter(record.flows["flow"] == "long")["in_flight_bytes"].max(), rel=0.1
-    )
+    in_flight = record.flows.filter(record.flows["flow"] == "long")["in_flight_bytes"]
+    pairs = zip(results.series("long", "in_flight")["seed_0"], in_flight, strict=True)
+    same = [abs(one - other) <= 2 * 1448 for one, other in pairs]
+    assert sum(same) >= 0.9 * len(same)
 
 
 def test_compressed_captures_and_stores(record, tmp_path):
@@ -137,7 +141,7 @@ def test_the_command_shows_what_a_run_shows(record, tmp_path, capsys):
     assert status(["analyze", path, "--report", str(page)]) == 0
     shown = capsys.readouterr().out
     assert "long" in shown
-    assert "goodput" in shown
+    assert "retransmitted" in shown
     assert "long.sender.pcapng" in page.read_text()
     assert status(["analyze", path, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

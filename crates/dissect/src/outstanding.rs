@@ -42,8 +42,19 @@ pub(crate) struct Arrived {
     pub acknowledged_ns: Option<u64>,
     /// The same of what was SACKed.
     pub sacked_ns: Option<u64>,
-    /// The last piece acknowledged in order.
-    pub newest: Option<Piece>,
+    /// When that had left which the ACK echoes the time stamp of.
+    pub echoed_ns: Option<u64>,
+}
+
+impl Arrived {
+    /// The RTT that the ACK tells, as Linux takes it (`tcp_clean_rtx_queue`, `tcp_ack_update_rtt`): of the
+    /// last packet that was sent once, SACKed, or acknowledged in order if nothing that was sent again
+    /// was; else of the packet whose time stamp comes back.
+    pub fn rtt_ns(&self, now_ns: u64) -> Option<u64> {
+        let in_order = self.acknowledged_ns.filter(|_| !self.repeated);
+        let sent_ns = self.sacked_ns.or(in_order).or(self.echoed_ns)?;
+        Some(now_ns.saturating_sub(sent_ns))
+    }
 }
 
 /// All that is outstanding.
@@ -167,14 +178,20 @@ impl Outstanding {
         }
     }
 
-    /// Everything before `end` is acknowledged.
-    pub fn acknowledge(&mut self, end: u64, arrived: &mut Arrived) {
+    /// Everything before `end` is acknowledged by an ACK that echoes a time stamp.
+    pub fn acknowledge(&mut self, end: u64, echo: Option<u32>, arrived: &mut Arrived) {
         while let Some(piece) = self.pieces.front()
             && piece.end() <= end
         {
             let Some(piece) = self.drop_first() else { break };
             arrived.repeated |= piece.times > 1;
-            arrived.newest = Some(piece);
+            if let Some(echo) = echo {
+                if echo == piece.last_stamp {
+                    arrived.echoed_ns = Some(piece.last_ns);
+                } else if echo == piece.first_stamp {
+                    arrived.echoed_ns = Some(piece.first_ns);
+                }
+            }
             if piece.is_sacked {
                 continue;
             }

@@ -343,7 +343,7 @@ impl Sending {
         let advanced = number.saturating_sub(self.acknowledged);
         self.count_duplicates(advanced, segment);
         self.acknowledged = self.acknowledged.max(number);
-        let rtt = self.rtt(now_ns, &arrived, advanced, segment);
+        let rtt = arrived.rtt_ns(now_ns);
         if let Some(rtt_ns) = rtt {
             // RFC 6298 (2.3).
             self.srtt_ns = if self.srtt_ns == 0 {
@@ -395,7 +395,8 @@ impl Sending {
                 self.outstanding.sack(start, end, &mut arrived);
             }
         }
-        self.outstanding.acknowledge(number, &mut arrived);
+        let echo = segment.stamps.map(|(_, echo)| echo);
+        self.outstanding.acknowledge(number, echo, &mut arrived);
         self.unseen.forget_before(number.saturating_sub(WINDOW_MAX));
         arrived
     }
@@ -427,20 +428,6 @@ impl Sending {
         } else if segment.payload_bytes == 0 {
             self.duplicate_acks += 1;
         }
-    }
-
-    /// The RTT that an ACK tells, as Linux takes it (`tcp_clean_rtx_queue`, `tcp_ack_update_rtt`): of the
-    /// last packet that was sent once, acknowledged in order if nothing that was sent again was, or
-    /// SACKed; else of the packet that the time stamp echoes.
-    fn rtt(&self, now_ns: u64, arrived: &Arrived, advanced: u64, segment: &Segment) -> Option<u64> {
-        let in_order = arrived.acknowledged_ns.filter(|_| !arrived.repeated);
-        if let Some(sent_ns) = arrived.sacked_ns.or(in_order) {
-            return Some(now_ns.saturating_sub(sent_ns));
-        }
-        let (_, echo) = segment.stamps.filter(|_| advanced > 0)?;
-        let Piece { first_ns, last_ns, last_stamp, .. } = arrived.newest?;
-        let sent_ns = if is_after(last_stamp, echo) { first_ns } else { last_ns };
-        Some(now_ns.saturating_sub(sent_ns))
     }
 
     fn tell(

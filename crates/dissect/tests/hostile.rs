@@ -219,7 +219,10 @@ fn a_receiver_tells_late_packets_from_those_sent_again() {
     // Answers leave at once, and what they ask for takes 50 ms: this is near the receiver.
     let came = |at: u32, stamp| {
         [
-            Segment { wait_us: 2_000, ..Segment::data(1 + at * 1_000, 1_000).with_stamps(stamp, 500) },
+            Segment {
+                wait_us: 2_000,
+                ..Segment::data(1 + at * 1_000, 1_000).with_stamps(stamp, 500)
+            },
             Segment { wait_us: 10, ..Segment::ack(1, &[]).with_stamps(stamp + 400, stamp) },
         ]
     };
