@@ -72,14 +72,15 @@ def analyze(
             names = [files[at].name for at in one.files]
             conditions.append({"capture": " + ".join(names)} if len(found) > 1 else {})
             notes += one.notes
-    return ResultSet(
+    measured = ResultSet(
         _title(files),
         BACKEND,
         version,
         conditions=_apart(conditions),
         results=results,
-        remarks=tuple(dict.fromkeys(notes)),
     )
+    measured.said = tuple(dict.fromkeys(notes))
+    return measured
 
 
 def files_of(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:

@@ -23,6 +23,7 @@ from jostle.cli.report import report
 from jostle.cli.run import run
 from jostle.cli.show import explain, list_, schema
 from jostle.cli.study import study
+from jostle.cli.suite import suite
 from jostle.cli.trace import trace
 from jostle.cli.validate import validate
 from jostle.cli.view import view
@@ -62,8 +63,8 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    new, run, plot, compare, conformance, study, validate, kernel, quic, emulate, trace, list_,
-    explain, schema, report, view, analyze, completion,
+    new, run, plot, compare, conformance, study, suite, validate, kernel, quic, emulate, trace,
+    list_, explain, schema, report, view, analyze, completion,
 )  # fmt: skip
 
 for _command in _COMMANDS:

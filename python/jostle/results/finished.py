@@ -62,8 +62,6 @@ class FinishedRuns:
         The runs that finished.
     failures
         The runs that did not.
-    remarks
-        What a reader should know of where they come from.
     """
 
     def __init__(
@@ -75,7 +73,6 @@ class FinishedRuns:
         conditions: Sequence[Condition],
         results: Sequence[Result],
         failures: Sequence[Failure] = (),
-        remarks: Sequence[str] = (),
     ) -> None:
         self.title = title
         self.backend = backend
@@ -83,7 +80,8 @@ class FinishedRuns:
         self.conditions = tuple(dict(condition) for condition in conditions)
         self.results = tuple(results)
         self.failures = tuple(failures)
-        self.remarks = tuple(remarks)
+        self.said: tuple[str, ...] = ()
+        """What whoever carried the runs out has to say of them."""
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -245,7 +243,6 @@ class FinishedRuns:
                 for f in self.failures
                 if f.condition in place
             ],
-            remarks=self.remarks,
         )
 
     def _grid_key(self, name: str) -> str:

@@ -383,12 +383,17 @@ class ResultSet(FinishedRuns):
         )
         return conformance_frame(found, method, confidence)
 
-    @cached_property
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the numbers should know."""
+        return (*self.said, *self._identical)
+
+    @cached_property
+    def _identical(self) -> tuple[str, ...]:
+        """Say so where all runs are the same."""
         identical = [i for i in range(len(self.conditions)) if self._all_identical(i)]
         if not identical:
-            return self.remarks
+            return ()
         several = [i for i in range(len(self.conditions)) if len(self.of(i)) > 1]
         counts = {len(self.of(i)) for i in identical}
         which = f"all {counts.pop()} runs" if len(counts) == 1 else "all runs"
@@ -401,7 +406,6 @@ class ResultSet(FinishedRuns):
             where = " of " + "; ".join(named) + (f" and {more} more" if more else "")
             subject = "there"
         return (
-            *self.remarks,
             f"{which}{where} are identical: nothing {subject} is random; "
             "give the flows start_jitter",
         )

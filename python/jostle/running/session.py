@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 from jostle.backends import Backend, Run, run_id
 from jostle.errors import InputError, InterruptedRunError, StoreError
 from jostle.results import Failure, Result, ResultSet
+from jostle.running import repeats
 from jostle.running.job import Job, Stop
 from jostle.running.plans import write_plan
 from jostle.running.progress import Progress
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jostle.running.executors import Executor
     from jostle.running.store import Store
     from jostle.scenario import Plan, PlannedRun
@@ -87,6 +90,9 @@ class Session:
     def carry_out(self, plan: Plan, progress: Progress | None = None) -> ResultSet:
         """Carry out every run of `plan`. A run that fails does not stop the others.
 
+        Where the plan says until when conditions are repeated, those that need it get more runs,
+        in rounds.
+
         Raises
         ------
         InputError
@@ -98,7 +104,31 @@ class Session:
         """
         for refusal in refusals(plan, self.backend).values():
             raise refusal.error()
+        if plan.until is not None:
+            repeats.check(plan.until)
         progress = progress or Progress()
+        outcome = _Outcome()
+        noted: Path | None = None
+        while True:
+            results, noted = self._round(plan, outcome, progress, noted)
+            more = repeats.more_repeats(plan, results)
+            if not more:
+                results.said = repeats.unsettled(plan, results)
+                return results
+            plan = plan.repeated(more)
+
+    def _round(
+        self, plan: Plan, outcome: _Outcome, progress: Progress, noted: Path | None
+    ) -> tuple[ResultSet, Path | None]:
+        """Carry out the runs of a plan that are not in `outcome`; its file takes the place of one.
+
+        Returns
+        -------
+        ResultSet
+            All runs of the plan.
+        Path or None
+            File of the plan in the store, if it was noted now.
+        """
         # A plan makes its runs when they are asked for; what is kept of each is its place and name.
         places = [
             (
@@ -110,13 +140,17 @@ class Session:
         ]
         if self.store is not None:
             made_by = (self.backend.name, self.backend.version)
-            write_plan(self.store.root, plan.title, made_by, plan.conditions, places)
+            new = write_plan(self.store.root, plan.title, made_by, plan.conditions, places)
+            if noted is not None and new != noted:
+                noted.unlink(missing_ok=True)
+            noted = new
         wanted: dict[str, int] = {}
         for position, (_, _, name) in enumerate(places):
-            wanted.setdefault(name, position)
-        outcome = self._run(plan, wanted, progress)
+            if name not in outcome.runs and name not in outcome.errors:
+                wanted.setdefault(name, position)
+        self._run(plan, wanted, outcome, progress)
         found, errors = outcome.runs, outcome.errors
-        return ResultSet(
+        results = ResultSet(
             plan.title,
             self.backend.name,
             self.backend.version,
@@ -124,17 +158,19 @@ class Session:
             results=[Result(c, s, found[name]) for c, s, name in places if name in found],
             failures=[Failure(c, s, errors[name]) for c, s, name in places if name in errors],
         )
+        return results, noted
 
-    def _run(self, plan: Plan, wanted: Mapping[str, int], progress: Progress) -> _Outcome:
+    def _run(
+        self, plan: Plan, wanted: Mapping[str, int], outcome: _Outcome, progress: Progress
+    ) -> None:
         """Look runs up by name, and carry out what is missing; `wanted` says where in the plan."""
-        outcome = _Outcome()
         stop = Stop()
         futures: dict[Future[Run], str] = {}
         try:
             if self.store is not None:
                 stored = ((name, self.store.get(name)) for name in wanted)
                 outcome.runs.update((name, run) for name, run in stored if run is not None)
-            progress.begin(len(wanted), len(outcome.runs))
+            progress.begin(len(wanted), sum(name in outcome.runs for name in wanted))
             missing = iter([name for name in wanted if name not in outcome.runs])
             while True:
                 for name in itertools.islice(missing, MOST_AHEAD - len(futures)):
@@ -161,7 +197,6 @@ class Session:
         finally:
             stop.close()
             progress.end()
-        return outcome
 
 
 def _settle(

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from jostle.scenario import until
 from jostle.scenario.distributions import Drawn, KeyedError, Unit, parse_quantity
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.units import (
@@ -500,3 +501,8 @@ RateQuantiles = Annotated[
 ]
 Durations = Annotated[QuantileTable, _checked(_durations), WithJsonSchema(_DURATIONS)]
 Phase = Annotated[tuple[int, int], _checked(_phase), WithJsonSchema(_PHASE)]
+Until = Annotated[
+    until.Until,
+    _checked(until.parse_until),
+    WithJsonSchema({"type": "string", "examples": ["goodput ± 2 %"]}),
+]

@@ -418,6 +418,11 @@ class ScenarioFile(Table):
     duration: f.PositiveSpan
     repeats: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     """Runs of each condition; their seeds are `seed`, `seed + 1`, …"""
+    until: f.Until | None = None
+    """More runs of each condition until an interval is narrow enough: `"goodput ± 2 %"`, `"rtt of
+    web in steady ± 1 ms"`."""
+    most_repeats: Annotated[int, Field(ge=5, le=1_000_000)] = 50
+    """Runs of a condition after which `until` is given up."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 1
     interval: f.PositiveSpan | None = None
     """Bin of the time series: 1 s, or a tenth of the duration if that is shorter."""
@@ -440,3 +445,6 @@ class ScenarioFile(Table):
     flows: Annotated[list[Flow], Field(min_length=1)]
     grid: dict[str, Any] = Field(default_factory=dict)
     """Keys that vary, with the values of each: every combination is one condition."""
+    sample: dict[str, Any] = Field(default_factory=dict)
+    """Keys that are drawn from ranges, and `points`, `method`, `seed`, `where`: how many are drawn,
+    by which design, and what has to hold of them."""

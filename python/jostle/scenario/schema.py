@@ -14,7 +14,9 @@ from typing import Any, Final
 from jostle.scenario import models, sources
 from jostle.scenario.fields import AMOUNT_SCHEMA, PROBABILITY_SCHEMA, RATE_SCHEMA, SPAN_SCHEMA
 from jostle.scenario.registry import Parameter, Registry, Row
+from jostle.scenario.resolving.grid import MOST_CONDITIONS
 from jostle.scenario.resolving.profiles import profiles
+from jostle.scenario.resolving.sample import METHODS
 
 __all__ = ["json_schema"]
 
@@ -90,7 +92,32 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
         del definitions[unused]
     levels = {"anyOf": [{"type": "array", "minItems": 1}, {"type": "object", "minProperties": 1}]}
     schema["properties"]["grid"] = {"type": "object", "additionalProperties": levels}
+    schema["properties"]["sample"] = _sample(levels)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _sample(levels: dict[str, Any]) -> dict[str, Any]:
+    end = {"type": ["number", "string"]}
+    scale = {"enum": ["linear", "log"]}
+    drawn = {
+        "type": "object",
+        "properties": {"from": end, "to": end, "scale": scale},
+        "required": ["from", "to"],
+        "additionalProperties": False,
+    }
+    text = {"type": "string"}
+    own = {
+        "points": {"type": "integer", "minimum": 1, "maximum": MOST_CONDITIONS},
+        "method": {"enum": list(METHODS)},
+        "seed": {"type": "integer", "minimum": 0},
+        "where": {"anyOf": [text, {"type": "array", "items": text}]},
+    }
+    return {
+        "type": "object",
+        "properties": own,
+        "required": ["points"],
+        "additionalProperties": {"anyOf": [drawn, levels]},
+    }
 
 
 def _descriptions() -> Iterator[tuple[str, str, str]]:

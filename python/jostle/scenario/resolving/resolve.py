@@ -145,6 +145,7 @@ def resolve(
     folder: Path | None = None,
     *,
     python: bool = False,
+    modules: Path | None = None,
 ) -> Template | None:
     """Return the run that a scenario describes.
 
@@ -160,8 +161,8 @@ def resolve(
         Takes all problems.
     folder
         The scenario's, where files and controllers written in Python are looked for; here if None.
-    python
-        Whether it may name controllers written in Python.
+    python, modules
+        Whether it may name controllers written in Python, and their folder if not the scenario's.
 
     Returns
     -------
@@ -183,17 +184,11 @@ def resolve(
     _check_capture(file, report)
     specified = [
         _flow(
-            index,
-            file=file,
-            rtt=rtt,
-            links=links,
-            registry=registry,
-            report=report,
-            folder=folder or Path(),
-            python=python,
+            index, file=file, rtt=rtt, links=links, registry=registry, report=report,
+            folder=folder or Path(), modules=modules or folder or Path(), python=python,
         )
         for index, rtt in enumerate(rtts)
-    ]
+    ]  # fmt: skip
     flows = _in_order(file, specified, report)
     assign_flows(file, [link.path for link in links], specs, flows, report)
     if report.found or report.hidden or any(spec is None for spec in specs):
@@ -390,6 +385,7 @@ def _flow(
     registry: Registry,
     report: Report,
     folder: Path,
+    modules: Path,
     python: bool,
 ) -> dict[str, Any]:
     flow, path = file.flows[index], ("flows", index)
@@ -406,7 +402,7 @@ def _flow(
         ours = False
         controller, slow_start = foreign_controller(flow, path, report), None
     elif is_python_controller(flow.controller.name):
-        controller = controller_spec(flow, path, folder, report, python=python)
+        controller = controller_spec(flow, path, modules, report, python=python)
         slow_start = None
     else:
         controller, slow_start = controller_and_slow_start(flow, path, registry, report, folder)
