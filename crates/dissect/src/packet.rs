@@ -146,8 +146,8 @@ pub(crate) fn read(frame: &Frame<'_>) -> Option<Packet> {
     let above = payload.payload;
     // Whatever lies between IP and transport: extensions.
     let extensions = (above.as_ptr() as usize)
-        .checked_sub(frame.bytes.as_ptr() as usize + at + headers as usize)
-        .unwrap_or(0) as u32;
+        .saturating_sub(frame.bytes.as_ptr() as usize + at + headers as usize)
+        as u32;
     let inner_bytes = ip_bytes.saturating_sub(headers + extensions);
     let (ports, body) = match payload.ip_number {
         IpNumber::TCP => tcp(above, inner_bytes)?,

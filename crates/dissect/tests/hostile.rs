@@ -1,5 +1,7 @@
 //! Files that nobody should trust: damaged, invented, cut off. No panic, and a clear message.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use jostle_dissect::{Error, Measurement, Options, look};
 use proptest::prelude::*;
 
