@@ -56,6 +56,8 @@ ROOM_MAY_USE = {
     "running": "errors foreign_files printable locked_folders python_controllers scenario "
     "backends stats results",
     "captures": "_core errors foreign_files scenario backends results running",
+    "inference": "errors run_spec python_controllers scenario emulate backends stats figures "
+    "results running",
     "report": "foreign_files printable scenario stats figures results",
     "view": "errors foreign_files printable running results stats figures report",
     "fidelity": "errors foreign_files stats results figures",
@@ -63,8 +65,11 @@ ROOM_MAY_USE = {
     "figures report",
     "suites": "errors foreign_files printable scenario backends running results stats figures "
     "report studies",
+    "search": "errors foreign_files printable scenario backends stats figures results running "
+    "studies",
     "cli": "errors foreign_files printable scenario templates emulate kernel_images quic_programs "
-    "backends running results figures captures report view fidelity studies suites",
+    "backends running results figures captures inference report view fidelity studies "
+    "suites search",
     "api": "errors printable scenario backends running results captures report",
 }
 

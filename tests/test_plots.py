@@ -433,7 +433,10 @@ def test_distributions_of_rtts_are_of_all_acks_where_they_are_recorded(carry_out
             "rtt_s": [0.03, 0.01, 0.5, None],
         }
     )
-    with_acks = [replace(r, run=replace(r.run, acks=frame)) for r in results.results]
+    with_acks = [
+        replace(r, run=replace(r.run, tables={**r.run.tables, "acks": frame}))
+        for r in results.results
+    ]
     traced = type(results)("", "sim", "1", conditions=[{}], results=with_acks)
     data = plot_data.cdf_data(traced, "rtt")
     ((_, part),) = data.parts

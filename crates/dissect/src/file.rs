@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::read::MultiGzDecoder;
-use pcap_parser::pcapng::Block;
+use pcap_parser::pcapng::{Block, InterfaceStatisticsBlock};
 use pcap_parser::{
     LegacyPcapReader, Linktype, PcapBlockOwned, PcapError, PcapNGReader, traits::PcapReaderIterator,
 };
@@ -311,21 +311,7 @@ fn look(
             Err("packets without times (Simple Packet Blocks): nothing can be measured".to_owned())
         }
         PcapBlockOwned::NG(Block::InterfaceStatistics(statistics)) => {
-            const DROPPED: u16 = 5;
-            const OS_DROPPED: u16 = 7;
-            for option in &statistics.options {
-                if let DROPPED | OS_DROPPED = option.code.0
-                    && let Ok(bytes) = option.as_bytes()
-                    && let Ok(bytes) = <[u8; 8]>::try_from(bytes)
-                {
-                    let count = if *big_endian {
-                        u64::from_be_bytes(bytes)
-                    } else {
-                        u64::from_le_bytes(bytes)
-                    };
-                    about.dropped = about.dropped.max(count);
-                }
-            }
+            about.dropped = about.dropped.max(dropped(statistics, *big_endian));
             if let Some(clock) = interfaces.get(statistics.if_id as usize) {
                 about.ended_ns = Some(clock.ns(statistics.ts_high, statistics.ts_low));
             }
@@ -333,6 +319,18 @@ fn look(
         }
         PcapBlockOwned::NG(_) => Ok(None),
     }
+}
+
+/// Packets that came too fast for an interface, or for the system behind it.
+fn dropped(statistics: &InterfaceStatisticsBlock<'_>, big_endian: bool) -> u64 {
+    const DROPPED: u16 = 5;
+    const OS_DROPPED: u16 = 7;
+    let told = statistics.options.iter().filter(|it| matches!(it.code.0, DROPPED | OS_DROPPED));
+    let counts = told.filter_map(|option| {
+        let bytes = <[u8; 8]>::try_from(option.as_bytes().ok()?).ok()?;
+        Some(if big_endian { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) })
+    });
+    counts.max().unwrap_or(0)
 }
 
 /// What is wrong, for a person.

@@ -15,12 +15,14 @@ from jostle.cli.completing import completion
 from jostle.cli.conformance import conformance
 from jostle.cli.emulate import emulate
 from jostle.cli.environment import Environment
+from jostle.cli.identify import identify
 from jostle.cli.kernel import kernel
 from jostle.cli.new import new
 from jostle.cli.plot import plot
 from jostle.cli.quic import quic
 from jostle.cli.report import report
 from jostle.cli.run import run
+from jostle.cli.sensitivity import sensitivity
 from jostle.cli.show import explain, list_, schema
 from jostle.cli.study import study
 from jostle.cli.suite import suite
@@ -63,8 +65,8 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    new, run, plot, compare, conformance, study, suite, validate, kernel, quic, emulate, trace,
-    list_, explain, schema, report, view, analyze, completion,
+    new, run, plot, compare, sensitivity, conformance, study, suite, validate, identify, analyze,
+    kernel, quic, emulate, trace, list_, explain, schema, report, view, completion,
 )  # fmt: skip
 
 for _command in _COMMANDS:

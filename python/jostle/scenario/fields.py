@@ -337,6 +337,13 @@ def memory_table(given: Any) -> Any:
     return absent(given) if given == "none" else named("name")(given)
 
 
+def pep_tables(given: Any) -> Any:
+    """Read a single proxy as a list of one, and the word "none" as a list of none."""
+    if given == "none":
+        return []
+    return [given] if isinstance(given, dict) else given
+
+
 def implementation_table(given: Any) -> Any:
     """Read a bare word as a recipe's name, and the built-in implementation's as absence."""
     return None if given == BUILT_IN_QUIC else named("name")(given)

@@ -178,6 +178,11 @@ class Scenario:
         return _made(replace(self._origin, points=points))
 
     @property
+    def points(self) -> Points:
+        """Points that were given by `at`; none otherwise."""
+        return (self._origin and self._origin.points) or ()
+
+    @property
     def text(self) -> str:
         """The TOML document that it was read from; empty if it was none."""
         return (self._origin and self._origin.text) or ""

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from jostle.scenario import models, sources
+from jostle.scenario import models, sources, transports
 from jostle.scenario.fields import AMOUNT_SCHEMA, PROBABILITY_SCHEMA, RATE_SCHEMA, SPAN_SCHEMA
 from jostle.scenario.registry import Parameter, Registry, Row
 from jostle.scenario.resolving.grid import MOST_CONDITIONS
@@ -70,6 +70,10 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
     flow["controller"] = {"$ref": "#/$defs/Controller"}
     flow["slow_start"] = {"$ref": "#/$defs/SlowStart"}
     flow["memory"] = {"anyOf": [_NONE, {"$ref": "#/$defs/Memory"}]}
+    pep = definitions["Pep"]["properties"]
+    pep["controller"] = {"$ref": "#/$defs/Controller"}
+    pep["slow_start"] = {"$ref": "#/$defs/SlowStart"}
+    flow["pep"] = {"anyOf": [_NONE, {"$ref": "#/$defs/Pep"}, flow["pep"]]}
     flow["source"] = {"anyOf": [{"const": "bulk"}, flow["source"]]}
     kinds = {"enum": ["tcp", "udp", "quic"]}
     flow["transport"] = {"anyOf": [kinds, flow["transport"]]}
@@ -125,7 +129,7 @@ def _descriptions() -> Iterator[tuple[str, str, str]]:
 
     pydantic can collect them too, but does so on import, which every command would wait for.
     """
-    modules = (models, sources)
+    modules = (models, sources, transports)
     for table in (it for module in modules for it in ast.parse(inspect.getsource(module)).body):
         if not isinstance(table, ast.ClassDef):
             continue
