@@ -215,7 +215,7 @@ fn what_is_sent_again_is_told_apart() {
 fn a_receiver_tells_late_packets_from_those_sent_again() {
     let handshake = [
         Segment { flags: SYN, ..Segment::data(0, 0).with_stamps(100, 0) },
-        Segment { flags: SYN | ACK, ..Segment::ack(1, &[]).with_stamps(500, 100) },
+        Segment { flags: SYN | ACK, sequence: 0, ..Segment::ack(1, &[]).with_stamps(500, 100) },
         Segment { wait_us: 50_000, ..Segment::data(1, 0).with_stamps(150, 500) },
     ];
     // Answers leave at once, and what they ask for takes 50 ms: this is near the receiver.
