@@ -22,11 +22,14 @@ from jostle.cli.plot import plot
 from jostle.cli.quic import quic
 from jostle.cli.report import report
 from jostle.cli.run import run
+from jostle.cli.scorecard import scorecard
 from jostle.cli.sensitivity import sensitivity
 from jostle.cli.show import explain, list_, schema
+from jostle.cli.store import store
 from jostle.cli.study import study
 from jostle.cli.suite import suite
 from jostle.cli.trace import trace
+from jostle.cli.tune import tune
 from jostle.cli.validate import validate
 from jostle.cli.view import view
 from jostle.errors import JostleError, brief
@@ -65,8 +68,9 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    new, run, plot, compare, sensitivity, conformance, study, suite, validate, identify, analyze,
-    kernel, quic, emulate, trace, list_, explain, schema, report, view, completion,
+    new, run, plot, compare, sensitivity, tune, conformance, study, suite, scorecard, validate,
+    identify, analyze, kernel, quic, emulate, trace, list_, explain, schema, report, view, store,
+    completion,
 )  # fmt: skip
 
 for _command in _COMMANDS:

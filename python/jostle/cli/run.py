@@ -242,7 +242,7 @@ def carry_out_with(
     from jostle.running.progress import on_stderr
     from jostle.running.session import Session
 
-    store = None if no_cache else _store(store_path)
+    store = None if no_cache else store_of(store_path)
     executor = local(jobs)
     if store is None and any(
         planned.spec.get("capture")
@@ -380,7 +380,8 @@ def _check_keys(plans: Sequence[Plan], shown: Shown) -> None:
             find_key(plan.conditions, name)
 
 
-def _store(path: str) -> Store:
+def store_of(path: str) -> Store:
+    """Open a store; what it warns of goes to stderr."""
     from jostle.running.store import Store
 
     return Store(path, warn=lambda text: echo(f"warning: {text}", err=True))

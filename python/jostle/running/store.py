@@ -2,6 +2,7 @@
 
     RUN/            a run with captures, or of earlier versions (`run_folder.py`)
     segments/…/     many runs together (`segments/`)
+    .index.parquet  which run is in which segment (`segments/index.py`)
     .plans/         which runs belong together (`plans.py`)
     .damaged/       what was not what it should be, moved aside
     .partial/       what is being written
@@ -31,8 +32,8 @@ from jostle.running.segments.reading import SegmentRun, Segments
 if TYPE_CHECKING:
     from jostle.backends import Run, RunRecord
 
-_PARTIAL = ".partial"
-_DAMAGED = ".damaged"
+PARTIAL = ".partial"
+DAMAGED = ".damaged"
 _READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 _RUN_ID_DIGITS = 32
 
@@ -59,7 +60,7 @@ class Reader:
         StoreError
             When the folder cannot be read.
         """
-        return frozenset(_folders(self.root)) | self._segments.names()
+        return frozenset(folder_names(self.root)) | self._segments.names()
 
     def changed(self) -> tuple[int, ...]:
         """Tell one state of the store from another: runs are there that were not.
@@ -141,9 +142,9 @@ class Store:
     ) -> None:
         self.root = Path(root)
         self._warn = warn
-        self._segments = Segments(self.root, self._move_segment_aside)
+        self._segments = Segments(self.root, self.move_segment_aside, keeps_index=True)
         try:
-            for name in (_PARTIAL, _DAMAGED, PLANS, segment_folders.FOLDER):
+            for name in (PARTIAL, DAMAGED, PLANS, segment_folders.FOLDER):
                 if (self.root / name).is_symlink():
                     raise StoreError(f"{self.root / name} is a symbolic link: a store has none")
             self._prepare()
@@ -156,7 +157,7 @@ class Store:
 
         Whoever puts a run into one is told then.
         """
-        partial = self.root / _PARTIAL
+        partial = self.root / PARTIAL
         try:
             partial.mkdir(parents=True, exist_ok=True)
             with Partial(partial, "probe"):
@@ -176,7 +177,7 @@ class Store:
 
     def count(self, runs: Collection[str]) -> int:
         """How many runs of those names were stored; `find` also checks that they are whole."""
-        return len(set(runs) & (set(_folders(self.root)) | self._segments.names()))
+        return len(set(runs) & (set(folder_names(self.root)) | self._segments.names()))
 
     def get(self, run_id: str) -> Run | None:
         """Look up a run; a damaged one is moved aside and counts as absent.
@@ -209,7 +210,7 @@ class Store:
             When one is there but may not be read.
         """
         wanted = list(dict.fromkeys(runs))
-        folders = _folders(self.root) if len(wanted) > 1 else wanted
+        folders = folder_names(self.root) if len(wanted) > 1 else wanted
         found: dict[str, Run] = {}
         for run in set(folders).intersection(wanted):
             stored = self._of_folder(run)
@@ -218,6 +219,10 @@ class Store:
         left = [run for run in wanted if run not in found]
         found.update(self._segments.find(left, series=series))
         return found
+
+    def find_in_segments(self, runs: Iterable[str]) -> dict[str, SegmentRun]:
+        """Look runs up in segments alone; see `find`."""
+        return self._segments.find(runs, series=False)
 
     def _of_folder(self, run_id: str) -> StoredRun | None:
         folder = self.root / run_id
@@ -243,7 +248,7 @@ class Store:
         """
         folder = self.root / record.run_id
         try:
-            with Partial(self.root / _PARTIAL, record.run_id) as partial:
+            with Partial(self.root / PARTIAL, record.run_id) as partial:
                 fill(partial, record)
                 return self._publish(partial, folder)
         except OSError as error:
@@ -271,13 +276,13 @@ class Store:
     def _put_segment(self, runs: Sequence[PackedRun]) -> None:
         tables = segment_tables(runs)
         for _ in range(3):
-            folder, new = segment_folders.write(self.root, self.root / _PARTIAL, tables)
+            folder, new = segment_folders.write(self.root, self.root / PARTIAL, tables)
             if new:
                 return
             try:
                 segment_folders.verified(folder)
             except DamagedError as damage:
-                self._move_segment_aside(folder, str(damage))
+                self.move_segment_aside(folder, str(damage))
             else:
                 return
         raise StoreError(f"cannot store {len(runs)} runs: what is written there does not last")
@@ -297,11 +302,12 @@ class Store:
                 return stored
         raise StoreError(f"cannot store run {folder.name}: what is written there does not last")
 
-    def _move_segment_aside(self, folder: Path, why: str) -> None:
+    def move_segment_aside(self, folder: Path, why: str) -> None:
+        """Move a damaged segment out of the way, and say so."""
         self._move_aside(folder, f"segment {folder.name[:12]}", why)
 
     def _move_aside(self, folder: Path, what: str, why: str) -> None:
-        aside = self.root / _DAMAGED / f"{folder.name}-{uuid.uuid4().hex[:8]}"
+        aside = self.root / DAMAGED / f"{folder.name}-{uuid.uuid4().hex[:8]}"
         try:
             aside.parent.mkdir(exist_ok=True)
             folder.rename(aside)
@@ -312,7 +318,7 @@ class Store:
         self._warn(f"{what} in the store is damaged ({why}): moved to {aside}")
 
 
-def _folders(root: Path) -> list[str]:
+def folder_names(root: Path) -> list[str]:
     """Names of the runs that have folders."""
     try:
         return [name for name in os.listdir(root) if len(name) == _RUN_ID_DIGITS]

@@ -13,8 +13,10 @@ from jostle.scenario.loading import Origin, read
 from jostle.scenario.models import ScenarioFile
 from jostle.scenario.plan import Condition, Plan
 from jostle.scenario.registry import Registry
+from jostle.scenario.resolving.addressing import changed, find, parse_value
 from jostle.scenario.resolving.resolve import Template
-from jostle.scenario.resolving.sample import Design, Points
+from jostle.scenario.resolving.sample import Design, Points, Variable
+from jostle.scenario.resolving.tunable import variable
 from jostle.scenario.text.document import parse, read_text
 from jostle.scenario.text.problems import Problem, ScenarioError
 from jostle.scenario.text.shape import misshapen
@@ -176,6 +178,31 @@ class Scenario:
         if self._origin is None or self.design is None:
             raise ValueError("this scenario has no sample")
         return _made(replace(self._origin, points=points))
+
+    def variable(self, key: str, given: Any = None) -> Variable:
+        """Return a key with the values that it may take.
+
+        Parameters
+        ----------
+        key
+            As in a grid: `flows.NAME.controller.beta`.
+        given
+            A range (`{"from": …, "to": …, "scale": …}`) or values; if absent those of the
+            registry, for a parameter of a controller, queue or the like.
+
+        Raises
+        ------
+        ValueError
+            If there is no such key, or nothing says how far it may go.
+        """
+        if self._origin is None:
+            raise ValueError("this scenario was not read from a document")
+        document: Mapping[str, Any] = self._origin.document
+        for name, value in self._origin.overrides.items():
+            for target in find(document, name):
+                plain = parse_value(value) if isinstance(value, str) else value
+                document = changed(document, target, plain)
+        return variable(document, self._origin.registry, key, given)
 
     @property
     def points(self) -> Points:

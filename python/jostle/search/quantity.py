@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from jostle.errors import InputError, unknown
 from jostle.results.finished import OVERALL
@@ -67,9 +67,12 @@ class Quantity:
             raise InputError(f'"{self.text}": {unknown("phase", self.phase, phases)}')
         if self.measure.scope not in ("flow", "group", "link"):
             return
-        rows = spec["links"] if self.measure.scope == "link" else spec["flows"]
+        key: Literal["links", "flows"] = "links" if self.measure.scope == "link" else "flows"
+        rows = spec[key]
         names: dict[str, None] = {}
-        for row in rows:
+        # A count may be 0 in the first condition.
+        every = [planned.spec for planned in plan.one_of_each()] if self.who else [spec]
+        for row in (row for one in every for row in one[key]):
             names |= dict.fromkeys((str(row["name"]), re.sub(r"-\d+$", "", str(row["name"]))))
         if self.who and self.who not in names:
             what = "link" if self.measure.scope == "link" else "flow"
@@ -93,8 +96,8 @@ class Quantity:
         return found
 
 
-def parse_quantity(text: str) -> Quantity:
-    """Read `MEASURE [of NAME] [in PHASE]`.
+def parse_quantity(text: str, *, conditions: bool = False) -> Quantity:
+    """Read `MEASURE [of NAME] [in PHASE]`; with `conditions` also measures of two conditions.
 
     Raises
     ------
@@ -105,7 +108,7 @@ def parse_quantity(text: str) -> Quantity:
     if match is None:
         raise InputError(f'"{text}": write it as {_EXAMPLE}')
     wanted = measure(match["measure"])
-    if not wanted.tabled or wanted.place == "conditions":
+    if not wanted.tabled or (wanted.place == "conditions" and not conditions):
         raise InputError(wanted.elsewhere)
     return Quantity(text, wanted, match["who"] or "", match["phase"] or OVERALL)
 

@@ -10,7 +10,6 @@ Runs are in the order of their names, so that the same runs give the same bytes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -31,7 +30,7 @@ Keep = Literal["series", "summary"]
 
 RUNS = "runs"
 MEASURES = "measures"
-_SCOPES = ("flow", "group", "link", "run")
+SCOPES = ("flow", "group", "link", "run")
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class PackedRun:
     name
         The run's.
     spec, summary
-        As JSON; the specification is canonical.
+        As canonical JSON.
     seed
         Of the specification.
     told
@@ -83,9 +82,7 @@ def packed(record: RunRecord, keep: Keep) -> PackedRun:
         backend_version=record.backend_version,
         seed=record.spec["seed"],
         spec=spec,
-        summary=json.dumps(
-            record.summary, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-        ),
+        summary=canonical_json(record.summary),
         told=record.summary,
         tables={} if keep == "summary" else tables,
     )
@@ -136,9 +133,9 @@ def _measures(runs: Sequence[PackedRun]) -> pl.DataFrame:
     """Write down every measure; what is not of a phase stands in the rows of all phases."""
     import polars as pl
 
-    every = dict.fromkeys(key for scope in _SCOPES for keys in _keys(scope) for key in keys)
+    every = dict.fromkeys(key for scope in SCOPES for keys in _keys(scope) for key in keys)
     parts = []
-    for scope in _SCOPES:
+    for scope in SCOPES:
         within, beside = _keys(scope)
         heads: dict[str, list[Any]] = {
             "run": [], "seed": [], "scope": [], "name": [], "controller": [], "phase": [],
@@ -170,11 +167,11 @@ def _entries(
 ) -> Iterator[tuple[str | None, str | None, str, Mapping[str, Any], Mapping[str, Any]]]:
     """Name, controller, phase, what is known of the whole run, and of the phase."""
     if scope == "run":
-        for phase, fairness in summary["fairness"].items():
+        for phase, fairness in sorted(summary["fairness"].items()):
             yield None, None, phase, {}, {**fairness, **summary["totals"].get(phase, {})}
         return
     for entry in summary.get(f"{scope}s", ()):
-        for phase, measured in entry["phases"].items():
+        for phase, measured in sorted(entry["phases"].items()):
             yield entry["name"], entry.get("controller"), phase, entry, measured
 
 

@@ -72,6 +72,12 @@ class Segment:
         """Its name: a digest of all that is in it."""
         return self.folder.name
 
+    def schema(self, table: str) -> Mapping[str, pl.DataType]:
+        """Columns of one of its tables."""
+        import polars as pl
+
+        return pl.read_parquet_schema(self.folder / f"{table}.parquet")
+
     def read(self, table: str, columns: list[str] | None = None) -> pl.DataFrame:
         """Read one of its tables."""
         return _parquet(self.folder / f"{table}.parquet", columns)
