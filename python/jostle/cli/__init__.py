@@ -22,6 +22,7 @@ from jostle.cli.plot import plot
 from jostle.cli.quic import quic
 from jostle.cli.report import report
 from jostle.cli.run import run
+from jostle.cli.scorecard import scorecard
 from jostle.cli.sensitivity import sensitivity
 from jostle.cli.show import explain, list_, schema
 from jostle.cli.store import store
@@ -67,8 +68,9 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    new, run, plot, compare, sensitivity, boundary, tune, conformance, study, suite, validate,
-    identify, kernel, quic, emulate, trace, list_, explain, schema, report, view, store, completion,
+    new, run, plot, compare, sensitivity, boundary, tune, conformance, study, suite, scorecard,
+    validate, identify, kernel, quic, emulate, trace, list_, explain, schema, report, view, store,
+    completion,
 )  # fmt: skip
 
 for _command in _COMMANDS:

@@ -100,10 +100,12 @@ def _region(axis: Axes, data: RegionData) -> None:
     for kind, label, marker, colour in _LOOKS:
         for certain in (True, False):
             at = (data.holds == kind) & (data.certain == certain)
-            axis.plot(data.x[at], data.y[at], linestyle="", marker=marker, markersize=3.2,
+            (line,) = axis.plot(
+                      data.x[at], data.y[at], linestyle="", marker=marker, markersize=3.2,
                       markeredgecolor=colour, markeredgewidth=0.8,
                       color=colour if certain else "white", clip_on=False, zorder=3,
                       label=label if certain else f"{label}, open")  # fmt: skip
+            line.set_in_layout(False)
     nobody = np.isnan(data.holds)
     axis.plot(data.x[nobody], data.y[nobody], linestyle="", marker="x", markersize=3, color=GREY)
     axis.set(xlabel=data.x_label, ylabel=data.y_label)
