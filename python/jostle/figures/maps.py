@@ -100,12 +100,14 @@ def _region(axis: Axes, data: RegionData) -> None:
     for kind, label, marker, colour in _LOOKS:
         for certain in (True, False):
             at = (data.holds == kind) & (data.certain == certain)
-            (line,) = axis.plot(
-                      data.x[at], data.y[at], linestyle="", marker=marker, markersize=3.2,
-                      markeredgecolor=colour, markeredgewidth=0.8,
-                      color=colour if certain else "white", clip_on=False, zorder=3,
-                      label=label if certain else f"{label}, open")  # fmt: skip
-            line.set_in_layout(False)
+            (points,) = axis.plot(
+                data.x[at], data.y[at], linestyle="", marker=marker, markersize=3.2,
+                markeredgecolor=colour, markeredgewidth=0.8, clip_on=False, zorder=3,
+                color=colour if certain else "white",
+                label=label if certain else f"{label}, open",
+            )  # fmt: skip
+            # What is not clipped would leave the axes no room.
+            points.set_in_layout(False)
     nobody = np.isnan(data.holds)
     axis.plot(data.x[nobody], data.y[nobody], linestyle="", marker="x", markersize=3, color=GREY)
     axis.set(xlabel=data.x_label, ylabel=data.y_label)
