@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import click
 
 from jostle.cli.analyze import analyze
+from jostle.cli.boundary import boundary
 from jostle.cli.compare import compare
 from jostle.cli.completing import completion
 from jostle.cli.conformance import conformance
