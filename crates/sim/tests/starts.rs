@@ -5,7 +5,10 @@
 mod common;
 
 use common::*;
-use jostle_record::{FlowSpec, QuickStartSpec, Recorder, RunSpec, Sink, SourceSpec, Summary};
+use jostle_record::{
+    CapacitySpec, FlowSpec, FlowState, QuickStartSpec, RateStep, Recorder, RunSpec, Sink,
+    SourceSpec, Summary,
+};
 use jostle_units::Time;
 
 fn measure(spec: &RunSpec) -> Summary {
@@ -269,6 +272,52 @@ fn a_learnt_initial_window_is_no_slower() {
     };
     let (plain, learnt) = (mean(None), mean(Some("tcp-wise")));
     assert!(learnt < 0.85 * plain, "{learnt} s against {plain} s");
+}
+
+/// RFC 9959 §1.4: over a geostationary link 5.3 MB "could take 9 seconds", and 4 with Careful Resume.
+#[test]
+fn a_path_that_is_confirmed_is_resumed() {
+    let path = link("satellite", 50 * MBPS, 3_750_000);
+    let mut flows = visits(Some("careful-resume"), "cubic", 5_300_000, 600 * MS, 2);
+    for visit in &mut flows {
+        visit.receive_window_bytes = 30_000_000;
+        visit.initial_receive_window_bytes = 30_000_000;
+    }
+    let summary = measure(&run(60 * S, vec![path], flows));
+    let took = |i: usize| summary.flows[i].completion_s.unwrap();
+    assert!(took(1) < 0.6 * took(0), "{} s after {} s", took(1), took(0));
+    let second = summary.flows[1].phases.get("overall").unwrap();
+    assert_eq!(second.retransmitted_packets, Some(0));
+}
+
+/// The modes of the second flow.
+#[derive(Default)]
+struct Modes(std::collections::BTreeSet<&'static str>);
+
+impl Sink for Modes {
+    fn flow_state(&mut self, _now: Time, flow: u32, state: &FlowState) {
+        if flow == 1 {
+            self.0.insert(state.mode);
+        }
+    }
+}
+
+/// What was saved at ten times the rate: the jump meets a short queue, and no one waits for ever.
+#[test]
+fn a_path_that_has_shrunk_makes_it_retreat() {
+    let mut path = link("path", 50 * MBPS, 100_000);
+    let steps = [(0, 50 * MBPS), (8 * S, 5 * MBPS)];
+    let steps = steps.map(|(at_ns, rate_bps)| RateStep { at_ns, rate_bps });
+    path.capacity = CapacitySpec::Steps { steps: steps.to_vec() };
+    let mut flows = visits(Some("careful-resume"), "reno", 10_000_000, 100 * MS, 2);
+    flows[1].start_ns = 10 * S;
+    let mut modes = Modes::default();
+    let spec = run(60 * S, vec![path], flows);
+    spec.validate().unwrap();
+    jostle_sim::run(&spec, &mut modes, &|| false).unwrap();
+    for mode in ["reconnaissance", "unvalidated", "safe_retreat"] {
+        assert!(modes.0.contains(&mode), "{mode}: {:?}", modes.0);
+    }
 }
 
 /// A remembered flight that does not heed the receiver's window, a window that is tuned, and a loss
