@@ -266,6 +266,16 @@ class SourceSpec7(TypedDict):
     kind: Literal["media"]
 
 
+SourceSpec10 = TypedDict(
+    "SourceSpec10",
+    {
+        "buffer_bytes": int,
+        "from": int,
+        "kind": Literal["relay"],
+    },
+)
+
+
 TraceLevel: TypeAlias = Literal["none", "acks"]
 
 
@@ -430,6 +440,7 @@ SourceSpec: TypeAlias = (
     | SourceSpec7
     | SourceSpec8
     | SourceSpec9
+    | SourceSpec10
 )
 
 

@@ -17,6 +17,7 @@ mod payloads;
 mod pings;
 mod quic;
 mod quick_start;
+mod relay;
 mod simulation;
 mod source;
 mod viewer;

@@ -62,6 +62,8 @@ enum Kind {
     },
     /// Writes by the clock.
     Timed(Timed),
+    /// What it writes is what comes in; see `relay`.
+    Relay,
     /// They have no connection that could be written to; see `pings` and `datagrams`.
     Datagrams,
 }
@@ -90,6 +92,7 @@ impl Source {
             SourceSpec::Media(_) | SourceSpec::Trace(_) => {
                 Kind::Timed(Timed { spec: spec.clone(), written: 0, opened: None })
             }
+            SourceSpec::Relay { .. } => Kind::Relay,
             SourceSpec::Ping { .. } | SourceSpec::Cbr(_) => Kind::Datagrams,
         };
         Self { kind, random: Stream::new(seed, &format!("flow/{flow}/source")) }
@@ -119,6 +122,7 @@ impl Source {
             }
             Kind::Video { viewer, trip, opened } => show(viewer, *trip, opened, now),
             Kind::Timed(timed) => timed.act(now),
+            Kind::Relay => (Action::Write(0), Time::NEVER),
             Kind::Datagrams => (Action::Pause, Time::NEVER),
         }
     }
@@ -154,7 +158,9 @@ impl Source {
                 viewer.pause().map(|pause| now + lasting(pause)).ok_or(Action::Finish)
             }
             Kind::Timed(timed) if timed.next().is_none() => Err(Action::Finish),
-            Kind::Bulk | Kind::OnOff { .. } | Kind::Timed(_) | Kind::Datagrams => Ok(Time::NEVER),
+            Kind::Bulk | Kind::OnOff { .. } | Kind::Timed(_) | Kind::Relay | Kind::Datagrams => {
+                Ok(Time::NEVER)
+            }
         }
     }
 }

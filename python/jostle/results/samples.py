@@ -34,6 +34,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "request_response": "requests",
     "ping": "pings",
     "video": "videos",
+    # Beside the flow whose data it passes on.
+    "relay": "bulk",
     "cbr": "datagrams",
     "media": "media",
     "trace": "media",
