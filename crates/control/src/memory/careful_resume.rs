@@ -251,15 +251,13 @@ impl CarefulResume {
     }
 
     fn retreat(&mut self, inner: &mut dyn Controller, next_to_send: u64) {
-        let end = match self.phase {
-            Phase::Validating { end } => end,
-            _ => next_to_send,
-        };
         // "The set of saved CC parameters for the path are deleted."
         self.saved = None;
         // "The CWND MUST be reduced to no more than (PipeSize/2)."
         let window = (self.pipe.size(self.delivered) / 2).max(Self::LEAST_WINDOW);
-        self.phase = Phase::SafeRetreat { end, window };
+        // "The loss recovery continues until acknowledgment of the last packet number (or a later
+        // packet) sent in the Unvalidated or Validating Phase."
+        self.phase = Phase::SafeRetreat { end: next_to_send, window };
         inner.set_cwnd(inner.cwnd().min(window));
     }
 
