@@ -300,6 +300,8 @@ impl Layer for CarefulResume {
             Phase::SafeRetreat { end, window } if ack.first_unacked >= end => {
                 self.leave_retreat(inner, window);
             }
+            // "The CWND MUST NOT be increased in the Safe Retreat Phase."
+            Phase::SafeRetreat { window, .. } => inner.set_cwnd(inner.cwnd().min(window)),
             Phase::Resuming { until_round, .. } => {
                 if ack.ce_marked > 0 {
                     self.retreat(inner, ack.next_to_send);
@@ -307,7 +309,7 @@ impl Layer for CarefulResume {
                     self.phase = Phase::Observing;
                 }
             }
-            Phase::Validating { .. } | Phase::SafeRetreat { .. } => {}
+            Phase::Validating { .. } => {}
         }
     }
 
@@ -348,7 +350,6 @@ impl Layer for CarefulResume {
     #[inline]
     fn cwnd(&self, inner: &dyn Controller) -> u32 {
         match self.phase {
-            // "The CWND MUST NOT be increased in the Safe Retreat Phase."
             Phase::SafeRetreat { window, .. } => inner.cwnd().min(window),
             Phase::Resuming { window, .. } => inner.cwnd().max(window),
             _ => inner.cwnd(),
