@@ -7,10 +7,9 @@ import pytest
 from jostle import Scenario, _core, run
 from jostle.studies.check import value_mistakes
 from jostle.studies.models import Value
-from jostle.studies.states import States, internal_unit
-from jostle.studies.windows import Span
+from jostle.studies.states import Seconds, States, internal_unit
 
-WHOLE = Span(0.0, 12.0, "overall")
+WHOLE = (0.0, 12.0)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +36,7 @@ def states(finished):
     return States(finished, "test")
 
 
-def taken(states: States, measure: str, span: Span = WHOLE, **keys: str) -> float | None:
+def taken(states: States, measure: str, span: Seconds = WHOLE, **keys: str) -> float | None:
     return states.value(Value(measure=measure, **keys), span)  # type: ignore[arg-type]
 
 
@@ -74,7 +73,7 @@ def test_visits_are_counted_with_what_follows(states):
 
 
 def test_a_window_shows_what_is_in_it(states):
-    late = Span(3.0, 5.0)
+    late = (3.0, 5.0)
     assert taken(states, "mode_visits", late, mode="startup") == 0
     assert taken(states, "mode_time", late, mode="probe_bw") == 1.0
 

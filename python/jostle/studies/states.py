@@ -17,8 +17,9 @@ from jostle.stats.describe import Floats, present
 if TYPE_CHECKING:
     from jostle.backends import Run
     from jostle.studies.models import Value
-    from jostle.studies.windows import Span
 
+Seconds = tuple[float, float]
+"""A window: from and to, in s from the run's beginning."""
 ROUNDS: Final = "round_count"
 """The quantity by which controllers count round trips."""
 _UNITS: Final[Mapping[str, tuple[str, float]]] = {
@@ -74,7 +75,7 @@ class States:
         entry = next(one for one in run.summary["flows"] if one["name"] == flow)
         self._start_s = float(entry["start_s"])
 
-    def value(self, value: Value, span: Span) -> float | None:
+    def value(self, value: Value, span: Seconds) -> float | None:
         """Take a measure of states over a window, in its own unit; None where it has no value."""
         if value.measure == "internal":
             return self._internal(value, span)
@@ -82,8 +83,8 @@ class States:
             return self._share(value.mode, span)
         return self._of_visits(value, list(self._visits(span)))
 
-    def _share(self, mode: str, span: Span) -> float | None:
-        inside = (self._time_s > span.from_s) & (self._time_s <= span.to_s)
+    def _share(self, mode: str, span: Seconds) -> float | None:
+        inside = (self._time_s > span[0]) & (self._time_s <= span[1])
         there = np.array([_is(one, mode) for one in self._modes], dtype=bool)[inside]
         return float(np.mean(there)) if there.size else None
 
@@ -108,10 +109,10 @@ class States:
                 return self._rounds([one for one, _ in ended])
         return found
 
-    def _visits(self, span: Span) -> Iterator[Visit]:
+    def _visits(self, span: Seconds) -> Iterator[Visit]:
         """Yield the stretches of one mode each in a window, in order."""
-        first = int(np.searchsorted(self._time_s, span.from_s, side="right"))
-        end = int(np.searchsorted(self._time_s, span.to_s, side="right"))
+        first = int(np.searchsorted(self._time_s, span[0], side="right"))
+        end = int(np.searchsorted(self._time_s, span[1], side="right"))
         at = first
         while at < end:
             after = at
@@ -134,9 +135,9 @@ class States:
         found = np.interp(ends, times, counts)
         return float(np.mean(found[:, 1] - found[:, 0]))
 
-    def _internal(self, value: Value, span: Span) -> float | None:
+    def _internal(self, value: Value, span: Seconds) -> float | None:
         times, values = self._quantity(value.quantity)
-        inside = (times > span.from_s) & (times <= span.to_s)
+        inside = (times > span[0]) & (times <= span[1])
         if value.mode:
             there = {
                 float(t)
