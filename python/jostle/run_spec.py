@@ -420,6 +420,21 @@ class SourceSpec9(TypedDict):
     variation: float
 
 
+class SourceSpec10(TypedDict):
+    """Pages, as a browser asks for them."""
+
+    connections: int
+    kind: Literal["web"]
+    main_bytes: Quantity
+    multiplexed: bool
+    object_bytes: Quantity
+    objects: Quantity
+    pages: NotRequired[int | None]
+    parse_ns: Quantity
+    request_bytes: int
+    think_ns: Quantity
+
+
 SourceSpec: TypeAlias = (
     SourceSpec1
     | SourceSpec2
@@ -430,6 +445,7 @@ SourceSpec: TypeAlias = (
     | SourceSpec7
     | SourceSpec8
     | SourceSpec9
+    | SourceSpec10
 )
 
 

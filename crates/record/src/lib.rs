@@ -17,6 +17,7 @@ mod histogram;
 mod impairments;
 mod link_meter;
 pub mod measures;
+mod page;
 mod ping_meter;
 mod playback;
 mod quantity;
@@ -37,7 +38,10 @@ mod validate;
 pub use arrivals::{Arrivals, nth_connection, rate_per_s, rename};
 pub use histogram::Histogram;
 pub use impairments::{DrawnImpairments, LossState};
-pub use measures::{Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, jain};
+pub use measures::{
+    Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, WebSummary, jain,
+};
+pub use page::{Page, PageLoads, Pages};
 pub use ping_meter::Pings;
 pub use playback::{Playback, Watched};
 pub use quantity::{Sampler, Sizes, responses};

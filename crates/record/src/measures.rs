@@ -14,6 +14,7 @@ mod row;
 mod run;
 mod transfer;
 mod video;
+mod web;
 
 pub use arrived::ArrivedSummary;
 pub use flow::FlowPhase;
@@ -27,8 +28,10 @@ pub use row::{Asked, Compute, Measure, Place, Scope, Unit};
 pub use run::{Fairness, Totals, jain};
 pub(crate) use transfer::{completion, completion_rate, efficiency, estimate, unfinished};
 pub use video::VideoSummary;
+pub use web::WebSummary;
 
-/// Every measure: of flows, of links, of runs, of transfers, of groups, of pings, of videos.
+/// Every measure: of flows, of links, of runs, of transfers, of groups, of pings, of videos, of
+/// browsers.
 pub fn all() -> impl Iterator<Item = &'static Measure> {
     [
         flow::ROWS,
@@ -41,6 +44,7 @@ pub fn all() -> impl Iterator<Item = &'static Measure> {
         arrived::ROWS,
         pings::ROWS,
         video::ROWS,
+        web::ROWS,
     ]
     .into_iter()
     .flatten()

@@ -11,9 +11,9 @@ use crate::groups::Group;
 use crate::histogram::Histogram;
 use crate::link_meter::{LinkMeter, LinkTotals};
 use crate::measures::{
-    ArrivedSummary, Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, completion,
-    completion_mean, completion_quantile, completion_rate, completion_rate_mean, efficiency,
-    estimate, unfinished, unfinished_of,
+    ArrivedSummary, Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, WebSummary,
+    completion, completion_mean, completion_quantile, completion_rate, completion_rate_mean,
+    efficiency, estimate, unfinished, unfinished_of,
 };
 use crate::playback::Watched;
 use crate::stretch::{
@@ -64,6 +64,8 @@ pub(crate) struct FlowIdentity {
     pub responds: bool,
     /// It is many connections.
     pub is_many: bool,
+    /// Their transfers are kept one by one.
+    arrives: bool,
     /// What has reached its application is known; of some foreign transports it is not.
     pub shows_delivery: bool,
     /// RTT, window and losses of its sender are known.
@@ -98,7 +100,7 @@ impl Datagrams {
 
 impl FlowIdentity {
     pub(crate) fn of(spec: &RunSpec, flow: &FlowSpec) -> Self {
-        let is_many = flow.arrivals.is_some();
+        let is_many = flow.is_many();
         let foreign = flow.quic.as_ref().and_then(|quic| quic.implementation.as_ref());
         Self {
             name: flow.name.clone(),
@@ -118,6 +120,7 @@ impl FlowIdentity {
             frames: flow.source.is_timed().then(|| flow.source.clone()),
             datagrams: Datagrams::of(&flow.source),
             is_many,
+            arrives: flow.arrivals.is_some(),
             bytes: bytes_of(flow, spec.seed).filter(|_| !is_many),
             ideal: Ideal::of(spec, flow).filter(|_| !is_many),
         }
@@ -193,7 +196,7 @@ impl Recorded {
             }
         }
         self.connections.table.finish();
-        let any = self.flow_identities.iter().any(|flow| flow.is_many);
+        let any = self.flow_identities.iter().any(|flow| flow.arrives);
         let end = self.timeline.end();
         for viewing in self.flows.iter_mut().filter_map(|meter| meter.viewing.as_mut()) {
             viewing.until(end);
@@ -283,6 +286,7 @@ impl Recorded {
                 let playback = viewing.playback.clone();
                 VideoSummary::of(&Watched { opened: identity.start, playback })
             }),
+            web: meter.pages.as_ref().map(|pages| WebSummary::of(&pages.sorted())),
             phases: self.by_phase(stretches, |all| FlowPhase::of(&all.flows[at], all)),
             pings: meter.pings(),
         }
@@ -296,7 +300,7 @@ impl Recorded {
         stretches: &[Stretch<'_>],
     ) -> GroupSummary {
         let mut theirs = Transfers::of(group.members.iter().map(|at| &transfers[*at]));
-        if group.members.iter().any(|at| self.flow_identities[*at].is_many) {
+        if group.members.iter().any(|at| self.flow_identities[*at].arrives) {
             let table = &self.connections.table;
             theirs =
                 theirs.with_arrived(table, &group.members, seconds(self.timeline.end().as_ns()));

@@ -170,6 +170,7 @@ impl Series {
             | Compute::Transfer(_)
             | Compute::Group(_)
             | Compute::Video(_)
+            | Compute::Pages(_)
             | Compute::Conditions => None,
         }
     }

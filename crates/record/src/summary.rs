@@ -5,7 +5,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::Transport;
 use crate::measures::{
-    ArrivedSummary, Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary,
+    ArrivedSummary, Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, WebSummary,
 };
 use crate::ping_meter::Pings;
 
@@ -83,6 +83,9 @@ pub struct FlowSummary {
     /// What became of its video; absent of other flows.
     #[serde(flatten)]
     pub video: Option<VideoSummary>,
+    /// What became of its pages; absent of other flows.
+    #[serde(flatten)]
+    pub web: Option<WebSummary>,
     /// Measures of each phase.
     pub phases: ByPhase<FlowPhase>,
     /// What became of its pings, of the whole run; absent for other flows.

@@ -152,7 +152,8 @@ pub(crate) fn bytes_of(flow: &FlowSpec, seed: u64) -> Option<u64> {
         | SourceSpec::Ping { .. }
         | SourceSpec::Cbr(_)
         | SourceSpec::Media(_)
-        | SourceSpec::Video(_) => return None,
+        | SourceSpec::Video(_)
+        | SourceSpec::Web(_) => return None,
     };
     if let Quantity::Constant(bytes) = bytes {
         return Some(bytes.saturating_mul(count));

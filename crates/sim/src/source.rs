@@ -62,6 +62,11 @@ enum Kind {
     },
     /// Writes by the clock.
     Timed(Timed),
+    /// Answers a browser, which is asked what it wants.
+    Pages {
+        /// Answers that have become whole at the receiver and were not asked for.
+        whole: u32,
+    },
     /// They have no connection that could be written to; see `pings` and `datagrams`.
     Datagrams,
 }
@@ -90,6 +95,7 @@ impl Source {
             SourceSpec::Media(_) | SourceSpec::Trace(_) => {
                 Kind::Timed(Timed { spec: spec.clone(), written: 0, opened: None })
             }
+            SourceSpec::Web(_) => Kind::Pages { whole: 0 },
             SourceSpec::Ping { .. } | SourceSpec::Cbr(_) => Kind::Datagrams,
         };
         Self { kind, random: Stream::new(seed, &format!("flow/{flow}/source")) }
@@ -119,7 +125,7 @@ impl Source {
             }
             Kind::Video { viewer, trip, opened } => show(viewer, *trip, opened, now),
             Kind::Timed(timed) => timed.act(now),
-            Kind::Datagrams => (Action::Pause, Time::NEVER),
+            Kind::Datagrams | Kind::Pages { .. } => (Action::Pause, Time::NEVER),
         }
     }
 
@@ -132,7 +138,19 @@ impl Source {
     pub fn on_whole(&mut self, now: Time) -> Option<u64> {
         match &mut self.kind {
             Kind::Video { viewer, .. } => Some(viewer.loaded(now)),
+            Kind::Pages { whole } => {
+                *whole += 1;
+                None
+            }
             _ => None,
+        }
+    }
+
+    /// Answers to a browser that have become whole since this was last asked.
+    pub fn take_whole(&mut self) -> u32 {
+        match &mut self.kind {
+            Kind::Pages { whole } => std::mem::take(whole),
+            _ => 0,
         }
     }
 
@@ -154,7 +172,11 @@ impl Source {
                 viewer.pause().map(|pause| now + lasting(pause)).ok_or(Action::Finish)
             }
             Kind::Timed(timed) if timed.next().is_none() => Err(Action::Finish),
-            Kind::Bulk | Kind::OnOff { .. } | Kind::Timed(_) | Kind::Datagrams => Ok(Time::NEVER),
+            Kind::Bulk
+            | Kind::OnOff { .. }
+            | Kind::Timed(_)
+            | Kind::Pages { .. }
+            | Kind::Datagrams => Ok(Time::NEVER),
         }
     }
 }

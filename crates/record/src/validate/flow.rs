@@ -8,7 +8,7 @@ use jostle_units::{
 use super::algorithms::{controller, memory};
 use super::{
     MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, SpecError, arrivals, datagrams, link, media,
-    quantity, quic, video, within,
+    quantity, quic, video, web, within,
 };
 use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
 
@@ -36,6 +36,7 @@ pub(super) fn check(position: usize, flow: &FlowSpec, spec: &RunSpec) -> Result<
     source(&format!("{at}.source"), &flow.source, flow.mtu_bytes - DATAGRAM_HEADER_BYTES)?;
     transport(at, flow)?;
     arrivals::check(at, flow, spec)?;
+    web::fits(at, flow, spec)?;
     let window = flow.initial_window_packets;
     within(&format!("{at}.initial_window_packets"), window, 1..=MAX_INITIAL_WINDOW_PACKETS)?;
     let smallest = u64::from(mss_of(flow.mtu_bytes));
@@ -121,6 +122,7 @@ fn source(at: &str, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecErro
     let name = |key: &str| format!("{at}.{key}");
     match source {
         SourceSpec::Video(spec) => video::check(at, spec),
+        SourceSpec::Web(spec) => web::check(at, spec),
         SourceSpec::Bulk => Ok(()),
         SourceSpec::Cbr(spec) => datagrams::check(at, spec, most_bytes),
         SourceSpec::Media(spec) => media::check(at, spec),
