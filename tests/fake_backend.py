@@ -96,10 +96,11 @@ class FakeBackend:
                 "fairness": empty,
                 "totals": empty,
             },
-            flows=pl.DataFrame(rows, infer_schema_length=None),
-            links=pl.DataFrame(links),
-            internals=pl.DataFrame(),
-            acks=None,
+            tables={
+                "flows": pl.DataFrame(rows, infer_schema_length=None),
+                "links": pl.DataFrame(links),
+                "internals": pl.DataFrame(),
+            },
             wall_s=0.0,
         )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import importlib.util
-import os
 import re
 import resource
 import subprocess
@@ -20,6 +19,7 @@ from fake_plan import make_plan
 from jostle.backends import SimBackend, create
 from jostle.errors import InputError, close_to
 from jostle.report import render
+from jostle.running.store import Reader
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "two_flows.py"
 
@@ -235,7 +235,7 @@ def test_overrides_and_the_store_of_the_command_line(tmp_path, monkeypatch):
     monkeypatch.setattr("jostle.running.default_store", lambda: str(folder))
     given = {"duration": "6 s", "phases": {}}
     results = jostle.run("scenarios/first.toml", overrides=given)
-    assert results.results[0].run.run_id in os.listdir(folder)
+    assert results.results[0].run.run_id in Reader(folder).names()
     again = jostle.run(jostle.load("scenarios/first.toml"), overrides=given, store=False)
     assert again.to_dict() == results.to_dict()
     assert type(again.results[0].run) is not type(results.results[0].run)

@@ -53,14 +53,21 @@ ROOM_MAY_USE = {
     "figures": "errors stats",
     "results": "_core errors backends stats figures",
     "running": "errors foreign_files printable locked_folders python_controllers scenario "
-    "backends results",
+    "backends stats results",
+    "inference": "errors run_spec python_controllers scenario emulate backends stats figures "
+    "results running",
     "report": "foreign_files printable scenario stats figures results",
     "view": "errors foreign_files printable running results stats figures report",
     "fidelity": "errors foreign_files stats results figures",
     "studies": "_core errors foreign_files printable scenario backends running results stats "
     "figures report",
+    "suites": "errors foreign_files printable scenario backends running results stats figures "
+    "report studies",
+    "search": "errors foreign_files printable scenario backends stats figures results running "
+    "studies",
     "cli": "errors foreign_files printable scenario templates emulate kernel_images quic_programs "
-    "backends running results figures report view fidelity studies",
+    "backends running results figures inference report view fidelity studies "
+    "suites search",
     "api": "errors printable scenario backends running results report",
 }
 
@@ -71,6 +78,7 @@ DRAWS = {
     "figures/draw.py",
     "figures/events.py",
     "figures/heat.py",
+    "figures/maps.py",
     "figures/recorded.py",
     "figures/save.py",
 }

@@ -17,6 +17,7 @@ from jostle.cli import show, status
 from jostle.cli.environment import Environment
 from jostle.results import Failure
 from jostle.running.progress import BarProgress, LineProgress
+from jostle.running.store import Reader
 
 SCENARIO = """
 title = "Two flows"
@@ -79,7 +80,24 @@ def test_second_time_comes_from_the_store(jostle, engine):
     assert first[1] == second[1]
     assert engine.calls == 3
     assert "3 of 3 runs are in the store" in second[2]
-    assert len([p for p in Path(".jostle/store").iterdir() if not p.name.startswith(".")]) == 3
+    assert len(Reader(Path(".jostle/store")).names()) == 3
+
+
+def test_summaries_alone_are_enough_for_tables(jostle, engine):
+    whole = jostle("run", "plain.toml", "--store", "whole")
+    code, out, _ = jostle("run", "plain.toml", "--keep", "summary")
+    assert (code, out) == (0, whole[1])
+    assert engine.calls == 6
+    assert jostle("run", "plain.toml", "--keep", "summary")[1] == out
+    assert engine.calls == 6
+    assert list(Path(".jostle/store").glob("segments/*/flows.parquet")) == []
+    assert list(Path("whole").glob("segments/*/flows.parquet"))
+    for option in (["--figures", "f"], ["--report", "r.html"]):
+        code, _, err = jostle("run", "plain.toml", "--keep", "summary", *option)
+        assert code == 2
+        assert "--keep summary: figures and reports are drawn from series" in err
+    assert jostle("run", "plain.toml", "--figures", "f")[0] == 0
+    assert engine.calls == 9
 
 
 def test_store_by_option_and_environment(jostle, monkeypatch):
@@ -225,12 +243,12 @@ def test_mistakes_of_all_files_are_told_at_once(jostle):
 
 def test_a_damaged_run_is_told_and_run_again(jostle, engine):
     jostle("run", "plain.toml")
-    victim = next(Path(".jostle/store").glob("*/flows.parquet"))
-    victim.write_bytes(victim.read_bytes()[:50])
+    for victim in Path(".jostle/store").glob("segments/*/flows.parquet"):
+        victim.write_bytes(victim.read_bytes()[:50])
     code, _, err = jostle("run", "plain.toml")
     assert code == 0
-    assert engine.calls == 4
-    assert "warning: run " in err
+    assert engine.calls == 6
+    assert "warning: segment " in err
     assert "damaged" in err
 
 

@@ -14,7 +14,7 @@ import fake_core
 import numpy as np
 import pytest
 from jostle import _core
-from jostle.backends.engine_record import _frame
+from jostle.backends.tables import Table
 
 MS = 1_000_000
 S = 1_000 * MS
@@ -179,9 +179,9 @@ def test_codes_become_words_and_nan_becomes_null():
         "mode": np.array([1, 0], dtype=np.uint32),
         "rtt_s": np.array([np.nan, 0.5]),
     }
-    frame = _frame(columns, {"mode": ["slow_start", "avoidance"], "absent": ["x"]})
+    frame = Table(columns, {"mode": ["slow_start", "avoidance"], "absent": ["x"]}).frame
     assert frame.to_dict(as_series=False) == {
         "time_s": [1.0, 2.0], "mode": ["avoidance", "slow_start"], "rtt_s": [None, 0.5]
     }  # fmt: skip
     none = {name: values[:0] for name, values in columns.items()}
-    assert _frame(none, {"mode": []}).schema == frame.schema
+    assert Table(none, {"mode": []}).frame.schema == frame.schema

@@ -91,7 +91,8 @@ def test_an_interval_counts_for_the_part_of_it_that_lies_in_the_second_half():
         }
     )
     links = record.links.clear()
-    seen = observe(dataclasses.replace(record, flows=flows, links=links))["incumbent"]
+    tables = {**record.tables, "flows": flows, "links": links}
+    seen = observe(dataclasses.replace(record, tables=tables))["incumbent"]
     assert seen.goodput == pytest.approx((9e6 + 3e6 + 5e6) / 5)
     assert seen.srtt == pytest.approx(0.2)
     assert (seen.retransmitted, seen.share) == (6.0, 1.0)

@@ -20,12 +20,15 @@ import pytest
 from jostle import _core
 from jostle.cli import status
 from jostle.results import SCHEMA
-from jostle.running.store import Store
+from jostle.running.segments.folder import FORMAT as SEGMENT
+from jostle.running.store import Reader, Store
 
 ROOT = Path(__file__).parents[1]
 FORMATS = Path(__file__).with_name("formats")
 VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
-CURRENT = f"{VERSION}.summary-{SCHEMA.rpartition('/')[2]}"
+CURRENT = ".".join(
+    [VERSION, *(name.replace("/", "-").removeprefix("jostle.") for name in (SCHEMA, SEGMENT))]
+)
 """What this version writes: builds of one version before its release may write several formats."""
 SCENARIO = """\
 format   = "jostle.scenario/1"
@@ -100,12 +103,12 @@ def test_its_run_spec_is_read(folder: Path) -> None:
 def test_its_store_is_read(folder: Path) -> None:
     said: list[str] = []
     store = Store(folder / "store", said.append)
-    (name,) = (path.name for path in (folder / "store").iterdir() if path.name[0] != ".")
+    (name,) = Reader(folder / "store").names()
     run = store.get(name)
     assert said == []
     assert run is not None
     assert run.flows.height > 0
-    assert json.loads((run.folder / "manifest.json").read_text())["format"] == "jostle.run/1"
+    assert run.provenance["format"] in {"jostle.run/1", "jostle.segment/1"}
     document = json.loads((folder / "summary.json").read_text())
     (told,) = document["conditions"][0]["runs"]
     assert told["run_id"] == name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import queue
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,7 @@ from fake_plan import make_plan
 from jostle.backends import BACKENDS, SimBackend, create
 from jostle.backends.kernel import KernelBackend
 from jostle.backends.registry import Option
-from jostle.errors import EngineError, InputError, InterruptedRunError
+from jostle.errors import InputError, InterruptedRunError
 from jostle.kernel_images import Image
 from jostle.running.job import Job, Stop
 from jostle.running.session import Session
@@ -148,12 +149,12 @@ def test_an_interruption_reaches_other_processes(tmp_path, processes, monkeypatc
     # Ctrl-C comes while the session waits for the runs.
     from jostle.running import session
 
-    def interrupted(pending, timeout=None, **how):
-        monkeypatch.undo()
-        time.sleep(1.0)
-        raise KeyboardInterrupt
+    class Interrupted(queue.SimpleQueue):
+        def get(self, block=True, timeout=None):
+            time.sleep(1.0)
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(session, "wait", interrupted)
+    monkeypatch.setattr(session.queue, "SimpleQueue", Interrupted)
     began_s = time.monotonic()
     with pytest.raises(InterruptedRunError, match="none of the 2 runs"):
         jostle.run(path, executor=processes, store=False)
@@ -164,9 +165,10 @@ def test_an_interruption_reaches_other_processes(tmp_path, processes, monkeypatc
 def test_a_job_is_not_run_by_another_engine():
     backend = SimBackend()
     spec = make_plan(1).runs[0].spec
-    job = Job(backend, "sim-of-yesterday", None, spec, Stop(), {})
-    with pytest.raises(EngineError, match="sim-of-yesterday where the run was planned"):
-        job()
+    job = Job(backend, ["sim-of-yesterday"], None, [spec], Stop(), {})
+    (done,) = job().done
+    assert done.record is None
+    assert done.error.endswith("sim-of-yesterday where the run was planned")
 
 
 def test_backends_pickle_as_what_they_were_made_of():

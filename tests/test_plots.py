@@ -14,7 +14,7 @@ from fake_plan import make_plan, plan_of
 from jostle.cli import status
 from jostle.cli.environment import Environment
 from jostle.errors import InputError
-from jostle.figures.data import CurvesData, GroupsData, HeatMapData, ScatterData
+from jostle.figures.data import CurvesData, GroupsData, HeatMapData, MapData, ScatterData
 from jostle.figures.drawn import drawn, rendered
 from jostle.results import pictures, plot_data
 from jostle.results.axis import Axis, without_unit
@@ -46,6 +46,19 @@ def sweep(carry_out):
                 runs.append(PlannedRun(len(conditions), seed, made))
             conditions.append({KEY: rival, "bottleneck.queue.limit": limit})
     return carry_out(plan_of("A sweep", conditions, runs))
+
+
+@pytest.fixture
+def sampled(carry_out):
+    """Six points over a rate and a limit, the rival's controller by turns."""
+    places = [("1 Mbit/s", "25 kB"), ("2 Mbit/s", "200 kB"), ("5 Mbit/s", "50 kB"),
+              ("10 Mbit/s", "100 kB"), ("20 Mbit/s", "40 kB"), ("500 kbit/s", "80 kB")]  # fmt: skip
+    conditions, runs = [], []
+    for at, (rate, limit) in enumerate(places):
+        made = spec(1, ("cubic", ("cubic", "bbr")[at % 2]))
+        runs.append(PlannedRun(at, 1, made))
+        conditions.append({"bottleneck.rate": rate, "bottleneck.queue.limit": limit})
+    return carry_out(plan_of("A sample", conditions, runs))
 
 
 def crowd(number, **changes):
@@ -420,7 +433,10 @@ def test_distributions_of_rtts_are_of_all_acks_where_they_are_recorded(carry_out
             "rtt_s": [0.03, 0.01, 0.5, None],
         }
     )
-    with_acks = [replace(r, run=replace(r.run, acks=frame)) for r in results.results]
+    with_acks = [
+        replace(r, run=replace(r.run, tables={**r.run.tables, "acks": frame}))
+        for r in results.results
+    ]
     traced = type(results)("", "sim", "1", conditions=[{}], results=with_acks)
     data = plot_data.cdf_data(traced, "rtt")
     ((_, part),) = data.parts
@@ -466,3 +482,41 @@ def test_a_controller_of_the_grid_is_a_key_of_whole_runs(results):
     ((_, part),) = plot_data.lines_data(results, "controller", "jain").parts
     assert isinstance(part, CurvesData)
     assert part.x_names == ("cubic", "bbr", "vivace", "hybla")
+
+
+def test_sampled_keys_have_a_map_of_points(sampled):
+    data = plot_data.heat_map_data(sampled, "rate", "jain", ["limit"])
+    ((title, part),) = data.parts
+    assert title == ""
+    assert isinstance(part, MapData)
+    assert part.x.tolist() == [1, 2, 5, 10, 20, 0.5]
+    assert part.y.tolist() == [25, 200, 50, 100, 40, 80]
+    assert (part.x_label, part.y_label) == ("rate (Mbit/s)", "limit (kB)")
+    assert part.log_x
+    assert not part.log_y
+    assert part.values.shape == (6,)
+    assert part.lowest <= part.values.min() <= part.values.max() <= part.highest
+    assert len(drawn(data).axes) == 2
+    assert len(drawn(part).axes) == 2
+
+
+def test_a_table_of_all_combinations_stays_a_table(sweep):
+    made = plot_data.heat_map_data(sweep, "limit", "jain", [KEY])
+    assert all(isinstance(part, HeatMapData) for _, part in made.parts)
+
+
+def test_between_points_of_a_sample_nothing_is_drawn(sampled, sweep):
+    ((_, points),) = plot_data.lines_data(sampled, "rate", "jain").parts
+    assert not points.joined
+    axis = drawn(points).axes[0]
+    assert {line.get_linestyle() for line in axis.lines} == {"None"}
+    for _, lines in plot_data.lines_data(sweep, "limit", "jain", [KEY]).parts:
+        assert lines.joined
+
+
+def test_a_map_shows_the_nearest_point():
+    from jostle.figures.maps import _nearest
+
+    places = [(0.0, 10.0, np.array([0.0, 10.0])), (0.0, 1.0, np.array([0.0, 1.0]))]
+    middles = [np.array([1.0, 4.0, 9.5]), np.array([0.2, 0.7])]
+    assert _nearest(places, middles).tolist() == [[0, 0, 1], [0, 1, 1]]

@@ -7,6 +7,7 @@ import json
 import threading
 
 import fake_core
+import polars as pl
 import pytest
 from fake_plan import make_plan, plan_of
 from jostle.backends import SimBackend
@@ -57,15 +58,23 @@ def test_another_engine_runs_everything_again(engine, carry_out, tmp_path):
 
 def test_jobs_change_nothing(carry_out, tmp_path):
     documents = []
-    files = []
+    stored = []
     for jobs in (1, 2, 1, 2):
-        root = tmp_path / str(len(files))
+        root = tmp_path / str(len(stored))
         documents.append(carry_out(make_plan(), root, jobs).to_json())
-        found = [p for p in root.glob("*/*") if p.name != "timing.json"]
-        files.append({p.relative_to(root): p.read_bytes() for p in found})
+        stored.append(
+            {
+                name: pl.read_parquet(root / "segments" / "*" / f"{name}.parquet")
+                .sort("run", maintain_order=True)
+                .write_ndjson()
+                for name in ("runs", "measures", "flows", "links", "internals")
+            }
+        )
     assert len(set(documents)) == 1
-    assert all(f == files[0] for f in files)
-    assert len(files[0]) == 12 * 7 + 1, "twelve runs and the plan"
+    assert all(tables == stored[0] for tables in stored)
+    assert stored[0]["runs"].count("\n") == 12
+    plans = {path.read_bytes() for path in tmp_path.glob("*/.plans/*")}
+    assert len(plans) == 1
 
 
 def test_results_are_in_the_order_of_the_plan(carry_out):
@@ -139,7 +148,7 @@ def test_a_cancelled_run_says_so():
 
 
 class FullStore(Store):
-    def put(self, record):
+    def put_all(self, runs):
         raise StoreFullError("no room")
 
 
@@ -151,12 +160,13 @@ def test_a_full_store_stops_the_plan(engine, tmp_path):
 def test_a_truncated_run_is_run_again(engine, tmp_path):
     warnings = []
     session(engine, Store(tmp_path)).carry_out(make_plan(1))
-    victim = next(p for p in tmp_path.glob("*/flows.parquet"))
-    victim.write_bytes(victim.read_bytes()[:-20])
+    victims = list(tmp_path.glob("segments/*/flows.parquet"))
+    for victim in victims:
+        victim.write_bytes(victim.read_bytes()[:-20])
     results = session(engine, Store(tmp_path, warnings.append)).carry_out(make_plan(1))
-    assert engine.calls == 5
+    assert engine.calls == 8
     assert len(results) == 4
-    assert len(warnings) == 1
+    assert len(warnings) == len(victims)
 
 
 def test_spec_is_handed_to_the_engine_as_it_is_named(engine):

@@ -19,7 +19,7 @@ import fake_core
 import pytest
 from jostle.backends import RunRecord, SimBackend, run_id
 from jostle.errors import StoreError, StoreFullError
-from jostle.running.store import Store, read_summary
+from jostle.running.store import Reader, Store
 
 FILES = {
     "spec.json", "summary.json", "provenance.json", "manifest.json", "timing.json",
@@ -146,7 +146,7 @@ import sys
 sys.path.insert(0, {tests!r})
 import fake_core
 from jostle.backends import SimBackend
-from jostle.running.store import Store, read_summary
+from jostle.running.store import Store
 store = Store({root!r})
 print("ready", flush=True)
 for seed in range(1, 100000):
@@ -279,11 +279,11 @@ def test_series_that_are_none_are_an_error(tmp_path):
 def test_a_summary_alone_is_held_against_its_run(tmp_path):
     store = Store(tmp_path)
     stored = store.put(record())
-    assert read_summary(tmp_path, stored.run_id) == stored.summary
+    assert Reader(tmp_path).summary(stored.run_id) == stored.summary
     with (stored.folder / "summary.json").open("a") as file:
         file.write(" ")
     with pytest.raises(StoreError, match=r"summary\.json is not what was written"):
-        read_summary(tmp_path, stored.run_id)
+        Reader(tmp_path).summary(stored.run_id)
 
 
 @pytest.mark.parametrize("name", ["provenance.json", "spec.json", "summary.json"])

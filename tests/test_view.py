@@ -13,8 +13,10 @@ from urllib.parse import urlsplit
 import jostle
 import pytest
 from browser import opened
+from jostle.backends import RunRecord
 from jostle.cli import status
 from jostle.errors import InputError
+from jostle.running.store import Store
 from jostle.view import Viewer
 
 SCENARIO = """\
@@ -49,6 +51,17 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "grid.toml").write_text(SCENARIO, "utf-8")
     jostle.run(folder / "grid.toml", store=folder / "store")
     return folder / "store"
+
+
+@pytest.fixture(scope="module")
+def folders(store: Path) -> Path:
+    """The same store as earlier versions wrote it: each run in a folder of its own."""
+    made = Store(store.parent / "folders")
+    shutil.copytree(store / ".plans", made.root / ".plans")
+    for result in jostle.run(store.parent / "grid.toml", store=False).results:
+        assert isinstance(result.run, RunRecord)
+        made.put(result.run)
+    return made.root
 
 
 @pytest.fixture
@@ -102,8 +115,25 @@ def test_the_table_has_the_estimates_of_the_results(viewer: Viewer, store: Path)
     assert cell["low"] == pytest.approx(wanted["low"] * 1e3)
 
 
-def test_a_sweep_is_shown_as_far_as_it_is(store: Path, tmp_path: Path) -> None:
-    part = tmp_path / "part"
+def test_segments_are_shown_as_far_as_they_are_whole(store: Path, tmp_path: Path) -> None:
+    whole = Path(shutil.copytree(store, tmp_path / "whole"))
+    made = Viewer(whole)
+    threading.Thread(target=made.serve, daemon=True).start()
+    _, (plan,) = found(made, "plans")
+    assert (plan["done"], plan["runs"]) == (8, 8)
+    for victim in whole.glob("segments/*/runs.parquet"):
+        victim.write_bytes(victim.read_bytes()[:-1] + b"x")
+    made.close()
+    made = Viewer(whole)
+    threading.Thread(target=made.serve, daemon=True).start()
+    _, table = found(made, f"table?plan={plan['name']}&phase=overall&measure=rtt")
+    assert table["rows"] == []
+    assert list(whole.glob("segments/*/runs.parquet")), "a viewer moves nothing aside"
+    made.close()
+
+
+def test_a_sweep_is_shown_as_far_as_it_is(folders: Path, tmp_path: Path) -> None:
+    store, part = folders, tmp_path / "part"
     shutil.copytree(store, part)
     runs = sorted(path for path in part.iterdir() if not path.name.startswith("."))
     shutil.rmtree(runs[0])
@@ -121,8 +151,8 @@ def test_a_sweep_is_shown_as_far_as_it_is(store: Path, tmp_path: Path) -> None:
     made.close()
 
 
-def test_a_summary_that_was_changed_is_in_no_table(store: Path, tmp_path: Path) -> None:
-    copy = Path(shutil.copytree(store, tmp_path / "copy"))
+def test_a_summary_that_was_changed_is_in_no_table(folders: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(folders, tmp_path / "copy"))
     run = min(path for path in copy.iterdir() if not path.name.startswith("."))
     path = run / "summary.json"
     path.write_text(path.read_text().replace('"goodput_bps": ', '"goodput_bps": 9'))

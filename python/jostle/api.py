@@ -75,6 +75,7 @@ def run(
     seed: int | None = None,
     python: bool = False,
     executor: Executor | None = None,
+    keep: Literal["series", "summary"] = "series",
 ) -> ResultSet:
     """Carry out every run of a scenario.
 
@@ -101,6 +102,10 @@ def run(
     executor
         Where runs are carried out, instead of threads of this process: anything in the shape of
         `concurrent.futures.Executor`, such as a ProcessPoolExecutor. It is left open.
+    keep
+        What the store keeps of each run: all of it, or its measures alone, which is enough for
+        tables and estimates. Runs that were kept so are run again when
+        series are asked for.
 
     Returns
     -------
@@ -133,6 +138,7 @@ def run(
         create(backend) if isinstance(backend, str) else backend,
         executor,
         None if store is False else Store(default_store() if store is None else store),
+        keep,
     )
     try:
         results = session.carry_out(plan, _shown(plan) if progress else None)

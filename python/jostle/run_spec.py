@@ -266,6 +266,16 @@ class SourceSpec7(TypedDict):
     kind: Literal["media"]
 
 
+SourceSpec11 = TypedDict(
+    "SourceSpec11",
+    {
+        "buffer_bytes": int,
+        "from": int,
+        "kind": Literal["relay"],
+    },
+)
+
+
 TraceLevel: TypeAlias = Literal["none", "acks"]
 
 
@@ -446,6 +456,7 @@ SourceSpec: TypeAlias = (
     | SourceSpec8
     | SourceSpec9
     | SourceSpec10
+    | SourceSpec11
 )
 
 

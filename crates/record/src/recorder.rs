@@ -48,8 +48,7 @@ impl Recorder {
     /// A recorder for one run of a valid `spec`.
     pub fn new(spec: &RunSpec) -> Self {
         let timeline = Timeline::new(spec);
-        let flow_identities: Vec<_> =
-            spec.flows.iter().map(|flow| FlowIdentity::of(spec, flow)).collect();
+        let flow_identities = FlowIdentity::all(spec);
         let flow_meter = |flow: &FlowIdentity| {
             let meter =
                 FlowMeter::new(flow.stop, timeline.segments()).with_propagation(flow.propagation);

@@ -70,6 +70,11 @@ pub(crate) struct FlowIdentity {
     pub shows_delivery: bool,
     /// RTT, window and losses of its sender are known.
     pub shows_itself: bool,
+    /// The last connection of a flow that proxies split, if this is the first: what reaches the
+    /// flow's receiver reaches that one's.
+    pub last: Option<usize>,
+    /// It passes on what came over another connection.
+    is_relay: bool,
     /// What it writes by the clock, if it does.
     pub frames: Option<SourceSpec>,
     /// What its datagrams are, if it sends datagrams.
@@ -99,8 +104,19 @@ impl Datagrams {
 }
 
 impl FlowIdentity {
-    pub(crate) fn of(spec: &RunSpec, flow: &FlowSpec) -> Self {
+    /// Those of all flows.
+    pub(crate) fn all(spec: &RunSpec) -> Vec<Self> {
+        let continuations = spec.continuations();
+        (0..spec.flows.len()).map(|flow| Self::of(spec, flow, &continuations)).collect()
+    }
+
+    fn of(spec: &RunSpec, position: usize, continuations: &[Option<u32>]) -> Self {
+        let flow = &spec.flows[position];
         let is_many = flow.is_many();
+        let is_relay = flow.source.relays().is_some();
+        let waits = flow.after.is_some() || is_relay;
+        let next = |at: &usize| continuations[*at].map(|next| next as usize);
+        let last = std::iter::successors(next(&position), next).last().filter(|_| !is_relay);
         let foreign = flow.quic.as_ref().and_then(|quic| quic.implementation.as_ref());
         Self {
             name: flow.name.clone(),
@@ -108,7 +124,7 @@ impl FlowIdentity {
             transport: flow.transport,
             controller: flow.controller.name.clone(),
             // Of those that wait for another, `opened` tells.
-            start: if flow.after.is_some() { Time::NEVER } else { Time::from_ns(flow.start_ns) },
+            start: if waits { Time::NEVER } else { Time::from_ns(flow.start_ns) },
             stop: flow.stop_ns.map_or(Time::NEVER, Time::from_ns),
             run_end: Time::from_ns(spec.duration_ns),
             propagation: propagation(spec, flow),
@@ -117,12 +133,14 @@ impl FlowIdentity {
             responds: matches!(flow.source, SourceSpec::RequestResponse { .. }),
             shows_delivery: foreign.is_none_or(QuicImplementation::shows_delivery),
             shows_itself: foreign.is_none_or(QuicImplementation::shows_itself),
+            last,
+            is_relay,
             frames: flow.source.is_timed().then(|| flow.source.clone()),
             datagrams: Datagrams::of(&flow.source),
             is_many,
             arrives: flow.arrivals.is_some(),
             bytes: bytes_of(flow, spec.seed).filter(|_| !is_many),
-            ideal: Ideal::of(spec, flow).filter(|_| !is_many),
+            ideal: Ideal::of(spec, position, continuations).filter(|_| !is_many),
         }
     }
 
@@ -151,9 +169,9 @@ impl FlowIdentity {
         time_s.filter(|_| self.responds)
     }
 
-    /// A controller takes its share.
+    /// A controller takes its share. What passes on a flow's data takes none beside the flow.
     pub(crate) fn competes(&self) -> bool {
-        self.transport != Transport::Udp
+        self.transport != Transport::Udp && !self.is_relay
     }
 
     /// Whether a flow that was complete at `completed` was there during part of a stretch.
@@ -190,6 +208,11 @@ pub(crate) struct Recorded {
 impl Recorded {
     /// The measures and all columns.
     pub(crate) fn finish(mut self) -> RunRecord {
+        for (flow, identity) in self.flow_identities.iter().enumerate() {
+            if let Some(last) = identity.last {
+                self.flow_table.take_arrivals(flow, last, self.flows.len());
+            }
+        }
         for (flow, identity) in (0..).zip(&self.flow_identities) {
             if !(identity.shows_delivery && identity.shows_itself) {
                 self.flow_table.forget(flow, identity.shows_delivery, identity.shows_itself);
@@ -323,8 +346,14 @@ impl Recorded {
     fn stretch(&self, phase: &PhaseSpec, groups: &[Group]) -> Stretch<'_> {
         let segments = self.timeline.segments_of(phase);
         let flows = self.flow_identities.iter().zip(&self.flows);
-        let flows: Vec<_> =
+        let mut flows: Vec<_> =
             flows.map(|(it, meter)| flow_stretch(it, meter, &segments, phase)).collect();
+        for (flow, identity) in self.flow_identities.iter().enumerate() {
+            if let Some(last) = identity.last {
+                flows[flow].received_bytes = flows[last].received_bytes;
+                flows[flow].delivered_bytes = flows[last].delivered_bytes;
+            }
+        }
         let groups = groups.iter().map(|group| self.group_stretch(group, &flows, &segments));
         let groups = groups.collect();
         Stretch::new(

@@ -67,8 +67,7 @@ impl Series {
         if link_columns(&link_table).any(|length| length != rows) {
             return Err(format!("columns of {rows} rows of links have other lengths"));
         }
-        let mut identities: Vec<_> =
-            spec.flows.iter().map(|flow| FlowIdentity::of(spec, flow)).collect();
+        let mut identities = FlowIdentity::all(spec);
         for (identity, facts) in identities.iter_mut().zip(&facts) {
             identity.start = facts.start_s.map_or(Time::NEVER, time);
         }

@@ -402,4 +402,36 @@ pub enum SourceSpec {
     Video(VideoSpec),
     /// Pages, as a browser asks for them.
     Web(WebSpec),
+    /// What comes in over another connection, whose receiver is a proxy that passes it on (RFC 3135
+    /// §2.4: split connections).
+    Relay {
+        /// That connection, as a position before its own.
+        from: u32,
+        /// Most that the proxy has read from it and the receiver of this one has not acknowledged.
+        buffer_bytes: u64,
+    },
+}
+
+impl SourceSpec {
+    /// The connection whose data it passes on, if it does.
+    pub const fn relays(&self) -> Option<u32> {
+        match *self {
+            Self::Relay { from, .. } => Some(from),
+            _ => None,
+        }
+    }
+}
+
+impl RunSpec {
+    /// For every flow the one that goes on where it ends, if a proxy passes its data on.
+    pub fn continuations(&self) -> Vec<Option<u32>> {
+        let mut next = vec![None; self.flows.len()];
+        for (position, flow) in (0..).zip(&self.flows) {
+            let before = flow.source.relays().and_then(|from| next.get_mut(from as usize));
+            if let Some(before) = before {
+                *before = Some(position);
+            }
+        }
+        next
+    }
 }

@@ -123,6 +123,16 @@ impl FlowTable {
         }
     }
 
+    /// Lets what reached the receiver of `flow`, of `flows`, be what reached that of `last`.
+    pub(crate) fn take_arrivals(&mut self, flow: usize, last: usize, flows: usize) {
+        for start in (0..self.flow.len()).step_by(flows) {
+            if start + flow.max(last) < self.flow.len() {
+                self.throughput_bps[start + flow] = self.throughput_bps[start + last];
+                self.goodput_bps[start + flow] = self.goodput_bps[start + last];
+            }
+        }
+    }
+
     /// A table with room for `rows`.
     pub(crate) fn with_capacity(rows: usize) -> Self {
         Self {

@@ -153,7 +153,8 @@ pub(crate) fn bytes_of(flow: &FlowSpec, seed: u64) -> Option<u64> {
         | SourceSpec::Cbr(_)
         | SourceSpec::Media(_)
         | SourceSpec::Video(_)
-        | SourceSpec::Web(_) => return None,
+        | SourceSpec::Web(_)
+        | SourceSpec::Relay { .. } => return None,
     };
     if let Quantity::Constant(bytes) = bytes {
         return Some(bytes.saturating_mul(count));
@@ -174,16 +175,21 @@ pub struct Ideal {
 }
 
 impl Ideal {
-    /// That of a flow with a size, over links of constant capacity.
-    pub fn of(spec: &RunSpec, flow: &FlowSpec) -> Option<Self> {
-        let SourceSpec::Fixed { .. } = flow.source else { return None };
-        let bytes = bytes_of(flow, spec.seed)?;
-        let (mut capacity_bps, mut delay_ns) = (u64::MAX, flow.access_delay_ns);
-        for link in flow.path.iter().chain(&flow.reverse_path) {
-            let link = &spec.links[*link as usize];
-            let CapacitySpec::Constant { rate_bps } = link.capacity else { return None };
-            capacity_bps = capacity_bps.min(rate_bps);
-            delay_ns += link.delay.steps.first()?.delay_ns;
+    /// That of a flow with a size, over links of constant capacity: those of all its connections.
+    pub fn of(spec: &RunSpec, flow: usize, continuations: &[Option<u32>]) -> Option<Self> {
+        let SourceSpec::Fixed { .. } = spec.flows[flow].source else { return None };
+        let bytes = bytes_of(&spec.flows[flow], spec.seed)?;
+        let (mut capacity_bps, mut delay_ns) = (u64::MAX, 0);
+        let next = |at: &usize| continuations[*at].map(|next| next as usize);
+        for at in std::iter::successors(Some(flow), next) {
+            let flow = &spec.flows[at];
+            delay_ns += flow.access_delay_ns;
+            for link in flow.path.iter().chain(&flow.reverse_path) {
+                let link = &spec.links[*link as usize];
+                let CapacitySpec::Constant { rate_bps } = link.capacity else { return None };
+                capacity_bps = capacity_bps.min(rate_bps);
+                delay_ns += link.delay.steps.first()?.delay_ns;
+            }
         }
         let (bytes, capacity_bps) = (bytes as f64, capacity_bps as f64);
         Some(Self { bytes, capacity_bps, rtt_s: delay_ns as f64 / 1e9 })

@@ -56,14 +56,28 @@ impl RunSpec {
         for (i, link) in self.links.iter().enumerate() {
             link.validate(&format!("links[{i}]"))?;
         }
+        let continuations = self.continuations();
         for (i, flow) in self.flows.iter().enumerate() {
-            flow::check(i, flow, self)?;
+            flow::check(i, flow, continuations[i].is_some(), self)?;
         }
+        self.check_relays(&continuations)?;
         for i in 0..self.links.len() {
             link::check_members(&format!("links[{i}]"), i as u32, self)?;
         }
         self.check_capture()?;
         demand::check(self)
+    }
+
+    /// What comes over a connection goes on over one.
+    fn check_relays(&self, continuations: &[Option<u32>]) -> Result<(), SpecError> {
+        for (i, flow) in (0..).zip(&self.flows) {
+            let Some(from) = flow.source.relays() else { continue };
+            if continuations[from as usize] != Some(i) {
+                let at = format!("flows[{i}].source.from");
+                return Err(SpecError::unfit(&at, from, "a flow that no other passes on"));
+            }
+        }
+        Ok(())
     }
 
     /// A capture has a file for each end of each flow.

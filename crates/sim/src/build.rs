@@ -21,6 +21,7 @@ use crate::host::Times;
 use crate::packet::Body;
 use crate::pings::Pinger;
 use crate::quic::{QuicConnection, QuicEnds};
+use crate::relay::Part;
 use crate::source::Source;
 
 /// Makes the controllers that no registry has ([`jostle_record::Algorithm::is_python_controller`]): given
@@ -98,12 +99,35 @@ pub(crate) fn flows(
             leader.followers.push(follower);
         }
     }
+    split(&mut flows, run);
     Ok(flows)
 }
 
+/// Tells connections of the proxies at their ends.
+fn split(flows: &mut [Flow], run: &RunSpec) {
+    let continuations = run.continuations();
+    let mut origins: Vec<u32> = Vec::new();
+    for (at, (flow, spec)) in (0u32..).zip(flows.iter_mut().zip(&run.flows)) {
+        let before = spec.source.relays();
+        let origin = before.map_or(at, |before| origins[before as usize]);
+        origins.push(origin);
+        let next = continuations[at as usize];
+        if let (Endpoints::Connection(connection), true) =
+            (&mut flow.endpoints, before.is_some() || next.is_some())
+        {
+            let mut part = Part::new(origin, before, next);
+            if let SourceSpec::Relay { buffer_bytes, .. } = spec.source {
+                part.buffer_bytes = buffer_bytes;
+            }
+            connection.split(part);
+        }
+    }
+}
+
 fn times(spec: &FlowSpec) -> Times {
+    let waits = spec.after.is_some() || spec.source.relays().is_some();
     Times {
-        start: if spec.after.is_some() { Time::NEVER } else { Time::from_ns(spec.start_ns) },
+        start: if waits { Time::NEVER } else { Time::from_ns(spec.start_ns) },
         wait: Span::from_ns(spec.start_ns),
         stop: spec.stop_ns.map_or(Time::NEVER, Time::from_ns),
     }

@@ -11,6 +11,7 @@ use crate::host::{Host, Progress, Transport};
 use crate::messages::Messages;
 use crate::network::Port;
 use crate::packet::Body;
+use crate::relay::Part;
 use crate::source::{Action, Source};
 
 /// Both endpoints of a TCP connection.
@@ -21,8 +22,11 @@ pub(crate) struct Connection {
     source: Source,
     /// The flow was stopped before everything it had to send was sent.
     cut: bool,
-    /// Those of which it is measured how long they take.
+    /// Those of which it is measured how long they take. In a part of a split flow one without an end,
+    /// since it has to see whatever arrives.
     messages: Messages,
+    /// What it has to do with the proxies that split its flow.
+    part: Option<Box<Part>>,
 }
 
 /// The events of the deadlines.
@@ -43,7 +47,72 @@ impl Connection {
             source,
             cut: false,
             messages: Messages::default(),
+            part: None,
         }
+    }
+
+    /// Makes it a part of a flow that proxies split.
+    pub fn split(&mut self, part: Part) {
+        self.messages.write(u64::MAX, Time::NEVER);
+        if part.next.is_some() {
+            self.receiver.read_later();
+        }
+        self.part = Some(Box::new(part));
+    }
+
+    /// What it has to do with proxies.
+    pub fn part_mut(&mut self) -> Option<&mut Part> {
+        self.part.as_deref_mut()
+    }
+
+    /// Bytes that the proxy at its receiver can read.
+    pub fn unread_bytes(&self) -> u64 {
+        self.receiver.unread_bytes()
+    }
+
+    /// Bytes that the proxy at its sender may write, in whole segments unless `wanted` are fewer.
+    pub fn writable_bytes(&self, wanted: u64) -> u64 {
+        let Some(part) = &self.part else { return 0 };
+        let held_bytes = part.written_bytes - self.sender.acked_bytes();
+        let room_bytes = part.buffer_bytes.saturating_sub(held_bytes);
+        let segment_bytes = self.sender.bytes_of(1);
+        if wanted <= room_bytes { wanted } else { room_bytes - room_bytes % segment_bytes }
+    }
+
+    /// The proxy at its receiver reads.
+    pub fn read<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
+        let update = self.receiver.read(host.now, bytes);
+        self.arm_receiver(host.flow, &mut host.network.agenda);
+        self.acknowledge(update, host);
+    }
+
+    /// The proxy at its sender writes.
+    pub fn write<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
+        if let Some(part) = &mut self.part {
+            part.written_bytes += bytes;
+        }
+        let now = host.now;
+        self.with_sender(host, |sender, port| sender.supply(now, Some(bytes), port));
+    }
+
+    /// Everything written to it is acknowledged, and everything acknowledged is read.
+    pub fn is_empty(&self) -> bool {
+        self.sender.is_drained() && self.receiver.unread_bytes() == 0
+    }
+
+    /// So many bytes of a split flow have reached its receiver; this is the flow's first connection.
+    pub fn answered<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
+        let &mut Host { now, flow, ref mut sink, .. } = host;
+        if let Some(part) = &mut self.part {
+            part.messages.deliver(bytes, now, |after| sink.responded(now, flow, after));
+        }
+    }
+
+    /// Every connection of a split flow is empty; this is the first of them. Once for everything that
+    /// its application writes.
+    pub fn settle_all<S: Sink>(&mut self, host: &mut Host<'_, S>) -> Progress {
+        let settled = self.part.as_mut().map(|part| std::mem::replace(&mut part.is_settled, true));
+        if settled == Some(false) { self.finish(host) } else { Progress::Open }
     }
 
     /// Schedules whatever deadline of the sender moved forward.
@@ -90,9 +159,14 @@ impl Connection {
         self.acknowledge(Some(update), host);
     }
 
-    /// So many bytes of messages reached the application.
+    /// So many bytes of messages reached the application, or bytes a proxy.
     #[inline(never)]
     fn answer<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
+        if let Some(part) = &mut self.part {
+            part.arrived_bytes += bytes;
+            host.network.relayed.push(host.flow);
+            return;
+        }
         let &mut Host { now, flow, ref mut sink, .. } = host;
         let Self { messages, source, .. } = self;
         messages.deliver(bytes, now, |after| match source.on_whole(now) {
@@ -104,6 +178,16 @@ impl Connection {
     /// Everything written so far is acknowledged.
     #[cold]
     fn on_drained<S: Sink>(&mut self, host: &mut Host<'_, S>) -> Progress {
+        // What a proxy has acknowledged is not yet where it goes to.
+        if self.part.is_some() {
+            return Progress::Open;
+        }
+        self.finish(host)
+    }
+
+    /// Everything written so far has arrived where it goes to.
+    #[cold]
+    fn finish<S: Sink>(&mut self, host: &mut Host<'_, S>) -> Progress {
         if self.cut {
             self.sender.close(host.now, host.memory);
             return Progress::Open;
@@ -122,9 +206,14 @@ impl Transport for Connection {
     #[cold]
     fn act<S: Sink>(&mut self, stop: Time, host: &mut Host<'_, S>) {
         let now = host.now;
-        let Some(action) = host.application_acts(&mut self.source, &mut self.messages, stop) else {
+        let Self { source, messages, part, .. } = self;
+        let messages = part.as_mut().map_or(messages, |part| &mut part.messages);
+        let Some(action) = host.application_acts(source, messages, stop) else {
             return;
         };
+        if let Some(part) = &mut self.part {
+            part.is_settled = false;
+        }
         self.with_sender(host, |sender, port| {
             match action {
                 Action::Write(bytes) | Action::Append { bytes, .. } => {
@@ -171,6 +260,9 @@ impl Transport for Connection {
             Segment::Data(data) => data,
             Segment::Syn(syn) => {
                 let answer = Segment::SynAck(self.receiver.on_syn(now, syn));
+                if self.part.is_some() {
+                    host.network.relayed.push(flow);
+                }
                 return host.send_back(Body::Tcp(answer), self.receiver.ecn());
             }
             Segment::SynAck(_) | Segment::Ack(_) => return,
@@ -212,6 +304,9 @@ impl Transport for Connection {
             Segment::Data(_) | Segment::Syn(_) => return Progress::Open,
         }
         self.arm_sender(host.flow, &mut host.network.agenda);
+        if self.part.is_some() {
+            host.network.relayed.push(host.flow);
+        }
         if self.sender.is_drained() && !drained_before {
             self.on_drained(&mut host.reborrow())
         } else {

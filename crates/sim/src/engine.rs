@@ -25,6 +25,8 @@ pub(crate) enum Event {
     Link(u32),
     /// A packet reaches the end of a delay line.
     Access(u32),
+    /// Packets have crossed a way without links.
+    Wire,
     /// A flow's network card has sent a packet.
     Nic(u32),
     /// A flow's [`Deadline::Retransmission`].
@@ -52,7 +54,7 @@ impl Event {
     /// Whether it moves a packet on.
     #[inline]
     const fn moves_a_packet(self) -> bool {
-        matches!(self, Self::Link(_) | Self::Access(_) | Self::Nic(_))
+        matches!(self, Self::Link(_) | Self::Access(_) | Self::Nic(_) | Self::Wire)
     }
 
     #[inline]
@@ -66,7 +68,8 @@ impl Event {
             Self::Acknowledgement(position) => (5, position),
             Self::Wakeup(position) => (6, position),
             Self::Source(position) => (7, position),
-            Self::Observe => (8, 0),
+            Self::Wire => (8, 0),
+            Self::Observe => (9, 0),
         };
         debug_assert!(position < POSITIONS);
         kind << POSITION_BITS | u64::from(position)
@@ -84,6 +87,7 @@ impl Event {
             5 => Self::Acknowledgement(position),
             6 => Self::Wakeup(position),
             7 => Self::Source(position),
+            8 => Self::Wire,
             _ => Self::Observe,
         }
     }
@@ -299,6 +303,7 @@ mod tests {
                 Event::Acknowledgement(position),
                 Event::Wakeup(position),
                 Event::Source(position),
+                Event::Wire,
                 Event::Observe,
             ] {
                 assert_eq!(Event::unpack(event.pack()), event);

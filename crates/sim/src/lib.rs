@@ -18,6 +18,7 @@ mod payloads;
 mod pings;
 mod quic;
 mod quick_start;
+mod relay;
 mod simulation;
 mod source;
 mod viewer;

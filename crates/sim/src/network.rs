@@ -118,6 +118,11 @@ pub(crate) struct Network {
     hops: Vec<Hop>,
     lines: Vec<DelayLine>,
     routes: Routes,
+    /// Packets of senders whose way has no link: what they send arrives at once, but not before they
+    /// have sent it.
+    wire: VecDeque<SimPacket>,
+    /// Connections of split flows to which something has come; see `relay.rs`.
+    pub relayed: Vec<u32>,
     pub agenda: Agenda,
     /// What is in the datagrams on their way.
     pub payloads: Payloads,
@@ -185,7 +190,33 @@ impl Network {
         let line = |ns: &u64| DelayLine { delay: Span::from_ns(*ns), travelling: Ring::default() };
         let lines = delays.iter().map(line).collect();
         let (agenda, payloads) = (Agenda::default(), Payloads::default());
-        Self { hops, lines, routes, agenda, payloads, link_packets: 0 }
+        let (wire, relayed) = (VecDeque::new(), Vec::new());
+        Self { hops, lines, routes, wire, relayed, agenda, payloads, link_packets: 0 }
+    }
+
+    /// A packet that has left its sender's host goes on its way, by its first link if there is one.
+    #[inline]
+    fn enter<S: Sink>(&mut self, now: Time, first: Option<u32>, packet: SimPacket, sink: &mut S) {
+        match first {
+            Some(link) => self.push(now, link, packet, sink),
+            None => self.enter_wire(now, packet),
+        }
+    }
+
+    #[cold]
+    fn enter_wire(&mut self, now: Time, mut packet: SimPacket) {
+        if let Some(syn) = packet.body.as_syn_mut() {
+            syn.rate = RateCode::NONE;
+        }
+        if self.wire.is_empty() {
+            self.agenda.schedule(now, Event::Wire);
+        }
+        self.wire.push_back(packet);
+    }
+
+    /// The event of ways without links came up: the next packet that has reached its receiver.
+    pub fn off_wire(&mut self) -> Option<SimPacket> {
+        self.wire.pop_front()
     }
 
     /// The next connection of a flow that is many has its way.
@@ -305,6 +336,7 @@ impl Network {
     /// A network card has sent a packet: passes it on.
     pub fn on_card<S: Sink>(&mut self, now: Time, flow: u32, sink: &mut S) {
         let route = &mut self.routes.flows[flow as usize];
+        let first = route.path.get(0);
         let Some(card) = &mut route.card else { return };
         let Some(mut packet) = card.queue.pop_front() else { return };
         card.queued_bytes -= u64::from(packet.size_bytes);
@@ -312,12 +344,11 @@ impl Network {
             let at = now + card.rate.time_for(u64::from(next.size_bytes));
             self.agenda.schedule(at, Event::Nic(flow));
         }
-        let link = route.path.first;
         if sink.wants_segments() {
             tell(sink, &self.payloads, now, flow, End::Sender, (&packet.body, packet.ecn));
         }
         leave(sink, now, &mut packet);
-        self.push(now, link, packet, sink);
+        self.enter(now, first, packet, sink);
     }
 
     /// Brings every link up to `now`, so that nothing before `now` remains to be told.
@@ -409,13 +440,13 @@ impl<S: Sink> Port<'_, S> {
         if route.card.is_some() {
             return self.queue_on_card(now, packet);
         }
-        let link = route.path.first;
+        let first = route.path.get(0);
         if self.sink.wants_segments() {
             let seen = (&packet.body, packet.ecn);
             tell(self.sink, &self.network.payloads, now, flow, End::Sender, seen);
         }
         leave(self.sink, now, &mut packet);
-        self.network.push(now, link, packet, self.sink);
+        self.network.enter(now, first, packet, self.sink);
     }
 
     fn queue_on_card(&mut self, now: Time, packet: SimPacket) {

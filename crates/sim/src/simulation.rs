@@ -1,6 +1,7 @@
 //! The simulator's loop.
 
 mod browsing;
+mod relays;
 
 use jostle_control::Observer;
 use jostle_control::memory::HostMemory;
@@ -249,12 +250,19 @@ impl<S: Sink> Simulation<'_, S> {
                 while let Some((packet, _)) = self.merging.pop() {
                     self.receive(now, &packet, false);
                 }
+                if !self.network.relayed.is_empty() {
+                    self.relay(now);
+                }
             }
             Event::Access(line) => {
                 while let Some(arriving) = self.network.reached_sender(now, line) {
                     self.receive_return(now, arriving.flow, &arriving.body);
                 }
+                if !self.network.relayed.is_empty() {
+                    self.relay(now);
+                }
             }
+            Event::Wire => self.cross_wire(now),
             Event::Nic(flow) => {
                 self.network.on_card(now, flow, self.sink);
                 if let Some((endpoints, mut host)) = self.endpoints(now, flow) {
@@ -268,6 +276,18 @@ impl<S: Sink> Simulation<'_, S> {
             Event::Source(flow) => self.act(now, flow),
             Event::Observe => {}
         }
+    }
+
+    /// What senders have sent whose way has no link has arrived.
+    #[cold]
+    fn cross_wire(&mut self, now: Time) {
+        while let Some(packet) = self.network.off_wire() {
+            self.arrive(now, &packet);
+        }
+        while let Some((packet, _)) = self.merging.pop() {
+            self.receive(now, &packet, false);
+        }
+        self.relay(now);
     }
 
     #[inline]

@@ -67,6 +67,8 @@ enum Kind {
         /// Answers that have become whole at the receiver and were not asked for.
         whole: u32,
     },
+    /// What it writes is what comes in; see `relay`.
+    Relay,
     /// They have no connection that could be written to; see `pings` and `datagrams`.
     Datagrams,
 }
@@ -96,6 +98,7 @@ impl Source {
                 Kind::Timed(Timed { spec: spec.clone(), written: 0, opened: None })
             }
             SourceSpec::Web(_) => Kind::Pages { whole: 0 },
+            SourceSpec::Relay { .. } => Kind::Relay,
             SourceSpec::Ping { .. } | SourceSpec::Cbr(_) => Kind::Datagrams,
         };
         Self { kind, random: Stream::new(seed, &format!("flow/{flow}/source")) }
@@ -125,6 +128,7 @@ impl Source {
             }
             Kind::Video { viewer, trip, opened } => show(viewer, *trip, opened, now),
             Kind::Timed(timed) => timed.act(now),
+            Kind::Relay => (Action::Write(0), Time::NEVER),
             Kind::Datagrams | Kind::Pages { .. } => (Action::Pause, Time::NEVER),
         }
     }
@@ -175,6 +179,7 @@ impl Source {
             Kind::Bulk
             | Kind::OnOff { .. }
             | Kind::Timed(_)
+            | Kind::Relay
             | Kind::Pages { .. }
             | Kind::Datagrams => Ok(Time::NEVER),
         }

@@ -34,6 +34,12 @@ pub struct Receiver {
     /// Segments that the latest arrival brought into order beside itself. The application reads at
     /// once, but not before they are acknowledged.
     unread: u32,
+    /// The application reads when it likes ([`Receiver::read`]), and not at once.
+    reads_later: bool,
+    /// Payload that it has not read …
+    backlog_bytes: u64,
+    /// … in full segments.
+    backlog: u32,
     /// Runs in `ahead`, most recently extended first; some of them.
     recent: [Block; 4],
     recent_count: usize,
@@ -110,6 +116,9 @@ impl Receiver {
             acked: 0,
             ahead: Runs::default(),
             unread: 0,
+            reads_later: false,
+            backlog_bytes: 0,
+            backlog: 0,
             recent: [Block::default(); 4],
             recent_count: 0,
             duplicate: None,
@@ -149,6 +158,11 @@ impl Receiver {
     pub fn autotuned(mut self) -> Self {
         self.window.tune();
         self
+    }
+
+    /// Leaves what has arrived in the buffer until the application reads it ([`Receiver::read`]).
+    pub const fn read_later(&mut self) {
+        self.reads_later = true;
     }
 
     /// Acknowledges whatever comes out of order at once, as before Linux 4.18.
@@ -251,6 +265,10 @@ impl Receiver {
             self.at_once |= had_gap || lacking > 0;
         }
         let ack = self.decide(now);
+        if self.reads_later {
+            self.keep_unread(self.backlog_bytes + bytes);
+            return Arrival { bytes, early, ack, reopens: false };
+        }
         // The application reads after the stack has decided on the ACK.
         self.window.on_read(now, bytes);
         // It reads when all of what the card has put together has arrived.
@@ -264,6 +282,27 @@ impl Receiver {
     pub fn reopen(&mut self, now: Time) -> Ack {
         self.unread = 0;
         self.acknowledge(now)
+    }
+
+    /// Payload that the application can read, of a receiver that reads later.
+    pub const fn unread_bytes(&self) -> u64 {
+        self.backlog_bytes
+    }
+
+    /// The application reads `bytes` of what it can: the ACK to send, if the window has opened so far
+    /// that the sender is to be told.
+    pub fn read(&mut self, now: Time, bytes: u64) -> Option<Ack> {
+        debug_assert!(bytes <= self.backlog_bytes, "{bytes} of {}", self.backlog_bytes);
+        self.keep_unread(self.backlog_bytes - bytes);
+        self.window.on_read(now, bytes);
+        let held = self.ahead.len() + self.backlog;
+        self.window.reopens(self.next, held).then(|| self.reopen(now))
+    }
+
+    fn keep_unread(&mut self, bytes: u64) {
+        self.unread = 0;
+        self.backlog_bytes = bytes;
+        self.backlog = bytes.div_ceil(self.window.segment_bytes()) as u32;
     }
 
     /// The sender asks for the window (`tcp_send_dupack`, `tcp_oow_rate_limited`).

@@ -297,6 +297,11 @@ impl Sender {
             && self.board.outstanding() == 0
     }
 
+    /// Payload acknowledged since the connection began, in order.
+    pub const fn acked_bytes(&self) -> u64 {
+        self.acked_bytes
+    }
+
     /// Congestion window, in packets.
     pub fn cwnd(&self) -> u32 {
         self.cwnd

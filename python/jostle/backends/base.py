@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.backends.captures import Captures
+from jostle.backends.tables import Table, frame_of
 from jostle.run_spec import RunSpec
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ class RunRecord:
     backend, backend_version
         What ran it. The version (see `Backend.version_of`) changes with everything that can change
         a result.
+    tables
+        By the names of `TABLES`; the first three are always there.
     wall_s
         Seconds of real time that the run took. Never part of what is compared.
     captured
@@ -86,13 +89,9 @@ class RunRecord:
     backend: str
     backend_version: str
     summary: Mapping[str, Any]
-    flows: pl.DataFrame
-    links: pl.DataFrame
-    internals: pl.DataFrame
-    acks: pl.DataFrame | None
+    tables: Mapping[str, Table | pl.DataFrame]
     wall_s: float
     captured: Captures | None = None
-    transfers: pl.DataFrame | None = None
 
     @property
     def run_id(self) -> str:
@@ -103,6 +102,31 @@ class RunRecord:
     def captures(self) -> Mapping[str, Path]:
         """Host → pcapng file; there as long as this record, or until a store takes them over."""
         return {} if self.captured is None else self.captured.files
+
+    @property
+    def flows(self) -> pl.DataFrame:
+        """Series of the flows."""
+        return frame_of(self.tables["flows"])
+
+    @property
+    def links(self) -> pl.DataFrame:
+        """Series of the links."""
+        return frame_of(self.tables["links"])
+
+    @property
+    def internals(self) -> pl.DataFrame:
+        """Internal quantities of the controllers."""
+        return frame_of(self.tables["internals"])
+
+    @property
+    def acks(self) -> pl.DataFrame | None:
+        """Every ACK that reached a sender, if the spec asks for them."""
+        return frame_of(self.tables["acks"]) if "acks" in self.tables else None
+
+    @property
+    def transfers(self) -> pl.DataFrame | None:
+        """Every transfer of the flows that are many connections; None if there are none."""
+        return frame_of(self.tables["transfers"]) if "transfers" in self.tables else None
 
 
 class Backend(Protocol):
@@ -147,5 +171,12 @@ def canonical_json(value: object) -> str:
 
 def run_id(spec: Spec, backend: str, backend_version: str) -> str:
     """Name of a run: 32 hexadecimal digits from the spec, the backend and its version."""
-    text = canonical_json({"backend": backend, "spec": spec, "version": backend_version})
+    return named(canonical_json(spec), backend, backend_version)
+
+
+def named(spec: str, backend: str, backend_version: str) -> str:
+    """Name of the run of a spec that is canonical JSON already; see `run_id`."""
+    # The canonical JSON of an object of the three.
+    text = f'{{"backend":{canonical_json(backend)},"spec":{spec},'
+    text += f'"version":{canonical_json(backend_version)}}}'
     return hashlib.sha256(text.encode()).hexdigest()[:32]

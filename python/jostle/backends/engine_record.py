@@ -1,19 +1,17 @@
-"""What the engine measured as a run's record: codes become words, NaN becomes null."""
+"""What the engine measured as a run's record."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from jostle.backends.base import RunRecord, Spec
 from jostle.backends.captures import Captures
+from jostle.backends.tables import Table
 
 if TYPE_CHECKING:
-    import numpy as np
-    import polars as pl
-
-    Columns = Mapping[str, np.ndarray[Any, np.dtype[Any]]]
+    from jostle.backends.tables import Columns
 
 
 class EngineRecord(Protocol):
@@ -62,35 +60,24 @@ def run_record(
     captured: Captures | None = None,
 ) -> RunRecord:
     """Make a run's record of what the engine measured."""
-    flow_names = [flow["name"] for flow in spec["flows"]]
-    link_names = [link["name"] for link in spec["links"]]
+    flows = [flow["name"] for flow in spec["flows"]]
+    links = [link["name"] for link in spec["links"]]
+    tables = {
+        "flows": Table(record.flows, {"flow": flows, "mode": record.modes}),
+        "links": Table(record.links, {"link": links}),
+        "internals": Table(record.internals, {"flow": flows, "quantity": record.quantities}),
+    }
     acks, transfers = record.acks, record.transfers
+    if acks is not None:
+        tables["acks"] = Table(acks, {"flow": flows})
+    if transfers is not None:
+        tables["transfers"] = Table(transfers, {"flow": flows})
     return RunRecord(
         spec=spec,
         backend=backend,
         backend_version=version,
         summary=json.loads(record.summary),
-        flows=_frame(record.flows, {"flow": flow_names, "mode": record.modes}),
-        links=_frame(record.links, {"link": link_names}),
-        internals=_frame(record.internals, {"flow": flow_names, "quantity": record.quantities}),
-        acks=None if acks is None else _frame(acks, {"flow": flow_names}),
+        tables=tables,
         wall_s=wall_s,
         captured=captured,
-        transfers=None if transfers is None else _frame(transfers, {"flow": flow_names}),
     )
-
-
-def _frame(columns: Columns, words: Mapping[str, Sequence[str]]) -> pl.DataFrame:
-    """Columns as a frame: codes become words, NaN becomes null."""
-    import polars as pl
-
-    # Column by column: an expression over a frame costs a small run more than its simulation.
-    made = []
-    for name, values in columns.items():
-        meanings = words.get(name)
-        if meanings is None:
-            made.append(pl.Series(name, values, nan_to_null=True))
-        else:
-            known = pl.Series(name, list(meanings), dtype=pl.String)
-            made.append(known[values] if len(values) else known.clear())
-    return pl.DataFrame(made)

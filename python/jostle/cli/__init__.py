@@ -14,15 +14,20 @@ from jostle.cli.completing import completion
 from jostle.cli.conformance import conformance
 from jostle.cli.emulate import emulate
 from jostle.cli.environment import Environment
+from jostle.cli.identify import identify
 from jostle.cli.kernel import kernel
 from jostle.cli.new import new
 from jostle.cli.plot import plot
 from jostle.cli.quic import quic
 from jostle.cli.report import report
 from jostle.cli.run import run
+from jostle.cli.sensitivity import sensitivity
 from jostle.cli.show import explain, list_, schema
+from jostle.cli.store import store
 from jostle.cli.study import study
+from jostle.cli.suite import suite
 from jostle.cli.trace import trace
+from jostle.cli.tune import tune
 from jostle.cli.validate import validate
 from jostle.cli.view import view
 from jostle.errors import JostleError, brief
@@ -61,8 +66,8 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    new, run, plot, compare, conformance, study, validate, kernel, quic, emulate, trace, list_,
-    explain, schema, report, view, completion,
+    new, run, plot, compare, sensitivity, tune, conformance, study, suite, validate, identify,
+    kernel, quic, emulate, trace, list_, explain, schema, report, view, store, completion,
 )  # fmt: skip
 
 for _command in _COMMANDS:

@@ -109,6 +109,16 @@ def studies(
     return found or scenario_files(context, parameter, incomplete)
 
 
+def suites(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete ids of suites, and paths of others."""
+    from jostle.suites import names
+
+    found = _items([("list", "what there is"), *((name, "") for name in names())], incomplete)
+    return found or scenario_files(context, parameter, incomplete)
+
+
 def first_scenarios(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:

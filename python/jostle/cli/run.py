@@ -29,11 +29,29 @@ from jostle.running import DEFAULT_STORE, STORE_VARIABLE
 if TYPE_CHECKING:
     from jostle.backends import Backend
     from jostle.results import ResultSet
+    from jostle.running.segments.content import Keep
     from jostle.running.session import Session
     from jostle.running.store import Store
     from jostle.scenario import Plan
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Runs at the same time; as many as there are cores if absent.",
+)
+store_option = click.option(
+    "--store",
+    "store_path",
+    metavar="DIR",
+    envvar=STORE_VARIABLE,
+    default=DEFAULT_STORE,
+    show_default=True,
+    show_envvar=True,
+    help="Folder of finished runs.",
+)
 
 
 def plan_options(command: F) -> F:
@@ -98,21 +116,8 @@ def scenario_options(command: F) -> F:
             multiple=True,
             help="Override a key of the scenario.",
         ),
-        click.option(
-            "--jobs",
-            type=click.IntRange(min=1),
-            help="Runs at the same time; as many as there are cores if absent.",
-        ),
-        click.option(
-            "--store",
-            "store_path",
-            metavar="DIR",
-            envvar=STORE_VARIABLE,
-            default=DEFAULT_STORE,
-            show_default=True,
-            show_envvar=True,
-            help="Folder of finished runs.",
-        ),
+        jobs_option,
+        store_option,
         click.option(
             "--no-cache",
             is_flag=True,
@@ -129,6 +134,13 @@ def scenario_options(command: F) -> F:
 @plan_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 @click.option("--figures", "figures", metavar="DIR", help="Draw every figure into this folder.")
+@click.option(
+    "--keep",
+    type=click.Choice(["series", "summary"]),
+    default="series",
+    show_default=True,
+    help="What the store keeps of each run: everything, or its measures alone.",
+)
 @formats_option
 @click.option("--report", "report", metavar="HTML", help="Write a self-contained report.")
 @click.option("--phase", "phases", metavar="NAME", multiple=True, help="Show this phase alone.")
@@ -141,6 +153,7 @@ def run(
     as_json: bool,
     figures: str | None,
     formats: tuple[str, ...],
+    keep: Keep,
     report: str | None,
     phases: tuple[str, ...],
     **options: Any,
@@ -154,13 +167,15 @@ def run(
     into = {suffix: options.pop(suffix) for suffix in ("csv", "parquet")}
     plans = plan_files(environment, **options)
     # What is wrong is told now, not after an hour of running.
+    if keep == "summary" and (figures or report):
+        raise InputError("--keep summary: figures and reports are drawn from series")
     _check_phases(plans, phases)
     _check_keys(plans, shown)
     for file in into.values():
         make_folder_of(file if file != "-" else None)
     make_folder(figures)
     make_folder_of(report)
-    every = carry_out(environment, plans, **options)
+    every = carry_out(environment, plans, **options, keep=keep)
     from jostle.cli import output
 
     if as_json:
@@ -203,11 +218,12 @@ def carry_out(
     jobs: int | None,
     store_path: str,
     no_cache: bool,
+    keep: Keep = "series",
     **given: Any,
 ) -> list[ResultSet]:
     """Carry out every plan, with progress on stderr."""
     made = environment.backend(backend, chosen_of(given))
-    (every,) = carry_out_with([(made, plans)], jobs, store_path, no_cache=no_cache)
+    (every,) = carry_out_with([(made, plans)], jobs, store_path, no_cache=no_cache, keep=keep)
     return every
 
 
@@ -217,6 +233,7 @@ def carry_out_with(
     store_path: str,
     *,
     no_cache: bool,
+    keep: Keep = "series",
 ) -> list[list[ResultSet]]:
     """Carry out plans by several backends, with progress on stderr; results by backend."""
     from jostle.cli.signals import orderly_interruption
@@ -225,7 +242,7 @@ def carry_out_with(
     from jostle.running.progress import on_stderr
     from jostle.running.session import Session
 
-    store = None if no_cache else _store(store_path)
+    store = None if no_cache else store_of(store_path)
     executor = local(jobs)
     if store is None and any(
         planned.spec.get("capture")
@@ -235,7 +252,9 @@ def carry_out_with(
     ):
         raise InputError("capture: its files are kept in the store; leave out --no-cache")
     # What a backend cannot do is told now, not after an hour of running.
-    sessions = _possible([(Session(backend, executor, store), plans) for backend, plans in work])
+    sessions = _possible(
+        [(Session(backend, executor, store, keep), plans) for backend, plans in work]
+    )
     with orderly_interruption() as interruption:
         try:
             return [
@@ -287,7 +306,7 @@ def plan_files(
 
     With `jittered`, flows start at other times in every run; see `Scenario.jittered`.
     """
-    overrides = _overrides(settings)
+    overrides = overrides_of(settings)
     from jostle.scenario import ScenarioError
 
     plans: list[Plan] = []
@@ -309,7 +328,8 @@ def plan_files(
     return plans
 
 
-def _overrides(settings: Sequence[str]) -> dict[str, str]:
+def overrides_of(settings: Sequence[str]) -> dict[str, str]:
+    """Take `KEY=VALUE` of each `--set` apart."""
     overrides = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
@@ -360,7 +380,8 @@ def _check_keys(plans: Sequence[Plan], shown: Shown) -> None:
             find_key(plan.conditions, name)
 
 
-def _store(path: str) -> Store:
+def store_of(path: str) -> Store:
+    """Open a store; what it warns of goes to stderr."""
     from jostle.running.store import Store
 
     return Store(path, warn=lambda text: echo(f"warning: {text}", err=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,9 @@ from jostle.cli.run import (
     options_as_given,
     python_option,
 )
+from jostle.cli.runners import runners
 from jostle.cli.tables import file_options, files_given, write_frame
-from jostle.errors import InputError, InterruptedRunError
+from jostle.errors import InputError
 from jostle.printable import echo
 from jostle.running import DEFAULT_STORE, STORE_VARIABLE
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from jostle.backends import Backend
     from jostle.results import ResultSet
     from jostle.studies import Runs, Study
-    from jostle.studies.carry_out import Done, Work
+    from jostle.studies.carry_out import Done
     from jostle.studies.document import Column, Evaluations, Table
     from jostle.studies.evaluate import Evaluation
     from jostle.studies.page import Picture
@@ -259,16 +260,8 @@ def _carry_out(
 
     `asked` are repeats and readings that were asked for.
     """
-    from jostle.cli.signals import orderly_interruption
-    from jostle.results import conditions
-    from jostle.running.executors import local
-    from jostle.running.progress import on_stderr
-    from jostle.running.session import Session
-    from jostle.running.store import Store
     from jostle.studies.carry_out import carry_out, readings_on, work_of
 
-    store = Store(store_path, warn=lambda text: echo(f"warning: {text}", err=True))
-    executor = local(jobs)
     repeats, chosen = asked
     work = {
         name: [
@@ -279,35 +272,8 @@ def _carry_out(
         for name, backend in backends.items()
     }
     total = sum(len(each) for each in work.values())
-    told = 0
-
-    def runner(backend: Backend) -> Callable[[Work], ResultSet]:
-        session = Session(backend, executor, store)
-
-        def run(one: Work) -> ResultSet:
-            nonlocal told
-            told += 1
-            echo(
-                f"[{told}/{total}] {one} ({backend.name}, {len(one.plan.runs)} runs)",
-                err=True,
-            )
-            for refusal in one.left_out:
-                first = str(refusal.error()).splitlines()[0]
-                echo(f"  not on the {backend.name} backend: {first}", err=True)
-            return session.carry_out(one.plan, on_stderr(conditions.labels(one.plan.conditions)))
-
-        return run
-
-    with orderly_interruption() as interruption:
-        try:
-            return {
-                name: carry_out(work[name], runner(backend)) for name, backend in backends.items()
-            }
-        except InterruptedRunError as error:
-            error.exit_status = interruption.exit_status
-            raise
-        finally:
-            executor.shutdown(wait=True, cancel_futures=True)
+    with runners(backends, total, jobs, store_path) as run:
+        return {name: carry_out(work[name], run[name]) for name in backends}
 
 
 def _write(

@@ -12,8 +12,8 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from jostle.figures import heat
-from jostle.figures.data import CurvesData, GroupsData, HeatMapData, ScatterData
+from jostle.figures import heat, maps
+from jostle.figures.data import CurvesData, GroupsData, HeatMapData, MapData, ScatterData
 from jostle.figures.style import (
     COLOURS,
     COLUMN_IN,
@@ -60,7 +60,12 @@ def multiples(data: Multiples) -> Figure:
     tables = [(title, part) for title, part in data.parts if isinstance(part, HeatMapData)]
     if tables:
         return heat.heat_maps(tables, data.caption)
-    drawn = [(title, part) for title, part in data.parts if not isinstance(part, HeatMapData)]
+    points = [(title, part) for title, part in data.parts if isinstance(part, MapData)]
+    if points:
+        return maps.maps(points, data.caption)
+    drawn = [
+        (title, part) for title, part in data.parts if not isinstance(part, HeatMapData | MapData)
+    ]
     return _figure(drawn, data.caption)
 
 
@@ -138,18 +143,19 @@ def _curves(axis: Axes, data: CurvesData, labels: Sequence[str]) -> None:
         if data.steps:
             axis.step(curve.x, curve.y, where="post", color=colour, ls=dash, label=curve.label)
             continue
-        if curve.x.size == 1:
-            # A single point has no band; its interval is a bar.
+        if curve.x.size == 1 or not data.joined:
+            # A point alone has no band; its interval is a bar.
             reach = [curve.y - curve.low, curve.high - curve.y]
             axis.errorbar(curve.x, curve.y, yerr=None if np.isnan(reach).any() else reach,
                           color=colour, capsize=1.5, elinewidth=0.8, ls="")  # fmt: skip
-        axis.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
-        marked = curve.x.size <= _MOST_MARKED
+        if data.joined:
+            axis.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
+        marked = curve.x.size <= _MOST_MARKED or not data.joined
         axis.plot(
             curve.x,
             curve.y,
             color=colour,
-            linestyle=dash,
+            linestyle=dash if data.joined else "",
             marker=marker if marked else None,
             markersize=2.6,
             label=curve.label,
@@ -271,10 +277,8 @@ def _log_ticks(axis: Axes, data: CurvesData) -> None:
     """Mark the points themselves, which a grid has few of; every other one if they are many."""
     axis.set_xscale("log")
     points = np.unique(np.concatenate([curve.x for curve in data.curves]))
-    if points.size > _MOST_MARKED:
-        # Matplotlib's own labels are mathematics, which labels of scenarios must not be.
-        axis.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
-        axis.xaxis.set_minor_formatter(lambda _x, _: "")
+    if points.size > _MOST_MARKED or not data.joined:
+        maps.log_ticks(axis.xaxis)
         return
     marked = points[:: -(-points.size // _MOST_TICKS)]
     axis.set_xticks(marked, [f"{x:g}" for x in marked])

@@ -145,6 +145,41 @@ class HeatMapData:
     caption: str = ""
 
 
+@dataclass(frozen=True)
+class MapData:
+    """Numbers at points of a plane, shown as colours; between them, those of the nearest point.
+
+    Attributes
+    ----------
+    x_label, y_label
+        What the axes are, with their units.
+    x, y, values
+        Shape (points,): where the points are, and what was found there.
+    quantity, unit
+        What the values are.
+    lowest, highest
+        Ends of the colour scale.
+    diverging
+        Whether 0 is the neutral middle.
+    log_x, log_y
+        Whether an axis is logarithmic.
+    """
+
+    x_label: str
+    y_label: str
+    x: Floats
+    y: Floats
+    values: Floats
+    quantity: str
+    unit: str
+    lowest: float
+    highest: float
+    diverging: bool = False
+    log_x: bool = False
+    log_y: bool = False
+    caption: str = ""
+
+
 class PanelColumn(NamedTuple):
     """What a panel shows.
 
@@ -292,6 +327,8 @@ class CurvesData:
         Names of the points at x = 0, 1, …, where the axis has names instead of numbers.
     steps
         Whether values hold until the next point, as in a distribution function.
+    joined
+        Whether there is anything between the points; not if something else differs among them.
     """
 
     x_label: str
@@ -301,6 +338,7 @@ class CurvesData:
     x_names: tuple[str, ...] = ()
     steps: bool = False
     caption: str = ""
+    joined: bool = True
 
 
 @dataclass(frozen=True)
@@ -381,7 +419,7 @@ class ScatterData:
     caption: str = ""
 
 
-Chart = CurvesData | GroupsData | ScatterData | HeatMapData
+Chart = CurvesData | GroupsData | ScatterData | HeatMapData | MapData
 
 
 @dataclass(frozen=True)

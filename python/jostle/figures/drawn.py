@@ -10,6 +10,7 @@ from jostle.figures.data import (
     EventsData,
     GroupsData,
     HeatMapData,
+    MapData,
     Multiples,
     ScatterData,
     StackedData,
@@ -19,7 +20,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FigureData = (
-    StackedData | HeatMapData | CurvesData | GroupsData | ScatterData | Multiples | EventsData
+    StackedData
+    | HeatMapData
+    | MapData
+    | CurvesData
+    | GroupsData
+    | ScatterData
+    | Multiples
+    | EventsData
 )
 
 _FEWEST = 6
@@ -28,13 +36,15 @@ _FEWEST = 6
 
 def drawn(data: FigureData) -> Figure:
     """Draw a figure's data."""
-    from jostle.figures import charts, draw, events, heat
+    from jostle.figures import charts, draw, events, heat, maps
 
     match data:
         case StackedData():
             return draw.stacked(data)
         case HeatMapData():
             return heat.heat_map(data)
+        case MapData():
+            return maps.maps([("", data)], data.caption)
         case Multiples():
             return charts.multiples(data)
         case EventsData():

@@ -10,6 +10,7 @@ from jostle.figures.data import (
     EventsData,
     GroupsData,
     HeatMapData,
+    MapData,
     Multiples,
     ScatterData,
     StackedData,
@@ -31,7 +32,8 @@ def figure_frame(data: FigureData) -> pl.DataFrame:
     polars.DataFrame
         `chart` (title of a small multiple, or what a panel shows), `label` (of the line, box or
         cloud) and, as the kind has them: `x`, `y`, `low`, `high` of lines; `row`, `column`, `value`
-        of a heat map; `group` and the numbers of a box; `time_s`, `what` and `value` of events.
+        of a heat map, `x`, `y`, `value` of one of points; `group` and the numbers of a box;
+        `time_s`, `what` and `value` of events.
     """
     import polars as pl
 
@@ -50,9 +52,10 @@ def _rows(data: FigureData) -> Iterator[Row]:
         case CurvesData():
             yield from _curves(data)
         case HeatMapData():
-            for row, values in zip(data.rows, data.values, strict=True):
-                for column, value in zip(data.columns, values, strict=True):
-                    yield {"chart": "", "row": row, "column": column, "value": float(value)}
+            yield from _cells(data)
+        case MapData():
+            points = zip(data.x, data.y, data.values, strict=True)
+            yield from (_row("", "", x=x, y=y, value=value) for x, y, value in points)
         case ScatterData():
             for cloud in data.clouds:
                 for x, y in zip(cloud.x, cloud.y, strict=True):
@@ -61,6 +64,12 @@ def _rows(data: FigureData) -> Iterator[Row]:
             yield from _boxes(data)
         case EventsData():
             yield from _events(data)
+
+
+def _cells(data: HeatMapData) -> Iterator[Row]:
+    for row, values in zip(data.rows, data.values, strict=True):
+        for column, value in zip(data.columns, values, strict=True):
+            yield {"chart": "", "row": row, "column": column, "value": float(value)}
 
 
 def _lines(data: StackedData) -> Iterator[Row]:

@@ -80,6 +80,8 @@ class FinishedRuns:
         self.conditions = tuple(dict(condition) for condition in conditions)
         self.results = tuple(results)
         self.failures = tuple(failures)
+        self.said: tuple[str, ...] = ()
+        """What whoever carried the runs out has to say of them."""
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from jostle.errors import InputError, unknown
 from jostle.results.measures import measure
-from jostle.results.paths import base_rtt_s, flow_of, rate_bps
+from jostle.results.paths import base_rtt_s, rate_bps, way_of
 from jostle.results.series import position_of, series_of
 from jostle.stats import Envelope, envelope
 
@@ -102,7 +102,7 @@ def operating_points(run: Run, flow: str, phase: str = "", rtts: float = RTTS) -
         )
         return found
 
-    crossed = [spec["links"][at]["name"] for at in flow_of(spec, flow)["path"]]
+    crossed = [spec["links"][at]["name"] for at in way_of(spec, flow)]
     delay = np.sum([bins("queueing_delay", link) for link in crossed], axis=0)
     return OperatingPoints(delay / base_s, bins("throughput", flow) / rate, base_s, rate)
 

@@ -27,17 +27,35 @@ def flow_of(spec: Spec, name: str) -> FlowSpec:
     raise InputError(unknown("flow", name, [flow["name"] for flow in spec["flows"]]))
 
 
+def connections_of(spec: Spec, name: str) -> list[FlowSpec]:
+    """Find a flow and the connections behind it that proxies open for its data, in their order."""
+    found = [flow_of(spec, name)]
+    at = next(i for i, flow in enumerate(spec["flows"]) if flow["name"] == name)
+    for number, flow in enumerate(spec["flows"]):
+        # Each comes after the one before it.
+        if flow["source"]["kind"] == "relay" and flow["source"]["from"] == at:
+            found.append(flow)
+            at = number
+    return found
+
+
+def way_of(spec: Spec, name: str) -> list[int]:
+    """Give the links that a flow's data cross, over all its connections."""
+    return [at for flow in connections_of(spec, name) for at in flow["path"]]
+
+
 def base_rtt_s(spec: Spec, name: str) -> float:
     """Round trip of a flow's quiet path: delays as they are first, of jitter the median."""
-    flow = flow_of(spec, name)
-    links = [spec["links"][at] for at in (*flow["path"], *flow["reverse_path"])]
-    total_ns = flow["access_delay_ns"] + sum(_delay_ns(link) for link in links)
+    total_ns = 0
+    for flow in connections_of(spec, name):
+        links = [spec["links"][at] for at in (*flow["path"], *flow["reverse_path"])]
+        total_ns += flow["access_delay_ns"] + sum(_delay_ns(link) for link in links)
     return total_ns / 1e9
 
 
 def rate_bps(spec: Spec, name: str) -> float:
     """Rate of the slowest link that a flow's data cross: the first one, or the mean of many."""
-    return float(min(first_rate_bps(spec["links"][at]) for at in flow_of(spec, name)["path"]))
+    return float(min(first_rate_bps(spec["links"][at]) for at in way_of(spec, name)))
 
 
 def _delay_ns(link: LinkSpec) -> int:

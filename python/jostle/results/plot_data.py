@@ -14,6 +14,7 @@ import numpy as np
 
 from jostle.errors import InputError, unknown
 from jostle.figures.data import (
+    Chart,
     Cloud,
     Curve,
     CurvesData,
@@ -26,6 +27,7 @@ from jostle.results.axis import Axis, key_name, without_unit
 from jostle.results.conditions import short_names
 from jostle.results.finished import OVERALL
 from jostle.results.formats import count
+from jostle.results.maps import axes_of, map_data, scattered
 from jostle.results.measures import Measure, measure
 from jostle.results.operating_points import (
     DELAY_AXIS,
@@ -131,8 +133,11 @@ def lines_data(
         curves = [
             _curve(label, members, key, axis) for label, members in _by_label(results, part, lines)
         ]
+        # Sampled keys differ from point to point together: nothing is known of what lies between.
+        others = [one for one in grid_keys(results) if one not in (key, *lines)]
+        alone = bool(axis.names) or not any(len({s.place.get(o) for s in part}) > 1 for o in others)
         data = CurvesData(
-            axis.label, wanted.axis, tuple(curves), log_x=axis.log, x_names=axis.names
+            axis.label, wanted.axis, tuple(curves), log_x=axis.log, x_names=axis.names, joined=alone
         )
         parts.append((facet_title(place), data))
     return Multiples(tuple(parts), _interval_caption(found))
@@ -168,7 +173,13 @@ def heat_map_data(
         high = low + 1.0
     row_names, row_label = without_unit(rows, key_name(results, row))
     column_names, column_label = without_unit(columns, key_name(results, column))
-    made = []
+    made: list[tuple[str, Chart]] = []
+    axes = axes_of(results, (column, row), (columns, rows))
+    if scattered(axes, {(c, r) for _, r, c in means}):
+        for at, (place, _) in enumerate(parts):
+            here = {(c, r): value for (part, r, c), value in means.items() if part == at}
+            made.append((facet_title(place), map_data(axes, wanted, here, (low, high, diverging))))
+        return Multiples(tuple(made), f"{_runs_caption(found)} Between points: the nearest one.")
     for at, (place, _) in enumerate(parts):
         values = np.array([[means.get((at, r, c), np.nan) for c in columns] for r in rows])
         made.append(
@@ -383,8 +394,15 @@ def _keys(
     own = [key for key in ("flow", "link") if len({s.place.get(key) for s in found}) > 1]
     if own:
         return tuple(key for key in own if key not in taken)
-    varying = [k for k in grid_keys(results) if k not in taken]
+    varying = [k for k in grid_keys(results) if k not in taken and not _follows(found, k, taken)]
     return tuple(k for k in varying if len({s.place.get(k) for s in found}) > 1)[:1]
+
+
+def _follows(found: Sequence[Sample], key: str, taken: Sequence[str]) -> bool:
+    """Whether a key has one value where others have theirs, as sampled keys do, which part none."""
+    values: dict[tuple[str | None, ...], str | None] = {}
+    places = [(tuple(s.place.get(k) for k in taken), s.place.get(key)) for s in found]
+    return any(taken) and all(values.setdefault(at, value) == value for at, value in places)
 
 
 def _by_label(

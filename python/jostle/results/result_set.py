@@ -383,9 +383,14 @@ class ResultSet(FinishedRuns):
         )
         return conformance_frame(found, method, confidence)
 
-    @cached_property
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the numbers should know."""
+        return (*self.said, *self._identical)
+
+    @cached_property
+    def _identical(self) -> tuple[str, ...]:
+        """Say so where all runs are the same."""
         identical = [i for i in range(len(self.conditions)) if self._all_identical(i)]
         if not identical:
             return ()

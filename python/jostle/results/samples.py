@@ -35,6 +35,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "ping": "pings",
     "video": "videos",
     "web": "pages",
+    # Beside the flow whose data it passes on.
+    "relay": "bulk",
     "cbr": "datagrams",
     "media": "media",
     "trace": "media",

@@ -1,23 +1,23 @@
-"""A job: one run, with all that another process needs to carry it out."""
+"""A job: some runs, with all that another process needs to carry them out."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jostle.errors import EngineError
 from jostle.locked_folders import TemporaryFolder
 from jostle.python_controllers.making import adopt, remembered
 from jostle.python_controllers.sources import Source
 
 if TYPE_CHECKING:
-    from jostle.backends import Backend, Run, Spec
-    from jostle.running.store import Store
+    from jostle.backends import Backend, RunRecord, Spec
+    from jostle.running.writer import Writer
 
-__all__ = ["Job", "Stop"]
+__all__ = ["Done", "Ended", "Job", "Stop"]
 
 _STOP = "stop"
 """The file that is there when the user wants the runs no more."""
@@ -72,52 +72,105 @@ class _Elsewhere:
 
 
 @dataclass(frozen=True)
+class Done:
+    """What became of one run of a job.
+
+    Attributes
+    ----------
+    error
+        Why it failed; None if it did not.
+    record
+        The run, where it has no store to go to.
+    """
+
+    error: str | None = None
+    record: RunRecord | None = None
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What became of a job.
+
+    Attributes
+    ----------
+    done
+        As many as the job has specs, in their order, unless the user wanted no more.
+    took_s
+        Seconds of real time.
+    """
+
+    done: Sequence[Done]
+    took_s: float
+
+
+@dataclass(frozen=True)
 class Job:
-    """One run. Called, it is carried out, and stored if there is a store; it can be pickled.
+    """Some runs. Called, they are carried out, and go to the writer if there is one; it pickles.
 
     Attributes
     ----------
     backend
-        What runs it. Backends of the registry pickle as what they were made of.
-    version
-        Its version when the run was planned.
-    store
-        Where it is kept; without one it is returned whole.
-    spec
-        What to run.
+        What runs them. Backends of the registry pickle as what they were made of.
+    versions
+        Its version for each, when the runs were planned.
+    writer
+        Where they go; without one they are returned whole.
+    specs
+        What to run, one after the other.
     stop
         Whether to give up.
     sources
-        Controllers written in Python that it needs, by digest.
+        Controllers written in Python that they need, by digest.
     """
 
     backend: Backend
-    version: str
-    store: Store | None
-    spec: Spec
+    versions: Sequence[str]
+    writer: Writer | None
+    specs: Sequence[Spec]
     stop: Callable[[], bool]
     sources: Mapping[str, Source]
 
     @classmethod
-    def of(cls, backend: Backend, store: Store | None, spec: Spec, stop: Stop) -> Job:
-        """Make the job of a spec."""
-        return cls(backend, backend.version_of(spec), store, spec, stop, remembered(spec))
+    def of(cls, backend: Backend, writer: Writer | None, specs: Sequence[Spec], stop: Stop) -> Job:
+        """Make the job of specs."""
+        versions = [backend.version_of(spec) for spec in specs]
+        sources = {key: source for spec in specs for key, source in remembered(spec).items()}
+        return cls(backend, versions, writer, specs, stop, sources)
 
-    def __call__(self) -> Run:
-        """Carry the run out.
+    def __call__(self) -> Ended:
+        """Carry the runs out; one that fails does not stop the others.
 
         Raises
         ------
-        EngineError
-            When this process has another version of the backend than the one that planned the run.
+        StoreError
+            When runs cannot be stored.
         """
-        here = self.backend.version_of(self.spec)
-        if here != self.version:
-            raise EngineError(
-                f"the backend `{self.backend.name}` is {here} here, and {self.version} where the "
+        began_s = time.perf_counter()
+        adopt(self.sources)
+        done = []
+        try:
+            for spec, version in zip(self.specs, self.versions, strict=True):
+                if self.stop():
+                    break
+                done.append(self._one(spec, version))
+        finally:
+            if self.writer is not None:
+                self.writer.settle()
+        return Ended(done, time.perf_counter() - began_s)
+
+    def _one(self, spec: Spec, version: str) -> Done:
+        here = self.backend.version_of(spec)
+        if here != version:
+            return Done(
+                f"the backend `{self.backend.name}` is {here} here, and {version} where the "
                 "run was planned"
             )
-        adopt(self.sources)
-        record = self.backend.run(self.spec, self.stop)
+        try:
+            record = self.backend.run(spec, self.stop)
+        except Exception as error:
+            return Done(str(error).strip() or type(error).__name__)
+        if self.writer is None:
+            return Done(record=record)
         # The series of a large sweep do not fit into memory: from here on they live in the store.
-        return record if self.store is None else self.store.put(record)
+        self.writer.put(record)
+        return Done()

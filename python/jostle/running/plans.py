@@ -65,7 +65,7 @@ def write_plan(
     backend: tuple[str, str],
     conditions: Sequence[Mapping[str, str]],
     runs: Sequence[tuple[int, int, str]],
-) -> None:
+) -> Path | None:
     """Note a plan that is being carried out in a store, unless it is too long.
 
     A store that cannot be written to is left as it is: its runs can be looked up all the same.
@@ -80,9 +80,14 @@ def write_plan(
         Name and version of what runs it.
     conditions, runs
         See `StoredPlan`.
+
+    Returns
+    -------
+    Path or None
+        The file, if this call wrote it.
     """
     if len(runs) > MOST_RUNS:
-        return
+        return None
     document = {
         "format": FORMAT,
         "title": title,
@@ -97,17 +102,19 @@ def write_plan(
     partial = folder / f"{path.name}.{uuid.uuid4().hex}"
     # A link would lead out of the store.
     if folder.is_symlink() or len(content) > _PLAN_BYTES:
-        return
+        return None
     with contextlib.suppress(OSError):
         if path.is_file():
             os.utime(path, follow_symlinks=False)
-            return
+            return None
         folder.mkdir(exist_ok=True)
         try:
             partial.write_bytes(content)
             partial.rename(path)
+            return path
         finally:
             partial.unlink(missing_ok=True)
+    return None
 
 
 def plan_names(store: Path) -> Iterator[tuple[str, float]]:

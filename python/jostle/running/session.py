@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Collection, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+import contextlib
+import queue
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jostle.backends import Backend, Run, run_id
 from jostle.errors import InputError, InterruptedRunError, StoreError
 from jostle.results import Failure, Result, ResultSet
-from jostle.running.job import Job, Stop
+from jostle.running import repeats
+from jostle.running.job import Done, Ended, Job, Stop
+from jostle.running.pace import Pace
 from jostle.running.plans import write_plan
 from jostle.running.progress import Progress
+from jostle.running.segments.content import Keep
+from jostle.running.writer import Writer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jostle.running.executors import Executor
     from jostle.running.store import Store
-    from jostle.scenario import Plan, PlannedRun
+    from jostle.scenario import Plan
 
 
 WAKE_EVERY_S = 0.5
-MOST_AHEAD = 1024
-"""Runs that an executor is given before it has finished others."""
 
 
 @dataclass(frozen=True)
@@ -78,14 +83,20 @@ class Session:
         Where.
     store
         Where results are looked up and kept; without one everything is run and kept in memory.
+    keep
+        Whether the store keeps series, or summaries alone.
     """
 
     backend: Backend
     executor: Executor
     store: Store | None
+    keep: Keep = "series"
 
     def carry_out(self, plan: Plan, progress: Progress | None = None) -> ResultSet:
         """Carry out every run of `plan`. A run that fails does not stop the others.
+
+        Where the plan says until when conditions are repeated, those that need it get more runs,
+        in rounds.
 
         Raises
         ------
@@ -98,7 +109,31 @@ class Session:
         """
         for refusal in refusals(plan, self.backend).values():
             raise refusal.error()
+        if plan.until is not None:
+            repeats.check(plan.until)
         progress = progress or Progress()
+        outcome = _Outcome()
+        noted: Path | None = None
+        while True:
+            results, noted = self._round(plan, outcome, progress, noted)
+            more = repeats.more_repeats(plan, results)
+            if not more:
+                results.said = repeats.unsettled(plan, results)
+                return results
+            plan = plan.repeated(more)
+
+    def _round(
+        self, plan: Plan, outcome: _Outcome, progress: Progress, noted: Path | None
+    ) -> tuple[ResultSet, Path | None]:
+        """Carry out the runs of a plan that are not in `outcome`; its file takes the place of one.
+
+        Returns
+        -------
+        ResultSet
+            All runs of the plan.
+        Path or None
+            File of the plan in the store, if it was noted now.
+        """
         # A plan makes its runs when they are asked for; what is kept of each is its place and name.
         places = [
             (
@@ -110,13 +145,17 @@ class Session:
         ]
         if self.store is not None:
             made_by = (self.backend.name, self.backend.version)
-            write_plan(self.store.root, plan.title, made_by, plan.conditions, places)
+            new = write_plan(self.store.root, plan.title, made_by, plan.conditions, places)
+            if noted is not None and new != noted:
+                noted.unlink(missing_ok=True)
+            noted = new
         wanted: dict[str, int] = {}
         for position, (_, _, name) in enumerate(places):
-            wanted.setdefault(name, position)
-        outcome = self._run(plan, wanted, progress)
+            if name not in outcome.runs and name not in outcome.errors:
+                wanted.setdefault(name, position)
+        self._run(plan, wanted, outcome, progress)
         found, errors = outcome.runs, outcome.errors
-        return ResultSet(
+        results = ResultSet(
             plan.title,
             self.backend.name,
             self.backend.version,
@@ -124,73 +163,124 @@ class Session:
             results=[Result(c, s, found[name]) for c, s, name in places if name in found],
             failures=[Failure(c, s, errors[name]) for c, s, name in places if name in errors],
         )
+        return results, noted
 
-    def _run(self, plan: Plan, wanted: Mapping[str, int], progress: Progress) -> _Outcome:
+    def _run(
+        self, plan: Plan, wanted: Mapping[str, int], outcome: _Outcome, progress: Progress
+    ) -> None:
         """Look runs up by name, and carry out what is missing; `wanted` says where in the plan."""
-        outcome = _Outcome()
-        stop = Stop()
-        futures: dict[Future[Run], str] = {}
+        writer = None if self.store is None else Writer(self.store, self.keep)
+        work = _Work(self, writer, plan, wanted, progress)
         try:
-            if self.store is not None:
-                stored = ((name, self.store.get(name)) for name in wanted)
-                outcome.runs.update((name, run) for name, run in stored if run is not None)
-            progress.begin(len(wanted), len(outcome.runs))
-            missing = iter([name for name in wanted if name not in outcome.runs])
-            while True:
-                for name in itertools.islice(missing, MOST_AHEAD - len(futures)):
-                    spec = plan.runs[wanted[name]].spec
-                    job = Job.of(self.backend, self.store, spec, stop)
-                    futures[self.executor.submit(job)] = name
-                if not futures:
-                    break
-                # Woken now and then, because a signal that another thread receives does not end
-                # the wait of this one.
-                for future in wait(futures, WAKE_EVERY_S, return_when=FIRST_COMPLETED).done:
-                    name = futures.pop(future)
-                    planned = plan.runs[wanted[name]]
-                    _settle(name, future, planned, outcome, progress)
+            self._look_up(wanted, outcome)
+            progress.begin(len(wanted), sum(name in outcome.runs for name in wanted))
+            missing = [name for name in wanted if name not in outcome.runs]
+            work.carry_out(missing, outcome)
+            self._look_up([name for name in missing if name not in outcome.errors], outcome)
         except KeyboardInterrupt as interrupt:
             # Runs that are being written finish writing; the others stop at once.
-            _give_up(futures, stop)
-            store = self.store
-            kept = None if store is None else sum(name in store for name in wanted)
+            work.give_up()
+            kept = None if self.store is None else self.store.count(wanted)
             raise InterruptedRunError(kept, len(wanted)) from interrupt
         except BaseException:
-            _give_up(futures, stop)
+            with contextlib.suppress(StoreError):
+                work.give_up()
             raise
         finally:
-            stop.close()
+            work.stop.close()
             progress.end()
-        return outcome
+        for name in missing:
+            if name not in outcome.runs and name not in outcome.errors:
+                raise StoreError(f"cannot store run {name}: what is written there does not last")
+
+    def _look_up(self, names: Iterable[str], outcome: _Outcome) -> None:
+        if self.store is not None:
+            outcome.runs.update(self.store.find(names, series=self.keep == "series"))
 
 
-def _settle(
-    name: str, future: Future[Run], planned: PlannedRun, outcome: _Outcome, progress: Progress
-) -> None:
-    """Take what became of a run."""
-    error = _error_of(future)
-    if error is None:
-        outcome.runs[name] = future.result()
-        progress.advance()
-    else:
-        outcome.errors[name] = error
-        progress.failed(Failure(planned.condition, planned.seed, error))
+class _Work:
+    """The runs of a plan on their way through an executor."""
 
+    def __init__(
+        self,
+        session: Session,
+        writer: Writer | None,
+        plan: Plan,
+        wanted: Mapping[str, int],
+        progress: Progress,
+    ) -> None:
+        self.stop = Stop()
+        self._backend = session.backend
+        self._executor = session.executor
+        self._writer = writer
+        self._plan = plan
+        self._wanted = wanted
+        self._progress = progress
+        self._pace = Pace()
+        self._futures: dict[Future[Ended], Sequence[str]] = {}
+        # To wait for a thousand futures costs more than a small run, each time.
+        self._ended: queue.SimpleQueue[Future[Ended]] = queue.SimpleQueue()
 
-def _give_up(futures: Collection[Future[Run]], stop: Stop) -> None:
-    """Stop what runs, drop what has not begun, and wait until nothing runs any more."""
-    stop.set()
-    for future in futures:
-        future.cancel()
-    wait(futures)
+    def carry_out(self, missing: Sequence[str], outcome: _Outcome) -> None:
+        """Carry runs out, and note what became of them."""
+        begun = 0
+        while True:
+            while begun < len(missing) and len(self._futures) < self._pace.ahead:
+                names = missing[begun : begun + self._pace.runs_of_a_job(len(missing) - begun)]
+                begun += len(names)
+                self._submit(names)
+            if not self._futures:
+                break
+            # Woken now and then, because a signal that another thread receives does not end
+            # the wait of this one.
+            with contextlib.suppress(queue.Empty):
+                future = self._ended.get(timeout=WAKE_EVERY_S)
+                self._settle(future, self._futures.pop(future), outcome)
+            if self._writer is not None:
+                self._writer.flush_if_due()
+        if self._writer is not None:
+            self._writer.flush()
 
+    def _submit(self, names: Sequence[str]) -> None:
+        specs = [self._plan.runs[self._wanted[name]].spec for name in names]
+        job = Job.of(self._backend, self._writer, specs, self.stop)
+        future = self._executor.submit(job)
+        self._futures[future] = names
+        future.add_done_callback(self._ended.put)
 
-def _error_of(future: Future[Run]) -> str | None:
-    """Why the run failed; a store that fails is not the run's fault and is raised."""
-    error = future.exception()
-    if error is None:
-        return None
-    if isinstance(error, StoreError):
-        raise error
-    text = str(error).strip()
-    return text or type(error).__name__
+    def _settle(self, future: Future[Ended], names: Sequence[str], outcome: _Outcome) -> None:
+        """Take what became of runs."""
+        error = future.exception()
+        if isinstance(error, StoreError):
+            # That is not the runs' fault.
+            raise error
+        if error is not None:
+            done: Sequence[Done] = [Done(str(error).strip() or type(error).__name__)] * len(names)
+        else:
+            ended = future.result()
+            self._pace.ended(len(names), ended.took_s)
+            done = ended.done
+        for name, one in zip(names, done, strict=True):
+            if one.error is None:
+                if one.record is not None:
+                    outcome.runs[name] = one.record
+                self._progress.advance()
+            else:
+                outcome.errors[name] = one.error
+                planned = self._plan.runs[self._wanted[name]]
+                self._progress.failed(Failure(planned.condition, planned.seed, one.error))
+
+    def give_up(self) -> None:
+        """Stop what runs, drop what has not begun, wait for it, and write what was finished.
+
+        Raises
+        ------
+        StoreError
+            When that cannot be written.
+        """
+        self.stop.set()
+        for future in self._futures:
+            future.cancel()
+        wait(self._futures)
+        if self._writer is not None:
+            self._writer.flush()

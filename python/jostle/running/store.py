@@ -1,163 +1,123 @@
-"""The store: a folder of immutable run folders, named by run id.
+"""The store: finished runs, none of which ever changes.
 
-A run folder holds `spec.json`, `summary.json`, `provenance.json`, `flows.parquet`,
-`links.parquet`, `internals.parquet`, for some runs `acks.parquet`,
-`transfers.parquet` and `captures/*.pcapng`, and
-`manifest.json` with the SHA-256 of each of them. These files are the same, byte for byte, for the
-same run. `timing.json` (how long the run took here) stands beside them and outside the manifest.
+    RUN/            a run with captures, or of earlier versions (`run_folder.py`)
+    segments/…/     many runs together (`segments/`)
+    .plans/         which runs belong together (`plans.py`)
+    .damaged/       what was not what it should be, moved aside
+    .partial/       what is being written
 
-Beside them `.plans` says which runs belong together (`plans.py`); `.damaged` holds what was moved
-aside.
-
-A folder is written under another name, synced, then renamed: a run is there whole or not at all.
+Everything is written under another name, synced, then renamed: it is there whole or not at all.
 """
 
 from __future__ import annotations
 
 import errno
-import functools
-import hashlib
-import io
-import json
-import math
 import os
-import shutil
 import uuid
 import warnings
-from collections.abc import Callable, Mapping
-from importlib import metadata
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from jostle.backends import run_id
-from jostle.backends.captures import files
-from jostle.errors import StoreError, StoreFullError, brief
-from jostle.foreign_files import STORED_BYTES, open_regular, read_json
+from jostle.errors import StoreError
 from jostle.locked_folders import Partial, remove_abandoned
+from jostle.running.disk import DamagedError, store_error, sync_folder
 from jostle.running.plans import PLANS
+from jostle.running.run_folder import StoredRun, fill, verified_summary
+from jostle.running.segments import folder as segment_folders
+from jostle.running.segments.content import PackedRun, segment_tables
+from jostle.running.segments.reading import SegmentRun, Segments
 
 if TYPE_CHECKING:
-    import polars as pl
+    from jostle.backends import Run, RunRecord
 
-    from jostle.backends import RunRecord, Spec
-
-FORMAT = "jostle.run/1"
-_MANIFEST = "manifest.json"
-_TIMING = "timing.json"
-_PARTIAL = ".partial"
-_DAMAGED = ".damaged"
-_ALWAYS = {
-    "spec.json", "summary.json", "provenance.json",
-    "flows.parquet", "links.parquet", "internals.parquet",
-}  # fmt: skip
-# What is read of a run whose series are not asked for.
-_TOLD = {"spec.json", "summary.json", "provenance.json"}
-_CAPTURES = "captures"
-_FRAMES = ("flows", "links", "internals", "acks", "transfers")
+PARTIAL = ".partial"
+DAMAGED = ".damaged"
 _READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-# What `open_regular` and `read_bytes` refuse: a pipe, a device, more than a store ever writes.
-_NOT_OURS = {errno.EINVAL, errno.EFBIG, errno.ELOOP, errno.ENXIO}
+_RUN_ID_DIGITS = 32
 
 
-class _DamagedError(Exception):
-    """A run folder does not hold what its manifest says."""
+class Reader:
+    """A store that is only read: nothing is moved aside, a damaged run is an error.
 
+    Parameters
+    ----------
+    root
+        The folder.
+    """
 
-class StoredRun:
-    """A run in a store. Its summary is in memory, its series are read when asked for."""
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._damaged: dict[Path, str] = {}
+        self._segments = Segments(root, self._damaged.__setitem__)
 
-    def __init__(self, folder: Path, summary: Mapping[str, Any]) -> None:
-        self.folder = folder
-        self.summary = summary
+    def names(self) -> frozenset[str]:
+        """Names of all runs, as they stand there.
 
-    @property
-    def run_id(self) -> str:
-        """Name of the run and of its folder."""
-        return self.folder.name
+        Raises
+        ------
+        StoreError
+            When the folder cannot be read.
+        """
+        return frozenset(folder_names(self.root)) | self._segments.names()
 
-    @property
-    def spec(self) -> Spec:
-        """What was run."""
-        return cast("Spec", read_json(self.folder / "spec.json", STORED_BYTES))
+    def changed(self) -> tuple[int, ...]:
+        """Tell one state of the store from another: runs are there that were not.
 
-    @property
-    def provenance(self) -> Mapping[str, str]:
-        """Versions of what produced the run."""
-        return cast("Mapping[str, str]", read_json(self.folder / "provenance.json", STORED_BYTES))
-
-    @property
-    def flows(self) -> pl.DataFrame:
-        """Series of the flows."""
-        return self._frame("flows")
-
-    @property
-    def links(self) -> pl.DataFrame:
-        """Series of the links."""
-        return self._frame("links")
-
-    @property
-    def internals(self) -> pl.DataFrame:
-        """Internal quantities of the controllers."""
-        return self._frame("internals")
-
-    @property
-    def acks(self) -> pl.DataFrame | None:
-        """Every ACK that reached a sender, if it was recorded."""
-        return self._frame("acks") if (self.folder / "acks.parquet").exists() else None
-
-    @property
-    def transfers(self) -> pl.DataFrame | None:
-        """Every transfer of flows that are many connections, if there are any."""
-        there = (self.folder / "transfers.parquet").exists()
-        return self._frame("transfers") if there else None
-
-    @property
-    def captures(self) -> Mapping[str, Path]:
-        """Host → pcapng file with the headers of its packets, if they were captured."""
-        return files(self.folder / _CAPTURES)
-
-    def _frame(self, name: str) -> pl.DataFrame:
-        import polars as pl
-
+        Raises
+        ------
+        StoreError
+            When the folder cannot be read.
+        """
         try:
-            return pl.read_parquet(self.folder / f"{name}.parquet")
-        except (OSError, pl.exceptions.PolarsError) as error:
-            why = brief(str(error))
-            raise StoreError(f"run {self.run_id}: {name}.parquet cannot be read: {why}") from error
+            places = [self.root, self.root / segment_folders.FOLDER]
+            return tuple(place.stat().st_mtime_ns for place in places if place.exists())
+        except OSError as error:
+            raise store_error(self.root, error) from error
 
+    def get(self, run_id: str) -> Run:
+        """Look a run up.
 
-def read_stored(root: Path, run_id: str) -> StoredRun:
-    """Look a run up without writing anything, as a reader of somebody's store does.
+        Raises
+        ------
+        StoreError
+            When it is not there, not whole, or may not be read.
+        """
+        found = None if self._has_folder(run_id) else self._in_segment(run_id, series=True)
+        return found or StoredRun(self.root / run_id, self._of_folder(run_id, whole=True))
 
-    Raises
-    ------
-    StoreError
-        When it is not there, not whole, or may not be read.
-    """
-    return StoredRun(root / run_id, _read(root / run_id, whole=True))
+    def summary(self, run_id: str) -> Mapping[str, Any]:
+        """Look up the summary of a run alone, held against its name as that of a whole run is.
 
+        The series of a run with a folder are not looked at, which takes most of the time.
 
-def read_summary(root: Path, run_id: str) -> Mapping[str, Any]:
-    """Look up the summary of a run alone, which is held against its name as that of a whole run is.
+        Raises
+        ------
+        StoreError
+            As for `get`.
+        """
+        found = None if self._has_folder(run_id) else self._in_segment(run_id, series=False)
+        return self._of_folder(run_id, whole=False) if found is None else found.summary
 
-    Its series are not looked at, which takes most of the time.
+    def _has_folder(self, run_id: str) -> bool:
+        return (self.root / run_id).exists()
 
-    Raises
-    ------
-    StoreError
-        As for `read_stored`.
-    """
-    return _read(root / run_id, whole=False)
+    def _in_segment(self, run_id: str, *, series: bool) -> SegmentRun | None:
+        for wanted in (True, False) if series else (False,):
+            found = self._segments.find([run_id], series=wanted).get(run_id)
+            if found is not None:
+                return found
+        for path, why in self._damaged.items():
+            raise StoreError(f"run {run_id} cannot be used: segment {path.name}: {why}")
+        return None
 
-
-def _read(folder: Path, *, whole: bool) -> Mapping[str, Any]:
-    try:
-        return _verified_summary(folder, whole=whole)
-    except _DamagedError as damage:
-        raise StoreError(f"run {folder.name} cannot be used: {damage}") from damage
-    except OSError as error:
-        raise _store_error(folder, error) from error
+    def _of_folder(self, run_id: str, *, whole: bool) -> Mapping[str, Any]:
+        try:
+            return verified_summary(self.root / run_id, whole=whole)
+        except DamagedError as damage:
+            raise StoreError(f"run {run_id} cannot be used: {damage}") from damage
+        except OSError as error:
+            raise store_error(self.root / run_id, error) from error
 
 
 class Store:
@@ -181,21 +141,22 @@ class Store:
     ) -> None:
         self.root = Path(root)
         self._warn = warn
+        self._segments = Segments(self.root, self.move_segment_aside)
         try:
-            for name in (_PARTIAL, _DAMAGED, PLANS):
+            for name in (PARTIAL, DAMAGED, PLANS, segment_folders.FOLDER):
                 if (self.root / name).is_symlink():
                     raise StoreError(f"{self.root / name} is a symbolic link: a store has none")
             self._prepare()
             os.listdir(self.root)
         except OSError as error:
-            raise _store_error(self.root, error) from error
+            raise store_error(self.root, error) from error
 
     def _prepare(self) -> None:
         """Make what is not there and clear what others left; a store that is read-only can be read.
 
         Whoever puts a run into one is told then.
         """
-        partial = self.root / _PARTIAL
+        partial = self.root / PARTIAL
         try:
             partial.mkdir(parents=True, exist_ok=True)
             with Partial(partial, "probe"):
@@ -205,15 +166,19 @@ class Store:
             if error.errno not in _READ_ONLY or not self.root.is_dir():
                 raise
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> tuple[Callable[[Path], Store], tuple[Path]]:
         # Who is warned is asked for in the process that made the store; others warn as Python does.
-        return {"root": self.root, "_warn": warnings.warn}
+        return Store, (self.root,)
 
     def __contains__(self, run_id: str) -> bool:
         """Whether a run of that name was stored; `get` also checks that it is whole."""
-        return (self.root / run_id).exists()
+        return self.count([run_id]) == 1
 
-    def get(self, run_id: str) -> StoredRun | None:
+    def count(self, runs: Collection[str]) -> int:
+        """How many runs of those names were stored; `find` also checks that they are whole."""
+        return len(set(runs) & (set(folder_names(self.root)) | self._segments.names()))
+
+    def get(self, run_id: str) -> Run | None:
         """Look up a run; a damaged one is moved aside and counts as absent.
 
         Raises
@@ -221,19 +186,57 @@ class Store:
         StoreError
             When the run is there but may not be read.
         """
+        return self.find([run_id], series=False).get(run_id)
+
+    def find(self, runs: Iterable[str], *, series: bool) -> dict[str, Run]:
+        """Look runs up by name; damaged ones are moved aside and count as absent.
+
+        Parameters
+        ----------
+        runs
+            Their names.
+        series
+            Whether runs of which only the summary was kept count as absent, too.
+
+        Returns
+        -------
+        dict
+            Those that are there, by name.
+
+        Raises
+        ------
+        StoreError
+            When one is there but may not be read.
+        """
+        wanted = list(dict.fromkeys(runs))
+        folders = folder_names(self.root) if len(wanted) > 1 else wanted
+        found: dict[str, Run] = {}
+        for run in set(folders).intersection(wanted):
+            stored = self._of_folder(run)
+            if stored is not None:
+                found[run] = stored
+        left = [run for run in wanted if run not in found]
+        found.update(self._segments.find(left, series=series))
+        return found
+
+    def find_in_segments(self, runs: Iterable[str]) -> dict[str, SegmentRun]:
+        """Look runs up in segments alone; see `find`."""
+        return self._segments.find(runs, series=False)
+
+    def _of_folder(self, run_id: str) -> StoredRun | None:
         folder = self.root / run_id
         if not folder.exists():
             return None
         try:
-            return StoredRun(folder, _verified_summary(folder))
-        except _DamagedError as damage:
-            self._move_aside(folder, str(damage))
+            return StoredRun(folder, verified_summary(folder))
+        except DamagedError as damage:
+            self._move_aside(folder, f"run {run_id}", str(damage))
             return None
         except OSError as error:
-            raise _store_error(folder, error) from error
+            raise store_error(folder, error) from error
 
     def put(self, record: RunRecord) -> StoredRun:
-        """Store a run, unless another process has stored it meanwhile.
+        """Store a run in a folder of its own, unless another process has stored it meanwhile.
 
         Raises
         ------
@@ -244,191 +247,79 @@ class Store:
         """
         folder = self.root / record.run_id
         try:
-            with Partial(self.root / _PARTIAL, record.run_id) as partial:
-                digests = _take_captures(record, partial / _CAPTURES)
-                for name, content in self._files(record, digests).items():
-                    _write_synced(partial / name, content)
-                # Nobody relies on it: it need not outlive a power cut.
-                (partial / _TIMING).write_bytes(_json_bytes({"wall_s": record.wall_s}))
-                _sync_folder(partial)
+            with Partial(self.root / PARTIAL, record.run_id) as partial:
+                fill(partial, record)
                 return self._publish(partial, folder)
         except OSError as error:
-            raise _store_error(self.root, error) from error
+            raise store_error(self.root, error) from error
+
+    def put_all(self, runs: Sequence[PackedRun]) -> None:
+        """Store runs together: one segment for all that have the same tables.
+
+        Raises
+        ------
+        StoreFullError
+            When there is no room for them.
+        StoreError
+            When the folder cannot be written.
+        """
+        alike: dict[tuple[object, ...], list[PackedRun]] = {}
+        for run in runs:
+            alike.setdefault(run.form, []).append(run)
+        try:
+            for group in alike.values():
+                self._put_segment(group)
+        except OSError as error:
+            raise store_error(self.root, error) from error
+
+    def _put_segment(self, runs: Sequence[PackedRun]) -> None:
+        tables = segment_tables(runs)
+        for _ in range(3):
+            folder, new = segment_folders.write(self.root, self.root / PARTIAL, tables)
+            if new:
+                return
+            try:
+                segment_folders.verified(folder)
+            except DamagedError as damage:
+                self.move_segment_aside(folder, str(damage))
+            else:
+                return
+        raise StoreError(f"cannot store {len(runs)} runs: what is written there does not last")
 
     def _publish(self, partial: Path, folder: Path) -> StoredRun:
         # A rename onto a folder that has content fails; then another writer was faster, and its
-        # run is the same as ours, unless it is damaged and `get` moves it out of the way.
+        # run is the same as ours, unless it is damaged and is moved out of the way.
         for _ in range(3):
             try:
                 partial.rename(folder)
-                _sync_folder(self.root)
+                sync_folder(self.root)
             except OSError as error:
                 if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
                     raise
-            stored = self.get(folder.name)
+            stored = self._of_folder(folder.name)
             if stored is not None:
                 return stored
         raise StoreError(f"cannot store run {folder.name}: what is written there does not last")
 
-    def _files(self, record: RunRecord, captures: Mapping[str, str]) -> dict[str, bytes]:
-        contents = {
-            "spec.json": _json_bytes(record.spec),
-            "summary.json": _json_bytes(record.summary),
-            "provenance.json": _json_bytes(_provenance(record)),
-        }
-        for name in _FRAMES:
-            frame: pl.DataFrame | None = getattr(record, name)
-            if frame is not None:
-                contents[f"{name}.parquet"] = _parquet_bytes(frame)
-        digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-        contents[_MANIFEST] = _json_bytes({"format": FORMAT, "sha256": digests | {**captures}})
-        return contents
+    def move_segment_aside(self, folder: Path, why: str) -> None:
+        """Move a damaged segment out of the way, and say so."""
+        self._move_aside(folder, f"segment {folder.name[:12]}", why)
 
-    def _move_aside(self, folder: Path, why: str) -> None:
-        aside = self.root / _DAMAGED / f"{folder.name}-{uuid.uuid4().hex[:8]}"
+    def _move_aside(self, folder: Path, what: str, why: str) -> None:
+        aside = self.root / DAMAGED / f"{folder.name}-{uuid.uuid4().hex[:8]}"
         try:
             aside.parent.mkdir(exist_ok=True)
             folder.rename(aside)
         except FileNotFoundError:
             return  # Another process has done it.
         except OSError as error:
-            raise _store_error(folder, error) from error
-        self._warn(f"run {folder.name} in the store is damaged ({why}): moved to {aside}")
+            raise store_error(folder, error) from error
+        self._warn(f"{what} in the store is damaged ({why}): moved to {aside}")
 
 
-def _verified_summary(folder: Path, *, whole: bool = True) -> Mapping[str, Any]:
-    """Summary of a run that is what its name and its manifest say; its series, too, if `whole`."""
+def folder_names(root: Path) -> list[str]:
+    """Names of the runs that have folders."""
     try:
-        manifest = read_json(folder / _MANIFEST, STORED_BYTES)
-        digests: dict[str, str] = manifest["sha256"]
-        if not digests.keys() >= _ALWAYS:
-            raise _DamagedError(f"{_MANIFEST} does not list every file")
-        for name, digest in digests.items():
-            if ".." in Path(name).parts or Path(name).is_absolute():
-                raise _DamagedError(f"{_MANIFEST} lists files of other places")
-            if (whole or name in _TOLD) and _digest(folder / name) != digest:
-                raise _DamagedError(f"{name} is not what was written")
-        summary: object = read_json(folder / "summary.json", STORED_BYTES)
-        spec = read_json(folder / "spec.json", STORED_BYTES)
-        made = read_json(folder / "provenance.json", STORED_BYTES)
-        named = run_id(spec, made["backend"], made["backend_version"])
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-        raise _DamagedError(f"{Path(str(error.filename)).name} is missing") from error
+        return [name for name in os.listdir(root) if len(name) == _RUN_ID_DIGITS]
     except OSError as error:
-        if error.errno not in _NOT_OURS:
-            raise
-        raise _DamagedError(f"{Path(str(error.filename)).name}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise _DamagedError(f"{_MANIFEST} is not readable") from error
-    # Digests say that files belong together, the name that they are of this run.
-    if named != folder.name:
-        raise _DamagedError("it holds the specification of another run")
-    if not isinstance(summary, dict) or not _is_summary_of(summary, spec):
-        raise _DamagedError("summary.json is not a summary of that run")
-    return summary
-
-
-def _is_summary_of(summary: Mapping[str, Any], spec: Spec) -> bool:
-    """Whether a summary has an entry for every flow, link and phase, with nothing but numbers.
-
-    What 0.1.0 wrote has no groups.
-    """
-    try:
-        phases = {phase["name"] for phase in spec["phases"]}
-        for kind in ("flows", "links"):
-            if [one["name"] for one in summary[kind]] != [one["name"] for one in spec[kind]]:
-                return False
-        for kind in ("flows", "groups", "links"):
-            for one in summary.get(kind, ()):
-                measured = one["phases"]
-                values = [value for phase in measured.values() for value in phase.values()]
-                if set(measured) != phases or not all(map(_is_measure, values)):
-                    return False
-        return set(summary["fairness"]) == set(summary["totals"]) == phases
-    except (AttributeError, KeyError, TypeError, RecursionError):
-        return False
-
-
-def _is_measure(value: object) -> bool:
-    """Whether it is a number, none, or numbers by name or in a row, such as those of reasons."""
-    match value:
-        case float():
-            return math.isfinite(value)
-        case None | int():
-            return not isinstance(value, bool)
-        case dict():
-            return all(map(_is_measure, value.values()))
-        case list():
-            return all(map(_is_measure, value))
-    return False
-
-
-def _take_captures(record: RunRecord, folder: Path) -> dict[str, str]:
-    """Move a record's captures into a folder; return their digests."""
-    digests = {}
-    if record.captured is not None:
-        folder.mkdir()
-        for path in record.captures.values():
-            moved = Path(shutil.move(path, folder / path.name))
-            digests[f"{folder.name}/{path.name}"] = _digest(moved)
-            with moved.open("rb") as file:
-                os.fsync(file.fileno())
-        _sync_folder(folder)
-    return digests
-
-
-def _digest(path: Path) -> str:
-    with open_regular(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _provenance(record: RunRecord) -> dict[str, str]:
-    # Nothing here may depend on the host or the hour: the file is compared between machines.
-    return {
-        "format": FORMAT,
-        "run_id": record.run_id,
-        "backend": record.backend,
-        "backend_version": record.backend_version,
-        **_versions(),
-    }
-
-
-@functools.cache
-def _versions() -> dict[str, str]:
-    # Looking them up reads files; a sweep asks for every run.
-    return {name: metadata.version(name) for name in ("jostle", "polars")}
-
-
-def _json_bytes(value: object) -> bytes:
-    text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    return text.encode() + b"\n"
-
-
-def _parquet_bytes(frame: pl.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, compression="zstd", statistics=True)
-    return buffer.getvalue()
-
-
-def _write_synced(path: Path, content: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _store_error(path: Path, error: OSError) -> StoreError:
-    if error.errno in _NO_ROOM:
-        return StoreFullError(
-            f"no room in the store {path} ({error.strerror}): free some space and run the same "
-            "command again; every finished run is kept"
-        )
-    return StoreError(f"cannot use the store {path}: {error.strerror or error}")
+        raise store_error(root, error) from error

@@ -36,11 +36,8 @@ def stored_plans(root: Path) -> dict[str, list[StoredPlan]]:
 def stored_results(root: Path, plan: StoredPlan, warn: Callable[[str], object]) -> ResultSet:
     """Look up the runs of a plan; those that are not stored are not there."""
     store = Store(root, warn=warn)
-    found = []
-    for condition, seed, name in plan.runs:
-        run = store.get(name)
-        if run is not None:
-            found.append(Result(condition, seed, run))
+    there = store.find([name for _, _, name in plan.runs], series=False)
+    found = [Result(at, seed, there[name]) for at, seed, name in plan.runs if name in there]
     return ResultSet(
         plan.title,
         plan.backend,

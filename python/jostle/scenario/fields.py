@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from jostle.scenario import until
 from jostle.scenario.distributions import Drawn, KeyedError, Unit, parse_quantity
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.units import (
@@ -336,6 +337,13 @@ def memory_table(given: Any) -> Any:
     return absent(given) if given == "none" else named("name")(given)
 
 
+def pep_tables(given: Any) -> Any:
+    """Read a single proxy as a list of one, and the word "none" as a list of none."""
+    if given == "none":
+        return []
+    return [given] if isinstance(given, dict) else given
+
+
 def implementation_table(given: Any) -> Any:
     """Read a bare word as a recipe's name, and the built-in implementation's as absence."""
     return None if given == BUILT_IN_QUIC else named("name")(given)
@@ -505,3 +513,8 @@ RateQuantiles = Annotated[
 ]
 Durations = Annotated[QuantileTable, _checked(_durations), WithJsonSchema(_DURATIONS)]
 Phase = Annotated[tuple[int, int], _checked(_phase), WithJsonSchema(_PHASE)]
+Until = Annotated[
+    until.Until,
+    _checked(until.parse_until),
+    WithJsonSchema({"type": "string", "examples": ["goodput ± 2 %"]}),
+]

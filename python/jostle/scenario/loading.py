@@ -21,14 +21,24 @@ from jostle.scenario.resolving.grid import (
     with_levels,
 )
 from jostle.scenario.resolving.resolve import Template, resolve
+from jostle.scenario.resolving.sample import OWN_KEYS, Design, Points, read_design
 from jostle.scenario.resolving.traces import TraceFiles
 from jostle.scenario.resolving.validation import validate
 from jostle.scenario.text.positions import KeyPath, line_of, positions
-from jostle.scenario.text.problems import Problem, Report, ScenarioError, overlaps, starts_with
+from jostle.scenario.text.problems import (
+    Problem,
+    Report,
+    ScenarioError,
+    did_you_mean,
+    overlaps,
+    starts_with,
+)
 from jostle.scenario.text.units import QuantityError
 
 __all__ = ["Loaded", "Origin", "read"]
 
+_DESIGN: Final = {("grid",): "varies", ("sample",): "samples"}
+"""Tables whose keys are those of the scenario that vary."""
 MOST_PROBLEMS: Final = 100
 """Of one file that are told: nobody mends more of them at once."""
 
@@ -49,6 +59,10 @@ class Origin:
         Whether controllers written in Python can.
     overrides
         Values by key; a text is written as in TOML.
+    modules
+        Folder of modules of controllers written in Python; the scenario's if None.
+    points
+        Points of the sample, instead of those that it draws.
     """
 
     source: str
@@ -57,14 +71,34 @@ class Origin:
     registry: Registry
     python: bool
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    modules: Path | None = None
+    points: Points | None = None
 
 
 class Loaded(NamedTuple):
-    """A scenario's values without the grid's, its title, labels of the grid, and its conditions."""
+    """What is read from a document.
+
+    Attributes
+    ----------
+    file
+        Its values, without those of the grid and of the sample.
+    title
+        Of the scenario.
+    grid
+        Labels of the values of each key of the grid.
+    sample
+        Labels of the values of each sampled key, one for each point.
+    design
+        What is sampled.
+    templates
+        Every condition with its run.
+    """
 
     file: ScenarioFile
     title: str
     grid: Mapping[str, tuple[str, ...]]
+    sample: Mapping[str, tuple[str, ...]]
+    design: Design | None
     templates: tuple[tuple[Condition, Template], ...]
 
 
@@ -96,6 +130,13 @@ class _Loader:
         self.override(self.origin.overrides)
         report = Report()
         dimensions = read_grid(self.document, report)
+        design = read_design(self.document, dimensions, report)
+        if design is not None:
+            dimensions += design.dimensions(self.document, report, self.origin.points)
+        design_is_sound = not any(path[:1] in _DESIGN for path, _ in report.found)
+        if not design_is_sound:
+            # A value of each is enough to look for other problems; without one there is no key.
+            dimensions = [one for one in dimensions if one.levels]
         try:
             complete = filled(self.document, dimensions)
         except QuantityError as error:
@@ -103,9 +144,9 @@ class _Loader:
             complete, dimensions = self.document, []
         base = validate(complete, report)
         varied = [target for d in dimensions for target in d.targets]
-        grid_is_sound = not any(starts_with(path, ("grid",)) for path, _ in report.found)
         template = None
         if base.file is not None:
+            self.check_until(base.file, report)
             together = Report([*base.replaced, *varied])
             template = self.resolve(base.file, together)
             report.found += together.found
@@ -118,23 +159,52 @@ class _Loader:
             # What lies below or above another varied key is judged only together with it.
             if not any(overlaps(t, o) for t in dimension.targets for o in others):
                 hidden = [*base.replaced, *others]
-                for level in dimension.levels:
+                for level in dimension.checked:
                     self.check_level(base.document, hidden, dimension, level)
         templates: list[tuple[Condition, Template]] = []
-        if not self.problems and grid_is_sound and dimensions:
+        if not self.problems and design_is_sound and dimensions:
             templates = self.conditions(dimensions)
         elif template is not None:
             templates = [(Condition(0, {}), template)]
         if self.problems or base.file is None or not templates:
             raise ScenarioError(self.source, self.problems)
         title = base.file.title or Path(self.source).stem
-        grid = {d.key: tuple(level.label for level in d.levels) for d in dimensions}
-        return Loaded(base.file, title, grid, tuple(templates))
+        grid, sample = (
+            {
+                d.key: tuple(level.label for level in d.levels)
+                for d in dimensions
+                if d.sampled is one
+            }
+            for one in (False, True)
+        )
+        return Loaded(base.file, title, grid, sample, design, tuple(templates))
+
+    def check_until(self, file: ScenarioFile, report: Report) -> None:
+        """See that what repeats are made for is there."""
+        until = file.until
+        if until is None:
+            return
+        phases = ["overall", *file.phases]
+        if until.phase and until.phase not in phases:
+            hint = did_you_mean(until.phase, phases)
+            report.add(("until",), f'there is no phase "{until.phase}" — {hint}')
+        measures = self.registry.measures
+        if measures and until.measure not in measures:
+            hint = did_you_mean(until.measure, measures, listed="measures")
+            report.add(("until",), f'there is no measure "{until.measure}" — {hint}')
 
     def resolve(self, file: ScenarioFile, report: Report) -> Template | None:
         """Return the run that `file` describes; see `jostle.scenario.resolving.resolve`."""
         folder = Path(self.source).parent
-        return resolve(file, self.registry, self.files, report, folder, python=self.python)
+        return resolve(
+            file,
+            self.registry,
+            self.files,
+            report,
+            folder,
+            python=self.python,
+            modules=self.origin.modules,
+        )
 
     def override(self, overrides: Mapping[str, Any]) -> None:
         """Set what the command line sets, in its order."""
@@ -152,20 +222,29 @@ class _Loader:
             self.no_longer_varies(key, text, targets)
 
     def no_longer_varies(self, key: str, text: str, targets: list[KeyPath]) -> None:
-        grid = self.document.get("grid")
-        for varied in list(grid) if isinstance(grid, dict) and targets[0][0] != "grid" else ():
-            try:
-                paths = find(self.document, varied)
-            except QuantityError:
+        for (room,), verb in _DESIGN.items():
+            table = self.document.get(room)
+            if not isinstance(table, dict) or targets[0][0] == room:
                 continue
-            if set(paths) <= set(targets):
-                grid = {k: v for k, v in self.document["grid"].items() if k != varied}
-                self.document = {**self.document, "grid": grid}
-                if not grid:
-                    del self.document["grid"]
-            elif any(overlaps(path, target) for path in paths for target in targets):
-                message = f'the grid varies "{varied}" — set that, or take it out of the grid'
-                self.problems.append(Problem(0, f"--set {key}={text}", message))
+            for varied in [one for one in table if room == "grid" or one not in OWN_KEYS]:
+                try:
+                    paths = find(self.document, varied)
+                except QuantityError:
+                    continue
+                if set(paths) <= set(targets):
+                    self.take_out(room, varied)
+                elif any(overlaps(path, target) for path in paths for target in targets):
+                    message = (
+                        f'the {room} {verb} "{varied}" — set that, or take it out of the {room}'
+                    )
+                    self.problems.append(Problem(0, f"--set {key}={text}", message))
+
+    def take_out(self, room: str, varied: str) -> None:
+        """Let a key vary no longer, and the whole table go with the last one."""
+        table = {k: v for k, v in self.document[room].items() if k != varied}
+        self.document = {**self.document, room: table}
+        if not [one for one in table if room == "grid" or one not in OWN_KEYS]:
+            del self.document[room]
 
     def check_level(
         self,
@@ -196,7 +275,8 @@ class _Loader:
                 document = with_levels(self.document, dimensions, levels)
             except QuantityError as error:
                 message = f"two keys contradict each other: {error}"
-                self.problems.append(Problem(self.line(("grid",)), "grid", message))
+                room = dimensions[-1].levels[0].path[0]
+                self.problems.append(Problem(self.line((room,)), str(room), message))
                 break
             checked = validate(document, report)
             if checked.file is not None:
@@ -236,7 +316,7 @@ class _Loader:
             if in_grid is not None:
                 dimension, level, below = in_grid
                 line = self.line((*level.path, *below))
-                key = f'grid."{dimension.key}"' + "".join(f".{step}" for step in below)
+                key = f'{level.path[0]}."{dimension.key}"' + "".join(f".{step}" for step in below)
             elif only_levels:
                 continue
             elif origin is not None:

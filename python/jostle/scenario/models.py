@@ -13,6 +13,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from jostle.scenario import fields as f
 from jostle.scenario.sources import Arrivals, Source
 from jostle.scenario.table import Table
+from jostle.scenario.transports import (
+    AckFrequency,
+    Implementation,
+    Quic,
+    Tcp,
+    Transport,
+    Udp,
+)
 
 __all__ = [
     "AckFrequency",
@@ -28,6 +36,7 @@ __all__ = [
     "NamedLink",
     "Outage",
     "Part",
+    "Pep",
     "Queue",
     "QueueClass",
     "Quic",
@@ -260,69 +269,6 @@ class Graph(Table):
     """How much longer cables are than the way as the crow flies."""
 
 
-class Tcp(Table):
-    """TCP: the default of everything but pings and constant rates."""
-
-    kind: Literal["tcp"]
-
-
-class Udp(Table):
-    """Datagrams without congestion control: those of pings and of constant rates."""
-
-    kind: Literal["udp"]
-
-
-class AckFrequency(Table):
-    """What the sender of data asks of the receiver's ACKs (draft-ietf-quic-ack-frequency)."""
-
-    ack_eliciting_threshold: Annotated[int, Field(ge=0)] = 1
-    """An ACK leaves when more packets than this have come since the last one."""
-    max_ack_delay: f.PositiveSpan | None = None
-    """… or when the first of them has waited so long: the receiver's own 25 ms if absent."""
-    reordering_threshold: Annotated[int, Field(ge=0)] = 2
-    """… or when a packet comes so far out of order; 0: that is no reason."""
-
-
-class Implementation(Table):
-    """A QUIC of other people: the name of a recipe, or programs of one's own."""
-
-    name: f.Name
-    server: list[str] | None = None
-    """Program and arguments of the end that waits for the connection."""
-    client: list[str] | None = None
-    """Program and arguments of the end that opens it."""
-
-
-class Quic(Table):
-    """QUIC (RFC 9000)."""
-
-    kind: Literal["quic"]
-    implementation: Annotated[Implementation | None, BeforeValidator(f.implementation_table)] = None
-    """Whose QUIC both ends speak: "noq", which is built in, if absent."""
-    initial_mtu: f.PositiveSize = 1200
-    """Largest UDP payload until a larger one is known to arrive."""
-    mtu_discovery: bool = True
-    """Whether larger packets are probed for, up to what the flow's `mtu` can carry."""
-    ack_frequency: Annotated[AckFrequency | None, BeforeValidator(f.ack_frequency_table)] = None
-    """When the receiver acknowledges: "none" for RFC 9000's every second packet, a number for the
-    packets that may come without an ACK, or a table."""
-    recovery: Literal["rfc9002", "prr"] = "rfc9002"
-    """Whether a window-based controller's window comes down at once, or packet by packet as TCP's
-    does."""
-    gso: Annotated[int, Field(ge=1, le=64)] = 10
-    """Packets that the sender gives its host at once, at most."""
-    pacing: bool = True
-    """Whether a window-based controller's packets are paced."""
-    streams: Annotated[int, Field(ge=1, le=100)] = 1
-    """Streams over which data are spread; each response has one of its own."""
-    stream_receive_window: f.PositiveAmount | None = None
-    """Window of each stream, that of the connection if absent: the flow's `receive_window`."""
-    handshake: Literal["1rtt", "0rtt"] = "1rtt"
-    """Whether the first data wait for the receiver's answer."""
-    crypto: Literal["none", "tls"] = "none"
-    """What protects the packets; it changes no size."""
-
-
 class Capture(Table):
     """Packets that are written to files, and what else is."""
 
@@ -330,9 +276,29 @@ class Capture(Table):
     """Write down, too, what the ends of QUIC flows do."""
 
 
-Transport = Annotated[
-    Annotated[Tcp | Udp | Quic, Field(discriminator="kind")], BeforeValidator(f.named("kind"))
-]
+class Pep(Table):
+    """A proxy that ends a flow's connection and opens the next one (RFC 3135, section 2.4)."""
+
+    at: f.Name | None = None
+    """Link of the flow's `path` at whose entrance it stands; the slowest of them if absent."""
+    back: f.Name | None = None
+    """Link of `reverse_path` at whose entrance it stands: the one that mirrors `at` if absent."""
+    controller: Annotated[Algorithm, BeforeValidator(f.named("name"))]
+    """Of the connection that it opens."""
+    slow_start: Annotated[Algorithm, BeforeValidator(f.named("name"))] | None = None
+    buffer: f.PositiveAmount
+    """Most that it has read and the next receiver has not acknowledged; `"4 MB"`, or in BDPs of the
+    flow's whole way."""
+    receive_window: f.PositiveAmount | None = None
+    """What it offers on the connection before it, as much as `buffer` if absent: there lies what it
+    does not read for want of room."""
+    rtt: f.PositiveSpan | None = None
+    """Round trip of the connection before it, which is a part of the flow's; that of its links if
+    absent, 1 ms where they have none."""
+    initial_window: f.Packets | None = None
+    """Of the connection that it opens; the flow's if absent."""
+    pacing: Literal["fq", "none"] | None = None
+    """Of the connection that it opens; the flow's if absent."""
 
 
 class Flow(Table):
@@ -344,6 +310,8 @@ class Flow(Table):
     slow_start: Annotated[Algorithm, BeforeValidator(f.named("name"))] | None = None
     memory: Annotated[Algorithm | None, BeforeValidator(f.memory_table)] = None
     """What the sending host makes of earlier connections to the peer; `"none"` for nothing."""
+    pep: Annotated[list[Pep], BeforeValidator(f.pep_tables)] = Field(default_factory=list)
+    """A proxy that splits the connection in two, or several in their order; `"none"` for none."""
     peer: f.Address | None = None
     """IPv4 address by which the host remembers the receiver; every entry of `flows` has its own
     unless it says so."""
@@ -418,6 +386,11 @@ class ScenarioFile(Table):
     duration: f.PositiveSpan
     repeats: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     """Runs of each condition; their seeds are `seed`, `seed + 1`, …"""
+    until: f.Until | None = None
+    """More runs of each condition until an interval is narrow enough: `"goodput ± 2 %"`, `"rtt of
+    web in steady ± 1 ms"`."""
+    most_repeats: Annotated[int, Field(ge=5, le=1_000_000)] = 50
+    """Runs of a condition after which `until` is given up."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 1
     interval: f.PositiveSpan | None = None
     """Bin of the time series: 1 s, or a tenth of the duration if that is shorter."""
@@ -440,3 +413,6 @@ class ScenarioFile(Table):
     flows: Annotated[list[Flow], Field(min_length=1)]
     grid: dict[str, Any] = Field(default_factory=dict)
     """Keys that vary, with the values of each: every combination is one condition."""
+    sample: dict[str, Any] = Field(default_factory=dict)
+    """Keys that are drawn from ranges, and `points`, `method`, `seed`, `where`: how many are drawn,
+    by which design, and what has to hold of them."""

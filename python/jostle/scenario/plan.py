@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Final, overload
 
 from jostle.run_spec import RunSpec
 from jostle.scenario.marking import unmarked
 from jostle.scenario.resolving.resolve import Template
+from jostle.scenario.until import Until
 
 __all__ = ["MOST_RUNS", "Condition", "Plan", "PlannedRun"]
 
@@ -84,17 +88,24 @@ class _Runs(Sequence[PlannedRun]):
         The scenario's.
     templates
         With the position of its condition.
-    repeats, seed
-        Runs of each, and the first one's seed.
+    repeats
+        Runs of each.
+    seed
+        The first one's.
     """
 
     title: str
     templates: tuple[tuple[int, Template], ...]
-    repeats: int
+    repeats: tuple[int, ...]
     seed: int
 
+    @cached_property
+    def ends(self) -> list[int]:
+        """Position after the last run of each."""
+        return list(itertools.accumulate(self.repeats))
+
     def __len__(self) -> int:
-        return len(self.templates) * self.repeats
+        return self.ends[-1] if self.ends else 0
 
     @overload
     def __getitem__(self, at: int) -> PlannedRun: ...
@@ -105,7 +116,9 @@ class _Runs(Sequence[PlannedRun]):
     def __getitem__(self, at: int | slice) -> PlannedRun | tuple[PlannedRun, ...]:
         if isinstance(at, slice):
             return tuple(self[index] for index in range(len(self))[at])
-        position, number = divmod(range(len(self))[at], self.repeats)
+        place = range(len(self))[at]
+        position = bisect.bisect_right(self.ends, place)
+        number = place - self.ends[position] + self.repeats[position]
         condition, template = self.templates[position]
         seed = self.seed + number
         return PlannedRun(condition, seed, template.run(seed, self.title))
@@ -123,11 +136,17 @@ class Plan:
         In the order of the grid.
     runs
         Condition by condition, each in the order of seeds. They are made when they are asked for.
+    until
+        When conditions have been repeated often enough; None if the runs are all there are.
+    most_repeats
+        Runs of a condition after which it is repeated no more.
     """
 
     title: str
     conditions: tuple[Condition, ...]
     runs: Sequence[PlannedRun]
+    until: Until | None = None
+    most_repeats: int = 1
 
     @classmethod
     def of(
@@ -154,15 +173,39 @@ class Plan:
             conditions = f" of {len(templates)} conditions" if len(templates) > 1 else ""
             raise ValueError(f"repeats: {repeats}{conditions} are too many runs — at most {most}")
         made = tuple((condition.index, template) for condition, template in templates)
-        runs = _Runs(title, made, repeats, seed)
+        runs = _Runs(title, made, (repeats,) * len(made), seed)
         return cls(title, tuple(condition for condition, _ in templates), runs)
 
     def one_of_each(self) -> Iterator[PlannedRun]:
         """Return a run of each condition, the first."""
         if isinstance(self.runs, _Runs):
-            return (self.runs[at] for at in range(0, len(self.runs), self.runs.repeats))
+            counts = self.runs.repeats
+            firsts = (end - n for end, n in zip(self.runs.ends, counts, strict=True))
+            return (self.runs[at] for at in firsts)
         first = {planned.condition: planned for planned in reversed(self.runs)}
         return (first[condition] for condition in sorted(first))
+
+    def repeats_of(self, condition: int) -> int:
+        """Return how many runs of a condition there are, given by position."""
+        if isinstance(self.runs, _Runs):
+            return self.runs.repeats[condition]
+        return sum(planned.condition == condition for planned in self.runs)
+
+    def repeated(self, repeats: Mapping[int, int]) -> Plan:
+        """Return the plan with other numbers of runs of some conditions, given by position.
+
+        Raises
+        ------
+        ValueError
+            If there are more runs then than results can be kept of, or the runs of the plan were
+            not made of templates.
+        """
+        if not isinstance(self.runs, _Runs):
+            raise ValueError("the runs of this plan are all there are")
+        counts = tuple(repeats.get(at, n) for at, n in enumerate(self.runs.repeats))
+        if sum(counts) > MOST_RUNS:
+            raise ValueError(f"until: {sum(counts)} are too many runs — at most {MOST_RUNS}")
+        return replace(self, runs=replace(self.runs, repeats=counts))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -180,11 +223,13 @@ class Plan:
         runs: Sequence[PlannedRun]
         if isinstance(self.runs, _Runs):
             templates = ((place[at], one) for at, one in self.runs.templates if at in place)
-            runs = replace(self.runs, templates=tuple(templates))
+            counts = zip(self.runs.templates, self.runs.repeats, strict=True)
+            repeats = tuple(n for (at, _), n in counts if at in place)
+            runs = replace(self.runs, templates=tuple(templates), repeats=repeats)
         else:
             runs = [
                 replace(planned, condition=place[planned.condition])
                 for planned in self.runs
                 if planned.condition in place
             ]
-        return Plan(self.title, left, runs)
+        return replace(self, conditions=left, runs=runs)

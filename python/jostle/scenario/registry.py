@@ -282,6 +282,8 @@ class Registry:
     find_problem
         Finds what the engine refuses of a run's specification, given as JSON; None if nobody asks
         the engine.
+    measures
+        Names of what is measured; none if that is not known.
     """
 
     controllers: Mapping[str, Row]
@@ -291,6 +293,7 @@ class Registry:
     losses: Mapping[str, Row]
     quic_controllers: Mapping[str, Row] = field(default_factory=dict)
     find_problem: Callable[[str], Problem | None] | None = None
+    measures: tuple[str, ...] = ()
 
     @classmethod
     def from_json(
@@ -313,6 +316,7 @@ class Registry:
             losses=_rows(rows, "losses", check),
             quic_controllers=_rows(rows, "quic_controllers", check),
             find_problem=find_problem,
+            measures=tuple(row["name"] for row in rows.get("measures", ())),
         )
 
     @classmethod

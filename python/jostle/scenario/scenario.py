@@ -13,10 +13,14 @@ from jostle.scenario.loading import Origin, read
 from jostle.scenario.models import ScenarioFile
 from jostle.scenario.plan import Condition, Plan
 from jostle.scenario.registry import Registry
+from jostle.scenario.resolving.addressing import changed, find, parse_value
 from jostle.scenario.resolving.resolve import Template
+from jostle.scenario.resolving.sample import Design, Points, Variable
+from jostle.scenario.resolving.tunable import variable
 from jostle.scenario.text.document import parse, read_text
 from jostle.scenario.text.problems import Problem, ScenarioError
 from jostle.scenario.text.shape import misshapen
+from jostle.scenario.until import LEAST_REPEATS
 
 __all__ = ["Scenario", "load", "loads"]
 
@@ -34,9 +38,13 @@ class Scenario:
     repeats, seed
         Runs per condition, and the first one's seed.
     grid
-        Labels of the values of each key that varies.
+        Labels of the values of each key of the grid.
+    sample
+        Labels of the values of each sampled key, one for each point.
+    design
+        What is sampled and how; None without a sample.
     file
-        The scenario's values, without the grid's.
+        The scenario's values, without the grid's and the sample's.
     """
 
     source: str
@@ -44,6 +52,8 @@ class Scenario:
     repeats: int
     seed: int
     grid: Mapping[str, tuple[str, ...]]
+    sample: Mapping[str, tuple[str, ...]]
+    design: Design | None
     file: ScenarioFile
     _templates: tuple[tuple[Condition, Template], ...] = field(repr=False)
     _origin: Origin | None = field(default=None, repr=False, compare=False)
@@ -151,6 +161,54 @@ class Scenario:
         overrides = {**self._origin.overrides, **(values or {}), **named}
         return _made(replace(self._origin, overrides=overrides))
 
+    def at(self, points: Points) -> Scenario:
+        """Return the scenario with points of the sample that are given, not drawn.
+
+        Parameters
+        ----------
+        points
+            For each point a share from 0 to 1 of the range of each sampled key, in the order of
+            the file. Constraints do not choose among them.
+
+        Raises
+        ------
+        ScenarioError
+            If the scenario would be wrong then.
+        """
+        if self._origin is None or self.design is None:
+            raise ValueError("this scenario has no sample")
+        return _made(replace(self._origin, points=points))
+
+    def variable(self, key: str, given: Any = None) -> Variable:
+        """Return a key with the values that it may take.
+
+        Parameters
+        ----------
+        key
+            As in a grid: `flows.NAME.controller.beta`.
+        given
+            A range (`{"from": …, "to": …, "scale": …}`) or values; if absent those of the
+            registry, for a parameter of a controller, queue or the like.
+
+        Raises
+        ------
+        ValueError
+            If there is no such key, or nothing says how far it may go.
+        """
+        if self._origin is None:
+            raise ValueError("this scenario was not read from a document")
+        document: Mapping[str, Any] = self._origin.document
+        for name, value in self._origin.overrides.items():
+            for target in find(document, name):
+                plain = parse_value(value) if isinstance(value, str) else value
+                document = changed(document, target, plain)
+        return variable(document, self._origin.registry, key, given)
+
+    @property
+    def points(self) -> Points:
+        """Points that were given by `at`; none otherwise."""
+        return (self._origin and self._origin.points) or ()
+
     @property
     def text(self) -> str:
         """The TOML document that it was read from; empty if it was none."""
@@ -159,7 +217,7 @@ class Scenario:
     def _repr_html_(self) -> str:
         varied = "".join(
             f"<li><code>{escape(key)}</code>: {escape(', '.join(labels))}</li>"
-            for key, labels in self.grid.items()
+            for key, labels in (*self.grid.items(), *self.sample.items())
         )
         runs = len(self._templates) * self.repeats
         return (
@@ -169,7 +227,7 @@ class Scenario:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Every combination of the grid's values, the last key varying fastest."""
+        """Every combination of the grid's values, the last key varying fastest, at every point."""
         return tuple(condition for condition, _ in self._templates)
 
     def jittered(self) -> Scenario:
@@ -188,9 +246,9 @@ class Scenario:
         Raises
         ------
         ValueError
-            If the two have different grids.
+            If the two have different grids or samples.
         """
-        if self.grid != other.grid:
+        if (self.grid, self.sample) != (other.grid, other.sample):
             raise ValueError("only scenarios of one grid have conditions in common")
         pairs = zip(self._templates, other._templates, strict=True)
         templates = tuple(
@@ -204,7 +262,8 @@ class Scenario:
         Parameters
         ----------
         repeats, seed
-            Instead of the scenario's own.
+            Instead of the scenario's own; with a number of repeats there are so many, whatever the
+            scenario's `until`.
 
         Returns
         -------
@@ -223,12 +282,15 @@ class Scenario:
         >>> [planned.seed for planned in plan.runs]
         [1, 2, 3]
         """
-        return Plan.of(
-            self.title,
-            self._templates,
-            self.repeats if repeats is None else repeats,
-            self.seed if seed is None else seed,
-        )
+        first = self.seed if seed is None else seed
+        until = self.file.until
+        if until is None or repeats is not None:
+            wanted = self.repeats if repeats is None else repeats
+            return Plan.of(self.title, self._templates, wanted, first)
+        most = self.file.most_repeats
+        begin = min(max(self.repeats, LEAST_REPEATS), most)
+        planned = Plan.of(self.title, self._templates, begin, first)
+        return replace(planned, until=until, most_repeats=most)
 
 
 def load(
@@ -237,6 +299,7 @@ def load(
     *,
     registry: Registry | None = None,
     python: bool = False,
+    modules: Path | None = None,
 ) -> Scenario:
     """Read a scenario from a TOML file.
 
@@ -252,6 +315,8 @@ def load(
     python
         Whether it may name controllers written in Python, which run with the rights of whoever runs
         the scenario.
+    modules
+        Folder of their modules, where it is not the scenario's.
 
     Returns
     -------
@@ -264,7 +329,12 @@ def load(
         If anything is wrong, with all problems that were found.
     """
     return loads(
-        read_text(path), name=str(path), overrides=overrides, registry=registry, python=python
+        read_text(path),
+        name=str(path),
+        overrides=overrides,
+        registry=registry,
+        python=python,
+        modules=modules,
     )
 
 
@@ -275,6 +345,7 @@ def loads(
     overrides: Mapping[str, Any] | None = None,
     registry: Registry | None = None,
     python: bool = False,
+    modules: Path | None = None,
 ) -> Scenario:
     """Read a scenario from a text.
 
@@ -284,7 +355,7 @@ def loads(
         The TOML document.
     name
         What problems call it. Link traces are looked for in its folder.
-    overrides, registry, python
+    overrides, registry, python, modules
         As for `load`.
 
     Returns
@@ -299,17 +370,21 @@ def loads(
     """
     text, document = parse(text, name)
     named = registry or Registry.of_engine()
-    return _made(Origin(name, text, document, named, python, dict(overrides or {})))
+    return _made(
+        Origin(name, text, document, named, python, dict(overrides or {}), modules=modules)
+    )
 
 
 def _made(origin: Origin) -> Scenario:
-    file, title, grid, templates = read(origin)
+    file, title, grid, sample, design, templates = read(origin)
     return Scenario(
         source=origin.source,
         title=title,
         repeats=file.repeats,
         seed=file.seed,
         grid=grid,
+        sample=sample,
+        design=design,
         file=file,
         _templates=templates,
         _origin=origin,

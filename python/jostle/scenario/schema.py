@@ -11,10 +11,12 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from jostle.scenario import models, sources
+from jostle.scenario import models, sources, transports
 from jostle.scenario.fields import AMOUNT_SCHEMA, PROBABILITY_SCHEMA, RATE_SCHEMA, SPAN_SCHEMA
 from jostle.scenario.registry import Parameter, Registry, Row
+from jostle.scenario.resolving.grid import MOST_CONDITIONS
 from jostle.scenario.resolving.profiles import profiles
+from jostle.scenario.resolving.sample import METHODS
 
 __all__ = ["json_schema"]
 
@@ -68,6 +70,10 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
     flow["controller"] = {"$ref": "#/$defs/Controller"}
     flow["slow_start"] = {"$ref": "#/$defs/SlowStart"}
     flow["memory"] = {"anyOf": [_NONE, {"$ref": "#/$defs/Memory"}]}
+    pep = definitions["Pep"]["properties"]
+    pep["controller"] = {"$ref": "#/$defs/Controller"}
+    pep["slow_start"] = {"$ref": "#/$defs/SlowStart"}
+    flow["pep"] = {"anyOf": [_NONE, {"$ref": "#/$defs/Pep"}, flow["pep"]]}
     flow["source"] = {"anyOf": [{"const": "bulk"}, flow["source"]]}
     kinds = {"enum": ["tcp", "udp", "quic"]}
     flow["transport"] = {"anyOf": [kinds, flow["transport"]]}
@@ -90,7 +96,32 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
         del definitions[unused]
     levels = {"anyOf": [{"type": "array", "minItems": 1}, {"type": "object", "minProperties": 1}]}
     schema["properties"]["grid"] = {"type": "object", "additionalProperties": levels}
+    schema["properties"]["sample"] = _sample(levels)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _sample(levels: dict[str, Any]) -> dict[str, Any]:
+    end = {"type": ["number", "string"]}
+    scale = {"enum": ["linear", "log"]}
+    drawn = {
+        "type": "object",
+        "properties": {"from": end, "to": end, "scale": scale},
+        "required": ["from", "to"],
+        "additionalProperties": False,
+    }
+    text = {"type": "string"}
+    own = {
+        "points": {"type": "integer", "minimum": 1, "maximum": MOST_CONDITIONS},
+        "method": {"enum": list(METHODS)},
+        "seed": {"type": "integer", "minimum": 0},
+        "where": {"anyOf": [text, {"type": "array", "items": text}]},
+    }
+    return {
+        "type": "object",
+        "properties": own,
+        "required": ["points"],
+        "additionalProperties": {"anyOf": [drawn, levels]},
+    }
 
 
 def _descriptions() -> Iterator[tuple[str, str, str]]:
@@ -98,7 +129,7 @@ def _descriptions() -> Iterator[tuple[str, str, str]]:
 
     pydantic can collect them too, but does so on import, which every command would wait for.
     """
-    modules = (models, sources)
+    modules = (models, sources, transports)
     for table in (it for module in modules for it in ast.parse(inspect.getsource(module)).body):
         if not isinstance(table, ast.ClassDef):
             continue

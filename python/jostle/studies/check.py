@@ -48,14 +48,14 @@ PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _LONGEST_PATH: Final = 4096
 
 
-def told(error: ValidationError) -> Mistakes:
-    """Say what the models refuse, in the words of the rest."""
+def told(error: ValidationError, keys: Sequence[str] = ()) -> Mistakes:
+    """Say what the models refuse, in the words of the rest; `keys` are those of other models."""
     details = error.errors(include_url=False)
     places = [tuple(detail["loc"]) for detail in details]
     for at, detail in zip(places, details, strict=True):
         match detail["type"]:
             case "extra_forbidden":
-                yield at, unknown("key", str(at[-1]), _keys_of_models())
+                yield at, unknown("key", str(at[-1]), keys or _keys_of_models())
             case "missing":
                 yield at, "missing"
             case "literal_error":
@@ -302,12 +302,13 @@ def _percentage(given: object) -> float:
 
 
 def _flows(scenario: Scenario) -> list[str]:
-    """Names that flows have in some condition: `flow` and `flow-2`, if their number varies."""
+    """Names of flows: `flow`, and where there are several of it, `flow-1` and so on."""
     found = []
     for flow in scenario.file.flows:
         varied = scenario.grid.get(f"flows.{flow.name}.count", [str(flow.count)])
         counts = [int(count) if count.isdigit() else flow.count for count in varied]
-        found += [flow.name] if 1 in counts else []
+        # The name of several flows is that of their mean.
+        found.append(flow.name)
         found += [
             f"{flow.name}-{number}" for number in range(1, max(counts) + 1) if max(counts) > 1
         ]

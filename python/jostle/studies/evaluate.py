@@ -137,6 +137,10 @@ def value_estimate(runs: Runs, value: Value) -> Estimate:
     unit = "×" if divided else _unit(value)
     unit = "% of runs" if value.summary == "share" else unit
     sample = runs.summary(value)
+    if np.isinf(sample).any():
+        # Something that never came in one run has no mean, and no interval.
+        worst = float(_summed(value, np.array(sample)))
+        return Estimate(worst, None, None, len(sample), unit, "it never came in a run")
     if value.summary == "share" or (value.summary == "mean" and value.bins_above is not None):
         return estimate(sample, unit, bounds=(0.0, 100.0))
     if value.summary == "mean":
@@ -310,6 +314,8 @@ def _combined(
         value = float("inf") if one > 0 else 1.0
     else:
         value = one / other
+    if np.isnan(value):
+        return Estimate(None, None, None, n, unit, f"no {words}: it never came on both sides")
     if n < 2 or not np.isfinite(value):
         return Estimate(value, None, None, n, unit, f"{words}, no interval")
     many, others = _resampled(left, a, 1), _resampled(right, b, 2)

@@ -60,7 +60,7 @@ def load(name: str, folder: Path = INSTALLED, *, python: bool = False) -> Study:
     text, document = parse(read_text(path), str(path))
     lines = positions(text)
     try:
-        file = StudyFile.model_validate(_with_defaults(document))
+        file = StudyFile.model_validate(with_defaults(document))
     except ValidationError as error:
         problems = [problem(lines, at, text) for at, text in told(error)]
         raise ScenarioError(str(path), problems) from None
@@ -75,14 +75,14 @@ def load(name: str, folder: Path = INSTALLED, *, python: bool = False) -> Study:
     scenarios, changed = read_scenarios(file, path.parent, lines, python=python)
     study = Study(name, path.parent, file, scenarios, changed=changed)
     # What a reference can name follows from numbers that are right.
-    mismatches = [*_mismatches(study)] or [*_reference_mismatches(study)]
-    problems = [problem(lines, at, text) for at, text in mismatches]
+    found = [*mismatches(study)] or [*_reference_mismatches(study)]
+    problems = [problem(lines, at, text) for at, text in found]
     if problems:
         raise ScenarioError(str(path), problems)
     return study
 
 
-def _with_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
+def with_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
     """Give every value the keys that `defaults` has and it does not."""
     defaults = document.get("defaults", {})
     if not isinstance(defaults, dict):
@@ -105,7 +105,11 @@ def _with_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
     whole = dict(document)
     if "numbers" in whole:
         whole["numbers"] = each(whole["numbers"], filled)
-    for name, key, function in (("claims", "parts", filled_part), ("figures", "curves", filled)):
+    for name, key, function in (
+        ("claims", "parts", filled_part),
+        ("criteria", "parts", filled_part),
+        ("figures", "curves", filled),
+    ):
         if name in whole:
             whole[name] = each(
                 whole[name],
@@ -138,7 +142,7 @@ def values(file: StudyFile) -> Iterator[tuple[KeyPath, Value]]:
             yield ("figures", at, "curves", index), curve.model_copy(update=shown)
 
 
-def _mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
+def mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
     """Say what values name that is not there."""
     for path, value in values(study.file):
         if value.experiment and value.experiment not in study.file.experiments:

@@ -213,6 +213,7 @@ class Value(_Table):
         Short name of a grid key → label of its value; conditions that match all of them.
     flow
         Name of the flow (or of the link, for a measure of links); absent for measures of a run.
+        Where several flows were written as one, its name is that of their mean.
     measure
         Name of a measure (`jostle list measures`). Numbers are in the unit that people read.
     window

@@ -199,6 +199,16 @@ class Runs:
         return next((at for at, one in enumerate(results.conditions) if one == labels), -1)
 
     def _one(self, value: Value, run: RunView, span: Span) -> float | None:
+        members = run.members(value.flow) if measure(value.measure).scope == "flow" else ()
+        if not members:
+            return self._of_one(value, run, span)
+        found = [
+            self._of_one(value.model_copy(update={"flow": name}), run, span) for name in members
+        ]
+        there = [one for one in found if one is not None]
+        return sum(there) / len(there) if there else None
+
+    def _of_one(self, value: Value, run: RunView, span: Span) -> float | None:
         wanted = measure(value.measure)
         if wanted.place == "asked":
             size = None if value.size is None else parse_size(value.size)

@@ -152,6 +152,12 @@ class RunView:
         shown = (middles >= 0) & (middles <= end_s)
         return middles[shown], values[shown]
 
+    def members(self, name: str) -> tuple[str, ...]:
+        """Names of the flows that were written as one with this name; none if it is a flow's."""
+        if name in self._flows:
+            return ()
+        return tuple(one["name"] for one in self.spec["flows"] if one.get("group") == name)
+
     @cached_property
     def _flows(self) -> list[str]:
         return [flow["name"] for flow in self._run.summary["flows"]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from jostle.results.conditions import labels
 from jostle.results.finished import OVERALL, FinishedRuns, Result
 from jostle.results.measures import measure
 from jostle.running.plans import StoredPlan, plan_names, read_plan
-from jostle.running.store import read_stored
+from jostle.running.store import Reader
 from jostle.view.numbers import Numbers, shown_measures
 
 MOST_CHOSEN = 12
@@ -44,10 +43,11 @@ class Library:
         if not root.is_dir():
             raise InputError(f"there is no store {root}: `jostle run` makes one")
         self.root = root
+        self._reader = Reader(root)
         self._lock = threading.Lock()
         self._plans: dict[str, StoredPlan] = {}
         self._numbers: OrderedDict[str, Numbers] = OrderedDict()
-        self._present: tuple[int, frozenset[str]] = (-1, frozenset())
+        self._present: tuple[tuple[int, ...], frozenset[str]] = ((), frozenset())
 
     def plans(self) -> list[dict[str, Any]]:
         """Every plan with how much of it is there, latest first."""
@@ -136,7 +136,7 @@ class Library:
             names.append(plan.title)
             left += more
             for seed, run in runs:
-                stored = read_stored(self.root, run)
+                stored = self._reader.get(run)
                 results.append(Result(len(conditions) - 1, seed, stored))
         found = FinishedRuns(names[0], "", "", conditions=conditions, results=results)
         packed = charts(found)
@@ -187,19 +187,16 @@ class Library:
     def _numbers_of(self, plan: StoredPlan) -> Numbers:
         with self._lock:
             if plan.name not in self._numbers:
-                self._numbers[plan.name] = Numbers(plan, self.root)
+                self._numbers[plan.name] = Numbers(plan, self._reader)
             self._numbers.move_to_end(plan.name)
             while len(self._numbers) > _PLANS_KEPT:
                 self._numbers.popitem(last=False)
             return self._numbers[plan.name]
 
     def _runs(self) -> frozenset[str]:
-        """Names of the runs that are there; listed anew when the folder has changed."""
-        try:
-            changed = self.root.stat().st_mtime_ns
-            with self._lock:
-                if changed != self._present[0]:
-                    self._present = changed, frozenset(os.listdir(self.root))
-                return self._present[1]
-        except OSError as error:
-            raise StoreError(f"cannot read the store {self.root}: {error.strerror}") from error
+        """Names of the runs that are there; listed anew when the store has changed."""
+        changed = self._reader.changed()
+        with self._lock:
+            if changed != self._present[0]:
+                self._present = changed, self._reader.names()
+            return self._present[1]

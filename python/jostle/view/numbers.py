@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +18,11 @@ from jostle.errors import StoreError
 from jostle.figures.data import flow_label
 from jostle.results.finished import OVERALL
 from jostle.results.measures import Bounds, Measure, measures
-from jostle.running.store import read_summary
 from jostle.stats import estimate
 
 if TYPE_CHECKING:
     from jostle.running.plans import StoredPlan
+    from jostle.running.store import Reader
     from jostle.stats.describe import Floats
 
 MOST_ENTRIES = 24
@@ -78,12 +77,12 @@ class Numbers:
     ----------
     plan
         The plan.
-    root
-        The store.
+    reader
+        Of the store.
     """
 
     plan: StoredPlan
-    root: Path
+    reader: Reader
     _kept: dict[str, _Kept | None] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -93,7 +92,7 @@ class Numbers:
         with self._lock:
             for _, _, run in self.plan.runs:
                 if run in present and run not in self._kept:
-                    self._kept[run] = _read(self.root, run)
+                    self._kept[run] = _read(self.reader, run)
                     if time.monotonic() > until:
                         break
             return len(self._kept)
@@ -153,10 +152,10 @@ def _cell(who: _Who, shown: Measure, values: list[float | None], bounds: Bounds)
     }
 
 
-def _read(store: Path, run: str) -> _Kept | None:
+def _read(store: Reader, run: str) -> _Kept | None:
     """Numbers of a stored run; none if what is there is not that run."""
     try:
-        return _kept(read_summary(store, run))
+        return _kept(store.summary(run))
     except (StoreError, KeyError, TypeError, AttributeError):
         return None
 

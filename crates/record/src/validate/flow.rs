@@ -17,9 +17,15 @@ const MAX_HOPS: usize = 255;
 /// Largest initial window: beyond any bandwidth-delay product worth jumping to.
 const MAX_INITIAL_WINDOW_PACKETS: u32 = 1 << 20;
 
-pub(super) fn check(position: usize, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
+/// `is_relayed`: a proxy passes on what it carries, which may stand beside its sender.
+pub(super) fn check(
+    position: usize,
+    flow: &FlowSpec,
+    is_relayed: bool,
+    spec: &RunSpec,
+) -> Result<(), SpecError> {
     let at = &format!("flows[{position}]");
-    if flow.path.is_empty() {
+    if flow.path.is_empty() && !is_relayed {
         return Err(SpecError::unfit(&format!("{at}.path"), "empty", "at least one link"));
     }
     path(&format!("{at}.path"), &flow.path, spec.links.len())?;
@@ -37,6 +43,7 @@ pub(super) fn check(position: usize, flow: &FlowSpec, spec: &RunSpec) -> Result<
     transport(at, flow)?;
     arrivals::check(at, flow, spec)?;
     web::fits(at, flow, spec)?;
+    relay(at, position, flow, &spec.flows)?;
     let window = flow.initial_window_packets;
     within(&format!("{at}.initial_window_packets"), window, 1..=MAX_INITIAL_WINDOW_PACKETS)?;
     let smallest = u64::from(mss_of(flow.mtu_bytes));
@@ -145,6 +152,42 @@ fn source(at: &str, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecErro
             within(&name("every_ns"), every_ns, MIN_EVERY_NS..=MAX_NS)?;
             within(&name("timeout_ns"), timeout_ns, 1..=MAX_NS)
         }
+        SourceSpec::Relay { from: _, buffer_bytes } => {
+            let segment_bytes = u64::from(mss_of(most_bytes + DATAGRAM_HEADER_BYTES));
+            within(&name("buffer_bytes"), *buffer_bytes, segment_bytes..=MAX_BYTES)
+        }
+    }
+}
+
+/// A proxy ends a TCP connection and opens one for what came over it, which has no life of its own.
+fn relay(at: &str, position: usize, flow: &FlowSpec, flows: &[FlowSpec]) -> Result<(), SpecError> {
+    let Some(from) = flow.source.relays() else { return Ok(()) };
+    let place = &format!("{at}.source.from");
+    let Some(before) = flows.iter().take(position).nth(from as usize) else {
+        return Err(SpecError::unfit(place, from, "the position of a flow before this one"));
+    };
+    if flow.transport != Transport::Tcp || before.transport != Transport::Tcp {
+        // RFC 9000 §17: "Packets … are protected"; nobody between the ends can acknowledge them.
+        return Err(SpecError::unfit(place, from, "a flow over TCP, to be passed on over TCP"));
+    }
+    if flow.mtu_bytes != before.mtu_bytes {
+        let expected = format!("{}, that of the flow whose data it passes on", before.mtu_bytes);
+        return Err(SpecError::unfit(&format!("{at}.mtu_bytes"), flow.mtu_bytes, expected));
+    }
+    if matches!(before.source, SourceSpec::Video(_)) {
+        let expected =
+            "a flow that its sender alone drives: a player asks its server from end to end";
+        return Err(SpecError::unfit(place, from, expected));
+    }
+    if before.is_many() {
+        let expected = "a flow that is one connection, not many that come";
+        return Err(SpecError::unfit(place, from, expected));
+    }
+    let expected = "absent: it begins and ends with the flow whose data it passes on";
+    let keys = [("after", flow.after.is_some()), ("stop_ns", flow.stop_ns.is_some())];
+    match keys.iter().find(|(_, there)| *there) {
+        None => Ok(()),
+        Some((key, _)) => Err(SpecError::unfit(&format!("{at}.{key}"), "there", expected)),
     }
 }
 
@@ -161,7 +204,7 @@ fn after(
     let Some(before) = before else {
         return Err(SpecError::unfit(at, after, "the position of a flow before this one"));
     };
-    if before.arrivals.is_some() {
+    if before.is_many() {
         return Err(SpecError::unfit(at, after, "the position of a flow that is one connection"));
     }
     match before.source {

@@ -130,18 +130,9 @@ pub fn everything() -> Value {
             json!({"kind": "fixed",
             "bytes": drawn(json!({"kind": "pareto", "scale": 1e3, "shape": 1.5}))})
         ),
-        flow(
-            "film",
-            json!({"kind": "video", "bitrates_bps": [1_000_000, 2_000_000], "segment_ns": 4 * S,
-            "segments": 100, "variation": 0.2, "startup_ns": 4 * S, "buffer_ns": 60 * S,
-            "choice": {"kind": "buffer", "reservoir_ns": 20 * S, "cushion_ns": 30 * S}})
-        ),
-        flow(
-            "another film",
-            json!({"kind": "video", "bitrates_bps": [1_000_000], "segment_ns": 4 * S,
-            "segments": null, "variation": 0.0, "startup_ns": 4 * S, "buffer_ns": 60 * S,
-            "choice": {"kind": "throughput", "samples": 20, "safety": 0.85}})
-        ),
+        films()[0],
+        films()[1],
+        flow("bulk@sat", json!({"kind": "relay", "from": 3, "buffer_bytes": 1_000_000})),
     ]);
     spec["flows"][0]["path"] = json!([0, 1, 2, 3, 4]);
     spec["flows"][0]["reverse_path"] = json!([5]);
@@ -175,6 +166,19 @@ pub fn many() -> Value {
     spec
 }
 
+/// A player of each kind.
+fn films() -> [Value; 2] {
+    let segment_ns = 4 * S;
+    let by_buffer = json!({"kind": "video", "bitrates_bps": [1_000_000, 2_000_000],
+        "segment_ns": segment_ns, "segments": 100, "variation": 0.2, "startup_ns": segment_ns,
+        "buffer_ns": 60 * S,
+        "choice": {"kind": "buffer", "reservoir_ns": 20 * S, "cushion_ns": 30 * S}});
+    let by_throughput = json!({"kind": "video", "bitrates_bps": [1_000_000],
+        "segment_ns": segment_ns, "segments": null, "variation": 0.0, "startup_ns": segment_ns,
+        "buffer_ns": 60 * S, "choice": {"kind": "throughput", "samples": 20, "safety": 0.85}});
+    [flow("film", by_buffer), flow("another film", by_throughput)]
+}
+
 /// Two flows on the link of `dumbbell`, each in a class of its own.
 pub fn classes() -> Value {
     let mut spec = dumbbell();
@@ -189,6 +193,7 @@ pub fn classes() -> Value {
     spec
 }
 
+/// Pings beside a flow: what no capture can hold.
 pub fn pings() -> Value {
     let mut spec = dumbbell();
     let source = json!({"kind": "ping", "bytes": 20, "every_ns": 200 * MS, "timeout_ns": 10 * S});

@@ -122,7 +122,7 @@ impl Receiver {
     /// Segments that the sender may send beyond `next`.
     pub(super) fn window(&mut self) -> u32 {
         // Data beyond a gap and data not yet read occupy the buffer (`tcp_space`).
-        self.window.offer(self.next, self.ahead.len() + self.unread)
+        self.window.offer(self.next, self.ahead.len() + self.unread + self.backlog)
     }
 
     /// The ACK of what has arrived so far.

@@ -452,3 +452,46 @@ fn window_probes_are_answered_twice_in_a_second() {
     }
     assert_eq!(answered, [20_000, 520_000, 1_020_000]);
 }
+
+/// What the application has not read occupies the buffer, down to a sixteenth of which there is a window
+/// (`__tcp_select_window`); what it reads opens the window again, which the sender is told.
+#[test]
+fn what_is_not_read_closes_the_window() {
+    let mut receiver = Receiver::new(1448, 32 * 1448, Span::from_ms(40), EcnFeedback::None);
+    receiver.read_later();
+    let mut last = None;
+    for number in 0..31 {
+        last = arrive(&mut receiver, u64::from(number) * 100, number).ack.or(last);
+    }
+    assert_eq!(receiver.unread_bytes(), 31 * 1448);
+    // A segment is 1/32 of it. The first was not counted yet when it was acknowledged, as of any
+    // receiver, and what was offered once stays offered.
+    let offered = last.unwrap();
+    assert_eq!(offered.number + offered.window, 33);
+    arrive(&mut receiver, 4_000, 31);
+    arrive(&mut receiver, 4_100, 32);
+    // What comes in order is taken until no window was told, as it is here in answer to a duplicate.
+    let closed = arrive(&mut receiver, 4_150, 32).ack.unwrap();
+    assert_eq!((closed.number, closed.window), (33, 0));
+    assert_eq!(arrive(&mut receiver, 4_200, 33).bytes, 0, "there was no room for it");
+
+    assert_eq!(receiver.read(at_us(5_000), 1448).map(|ack| ack.window), None, "too little to tell");
+    let update = receiver.read(at_us(6_000), 20 * 1448).unwrap();
+    assert_eq!((update.number, update.window), (33, 20));
+    assert_eq!(receiver.unread_bytes(), 12 * 1448);
+}
+
+/// An application that reads whatever comes has the same window as one that does not wait.
+#[test]
+fn who_reads_at_once_has_the_window_of_any_other() {
+    let make = || Receiver::new(1448, 100_000, Span::from_ms(40), EcnFeedback::None);
+    let (mut plain, mut relayed) = (make(), make());
+    relayed.read_later();
+    for number in 0..200 {
+        let us = u64::from(number) * 100;
+        let (one, other) = (arrive(&mut plain, us, number), arrive(&mut relayed, us, number));
+        assert_eq!(one.ack.map(|it| it.window), other.ack.map(|it| it.window), "{number}");
+        assert_eq!(one.bytes, other.bytes);
+        assert!(relayed.read(at_us(us), other.bytes).is_none());
+    }
+}

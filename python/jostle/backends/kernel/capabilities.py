@@ -28,7 +28,10 @@ _OF_STACK = "noq:"
 # Below it Ethernet would pad the frame, which a virtual device does not (`packets.py`).
 _LEAST_DATAGRAM_BYTES = 18
 # What `guest/traffic.py` can send.
-_SOURCES = {"bulk", "fixed", "on_off", "request_response", "media", "trace", "video"}
+_SOURCES = {
+    *("bulk", "fixed", "on_off", "request_response", "media", "trace", "video"),
+    "relay",
+}
 
 
 def check(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> None:

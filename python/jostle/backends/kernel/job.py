@@ -156,6 +156,8 @@ def memory_mb(spec: Spec) -> int:
         waiting = classes.queues_of(number, spec)
         network_bytes += in_flight_bytes + sum(_queue_bytes(one, largest_bytes) for one in waiting)
     windows_bytes = sum(int(flow["receive_window_bytes"]) for flow in spec["flows"])
+    # What proxies hold beside what is on its way.
+    network_bytes += sum(_buffer_bytes(flow) for flow in spec["flows"])
     held_bytes = min(network_bytes, windows_bytes)
     held_packets = held_bytes // min(map(packets.packet_bytes, spec["flows"]))
     needed_bytes = _MEMORY_PER_BYTE * held_bytes + _MEMORY_PER_PACKET_BYTES * held_packets
@@ -172,6 +174,11 @@ def memory_mb(spec: Spec) -> int:
         if programs.is_program(flow)
     )
     return min(_MEMORY_BASE_MB + needed_mb, _MEMORY_MOST_MB)
+
+
+def _buffer_bytes(flow: FlowSpec) -> int:
+    source = flow["source"]
+    return source["buffer_bytes"] if source["kind"] == "relay" else 0
 
 
 def _queue_bytes(queue: LinkPart, packet_bytes: int) -> int:
@@ -223,6 +230,23 @@ def _network(made: Topology) -> dict[str, Any]:
     }
 
 
+def continuations(spec: Spec) -> dict[int, int]:
+    """Say for connections that end at a proxy which one goes on there."""
+    found: dict[int, int] = {}
+    for number, flow in enumerate(spec["flows"]):
+        source = flow["source"]
+        if source["kind"] == "relay":
+            found[source["from"]] = number
+    return found
+
+
+def _owner(spec: Spec, number: int) -> FlowSpec:
+    """Give the flow that a connection is a part of, over however many proxies its data came."""
+    flow = spec["flows"][number]
+    source = flow["source"]
+    return _owner(spec, source["from"]) if source["kind"] == "relay" else flow
+
+
 def _receiver_controller(flow: FlowSpec) -> str | None:
     """Tell which controller the receiver needs to echo marks; without it there is no ECN."""
     name: str = flow["controller"]["name"]
@@ -239,7 +263,8 @@ def _read_bytes(flow: FlowSpec) -> int:
 def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
     flow = spec["flows"][number]
     portion = _read_bytes(flow)
-    written = writes(flow, spec["duration_ns"])
+    owner = _owner(spec, number)
+    written = writes(owner, spec["duration_ns"])
     sparing = portion == _READ_BYTES or flow["receive_window_autotuning"]
     return {
         "transport": "tcp",
@@ -261,10 +286,12 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         "stop_ns": flow["stop_ns"],
         # Of a trace the guest needs no more than what is in `writes`.
         "source": {"kind": "trace"} if flow["source"]["kind"] == "trace" else flow["source"],
+        "segment_bytes": packets.payload_bytes(flow),
+        "continues": continuations(spec).get(number),
         "spans_ns": spans_ns(spec["seed"], flow, spec["duration_ns"]),
         "factors": factors(spec["seed"], flow, spec["duration_ns"]),
         "trip_ns": _way_back_ns(spec, flow),
-        "sizes_bytes": [size for _, size in written] or sizes_bytes(spec["seed"], flow),
+        "sizes_bytes": [size for _, size in written] or sizes_bytes(spec["seed"], owner),
         "writes": written,
     }
 

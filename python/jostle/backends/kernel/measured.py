@@ -215,8 +215,8 @@ class _Flow:
 
     @property
     def start_ns(self) -> int | None:
-        """When the flow was to open; None if it waited for another that did not complete."""
-        if self.spec["after"] is None:
+        """When the flow was to open; None if it waited for another to the end."""
+        if self.spec["after"] is None and self.spec["source"]["kind"] != "relay":
             return int(self.spec["start_ns"])
         due = self.events.get("due_ns")
         return None if due is None else int(due)

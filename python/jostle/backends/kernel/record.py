@@ -40,7 +40,8 @@ def record(
     ]
     made = engine.record_of_samples(canonical_json(spec), seen.time_ns, flows, links)
     recorded = run_record(made, spec, backend, version, wall_s=wall_s)
-    return dataclasses.replace(recorded, flows=_without_unknown(recorded.flows, spec))
+    known = _without_unknown(recorded.flows, spec)
+    return dataclasses.replace(recorded, tables={**recorded.tables, "flows": known})
 
 
 def _without_unknown(flows: pl.DataFrame, spec: Spec) -> pl.DataFrame:

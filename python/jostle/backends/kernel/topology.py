@@ -453,7 +453,9 @@ def _end_sysctls(flow: FlowSpec) -> dict[str, str]:
     receive_bytes = min(2 * window_bytes, 2**31 - 1)
     default_bytes = 2 * first_bytes if flow["receive_window_autotuning"] else receive_bytes
     # Never the limit: the amount of unsent data is bounded per socket.
-    send_bytes = min(4 * window_bytes + (16 << 20), 2**31 - 1)
+    source = flow["source"]
+    largest_bytes = source["buffer_bytes"] if source["kind"] == "relay" else window_bytes
+    send_bytes = min(4 * max(window_bytes, largest_bytes) + (16 << 20), 2**31 - 1)
     return {
         **_EVERYWHERE,
         "net.ipv4.ip_default_ttl": "255",

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from jostle.scenario.models import Part, Queue, QueueClass, ScenarioFile
 from jostle.scenario.registry import Registry, Row
+from jostle.scenario.resolving.sources import owner
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report, did_you_mean
 
@@ -148,7 +149,7 @@ def assign_flows(
         for position, spec in enumerate(flows):
             if number not in (*spec["path"], *spec["reverse_path"]):
                 continue
-            index, flow = entries[spec["group"]]
+            index, flow = entries[flows[owner(flows, position)]["group"]]
             wanted = flow.class_ or flow.name
             asked.add(index)
             if wanted in classes:

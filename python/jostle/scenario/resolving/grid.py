@@ -12,10 +12,21 @@ from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report
 from jostle.scenario.text.units import QuantityError
 
-__all__ = ["Dimension", "Level", "combinations", "filled", "read_grid", "with_level", "with_levels"]
+__all__ = [
+    "MOST_CONDITIONS",
+    "Dimension",
+    "Level",
+    "combinations",
+    "dimension_of",
+    "filled",
+    "label_of",
+    "read_grid",
+    "with_level",
+    "with_levels",
+]
 
-_FIXED: Final = ("title", "repeats", "seed", "grid")
-_MOST_CONDITIONS: Final = 10_000
+_FIXED: Final = ("title", "repeats", "until", "most_repeats", "seed", "grid", "sample")
+MOST_CONDITIONS: Final = 10_000
 """Each is resolved when the scenario is loaded."""
 
 
@@ -49,12 +60,25 @@ class Dimension:
     targets
         Paths that it names; several if it has a ``*``.
     levels
-        Its values.
+        Its values; of a sampled key that of every point.
+    ends
+        Of a sampled key what is checked by itself: ends of its range, or all of its choices.
     """
 
     key: str
     targets: tuple[KeyPath, ...]
     levels: tuple[Level, ...]
+    ends: tuple[Level, ...] = ()
+
+    @property
+    def sampled(self) -> bool:
+        """Whether its values advance together with those of other sampled keys."""
+        return bool(self.ends)
+
+    @property
+    def checked(self) -> tuple[Level, ...]:
+        """Values that are each right or wrong by themselves."""
+        return self.ends or self.levels
 
 
 def read_grid(document: Mapping[str, Any], report: Report) -> list[Dimension]:
@@ -69,15 +93,15 @@ def read_grid(document: Mapping[str, Any], report: Report) -> list[Dimension]:
         report.add(("grid",), 'no key varies — write for example "bottleneck.rate" = […]')
     dimensions = []
     for key, values in grid.items():
-        dimension = _dimension(document, key, values, report)
+        dimension = dimension_of(document, ("grid", key), values, report)
         if dimension is not None:
             dimensions.append(dimension)
     size = 1
     for dimension in dimensions:
         size *= len(dimension.levels)
-    if size > _MOST_CONDITIONS:
+    if size > MOST_CONDITIONS:
         longest = max(dimensions, key=lambda dimension: len(dimension.levels))
-        message = f"{size} combinations are more than {_MOST_CONDITIONS}"
+        message = f"{size} combinations are more than {MOST_CONDITIONS}"
         report.add(("grid", longest.key), message)
         # One value of each is enough to look for other problems.
         dimensions = [replace(one, levels=one.levels[:1]) for one in dimensions]
@@ -85,8 +109,17 @@ def read_grid(document: Mapping[str, Any], report: Report) -> list[Dimension]:
 
 
 def combinations(dimensions: list[Dimension]) -> Iterator[tuple[Level, ...]]:
-    """Every combination of levels, the last key varying fastest; one empty one without a grid."""
-    yield from itertools.product(*(d.levels for d in dimensions))
+    """Every combination of the grid's levels with every point of the sample.
+
+    The last key varies fastest, and points faster than it; one empty one if nothing varies. Sampled
+    dimensions are the last.
+    """
+    varied = itertools.product(*(d.levels for d in dimensions if not d.sampled))
+    sampled = [d.levels for d in dimensions if d.sampled]
+    points = list(zip(*sampled, strict=True)) if sampled else [()]
+    for levels in varied:
+        for point in points:
+            yield (*levels, *point)
 
 
 def with_level(document: Mapping[str, Any], dimension: Dimension, level: Level) -> dict[str, Any]:
@@ -138,10 +171,21 @@ def filled(document: Mapping[str, Any], dimensions: list[Dimension]) -> dict[str
     return copy
 
 
-def _dimension(
-    document: Mapping[str, Any], key: str, values: Any, report: Report
+def dimension_of(
+    document: Mapping[str, Any], path: KeyPath, values: Any, report: Report
 ) -> Dimension | None:
-    path: KeyPath = ("grid", key)
+    """Return what a key of the grid or the sample varies, or None and report what is wrong.
+
+    Parameters
+    ----------
+    document
+        Where the key is looked for.
+    path
+        Where it is written: the table, and the key.
+    values
+        What is written for it.
+    """
+    key = str(path[-1])
     # `bottleneck.rate = […]` without quotes is a table "bottleneck" to TOML, not a key that varies.
     lists = isinstance(values, dict) and any(isinstance(v, list) for v in values.values())
     if "." not in key and isinstance(values, dict) and (lists or key in document):
@@ -173,7 +217,7 @@ def _levels(path: KeyPath, values: Any, report: Report) -> list[Level]:
     if isinstance(values, dict):
         pairs = [Level(label, value, (*path, label)) for label, value in values.items()]
     elif isinstance(values, list):
-        pairs = [Level(_label(v), v, (*path, index)) for index, v in enumerate(values)]
+        pairs = [Level(label_of(v), v, (*path, index)) for index, v in enumerate(values)]
     else:
         report.add(path, "write a list of values, or a table of labels with values")
         return []
@@ -187,8 +231,8 @@ def _levels(path: KeyPath, values: Any, report: Report) -> list[Level]:
     return pairs
 
 
-def _label(value: Any) -> str:
-    """How a value without a label of its own is called: a word as it is, a table by its name."""
+def label_of(value: Any) -> str:
+    """Name a value without a label of its own: a word as it is, a table by its name."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -196,8 +240,8 @@ def _label(value: Any) -> str:
     if isinstance(value, dict):
         rest = dict(value)
         name = rest.pop("name", rest.pop("kind", None))
-        keys = ", ".join(f"{k} = {_label(v)}" for k, v in rest.items())
+        keys = ", ".join(f"{k} = {label_of(v)}" for k, v in rest.items())
         return f"{name} ({keys})" if name is not None and keys else str(name or f"({keys})")
     if isinstance(value, list):
-        return f"[{', '.join(_label(v) for v in value)}]"
+        return f"[{', '.join(label_of(v) for v in value)}]"
     return str(value)

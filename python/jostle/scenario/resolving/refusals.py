@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 from jostle.scenario.models import ScenarioFile
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.links import topology
+from jostle.scenario.resolving.sources import owner
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report
 from jostle.scenario.text.units import format_amount, format_bound
@@ -70,7 +71,7 @@ def refusal(
     if problem is None:
         return None
     place, message, numbers = problem
-    path = _key(place or "", file)
+    path = _key(place or "", file, spec["flows"])
     quantity = _quantity(place or "")
     if numbers is None:
         return path, re.sub(r"(?<=^cannot be )\d+", lambda n: _shown(int(n[0]), quantity), message)
@@ -80,7 +81,7 @@ def refusal(
     return path, f"{_shown(given, quantity)} is too little — at least {_shown(low, quantity)}"
 
 
-def _key(place: str, file: ScenarioFile) -> KeyPath:
+def _key(place: str, file: ScenarioFile, flows: Sequence[Mapping[str, Any]]) -> KeyPath:
     """Return the scenario's key for a place such as ``links[0].delay.steps[1].delay_ns``."""
     # What stands in brackets behind a place explains it.
     words = re.findall(r"\w+", place.partition(" ")[0])
@@ -98,6 +99,9 @@ def _key(place: str, file: ScenarioFile) -> KeyPath:
         case ["flows", int(index), *rest]:
             positions = [i for i, flow in enumerate(file.flows) for _ in range(flow.count)]
             below = _below(rest)
+            if index >= len(positions):
+                below = ("pep", *below[1 if below[:1] == ("source",) else 0 :])
+                index = owner(flows, index)
             if below[:2] == ("source", "bytes") and file.flows[positions[index]].bytes is not None:
                 below = ("bytes",)
             return ("flows", positions[index], *below)

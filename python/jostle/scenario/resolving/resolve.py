@@ -31,6 +31,15 @@ from jostle.scenario.resolving.links import (
     rate_steps,
     topology,
 )
+from jostle.scenario.resolving.peps import (
+    Maker,
+    Route,
+    Split,
+    connection_names,
+    split,
+    with_first,
+    with_proxies,
+)
 from jostle.scenario.resolving.python_controllers import controller_spec
 from jostle.scenario.resolving.refusals import refusal
 from jostle.scenario.resolving.slots import Slotted
@@ -145,6 +154,7 @@ def resolve(
     folder: Path | None = None,
     *,
     python: bool = False,
+    modules: Path | None = None,
 ) -> Template | None:
     """Return the run that a scenario describes.
 
@@ -160,8 +170,8 @@ def resolve(
         Takes all problems.
     folder
         The scenario's, where files and controllers written in Python are looked for; here if None.
-    python
-        Whether it may name controllers written in Python.
+    python, modules
+        Whether it may name controllers written in Python, and their folder if not the scenario's.
 
     Returns
     -------
@@ -179,22 +189,18 @@ def resolve(
     largest = max((rtt for rtt in rtts if rtt is not None), default=None)
     rtt_paths = [("flows", index, key) for index in range(len(rtts)) for key in ("rtt", "path")]
     specs = [link_spec(one, largest, registry, report, rtt_paths) for one in links]
-    _check_names(file, report)
+    _check_names(file, links, report)
     _check_capture(file, report)
-    specified = [
-        _flow(
-            index,
-            file=file,
-            rtt=rtt,
-            links=links,
-            registry=registry,
-            report=report,
-            folder=folder or Path(),
-            python=python,
-        )
-        for index, rtt in enumerate(rtts)
+    here = folder or Path()
+    asked = _Asked(file, links, registry, report, here, modules or here, python)
+    specified = [_flow(index, rtt, asked) for index, rtt in enumerate(rtts)]
+    splits = [
+        _split(index, rtt, spec, asked)
+        for (index, rtt), spec in zip(enumerate(rtts), specified, strict=True)
     ]
-    flows = _in_order(file, specified, report)
+    own = with_first(specified, splits)
+    copies = [_copies(flow) for flow in file.flows]
+    flows = with_proxies(_in_order(file, own, report), copies, splits)
     assign_flows(file, [link.path for link in links], specs, flows, report)
     if report.found or report.hidden or any(spec is None for spec in specs):
         return None
@@ -321,14 +327,12 @@ def _ends(flow: Mapping[str, Any]) -> bool:
 
 
 def _copies(flow: Flow) -> list[str]:
-    if flow.count == 1:
-        return [flow.name]
-    return [f"{flow.name}-{number}" for number in range(1, flow.count + 1)]
+    return [flow.name] if flow.count == 1 else [f"{flow.name}-{i + 1}" for i in range(flow.count)]
 
 
 def _few_enough(file: ScenarioFile, report: Report) -> bool:
     """Check how many flows there are before they are made."""
-    flows = sum(flow.count for flow in file.flows)
+    flows = sum(flow.count * (1 + len(flow.pep)) for flow in file.flows)
     if flows <= _MOST_FLOWS:
         return True
     index = max(range(len(file.flows)), key=lambda index: file.flows[index].count)
@@ -337,10 +341,11 @@ def _few_enough(file: ScenarioFile, report: Report) -> bool:
     return False
 
 
-def _check_names(file: ScenarioFile, report: Report) -> None:
+def _check_names(file: ScenarioFile, links: Sequence[LinkFacts], report: Report) -> None:
     seen: set[str] = set()
     for index, flow in enumerate(file.flows):
-        names = _copies(flow)
+        behind = ["", *connection_names(flow, _route(flow, links)[0])]
+        names = [f"{name}{end}" for name in _copies(flow) for end in behind]
         twice = next((name for name in names if name in seen), None)
         if twice is not None:
             report.add(("flows", index, "name"), f'there is another flow "{twice}"')
@@ -381,22 +386,46 @@ def _rtt(flow: Flow, links: Sequence[LinkFacts]) -> int | None:
     return defaults.pop() if len(defaults) == 1 else None
 
 
-def _flow(
-    index: int,
-    *,
-    file: ScenarioFile,
-    rtt: int | None,
-    links: Sequence[LinkFacts],
-    registry: Registry,
-    report: Report,
-    folder: Path,
-    python: bool,
-) -> dict[str, Any]:
-    flow, path = file.flows[index], ("flows", index)
+@dataclass(frozen=True)
+class _Asked:
+    """What flows are resolved by: the scenario and its links, and where names and mistakes go."""
+
+    file: ScenarioFile
+    links: Sequence[LinkFacts]
+    registry: Registry
+    report: Report
+    folder: Path
+    modules: Path
+    python: bool
+
+    def algorithms(
+        self, flow: Flow, path: KeyPath
+    ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+        """Return controller and slow start of a flow over one of the engine's transports."""
+        if is_python_controller(flow.controller.name):
+            found = controller_spec(flow, path, self.modules, self.report, python=self.python)
+            return found, None
+        return controller_and_slow_start(flow, path, self.registry, self.report, self.folder)
+
+    def positions(self) -> dict[str, int]:
+        """Return the places of links, by name."""
+        return {link.name: position for position, link in enumerate(self.links)}
+
+    def knows_ecn(self, flow: Flow, controller: str) -> bool:
+        """Return what the scenario says, or whether the controller is one that needs ECN."""
+        if flow.ecn is not None:
+            return flow.ecn
+        row = self.registry.controllers.get(controller)
+        return row is not None and row.needs_ecn
+
+
+def _flow(index: int, rtt: int | None, asked: _Asked) -> dict[str, Any]:
+    file, links, registry, report = asked.file, asked.links, asked.registry, asked.report
+    flow, path, folder = file.flows[index], ("flows", index), asked.folder
     _check_route(file, flow, path, links, report)
     _check_times(file, flow, path, report)
     there, back = _route(flow, links)
-    positions = {link.name: position for position, link in enumerate(links)}
+    positions = asked.positions()
     controller: dict[str, Any] | None
     slow_start: dict[str, Any] | None
     ours = datagrams(flow) is None
@@ -405,11 +434,8 @@ def _flow(
     elif implementation(flow) is not None:
         ours = False
         controller, slow_start = foreign_controller(flow, path, report), None
-    elif is_python_controller(flow.controller.name):
-        controller = controller_spec(flow, path, folder, report, python=python)
-        slow_start = None
     else:
-        controller, slow_start = controller_and_slow_start(flow, path, registry, report, folder)
+        controller, slow_start = asked.algorithms(flow, path)
     receive_window, initial_receive_window = _receive_windows(flow, rtt or 0, there)
     return {
         "name": flow.name,
@@ -430,7 +456,7 @@ def _flow(
             flow, path, [(it.name, positions[it.name]) for it in there], folder, report
         ),
         "pacing": flow.pacing == "fq",
-        "ecn": _ecn(flow, registry),
+        "ecn": asked.knows_ecn(flow, flow.controller.name),
         "mtu_bytes": flow.mtu,
         "initial_window_packets": flow.initial_window,
         "initial_pacing": flow.initial_pacing,
@@ -443,12 +469,14 @@ def _flow(
     }
 
 
-def _ecn(flow: Flow, registry: Registry) -> bool:
-    """Return what the scenario says, or whether the controller is one that needs ECN."""
-    if flow.ecn is not None:
-        return flow.ecn
-    row = registry.controllers.get(flow.controller.name)
-    return row is not None and row.needs_ecn
+def _split(index: int, rtt: int | None, spec: Mapping[str, Any], asked: _Asked) -> Split | None:
+    """Return the connections that a flow's proxies make of it; None if it has none."""
+    flow = asked.file.flows[index]
+    if not flow.pep:
+        return None
+    route = Route(*_route(flow, asked.links), rtt, asked.positions())
+    maker = Maker(asked.algorithms, asked.knows_ecn, asked.report)
+    return split(flow, ("flows", index), spec, route, maker)
 
 
 def _check_route(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +34,7 @@ __all__ = [
     "NO_CONTROLLER",
     "datagrams",
     "no_controller",
+    "owner",
     "source_spec",
 ]
 
@@ -234,3 +236,10 @@ def no_controller(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
         if getattr(flow, key) is not None:
             report.add((*path, key), f"{what} have no controller — remove this key", *source)
     return {"name": NO_CONTROLLER, "parameters": {}}
+
+
+def owner(flows: Sequence[Mapping[str, Any]], position: int) -> int:
+    """Return the position of the flow that a run's connection at `position` is a part of."""
+    while flows[position]["source"]["kind"] == "relay":
+        position = flows[position]["source"]["from"]
+    return position

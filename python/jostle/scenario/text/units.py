@@ -18,12 +18,15 @@ __all__ = [
     "LARGEST",
     "PACKET_BYTES",
     "Amount",
+    "Kind",
     "QuantityError",
     "format_amount",
     "format_bound",
+    "format_short",
     "parse_amount",
     "parse_number",
     "parse_probability",
+    "parse_quantity",
     "parse_rate",
     "parse_size",
     "parse_span",
@@ -93,6 +96,8 @@ _MISSPELT: Final = {
 
 Unit = Literal["bytes", "packets", "bdp"]
 _Kind = Literal["time", "rate", "size"]
+Kind = Literal["time", "rate", "size", "packets", "bdp", "percent", "number"]
+"""What a quantity is of, where any may stand."""
 
 _NAMES: Final[dict[str, str]] = {
     "time": "a time",
@@ -250,6 +255,51 @@ def parse_probability(given: object) -> float:
     if not 0 <= value <= 1:
         raise QuantityError(f"{text} is not a probability from 0 to 1 (0 % to 100 %)")
     return float(value)
+
+
+def parse_quantity(given: object) -> tuple[Fraction, Kind]:
+    """Return a quantity of any kind, and which it is.
+
+    Returns
+    -------
+    Fraction
+        In ns, bit/s or bytes; packets, bandwidth-delay products, percent and numbers as written.
+    Kind
+        What it is of.
+
+    Raises
+    ------
+    QuantityError
+        If `given` is none, or its unit is not known.
+    """
+    text = _shown(given)
+    match = None
+    if isinstance(given, str | int | float) and not isinstance(given, bool):
+        match = _match(given)  # nan and inf do not match
+    if match is None:
+        raise QuantityError(f'{text} is no quantity — write for example "20 ms", 3 or "1 %"')
+    value, unit = _number(text, match["number"]), match["unit"]
+    if unit is None:
+        return value, "number"
+    for kind, units in _KINDS.items():
+        if unit in units:
+            return value * _ALL.get(unit, 1), kind
+    accepted = [u for units in _KINDS.values() for u in units if u.isascii() and u != "packet"]
+    near = _MISSPELT.get(unit.lower())
+    near = near or next(iter(difflib.get_close_matches(unit, accepted, n=1)), None)
+    hint = f'did you mean "{near}"? ' if near else ""
+    raise QuantityError(f'{text} has the unknown unit "{unit}" — {hint}accepted: '
+                        + ", ".join(accepted))  # fmt: skip
+
+
+_KINDS: Final[Mapping[Kind, tuple[str, ...]]] = {
+    "time": tuple(_SPANS),
+    "rate": tuple(_RATES),
+    "size": tuple(_SIZES),
+    "packets": _PACKETS,
+    "bdp": (_BDP,),
+    "percent": ("%",),
+}
 
 
 def format_amount(value: int, kind: Literal["time", "rate", "size"]) -> str:

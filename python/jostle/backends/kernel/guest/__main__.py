@@ -19,6 +19,7 @@ from .flow import Flow
 from .namespaces import Host
 from .programs import ProgramFlow, make_room
 from .quic import QuicFlow
+from .relay import RelayFlow
 from .traffic import TcpFlow
 
 
@@ -71,6 +72,8 @@ def _flows(job: Mapping[str, Any], hosts: Mapping[str, Host], folder: Path) -> l
             return ProgramFlow(number, one, hosts, programs / str(number), folder)
         if "engine" in one:
             return QuicFlow(number, one, hosts, moments_ns=moments_ns, folder=folder)
+        if one["source"]["kind"] == "relay":
+            return RelayFlow(number, one, hosts)
         if one["transport"] == "udp":
             kind = PingFlow if one["source"]["kind"] == "ping" else DatagramFlow
             return kind(number, one, hosts, folder=folder)

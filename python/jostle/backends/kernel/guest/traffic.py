@@ -16,6 +16,7 @@ import itertools
 import select
 import socket
 import struct
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -26,9 +27,9 @@ from .namespaces import Host
 from .player import Player
 from .records import DETAILS_BYTES, TCP_INFO_BYTES
 
-_PORT = 5201
+PORT = 5201
 # What every flow sends; it writes no more at once.
-_ZEROS = memoryview(bytes(1 << 20))
+ZEROS = memoryview(bytes(1 << 20))
 
 # What Python's socket module has no name for: linux/tcp.h, linux/net_tstamp.h, asm/socket.h.
 _TCP_NOTSENT_LOWAT = 25
@@ -67,7 +68,7 @@ class TcpFlow(ThreadedFlow):
         self._has_details = bool(job["details"])
         self._sender: socket.socket | None = None
         self._receiver: socket.socket | None = None
-        self._payload = _ZEROS[: job["write_bytes"]]
+        self._payload = ZEROS[: job["write_bytes"]]
         self._stop_ns: int | None = None
         self._opened_ns: int | None = None
         self._broken: str | None = None
@@ -75,6 +76,9 @@ class TcpFlow(ThreadedFlow):
         # When each message was asked for, and when it was whole at the receiver.
         self._asked_ns: list[int] = []
         self._whole_ns: list[int] = []
+        # What goes on where this one ends, if a proxy passes its data on.
+        self._next: TcpFlow | None = None
+        self._is_accepted = threading.Event()
         # How long its application is on, off, or thinks.
         self._spans_ns: Iterator[int] = itertools.cycle(job["spans_ns"])
         # Sizes of messages, as the receiver counts them.
@@ -84,6 +88,11 @@ class TcpFlow(ThreadedFlow):
 
     def start(self, start_ns: int, flows: Sequence[Flow]) -> None:
         """Start the sender, with the run's time 0 at `start_ns`; it may wait for one of `flows`."""
+        continues = self._job["continues"]
+        if continues is not None:
+            following = flows[continues]
+            assert isinstance(following, TcpFlow), "what is passed on goes on over TCP"
+            self._next = following
         stop_ns = self._job["stop_ns"]
         self._stop_ns = None if stop_ns is None else start_ns + stop_ns
         super().start(start_ns, flows)
@@ -99,7 +108,7 @@ class TcpFlow(ThreadedFlow):
             found["opened_ns"] = self._opened_ns - start_ns
         if self._job["source"]["kind"] == "request_response" or self._job["writes"]:
             # What is not whole yet was asked for last.
-            pairs = zip(self._asked_ns, self._whole_ns, strict=False)
+            pairs = zip(self._asked_ns, self._last()._whole_ns, strict=False)
             found["responses_ns"] = [(whole - start_ns, whole - asked) for asked, whole in pairs]
         if self._player is not None:
             segments = self._player.segments
@@ -113,17 +122,39 @@ class TcpFlow(ThreadedFlow):
         details = _details(self._sender) if self._has_details else _NO_DETAILS
         return _tcp_info(self._sender) + details + _tcp_info(self._receiver)
 
+    def receiving_host(self) -> Host:
+        """Give the host of its receiver."""
+        return self._hosts[self._job["receiver"]]
+
+    def accepted(self) -> socket.socket:
+        """Wait for the receiver's connection, which a proxy reads from."""
+        self._is_accepted.wait()
+        assert self._receiver is not None
+        return self._receiver
+
+    def wait_acknowledged(self, total_bytes: int) -> None:
+        """Wait until the first `total_bytes` are acknowledged by this connection's receiver."""
+        assert self._sender is not None
+        _wait_acknowledged(self._sender, total_bytes)
+
+    def _last(self) -> TcpFlow:
+        """Find the connection whose receiver is the flow's."""
+        return self if self._next is None else self._next._last()
+
     def _receive(self) -> None:
         self._hosts[self._job["receiver"]].enter()
         listener = socket.socket()
         if self._job["receiver_controller"] is not None:
-            _set_controller(listener, self._job["receiver_controller"])
-        listener.bind((self._job["receiver_address"], _PORT))
+            set_controller(listener, self._job["receiver_controller"])
+        listener.bind((self._job["receiver_address"], PORT))
         listener.listen(1)
         self._listens.set()
         connection, _ = listener.accept()
-        _end_abruptly(connection)
+        end_abruptly(connection)
         self._receiver = connection
+        self._is_accepted.set()
+        if self._job["continues"] is not None:
+            return
         try:
             self._read(connection)
         except (ConnectionError, TimeoutError):
@@ -178,12 +209,12 @@ class TcpFlow(ThreadedFlow):
     def _send(self) -> None:
         self._hosts[self._job["sender"]].enter()
         sender = socket.socket()
-        _set_controller(sender, self._job["controller"])
+        set_controller(sender, self._job["controller"])
         unsent_bytes = _ENDLESS_UNSENT_BYTES
         if self._stop_ns is not None or self._job["source"]["kind"] == "on_off":
             unsent_bytes = _STOPPABLE_UNSENT_BYTES
         sender.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, unsent_bytes)
-        _end_abruptly(sender)
+        end_abruptly(sender)
         sender.bind((self._job["sender_address"], 0))
         due_ns = self._begin_ns() + self._job["start_ns"]
         if self._stop_ns is not None and due_ns >= self._stop_ns:
@@ -197,7 +228,7 @@ class TcpFlow(ThreadedFlow):
             self._player.open(due_ns)
             sleep_until(due_ns + self._job["trip_ns"])
         try:
-            sender.connect((self._job["receiver_address"], _PORT))
+            sender.connect((self._job["receiver_address"], PORT))
             self._feed(sender)
         except (ConnectionError, TimeoutError) as error:
             # A connection that dies (a link that loses everything) is a result, not a mistake.
@@ -257,7 +288,7 @@ class TcpFlow(ThreadedFlow):
             if self._write(sender, size_bytes, self._stop_ns, tells=tells) < size_bytes:
                 return
         if ends:
-            _wait_acknowledged(sender, self._written_bytes)
+            self._last().wait_acknowledged(self._written_bytes)
             self.completed_ns = time.monotonic_ns()
             self.complete.set()
 
@@ -279,7 +310,7 @@ class TcpFlow(ThreadedFlow):
             self._asked_ns.append(moment_ns)
             if self._write(sender, size_bytes, self._stop_ns) < size_bytes:
                 return
-            _wait_acknowledged(sender, self._written_bytes)
+            self._last().wait_acknowledged(self._written_bytes)
         self.completed_ns = time.monotonic_ns()
         self.complete.set()
 
@@ -349,11 +380,12 @@ class TcpFlow(ThreadedFlow):
         return written_bytes
 
 
-def _set_controller(connection: socket.socket, name: str) -> None:
+def set_controller(connection: socket.socket, name: str) -> None:
+    """Give a connection its congestion control."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
 
 
-def _end_abruptly(connection: socket.socket) -> None:
+def end_abruptly(connection: socket.socket) -> None:
     """Reset on close: no connection outlives the run, and no namespace because of it."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("=ii", 1, 0))
 

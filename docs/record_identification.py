@@ -1,0 +1,190 @@
+"""Writes what the page on naming controllers says: who is taken for whom, and two constants.
+
+    python docs/record_identification.py STORE
+
+runs every controller of Linux on the kernel in virtual time, as far as STORE has not, over links
+that calibrate probabilities and over others that only test. Writes `identify-results.inc`, and
+prints the constants of `jostle/inference/identify.py` that the first links make likeliest.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jostle
+import numpy as np
+from jostle.backends import SimBackend, load_engine
+from jostle.inference import surroundings
+from jostle.inference.candidates import chosen_names
+from jostle.inference.curves import curve_distances
+from jostle.inference.identify import probabilities, seen_of
+from jostle.inference.observation import observe
+from jostle.running.executors import local
+from jostle.running.session import Session
+from scipy.optimize import minimize
+
+TARGET = Path(__file__).parent / "identify-results.inc"
+SENDERS = [
+    "reno", "bic", "cubic", "highspeed", "scalable", "htcp", "westwood", "hybla", "vegas", "veno",
+    "yeah", "illinois", "cdg", "lp", "nv", "bbr",
+]  # fmt: skip
+ASKED = ("reno", "cubic", "bbr", "vegas", "hybla", "westwood", "illinois", "htcp")
+"""Those that people ask for."""
+ALIKE = {"reno": ("lp",), "lp": ("reno",)}
+"""Candidates that do the same on a queue of their own."""
+
+Link = tuple[str, str, str, str]
+CALIBRATING: tuple[Link, ...] = (
+    ("10 Mbit/s", "80 ms", "1 BDP", ""),
+    ("20 Mbit/s", "40 ms", "2 BDP", ""),
+    ("50 Mbit/s", "30 ms", "0.5 BDP", ""),
+    ("30 Mbit/s", "60 ms", "1 BDP", "0.01 %"),
+)
+TESTING: tuple[Link, ...] = (
+    ("16 Mbit/s", "60 ms", "1.5 BDP", ""),
+    ("8 Mbit/s", "120 ms", "1 BDP", ""),
+    ("30 Mbit/s", "25 ms", "3 BDP", ""),
+    ("40 Mbit/s", "100 ms", "0.7 BDP", ""),
+)
+"""Rate, RTT, drop-tail queue, random loss."""
+
+Unknown = tuple[str, dict[str, float]]
+"""A sender, and the distance of each candidate's closest run."""
+
+
+def main() -> None:
+    """Run, compare, write."""
+    store = sys.argv[1]
+    names = chosen_names("linux")
+    known = [one for link in CALIBRATING for one in distances(link, names, store, capture=False)]
+    sharpness, strange = constants(known)
+    print(f"sharpness {sharpness:.2f}, strange {strange:.3f}")
+    tested = {link: distances(link, names, store, capture=True) for link in TESTING}
+    TARGET.write_text("\n".join(page(tested, known, (sharpness, strange))) + "\n", "utf-8")
+
+
+def distances(link: Link, names: Sequence[str], store: str, *, capture: bool) -> list[Unknown]:
+    """Hold every sender's run on the kernel against the candidates on the same link."""
+    rate, rtt, limit, loss = link
+    bottleneck: dict[str, Any] = {
+        "rate": rate,
+        "queue": {"kind": "drop_tail", "limit": limit},
+        **({"loss": loss} if loss else {}),
+    }
+    document = {
+        "title": f"{rate}, {rtt}, {limit}",
+        "duration": "60 s",
+        "interval": "100 ms",
+        "bottleneck": bottleneck,
+        "flows": [
+            {"name": "download", "controller": "cubic", "rtt": rtt, "start_jitter": "100 ms"}
+        ],
+        "grid": {"flows.download.controller": SENDERS},
+        **({"capture": True} if capture else {}),
+    }
+    scenario = jostle.Scenario.from_dict(document)
+    unknown = jostle.run(scenario, backend="kernel", store=store, repeats=1)
+    executor = local()
+    session = Session(SimBackend(load_engine()), executor, None)
+    # Another seed than that of the runs in question: nobody knows which packets were lost.
+    around = surroundings.of_a_run(unknown.results[0].run, "download")
+    around["seed"] += 1000
+    seen = seen_of(around, "download", names, session)
+    executor.shutdown()
+    found = []
+    for result in unknown.results:
+        apart = curve_distances(observe(result.run), [one for _, one in seen])
+        closest: dict[str, float] = {}
+        for (name, _), distance in zip(seen, apart.tolist(), strict=True):
+            closest[name] = min(distance, closest.get(name, np.inf))
+        found.append((unknown.conditions[result.condition]["flows.download.controller"], closest))
+        print(link, *found[-1][:1], min(closest, key=lambda name: closest[name]), flush=True)
+    return found
+
+
+def constants(known: Sequence[Unknown]) -> tuple[float, float]:
+    """Find the likeliest constants; in half of the cases the sender is not among the candidates."""
+
+    def surprise(at: np.ndarray) -> float:
+        sharpness, strange = np.exp(at)
+        total = 0.0
+        for sender, closest in known:
+            for asked, answer in ((closest, sender), (without(sender, closest), None)):
+                shares = probabilities(list(asked.values()), sharpness, strange)
+                total -= np.log(shares[-1 if answer is None else list(asked).index(answer)])
+        return float(total)
+
+    best = minimize(surprise, np.log([3.0, 0.05]), method="Nelder-Mead")
+    sharpness, strange = np.exp(best.x)
+    return float(sharpness), float(strange)
+
+
+def page(
+    tested: Mapping[Link, Sequence[Unknown]], known: Sequence[Unknown], fitted: tuple[float, float]
+) -> Iterator[str]:
+    """Write the tables."""
+    every = [one for found in tested.values() for one in found]
+    yield "| link | right of 8 that are asked for | right of all 16 | taken for another |"
+    yield "| --- | ---: | ---: | --- |"
+    for (rate, rtt, limit, _), found in tested.items():
+        asked = [one for one in found if one[0] in ASKED]
+        wrong = [f"{sender} for {first(closest)}" for sender, closest in found
+                 if first(closest) != sender]  # fmt: skip
+        yield (
+            f"| {rate}, {rtt}, {limit} | {right(asked)} | {right(found)} | "
+            f"{', '.join(wrong) or 'none'} |"
+        )
+    asked = [one for one in every if one[0] in ASKED]
+    yield (
+        f"| **all** | **{right(asked)} of {len(asked)}** | **{right(every)} of {len(every)}** | |"
+    )
+    yield ""
+    left_out = [
+        probabilities(list(without(sender, closest).values()), *fitted)[-1]
+        for sender, closest in every
+    ]
+    surest = [max(probabilities(list(closest.values()), *fitted)[:-1]) for _, closest in every]
+    yield (
+        f"Where the sender is among the candidates, the first is given {np.mean(surest):.0%} on "
+        f"average, and is right in {right(every) / len(every):.0%} of the cases. Where it is left "
+        f'out, "none of these" is the likeliest answer in {np.mean(np.array(left_out) > 0.5):.0%}.'
+    )
+    yield ""
+    lossy = known[-len(SENDERS) :]
+    yield (
+        f"On the link with random loss of 0.01 %, which is one of those that calibrate, "
+        f"{right(lossy)} of {len(lossy)} are right: which packets are lost decides about the curve."
+    )
+    yield ""
+    yield "| sender | taken for, on the links that test | with a probability of |"
+    yield "| --- | --- | ---: |"
+    for sender in SENDERS:
+        mine = [closest for name, closest in every if name == sender]
+        taken = Counter(first(closest) for closest in mine)
+        shares = [probabilities(list(c.values()), *fitted)[list(c).index(sender)] for c in mine]
+        words = ", ".join(f"{name} {count}" for name, count in taken.most_common())
+        yield f"| {sender} | {words} | {np.mean(shares):.0%} |"
+
+
+def without(sender: str, closest: Mapping[str, float]) -> dict[str, float]:
+    """Leave the sender out of the candidates, and those that do the same."""
+    gone = (sender, *ALIKE.get(sender, ()))
+    return {name: distance for name, distance in closest.items() if name not in gone}
+
+
+def first(closest: Mapping[str, float]) -> str:
+    """Name the closest candidate."""
+    return min(closest, key=lambda name: closest[name])
+
+
+def right(found: Sequence[Unknown]) -> int:
+    """Count the senders that are named."""
+    return sum(first(closest) == sender for sender, closest in found)
+
+
+if __name__ == "__main__":
+    main()

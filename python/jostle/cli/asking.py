@@ -1,0 +1,82 @@
+"""What commands share that choose runs to answer a question: the scenario, figures, JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from jostle.cli.environment import Environment
+from jostle.cli.folders import make_folder_of
+from jostle.cli.plot import stem_of
+from jostle.cli.run import overrides_of
+from jostle.cli.tables import formats_option
+from jostle.errors import InputError
+from jostle.printable import echo
+
+if TYPE_CHECKING:
+    from jostle.figures.drawn import FigureData
+    from jostle.scenario import Scenario
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def answer_options(command: F) -> F:
+    """Options for how an answer is shown."""
+    for option in (
+        formats_option,
+        click.option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Draw the answer into this file; its ending (.png, .svg, .pdf) is a format unless "
+            "--format is given.",
+        ),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead."),
+    ):
+        command = option(command)
+    return command
+
+
+def scenario_of(environment: Environment, options: Mapping[str, Any]) -> Scenario:
+    """Load the one scenario that a command is about.
+
+    Raises
+    ------
+    InputError
+        When there are several files, or the scenario is wrong.
+    """
+    from jostle.scenario import ScenarioError
+
+    if len(options["files"]) != 1:
+        raise InputError("this is about one scenario: give one FILE")
+    return load(environment, options["files"][0], options, ScenarioError)
+
+
+def load(
+    environment: Environment, file: str, options: Mapping[str, Any], wrong: type[Exception]
+) -> Scenario:
+    """Load a scenario with what the command line sets."""
+    overrides = overrides_of(options["settings"])
+    try:
+        return environment.load_scenario(file, overrides, python=options["python"])
+    except wrong as error:
+        raise InputError(str(error)) from error
+
+
+def print_document(document: Mapping[str, Any]) -> None:
+    """Print one JSON document."""
+    echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+
+
+def draw(data: FigureData, output: str, formats: tuple[str, ...], *, quiet: bool) -> None:
+    """Draw a figure into files, and say where."""
+    from jostle.figures.drawn import drawn
+    from jostle.figures.save import save
+
+    stem, endings = stem_of(output, formats)
+    make_folder_of(stem)
+    for path in save(drawn(data), stem, endings):
+        echo(f"figure: {path}", err=quiet)

@@ -1,0 +1,134 @@
+"""`jostle identify`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from jostle.cli.environment import Environment
+from jostle.cli.folders import make_folder_of
+from jostle.cli.plot import stem_of
+from jostle.cli.run import jobs_option, store_option
+from jostle.errors import InputError
+from jostle.printable import echo
+
+if TYPE_CHECKING:
+    from jostle.inference.identify import Identification
+
+_SHOWN = 8
+
+
+@click.command(short_help="Name the controller that sends like a measured flow.")
+@click.argument("data", metavar="RUN")
+@click.option("--flow", metavar="NAME", help="This flow; may be left out if there is one alone.")
+@click.option(
+    "--link",
+    metavar="LINK.toml",
+    help="The network, as `jostle emulate` takes it, instead of what the run says of its own.",
+)
+@click.option(
+    "--candidates",
+    metavar="NAMES",
+    default="linux",
+    show_default=True,
+    help="Controllers that are tried: `linux`, what Linux has and BBRv3; `all`, the whole "
+    "registry; or names with commas between them.",
+)
+@click.option(
+    "--replicas",
+    type=click.IntRange(1, 100),
+    default=3,
+    show_default=True,
+    help="Runs of each candidate, on links that differ a little.",
+)
+@store_option
+@jobs_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
+@click.option(
+    "--figure",
+    metavar="FILE",
+    help="Draw the flow beside its three likeliest senders; the ending is the format.",
+)
+@click.pass_obj
+def identify(
+    environment: Environment,
+    /,
+    *,
+    data: str,
+    flow: str | None,
+    link: str | None,
+    candidates: str,
+    replicas: int,
+    store_path: str,
+    jobs: int | None,
+    as_json: bool,
+    figure: str | None,
+) -> None:
+    """Say which controller sends like a flow of RUN: a run's folder, or its name in the store.
+
+    Every candidate is simulated on the same network. Queueing delay and bytes in flight are
+    compared as curves; time may stretch a little. Probabilities are calibrated on runs of Linux
+    (docs/identify.md), with "none of these" as one of the answers.
+    """
+    from jostle.emulate import load
+    from jostle.inference import surroundings
+    from jostle.inference.candidates import chosen_names
+    from jostle.inference.identify import identify as ranked
+    from jostle.inference.observation import observe
+    from jostle.inference.sources import find_run
+    from jostle.running.executors import local
+    from jostle.running.session import Session
+    from jostle.scenario import ScenarioError
+
+    names = chosen_names(candidates)
+    make_folder_of(figure)
+    run = find_run(data, Path(store_path))
+    observed = observe(run, flow)
+    if link is None:
+        around = surroundings.of_a_run(run, observed.flow)
+    else:
+        try:
+            around = surroundings.around_a_link(load(link), observed)
+        except ScenarioError as error:
+            raise InputError(str(error)) from error
+    executor = local(jobs)
+    try:
+        session = Session(environment.backend("sim"), executor, None)
+        found = ranked(observed, around, names, session, replicas)
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+    if as_json:
+        echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
+    else:
+        _print(found)
+    if figure is not None:
+        _draw(found, figure, quiet=as_json)
+
+
+def _print(found: Identification) -> None:
+    from jostle.cli import output
+    from jostle.results.tables import Table
+
+    rows = [
+        (one.controller, f"{one.probability:.1%}", f"{one.distance:.4f}")
+        for one in found.ranking[:_SHOWN]
+    ]
+    rows.append(("none of these", f"{found.none_of_these:.1%}", ""))
+    to = output.console()
+    output.print_table(to, Table(("controller", "probability", "distance"), tuple(rows), (), 1))
+    rest = len(found.ranking) - _SHOWN
+    if rest > 0:
+        output.print_note(to, f"{rest} more are less likely: --json has them.")
+
+
+def _draw(found: Identification, file: str, *, quiet: bool) -> None:
+    from jostle.figures import draw
+    from jostle.figures.save import save
+    from jostle.inference.pictures import beside_the_nearest
+
+    stem, formats = stem_of(file, ())
+    for path in save(draw.stacked(beside_the_nearest(found)), stem, formats):
+        echo(f"figure: {path}", err=quiet)

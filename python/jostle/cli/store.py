@@ -1,0 +1,171 @@
+"""`jostle store`: looking after finished runs, and asking them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from jostle.cli.folders import make_folder_of
+from jostle.errors import InputError
+from jostle.printable import echo
+from jostle.running import DEFAULT_STORE, STORE_VARIABLE
+
+if TYPE_CHECKING:
+    from jostle.running.store import Store
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _store_option(command: F) -> F:
+    return click.option(
+        "--store",
+        "store_path",
+        metavar="DIR",
+        envvar=STORE_VARIABLE,
+        default=DEFAULT_STORE,
+        show_default=True,
+        show_envvar=True,
+        help="Folder of finished runs.",
+    )(command)
+
+
+@click.group(short_help="Check, tidy up, export or ask a store of finished runs.")
+def store() -> None:
+    """Look after a store of finished runs, and ask it."""
+
+
+@store.command(short_help="See whether everything is what was written.")
+@_store_option
+def check(*, store_path: str) -> int:
+    """Hold every file of every run against its digest, and every run against its name.
+
+    Nothing is changed. The exit status is 1 when something is damaged.
+    """
+    from jostle.running.upkeep.check import check as find_damage
+
+    found = find_damage(_there(store_path))
+    for path, why in found.damaged.items():
+        echo(f"damaged: {path}: {why}")
+    echo(
+        f"{found.in_segments} runs in {found.segments} segments, {found.folders} in folders, "
+        f"{found.plans} plans: " + (f"{len(found.damaged)} damaged" if found.damaged else "whole")
+    )
+    return 1 if found.damaged else 0
+
+
+@store.command(short_help="Merge small segments, remove what is there twice.")
+@click.option("--damaged", is_flag=True, help="Remove what was moved aside because of damage.")
+@_store_option
+def gc(*, damaged: bool, store_path: str) -> None:
+    """Merge small segments, and leave out runs that are stored twice. No run goes.
+
+    Others may read and write the store meanwhile.
+    """
+    from jostle.running.upkeep.merge import tidy_up
+
+    done = tidy_up(_opened(store_path), damaged=damaged)
+    echo(
+        f"{done.before} segments became {done.after}, {done.twice} runs were there twice, "
+        f"{done.freed_bytes / 1e6:.1f} MB freed"
+    )
+
+
+@store.command(short_help="Turn a store of folders into one of segments.")
+@_store_option
+def convert(*, store_path: str) -> None:
+    """Write runs that have a folder each, as earlier versions wrote them, into segments.
+
+    Runs with captures keep their folders.
+    """
+    from jostle.running.upkeep.convert import convert as write_segments
+
+    converted, left = write_segments(
+        _opened(store_path), lambda runs: echo(f"{runs} runs converted", err=True)
+    )
+    more = f"; {left} with captures keep their folders" if left else ""
+    echo(f"{converted} runs converted{more}")
+
+
+@store.command(short_help="Write a table of all runs into one file.")
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@click.option("--table", default="measures", show_default=True, help="Which one.")
+@_store_option
+def export(*, file: Path, table: str, store_path: str) -> None:
+    """Write a table of all runs into FILE, which ends in .parquet or .csv.
+
+    Tables are runs, measures, flows, links, internals, acks and transfers.
+    """
+    from jostle.running.upkeep.tables import write_table
+
+    opened = _opened(store_path)
+    make_folder_of(str(file))
+    rows = write_table(opened, table, file)
+    _tell_of_folders(opened.root)
+    echo(f"{table}: {file} ({rows} rows)")
+
+
+@store.command(short_help="Ask in SQL.")
+@click.argument("question", metavar="QUESTION")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=100,
+    show_default=True,
+    help="Rows that are shown; 0 for all. CSV and JSON have all.",
+)
+@_store_option
+def sql(*, question: str, as_csv: bool, as_json: bool, limit: int, store_path: str) -> None:
+    """Answer QUESTION by DuckDB: "SELECT controller, avg(throughput_bps) FROM measures GROUP BY 1".
+
+    Tables are runs, measures, flows, links, internals, acks and transfers, as segments have them,
+    and plans: plan, title, backend, backend_version, condition, seed, run, and labels, of which
+    labels['bottleneck.rate'] is one.
+    """
+    from jostle.running.upkeep.tables import ask
+
+    root = _there(store_path)
+    answer = ask(root, question)
+    _tell_of_folders(root)
+    if as_csv:
+        echo(answer.write_csv().rstrip("\n"))
+        return
+    if as_json:
+        echo(answer.write_ndjson().rstrip("\n"))
+        return
+    import polars as pl
+
+    shown = answer.height if limit == 0 else limit
+    with pl.Config(
+        tbl_rows=shown, tbl_cols=-1, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True,
+        tbl_formatting="ASCII_BORDERS_ONLY_CONDENSED", fmt_str_lengths=80, tbl_width_chars=10_000,
+    ):  # fmt: skip
+        echo(str(answer.head(shown)))
+    if answer.height > shown:
+        echo(f"{answer.height - shown} more rows: --limit 0 shows them", err=True)
+
+
+def _there(path: str) -> Path:
+    root = Path(path)
+    if not root.is_dir():
+        raise InputError(f"there is no store {root}: `jostle run` makes one")
+    return root
+
+
+def _opened(path: str) -> Store:
+    from jostle.running.store import Store
+
+    return Store(_there(path), warn=lambda text: echo(f"warning: {text}", err=True))
+
+
+def _tell_of_folders(root: Path) -> None:
+    from jostle.running.store import folder_names
+
+    alone = len(folder_names(root))
+    if alone:
+        are = "run has a folder of its own and is" if alone == 1 else "runs have folders and are"
+        echo(f"{alone} {are} in no table: `jostle store convert`", err=True)

@@ -1,0 +1,255 @@
+"""`jostle suite`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jostle.backends.registry import BACKENDS, DEFAULT
+from jostle.cli import completing
+from jostle.cli.environment import Environment
+from jostle.cli.folders import make_folder_of
+from jostle.cli.run import backend_options, chosen_of, options_as_given, python_option
+from jostle.cli.runners import runners
+from jostle.errors import InputError
+from jostle.printable import echo
+from jostle.running import DEFAULT_STORE, STORE_VARIABLE
+
+if TYPE_CHECKING:
+    from jostle.suites import Suite
+    from jostle.suites.judge import Card
+
+LIST = "list"
+_FAIL_ON = {
+    "must": ("must",),
+    "should": ("must", "should"),
+    "explore": ("must", "should", "explore"),
+    "never": (),
+}
+
+
+@click.command(short_help="Hold a controller against a list of criteria, as RFC 9743 has them.")
+@click.argument("id_", metavar="ID|list", shell_complete=completing.suites)
+@click.option(
+    "--controller",
+    metavar="NAME",
+    shell_complete=completing.registered("controllers"),
+    help='What is judged: a name, a table such as \'{ name = "bbr3", flavour = "google" }\', or '
+    "mine.py:Mine (with --python).",
+)
+@click.option(
+    "--baseline",
+    metavar="NAME",
+    default="cubic",
+    show_default=True,
+    shell_complete=completing.registered("controllers"),
+    help="What it is held against where a criterion is relative.",
+)
+@click.option(
+    "--transport", metavar="NAME", default="", help="What its flows run over, such as quic."
+)
+@click.option("--quick", is_flag=True, help="A quick look: fewer conditions, fewer repeats.")
+@click.option("--repeats", type=click.IntRange(min=1), help="Runs per condition.")
+@click.option("--only", metavar="CRITERION", multiple=True, help="This criterion alone.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(list(_FAIL_ON)),
+    default="must",
+    show_default=True,
+    help="From which level on a criterion that is not met makes the exit status 1.",
+)
+@click.option(
+    "--backend", type=click.Choice(list(BACKENDS)), default=DEFAULT, show_default=True,
+    help="What runs it.",
+)  # fmt: skip
+@backend_options
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Runs at the same time; as many as there are cores if absent.",
+)
+@click.option(
+    "--store",
+    "store_path",
+    metavar="DIR",
+    envvar=STORE_VARIABLE,
+    default=DEFAULT_STORE,
+    show_default=True,
+    show_envvar=True,
+    help="Folder of finished runs.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
+@click.option("--junit", metavar="FILE", help="Write JUnit XML, for continuous integration.")
+@python_option
+@click.pass_obj
+def suite(
+    environment: Environment,
+    /,
+    *,
+    id_: str,
+    controller: str | None,
+    fail_on: str,
+    as_json: bool,
+    junit: str | None,
+    **given: Any,
+) -> int:
+    """Judge a controller by the suite ID (see `jostle suite list`).
+
+    A suite of your own is named by the path of its folder: ./suites/ID.
+
+    What is not in the store is run. Each criterion then has the value that decides on it, with its
+    interval, the bound, and a verdict: pass, fail or unknown. The exit status is 1 if a run failed
+    or a criterion of the level `must` is not met.
+    """
+    if id_ == LIST:
+        print_suites(as_json=as_json)
+        return 0
+    if controller is None:
+        raise InputError("say what is judged: --controller NAME")
+    make_folder_of(junit)
+    card = _card(environment, id_, controller, given)
+    _write_junit(card, junit)
+    if as_json:
+        from jostle.suites.document import document
+
+        echo(json.dumps(document(card), ensure_ascii=False, allow_nan=False))
+    else:
+        print_card(card)
+    return 1 if card.failures or card.failed(_FAIL_ON[fail_on]) else 0
+
+
+def _card(
+    environment: Environment,
+    name: str,
+    controller: str,
+    given: dict[str, Any],
+) -> Card:
+    """Carry a suite out for a controller."""
+    from jostle.suites import subject
+    from jostle.suites.carry_out import Asked, card_of, task_of
+
+    backend = environment.backend(given["backend"], chosen_of(given))
+    asked = Asked(
+        quick=given["quick"],
+        repeats=given["repeats"],
+        only=frozenset(given["only"]),
+        python=given["python"],
+        words=(name, "--controller", controller, *_options(given)),
+    )
+    task = task_of(
+        load_suite(name),
+        subject(controller, given["transport"]),
+        subject(given["baseline"]),
+        backend,
+        asked,
+    )
+    for text in task.refused:
+        echo(f"not judged: {text}", err=True)
+    made = {backend.name: backend}
+    with runners(made, len(task.work), given["jobs"], given["store_path"]) as run:
+        return card_of(task, run[backend.name])
+
+
+def _options(given: dict[str, Any]) -> list[str]:
+    """Write the options that a card depends on, but for those that are as if absent."""
+    words = {
+        "baseline": given["baseline"] if given["baseline"] != "cubic" else None,
+        "transport": given["transport"] or None,
+        "backend": given["backend"] if given["backend"] != DEFAULT else None,
+        **chosen_of(given),
+        "repeats": given["repeats"],
+        "quick": given["quick"],
+        "python": given["python"],
+    }
+    return options_as_given(words)
+
+
+def load_suite(name: str) -> Suite:
+    """Read a suite that comes with jostle, or one whose folder was given as a path."""
+    from jostle.scenario import ScenarioError
+    from jostle.suites import INSTALLED, load
+
+    by_path = "/" in name or name in (".", "..")
+    try:
+        if by_path:
+            folder = Path(name).resolve()
+            return load(folder.name, folder.parent)
+        return load(name, INSTALLED)
+    except ScenarioError as error:
+        raise InputError(str(error)) from error
+    except InputError as error:
+        here = Path("suites", name)
+        if by_path or not here.is_dir():
+            raise
+        raise InputError(f"{error}; for the one in this folder, write ./{here}") from error
+
+
+def print_suites(*, as_json: bool) -> None:
+    """List the suites that come with jostle, with what they ask."""
+    from jostle.suites import load, names
+
+    every = [load(name) for name in names()]
+    if not every:
+        raise InputError("jostle was installed without suites: name one by its folder")
+    if as_json:
+        listed = [
+            {
+                "suite": one.id,
+                "title": one.file.title,
+                "source": one.file.source,
+                "summary": one.file.summary,
+                "criteria": len(one.criteria),
+            }
+            for one in every
+        ]
+        echo(json.dumps(listed, ensure_ascii=False))
+        return
+    wide = max(len(one.id) for one in every)
+    for one in every:
+        echo(f"{one.id:<{wide}}  {len(one.criteria):>3} criteria  {one.file.summary}")
+
+
+def _write_junit(card: Card, path: str | None) -> None:
+    if path is None:
+        return
+    from jostle.figures.files import replace_file
+    from jostle.suites.document import junit
+
+    replace_file(Path(path), junit([card]).encode())
+
+
+def print_card(card: Card) -> None:
+    """Print a card: level by level each criterion with its verdict, and the value that decides."""
+    from jostle.cli import output
+    from jostle.suites.document import counted, in_words, is_open
+
+    to = output.console()
+    quick = ", a quick look" if card.quick else ""
+    to.print(f"{card.title}: {card.controller} ({card.backend}{quick})", style="bold")
+    wide = max(len(one.criterion.id) for one in card.rows)
+    styles = {"pass": "green", "fail": "bold red", "unknown": "dim"}
+    for level, counts in counted(card).items():
+        rows = [one for one in card.rows if one.criterion.level == level]
+        if not rows:
+            continue
+        words = ", ".join(f"{counts[name]} {name}" for name in styles)
+        to.print(f"\n{level}: {words}", style="bold cyan")
+        for one in rows:
+            to.print(f"{one.verdict:<7}  {one.criterion.id:<{wide}}  ", end="",
+                     style=styles[one.verdict])  # fmt: skip
+            to.print(one.criterion.title)
+            said = one.reason if one.deciding is None else in_words(one)
+            said += " (open)" if is_open(one) else ""
+            to.print(f"{'':<{wide + 11}}{said}", style="dim")
+            if one.reason and one.deciding is not None:
+                to.print(f"{'':<{wide + 11}}{one.reason}", style="dim")
+    for text in card.failures:
+        to.print(f"failed: {text}", style="bold red")
+    to.print(
+        "\nWith its 95 % interval the value of the comparison that is worst off, and its bound. "
+        "“open”: the interval allows the other verdict as well.",
+        style="dim",
+    )

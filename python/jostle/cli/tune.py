@@ -1,0 +1,203 @@
+"""`jostle tune`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jostle.cli.asking import answer_options, draw, load, print_document
+from jostle.cli.environment import Environment
+from jostle.cli.run import chosen_of, plan_options, store_of
+from jostle.errors import InputError
+from jostle.printable import echo
+
+if TYPE_CHECKING:
+    from jostle.running.session import Session
+    from jostle.scenario import Scenario
+    from jostle.search.tuning import Task, Trial
+
+DOCUMENT = "jostle.tuning/1"
+FOLDER = ".tuning"
+"""Of a store: journals of studies."""
+
+
+@click.command(short_help="Find the best values of a controller's parameters, or of any keys.")
+@plan_options
+@click.option(
+    "--param",
+    "parameters",
+    metavar="KEY[=RANGE]",
+    multiple=True,
+    required=True,
+    help='What is tuned: "flows.f.controller.beta" over the range of the registry, or any key with '
+    'values: \'bottleneck.queue.target={ from = "1 ms", to = "20 ms" }\', KEY=["a", "b"].',
+)
+@click.option("--maximize", metavar="OBJECTIVE", multiple=True, help="What is to be large.")
+@click.option(
+    "--minimize",
+    metavar="OBJECTIVE",
+    multiple=True,
+    help="What is to be small. [worst] MEASURE [of FLOW] [in PHASE], over all conditions; for the "
+    "measure also remy(δ) or copa(δ), to be maximized.",
+)
+@click.option(
+    "--subject-to",
+    "constraints",
+    metavar="BOUND",
+    multiple=True,
+    help='What has to hold in every condition: "harm of cubic <= 20 %".',
+)
+@click.option("--trials", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option(
+    "--sampler",
+    type=click.Choice(["tpe", "cmaes", "nsga2", "random"]),
+    default="tpe",
+    show_default=True,
+    help="What proposes values.",
+)
+@click.option("--search-seed", type=click.IntRange(0, 2**31), default=1, show_default=True)
+@click.option(
+    "--hold-out", "hold", metavar="KEY=VALUE", multiple=True,
+    help="Conditions of the grid that are run with what was found, and never before.",
+)  # fmt: skip
+@click.option(
+    "--held-out", metavar="FILE", multiple=True, help="Scenarios that are run so.",
+)  # fmt: skip
+@answer_options
+@click.pass_obj
+def tune(
+    environment: Environment,
+    /,
+    *,
+    parameters: tuple[str, ...],
+    trials: int,
+    sampler: str,
+    search_seed: int,
+    output: str | None,
+    formats: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Search values of keys for which objectives are best over all conditions of each FILE.
+
+    What was found is run with other seeds and on what was held out, beside the values as they are
+    written. Trials are noted in the store: the command goes on where it was, and the same command
+    has the same trials.
+    """
+    from jostle.cli import output as shown
+    from jostle.search.tuned import answer, baseline, figure, table
+    from jostle.search.tuning import fingerprint
+    from jostle.search.tuning import tune as search
+
+    task = _task(environment, parameters, options)
+    with _session(environment, options) as session:
+        carry = session.carry_out
+        written = baseline(task, carry)
+        journal = None
+        if session.store is not None:
+            name = fingerprint(task, sampler, search_seed, session.backend.version)
+            journal = session.store.root / FOLDER / f"{name}.journal"
+        made = search(
+            task, carry, trials, seed=search_seed, sampler=sampler, journal=journal,
+            told=_teller(task, trials),
+        )  # fmt: skip
+        found = answer(task, made, written, carry)
+    if as_json:
+        print_document({"schema": DOCUMENT, **found.to_dict()})
+    else:
+        to = shown.console()
+        to.print(" · ".join(one.title for one in task.scenarios), style="bold")
+        for part in shown.fitting(table(found), shown.width()):
+            shown.print_table(to, part)
+    if output is not None:
+        draw(figure(found), output, formats, quiet=as_json)
+    return 0 if found.found else 1
+
+
+def _task(environment: Environment, parameters: Sequence[str], options: dict[str, Any]) -> Task:
+    from jostle.search.objectives import parse_constraint, parse_objective
+    from jostle.search.tuning import Task
+
+    scenarios = tuple(_loaded(environment, file, options) for file in options["files"])
+    held = tuple(_loaded(environment, file, options) for file in options["held_out"])
+    objectives = (
+        *(parse_objective(text, "maximize") for text in options["maximize"]),
+        *(parse_objective(text, "minimize") for text in options["minimize"]),
+    )
+    if not objectives:
+        raise InputError("say what is to be best: --maximize or --minimize OBJECTIVE")
+    hold = dict(_pair(text) for text in options["hold"])
+    task = Task(
+        scenarios, held, hold, tuple(_variable(scenarios[0], text) for text in parameters),
+        objectives, tuple(map(parse_constraint, options["constraints"])),
+        options["repeats"], options["seed"],
+    )  # fmt: skip
+    for scenario in (*scenarios, *held):
+        plan = scenario.plan()
+        for one in (*objectives, *(limit.objective for limit in task.constraints)):
+            one.check(plan)
+    return task
+
+
+def _loaded(environment: Environment, file: str, options: dict[str, Any]) -> Scenario:
+    from jostle.scenario import ScenarioError
+
+    return load(environment, file, options, ScenarioError)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"--hold-out {text}: write it as KEY=VALUE")
+    return key.strip(), value.strip()
+
+
+def _variable(scenario: Scenario, text: str) -> Any:
+    from jostle.scenario.resolving.addressing import parse_value
+
+    key, equals, given = text.partition("=")
+    try:
+        return scenario.variable(key.strip(), parse_value(given.strip()) if equals else None)
+    except ValueError as error:
+        raise InputError(f"--param {text}: {error}") from error
+
+
+@contextmanager
+def _session(environment: Environment, options: dict[str, Any]) -> Iterator[Session]:
+    """Give what carries runs out; stored runs are looked up, new ones stored."""
+    from jostle.cli.signals import orderly_interruption
+    from jostle.errors import InterruptedRunError
+    from jostle.running.executors import local
+    from jostle.running.session import Session
+
+    backend = environment.backend(options["backend"], chosen_of(options))
+    store = None if options["no_cache"] else store_of(options["store_path"])
+    executor = local(options["jobs"])
+    with orderly_interruption() as interruption:
+        try:
+            yield Session(backend, executor, store)
+        except InterruptedRunError as error:
+            error.exit_status = interruption.exit_status
+            raise
+        finally:
+            executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _teller(task: Task, trials: int) -> Callable[[Trial], None]:
+    """Say how each trial went, on stderr."""
+    keys = [variable.key for variable in task.variables]
+
+    def tell(trial: Trial) -> None:
+        values = ", ".join(trial.labels[key] for key in keys)
+        score = trial.score
+        if score is None:
+            found = "cannot be run"
+        else:
+            found = ", ".join("–" if v is None else f"{v:.4g}" for v in score.objectives)
+            found += "" if score.feasible else " (breaks a constraint)"
+        echo(f"[{trial.number + 1}/{trials}] {values}: {found}", err=True)
+
+    return tell

@@ -1,0 +1,119 @@
+"""Draws numbers at points of a plane as colours, and between them those of the nearest point."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import Normalize, TwoSlopeNorm
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator
+
+from jostle.figures.style import COLUMN_IN, GREY, RC, add_caption, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+
+    from jostle.figures.data import MapData
+    from jostle.stats.describe import Floats
+
+_PAGE_WIDTH_IN = 7.0
+_HEIGHT_IN = 2.9
+_CELLS = 160
+# Of an axis: what is shown beyond the outermost points.
+_MARGIN = 0.04
+
+
+def maps(parts: Sequence[tuple[str, MapData]], caption: str = "") -> Figure:
+    """Draw maps beside each other, with one scale of colours."""
+    with mpl.rc_context(RC):  # type: ignore[arg-type]
+        across = min(len(parts), 3)
+        down = -(-len(parts) // across)
+        width_in = COLUMN_IN if across == 1 else _PAGE_WIDTH_IN
+        figure = Figure(figsize=(width_in, _HEIGHT_IN * down), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots(down, across, squeeze=False)
+        colours, norm = _scale(parts[0][1])
+        dots: Any = None
+        for axis, (title, data) in zip(axes.flat, parts, strict=False):
+            dots = _map(axis, data, colours, norm)
+            axis.set_title(title, color=GREY)
+        for axis in axes.flat[len(parts) :]:
+            axis.set_visible(False)
+        first = parts[0][1]
+        bar = figure.colorbar(dots, ax=axes.ravel().tolist(), location="bottom", aspect=34,
+                              shrink=min(1.0, 3.2 / width_in), pad=0.02)  # fmt: skip
+        unit = f" ({first.unit})" if first.unit else ""
+        bar.set_label(wrapped(f"{first.quantity}{unit}", min(0.8 * width_in, 3.2)))
+        bar.locator = MaxNLocator(6, steps=[1, 2, 5, 10], min_n_ticks=3)
+        bar.update_ticks()
+        add_caption(figure, caption)
+        return figure
+
+
+def _scale(data: MapData) -> tuple[Any, Normalize]:
+    if data.diverging:
+        return mpl.colormaps["RdBu"], TwoSlopeNorm(0.0, data.lowest, data.highest)
+    return mpl.colormaps["cividis"], Normalize(data.lowest, data.highest)
+
+
+def _map(axis: Axes, data: MapData, colours: Any, norm: Normalize) -> Any:
+    # On a logarithmic axis what is near is a matter of ratios.
+    places = [np.log(at) if log else at for at, log in
+              ((data.x, data.log_x), (data.y, data.log_y))]  # fmt: skip
+    edges, shares = zip(*(_edges(place) for place in places), strict=True)
+    nearest = _nearest(shares, [_middles(one) for one in edges])
+    shown = [np.exp(one) if log else one for one, log in
+             zip(edges, (data.log_x, data.log_y), strict=True)]  # fmt: skip
+    for log, scale in ((data.log_x, axis.set_xscale), (data.log_y, axis.set_yscale)):
+        scale("log" if log else "linear")
+    axis.pcolormesh(*shown, data.values[nearest], cmap=colours, norm=norm, alpha=0.45,
+                    linewidth=0, rasterized=True)  # fmt: skip
+    dots = axis.scatter(data.x, data.y, c=data.values, cmap=colours, norm=norm, s=14,
+                        edgecolors="white", linewidths=0.5)  # fmt: skip
+    axis.set(xlabel=data.x_label, ylabel=data.y_label)
+    axis.grid(visible=False)
+    for log, one in ((data.log_x, axis.xaxis), (data.log_y, axis.yaxis)):
+        if log:
+            log_ticks(one)
+    return dots
+
+
+def log_ticks(axis: Axis) -> None:
+    """Mark 1, 2, 5, 10, … on a logarithmic axis, few of which may span a decade."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    # Matplotlib's own labels are mathematics, which labels of scenarios must not be.
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_minor_formatter(lambda _value, _: "")
+
+
+def _edges(places: Floats) -> tuple[Floats, tuple[float, float, Floats]]:
+    """Edges of cells over the range of points, and the range with the points."""
+    low, high = float(places.min()), float(places.max())
+    room = (high - low or 1.0) * _MARGIN
+    return np.linspace(low - room, high + room, _CELLS + 1), (low, high or 1.0, places)
+
+
+def _middles(edges: Floats) -> Floats:
+    return (edges[1:] + edges[:-1]) / 2
+
+
+def _nearest(shares: Sequence[tuple[float, float, Floats]], middles: Sequence[Floats]) -> Any:
+    """Position of the point that is nearest to each cell, both ranges being one long."""
+    best = np.full((middles[1].size, middles[0].size), np.inf)
+    nearest = np.zeros(best.shape, dtype=np.int64)
+    spans = [high - low or 1.0 for low, high, _ in shares]
+    for at in range(shares[0][2].size):
+        away_x, away_y = (
+            ((middle - points[at]) / span) ** 2
+            for middle, (_, _, points), span in zip(middles, shares, spans, strict=True)
+        )
+        away = away_y[:, None] + away_x[None, :]
+        closer = away < best
+        best[closer], nearest[closer] = away[closer], at
+    return nearest

@@ -1,0 +1,117 @@
+"""What is taken from a flow that somebody measured: a run of a store, or a capture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from jostle.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from jostle.backends import Run
+    from jostle.stats.describe import Floats
+
+__all__ = ["FEWEST_INTERVALS", "Observation", "observe"]
+
+FEWEST_INTERVALS: Final = 40
+"""Of a flow that can be told from others: shorter ones show no more than a slow start."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One flow over its life, interval by interval.
+
+    Attributes
+    ----------
+    flow
+        Its name.
+    start_s
+        When its first packet left, in the time of the run or capture.
+    interval_s
+        Length of an interval.
+    rtt_s
+        Shape (n,): mean RTT of each interval; NaN where none was measured.
+    in_flight_bytes
+        Shape (n,): what was under way at the end of each.
+    throughput_bps
+        Shape (n,): what arrived.
+    """
+
+    flow: str
+    start_s: float
+    interval_s: float
+    rtt_s: Floats
+    in_flight_bytes: Floats
+    throughput_bps: Floats
+
+    @property
+    def length_s(self) -> float:
+        """From the first packet to the last."""
+        return self.interval_s * self.rtt_s.size
+
+    @property
+    def queueing_delay_s(self) -> Floats:
+        """RTT above the least one, gaps filled along a line."""
+        filled = _filled(self.rtt_s)
+        above: Floats = filled - filled.min()
+        return above
+
+
+def observe(run: Run, flow: str | None = None) -> Observation:
+    """Take a flow out of a run.
+
+    Parameters
+    ----------
+    run
+        A run with series of its flows.
+    flow
+        Its name; may be left out if the run has one alone.
+
+    Raises
+    ------
+    InputError
+        When there is no such flow, several without a name, or too little to see.
+    """
+    import polars as pl
+
+    names = [each["name"] for each in run.summary["flows"]]
+    if flow is None:
+        if len(names) != 1:
+            raise InputError(f"several flows: choose one by --flow, of {', '.join(names)}")
+        flow = names[0]
+    if flow not in names:
+        raise InputError(unknown("flow", flow, names))
+    rows = run.flows.filter(pl.col("flow") == flow).sort("time_s")
+    sent = np.flatnonzero(rows["sent_packets"].cast(pl.Float64).fill_null(0.0).to_numpy() > 0)
+    if sent.size == 0:
+        raise InputError(f"flow {flow} sent nothing")
+    lived = rows[int(sent[0]) : int(sent[-1]) + 1]
+    numbers = {
+        name: lived[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        for name in ("time_s", "rtt_mean_s", "srtt_s", "in_flight_bytes", "throughput_bps")
+    }
+    # A kernel that only sampled its smoothed RTT has no other.
+    measured = not np.isnan(numbers["rtt_mean_s"]).all()
+    rtt_s = numbers["rtt_mean_s" if measured else "srtt_s"]
+    if np.count_nonzero(~np.isnan(rtt_s)) < FEWEST_INTERVALS:
+        raise InputError(
+            f"flow {flow} has {np.count_nonzero(~np.isnan(rtt_s))} intervals with an RTT: "
+            f"at least {FEWEST_INTERVALS} are needed, of a longer flow or a shorter `interval`"
+        )
+    times = rows["time_s"].to_numpy()
+    interval_s = float(np.median(np.diff(times)))
+    start_s = float(numbers["time_s"][0]) - interval_s
+    in_flight = np.nan_to_num(numbers["in_flight_bytes"])
+    return Observation(
+        flow, start_s, interval_s, rtt_s, in_flight, np.nan_to_num(numbers["throughput_bps"])
+    )
+
+
+def _filled(values: Floats) -> Floats:
+    """Fill gaps along a line between their ends."""
+    there = ~np.isnan(values)
+    at = np.arange(values.size)
+    filled: Floats = np.interp(at, at[there], values[there])
+    return filled

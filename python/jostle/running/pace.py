@@ -1,0 +1,42 @@
+"""How many runs go out at once: long ones each by itself, short ones together."""
+
+from __future__ import annotations
+
+__all__ = ["Pace"]
+
+TARGET_S = 0.5
+"""How long the runs of a job should take together."""
+MOST_RUNS = 500
+"""Of a job."""
+_FIRST_AHEAD = 32
+_MOST_AHEAD = 1024
+"""Jobs that an executor is given before it has finished others."""
+_SHARES = 64
+"""Into how many jobs what is left is divided at least, so that all workers end together."""
+
+
+class Pace:
+    """Learns from jobs that ended how long runs take."""
+
+    def __init__(self) -> None:
+        self._mean_s = 0.0
+        self._ended = 0
+
+    @property
+    def ahead(self) -> int:
+        """How many jobs may be out: the more, the more have come back."""
+        return min(_MOST_AHEAD, _FIRST_AHEAD + self._ended)
+
+    def runs_of_a_job(self, left: int) -> int:
+        """How many runs the next job should have, of those that are left."""
+        if not self._ended:
+            return 1
+        fair = TARGET_S / max(self._mean_s, 1e-6)
+        return max(1, min(MOST_RUNS, int(fair), -(-left // _SHARES)))
+
+    def ended(self, runs: int, took_s: float) -> None:
+        """Hear of a job that ended."""
+        self._ended += 1
+        mean_s = took_s / max(runs, 1)
+        # Later runs of a sweep may be longer than its first.
+        self._mean_s = mean_s if self._ended == 1 else 0.8 * self._mean_s + 0.2 * mean_s

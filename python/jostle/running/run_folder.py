@@ -1,0 +1,206 @@
+"""A run in a folder of its own, named by its run id.
+
+It holds `spec.json`, `summary.json`, `provenance.json`, `flows.parquet`, `links.parquet`,
+`internals.parquet`, for some runs `acks.parquet`, `transfers.parquet` and `captures/*.pcapng`, and
+`manifest.json` with the SHA-256 of each of them. These files are the same, byte for byte, for the
+same run. `timing.json` (how long the run took here) stands beside them and outside the manifest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from jostle.backends import run_id
+from jostle.backends.captures import files
+from jostle.backends.tables import TABLES
+from jostle.errors import StoreError, brief
+from jostle.foreign_files import STORED_BYTES, read_json
+from jostle.running.disk import (
+    NOT_OURS,
+    DamagedError,
+    digest_of,
+    json_bytes,
+    sync_folder,
+    versions,
+    write_synced,
+)
+from jostle.running.summaries import is_summary_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from jostle.backends import RunRecord, Spec
+
+FORMAT = "jostle.run/1"
+_MANIFEST = "manifest.json"
+_TIMING = "timing.json"
+_ALWAYS = {
+    "spec.json", "summary.json", "provenance.json",
+    "flows.parquet", "links.parquet", "internals.parquet",
+}  # fmt: skip
+# What is read of a run whose series are not asked for.
+_TOLD = {"spec.json", "summary.json", "provenance.json"}
+_CAPTURES = "captures"
+
+
+class StoredRun:
+    """A run in a store. Its summary is in memory, its series are read when asked for."""
+
+    def __init__(self, folder: Path, summary: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self.summary = summary
+
+    @property
+    def run_id(self) -> str:
+        """Name of the run and of its folder."""
+        return self.folder.name
+
+    @property
+    def spec(self) -> Spec:
+        """What was run."""
+        return cast("Spec", read_json(self.folder / "spec.json", STORED_BYTES))
+
+    @property
+    def provenance(self) -> Mapping[str, str]:
+        """Versions of what produced the run."""
+        return cast("Mapping[str, str]", read_json(self.folder / "provenance.json", STORED_BYTES))
+
+    @property
+    def flows(self) -> pl.DataFrame:
+        """Series of the flows."""
+        return self._frame("flows")
+
+    @property
+    def links(self) -> pl.DataFrame:
+        """Series of the links."""
+        return self._frame("links")
+
+    @property
+    def internals(self) -> pl.DataFrame:
+        """Internal quantities of the controllers."""
+        return self._frame("internals")
+
+    @property
+    def acks(self) -> pl.DataFrame | None:
+        """Every ACK that reached a sender, if it was recorded."""
+        return self._frame("acks") if (self.folder / "acks.parquet").exists() else None
+
+    @property
+    def transfers(self) -> pl.DataFrame | None:
+        """Every transfer of flows that are many connections, if there are any."""
+        there = (self.folder / "transfers.parquet").exists()
+        return self._frame("transfers") if there else None
+
+    @property
+    def captures(self) -> Mapping[str, Path]:
+        """Host → pcapng file with the headers of its packets, if they were captured."""
+        return files(self.folder / _CAPTURES)
+
+    def _frame(self, name: str) -> pl.DataFrame:
+        import polars as pl
+
+        try:
+            return pl.read_parquet(self.folder / f"{name}.parquet")
+        except (OSError, pl.exceptions.PolarsError) as error:
+            why = brief(str(error))
+            raise StoreError(f"run {self.run_id}: {name}.parquet cannot be read: {why}") from error
+
+
+def verified_summary(folder: Path, *, whole: bool = True) -> Mapping[str, Any]:
+    """Summary of a run that is what its name and its manifest say; its series, too, if `whole`."""
+    try:
+        manifest = read_json(folder / _MANIFEST, STORED_BYTES)
+        digests: dict[str, str] = manifest["sha256"]
+        if not digests.keys() >= _ALWAYS:
+            raise DamagedError(f"{_MANIFEST} does not list every file")
+        for name, digest in digests.items():
+            if ".." in Path(name).parts or Path(name).is_absolute():
+                raise DamagedError(f"{_MANIFEST} lists files of other places")
+            if (whole or name in _TOLD) and digest_of(folder / name) != digest:
+                raise DamagedError(f"{name} is not what was written")
+        summary: object = read_json(folder / "summary.json", STORED_BYTES)
+        spec = read_json(folder / "spec.json", STORED_BYTES)
+        made = read_json(folder / "provenance.json", STORED_BYTES)
+        named = run_id(spec, made["backend"], made["backend_version"])
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise DamagedError(f"{Path(str(error.filename)).name} is missing") from error
+    except OSError as error:
+        if error.errno not in NOT_OURS:
+            raise
+        raise DamagedError(f"{Path(str(error.filename)).name}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DamagedError(f"{_MANIFEST} is not readable") from error
+    # Digests say that files belong together, the name that they are of this run.
+    if named != folder.name:
+        raise DamagedError("it holds the specification of another run")
+    if not is_summary_of(summary, spec):
+        raise DamagedError("summary.json is not a summary of that run")
+    return summary
+
+
+def fill(folder: Path, record: RunRecord) -> None:
+    """Write the files of a run into a folder.
+
+    Raises
+    ------
+    OSError
+        When they cannot be written.
+    """
+    digests = _take_captures(record, folder / _CAPTURES)
+    for name, content in _files(record, digests).items():
+        write_synced(folder / name, content)
+    # Nobody relies on it: it need not outlive a power cut.
+    (folder / _TIMING).write_bytes(json_bytes({"wall_s": record.wall_s}))
+    sync_folder(folder)
+
+
+def _files(record: RunRecord, captures: Mapping[str, str]) -> dict[str, bytes]:
+    contents = {
+        "spec.json": json_bytes(record.spec),
+        "summary.json": json_bytes(record.summary),
+        "provenance.json": json_bytes(_provenance(record)),
+    }
+    for name in TABLES:
+        frame: pl.DataFrame | None = getattr(record, name)
+        if frame is not None:
+            contents[f"{name}.parquet"] = _parquet_bytes(frame)
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    contents[_MANIFEST] = json_bytes({"format": FORMAT, "sha256": digests | {**captures}})
+    return contents
+
+
+def _take_captures(record: RunRecord, folder: Path) -> dict[str, str]:
+    """Move a record's captures into a folder; return their digests."""
+    digests = {}
+    if record.captured is not None:
+        folder.mkdir()
+        for path in record.captures.values():
+            moved = Path(shutil.move(path, folder / path.name))
+            digests[f"{folder.name}/{path.name}"] = digest_of(moved)
+            with moved.open("rb") as file:
+                os.fsync(file.fileno())
+        sync_folder(folder)
+    return digests
+
+
+def _provenance(record: RunRecord) -> dict[str, str]:
+    # Nothing here may depend on the host or the hour: the file is compared between machines.
+    return {
+        "format": FORMAT,
+        "run_id": record.run_id,
+        "backend": record.backend,
+        "backend_version": record.backend_version,
+        **versions(),
+    }
+
+
+def _parquet_bytes(frame: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd", statistics=True)
+    return buffer.getvalue()

@@ -1,0 +1,246 @@
+"""A segment's folder: written elsewhere, synced, renamed; checked before anything of it is used.
+
+`manifest.json` has the SHA-256 of every other file, and its own SHA-256 is the folder's name: what
+is in a segment cannot change without its name being wrong.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.backends.base import named
+from jostle.backends.tables import TABLES
+from jostle.foreign_files import STORED_BYTES, open_regular, read_bytes
+from jostle.locked_folders import Partial
+from jostle.running.disk import (
+    NOT_OURS,
+    DamagedError,
+    digest_of,
+    json_bytes,
+    sync_folder,
+    versions,
+    write_synced,
+)
+from jostle.running.segments.content import MEASURES, RUNS, rows_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FORMAT = "jostle.segment/1"
+FOLDER = "segments"
+"""Folder of a store's segments."""
+_MANIFEST = "manifest.json"
+_NAME = re.compile(r"[0-9a-f]{64}")
+_COLUMNS = {"run", "backend", "backend_version", "spec"} | {rows_of(kind) for kind in TABLES}
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment that is what its name says.
+
+    Attributes
+    ----------
+    folder
+        Where it is.
+    runs
+        Names of its runs, in the order of its rows.
+    made_by
+        Backend and version of each run.
+    begins
+        Table of series → the first row of each run, and one more: where the last one ends.
+    versions
+        Of the packages that wrote it.
+    """
+
+    folder: Path
+    runs: tuple[str, ...]
+    made_by: tuple[tuple[str, str], ...]
+    begins: Mapping[str, tuple[int, ...]]
+    versions: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """Its name: a digest of all that is in it."""
+        return self.folder.name
+
+    def schema(self, table: str) -> Mapping[str, pl.DataType]:
+        """Columns of one of its tables."""
+        import polars as pl
+
+        return pl.read_parquet_schema(self.folder / f"{table}.parquet")
+
+    def read(self, table: str, columns: list[str] | None = None) -> pl.DataFrame:
+        """Read one of its tables."""
+        return _parquet(self.folder / f"{table}.parquet", columns)
+
+
+def names(root: Path) -> Iterator[str]:
+    """Names of the segments of a store.
+
+    Raises
+    ------
+    OSError
+        When the folder cannot be read.
+    """
+    try:
+        with os.scandir(root / FOLDER) as entries:
+            found = sorted(entry.name for entry in entries if _NAME.fullmatch(entry.name))
+    except FileNotFoundError:
+        return
+    yield from found
+
+
+def write(root: Path, partial: Path, tables: Mapping[str, pl.DataFrame]) -> tuple[Path, bool]:
+    """Write a segment, unless it is there; returns its folder, and whether it was not there.
+
+    Parameters
+    ----------
+    root, partial
+        The store, and its folder for what is being written.
+    tables
+        See `content.segment_tables`.
+
+    Raises
+    ------
+    OSError
+        When it cannot be written; then it is not there.
+    """
+    with Partial(partial, "segment") as folder:
+        digests = {}
+        for name, frame in tables.items():
+            content = _parquet_bytes(frame)
+            digests[f"{name}.parquet"] = hashlib.sha256(content).hexdigest()
+            write_synced(folder / f"{name}.parquet", content)
+        manifest = json_bytes(
+            {
+                "format": FORMAT,
+                "runs": tables[RUNS].height,
+                "sha256": digests,
+                "versions": versions(),
+            }
+        )
+        write_synced(folder / _MANIFEST, manifest)
+        sync_folder(folder)
+        (root / FOLDER).mkdir(exist_ok=True)
+        final = root / FOLDER / hashlib.sha256(manifest).hexdigest()
+        try:
+            folder.rename(final)
+        except OSError as error:
+            # Another process was faster, and what it wrote is the same unless it is damaged.
+            if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
+                raise
+            return final, False
+        sync_folder(root / FOLDER)
+        sync_folder(root)
+    return final, True
+
+
+def run_names(folder: Path) -> tuple[list[str], bool]:
+    """Names of a segment's runs as they stand there, unchecked, and whether it has series.
+
+    Raises
+    ------
+    DamagedError, OSError
+        When they cannot be read.
+    """
+    try:
+        frame = _parquet(folder / f"{RUNS}.parquet", ["run", rows_of("flows")])
+        series = frame[rows_of("flows")].null_count() == 0
+        return [str(run) for run in frame["run"]], series
+    except (ValueError, KeyError) as error:
+        raise DamagedError("its runs cannot be read") from error
+
+
+def verified(folder: Path) -> Segment:
+    """Check a segment: every file, and the name of every run.
+
+    Raises
+    ------
+    DamagedError
+        When it is not what its name says.
+    OSError
+        When it may not be read.
+    """
+    try:
+        content = read_bytes(folder / _MANIFEST, STORED_BYTES)
+        if hashlib.sha256(content).hexdigest() != folder.name:
+            raise DamagedError(f"{_MANIFEST} is not what was written")
+        manifest: Mapping[str, Any] = json.loads(content)
+        digests: Mapping[str, str] = manifest["sha256"]
+        known = {f"{name}.parquet" for name in (RUNS, MEASURES, *TABLES)}
+        if manifest["format"] != FORMAT or not known >= digests.keys() >= {f"{RUNS}.parquet"}:
+            raise DamagedError(f"{_MANIFEST} is not one of this version")
+        for name, digest in digests.items():
+            if digest_of(folder / name) != digest:
+                raise DamagedError(f"{name} is not what was written")
+        return _segment(folder, manifest)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise DamagedError(f"{Path(str(error.filename)).name} is missing") from error
+    except OSError as error:
+        if error.errno not in NOT_OURS:
+            raise
+        raise DamagedError(f"{Path(str(error.filename)).name}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DamagedError("it is not readable") from error
+
+
+def _segment(folder: Path, manifest: Mapping[str, Any]) -> Segment:
+    """Take the runs of a segment whose files are whole: each must be what its name says."""
+    there = {name.removesuffix(".parquet") for name in manifest["sha256"]}
+    frame = _parquet(folder / f"{RUNS}.parquet", sorted(_COLUMNS))
+    if frame.height != manifest["runs"]:
+        raise DamagedError(f"{RUNS}.parquet does not have the runs of its manifest")
+    runs = frame["run"].to_list()
+    made_by = list(zip(frame["backend"], frame["backend_version"], strict=True))
+    for run, spec, (backend, version) in zip(runs, frame["spec"], made_by, strict=True):
+        if named(spec, backend, version) != run:
+            raise DamagedError("it holds the specification of another run")
+    begins = {}
+    for kind in TABLES:
+        rows = frame[rows_of(kind)]
+        if (kind in there) != (rows.null_count() == 0):
+            raise DamagedError(f"{kind}.parquet and the runs do not belong together")
+        if kind in there:
+            begins[kind] = (0, *rows.cast(int).cum_sum().to_list())
+    return Segment(
+        folder,
+        tuple(runs),
+        tuple(made_by),
+        begins,
+        {str(name): str(version) for name, version in manifest["versions"].items()},
+    )
+
+
+def _parquet(path: Path, columns: list[str] | None) -> pl.DataFrame:
+    """Read a table of a segment.
+
+    Raises
+    ------
+    OSError
+        When it cannot be read.
+    ValueError
+        When it is not Parquet, or has not those columns.
+    """
+    import polars as pl
+
+    try:
+        # Polars would wait for a pipe.
+        open_regular(path).close()
+        return pl.read_parquet(path, columns=columns)
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(str(error)) from error
+
+
+def _parquet_bytes(frame: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd", statistics=True)
+    return buffer.getvalue()

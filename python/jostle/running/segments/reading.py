@@ -1,0 +1,348 @@
+"""All segments of a store, as somebody who looks runs up sees them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from jostle.errors import StoreError, brief
+from jostle.running.disk import DamagedError, store_error
+from jostle.running.segments import folder as folders
+from jostle.running.segments.content import RUNS
+from jostle.running.segments.folder import Segment
+from jostle.running.summaries import is_summary_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from jostle.backends import Spec
+
+T = TypeVar("T")
+OnDamage = Callable[[Path, str], object]
+"""Told of a segment's folder that is not what its name says, and why."""
+_TABLES_BYTES = 256_000_000
+"""Of tables that are kept because the next run is probably in the same segment."""
+_SUMMARIES_BYTES = 64_000_000
+"""Of summaries that are kept; as objects they take some six times as much."""
+_FEW = 4
+"""Segments that are checked one after another."""
+
+
+class _Recent:
+    """Values that were used last, up to a number of bytes."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._values: OrderedDict[tuple[str, Any], tuple[Any, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple[str, Any]) -> Any:
+        with self._lock:
+            found = self._values.get(key)
+            if found is None:
+                return None
+            self._values.move_to_end(key)
+            return found[0]
+
+    def keep(self, key: tuple[str, Any], value: Any, size_bytes: int) -> None:
+        with self._lock:
+            if key in self._values:
+                return
+            self._values[key] = value, size_bytes
+            self._bytes += size_bytes
+            while self._bytes > self._most_bytes and len(self._values) > 1:
+                _, (_, freed) = self._values.popitem(last=False)
+                self._bytes -= freed
+
+
+@dataclass
+class Segments:
+    """Looks runs up in the segments of a store.
+
+    Parameters
+    ----------
+    root
+        The store.
+    on_damage
+        Told of segments that cannot be used; they are not looked at again.
+    """
+
+    root: Path
+    on_damage: OnDamage
+    _known: dict[str, int] = field(default_factory=dict)
+    _names: list[str] = field(default_factory=list)
+    _index: list[pl.DataFrame] = field(default_factory=list)
+    _verified: dict[int, Segment] = field(default_factory=dict)
+    _unusable: set[int] = field(default_factory=set)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _tables: _Recent = field(default_factory=lambda: _Recent(_TABLES_BYTES))
+    _summaries: _Recent = field(default_factory=lambda: _Recent(_SUMMARIES_BYTES))
+
+    def names(self) -> frozenset[str]:
+        """Names of all runs, as they stand there.
+
+        Raises
+        ------
+        StoreError
+            When the store may not be read.
+        """
+        with self._lock:
+            return frozenset(self._refreshed()["run"])
+
+    def find(self, runs: Iterable[str], *, series: bool) -> dict[str, SegmentRun]:
+        """Look runs up by name; with `series`, those whose series were kept.
+
+        Raises
+        ------
+        StoreError
+            When the store may not be read.
+        """
+        import polars as pl
+
+        wanted = pl.DataFrame({"run": pl.Series(list(runs), dtype=pl.String)})
+        with self._lock:
+            while True:
+                # Of a run that is in several segments the one with series is taken.
+                there = (
+                    self._refreshed()
+                    .filter(pl.col("series") | pl.lit(not series))
+                    .join(wanted, on="run", how="semi")
+                    .sort("series", "segment", descending=[True, False])
+                    .unique("run", keep="first", maintain_order=True)
+                )
+                if self._check(there["segment"].unique().to_list()):
+                    break
+            places = zip(there["run"], there["segment"], there["row"], strict=True)
+            return {run: SegmentRun(self, self._verified[at], row) for run, at, row in places}
+
+    def _refreshed(self) -> pl.DataFrame:
+        """Take in what was written since, and leave out what is gone: run, segment, row, series."""
+        import polars as pl
+
+        try:
+            present = set(folders.names(self.root))
+            # One that was moved aside may be written again.
+            for name in self._known.keys() - present:
+                self._unusable.add(self._known.pop(name))
+            for name in sorted(present - self._known.keys()):
+                self._take_in(name)
+        except OSError as error:
+            raise store_error(self.root, error) from error
+        schema = {"run": pl.String, "segment": pl.UInt32, "row": pl.UInt32, "series": pl.Boolean}
+        index = pl.concat([pl.DataFrame(schema=schema), *self._index], rechunk=True)
+        self._index = [index]
+        if not self._unusable:
+            return index
+        return index.filter(~pl.col("segment").is_in(list(self._unusable)))
+
+    def _take_in(self, name: str) -> None:
+        import polars as pl
+
+        at = self._known[name] = len(self._names)
+        self._names.append(name)
+        path = self.root / folders.FOLDER / name
+        try:
+            runs, series = folders.run_names(path)
+        except FileNotFoundError as error:
+            self._leave_out(at, f"{Path(str(error.filename)).name} is missing")
+            return
+        except (DamagedError, OSError) as damage:
+            self._leave_out(at, str(damage))
+            return
+        columns = {"run": runs, "segment": at, "row": range(len(runs)), "series": series}
+        types = {"segment": pl.UInt32, "row": pl.UInt32, "series": pl.Boolean}
+        self._index.append(pl.DataFrame(columns, schema_overrides=types))
+
+    def _leave_out(self, at: int, why: str) -> None:
+        """Do not use a segment, because it is damaged or was merged into another meanwhile."""
+        name = self._names[at]
+        self._unusable.add(at)
+        path = self.root / folders.FOLDER / name
+        if path.is_dir():
+            self.on_damage(path, why)
+        if not path.exists():
+            # It may be written again.
+            self._known.pop(name, None)
+
+    def _check(self, numbers: list[int]) -> bool:
+        """Whether segments are what they should be, each checked once."""
+        new = [at for at in numbers if at not in self._verified]
+        if len(new) <= _FEW:
+            outcomes = list(map(self._outcome, new))
+        else:
+            # Digests are computed without the interpreter's lock.
+            with ThreadPoolExecutor(_FEW) as threads:
+                outcomes = list(threads.map(self._outcome, new))
+        for at, outcome in zip(new, outcomes, strict=True):
+            if isinstance(outcome, Segment):
+                self._verified[at] = outcome
+            else:
+                self._leave_out(at, outcome)
+        return not self._unusable.intersection(new)
+
+    def _outcome(self, at: int) -> Segment | str:
+        path = self.root / folders.FOLDER / self._names[at]
+        try:
+            return folders.verified(path)
+        except DamagedError as damage:
+            return str(damage)
+        except OSError as error:
+            raise store_error(path, error) from error
+
+    def table(self, segment: Segment, name: str, columns: tuple[str, ...] = ()) -> pl.DataFrame:
+        """Read a table of a segment, or some of its columns.
+
+        Raises
+        ------
+        FileNotFoundError
+            When the segment is gone.
+        StoreError
+            When it cannot be read.
+        """
+        key = (segment.name, (name, columns))
+        found: pl.DataFrame | None = self._tables.get(key)
+        if found is None:
+            try:
+                found = segment.read(name, list(columns) or None)
+            except FileNotFoundError:
+                raise
+            except (OSError, ValueError) as error:
+                text = f"segment {segment.name}: {name}.parquet cannot be read: "
+                raise StoreError(text + brief(str(error))) from error
+            self._tables.keep(key, found, int(found.estimated_size()))
+        return found
+
+    def summary(self, segment: Segment, row: int) -> Mapping[str, Any]:
+        """Read the summary of a run, which is held against its specification.
+
+        Raises
+        ------
+        FileNotFoundError
+            When the segment is gone.
+        StoreError
+            When it is none.
+        """
+        key = (segment.name, row)
+        found: Mapping[str, Any] | None = self._summaries.get(key)
+        if found is None:
+            texts = self.table(segment, RUNS, ("spec", "summary"))
+            text = texts["summary"][row]
+            try:
+                found = json.loads(text)
+                if not is_summary_of(found, json.loads(texts["spec"][row])):
+                    raise ValueError("not a summary")
+            except (ValueError, TypeError, RecursionError) as error:
+                why = f"run {segment.runs[row]}: its summary is not a summary of that run"
+                raise StoreError(why) from error
+            self._summaries.keep(key, found, len(text))
+        return found
+
+
+class SegmentRun:
+    """A run in a segment; what it holds is read when it is asked for."""
+
+    __slots__ = ("_row", "_segment", "_segments")
+
+    def __init__(self, segments: Segments, segment: Segment, row: int) -> None:
+        self._segments = segments
+        self._segment = segment
+        self._row = row
+
+    def __reduce__(self) -> tuple[Callable[[Path, str], SegmentRun], tuple[Path, str]]:
+        return _looked_up, (self._segments.root, self.run_id)
+
+    @property
+    def run_id(self) -> str:
+        """Name of the run."""
+        return self._segment.runs[self._row]
+
+    @property
+    def summary(self) -> Mapping[str, Any]:
+        """Measures per flow, link and phase, and fairness per phase."""
+        return self._read(lambda: self._segments.summary(self._segment, self._row))
+
+    @property
+    def spec(self) -> Spec:
+        """What was run."""
+        columns = ("spec", "summary")
+        texts = self._read(lambda: self._segments.table(self._segment, RUNS, columns))
+        return cast("Spec", json.loads(texts["spec"][self._row]))
+
+    @property
+    def provenance(self) -> Mapping[str, str]:
+        """Versions of what produced the run."""
+        backend, version = self._segment.made_by[self._row]
+        made = {"run_id": self.run_id, "backend": backend, "backend_version": version}
+        return {"format": folders.FORMAT, **made, **self._segment.versions}
+
+    @property
+    def flows(self) -> pl.DataFrame:
+        """Series of the flows."""
+        return self._series("flows")
+
+    @property
+    def links(self) -> pl.DataFrame:
+        """Series of the links."""
+        return self._series("links")
+
+    @property
+    def internals(self) -> pl.DataFrame:
+        """Internal quantities of the controllers."""
+        return self._series("internals")
+
+    @property
+    def acks(self) -> pl.DataFrame | None:
+        """Every ACK that reached a sender, if it was recorded."""
+        return self._series("acks") if "acks" in self._segment.begins else None
+
+    @property
+    def transfers(self) -> pl.DataFrame | None:
+        """Every transfer of flows that are many connections, if there are any."""
+        return self._series("transfers") if "transfers" in self._segment.begins else None
+
+    @property
+    def captures(self) -> Mapping[str, Path]:
+        """Runs with captures have folders of their own."""
+        return {}
+
+    def _series(self, kind: str) -> pl.DataFrame:
+        if kind not in self._segment.begins:
+            raise StoreError(
+                f"run {self.run_id} was stored without its series (`--keep summary`): "
+                "run it again with `--keep series`"
+            )
+        whole = self._read(lambda: self._segments.table(self._segment, kind))
+        begin, end = self._segment.begins[kind][self._row : self._row + 2]
+        return whole[begin:end].drop("run")
+
+    def _read(self, ask: Callable[[], T]) -> T:
+        try:
+            return ask()
+        except FileNotFoundError as error:
+            # Its segment was merged into another: the run is still there.
+            run = self.run_id
+            again = self._segments.find([run], series="flows" in self._segment.begins).get(run)
+            if again is None:
+                raise StoreError(f"run {run} is no longer in {self._segments.root}") from error
+            self._segment, self._row = again._segment, again._row
+            return ask()
+
+
+def _looked_up(root: Path, run: str) -> SegmentRun:
+    found = _of_this_process(root).find([run], series=False)
+    if run not in found:
+        raise StoreError(f"run {run} is not in {root}")
+    return found[run]
+
+
+@lru_cache(maxsize=8)
+def _of_this_process(root: Path) -> Segments:
+    return Segments(root, lambda _folder, _why: None)

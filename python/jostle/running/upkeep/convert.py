@@ -1,0 +1,105 @@
+"""A store of earlier versions, in which every run has a folder, becomes one of segments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jostle.backends import canonical_json
+from jostle.errors import StoreError
+from jostle.locked_folders import Partial
+from jostle.running.disk import store_error
+from jostle.running.run_folder import StoredRun
+from jostle.running.segments.content import PackedRun
+from jostle.running.store import PARTIAL, Store, folder_names
+from jostle.running.writer import MOST_BYTES, MOST_RUNS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def convert(store: Store, told: Callable[[int], object] = lambda _runs: None) -> tuple[int, int]:
+    """Write runs that have folders into segments, and remove the folders.
+
+    Runs with captures keep theirs. A folder goes when its run is found in a segment; nothing is
+    lost if it is interrupted.
+
+    Parameters
+    ----------
+    store
+        The store.
+    told
+        Hears how many runs were converted so far.
+
+    Returns
+    -------
+    tuple of int
+        How many were converted, and how many stay as they are.
+
+    Raises
+    ------
+    StoreError
+        When the store cannot be read or written.
+    """
+    converted = left = 0
+    waiting: list[PackedRun] = []
+    size_bytes = 0
+    for name in sorted(folder_names(store.root)):
+        run = store.get(name)
+        if not isinstance(run, StoredRun):
+            continue  # Damaged, and moved aside.
+        if run.captures:
+            left += 1
+            continue
+        waiting.append(_packed(run))
+        size_bytes += waiting[-1].size_bytes
+        if len(waiting) >= MOST_RUNS or size_bytes >= MOST_BYTES:
+            converted += _move(store, waiting)
+            waiting, size_bytes = [], 0
+            told(converted)
+    return converted + _move(store, waiting), left
+
+
+def _packed(run: StoredRun) -> PackedRun:
+    tables: dict[str, pl.DataFrame] = {"flows": run.flows, "links": run.links}
+    tables["internals"] = run.internals
+    for name, frame in (("acks", run.acks), ("transfers", run.transfers)):
+        if frame is not None:
+            tables[name] = frame
+    made = run.provenance
+    return PackedRun(
+        name=run.run_id,
+        backend=made["backend"],
+        backend_version=made["backend_version"],
+        seed=run.spec["seed"],
+        spec=canonical_json(run.spec),
+        summary=canonical_json(run.summary),
+        told=run.summary,
+        tables=tables,
+    )
+
+
+def _move(store: Store, runs: list[PackedRun]) -> int:
+    if not runs:
+        return 0
+    names = [run.name for run in runs]
+    store.put_all(runs)
+    there = store.find_in_segments(names)
+    if missing := [name for name in names if name not in there]:
+        raise StoreError(f"cannot store run {missing[0]}: what is written there does not last")
+    try:
+        for name in names:
+            # Renamed first: nobody sees half of a folder.
+            with Partial(store.root / PARTIAL, "gone") as gone:
+                _rename(store.root / name, gone / name)
+    except OSError as error:
+        raise store_error(store.root, error) from error
+    return len(names)
+
+
+def _rename(folder: Path, to: Path) -> None:
+    try:
+        folder.rename(to)
+    except FileNotFoundError:
+        return  # Another process has done it.

@@ -1,0 +1,190 @@
+"""The tables of a whole store: asked in SQL, or written into one file.
+
+Files are read as they are, without holding them against their digests: that would read all of a
+store, and a question needs some columns of it. `check` does.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.backends.tables import TABLES
+from jostle.errors import InputError, StoreError, brief, unknown
+from jostle.foreign_files import STORED_BYTES, read_bytes
+from jostle.running.plans import plan_names, read_plan
+from jostle.running.segments import folder as folders
+from jostle.running.segments.content import MEASURES, RUNS
+from jostle.running.upkeep.merge import each_once, whole_segments
+
+if TYPE_CHECKING:
+    import duckdb
+    import polars as pl
+
+    from jostle.running.store import Store
+
+NAMES = (RUNS, MEASURES, *TABLES)
+"""Tables that segments have."""
+PLANS = "plans"
+
+
+def files_of(root: Path, table: str) -> list[Path]:
+    """Files of a table, in the order of their segments."""
+    paths = (root / folders.FOLDER / name / f"{table}.parquet" for name in folders.names(root))
+    return [path for path in paths if path.is_file()]
+
+
+def write_table(store: Store, table: str, path: Path) -> int:
+    """Write a table of all segments of a store into one file, in the order of runs' names.
+
+    The same runs give the same bytes, whichever segments they are in. What is damaged is moved
+    aside.
+
+    Parameters
+    ----------
+    store
+        The store.
+    table
+        Its name.
+    path
+        Where to: ``.parquet`` or ``.csv``.
+
+    Returns
+    -------
+    int
+        How many rows it has.
+
+    Raises
+    ------
+    InputError
+        When there is no such table, or the file cannot be written.
+    """
+    import polars as pl
+
+    if table not in NAMES:
+        raise InputError(unknown("table", table, NAMES))
+    if path.suffix not in {".parquet", ".csv"}:
+        raise InputError(f"{path}: a table is written as .parquet or .csv")
+    segments = whole_segments(store)
+    kept = each_once(segments)
+    parts = [
+        pl.scan_parquet(segment.folder / f"{table}.parquet").filter(
+            pl.col("run").is_in(list(kept[segment.name]))
+        )
+        for segment in segments
+        if kept[segment.name] and (table in segment.begins or table in {RUNS, MEASURES})
+    ]
+    if not parts:
+        raise InputError(f"no run of the store {store.root} has a table `{table}`")
+    whole = pl.concat(parts, how="diagonal").sort("run", maintain_order=True)
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        if path.suffix == ".csv":
+            whole.sink_csv(partial)
+        else:
+            whole.sink_parquet(partial, compression="zstd")
+        partial.replace(path)
+        finished = pl.scan_parquet if path.suffix == ".parquet" else pl.scan_csv
+        return int(finished(path).select(pl.len()).collect().item())
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise InputError(f"cannot write {path}: {brief(str(error))}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def plans_frame(root: Path) -> pl.DataFrame:
+    """Which runs belong together: a row per plan and run.
+
+    Returns
+    -------
+    polars.DataFrame
+        `plan` (its file), `title`, `backend`, `backend_version`, `condition` (its position),
+        `seed`, `run`, and `labels`: key and value of the grid, each.
+    """
+    import polars as pl
+
+    rows: dict[str, list[Any]] = {
+        name: []
+        for name in ("plan", "title", "backend", "backend_version", "condition", "seed", "run")
+    }
+    labels: list[list[dict[str, str]]] = []
+    for name, _ in plan_names(root):
+        plan = read_plan(root, name)
+        made = [[{"key": k, "value": v} for k, v in one.items()] for one in plan.conditions]
+        for condition, seed, run in plan.runs:
+            values = (name, plan.title, plan.backend, plan.backend_version, condition, seed, run)
+            for column, value in zip(rows.values(), values, strict=True):
+                column.append(value)
+            labels.append(made[condition])
+    pair = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
+    types = {"condition": pl.UInt32, "seed": pl.UInt64}
+    columns = [pl.Series(n, v, dtype=types.get(n, pl.String)) for n, v in rows.items()]
+    return pl.DataFrame([*columns, pl.Series("labels", labels, dtype=pair)])
+
+
+def ask(root: Path, question: str) -> pl.DataFrame:
+    """Answer a question in SQL.
+
+    Tables are those of segments, by name, and `plans`; labels of a condition are a map, so that
+    ``labels['bottleneck.rate']`` is one.
+
+    Raises
+    ------
+    InputError
+        When DuckDB is not installed, or does not understand the question.
+    """
+    try:
+        import duckdb
+    except ImportError as error:
+        raise InputError('DuckDB is not installed: pip install "jostle[sql]"') from error
+    import polars as pl
+
+    with tempfile.TemporaryDirectory(prefix="jostle-sql-") as folder, duckdb.connect() as database:
+        _views(database, root, Path(folder))
+        try:
+            answer = database.execute(question)
+            if answer.description is None:
+                return pl.DataFrame()
+            names = [column[0] for column in answer.description]
+            rows = answer.fetchall()
+        except duckdb.Error as error:
+            raise InputError(f"SQL: {brief(str(error))}") from error
+    columns = zip(*rows, strict=True) if rows else [[] for _ in names]
+    unique = [name if names.index(name) == at else f"{name}_{at}" for at, name in enumerate(names)]
+    made = [pl.Series(n, list(v), strict=False) for n, v in zip(unique, columns, strict=True)]
+    return pl.DataFrame(made)
+
+
+def _views(database: duckdb.DuckDBPyConnection, root: Path, folder: Path) -> None:
+    for name in NAMES:
+        paths = files_of(root, name)
+        if paths:
+            listed = ", ".join(_quoted(str(path)) for path in paths)
+            more = ", union_by_name = true" if _differ(paths) else ""
+            database.execute(f"CREATE VIEW {name} AS FROM read_parquet([{listed}]{more})")
+    try:
+        plans = plans_frame(root)
+    except StoreError as error:
+        raise InputError(f"{error}: remove that file") from error
+    plans.write_parquet(folder / "plans.parquet")
+    path = _quoted(str(folder / "plans.parquet"))
+    database.execute(
+        f"CREATE TABLE {PLANS} AS SELECT * REPLACE (map_from_entries(labels) AS labels) "
+        f"FROM read_parquet({path})"
+    )
+
+
+def _differ(paths: list[Path]) -> bool:
+    """Whether segments of several versions are there: their measures may be others."""
+    versions = set()
+    for path in paths:
+        told = json.loads(read_bytes(path.with_name("manifest.json"), STORED_BYTES))
+        versions.add(json.dumps(told.get("versions"), sort_keys=True))
+    return len(versions) > 1
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,170 @@
+"""Which runs a suite needs for a controller, and the card that they give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jostle.backends import BACKENDS
+from jostle.errors import InputError, unknown
+from jostle.running.session import refusals
+from jostle.scenario import Scenario, ScenarioError
+from jostle.studies.carry_out import Work
+from jostle.studies.study import DESCRIBED
+from jostle.suites.judge import Card, SuiteRuns, judge
+from jostle.suites.load import with_subject
+from jostle.suites.subject import Subject
+from jostle.suites.suite import BASELINE, Cell, Suite
+
+if TYPE_CHECKING:
+    from jostle.backends import Backend
+    from jostle.results import ResultSet
+    from jostle.scenario import Plan
+    from jostle.studies import Study
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How a suite is carried out.
+
+    Attributes
+    ----------
+    quick
+        A quick look.
+    repeats
+        Runs per condition, instead of the suite's own.
+    only
+        Ids of criteria; all if empty.
+    python
+        Whether controllers may be Python.
+    words
+        Words of the command that asks so, from the suite on.
+    """
+
+    quick: bool = False
+    repeats: int | None = None
+    only: frozenset[str] = frozenset()
+    python: bool = False
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Task:
+    """A suite for one controller: what has to be run, and what it will be judged by.
+
+    Attributes
+    ----------
+    suite, subject, baseline, asked, backend
+        What it is of.
+    cells, study
+        What is judged, and as which study.
+    work
+        What has to be run.
+    refused
+        Why scenarios cannot have the controller, in words.
+    """
+
+    suite: Suite
+    subject: Subject
+    baseline: Subject
+    asked: Asked
+    backend: str
+    cells: tuple[Cell, ...]
+    study: Study
+    work: tuple[Work, ...]
+    refused: tuple[str, ...]
+
+
+def task_of(
+    suite: Suite, subject: Subject, baseline: Subject, backend: Backend, asked: Asked
+) -> Task:
+    """List what a suite needs for a controller.
+
+    Raises
+    ------
+    InputError
+        When no scenario can have the controller, or a criterion is not there.
+    """
+    for name in asked.only:
+        known = [one.id for one in suite.criteria]
+        if name not in known:
+            raise InputError(unknown("criterion", name, known))
+    needed = suite.needed(quick=asked.quick, only=asked.only)
+    refused: dict[str, str] = {}
+    ours: dict[str, Scenario] = {}
+    theirs: dict[str, Scenario] = {}
+    for name, with_baseline in needed.items():
+        try:
+            ours[name] = with_subject(suite, name, subject, python=asked.python)
+        except ScenarioError as error:
+            refused[name] = str(error)
+            continue
+        if with_baseline:
+            theirs[name] = with_subject(suite, name, baseline, python=asked.python)
+    if refused and not ours:
+        raise InputError(next(iter(refused.values())))
+    cells = tuple(
+        cell
+        for at, one in enumerate(suite.criteria)
+        if not asked.only or one.id in asked.only
+        for cell in suite.cells(at, quick=asked.quick)
+        if not any(name in refused for name in suite.experiments_of(at))
+    )
+    study = suite.study(ours, theirs, list(cells))
+    work = [_work(suite, study, name, backend, asked) for name in study.scenarios]
+    told = (
+        *(f"{name}: {text.splitlines()[0]}" for name, text in refused.items()),
+        *(str(one.error()).splitlines()[0] for each in work for one in each.left_out[:1]),
+    )
+    done = tuple(one for one in work if one.plan.runs)
+    return Task(suite, subject, baseline, asked, backend.name, cells, study, done, told)
+
+
+def _work(suite: Suite, study: Study, name: str, backend: Backend, asked: Asked) -> Work:
+    plain = name.removesuffix(BASELINE)
+    plan = _plan(suite, study.scenarios[name], plain, backend.name, asked)
+    left = {
+        at
+        for at in range(len(plan.conditions))
+        if not suite.runs_condition(plain, at, quick=asked.quick)
+    }
+    plan = plan.without(left)
+    one = suite.file.experiments[plain]
+    if backend.name not in one.backends:
+        return Work(suite.id, name, (DESCRIBED,), plan.without(range(len(plan.conditions))), ())
+    refused = refusals(plan, backend)
+    return Work(suite.id, name, (DESCRIBED,), plan.without(refused), tuple(refused.values()))
+
+
+def _plan(suite: Suite, scenario: Scenario, name: str, backend: str, asked: Asked) -> Plan:
+    one = suite.file.experiments[name]
+    own = min(one.repeats or scenario.repeats, scenario.repeats)
+    if BACKENDS[backend].is_slow and one.kernel_repeats:
+        own = min(own, one.kernel_repeats)
+    if asked.quick:
+        own = min(own, one.quick.repeats)
+    try:
+        return scenario.plan(repeats=asked.repeats or own)
+    except ValueError as error:
+        raise InputError(f"experiment {name} of suite {suite.id}: {error}") from None
+
+
+def card_of(task: Task, run: Callable[[Work], ResultSet]) -> Card:
+    """Carry a task out, and judge what came of it."""
+    results = {one.experiment: run(one) for one in task.work}
+    runs = SuiteRuns(task.study, results)
+    suite, asked = task.suite, task.asked
+    rows = judge(runs, suite.criteria, task.cells, task.refused)
+    if asked.only:
+        rows = tuple(one for one in rows if one.criterion.id in asked.only)
+    failures = tuple(
+        f"{name}: {each.labels[one.condition]} seed {one.seed}: {one.error}"
+        for name, each in results.items()
+        for one in each.failures
+    )
+    return Card(
+        suite.id, suite.file.title, task.subject.label, task.baseline.label, task.backend,
+        asked.quick, rows, next((each.backend_version for each in results.values()), ""),
+        sum(len(each) for each in results.values()), failures, asked.words,
+    )  # fmt: skip

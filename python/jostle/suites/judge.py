@@ -1,0 +1,204 @@
+"""A suite held against runs: of each criterion the value that decides, its bound, and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Final, Literal
+
+from jostle.studies import Runs, evaluate
+from jostle.studies.evaluate import Tested, value_estimate
+from jostle.studies.models import Part, Value
+from jostle.studies.windows import RunView, Span
+from jostle.studies.wording import digits
+from jostle.suites.models import Criterion
+from jostle.suites.suite import Cell, Labels
+
+Verdict = Literal["pass", "fail", "unknown"]
+
+NEVER: Final = ("completion", "download_time")
+"""Measures without a value in a run by whose end they had not come: they count as never."""
+
+
+class SuiteRuns(Runs):
+    """Runs of a suite, in which what never came is later than any bound."""
+
+    def _one(self, value: Value, run: RunView, span: Span) -> float | None:
+        found = super()._one(value, run, span)
+        return inf if found is None and value.measure in NEVER else found
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A comparison of one combination of labels.
+
+    Attributes
+    ----------
+    where
+        The labels.
+    part
+        Position of the comparison among those of the criterion.
+    tested
+        The value, its interval, the bound.
+    """
+
+    where: Labels
+    part: int
+    tested: Tested
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the value says."""
+        return _VERDICTS[self.tested.holds]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the interval allows the other verdict as well."""
+        ours = self.tested.ours
+        return ours.low is not None and not self.tested.certain
+
+    @property
+    def excess(self) -> float:
+        """By how much of the bound the value is on its wrong side; below 0 on its right side."""
+        value, bound = self.tested.ours.value, self.tested.bound
+        if value is None:
+            return -inf
+        beyond = abs(value - bound) if self.tested.relation.startswith("about") else value - bound
+        if self.tested.relation.startswith("≥"):
+            beyond = -beyond
+        return beyond / (abs(bound) or 1.0)
+
+
+_VERDICTS: Final[Mapping[bool | None, Verdict]] = {True: "pass", False: "fail", None: "unknown"}
+_ORDER: Final[Mapping[Verdict, int]] = {"fail": 2, "unknown": 1, "pass": 0}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A criterion and what runs say of it.
+
+    Attributes
+    ----------
+    criterion
+        The criterion.
+    verdict
+        `fail` if a comparison fails, else `unknown` if one has no value, else `pass`.
+    comparisons
+        All of them.
+    reason
+        Why it is unknown; empty otherwise.
+    """
+
+    criterion: Criterion
+    verdict: Verdict
+    comparisons: tuple[Decided, ...] = ()
+    reason: str = ""
+
+    @property
+    def deciding(self) -> Decided | None:
+        """The comparison that is worst off; None where there is none."""
+        return max(
+            self.comparisons, key=lambda one: (_ORDER[one.verdict], one.excess), default=None
+        )
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a suite says of a controller.
+
+    Attributes
+    ----------
+    suite, title, controller, baseline, backend
+        Names.
+    quick
+        Whether it was a quick look.
+    rows
+        The criteria, in the order of the suite.
+    version
+        Of the backend.
+    runs
+        How many runs it is made of.
+    failures
+        Runs that failed, in a line each.
+    words
+        Words of the command that gives the card again, from the suite on.
+    """
+
+    suite: str
+    title: str
+    controller: str
+    baseline: str
+    backend: str
+    quick: bool
+    rows: tuple[Judged, ...]
+    version: str = ""
+    runs: int = 0
+    failures: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+    def failed(self, levels: Sequence[str]) -> list[Judged]:
+        """Criteria of some levels that are not met."""
+        return [one for one in self.rows if one.verdict == "fail" and one.criterion.level in levels]
+
+
+def judge(
+    runs: Runs, criteria: Sequence[Criterion], cells: Sequence[Cell], left_out: Sequence[str] = ()
+) -> tuple[Judged, ...]:
+    """Hold criteria against runs.
+
+    Parameters
+    ----------
+    runs
+        Of the study that `Suite.study` has made of `cells`.
+    criteria, cells
+        Of the suite.
+    left_out
+        What the backend could not do, in words.
+    """
+    rows = evaluate(runs).claims
+    found: dict[int, list[Decided]] = {}
+    for cell, claim, row in zip(cells, runs.study.file.claims, rows, strict=True):
+        found.setdefault(cell.criterion, []).extend(
+            Decided(cell.where, at, _as_read(runs, part, tested))
+            for at, (part, tested) in enumerate(zip(claim.parts, row.parts, strict=True))
+        )
+    return tuple(
+        _judged(criterion, tuple(found.get(at, ())), left_out)
+        for at, criterion in enumerate(criteria)
+    )
+
+
+def _as_read(runs: Runs, part: Part, tested: Tested) -> Tested:
+    """Give a difference of two values as the one of them, beside what the other allows it."""
+    if not isinstance(part.right, Value) or not (part.margin or part.within):
+        return tested
+    other = value_estimate(runs, part.right).value
+    ours = tested.ours
+    if other is None or ours.value is None:
+        return tested
+    by = part.factor * other
+    bound = tested.bound + by
+    low, high = (None if end is None else end + by for end in (ours.low, ours.high))
+    sign = tested.relation.split()[0]
+    return replace(
+        tested,
+        relation=f"{sign} {digits(bound)} {ours.unit}".strip(),
+        bound=bound,
+        ours=replace(ours, value=ours.value + by, low=low, high=high),
+    )
+
+
+def _judged(
+    criterion: Criterion, comparisons: tuple[Decided, ...], left_out: Sequence[str]
+) -> Judged:
+    if criterion.unknown:
+        return Judged(criterion, "unknown", reason=criterion.unknown)
+    if not comparisons:
+        return Judged(criterion, "unknown", reason="it was not asked for in this run of the suite")
+    worst = max((one.verdict for one in comparisons), key=lambda verdict: _ORDER[verdict])
+    reason = ""
+    if worst == "unknown":
+        missing = next(one for one in comparisons if one.verdict == "unknown")
+        reason = "; ".join([missing.tested.ours.method, *left_out])
+    return Judged(criterion, worst, comparisons, reason)

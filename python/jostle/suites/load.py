@@ -1,0 +1,174 @@
+"""Reading suites: `suite.toml`, its scenarios with a controller in them, and what is wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from jostle.errors import InputError, unknown
+from jostle.scenario import Scenario
+from jostle.scenario import load as load_scenario
+from jostle.scenario.text.document import parse, read_text
+from jostle.scenario.text.positions import KeyPath, positions
+from jostle.scenario.text.problems import ScenarioError
+from jostle.studies.check import PLAIN, path_mistakes, scenario_path_mistakes, told
+from jostle.studies.load import mismatches, with_defaults
+from jostle.studies.models import Claim, StudyFile
+from jostle.studies.readings import problem
+from jostle.studies.study import Study
+from jostle.suites.models import (
+    Criterion,
+    Quick,
+    SuiteExperiment,
+    SuiteFile,
+    SuitePart,
+    SuiteValue,
+)
+from jostle.suites.subject import Subject
+from jostle.suites.suite import Suite, as_experiment
+
+FILE: Final = "suite.toml"
+INSTALLED: Final = Path(__file__).parents[3] / "suites"
+"""The suites that come with jostle."""
+
+_MODELS: Final = (SuiteFile, SuiteExperiment, Quick, Criterion, SuitePart, SuiteValue)
+
+
+def names(folder: Path = INSTALLED) -> list[str]:
+    """Names of the suites in a folder; of those that come with jostle if absent."""
+    return sorted(path.parent.name for path in folder.glob(f"*/{FILE}"))
+
+
+def load(name: str, folder: Path = INSTALLED) -> Suite:
+    """Read a suite.
+
+    Parameters
+    ----------
+    name
+        Name of its folder.
+    folder
+        Where suites are; those that come with jostle if absent.
+
+    Raises
+    ------
+    InputError
+        When there is no such suite.
+    ScenarioError
+        When it, or a scenario of it, is wrong; the text names file, line and key.
+    """
+    path = folder / name / FILE
+    if not path.is_file():
+        raise InputError(unknown("suite", name, names(folder)))
+    text, document = parse(read_text(path), str(path))
+    lines = positions(text)
+    try:
+        file = SuiteFile.model_validate(with_defaults(document))
+    except ValidationError as error:
+        keys = sorted({key for model in _MODELS for key in model.model_fields})
+        problems = [problem(lines, at, said) for at, said in told(error, keys)]
+        raise ScenarioError(str(path), problems) from None
+    problems = [problem(lines, at, said) for at, said in _mistakes(file, path.parent)]
+    if problems:
+        raise ScenarioError(str(path), problems)
+    scenarios = {name: _scenario(path.parent, one) for name, one in file.experiments.items()}
+    suite = Suite(name, path.parent, file, scenarios)
+    problems = [problem(lines, at, said) for at, said in _mismatches(suite)]
+    if problems:
+        raise ScenarioError(str(path), problems)
+    return suite
+
+
+def with_subject(suite: Suite, experiment: str, subject: Subject, *, python: bool) -> Scenario:
+    """Read the scenario of an experiment with a controller in the flows that are judged.
+
+    Raises
+    ------
+    ScenarioError
+        When the scenario cannot be run with it.
+    """
+    one = suite.file.experiments[experiment]
+    return load_scenario(
+        suite.folder / one.scenario,
+        subject.overrides(one.subject),
+        python=python,
+        modules=subject.modules,
+    )
+
+
+def _scenario(folder: Path, experiment: SuiteExperiment) -> Scenario:
+    path = folder / experiment.scenario
+    text, document = parse(read_text(path), str(path))
+    mistakes = [*scenario_path_mistakes(document, path.parent, folder)]
+    if mistakes:
+        lines = positions(text)
+        raise ScenarioError(str(path), [problem(lines, at, said) for at, said in mistakes])
+    return load_scenario(path)
+
+
+def _as_study(file: SuiteFile) -> StudyFile:
+    """Give the study that a suite's folder would be: for what both are checked for."""
+    return StudyFile.model_construct(
+        title=file.title,
+        paper=file.source,
+        setup=file.setup,
+        experiments={name: as_experiment(one) for name, one in file.experiments.items()},
+    )
+
+
+def _mistakes(file: SuiteFile, folder: Path) -> Iterator[tuple[KeyPath, str]]:
+    """Say what is wrong whatever the scenarios hold."""
+    counts = Counter(one.id for one in file.criteria)
+    for at, one in enumerate(file.criteria):
+        if counts[one.id] > 1:
+            yield ("criteria", at, "id"), f'"{one.id}" is there {counts[one.id]} times'
+        if not PLAIN.fullmatch(one.id.replace(".", "-")):
+            text = "letters, digits, ., - and _, with a letter or digit first"
+            yield ("criteria", at, "id"), f'"{one.id}" is no plain name; accepted: {text}'
+    for name in file.experiments:
+        if not PLAIN.fullmatch(name):
+            yield ("experiments", name), f'"{name}" is no plain name'
+    yield from path_mistakes(_as_study(file), folder)
+
+
+def _mismatches(suite: Suite) -> Iterator[tuple[KeyPath, str]]:
+    """Say what the suite names that its scenarios do not have."""
+    for name, experiment in suite.file.experiments.items():
+        scenario = suite.scenarios[name]
+        flows = [flow.name for flow in scenario.file.flows]
+        for flow in experiment.subject:
+            if flow not in flows:
+                yield ("experiments", name, "subject"), unknown("flow", flow, flows)
+        for key, full in experiment.keys.items():
+            if full not in scenario.grid:
+                yield ("experiments", name, "keys", key), unknown("key", full, scenario.grid)
+        for key, labels in experiment.quick.where.items():
+            at: KeyPath = ("experiments", name, "quick", "where")
+            if key not in experiment.keys:
+                yield at, unknown("key", key, experiment.keys)
+                continue
+            there = scenario.grid.get(experiment.keys[key], ())
+            yield from (
+                ((*at, key), unknown(key, label, there)) for label in labels if label not in there
+            )
+    for at_criterion, criterion in enumerate(suite.criteria):
+        for index, part in enumerate(criterion.parts):
+            left = part.left and suite.experiment_of(part.left)
+            keys = suite.file.experiments[left].keys if left in suite.file.experiments else {}
+            for key in criterion.each:
+                if index == 0 and key not in keys:
+                    yield ("criteria", at_criterion, "each"), unknown("key", key, keys)
+    yield from _of_values(suite)
+
+
+def _of_values(suite: Suite) -> Iterator[tuple[KeyPath, str]]:
+    """Say what values name that is not there, as it is said of a study's."""
+    claims = tuple(
+        Claim.model_construct(id=one.id, text=one.title, parts=one.parts) for one in suite.criteria
+    )
+    file = _as_study(suite.file).model_copy(update={"claims": claims})
+    for path, text in mismatches(Study(suite.id, suite.folder, file, suite.scenarios)):
+        yield ("criteria", *path[1:]), text

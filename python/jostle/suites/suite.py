@@ -1,0 +1,189 @@
+"""A suite that has been read, and the study that it is of one controller."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from jostle.scenario import Scenario
+from jostle.studies.models import Claim, Experiment, StudyFile, Value
+from jostle.studies.study import Study
+from jostle.suites.models import Criterion, SuiteExperiment, SuiteFile, SuitePart, SuiteValue
+
+BASELINE: Final = "@baseline"
+"""What the name of an experiment ends with whose flows have the baseline's controller."""
+
+Labels = Mapping[str, str]
+"""Short name of a grid key → label."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A criterion for one combination of labels.
+
+    Attributes
+    ----------
+    criterion
+        Position in the suite.
+    where
+        The labels.
+    """
+
+    criterion: int
+    where: Labels
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite whose scenarios have been read and whose values all name something.
+
+    Attributes
+    ----------
+    id
+        Name of its folder.
+    folder
+        Where it is.
+    file
+        What it says.
+    scenarios
+        By name of the experiment, with the controllers that they are written with.
+    """
+
+    id: str
+    folder: Path
+    file: SuiteFile
+    scenarios: Mapping[str, Scenario]
+
+    @property
+    def criteria(self) -> tuple[Criterion, ...]:
+        """What it asks for."""
+        return self.file.criteria
+
+    def needed(self, *, quick: bool = False, only: frozenset[str] = frozenset()) -> dict[str, bool]:
+        """List the experiments that are run, and whether with the baseline as well.
+
+        Parameters
+        ----------
+        quick
+            Whether it is a quick look.
+        only
+            Ids of the criteria that are wanted; all if empty.
+        """
+        found: dict[str, bool] = {}
+        for criterion in self.criteria:
+            if only and criterion.id not in only:
+                continue
+            for value in _values(criterion):
+                name = self.experiment_of(value)
+                if quick and self.file.experiments[name].quick.skip:
+                    continue
+                found[name] = found.get(name, False) or value.of == "baseline"
+        return {name: found[name] for name in self.file.experiments if name in found}
+
+    def experiments_of(self, at: int) -> set[str]:
+        """Names of the experiments that a criterion takes values of."""
+        return {self.experiment_of(value) for value in _values(self.criteria[at])}
+
+    def experiment_of(self, value: Value) -> str:
+        """Name of the experiment that a value is of."""
+        return value.experiment or next(iter(self.file.experiments))
+
+    def runs_condition(self, experiment: str, condition: int, *, quick: bool) -> bool:
+        """Whether a condition of an experiment is run."""
+        one = self.file.experiments[experiment]
+        if not quick:
+            return True
+        labels = self.scenarios[experiment].conditions[condition]
+        wanted = ((one.keys[key], among) for key, among in one.quick.where.items())
+        return not one.quick.skip and all(labels[key] in among for key, among in wanted)
+
+    def cells(self, at: int, *, quick: bool = False) -> list[Cell]:
+        """List the combinations of labels for which a criterion is judged by itself."""
+        criterion = self.criteria[at]
+        if not criterion.parts:
+            return []
+        left = next(_values(criterion))
+        name = self.experiment_of(left)
+        keys = self.file.experiments[name].keys
+        scenario = self.scenarios[name]
+        run = {
+            tuple(condition[keys[key]] for key in criterion.each)
+            for index, condition in enumerate(scenario.conditions)
+            if self.runs_condition(name, index, quick=quick)
+            and all(condition[keys[key]] == label for key, label in left.where.items())
+        }
+        every = itertools.product(*(scenario.grid[keys[key]] for key in criterion.each))
+        return [
+            Cell(at, dict(zip(criterion.each, labels, strict=True)))
+            for labels in every
+            if labels in run
+        ]
+
+    def study(
+        self, subject: Mapping[str, Scenario], baseline: Mapping[str, Scenario], cells: list[Cell]
+    ) -> Study:
+        """Make it a study: every cell is a claim, every experiment with a baseline is two.
+
+        Parameters
+        ----------
+        subject, baseline
+            Scenarios with the controller and with what it is held against, by experiment.
+        cells
+            What is judged; their order is that of the claims.
+        """
+        scenarios = {**subject, **{name + BASELINE: one for name, one in baseline.items()}}
+        experiments = {
+            name: as_experiment(self.file.experiments[name.removesuffix(BASELINE)])
+            for name in scenarios
+        }
+        claims = tuple(
+            Claim(id=str(at), text=self.criteria[cell.criterion].title, parts=self._parts(cell))
+            for at, cell in enumerate(cells)
+        )
+        # Of what is not run, nothing can be said; a study has an experiment at least.
+        file = StudyFile.model_construct(
+            title=self.file.title, paper=self.file.source, setup=self.file.setup,
+            experiments=experiments, claims=claims,
+        )  # fmt: skip
+        return Study(self.id, self.folder, file, scenarios)
+
+    def _parts(self, cell: Cell) -> tuple[SuitePart, ...]:
+        return tuple(
+            part.model_copy(
+                update={
+                    side: self._placed(value, cell.where)
+                    for side, value in (("left", part.left), ("right", part.right))
+                    if isinstance(value, SuiteValue)
+                }
+            )
+            for part in self.criteria[cell.criterion].parts
+        )
+
+    def _placed(self, value: SuiteValue, where: Labels) -> SuiteValue:
+        """Say in a value itself of which experiment and conditions it is."""
+        name = self.experiment_of(value)
+        keys = self.file.experiments[name].keys
+        here = {key: label for key, label in where.items() if key in keys}
+        changed = {
+            "experiment": name + (BASELINE if value.of == "baseline" else ""),
+            "where": {**here, **value.where},
+        }
+        return value.model_copy(update=changed)
+
+
+def as_experiment(one: SuiteExperiment) -> Experiment:
+    """Give an experiment of a suite as a study has it."""
+    return Experiment(
+        scenario=one.scenario, keys=one.keys, windows=one.windows, backends=one.backends
+    )
+
+
+def _values(criterion: Criterion) -> Iterator[SuiteValue]:
+    """Every value of a criterion, the first part's left one first."""
+    for part in criterion.parts:
+        for value in (part.left, part.right):
+            if isinstance(value, SuiteValue):
+                yield value

@@ -1,0 +1,177 @@
+"""`jostle suite`: verdicts, documents, exit status, and what is said of a suite that is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+def by_id(document):
+    return {one["id"]: one for one in document["criteria"]}
+
+
+def test_a_card_has_each_criterion_with_value_bound_and_verdict(jostle):
+    code, out, err = jostle("suite", "./suites/small", "--controller", "reno", "--json")
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["schema"] == "jostle.suite/1"
+    assert (document["suite"], document["controller"], document["baseline"]) == (
+        "small", "reno", "cubic",
+    )  # fmt: skip
+    assert document["summary"]["must"] == {"pass": 1, "fail": 0, "unknown": 1}
+    found = by_id(document)
+    assert [found[name]["verdict"] for name in ("1-goodput", "2-in-time", "3-loss", "4-text")] == [
+        "pass", "fail", "fail", "unknown",
+    ]  # fmt: skip
+    # Each buffer is judged by itself; the worse one decides.
+    late = found["2-in-time"]
+    assert [one["where"] for one in late["comparisons"]] == [
+        {"buffer": "1 BDP"}, {"buffer": "4 BDP"},
+    ]  # fmt: skip
+    assert late["value"] == max(one["value"] for one in late["comparisons"])
+    assert late["interval"][0] <= late["value"] <= late["interval"][1]
+    assert (late["bound"], late["relation"]) == (1.0, "≤ 1 s")
+    assert found["4-text"]["value"] is None
+    assert found["4-text"]["reason"] == "no run can"
+    assert found["1-goodput"]["command"].endswith("--controller reno --only 1-goodput")
+
+
+def test_a_margin_is_told_as_the_value_and_what_the_baseline_allows(jostle):
+    _, out, _ = jostle("suite", "./suites/small", "--controller", "reno", "--json")
+    row = by_id(json.loads(out))["3-loss"]
+    _, out, _ = jostle("suite", "./suites/small", "--controller", "cubic", "--json")
+    same = by_id(json.loads(out))["3-loss"]
+    # With the baseline itself both are the same number, and the bound lies half a point above it.
+    assert same["bound"] == pytest.approx(same["value"] + 0.5)
+    assert row["bound"] == same["bound"]
+    assert row["value"] > row["bound"]
+    assert same["verdict"] == "pass"
+
+
+def test_what_never_comes_fails_and_has_no_number(jostle, folder):
+    path = folder / "small" / "alone.toml"
+    path.write_text(path.read_text().replace('"3 MB"', '"30 MB"'))
+    code, out, err = jostle("suite", "./suites/small", "--controller", "reno", "--json")
+    assert code == 0, err
+    row = by_id(json.loads(out))["2-in-time"]
+    assert (row["verdict"], row["value"], row["never"]) == ("fail", None, True)
+    _, out, _ = jostle("suite", "./suites/small", "--controller", "reno")
+    assert "never (≤ 1 s)" in out
+
+
+@pytest.mark.parametrize(("level", "expected"), [("must", 0), ("should", 1), ("never", 0)])
+def test_the_exit_status_is_that_of_the_level_that_was_asked_for(jostle, level, expected):
+    code, _, err = jostle(
+        "suite", "./suites/small", "--controller", "reno", "--quick", "--fail-on", level
+    )
+    assert code == expected, err
+
+
+def test_a_quick_look_runs_less_and_says_so(jostle):
+    code, out, err = jostle("suite", "./suites/small", "--controller", "reno", "--quick", "--json")
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["quick"] is True
+    assert document["runs"] == 2  # One condition, once, with either controller.
+    assert [one["where"] for one in by_id(document)["2-in-time"]["comparisons"]] == [
+        {"buffer": "1 BDP"}
+    ]
+
+
+def test_one_criterion_runs_what_it_needs(jostle):
+    arguments = ("--controller", "reno", "--only", "2-in-time", "--json")
+    _, out, err = jostle("suite", "./suites/small", *arguments)
+    document = json.loads(out)
+    assert [one["id"] for one in document["criteria"]] == ["2-in-time"]
+    assert "alone@baseline" not in err
+    assert jostle("suite", "./suites/small", "--controller", "reno", "--only", "2")[0] == 2
+
+
+def test_junit_tells_failures_of_must_from_the_rest(jostle, folder):
+    path = folder / "small" / "suite.toml"
+    path.write_text(path.read_text().replace("factor = 0.9", "factor = 9"))
+    code, _, err = jostle(
+        "suite", "./suites/small", "--controller", "reno", "--junit", "out/card.xml"
+    )
+    assert code == 1, err
+    root = Xml.parse(folder.parent / "out" / "card.xml").getroot()
+    (whole,) = root
+    assert (whole.get("tests"), whole.get("failures"), whole.get("skipped")) == ("4", "1", "3")
+    (failure,) = root.iter("failure")
+    assert "(≥ 9 ×)" in failure.get("message", "")
+
+
+def test_a_variant_of_a_controller_is_judged(jostle):
+    controller = '{ name = "cubic", beta = 512 }'
+    code, out, err = jostle(
+        "suite", "./suites/small", "--controller", controller, "--quick", "--json"
+    )
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["controller"] == "cubic (beta = 512)"
+    _, out, _ = jostle("suite", "./suites/small", "--controller", "cubic", "--quick", "--json")
+    plain = by_id(json.loads(out))["2-in-time"]["value"]
+    assert by_id(document)["2-in-time"]["value"] != plain
+
+
+def test_other_transports_carry_it(jostle):
+    code, out, err = jostle(
+        "suite", "./suites/small", "--controller", "cubic", "--transport", "quic", "--quick",
+        "--json",
+    )  # fmt: skip
+    assert code == 0, err
+    assert json.loads(out)["controller"] == "cubic, quic"
+
+
+def test_python_has_to_be_allowed(jostle):
+    arguments = ("suite", "./suites/small", "--controller", f"{HERE / 'deaf.py'}:Deaf", "--quick")
+    code, _, err = jostle(*arguments)
+    assert code == 2
+    assert "add --python" in err
+    code, out, err = jostle(*arguments, "--python")
+    assert code in (0, 1), err
+    assert "deaf:Deaf" in out
+
+
+def test_what_is_no_controller_is_an_error(jostle):
+    for given, said in (
+        ("cubik", "did you mean"),
+        ("nowhere.py:Mine", "there is no file nowhere.py"),
+        ("{ beta = 1 }", "this is no controller"),
+    ):
+        code, _, err = jostle("suite", "./suites/small", "--controller", given)
+        assert (code, said in err) == (2, True), err
+    assert jostle("suite", "./suites/small")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "said"),
+    [
+        (('level   = "must"', 'level   = "shall"'), 17, "cannot be 'shall'"),
+        (('each    = ["buffer"]', 'each    = ["rtt"]'), 21, "no key `rtt`"),
+        (
+            ('measure = "goodput" }, relation', 'measure = "goodputt" }, relation'),
+            22,
+            "did you mean",
+        ),
+        (('subject  = ["test"]', 'subject  = ["tests"]'), 10, "no flow `tests`"),
+        (('id      = "1-goodput"', 'id      = "4-text"'), 15, "is there 2 times"),
+        (('why     = "Nine tenths."', 'whi = "Nine tenths."'), 20, "or `why`"),
+        (('buffer = ["1 BDP"]', 'buffer = ["2 BDP"]'), 12, "no buffer `2 BDP`"),
+        (('"alone.toml"', '"../alone.toml"'), 9, "lies outside"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(jostle, folder, change, line, said):
+    path = folder / "small" / "suite.toml"
+    text = path.read_text()
+    assert change[0] in text
+    path.write_text(text.replace(*change, 1))
+    code, _, err = jostle("suite", "./suites/small", "--controller", "reno")
+    assert code == 2
+    assert f"suites/small/suite.toml:{line}:" in err, err
+    assert said in err, err

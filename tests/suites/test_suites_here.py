@@ -1,0 +1,80 @@
+"""The suites that come with jostle: what the field knows of controllers is what their cards say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from jostle.suites import load, names
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> str:
+    """Hold runs that the tests of this module share."""
+    return str(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture
+def card(jostle, store):
+    """Judge a controller by a suite, or by some of its criteria: documents of rows by id."""
+
+    def judged(suite: str, controller: str, *options: str):
+        arguments = ("--quick", "--json", "--store", store, *options)
+        _, out, err = jostle("suite", suite, "--controller", controller, *arguments)
+        assert out, err
+        return {one["id"]: one for one in json.loads(out)["criteria"]}
+
+    return judged
+
+
+def only(*ids: str) -> list[str]:
+    return [word for one in ids for word in ("--only", one)]
+
+
+@pytest.mark.parametrize("name", names())
+def test_each_can_be_read_and_says_where_it_is_from(name):
+    suite = load(name)
+    assert suite.file.source
+    assert all(one.section and one.asks for one in suite.criteria)
+
+
+def test_they_are_listed(jostle):
+    code, out, _ = jostle("suite", "list")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == names()
+
+
+@pytest.mark.parametrize("controller", ["reno", "cubic"])
+def test_what_standards_built_on_meets_every_must(card, controller):
+    """RFC 5681 and RFC 9438 are what RFC 9743 measures others by."""
+    rows = card("rfc9743", controller)
+    failed = [name for name, row in rows.items() if row["verdict"] == "fail"]
+    assert not [name for name in failed if rows[name]["level"] == "must"]
+    # RFC 9743, section 5.1.2: they fill any buffer.
+    assert "5.1.2-better" in failed
+
+
+def test_bbr_fails_what_is_published_of_its_first_version(card):
+    """Hock et al. (ICNP 2017), cited in RFC 9743, 5.1.3; Ware et al. (IMC 2019) on harm."""
+    rows = card("rfc9743", "bbr", *only("5.1.3-loss", "5.2-throughput", "5.2-starvation"))
+    assert {row["verdict"] for row in rows.values()} == {"fail"}
+    loss = {
+        (one["where"]["flows"], one["where"]["buffer"]): one["value"]
+        for one in rows["5.1.3-loss"]["comparisons"]
+    }
+    # Two flows lose much below about 1.5 BDP, as the RFC says, and hardly anything from there on.
+    assert loss["2", "0.5 BDP"] > 4
+    assert loss["2", "1.5 BDP"] < 1
+
+
+def test_a_controller_that_ignores_loss_fails_loudly(card):
+    broken = f"{HERE / 'deaf.py'}:Deaf"
+    rows = card(
+        "rfc9743", broken, "--python", *only("5.1.1-backoff", "5.1.3-loss", "7.9-worse", "7.2")
+    )
+    assert {row["verdict"] for row in rows.values()} == {"fail"}
+    # Not by a little.
+    assert rows["5.1.1-backoff"]["value"] > 10 * rows["5.1.1-backoff"]["bound"]

@@ -1,0 +1,233 @@
+"""Naming the controller of a flow that somebody measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jostle
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jostle.backends import SimBackend, load_engine
+from jostle.cli import status
+from jostle.errors import InputError
+from jostle.inference import surroundings
+from jostle.inference.candidates import candidates, chosen_names
+from jostle.inference.curves import curve_distances
+from jostle.inference.identify import Identification, identify, probabilities
+from jostle.inference.observation import Observation, observe
+from jostle.inference.warping import warped_distances
+from jostle.running.executors import local
+from jostle.running.session import Session
+
+NAMES = ("reno", "cubic", "bbr", "vegas", "westwood")
+
+
+def scenario(controller: str, **changes: Any) -> jostle.Scenario:
+    flow = {"name": "download", "controller": controller, "rtt": "40 ms", "start": "230 ms"}
+    return jostle.Scenario.from_dict(
+        {
+            "duration": "20 s",
+            "interval": "100 ms",
+            "seed": 7,
+            "bottleneck": {
+                "rate": "10 Mbit/s",
+                "queue": {"kind": "drop_tail", "limit": "1.5 BDP"},
+            },
+            "flows": [flow],
+            **changes,
+        }
+    )
+
+
+def run_of(controller: str, **changes: Any) -> Any:
+    return jostle.run(scenario(controller, **changes), store=False).results[0].run
+
+
+def named(run: Any, names: Sequence[str], around: Any = None) -> Identification:
+    observed = observe(run)
+    executor = local(2)
+    try:
+        session = Session(SimBackend(load_engine()), executor, None)
+        given_around = around or surroundings.of_a_run(run, observed.flow)
+        return identify(observed, given_around, names, session, replicas=2)
+    finally:
+        executor.shutdown()
+
+
+def naive(one: np.ndarray, other: np.ndarray, band: int) -> float:
+    """The recurrence of the definition, cell by cell."""
+    size = len(one)
+    cost = np.full((size + 1, size + 1), np.inf)
+    cost[0, 0] = 0.0
+    for i in range(1, size + 1):
+        for j in range(max(1, i - band), min(size, i + band) + 1):
+            before = min(cost[i - 1, j], cost[i, j - 1], cost[i - 1, j - 1])
+            cost[i, j] = abs(one[i - 1] - other[j - 1]) + before
+    return float(cost[size, size] / size)
+
+
+@given(st.integers(1, 14), st.integers(0, 20), st.integers(0, 2**32 - 1))
+def test_warping_is_what_its_definition_says(size: int, band: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    curve, others = random.random(size), random.random((3, size))
+    expected = [naive(curve, other, band) for other in others]
+    assert warped_distances(curve, others, band) == pytest.approx(expected)
+
+
+def observation(curve: np.ndarray) -> Observation:
+    return Observation("f", 0.0, 0.1, 0.04 + curve / 1e3, 1e4 + 1e3 * curve, np.zeros_like(curve))
+
+
+def test_a_shifted_sawtooth_is_closer_than_one_of_another_form() -> None:
+    time = np.arange(600.0)
+    saw = observation(time % 150)
+    # A third of a period later: farther than curves may run ahead of each other.
+    late = observation((time + 50) % 150)
+    concave = observation(150 * np.sqrt(time % 150 / 150))
+    same, shifted, other = curve_distances(saw, [saw, late, concave])
+    assert same == pytest.approx(1e-4)
+    assert shifted < 0.2 * other
+
+
+def test_short_candidates_and_fine_series_are_compared_all_the_same() -> None:
+    time = np.arange(2000.0)
+    distances = curve_distances(observation(time % 90), [observation(time[:700] % 90)])
+    assert distances.shape == (1,)
+    assert np.isfinite(distances).all()
+
+
+def test_probabilities_add_up_and_strangers_are_none_of_these() -> None:
+    *shares, none = probabilities([0.004, 0.04, 0.3])
+    assert sum(shares) + none == pytest.approx(1.0)
+    assert shares[0] > 0.8
+    assert probabilities([0.5, 0.6])[-1] > 0.8
+    # Two that do the same share what there is.
+    assert probabilities([0.004, 0.004])[0] == pytest.approx(0.5, abs=0.02)
+
+
+@pytest.mark.parametrize("controller", NAMES)
+def test_a_run_of_the_simulator_is_named(controller: str) -> None:
+    found = named(run_of(controller), NAMES)
+    assert found.ranking[0].controller == controller
+    assert found.ranking[0].probability > 0.9
+    total = sum(one.probability for one in found.ranking) + found.none_of_these
+    assert total == pytest.approx(1.0)
+
+
+def test_what_is_not_among_the_candidates_is_none_of_these() -> None:
+    found = named(run_of("vegas"), ("reno", "cubic", "westwood"))
+    assert found.none_of_these > 0.5
+
+
+def test_a_link_file_stands_for_what_the_run_says(tmp_path: Path) -> None:
+    link = tmp_path / "link.toml"
+    link.write_text(
+        'rtt = "40 ms"\n[bottleneck]\nrate = "10 Mbit/s"\n'
+        'queue = { kind = "drop_tail", limit = "75 kB" }\n'
+    )
+    run = run_of("cubic")
+    around = surroundings.around_a_link(jostle_link(link), observe(run))
+    assert [one["name"] for one in around["links"]] == ["bottleneck", "reverse"]
+    assert around["interval_ns"] == 100_000_000
+    found = named(run, NAMES, around)
+    assert found.ranking[0].controller == "cubic"
+    assert found.ranking[0].probability > 0.9
+
+
+def jostle_link(path: Path) -> Any:
+    from jostle.emulate import load
+
+    return load(path)
+
+
+def test_a_flow_is_seen_from_its_first_packet_to_its_last() -> None:
+    size = {"kind": "fixed", "bytes": "8 MB"}
+    flow = {"name": "download", "controller": "reno", "rtt": "40 ms", "start": "2 s"}
+    run = run_of("reno", flows=[{**flow, "source": size}])
+    seen = observe(run)
+    assert seen.start_s == pytest.approx(2.0)
+    assert 6.0 < seen.length_s < 12.0
+    assert seen.queueing_delay_s.min() == 0.0
+
+
+def test_what_cannot_be_seen_is_refused() -> None:
+    two = [{"name": n, "controller": "reno", "rtt": "40 ms"} for n in ("one", "two")]
+    run = run_of("reno", flows=two)
+    with pytest.raises(InputError, match="one, two"):
+        observe(run)
+    with pytest.raises(InputError, match="did you mean `one`"):
+        observe(run, "ona")
+    with pytest.raises(InputError, match="at least 40"):
+        observe(run_of("reno", duration="3 s"))
+    source = {"kind": "ping", "bytes": "56 B", "every": "20 ms"}
+    pings = [{"name": "p", "controller": "none", "source": source, "rtt": "40 ms"}]
+    pinged = run_of("reno", flows=pings)
+    with pytest.raises(InputError, match="not TCP"):
+        surroundings.of_a_run(pinged, "p")
+
+
+def test_candidates_keep_the_flow_and_leave_out_what_needs_marks() -> None:
+    spec = scenario("cubic").plan().runs[0].spec
+    (flow,) = spec["flows"]
+    found = candidates(("reno", "dctcp", "bbr"), flow)
+    assert [one.controller for one in found] == ["reno", "bbr"]
+    (changed,) = found[1].sends(spec, "download")["flows"]
+    assert changed["controller"]["name"] == "bbr"
+    assert changed["start_ns"] == flow["start_ns"]
+    assert spec["flows"][0]["controller"]["name"] == "cubic"
+
+
+def test_a_link_is_shaken_by_less_than_anybody_measures() -> None:
+    spec = scenario("cubic").plan().runs[0].spec
+    assert surroundings.shaken(spec, 0) == spec
+    up, down = (surroundings.shaken(spec, number)["links"][0] for number in (1, 2))
+    assert up["capacity"] == {"kind": "constant", "rate_bps": 10_020_000}
+    assert down["capacity"] == {"kind": "constant", "rate_bps": 9_980_000}
+    assert up["queue"]["parameters"]["limit"] == {"bytes": 76_500}
+
+
+def test_choices_of_candidates() -> None:
+    assert {"bbr", "bbr3", "reno", "cubic"} <= set(chosen_names("linux"))
+    assert set(chosen_names("linux")) < set(chosen_names("all"))
+    assert chosen_names("cubic, bbr") == ("cubic", "bbr")
+    with pytest.raises(InputError, match="did you mean `cubic`"):
+        chosen_names("cubik")
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = tmp_path / "store"
+    (result,) = jostle.run(scenario("bbr"), store=store).results
+    name = result.run.run_id
+    words = ["--store", str(store), "--candidates", "reno,bbr", "--replicas", "1"]
+    figure = tmp_path / "figures" / "beside.svg"
+    assert status(["identify", name[:8], *words, "--json", "--figure", str(figure)]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["ranking"][0]["controller"] == "bbr"
+    assert document["ranking"][0]["probability"] > 0.9
+    assert document["link"]["links"][0]["capacity"]["rate_bps"] == 10_000_000
+    assert b"bbr, " in figure.read_bytes()
+    assert status(["identify", name, *words]) == 0
+    shown = capsys.readouterr().out
+    assert "none of these" in shown
+    assert shown.index("bbr") < shown.index("reno")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["0123456789"], "no run in"),
+        (["nothing.pcapng"], "is no run"),
+        (["."], "no manifest.json"),
+        (["0123456789", "--candidates", "cubik"], "did you mean `cubic`"),
+    ],
+)
+def test_what_is_wrong_is_told(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status(["identify", *words, "--store", str(tmp_path)]) == 2
+    assert said in capsys.readouterr().err

@@ -1,0 +1,117 @@
+"""Repeats until an interval is narrow: where, how many, and the same ones every time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jostle
+import pytest
+from jostle.errors import InputError
+from jostle.results.samples import samples
+from jostle.running.repeats import check, more_repeats
+from jostle.scenario.text.units import QuantityError
+from jostle.scenario.until import parse_until
+
+SCENARIO = {
+    "duration": "3 s",
+    "until": "goodput of second ± 2 %",
+    "most_repeats": 30,
+    "bottleneck": {"rate": "5 Mbit/s", "queue": {"kind": "drop_tail", "limit": "1 BDP"}},
+    "flows": [
+        {"name": "first", "controller": "reno", "rtt": "30 ms"},
+        {"name": "second", "controller": "cubic", "rtt": "30 ms", "start_jitter": "500 ms"},
+    ],
+    "grid": {"flows.second.start_jitter": ["0 s", "4 ms", "1 s"]},
+}
+
+
+@pytest.fixture
+def scenario() -> jostle.Scenario:
+    return jostle.Scenario.from_dict(SCENARIO)
+
+
+def counts(results: jostle.ResultSet) -> list[int]:
+    return [len(results.of(at)) for at in range(len(results.conditions))]
+
+
+@pytest.fixture
+def results(scenario: jostle.Scenario) -> jostle.ResultSet:
+    return jostle.run(scenario, store=False)
+
+
+def test_runs_are_where_they_are_needed(results: jostle.ResultSet) -> None:
+    made = counts(results)
+    assert made[0] == 5, "nothing is random there"
+    assert made[2] == 30, "a second of jitter in three cannot be averaged out so soon"
+    assert any("1 condition is still wider" in note for note in results.notes)
+    found = [s.estimate() for s in samples(results, "goodput", ["overall"])
+             if s.place["flow"] == "second"]  # fmt: skip
+    for one in found[:2]:
+        assert one.value is not None
+        assert one.high is not None
+        assert one.high - one.value <= 0.02 * one.value
+    assert [r.seed for r in results.of(1)] == list(range(1, made[1] + 1))
+
+
+def test_runs_are_the_same_whatever_carries_them_out(
+    scenario: jostle.Scenario, results: jostle.ResultSet, tmp_path: Path
+) -> None:
+    # What was cut off earlier had some of the runs.
+    jostle.run(scenario, store=tmp_path, repeats=7)
+    for jobs in (1, 2):
+        again = jostle.run(scenario, store=tmp_path, jobs=jobs)
+        assert again.to_dict() == results.to_dict()
+    plans = list((tmp_path / ".plans").iterdir())
+    assert len(plans) == 2, "that of seven repeats, and that of all runs in the end"
+
+
+def test_a_number_of_repeats_is_that_number(scenario: jostle.Scenario) -> None:
+    assert counts(jostle.run(scenario, store=False, repeats=2)) == [2, 2, 2]
+
+
+def test_the_next_number_is_what_the_deviation_asks_for(
+    scenario: jostle.Scenario,
+) -> None:
+    plan = scenario.plan()
+    assert [plan.repeats_of(at) for at in range(3)] == [5, 5, 5]
+    first = jostle.run(scenario, store=False, repeats=5)
+    more = more_repeats(plan, first)
+    assert 0 not in more
+    assert more[2] == 10, "twice as many at most"
+    longer = plan.repeated(more)
+    assert len(longer.runs) == 5 + more.get(1, 5) + 10
+    assert [run.seed for run in longer.runs][-10:] == list(range(1, 11))
+    assert [run.condition for run in longer.one_of_each()] == [0, 1, 2]
+    left = longer.without({0})
+    assert [left.repeats_of(at) for at in range(2)] == [more.get(1, 5), 10]
+    assert left.until == plan.until
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("goodput ± 2 %", ("goodput", "", "", 0.02, "percent")),
+        ("rtt of a b in late one +- 1 ms", ("rtt", "a b", "late one", 1e6, "time")),
+        ("share in steady ±0.01", ("share", "", "steady", 0.01, "number")),
+    ],
+)
+def test_rules(text: str, read: tuple[str, str, str, float, str]) -> None:
+    rule = parse_until(text)
+    assert (rule.measure, rule.who, rule.phase, rule.half, rule.kind) == read
+
+
+@pytest.mark.parametrize("text", ["goodput", "goodput ± 0 %", "± 2 %", "rtt ± 2 BDP", 3])
+def test_no_rules(text: object) -> None:
+    with pytest.raises(QuantityError):
+        parse_until(text)
+
+
+def test_units_have_to_agree() -> None:
+    check(parse_until("goodput ± 1 kbit/s"))
+    with pytest.raises(InputError, match="`goodput` is in bit/s"):
+        check(parse_until("goodput ± 1 ms"))
+
+
+def test_a_flow_that_is_not_there_is_named(scenario: jostle.Scenario) -> None:
+    with pytest.raises(InputError, match="second"):
+        jostle.run(scenario.set(until="goodput of secnd ± 2 %"), store=False)

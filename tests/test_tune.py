@@ -1,0 +1,291 @@
+"""Tuning: objectives, parameters with their ranges, trials that repeat themselves, the command."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jostle
+import pytest
+from jostle.backends import create
+from jostle.cli import status
+from jostle.errors import InputError
+from jostle.figures.drawn import drawn
+from jostle.running.executors import local
+from jostle.running.session import Session
+from jostle.scenario import Plan
+from jostle.search.objectives import parse_constraint, parse_objective
+from jostle.search.tuned import answer, baseline, figure, table
+from jostle.search.tuning import Score, Task, Trial, best, evaluate, fingerprint, tune
+
+pytest.importorskip("optuna")
+SCENARIO = Path(__file__).parents[1] / "scenarios" / "tune.toml"
+BETA = "flows.f.controller.beta"
+Carry = Callable[[Plan], jostle.ResultSet]
+
+
+@pytest.fixture(scope="module")
+def scenario() -> jostle.Scenario:
+    return jostle.load(SCENARIO, {"duration": "2 s", "repeats": 1})
+
+
+@pytest.fixture
+def carry() -> Any:
+    executor = local(2)
+    yield Session(create("sim"), executor, None).carry_out
+    executor.shutdown()
+
+
+def task(scenario: jostle.Scenario, **changes: Any) -> Task:
+    variables = () if "variables" in changes else (scenario.variable(BETA),)
+    made: dict[str, Any] = {
+        "scenarios": (scenario,),
+        "held_out": (),
+        "hold": {"bottleneck.rate": "20 Mbit/s"},
+        "variables": variables,
+        "objectives": (parse_objective("goodput of f", "maximize"),),
+        "constraints": (),
+    }
+    return Task(**{**made, **changes})
+
+
+def test_parameters_have_the_range_of_the_registry(scenario: jostle.Scenario) -> None:
+    beta = scenario.variable(BETA)
+    assert beta.range is not None
+    assert (beta.range.kind, beta.range.low, beta.range.high) == ("integer", 1, 1023)
+    assert beta.range.log
+    choices = scenario.variable("flows.f.controller.fast_convergence").choices
+    assert [level.value for level in choices] == [False, True]
+    other = scenario.set({"flows.f.controller": "bbr"})
+    assert other.variable("flows.f.controller.cwnd_gain").range is not None
+    given = scenario.variable("bottleneck.delay", {"from": "1 ms", "to": "9 ms"})
+    assert given.range is not None
+    assert given.range.high == 9e6
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "message"),
+    [
+        ("flows.f.controller.bta", None, 'did you mean "beta"'),
+        ("flows.f.rtt", None, "no parameter with a range"),
+        ("flows.g.rtt", None, 'no flow "g"'),
+        ("flows.f.rtt", {"from": "1 ms", "to": "1 Mbit/s"}, "is a rate"),
+        ("flows.f.rtt", 3, "write a list of values"),
+        ("bottleneck.queue.limit", None, "no range of its own"),
+    ],
+)
+def test_keys_that_have_no_values(
+    scenario: jostle.Scenario, key: str, given: Any, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        scenario.variable(key, given)
+
+
+def test_utilities_are_what_their_authors_say(scenario: jostle.Scenario, carry: Carry) -> None:
+    results = carry(scenario.plan())
+    parts: dict[str, list[Any]] = {
+        name: parse_objective(f"{name} of f", "maximize").per_condition(results)
+        for name in ("throughput", "rtt", "path_queueing_delay", "power", "remy(2)", "copa")
+    }
+    for at in range(3):
+        rate, rtt, queueing = (parts[n][at] for n in ("throughput", "rtt", "path_queueing_delay"))
+        assert parts["remy(2)"][at] == pytest.approx(math.log(rate) - 2 * math.log(rtt))
+        assert parts["copa"][at] == pytest.approx(math.log(rate) - 0.5 * math.log(queueing))
+        assert parts["power"][at] == pytest.approx(rate / rtt * 1e3, rel=0.01)
+
+
+def test_conditions_are_summed_up() -> None:
+    values = [3.0, None, 1.0, 5.0]
+    assert parse_objective("goodput of f", "maximize").over(values) == 3.0
+    assert parse_objective("worst goodput of f", "maximize").over(values) == 1.0
+    assert parse_objective("worst rtt of f", "minimize").over(values) == 5.0
+    assert parse_objective("goodput", "maximize").over([None]) is None
+
+
+def test_constraints() -> None:
+    bound = parse_constraint("rtt of f in late <= 20 ms")
+    assert bound.objective.worst
+    assert bound.objective.over([10.0, 25.0]) == 25.0
+    assert (bound.excess(25.0), bound.excess(20.0), bound.excess(None)) == (5.0, 0.0, math.inf)
+    assert parse_constraint("goodput of f >= 3").excess(2.0) == 1.0
+    for text, message in (
+        ("rtt of f < 3", "write it as"),
+        ("rtt of f <= 3 s", "in ms, not in s"),
+        ("rttt of f <= 3", "rttt"),
+    ):
+        with pytest.raises(InputError, match=message):
+            parse_constraint(text)
+    with pytest.raises(InputError, match="maximized"):
+        parse_objective("remy of f", "minimize")
+
+
+def test_the_same_study_has_the_same_trials_interrupted_or_not(
+    scenario: jostle.Scenario, carry: Carry, tmp_path: Path
+) -> None:
+    asked = task(scenario, constraints=(parse_constraint("rtt of f <= 100 ms"),))
+    whole = tune(asked, carry, 9, seed=3)
+    assert whole == tune(asked, carry, 9, seed=3)
+    assert [t.labels for t in whole] != [t.labels for t in tune(asked, carry, 9, seed=4)]
+    calls = 0
+
+    def interrupted(plan: Plan) -> jostle.ResultSet:
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise KeyboardInterrupt
+        return carry(plan)
+
+    journal = tmp_path / "study.journal"
+    with pytest.raises(KeyboardInterrupt):
+        tune(asked, interrupted, 9, seed=3, journal=journal)
+    told: list[Trial] = []
+    assert tune(asked, carry, 9, seed=3, journal=journal, told=told.append) == whole
+    assert [one.number for one in told] == list(range(3, 9)), "the fourth is tried again"
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "cmaes", "nsga2", "random"])
+def test_every_sampler_repeats_itself(
+    scenario: jostle.Scenario, carry: Carry, sampler: str, tmp_path: Path
+) -> None:
+    bic = scenario.variable("flows.f.controller.bic_scale", {"from": 1, "to": 100})
+    delay = scenario.variable("bottleneck.delay", {"from": "1 ms", "to": "9 ms"})
+    asked = task(scenario, variables=(scenario.variable(BETA), bic, delay))
+    whole = tune(asked, carry, 6, seed=1, sampler=sampler)
+    tune(asked, carry, 4, seed=1, sampler=sampler, journal=tmp_path / "j")
+    assert tune(asked, carry, 6, seed=1, sampler=sampler, journal=tmp_path / "j") == whole
+
+
+def test_a_search_finds_what_is_best(scenario: jostle.Scenario, carry: Carry) -> None:
+    """The RTT is shortest behind the shortest queue."""
+    limit = scenario.variable("bottleneck.queue.limit", {"from": "1 BDP", "to": "5 BDP"})
+    asked = task(
+        scenario, variables=(limit,), objectives=(parse_objective("rtt of f", "minimize"),)
+    )
+    (found, *_) = best(asked, tune(asked, carry, 15, seed=1))
+    assert float(found.labels["bottleneck.queue.limit"].split()[0]) < 1.4
+
+
+def test_values_that_do_not_fit_together_fail_alone(
+    scenario: jostle.Scenario, carry: Carry
+) -> None:
+    rtt = scenario.variable("flows.f.rtt", {"from": "1 ms", "to": "40 ms"})
+    asked = task(scenario.set({"bottleneck.delay": "20 ms"}), variables=(rtt,))
+    trials = tune(asked, carry, 8, seed=1)
+    scores = [trial.score for trial in trials]
+    assert None in scores
+    assert any(score is not None for score in scores)
+
+
+def test_the_front_is_what_nothing_beats(scenario: jostle.Scenario) -> None:
+    asked = task(
+        scenario,
+        objectives=(
+            parse_objective("goodput of f", "maximize"),
+            parse_objective("rtt of f", "minimize"),
+        ),
+    )
+    values = [(5, 50), (6, 60), (4, 55), (6, 60), (7, 40)]
+    trials = [
+        Trial(at, {}, {}, Score(one, (1.0 if at == 4 else -1.0,))) for at, one in enumerate(values)
+    ]
+    trials.append(Trial(9, {}, {}, None))
+    assert [one.number for one in best(asked, trials)] == [1, 0]
+
+
+def test_what_is_held_out_is_not_tuned_on(scenario: jostle.Scenario, carry: Carry) -> None:
+    asked = task(scenario, held_out=(scenario.set({"flows.f.rtt": "10 ms"}),))
+    tuned, fresh, held = (asked.plans({BETA: 500}, part) for part in ("tuned", "fresh", "held"))
+    assert [dict(one.conditions[0]) for one in tuned] == [{"bottleneck.rate": "5 Mbit/s"}]
+    assert [len(one.conditions) for one in (*tuned, *held)] == [2, 1, 3]
+    seeds = [{run.seed for run in plan.runs} for plan in (*tuned, *fresh)]
+    assert not seeds[0] & seeds[1]
+    flow = tuned[0].runs[0].spec["flows"][0]
+    assert flow["controller"]["parameters"]["beta"] == 500
+    assert fingerprint(asked, "tpe", 1, "1") != fingerprint(asked, "tpe", 2, "1")
+    found = answer(asked, tune(asked, carry, 3, seed=1), baseline(asked, carry), carry)
+    assert set(found.found[0].scores) == {"tuned", "fresh", "held"}
+    again = evaluate(asked, found.found[0].trial.values, "tuned", carry)  # type: ignore[union-attr]
+    assert again == found.found[0].scores["tuned"]
+    assert table(found).rows[0][0] == "as written"
+    assert len(drawn(figure(found)).axes) == 1
+
+
+def test_nothing_left_is_told(scenario: jostle.Scenario, carry: Carry) -> None:
+    with pytest.raises(InputError, match="no condition has that"):
+        baseline(task(scenario, hold={"bottleneck.rate": "3 Mbit/s"}), carry)
+    one = scenario.set({"grid": {"bottleneck.rate": ["5 Mbit/s"]}})
+    with pytest.raises(InputError, match="nothing is left"):
+        baseline(task(one, hold={"bottleneck.rate": "5 Mbit/s"}), carry)
+    harm = parse_objective("harm of f", "minimize")
+    with pytest.raises(InputError, match="no value in any condition"):
+        baseline(task(scenario, objectives=(harm,)), carry)
+
+
+def test_harm_to_another_flow_can_be_bounded(carry: Carry) -> None:
+    document = {
+        "duration": "3 s",
+        "bottleneck": {"rate": "5 Mbit/s", "queue": {"kind": "drop_tail", "limit": "1 BDP"}},
+        "flows": [
+            {"name": "cubic", "controller": "cubic", "rtt": "30 ms"},
+            {"name": "new", "controller": "cubic", "rtt": "30 ms"},
+        ],
+        "grid": {"flows.new.count": [0, 1]},
+    }
+    scenario = jostle.Scenario.from_dict(document)
+    bound = parse_constraint("harm of cubic <= 10 %")
+    asked = task(
+        scenario, hold={}, variables=(scenario.variable("flows.new.controller.beta"),),
+        objectives=(parse_objective("goodput of new", "maximize"),), constraints=(bound,),
+    )  # fmt: skip
+    score = evaluate(asked, {"flows.new.controller.beta": 900}, "tuned", carry)
+    assert score is not None
+    results = carry(scenario.set({"flows.new.controller.beta": 900}).plan())
+    harm = results.harm("throughput")["value"][0]
+    assert score.excess == (pytest.approx(100 * harm - 10),)
+    assert not score.feasible
+
+
+def test_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["tune", str(SCENARIO), "--set", "duration=2 s", "--repeats", "1", "--param", BETA,
+             "--param", 'flows.f.controller.bic_scale={ from = 1, to = 100, scale = "log" }',
+             "--maximize", "goodput of f", "--minimize", "rtt of f", "--hold-out",
+             "bottleneck.rate=20 Mbit/s"]  # fmt: skip
+    assert status([*words, "--trials", "3", "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert first["schema"] == "jostle.tuning/1"
+    assert status([*words, "--trials", "5", "--json", "-o", "front.svg"]) == 0
+    told = capsys.readouterr()
+    second = json.loads(told.out)
+    assert second["trials"][:3] == first["trials"]
+    assert "[4/5]" in told.err
+    assert "[3/5]" not in told.err
+    assert set(second["found"][0]) == {"trial", "values", "tuned_on", "other_seeds", "held_out"}
+    assert (tmp_path / "front.svg").stat().st_size > 1000
+    assert status([*words, "--trials", "5"]) == 0
+    assert "5 trials, 5 of which could be evaluated" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--param", BETA], "say what is to be best"),
+        (["--param", BETA, "--maximize", "goodput of g"], "no flow `g`"),
+        (["--param", "flows.f.rtt", "--maximize", "goodput of f"], "no parameter with a range"),
+        (["--param", BETA, "--maximize", "goodput of f", "--hold-out", "x"], "KEY=VALUE"),
+        (["--param", BETA, "--maximize", "goodput of f", "--minimize", "rtt of f", "--sampler",
+          "cmaes", "--set", "duration=1 s"], "cmaes has one objective"),
+    ],
+)  # fmt: skip
+def test_mistakes_end_with_2(
+    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert status(["tune", str(SCENARIO), *words]) == 2
+    assert message in capsys.readouterr().err
