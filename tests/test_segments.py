@@ -23,6 +23,7 @@ from jostle.backends.base import named
 from jostle.errors import StoreError, StoreFullError
 from jostle.running import writer as writing
 from jostle.running.segments import folder as folders
+from jostle.running.segments import index
 from jostle.running.segments.content import packed
 from jostle.running.store import Reader, Store
 from jostle.running.writer import Writer
@@ -379,3 +380,75 @@ def test_a_manifest_says_what_is_there(tmp_path, records):
     assert manifest["format"] == "jostle.segment/1"
     assert manifest["runs"] == 4
     assert {path.name for path in folder.glob("*.parquet")} == manifest["sha256"].keys()
+
+
+def indexed(root: Path, records: list[RunRecord], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a store of eight segments and its index."""
+    monkeypatch.setattr(index, "_FEW", 3)
+    for one in records:
+        stored(root, [one])
+    assert Store(root).count([one.run_id for one in records]) == 8
+    return root / index.FILE
+
+
+def test_an_index_saves_opening_segments(tmp_path, records, monkeypatch):
+    file = indexed(tmp_path, records, monkeypatch)
+    assert pl.read_parquet(file).height == 8
+    monkeypatch.setattr(folders, "run_names", lambda _folder: pytest.fail("it was opened"))
+    found = Store(tmp_path).find([one.run_id for one in records], series=True)
+    assert all(found[one.run_id].flows.equals(one.flows) for one in records)
+
+
+def test_an_index_follows_what_was_written_and_removed(tmp_path, records, monkeypatch):
+    file = indexed(tmp_path, records[:8], monkeypatch)
+    more = [record(seed, duration_s=2) for seed in range(20, 22)]
+    for one in more:
+        stored(tmp_path, [one])
+    shutil.rmtree(segments(tmp_path)[0])
+    assert len(Store(tmp_path).find([r.run_id for r in (*records, *more)], series=True)) == 9
+    assert pl.read_parquet(file).height == 8, "two more are not worth writing it"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda frame: frame.with_columns(run=frame["run"].reverse()),
+        lambda frame: frame.with_columns(segment=frame["segment"].reverse()),
+        lambda frame: frame.with_columns(row=pl.lit(7, dtype=pl.UInt32)),
+        lambda frame: frame.with_columns(series=pl.lit(False)),
+        lambda frame: frame.with_columns(series=pl.lit(None, dtype=pl.Boolean)),
+        lambda frame: frame.drop("row"),
+        lambda frame: frame.with_columns(row=pl.lit("0")),
+    ],
+)
+def test_an_index_that_is_wrong_is_made_anew(tmp_path, records, monkeypatch, change):
+    file = indexed(tmp_path, records, monkeypatch)
+    good = pl.read_parquet(file)
+    change(good).write_parquet(file)
+    store = Store(tmp_path, pytest.fail)
+    names = [one.run_id for one in records]
+    found = store.find(names, series=False)
+    assert {run: found[run].run_id for run in names} == {run: run for run in names}
+    assert all(found[one.run_id].flows.equals(one.flows) for one in records)
+    assert pl.read_parquet(file).sort("run").equals(good.sort("run"))
+    change(good).write_parquet(file)
+    assert Reader(tmp_path).summary(names[0]) == records[0].summary
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", None])
+def test_an_index_that_cannot_be_read_is_made_anew(tmp_path, records, monkeypatch, content):
+    file = indexed(tmp_path, records, monkeypatch)
+    file.unlink()
+    if content is None:
+        os.mkfifo(file)
+    else:
+        file.write_bytes(content)
+    assert len(Store(tmp_path).find([one.run_id for one in records], series=True)) == 8
+    assert pl.read_parquet(file).height == 8
+
+
+def test_a_reader_writes_no_index(tmp_path, records, monkeypatch):
+    file = indexed(tmp_path, records, monkeypatch)
+    file.unlink()
+    assert len(Reader(tmp_path).names()) == 8
+    assert not file.exists()

@@ -78,3 +78,41 @@ def test_a_controller_that_ignores_loss_fails_loudly(card):
     assert {row["verdict"] for row in rows.values()} == {"fail"}
     # Not by a little.
     assert rows["5.1.1-backoff"]["value"] > 10 * rows["5.1.1-backoff"]["bound"]
+
+
+def test_vegas_is_starved_beside_cubic_and_by_a_path_that_becomes_longer(card):
+    """Mo et al. (INFOCOM 1999) beside Reno; La, Walrand and Anantharam (1999) on rerouting."""
+    rows = card("rfc9743", "vegas", *only("5.2.1-its-own-share", "7.3-longer"))
+    assert {row["verdict"] for row in rows.values()} == {"fail"}
+    share = {one["where"]["buffer"]: one["value"] for one in
+             rows["5.2.1-its-own-share"]["comparisons"]}  # fmt: skip
+    # The deeper the buffer that Cubic fills, the less is left.
+    assert share["4 BDP"] < 2.5 < share["0.5 BDP"]
+
+
+def test_ledbat_yields_where_its_target_fits_the_buffer(card):
+    """RFC 6817, section 2.1; a target of 60 ms (LEDBAT++) in a buffer of 160 ms, and of 20 ms."""
+    rows = card("lbe", "ledbat++", *only("yields-deep", "yields-anywhere", "delay", "uses"))
+    assert rows["yields-deep"]["verdict"] == "pass"
+    harm = {one["where"]["buffer"]: one["value"] for one in rows["yields-anywhere"]["comparisons"]}
+    assert harm["4 BDP"] < 5 < harm["0.5 BDP"]
+    assert rows["delay"]["value"] == pytest.approx(60, rel=0.1)
+    assert rows["uses"]["verdict"] == "pass"
+
+
+def test_cubic_is_no_scavenger(card):
+    rows = card("lbe", "cubic", *only("yields-deep", "delay"))
+    assert {row["verdict"] for row in rows.values()} == {"fail"}
+
+
+def test_bbr_does_harm_and_vegas_none(card):
+    """Ware et al. (HotNets and IMC 2019)."""
+    assert card("harm", "bbr", *only("throughput"))["throughput"]["verdict"] == "fail"
+    assert card("harm", "vegas", *only("throughput"))["throughput"]["verdict"] == "pass"
+
+
+def test_a_scavenger_does_not_find_new_capacity_in_time_for_c4(card):
+    """LEDBAT++ grows no faster than Reno; Cubic's bound is that of C4's authors."""
+    rows = card("c4", "cubic", *only("alone", "low-and-up"))
+    assert {row["verdict"] for row in rows.values()} == {"pass"}
+    assert card("c4", "ledbat++", *only("low-and-up"))["low-and-up"]["verdict"] == "fail"

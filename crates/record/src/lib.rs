@@ -7,6 +7,7 @@
 mod arrivals;
 mod build;
 pub mod capture;
+mod captured;
 mod connections;
 mod datagram_meter;
 mod e_model;
@@ -36,10 +37,12 @@ mod transfer;
 mod validate;
 
 pub use arrivals::{Arrivals, nth_connection, rate_per_s, rename};
+pub use captured::Captured;
 pub use histogram::Histogram;
 pub use impairments::{DrawnImpairments, LossState};
 pub use measures::{
-    Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, WebSummary, jain,
+    CapturedSummary, Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, WebSummary,
+    jain,
 };
 pub use page::{Page, PageLoads, Pages};
 pub use ping_meter::Pings;

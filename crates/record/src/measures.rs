@@ -6,6 +6,7 @@
 //! measure without data is absent, never zero.
 
 mod arrived;
+mod captured;
 mod flow;
 mod group;
 mod link;
@@ -17,6 +18,7 @@ mod video;
 mod web;
 
 pub use arrived::ArrivedSummary;
+pub use captured::CapturedSummary;
 pub use flow::FlowPhase;
 pub use group::GroupPhase;
 pub(crate) use group::{
@@ -31,7 +33,7 @@ pub use video::VideoSummary;
 pub use web::WebSummary;
 
 /// Every measure: of flows, of links, of runs, of transfers, of groups, of pings, of videos, of
-/// browsers.
+/// browsers, of captures.
 pub fn all() -> impl Iterator<Item = &'static Measure> {
     [
         flow::ROWS,
@@ -45,6 +47,7 @@ pub fn all() -> impl Iterator<Item = &'static Measure> {
         pings::ROWS,
         video::ROWS,
         web::ROWS,
+        captured::ROWS,
     ]
     .into_iter()
     .flatten()

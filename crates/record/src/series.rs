@@ -170,6 +170,7 @@ impl Series {
             | Compute::Group(_)
             | Compute::Video(_)
             | Compute::Pages(_)
+            | Compute::Captured(_)
             | Compute::Conditions => None,
         }
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping
@@ -162,11 +163,14 @@ class Backend(Protocol):
         """
 
 
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
+
+
 def canonical_json(value: object) -> str:
     """Write `value` as JSON that depends on nothing but its meaning."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+    return _CANONICAL.encode(value)
 
 
 def run_id(spec: Spec, backend: str, backend_version: str) -> str:
@@ -176,7 +180,12 @@ def run_id(spec: Spec, backend: str, backend_version: str) -> str:
 
 def named(spec: str, backend: str, backend_version: str) -> str:
     """Name of the run of a spec that is canonical JSON already; see `run_id`."""
-    # The canonical JSON of an object of the three.
-    text = f'{{"backend":{canonical_json(backend)},"spec":{spec},'
-    text += f'"version":{canonical_json(backend_version)}}}'
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    before, after = _around(backend, backend_version)
+    return hashlib.sha256(f"{before}{spec}{after}".encode()).hexdigest()[:32]
+
+
+@functools.lru_cache(maxsize=64)
+def _around(backend: str, backend_version: str) -> tuple[str, str]:
+    """Canonical JSON of an object of the three, before and after the specification."""
+    before = f'{{"backend":{canonical_json(backend)},"spec":'
+    return before, f',"version":{canonical_json(backend_version)}}}'

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import click
 
+from jostle.cli.analyze import analyze
 from jostle.cli.compare import compare
 from jostle.cli.completing import completion
 from jostle.cli.conformance import conformance
@@ -21,6 +22,7 @@ from jostle.cli.plot import plot
 from jostle.cli.quic import quic
 from jostle.cli.report import report
 from jostle.cli.run import run
+from jostle.cli.scorecard import scorecard
 from jostle.cli.sensitivity import sensitivity
 from jostle.cli.show import explain, list_, schema
 from jostle.cli.store import store
@@ -66,8 +68,9 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    new, run, plot, compare, sensitivity, tune, conformance, study, suite, validate, identify,
-    kernel, quic, emulate, trace, list_, explain, schema, report, view, store, completion,
+    new, run, plot, compare, sensitivity, tune, conformance, study, suite, scorecard, validate,
+    identify, analyze, kernel, quic, emulate, trace, list_, explain, schema, report, view, store,
+    completion,
 )  # fmt: skip
 
 for _command in _COMMANDS:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -19,8 +20,12 @@ from jostle.printable import echo
 from jostle.running import DEFAULT_STORE, STORE_VARIABLE
 
 if TYPE_CHECKING:
+    from jostle.backends import Backend
     from jostle.suites import Suite
+    from jostle.suites.carry_out import Task
     from jostle.suites.judge import Card
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 LIST = "list"
 _FAIL_ON = {
@@ -29,6 +34,54 @@ _FAIL_ON = {
     "explore": ("must", "should", "explore"),
     "never": (),
 }
+
+
+def judging_options(command: F) -> F:
+    """Options of every command that holds controllers against suites."""
+    options = [
+        click.option(
+            "--baseline",
+            metavar="NAME",
+            default="cubic",
+            show_default=True,
+            shell_complete=completing.registered("controllers"),
+            help="What it is held against where a criterion is relative.",
+        ),
+        click.option(
+            "--transport", metavar="NAME", default="", help="What its flows run over, such as quic."
+        ),
+        click.option(
+            "--quick", is_flag=True, help="A quick look: fewer conditions, fewer repeats."
+        ),
+        click.option("--repeats", type=click.IntRange(min=1), help="Runs per condition."),
+        click.option(
+            "--backend",
+            type=click.Choice(list(BACKENDS)),
+            default=DEFAULT,
+            show_default=True,
+            help="What runs it.",
+        ),
+        click.option(
+            "--jobs",
+            type=click.IntRange(min=1),
+            help="Runs at the same time; as many as there are cores if absent.",
+        ),
+        click.option(
+            "--store",
+            "store_path",
+            metavar="DIR",
+            envvar=STORE_VARIABLE,
+            default=DEFAULT_STORE,
+            show_default=True,
+            show_envvar=True,
+            help="Folder of finished runs.",
+        ),
+        python_option,
+    ]
+    command = backend_options(command)
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 @click.command(short_help="Hold a controller against a list of criteria, as RFC 9743 has them.")
@@ -40,19 +93,7 @@ _FAIL_ON = {
     help='What is judged: a name, a table such as \'{ name = "bbr3", flavour = "google" }\', or '
     "mine.py:Mine (with --python).",
 )
-@click.option(
-    "--baseline",
-    metavar="NAME",
-    default="cubic",
-    show_default=True,
-    shell_complete=completing.registered("controllers"),
-    help="What it is held against where a criterion is relative.",
-)
-@click.option(
-    "--transport", metavar="NAME", default="", help="What its flows run over, such as quic."
-)
-@click.option("--quick", is_flag=True, help="A quick look: fewer conditions, fewer repeats.")
-@click.option("--repeats", type=click.IntRange(min=1), help="Runs per condition.")
+@judging_options
 @click.option("--only", metavar="CRITERION", multiple=True, help="This criterion alone.")
 @click.option(
     "--fail-on",
@@ -61,29 +102,8 @@ _FAIL_ON = {
     show_default=True,
     help="From which level on a criterion that is not met makes the exit status 1.",
 )
-@click.option(
-    "--backend", type=click.Choice(list(BACKENDS)), default=DEFAULT, show_default=True,
-    help="What runs it.",
-)  # fmt: skip
-@backend_options
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    help="Runs at the same time; as many as there are cores if absent.",
-)
-@click.option(
-    "--store",
-    "store_path",
-    metavar="DIR",
-    envvar=STORE_VARIABLE,
-    default=DEFAULT_STORE,
-    show_default=True,
-    show_envvar=True,
-    help="Folder of finished runs.",
-)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
 @click.option("--junit", metavar="FILE", help="Write JUnit XML, for continuous integration.")
-@python_option
 @click.pass_obj
 def suite(
     environment: Environment,
@@ -128,32 +148,34 @@ def _card(
     given: dict[str, Any],
 ) -> Card:
     """Carry a suite out for a controller."""
-    from jostle.suites import subject
-    from jostle.suites.carry_out import Asked, card_of, task_of
+    from jostle.suites.carry_out import outcome_of
 
     backend = environment.backend(given["backend"], chosen_of(given))
+    task = asked_task(backend, name, controller, given)
+    for text in task.refused:
+        echo(f"not judged: {text}", err=True)
+    made = {backend.name: backend}
+    with runners(made, len(task.work), given["jobs"], given["store_path"]) as run:
+        return outcome_of(task, run[backend.name]).card
+
+
+def asked_task(backend: Backend, name: str, controller: str, given: Mapping[str, Any]) -> Task:
+    """Say what a suite needs for a controller, by the options of the command."""
+    from jostle.suites import subject
+    from jostle.suites.carry_out import Asked, task_of
+
     asked = Asked(
         quick=given["quick"],
         repeats=given["repeats"],
         only=frozenset(given["only"]),
         python=given["python"],
-        words=(name, "--controller", controller, *_options(given)),
+        words=(name, "--controller", controller, *options_of_card(given)),
     )
-    task = task_of(
-        load_suite(name),
-        subject(controller, given["transport"]),
-        subject(given["baseline"]),
-        backend,
-        asked,
-    )
-    for text in task.refused:
-        echo(f"not judged: {text}", err=True)
-    made = {backend.name: backend}
-    with runners(made, len(task.work), given["jobs"], given["store_path"]) as run:
-        return card_of(task, run[backend.name])
+    ours, theirs = subject(controller, given["transport"]), subject(given["baseline"])
+    return task_of(load_suite(name), ours, theirs, backend, asked)
 
 
-def _options(given: dict[str, Any]) -> list[str]:
+def options_of_card(given: Mapping[str, Any]) -> list[str]:
     """Write the options that a card depends on, but for those that are as if absent."""
     words = {
         "baseline": given["baseline"] if given["baseline"] != "cubic" else None,

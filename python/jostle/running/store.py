@@ -2,6 +2,7 @@
 
     RUN/            a run with captures, or of earlier versions (`run_folder.py`)
     segments/…/     many runs together (`segments/`)
+    .index.parquet  which run is in which segment (`segments/index.py`)
     .plans/         which runs belong together (`plans.py`)
     .damaged/       what was not what it should be, moved aside
     .partial/       what is being written
@@ -141,7 +142,7 @@ class Store:
     ) -> None:
         self.root = Path(root)
         self._warn = warn
-        self._segments = Segments(self.root, self.move_segment_aside)
+        self._segments = Segments(self.root, self.move_segment_aside, keeps_index=True)
         try:
             for name in (PARTIAL, DAMAGED, PLANS, segment_folders.FOLDER):
                 if (self.root / name).is_symlink():

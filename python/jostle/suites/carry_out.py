@@ -150,7 +150,22 @@ def _plan(suite: Suite, scenario: Scenario, name: str, backend: str, asked: Aske
         raise InputError(f"experiment {name} of suite {suite.id}: {error}") from None
 
 
-def card_of(task: Task, run: Callable[[Work], ResultSet]) -> Card:
+@dataclass(frozen=True)
+class Outcome:
+    """A task that was carried out.
+
+    Attributes
+    ----------
+    task, card, runs
+        What was asked, what came of it, and what it is made of.
+    """
+
+    task: Task
+    card: Card
+    runs: SuiteRuns
+
+
+def outcome_of(task: Task, run: Callable[[Work], ResultSet]) -> Outcome:
     """Carry a task out, and judge what came of it."""
     results = {one.experiment: run(one) for one in task.work}
     runs = SuiteRuns(task.study, results)
@@ -163,8 +178,9 @@ def card_of(task: Task, run: Callable[[Work], ResultSet]) -> Card:
         for name, each in results.items()
         for one in each.failures
     )
-    return Card(
+    card = Card(
         suite.id, suite.file.title, task.subject.label, task.baseline.label, task.backend,
         asked.quick, rows, next((each.backend_version for each in results.values()), ""),
         sum(len(each) for each in results.values()), failures, asked.words,
     )  # fmt: skip
+    return Outcome(task, card, runs)

@@ -51,7 +51,8 @@ class SuiteExperiment(_Table):
     scenario
         File beside the suite.
     subject
-        Names of the flows that get the controller that is judged, as the scenario writes them.
+        Names of the flows that get the controller that is judged, as the scenario writes them; none
+        of what only serves to compare with.
     keys
         Short name → key of the scenario's grid.
     windows, backends, repeats, kernel_repeats
@@ -61,7 +62,7 @@ class SuiteExperiment(_Table):
     """
 
     scenario: str
-    subject: Annotated[tuple[str, ...], Field(min_length=1)]
+    subject: tuple[str, ...]
     keys: dict[str, str] = {}
     windows: dict[str, Window] = {}
     backends: tuple[Annotated[str, AfterValidator(_known_backend)], ...] = tuple(BACKENDS)

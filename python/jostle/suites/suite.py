@@ -154,7 +154,7 @@ class Suite:
         return tuple(
             part.model_copy(
                 update={
-                    side: self._placed(value, cell.where)
+                    side: self.placed(value, cell.where)
                     for side, value in (("left", part.left), ("right", part.right))
                     if isinstance(value, SuiteValue)
                 }
@@ -162,7 +162,7 @@ class Suite:
             for part in self.criteria[cell.criterion].parts
         )
 
-    def _placed(self, value: SuiteValue, where: Labels) -> SuiteValue:
+    def placed(self, value: SuiteValue, where: Labels) -> SuiteValue:
         """Say in a value itself of which experiment and conditions it is."""
         name = self.experiment_of(value)
         keys = self.file.experiments[name].keys

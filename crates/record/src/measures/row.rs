@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::captured::Captured;
 use crate::page::PageLoads;
 use crate::ping_meter::Pings;
 use crate::playback::Watched;
@@ -98,6 +99,8 @@ pub enum Compute {
     Video(fn(&Watched) -> Option<f64>),
     /// From what became of a browser's pages.
     Pages(fn(&PageLoads) -> Option<f64>),
+    /// From what a capture shows of a flow.
+    Captured(fn(&Captured) -> Option<f64>),
     /// Not from one run: two conditions are compared.
     Conditions,
     /// From the time at which so many bytes were delivered, counted from the flow's start.

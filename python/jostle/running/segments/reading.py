@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from jostle.errors import StoreError, brief
 from jostle.running.disk import DamagedError, store_error
 from jostle.running.segments import folder as folders
+from jostle.running.segments import index
 from jostle.running.segments.content import RUNS
 from jostle.running.segments.folder import Segment
 from jostle.running.summaries import is_summary_of
@@ -73,10 +74,14 @@ class Segments:
         The store.
     on_damage
         Told of segments that cannot be used; they are not looked at again.
+    keeps_index
+        Whether the store's index is written anew when many segments are not in it.
     """
 
     root: Path
     on_damage: OnDamage
+    keeps_index: bool = False
+    _trusts_index: bool = True
     _known: dict[str, int] = field(default_factory=dict)
     _names: list[str] = field(default_factory=list)
     _index: list[pl.DataFrame] = field(default_factory=list)
@@ -118,10 +123,26 @@ class Segments:
                     .sort("series", "segment", descending=[True, False])
                     .unique("run", keep="first", maintain_order=True)
                 )
-                if self._check(there["segment"].unique().to_list()):
+                if not self._check(there["segment"].unique().to_list()):
+                    continue
+                if all(map(self._is_there, *there.get_columns())):
                     break
+                self._forget()
             places = zip(there["run"], there["segment"], there["row"], strict=True)
             return {run: SegmentRun(self, self._verified[at], row) for run, at, row in places}
+
+    def _is_there(self, run: str, segment: int, row: int, series: bool) -> bool:
+        found = self._verified[segment]
+        there = row < len(found.runs) and found.runs[row] == run
+        return there and series == ("flows" in found.begins)
+
+    def _forget(self) -> None:
+        """Look at every segment again: the index was wrong."""
+        if self.keeps_index:
+            index.remove(self.root)
+        self._trusts_index = False
+        self._known, self._names, self._index = {}, [], []
+        self._verified, self._unusable = {}, set()
 
     def _refreshed(self) -> pl.DataFrame:
         """Take in what was written since, and leave out what is gone: run, segment, row, series."""
@@ -132,16 +153,37 @@ class Segments:
             # One that was moved aside may be written again.
             for name in self._known.keys() - present:
                 self._unusable.add(self._known.pop(name))
-            for name in sorted(present - self._known.keys()):
+            if not self._names and self._trusts_index:
+                self._take_index(present)
+            known, new = len(self._names), sorted(present - self._known.keys())
+            for name in new:
                 self._take_in(name)
         except OSError as error:
             raise store_error(self.root, error) from error
         schema = {"run": pl.String, "segment": pl.UInt32, "row": pl.UInt32, "series": pl.Boolean}
-        index = pl.concat([pl.DataFrame(schema=schema), *self._index], rechunk=True)
-        self._index = [index]
-        if not self._unusable:
-            return index
-        return index.filter(~pl.col("segment").is_in(list(self._unusable)))
+        whole = pl.concat([pl.DataFrame(schema=schema), *self._index], rechunk=True)
+        self._index = [whole]
+        if self._unusable:
+            whole = whole.filter(~pl.col("segment").is_in(list(self._unusable)))
+        if self.keeps_index and index.is_worth_writing(known, len(new)):
+            names = pl.Series(self._names, dtype=pl.String)
+            index.write(self.root, whole.with_columns(names[whole["segment"]].alias("segment")))
+        return whole
+
+    def _take_index(self, present: set[str]) -> None:
+        """Take what the index says of segments that are there."""
+        import polars as pl
+
+        frame = index.read(self.root)
+        if frame is None:
+            return
+        frame = frame.filter(pl.col("segment").is_in(list(present)))
+        self._names = frame["segment"].unique(maintain_order=True).to_list()
+        self._known = {name: at for at, name in enumerate(self._names)}
+        numbers = pl.Series("segment", range(len(self._names)), dtype=pl.UInt32)
+        if self._names:
+            segment = pl.col("segment").replace_strict(self._names, numbers)
+            self._index = [frame.with_columns(segment)]
 
     def _take_in(self, name: str) -> None:
         import polars as pl

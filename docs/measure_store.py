@@ -1,0 +1,132 @@
+"""What a store costs: many small runs, looking finished ones up, asking a million.
+
+    python docs/measure_store.py sweep [RUNS]      # runs of 2 s, into a new store
+    python docs/measure_store.py lookup [RUNS]     # the names of a store's runs, checked
+    python docs/measure_store.py ask [RUNS]        # lazily opened, and grouped in SQL
+
+Seconds of CPU do not depend on how busy the machine is, but for what others do to its caches.
+The stores of the last two are made up: 1,000 runs that were carried out, again and again with other
+seeds, and summaries alone.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import jostle
+import polars as pl
+from jostle.backends.base import named
+from jostle.running.segments import folder as folders
+from jostle.running.store import Store
+from jostle.running.upkeep.tables import ask
+
+SCENARIO = """
+title    = "Many small runs"
+duration = "2 s"
+
+[bottleneck]
+rate  = "5 Mbit/s"
+queue = { kind = "drop_tail", limit = "1 BDP" }
+
+[[flows]]
+name         = "one"
+controller   = "cubic"
+rtt          = "40 ms"
+start_jitter = "20 ms"
+
+[grid]
+"bottleneck.rate" = ["1 Mbit/s", "2 Mbit/s", "5 Mbit/s", "10 Mbit/s"]
+"""
+SEGMENT = 1_000
+
+
+def measured(what: str, do: Callable[[], object]) -> None:
+    """Do something, and say what it took."""
+    wall_s, cpu_s = time.perf_counter(), time.process_time()
+    do()
+    wall_s, cpu_s = time.perf_counter() - wall_s, time.process_time() - cpu_s
+    memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    print(f"{what}: {cpu_s:.2f} s of CPU, {wall_s:.2f} s, peak {memory_mb:.0f} MB")
+
+
+def sweep(root: Path, runs: int, keep: str = "series") -> None:
+    """Carry out runs of the scenario."""
+    (root / "small.toml").write_text(SCENARIO, "utf-8")
+    jostle.run(root / "small.toml", store=root / keep, repeats=runs // 4, keep=keep)
+
+
+def made_up(root: Path, runs: int) -> list[str]:
+    """Write a store of so many runs; returns their names."""
+    sweep(root, SEGMENT, "summary")
+    store = Store(root / "summary")
+    old = store.root / folders.FOLDER / "*"
+    table, measures = (pl.read_parquet(old / f"{n}.parquet") for n in ("runs", "measures"))
+    rows = measures.select(pl.col("run").replace_strict(table["run"], range(table.height)))["run"]
+    names = []
+    for first in range(0, runs, SEGMENT):
+        seeds = [10**6 + first + at for at in range(table.height)]
+        specs = [
+            spec.replace(f'"seed":{before},', f'"seed":{seed},')
+            for spec, before, seed in zip(table["spec"], table["seed"], seeds, strict=True)
+        ]
+        versions = zip(specs, table["backend"], table["backend_version"], strict=True)
+        new = pl.Series("run", [named(*one) for one in versions])
+        seed_column = pl.Series("seed", seeds, dtype=pl.UInt64)
+        tables = {
+            "runs": table.with_columns(new, seed_column, pl.Series("spec", specs)),
+            "measures": measures.with_columns(new[rows].alias("run"), seed_column[rows]),
+        }
+        folders.write(store.root, store.root / ".partial", tables)
+        names += new.to_list()
+    return names
+
+
+def lookup(root: Path, runs: int) -> None:
+    """Look runs up that are all there."""
+    names = made_up(root, runs)
+    for when in ("first", "second"):
+        store = Store(root / "summary")
+        measured(f"{runs} finished runs looked up, {when} time", lambda s=store: found(s, names))
+
+
+def found(store: Store, names: list[str]) -> None:
+    """Look runs up, all of which are there."""
+    assert len(store.find(names, series=False)) == len(names)
+
+
+def asked(root: Path, runs: int) -> None:
+    """Open and ask a store."""
+    made_up(root, runs)
+    files = str(root / "summary" / "segments" / "*" / "measures.parquet")
+    measured("polars: opened", lambda: pl.scan_parquet(files).collect_schema())
+    flows = pl.scan_parquet(files).filter(scope="flow").group_by(pl.col("seed") % 10)
+    measured("polars: grouped", lambda: flows.agg(pl.mean("throughput_bps")).collect())
+    measured("DuckDB: opened", lambda: ask(root / "summary", "SELECT run FROM measures LIMIT 1"))
+    question = "SELECT seed % 10, avg(throughput_bps) FROM measures WHERE scope = 'flow' GROUP BY 1"
+    measured("DuckDB: opened and grouped", lambda: ask(root / "summary", question))
+
+
+def main() -> None:
+    """Measure what is named first."""
+    what = sys.argv[1] if len(sys.argv) > 1 else "sweep"
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        if what == "sweep":
+            runs = int(sys.argv[2]) if len(sys.argv) > 2 else 10_000
+            for keep in ("series", "summary"):
+                measured(f"{runs} runs, {keep} kept", lambda k=keep: sweep(root, runs, k))
+                size = sum(p.stat().st_size for p in (root / keep).rglob("*") if p.is_file())
+                print(f"store: {size / 1e6:.1f} MB")
+        elif what == "lookup":
+            lookup(root, int(sys.argv[2]) if len(sys.argv) > 2 else 100_000)
+        else:
+            asked(root, int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000)
+
+
+if __name__ == "__main__":
+    main()

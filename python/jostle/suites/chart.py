@@ -1,0 +1,83 @@
+"""Comparisons of a criterion as a small drawing: values with intervals beside their bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from markupsafe import Markup
+
+from jostle.suites.document import place, shown
+from jostle.suites.judge import Decided, Judged
+
+_WIDTH: Final = 520
+_LEFT: Final = 190
+_ROW: Final = 18
+_MOST_ROWS: Final = 40
+_FAR: Final = 4.0
+"""So many times its bound is drawn at the edge."""
+
+
+def drawing(rows: Sequence[tuple[str, Judged]]) -> Markup:
+    """Draw comparisons of a criterion, controller by controller; empty where there are none.
+
+    Each is drawn in parts of its own bound, which is the line in the middle: bounds differ between
+    conditions and, where they are relative to the baseline, with what that does.
+    """
+    found = [(name, one) for name, row in rows for one in row.comparisons]
+    if not found:
+        return Markup("")
+    # The worst of many say most.
+    found.sort(key=lambda pair: ([name for name, _ in rows].index(pair[0]), -pair[1].excess))
+    each = max(1, _MOST_ROWS // len(rows))
+    kept = [pair for name, _ in rows for pair in [one for one in found if one[0] == name][:each]]
+    height = _ROW * len(kept) + 26
+    parts = [_line(at, name, one, several=len(rows) > 1) for at, (name, one) in enumerate(kept)]
+    x = _x(1.0)
+    axis = Markup(
+        '<line class="bound" x1="{x}" x2="{x}" y1="0" y2="{y}"/>'
+        '<text class="quiet" x="{x}" y="{below}" text-anchor="middle">bound</text>'
+    ).format(x=x, y=height - 20, below=height - 6)
+    more = len(found) - len(kept)
+    note = Markup('<text class="quiet" x="0" y="{}">{} more, better ones</text>').format(
+        height - 6, more
+    )
+    return Markup('<svg class="comparisons" viewBox="0 0 {} {}" role="img">{}{}{}</svg>').format(
+        _WIDTH, height, axis, Markup("").join(parts), note if more else ""
+    )
+
+
+def _line(at: int, name: str, one: Decided, *, several: bool) -> Markup:
+    y = _ROW * at + _ROW / 2
+    ours, bound = one.tested.ours, one.tested.bound
+    label = place(one.where) or name
+    label = f"{name}: {place(one.where)}" if several and one.where else label
+    label = label if len(label) <= 34 else label[:33] + "…"
+    text = Markup('<text x="0" y="{}">{}</text>').format(y + 4, label)
+    if ours.value is None:
+        return text + Markup('<text class="quiet" x="{}" y="{}">no value</text>').format(
+            _LEFT, y + 4
+        )
+    middle = _x(_share(ours.value, bound))
+    low, high = (middle if end is None else _x(_share(end, bound)) for end in (ours.low, ours.high))
+    said = f"{label}: {shown(ours)} ({one.tested.relation})"
+    return text + Markup(
+        '<g class="{}"><title>{}</title><line x1="{}" x2="{}" y1="{}" y2="{}"/>'
+        '<circle cx="{}" cy="{}" r="4"/></g>'
+    ).format(one.verdict, said, low, high, y, y, middle, y)
+
+
+def _share(value: float, bound: float) -> float:
+    """Value in parts of its bound; of a bound of 0, where 1 is the bound."""
+    return value / bound if bound > 0 else 1 + value
+
+
+def _x(share: float) -> float:
+    """Where a share of the bound lies: linear up to twice it, then ever closer to the edge."""
+    inner = _WIDTH - _LEFT - 12
+    if math.isinf(share) or share > _FAR:
+        return _WIDTH - 8.0
+    at = max(0.0, share)
+    part = at / 2 * 0.8 if at <= 2 else 0.8 + 0.2 * (at - 2) / (_FAR - 2)
+    return round(_LEFT + part * inner, 1)

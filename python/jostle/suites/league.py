@@ -1,0 +1,168 @@
+"""The league table: controllers by the weighted share of criteria that they meet.
+
+A rank has an interval, because a verdict has a chance: that of a value whose interval reaches over
+the bound is neither 0 nor 1. Ranks are those of many draws of all verdicts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from jostle.suites.judge import Card, Decided, Judged
+
+LEVEL_WEIGHTS: Final[Mapping[str, float]] = {"must": 3.0, "should": 2.0, "explore": 1.0}
+"""How much a criterion counts among those of its suite; the page can change it."""
+DRAWS: Final = 2000
+_SEED: Final = 1
+_Z: Final = 1.959964
+"""Standard deviations from the middle of a 95 % interval to its end."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A controller's place.
+
+    Attributes
+    ----------
+    controller
+        Its name.
+    score
+        From 0 to 1; None if nothing is known of it.
+    rank
+        From 1; the same for equal scores.
+    low, high
+        Ends of the interval of the rank, 95 % of the draws; None of a quick look, whose single runs
+        have no intervals.
+    met, judged
+        How many criteria it meets, of how many that count.
+    """
+
+    controller: str
+    score: float | None
+    rank: int
+    low: int | None
+    high: int | None
+    met: int
+    judged: int
+
+    @property
+    def among(self) -> str:
+        """The interval in words; empty if there is none."""
+        if self.low == self.high:
+            return "" if self.low is None else f"{self.low}"
+        return f"{self.low}–{self.high}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A criterion that counts: how likely each controller meets it.
+
+    Attributes
+    ----------
+    suite, level
+        Whose weights it has.
+    chances
+        One for each controller, from 0 to 1.
+    """
+
+    suite: str
+    level: str
+    chances: tuple[float, ...]
+
+
+def chance(row: Judged) -> float | None:
+    """Give the probability that a criterion is met; None where it is unknown.
+
+    That of the comparison that is likeliest not to be: comparisons of one criterion share runs, and
+    are no independent chances.
+    """
+    if row.verdict == "unknown":
+        return None
+    return min(_chance(one) for one in row.comparisons)
+
+
+def _chance(one: Decided) -> float:
+    ours, relation = one.tested.ours, one.tested.relation
+    sure = 1.0 if one.verdict == "pass" else 0.0
+    if ours.value is None or ours.low is None or ours.high is None or relation.startswith("about"):
+        return sure
+    beyond = one.tested.bound - ours.value
+    end = ours.high if beyond > 0 else ours.low
+    deviation = abs(end - ours.value) / _Z
+    if deviation == 0.0 or not math.isfinite(deviation):
+        return sure
+    below = 0.5 * (1 + math.erf(beyond / deviation / math.sqrt(2)))
+    return below if relation.startswith("≤") else 1 - below
+
+
+def entries(cards: Sequence[Card]) -> tuple[list[str], list[Entry]]:
+    """List controllers, and the criteria that are known of all of them.
+
+    Parameters
+    ----------
+    cards
+        Of each controller one for each suite.
+    """
+    controllers = list(dict.fromkeys(card.controller for card in cards))
+    found = []
+    for suite in dict.fromkeys(card.suite for card in cards):
+        of = {card.controller: card for card in cards if card.suite == suite}
+        if set(of) != set(controllers):
+            continue
+        rows = zip(*(of[name].rows for name in controllers), strict=True)
+        for each in rows:
+            chances = [chance(row) for row in each]
+            known = tuple(one for one in chances if one is not None)
+            if len(known) == len(chances):
+                found.append(Entry(suite, each[0].criterion.level, known))
+    return controllers, found
+
+
+def league(cards: Sequence[Card], weights: Mapping[str, float] = LEVEL_WEIGHTS) -> list[Place]:
+    """Rank controllers, the best first.
+
+    Within a suite a criterion counts by the weight of its level; suites count alike, however many
+    criteria they have.
+
+    Parameters
+    ----------
+    cards
+        Of each controller one for each suite.
+    weights
+        By level.
+    """
+    controllers, found = entries(cards)
+    quick = any(card.quick for card in cards)
+    suites = list(dict.fromkeys(one.suite for one in found))
+    if not suites:
+        return [Place(name, None, 1, None, None, 0, 0) for name in controllers]
+    counted = np.array([weights[one.level] for one in found])
+    for suite in suites:
+        here = np.array([one.suite == suite for one in found])
+        total = counted[here].sum()
+        counted[here] /= total * len(suites) if total else 1.0
+    chances = np.array([one.chances for one in found])
+    met = chances >= 0.5
+    scores = counted @ met
+    drawn = np.random.default_rng(_SEED).random((DRAWS, *chances.shape)) < chances
+    ranks = _ranks(np.tensordot(drawn, counted, axes=(1, 0)))
+    low, high = np.percentile(ranks, [2.5, 97.5], axis=0, method="nearest")
+    places = [
+        Place(name, float(scores[at]), int(_ranks(scores[None, :])[0, at]),
+              None if quick else int(low[at]), None if quick else int(high[at]),
+              int(met[:, at].sum()), len(found))
+        for at, name in enumerate(controllers)
+    ]  # fmt: skip
+    return sorted(places, key=lambda one: (one.rank, controllers.index(one.controller)))
+
+
+def _ranks(scores: np.ndarray) -> np.ndarray:
+    """Rank rows of scores: 1 and the number of better ones. Both (draws, controllers)."""
+    better = scores[:, None, :] > scores[:, :, None] + 1e-9
+    found: np.ndarray = 1 + better.sum(axis=2)
+    return found

@@ -1,0 +1,100 @@
+"""`jostle scorecard`: the page, its league table in the browser, and ranks with intervals."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from browser import opened
+from jostle.stats import Estimate
+from jostle.studies.evaluate import Tested as Comparison
+from jostle.suites.judge import Card, Decided, Judged
+from jostle.suites.league import chance, entries, league
+from jostle.suites.models import Criterion
+
+
+def judged(value: float, half: float, bound: float = 10.0, *, level: str = "must") -> Judged:
+    ours = Estimate(value, value - half, value + half, 5, "ms", "")
+    tested = Comparison(f"≤ {bound:g} ms", bound, ours, value <= bound, abs(value - bound) > half)
+    criterion = Criterion.model_construct(id="a", title="A", level=level, section="1", asks="")
+    verdict = "pass" if value <= bound else "fail"
+    return Judged(criterion, verdict, (Decided({}, 0, tested),))
+
+
+def card(controller: str, *rows: Judged, suite: str = "one") -> Card:
+    return Card(suite, "", controller, "cubic", "sim", False, rows)
+
+
+def test_a_verdict_has_the_chance_that_its_interval_leaves_it():
+    assert chance(judged(10.0, 1.0)) == pytest.approx(0.5)
+    # The end of a 95 % interval at the bound: one in forty.
+    assert chance(judged(9.0, 1.0)) == pytest.approx(0.975, abs=1e-3)
+    assert chance(judged(11.0, 1.0)) == pytest.approx(0.025, abs=1e-3)
+    single = replace(judged(9.0, 1.0).comparisons[0].tested.ours, low=None, high=None)
+    row = judged(9.0, 1.0)
+    decided = replace(row.comparisons[0], tested=replace(row.comparisons[0].tested, ours=single))
+    assert chance(replace(row, comparisons=(decided,))) == 1.0
+
+
+def test_ranks_have_intervals_where_verdicts_are_open():
+    sure, lost, open_ = judged(1, 0.1), judged(90, 0.1), judged(10, 5)
+    places = league([card("a", sure, sure), card("b", sure, open_), card("c", lost, lost)])
+    assert [one.controller for one in places] == ["a", "b", "c"]
+    assert [(one.low, one.high) for one in places] == [(1, 1), (1, 2), (3, 3)]
+    assert places[0].score == 1.0
+    assert places[2].score == 0.0
+
+
+def test_equal_scores_have_one_rank_and_levels_have_weights():
+    good, bad = judged(1, 0.1), judged(90, 0.1)
+    small = judged(1, 0.1, level="explore")
+    lost = judged(90, 0.1, level="explore")
+    places = league([card("a", good, lost), card("b", bad, small), card("c", good, lost)])
+    assert [(one.controller, one.rank) for one in places] == [("a", 1), ("c", 1), ("b", 3)]
+    assert [one.score for one in places] == [0.75, 0.75, 0.25]
+
+
+def test_what_is_unknown_of_one_counts_for_nobody():
+    unknown = replace(judged(1, 0.1), verdict="unknown")
+    good, bad = judged(1, 0.1), judged(90, 0.1)
+    _, found = entries([card("a", good, unknown), card("b", good, bad)])
+    assert len(found) == 1
+
+
+def test_the_document_has_cards_and_ranks(jostle):
+    code, out, err = jostle("scorecard", "reno", "cubic", "--suite", "./suites/small", "--json")
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["schema"] == "jostle.scorecard/1"
+    assert [one["controller"] for one in document["cards"]] == ["reno", "cubic"]
+    assert [one["controller"] for one in document["league"]] == ["cubic", "reno"]
+    assert all(len(one["rank_interval"]) == 2 for one in document["league"])
+    assert {one["judged"] for one in document["league"]} == {3}
+
+
+def test_the_page_shows_what_decides_and_ranks_by_the_readers_weights(jostle, folder):
+    code, out, err = jostle(
+        "scorecard", "reno", "cubic", "--suite", "./suites/small", "-o", "card.html"
+    )
+    assert code == 0, err
+    assert "page: card.html" in out
+    file = folder.parent / "card.html"
+    text = file.read_text()
+    assert 'src="http' not in text
+    assert "What a ranking does not say." in text
+    assert text.count("data:image/png;base64,") == 6
+    assert "jostle suite ./suites/small --controller reno --only 3-loss" in text
+    with opened(file.as_uri()) as page:
+        row = page.locator("details.criterion").nth(2)
+        row.locator("summary").click()
+        assert row.locator("svg.comparisons circle").count() == 4
+        ranks = page.locator("#ranks tbody tr")
+        assert ranks.nth(0).locator("td").nth(1).inner_text() == "cubic"
+        assert ranks.nth(0).locator("td").nth(0).inner_text() == "1"
+        # Both meet the `must`, and neither the `should`: only `explore` tells them apart.
+        page.locator("input[data-level='explore']").fill("0")
+        assert ranks.nth(1).locator("td").nth(0).inner_text() == "1"
+        page.locator("input[data-level='explore']").fill("5")
+        assert ranks.nth(1).locator("td").nth(0).inner_text() == "2"
+        assert page.said == []
