@@ -149,6 +149,13 @@ Limit: TypeAlias = Limit1 | Limit2
 Linux: TypeAlias = Literal["6.1", "4.15"]
 
 
+class MeasuredFile(TypedDict):
+    """A file that packets were captured into."""
+
+    name: str
+    sha256: str
+
+
 class PhaseSpec(TypedDict):
     """A window of time, `from_ns` included, `to_ns` excluded."""
 
@@ -513,6 +520,7 @@ class RunSpec(TypedDict):
     flows: list[FlowSpec]
     interval_ns: int
     links: list[LinkSpec]
+    measured: NotRequired[list[MeasuredFile] | None]
     phases: list[PhaseSpec]
     seed: int
     trace: TraceLevel

@@ -30,6 +30,7 @@ __all__ = [
     "Flow",
     "FromFile",
     "Graph",
+    "Handover",
     "Implementation",
     "Jitter",
     "Link",
@@ -194,6 +195,21 @@ class Slots(Table):
     """… and the time after which nearly nothing is left of it."""
 
 
+class Handover(Table):
+    """From one way to another: for a time nothing is sent, then at another rate and delay."""
+
+    at: f.PositiveSpan
+    """When the old way ends."""
+    gap: f.Span = 0
+    """How long nothing is sent; what comes meanwhile waits in the queue."""
+    rate: f.PositiveRate | None = None
+    """From the end of the gap on; as before if absent."""
+    delay: f.Span | None = None
+    """Of what is sent after the gap; as before if absent."""
+    reorder: bool = False
+    """Whether what comes by the new way may arrive before what still travels on the old one."""
+
+
 class Link(Table):
     """One direction of a link: queue, then capacity, then delay, then loss."""
 
@@ -227,6 +243,8 @@ class Link(Table):
     outage: Annotated[Outage | None, BeforeValidator(f.absent)] = None
     slots: Annotated[Slots | None, BeforeValidator(f.absent)] = None
     """A path that is assigned anew at fixed times, as that of a terminal below satellites."""
+    handovers: list[Handover] = Field(default_factory=list)
+    """Times at which the link goes over to another way."""
     quick_start: Annotated[QuickStart | None, BeforeValidator(f.quick_start_table)] = None
     """`"45 Mbit/s"`, what its router may grant to Quick-Start requests beside the traffic, or a
     table; a link without it grants nothing."""

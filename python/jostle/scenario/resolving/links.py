@@ -13,6 +13,13 @@ from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.algorithms import part_spec, queue_limit_bytes
 from jostle.scenario.resolving.classes import Resolver, class_specs, queue_parts
 from jostle.scenario.resolving.from_files import recorded_delay, recorded_rate
+from jostle.scenario.resolving.handovers import (
+    delays_with,
+    jitter_of_none,
+    rates_with,
+    reorders,
+    sensible,
+)
 from jostle.scenario.resolving.outages import outage_spec, quantile_points
 from jostle.scenario.resolving.profiles import profile_rtt_ns
 from jostle.scenario.resolving.rates import random_capacity
@@ -147,6 +154,8 @@ def link_facts(
         facts.delay_steps = list(link.delay)
         facts.base_delay_ns = link.delay[0][1] + median_ns
     _set_capacity(facts, files, report, duration_ns)
+    if link.handovers and sensible(link, path, report):
+        _hand_over(facts, report)
     if link.slots is not None:
         facts.slotted = slotted(
             name, link.slots, facts.delay_steps, duration_ns, path=path, report=report
@@ -222,6 +231,27 @@ def _set_capacity(facts: LinkFacts, files: TraceFiles, report: Report, duration_
                 "steps": [{"at_ns": at, "rate_bps": rate} for at, rate in link.rate],
             }
         )
+
+
+def _hand_over(facts: LinkFacts, report: Report) -> None:
+    """Give a link with handovers its rates and delays."""
+    link, path = facts.link, facts.path
+    facts.delay_steps = delays_with(facts.delay_steps, link, path, report)
+    if facts.capacity is None:
+        return
+    match facts.capacity["kind"]:
+        case "constant":
+            rates = [(0, int(facts.capacity["rate_bps"]))]
+        case "steps":
+            rates = [(it["at_ns"], it["rate_bps"]) for it in facts.capacity["steps"]]
+        case _:
+            message = "they are of a rate that is constant or has steps"
+            report.add((*path, "handovers"), message, (*path, "rate"))
+            return
+    steps = rates_with(rates, link, path, report)
+    facts.peak_bps = max(rate for _, rate in steps)
+    if len(steps) > 1:
+        facts.capacity = rate_steps(steps)
 
 
 def bdp_bytes(rate_bps: int, rtt_ns: int) -> int:
@@ -307,7 +337,7 @@ def link_names(facts: Sequence[LinkFacts]) -> list[str]:
 
 def _jitter(link: Link) -> dict[str, Any] | None:
     if link.jitter is None:
-        return None
+        return jitter_of_none() if reorders(link) else None
     return {
         "quantiles": quantile_points(link.jitter.quantiles),
         "correlation_ns": link.jitter.correlation,

@@ -234,6 +234,7 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "edges": models.Edge,
     "quick_start": models.QuickStart,
     "slots": models.Slots,
+    "handovers": models.Handover,
     "random": models.RandomRate,
     "recorded": models.FromFile,
     "implementation": models.Implementation,
