@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import click
 
 from jostle.cli.analyze import analyze
+from jostle.cli.boundary import boundary
 from jostle.cli.compare import compare
 from jostle.cli.completing import completion
 from jostle.cli.conformance import conformance
@@ -68,9 +69,9 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    new, run, plot, compare, sensitivity, tune, conformance, study, suite, scorecard, validate,
-    identify, analyze, kernel, quic, emulate, trace, list_, explain, schema, report, view, store,
-    completion,
+    new, run, plot, compare, sensitivity, boundary, tune, conformance, study, suite, scorecard,
+    validate, identify, analyze, kernel, quic, emulate, trace, list_, explain, schema, report, view,
+    store, completion,
 )  # fmt: skip
 
 for _command in _COMMANDS:
