@@ -1,9 +1,10 @@
 //! The simulator's loop.
 
+mod browsing;
 mod relays;
+mod world;
 
 use jostle_control::Observer;
-use jostle_control::memory::HostMemory;
 use jostle_path::{Ecn, Packet};
 use jostle_record::{End, RunSpec, Sink};
 use jostle_tcp::Segment;
@@ -11,29 +12,19 @@ use jostle_tcp::offload::merges;
 use jostle_units::{Span, Time};
 
 use crate::Error;
-use crate::build::{self, Flow, PythonControllers};
-use crate::connections::Connections;
+use crate::build::{Flow, PythonControllers};
 use crate::endpoints::Endpoints;
 use crate::engine::{Deadline, Event, POSITIONS};
 use crate::host::{Host, Progress, Times, Transport};
-use crate::network::{Network, tell};
+use crate::network::tell;
 use crate::packet::{Body, SimPacket};
+
+pub use world::Counts;
+pub(crate) use world::World;
 
 /// Events between two looks at whether the run was cancelled: one may take a millisecond, for the
 /// delays that a link had while no packet came.
 const CANCEL_CHECK_EVENTS: u64 = 1 << 7;
-/// So often in a run every link does what is due, with a look after each: nobody else may call one
-/// for long, and what it draws and updates meanwhile takes time.
-const SLICES: u64 = 1_000;
-
-/// How much a run did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Events taken from the queue.
-    pub events: u64,
-    /// Packets that reached the far end of a link, data and acknowledgements.
-    pub link_packets: u64,
-}
 
 /// Runs `spec` and tells `sink` what happens. `cancelled` is asked now and then.
 ///
@@ -65,98 +56,6 @@ pub fn run_with(
     simulation.world.outcome(spec)
 }
 
-impl World {
-    /// Everything as it is before the run begins.
-    pub(crate) fn new(
-        spec: &RunSpec,
-        python_controllers: PythonControllers<'_>,
-    ) -> Result<Self, Error> {
-        if spec.flows.len().max(spec.links.len()) >= POSITIONS as usize {
-            return Err(Error::TooMany { most: POSITIONS });
-        }
-        let links =
-            spec.links.iter().map(|link| build::link(link, spec.seed)).collect::<Result<_, _>>()?;
-        let mut world = Self {
-            network: Network::new(links, &spec.links, &spec.flows),
-            flows: build::flows(spec, python_controllers)?,
-            connections: Connections::new(spec),
-            merging: Vec::new(),
-            memory: HostMemory::default(),
-            broken: None,
-            observations: Observations::new(spec),
-            counts: Counts::default(),
-            turns: 0,
-            slice_end: Time::ZERO,
-            over: false,
-        };
-        world.slice_end += world.slice();
-        world.network.agenda.schedule(world.observations.next(), Event::Observe);
-        for (flow, &Flow { times, .. }) in (0..).zip(&world.flows) {
-            if times.start < Time::NEVER {
-                world.network.agenda.schedule(times.start, Event::Source(flow));
-            }
-        }
-        Ok(world)
-    }
-
-    fn slice(&self) -> Span {
-        Span::from_ns((self.observations.duration.as_ns() / SLICES).max(1))
-    }
-
-    /// What the run did, or what broke it.
-    pub(crate) fn outcome(&self, spec: &RunSpec) -> Result<Counts, Error> {
-        let mut named = self.flows.iter().zip(&spec.flows);
-        if let Some((why, name)) =
-            named.find_map(|(flow, it)| Some((flow.endpoints.failure()?, &it.name)))
-        {
-            return Err(Error::Broken { flow: name.clone(), why });
-        }
-        Ok(Counts { link_packets: self.network.link_packets, ..self.counts })
-    }
-}
-
-/// Instants at which the state of everything is shown to the sink: ends of intervals and
-/// boundaries of phases.
-struct Observations {
-    duration: Time,
-    interval: Span,
-    next_sample: Time,
-    boundaries: Vec<Time>,
-    next_boundary: usize,
-    offered: Vec<f64>,
-}
-
-impl Observations {
-    fn new(spec: &RunSpec) -> Self {
-        let mut boundaries: Vec<_> = spec
-            .phases
-            .iter()
-            .flat_map(|phase| [phase.from_ns, phase.to_ns])
-            .chain([0, spec.duration_ns])
-            .map(Time::from_ns)
-            .collect();
-        boundaries.sort_unstable();
-        boundaries.dedup();
-        let interval = Span::from_ns(spec.interval_ns);
-        Self {
-            duration: Time::from_ns(spec.duration_ns),
-            interval,
-            next_sample: (Time::ZERO + interval).min(Time::from_ns(spec.duration_ns)),
-            boundaries,
-            next_boundary: 0,
-            offered: Vec::new(),
-        }
-    }
-
-    fn boundary(&self) -> Time {
-        self.boundaries.get(self.next_boundary).copied().unwrap_or(Time::NEVER)
-    }
-
-    fn next(&self) -> Time {
-        self.next_sample.min(self.boundary())
-    }
-}
-
 /// Whether a card puts a packet together with another one of its flow, the last of `count` that
 /// are together already. Full segments have `mss_bytes`.
 #[inline]
@@ -167,29 +66,6 @@ fn are_merged(mss_bytes: u16, count: u32, first: &SimPacket, second: &SimPacket)
         }
         _ => false,
     }
-}
-
-/// All of a run that changes while it goes on, but for its sink.
-pub(crate) struct World {
-    network: Network,
-    pub(crate) flows: Vec<Flow>,
-    /// Those of flows that are many.
-    connections: Connections,
-    /// Packets that cards hold until what arrives at this moment has arrived, one per flow, with its
-    /// place in what is being put together. Here, and not with the flows, which would all be larger
-    /// for it.
-    merging: Vec<(SimPacket, u32)>,
-    memory: HostMemory,
-    /// Why the run cannot go on.
-    broken: Option<Error>,
-    observations: Observations,
-    counts: Counts,
-    /// Events so far, for looks at whether the run was cancelled.
-    turns: u64,
-    /// When every link does next what is due.
-    slice_end: Time,
-    /// Everything that is to be observed was.
-    pub(crate) over: bool,
 }
 
 /// A run that goes on: what it is of, and who hears of it, are borrowed.
@@ -388,6 +264,9 @@ impl<S: Sink> Simulation<'_, S> {
         match self.endpoints(now, flow) {
             Some((endpoints, mut host)) => {
                 endpoints.receive(body, size_bytes, ecn, part, &mut host);
+                if flow as usize >= self.world.flows.len() {
+                    self.tell_browser(now, flow);
+                }
             }
             None => self.discard(body),
         }
@@ -400,6 +279,9 @@ impl<S: Sink> Simulation<'_, S> {
             // Of a datagram it is known how it was sent.
             let ecn = body.sent_ecn().unwrap_or(Ecn::NotCapable);
             tell(self.sink, &self.world.network.payloads, now, flow, End::Sender, (body, ecn));
+        }
+        if let Body::Request(request) = body {
+            return self.on_request(now, flow, request.number);
         }
         let Some((endpoints, mut host)) = self.endpoints(now, flow) else {
             return self.discard(body);
@@ -436,6 +318,9 @@ impl<S: Sink> Simulation<'_, S> {
             }
             return;
         };
+        if let Ok(at) = self.world.browsers.binary_search_by_key(&flow, |browser| browser.flow) {
+            return self.browse(now, at, (start, stop));
+        }
         if self.world.connections.due(flow).is_some() {
             return self.connect(now, flow, stop);
         }
@@ -463,23 +348,29 @@ impl<S: Sink> Simulation<'_, S> {
                 }
                 return;
             }
-            let connection = self.world.connections.next_number();
-            if connection >= POSITIONS {
-                self.world.broken = Some(Error::TooMany { most: POSITIONS });
-                return;
-            }
-            if let Err(error) =
-                self.world.connections.open(flow, self.spec, self.python_controllers)
-            {
-                self.world.broken = Some(error);
-                return;
-            }
-            self.world.network.admit(flow);
-            self.sink.connected(now, connection, flow);
+            let Some(connection) = self.open(now, flow) else { return };
             if let Some((endpoints, mut host)) = self.endpoints(now, connection) {
                 endpoints.act(Time::NEVER, &mut host);
             }
         }
+    }
+
+    /// The next connection of a flow that is many is there: its number, unless it cannot be.
+    fn open(&mut self, now: Time, flow: u32) -> Option<u32> {
+        let connection = self.world.connections.next_number();
+        if connection >= POSITIONS {
+            self.world.broken = Some(Error::TooMany { most: POSITIONS });
+            return None;
+        }
+        if let Err(error) =
+            self.world.connections.open(now, flow, self.spec, self.python_controllers)
+        {
+            self.world.broken = Some(error);
+            return None;
+        }
+        self.world.network.admit(flow);
+        self.sink.connected(now, connection, flow);
+        Some(connection)
     }
 
     /// Shows the state of everything to the sink.
