@@ -16,6 +16,7 @@ from jostle.cli.completing import completion
 from jostle.cli.conformance import conformance
 from jostle.cli.emulate import emulate
 from jostle.cli.environment import Environment
+from jostle.cli.fit import fit
 from jostle.cli.identify import identify
 from jostle.cli.kernel import kernel
 from jostle.cli.new import new
@@ -70,8 +71,8 @@ def cli() -> None:
 
 _COMMANDS = (
     new, run, plot, compare, sensitivity, boundary, tune, conformance, study, suite, scorecard,
-    validate, identify, analyze, kernel, quic, emulate, trace, list_, explain, schema, report, view,
-    store, completion,
+    validate, identify, fit, analyze, kernel, quic, emulate, trace, list_, explain, schema, report,
+    view, store, completion,
 )  # fmt: skip
 
 for _command in _COMMANDS:
