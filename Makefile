@@ -78,7 +78,7 @@ test-rust:
 	cargo test --quiet $(RUST_TESTS)
 
 # cargo-fuzz needs flags of a nightly compiler, which a stable one takes when it is told to.
-FUZZ_TARGETS := run_spec parameter_files ip_headers packet_ring toml_lines
+FUZZ_TARGETS := run_spec parameter_files ip_headers packet_ring captures toml_lines
 FUZZ_SECONDS ?= 60
 fuzz: export JOSTLE_MUTATED_SPECS ?= 100000
 fuzz:

@@ -27,11 +27,12 @@ CRATE_MAY_USE = {
     "quic": "units control",
     "path": "units catalogue",
     "record": "units catalogue control path",
+    "dissect": "units record",
     "sim": "units catalogue control tcp quic path record",
     "emu": "units path record",
     "quic-host": "units control quic record sim",
     "text": "",
-    "python": "units text catalogue control tcp quic path record sim emu quic-host",
+    "python": "units text catalogue control tcp quic path record dissect sim emu quic-host",
 }
 ROOM_MAY_USE = {
     "_core": "",
@@ -54,6 +55,7 @@ ROOM_MAY_USE = {
     "results": "_core errors backends stats figures",
     "running": "errors foreign_files printable locked_folders python_controllers scenario "
     "backends stats results",
+    "captures": "_core errors foreign_files scenario backends results running",
     "inference": "errors run_spec python_controllers scenario emulate backends stats figures "
     "results running",
     "report": "foreign_files printable scenario stats figures results",
@@ -66,9 +68,9 @@ ROOM_MAY_USE = {
     "search": "errors foreign_files printable scenario backends stats figures results running "
     "studies",
     "cli": "errors foreign_files printable scenario templates emulate kernel_images quic_programs "
-    "backends running results figures inference report view fidelity studies "
+    "backends running results figures captures inference report view fidelity studies "
     "suites search",
-    "api": "errors printable scenario backends running results report",
+    "api": "errors printable scenario backends running results captures report",
 }
 
 HEAVY = {"matplotlib", "polars", "scipy"}

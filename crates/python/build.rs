@@ -12,8 +12,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed={}", files[0].display());
     for member in entries(&workspace.join("crates"))? {
         let source = member.join("src");
-        // The emulator works in real time: no kept result comes from it.
-        if source.is_dir() && !member.ends_with("emu") {
+        // The emulator works in real time: no kept result comes from it. What reads captures has a
+        // version of its own: no run depends on it.
+        if source.is_dir() && !member.ends_with("emu") && !member.ends_with("dissect") {
             println!("cargo:rerun-if-changed={}", source.display());
             collect(&source, &mut files)?;
         }
@@ -24,7 +25,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     // What other backends measure with: their runs need not be made anew for more than that.
     let mut record = Vec::new();
     collect(&workspace.join("crates/record/src"), &mut record)?;
-    println!("cargo:rustc-env=JOSTLE_RECORD_VERSION={:012x}", digest(&workspace, record)? >> 16);
+    println!(
+        "cargo:rustc-env=JOSTLE_RECORD_VERSION={:012x}",
+        digest(&workspace, record.clone())? >> 16
+    );
+    let reader = workspace.join("crates/dissect/src");
+    println!("cargo:rerun-if-changed={}", reader.display());
+    collect(&reader, &mut record)?;
+    println!("cargo:rustc-env=JOSTLE_DISSECT_VERSION={:012x}", digest(&workspace, record)? >> 16);
     Ok(())
 }
 

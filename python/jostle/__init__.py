@@ -16,17 +16,18 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jostle.api import load, run
+    from jostle.api import analyze, load, run
     from jostle.results import ResultSet
     from jostle.scenario import Scenario
 
     __version__: str
 
-__all__ = ["ResultSet", "Scenario", "__version__", "load", "run"]
+__all__ = ["ResultSet", "Scenario", "__version__", "analyze", "load", "run"]
 
 _HOMES = {
     "ResultSet": "jostle.results",
     "Scenario": "jostle.scenario",
+    "analyze": "jostle.api",
     "load": "jostle.api",
     "run": "jostle.api",
 }

@@ -10,6 +10,9 @@ import numpy.typing as npt
 ENGINE_VERSION: Final[str]
 """Version of the package and a hash of the engine's source."""
 
+DISSECT_VERSION: Final[str]
+"""A hash of the source of what measures captures."""
+
 RECORD_VERSION: Final[str]
 """A hash of the source of what measures."""
 
@@ -50,6 +53,56 @@ class Record:
     @property
     def quantities(self) -> list[str]:
         """What the codes of `internals["quantity"]` mean."""
+
+@final
+class Measurement:
+    """What was measured of captures that belong together."""
+
+    @property
+    def files(self) -> list[int]:
+        """The files, as positions of what was given."""
+    @property
+    def spec(self) -> str:
+        """What stands for the specification of a run, as JSON."""
+    @property
+    def record(self) -> Record:
+        """The measures and all columns."""
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know."""
+    @property
+    def packets(self) -> int:
+        """Packets in the files."""
+
+def analyze_captures(
+    files: Sequence[str | PathLike[str]],
+    *,
+    flows: int,
+    interval_ns: int,
+    told: Callable[[int], bool] | None = None,
+) -> list[Measurement]:
+    """Measure captures (pcap or pcapng, plain or compressed by gzip or zstd).
+
+    Parameters
+    ----------
+    files
+        Those that belong together become one measurement.
+    flows
+        Most flows of a measurement, the largest ones.
+    interval_ns
+        Bin of the series.
+    told
+        Called every now and then with the bytes read so far (each file is read twice); true stops.
+
+    Raises
+    ------
+    ValueError
+        If a file is no capture, or has nothing that can be measured.
+    OSError
+        If a file cannot be read.
+    Cancelled
+        If `told` said so.
+    """
 
 @final
 class Series:

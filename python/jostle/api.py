@@ -151,6 +151,67 @@ def run(
     return results
 
 
+def analyze(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    flows: int = 20,
+    interval: str = "100 ms",
+    store: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+) -> ResultSet:
+    """Measure captures of packets as runs are measured.
+
+    Parameters
+    ----------
+    paths
+        A capture (pcap or pcapng, plain, `.gz` or `.zst`), a folder of them, or several. Those of
+        both ends of a connection, and all of one run of ours, become one measurement; any other is
+        one of its own, a condition of the result called `capture`.
+    flows
+        Most flows of a measurement: those with the most payload.
+    interval
+        Bin of the series, with its unit; longer ones where there would be too many.
+    store
+        Folder that keeps the results, as that of finished runs; none if absent.
+    progress
+        Whether to show progress on stderr.
+
+    Returns
+    -------
+    ResultSet
+        Tables, figures, reports and comparisons work as for runs. Of each flow the summary has what
+        a capture alone shows, too, such as `handshake_s` and `spurious_retransmissions`; its series
+        has `receive_window_bytes` among the internal quantities. What the place of the capture does
+        not show is absent: near a receiver the window, everywhere the links.
+
+    Raises
+    ------
+    InputError
+        When a file is no capture, or nothing in it can be measured.
+
+    Examples
+    --------
+    >>> import jostle
+    >>> results = jostle.analyze("upload.pcapng.gz")  # doctest: +SKIP
+    >>> results.flows.select("flow", "goodput_bps", "rtt_min_s")  # doctest: +SKIP
+    """
+    from jostle import captures
+    from jostle.captures.progress import reading
+    from jostle.running.store import Store
+
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    with reading(given, shown=progress) as told:
+        results = captures.analyze(
+            given,
+            flows=flows,
+            interval=interval,
+            store=None if store is None else Store(store),
+            told=told,
+        )
+    results.page = _page
+    return results
+
+
 def _shown(plan: Plan) -> Progress:
     from jostle.results import conditions
     from jostle.running.progress import on_stderr

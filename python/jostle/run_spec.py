@@ -156,6 +156,13 @@ class LossStep(TypedDict):
     probability: float
 
 
+class MeasuredFile(TypedDict):
+    """A file that packets were captured into."""
+
+    name: str
+    sha256: str
+
+
 class PhaseSpec(TypedDict):
     """A window of time, `from_ns` included, `to_ns` excluded."""
 
@@ -530,6 +537,7 @@ class RunSpec(TypedDict):
     flows: list[FlowSpec]
     interval_ns: int
     links: list[LinkSpec]
+    measured: NotRequired[list[MeasuredFile] | None]
     phases: list[PhaseSpec]
     seed: int
     trace: TraceLevel

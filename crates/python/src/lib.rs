@@ -3,6 +3,7 @@
 
 mod capture;
 mod controller;
+mod dissect;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod impairments;
@@ -24,10 +25,13 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ENGINE_VERSION", env!("JOSTLE_ENGINE_VERSION"))?;
     // Version of what measures samples, whoever took them.
     module.add("RECORD_VERSION", env!("JOSTLE_RECORD_VERSION"))?;
+    // Version of what measures captures.
+    module.add("DISSECT_VERSION", env!("JOSTLE_DISSECT_VERSION"))?;
     module.add("Cancelled", module.py().get_type::<run::Cancelled>())?;
     module.add("ControllerError", module.py().get_type::<controller::ControllerError>())?;
     module.add_class::<record::Record>()?;
     module.add_class::<measures::Series>()?;
+    module.add_class::<dissect::Measurement>()?;
     #[cfg(target_os = "linux")]
     {
         module.add_class::<emulate::Emulator>()?;
@@ -38,6 +42,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(registry::run_spec_schema, module)?)?;
     module.add_function(wrap_pyfunction!(registry::check_file, module)?)?;
     module.add_function(wrap_pyfunction!(capture::capture_from_ring, module)?)?;
+    module.add_function(wrap_pyfunction!(dissect::analyze_captures, module)?)?;
     module.add_function(wrap_pyfunction!(measures::record_of_samples, module)?)?;
     module.add_function(wrap_pyfunction!(run::check, module)?)?;
     module.add_function(wrap_pyfunction!(run::find_problem, module)?)?;

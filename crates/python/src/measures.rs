@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::controller::permanent;
 use crate::record::Record;
-use crate::run::parse;
+use crate::run::{parse, parse_of_results};
 
 /// The registry of measures, in its order.
 pub fn rows() -> Vec<Value> {
@@ -47,7 +47,7 @@ impl Series {
         flows: &Bound<'_, PyDict>,
         links: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
-        let spec = parse(spec_json)?;
+        let spec = parse_of_results(spec_json)?;
         let facts = facts.iter().map(facts_of).collect::<PyResult<_>>()?;
         let series =
             jostle_record::Series::new(&spec, facts, flow_table(flows)?, link_table(links)?);

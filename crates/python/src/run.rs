@@ -132,6 +132,12 @@ pub fn run(
     Record::new(py, record)
 }
 
+/// What stands beside results: of a run, or of what was measured without one.
+pub(crate) fn parse_of_results(spec_json: &str) -> PyResult<RunSpec> {
+    RunSpec::of_results(spec_json)
+        .map_err(|error: SpecError| PyValueError::new_err(error.to_string()))
+}
+
 pub(crate) fn parse(spec_json: &str) -> PyResult<RunSpec> {
     RunSpec::from_json(spec_json)
         .map_err(|error: SpecError| PyValueError::new_err(error.to_string()))
@@ -215,8 +221,20 @@ impl Watch {
     }
 
     /// Asks Python, unless it was asked just before: that takes the interpreter's lock.
-    #[expect(clippy::disallowed_methods, reason = "how long a person waits is no virtual time")]
     pub(crate) fn is_cancelled(&self) -> bool {
+        let cancelled = self.cancelled.as_ref();
+        self.is_cancelled_with(|py| match cancelled {
+            Some(cancelled) => cancelled.bind(py).call0()?.is_truthy(),
+            None => Ok(false),
+        })
+    }
+
+    /// The same where something else is to be asked.
+    #[expect(clippy::disallowed_methods, reason = "how long a person waits is no virtual time")]
+    pub(crate) fn is_cancelled_with(
+        &self,
+        ask: impl FnOnce(Python<'_>) -> PyResult<bool> + Send,
+    ) -> bool {
         if self.fault.is_set() {
             return true;
         }
@@ -225,10 +243,7 @@ impl Watch {
         }
         let answer = Python::attach(|py| {
             py.check_signals()?;
-            match &self.cancelled {
-                Some(cancelled) => cancelled.bind(py).call0()?.is_truthy(),
-                None => Ok(false),
-            }
+            ask(py)
         });
         // Measured from the answer on, so that a slow one cannot bring the run to a halt.
         self.polled.set(Some(Instant::now()));
@@ -236,6 +251,11 @@ impl Watch {
             self.raised.replace(Some(error));
             true
         })
+    }
+
+    /// What was raised meanwhile.
+    pub(crate) fn take_raised(&self) -> Option<PyErr> {
+        self.raised.take()
     }
 
     /// The exception for a run that ended with `error`.

@@ -9,7 +9,10 @@
 
 use std::collections::VecDeque;
 
-use jostle_units::{HEADER_BYTES, Span, Time};
+use jostle_units::{Span, Time};
+
+/// Most bursts that wait for their ACKs: more have none, in a capture of one direction.
+const BURSTS_MAX: usize = 1 << 20;
 
 /// First transmissions of what has not been acknowledged.
 #[derive(Clone, Debug, Default)]
@@ -21,10 +24,13 @@ pub(crate) struct FirstSent {
 }
 
 impl FirstSent {
-    /// New data leave: so many packets with headers.
+    /// New data leave: so much payload.
     #[inline]
-    pub(crate) fn sent(&mut self, now: Time, packets: u32, wire_bytes: u64) {
-        self.sent_bytes += wire_bytes - u64::from(packets) * u64::from(HEADER_BYTES);
+    pub(crate) fn sent(&mut self, now: Time, payload_bytes: u64) {
+        self.sent_bytes += payload_bytes;
+        if self.bursts.len() == BURSTS_MAX {
+            self.bursts.pop_front();
+        }
         match self.bursts.back_mut() {
             Some((end_bytes, at)) if *at == now => *end_bytes = self.sent_bytes,
             _ => self.bursts.push_back((self.sent_bytes, now)),
@@ -56,7 +62,6 @@ impl FirstSent {
 mod tests {
     use super::*;
 
-    const FULL: u64 = 1_514;
     const PAYLOAD: u64 = 1_448;
 
     fn ms(ms: u64) -> Time {
@@ -66,15 +71,15 @@ mod tests {
     #[test]
     fn an_ack_counts_from_the_first_transmission_of_the_last_segment_that_it_covers() {
         let mut first = FirstSent::default();
-        first.sent(ms(0), 2, 2 * FULL);
-        first.sent(ms(5), 1, FULL);
-        first.sent(ms(6), 3, 3 * FULL);
+        first.sent(ms(0), 2 * PAYLOAD);
+        first.sent(ms(5), PAYLOAD);
+        first.sent(ms(6), 3 * PAYLOAD);
         assert_eq!(first.acked(ms(100), PAYLOAD), Some(Span::from_ms(100)));
         assert_eq!(first.acked(ms(101), PAYLOAD), None);
         assert_eq!(first.acked(ms(102), 3 * PAYLOAD), Some(Span::from_ms(97)));
         // The fourth was lost: what followed it waits for its retransmission.
         assert_eq!(first.acked(ms(300), 6 * PAYLOAD), Some(Span::from_ms(294)));
-        first.sent(ms(400), 1, 66 + 10);
+        first.sent(ms(400), 10);
         assert_eq!(first.acked(ms(450), 6 * PAYLOAD + 10), Some(Span::from_ms(50)));
         assert!(first.bursts.is_empty());
     }

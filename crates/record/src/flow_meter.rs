@@ -1,6 +1,6 @@
 //! What is accumulated for one flow.
 
-use jostle_units::{Rate, Span, Time};
+use jostle_units::{HEADER_BYTES, Rate, Span, Time};
 
 use crate::datagram_meter::{DatagramCounters, DatagramMeter};
 use crate::first_sent::FirstSent;
@@ -303,6 +303,11 @@ impl FlowMeter {
         self.knows_waits = false;
     }
 
+    /// What packets wait is not known.
+    pub(crate) fn forget_waits(&mut self) {
+        self.knows_waits = false;
+    }
+
     /// What packets waited, if that is known.
     pub(crate) fn waited_mean_s(&self, counters: &FlowCounters) -> Option<f64> {
         counters.waited_mean_s().filter(|_| self.knows_waits)
@@ -310,8 +315,25 @@ impl FlowMeter {
 
     #[inline]
     pub(crate) fn sent(&mut self, now: Time, packets: u32, wire_bytes: u64, again: bool) {
+        let headers_bytes = u64::from(packets) * u64::from(HEADER_BYTES);
+        self.sent_payload(
+            now,
+            (packets, wire_bytes, wire_bytes.saturating_sub(headers_bytes)),
+            again,
+        );
+    }
+
+    /// The same of packets of which headers have another size: so many of them, with so many bytes on
+    /// the wire, and so much payload that never left before.
+    #[inline]
+    pub(crate) fn sent_payload(
+        &mut self,
+        now: Time,
+        (packets, wire_bytes, payload_bytes): (u32, u64, u64),
+        again: bool,
+    ) {
         if let Some(first) = self.first_sent.as_mut().filter(|_| !again) {
-            first.sent(now, packets, wire_bytes);
+            first.sent(now, payload_bytes);
         }
         self.total.sent_bytes += wire_bytes;
         self.total.sent_packets += u64::from(packets);

@@ -7,6 +7,7 @@
 mod arrivals;
 mod build;
 pub mod capture;
+mod captured;
 mod connections;
 mod datagram_meter;
 mod e_model;
@@ -35,9 +36,12 @@ mod transfer;
 mod validate;
 
 pub use arrivals::{Arrivals, nth_connection, rate_per_s, rename};
+pub use captured::Captured;
 pub use histogram::Histogram;
 pub use impairments::{DrawnImpairments, LossState};
-pub use measures::{Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, jain};
+pub use measures::{
+    CapturedSummary, Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, jain,
+};
 pub use ping_meter::Pings;
 pub use playback::{Playback, Watched};
 pub use quantity::{Sampler, Sizes, responses};

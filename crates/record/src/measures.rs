@@ -6,6 +6,7 @@
 //! measure without data is absent, never zero.
 
 mod arrived;
+mod captured;
 mod flow;
 mod group;
 mod link;
@@ -16,6 +17,7 @@ mod transfer;
 mod video;
 
 pub use arrived::ArrivedSummary;
+pub use captured::CapturedSummary;
 pub use flow::FlowPhase;
 pub use group::GroupPhase;
 pub(crate) use group::{
@@ -28,7 +30,7 @@ pub use run::{Fairness, Totals, jain};
 pub(crate) use transfer::{completion, completion_rate, efficiency, estimate, unfinished};
 pub use video::VideoSummary;
 
-/// Every measure: of flows, of links, of runs, of transfers, of groups, of pings, of videos.
+/// Every measure: of flows, of links, of runs, of transfers, of groups, of pings, of videos, of captures.
 pub fn all() -> impl Iterator<Item = &'static Measure> {
     [
         flow::ROWS,
@@ -41,6 +43,7 @@ pub fn all() -> impl Iterator<Item = &'static Measure> {
         arrived::ROWS,
         pings::ROWS,
         video::ROWS,
+        captured::ROWS,
     ]
     .into_iter()
     .flatten()

@@ -100,6 +100,32 @@ impl Recorder {
         recorder
     }
 
+    /// A recorder for what was captured. Of flows of which the sender is not `seen`, no ACK has an RTT
+    /// of its own; of none it is known what packets wait on their way.
+    pub fn of_capture(spec: &RunSpec, seen: &[bool]) -> Self {
+        let mut recorder = Self::new(spec);
+        for (meter, seen) in recorder.run.flows.iter_mut().zip(seen) {
+            meter.forget_waits();
+            if !seen {
+                meter.forget_details();
+            }
+        }
+        recorder
+    }
+
+    /// As [`sent`](Sink::sent), of packets whose headers have another size than those of runs: so many
+    /// of them, with so many bytes on the wire, and so much payload that never left before.
+    #[inline]
+    pub fn sent_payload(
+        &mut self,
+        now: Time,
+        flow: u32,
+        amount: (u32, u64, u64),
+        retransmission: bool,
+    ) {
+        self.meter(flow).sent_payload(now, amount, retransmission);
+    }
+
     /// Ends the run: the measures and all columns.
     pub fn finish(mut self) -> RunRecord {
         while self.closed < self.run.timeline.segments() {

@@ -116,6 +116,8 @@ impl FlowIdentity {
         let next = |at: &usize| continuations[*at].map(|next| next as usize);
         let last = std::iter::successors(next(&position), next).last().filter(|_| !is_relay);
         let foreign = flow.quic.as_ref().and_then(|quic| quic.implementation.as_ref());
+        // Of what was captured, TCP alone shows what becomes of it.
+        let is_sealed = spec.measured.is_some() && flow.transport != Transport::Tcp;
         Self {
             name: flow.name.clone(),
             group: flow.group.as_ref().unwrap_or(&flow.name).clone(),
@@ -129,8 +131,8 @@ impl FlowIdentity {
             is_bulk: flow.source == SourceSpec::Bulk,
             segment_bytes: mss_of(flow.mtu_bytes),
             responds: matches!(flow.source, SourceSpec::RequestResponse { .. }),
-            shows_delivery: foreign.is_none_or(QuicImplementation::shows_delivery),
-            shows_itself: foreign.is_none_or(QuicImplementation::shows_itself),
+            shows_delivery: foreign.is_none_or(QuicImplementation::shows_delivery) && !is_sealed,
+            shows_itself: foreign.is_none_or(QuicImplementation::shows_itself) && !is_sealed,
             last,
             is_relay,
             frames: flow.source.is_timed().then(|| flow.source.clone()),
@@ -306,6 +308,7 @@ impl Recorded {
                 let playback = viewing.playback.clone();
                 VideoSummary::of(&Watched { opened: identity.start, playback })
             }),
+            captured: None,
             phases: self.by_phase(stretches, |all| FlowPhase::of(&all.flows[at], all)),
             pings: meter.pings(),
         }

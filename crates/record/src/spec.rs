@@ -40,6 +40,10 @@ pub struct RunSpec {
     pub trace: TraceLevel,
     /// Whether packets, or their headers, are written to files, one for each end of each flow.
     pub capture: Option<CaptureSpec>,
+    /// The files that this is a measurement of, instead of a run: nothing can run it, and of its network
+    /// nothing is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Vec<MeasuredFile>>,
     /// Windows of time for every statistic. They may overlap; `overall` is among them.
     pub phases: Vec<PhaseSpec>,
     /// All links of the network. Flows name them by position.
@@ -67,6 +71,16 @@ pub struct CaptureSpec {
     /// Whether the ends of QUIC flows also write down what they do, as qlogs.
     #[serde(default)]
     pub qlog: bool,
+}
+
+/// A file that packets were captured into.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuredFile {
+    /// Its name, without the folder.
+    pub name: String,
+    /// SHA-256 of its content, in hexadecimal digits.
+    pub sha256: String,
 }
 
 /// A window of time, `from_ns` included, `to_ns` excluded.

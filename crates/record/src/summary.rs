@@ -5,7 +5,8 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::Transport;
 use crate::measures::{
-    ArrivedSummary, Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary,
+    ArrivedSummary, CapturedSummary, Fairness, FlowPhase, GroupPhase, LinkPhase, Totals,
+    VideoSummary,
 };
 use crate::ping_meter::Pings;
 
@@ -83,11 +84,23 @@ pub struct FlowSummary {
     /// What became of its video; absent of other flows.
     #[serde(flatten)]
     pub video: Option<VideoSummary>,
+    /// What a capture shows of it; absent of runs.
+    #[serde(flatten)]
+    pub captured: Option<CapturedSummary>,
     /// Measures of each phase.
     pub phases: ByPhase<FlowPhase>,
     /// What became of its pings, of the whole run; absent for other flows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pings: Option<Pings>,
+}
+
+impl FlowSummary {
+    /// No window of it is known.
+    pub fn forget_window(&mut self) {
+        for (_, phase) in &mut self.phases.0 {
+            phase.cwnd_mean_bytes = None;
+        }
+    }
 }
 
 /// The measures of flows that were written as one, together.

@@ -134,6 +134,7 @@ mod tests {
             interval_ns,
             trace: TraceLevel::None,
             capture: None,
+            measured: None,
             phases: phases.iter().map(phase).collect(),
             links: Vec::new(),
             flows: Vec::new(),

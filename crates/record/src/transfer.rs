@@ -177,6 +177,9 @@ impl Ideal {
     /// That of a flow with a size, over links of constant capacity: those of all its connections.
     pub fn of(spec: &RunSpec, flow: usize, continuations: &[Option<u32>]) -> Option<Self> {
         let SourceSpec::Fixed { .. } = spec.flows[flow].source else { return None };
+        if spec.links.is_empty() {
+            return None;
+        }
         let bytes = bytes_of(&spec.flows[flow], spec.seed)?;
         let (mut capacity_bps, mut delay_ns) = (u64::MAX, 0);
         let next = |at: &usize| continuations[*at].map(|next| next as usize);

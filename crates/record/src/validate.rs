@@ -42,11 +42,41 @@ impl RunSpec {
         Ok(spec)
     }
 
+    /// Reads a RunSpec, or what stands for one where something was measured that nobody ran.
+    ///
+    /// # Errors
+    /// When `json` is neither, or makes no sense.
+    pub fn of_results(json: &str) -> Result<Self, SpecError> {
+        let spec: Self = serde_json::from_str(json)?;
+        if spec.measured.is_none() {
+            spec.validate()?;
+            return Ok(spec);
+        }
+        demand::check_counts(&spec)?;
+        within("duration_ns", spec.duration_ns, 1..=MAX_NS)?;
+        within("interval_ns", spec.interval_ns, 1..=MAX_NS)?;
+        spec.check_phases()?;
+        if !spec.links.is_empty() {
+            return Err(SpecError::unfit("links", "there", "none: none are known"));
+        }
+        let crosses =
+            |flow: &crate::FlowSpec| !(flow.path.is_empty() && flow.reverse_path.is_empty());
+        if let Some(i) = spec.flows.iter().position(crosses) {
+            return Err(SpecError::unfit(&format!("flows[{i}].path"), "there", "none: no links"));
+        }
+        distinct("phases", spec.phases.iter().map(|phase| phase.name.as_str()))?;
+        distinct("flows", spec.flows.iter().map(|flow| flow.name.as_str()))?;
+        Ok(spec)
+    }
+
     /// Checks that the spec makes sense: what the types cannot say.
     ///
     /// # Errors
     /// The first thing that does not, where it is, and what would be accepted.
     pub fn validate(&self) -> Result<(), SpecError> {
+        if self.measured.is_some() {
+            return Err(SpecError::unfit("measured", "there", "a run: this was measured, not run"));
+        }
         demand::check_counts(self)?;
         within("duration_ns", self.duration_ns, 1..=MAX_NS)?;
         within("interval_ns", self.interval_ns, 1..=MAX_NS)?;

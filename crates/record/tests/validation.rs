@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{MS, S, dumbbell, everything, many, pings, quic};
+use common::{MS, S, dumbbell, everything, many, measured, pings, quic};
 use jostle_record::RunSpec;
 use serde_json::{Value, json};
 
@@ -693,4 +693,19 @@ fn flows_that_cannot_be_many_connections_say_why() {
         let message = refusal(&spec);
         assert!(message.contains(expected), "{pointer}: {message}");
     }
+}
+
+#[test]
+fn what_was_measured_is_read_beside_results_and_run_by_nobody() {
+    let spec = measured();
+    assert!(RunSpec::of_results(&spec.to_string()).is_ok());
+    assert!(refusal(&spec).contains("`measured` cannot be there"));
+    let mut linked = measured();
+    linked["links"] = dumbbell()["links"].clone();
+    let error = RunSpec::of_results(&linked.to_string()).unwrap_err();
+    assert!(error.to_string().contains("`links`"), "{error}");
+    // A run is held to what it always was.
+    let mut run = dumbbell();
+    run["links"] = json!([]);
+    assert!(RunSpec::of_results(&run.to_string()).is_err());
 }

@@ -33,11 +33,17 @@ MOST_DRAWINGS = 40
 MOST_SPECS_BYTES = 500_000
 """Of the resolved keys of all conditions; those of the first are always there."""
 _FEW_ROWS = 12
+_FILE = {"report": ["FILE"], "analyze": []}
+"""What stands for files whose names are not given: those of captures are among the options."""
 _SERIES = "series"
 
 
 def render(
-    every: Sequence[ResultSet], files: Sequence[str] = (), options: Sequence[str] = ()
+    every: Sequence[ResultSet],
+    files: Sequence[str] = (),
+    options: Sequence[str] = (),
+    *,
+    command: str = "report",
 ) -> str:
     """Write results as an HTML document.
 
@@ -50,6 +56,8 @@ def render(
         command that repeats the report.
     options
         Its options, word by word.
+    command
+        What it is called: another one for what was measured, not run.
     """
     environment = Environment(
         loader=PackageLoader("jostle.report"),
@@ -64,7 +72,7 @@ def render(
             _scenario(results, file) for results, file in itertools.zip_longest(every, files)
         ],
         files=names,
-        command=shlex.join(["jostle", "report", *options, *(names or ["FILE"])]),
+        command=shlex.join(["jostle", command, *options, *(names or _FILE[command])]),
         version=metadata.version("jostle"),
         policy=assets.policy(),
         styles=assets.styles(),
@@ -77,6 +85,8 @@ def write_report(
     path: str | Path,
     files: Sequence[str] = (),
     options: Sequence[str] = (),
+    *,
+    command: str = "report",
 ) -> Path:
     """Write a report; see `render`.
 
@@ -86,7 +96,7 @@ def write_report(
         When the file cannot be written.
     """
     path = Path(path)
-    replace_file(path, render(every, files, options).encode())
+    replace_file(path, render(every, files, options, command=command).encode())
     return path
 
 
@@ -94,7 +104,8 @@ def _scenario(results: ResultSet, file: str | None) -> dict[str, Any]:
     source = _source(file)
     packed = charts(results) if results.results else None
     every = [(phase, phase_tables(results, phase.name)) for phase in results.phases]
-    drawings = _drawings(results)
+    measured = _measured(results)
+    drawings = [] if measured else _drawings(results)
     first = overview(results) if results.results else None
     return {
         "title": results.title or "Untitled scenario",
@@ -120,6 +131,7 @@ def _scenario(results: ResultSet, file: str | None) -> dict[str, Any]:
             if not name.startswith(_SERIES)
         ],
         "drawings": drawings,
+        "measured": measured,
         "back": any(flow["reverse_path"] for r in results.results for flow in r.run.spec["flows"]),
         "specs": _specs(results),
         "run_ids": [(results.labels[r.condition], r.seed, r.run.run_id) for r in results.results],
@@ -154,6 +166,12 @@ def _question(source: str) -> list[str]:
     lines = itertools.takewhile(lambda line: line.startswith("#"), source.splitlines())
     text = "\n".join(line.lstrip("#").strip() for line in lines)
     return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
+
+
+def _measured(results: ResultSet) -> list[tuple[str, str]]:
+    """Files that were measured, and their digests; none if these are runs."""
+    files = [file for r in results.results for file in r.run.spec.get("measured") or ()]
+    return [(file["name"], file["sha256"]) for file in files]
 
 
 def _drawings(results: ResultSet) -> list[tuple[str, Markup]]:

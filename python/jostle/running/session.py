@@ -85,12 +85,15 @@ class Session:
         Where results are looked up and kept; without one everything is run and kept in memory.
     keep
         Whether the store keeps series, or summaries alone.
+    noting
+        Whether plans are noted in the store; not if they are steps of something else.
     """
 
     backend: Backend
     executor: Executor
     store: Store | None
     keep: Keep = "series"
+    noting: bool = True
 
     def carry_out(self, plan: Plan, progress: Progress | None = None) -> ResultSet:
         """Carry out every run of `plan`. A run that fails does not stop the others.
@@ -143,7 +146,7 @@ class Session:
             )
             for planned in plan.runs
         ]
-        if self.store is not None:
+        if self.store is not None and self.noting:
             made_by = (self.backend.name, self.backend.version)
             new = write_plan(self.store.root, plan.title, made_by, plan.conditions, places)
             if noted is not None and new != noted:

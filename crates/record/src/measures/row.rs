@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::captured::Captured;
 use crate::ping_meter::Pings;
 use crate::playback::Watched;
 use crate::stretch::{Stretch, known};
@@ -95,6 +96,8 @@ pub enum Compute {
     Pings(fn(&Pings, &Asked) -> Option<f64>),
     /// From what became of a flow's video.
     Video(fn(&Watched) -> Option<f64>),
+    /// From what a capture shows of a flow.
+    Captured(fn(&Captured) -> Option<f64>),
     /// Not from one run: two conditions are compared.
     Conditions,
     /// From the time at which so many bytes were delivered, counted from the flow's start.

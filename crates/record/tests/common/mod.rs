@@ -190,6 +190,19 @@ pub fn classes() -> Value {
     spec
 }
 
+/// What stands for a run where somebody else's packets were measured.
+pub fn measured() -> Value {
+    let mut spec = dumbbell();
+    spec["measured"] = json!([{"name": "upload.pcapng", "sha256": "0f"}]);
+    spec["links"] = json!([]);
+    for flow in spec["flows"].as_array_mut().unwrap() {
+        flow["path"] = json!([]);
+        flow["reverse_path"] = json!([]);
+        flow["controller"] = json!({"name": "unknown", "parameters": {}});
+    }
+    spec
+}
+
 /// Pings beside a flow: what no capture can hold.
 pub fn pings() -> Value {
     let mut spec = dumbbell();

@@ -30,6 +30,7 @@ pub fn run(duration_ns: u64, links: Vec<LinkSpec>, flows: Vec<FlowSpec>) -> RunS
         interval_ns: 100 * MS,
         trace: TraceLevel::None,
         capture: None,
+        measured: None,
         phases: vec![phase("overall", 0), phase("second half", duration_ns / 2)],
         links,
         flows,

@@ -1,0 +1,532 @@
+//! What a capture near a sender shows: every packet as it leaves, every ACK as it comes.
+
+use std::collections::VecDeque;
+
+use jostle_record::{AckRow, Captured, FlowState, Recorder, Sink};
+use jostle_units::{Span, Time};
+
+use crate::outstanding::{Arrived, Outstanding, Piece};
+use crate::packet::{Packet, Segment};
+use crate::ranges::{Range, Ranges};
+use crate::sequence::{WINDOW_MAX, first, is_after, near};
+
+/// Retransmissions that a D-SACK may still be about.
+const REPEATED_KEPT: usize = 1 << 10;
+/// RFC 5681 §3.2.
+const DUPLICATE_ACKS: u32 = 3;
+const NS_PER_S: f64 = 1e9;
+
+/// What is known of a flow before its packets are read a second time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Given {
+    pub flow: u32,
+    pub mss_bytes: u32,
+    /// Shift of the receiver's windows; none if the handshake was not seen.
+    pub scale: Option<u8>,
+    /// There is a capture at the other end, which tells what arrives.
+    pub has_other_end: bool,
+}
+
+/// Why a packet was sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    Fast,
+    Timeout,
+    Probe,
+}
+
+/// A sender as its capture shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Sending {
+    given: Given,
+    /// First byte of data; none before anything is known.
+    start: Option<u64>,
+    /// After the highest byte sent, and the first one that is not acknowledged.
+    high: u64,
+    acknowledged: u64,
+    /// The ACK of the FIN is one further.
+    finished: bool,
+    outstanding: Outstanding,
+    /// What the capture lacks of what was sent.
+    unseen: Ranges,
+    repeated: VecDeque<(u64, u64)>,
+    duplicate_acks: u32,
+    srtt_ns: u64,
+    /// Headers of a packet of data.
+    header_bytes: u32,
+    window: Envelope,
+    right_edge: Option<u64>,
+    last_is_short: bool,
+    limits: Limits,
+    closed_window: bool,
+    seen: Captured,
+    /// End of the last packet that was sent again for a loss.
+    burst_end: u64,
+    repeated_packets: u64,
+    spurious_packets: u64,
+    sent_packets: u64,
+    opening: Opening,
+    first_data_ns: Option<u64>,
+    last_data_ns: u64,
+}
+
+/// Times of the handshake.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Opening {
+    pub syn_ns: Option<u64>,
+    pub answered: bool,
+    pub took_ns: Option<u64>,
+}
+
+impl Opening {
+    /// A segment of either end.
+    pub fn see(&mut self, segment: &Segment, now_ns: u64) {
+        if segment.syn {
+            self.answered |= segment.ack;
+            if !segment.ack {
+                self.syn_ns.get_or_insert(now_ns);
+            }
+        } else if self.answered && self.took_ns.is_none() && segment.ack {
+            self.took_ns = self.syn_ns.map(|syn_ns| now_ns.saturating_sub(syn_ns));
+        }
+    }
+}
+
+/// The largest number of bytes in flight of the last round trip: what the window has been at least.
+#[derive(Clone, Copy, Debug, Default)]
+struct Envelope {
+    since_ns: u64,
+    now_bytes: u64,
+    before_bytes: u64,
+}
+
+impl Envelope {
+    fn see(&mut self, now_ns: u64, in_flight_bytes: u64, srtt_ns: u64) {
+        if now_ns.saturating_sub(self.since_ns) > srtt_ns {
+            (self.before_bytes, self.now_bytes, self.since_ns) = (self.now_bytes, 0, now_ns);
+        }
+        self.now_bytes = self.now_bytes.max(in_flight_bytes);
+    }
+
+    fn bytes(&self) -> u64 {
+        self.now_bytes.max(self.before_bytes)
+    }
+}
+
+/// Times during which somebody else than the window held the sender back.
+#[derive(Clone, Copy, Debug, Default)]
+struct Limits {
+    since_ns: Option<u64>,
+    state: Limit,
+    application_ns: u64,
+    receiver_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Limit {
+    #[default]
+    None,
+    Application,
+    Receiver,
+}
+
+impl Limits {
+    fn until(&mut self, now_ns: u64) {
+        let passed_ns = now_ns.saturating_sub(self.since_ns.unwrap_or(now_ns));
+        match self.state {
+            Limit::Application => self.application_ns += passed_ns,
+            Limit::Receiver => self.receiver_ns += passed_ns,
+            Limit::None => {}
+        }
+        self.since_ns = Some(now_ns);
+    }
+}
+
+impl Sending {
+    pub fn new(given: Given) -> Self {
+        Self {
+            given,
+            start: None,
+            high: 0,
+            acknowledged: 0,
+            finished: false,
+            outstanding: Outstanding::default(),
+            unseen: Ranges::default(),
+            repeated: VecDeque::new(),
+            duplicate_acks: 0,
+            srtt_ns: 0,
+            header_bytes: jostle_units::HEADER_BYTES,
+            window: Envelope::default(),
+            right_edge: None,
+            last_is_short: false,
+            limits: Limits::default(),
+            closed_window: false,
+            seen: Captured::default(),
+            burst_end: 0,
+            repeated_packets: 0,
+            spurious_packets: 0,
+            sent_packets: 0,
+            opening: Opening::default(),
+            first_data_ns: None,
+            last_data_ns: 0,
+        }
+    }
+
+    /// A segment leaves.
+    pub fn sent(&mut self, now_ns: u64, packet: &Packet, segment: &Segment, to: &mut Recorder) {
+        self.opening.see(segment, now_ns);
+        if segment.syn {
+            self.begin(first(segment.sequence.wrapping_add(1)));
+            return;
+        }
+        self.finished |= segment.fin;
+        if segment.payload_bytes == 0 {
+            return;
+        }
+        let (start, end) = match self.start {
+            None => {
+                let start = first(segment.sequence);
+                self.begin(start);
+                (start, start + u64::from(segment.payload_bytes))
+            }
+            Some(_) => {
+                let start = near(self.high, segment.sequence);
+                (start, start + u64::from(segment.payload_bytes))
+            }
+        };
+        // What no window allows was made up, or is of another connection.
+        if start > self.high + WINDOW_MAX || end + WINDOW_MAX < self.high {
+            return;
+        }
+        // Keep-alives (RFC 9293 §3.8.4) and probes of a closed window carry a byte that has arrived.
+        if segment.payload_bytes == 1 && end <= self.acknowledged {
+            return;
+        }
+        self.limits.until(now_ns);
+        self.first_data_ns.get_or_insert(now_ns);
+        self.last_data_ns = now_ns;
+        let packets = segment.payload_bytes.div_ceil(self.given.mss_bytes);
+        self.header_bytes = packet.wire_bytes.saturating_sub(segment.payload_bytes).min(256);
+        self.seen.capable += u64::from(packet.understands_marks) * u64::from(packets);
+        self.seen.marked += u64::from(packet.is_marked) * u64::from(packets);
+        self.sent_packets += u64::from(packets);
+        if start < self.high {
+            self.sent_again(now_ns, start, end.min(self.high), segment, to);
+        }
+        if end > self.high {
+            self.sent_new(now_ns, start, end, segment, to);
+        }
+        let in_flight_bytes = self.outstanding.in_flight_bytes();
+        self.window.see(now_ns, in_flight_bytes, self.srtt_ns);
+        self.judge_limits();
+    }
+
+    fn begin(&mut self, start: u64) {
+        if self.start.is_none() {
+            self.start = Some(start);
+            (self.high, self.acknowledged) = (start, start);
+        }
+    }
+
+    fn sent_new(
+        &mut self,
+        now_ns: u64,
+        start: u64,
+        end: u64,
+        segment: &Segment,
+        to: &mut Recorder,
+    ) {
+        let stamp = segment.stamps.map_or(0, |(value, _)| value);
+        let now = Time::from_ns(now_ns);
+        if start > self.high {
+            // The capture missed some, or they come later.
+            let range = Range { start: self.high, end: start, stamp, since_ns: now_ns };
+            self.unseen.add(range, |_, _| {});
+            to.sent_payload(now, self.given.flow, (0, 0, start - self.high), false);
+            self.high = start;
+        }
+        let mut at = self.high;
+        let mut packets = 0;
+        while at < end {
+            let length = (end - at).min(u64::from(self.given.mss_bytes)) as u32;
+            self.outstanding.push(at, length, now_ns, stamp);
+            at += u64::from(length);
+            packets += 1;
+        }
+        let payload_bytes = end - self.high;
+        self.last_is_short = !payload_bytes.is_multiple_of(u64::from(self.given.mss_bytes));
+        self.high = end;
+        let wire_bytes = payload_bytes + u64::from(packets) * u64::from(self.header_bytes);
+        to.sent_payload(now, self.given.flow, (packets, wire_bytes, payload_bytes), false);
+    }
+
+    fn sent_again(
+        &mut self,
+        now_ns: u64,
+        start: u64,
+        end: u64,
+        segment: &Segment,
+        to: &mut Recorder,
+    ) {
+        let stamp = segment.stamps.map_or(0, |(value, _)| value);
+        let payload_bytes = end - start;
+        let packets = payload_bytes.div_ceil(u64::from(self.given.mss_bytes)) as u32;
+        let wire_bytes = payload_bytes + u64::from(packets) * u64::from(self.header_bytes);
+        let now = Time::from_ns(now_ns);
+        // Whoever captured saw it late: several queues of a card, several cores.
+        let hole = self.unseen.after(start).filter(|hole| hole.start <= start && end <= hole.end);
+        if hole.is_some_and(|hole| segment.stamps.is_some() && !is_after(stamp, hole.stamp)) {
+            to.sent_payload(now, self.given.flow, (packets, wire_bytes, 0), false);
+            *self.seen.out_of_order.get_or_insert(0) += u64::from(packets);
+            return;
+        }
+        let cause = self.cause(start, end);
+        let first_time = self.outstanding.repeat(start, end, now_ns, stamp);
+        let cause = if cause == Cause::Probe && !first_time { Cause::Timeout } else { cause };
+        let count = match cause {
+            Cause::Fast => &mut self.seen.fast,
+            Cause::Timeout => &mut self.seen.timeout,
+            Cause::Probe => &mut self.seen.probe,
+        };
+        *count.get_or_insert(0) += u64::from(packets);
+        self.repeated_packets += u64::from(packets);
+        self.seen.lost_packets += u64::from(packets);
+        if start != self.burst_end {
+            *self.seen.loss_bursts.get_or_insert(0) += 1;
+        }
+        self.burst_end = end;
+        if self.repeated.len() == REPEATED_KEPT {
+            self.repeated.pop_front();
+        }
+        self.repeated.push_back((start, end));
+        to.sent_payload(now, self.given.flow, (packets, wire_bytes, 0), true);
+    }
+
+    fn cause(&self, start: u64, end: u64) -> Cause {
+        let told = self.outstanding.highest_sacked().is_some_and(|highest| highest > start);
+        if told || self.duplicate_acks >= DUPLICATE_ACKS {
+            Cause::Fast
+        } else if end == self.high {
+            Cause::Probe
+        } else {
+            Cause::Timeout
+        }
+    }
+
+    /// A segment of the other end comes.
+    pub fn came(&mut self, now_ns: u64, segment: &Segment, to: &mut Recorder) {
+        self.opening.see(segment, now_ns);
+        if !segment.ack || segment.rst {
+            return;
+        }
+        if self.start.is_none() {
+            self.begin(first(segment.acknowledgment));
+        }
+        if segment.syn {
+            return;
+        }
+        let number = near(self.acknowledged, segment.acknowledgment);
+        // "If the ACK acks something not yet sent, … drop the segment" (RFC 9293 §3.10.7.4), unless
+        // it is the capture that has not seen it.
+        if number > self.high + WINDOW_MAX || number + WINDOW_MAX < self.acknowledged {
+            return;
+        }
+        self.limits.until(now_ns);
+        self.seen.echoes += u64::from(segment.ece);
+        let number = self.known(now_ns, number, to);
+        let arrived = self.take(number, segment);
+        let lost_packets = self.outstanding.judge(self.given.mss_bytes);
+        self.see_window(number, segment);
+        if number > self.acknowledged && self.seen.initial_window_packets.is_none() {
+            self.seen.initial_window_packets = Some(self.sent_packets);
+        }
+        let advanced = number.saturating_sub(self.acknowledged);
+        self.count_duplicates(advanced, segment);
+        self.acknowledged = self.acknowledged.max(number);
+        let rtt = arrived.rtt_ns(now_ns);
+        if let Some(rtt_ns) = rtt {
+            // RFC 6298 (2.3).
+            self.srtt_ns = if self.srtt_ns == 0 {
+                rtt_ns
+            } else {
+                self.srtt_ns - self.srtt_ns / 8 + rtt_ns / 8
+            };
+        }
+        self.tell(now_ns, &arrived, advanced, (rtt, lost_packets), to);
+        self.judge_limits();
+    }
+
+    /// The number that an ACK can have; what the capture lacks of what was sent is left out.
+    fn known(&mut self, now_ns: u64, number: u64, to: &mut Recorder) -> u64 {
+        if self.finished && number == self.high + 1 {
+            return self.high;
+        }
+        if number > self.high {
+            let range = Range { start: self.high, end: number, stamp: 0, since_ns: now_ns };
+            self.unseen.add(range, |_, _| {});
+            let missed = (0, 0, number - self.high);
+            to.sent_payload(Time::from_ns(now_ns), self.given.flow, missed, false);
+            self.high = number;
+        }
+        number
+    }
+
+    /// Takes from an ACK what it says of single packets.
+    fn take(&mut self, number: u64, segment: &Segment) -> Arrived {
+        let mut arrived = Arrived::default();
+        let blocks = segment.blocks();
+        let place = |&(start, end): &(u32, u32)| {
+            let start = near(number, start);
+            (start, start + u64::from(end.wrapping_sub(start as u32)))
+        };
+        for (position, block) in blocks.iter().enumerate() {
+            let (start, end) = place(block);
+            // RFC 2883 §4: the first block reports a duplicate if it lies below the ACK, or in the
+            // second block.
+            let inside = |other: &(u32, u32)| {
+                let (from, to) = place(other);
+                from <= start && end <= to && (from, to) != (start, end)
+            };
+            let is_duplicate =
+                position == 0 && (end <= number || blocks.get(1).is_some_and(inside));
+            if is_duplicate {
+                self.note_duplicate(start, end);
+            } else if start < end && end <= self.high && start >= number {
+                self.outstanding.sack(start, end, &mut arrived);
+            }
+        }
+        let echo = segment.stamps.map(|(_, echo)| echo);
+        self.outstanding.acknowledge(number, echo, &mut arrived);
+        self.unseen.forget_before(number.saturating_sub(WINDOW_MAX));
+        arrived
+    }
+
+    /// The receiver got something twice: sent again for nothing, unless the network made the copy.
+    fn note_duplicate(&mut self, start: u64, end: u64) {
+        let about = |&(from, to): &(u64, u64)| from < end && start < to;
+        let length = end.saturating_sub(start);
+        if length > WINDOW_MAX || !self.repeated.iter().any(about) {
+            return;
+        }
+        let packets = length.div_ceil(u64::from(self.given.mss_bytes)).max(1);
+        self.spurious_packets = (self.spurious_packets + packets).min(self.repeated_packets);
+    }
+
+    fn see_window(&mut self, number: u64, segment: &Segment) {
+        let is_closed = segment.window == 0;
+        self.seen.zero_windows += u64::from(is_closed && !self.closed_window);
+        self.closed_window = is_closed;
+        self.right_edge = self.given.scale.map(|scale| {
+            let edge = number + (u64::from(segment.window) << scale.min(14));
+            edge.max(self.right_edge.unwrap_or(0))
+        });
+    }
+
+    fn count_duplicates(&mut self, advanced: u64, segment: &Segment) {
+        if advanced > 0 || self.outstanding.is_empty() {
+            self.duplicate_acks = 0;
+        } else if segment.payload_bytes == 0 {
+            self.duplicate_acks += 1;
+        }
+    }
+
+    fn tell(
+        &mut self,
+        now_ns: u64,
+        arrived: &Arrived,
+        advanced: u64,
+        (rtt_ns, lost_packets): (Option<u64>, u32),
+        to: &mut Recorder,
+    ) {
+        let (now, flow) = (Time::from_ns(now_ns), self.given.flow);
+        if !self.given.has_other_end {
+            let headers = u64::from(arrived.packets) * u64::from(self.header_bytes);
+            let bytes = u32::try_from(arrived.bytes + headers).unwrap_or(u32::MAX);
+            to.received(now, flow, bytes);
+            to.delivered(now, flow, advanced);
+        }
+        let in_flight_bytes = self.outstanding.in_flight_bytes();
+        self.window.see(now_ns, in_flight_bytes, self.srtt_ns);
+        let row = AckRow {
+            rtt: rtt_ns.map(Span::from_ns),
+            cwnd_bytes: self.window.bytes(),
+            in_flight_bytes,
+            acked_bytes: self.acknowledged - self.start.unwrap_or(self.acknowledged),
+            lost_packets,
+        };
+        to.acked(now, flow, &row);
+    }
+
+    /// Who holds the sender back from now on.
+    fn judge_limits(&mut self) {
+        let full = u64::from(self.given.mss_bytes);
+        let has_room = self.right_edge.is_none_or(|edge| self.high + full <= edge);
+        self.limits.state = if self.first_data_ns.is_none() {
+            Limit::None
+        } else if !has_room {
+            Limit::Receiver
+        } else if self.last_is_short && self.outstanding.lost_bytes() == 0 {
+            // `tcp_rate_check_app_limited`: less than a packet waits, there is room, and nothing that
+            // was lost is still to be sent again.
+            Limit::Application
+        } else {
+            Limit::None
+        };
+    }
+
+    /// Everything that was sent is acknowledged, the end included.
+    pub fn is_complete(&self) -> bool {
+        self.finished && self.start.is_some() && self.acknowledged >= self.high
+    }
+
+    /// The packet that a byte was sent in, if it is outstanding.
+    pub fn piece_of(&self, raw: u32) -> Option<&Piece> {
+        self.outstanding.piece(near(self.high, raw))
+    }
+
+    /// Its state at the end of an interval.
+    pub fn state(&self) -> FlowState {
+        FlowState {
+            srtt: Span::from_ns(self.srtt_ns),
+            cwnd_bytes: self.window.bytes(),
+            ssthresh_bytes: None,
+            in_flight_bytes: self.outstanding.in_flight_bytes(),
+            pacing_rate: None,
+            mode: match self.limits.state {
+                Limit::None => "",
+                Limit::Application => "application_limited",
+                Limit::Receiver => "receiver_limited",
+            },
+        }
+    }
+
+    /// Room that the receiver offers beyond what it has acknowledged, if its scale is known.
+    pub fn receive_window_bytes(&self) -> Option<u64> {
+        self.right_edge.map(|edge| edge.saturating_sub(self.acknowledged))
+    }
+
+    /// Packets of data that left.
+    pub fn sent_packets(&self) -> u64 {
+        self.sent_packets
+    }
+
+    /// What was seen of it beside the series.
+    pub fn finish(mut self) -> Captured {
+        // The last wait is nobody's: nothing tells what ends it.
+        self.limits.until(self.last_data_ns.max(self.limits.since_ns.unwrap_or(0)));
+        let seconds = |ns: u64| ns as f64 / NS_PER_S;
+        let lived_ns = self.last_data_ns - self.first_data_ns.unwrap_or(self.last_data_ns);
+        Captured {
+            handshake_s: self.opening.took_ns.map(seconds),
+            fast: Some(self.seen.fast.unwrap_or(0)),
+            timeout: Some(self.seen.timeout.unwrap_or(0)),
+            probe: Some(self.seen.probe.unwrap_or(0)),
+            spurious: Some(self.spurious_packets),
+            loss_bursts: Some(self.seen.loss_bursts.unwrap_or(0)),
+            application_limited_s: Some(seconds(self.limits.application_ns.min(lived_ns))),
+            receiver_limited_s: Some(seconds(self.limits.receiver_ns.min(lived_ns))),
+            lived_s: seconds(lived_ns),
+            ..self.seen
+        }
+    }
+}

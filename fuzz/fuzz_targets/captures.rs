@@ -1,0 +1,47 @@
+//! Files of packets: as they come, or with packets that get past the headers.
+
+#![no_main]
+
+use jostle_dissect::{Options, look};
+use libfuzzer_sys::fuzz_target;
+
+/// pcap, little-endian, with microseconds, of Ethernet.
+const HEADER: [u8; 24] = [
+    0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 1, 0, 0, 0,
+];
+
+fuzz_target!(|data: &[u8]| {
+    // A day in intervals of an hour: what is looked for is not how long a series can be.
+    let options = Options { flows: 4, interval_ns: 3_600_000_000_000 };
+    let _ = look(data, &options);
+    let mut file = HEADER.to_vec();
+    for (at, drawn) in data.chunks(40).enumerate() {
+        packet(&mut file, at, drawn);
+    }
+    let _ = look(&file, &options);
+});
+
+/// A segment whose header is what was drawn, but for the ports and where it ends.
+fn packet(file: &mut Vec<u8>, at: usize, drawn: &[u8]) {
+    let byte = |position: usize| drawn.get(position).copied().unwrap_or(0);
+    let options = drawn.get(12..).unwrap_or_default();
+    let padded = options.len().min(40).next_multiple_of(4);
+    let payload = u16::from(byte(0)) * 6;
+    let total = 20 + 20 + padded as u16 + payload;
+    let up = byte(1) & 1;
+    let mut bytes = vec![0; 12];
+    bytes.extend([0x08, 0x00, 0x45, byte(1) >> 6]);
+    bytes.extend(total.to_be_bytes());
+    bytes.extend([0, 0, 0x40, 0, 64, 6, 0, 0]);
+    bytes.extend([10, 0, 0, up, 10, 0, 0, 1 - up]);
+    bytes.extend([0, 80 + up, 0, 81 - up]);
+    bytes.extend([0, 0, byte(2), byte(3), 0, 0, byte(4), byte(5)]);
+    bytes.extend([(5 + (padded / 4) as u8) << 4, byte(6), byte(7), byte(8), 0, 0, 0, 0]);
+    bytes.extend(options.iter().take(40));
+    bytes.resize(14 + 20 + 20 + padded, 0);
+    file.extend((at as u32).to_le_bytes());
+    file.extend((u32::from(byte(9)) * 3_000).to_le_bytes());
+    file.extend((bytes.len() as u32).to_le_bytes());
+    file.extend((14 + u32::from(total)).to_le_bytes());
+    file.extend(bytes);
+}

@@ -1,0 +1,153 @@
+"""Captures measured by the engine, and put together as a ResultSet."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from jostle.backends.base import RunRecord
+from jostle.backends.engine_record import EngineRecord, run_record
+from jostle.errors import InputError, RunCancelledError
+from jostle.foreign_files import open_regular
+from jostle.results import Result, ResultSet
+from jostle.scenario.text.units import parse_span
+
+if TYPE_CHECKING:
+    from jostle.running.store import Store
+
+FLOWS: Final = 20
+"""Flows that are measured if nobody says how many."""
+INTERVAL: Final = "100 ms"
+"""Bin of the series if nobody says another."""
+BACKEND: Final = "capture"
+"""What results of captures are called, beside `sim` and `kernel`."""
+READINGS: Final = 2
+"""How often each file is read."""
+
+_SUFFIXES: Final = (".pcap", ".pcapng", ".cap")
+_PACKED: Final = ("", ".gz", ".zst")
+
+Told = Callable[[int], bool]
+"""Is told how many bytes were read, each of them twice, and says whether to stop."""
+
+
+def analyze(
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    flows: int = FLOWS,
+    interval: str = INTERVAL,
+    store: Store | None = None,
+    told: Told | None = None,
+) -> ResultSet:
+    """Measure captures; see `jostle.analyze`."""
+    from jostle import _core
+
+    files = files_of(paths)
+    interval_ns = _interval(interval)
+    if flows < 1:
+        raise InputError(f"{flows} flows: at least 1 is measured")
+    version = f"{_core.ENGINE_VERSION.partition('+')[0]}+{_core.DISSECT_VERSION}"
+    # Digests are made while the engine reads: both wait for the same pages.
+    with ThreadPoolExecutor(1) as beside:
+        digests = [beside.submit(_digest, file) for file in files]
+        try:
+            found = _core.analyze_captures(files, flows=flows, interval_ns=interval_ns, told=told)
+        except _core.Cancelled as error:
+            raise RunCancelledError(str(error)) from error
+        except (ValueError, OSError) as error:
+            raise InputError(str(error)) from error
+        finally:
+            for digest in digests:
+                digest.cancel()
+        results, conditions, notes = [], [], []
+        for condition, one in enumerate(found):
+            record = _record(one, [digests[at] for at in one.files], version)
+            run = record if store is None else store.put(record)
+            results.append(Result(condition, 0, run))
+            names = [files[at].name for at in one.files]
+            conditions.append({"capture": " + ".join(names)} if len(found) > 1 else {})
+            notes += one.notes
+    measured = ResultSet(
+        _title(files),
+        BACKEND,
+        version,
+        conditions=_apart(conditions),
+        results=results,
+    )
+    measured.said = tuple(dict.fromkeys(notes))
+    return measured
+
+
+def files_of(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
+    """Give the captures that paths name: files, and all captures of folders, by name.
+
+    Raises
+    ------
+    InputError
+        When there is no such file or folder, or no capture in a folder.
+    """
+    found: list[Path] = []
+    for path in map(Path, paths):
+        if not path.is_dir():
+            if not path.exists():
+                raise InputError(f"{path}: there is no such file")
+            found.append(path)
+            continue
+        inside = sorted(one for one in path.iterdir() if _is_capture(one))
+        if not inside:
+            raise InputError(f"{path}: no capture ({', '.join(_SUFFIXES)}) is in this folder")
+        found += inside
+    if not found:
+        raise InputError("no captures are given")
+    return list(dict.fromkeys(found))
+
+
+def _is_capture(path: Path) -> bool:
+    named = any(path.name.endswith(s + packed) for s in _SUFFIXES for packed in _PACKED)
+    return named and path.is_file()
+
+
+def _interval(given: str) -> int:
+    try:
+        interval_ns = parse_span(given)
+    except ValueError as error:
+        raise InputError(f"interval: {error}") from error
+    if interval_ns < 1:
+        raise InputError(f"interval: {given} is no time")
+    return interval_ns
+
+
+def _record(one: Any, digests: Sequence[Future[str]], version: str) -> RunRecord:
+    spec = json.loads(one.spec)
+    for file, digest in zip(spec["measured"], digests, strict=True):
+        file["sha256"] = digest.result()
+    made: EngineRecord = one.record
+    return run_record(made, spec, BACKEND, version, wall_s=0.0)
+
+
+def _digest(path: Path) -> str:
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _title(files: Sequence[Path]) -> str:
+    if len(files) == 1:
+        return f"Capture {files[0].name}"
+    return f"{len(files)} captures"
+
+
+def _apart(conditions: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """Tell those that have the same names apart by a number."""
+    seen: dict[str, int] = {}
+    apart = []
+    for condition in conditions:
+        name = condition.get("capture", "")
+        seen[name] = seen.get(name, 0) + 1
+        more = f" ({seen[name]})" if seen[name] > 1 else ""
+        apart.append({"capture": name + more} if condition else condition)
+    return apart

@@ -1,0 +1,108 @@
+"""`jostle analyze`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jostle.cli.folders import make_folder, make_folder_of
+from jostle.cli.tables import formats_option, frame_of, shown_of, table_options, write_frame
+from jostle.printable import echo
+
+if TYPE_CHECKING:
+    from jostle.results import ResultSet
+
+
+@click.command(short_help="Measure captures of packets as runs are measured.")
+@click.argument("files", metavar="FILE…", nargs=-1, required=True, type=click.Path(path_type=str))
+@click.option(
+    "--flows",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="Flows of a measurement at most: those with the most payload.",
+)
+@click.option(
+    "--interval",
+    metavar="TIME",
+    default="100 ms",
+    show_default=True,
+    help="Bin of the series; longer ones where there would be too many.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+@click.option("--figures", metavar="DIR", help="Draw every figure into this folder.")
+@formats_option
+@click.option("--report", metavar="HTML", help="Write a self-contained report.")
+@click.option("--store", metavar="DIR", help="Keep the results in this folder, as finished runs.")
+@table_options
+def analyze(
+    *,
+    files: Sequence[str],
+    flows: int,
+    interval: str,
+    as_json: bool,
+    figures: str | None,
+    formats: tuple[str, ...],
+    report: str | None,
+    store: str | None,
+    **options: Any,
+) -> int:
+    """Measure each capture FILE (pcap or pcapng, plain, .gz or .zst, or a folder of them).
+
+    What is shown is what a run has: throughput, goodput, RTT, retransmissions, fairness. Captures
+    of both ends of a connection are one measurement, as are all of one run of ours.
+    """
+    shown = shown_of(options)
+    into = {suffix: options.pop(suffix) for suffix in ("csv", "parquet")}
+    for file in into.values():
+        make_folder_of(file if file != "-" else None)
+    make_folder(figures)
+    make_folder_of(report)
+    from jostle import captures
+    from jostle.captures.progress import reading
+    from jostle.cli import output
+    from jostle.running.store import Store
+
+    kept = None if store is None else Store(store)
+    with reading(files, shown=True) as told:
+        results = captures.analyze(files, flows=flows, interval=interval, store=kept, told=told)
+    if as_json:
+        echo(json.dumps(results.to_dict(()), ensure_ascii=False, allow_nan=False))
+    written = write_frame(lambda: frame_of([results], shown, (), files), into)
+    quiet = as_json or written
+    if not quiet:
+        if shown.pivot is None:
+            output.print_results(results, (), shown.view(output.width()))
+        else:
+            output.print_pivot(results, *shown.pivot, shown, ())
+    output.print_notes(results, err=quiet)
+    words = ["--flows", str(flows), "--interval", interval, *(Path(file).name for file in files)]
+    _write(results, figures, formats, report, words, quiet=quiet)
+    return 0
+
+
+def _write(
+    results: ResultSet,
+    figures: str | None,
+    formats: Sequence[str],
+    report: str | None,
+    command: Sequence[str],
+    *,
+    quiet: bool,
+) -> None:
+    """Draw figures and write the report, where they were asked for."""
+    if figures is not None:
+        from jostle.results import pictures
+
+        for path in pictures.save_all(results, Path(figures), formats or ("png",), 1):
+            echo(f"figure: {path}", err=quiet)
+    if report is not None:
+        from jostle.report import write_report
+
+        # A capture is no text to be shown in the page: its name and digest are.
+        path = write_report([results], report, (), command, command="analyze")
+        echo(f"report: {path}", err=quiet)

@@ -1,0 +1,193 @@
+"""Captures, measured: of runs whose truth is known, and of files that are none."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import struct
+from pathlib import Path
+
+import jostle
+import pytest
+from jostle.backends import RunRecord, SimBackend
+from jostle.cli import status
+from jostle.errors import InputError
+from jostle.scenario import loads
+
+SCENARIO = """
+title = "Two share a lossy link"
+duration = "20 s"
+seed = 5
+capture = true
+[[links]]
+name = "there"
+rate = "10 Mbit/s"
+queue = { kind = "codel", ecn = true }
+loss = "1 %"
+[[links]]
+name = "back"
+rate = "1 Mbit/s"
+queue = { kind = "drop_tail", limit = "20 kB" }
+[[flows]]
+name = "long"
+controller = "cubic"
+rtt = "60 ms"
+path = ["there"]
+reverse_path = ["back"]
+ecn = true
+[[flows]]
+name = "bbr"
+controller = "bbr"
+rtt = "30 ms"
+path = ["there"]
+start = "1 s"
+"""
+FLOWS = ("long", "bbr")
+
+
+@pytest.fixture(scope="module")
+def record() -> RunRecord:
+    return SimBackend().run(loads(SCENARIO).plan().runs[0].spec)
+
+
+def of_run(record: RunRecord, flow: str):
+    flows = {one["name"]: one for one in record.summary["flows"]}
+    return flows[flow]["phases"]["overall"]
+
+
+def of_flow(results: jostle.ResultSet, flow: str):
+    (one,) = [f for f in results.results[0].run.summary["flows"] if f["name"] == flow]
+    return one, one["phases"]["overall"]
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+def test_a_capture_at_the_sender_gives_what_the_run_measured(record, flow):
+    results = jostle.analyze(record.captures[f"{flow}.sender"])
+    _, seen = of_flow(results, flow)
+    truth = of_run(record, flow)
+    assert truth["retransmitted_packets"] > 0
+    for exact in ("sent_packets", "retransmitted_packets", "sending_rate_bps"):
+        assert seen[exact] == truth[exact], exact
+    for percent in ("goodput_bps", "throughput_bps"):
+        assert seen[percent] == pytest.approx(truth[percent], rel=0.005), percent
+    for rtt in ("rtt_mean_s", "rtt_p50_s", "rtt_p95_s", "ack_rtt_mean_s"):
+        assert seen[rtt] == pytest.approx(truth[rtt], rel=0.01), rtt
+    # Where only what was sent again is acknowledged, a sender knows the time to a millisecond.
+    assert seen["rtt_min_s"] == pytest.approx(truth["rtt_min_s"], abs=1e-3)
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+def test_a_capture_at_the_receiver_gives_what_came(record, flow):
+    results = jostle.analyze(record.captures[f"{flow}.receiver"])
+    one, seen = of_flow(results, flow)
+    truth = of_run(record, flow)
+    assert seen["throughput_bps"] == pytest.approx(truth["throughput_bps"], rel=1e-9)
+    assert seen["goodput_bps"] == pytest.approx(truth["goodput_bps"], rel=1e-9)
+    assert seen["cwnd_mean_bytes"] is None
+    assert seen["rtt_min_s"] == pytest.approx(truth["rtt_min_s"], rel=0.05)
+    assert one["out_of_order_packets"] == 0
+
+
+def test_all_captures_of_a_run_are_one_measurement(record):
+    results = jostle.analyze(next(iter(record.captures.values())).parent)
+    assert len(results.results) == 1
+    assert results.flow_names(0) == list(FLOWS)
+    for flow in FLOWS:
+        one, seen = of_flow(results, flow)
+        truth = of_run(record, flow)
+        for exact in ("sent_packets", "retransmitted_packets"):
+            assert seen[exact] == truth[exact], exact
+        assert seen["goodput_bps"] == pytest.approx(truth["goodput_bps"], rel=1e-9)
+        assert seen["one_way_delay_mean_s"] == pytest.approx(
+            truth["one_way_delay_mean_s"], rel=0.01
+        )
+        lost = 1 - truth["throughput_bps"] / truth["sending_rate_bps"]
+        assert one["path_loss"] == pytest.approx(lost, abs=1e-6)
+        assert lost > 0.01
+        assert one["controller"] == {"long": "cubic"}.get(flow, flow)
+        assert one["handshake_s"] >= 0.03
+        assert one["initial_window_packets"] == 10
+    assert of_flow(results, "long")[0]["marked_share"] > 0
+    assert of_flow(results, "bbr")[0]["marked_share"] is None
+
+
+def test_the_series_is_that_of_the_run(record):
+    results = jostle.analyze(record.captures["long.sender"], interval="1 s")
+    seen = results.series("long", "sending_rate")
+    truth = record.flows.filter(record.flows["flow"] == "long")["sending_rate_bps"]
+    assert seen["seed_0"].to_list() == truth.to_list()
+    assert results.series("long", "receive_window_bytes").height > 0
+    in_flight = record.flows.filter(record.flows["flow"] == "long")["in_flight_bytes"]
+    pairs = zip(results.series("long", "in_flight")["seed_0"], in_flight, strict=True)
+    same = [abs(one - other) <= 2 * 1448 for one, other in pairs]
+    assert sum(same) >= 0.9 * len(same)
+
+
+def test_compressed_captures_and_stores(record, tmp_path):
+    path = record.captures["long.sender"]
+    packed = tmp_path / "long.pcapng.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    plain = jostle.analyze(path)
+    results = jostle.analyze(packed, store=tmp_path / "store")
+    assert results.results[0].run.summary == plain.results[0].run.summary
+    again = jostle.analyze(packed, store=tmp_path / "store")
+    assert again.results[0].run.run_id == results.results[0].run.run_id
+    assert (tmp_path / "store" / again.results[0].run.run_id).is_dir()
+
+
+def test_the_command_shows_what_a_run_shows(record, tmp_path, capsys):
+    path = str(record.captures["long.sender"])
+    page = tmp_path / "page.html"
+    assert status(["analyze", path, "--report", str(page)]) == 0
+    shown = capsys.readouterr().out
+    assert "long" in shown
+    assert "retransmitted" in shown
+    assert "long.sender.pcapng" in page.read_text()
+    assert status(["analyze", path, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    (run,) = document["conditions"][0]["runs"]
+    assert run["flows"][0]["fast_retransmissions"] > 0
+
+
+def pcap(*packets: bytes, magic: int = 0xA1B2C3D4, link: int = 1) -> bytes:
+    header = struct.pack("<IHHiIII", magic, 2, 4, 0, 0, 65535, link)
+    frames = (struct.pack("<IIII", 1, at, len(p), len(p)) + p for at, p in enumerate(packets))
+    return header + b"".join(frames)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "empty"),
+        (b"hello, world", "neither pcap nor pcapng"),
+        (pcap(), "no packets"),
+        (pcap(b"\0" * 60), "no packet of TCP or UDP"),
+        (pcap(b"\0" * 60, link=147), "link type 147"),
+        (pcap()[:10], "within its header"),
+        (b"\x1f\x8b" + b"\0" * 40, "long.pcap"),
+        (b"\x28\xb5\x2f\xfd" + b"\xff" * 40, "zstd"),
+    ],
+)
+def test_what_is_no_capture_is_refused(content, words, tmp_path, capsys):
+    path = tmp_path / "long.pcap"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=words):
+        jostle.analyze(path)
+    assert status(["analyze", str(path)]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_what_is_not_there_is_said(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        jostle.analyze(tmp_path / "none.pcap")
+    with pytest.raises(InputError, match="no capture"):
+        jostle.analyze(tmp_path)
+
+
+def test_a_file_that_was_cut_off_is_measured_up_to_there(record, tmp_path):
+    whole = Path(record.captures["long.sender"]).read_bytes()
+    path = tmp_path / "cut.pcapng"
+    path.write_bytes(whole[: len(whole) // 2 + 1])
+    results = jostle.analyze(path)
+    assert results.notes == ("cut.pcapng ends in the middle of a packet",)
+    assert results.flow_names(0) == ["long"]
