@@ -31,6 +31,7 @@ REFUSED = {
     ),
     "bottleneck.outage": ('{ every = "5 s", durations = "1 s" }', "bottleneck.outage", "outages"),
     "bottleneck.quick_start": ('"5 Mbit/s"', "bottleneck.quick_start", "Quick-Start"),
+    "flows.one.source": ('{ kind = "web" }', "flows.one.source", "nothing in the guest sends so"),
     "flows.one.memory": ('"stateful"', "flows.one.memory", "no such memory"),
     "flows.one.initial_pacing": ("true", "flows.one.initial_pacing", "fq"),
     "flows.one.initial_receive_window": (
