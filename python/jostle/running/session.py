@@ -114,6 +114,9 @@ class Session:
             raise refusal.error()
         if plan.until is not None:
             repeats.check(plan.until)
+        captured = any(planned.spec.get("capture") for planned in plan.one_of_each())
+        if captured and self.store is not None and not self.store.takes_captures:
+            raise InputError("capture: its files need a store that is a folder")
         progress = progress or Progress()
         outcome = _Outcome()
         noted: Path | None = None
@@ -122,6 +125,8 @@ class Session:
             more = repeats.more_repeats(plan, results)
             if not more:
                 results.said = repeats.unsettled(plan, results)
+                if self.store is not None:
+                    self.store.share_plan(noted)
                 return results
             plan = plan.repeated(more)
 
