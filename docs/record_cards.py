@@ -66,8 +66,8 @@ def tables(cards: Sequence[Card]) -> Iterator[str]:
     """Say suite by suite how many criteria each controller meets, and which it does not."""
     for suite in dict.fromkeys(card["suite"] for card in cards):
         here = [card for card in cards if card["suite"] == suite]
-        quick = " Quick looks: single runs." if any(card["quick"] for card in here) else ""
-        yield f"**{suite}**: {here[0]['title']}.{quick}"
+        quick = ", single runs" if any(card["quick"] for card in here) else ""
+        yield f"**{suite}** ({here[0]['title']}){quick}"
         yield ""
         yield "| Controller | " + " | ".join(LEVELS) + " | not met |"
         yield "| --- | " + "--- | " * len(LEVELS) + "--- |"

@@ -51,8 +51,7 @@ def test_recorded_cards_are_of_these_suites_and_of_controllers_that_there_are():
         levels = {name: row[0] for name, row in card["criteria"].items()}
         assert levels == {name: one.level for name, one in criteria.items()}
         assert card["controller"] in registered
-    # Every controller has a card of the suite that asks the most.
-    assert {card["controller"] for card in cards if card["suite"] == "rfc9743"} == registered
+    assert {card["suite"] for card in cards} >= {"rfc9743", "harm", "lbe", "starvation", "l4s"}
 
 
 def test_they_are_listed(jostle):
