@@ -89,8 +89,9 @@ def run(
         Runs at the same time; as many as there are cores if absent.
     store
         Folder of finished runs, which are not run again. If absent, that of the command line:
-        what JOSTLE_STORE names, or `.jostle/store` in the current folder. With False every run is
-        carried out, and results stay in memory.
+        what JOSTLE_STORE names, or `.jostle/store` in the current folder. `s3://…`, `gs://…` and
+        `az://…` are stores on object storage. With False every run is carried out, and results
+        stay in memory.
     progress
         Whether to show progress on stderr.
     overrides
@@ -126,7 +127,7 @@ def run(
     from jostle.running import default_store
     from jostle.running.executors import local
     from jostle.running.session import Session
-    from jostle.running.store import Store
+    from jostle.running.shared_store import open_store
 
     plan = _noted(_scenario(scenario, overrides, python=python).plan(repeats=repeats, seed=seed))
     if executor is not None and jobs is not None:
@@ -137,7 +138,7 @@ def run(
     session = Session(
         create(backend) if isinstance(backend, str) else backend,
         executor,
-        None if store is False else Store(default_store() if store is None else store),
+        None if store is False else open_store(default_store() if store is None else store),
         keep,
     )
     try:

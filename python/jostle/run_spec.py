@@ -273,8 +273,8 @@ class SourceSpec7(TypedDict):
     kind: Literal["media"]
 
 
-SourceSpec10 = TypedDict(
-    "SourceSpec10",
+SourceSpec11 = TypedDict(
+    "SourceSpec11",
     {
         "buffer_bytes": int,
         "from": int,
@@ -437,6 +437,21 @@ class SourceSpec9(TypedDict):
     variation: float
 
 
+class SourceSpec10(TypedDict):
+    """Pages, as a browser asks for them."""
+
+    connections: int
+    kind: Literal["web"]
+    main_bytes: Quantity
+    multiplexed: bool
+    object_bytes: Quantity
+    objects: Quantity
+    pages: NotRequired[int | None]
+    parse_ns: Quantity
+    request_bytes: int
+    think_ns: Quantity
+
+
 SourceSpec: TypeAlias = (
     SourceSpec1
     | SourceSpec2
@@ -448,6 +463,7 @@ SourceSpec: TypeAlias = (
     | SourceSpec8
     | SourceSpec9
     | SourceSpec10
+    | SourceSpec11
 )
 
 

@@ -333,6 +333,22 @@ def test_outages_of_one_length(read: Read) -> None:
                 "buffer_ns": 240 * 10**9,
             },
         ),
+        (
+            'source = { kind = "web", main = "10 kB", objects = 0, object = "1 kB", parse = "0 s", '
+            'think = "5 s", multiplexed = true, pages = 7 }',
+            {
+                "kind": "web",
+                "pages": 7,
+                "main_bytes": 10_000,
+                "objects": 0,
+                "object_bytes": 1000,
+                "request_bytes": 350,
+                "parse_ns": 0,
+                "think_ns": 5 * 10**9,
+                "connections": 1,
+                "multiplexed": True,
+            },
+        ),
     ],
 )
 def test_sources(

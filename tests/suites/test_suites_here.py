@@ -116,3 +116,32 @@ def test_a_scavenger_does_not_find_new_capacity_in_time_for_c4(card):
     rows = card("c4", "cubic", *only("alone", "low-and-up"))
     assert {row["verdict"] for row in rows.values()} == {"pass"}
     assert card("c4", "ledbat++", *only("low-and-up"))["low-and-up"]["verdict"] == "fail"
+
+
+def test_bbr_version_3_passes_the_cases_of_its_draft(card):
+    rows = card("bbr", "bbr3")
+    assert not [name for name, row in rows.items() if row["verdict"] == "fail"]
+    assert len([row for row in rows.values() if row["verdict"] == "pass"]) >= 18
+    # Google's release has other gains than the draft: 0.35 in Drain, 0.91 in DOWN.
+    release = card("bbr", '{ name = "bbr3", flavour = "google" }', *only("03-drain-inflight"))
+    assert release["03-drain-inflight"]["verdict"] == "fail"
+    assert release["03-drain-inflight"]["value"] == pytest.approx(0.35, rel=0.03)
+
+
+def test_a_controller_without_these_states_is_unknown(card):
+    rows = card("bbr", "cubic", *only("03-drain-inflight", "10-probe-rtt"))
+    assert {row["verdict"] for row in rows.values()} == {"unknown"}
+
+
+def test_prague_needs_marks_and_takes_classic_ones_for_its_own(card):
+    """RFC 9331, 4.3, and l4s-tests: L4S flows dominate others in a shared RFC 3168 queue."""
+    rows = card("l4s", "prague", *only("latency", "rtt", "loss", "classic-ecn", "unmarked"))
+    verdicts = {name: row["verdict"] for name, row in rows.items()}
+    assert verdicts == {
+        "latency": "pass",
+        "rtt": "pass",
+        "loss": "pass",
+        "classic-ecn": "fail",
+        "unmarked": "fail",
+    }
+    assert card("l4s", "cubic", *only("latency"))["latency"]["verdict"] == "fail"

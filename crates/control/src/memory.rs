@@ -2,6 +2,7 @@
 //! sharing), and the layers that make use of it. A layer goes over any controller. One file each.
 
 mod cached_window;
+mod careful_resume;
 mod clusters;
 mod estimators;
 mod gcbe;
@@ -17,5 +18,6 @@ pub use host::{HostMemory, Occasion};
 pub use table::Peer;
 
 pub(crate) use cached_window::{PLUS_ROW as TCP_CACHE_PLUS, ROW as TCP_CACHE};
+pub(crate) use careful_resume::ROW as CAREFUL_RESUME;
 pub(crate) use stateful::ROW as STATEFUL;
 pub(crate) use wise::ROW as TCP_WISE;

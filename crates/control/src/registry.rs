@@ -76,8 +76,13 @@ pub const SLOW_STARTS: &[SlowStartRow] = &[
 ];
 
 /// All layers of memory, in the order they are listed.
-pub const MEMORIES: &[MemoryRow] =
-    &[memory::STATEFUL, memory::TCP_CACHE, memory::TCP_CACHE_PLUS, memory::TCP_WISE];
+pub const MEMORIES: &[MemoryRow] = &[
+    memory::STATEFUL,
+    memory::TCP_CACHE,
+    memory::TCP_CACHE_PLUS,
+    memory::TCP_WISE,
+    memory::CAREFUL_RESUME,
+];
 
 /// The controller called `name`.
 pub fn controller(name: &str) -> Option<&'static ControllerRow> {

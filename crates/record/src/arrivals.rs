@@ -54,6 +54,13 @@ impl Arrivals {
     }
 }
 
+impl FlowSpec {
+    /// It is many connections, which come and go.
+    pub const fn is_many(&self) -> bool {
+        self.arrivals.is_some() || matches!(self.source, SourceSpec::Web(_))
+    }
+}
+
 /// What the `number`-th connection of a flow that is many is, as a flow by itself. Its name names its
 /// random streams: what it draws depends on nothing but the seed and its number.
 pub fn nth_connection(flow: &FlowSpec, number: u32) -> FlowSpec {

@@ -5,6 +5,7 @@ use jostle_units::{HEADER_BYTES, Rate, Span, Time};
 use crate::datagram_meter::{DatagramCounters, DatagramMeter};
 use crate::first_sent::FirstSent;
 use crate::histogram::Histogram;
+use crate::page::PageLoads;
 use crate::ping_meter::{PingMeter, Pings};
 use crate::playback::Viewing;
 use crate::sink::{AckRow, FlowState};
@@ -229,6 +230,8 @@ pub(crate) struct FlowMeter {
     pings: Option<Box<PingMeter>>,
     /// Of a video.
     pub viewing: Option<Box<Viewing>>,
+    /// Of a browser.
+    pub pages: Option<Box<PageLoads>>,
     /// Of a flow of datagrams that nobody answers.
     datagrams: Option<Box<DatagramMeter>>,
     /// Time that a response has.
@@ -260,6 +263,7 @@ impl FlowMeter {
             propagation_ns: 0,
             pings: None,
             viewing: None,
+            pages: None,
             datagrams: None,
             deadline: Span::MAX,
             ungoverned: false,

@@ -18,6 +18,7 @@ mod histogram;
 mod impairments;
 mod link_meter;
 pub mod measures;
+mod page;
 mod ping_meter;
 mod playback;
 mod quantity;
@@ -40,8 +41,10 @@ pub use captured::Captured;
 pub use histogram::Histogram;
 pub use impairments::{DrawnImpairments, LossState};
 pub use measures::{
-    CapturedSummary, Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, jain,
+    CapturedSummary, Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, WebSummary,
+    jain,
 };
+pub use page::{Page, PageLoads, Pages};
 pub use ping_meter::Pings;
 pub use playback::{Playback, Watched};
 pub use quantity::{Sampler, Sizes, responses};

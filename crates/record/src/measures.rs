@@ -15,6 +15,7 @@ mod row;
 mod run;
 mod transfer;
 mod video;
+mod web;
 
 pub use arrived::ArrivedSummary;
 pub use captured::CapturedSummary;
@@ -29,8 +30,10 @@ pub use row::{Asked, Compute, Measure, Place, Scope, Unit};
 pub use run::{Fairness, Totals, jain};
 pub(crate) use transfer::{completion, completion_rate, efficiency, estimate, unfinished};
 pub use video::VideoSummary;
+pub use web::WebSummary;
 
-/// Every measure: of flows, of links, of runs, of transfers, of groups, of pings, of videos, of captures.
+/// Every measure: of flows, of links, of runs, of transfers, of groups, of pings, of videos, of
+/// browsers, of captures.
 pub fn all() -> impl Iterator<Item = &'static Measure> {
     [
         flow::ROWS,
@@ -43,6 +46,7 @@ pub fn all() -> impl Iterator<Item = &'static Measure> {
         arrived::ROWS,
         pings::ROWS,
         video::ROWS,
+        web::ROWS,
         captured::ROWS,
     ]
     .into_iter()

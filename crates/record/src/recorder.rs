@@ -90,6 +90,9 @@ impl Recorder {
                 let playback = Playback::new(video);
                 meter.viewing = Some(Box::new(Viewing { playback, leaves }));
             }
+            if let SourceSpec::Web(_) = &flow.source {
+                meter.pages = Some(Box::default());
+            }
         }
     }
 
@@ -229,6 +232,18 @@ impl Sink for Recorder {
     fn segment_loaded(&mut self, now: Time, flow: u32, bitrate_bps: u64) {
         if let Some(viewing) = &mut self.run.flows[flow as usize].viewing {
             viewing.playback.loaded(now, bitrate_bps);
+        }
+    }
+
+    fn page_asked(&mut self, _now: Time, flow: u32) {
+        if let Some(pages) = &mut self.run.flows[flow as usize].pages {
+            pages.asked += 1;
+        }
+    }
+
+    fn page_loaded(&mut self, _now: Time, flow: u32, after: Span) {
+        if let Some(pages) = &mut self.run.flows[flow as usize].pages {
+            pages.loaded(after);
         }
     }
 

@@ -11,9 +11,9 @@ use crate::groups::Group;
 use crate::histogram::Histogram;
 use crate::link_meter::{LinkMeter, LinkTotals};
 use crate::measures::{
-    ArrivedSummary, Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, completion,
-    completion_mean, completion_quantile, completion_rate, completion_rate_mean, efficiency,
-    estimate, unfinished, unfinished_of,
+    ArrivedSummary, Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, WebSummary,
+    completion, completion_mean, completion_quantile, completion_rate, completion_rate_mean,
+    efficiency, estimate, unfinished, unfinished_of,
 };
 use crate::playback::Watched;
 use crate::stretch::{
@@ -64,6 +64,8 @@ pub(crate) struct FlowIdentity {
     pub responds: bool,
     /// It is many connections.
     pub is_many: bool,
+    /// Their transfers are kept one by one.
+    arrives: bool,
     /// What has reached its application is known; of some foreign transports it is not.
     pub shows_delivery: bool,
     /// RTT, window and losses of its sender are known.
@@ -110,7 +112,7 @@ impl FlowIdentity {
 
     fn of(spec: &RunSpec, position: usize, continuations: &[Option<u32>]) -> Self {
         let flow = &spec.flows[position];
-        let is_many = flow.arrivals.is_some();
+        let is_many = flow.is_many();
         let is_relay = flow.source.relays().is_some();
         let waits = flow.after.is_some() || is_relay;
         let next = |at: &usize| continuations[*at].map(|next| next as usize);
@@ -138,6 +140,7 @@ impl FlowIdentity {
             frames: flow.source.is_timed().then(|| flow.source.clone()),
             datagrams: Datagrams::of(&flow.source),
             is_many,
+            arrives: flow.arrivals.is_some(),
             bytes: bytes_of(flow, spec.seed).filter(|_| !is_many),
             ideal: Ideal::of(spec, position, continuations).filter(|_| !is_many),
         }
@@ -218,7 +221,7 @@ impl Recorded {
             }
         }
         self.connections.table.finish();
-        let any = self.flow_identities.iter().any(|flow| flow.is_many);
+        let any = self.flow_identities.iter().any(|flow| flow.arrives);
         let end = self.timeline.end();
         for viewing in self.flows.iter_mut().filter_map(|meter| meter.viewing.as_mut()) {
             viewing.until(end);
@@ -308,6 +311,7 @@ impl Recorded {
                 let playback = viewing.playback.clone();
                 VideoSummary::of(&Watched { opened: identity.start, playback })
             }),
+            web: meter.pages.as_ref().map(|pages| WebSummary::of(&pages.sorted())),
             captured: None,
             phases: self.by_phase(stretches, |all| FlowPhase::of(&all.flows[at], all)),
             pings: meter.pings(),
@@ -322,7 +326,7 @@ impl Recorded {
         stretches: &[Stretch<'_>],
     ) -> GroupSummary {
         let mut theirs = Transfers::of(group.members.iter().map(|at| &transfers[*at]));
-        if group.members.iter().any(|at| self.flow_identities[*at].is_many) {
+        if group.members.iter().any(|at| self.flow_identities[*at].arrives) {
             let table = &self.connections.table;
             theirs =
                 theirs.with_arrived(table, &group.members, seconds(self.timeline.end().as_ns()));

@@ -169,6 +169,7 @@ impl Series {
             | Compute::Transfer(_)
             | Compute::Group(_)
             | Compute::Video(_)
+            | Compute::Pages(_)
             | Compute::Captured(_)
             | Compute::Conditions => None,
         }

@@ -214,6 +214,10 @@ events! {
     fn asked(now: Time, flow: u32, payload_bytes: u64);
     /// A segment of a video is whole at the receiver.
     fn segment_loaded(now: Time, flow: u32, bitrate_bps: u64);
+    /// A browser asks for a page.
+    fn page_asked(now: Time, flow: u32);
+    /// A browser's page is whole, `after` it was asked for.
+    fn page_loaded(now: Time, flow: u32, after: Span);
     /// All data of a fixed-size flow were acknowledged, `after` its start.
     fn completed(now: Time, flow: u32, after: Span);
     /// A queue changed.

@@ -7,6 +7,7 @@ mod media;
 mod quantity;
 mod quic;
 mod video;
+mod web;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ pub use quic::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use video::*;
+pub use web::*;
 
 /// Name of the format of a [`RunSpec`], the `$id` of its schema. The number grows when a reader of the
 /// old one would refuse a specification or misunderstand it; a key that may be absent changes nothing.
@@ -412,6 +414,8 @@ pub enum SourceSpec {
     Trace(TraceSpec),
     /// Segments of a video, as a player asks for them.
     Video(VideoSpec),
+    /// Pages, as a browser asks for them.
+    Web(WebSpec),
     /// What comes in over another connection, whose receiver is a proxy that passes it on (RFC 3135
     /// §2.4: split connections).
     Relay {

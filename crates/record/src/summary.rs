@@ -6,7 +6,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use crate::Transport;
 use crate::measures::{
     ArrivedSummary, CapturedSummary, Fairness, FlowPhase, GroupPhase, LinkPhase, Totals,
-    VideoSummary,
+    VideoSummary, WebSummary,
 };
 use crate::ping_meter::Pings;
 
@@ -84,6 +84,9 @@ pub struct FlowSummary {
     /// What became of its video; absent of other flows.
     #[serde(flatten)]
     pub video: Option<VideoSummary>,
+    /// What became of its pages; absent of other flows.
+    #[serde(flatten)]
+    pub web: Option<WebSummary>,
     /// What a capture shows of it; absent of runs.
     #[serde(flatten)]
     pub captured: Option<CapturedSummary>,

@@ -153,6 +153,7 @@ pub(crate) fn bytes_of(flow: &FlowSpec, seed: u64) -> Option<u64> {
         | SourceSpec::Cbr(_)
         | SourceSpec::Media(_)
         | SourceSpec::Video(_)
+        | SourceSpec::Web(_)
         | SourceSpec::Relay { .. } => return None,
     };
     if let Quantity::Constant(bytes) = bytes {

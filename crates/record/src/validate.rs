@@ -11,6 +11,7 @@ mod media;
 mod quantity;
 mod quic;
 mod video;
+mod web;
 
 use std::ops::RangeInclusive;
 

@@ -229,6 +229,19 @@ impl Transport for Connection {
         });
     }
 
+    fn answer_with<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
+        let now = host.now;
+        self.messages.write(bytes, now);
+        self.with_sender(host, |sender, port| {
+            sender.supply(now, Some(bytes), port);
+            sender.open(now, port);
+        });
+    }
+
+    fn take_whole(&mut self) -> u32 {
+        self.source.take_whole()
+    }
+
     fn stop(&mut self) {
         self.cut |= self.sender.withdraw();
     }

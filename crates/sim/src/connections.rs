@@ -17,7 +17,8 @@ const GONE: u32 = u32::MAX;
 /// A flow that is many connections.
 struct Many {
     flow: u32,
-    arrivals: Arrivals,
+    /// When they come; none if a browser opens them.
+    arrivals: Option<Arrivals>,
     /// When the next one comes.
     due: Time,
     /// How many have come.
@@ -47,8 +48,11 @@ pub(crate) struct Connections {
 impl Connections {
     pub fn new(run: &RunSpec) -> Self {
         let many = |(flow, spec): (u32, &FlowSpec)| {
-            let mut arrivals = Arrivals::of(spec, run)?;
-            let due = arrivals.next_at();
+            let mut arrivals = Arrivals::of(spec, run);
+            if !spec.is_many() {
+                return None;
+            }
+            let due = arrivals.as_mut().map_or(Time::NEVER, Arrivals::next_at);
             let one = FlowSpec { arrivals: None, ..spec.clone() };
             Some(Many { flow, arrivals, due, came: 0, one })
         };
@@ -76,21 +80,22 @@ impl Connections {
         self.first + self.places.len() as u32
     }
 
-    /// The connection of a flow that is due is there, with the next number.
+    /// The next connection of a flow is there, with the next number.
     ///
     /// # Errors
     /// When it cannot be built.
     pub fn open(
         &mut self,
+        now: Time,
         flow: u32,
         run: &RunSpec,
         python_controllers: PythonControllers<'_>,
     ) -> Result<(), Error> {
         let Some(many) = self.many(flow) else { return Ok(()) };
         rename(&mut many.one, &run.flows[flow as usize], many.came);
-        let opened = many.due;
+        let opened = many.due.min(now);
         many.came += 1;
-        many.due = many.arrivals.next_at();
+        many.due = many.arrivals.as_mut().map_or(Time::NEVER, Arrivals::next_at);
         let endpoints = build::endpoints(&many.one, run, python_controllers)?;
         let place = self.free.pop().unwrap_or_else(|| {
             self.living.push(None);
@@ -104,6 +109,11 @@ impl Connections {
     fn place(&self, connection: u32) -> Option<usize> {
         let place = *self.places.get(connection.checked_sub(self.first)? as usize)?;
         (place != GONE).then_some(place as usize)
+    }
+
+    /// The flow of a connection that is there.
+    pub fn flow_of(&self, connection: u32) -> Option<u32> {
+        Some(self.living[self.place(connection)?].as_ref()?.flow)
     }
 
     /// The ends of a connection that is there.

@@ -34,6 +34,14 @@ macro_rules! endpoints {
                 match self { $(Self::$kind(end) => end.act(stop, host)),+ }
             }
 
+            fn answer_with<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
+                match self { $(Self::$kind(end) => end.answer_with(bytes, host)),+ }
+            }
+
+            fn take_whole(&mut self) -> u32 {
+                match self { $(Self::$kind(end) => end.take_whole()),+ }
+            }
+
             fn stop(&mut self) {
                 match self { $(Self::$kind(end) => end.stop()),+ }
             }

@@ -112,6 +112,14 @@ pub(crate) trait Transport {
     /// asked for that comes after `stop`.
     fn act<S: Sink>(&mut self, stop: Time, host: &mut Host<'_, S>);
 
+    /// A server is asked for an answer of so many bytes.
+    fn answer_with<S: Sink>(&mut self, _bytes: u64, _host: &mut Host<'_, S>) {}
+
+    /// Answers that have become whole at the receiver since this was last asked.
+    fn take_whole(&mut self) -> u32 {
+        0
+    }
+
     /// The application stops for good.
     fn stop(&mut self) {}
 

@@ -3,6 +3,7 @@
 //! [`run`] takes a [`RunSpec`](jostle_record::RunSpec) and tells a [`Sink`](jostle_record::Sink)
 //! what happens. Same spec, same events, on any machine.
 
+mod browser;
 mod build;
 mod connection;
 mod connections;

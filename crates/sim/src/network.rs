@@ -398,7 +398,7 @@ pub(crate) fn tell<S: Sink>(
         Body::Tcp(segment) => return sink.segment(now, flow, end, &header(segment, now, ecn)),
         Body::Quic(datagram) => (End::Sender, datagram.place),
         Body::QuicBack(datagram) => (End::Receiver, datagram.place),
-        Body::Ping(_) | Body::Echo(_) | Body::OneWay(_) => return,
+        Body::Ping(_) | Body::Echo(_) | Body::OneWay(_) | Body::Request(_) => return,
     };
     sink.datagram(now, flow, end, &Datagram { from, ecn, payload: payloads.get(place) });
 }

@@ -3,7 +3,7 @@
 use jostle_path::{Ecn, Packet};
 use jostle_record::{Header, HeaderKind};
 use jostle_tcp::{Ack, Data, Segment, Syn, SynAck, Trip};
-use jostle_units::{DATAGRAM_HEADER_BYTES, LINK_HEADER_BYTES, Time};
+use jostle_units::{DATAGRAM_HEADER_BYTES, HEADER_BYTES, LINK_HEADER_BYTES, Time};
 
 use crate::payloads::Payloads;
 
@@ -38,6 +38,14 @@ impl QuicDatagram {
     }
 }
 
+/// A browser's request, from the receiver to the sender. The first of a connection opens it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    /// Counted from 0 on each connection.
+    pub number: u32,
+    pub payload_bytes: u16,
+}
+
 /// The body of a packet. The tag lies in what that of [`Segment`] leaves unused, so that a packet
 /// fills one cache line.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +62,8 @@ pub(crate) enum Body {
     Quic(QuicDatagram),
     /// One from the receiver.
     QuicBack(QuicDatagram),
+    /// A browser's request.
+    Request(Request),
 }
 
 /// A packet of the simulated network.
@@ -66,7 +76,7 @@ impl Body {
         match self {
             Self::Tcp(segment) => matches!(segment, Segment::Syn(_) | Segment::Data(_)),
             Self::Ping(_) | Self::OneWay(_) | Self::Quic(_) => true,
-            Self::Echo(_) | Self::QuicBack(_) => false,
+            Self::Echo(_) | Self::QuicBack(_) | Self::Request(_) => false,
         }
     }
 
@@ -96,6 +106,7 @@ impl Body {
     pub const fn wire_bytes(&self) -> u32 {
         match self {
             Self::Tcp(segment) => segment.wire_bytes(),
+            Self::Request(request) => HEADER_BYTES + request.payload_bytes as u32,
             Self::Ping(Datagram { payload_bytes, .. })
             | Self::Echo(Datagram { payload_bytes, .. })
             | Self::OneWay(Datagram { payload_bytes, .. })

@@ -1,5 +1,6 @@
 //! The simulator's loop.
 
+mod browsing;
 mod relays;
 
 use jostle_control::Observer;
@@ -11,6 +12,7 @@ use jostle_tcp::offload::merges;
 use jostle_units::{Span, Time};
 
 use crate::Error;
+use crate::browser::Browser;
 use crate::build::{self, Flow, PythonControllers};
 use crate::connections::Connections;
 use crate::endpoints::Endpoints;
@@ -68,6 +70,10 @@ pub fn run_with(
         network: Network::new(links, &spec.links, &spec.flows),
         flows: build::flows(spec, python_controllers)?,
         connections: Connections::new(spec),
+        browsers: (0..)
+            .zip(&spec.flows)
+            .filter_map(|(flow, it)| Browser::of(flow, it, spec.seed))
+            .collect(),
         merging: Vec::new(),
         memory: HostMemory::default(),
         spec,
@@ -147,6 +153,8 @@ struct Simulation<'a, S> {
     flows: Vec<Flow>,
     /// Those of flows that are many.
     connections: Connections,
+    /// Those of flows whose connections they open, by flow.
+    browsers: Vec<Browser>,
     /// Packets that cards hold until what arrives at this moment has arrived, one per flow, with its
     /// place in what is being put together. Here, and not with the flows, which would all be larger
     /// for it.
@@ -339,6 +347,9 @@ impl<S: Sink> Simulation<'_, S> {
         match self.endpoints(now, flow) {
             Some((endpoints, mut host)) => {
                 endpoints.receive(body, size_bytes, ecn, part, &mut host);
+                if flow as usize >= self.flows.len() {
+                    self.tell_browser(now, flow);
+                }
             }
             None => self.discard(body),
         }
@@ -351,6 +362,9 @@ impl<S: Sink> Simulation<'_, S> {
             // Of a datagram it is known how it was sent.
             let ecn = body.sent_ecn().unwrap_or(Ecn::NotCapable);
             tell(self.sink, &self.network.payloads, now, flow, End::Sender, (body, ecn));
+        }
+        if let Body::Request(request) = body {
+            return self.on_request(now, flow, request.number);
         }
         let Some((endpoints, mut host)) = self.endpoints(now, flow) else {
             return self.discard(body);
@@ -387,6 +401,9 @@ impl<S: Sink> Simulation<'_, S> {
             }
             return;
         };
+        if let Ok(at) = self.browsers.binary_search_by_key(&flow, |browser| browser.flow) {
+            return self.browse(now, at, (start, stop));
+        }
         if self.connections.due(flow).is_some() {
             return self.connect(now, flow, stop);
         }
@@ -414,21 +431,27 @@ impl<S: Sink> Simulation<'_, S> {
                 }
                 return;
             }
-            let connection = self.connections.next_number();
-            if connection >= POSITIONS {
-                self.broken = Some(Error::TooMany { most: POSITIONS });
-                return;
-            }
-            if let Err(error) = self.connections.open(flow, self.spec, self.python_controllers) {
-                self.broken = Some(error);
-                return;
-            }
-            self.network.admit(flow);
-            self.sink.connected(now, connection, flow);
+            let Some(connection) = self.open(now, flow) else { return };
             if let Some((endpoints, mut host)) = self.endpoints(now, connection) {
                 endpoints.act(Time::NEVER, &mut host);
             }
         }
+    }
+
+    /// The next connection of a flow that is many is there: its number, unless it cannot be.
+    fn open(&mut self, now: Time, flow: u32) -> Option<u32> {
+        let connection = self.connections.next_number();
+        if connection >= POSITIONS {
+            self.broken = Some(Error::TooMany { most: POSITIONS });
+            return None;
+        }
+        if let Err(error) = self.connections.open(now, flow, self.spec, self.python_controllers) {
+            self.broken = Some(error);
+            return None;
+        }
+        self.network.admit(flow);
+        self.sink.connected(now, connection, flow);
+        Some(connection)
     }
 
     /// Shows the state of everything to the sink.

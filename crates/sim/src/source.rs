@@ -62,6 +62,11 @@ enum Kind {
     },
     /// Writes by the clock.
     Timed(Timed),
+    /// Answers a browser, which is asked what it wants.
+    Pages {
+        /// Answers that have become whole at the receiver and were not asked for.
+        whole: u32,
+    },
     /// What it writes is what comes in; see `relay`.
     Relay,
     /// They have no connection that could be written to; see `pings` and `datagrams`.
@@ -92,6 +97,7 @@ impl Source {
             SourceSpec::Media(_) | SourceSpec::Trace(_) => {
                 Kind::Timed(Timed { spec: spec.clone(), written: 0, opened: None })
             }
+            SourceSpec::Web(_) => Kind::Pages { whole: 0 },
             SourceSpec::Relay { .. } => Kind::Relay,
             SourceSpec::Ping { .. } | SourceSpec::Cbr(_) => Kind::Datagrams,
         };
@@ -123,7 +129,7 @@ impl Source {
             Kind::Video { viewer, trip, opened } => show(viewer, *trip, opened, now),
             Kind::Timed(timed) => timed.act(now),
             Kind::Relay => (Action::Write(0), Time::NEVER),
-            Kind::Datagrams => (Action::Pause, Time::NEVER),
+            Kind::Datagrams | Kind::Pages { .. } => (Action::Pause, Time::NEVER),
         }
     }
 
@@ -136,7 +142,19 @@ impl Source {
     pub fn on_whole(&mut self, now: Time) -> Option<u64> {
         match &mut self.kind {
             Kind::Video { viewer, .. } => Some(viewer.loaded(now)),
+            Kind::Pages { whole } => {
+                *whole += 1;
+                None
+            }
             _ => None,
+        }
+    }
+
+    /// Answers to a browser that have become whole since this was last asked.
+    pub fn take_whole(&mut self) -> u32 {
+        match &mut self.kind {
+            Kind::Pages { whole } => std::mem::take(whole),
+            _ => 0,
         }
     }
 
@@ -158,9 +176,12 @@ impl Source {
                 viewer.pause().map(|pause| now + lasting(pause)).ok_or(Action::Finish)
             }
             Kind::Timed(timed) if timed.next().is_none() => Err(Action::Finish),
-            Kind::Bulk | Kind::OnOff { .. } | Kind::Timed(_) | Kind::Relay | Kind::Datagrams => {
-                Ok(Time::NEVER)
-            }
+            Kind::Bulk
+            | Kind::OnOff { .. }
+            | Kind::Timed(_)
+            | Kind::Relay
+            | Kind::Pages { .. }
+            | Kind::Datagrams => Ok(Time::NEVER),
         }
     }
 }

@@ -5,7 +5,9 @@
 mod common;
 
 use common::*;
-use jostle_record::{FlowSpec, QuickStartSpec, Recorder, RunSpec, Sink, SourceSpec, Summary};
+use jostle_record::{
+    FlowSpec, FlowState, QuickStartSpec, Recorder, RunSpec, Sink, SourceSpec, Summary,
+};
 use jostle_units::Time;
 
 fn measure(spec: &RunSpec) -> Summary {
@@ -269,6 +271,62 @@ fn a_learnt_initial_window_is_no_slower() {
     };
     let (plain, learnt) = (mean(None), mean(Some("tcp-wise")));
     assert!(learnt < 0.85 * plain, "{learnt} s against {plain} s");
+}
+
+/// RFC 9959 §1.4: over a geostationary link 5.3 MB "could take 9 seconds", and 4 with Careful Resume.
+#[test]
+fn a_path_that_is_confirmed_is_resumed() {
+    let path = link("satellite", 50 * MBPS, 3_750_000);
+    let mut flows = visits(Some("careful-resume"), "cubic", 5_300_000, 600 * MS, 2);
+    for visit in &mut flows {
+        visit.receive_window_bytes = 30_000_000;
+        visit.initial_receive_window_bytes = 30_000_000;
+    }
+    let summary = measure(&run(60 * S, vec![path], flows));
+    let took = |i: usize| summary.flows[i].completion_s.unwrap();
+    assert!(took(1) < 0.6 * took(0), "{} s after {} s", took(1), took(0));
+    let second = summary.flows[1].phases.get("overall").unwrap();
+    assert_eq!(second.retransmitted_packets, Some(0));
+}
+
+/// Modes of the second flow, and the smallest part of its ssthresh that cwnd was in recovery.
+struct Modes {
+    seen: std::collections::BTreeSet<&'static str>,
+    lowest: f64,
+}
+
+impl Sink for Modes {
+    fn flow_state(&mut self, _now: Time, flow: u32, state: &FlowState) {
+        if flow != 1 {
+            return;
+        }
+        self.seen.insert(state.mode);
+        if let (Some(ssthresh), "recovery") = (state.ssthresh_bytes, state.mode) {
+            self.lowest = self.lowest.min(state.cwnd_bytes as f64 / ssthresh as f64);
+        }
+    }
+}
+
+/// Another flow has come since, and its queue is there: the jump is lost in part, and cwnd falls
+/// below ssthresh, to which a reduction alone would take it.
+#[test]
+fn a_path_that_others_use_makes_it_retreat() {
+    let path = link("path", 50 * MBPS, 150_000);
+    let mut flows = visits(Some("careful-resume"), "reno", 10_000_000, 100 * MS, 2);
+    flows[1].start_ns = 10 * S;
+    for visit in &mut flows {
+        visit.receive_window_bytes = 30_000_000;
+        visit.initial_receive_window_bytes = 30_000_000;
+    }
+    flows.push(FlowSpec { start_ns: 5 * S, ..flow("other", "cubic", 100 * MS) });
+    let spec = RunSpec { interval_ns: 10 * MS, ..run(30 * S, vec![path], flows) };
+    spec.validate().unwrap();
+    let mut modes = Modes { seen: Default::default(), lowest: 1.0 };
+    jostle_sim::run(&spec, &mut modes, &|| false).unwrap();
+    for mode in ["reconnaissance", "unvalidated", "validating", "recovery"] {
+        assert!(modes.seen.contains(mode), "{mode}: {:?}", modes.seen);
+    }
+    assert!(modes.lowest < 0.6, "{}", modes.lowest);
 }
 
 /// A remembered flight that does not heed the receiver's window, a window that is tuned, and a loss

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 import click
 
 from jostle.cli.analyze import analyze
+from jostle.cli.boundary import boundary
 from jostle.cli.compare import compare
 from jostle.cli.completing import completion
 from jostle.cli.conformance import conformance
 from jostle.cli.emulate import emulate
 from jostle.cli.environment import Environment
+from jostle.cli.fit import fit
 from jostle.cli.identify import identify
 from jostle.cli.kernel import kernel
 from jostle.cli.new import new
@@ -68,9 +70,9 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    new, run, plot, compare, sensitivity, tune, conformance, study, suite, scorecard, validate,
-    identify, analyze, kernel, quic, emulate, trace, list_, explain, schema, report, view, store,
-    completion,
+    new, run, plot, compare, sensitivity, boundary, tune, conformance, study, suite, scorecard,
+    validate, identify, fit, analyze, kernel, quic, emulate, trace, list_, explain, schema, report,
+    view, store, completion,
 )  # fmt: skip
 
 for _command in _COMMANDS:

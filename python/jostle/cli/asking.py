@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -11,13 +12,14 @@ import click
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder_of
 from jostle.cli.plot import stem_of
-from jostle.cli.run import overrides_of
+from jostle.cli.run import chosen_of, overrides_of, store_of
 from jostle.cli.tables import formats_option
 from jostle.errors import InputError
 from jostle.printable import echo
 
 if TYPE_CHECKING:
     from jostle.figures.drawn import FigureData
+    from jostle.running.session import Session
     from jostle.scenario import Scenario
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -80,3 +82,24 @@ def draw(data: FigureData, output: str, formats: tuple[str, ...], *, quiet: bool
     make_folder_of(stem)
     for path in save(drawn(data), stem, endings):
         echo(f"figure: {path}", err=quiet)
+
+
+@contextmanager
+def session_of(environment: Environment, options: Mapping[str, Any]) -> Iterator[Session]:
+    """Give what carries the runs of an answer out; stored ones are looked up, new ones stored."""
+    from jostle.cli.signals import orderly_interruption
+    from jostle.errors import InterruptedRunError
+    from jostle.running.executors import local
+    from jostle.running.session import Session
+
+    backend = environment.backend(options["backend"], chosen_of(options))
+    store = None if options["no_cache"] else store_of(options["store_path"])
+    executor = local(options["jobs"])
+    with orderly_interruption() as interruption:
+        try:
+            yield Session(backend, executor, store, noting=False)
+        except InterruptedRunError as error:
+            error.exit_status = interruption.exit_status
+            raise
+        finally:
+            executor.shutdown(wait=True, cancel_futures=True)

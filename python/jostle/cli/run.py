@@ -382,9 +382,9 @@ def _check_keys(plans: Sequence[Plan], shown: Shown) -> None:
 
 def store_of(path: str) -> Store:
     """Open a store; what it warns of goes to stderr."""
-    from jostle.running.store import Store
+    from jostle.running.shared_store import open_store
 
-    return Store(path, warn=lambda text: echo(f"warning: {text}", err=True))
+    return open_store(path, warn=lambda text: echo(f"warning: {text}", err=True))
 
 
 def _draw(

@@ -39,9 +39,9 @@ def runners(
     from jostle.running.executors import local
     from jostle.running.progress import on_stderr
     from jostle.running.session import Session
-    from jostle.running.store import Store
+    from jostle.running.shared_store import open_store
 
-    store = Store(store_path, warn=lambda text: echo(f"warning: {text}", err=True))
+    store = open_store(store_path, warn=lambda text: echo(f"warning: {text}", err=True))
     executor = local(jobs)
     told = 0
 

@@ -149,7 +149,35 @@ def sql(*, question: str, as_csv: bool, as_json: bool, limit: int, store_path: s
         echo(f"{answer.height - shown} more rows: --limit 0 shows them", err=True)
 
 
+@store.command(short_help="Copy a store to object storage.")
+@click.argument("url", metavar="URL")
+@_store_option
+def push(*, url: str, store_path: str) -> None:
+    """Copy segments and plans that are not there to URL: s3://BUCKET/PREFIX, gs://… or az://…."""
+    from jostle.running.shared_store import push as copy
+
+    echo(f"{copy(_there(store_path), url)} segments copied to {url}")
+
+
+@store.command(short_help="Copy a store from object storage.")
+@click.argument("url", metavar="URL")
+@_store_option
+def pull(*, url: str, store_path: str) -> None:
+    """Copy segments and plans that are not here from URL: s3://BUCKET/PREFIX, gs://… or az://…."""
+    from jostle.running.shared_store import is_url
+    from jostle.running.shared_store import pull as copy
+    from jostle.running.store import Store
+
+    if is_url(store_path):
+        raise InputError("--store: a folder, into which the store is copied")
+    echo(f"{copy(url, Store(store_path))} segments copied from {url}")
+
+
 def _there(path: str) -> Path:
+    from jostle.running.shared_store import is_url
+
+    if is_url(path):
+        raise InputError(f"fetch it first: jostle store pull {path} --store DIR")
     root = Path(path)
     if not root.is_dir():
         raise InputError(f"there is no store {root}: `jostle run` makes one")

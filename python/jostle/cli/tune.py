@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jostle.cli.asking import answer_options, draw, load, print_document
+from jostle.cli.asking import answer_options, draw, load, print_document, session_of
 from jostle.cli.environment import Environment
-from jostle.cli.run import chosen_of, plan_options, store_of
+from jostle.cli.run import plan_options
 from jostle.errors import InputError
 from jostle.printable import echo
 
 if TYPE_CHECKING:
-    from jostle.running.session import Session
     from jostle.scenario import Scenario
     from jostle.search.tuning import Task, Trial
 
@@ -93,7 +91,7 @@ def tune(
     from jostle.search.tuning import tune as search
 
     task = _task(environment, parameters, options)
-    with _session(environment, options) as session:
+    with session_of(environment, options) as session:
         carry = session.carry_out
         written = baseline(task, carry)
         journal = None
@@ -163,27 +161,6 @@ def _variable(scenario: Scenario, text: str) -> Any:
         return scenario.variable(key.strip(), parse_value(given.strip()) if equals else None)
     except ValueError as error:
         raise InputError(f"--param {text}: {error}") from error
-
-
-@contextmanager
-def _session(environment: Environment, options: dict[str, Any]) -> Iterator[Session]:
-    """Give what carries runs out; stored runs are looked up, new ones stored."""
-    from jostle.cli.signals import orderly_interruption
-    from jostle.errors import InterruptedRunError
-    from jostle.running.executors import local
-    from jostle.running.session import Session
-
-    backend = environment.backend(options["backend"], chosen_of(options))
-    store = None if options["no_cache"] else store_of(options["store_path"])
-    executor = local(options["jobs"])
-    with orderly_interruption() as interruption:
-        try:
-            yield Session(backend, executor, store)
-        except InterruptedRunError as error:
-            error.exit_status = interruption.exit_status
-            raise
-        finally:
-            executor.shutdown(wait=True, cancel_futures=True)
 
 
 def _teller(task: Task, trials: int) -> Callable[[Trial], None]:

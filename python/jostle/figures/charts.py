@@ -13,7 +13,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from jostle.figures import heat, maps
-from jostle.figures.data import CurvesData, GroupsData, HeatMapData, MapData, ScatterData
+from jostle.figures.data import (
+    CurvesData,
+    GroupsData,
+    HeatMapData,
+    MapData,
+    RegionData,
+    ScatterData,
+)
 from jostle.figures.style import (
     COLOURS,
     COLUMN_IN,
@@ -44,6 +51,8 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _GROUP = 0.8
 _MOST_MARKED = 30
 _MOST_TICKS = 10
+# Of a logarithmic axis: what two of them need between them.
+_LEAST_GAP = 0.04
 # Letters that all names below the axis have room for in one line.
 _TICK_LETTERS = 44
 # From here on points are told apart better if they are small and pale.
@@ -63,8 +72,13 @@ def multiples(data: Multiples) -> Figure:
     points = [(title, part) for title, part in data.parts if isinstance(part, MapData)]
     if points:
         return maps.maps(points, data.caption)
+    regions = [(title, part) for title, part in data.parts if isinstance(part, RegionData)]
+    if regions:
+        return maps.regions(regions, data.caption)
     drawn = [
-        (title, part) for title, part in data.parts if not isinstance(part, HeatMapData | MapData)
+        (title, part)
+        for title, part in data.parts
+        if not isinstance(part, HeatMapData | MapData | RegionData)
     ]
     return _figure(drawn, data.caption)
 
@@ -281,6 +295,11 @@ def _log_ticks(axis: Axes, data: CurvesData) -> None:
         maps.log_ticks(axis.xaxis)
         return
     marked = points[:: -(-points.size // _MOST_TICKS)]
+    if marked.size > 1 and np.diff(np.log(marked)).min() < _LEAST_GAP * np.log(
+        points[-1] / points[0]
+    ):
+        maps.log_ticks(axis.xaxis)
+        return
     axis.set_xticks(marked, [f"{x:g}" for x in marked])
     axis.set_xticks([], minor=True)
 

@@ -180,6 +180,42 @@ class MapData:
     caption: str = ""
 
 
+@dataclass(frozen=True)
+class RegionData:
+    """Where something holds in a plane, with the points that say so.
+
+    Attributes
+    ----------
+    x_label, y_label
+        What the axes are, with their units.
+    x, y
+        Shape (points,).
+    holds
+        Shape (points,): 1 where it holds, 0 where not, NaN where nobody knows.
+    certain
+        Shape (points,): whether runs leave no doubt.
+    x_edges, y_edges
+        Shape (columns + 1,) and (rows + 1,): edges of cells.
+    shares
+        Shape (rows, columns): how much speaks for it, from 0 to 1; its boundary is at a half.
+    log_x, log_y
+        Whether an axis is logarithmic.
+    """
+
+    x_label: str
+    y_label: str
+    x: Floats
+    y: Floats
+    holds: Floats
+    certain: Bools
+    x_edges: Floats
+    y_edges: Floats
+    shares: Floats
+    log_x: bool = False
+    log_y: bool = False
+    caption: str = ""
+
+
 class PanelColumn(NamedTuple):
     """What a panel shows.
 
@@ -419,7 +455,7 @@ class ScatterData:
     caption: str = ""
 
 
-Chart = CurvesData | GroupsData | ScatterData | HeatMapData | MapData
+Chart = CurvesData | GroupsData | ScatterData | HeatMapData | MapData | RegionData
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from jostle.figures.data import (
     HeatMapData,
     MapData,
     Multiples,
+    RegionData,
     ScatterData,
     StackedData,
 )
@@ -23,6 +24,7 @@ FigureData = (
     StackedData
     | HeatMapData
     | MapData
+    | RegionData
     | CurvesData
     | GroupsData
     | ScatterData
@@ -43,8 +45,8 @@ def drawn(data: FigureData) -> Figure:
             return draw.stacked(data)
         case HeatMapData():
             return heat.heat_map(data)
-        case MapData():
-            return maps.maps([("", data)], data.caption)
+        case MapData() | RegionData():
+            return maps.alone(data)
         case Multiples():
             return charts.multiples(data)
         case EventsData():

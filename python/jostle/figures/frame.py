@@ -12,6 +12,7 @@ from jostle.figures.data import (
     HeatMapData,
     MapData,
     Multiples,
+    RegionData,
     ScatterData,
     StackedData,
 )
@@ -53,8 +54,9 @@ def _rows(data: FigureData) -> Iterator[Row]:
             yield from _curves(data)
         case HeatMapData():
             yield from _cells(data)
-        case MapData():
-            points = zip(data.x, data.y, data.values, strict=True)
+        case MapData() | RegionData():
+            values = data.values if isinstance(data, MapData) else data.holds
+            points = zip(data.x, data.y, values, strict=True)
             yield from (_row("", "", x=x, y=y, value=value) for x, y, value in points)
         case ScatterData():
             for cloud in data.clouds:

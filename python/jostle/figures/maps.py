@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import Normalize, TwoSlopeNorm
+from matplotlib.colors import ListedColormap, Normalize, TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator
 
-from jostle.figures.style import COLUMN_IN, GREY, RC, add_caption, wrapped
+from jostle.figures.data import RegionData
+from jostle.figures.style import COLOURS, COLUMN_IN, GREY, RC, add_caption, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +28,13 @@ _HEIGHT_IN = 2.9
 _CELLS = 160
 # Of an axis: what is shown beyond the outermost points.
 _MARGIN = 0.04
+
+
+def alone(data: MapData | RegionData) -> Figure:
+    """Draw one map."""
+    if isinstance(data, RegionData):
+        return regions([("", data)], data.caption)
+    return maps([("", data)], data.caption)
 
 
 def maps(parts: Sequence[tuple[str, MapData]], caption: str = "") -> Figure:
@@ -54,6 +62,67 @@ def maps(parts: Sequence[tuple[str, MapData]], caption: str = "") -> Figure:
         bar.update_ticks()
         add_caption(figure, caption)
         return figure
+
+
+def regions(parts: Sequence[tuple[str, RegionData]], caption: str = "") -> Figure:
+    """Draw where something holds beside each other, with its boundary and the points."""
+    with mpl.rc_context(RC):  # type: ignore[arg-type]
+        across = min(len(parts), 3)
+        down = -(-len(parts) // across)
+        width_in = COLUMN_IN if across == 1 else _PAGE_WIDTH_IN
+        figure = Figure(figsize=(width_in, _HEIGHT_IN * down), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots(down, across, squeeze=False)
+        for axis, (title, data) in zip(axes.flat, parts, strict=False):
+            _region(axis, data)
+            axis.set_title(title, color=GREY)
+        for axis in axes.flat[len(parts) :]:
+            axis.set_visible(False)
+        handles, labels = axes.flat[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=2, borderaxespad=0.1)
+        add_caption(figure, caption)
+        return figure
+
+
+_LOOKS: Final = ((1.0, "holds", "o", COLOURS[0]), (0.0, "does not hold", "s", COLOURS[1]))
+
+
+def _region(axis: Axes, data: RegionData) -> None:
+    for log, scale in ((data.log_x, axis.set_xscale), (data.log_y, axis.set_yscale)):
+        scale("log" if log else "linear")
+    shades = ListedColormap([COLOURS[1], COLOURS[0]])
+    axis.pcolormesh(data.x_edges, data.y_edges, data.shares > 0.5, cmap=shades, vmin=0, vmax=1,
+                    alpha=0.18, linewidth=0, rasterized=True)  # fmt: skip
+    if data.shares.min() < 0.5 < data.shares.max():
+        places = [_between(edges, log) for edges, log in
+                  ((data.x_edges, data.log_x), (data.y_edges, data.log_y))]  # fmt: skip
+        axis.contour(*places, data.shares, levels=[0.5], colors="#333333", linewidths=1.0)
+    for kind, label, marker, colour in _LOOKS:
+        for certain in (True, False):
+            at = (data.holds == kind) & (data.certain == certain)
+            (points,) = axis.plot(
+                data.x[at], data.y[at], linestyle="", marker=marker, markersize=3.2,
+                markeredgecolor=colour, markeredgewidth=0.8, clip_on=False, zorder=3,
+                color=colour if certain else "white",
+                label=label if certain else f"{label}, open",
+            )  # fmt: skip
+            # What is not clipped would leave the axes no room.
+            points.set_in_layout(False)
+    nobody = np.isnan(data.holds)
+    axis.plot(data.x[nobody], data.y[nobody], linestyle="", marker="x", markersize=3, color=GREY)
+    axis.set(xlabel=data.x_label, ylabel=data.y_label)
+    axis.grid(visible=False)
+    for log, one in ((data.log_x, axis.xaxis), (data.log_y, axis.yaxis)):
+        if log:
+            log_ticks(one)
+
+
+def _between(edges: Floats, log: bool) -> Floats:
+    """Middles of cells."""
+    if not log:
+        return _middles(edges)
+    found: Floats = np.exp(_middles(np.log(edges)))
+    return found
 
 
 def _scale(data: MapData) -> tuple[Any, Normalize]:

@@ -10,11 +10,14 @@ import numpy as np
 from jostle.figures.data import Line, PanelData, StackedData
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from jostle.backends import Run
     from jostle.inference.identify import Identification
     from jostle.inference.observation import Observation
     from jostle.stats.describe import Floats
 
-__all__ = ["beside_the_nearest"]
+__all__ = ["beside_the_fit", "beside_the_nearest"]
 
 _SHOWN: Final = 3
 
@@ -32,6 +35,43 @@ def beside_the_nearest(found: Identification) -> StackedData:
     )
     caption = "Each candidate's closest run, from its own start; runs may be shifted in time."
     return StackedData("", panels, (), 1, caption)
+
+
+def beside_the_fit(pairs: Sequence[tuple[str, Run, Run]]) -> StackedData:
+    """Throughput and RTT of the first flow, measured and of the fitted scenario.
+
+    Parameters
+    ----------
+    pairs
+        Of each experiment its name, what was measured, and a run of the fitted scenario.
+    """
+    panels = []
+    for name, measured, fitted in pairs:
+        sides = [("measured", _first_flow(measured)), ("fitted", _first_flow(fitted))]
+        for quantity, unit, column, factor in (
+            ("Throughput", "Mbit/s", "throughput_bps", 1e-6),
+            ("RTT", "ms", "rtt_mean_s", 1e3),
+        ):
+            lines = []
+            for label, frame in sides:
+                values = frame[column].cast(float).fill_null(np.nan).to_numpy() * factor
+                none = np.full(values.size, np.nan)
+                lines.append(Line(label, frame["time_s"].to_numpy(), values, none, none))
+            shown = f"{quantity}, {name}" if len(pairs) > 1 else quantity
+            panels.append(PanelData(shown, unit, tuple(lines)))
+    caption = "First flow. What chance decides, as when a loss falls, is not fitted."
+    return StackedData("", tuple(panels), (), 1, caption)
+
+
+def _first_flow(run: Run) -> pl.DataFrame:
+    import polars as pl
+
+    first = run.summary["flows"][0]["name"]
+    frame = run.flows.filter(pl.col("flow") == first).sort("time_s")
+    if frame["rtt_mean_s"].is_null().all():
+        # A kernel that only sampled its smoothed RTT has no other.
+        frame = frame.with_columns(rtt_mean_s=pl.col("srtt_s"))
+    return frame
 
 
 def _lines(curves: Sequence[tuple[str, Observation, Floats]]) -> tuple[Line, ...]:

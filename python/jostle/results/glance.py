@@ -20,6 +20,7 @@ _TELLING: Final[Mapping[str, str]] = {
     "requests": "response",
     "pings": "rtt",
     "videos": "bitrate",
+    "pages": "page_load",
     "media": "frame_delay",
     "datagrams": "one_way_delay",
     "link": "queue_time",

@@ -27,7 +27,9 @@ _SHARES: Final = {
 _SIGNED: Final = {"lead", "throughput_shift", "delay_shift"}
 
 Scope = Literal["flow", "group", "link", "run"]
-Place = Literal["phases", "fairness", "totals", "flow", "group", "asked", "conditions", "pairs"]
+Place = Literal[
+    "phases", "fairness", "totals", "flow", "group", "asked", "conditions", "pairs", "states"
+]
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class Measure:
     place
         Where the summary has it: in each phase of a flow, group or link, of `fairness` or of
         `totals`, beside the phases of a flow or group, or nowhere, since it is asked for with a
-        parameter, compares two conditions, or is of two runs.
+        parameter, compares two conditions, is of two runs, or of a mode or quantity that is
+        named.
     any_window
         Whether the series is enough to compute it over any window of time.
     column
@@ -110,6 +113,8 @@ class Measure:
             return f"`{self.name}` is of two conditions: `jostle run`, studies and Python have it"
         if self.place == "pairs":
             return f"`{self.name}` is of two runs: `jostle conformance` and studies have it"
+        if self.place == "states":
+            return f"`{self.name}` is of a mode or a quantity that is named: ask for it in a study"
         return ""
 
     @property
@@ -190,13 +195,61 @@ PAIRED: Final = (
 """Measures of a flow and a reference, which may be another run's; see `results/conformance.py`."""
 
 
+def _of_states(
+    name: str, title: str, unit: str, read: tuple[str, float], definition: str
+) -> Measure:
+    place: Place = "states"
+    return Measure(name, title, "", unit, *read, "flow", place, False, None, definition)
+
+
+STATES: Final = (
+    _of_states(
+        "mode_entered", "entry into a mode", "s", ("s", 1.0),
+        "Time from the flow's start to the end of the first interval, of the window, in which its "
+        "controller is in a mode.",
+    ),
+    _of_states(
+        "mode_left", "leaving of a mode", "s", ("s", 1.0),
+        "Time from the flow's start to the end of the first interval, of the window, in which its "
+        "controller is no longer in a mode in which it was.",
+    ),
+    _of_states(
+        "mode_time", "time in a mode", "1", ("%", 100.0),
+        "Share of the window's intervals, of those in which the flow lived, at whose end its "
+        "controller is in a mode.",
+    ),
+    _of_states(
+        "mode_visits", "visits to a mode", "1", ("", 1.0),
+        "How often the controller comes into a mode.",
+    ),
+    _of_states(
+        "mode_length", "length of a visit to a mode", "s", ("ms", 1e3),
+        "Mean length of the visits to a mode that begin and end in the window.",
+    ),
+    _of_states(
+        "mode_rounds", "rounds of a visit to a mode", "1", ("rounds", 1.0),
+        "Mean number of round trips of these visits, by the controller's `round_count`.",
+    ),
+    _of_states(
+        "mode_followed", "what follows a mode", "1", ("%", 100.0),
+        "Share of the visits to a mode that are followed by another one that is named.",
+    ),
+    _of_states(
+        "internal", "internal quantity", "1", ("", 1.0),
+        "A quantity of the controller's inside, over the intervals of the window, or those of them "
+        "in which it is in a mode: mean, smallest, largest or last.",
+    ),
+)  # fmt: skip
+"""Measures of what a controller shows of its state; see `studies/states.py`."""
+
+
 @functools.cache
 def measures() -> Mapping[str, Measure]:
-    """Every measure by name: those of the engine's registry in its order, then those of pairs."""
+    """Every measure by name: those of the engine's registry in its order, then the others."""
     from jostle import _core
 
     return {row["name"]: Measure(**row) for row in json.loads(_core.registry())["measures"]} | {
-        one.name: one for one in PAIRED
+        one.name: one for one in (*PAIRED, *STATES)
     }
 
 

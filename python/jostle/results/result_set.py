@@ -195,7 +195,6 @@ class ResultSet(FinishedRuns):
         known = [
             key for key, value in vars(ResultSet).items() if isinstance(value, cached_property)
         ]
-        known.remove("notes")
         if name not in known:
             raise InputError(unknown("frame", name, known))
         try:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jostle.results.finished import FinishedRuns
     from jostle.run_spec import FlowSpec
 
-Kind = Literal["bulk", "transfers", "requests", "media", "pings", "datagrams", "videos"]
+Kind = Literal["bulk", "transfers", "requests", "media", "pings", "datagrams", "videos", "pages"]
 """What flows do, by which they are shown together: they send without an end, end, answer, …"""
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -34,6 +34,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "request_response": "requests",
     "ping": "pings",
     "video": "videos",
+    "web": "pages",
     # Beside the flow whose data it passes on.
     "relay": "bulk",
     "cbr": "datagrams",

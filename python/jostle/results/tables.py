@@ -98,6 +98,10 @@ _SUITABLE: Final[Mapping[str, tuple[str, ...]]] = {
         "bitrate", "rebuffering", "startup_delay", "bitrate_switches", "rebufferings", "rtt",
         "throughput",
     ),
+    "pages": (
+        "page_load", "page_load_mean", "page_load_p95", "pages", "pages_unfinished", "rtt",
+        "throughput",
+    ),
     "pings": ("rtt", "rtt_p50", "rtt_p95", "rtt_min", "rtt_sd"),
     "media": (
         "frame_delay", "frame_delay_p95", "frame_delay_max", "frames_late", "frames", "rtt",
@@ -118,7 +122,8 @@ LINKS: Final = "links"
 """Title of tables of links."""
 _TITLES: Final = {
     "bulk": "bulk flows", "transfers": "flows that end", "requests": "requests", "pings": "pings",
-    "media": "frames", "datagrams": "datagrams", "videos": "videos", "link": LINKS,
+    "media": "frames", "datagrams": "datagrams", "videos": "videos", "pages": "pages",
+    "link": LINKS,
 }  # fmt: skip
 _ALIKE: Final = {"jain": 2, "starvation": 3}
 """How many flows alike there are at least where a measure is shown unasked."""

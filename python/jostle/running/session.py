@@ -85,12 +85,15 @@ class Session:
         Where results are looked up and kept; without one everything is run and kept in memory.
     keep
         Whether the store keeps series, or summaries alone.
+    noting
+        Whether plans are noted in the store; not if they are steps of something else.
     """
 
     backend: Backend
     executor: Executor
     store: Store | None
     keep: Keep = "series"
+    noting: bool = True
 
     def carry_out(self, plan: Plan, progress: Progress | None = None) -> ResultSet:
         """Carry out every run of `plan`. A run that fails does not stop the others.
@@ -111,6 +114,9 @@ class Session:
             raise refusal.error()
         if plan.until is not None:
             repeats.check(plan.until)
+        captured = any(planned.spec.get("capture") for planned in plan.one_of_each())
+        if captured and self.store is not None and not self.store.takes_captures:
+            raise InputError("capture: its files need a store that is a folder")
         progress = progress or Progress()
         outcome = _Outcome()
         noted: Path | None = None
@@ -119,6 +125,8 @@ class Session:
             more = repeats.more_repeats(plan, results)
             if not more:
                 results.said = repeats.unsettled(plan, results)
+                if self.store is not None:
+                    self.store.share_plan(noted)
                 return results
             plan = plan.repeated(more)
 
@@ -143,7 +151,7 @@ class Session:
             )
             for planned in plan.runs
         ]
-        if self.store is not None:
+        if self.store is not None and self.noting:
             made_by = (self.backend.name, self.backend.version)
             new = write_plan(self.store.root, plan.title, made_by, plan.conditions, places)
             if noted is not None and new != noted:

@@ -137,6 +137,9 @@ class Store:
         When the folder cannot be made, read or written.
     """
 
+    takes_captures = True
+    """Whether runs with captures can be stored."""
+
     def __init__(
         self, root: str | os.PathLike[str], warn: Callable[[str], object] = warnings.warn
     ) -> None:
@@ -167,7 +170,7 @@ class Store:
             if error.errno not in _READ_ONLY or not self.root.is_dir():
                 raise
 
-    def __reduce__(self) -> tuple[Callable[[Path], Store], tuple[Path]]:
+    def __reduce__(self) -> tuple[Callable[..., Store], tuple[Any, ...]]:
         # Who is warned is asked for in the process that made the store; others warn as Python does.
         return Store, (self.root,)
 
@@ -278,14 +281,22 @@ class Store:
         for _ in range(3):
             folder, new = segment_folders.write(self.root, self.root / PARTIAL, tables)
             if new:
+                self._share(folder)
                 return
             try:
                 segment_folders.verified(folder)
             except DamagedError as damage:
                 self.move_segment_aside(folder, str(damage))
             else:
+                self._share(folder)
                 return
         raise StoreError(f"cannot store {len(runs)} runs: what is written there does not last")
+
+    def _share(self, segment: Path) -> None:
+        """Let others know of a segment that was written; here they see it already."""
+
+    def share_plan(self, plan: Path | None) -> None:
+        """Let others know of a plan that was carried out; here they see it already."""
 
     def _publish(self, partial: Path, folder: Path) -> StoredRun:
         # A rename onto a folder that has content fails; then another writer was faster, and its

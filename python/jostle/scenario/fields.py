@@ -488,6 +488,11 @@ Counts = Annotated[
     _checked(_quantity("count", "10", least=1)),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, _DISTRIBUTION]}),
 ]
+CountsOrNone = Annotated[
+    int | Drawn,
+    _checked(_quantity("count", "10", least=0)),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, _DISTRIBUTION]}),
+]
 PerSecond = Annotated[float, _checked(_per_second), WithJsonSchema({"type": "string"})]
 Load = Annotated[float, _checked(_load), WithJsonSchema({"type": "string"})]
 Mtu = Annotated[int, _checked(_mtu), _quantity_schema(_SIZE_UNITS, "9000 B")]

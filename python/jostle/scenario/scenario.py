@@ -197,12 +197,7 @@ class Scenario:
         """
         if self._origin is None:
             raise ValueError("this scenario was not read from a document")
-        document: Mapping[str, Any] = self._origin.document
-        for name, value in self._origin.overrides.items():
-            for target in find(document, name):
-                plain = parse_value(value) if isinstance(value, str) else value
-                document = changed(document, target, plain)
-        return variable(document, self._origin.registry, key, given)
+        return variable(self.document, self._origin.registry, key, given)
 
     @property
     def points(self) -> Points:
@@ -213,6 +208,21 @@ class Scenario:
     def text(self) -> str:
         """The TOML document that it was read from; empty if it was none."""
         return (self._origin and self._origin.text) or ""
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        """What its file holds, with the values that were set since; empty if it was none."""
+        if self._origin is None:
+            return {}
+        document: Mapping[str, Any] = self._origin.document
+        for key, given in self._origin.overrides.items():
+            grid = {name: one for name, one in document.get("grid", {}).items() if name != key}
+            rest = {name: one for name, one in document.items() if name != "grid"}
+            document = {**rest, "grid": grid} if grid else rest
+            value = parse_value(given) if isinstance(given, str) else given
+            for path in find(document, key):
+                document = changed(document, path, value)
+        return document
 
     def _repr_html_(self) -> str:
         varied = "".join(

@@ -24,6 +24,7 @@ __all__ = [
     "Source",
     "Trace",
     "Video",
+    "Web",
 ]
 
 
@@ -150,6 +151,30 @@ class Video(Table):
     """What the player keeps at most."""
 
 
+class Web(Table):
+    """Pages, as a browser asks for them: by default those of IEEE 802.16m's model."""
+
+    kind: Literal["web"]
+    main: f.Sizes | None = None
+    """Size of a page's main object: a size, or its distribution."""
+    objects: f.CountsOrNone | None = None
+    """How many objects the main one refers to."""
+    object: f.Sizes | None = None
+    """Size of each of them."""
+    request: f.PositiveSize = 350
+    """Size of a request."""
+    parse: f.Spans | None = None
+    """From the moment at which the main object is there to the requests for the others."""
+    think: f.Spans | None = None
+    """From the moment at which a page is there to the request for the next."""
+    connections: Annotated[int, Field(ge=1, le=256)] | None = None
+    """Connections that load a page beside each other: 6 if absent, 1 if multiplexed."""
+    multiplexed: bool = False
+    """Ask for all objects at once over a single connection, as in HTTP/2."""
+    pages: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
+    """Pages after which there is no other; without it there always is."""
+
+
 class Cbr(Table):
     """Datagrams at a rate, which nobody answers."""
 
@@ -193,7 +218,17 @@ class Trace(Table):
 
 Source = Annotated[
     Annotated[
-        Bulk | Fixed | OnOff | RequestResponse | Sessions | Ping | Cbr | Media | Trace | Video,
+        Bulk
+        | Fixed
+        | OnOff
+        | RequestResponse
+        | Sessions
+        | Ping
+        | Cbr
+        | Media
+        | Trace
+        | Video
+        | Web,
         Field(discriminator="kind"),
     ],
     BeforeValidator(f.named("kind")),

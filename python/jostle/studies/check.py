@@ -178,9 +178,26 @@ def value_mistakes(
         ]
         text = f"`reference` goes with measures of pairs: {', '.join(with_it)}"
         yield (*path, "reference"), text
+    yield from _state_mistakes(path, value)
     yield from _bin_mistakes(path, value, scenario)
     if value.size is not None:
         yield from _quantity((*path, "size"), value.size, parse_size)
+
+
+def _state_mistakes(path: KeyPath, value: Value) -> Mistakes:
+    """Say what is wrong with what a value says of modes and internal quantities."""
+    name, of_states = value.measure, find(value.measure).place == "states"
+    needs = {
+        "mode": of_states and name != "internal",
+        "then": name == "mode_followed",
+        "quantity": name == "internal",
+    }
+    may = {"mode": of_states, "then": needs["then"], "quantity": needs["quantity"]}
+    for key, needed in needs.items():
+        if needed and not getattr(value, key):
+            yield path, f"`{name}` needs `{key}`"
+        if getattr(value, key) and not may[key]:
+            yield (*path, key), f"`{key}` is of no matter for `{name}`"
 
 
 def _bin_mistakes(path: KeyPath, value: Value, scenario: Scenario) -> Mistakes:

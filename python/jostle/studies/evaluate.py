@@ -12,6 +12,7 @@ from jostle.stats import Estimate, estimate, t_test
 from jostle.stats.describe import Floats
 from jostle.studies.models import Claim, Number, Part, Value
 from jostle.studies.runs import Runs
+from jostle.studies.states import internal_unit
 
 RESAMPLES = 2000
 """Resamples of the interval of a ratio."""
@@ -160,6 +161,8 @@ def value_estimate(runs: Runs, value: Value) -> Estimate:
 
 def _unit(value: Value) -> str:
     """Give the unit of a value of one run."""
+    if value.quantity:
+        return internal_unit(value.quantity)[0]
     return "%" if value.bins_above is not None else measure(value.measure).reads
 
 

@@ -236,6 +236,11 @@ class Value(_Table):
     relative_to
         Grid keys and labels of runs that each run is divided by, seed by seed:
         `{ memory = "none" }`.
+    mode, then
+        Of measures of states: the controller's word for what it does (`probe_bw_up`), or what that
+        begins with (`probe_bw`), and with `mode_followed` that of what comes after it.
+    quantity, take
+        Of `internal`: its name in the table `internals`, and what is taken of it over time.
     below, above
         With the summary `share`: the runs that are meant, in the measure's unit. With the measure
         `echo_share`: the round trips that are meant, in ms.
@@ -255,6 +260,10 @@ class Value(_Table):
     bins_above: float | None = None
     size: str | None = None
     relative_to: dict[str, str] = {}
+    mode: str = ""
+    then: str = ""
+    quantity: str = ""
+    take: Literal["mean", "min", "max", "last"] = "mean"
     below: float | None = None
     above: float | None = None
     summary: Summary = "mean"

@@ -210,6 +210,9 @@ class Runs:
 
     def _of_one(self, value: Value, run: RunView, span: Span) -> float | None:
         wanted = measure(value.measure)
+        if wanted.place == "states":
+            state = run.states(value.flow).value(value, (span.from_s, span.to_s))
+            return None if state is None else state * wanted.factor
         if wanted.place == "asked":
             size = None if value.size is None else parse_size(value.size)
             asked = Asked(size, value.percentile, value.above, value.below)

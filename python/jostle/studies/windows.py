@@ -13,6 +13,7 @@ from jostle.results.operating_points import OperatingPoints, operating_points
 from jostle.results.series import position_of, series_of
 from jostle.scenario.text.units import parse_span
 from jostle.stats.describe import Floats, present
+from jostle.studies.states import States
 
 if TYPE_CHECKING:
     from jostle._core import Series
@@ -66,6 +67,7 @@ class RunView:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._points: dict[tuple[str, str], OperatingPoints] = {}
+        self._states: dict[str, States] = {}
 
     @property
     def seed(self) -> int:
@@ -133,6 +135,12 @@ class RunView:
         if (flow, phase) not in self._points:
             self._points[flow, phase] = operating_points(self._run, flow, phase)
         return self._points[flow, phase]
+
+    def states(self, flow: str) -> States:
+        """Take the modes and internal quantities of a flow."""
+        if flow not in self._states:
+            self._states[flow] = States(self._run, flow)
+        return self._states[flow]
 
     def since_start(self, measure: Measure, flow: str) -> tuple[Floats, Floats]:
         """Take a measure of a flow in each interval from its start to its last packet.

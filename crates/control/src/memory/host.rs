@@ -2,6 +2,7 @@
 
 use jostle_units::Time;
 
+use super::careful_resume::Capacity;
 use super::clusters::Clusters;
 use super::path::Path;
 use super::table::{Peer, Table};
@@ -13,6 +14,7 @@ pub struct HostMemory {
     pub(super) paths: Table<Path>,
     pub(super) windows: Table<u32>,
     pub(super) clusters: Clusters,
+    pub(super) capacities: Table<Capacity>,
 }
 
 /// A connection opens or closes.

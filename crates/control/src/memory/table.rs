@@ -68,6 +68,17 @@ impl<T: Copy> Table<T> {
         }
     }
 
+    /// What [`look_up`](Self::look_up) finds, and a hit with the time at which it was saved; nothing of
+    /// the peer remains.
+    pub fn take(&mut self, usage: Use, peer: Peer, now: Time) -> (Found<T>, Option<(T, Time)>) {
+        let found = self.look_up(usage, peer, now);
+        let taken = match found {
+            Found::Hit(_) | Found::Stale => self.slots.remove(&(peer % usage.slots.max(1))),
+            Found::Miss | Found::Collision => None,
+        };
+        (found, found.hit().and(taken).map(|entry| (entry.value, entry.saved_at)))
+    }
+
     pub fn save(&mut self, usage: Use, peer: Peer, now: Time, value: T) {
         let slot = peer % usage.slots.max(1);
         self.slots.insert(slot, Entry { peer, saved_at: now, value });

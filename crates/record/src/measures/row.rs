@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::captured::Captured;
+use crate::page::PageLoads;
 use crate::ping_meter::Pings;
 use crate::playback::Watched;
 use crate::stretch::{Stretch, known};
@@ -96,6 +97,8 @@ pub enum Compute {
     Pings(fn(&Pings, &Asked) -> Option<f64>),
     /// From what became of a flow's video.
     Video(fn(&Watched) -> Option<f64>),
+    /// From what became of a browser's pages.
+    Pages(fn(&PageLoads) -> Option<f64>),
     /// From what a capture shows of a flow.
     Captured(fn(&Captured) -> Option<f64>),
     /// Not from one run: two conditions are compared.

@@ -188,7 +188,12 @@ fn check_packets(spec: &RunSpec) -> Result<(), SpecError> {
             // Nobody knows how many there are at once.
             Some(_) => u128::MAX,
             None => {
-                u128::from(flow.receive_window_bytes.div_ceil(u64::from(mss_of(flow.mtu_bytes))))
+                let connections = match &flow.source {
+                    SourceSpec::Web(web) => web.connections,
+                    _ => 1,
+                };
+                let window = flow.receive_window_bytes.div_ceil(u64::from(mss_of(flow.mtu_bytes)));
+                u128::from(window) * u128::from(connections)
             }
         })
         .fold(0u128, u128::saturating_add);

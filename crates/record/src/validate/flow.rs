@@ -8,7 +8,7 @@ use jostle_units::{
 use super::algorithms::{controller, memory};
 use super::{
     MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, SpecError, arrivals, datagrams, link, media,
-    quantity, quic, video, within,
+    quantity, quic, video, web, within,
 };
 use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
 
@@ -42,6 +42,7 @@ pub(super) fn check(
     source(&format!("{at}.source"), &flow.source, flow.mtu_bytes - DATAGRAM_HEADER_BYTES)?;
     transport(at, flow)?;
     arrivals::check(at, flow, spec)?;
+    web::fits(at, flow, spec)?;
     relay(at, position, flow, &spec.flows)?;
     let window = flow.initial_window_packets;
     within(&format!("{at}.initial_window_packets"), window, 1..=MAX_INITIAL_WINDOW_PACKETS)?;
@@ -128,6 +129,7 @@ fn source(at: &str, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecErro
     let name = |key: &str| format!("{at}.{key}");
     match source {
         SourceSpec::Video(spec) => video::check(at, spec),
+        SourceSpec::Web(spec) => web::check(at, spec),
         SourceSpec::Bulk => Ok(()),
         SourceSpec::Cbr(spec) => datagrams::check(at, spec, most_bytes),
         SourceSpec::Media(spec) => media::check(at, spec),
@@ -177,7 +179,7 @@ fn relay(at: &str, position: usize, flow: &FlowSpec, flows: &[FlowSpec]) -> Resu
             "a flow that its sender alone drives: a player asks its server from end to end";
         return Err(SpecError::unfit(place, from, expected));
     }
-    if before.arrivals.is_some() {
+    if before.is_many() {
         let expected = "a flow that is one connection, not many that come";
         return Err(SpecError::unfit(place, from, expected));
     }
@@ -202,7 +204,7 @@ fn after(
     let Some(before) = before else {
         return Err(SpecError::unfit(at, after, "the position of a flow before this one"));
     };
-    if before.arrivals.is_some() {
+    if before.is_many() {
         return Err(SpecError::unfit(at, after, "the position of a flow that is one connection"));
     }
     match before.source {

@@ -156,6 +156,12 @@ pub fn many() -> Value {
         one("poisson", json!({"kind": "poisson", "rate_per_s": 5.0})),
         one("listed", json!({"kind": "listed", "at_ns": [0, S], "bytes": [1_000, 2_000]})),
         sessions,
+        flow(
+            "web",
+            json!({"kind": "web", "pages": 3, "main_bytes": 10_000, "objects": 0,
+            "object_bytes": 8_000, "request_bytes": 350, "parse_ns": 0, "think_ns": S,
+            "connections": 6, "multiplexed": false})
+        ),
     ]);
     spec
 }

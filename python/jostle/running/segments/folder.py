@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 FORMAT = "jostle.segment/1"
 FOLDER = "segments"
 """Folder of a store's segments."""
-_MANIFEST = "manifest.json"
+MANIFEST = "manifest.json"
 _NAME = re.compile(r"[0-9a-f]{64}")
 _COLUMNS = {"run", "backend", "backend_version", "spec"} | {rows_of(kind) for kind in TABLES}
 
@@ -128,7 +128,7 @@ def write(root: Path, partial: Path, tables: Mapping[str, pl.DataFrame]) -> tupl
                 "versions": versions(),
             }
         )
-        write_synced(folder / _MANIFEST, manifest)
+        write_synced(folder / MANIFEST, manifest)
         sync_folder(folder)
         (root / FOLDER).mkdir(exist_ok=True)
         final = root / FOLDER / hashlib.sha256(manifest).hexdigest()
@@ -142,6 +142,15 @@ def write(root: Path, partial: Path, tables: Mapping[str, pl.DataFrame]) -> tupl
         sync_folder(root / FOLDER)
         sync_folder(root)
     return final, True
+
+
+def files_of_manifest(content: bytes) -> list[str]:
+    """Names of the files that a manifest lists, as far as they are names of a segment's files."""
+    known = {f"{name}.parquet" for name in (RUNS, MEASURES, *TABLES)}
+    try:
+        return sorted(known.intersection(json.loads(content)["sha256"]))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return []
 
 
 def run_names(folder: Path) -> tuple[list[str], bool]:
@@ -171,14 +180,14 @@ def verified(folder: Path) -> Segment:
         When it may not be read.
     """
     try:
-        content = read_bytes(folder / _MANIFEST, STORED_BYTES)
+        content = read_bytes(folder / MANIFEST, STORED_BYTES)
         if hashlib.sha256(content).hexdigest() != folder.name:
-            raise DamagedError(f"{_MANIFEST} is not what was written")
+            raise DamagedError(f"{MANIFEST} is not what was written")
         manifest: Mapping[str, Any] = json.loads(content)
         digests: Mapping[str, str] = manifest["sha256"]
         known = {f"{name}.parquet" for name in (RUNS, MEASURES, *TABLES)}
         if manifest["format"] != FORMAT or not known >= digests.keys() >= {f"{RUNS}.parquet"}:
-            raise DamagedError(f"{_MANIFEST} is not one of this version")
+            raise DamagedError(f"{MANIFEST} is not one of this version")
         for name, digest in digests.items():
             if digest_of(folder / name) != digest:
                 raise DamagedError(f"{name} is not what was written")

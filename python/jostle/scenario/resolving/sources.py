@@ -10,6 +10,7 @@ from jostle.scenario.distributions import Drawn, KeyedError, quantity_spec
 from jostle.scenario.models import Flow
 from jostle.scenario.resolving.codecs import CODECS
 from jostle.scenario.resolving.video import video_spec
+from jostle.scenario.resolving.web import web_spec
 from jostle.scenario.resolving.writes import read_writes
 from jostle.scenario.sources import (
     Bulk,
@@ -22,6 +23,7 @@ from jostle.scenario.sources import (
     Sessions,
     Trace,
     Video,
+    Web,
 )
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report
@@ -106,7 +108,11 @@ def source_spec(flow: Flow, path: KeyPath, folder: Path, report: Report) -> dict
         case Media() | Trace() | Ping() | Cbr() as source:
             return _timed(source, flow, path, folder, report)
         case other:
-            return _endless(other, (*path, "source"), report)
+            if isinstance(other, Web):
+                found = web_spec(other, lambda quantity, key: drawn(quantity, "source", key))
+            else:
+                found = _endless(other, (*path, "source"), report)
+            return found
 
 
 def _endless(source: Bulk | Video | None, path: KeyPath, report: Report) -> dict[str, Any]:

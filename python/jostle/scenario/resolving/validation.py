@@ -252,6 +252,7 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
             sources.Media,
             sources.Trace,
             sources.Video,
+            sources.Web,
             models.Tcp,
             models.Udp,
             models.Quic,

@@ -1,0 +1,97 @@
+"""`jostle boundary`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from jostle.cli.asking import answer_options, draw, print_document, scenario_of, session_of
+from jostle.cli.environment import Environment
+from jostle.cli.run import plan_options
+from jostle.errors import InputError
+from jostle.printable import echo
+
+DOCUMENT = "jostle.boundary/1"
+
+
+@click.command(short_help="Find where a claim stops holding, and draw the map.")
+@plan_options
+@click.option(
+    "--claim",
+    metavar="CLAIM",
+    required=True,
+    help='A comparison, "share of bbr in steady <= 40 %" or "rtt of a <= 1.5 rtt of b"; or a file '
+    "FILE.toml with `parts` as a claim of a study has them.",
+)
+@click.option(
+    "--points", type=click.IntRange(min=4), default=48, show_default=True,
+    help="Points that are run at most.",
+)  # fmt: skip
+@click.option(
+    "--tolerance", type=click.FloatRange(0, 1, min_open=True), default=0.01, show_default=True,
+    help="Share of a key's range down to which the boundary is followed.",
+)  # fmt: skip
+@answer_options
+@click.pass_obj
+def boundary(
+    environment: Environment,
+    /,
+    *,
+    claim: str,
+    points: int,
+    tolerance: float,
+    output: str | None,
+    formats: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Find where in the table [sample] of scenario FILE a claim stops holding.
+
+    Over one key by bisection, over two or three by points that are put where they tell most.
+    """
+    from jostle.cli import output as shown
+    from jostle.search.boundary import Point, explore
+    from jostle.search.bounded import Bounded, checked
+    from jostle.search.claims import Judgement, judged, read_claim, study_of
+
+    asked = read_claim(claim)
+    scenario = scenario_of(environment, options)
+    design = scenario.design
+    if design is None:
+        raise InputError("the scenario samples no key: give it a table [sample] with ranges")
+    if design.constraints:
+        raise InputError("`where` cuts the ranges, whose boundary is looked for: leave it out")
+    checked(design.variables)
+    study_of(scenario, asked)
+    done = 0
+    with session_of(environment, options) as session:
+
+        def judge(asked_for: Sequence[Point]) -> list[tuple[dict[str, str], Judgement]]:
+            nonlocal done
+            at = scenario.at(tuple(asked_for))
+            results = session.carry_out(at.plan(options["repeats"], options["seed"]))
+            if results.failures:
+                raise InputError(f"a run failed: {results.failures[0].error}")
+            labels = [
+                dict(zip(at.sample, point, strict=True))
+                for point in zip(*at.sample.values(), strict=True)
+            ]
+            done += len(labels)
+            echo(f"{done} of at most {points} points", err=True)
+            return list(zip(labels, judged(at, results, asked), strict=True))
+
+        places = explore(
+            judge, len(design.variables), points, seed=design.seed, tolerance=tolerance
+        )
+    found = Bounded(asked, design.variables, tuple(places))
+    if as_json:
+        print_document({"schema": DOCUMENT, "title": scenario.title, **found.to_dict()})
+    else:
+        to = shown.console()
+        to.print(scenario.title, style="bold")
+        shown.print_table(to, found.table())
+    if output is not None:
+        draw(found.figure(), output, formats, quiet=as_json)
+    return 0

@@ -1,0 +1,375 @@
+"""The network that explains what was measured: keys of a scenario, searched by CMA-ES.
+
+Every guess is run as often as there are experiments and seeds, always with the same seeds, and is
+as good as its features (`features.py`) are close to those of the data.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from jostle.errors import InputError, JostleError
+from jostle.inference.features import Feature, features
+from jostle.inference.free_keys import FreeKey
+from jostle.inference.refining import chance_weights, refine, scan, slopes_at
+from jostle.inference.refining import misfit as held_against
+from jostle.inference.uncertainty import Uncertainty, uncertainty
+from jostle.scenario import Condition, Plan, PlannedRun, Scenario, ScenarioError
+
+if TYPE_CHECKING:
+    from jostle.backends import Run
+    from jostle.running.session import Session
+    from jostle.stats.describe import Floats
+
+__all__ = ["Compared", "Experiment", "Fit", "Parameter", "compare", "compared_dict", "fit"]
+
+_WIDTH: Final = 0.2
+"""First spread of the search, as a part of each range."""
+_PASSES: Final = 2
+"""Times that every key is looked along and steps are taken after the search, with new weights."""
+_STEPS: Final = 6
+"""Gauss-Newton steps of each, at most."""
+_CONVERGED: Final = 1e-3
+"""The search ends when a generation's guesses lie within this part of each range."""
+_FIRST_SEED: Final = 1_000_000
+"""Of the simulator's runs: nobody knows the seed of what was measured."""
+
+Compared = tuple[tuple[Feature, float | None], ...]
+"""Features of an experiment: as measured, and the value that a scenario gives."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A measured run and the condition of the scenario that it is a run of."""
+
+    condition: int
+    run: Run
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What the data say of a key.
+
+    Attributes
+    ----------
+    key
+        The key, its range and its unit.
+    value
+        The best one found, in that unit.
+    low, high
+        The 95 % interval: see `uncertainty`.
+    """
+
+    key: FreeKey
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted scenario.
+
+    Attributes
+    ----------
+    scenario
+        It, with the values that were found.
+    parameters
+        One for each free key.
+    misfit
+        Mean over features: 1 where each differs by what a right model may differ by.
+    compared
+        For each experiment its features: measured, and of the fitted scenario (mean over seeds).
+    runs
+        For each experiment a run of the fitted scenario.
+    unclear
+        Pairs of keys that the data can hardly tell apart, with their correlation.
+    evaluations
+        Guesses that were tried.
+    """
+
+    scenario: Scenario
+    parameters: tuple[Parameter, ...]
+    misfit: float
+    compared: tuple[Compared, ...]
+    runs: Sequence[Run]
+    unclear: tuple[tuple[str, str, float], ...]
+    evaluations: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the fit as `jostle fit --json` prints it."""
+        return {
+            "format": "jostle.fit/1",
+            "parameters": [
+                {
+                    "key": one.key.key,
+                    "value": one.value,
+                    "low": one.low,
+                    "high": one.high,
+                    "unit": one.key.unit,
+                    "written": one.key.written(one.value),
+                }
+                for one in self.parameters
+            ],
+            "misfit": self.misfit,
+            "evaluations": self.evaluations,
+            "cannot_be_told_apart": [
+                {"keys": [one, other], "correlation": correlation}
+                for one, other, correlation in self.unclear
+            ],
+            "experiments": [compared_dict(one) for one in self.compared],
+        }
+
+
+def compared_dict(compared: Compared) -> list[dict[str, Any]]:
+    """Give features of an experiment as plain data."""
+    return [
+        {"name": f.name, "unit": f.unit, "measured": f.value, "fitted": fitted}
+        for f, fitted in compared
+    ]
+
+
+def fit(
+    scenario: Scenario,
+    experiments: Sequence[Experiment],
+    keys: Sequence[FreeKey],
+    session: Session,
+    *,
+    budget: int = 80,
+    seeds: int = 2,
+    replicates: int = 24,
+    seed: int = 1,
+    progress: Callable[[int, float], object] | None = None,
+) -> Fit:
+    """Find the values of free keys under which a scenario gives what was measured.
+
+    Parameters
+    ----------
+    scenario
+        What is known: flows, controllers, the shape of the network.
+    experiments
+        What was measured. Their runs have the duration and the intervals of the series.
+    keys
+        What is not known.
+    session
+        What runs guesses: the simulator.
+    budget
+        Guesses of the search; the steps after it take some ten for each key.
+    seeds
+        Runs of each guess and experiment.
+    replicates
+        Runs of the fitted scenario that tell what chance does, for weights and intervals.
+    seed
+        Of the search.
+    progress
+        Told after each generation: guesses so far, and the least misfit.
+
+    Raises
+    ------
+    InputError
+        When an experiment does not fit the scenario, or optimisation libraries are missing.
+    """
+    searched = _Search(scenario, experiments, keys, session, seeds)
+    best, _ = searched.search(budget, seed, progress)
+    for _ in range(_PASSES):
+        (many,) = searched.evaluate([best], replicates, _FIRST_SEED + seeds)
+        if many is not None:
+            searched.weights = chance_weights(many)
+        about = (searched.target, searched.weights, searched.mean_features)
+        best, _ = scan(best, *about)
+        best, least = refine(best, *about, _STEPS)
+        if progress is not None:
+            progress(searched.evaluations, least)
+    slopes = slopes_at(best, searched.mean_features)
+    (many,) = searched.evaluate([best], replicates, _FIRST_SEED + seeds)
+    known = uncertainty(keys, best, slopes, searched.weights, many, seeds=seeds)
+    return searched.told(best, least, known)
+
+
+class _Search:
+    def __init__(
+        self,
+        scenario: Scenario,
+        experiments: Sequence[Experiment],
+        keys: Sequence[FreeKey],
+        session: Session,
+        seeds: int,
+    ) -> None:
+        if not experiments:
+            raise InputError("nothing to fit to: give at least one run")
+        self.scenario = scenario
+        self.experiments = experiments
+        self.keys = keys
+        self.session = session
+        self.seeds = seeds
+        self.measured = [features(one.run) for one in experiments]
+        self.evaluations = 0
+        self.target = np.array([f.scaled for each in self.measured for f in each])
+        self.weights = np.ones(self.target.size)
+        self._fits(scenario)
+
+    def _fits(self, scenario: Scenario) -> None:
+        """See that the scenario has what was measured."""
+        for one in self.experiments:
+            if not 0 <= one.condition < len(scenario.conditions):
+                raise InputError(f"the scenario has {len(scenario.conditions)} conditions")
+        flows = [len(one.spec["flows"]) for one in scenario.plan(repeats=1).one_of_each()]
+        for one in self.experiments:
+            ours, theirs = flows[one.condition], len(one.run.summary["flows"])
+            if ours != theirs:
+                raise InputError(f"the scenario has {ours} flows, and what was measured {theirs}")
+
+    def with_values(self, places: Floats) -> Scenario:
+        """Write values into the scenario."""
+        values = {
+            key.key: key.written(key.value(float(place)))
+            for key, place in zip(self.keys, places, strict=True)
+        }
+        return self.scenario.set(values)
+
+    def evaluate(
+        self, guesses: Sequence[Floats], seeds: int, first: int = _FIRST_SEED
+    ) -> list[Floats | None]:
+        """Run guesses; shape (seeds, features) each, None where one cannot be run."""
+        runs: list[PlannedRun] = []
+        for number, places in enumerate(guesses):
+            try:
+                plan = self.with_values(places).plan(repeats=seeds, seed=first)
+            except ScenarioError:
+                continue
+            for at, experiment in enumerate(self.experiments):
+                spec = experiment.run.spec
+                for planned in plan.runs:
+                    if planned.condition == experiment.condition:
+                        shaped = _shaped(dict(planned.spec), spec)
+                        place = number * len(self.experiments) + at
+                        runs.append(PlannedRun(place, planned.seed, shaped))
+        count = len(guesses) * len(self.experiments)
+        conditions = tuple(Condition(at, {"guess": str(at)}) for at in range(count))
+        if not runs:
+            return [None] * len(guesses)
+        results = self.session.carry_out(Plan("fit", conditions, runs))
+        found: list[Floats | None] = []
+        for number in range(len(guesses)):
+            rows: list[list[float]] = [[] for _ in range(seeds)]
+            for at, measured in enumerate(self.measured):
+                done = results.of(number * len(self.experiments) + at)
+                for row, result in zip(rows, done, strict=False):
+                    scaled = {f.name: f.scaled for f in features(result.run)}
+                    row += [scaled.get(f.name, float("nan")) for f in measured]
+            whole = all(len(row) == self.target.size for row in rows)
+            found.append(np.array(rows) if whole else None)
+        return found
+
+    def search(
+        self, budget: int, seed: int, progress: Callable[[int, float], object] | None
+    ) -> tuple[Floats, float]:
+        """Search the ranges; the best places, and their misfit."""
+        try:
+            cma = importlib.import_module("cmaes")
+        except ImportError as error:
+            raise InputError('cmaes is not installed: pip install "jostle[tune]"') from error
+        # CMA-ES needs two dimensions: what a second one is worth then, nothing depends on.
+        size = max(2, len(self.keys))
+        start = np.full(size, 0.5)
+        start[: len(self.keys)] = [key.place(key.start) for key in self.keys]
+        start = np.clip(start, 0.02, 0.98)
+        bounds = np.tile([0.0, 1.0], (size, 1))
+        walk = cma.CMA(mean=start, sigma=_WIDTH, bounds=bounds, seed=seed)
+        best, least = start[: len(self.keys)], float("inf")
+        count = 0
+        while count < budget:
+            asked = [walk.ask() for _ in range(walk.population_size)]
+            guesses = [one[: len(self.keys)] for one in asked]
+            told = []
+            for guess, places, rows in zip(
+                guesses, asked, self.evaluate(guesses, self.seeds), strict=True
+            ):
+                mean = None if rows is None else _mean(rows)
+                misfit = held_against(mean, self.target, self.weights)
+                told.append((places, min(misfit, 1e9)))
+                if misfit < least:
+                    best, least = guess, misfit
+            walk.tell(told)
+            count += len(asked)
+            if progress is not None:
+                progress(count, least)
+            if np.ptp(np.array(guesses), axis=0).max() < _CONVERGED:
+                break
+        if not np.isfinite(least):
+            raise JostleError("no guess could be run: are the ranges right?")
+        self.evaluations += count
+        return best, least
+
+    def mean_features(self, guesses: Sequence[Floats]) -> list[Floats | None]:
+        """Run guesses; scaled features of each, mean over its seeds."""
+        self.evaluations += len(guesses)
+        return [None if one is None else _mean(one) for one in self.evaluate(guesses, self.seeds)]
+
+    def told(self, best: Floats, misfit: float, known: Uncertainty) -> Fit:
+        """Put together what was found."""
+        scenario = self.with_values(best)
+        parameters = tuple(
+            Parameter(key, key.value(float(place)), *(key.value(float(end)) for end in ends))
+            for key, place, ends in zip(self.keys, best, known.ends, strict=True)
+        )
+        compared, runs = compare(scenario, self.experiments, self.session, self.seeds)
+        unclear = tuple(known.unclear)
+        return Fit(scenario, parameters, misfit, compared, runs, unclear, self.evaluations)
+
+
+def compare(
+    scenario: Scenario, experiments: Sequence[Experiment], session: Session, seeds: int
+) -> tuple[tuple[Compared, ...], list[Run]]:
+    """Hold a scenario against measured runs, feature by feature, as a fit does.
+
+    Returns
+    -------
+    For each experiment its features, each with what the scenario gives, mean over `seeds` runs; and
+    the first of these runs, to be shown beside what was measured.
+    """
+    plan = scenario.plan(repeats=seeds, seed=_FIRST_SEED)
+    compared, shown = [], []
+    for experiment in experiments:
+        runs = [
+            PlannedRun(0, one.seed, _shaped(dict(one.spec), experiment.run.spec))
+            for one in plan.runs
+            if one.condition == experiment.condition
+        ]
+        results = session.carry_out(Plan("fit", (Condition(0, {}),), runs))
+        if not results.results:
+            raise JostleError(f"the fitted scenario cannot be run: {results.failures[0].error}")
+        values = [{f.name: f.value for f in features(r.run)} for r in results.results]
+        rows = []
+        for feature in features(experiment.run):
+            there = [v for each in values if (v := each.get(feature.name)) is not None]
+            rows.append((feature, float(np.mean(there)) if there else None))
+        compared.append(tuple(rows))
+        shown.append(results.results[0].run)
+    return tuple(compared), shown
+
+
+def _shaped(spec: dict[str, Any], measured: Any) -> Any:
+    """Give a run the length and the intervals of what was measured, and nothing that takes time."""
+    duration_ns = measured["duration_ns"]
+    return {
+        **spec,
+        "duration_ns": duration_ns,
+        "interval_ns": measured["interval_ns"],
+        "phases": [{"name": "overall", "from_ns": 0, "to_ns": duration_ns}],
+        "capture": None,
+        "trace": "none",
+    }
+
+
+def _mean(rows: Floats) -> Floats:
+    """Mean over seeds of what there is."""
+    there = ~np.isnan(rows)
+    count = there.sum(axis=0)
+    total = np.where(there, rows, 0.0).sum(axis=0)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)

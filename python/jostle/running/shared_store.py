@@ -1,0 +1,324 @@
+"""A store on object storage (S3, Google Cloud Storage, Azure), through a copy on this machine.
+
+Segments are written here first, as in any store, then copied: every table, and the manifest last. A
+segment is there for others when its manifest is, which is created once and never replaced. What
+others wrote is fetched when one of its runs is asked for, and checked as whatever lies on a disk.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import os
+import warnings
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from jostle.errors import InputError, StoreError, brief
+from jostle.locked_folders import Partial
+from jostle.running.disk import DamagedError, store_error, sync_folder, write_synced
+from jostle.running.plans import PLANS, plan_names
+from jostle.running.segments import folder as folders
+from jostle.running.segments.content import RUNS, rows_of
+from jostle.running.store import PARTIAL, Store
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+    from jostle.backends import Run, RunRecord
+    from jostle.running.run_folder import StoredRun
+
+T = TypeVar("T")
+_SHARED = ".shared"
+"""Folder of the names of segments that are on the object storage, too."""
+_AT_ONCE = 8
+"""Objects that are fetched at the same time."""
+
+
+def is_url(where: str | os.PathLike[str]) -> bool:
+    """Whether a store is on object storage."""
+    return isinstance(where, str) and "://" in where
+
+
+def open_store(
+    where: str | os.PathLike[str], warn: Callable[[str], object] = warnings.warn
+) -> Store:
+    """Open a store: a folder, or one on object storage.
+
+    Raises
+    ------
+    StoreError
+        When it cannot be used.
+    """
+    return SharedStore(str(where), warn) if is_url(where) else Store(where, warn)
+
+
+class Bucket:
+    """The objects of a store.
+
+    Parameters
+    ----------
+    url
+        ``s3://BUCKET/PREFIX``, ``gs://…`` or ``az://…``. Credentials, region and endpoint are those
+        of the environment (``AWS_ACCESS_KEY_ID``, ``AWS_ENDPOINT_URL``, …).
+
+    Raises
+    ------
+    InputError
+        When obstore is not installed, or there is no such kind of storage.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    @functools.cached_property
+    def _objects(self) -> ObjectStore:
+        try:
+            from obstore.store import from_url
+        except ImportError as error:
+            text = 'obstore is not installed: pip install "jostle[object-storage]"'
+            raise InputError(text) from error
+        return self._asked(lambda: from_url(self.url))
+
+    def segments(self) -> set[str]:
+        """Names of the segments that are whole there."""
+        import obstore
+
+        pages = self._asked(lambda: list(obstore.list(self._objects, folders.FOLDER)))
+        paths = [one["path"].split("/") for page in pages for one in page]
+        return {path[-2] for path in paths if path[-1] == folders.MANIFEST and len(path) > 1}
+
+    def plans(self) -> list[str]:
+        """Names of the plans."""
+        import obstore
+
+        pages = self._asked(lambda: list(obstore.list(self._objects, PLANS)))
+        return [one["path"].rpartition("/")[2] for page in pages for one in page]
+
+    def get(self, path: str) -> bytes:
+        """Fetch an object.
+
+        Raises
+        ------
+        FileNotFoundError
+            When it is not there.
+        """
+        import obstore
+
+        return self._asked(lambda: bytes(obstore.get(self._objects, path).bytes()))
+
+    def put(self, path: str, content: bytes, *, once: bool = False) -> None:
+        """Write an object; with `once`, unless it is there."""
+        import obstore
+        from obstore.exceptions import AlreadyExistsError
+
+        def write() -> None:
+            try:
+                mode: Any = "create" if once else "overwrite"
+                obstore.put(self._objects, path, content, mode=mode)
+            except AlreadyExistsError:
+                # Named by its content: what is there is the same.
+                return
+
+        self._asked(write)
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        from obstore.exceptions import BaseError
+
+        try:
+            return ask()
+        except FileNotFoundError:
+            raise
+        except (BaseError, OSError, ValueError) as error:
+            text = str(error).partition("\n")[0]
+            raise StoreError(f"cannot use the store {self.url}: {brief(text)}") from error
+
+    def push(self, segment: Path) -> None:
+        """Copy a segment there: its manifest last, once."""
+        content = {path.name: path.read_bytes() for path in segment.iterdir() if path.is_file()}
+        manifest = content.pop(folders.MANIFEST)
+        for name, one in sorted(content.items()):
+            self.put(f"{folders.FOLDER}/{segment.name}/{name}", one)
+        self.put(f"{folders.FOLDER}/{segment.name}/{folders.MANIFEST}", manifest, once=True)
+
+    def pull(self, name: str, root: Path) -> None:
+        """Copy a segment into a store's folder, unchecked: whoever uses it checks it."""
+        place = f"{folders.FOLDER}/{name}"
+        manifest = self.get(f"{place}/{folders.MANIFEST}")
+        files = folders.files_of_manifest(manifest)
+        with Partial(root / PARTIAL, "fetched") as partial:
+            for file in files:
+                try:
+                    write_synced(partial / file, self.get(f"{place}/{file}"))
+                except FileNotFoundError:
+                    continue  # Then it is damaged, and will be found to be.
+            write_synced(partial / folders.MANIFEST, manifest)
+            sync_folder(partial)
+            (root / folders.FOLDER).mkdir(exist_ok=True)
+            if not (root / folders.FOLDER / name).exists():
+                partial.rename(root / folders.FOLDER / name)
+
+    def runs(self, name: str) -> tuple[frozenset[str], bool]:
+        """Names of a segment's runs as they stand there, and whether it has series."""
+        import polars as pl
+
+        try:
+            content = self.get(f"{folders.FOLDER}/{name}/{RUNS}.parquet")
+            frame = pl.read_parquet(io.BytesIO(content), columns=["run", rows_of("flows")])
+        except (FileNotFoundError, pl.exceptions.PolarsError):
+            return frozenset(), False  # It is of no use.
+        return frozenset(frame["run"]), frame[rows_of("flows")].null_count() == 0
+
+
+class SharedStore(Store):
+    """A store on object storage, and the copy of it on this machine that is worked with.
+
+    Parameters
+    ----------
+    url
+        See `Bucket`.
+    warn
+        As for `Store`.
+    """
+
+    takes_captures = False
+
+    def __init__(self, url: str, warn: Callable[[str], object] = warnings.warn) -> None:
+        self.url = url
+        self._bucket = Bucket(url)
+        self._elsewhere: dict[str, tuple[frozenset[str], bool]] = {}
+        super().__init__(copy_of(url), warn)
+
+    def __reduce__(self) -> tuple[Callable[..., Store], tuple[Any, ...]]:
+        return SharedStore, (self.url,)
+
+    def find(self, runs: Iterable[str], *, series: bool) -> dict[str, Run]:
+        """Look runs up, also those that others have stored; see `Store.find`."""
+        wanted = list(runs)
+        self._fetch(set(wanted), series=series)
+        return super().find(wanted, series=series)
+
+    def count(self, runs: Collection[str]) -> int:
+        """How many runs of those names were stored; see `Store.count`."""
+        self._fetch(set(runs), series=False)
+        return super().count(runs)
+
+    def put(self, record: RunRecord) -> StoredRun:
+        """Refuse: captures are files of a run of its own, and are kept on a file system alone."""
+        del record
+        raise StoreError("captures need a store on a file system: give --store a folder")
+
+    def share_plan(self, plan: Path | None) -> None:
+        """Copy the file of a plan there."""
+        if plan is not None and plan.is_file():
+            self._bucket.put(f"{PLANS}/{plan.name}", plan.read_bytes())
+
+    def _share(self, segment: Path) -> None:
+        self._bucket.push(segment)
+        self._mark(segment.name)
+
+    def _mark(self, name: str) -> None:
+        (self.root / _SHARED).mkdir(exist_ok=True)
+        (self.root / _SHARED / name).touch()
+
+    def _fetch(self, wanted: set[str], *, series: bool) -> None:
+        """Fetch segments that have runs that are wanted, and bring both sides to the same state."""
+        try:
+            there = self._bucket.segments()
+            here = set(folders.names(self.root))
+            shared = self.root / _SHARED
+            for name in here - there:
+                if (shared / name).exists():
+                    # Somebody has removed it.
+                    with Partial(self.root / PARTIAL, "gone") as gone:
+                        (self.root / folders.FOLDER / name).rename(gone / name)
+                    (shared / name).unlink()
+                else:
+                    # This process or another was killed, or had no connection.
+                    self._share_if_whole(name)
+            unknown = sorted(there - here - self._elsewhere.keys())
+            with ThreadPoolExecutor(_AT_ONCE) as threads:
+                self._elsewhere |= zip(
+                    unknown, threads.map(self._bucket.runs, unknown), strict=True
+                )
+                needed = [
+                    name
+                    for name in sorted(there - here)
+                    for runs, has_series in [self._elsewhere[name]]
+                    if not runs.isdisjoint(wanted) and (has_series or not series)
+                ]
+                for name, _ in zip(needed, threads.map(self._pull, needed), strict=True):
+                    self._mark(name)
+        except FileNotFoundError as error:
+            raise StoreError(f"{self.url} changes while it is read: {error}") from error
+        except OSError as error:
+            raise store_error(self.root, error) from error
+
+    def _pull(self, name: str) -> None:
+        self._bucket.pull(name, self.root)
+
+    def _share_if_whole(self, name: str) -> None:
+        folder = self.root / folders.FOLDER / name
+        try:
+            folders.verified(folder)
+        except DamagedError as damage:
+            self.move_segment_aside(folder, str(damage))
+        else:
+            self._share(folder)
+
+
+def copy_of(url: str) -> Path:
+    """Folder of the copy of a store, in the user's cache folder."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or "")
+    cache = (base if base.is_absolute() else Path.home() / ".cache") / "jostle" / "stores"
+    return cache / hashlib.sha256(url.rstrip("/").encode()).hexdigest()[:32]
+
+
+def push(root: Path, url: str) -> int:
+    """Copy the segments and plans of a folder to object storage; returns how many were not there.
+
+    Raises
+    ------
+    StoreError
+        When that cannot be done.
+    """
+    bucket = Bucket(url)
+    new = sorted(set(folders.names(root)) - bucket.segments())
+    for name in new:
+        try:
+            folders.verified(root / folders.FOLDER / name)
+        except DamagedError as damage:
+            raise StoreError(
+                f"segment {name} is damaged ({damage}): nothing of it goes"
+            ) from damage
+        bucket.push(root / folders.FOLDER / name)
+    for plan, _ in plan_names(root):
+        bucket.put(f"{PLANS}/{plan}", (root / PLANS / plan).read_bytes())
+    return len(new)
+
+
+def pull(url: str, store: Store) -> int:
+    """Copy all segments and plans from object storage; returns how many segments were not here.
+
+    Raises
+    ------
+    StoreError
+        When that cannot be done.
+    """
+    bucket = Bucket(url)
+    try:
+        new = sorted(bucket.segments() - set(folders.names(store.root)))
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            for _ in threads.map(lambda name: bucket.pull(name, store.root), new):
+                pass
+        (store.root / PLANS).mkdir(exist_ok=True)
+        known = {name for name, _ in plan_names(store.root)}
+        for plan in set(bucket.plans()) - known:
+            if Path(plan).name == plan:
+                (store.root / PLANS / plan).write_bytes(bucket.get(f"{PLANS}/{plan}"))
+    except OSError as error:
+        raise store_error(store.root, error) from error
+    return len(new)
