@@ -57,7 +57,7 @@ ROOM_MAY_USE = {
     "backends stats results",
     "captures": "_core errors foreign_files run_spec scenario backends results running",
     "inference": "errors run_spec python_controllers scenario emulate backends stats figures "
-    "results running",
+    "results running captures",
     "report": "foreign_files printable scenario stats figures results",
     "view": "errors foreign_files printable running results stats figures report",
     "fidelity": "errors foreign_files stats results figures",
