@@ -209,6 +209,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     document = json.loads(capsys.readouterr().out)
     assert document["ranking"][0]["controller"] == "bbr"
     assert document["ranking"][0]["probability"] > 0.9
+    assert document["link"]["from"] == "run"
     assert document["link"]["links"][0]["capacity"]["rate_bps"] == 10_000_000
     assert b"bbr, " in figure.read_bytes()
     assert status(["identify", name, *words]) == 0
@@ -217,12 +218,35 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert shown.index("bbr") < shown.index("reno")
 
 
+def test_a_capture_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    captured = scenario("westwood", capture=True, duration="15 s")
+    (result,) = jostle.run(captured, store=tmp_path).results
+    file = str(result.run.captures["download.sender"])
+    words = ["--candidates", "cubic,westwood,vegas", "--replicas", "2"]
+    assert status(["identify", file, *words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["ranking"][0]["controller"] == "westwood"
+    assert told["ranking"][0]["distance"] < 0.3 * told["ranking"][1]["distance"]
+    assert told["link"]["from"] == "estimated"
+    (link,) = told["link"]["links"]
+    assert link["capacity"]["rate_bps"] == pytest.approx(10e6, rel=0.01)
+    # 1.5 BDP of 50 kB; means of intervals do not show the very longest delay.
+    assert link["queue"]["parameters"]["limit"]["bytes"] == pytest.approx(75e3, rel=0.1)
+    assert status(["identify", file, *words]) == 0
+    assert "The link was taken from the capture: 9.99" in capsys.readouterr().out
+
+
+def test_a_flow_that_queues_nowhere_shows_no_bottleneck() -> None:
+    flat = Observation("f", 0.0, 0.1, np.full(50, 0.04), np.full(50, 3e4), np.full(50, 6e6))
+    with pytest.raises(InputError, match="--link"):
+        surroundings.estimated(flat)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["0123456789"], "no run in"),
-        (["nothing.pcapng"], "is no run"),
-        (["."], "no manifest.json"),
+        (["nothing.pcapng"], "no capture and no run"),
         (["0123456789", "--candidates", "cubik"], "did you mean `cubic`"),
     ],
 )

@@ -31,6 +31,7 @@ REFUSED = {
     ),
     "bottleneck.outage": ('{ every = "5 s", durations = "1 s" }', "bottleneck.outage", "outages"),
     "bottleneck.quick_start": ('"5 Mbit/s"', "bottleneck.quick_start", "Quick-Start"),
+    "flows.one.source": ('{ kind = "web" }', "flows.one.source", "nothing in the guest sends so"),
     "flows.one.memory": ('"stateful"', "flows.one.memory", "no such memory"),
     "flows.one.initial_pacing": ("true", "flows.one.initial_pacing", "fq"),
     "flows.one.initial_receive_window": (
@@ -273,6 +274,16 @@ def test_everything_is_told_at_once(defaults):
 )
 def test_what_the_kernel_can_do_is_accepted(overrides, defaults):
     capabilities.check(spec_of(overrides=overrides), defaults, "native")
+
+
+@pytest.mark.parametrize("kind", ["virtual", "native"])
+def test_links_that_no_discipline_is_are_refused_by_name(kind, defaults):
+    spec = spec_of(overrides={"bottleneck.frames": '{ contention = "2 ms" }'})
+    with pytest.raises(InputError, match=r"bottleneck\.frames: no discipline here sends"):
+        capabilities.check(spec, defaults, kind)
+    link = {**spec_of()["links"][0], "loss_steps": [{"at_ns": 0, "probability": 0.1}]}
+    with pytest.raises(InputError, match=r"bottleneck\.loss: a probability that changes"):
+        capabilities.check({**spec_of(), "links": [link]}, defaults, kind)
 
 
 def test_a_source_that_the_guest_does_not_know_is_refused() -> None:

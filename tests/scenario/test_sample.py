@@ -106,6 +106,18 @@ def test_points_can_be_given(read: Read) -> None:
     ]
 
 
+def test_given_points_stay_when_a_key_is_set(read: Read) -> None:
+    scenario = read(add=SAMPLE).at(((0.0, 0.5, 1.0), (0.25, 1.0, 0.0)))
+    assert [tuple(c.values()) for c in scenario.set(duration="3 s").conditions] == [
+        tuple(c.values()) for c in scenario.conditions
+    ]
+    fixed = scenario.set({"bottleneck.rate": "5 Mbit/s"})
+    assert [tuple(c.values()) for c in fixed.conditions] == [("40 ms", "reno"), ("60 ms", "cubic")]
+    for points in (((0.0, 0.5),), ((0.0, 0.5, 1.5),), ((0.0, 0.5, float("nan")),)):
+        with pytest.raises(ValueError, match="is no point"):
+            scenario.at(points)
+
+
 ENDS = st.sampled_from(["3 ms", "1 s", "17 ns", "1.234567 ms", "2 h"])
 
 

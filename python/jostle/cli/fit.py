@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 @click.option(
     "--to",
     "measured",
-    metavar="[CONDITION:]RUN",
+    metavar="[CONDITION:]DATA",
     multiple=True,
     required=True,
-    help="What was measured: a run's folder, or its name in the store. Of a scenario with a grid "
-    "each is of the condition that it names, or of the next one in order.",
+    help="What was measured: a capture, or a run by its folder or its name in the store. Of a "
+    "scenario with a grid each is of the condition that it names, or of the next one in order.",
 )
 @click.option(
     "--free",
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--held-out",
-    metavar="[CONDITION:]RUN",
+    metavar="[CONDITION:]DATA",
     multiple=True,
     help="Measured as well, and not fitted to: shows whether the fit predicts.",
 )
@@ -162,7 +162,7 @@ def fit(
 def _experiments(scenario: Scenario, given: Sequence[str], store: str) -> list[Experiment]:
     """Find each measured run, and the condition that it is of."""
     from jostle.inference.fit import Experiment
-    from jostle.inference.sources import find_run
+    from jostle.inference.sources import find_measured
     from jostle.results import conditions
 
     labels = conditions.labels(scenario.conditions)
@@ -180,7 +180,7 @@ def _experiments(scenario: Scenario, given: Sequence[str], store: str) -> list[E
             place = labels.index(label)
         else:
             raise InputError(unknown("condition", label, labels))
-        found.append(Experiment(place, find_run(run, Path(store))))
+        found.append(Experiment(place, find_measured(run, Path(store))))
     return found
 
 

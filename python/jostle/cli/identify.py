@@ -22,12 +22,13 @@ _SHOWN = 8
 
 
 @click.command(short_help="Name the controller that sends like a measured flow.")
-@click.argument("data", metavar="RUN")
+@click.argument("data", metavar="CAPTURE|RUN")
 @click.option("--flow", metavar="NAME", help="This flow; may be left out if there is one alone.")
 @click.option(
     "--link",
     metavar="LINK.toml",
-    help="The network, as `jostle emulate` takes it, instead of what the run says of its own.",
+    help="The network, as `jostle emulate` takes it, instead of what the run says of its own, or "
+    "what a capture shows of it.",
 )
 @click.option(
     "--candidates",
@@ -67,7 +68,7 @@ def identify(
     as_json: bool,
     figure: str | None,
 ) -> None:
-    """Say which controller sends like a flow of RUN: a run's folder, or its name in the store.
+    """Say which controller sends like a flow: of a CAPTURE, or of a RUN by its folder or name.
 
     Every candidate is simulated on the same network. Queueing delay and bytes in flight are
     compared as curves; time may stretch a little. Probabilities are calibrated on runs of Linux
@@ -78,20 +79,22 @@ def identify(
     from jostle.inference.candidates import chosen_names
     from jostle.inference.identify import identify as ranked
     from jostle.inference.observation import observe
-    from jostle.inference.sources import find_run
+    from jostle.inference.sources import find_measured
     from jostle.running.executors import local
     from jostle.running.session import Session
     from jostle.scenario import ScenarioError
 
     names = chosen_names(candidates)
     make_folder_of(figure)
-    run = find_run(data, Path(store_path))
+    run = find_measured(data, Path(store_path))
     observed = observe(run, flow)
-    if link is None:
-        around = surroundings.of_a_run(run, observed.flow)
+    if link is None and run.spec["links"]:
+        around, network = surroundings.of_a_run(run, observed.flow), "run"
+    elif link is None:
+        around, network = surroundings.estimated(observed), "estimated"
     else:
         try:
-            around = surroundings.around_a_link(load(link), observed)
+            around, network = surroundings.around_a_link(load(link), observed), "given"
         except ScenarioError as error:
             raise InputError(str(error)) from error
     executor = local(jobs)
@@ -101,14 +104,16 @@ def identify(
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
     if as_json:
-        echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
+        document = found.to_dict()
+        document["link"]["from"] = network
+        echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
     else:
-        _print(found)
+        _print(found, estimated=network == "estimated")
     if figure is not None:
         _draw(found, figure, quiet=as_json)
 
 
-def _print(found: Identification) -> None:
+def _print(found: Identification, *, estimated: bool) -> None:
     from jostle.cli import output
     from jostle.results.tables import Table
 
@@ -120,6 +125,12 @@ def _print(found: Identification) -> None:
     to = output.console()
     output.print_table(to, Table(("controller", "probability", "distance"), tuple(rows), (), 1))
     rest = len(found.ranking) - _SHOWN
+    if estimated:
+        (link,) = found.links
+        rate = link["capacity"]["rate_bps"] / 1e6
+        limit = link["queue"]["parameters"]["limit"]["bytes"] / 1e3
+        said = f"The link was taken from the capture: {rate:.4g} Mbit/s, a queue of {limit:.4g} kB."
+        output.print_note(to, f"{said} --link gives another.")
     if rest > 0:
         output.print_note(to, f"{rest} more are less likely: --json has them.")
 

@@ -105,7 +105,9 @@ def scenario_options(command: F) -> F:
             shell_complete=completing.scenario_files,
         ),
         click.option(
-            "--repeats", type=click.IntRange(min=1), help="Runs per condition, one seed each."
+            "--repeats",
+            type=click.IntRange(min=1),
+            help="Runs per condition, one seed each, whatever the scenario's `until` says.",
         ),
         click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the first run."),
         click.option(

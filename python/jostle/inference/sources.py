@@ -1,4 +1,4 @@
-"""Where measurements come from: a run of a store, named by itself or by its folder."""
+"""Where measurements come from: captures, or a run of a store, named by itself or its folder."""
 
 from __future__ import annotations
 
@@ -12,31 +12,33 @@ from jostle.running.store import Reader
 if TYPE_CHECKING:
     from jostle.backends import Run
 
-__all__ = ["find_run"]
+__all__ = ["find_measured"]
 
 _FEWEST_DIGITS: Final = 6
 _NAME: Final = re.compile(f"[0-9a-f]{{{_FEWEST_DIGITS},32}}")
 
 
-def find_run(given: str, store: Path) -> Run:
-    """Find a run by the path of its folder, its name in a store, or the beginning of that name.
+def find_measured(given: str, store: Path) -> Run:
+    """Measure a capture or a folder of them, or find a run that was measured.
+
+    A run is named by the path of its folder, its name in a store, or the beginning of that name.
 
     Raises
     ------
     InputError
-        When there is no such run, or several.
+        When there is no such run, or several, or a file is no capture.
     StoreError
         When it is not whole, or may not be read.
     """
     path = Path(given)
-    if path.is_dir():
-        if not (path / "manifest.json").is_file():
-            raise InputError(f"{given} is no run's folder: it has no manifest.json")
+    if (path / "manifest.json").is_file():
         return Reader(path.resolve().parent).get(path.resolve().name)
+    if path.exists():
+        return _captured(path)
     if not _NAME.fullmatch(given):
         raise InputError(
-            f"{given} is no run: give its folder, or at least {_FEWEST_DIGITS} digits of its name "
-            f"in the store {store}"
+            f"{given} is no capture and no run: give a file, a run's folder, or at least "
+            f"{_FEWEST_DIGITS} digits of its name in the store {store}"
         )
     reader = Reader(store)
     found = sorted(name for name in reader.names() if name.startswith(given))
@@ -45,3 +47,14 @@ def find_run(given: str, store: Path) -> Run:
     if len(found) > 1:
         raise InputError(f"{len(found)} runs in {store} begin with {given}: give more digits")
     return reader.get(found[0])
+
+
+def _captured(path: Path) -> Run:
+    from jostle import captures
+
+    results = captures.analyze([path])
+    if len(results.results) != 1:
+        raise InputError(
+            f"{path}: {len(results.results)} measurements — give one capture, or those of both ends"
+        )
+    return results.results[0].run

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
 
 from jostle.errors import InputError
 from jostle.python_controllers.sources import is_python_controller
 from jostle.scenario import Scenario
+from jostle.scenario.text.units import PACKET_BYTES
 
 if TYPE_CHECKING:
     from jostle.backends import Run
@@ -15,7 +19,7 @@ if TYPE_CHECKING:
     from jostle.inference.observation import Observation
     from jostle.run_spec import RunSpec
 
-__all__ = ["around_a_link", "of_a_run", "shaken"]
+__all__ = ["around_a_link", "estimated", "of_a_run", "shaken"]
 
 _RATE: Final = 0.002
 _LIMIT: Final = 0.02
@@ -41,14 +45,7 @@ def of_a_run(run: Run, flow: str) -> RunSpec:
 
 def around_a_link(link: LinkFile, observed: Observation) -> RunSpec:
     """Put a single bulk flow, as long as the observed one, on the links of a LINK.toml."""
-    document = {
-        "seed": link.seed,
-        "duration": f"{max(observed.length_s, 0.001):.6f} s",
-        "interval": f"{observed.interval_s:.6f} s",
-        "bottleneck": {"rate": "1 Mbit/s", "queue": {"kind": "drop_tail", "limit": "1 BDP"}},
-        "flows": [{"name": observed.flow, "controller": "reno", "rtt": "40 ms"}],
-    }
-    spec = copy.deepcopy(Scenario.from_dict(document, name=link.source).plan().runs[0].spec)
+    spec = _alone(observed, {**_ANY, "seed": link.seed})
     links = copy.deepcopy([*link.links, *link.reverse])
     (flow,) = spec["flows"]
     # The links have all of the delay.
@@ -56,7 +53,59 @@ def around_a_link(link: LinkFile, observed: Observation) -> RunSpec:
     flow["reverse_path"] = list(range(len(link.links), len(links)))
     flow["access_delay_ns"] = 0
     spec["links"] = cast("Any", links)
-    return _quiet(spec)
+    return spec
+
+
+def estimated(observed: Observation) -> RunSpec:
+    """Put a single bulk flow on the bottleneck that the observed one itself shows.
+
+    Its rate is what arrived in intervals that were full, its queue what the longest delay took at
+    that rate: right of a drop-tail queue that the flow was alone on and filled.
+
+    Raises
+    ------
+    InputError
+        When nothing arrived, or nothing queued.
+    """
+    arrived = observed.throughput_bps
+    full_bps = float(np.percentile(arrived, _FULL))
+    # Whole packets make an interval seem faster, and the next one slower, than the link is.
+    rate_bps = float(arrived[arrived >= _NEARLY * full_bps].mean())
+    delay_s = float(observed.queueing_delay_s.max())
+    least_s = float(np.nanmin(observed.rtt_s))
+    # The quiet path, without the packet's own time on the bottleneck.
+    rtt_s = least_s - PACKET_BYTES * 8 / rate_bps if rate_bps > 0 else 0.0
+    if rtt_s <= 0 or delay_s * rate_bps < PACKET_BYTES * 8:
+        raise InputError(
+            f"flow {observed.flow} shows no bottleneck: its RTT hardly varies — describe the "
+            "network by --link"
+        )
+    queue = {"kind": "drop_tail", "limit": f"{round(delay_s * rate_bps / 8)} B"}
+    bottleneck = {"rate": f"{round(rate_bps)} bit/s", "queue": queue}
+    return _alone(observed, {"bottleneck": bottleneck, "rtt": f"{rtt_s:.6f} s"})
+
+
+_FULL: Final = 95
+"""Percentile of the throughput of intervals at which a link was full."""
+_NEARLY: Final = 0.95
+"""Part of that from which on it was full as well."""
+_ANY: Final[Mapping[str, Any]] = {
+    "bottleneck": {"rate": "1 Mbit/s", "queue": {"kind": "drop_tail", "limit": "1 BDP"}},
+    "rtt": "40 ms",
+}
+"""A network in whose place another one is put."""
+
+
+def _alone(observed: Observation, network: Mapping[str, Any]) -> RunSpec:
+    rest = {key: value for key, value in network.items() if key != "rtt"}
+    document = {
+        **rest,
+        "duration": f"{max(observed.length_s, 0.001):.6f} s",
+        "interval": f"{observed.interval_s:.6f} s",
+        "flows": [{"name": observed.flow, "controller": "reno", "rtt": network["rtt"]}],
+    }
+    scenario = Scenario.from_dict(document, name="network")
+    return _quiet(copy.deepcopy(scenario.plan().runs[0].spec))
 
 
 def _quiet(spec: RunSpec) -> RunSpec:

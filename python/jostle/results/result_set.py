@@ -193,7 +193,9 @@ class ResultSet(FinishedRuns):
         3
         """
         known = [
-            key for key, value in vars(ResultSet).items() if isinstance(value, cached_property)
+            key
+            for key, value in vars(ResultSet).items()
+            if isinstance(value, cached_property) and not key.startswith("_")
         ]
         if name not in known:
             raise InputError(unknown("frame", name, known))

@@ -22,12 +22,12 @@ from jostle.errors import StoreError
 from jostle.foreign_files import read_bytes
 
 FORMAT = "jostle.plan/1"
-MOST_RUNS = 200_000
-"""Of a plan that is written down; the file of a larger one would be slow to read."""
+MOST_RUNS = 1_000_000
+"""Of a plan that is written down: as many as a plan may have."""
 PLANS = ".plans"
 """Folder of a store's plans."""
-_PLAN_BYTES = 64_000_000
-"""Of a plan's file: the runs of the longest have some 10 MB, names of conditions about as much."""
+_PLAN_BYTES = 128_000_000
+"""Of a plan's file: the runs of the longest have some 50 MB, names of conditions some more."""
 _NAME = re.compile(r"[0-9a-f]{32}\.json")
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
 

@@ -159,7 +159,14 @@ class Scenario:
         if self._origin is None:
             raise ValueError("this scenario was not read from a document")
         overrides = {**self._origin.overrides, **(values or {}), **named}
-        return _made(replace(self._origin, overrides=overrides))
+        made = _made(replace(self._origin, overrides=overrides, points=None))
+        if self._origin.points is None or made.design is None:
+            return made
+        # Points that were given are kept, without the keys that are sampled no longer.
+        assert self.design is not None
+        keys = [variable.key for variable in self.design.variables]
+        places = [keys.index(variable.key) for variable in made.design.variables]
+        return made.at(tuple(tuple(p[at] for at in places) for p in self._origin.points))
 
     def at(self, points: Points) -> Scenario:
         """Return the scenario with points of the sample that are given, not drawn.
@@ -174,9 +181,22 @@ class Scenario:
         ------
         ScenarioError
             If the scenario would be wrong then.
+        ValueError
+            If a point has not one share for each key.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> scenario = jostle.load("scenarios/sensitivity.toml").at(((0.0, 0.5, 1.0),))
+        >>> str(scenario.conditions[0])
+        'bottleneck.rate = 2 Mbit/s, flows.*.rtt = 40 ms, bottleneck.queue.limit = 8 BDP'
         """
         if self._origin is None or self.design is None:
             raise ValueError("this scenario has no sample")
+        for point in points:
+            if len(point) != len(self.design.variables) or not all(0 <= x <= 1 for x in point):
+                keys = ", ".join(variable.key for variable in self.design.variables)
+                raise ValueError(f"{point} is no point: a share from 0 to 1 of each of {keys}")
         return _made(replace(self._origin, points=points))
 
     def variable(self, key: str, given: Any = None) -> Variable:
@@ -194,6 +214,13 @@ class Scenario:
         ------
         ValueError
             If there is no such key, or nothing says how far it may go.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> beta = jostle.load("scenarios/tune.toml").variable("flows.f.controller.beta")
+        >>> [level.label for level in beta.ends]
+        ['1', '1023']
         """
         if self._origin is None:
             raise ValueError("this scenario was not read from a document")
