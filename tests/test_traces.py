@@ -221,6 +221,30 @@ def test_a_link_follows_its_file_until_the_end_of_the_run(write: Write, tmp_path
     assert 0.5 < overall["utilisation"] <= 1
 
 
+def test_losses_come_from_the_same_file_as_rate_and_delay(write: Write, tmp_path: Path) -> None:
+    write("link.csv", "time_s,down_mbps,rtt_ms,lost_percent\n0,10,40,0\n1,20,60,50\n2,5,50,200\n")
+    text = SCENARIO.replace("queue =", 'loss = { file = "link.csv" }\nqueue =')
+    with pytest.raises(ScenarioError, match=r"bottleneck\.loss: .*a loss of 2"):
+        loads(text, name=str(tmp_path / "s.toml"))
+    write("link.csv", "time_s,down_mbps,rtt_ms,lost_percent\n0,10,40,0\n1,20,60,50\n2,5,50,2\n")
+    (run,) = loads(text, name=str(tmp_path / "s.toml")).plan().runs
+    (link,) = run.spec["links"]
+    assert link["loss"] is None
+    steps = [(it["at_ns"] // 10**9, it["probability"]) for it in link["loss_steps"]]
+    assert steps[:4] == [(0, 0.0), (1, 0.5), (2, 0.02), (3, 0.0)]
+    scaled = text.replace(
+        'loss = { file = "link.csv" }', 'loss = { file = "link.csv", scale = 4.0 }'
+    )
+    (more,) = loads(scaled, name=str(tmp_path / "s.toml")).plan().runs
+    assert [it["probability"] for it in more.spec["links"][0]["loss_steps"][:3]] == [0.0, 1.0, 0.08]
+    # 625 datagrams a second: three times 1 s at 50 % and at 2 % are 975.
+    source = 'source = { kind = "cbr", rate = "1 Mbit/s", bytes = "200 B" }'
+    voice = text.replace('controller = "cubic"', f'controller = "none"\n{source}')
+    (run,) = loads(voice, name=str(tmp_path / "s.toml")).plan().runs
+    found = json.loads(_core.run(json.dumps(run.spec)).summary)["links"][0]["phases"]["overall"]
+    assert 900 < found["dropped_loss_packets"] < 1_050
+
+
 def test_opportunities_of_a_whole_file_stay_what_they_are(write: Write, tmp_path: Path) -> None:
     write("link.mahi", "1\n2\n4\n")
     text = SCENARIO.replace('"link.csv", column = "down_mbps", scale = 2.0', '"link.mahi"')
@@ -247,7 +271,7 @@ def test_opportunities_of_a_whole_file_stay_what_they_are(write: Write, tmp_path
         (("scale = 0.5", 'where = { day = "1" }'), 'no column "day"'),
         (
             ("queue =", 'loss = { file = "link.csv" }\nqueue ='),
-            "bottleneck.loss.*: losses over time",
+            r"bottleneck\.loss: .*of its columns none is a loss",
         ),
     ],
 )

@@ -149,6 +149,13 @@ Limit: TypeAlias = Limit1 | Limit2
 Linux: TypeAlias = Literal["6.1", "4.15"]
 
 
+class LossStep(TypedDict):
+    """From `at_ns` on packets are lost with `probability`."""
+
+    at_ns: int
+    probability: float
+
+
 class MeasuredFile(TypedDict):
     """A file that packets were captured into."""
 
@@ -355,6 +362,14 @@ class Distribution(TypedDict):
     min: NotRequired[float | None]
 
 
+class FramesSpec(TypedDict):
+    """Packets that a link sends together, after a wait for the medium."""
+
+    bytes: int
+    contention: list[Quantile]
+    packets: int
+
+
 class JitterSpec(TypedDict):
     """Random delay with a given distribution, correlated in time."""
 
@@ -521,7 +536,9 @@ class LinkSpec(TypedDict):
     capacity: CapacitySpec
     classes: NotRequired[list[ClassSpec] | None]
     delay: DelaySpec
+    frames: NotRequired[FramesSpec | None]
     loss: NotRequired[LinkPart | None]
+    loss_steps: NotRequired[list[LossStep]]
     name: str
     outages: NotRequired[OutageSpec | None]
     queue: LinkPart

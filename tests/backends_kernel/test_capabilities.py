@@ -276,6 +276,16 @@ def test_what_the_kernel_can_do_is_accepted(overrides, defaults):
     capabilities.check(spec_of(overrides=overrides), defaults, "native")
 
 
+@pytest.mark.parametrize("kind", ["virtual", "native"])
+def test_links_that_no_discipline_is_are_refused_by_name(kind, defaults):
+    spec = spec_of(overrides={"bottleneck.frames": '{ contention = "2 ms" }'})
+    with pytest.raises(InputError, match=r"bottleneck\.frames: no discipline here sends"):
+        capabilities.check(spec, defaults, kind)
+    link = {**spec_of()["links"][0], "loss_steps": [{"at_ns": 0, "probability": 0.1}]}
+    with pytest.raises(InputError, match=r"bottleneck\.loss: a probability that changes"):
+        capabilities.check({**spec_of(), "links": [link]}, defaults, kind)
+
+
 def test_a_source_that_the_guest_does_not_know_is_refused() -> None:
     spec = spec_of()
     flow = {**spec["flows"][0], "source": {"kind": "film", "bytes": 1000}}

@@ -6,6 +6,7 @@
 pub mod capacity;
 pub mod delay;
 mod error;
+mod frames;
 mod link;
 pub mod loss;
 mod packet;
@@ -17,6 +18,7 @@ pub mod registry;
 pub use capacity::Capacity;
 pub use delay::Delay;
 pub use error::Error;
+pub use frames::Frames;
 pub use link::Link;
 pub use loss::Loss;
 pub use packet::{Ecn, Fate, Packet, Reason};

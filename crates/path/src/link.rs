@@ -3,7 +3,7 @@
 use jostle_units::{Ring, Time};
 
 use crate::queue::Backlog;
-use crate::{Capacity, Delay, Fate, Loss, Packet, Probe, QueueDiscipline, Reason};
+use crate::{Capacity, Delay, Fate, Frames, Loss, Packet, Probe, QueueDiscipline, Reason};
 
 /// One direction of a link.
 ///
@@ -21,6 +21,11 @@ use crate::{Capacity, Delay, Fate, Loss, Packet, Probe, QueueDiscipline, Reason}
 /// `dequeue`. When the link gets free and nothing waits, the discipline is asked all the same: RED
 /// and CoDel learn from it that the queue ran empty, as under Linux.
 ///
+/// # Frames
+/// A link with [`Frames`] waits for the medium before it sends, then takes what its queue gives, up to
+/// the frame's limits. The packets of a frame are sent one after the other and exit together, when the
+/// last of them has been sent.
+///
 /// # What counts
 /// The packet being sent is not in the queue, as Linux's disciplines do not count what the card
 /// holds. Lost packets take their time on the wire, are judged in order of departure, and never
@@ -30,6 +35,7 @@ pub struct Link<B> {
     capacity: Box<dyn Capacity>,
     delay: Box<dyn Delay>,
     losses: Vec<Box<dyn Loss>>,
+    frames: Option<Box<Frames<B>>>,
     may_reorder: bool,
     /// Being sent or propagating, in order of exit.
     pipe: Ring<Travelling<B>>,
@@ -81,12 +87,19 @@ impl<B: Copy> Link<B> {
             capacity,
             delay,
             losses,
+            frames: None,
             pipe: Ring::default(),
             last_exit: Time::ZERO,
             free_at: Time::NEVER,
             idle: true,
             waiting: Backlog::default(),
         }
+    }
+
+    /// Lets it send packets together.
+    #[must_use]
+    pub fn with_frames(self, frames: Frames<B>) -> Self {
+        Self { frames: Some(Box::new(frames)), ..self }
     }
 
     /// A packet arrives. Calls to `push`, `pop` and `advance` come in order of time.
@@ -175,10 +188,64 @@ impl<B: Copy> Link<B> {
 
     /// Starts the service that is due at `free_at`.
     fn serve<P: Probe<B>>(&mut self, probe: &mut P) {
+        if let Some(frames) = self.frames.take() {
+            self.frames = Some(self.serve_frame(frames, probe));
+            return;
+        }
         let start = self.free_at;
+        let Some(mut packet) = self.take(start, probe) else { return };
+        let finish = self.capacity.finish(start, packet.size_bytes);
+        self.free_at = finish;
+        probe.sent(start, finish, &mut packet);
+        self.travel(finish, packet, probe);
+    }
+
+    /// The same of a link with frames: it begins to wait for the medium, or has it and sends.
+    #[cold]
+    #[inline(never)]
+    fn serve_frame<P: Probe<B>>(
+        &mut self,
+        mut frames: Box<Frames<B>>,
+        probe: &mut P,
+    ) -> Box<Frames<B>> {
+        let start = self.free_at;
+        if self.waiting.packets == 0 {
+            frames.give_up();
+        } else if let Some(contention) = frames.contend() {
+            self.free_at = start + contention;
+            return frames;
+        }
+        frames.begin();
+        while frames.has_room() {
+            let Some(packet) = self.take(start, probe) else { break };
+            frames.add(packet);
+        }
+        if frames.packets.is_empty() {
+            return frames;
+        }
+        // Full or not, it leaves: what the queue had not is for the next one.
+        self.idle = false;
+        let mut finish = start;
+        for packet in &mut frames.packets {
+            let begin = finish;
+            if begin < Time::NEVER {
+                finish = self.capacity.finish(begin, packet.size_bytes);
+            }
+            probe.sent(begin, finish, packet);
+        }
+        self.free_at = finish;
+        for packet in &frames.packets {
+            self.travel(finish, *packet, probe);
+        }
+        frames
+    }
+
+    /// Takes the next packet from the queue; there may be none.
+    #[inline(always)]
+    fn take<P: Probe<B>>(&mut self, start: Time, probe: &mut P) -> Option<Packet<B>> {
         let before = self.waiting.packets;
         let next = self.queue.dequeue(start, &mut Account { probe, waiting: &mut self.waiting });
-        let Some(mut packet) = next else {
+        let Some(packet) = next else {
             // The next arrival starts the link, or what a shaper holds back when it says so.
             self.idle = true;
             self.free_at = self.queue.ready_at();
@@ -186,7 +253,7 @@ impl<B: Copy> Link<B> {
             if self.waiting.packets != before {
                 probe.queue_changed(start, self.waiting.bytes, self.waiting.packets);
             }
-            return;
+            return None;
         };
         self.idle = false;
         self.waiting.remove(packet.size_bytes);
@@ -196,10 +263,12 @@ impl<B: Copy> Link<B> {
             "the discipline's account differs from what it was given, handed over and dropped"
         );
         probe.queue_changed(start, self.waiting.bytes, self.waiting.packets);
+        Some(packet)
+    }
 
-        let finish = self.capacity.finish(start, packet.size_bytes);
-        self.free_at = finish;
-        probe.sent(start, finish, &mut packet);
+    /// A packet that has been sent at `finish` goes on its way, unless it is lost.
+    #[inline(always)]
+    fn travel<P: Probe<B>>(&mut self, finish: Time, packet: Packet<B>, probe: &mut P) {
         if finish == Time::NEVER {
             self.pipe.push_back(Travelling { exit: Time::NEVER, packet });
             return;
@@ -229,244 +298,4 @@ impl<B: Copy> Link<B> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::capacity::{Constant as Rated, Steps};
-    use crate::delay::Constant;
-    use crate::packet::Ecn;
-    use crate::queue::{DropTail, Limit};
-    use jostle_units::{Rate, Span};
-
-    /// 1250 bytes take 100 µs at 100 Mbit/s.
-    const SIZE_BYTES: u32 = 1250;
-
-    fn packet(body: u32) -> Packet<u32> {
-        Packet {
-            flow: 0,
-            size_bytes: SIZE_BYTES,
-            queued_at: Time::ZERO,
-            ecn: Ecn::NotCapable,
-            hop: 0,
-            body,
-        }
-    }
-
-    fn us(us: u64) -> Time {
-        Time::from_ns(us * 1_000)
-    }
-
-    fn link(limit_packets: u64, losses: Vec<Box<dyn Loss>>) -> Link<u32> {
-        Link::new(
-            Box::new(DropTail::new(Limit::Packets(limit_packets))),
-            Box::new(Rated::new(Rate::from_mbps(100))),
-            Box::new(Constant::new(Span::from_ms(10))),
-            losses,
-        )
-    }
-
-    #[derive(Default)]
-    struct Notes {
-        sent: Vec<(u64, u64, u32)>,
-        dropped: Vec<(u64, u32, Reason)>,
-        longest: u64,
-    }
-
-    impl Probe<u32> for Notes {
-        fn queue_changed(&mut self, _: Time, _: u64, packets: u64) {
-            self.longest = self.longest.max(packets);
-        }
-        fn sent(&mut self, start: Time, finish: Time, packet: &mut Packet<u32>) {
-            self.sent.push((start.as_ns() / 1000, finish.as_ns() / 1000, packet.body));
-        }
-        fn dropped(&mut self, now: Time, packet: &Packet<u32>, reason: Reason) {
-            self.dropped.push((now.as_ns() / 1000, packet.body, reason));
-        }
-    }
-
-    #[test]
-    fn packets_leave_one_after_another_and_arrive_a_delay_later() {
-        let (mut link, mut notes) = (link(10, vec![]), Notes::default());
-        for body in 0..3 {
-            link.push(us(5), packet(body), &mut notes);
-        }
-        assert_eq!((link.queue_packets(), link.in_flight()), (2, 1));
-        for (body, exit) in [(0, 10_105), (1, 10_205), (2, 10_305)] {
-            assert_eq!(link.next_time(), us(exit));
-            assert!(link.pop(us(exit - 1), &mut notes).is_none());
-            assert_eq!(link.pop(us(exit), &mut notes).map(|p| p.body), Some(body));
-        }
-        assert_eq!(link.next_time(), Time::NEVER);
-        assert_eq!(notes.sent, [(5, 105, 0), (105, 205, 1), (205, 305, 2)]);
-    }
-
-    #[test]
-    fn one_event_per_packet_even_without_delay() {
-        let mut link = Link::new(
-            Box::new(DropTail::new(Limit::Packets(10))),
-            Box::new(Rated::new(Rate::from_mbps(100))),
-            Box::new(Constant::new(Span::ZERO)),
-            vec![],
-        );
-        for body in 0..5 {
-            link.push(us(0), packet(body), &mut ());
-        }
-        let mut events = 0;
-        while link.next_time() != Time::NEVER {
-            assert!(link.pop(link.next_time(), &mut ()).is_some());
-            events += 1;
-        }
-        assert_eq!(events, 5);
-    }
-
-    #[test]
-    fn the_packet_being_sent_does_not_count_against_the_limit() {
-        let (mut link, mut notes) = (link(2, vec![]), Notes::default());
-        for body in 0..4 {
-            link.push(us(0), packet(body), &mut notes);
-        }
-        assert_eq!(notes.dropped, [(0, 3, Reason::Overflow)]);
-        // At 100 µs the service starts first, and so makes room for an arrival at that instant.
-        link.push(us(100), packet(4), &mut notes);
-        assert_eq!(notes.dropped.len(), 1);
-        assert_eq!(notes.longest, 2);
-    }
-
-    /// Loses the packets whose turn the list names.
-    struct Listed(u32, Vec<u32>);
-
-    impl Loss for Listed {
-        fn verdict(&mut self, _: Time) -> Option<Reason> {
-            self.0 += 1;
-            self.1.contains(&self.0).then_some(Reason::Loss)
-        }
-    }
-
-    #[test]
-    fn what_waits_behind_lost_packets_still_gets_out() {
-        let lossy = || -> Box<dyn Loss> { Box::new(Listed(0, vec![1, 2])) };
-        let (mut link, mut notes) = (link(10, vec![lossy(), lossy()]), Notes::default());
-        for body in 0..4 {
-            link.push(us(0), packet(body), &mut notes);
-        }
-        assert_eq!(link.next_time(), us(100), "the pipe is empty, the queue is not");
-        let mut arrived = Vec::new();
-        while link.next_time() != Time::NEVER {
-            arrived.extend(link.pop(link.next_time(), &mut notes).map(|p| p.body));
-        }
-        assert_eq!(arrived, [2, 3]);
-        assert_eq!(notes.dropped, [(100, 0, Reason::Loss), (200, 1, Reason::Loss)]);
-        assert_eq!(notes.sent.len(), 4, "lost packets take their time on the wire");
-    }
-
-    /// A shaper holds packets back while the link is free, and the link gets on without an arrival.
-    #[test]
-    fn what_a_shaper_holds_back_leaves_when_it_may() {
-        use jostle_catalogue::Value;
-        let given = [("rate", 10_000_000), ("burst", 1514)];
-        let given = given.map(|(name, value)| (name.to_owned(), Value::Integer(value)));
-        let shaper = crate::registry::queue::<u32>("tbf").unwrap();
-        let random = jostle_units::Stream::new(1, "tbf");
-        let mut link = Link::new(
-            shaper.create(&given.into(), random).unwrap(),
-            Box::new(Rated::new(Rate::from_mbps(100))),
-            Box::new(Constant::new(Span::from_us(10))),
-            vec![],
-        );
-        let mut notes = Notes::default();
-        for body in 0..3 {
-            link.push(us(0), packet(body), &mut notes);
-        }
-        let mut arrived = Vec::new();
-        while link.next_time() != Time::NEVER {
-            arrived.extend(link.pop(link.next_time(), &mut notes).map(|p| p.body));
-        }
-        assert_eq!(arrived, [0, 1, 2]);
-        // Of the burst of 1514 bytes 264 are left over; 986 take 789 us at 10 Mbit/s, 1250 a millisecond.
-        assert_eq!(notes.sent.iter().map(|sent| sent.0).collect::<Vec<_>>(), [0, 788, 1788]);
-        assert_eq!(notes.sent[1].1 - notes.sent[1].0, 100, "and leave at the link's rate");
-    }
-
-    #[test]
-    fn a_link_that_stops_for_good_fills_its_queue_and_stays_quiet() {
-        let steps = vec![(Time::ZERO, Rate::from_mbps(100)), (us(150), Rate::ZERO)];
-        let (mut link, mut notes) = (
-            Link::new(
-                Box::new(DropTail::new(Limit::Packets(3))),
-                Box::new(Steps::new(steps).unwrap()),
-                Box::new(Constant::new(Span::ZERO)),
-                vec![],
-            ),
-            Notes::default(),
-        );
-        for body in 0..8 {
-            link.push(us(u64::from(body) * 100), packet(body), &mut notes);
-        }
-        assert_eq!(link.pop(us(700), &mut notes).map(|p| p.body), Some(0));
-        assert_eq!(link.next_time(), Time::NEVER);
-        assert!(link.pop(Time::NEVER, &mut notes).is_none());
-        assert_eq!((link.queue_packets(), link.in_flight()), (3, 1));
-        assert_eq!(notes.dropped.len(), 3);
-    }
-
-    /// Notes until when time has passed.
-    struct Clocked(std::sync::Arc<std::sync::Mutex<Vec<Time>>>);
-
-    impl Loss for Clocked {
-        fn verdict(&mut self, _: Time) -> Option<Reason> {
-            None
-        }
-        fn pass(&mut self, now: Time) {
-            self.0.lock().unwrap().push(now);
-        }
-    }
-
-    #[test]
-    fn time_passes_for_losses_after_all_that_was_sent_before() {
-        let passed = std::sync::Arc::default();
-        let mut link = link(10, vec![Box::new(Clocked(std::sync::Arc::clone(&passed)))]);
-        let mut notes = Notes::default();
-        link.push(us(5), packet(0), &mut notes);
-        link.push(us(6), packet(1), &mut notes);
-        link.pass(us(500), &mut notes);
-        assert_eq!(notes.sent.len(), 2);
-        assert_eq!(*passed.lock().unwrap(), [us(500)]);
-    }
-
-    /// One delay per packet, in turn.
-    struct Scripted(Vec<u64>, bool);
-
-    impl Delay for Scripted {
-        fn delay(&mut self, _: Time) -> Span {
-            Span::from_us(self.0.remove(0))
-        }
-        fn may_reorder(&self) -> bool {
-            self.1
-        }
-    }
-
-    fn exits(delays: &[u64], may_reorder: bool) -> Vec<(u64, u32)> {
-        let mut link = Link::new(
-            Box::new(DropTail::new(Limit::Packets(10))),
-            Box::new(Rated::new(Rate::from_mbps(100))),
-            Box::new(Scripted(delays.to_vec(), may_reorder)),
-            vec![],
-        );
-        for body in 0..delays.len() as u32 {
-            link.push(us(0), packet(body), &mut ());
-        }
-        let mut exits = Vec::new();
-        while link.next_time() != Time::NEVER {
-            let now = link.next_time();
-            exits.extend(link.pop(now, &mut ()).map(|p| (now.as_ns() / 1000, p.body)));
-        }
-        exits
-    }
-
-    #[test]
-    fn packets_overtake_only_where_they_may() {
-        let delays = [5_000, 1_000, 900, 6_000];
-        assert_eq!(exits(&delays, false), [(5_100, 0), (5_100, 1), (5_100, 2), (6_400, 3)]);
-        // Packets 1 and 2 exit at the same time, in the order in which they were sent.
-        assert_eq!(exits(&delays, true), [(1_200, 1), (1_200, 2), (5_100, 0), (6_400, 3)]);
-    }
-}
+mod tests;

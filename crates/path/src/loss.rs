@@ -3,10 +3,12 @@
 mod gilbert_elliott;
 mod independent;
 mod outages;
+mod steps;
 
 pub use gilbert_elliott::{GilbertElliott, ROW as GILBERT_ELLIOTT, Transitions};
 pub use independent::ROW as INDEPENDENT;
 pub use outages::{ENTRY as OUTAGES, Outages};
+pub use steps::Steps;
 
 use jostle_units::Time;
 

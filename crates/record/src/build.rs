@@ -5,7 +5,7 @@ use jostle_path::capacity::Process;
 use jostle_path::delay::{Jitter, Quantiles};
 use jostle_path::queue::{Class, Drr};
 use jostle_path::{
-    Capacity, Delay, Error, Link, Loss, QueueDiscipline, capacity, delay, loss, registry,
+    Capacity, Delay, Error, Frames, Link, Loss, QueueDiscipline, capacity, delay, loss, registry,
 };
 use jostle_units::{Rate, Span, Stream, Time};
 
@@ -28,12 +28,25 @@ impl LinkSpec {
         if let Some(loss) = &self.loss {
             losses.push(registry::loss(&loss.kind)?.create(&loss.parameters, random("loss"))?);
         }
-        Ok(Link::new(
+        if !self.loss_steps.is_empty() {
+            let steps = self.loss_steps.iter();
+            let steps = steps.map(|step| (Time::from_ns(step.at_ns), step.probability)).collect();
+            losses.push(Box::new(loss::Steps::new(steps, random("loss_steps"))?));
+        }
+        let link = Link::new(
             self.queue(&random)?,
             capacity_of(&self.capacity, random("capacity"))?,
             delay_of(&self.delay, random("jitter"))?,
             losses,
-        ))
+        );
+        Ok(match &self.frames {
+            None => link,
+            Some(spec) => {
+                let contention = quantiles(&spec.contention)?;
+                let random = random("contention");
+                link.with_frames(Frames::new(spec.packets, spec.bytes, contention, random))
+            }
+        })
     }
 
     fn queue<B: Copy + Send + 'static>(

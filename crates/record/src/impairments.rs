@@ -175,6 +175,8 @@ mod tests {
     fn link(correlation_ns: u64) -> LinkSpec {
         let quantile = |probability, value_ns| Quantile { probability, value_ns };
         LinkSpec {
+            frames: None,
+            loss_steps: Vec::new(),
             quick_start: None,
             name: "bottleneck".into(),
             capacity: CapacitySpec::Constant { rate_bps: 1_000_000 },

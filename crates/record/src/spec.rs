@@ -112,8 +112,15 @@ pub struct LinkSpec {
     pub classes: Option<Vec<ClassSpec>>,
     /// Propagation delay after sending.
     pub delay: DelaySpec,
+    /// How it sends packets together (absent: one by one).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frames: Option<FramesSpec>,
     /// Loss of packets that were sent (absent: none).
     pub loss: Option<LinkPart>,
+    /// Independent loss with a probability that changes, beside `loss`; the first step, if there is
+    /// one, is at 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loss_steps: Vec<LossStep>,
     /// Spans of time in which everything sent is lost.
     pub outages: Option<OutageSpec>,
     /// How its router answers Quick-Start requests (absent: it grants nothing).
@@ -251,6 +258,28 @@ pub struct Quantile {
     pub probability: f64,
     /// Value not exceeded with that probability.
     pub value_ns: u64,
+}
+
+/// Packets that a link sends together, after a wait for the medium.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FramesSpec {
+    /// Packets of a frame, at most.
+    pub packets: u32,
+    /// Bytes of a frame, at most; a frame has one packet at least.
+    pub bytes: u64,
+    /// What passes before a frame is sent, as points of its quantile function: each draws anew.
+    pub contention: Vec<Quantile>,
+}
+
+/// From `at_ns` on packets are lost with `probability`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LossStep {
+    /// Time of the step.
+    pub at_ns: u64,
+    /// Probability of loss from then on.
+    pub probability: f64,
 }
 
 /// Outages: events in time, Poisson, with a distribution of durations.

@@ -180,12 +180,15 @@ def _rate_quantiles(given: Any) -> QuantileTable:
     return points
 
 
-def _durations(given: Any) -> QuantileTable:
+def _waits(given: Any) -> QuantileTable:
     if isinstance(given, list | dict):
-        points = _quantiles(given)
-    else:
-        value = parse_span(given)
-        points = ((0.0, value), (1.0, value))
+        return _quantiles(given)
+    value = parse_span(given)
+    return ((0.0, value), (1.0, value))
+
+
+def _durations(given: Any) -> QuantileTable:
+    points = _waits(given)
     if points[-1][1] == 0:
         raise QuantityError('an outage must last longer than "0 s"')
     return points
@@ -367,12 +370,6 @@ def loss_table(given: Any) -> Any:
     """Read a bare probability as independent loss, and the word "none" as absence."""
     if given is None or given == "none":
         return None
-    if isinstance(given, dict) and "file" in given and "kind" not in given:
-        message = (
-            'losses over time are not read from a file — write their share, as in "0.5 %", or '
-        )
-        context = {"message": f"{message}losses in bursts", "at": ["file"]}
-        raise PydanticCustomError("jostle", "{message}", context)
     if isinstance(given, dict):
         return given
     try:
@@ -387,6 +384,12 @@ def rate_form(given: Any) -> str:
     if isinstance(given, dict):
         return "recorded" if "file" in given else "random"
     return "steps"
+
+
+def loss_form(given: Any) -> str:
+    """Tell losses from a file from those of a kind."""
+    recorded = isinstance(given, dict) and "file" in given and "kind" not in given
+    return "recorded" if recorded else "kind"
 
 
 def delay_form(given: Any) -> str:
@@ -511,6 +514,7 @@ SpanQuantiles = Annotated[QuantileTable, _checked(_quantiles), WithJsonSchema(_Q
 RateQuantiles = Annotated[
     QuantileTable, _checked(_rate_quantiles), WithJsonSchema(_quantiles_schema(_RATE_SCHEMA))
 ]
+Waits = Annotated[QuantileTable, _checked(_waits), WithJsonSchema(_DURATIONS)]
 Durations = Annotated[QuantileTable, _checked(_durations), WithJsonSchema(_DURATIONS)]
 Phase = Annotated[tuple[int, int], _checked(_phase), WithJsonSchema(_PHASE)]
 Until = Annotated[

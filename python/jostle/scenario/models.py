@@ -28,6 +28,7 @@ __all__ = [
     "Capture",
     "Edge",
     "Flow",
+    "Frames",
     "FromFile",
     "Graph",
     "Handover",
@@ -195,6 +196,17 @@ class Slots(Table):
     """… and the time after which nearly nothing is left of it."""
 
 
+class Frames(Table):
+    """Packets that a link sends together, after a wait for the medium."""
+
+    contention: f.Waits
+    """How long the link waits before each frame: a time, or quantiles as for jitter."""
+    packets: Annotated[int, Field(ge=1, le=1024)] = 64
+    """Most packets of a frame."""
+    bytes: f.PositiveSize = 65_535
+    """Most bytes of a frame; it has one packet at least."""
+
+
 class Handover(Table):
     """From one way to another: for a time nothing is sent, then at another rate and delay."""
 
@@ -238,11 +250,21 @@ class Link(Table):
     `{ file = "pings.txt", scale = 0.5 }`."""
     jitter: Annotated[Jitter | None, BeforeValidator(f.jitter_table)] = None
     """A table of quantiles, or a model: `{ model = "wifi", average = "7 ms" }`."""
-    loss: Annotated[Part | None, BeforeValidator(f.loss_table)] = None
-    """`"0.1 %"`, or a table whose kind is `independent` or `gilbert_elliott`."""
+    loss: Annotated[
+        Annotated[
+            Annotated[FromFile, Tag("recorded")] | Annotated[Part, Tag("kind")],
+            Discriminator(f.loss_form),
+        ]
+        | None,
+        BeforeValidator(f.loss_table),
+    ] = None
+    """`"0.1 %"`, or a table whose kind is `independent` or `gilbert_elliott`, or recorded:
+    `{ file = "starlink.csv", column = "loss" }`."""
     outage: Annotated[Outage | None, BeforeValidator(f.absent)] = None
     slots: Annotated[Slots | None, BeforeValidator(f.absent)] = None
     """A path that is assigned anew at fixed times, as that of a terminal below satellites."""
+    frames: Annotated[Frames | None, BeforeValidator(f.absent)] = None
+    """Whether packets are sent together: `{ contention = "2 ms", packets = 64 }`."""
     handovers: list[Handover] = Field(default_factory=list)
     """Times at which the link goes over to another way."""
     quick_start: Annotated[QuickStart | None, BeforeValidator(f.quick_start_table)] = None

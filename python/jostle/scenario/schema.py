@@ -85,14 +85,15 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
         link = definitions[name]["properties"]
         link["profile"] = {"enum": list(profiles())}
         link["queue"] = {"$ref": "#/$defs/Queue"}
-        link["loss"] = {"anyOf": [_NONE, PROBABILITY_SCHEMA, {"$ref": "#/$defs/Loss"}]}
-        for key in ("jitter", "outage", "slots"):
+        recorded = {"$ref": "#/$defs/FromFile"}
+        link["loss"] = {"anyOf": [_NONE, PROBABILITY_SCHEMA, {"$ref": "#/$defs/Loss"}, recorded]}
+        for key in ("jitter", "outage", "slots", "frames"):
             # Beside a profile a table may name only the keys that it changes.
             table = {**definitions[key.capitalize()], "required": []}
             link[key] = {"anyOf": [_NONE, table]}
         link["jitter"]["anyOf"].append(_WIFI)
         link["quick_start"] = {"anyOf": [_NONE, RATE_SCHEMA.json_schema, definitions["QuickStart"]]}
-    for unused in ("Jitter", "Outage", "QuickStart", "Slots"):
+    for unused in ("Frames", "Jitter", "Outage", "QuickStart", "Slots"):
         del definitions[unused]
     levels = {"anyOf": [{"type": "array", "minItems": 1}, {"type": "object", "minProperties": 1}]}
     schema["properties"]["grid"] = {"type": "object", "additionalProperties": levels}

@@ -4,12 +4,14 @@ use jostle_catalogue::Entry;
 use jostle_path::queue::{MAX_QUANTUM_BYTES, MIN_QUANTUM_BYTES};
 use jostle_path::{Error, capacity, delay, loss, registry};
 
-use super::{MAX_BPS, MAX_NS, SpecError, distinct, steps, within};
+use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, distinct, steps, within};
 use crate::{
-    AutoregressiveSpec, CapacitySpec, ClassSpec, DelaySpec, FlowSpec, LinkPart, LinkSpec,
-    OutageSpec, Quantile, QuickStartSpec, RunSpec,
+    AutoregressiveSpec, CapacitySpec, ClassSpec, DelaySpec, FlowSpec, FramesSpec, LinkPart,
+    LinkSpec, LossStep, OutageSpec, Quantile, QuickStartSpec, RunSpec,
 };
 
+/// Most packets of a frame: as many as a Block Ack of 802.11be tells of.
+const MAX_FRAME_PACKETS: u32 = 1024;
 /// Shortest correlation of jitter that has any.
 const MIN_CORRELATION_NS: u64 = registry::SHORTEST_PERIOD_NS as u64;
 
@@ -22,6 +24,12 @@ pub(super) fn check(at: &str, link: &LinkSpec) -> Result<(), SpecError> {
     check_delay(&format!("{at}.delay"), &link.delay)?;
     if let Some(part) = &link.loss {
         check_loss(&format!("{at}.loss"), part)?;
+    }
+    if !link.loss_steps.is_empty() {
+        check_loss_steps(&format!("{at}.loss_steps"), &link.loss_steps)?;
+    }
+    if let Some(frames) = &link.frames {
+        check_frames(&format!("{at}.frames"), frames)?;
     }
     if let Some(outages) = &link.outages {
         check_outages(&format!("{at}.outages"), outages)?;
@@ -101,6 +109,23 @@ fn check_loss(at: &str, part: &LinkPart) -> Result<(), SpecError> {
     let row = registry::loss(&part.kind).map_err(|error| unknown(at, error))?;
     let resolved = row.entry.resolve(&part.parameters);
     resolved.map(|_| ()).map_err(|source| SpecError::Parameter { at: at.to_owned(), source })
+}
+
+fn check_loss_steps(at: &str, list: &[LossStep]) -> Result<(), SpecError> {
+    steps(at, list.iter().map(|step| step.at_ns))?;
+    for (i, step) in list.iter().enumerate() {
+        if !(0.0..=1.0).contains(&step.probability) {
+            let at = format!("{at}[{i}].probability");
+            return Err(SpecError::unfit(&at, step.probability, "0 to 1"));
+        }
+    }
+    Ok(())
+}
+
+fn check_frames(at: &str, spec: &FramesSpec) -> Result<(), SpecError> {
+    within(&format!("{at}.packets"), spec.packets, 1..=MAX_FRAME_PACKETS)?;
+    within(&format!("{at}.bytes"), spec.bytes, 1..=MAX_BYTES)?;
+    quantiles(&format!("{at}.contention"), &spec.contention)
 }
 
 fn unknown(at: &str, error: Error) -> SpecError {

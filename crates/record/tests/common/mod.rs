@@ -94,6 +94,9 @@ pub fn everything() -> Value {
     let points = json!([{"probability": 0.0, "value_ns": 0}, {"probability": 1.0, "value_ns": MS}]);
     spec["links"][0]["delay"]["jitter"] =
         json!({"quantiles": points, "correlation_ns": 0, "reorder": false});
+    spec["links"][0]["frames"] = json!({"packets": 64, "bytes": 65_535, "contention": points});
+    spec["links"][0]["loss_steps"] =
+        json!([{"at_ns": 0, "probability": 0.0}, {"at_ns": S, "probability": 0.01}]);
     spec["links"][0]["outages"] = json!({"mean_interval_ns": S, "durations": points});
     spec["links"][0]["quick_start"] = json!({"allowance_bps": 8_000_000, "interval_ns": 100 * MS});
     spec["links"][1]["loss"] = part("independent", json!({"probability": 0.01}));

@@ -58,6 +58,8 @@ pub fn link(name: &str, rate_bps: u64, limit_bytes: u64) -> LinkSpec {
         delay: constant_delay(0),
         loss: None,
         outages: None,
+        frames: None,
+        loss_steps: Vec::new(),
         quick_start: None,
     }
 }

@@ -149,10 +149,18 @@ fn outages() -> impl Strategy<Value = Option<OutageSpec>> {
     option::weighted(0.15, outages)
 }
 
+fn frames() -> impl Strategy<Value = Option<FramesSpec>> {
+    let frames =
+        (1..65u32, log_uniform(1, 100_000), 0..5 * MS).prop_map(|(packets, bytes, most_ns)| {
+            FramesSpec { packets, bytes, contention: quantiles(most_ns) }
+        });
+    option::weighted(0.15, frames)
+}
+
 fn any_link(name: &'static str, rate_bps: u64, rtt_ns: u64) -> impl Strategy<Value = LinkSpec> {
     let bdp = bdp_bytes(rate_bps, rtt_ns);
-    (capacity(rate_bps), queue(bdp), delay(rtt_ns / 8), loss(), outages()).prop_map(
-        move |(capacity, queue, delay, loss, outages)| LinkSpec {
+    (capacity(rate_bps), queue(bdp), delay(rtt_ns / 8), loss(), outages(), frames()).prop_map(
+        move |(capacity, queue, delay, loss, outages, frames)| LinkSpec {
             name: name.to_owned(),
             capacity,
             queue,
@@ -160,6 +168,8 @@ fn any_link(name: &'static str, rate_bps: u64, rtt_ns: u64) -> impl Strategy<Val
             delay,
             loss,
             outages,
+            frames,
+            loss_steps: Vec::new(),
             quick_start: rate_bps
                 .is_multiple_of(2)
                 .then_some(QuickStartSpec { allowance_bps: rate_bps, interval_ns: 100 * MS }),

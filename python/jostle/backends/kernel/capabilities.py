@@ -94,6 +94,12 @@ def _link_problems(
                 text = f"`{part['kind']}` in a class: Linux's drr takes turns between queues that "
                 text += f"always have something; {_SIMULATOR}"
                 yield Problem(link_key(link, "queue.classes"), text)
+    if link.get("frames") is not None:
+        text = f"no discipline here sends packets together; {_SIMULATOR}"
+        yield Problem(link_key(link, "frames"), text)
+    if link.get("loss_steps"):
+        text = f"a probability that changes: losses here have one for the whole run; {_SIMULATOR}"
+        yield Problem(link_key(link, "loss"), text)
     if link["quick_start"] is not None:
         text = f"Linux does not forward Quick-Start requests; {_SIMULATOR}"
         yield Problem(link_key(link, "quick_start"), text)

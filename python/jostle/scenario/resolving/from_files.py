@@ -13,8 +13,10 @@ from jostle.scenario.text.units import LARGEST, PACKET_BYTES, QuantityError
 if TYPE_CHECKING:
     from jostle.scenario.traces.recording import Cut, Quantity, Recording
 
-__all__ = ["recorded_delay", "recorded_rate"]
+__all__ = ["recorded_delay", "recorded_loss", "recorded_rate"]
 
+_PER_ONE: Final = 10**9
+"""Steps of a probability, between 0 and 1."""
 _MOST_STEPS: Final = 4_000_000
 """Of a link in a run: 64 MB of them."""
 
@@ -59,6 +61,20 @@ def recorded_delay(
         return None
     (median_s,) = quantiles(whole.values, whole.lasting_s, [0.5])
     return steps, round(float(median_s) * given.scale * 1e9)
+
+
+def recorded_loss(
+    given: FromFile, files: TraceFiles, duration_ns: int, path: KeyPath, report: Report
+) -> list[dict[str, Any]]:
+    """Return steps of a run's probability of loss; none if something was reported."""
+    try:
+        recording = files.recording(given.file, tuple(given.where.items()))
+        whole = _cut(given, recording, "loss")
+        steps = _steps(whole, given.scale * _PER_ONE, duration_ns, recording.source)
+    except QuantityError as error:
+        report.add(path, str(error))
+        return []
+    return [{"at_ns": at, "probability": min(1.0, value / _PER_ONE)} for at, value in steps]
 
 
 def _opportunities(

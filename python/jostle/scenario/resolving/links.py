@@ -12,7 +12,7 @@ from jostle.scenario.models import LINK_TABLES, FromFile, Link, Part, RandomRate
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.algorithms import part_spec, queue_limit_bytes
 from jostle.scenario.resolving.classes import Resolver, class_specs, queue_parts
-from jostle.scenario.resolving.from_files import recorded_delay, recorded_rate
+from jostle.scenario.resolving.from_files import recorded_delay, recorded_loss, recorded_rate
 from jostle.scenario.resolving.handovers import (
     delays_with,
     jitter_of_none,
@@ -61,6 +61,8 @@ class LinkFacts:
         Default round trip of flows that cross it; None without a profile.
     queue_bytes
         Most that its queue holds.
+    loss_steps
+        Probability of loss over time, where it is recorded.
     slotted
         What is drawn anew in every run; None if it has no slots.
     """
@@ -75,6 +77,7 @@ class LinkFacts:
     base_delay_ns: int
     rtt_ns: int | None
     queue_bytes: int = 0
+    loss_steps: list[dict[str, Any]] = field(default_factory=list)
     slotted: Slotted | None = None
     depends: tuple[KeyPath, ...] = field(default=())
 
@@ -154,6 +157,8 @@ def link_facts(
         facts.delay_steps = list(link.delay)
         facts.base_delay_ns = link.delay[0][1] + median_ns
     _set_capacity(facts, files, report, duration_ns)
+    if isinstance(link.loss, FromFile):
+        facts.loss_steps = recorded_loss(link.loss, files, duration_ns, (*path, "loss"), report)
     if link.handovers and sensible(link, path, report):
         _hand_over(facts, report)
     if link.slots is not None:
@@ -301,7 +306,7 @@ def link_spec(
     if queue is not None:
         classes = class_specs(link.queue, queue, queue_at, Resolver(registry, report, part))
     loss = None
-    if link.loss is not None:
+    if isinstance(link.loss, Part):
         loss = part_spec(link.loss, registry.losses, "loss", (*path, "loss"), report)
     outages = None
     if link.outage is not None:
@@ -319,14 +324,11 @@ def link_spec(
             "steps": [{"at_ns": at, "delay_ns": delay} for at, delay in facts.delay_steps],
             "jitter": _jitter(link),
         },
+        **_frames(link),
         "loss": loss,
+        **({"loss_steps": facts.loss_steps} if facts.loss_steps else {}),
         "outages": outages,
-        "quick_start": None
-        if link.quick_start is None
-        else {
-            "allowance_bps": link.quick_start.allowance,
-            "interval_ns": link.quick_start.interval,
-        },
+        "quick_start": _quick_start(link),
     }
 
 
@@ -343,6 +345,22 @@ def _jitter(link: Link) -> dict[str, Any] | None:
         "correlation_ns": link.jitter.correlation,
         "reorder": link.jitter.reorder,
     }
+
+
+def _quick_start(link: Link) -> dict[str, Any] | None:
+    if link.quick_start is None:
+        return None
+    given = link.quick_start
+    return {"allowance_bps": given.allowance, "interval_ns": given.interval}
+
+
+def _frames(link: Link) -> dict[str, Any]:
+    """Return the frames of a link, if it sends any."""
+    if link.frames is None:
+        return {}
+    contention = quantile_points(link.frames.contention)
+    found = {"packets": link.frames.packets, "bytes": link.frames.bytes, "contention": contention}
+    return {"frames": found}
 
 
 def _median(points: QuantileTable) -> int:

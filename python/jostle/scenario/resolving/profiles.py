@@ -58,7 +58,7 @@ def merge(profile: Mapping[str, Any], link: Mapping[str, Any]) -> dict[str, Any]
         merged["slots"] = {k: v for k, v in merged["slots"].items() if k != "rate"}
     for key, value in link.items():
         below = merged.get(key)
-        replaces = isinstance(value, dict) and not {"kind", "model"}.isdisjoint(value)
+        replaces = isinstance(value, dict) and not {"kind", "model", "file"}.isdisjoint(value)
         if isinstance(value, dict) and isinstance(below, dict) and not replaces:
             merged[key] = {**below, **value}
         else:
