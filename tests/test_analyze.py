@@ -8,6 +8,7 @@ import struct
 from pathlib import Path
 
 import jostle
+import pcapng
 import pytest
 from jostle.backends import RunRecord, SimBackend
 from jostle.cli import status
@@ -191,3 +192,149 @@ def test_a_file_that_was_cut_off_is_measured_up_to_there(record, tmp_path):
     results = jostle.analyze(path)
     assert results.notes == ("cut.pcapng ends in the middle of a packet",)
     assert results.flow_names(0) == ["long"]
+
+
+OWN = b"time 0 is the start of the run"
+
+
+def foreign(path: Path, into: Path) -> Path:
+    """Copy a capture as one that is not of ours: its clock and its ends are not known."""
+    whole = path.read_bytes()
+    assert whole.count(OWN) == 1
+    into.write_bytes(whole.replace(OWN, OWN[::-1]))
+    return into
+
+
+def test_both_ends_of_a_foreign_capture_find_each_other(record, tmp_path):
+    ends = [
+        foreign(Path(record.captures[f"bbr.{end}"]), tmp_path / f"{end}.pcapng")
+        for end in ("receiver", "sender")
+    ]
+    results = jostle.analyze(ends)
+    (name,) = results.flow_names(0)
+    assert name == "10.1.0.2:40000 > 10.2.0.2:5201"
+    one, seen = of_flow(results, name)
+    truth = of_run(record, "bbr")
+    assert one["controller"] == "unknown"
+    assert one["start_s"] == 0
+    assert seen["retransmitted_packets"] == truth["retransmitted_packets"]
+    assert seen["rtt_mean_s"] == pytest.approx(truth["rtt_mean_s"], rel=0.01)
+    assert seen["one_way_delay_mean_s"] == pytest.approx(truth["one_way_delay_mean_s"], rel=0.01)
+    assert one["path_loss"] > 0.01
+    # What is not of one connection is measured by itself.
+    other = foreign(Path(record.captures["long.sender"]), tmp_path / "other.pcapng")
+    apart = jostle.analyze([*ends, other])
+    assert [c["capture"] for c in apart.conditions] == [
+        "receiver.pcapng + sender.pcapng",
+        "other.pcapng",
+    ]
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+def test_wireshark_agrees(record, flow):
+    path = record.captures[f"{flow}.sender"]
+    one, seen = of_flow(jostle.analyze(path), flow)
+    assert len(pcapng.tshark(path, "-Y", pcapng.RETRANSMITTED)) == seen["retransmitted_packets"]
+    sent = pcapng.tshark(path, "-Y", "tcp.srcport == 40000 && tcp.len > 0")
+    assert len(sent) == seen["sent_packets"]
+    # The receiver's, but for the one that ends the handshake.
+    wanted = "tcp.analysis.ack_rtt && tcp.flags.syn == 0 && tcp.len == 0 && tcp.srcport == 5201"
+    fields = ("-T", "fields", "-e", "tcp.analysis.ack_rtt")
+    rtts = [float(line) for line in pcapng.tshark(path, "-Y", wanted, *fields)]
+    assert seen["ack_rtt_mean_s"] == pytest.approx(sum(rtts) / len(rtts), rel=1e-6)
+    assert seen["ack_rtt_max_s"] == pytest.approx(max(rtts), rel=1e-6)
+    initial = ("-T", "fields", "-e", "tcp.analysis.initial_rtt")
+    if flow == "long":
+        return  # Of connections that ask for ECN Wireshark knows no initial RTT.
+    (handshake_s,) = set(pcapng.tshark(path, "-Y", "tcp.analysis.initial_rtt", *initial))
+    assert one["handshake_s"] == pytest.approx(float(handshake_s), abs=1e-9)
+
+
+def iperf3(seconds: int = 10) -> dict:
+    """What iperf3 3.x writes with --json for a single stream, as far as it is read."""
+    intervals = [
+        {
+            "streams": [
+                {
+                    "socket": 5,
+                    "start": at,
+                    "end": at + 1,
+                    "seconds": 1,
+                    "bytes": 1_448_000 * (1 + at % 2),
+                    "bits_per_second": 8.0 * 1_448_000 * (1 + at % 2),
+                    "retransmits": 3 if at == 4 else 0,
+                    "snd_cwnd": 144_800,
+                    "rtt": 20_000 + 1_000 * at,
+                    "omitted": False,
+                }
+            ]
+        }
+        for at in range(seconds)
+    ]
+    return {
+        "start": {
+            "connected": [{"socket": 5, "local_host": "192.0.2.1", "remote_host": "192.0.2.2"}],
+            "test_start": {"protocol": "TCP", "num_streams": 1},
+            "tcp_mss_default": 1448,
+        },
+        "intervals": intervals,
+        "end": {"sender_tcp_congestion": "cubic"},
+    }
+
+
+def test_what_iperf3_wrote_is_measured(tmp_path):
+    path = tmp_path / "test.json"
+    path.write_text(json.dumps(iperf3()))
+    results = jostle.analyze(path)
+    one, seen = of_flow(results, "iperf3")
+    assert one["controller"] == "cubic"
+    assert seen["goodput_bps"] == pytest.approx(8 * 1_448_000 * 1.5)
+    assert seen["retransmitted_packets"] == 3
+    assert seen["sent_packets"] == 15_003
+    assert seen["rtt_mean_s"] == pytest.approx(0.0245)
+    assert seen["cwnd_mean_bytes"] == pytest.approx(144_800)
+    rates = results.series("iperf3", "goodput")["seed_0"].to_list()
+    assert rates == pytest.approx([8 * 1_448_000 * (1 + at % 2) for at in range(10)])
+
+
+PING = """PING 192.0.2.2 (192.0.2.2) 56(84) bytes of data.
+64 bytes from 192.0.2.2: icmp_seq=1 ttl=57 time=10.0 ms
+64 bytes from 192.0.2.2: icmp_seq=2 ttl=57 time=30.0 ms
+64 bytes from 192.0.2.2: icmp_seq=2 ttl=57 time=31.0 ms (DUP!)
+64 bytes from 192.0.2.2: icmp_seq=4 ttl=57 time=20 ms
+
+--- 192.0.2.2 ping statistics ---
+5 packets transmitted, 3 received, +1 duplicates, 40% packet loss, time 4005ms
+"""
+
+
+def test_the_lines_of_ping_are_measured(tmp_path):
+    path = tmp_path / "ping.txt"
+    path.write_text(PING)
+    one, seen = of_flow(jostle.analyze(path), "ping 192.0.2.2")
+    assert seen["rtt_mean_s"] == pytest.approx(0.020)
+    assert seen["rtt_min_s"] == pytest.approx(0.010)
+    assert seen["sent_packets"] == 5
+    assert one["pings"]["sent"] == 5
+    assert one["pings"]["lost"] == 2
+    # Beside a capture, each is a condition.
+    other = tmp_path / "test.json"
+    other.write_text(json.dumps(iperf3()))
+    both = jostle.analyze([path, other])
+    assert [c["capture"] for c in both.conditions] == ["ping.txt", "test.json"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.json", "{", "no JSON"),
+        ("a.json", "{}", "iperf3"),
+        ("a.json", json.dumps({**iperf3(), "intervals": []}), "no intervals"),
+        ("a.log", "nothing", "neither iperf3's JSON nor the lines of ping"),
+    ],
+)
+def test_logs_that_are_none_are_refused(name, content, words, tmp_path):
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(InputError, match=words):
+        jostle.analyze(path)

@@ -56,7 +56,7 @@ ROOM_MAY_USE = {
     "results": "_core errors backends stats figures",
     "running": "errors foreign_files printable locked_folders python_controllers scenario "
     "backends stats results",
-    "captures": "_core errors foreign_files scenario backends results running",
+    "captures": "_core errors foreign_files run_spec scenario backends results running",
     "inference": "errors run_spec python_controllers scenario emulate backends stats figures "
     "results running captures",
     "report": "foreign_files printable scenario stats figures results",

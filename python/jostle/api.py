@@ -167,7 +167,8 @@ def analyze(
     paths
         A capture (pcap or pcapng, plain, `.gz` or `.zst`), a folder of them, or several. Those of
         both ends of a connection, and all of one run of ours, become one measurement; any other is
-        one of its own, a condition of the result called `capture`.
+        one of its own, a condition of the result called `capture`. Files that end in `.json`,
+        `.txt` or `.log` are read as what `iperf3 --json` or `ping` wrote.
     flows
         Most flows of a measurement: those with the most payload.
     interval

@@ -12,6 +12,7 @@ import threading
 import time
 from pathlib import Path
 
+import jostle
 import pcapng
 import pytest
 from jostle import _core
@@ -74,6 +75,23 @@ def test_packets_have_the_time_of_the_run(record, name, rtt_ms):
     assert answer.time_ns - back.time_ns > (rtt_ms - 1) * 1e6
     last_ns = max(packet.time_ns for packet in sender.packets)
     assert 4.8e9 < last_ns < 5e9
+
+
+@pytest.mark.parametrize(("name", "flow"), [("one", 0), ("two", 1)])
+def test_measured_anew_they_give_what_the_kernel_said(record, name, flow):
+    truth = overall(record, flow)
+    results = jostle.analyze(next(iter(record.captures.values())).parent)
+    seen = results.results[0].run.summary["flows"][flow]
+    assert seen["name"] == name
+    measured = seen["phases"]["overall"]
+    for exact in ("sent_packets", "retransmitted_packets"):
+        assert measured[exact] == truth[exact], exact
+    for near in ("goodput_bps", "throughput_bps", "sending_rate_bps"):
+        assert measured[near] == pytest.approx(truth[near], rel=0.005), near
+    # What a run has of the kernel is its smoothed RTT.
+    smoothed = results.series(name, "srtt")["seed_0"].drop_nulls()
+    assert smoothed.mean() == pytest.approx(truth["rtt_mean_s"], rel=0.01)
+    assert seen["spurious_retransmissions"] <= measured["retransmitted_packets"]
 
 
 def test_headers_are_the_kernels(record):

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from jostle import _core
 from jostle.suites import load, names
 
 HERE = Path(__file__).parent
@@ -39,6 +40,18 @@ def test_each_can_be_read_and_says_where_it_is_from(name):
     suite = load(name)
     assert suite.file.source
     assert all(one.section and one.asks for one in suite.criteria)
+
+
+def test_recorded_cards_are_of_these_suites_and_of_controllers_that_there_are():
+    cards = json.loads((HERE.parents[1] / "docs" / "cards.json").read_text("utf-8"))
+    registered = {row["name"] for row in json.loads(_core.registry())["controllers"]}
+    for card in cards:
+        criteria = {one.id: one for one in load(card["suite"]).criteria}
+        assert set(card["criteria"]) == set(criteria), "run docs/record_cards.py"
+        levels = {name: row[0] for name, row in card["criteria"].items()}
+        assert levels == {name: one.level for name, one in criteria.items()}
+        assert card["controller"] in registered
+    assert {card["suite"] for card in cards} >= {"rfc9743", "harm", "lbe", "starvation", "l4s"}
 
 
 def test_they_are_listed(jostle):

@@ -2,6 +2,7 @@
 //! sharing), and the layers that make use of it. A layer goes over any controller. One file each.
 
 mod cached_window;
+mod capacity;
 mod careful_resume;
 mod clusters;
 mod estimators;

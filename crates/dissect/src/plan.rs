@@ -164,6 +164,7 @@ impl Plan {
             }
             let place = Place { direction, ..place };
             let near = is_near(all[place.file], connection, direction);
+            let flow = self.flow(all[place.file], place, near);
             let known = self.flows.iter_mut().find(|flow| {
                 let other = if near { flow.receiver } else { flow.sender };
                 let own = if near { flow.sender } else { flow.receiver };
@@ -176,12 +177,13 @@ impl Plan {
                     })
             });
             match known {
-                Some(flow) if near => flow.sender = Some(place),
-                Some(flow) => flow.receiver = Some(place),
-                None => {
-                    let flow = self.flow(all[place.file], place, near);
-                    self.flows.push(flow);
+                Some(known) => {
+                    known.start_ns = known.start_ns.min(flow.start_ns);
+                    known.stop_ns = known.stop_ns.max(flow.stop_ns);
+                    let own = if near { &mut known.sender } else { &mut known.receiver };
+                    *own = Some(place);
                 }
+                None => self.flows.push(flow),
             }
         }
         self.agree();

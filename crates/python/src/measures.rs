@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::controller::permanent;
 use crate::record::Record;
-use crate::run::{parse, parse_of_results};
+use crate::run::parse_of_results;
 
 /// The registry of measures, in its order.
 pub fn rows() -> Vec<Value> {
@@ -233,7 +233,7 @@ pub fn record_of_samples(
     flows: Vec<Bound<'_, PyDict>>,
     links: Vec<Bound<'_, PyDict>>,
 ) -> PyResult<Record> {
-    let spec = parse(spec_json)?;
+    let spec = parse_of_results(spec_json)?;
     let times: Vec<Time> =
         time_ns.as_array().iter().map(|ns| Time::from_ns((*ns).max(0).cast_unsigned())).collect();
     let samples = Samples {

@@ -6,18 +6,21 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from jostle.backends.base import RunRecord
+from jostle.backends.base import canonical_json
 from jostle.backends.engine_record import EngineRecord, run_record
+from jostle.captures import logs
 from jostle.errors import InputError, RunCancelledError
 from jostle.foreign_files import open_regular
 from jostle.results import Result, ResultSet
 from jostle.scenario.text.units import parse_span
 
 if TYPE_CHECKING:
+    from jostle.run_spec import RunSpec
     from jostle.running.store import Store
 
 FLOWS: Final = 20
@@ -52,35 +55,81 @@ def analyze(
     if flows < 1:
         raise InputError(f"{flows} flows: at least 1 is measured")
     version = f"{_core.ENGINE_VERSION.partition('+')[0]}+{_core.DISSECT_VERSION}"
+    results: list[Result] = []
+    conditions: list[dict[str, str]] = []
+    notes: list[str] = []
     # Digests are made while the engine reads: both wait for the same pages.
     with ThreadPoolExecutor(1) as beside:
-        digests = [beside.submit(_digest, file) for file in files]
+        digests = {file: beside.submit(_digest, file) for file in files}
         try:
-            found = _core.analyze_captures(files, flows=flows, interval_ns=interval_ns, told=told)
-        except _core.Cancelled as error:
-            raise RunCancelledError(str(error)) from error
-        except (ValueError, OSError) as error:
-            raise InputError(str(error)) from error
-        finally:
-            for digest in digests:
+            found = _captures(files, flows, interval_ns, told) + _logs(files)
+        except BaseException:
+            for digest in digests.values():
                 digest.cancel()
-        results, conditions, notes = [], [], []
+            raise
         for condition, one in enumerate(found):
-            record = _record(one, [digests[at] for at in one.files], version)
+            spec = one.spec
+            spec["measured"] = [
+                {"name": file.name, "sha256": digests[file].result()} for file in one.files
+            ]
+            record = run_record(one.record, cast("RunSpec", spec), BACKEND, version, wall_s=0.0)
             run = record if store is None else store.put(record)
             results.append(Result(condition, 0, run))
-            names = [files[at].name for at in one.files]
-            conditions.append({"capture": " + ".join(names)} if len(found) > 1 else {})
+            name = " + ".join(file.name for file in one.files)
+            conditions.append({"capture": name} if len(found) > 1 else {})
             notes += one.notes
     measured = ResultSet(
-        _title(files),
-        BACKEND,
-        version,
-        conditions=_apart(conditions),
-        results=results,
+        _title(files), BACKEND, version, conditions=_apart(conditions), results=results
     )
     measured.said = tuple(dict.fromkeys(notes))
     return measured
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What the engine made of files that belong together."""
+
+    files: Sequence[Path]
+    spec: dict[str, Any]
+    record: EngineRecord
+    notes: Sequence[str] = ()
+
+
+def _captures(
+    files: Sequence[Path], flows: int, interval_ns: int, told: Told | None
+) -> list[_Measured]:
+    from jostle import _core
+
+    captures = [file for file in files if not logs.is_log(file)]
+    if not captures:
+        return []
+    try:
+        found = _core.analyze_captures(captures, flows=flows, interval_ns=interval_ns, told=told)
+    except _core.Cancelled as error:
+        raise RunCancelledError(str(error)) from error
+    except (ValueError, OSError) as error:
+        raise InputError(str(error)) from error
+    return [
+        _Measured([captures[at] for at in one.files], json.loads(one.spec), one.record, one.notes)
+        for one in found
+    ]
+
+
+def _logs(files: Sequence[Path]) -> list[_Measured]:
+    """Measure what other tools wrote down, each file by itself."""
+    import numpy as np
+
+    from jostle import _core
+
+    found = []
+    for path in filter(logs.is_log, files):
+        log = logs.read(path)
+        text = canonical_json({**log.spec, "measured": []})
+        times = np.array(log.times_ns, dtype=np.int64)
+        found.append(
+            _Measured([path], log.spec, _core.record_of_samples(text, times, log.flows, []))
+        )
+    return found
 
 
 def files_of(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
@@ -120,14 +169,6 @@ def _interval(given: str) -> int:
     if interval_ns < 1:
         raise InputError(f"interval: {given} is no time")
     return interval_ns
-
-
-def _record(one: Any, digests: Sequence[Future[str]], version: str) -> RunRecord:
-    spec = json.loads(one.spec)
-    for file, digest in zip(spec["measured"], digests, strict=True):
-        file["sha256"] = digest.result()
-    made: EngineRecord = one.record
-    return run_record(made, spec, BACKEND, version, wall_s=0.0)
 
 
 def _digest(path: Path) -> str:

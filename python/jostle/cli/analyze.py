@@ -54,7 +54,8 @@ def analyze(
     """Measure each capture FILE (pcap or pcapng, plain, .gz or .zst, or a folder of them).
 
     What is shown is what a run has: throughput, goodput, RTT, retransmissions, fairness. Captures
-    of both ends of a connection are one measurement, as are all of one run of ours.
+    of both ends of a connection are one measurement, as are all of one run of ours. A .json of
+    iperf3 and the lines of ping (.txt, .log) are measured as far as they go.
     """
     shown = shown_of(options)
     into = {suffix: options.pop(suffix) for suffix in ("csv", "parquet")}

@@ -3,6 +3,7 @@
 use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::{Rate, Span, Time};
 
+use super::capacity::Capacity;
 use super::host::Occasion;
 use super::layer::{Layer, Layered};
 use super::table::{Found, Use};
@@ -49,15 +50,6 @@ pub(crate) const ROW: MemoryRow = MemoryRow {
     },
     build: |values, inner| Box::new(Layered::new(CarefulResume::new(values), inner)),
 };
-
-/// "A set of CC parameters" of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Capacity {
-    /// `saved_cwnd`.
-    bytes: u64,
-    /// `saved_rtt`.
-    min_rtt: Span,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {

@@ -2,7 +2,7 @@
 
 use jostle_units::Time;
 
-use super::careful_resume::Capacity;
+use super::capacity::Capacity;
 use super::clusters::Clusters;
 use super::path::Path;
 use super::table::{Peer, Table};
