@@ -50,6 +50,7 @@ const DEAR: &[(&str, &str)] = &[
     ("remy", "averages of the gaps between ACKs in floating point, and a look into its table"),
     ("learned", "a layer over another controller, and a regression over the RTTs"),
     ("stateful", "a layer over Reno, and its cycles of ACKs"),
+    ("careful-resume", "a layer over Reno, and the rounds of its connection"),
     ("hystart", "times trains of ACKs, which needs the pacing rate of every window"),
     ("hystart-paper", "times trains of ACKs and keeps minima of rounds"),
     ("suss", "HyStart, and its own rounds"),
