@@ -29,6 +29,8 @@ TABLES = {
             ("QUIC, Linux", "quic-kernel"),
             ("noq's own, simulator", "noq"),
             ("ngtcp2, Linux", "ngtcp2"),
+            ("s2n-quic, Linux", "s2n-quic"),
+            ("quic-go, Linux", "quic-go"),
         )
     ],
     "conformance of two versions, simulator": [
