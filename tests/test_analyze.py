@@ -143,6 +143,7 @@ def test_the_command_shows_what_a_run_shows(record, tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "long" in shown
     assert "retransmitted" in shown
+    assert "links" not in shown, "a capture has none"
     assert "long.sender.pcapng" in page.read_text()
     assert status(["analyze", path, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
