@@ -6,7 +6,7 @@ import json
 import jostle
 import pytest
 from jostle.captures.flent_files import write
-from jostle.cli import main
+from jostle.cli import status
 from jostle.errors import InputError
 
 T0 = 1_700_000_000.0
@@ -14,11 +14,16 @@ RUN = """
 title = "A download and pings"
 duration = "10 s"
 interval = "500 ms"
-bottleneck = { rate = "20 Mbit/s", queue = "100 packets" }
-flows = [
-    { name = "download", controller = "cubic", rtt = "50 ms" },
-    { name = "pings", controller = "none", rtt = "50 ms", source = { kind = "ping", every = "200 ms" } },
-]
+bottleneck = { rate = "20 Mbit/s", queue = { kind = "drop_tail", limit = "1 BDP" } }
+[[flows]]
+name = "download"
+controller = "cubic"
+rtt = "50 ms"
+[[flows]]
+name = "pings"
+controller = "none"
+rtt = "50 ms"
+source = { kind = "ping", bytes = "56 B", every = "200 ms" }
 """
 
 
@@ -123,7 +128,7 @@ def test_a_run_that_flent_opens_is_measured_as_the_run(tmp_path, capsys):
     run = results.of(0)[0].run
     path = tmp_path / "run.flent.gz"
     command = ["store", "export", str(path), "--run", run.run_id, "--store", str(store)]
-    assert main(command) == 0
+    assert status(command) == 0
     assert "2 flows" in capsys.readouterr().out
 
     document = json.loads(gzip.decompress(path.read_bytes()))
@@ -161,5 +166,5 @@ def test_what_cannot_be_exported_is_said(name, run, words, tmp_path, capsys):
     store = tmp_path / "store"
     known = jostle.run(str(scenario), store=str(store)).of(0)[0].run.run_id
     command = ["store", "export", str(tmp_path / name), "--run", run or known]
-    assert main([*command, "--store", str(store)]) == 2
+    assert status([*command, "--store", str(store)]) == 2
     assert words in capsys.readouterr().err

@@ -22,6 +22,7 @@ from jostle.captures.samples import (
     NS,
     Log,
     Ping,
+    check,
     flow_spec,
     nothing,
     ping_flow,
@@ -72,6 +73,7 @@ def _grid(x_values: Sequence[float]) -> list[int]:
     grid = [0, *(at for at in times if at > 0)]
     if len(grid) < 2:
         raise ValueError("no time passes in it")
+    check(grid)
     return grid
 
 

@@ -137,11 +137,23 @@ def seen(
     }
 
 
+def check(times: Sequence[int]) -> None:
+    """See that times are those of samples.
+
+    Raises
+    ------
+    ValueError
+        When they are not.
+    """
+    ordered = all(before <= later for before, later in itertools.pairwise(times))
+    if not ordered or times[-1] > MOST_NS:
+        raise ValueError("its times decrease, or it is longer than a year")
+
+
 def spec(times: Sequence[int], flows: list[dict[str, Any]]) -> dict[str, Any]:
     """Give what stands for the specification of a run."""
+    check(times)
     steps = [later - before for before, later in itertools.pairwise(times)]
-    if min(steps) < 0 or times[-1] > MOST_NS:
-        raise ValueError("its times decrease, or it is longer than a year")
     return {
         "seed": 0,
         "duration_ns": times[-1],
