@@ -143,6 +143,7 @@ def test_the_command_shows_what_a_run_shows(record, tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "long" in shown
     assert "retransmitted" in shown
+    assert "links" not in shown, "a capture has none"
     assert "long.sender.pcapng" in page.read_text()
     assert status(["analyze", path, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -324,17 +325,80 @@ def test_the_lines_of_ping_are_measured(tmp_path):
     assert [c["capture"] for c in both.conditions] == ["ping.txt", "test.json"]
 
 
+def irtt(lost: int = 3) -> dict:
+    """What `irtt client -o` writes of ten packets, as far as it is read."""
+    trips = [
+        {
+            "seqno": at,
+            "lost": "true_down" if at == lost else "false",
+            "timestamps": {"client": {"send": {"wall": 1_700_000_000 * 10**9 + at * 20_000_000}}},
+            "delay": {} if at == lost else {"rtt": 30_000_000 + at * 1_000_000},
+        }
+        for at in range(10)
+    ]
+    params = {"interval": 20_000_000, "length": 172}
+    return {"config": {"host": "192.0.2.9", "params": params}, "round_trips": trips}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_round_trips_of_irtt_are_measured(packed, tmp_path):
+    path = tmp_path / ("irtt.json.gz" if packed else "irtt.json")
+    content = json.dumps(irtt()).encode()
+    path.write_bytes(gzip.compress(content) if packed else content)
+    one, seen = of_flow(jostle.analyze(path), "irtt 192.0.2.9")
+    assert one["pings"]["sent"] == 10
+    assert one["pings"]["lost"] == 1
+    assert seen["rtt_min_s"] == pytest.approx(0.030)
+    assert seen["rtt_mean_s"] == pytest.approx((sum(range(30, 40)) - 33) / 9 / 1e3)
+
+
+def changed(document: dict, **trip: object) -> str:
+    """Tell a document of irtt's whose last round trip is another."""
+    document["round_trips"][-1] |= trip
+    return json.dumps(document)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
         ("a.json", "{", "no JSON"),
+        ("a.json", json.dumps({**irtt(), "round_trips": []}), "no round trips"),
+        ("a.json", changed(irtt(), seqno=0), "repeat"),
+        ("a.json", changed(irtt(), seqno="x"), "irtt client -o"),
+        ("a.json", changed(irtt(), delay={"rtt": -1}), "of -1 ns"),
+        ("a.json", changed(irtt(), delay={"rtt": 1e400}), "irtt client -o"),
+        ("a.json", changed(irtt(), timestamps={"client": {"send": {"wall": 0}}}), "left before"),
+        ("a.json", changed(irtt(), timestamps={"client": {"send": {"wall": 10**19}}}), "apart"),
+        ("a.json", '{"round_trips": 7}', "irtt client -o"),
+        (
+            "a.txt",
+            "64 bytes from 192.0.2.2: icmp_seq=99999999 ttl=57 time=10.0 ms",
+            "at most 1000000",
+        ),
         ("a.json", "{}", "iperf3"),
         ("a.json", json.dumps({**iperf3(), "intervals": []}), "no intervals"),
-        ("a.log", "nothing", "neither iperf3's JSON nor the lines of ping"),
+        ("a.json", json.dumps({**iperf3(), "intervals": iperf3()["intervals"][::-1]}), "decrease"),
+        ("a.log", "nothing", "neither JSON of iperf3 or irtt nor the lines"),
     ],
 )
 def test_logs_that_are_none_are_refused(name, content, words, tmp_path):
     path = tmp_path / name
     path.write_text(content)
+    with pytest.raises(InputError, match=words):
+        jostle.analyze(path)
+
+
+@pytest.mark.parametrize(
+    ("packed", "words"),
+    [
+        (gzip.compress(b"x" * 40_000_000), "larger than 32 MB"),
+        (gzip.compress(json.dumps(irtt()).encode())[:-20], "ends in the middle"),
+        (b"\x1f\x8bnothing", "a.json.gz"),
+    ],
+    ids=["bomb", "cut", "broken"],
+)
+def test_damaged_logs_are_refused(packed, words, tmp_path):
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(packed)
     with pytest.raises(InputError, match=words):
         jostle.analyze(path)

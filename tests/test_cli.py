@@ -83,6 +83,30 @@ def test_second_time_comes_from_the_store(jostle, engine):
     assert len(Reader(Path(".jostle/store")).names()) == 3
 
 
+def test_shards_share_a_store(jostle, engine):
+    for number, runs in ((1, 2), (2, 2), (3, 1), (4, 1)):
+        code, out, _ = jostle("run", "grid.toml", "--shard", f"{number}/4")
+        assert code == 0
+        assert out == f"Two flows: shard {number}/4: {runs} of {runs} runs are in the store\n"
+    code, _, err = jostle("run", "grid.toml")
+    assert (code, engine.calls) == (0, 6)
+    assert "6 of 6 runs are in the store" in err
+    engine.broken_seeds = (9,)
+    code, out, _ = jostle("run", "plain.toml", "--seed", "8", "--shard", "2/2")
+    assert code == 1
+    assert "shard 2/2: 0 of 1 runs are in the store" in out
+
+
+def test_a_shard_shows_no_results(jostle, engine):
+    for option in (["--json"], ["--figures", "f"], ["--report", "r.html"], ["--csv", "-"]):
+        code, _, err = jostle("run", "plain.toml", "--shard", "1/2", *option)
+        assert code == 2
+        assert "--shard: what is shown is of all runs; ask for it without --shard" in err
+    assert jostle("run", "plain.toml", "--shard", "3/2")[0] == 2
+    assert "leave out --no-cache" in jostle("run", "plain.toml", "--shard=1/2", "--no-cache")[2]
+    assert engine.calls == 0
+
+
 def test_summaries_alone_are_enough_for_tables(jostle, engine):
     whole = jostle("run", "plain.toml", "--store", "whole")
     code, out, _ = jostle("run", "plain.toml", "--keep", "summary")

@@ -115,3 +115,15 @@ def test_units_have_to_agree() -> None:
 def test_a_flow_that_is_not_there_is_named(scenario: jostle.Scenario) -> None:
     with pytest.raises(InputError, match="second"):
         jostle.run(scenario.set(until="goodput of secnd ± 2 %"), store=False)
+
+
+def test_shards_take_whole_conditions(
+    scenario: jostle.Scenario, results: jostle.ResultSet, tmp_path: Path
+) -> None:
+    parts = [jostle.run(scenario, store=tmp_path, shard=f"{i}/2") for i in (1, 2)]
+    made = counts(results)
+    assert [counts(part) for part in parts] == [[made[0], 0, made[2]], [0, made[1], 0]]
+    assert not (tmp_path / ".plans").exists(), "no shard knows how many runs there will be"
+    segments = set((tmp_path / "segments").iterdir())
+    assert jostle.run(scenario, store=tmp_path).to_dict() == results.to_dict()
+    assert set((tmp_path / "segments").iterdir()) == segments, "everything was there"

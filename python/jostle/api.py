@@ -76,6 +76,7 @@ def run(
     python: bool = False,
     executor: Executor | None = None,
     keep: Literal["series", "summary"] = "series",
+    shard: str | None = None,
 ) -> ResultSet:
     """Carry out every run of a scenario.
 
@@ -107,6 +108,9 @@ def run(
         What the store keeps of each run: all of it, or its measures alone, which is enough for
         tables and estimates. Runs that were kept so are run again when
         series are asked for.
+    shard
+        `I/N`, from `1/N` to `N/N`: the part of the runs that this call carries out, where N of them
+        share a store. Results are of that part; asked for without it, they are of all.
 
     Returns
     -------
@@ -127,8 +131,10 @@ def run(
     from jostle.running import default_store
     from jostle.running.executors import local
     from jostle.running.session import Session
+    from jostle.running.shards import Shard
     from jostle.running.shared_store import open_store
 
+    part = None if shard is None else Shard.parse(shard)
     plan = _noted(_scenario(scenario, overrides, python=python).plan(repeats=repeats, seed=seed))
     if executor is not None and jobs is not None:
         raise InputError("give either jobs or an executor, which knows how many it takes")
@@ -140,6 +146,7 @@ def run(
         executor,
         None if store is False else open_store(default_store() if store is None else store),
         keep,
+        shard=part,
     )
     try:
         results = session.carry_out(plan, _shown(plan) if progress else None)

@@ -89,17 +89,20 @@ class InterruptedRunError(JostleError):
     kept
         Runs of the plan that are in the store; None without a store.
     total
-        Runs of the plan.
+        Runs of the plan, or of the shard.
+    shard
+        Which part of the plan was asked for; None if all of it.
     """
 
     exit_status = 130
 
-    def __init__(self, kept: int | None, total: int) -> None:
+    def __init__(self, kept: int | None, total: int, shard: object = None) -> None:
+        runs = f"{total} runs" if shard is None else f"{total} runs of shard {shard}"
         if kept is None:
-            text = f"interrupted: none of the {total} runs is kept without a store"
+            text = f"interrupted: none of the {runs} is kept without a store"
         else:
             text = (
-                f"interrupted: {kept} of {total} runs are in the store; "
+                f"interrupted: {kept} of {runs} are in the store; "
                 "give the same command again to go on from there"
             )
         super().__init__(text)

@@ -37,7 +37,7 @@ enum MessageSizes {
     /// Responses.
     Drawn(Sizes),
     /// What is written by the clock, and how much of it has been asked for.
-    Timed(SourceSpec, u64),
+    Timed(Box<SourceSpec>, u64),
 }
 
 impl MessageSizes {
@@ -46,7 +46,7 @@ impl MessageSizes {
             SourceSpec::RequestResponse { bytes, .. } => {
                 Some(Self::Drawn(Sizes::new(bytes, seed, &flow.name)))
             }
-            timed if timed.is_timed() => Some(Self::Timed(timed.clone(), 0)),
+            timed if timed.is_timed() => Some(Self::Timed(Box::new(timed.clone()), 0)),
             _ => None,
         }
     }

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from jostle.results import ResultSet
     from jostle.running.segments.content import Keep
     from jostle.running.session import Session
+    from jostle.running.shards import Shard
     from jostle.running.store import Store
     from jostle.scenario import Plan
 
@@ -143,6 +144,12 @@ def scenario_options(command: F) -> F:
     show_default=True,
     help="What the store keeps of each run: everything, or its measures alone.",
 )
+@click.option(
+    "--shard",
+    metavar="I/N",
+    help="Carry out one of N equal parts of the runs, from 1/N to N/N, and show nothing: for "
+    "commands that share a store.",
+)
 @formats_option
 @click.option("--report", "report", metavar="HTML", help="Write a self-contained report.")
 @click.option("--phase", "phases", metavar="NAME", multiple=True, help="Show this phase alone.")
@@ -158,6 +165,7 @@ def run(
     keep: Keep,
     report: str | None,
     phases: tuple[str, ...],
+    shard: str | None,
     **options: Any,
 ) -> int:
     """Run each scenario FILE and show throughput, RTT, retransmissions and fairness per phase.
@@ -167,6 +175,9 @@ def run(
     """
     shown = shown_of(options)
     into = {suffix: options.pop(suffix) for suffix in ("csv", "parquet")}
+    part = None if shard is None else _shard_of(shard, no_cache=options["no_cache"])
+    if part is not None and (as_json or figures or report or any(into.values())):
+        raise InputError("--shard: what is shown is of all runs; ask for it without --shard")
     plans = plan_files(environment, **options)
     # What is wrong is told now, not after an hour of running.
     if keep == "summary" and (figures or report):
@@ -177,7 +188,9 @@ def run(
         make_folder_of(file if file != "-" else None)
     make_folder(figures)
     make_folder_of(report)
-    every = carry_out(environment, plans, **options, keep=keep)
+    every = carry_out(environment, plans, **options, keep=keep, shard=part)
+    if part is not None:
+        return _told_of_shard(part, every)
     from jostle.cli import output
 
     if as_json:
@@ -203,6 +216,24 @@ def run(
     return 1 if any(results.failures for results in every) else 0
 
 
+def _shard_of(text: str, *, no_cache: bool) -> Shard:
+    from jostle.running.shards import Shard
+
+    if no_cache:
+        raise InputError("--shard: its runs are kept in the store; leave out --no-cache")
+    return Shard.parse(text)
+
+
+def _told_of_shard(shard: Shard, every: Sequence[ResultSet]) -> int:
+    """Say how much of each scenario was the shard's, and return the exit status."""
+    for results in every:
+        failed = len(results.failures)
+        title = f"{results.title}: " if results.title else ""
+        stored = len(results.results)
+        echo(f"{title}shard {shard}: {stored} of {stored + failed} runs are in the store")
+    return 1 if any(results.failures for results in every) else 0
+
+
 def _print(results: ResultSet, shown: Shown, phases: Sequence[str]) -> None:
     from jostle.cli import output
 
@@ -221,11 +252,13 @@ def carry_out(
     store_path: str,
     no_cache: bool,
     keep: Keep = "series",
+    shard: Shard | None = None,
     **given: Any,
 ) -> list[ResultSet]:
     """Carry out every plan, with progress on stderr."""
     made = environment.backend(backend, chosen_of(given))
-    (every,) = carry_out_with([(made, plans)], jobs, store_path, no_cache=no_cache, keep=keep)
+    work = [(made, plans)]
+    (every,) = carry_out_with(work, jobs, store_path, no_cache=no_cache, keep=keep, shard=shard)
     return every
 
 
@@ -236,6 +269,7 @@ def carry_out_with(
     *,
     no_cache: bool,
     keep: Keep = "series",
+    shard: Shard | None = None,
 ) -> list[list[ResultSet]]:
     """Carry out plans by several backends, with progress on stderr; results by backend."""
     from jostle.cli.signals import orderly_interruption
@@ -255,7 +289,7 @@ def carry_out_with(
         raise InputError("capture: its files are kept in the store; leave out --no-cache")
     # What a backend cannot do is told now, not after an hour of running.
     sessions = _possible(
-        [(Session(backend, executor, store, keep), plans) for backend, plans in work]
+        [(Session(backend, executor, store, keep, shard=shard), plans) for backend, plans in work]
     )
     with orderly_interruption() as interruption:
         try:

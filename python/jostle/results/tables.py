@@ -186,6 +186,9 @@ def phase_tables(results: FinishedRuns, phase: str, view: View | None = None) ->
         if not of_kind:
             continue
         rows = rows_of(results, kind, view.each)
+        if not rows:
+            # Captures have no links.
+            continue
         title = _TITLES[kind] if len(kinds) > 1 or kind == "link" else ""
         found += _tables(results, phase, rows, of_kind, title=title, view=view)
     return found

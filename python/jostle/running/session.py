@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jostle.running.executors import Executor
+    from jostle.running.shards import Shard
     from jostle.running.store import Store
     from jostle.scenario import Plan
 
@@ -87,6 +88,8 @@ class Session:
         Whether the store keeps series, or summaries alone.
     noting
         Whether plans are noted in the store; not if they are steps of something else.
+    shard
+        The part of every plan that is carried out; all of it if None.
     """
 
     backend: Backend
@@ -94,6 +97,7 @@ class Session:
     store: Store | None
     keep: Keep = "series"
     noting: bool = True
+    shard: Shard | None = None
 
     def carry_out(self, plan: Plan, progress: Progress | None = None) -> ResultSet:
         """Carry out every run of `plan`. A run that fails does not stop the others.
@@ -151,16 +155,24 @@ class Session:
             )
             for planned in plan.runs
         ]
-        if self.store is not None and self.noting:
+        # Whether a condition is repeated depends on all of its runs; and how many those are at the
+        # end, which a plan's note says, no shard knows of the others.
+        whole_conditions = self.shard is not None and plan.until is not None
+        mine = range(len(plan.conditions))
+        if self.shard is not None and whole_conditions:
+            mine = self.shard.part(mine)
+        if self.store is not None and self.noting and not whole_conditions:
             made_by = (self.backend.name, self.backend.version)
             new = write_plan(self.store.root, plan.title, made_by, plan.conditions, places)
             if noted is not None and new != noted:
                 noted.unlink(missing_ok=True)
             noted = new
         wanted: dict[str, int] = {}
-        for position, (_, _, name) in enumerate(places):
-            if name not in outcome.runs and name not in outcome.errors:
+        for position, (condition, _, name) in enumerate(places):
+            if condition in mine and name not in outcome.runs and name not in outcome.errors:
                 wanted.setdefault(name, position)
+        if self.shard is not None and not whole_conditions:
+            wanted = dict(self.shard.part(list(wanted.items())))
         self._run(plan, wanted, outcome, progress)
         found, errors = outcome.runs, outcome.errors
         results = ResultSet(
@@ -168,8 +180,8 @@ class Session:
             self.backend.name,
             self.backend.version,
             conditions=plan.conditions,
-            results=[Result(c, s, found[name]) for c, s, name in places if name in found],
-            failures=[Failure(c, s, errors[name]) for c, s, name in places if name in errors],
+            results=[Result(c, s, found[n]) for c, s, n in places if c in mine and n in found],
+            failures=[Failure(c, s, errors[n]) for c, s, n in places if c in mine and n in errors],
         )
         return results, noted
 
@@ -189,7 +201,7 @@ class Session:
             # Runs that are being written finish writing; the others stop at once.
             work.give_up()
             kept = None if self.store is None else self.store.count(wanted)
-            raise InterruptedRunError(kept, len(wanted)) from interrupt
+            raise InterruptedRunError(kept, len(wanted), self.shard) from interrupt
         except BaseException:
             with contextlib.suppress(StoreError):
                 work.give_up()

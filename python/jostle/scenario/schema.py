@@ -93,7 +93,7 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
             link[key] = {"anyOf": [_NONE, table]}
         link["jitter"]["anyOf"].append(_WIFI)
         link["quick_start"] = {"anyOf": [_NONE, RATE_SCHEMA.json_schema, definitions["QuickStart"]]}
-    for unused in ("Frames", "Jitter", "Outage", "QuickStart", "Slots"):
+    for unused in ("Jitter", "Outage", "QuickStart", "Slots"):
         del definitions[unused]
     levels = {"anyOf": [{"type": "array", "minItems": 1}, {"type": "object", "minProperties": 1}]}
     schema["properties"]["grid"] = {"type": "object", "additionalProperties": levels}

@@ -1,0 +1,76 @@
+"""What `iperf3 --json` wrote, as samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jostle.captures.samples import (
+    FULL_BYTES,
+    HEADER_BYTES,
+    NS,
+    Log,
+    flow_spec,
+    nothing,
+    seen,
+    spec,
+)
+
+
+def of_iperf3(document: Mapping[str, Any]) -> Log:
+    """Take the intervals of `iperf3 --json`, of TCP.
+
+    Its `bytes` are what the sender's application wrote (or the receiver's read); `snd_cwnd`, `rtt`
+    (in microseconds, smoothed) and `retransmits` are the sender's TCP_INFO at an interval's end.
+    """
+    start = document["start"]
+    if start["test_start"]["protocol"] != "TCP":
+        raise ValueError("a test of TCP alone can be measured")
+    mss = int(start.get("tcp_mss_default") or start.get("tcp_mss") or FULL_BYTES)
+    sockets = [connected["socket"] for connected in start["connected"]]
+    intervals = document["intervals"]
+    if not intervals:
+        raise ValueError("it has no intervals")
+    times = [0, *(round(max(s["end"] for s in one["streams"]) * NS) for one in intervals)]
+    flows, specs = [], []
+    for number, socket in enumerate(sockets):
+        streams = [_stream_of(one["streams"], socket) for one in intervals]
+        flows.append(_iperf3_flow(streams, mss))
+        name = "iperf3" if len(sockets) == 1 else f"iperf3-{number + 1}"
+        specs.append(flow_spec(name, "tcp", {"kind": "bulk"}, mss))
+    controller = document.get("end", {}).get("sender_tcp_congestion")
+    for one in specs:
+        one["controller"]["name"] = str(controller or "unknown")
+    return Log(spec(times, specs), times, flows)
+
+
+def _stream_of(streams: Sequence[Mapping[str, Any]], socket: object) -> Mapping[str, Any]:
+    return next(stream for stream in streams if stream["socket"] == socket)
+
+
+def _iperf3_flow(streams: Sequence[Mapping[str, Any]], mss: int) -> dict[str, Any]:
+    sent, again = [0.0], [0.0]
+    for stream in streams:
+        sent.append(sent[-1] + float(stream["bytes"]))
+        again.append(again[-1] + float(stream.get("retransmits") or 0))
+    knows_itself = any("snd_cwnd" in stream for stream in streams)
+    packets = [math.ceil(payload / mss) + more for payload, more in zip(sent, again, strict=True)]
+    wire = [
+        payload + count * HEADER_BYTES + more * mss
+        for payload, count, more in zip(sent, packets, again, strict=True)
+    ]
+    state = nothing(len(sent))
+    for at, stream in enumerate(streams, start=1):
+        if knows_itself:
+            rtt_s = float(stream["rtt"]) / 1e6 if stream.get("rtt") else math.nan
+            state["rtt_s"][at] = state["srtt_s"][at] = rtt_s
+            state["cwnd_bytes"][at] = float(stream["snd_cwnd"])
+    counters = {
+        "sent_bytes": wire,
+        "received_bytes": [payload + math.ceil(payload / mss) * HEADER_BYTES for payload in sent],
+        "delivered_bytes": sent,
+        "sent_packets": packets,
+        "retransmitted_packets": again,
+    }
+    return seen(counters, state, len(sent))

@@ -1,0 +1,178 @@
+"""Samples that the engine measures as a run: how they are put together, for every kind of log."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+NS: Final = 10**9
+FULL_BYTES: Final = 1448
+"""Payload of a full segment where the log does not say what it was."""
+HEADER_BYTES: Final = 66
+"""Headers of a segment with time stamps, and Ethernet's."""
+STATES: Final = (
+    "rtt_s", "srtt_s", "rtt_min_s", "cwnd_bytes", "ssthresh_bytes", "in_flight_bytes",
+    "pacing_rate_bps",
+)  # fmt: skip
+PING_TIMEOUT_NS: Final = 10 * NS
+"""When a ping is taken for lost: what `ping -c` waits for the last one."""
+
+MOST_NS: Final = 366 * 86_400 * NS
+"""What is longer is damaged."""
+MOST_ROWS: Final = 100_000
+"""Bins of a series: a log that asks for more gets longer ones."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """A log as the engine takes it.
+
+    Attributes
+    ----------
+    spec
+        What stands for the specification of a run, without the file's digest.
+    times_ns
+        Times of the samples.
+    flows
+        What was seen of each flow, in the words of `crates/record/src/samples.rs`.
+    """
+
+    spec: dict[str, Any]
+    times_ns: list[int]
+    flows: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Ping:
+    """A ping: its number from 0, when it left, and its round trip; none if it never came back."""
+
+    number: int
+    sent_ns: int
+    rtt_ns: int | None
+
+    @property
+    def known_ns(self) -> int:
+        """When it was known what became of it."""
+        return self.sent_ns + (PING_TIMEOUT_NS if self.rtt_ns is None else self.rtt_ns)
+
+
+def ping_flow(
+    name: str, pings: Sequence[Ping], times: Sequence[int], payload: int, every_ns: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Put pings together as a flow: its specification, and what was seen of it.
+
+    Parameters
+    ----------
+    pings
+        In the order in which they were sent.
+    times
+        Times of the samples; the last one is after everything is known.
+    """
+    # One that waits for a lost one is told after it, as a sender knows them in their order.
+    order, latest = [], 0
+    for ping in pings:
+        latest = max(latest, ping.known_ns) if ping.rtt_ns is None else latest
+        order.append((max(ping.known_ns, latest), ping.number, ping.rtt_ns))
+    sent = [ping.sent_ns for ping in pings]
+    came = sorted(ping.known_ns for ping in pings if ping.rtt_ns is not None)
+    counts = [bisect_left(sent, at) for at in times]
+    back = [bisect_right(came, at) for at in times]
+    size = payload + 8 + 20 + 14
+    counters = {
+        "sent_bytes": [float(one * size) for one in counts],
+        "received_bytes": [float(one * size) for one in back],
+        "delivered_bytes": [float(one * payload) for one in back],
+        "sent_packets": [float(one) for one in counts],
+        "retransmitted_packets": [0.0] * len(times),
+    }
+    told = seen(counters, nothing(len(times)), len(times))
+    told["pings_ns"] = order
+    source = {
+        "kind": "ping", "bytes": payload, "every_ns": every_ns, "timeout_ns": PING_TIMEOUT_NS,
+    }  # fmt: skip
+    described = flow_spec(name, "udp", source, FULL_BYTES)
+    described["controller"]["name"] = "none"
+    return described, told
+
+
+def pinged(name: str, pings: Sequence[Ping], payload: int, every_ns: int) -> Log:
+    """Make a log of pings alone."""
+    end = max(ping.known_ns for ping in pings) + 1
+    step_ns = max(every_ns, end // MOST_ROWS)
+    times = [0, *range(step_ns, end, step_ns), end]
+    described, told = ping_flow(name, pings, times, payload, every_ns)
+    return Log(spec(times, [described]), times, [told])
+
+
+def nothing(count: int) -> dict[str, list[float]]:
+    """States of which nothing is known."""
+    return {name: [math.nan] * count for name in STATES}
+
+
+def seen(
+    counters: Mapping[str, Sequence[float]], states: Mapping[str, Sequence[float]], count: int
+) -> dict[str, Any]:
+    """Give what was seen of a flow, in the engine's words."""
+    import numpy as np
+
+    made = {name: np.array(values, dtype=float) for name, values in {**counters, **states}.items()}
+    return made | {
+        "start_ns": 0,
+        "completed_ns": None,
+        "responses_ns": [],
+        "mode": ["unknown"] * count,
+        "internals": {},
+        "initial_cwnd_bytes": 0,
+    }
+
+
+def spec(times: Sequence[int], flows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Give what stands for the specification of a run."""
+    steps = [later - before for before, later in itertools.pairwise(times)]
+    if min(steps) < 0 or times[-1] > MOST_NS:
+        raise ValueError("its times decrease, or it is longer than a year")
+    return {
+        "seed": 0,
+        "duration_ns": times[-1],
+        "interval_ns": max(sorted(steps)[len(steps) // 2], times[-1] // MOST_ROWS, 1),
+        "trace": "none",
+        "capture": None,
+        "phases": [{"name": "overall", "from_ns": 0, "to_ns": times[-1]}],
+        "links": [],
+        "flows": flows,
+    }
+
+
+def flow_spec(name: str, transport: str, source: Mapping[str, Any], mss: int) -> dict[str, Any]:
+    """Give what stands for the specification of a flow."""
+    return {
+        "name": name,
+        "group": None,
+        "transport": transport,
+        "controller": {"name": "unknown", "parameters": {}},
+        "slow_start": None,
+        "memory": None,
+        "peer": 0,
+        "path": [],
+        "reverse_path": [],
+        "access_delay_ns": 0,
+        "after": None,
+        "start_ns": 0,
+        "stop_ns": None,
+        "source": dict(source),
+        "mtu_bytes": mss + HEADER_BYTES - 14,
+        "pacing": False,
+        "ecn": False,
+        "initial_window_packets": 1,
+        "initial_pacing": False,
+        "receive_window_bytes": 0,
+        "initial_receive_window_bytes": 0,
+        "receive_window_autotuning": False,
+        "gro": False,
+        "linux": "6.1",
+        "nic_rate_bps": None,
+    }
