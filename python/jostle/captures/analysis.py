@@ -126,7 +126,10 @@ def _logs(files: Sequence[Path]) -> list[_Measured]:
         log = logs.read(path)
         text = canonical_json({**log.spec, "measured": []})
         times = np.array(log.times_ns, dtype=np.int64)
-        record = _core.record_of_samples(text, times, log.flows, [])
+        try:
+            record = _core.record_of_samples(text, times, log.flows, [])
+        except (ValueError, OverflowError) as error:
+            raise InputError(f"{path}: not what can be measured ({error})") from error
         notes = [f"{path.name}: {note}" for note in log.notes]
         found.append(_Measured([path], log.spec, record, notes))
     return found

@@ -20,7 +20,9 @@ from jostle.foreign_files import TRACE_BYTES, read_bytes
 
 _SUFFIXES: Final = (".json", ".txt", ".log", ".flent")
 _MB: Final = 10**6
-_WRONG: Final = (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError)
+_WRONG: Final = (
+    LookupError, TypeError, AttributeError, ValueError, ArithmeticError, StopIteration,
+)  # fmt: skip
 """What a document raises that is not as its tool writes it."""
 
 
