@@ -378,7 +378,7 @@ def changed(document: dict, **trip: object) -> str:
         ("a.json", "{}", "iperf3"),
         ("a.json", json.dumps({**iperf3(), "intervals": []}), "no intervals"),
         ("a.json", json.dumps({**iperf3(), "intervals": iperf3()["intervals"][::-1]}), "decrease"),
-        ("a.log", "nothing", "neither JSON of iperf3 or irtt nor the lines"),
+        ("a.log", "nothing", "neither JSON of iperf3, irtt or flent nor the lines"),
     ],
 )
 def test_logs_that_are_none_are_refused(name, content, words, tmp_path):

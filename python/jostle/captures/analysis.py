@@ -126,9 +126,9 @@ def _logs(files: Sequence[Path]) -> list[_Measured]:
         log = logs.read(path)
         text = canonical_json({**log.spec, "measured": []})
         times = np.array(log.times_ns, dtype=np.int64)
-        found.append(
-            _Measured([path], log.spec, _core.record_of_samples(text, times, log.flows, []))
-        )
+        record = _core.record_of_samples(text, times, log.flows, [])
+        notes = [f"{path.name}: {note}" for note in log.notes]
+        found.append(_Measured([path], log.spec, record, notes))
     return found
 
 

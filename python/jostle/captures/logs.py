@@ -10,13 +10,14 @@ import zlib
 from pathlib import Path
 from typing import Any, Final
 
+from jostle.captures.flent import of_flent
 from jostle.captures.iperf3 import of_iperf3
 from jostle.captures.pings import of_irtt, of_ping
 from jostle.captures.samples import Log
 from jostle.errors import InputError
 from jostle.foreign_files import TRACE_BYTES, read_bytes
 
-_SUFFIXES: Final = (".json", ".txt", ".log")
+_SUFFIXES: Final = (".json", ".txt", ".log", ".flent")
 _MB: Final = 10**6
 _WRONG: Final = (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError)
 """What a document raises that is not as its tool writes it."""
@@ -50,7 +51,7 @@ def read(path: Path) -> Log:
     except ValueError as error:
         raise InputError(f"{path}: not what ping prints ({error})") from error
     if found is None:
-        raise InputError(f"{path}: neither JSON of iperf3 or irtt nor the lines of ping")
+        raise InputError(f"{path}: neither JSON of iperf3, irtt or flent nor the lines of ping")
     return found
 
 
@@ -59,6 +60,8 @@ def _of_document(path: Path, document: dict[str, Any]) -> Log:
     made_of, words = of_iperf3, "iperf3 --json writes"
     if "round_trips" in document:
         made_of, words = of_irtt, "irtt client -o writes"
+    elif "x_values" in document:
+        made_of, words = of_flent, "flent writes"
     try:
         return made_of(document)
     except _WRONG as error:

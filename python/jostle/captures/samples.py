@@ -39,11 +39,14 @@ class Log:
         Times of the samples.
     flows
         What was seen of each flow, in the words of `crates/record/src/samples.rs`.
+    notes
+        What a reader has to know of it.
     """
 
     spec: dict[str, Any]
     times_ns: list[int]
     flows: list[dict[str, Any]]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,12 @@ def ping_flow(
     # One that waits for a lost one is told after it, as a sender knows them in their order.
     order, latest = [], 0
     for ping in pings:
-        latest = max(latest, ping.known_ns) if ping.rtt_ns is None else latest
-        order.append((max(ping.known_ns, latest), ping.number, ping.rtt_ns))
+        known_ns = ping.known_ns
+        if ping.rtt_ns is None:
+            # Of one that is lost nothing more is heard at the end.
+            known_ns = min(known_ns, times[-1] - 1)
+            latest = max(latest, known_ns)
+        order.append((max(known_ns, latest), ping.number, ping.rtt_ns))
     sent = [ping.sent_ns for ping in pings]
     came = sorted(ping.known_ns for ping in pings if ping.rtt_ns is not None)
     counts = [bisect_left(sent, at) for at in times]
@@ -130,11 +137,23 @@ def seen(
     }
 
 
+def check(times: Sequence[int]) -> None:
+    """See that times are those of samples.
+
+    Raises
+    ------
+    ValueError
+        When they are not.
+    """
+    ordered = all(before <= later for before, later in itertools.pairwise(times))
+    if not ordered or times[-1] > MOST_NS:
+        raise ValueError("its times decrease, or it is longer than a year")
+
+
 def spec(times: Sequence[int], flows: list[dict[str, Any]]) -> dict[str, Any]:
     """Give what stands for the specification of a run."""
+    check(times)
     steps = [later - before for before, later in itertools.pairwise(times)]
-    if min(steps) < 0 or times[-1] > MOST_NS:
-        raise ValueError("its times decrease, or it is longer than a year")
     return {
         "seed": 0,
         "duration_ns": times[-1],

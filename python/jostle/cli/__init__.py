@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import click
 
+from jostle.cli.advise import advise
 from jostle.cli.analyze import analyze
 from jostle.cli.boundary import boundary
 from jostle.cli.compare import compare
@@ -71,8 +72,8 @@ def cli() -> None:
 
 _COMMANDS = (
     new, run, plot, compare, sensitivity, boundary, tune, conformance, study, suite, scorecard,
-    validate, identify, fit, analyze, kernel, quic, emulate, trace, list_, explain, schema, report,
-    view, store, completion,
+    validate, identify, fit, advise, analyze, kernel, quic, emulate, trace, list_, explain, schema,
+    report, view, store, completion,
 )  # fmt: skip
 
 for _command in _COMMANDS:

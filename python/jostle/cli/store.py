@@ -89,15 +89,20 @@ def convert(*, store_path: str) -> None:
     echo(f"{converted} runs converted{more}")
 
 
-@store.command(short_help="Write a table of all runs into one file.")
+@store.command(short_help="Write a table of all runs, or a run, into one file.")
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
 @click.option("--table", default="measures", show_default=True, help="Which one.")
+@click.option("--run", metavar="RUN", help="The run that becomes a data file of flent.")
 @_store_option
-def export(*, file: Path, table: str, store_path: str) -> None:
+def export(*, file: Path, table: str, run: str | None, store_path: str) -> None:
     """Write a table of all runs into FILE, which ends in .parquet or .csv.
 
-    Tables are runs, measures, flows, links, internals, acks and transfers.
+    Tables are runs, measures, flows, links, internals, acks and transfers. With --run, FILE ends in
+    .flent.gz, and flent opens it.
     """
+    if run is not None:
+        _export_run(run, file, _there(store_path))
+        return
     from jostle.running.upkeep.tables import write_table
 
     opened = _opened(store_path)
@@ -105,6 +110,17 @@ def export(*, file: Path, table: str, store_path: str) -> None:
     rows = write_table(opened, table, file)
     _tell_of_folders(opened.root)
     echo(f"{table}: {file} ({rows} rows)")
+
+
+def _export_run(run: str, file: Path, root: Path) -> None:
+    from jostle.captures.flent_files import write
+    from jostle.running.store import Store
+
+    found = Store(root, warn=lambda text: echo(f"warning: {text}", err=True)).get(run)
+    if found is None:
+        raise InputError(f"--run {run}: there is no such run in {root}")
+    make_folder_of(str(file))
+    echo(f"flent: {file} ({write(found, file)} flows)")
 
 
 @store.command(short_help="Ask in SQL.")

@@ -1,0 +1,197 @@
+"""The network that advice is for: a profile's, a scenario's, a run's, or what a capture shows."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+
+from jostle.errors import InputError
+from jostle.inference.observation import observe
+from jostle.inference.sources import find_measured
+from jostle.inference.surroundings import estimated, of_a_run
+from jostle.scenario import load
+from jostle.scenario.resolving.profiles import profiles
+
+if TYPE_CHECKING:
+    from jostle.backends import Run
+    from jostle.inference.observation import Observation
+    from jostle.run_spec import RunSpec
+
+__all__ = ["KnownNetwork", "find_network"]
+
+_ESTIMATED: Final[Mapping[str, tuple[float, float]]] = {
+    "rate": (-0.005, 0.005), "limit": (0.0, 0.03), "rtt": (-0.013, 0.002)
+}  # fmt: skip
+"""Parts by which networks differ from what a capture shows of them; see docs/advise.md.
+
+Queues are longer than the longest mean of an interval; the shortest RTT of Linux has some tenths of
+a millisecond of the hosts (docs/fit.md).
+"""
+_OUTER: Final = ("bottleneck", "downlink", "uplink")
+
+
+@dataclass(frozen=True)
+class KnownNetwork:
+    """A bottleneck as a scenario writes it, and how well it is known.
+
+    Attributes
+    ----------
+    origin
+        `profile`, `scenario`, `run` or `estimated`.
+    tables
+        `bottleneck`, or `downlink` and `uplink`, of a scenario's document.
+    rtt
+        Of the quiet path, with its unit; None for the profile's own.
+    spread
+        Least and largest part by which `rate`, `limit` and `rtt` may lie above what is said; empty
+        where they are known.
+    numbers
+        What `spread` is about: bit/s, bytes and seconds.
+    """
+
+    origin: str
+    tables: Mapping[str, Any]
+    rtt: str | None
+    spread: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    numbers: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def link(self) -> str:
+        """Name of the table that data go by."""
+        return "bottleneck" if "bottleneck" in self.tables else "downlink"
+
+    def drawn(self, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Draw one network that the data allow, uniformly.
+
+        Parameters
+        ----------
+        number
+            Which one: 0 is the estimate itself.
+
+        Returns
+        -------
+        tuple
+            Tables of a scenario, and the keys of a flow that are the network's.
+        """
+        tables = copy.deepcopy(dict(self.tables))
+        if not self.spread:
+            return tables, {} if self.rtt is None else {"rtt": self.rtt}
+        chance = np.random.default_rng([number, 17])
+        value = {
+            key: self.numbers[key] * (1 + (chance.uniform(*parts) if number else 0.0))
+            for key, parts in self.spread.items()
+        }
+        tables[self.link] = _drop_tail(value["rate"], value["limit"])
+        return tables, {"rtt": f"{value['rtt']:.9f} s"}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give it as `--json` does."""
+        interval = {
+            key: {
+                "value": self.numbers[key],
+                "low": self.numbers[key] * (1 + low),
+                "high": self.numbers[key] * (1 + high),
+            }
+            for key, (low, high) in self.spread.items()
+        }
+        return {
+            "from": self.origin, "tables": dict(self.tables), "rtt": self.rtt, "interval": interval,
+        }  # fmt: skip
+
+
+def find_network(given: str, store: Path, flow: str | None = None) -> KnownNetwork:
+    """Read what advice is for.
+
+    Parameters
+    ----------
+    given
+        Name of a profile, a scenario (`.toml`), a run, or a capture.
+    store
+        Where runs are found by name.
+    flow
+        Of a run or capture; may be left out if there is one alone.
+
+    Raises
+    ------
+    InputError
+        When it is none of them, or says too little of its network.
+    """
+    if given in profiles():
+        return KnownNetwork("profile", {"bottleneck": {"profile": given, **_queue(given)}}, None)
+    if given.endswith(".toml"):
+        return _of_a_scenario(given)
+    run = find_measured(given, store)
+    if run.spec["links"]:
+        names = [each["name"] for each in run.spec["flows"] if each["transport"] == "tcp"]
+        if flow is None and not names:
+            raise InputError(f"run {given} has no TCP flow")
+        tables, rtt, _ = _one_link(of_a_run(run, flow or names[0]), flow or names[0])
+        return KnownNetwork("run", tables, rtt)
+    observed = observe(run, flow)
+    _, _, numbers = _one_link(estimated(observed), observed.flow)
+    numbers = _with_the_shortest(numbers, run, observed)
+    tables = {"bottleneck": _drop_tail(numbers["rate"], numbers["limit"])}
+    return KnownNetwork("estimated", tables, f"{numbers['rtt']:.9f} s", _ESTIMATED, numbers)
+
+
+def _with_the_shortest(
+    numbers: dict[str, float], run: Run, observed: Observation
+) -> dict[str, float]:
+    """Count from the shortest RTT of all where a capture has it, not of means of intervals."""
+    rows: Any = run.summary["flows"]
+    shortest = next(row for row in rows if row["name"] == observed.flow)["phases"]["overall"]
+    if shortest["rtt_min_s"] is None:
+        return numbers
+    less_s = float(np.nanmin(observed.rtt_s)) - float(shortest["rtt_min_s"])
+    limit = numbers["limit"] + less_s * numbers["rate"] / 8
+    return {**numbers, "rtt": numbers["rtt"] - less_s, "limit": limit}
+
+
+def _queue(profile: str) -> dict[str, Any]:
+    """Give a queue to profiles that say nothing of theirs."""
+    if "queue" in profiles()[profile]:
+        return {}
+    return {"queue": {"kind": "drop_tail", "limit": "1 BDP"}}
+
+
+def _of_a_scenario(file: str) -> KnownNetwork:
+    document = load(file).document
+    tables = {key: document[key] for key in _OUTER if key in document}
+    if not tables:
+        raise InputError(f"{file}: advice is for one bottleneck, or a downlink and an uplink")
+    rtts = [flow["rtt"] for flow in document.get("flows", []) if "rtt" in flow]
+    return KnownNetwork("scenario", tables, rtts[0] if rtts else None)
+
+
+def _one_link(spec: RunSpec, flow: str) -> tuple[dict[str, Any], str, dict[str, float]]:
+    """Write the one plain link of a run as a scenario does."""
+    links = cast("list[dict[str, Any]]", spec["links"])
+    (sender,) = (each for each in spec["flows"] if each["name"] == flow)
+    link = links[0]
+    delay = link["delay"]
+    limit = link["queue"]["parameters"].get("limit", {})
+    plain = (
+        len(links) == 1
+        and link["capacity"]["kind"] == "constant"
+        and link["queue"]["kind"] == "drop_tail"
+        and len(delay["steps"]) == 1
+        and not any(link.get(key) for key in ("loss", "outages", "classes", "quick_start"))
+        and delay["jitter"] is None
+    )
+    if not plain:
+        raise InputError("the run's network is more than one drop-tail link: give its scenario")
+    rate = float(link["capacity"]["rate_bps"])
+    length = float(limit["bytes"] if "bytes" in limit else limit["packets"] * 1514)
+    rtt_s = (delay["steps"][0]["delay_ns"] + sender["access_delay_ns"]) / 1e9
+    numbers = {"rate": rate, "limit": length, "rtt": rtt_s}
+    return {"bottleneck": _drop_tail(rate, length)}, f"{rtt_s:.9f} s", numbers
+
+
+def _drop_tail(rate_bps: float, limit_bytes: float) -> dict[str, Any]:
+    queue = {"kind": "drop_tail", "limit": f"{round(limit_bytes)} B"}
+    return {"rate": f"{round(rate_bps)} bit/s", "queue": queue}
