@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 import jostle
 import pytest
 from jostle.backends import SimBackend
-from jostle.errors import InputError
+from jostle.errors import InputError, InterruptedRunError
 from jostle.running.executors import make
 from jostle.running.executors.cluster import DaskExecutor, check_versions, engine_version
 
@@ -82,6 +83,15 @@ def test_a_deadly_run_is_set_aside(dask: DaskExecutor, tmp_path: Path) -> None:
     (file,) = (tmp_path / ".quarantine").iterdir()
     assert str(file) in results.failures[0].error
     assert json.loads(file.read_text("utf-8"))["seed"] == 5
+
+
+def test_an_interruption_ends_at_once(dask: DaskExecutor, tmp_path: Path) -> None:
+    scenario = jostle.Scenario.from_dict({**SCENARIO, "repeats": 100})
+    threading.Timer(2.0, _thread.interrupt_main).start()
+    began_s = time.monotonic()
+    with pytest.raises(InterruptedRunError, match="of 200 runs are in the store"):
+        jostle.run(scenario, Slow(), executor=dask, store=tmp_path)
+    assert time.monotonic() - began_s < 12.0
 
 
 def test_workers_of_another_engine_are_refused() -> None:

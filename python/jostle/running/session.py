@@ -314,8 +314,7 @@ class _Work:
             When that cannot be written.
         """
         self.stop.set()
-        for future in self._futures:
-            future.cancel()
-        wait(self._futures)
+        # Dask cancels what runs, too, and may never say so: what took it is not waited for.
+        wait([future for future in self._futures if not future.cancel()])
         if self._writer is not None:
             self._writer.flush()
