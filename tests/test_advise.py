@@ -109,6 +109,7 @@ def test_the_network_of_a_run_is_its_own(tmp_path: Path) -> None:
     assert run.origin == "run"
     assert run.tables["bottleneck"]["rate"] == "10000000 bit/s"
     assert run.tables["bottleneck"]["queue"]["limit"] == "75000 B"
+    assert run.tables["bottleneck"]["delay"] == "0.000000000 s"
     assert run.rtt == "0.040000000 s"
 
 
@@ -121,6 +122,10 @@ def test_a_capture_has_the_network_that_it_was_taken_on_within_its_interval(
     truth = {"rate": 1e7, "limit": 75000.0, "rtt": 0.04}
     for key, interval in network.to_dict()["interval"].items():
         assert interval["low"] <= truth[key] <= interval["high"]
+    # A capture at the sender does not show where the round trip is spent: half of it there.
+    tables, keys = network.drawn(0)
+    there_s = float(tables["bottleneck"]["delay"].removesuffix(" s"))
+    assert there_s == pytest.approx(float(keys["rtt"].removesuffix(" s")) / 2)
 
 
 def test_profiles_without_a_queue_get_one() -> None:
@@ -156,3 +161,10 @@ def test_the_command_writes_scenarios_that_run(
     completions = [row["completion_s"] for row in best.summary["flows"][:2]]
     measured = [first["numbers"][name]["value"] for name in ("small_s", "large_s")]
     assert completions == pytest.approx(measured, rel=0.2)
+
+
+def test_advice_that_gains_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    # An upload of 384 kbit/s fills up whoever sends, and pacing changes nothing.
+    given = ["advise", "dsl-up", "--goal", "bulk", "--candidates", "cubic", "--length", "3"]
+    assert status([*given, "--seeds", "2"]) == 0
+    assert "may be no better than what there is now" in capsys.readouterr().out

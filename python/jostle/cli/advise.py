@@ -126,6 +126,9 @@ def _print(found: Advice, goal: Goal, network: KnownNetwork) -> None:
     said = "Factor by which it is better" if goal.relative else "Gain"
     output.print_note(to, f"{said}: {goal.meaning}; 95 % intervals over paired runs.")
     output.print_note(to, f"The last line is what there is now; {found.tried} were tried.")
+    least = found.ranking[0].gain.low if found.ranking else None
+    if least is None or least <= (1 if goal.relative else 0):
+        output.print_note(to, "The first line may be no better than what there is now.")
     if network.spread:
         numbers = network.numbers
         link = f"{numbers['rate'] / 1e6:.4g} Mbit/s, {numbers['rtt'] * 1e3:.4g} ms, a queue of "

@@ -86,7 +86,7 @@ class KnownNetwork:
             key: self.numbers[key] * (1 + (chance.uniform(*parts) if number else 0.0))
             for key, parts in self.spread.items()
         }
-        tables[self.link] = _drop_tail(value["rate"], value["limit"])
+        tables[self.link] = _drop_tail(value["rate"], value["limit"], value["rtt"] / 2)
         return tables, {"rtt": f"{value['rtt']:.9f} s"}
 
     def to_dict(self) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def find_network(given: str, store: Path, flow: str | None = None) -> KnownNetwo
     observed = observe(run, flow)
     _, _, numbers = _one_link(estimated(observed), observed.flow)
     numbers = _with_the_shortest(numbers, run, observed)
-    tables = {"bottleneck": _drop_tail(numbers["rate"], numbers["limit"])}
+    tables = {"bottleneck": _drop_tail(numbers["rate"], numbers["limit"], numbers["rtt"] / 2)}
     return KnownNetwork("estimated", tables, f"{numbers['rtt']:.9f} s", _ESTIMATED, numbers)
 
 
@@ -189,9 +189,10 @@ def _one_link(spec: RunSpec, flow: str) -> tuple[dict[str, Any], str, dict[str, 
     length = float(limit["bytes"] if "bytes" in limit else limit["packets"] * 1514)
     rtt_s = (delay["steps"][0]["delay_ns"] + sender["access_delay_ns"]) / 1e9
     numbers = {"rate": rate, "limit": length, "rtt": rtt_s}
-    return {"bottleneck": _drop_tail(rate, length)}, f"{rtt_s:.9f} s", numbers
+    way_s = delay["steps"][0]["delay_ns"] / 1e9
+    return {"bottleneck": _drop_tail(rate, length, way_s)}, f"{rtt_s:.9f} s", numbers
 
 
-def _drop_tail(rate_bps: float, limit_bytes: float) -> dict[str, Any]:
+def _drop_tail(rate_bps: float, limit_bytes: float, delay_s: float) -> dict[str, Any]:
     queue = {"kind": "drop_tail", "limit": f"{round(limit_bytes)} B"}
-    return {"rate": f"{round(rate_bps)} bit/s", "queue": queue}
+    return {"rate": f"{round(rate_bps)} bit/s", "delay": f"{delay_s:.9f} s", "queue": queue}
