@@ -402,3 +402,74 @@ def test_damaged_logs_are_refused(packed, words, tmp_path):
     path.write_bytes(packed)
     with pytest.raises(InputError, match=words):
         jostle.analyze(path)
+
+
+SS = """{at}
+State Recv-Q Send-Q Local Address:Port Peer Address:Port Process
+ESTAB 0      0          192.0.2.1:40962    192.0.2.2:5201
+\t ts sack cubic wscale:7,7 rto:240 rtt:{rtt}/3 mss:1448 pmtu:1500 advmss:1448 cwnd:{cwnd} \
+ssthresh:20 bytes_sent:{sent} bytes_retrans:1448 bytes_acked:{acked} segs_out:99 segs_in:9 \
+data_segs_out:{packets} send 11.6Mbps pacing_rate 23.2Mbps delivery_rate 9Mbps unacked:10 \
+retrans:1/{again} lost:3 sacked:2 minrtt:38
+ESTAB 0      0          192.0.2.1:22       192.0.2.3:50000
+\t cubic wscale:7,7 rto:204 rtt:1/1 mss:1448 cwnd:10 segs_in:4
+---
+"""
+
+
+def ss(times: int = 6) -> str:
+    """What `ss -tin` prints each half second, with `date +%s.%N` before it."""
+    return "".join(
+        SS.format(
+            at=f"{1_700_000_000 + at / 2:.9f}",
+            rtt=40 + at,
+            cwnd=20,
+            sent=1_448 * (1_000 + 100 * at),
+            acked=1_448 * (900 + 100 * at) + 1,
+            packets=1_000 + 100 * at,
+            again=7 + at,
+        )
+        for at in range(times)
+    )
+
+
+@pytest.mark.parametrize("time_is_after", [False, True])
+def test_what_ss_printed_is_measured(time_is_after, tmp_path):
+    path = tmp_path / "ss.log"
+    text = ss()
+    if time_is_after:
+        # As flent's script has it.
+        blocks = [block.split("\n", 1) for block in text.split("---\n") if block]
+        text = "".join(f"{rest}Time: {at}\n---\n" for at, rest in blocks)
+    path.write_text(text)
+    results = jostle.analyze(path)
+    assert results.flow_names(0) == ["192.0.2.1:40962 > 192.0.2.2:5201"]
+    one, seen = of_flow(results, "192.0.2.1:40962 > 192.0.2.2:5201")
+    assert one["controller"] == "cubic"
+    # What was sent before the first look counts for nothing.
+    assert seen["sent_packets"] == 500
+    assert seen["retransmitted_packets"] == 5
+    assert seen["goodput_bps"] == pytest.approx(8 * 1_448 * 500 / 2.5)
+    assert seen["rtt_mean_s"] == pytest.approx(0.0425, abs=0.001)
+    assert seen["cwnd_mean_bytes"] == pytest.approx(20 * 1_448)
+    flight = results.series("192.0.2.1:40962 > 192.0.2.2:5201", "in_flight")["seed_0"]
+    assert flight.to_list() == [6 * 1_448] * 5
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (ss(1), "fewer than two times"),
+        (ss(2) + ss(2), "decrease"),
+        (ss().replace("bytes_sent", "x").replace("bytes_acked", "x"), "sends anything"),
+        (ss().replace("mss:1448", "mss:99999999"), "a segment of 99999999 bytes"),
+        ("1700000000\n1700000001\n cwnd:1\n", "sends anything"),
+        ("cwnd:1", "fewer than two times"),
+        (ss() + "0 0 a:1 b:2\n" + " cwnd:1\n" * 2_000, "more than 10000 characters"),
+    ],
+)
+def test_logs_that_ss_did_not_print_are_refused(text, words, tmp_path):
+    path = tmp_path / "ss.txt"
+    path.write_text(text)
+    with pytest.raises(InputError, match=words):
+        jostle.analyze(path)

@@ -14,6 +14,7 @@ from jostle.captures.flent import of_flent
 from jostle.captures.iperf3 import of_iperf3
 from jostle.captures.pings import of_irtt, of_ping
 from jostle.captures.samples import Log
+from jostle.captures.ss import is_ss, of_ss
 from jostle.errors import InputError
 from jostle.foreign_files import TRACE_BYTES, read_bytes
 
@@ -46,10 +47,11 @@ def read(path: Path) -> Log:
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path}: no JSON: {error}") from error
         return _of_document(path, document)
+    make, words = (of_ss, "ss -tin") if is_ss(text) else (of_ping, "ping")
     try:
-        found = of_ping(text)
+        found = make(text)
     except ValueError as error:
-        raise InputError(f"{path}: not what ping prints ({error})") from error
+        raise InputError(f"{path}: not what {words} prints ({error})") from error
     if found is None:
         raise InputError(f"{path}: neither JSON of iperf3, irtt or flent nor the lines of ping")
     return found

@@ -55,7 +55,8 @@ def analyze(
 
     What is shown is what a run has: throughput, goodput, RTT, retransmissions, fairness. Captures
     of both ends of a connection are one measurement, as are all of one run of ours. A .json of
-    iperf3 or irtt, a .flent.gz and the lines of ping (.txt, .log) are measured as far as they go.
+    iperf3 or irtt, a .flent.gz and the lines of ping or ss -tin (.txt, .log) are measured as far as
+    they go.
     """
     shown = shown_of(options)
     into = {suffix: options.pop(suffix) for suffix in ("csv", "parquet")}

@@ -1,0 +1,182 @@
+"""What `ss -tin` printed again and again, with the time of each, as samples."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from jostle.captures.samples import (
+    FULL_BYTES,
+    HEADER_BYTES,
+    MOST_ROWS,
+    NS,
+    Log,
+    flow_spec,
+    nothing,
+    seen,
+    spec,
+)
+
+_MOST_CONNECTIONS: Final = 1_000
+_MOST_SAMPLES: Final = 2_000_000
+_MOST_SAID: Final = 10_000
+# What `date +%s.%N` prints; "Time: " in front is of flent's script.
+_TIME: Final = re.compile(r"^(?:Time: )?(\d{9,10}(?:\.\d{1,9})?)$")
+# "ESTAB 0 0 192.0.2.1:5201 198.51.100.9:50122"; the state is not there if it was asked for.
+_SOCKET: Final = re.compile(
+    r"^(?:tcp\s+)?(?:[A-Z][A-Z0-9-]*\s+)?\d+\s+\d+\s+(\S+:\d+)\s+(\S+:\d+)(?P<rest>.*)$"
+)
+_NUMBER: Final = re.compile(r"\b([a-z_]+):(\d{1,15}(?:\.\d{1,9})?)(?:/(\d{1,15}))?")
+_PACING: Final = re.compile(r"\bpacing_rate (\d{1,15}(?:\.\d{1,9})?)([KMGT]?)bps")
+_CONTROLLER: Final = re.compile(
+    r"^\s*(?:(?:ts|sack|ecn|ecnseen|fastopen)\s+)*([a-z][a-z0-9_]*)(?=\s)"
+)
+_SCALES: Final = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+
+Connection = tuple[str, str]
+Said = dict[Connection, str]
+
+
+def is_ss(text: str) -> bool:
+    """Whether a text looks like what ss prints of connections."""
+    return re.search(r"\bcwnd:\d", text) is not None
+
+
+def of_ss(text: str) -> Log:
+    """Take windows, RTTs, and what was sent, sent again and acknowledged since the sample before.
+
+    Connections that send nothing while they are looked at are left out.
+
+    Raises
+    ------
+    ValueError
+        When there is nothing that can be measured.
+    """
+    samples = _samples(text)
+    if len(samples) < 2:
+        raise ValueError("fewer than two times: `date +%s.%N` before each `ss -tin` prints them")
+    connections = list(dict.fromkeys(one for _, said in samples for one in said))
+    if len(samples) > MOST_ROWS or len(connections) > _MOST_CONNECTIONS:
+        raise ValueError(f"more than {MOST_ROWS} times or {_MOST_CONNECTIONS} connections")
+    if len(samples) * len(connections) > _MOST_SAMPLES:
+        raise ValueError(f"times × connections are more than {_MOST_SAMPLES}")
+    times = [at - samples[0][0] for at, _ in samples]
+    flows, told = [], []
+    for connection in connections:
+        lines = [said.get(connection) for _, said in samples]
+        if found := _flow(connection, lines, times):
+            flows.append(found[0])
+            told.append(found[1])
+    if not flows:
+        raise ValueError("no connection sends anything in it")
+    return Log(spec(times, flows), times, told)
+
+
+def _samples(text: str) -> list[tuple[int, Said]]:
+    """Tell what was said at each time, which stands before it or, as in flent's logs, after it."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    before = bool(lines) and _TIME.match(lines[0].strip()) is not None
+    samples: list[tuple[int, Said]] = []
+    said: Said = {}
+    last: Connection | None = None
+    for line in lines:
+        if time := _TIME.match(line.strip()):
+            if not before and last is None and not said:
+                continue
+            if before:
+                said = {}
+            samples.append((round(float(time[1]) * NS), said))
+            last = None
+            if not before:
+                said = {}
+        elif line[0].isspace() and last is not None:
+            said[last] += line
+            if len(said[last]) > _MOST_SAID:
+                raise ValueError(f"more than {_MOST_SAID} characters of a connection")
+        elif socket := _SOCKET.match(line):
+            last = (socket[1], socket[2])
+            said[last] = socket["rest"]
+    return samples
+
+
+def _flow(
+    connection: Connection, lines: Sequence[str | None], times: Sequence[int]
+) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    known = [at for at, line in enumerate(lines) if line is not None and is_ss(line)]
+    numbers = {at: _numbers(lines[at] or "") for at in known}
+    mss = int(max((numbers[at].get("mss", 0.0) for at in known), default=0)) or FULL_BYTES
+    if mss > 65_535:
+        raise ValueError(f"a segment of {mss} bytes")
+    # Of a connection that was there before the log, what it had done counts for nothing.
+    zero = numbers[known[0]] if known and known[0] == 0 else {}
+    counted = {name: [0.0] * len(times) for name in ("sent", "acked", "packets", "again")}
+    states = nothing(len(times))
+    for at in range(len(times)):
+        if at not in numbers:
+            for values in counted.values():
+                values[at] = values[at - 1] if at else 0.0
+            continue
+        now = numbers[at]
+        sent = _grown(now, zero, "bytes_sent", _grown(now, zero, "bytes_acked", 0.0))
+        new = {
+            "sent": sent,
+            "acked": _grown(now, zero, "bytes_acked", 0.0),
+            "packets": _grown(now, zero, "data_segs_out", math.ceil(sent / mss)),
+            "again": now.get("retrans_total", 0.0) - zero.get("retrans_total", 0.0),
+        }
+        for name, value in new.items():
+            if value < (counted[name][at - 1] if at else 0.0):
+                raise ValueError(f"{' > '.join(connection)}: what it counts decreases")
+            counted[name][at] = value
+        _note(states, at, now, mss)
+    if not counted["sent"] or counted["sent"][-1] <= 0:
+        return None
+    headers = [HEADER_BYTES * packets for packets in counted["packets"]]
+    counters = {
+        "sent_bytes": [a + b for a, b in zip(counted["sent"], headers, strict=True)],
+        "received_bytes": [a + math.ceil(a / mss) * HEADER_BYTES for a in counted["acked"]],
+        "delivered_bytes": counted["acked"],
+        "sent_packets": counted["packets"],
+        "retransmitted_packets": counted["again"],
+    }
+    described = flow_spec(" > ".join(connection)[:255], "tcp", {"kind": "bulk"}, mss)
+    controller = _CONTROLLER.match(lines[known[0]] or "")
+    described["controller"]["name"] = controller[1] if controller else "unknown"
+    told = seen(counters, states, len(times))
+    described["start_ns"] = told["start_ns"] = times[max(known[0] - 1, 0)]
+    return described, told
+
+
+def _numbers(line: str) -> dict[str, float]:
+    """Give what is said as `key:number`; `retrans:2/17` is of 2 now and 17 in all."""
+    found: dict[str, float] = {}
+    for key, value, total in _NUMBER.findall(line):
+        found.setdefault(key, float(value))
+        if total:
+            found.setdefault(f"{key}_total", float(total))
+    if pacing := _PACING.search(line):
+        found["pacing_rate"] = float(pacing[1]) * _SCALES[pacing[2]]
+    return found
+
+
+def _grown(now: Mapping[str, float], zero: Mapping[str, float], key: str, other: float) -> float:
+    """Give how much a counter has grown; what is 0 is not printed, nor what is newer."""
+    return now[key] - zero.get(key, 0.0) if key in now else other
+
+
+def _note(states: dict[str, list[float]], at: int, now: Mapping[str, float], mss: int) -> None:
+    """Keep the states of a sample."""
+    states["cwnd_bytes"][at] = now["cwnd"] * mss
+    if now.get("rtt"):
+        states["rtt_s"][at] = states["srtt_s"][at] = now["rtt"] / 1e3
+    if now.get("minrtt"):
+        states["rtt_min_s"][at] = now["minrtt"] / 1e3
+    if "ssthresh" in now:
+        states["ssthresh_bytes"][at] = now["ssthresh"] * mss
+    # tcp_packets_in_flight: sent, and neither SACKed nor lost, or sent again.
+    left = now.get("sacked", 0.0) + now.get("lost", 0.0) - now.get("retrans", 0.0)
+    states["in_flight_bytes"][at] = max(now.get("unacked", 0.0) - left, 0.0) * mss
+    if "pacing_rate" in now:
+        states["pacing_rate_bps"][at] = now["pacing_rate"]
