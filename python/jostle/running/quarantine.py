@@ -1,0 +1,28 @@
+"""Runs that kill whatever carries them out: set aside, with what it takes to see it again."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jostle.backends import Spec
+    from jostle.running.store import Store
+
+__all__ = ["quarantine"]
+
+_FOLDER = ".quarantine"
+
+
+def quarantine(store: Store | None, name: str, spec: Spec) -> str:
+    """Write a run's RunSpec into the store, and say what became of it."""
+    text = "its worker died, and so did the next that was given the run alone"
+    if store is None:
+        return text
+    path = store.root / _FOLDER / f"{name}.json"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(spec, ensure_ascii=False) + "\n", "utf-8")
+    except OSError as error:
+        return f"{text}; its RunSpec could not be written: {error.strerror}"
+    return f"{text}; its RunSpec is {path}"
