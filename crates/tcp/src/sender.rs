@@ -132,6 +132,8 @@ enum Connection {
 pub struct Sender {
     options: Options,
     connection: Connection,
+    /// The application has closed it, and all that it wrote is acknowledged.
+    is_finished: bool,
     syn_sent_at: Time,
     board: Scoreboard,
     sampler: Sampler,
@@ -202,6 +204,7 @@ impl Sender {
         Self {
             options,
             connection: Connection::Closed,
+            is_finished: false,
             syn_sent_at: Time::ZERO,
             board: Scoreboard::default(),
             sampler: Sampler::default(),

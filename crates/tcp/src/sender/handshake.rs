@@ -46,6 +46,7 @@ impl Sender {
     /// The connection closes: what the host is to remember.
     #[cold]
     pub fn close(&mut self, now: Time, memory: &mut HostMemory) {
+        self.is_finished = true;
         if let Some(host) = self.controller.host() {
             host.on_close(&mut Occasion { now, peer: self.options.peer, memory });
         }

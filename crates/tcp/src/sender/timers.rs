@@ -226,9 +226,10 @@ impl Sender {
         }
     }
 
-    /// The deadline of the controller may have come.
+    /// The deadline of the controller may have come. A connection that is over wakes up no more: a
+    /// controller of intervals would go on to the end of the run.
     pub fn on_wakeup(&mut self, now: Time, out: &mut impl Egress) {
-        if take_expired(&mut self.deadlines.wakeup, now) {
+        if take_expired(&mut self.deadlines.wakeup, now) && !self.is_finished {
             self.controller.on_wakeup(now);
             self.take_answers();
             self.retransmit_lost(now, out);
