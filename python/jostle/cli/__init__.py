@@ -20,6 +20,7 @@ from jostle.cli.environment import Environment
 from jostle.cli.fit import fit
 from jostle.cli.identify import identify
 from jostle.cli.kernel import kernel
+from jostle.cli.measure import measure
 from jostle.cli.new import new
 from jostle.cli.plot import plot
 from jostle.cli.quic import quic
@@ -72,8 +73,8 @@ def cli() -> None:
 
 _COMMANDS = (
     new, run, plot, compare, sensitivity, boundary, tune, conformance, study, suite, scorecard,
-    validate, identify, fit, advise, analyze, kernel, quic, emulate, trace, list_, explain, schema,
-    report, view, store, completion,
+    validate, identify, fit, advise, analyze, measure, kernel, quic, emulate, trace, list_, explain,
+    schema, report, view, store, completion,
 )  # fmt: skip
 
 for _command in _COMMANDS:
