@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jostle.cli.options import json_option
 from jostle.printable import echo
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def build(
 
 
 @kernel.command(short_help="Show which kernels there are.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def status(as_json: bool) -> None:
     """Show which kernels can be used here, and what to do for the others."""
     from jostle.kernel_images import status as kernels

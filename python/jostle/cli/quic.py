@@ -7,6 +7,7 @@ import time
 
 import click
 
+from jostle.cli.options import json_option
 from jostle.printable import echo
 
 
@@ -48,7 +49,7 @@ def build(*, name: str, force: bool) -> None:
 
 
 @quic.command(short_help="Show which implementations there are.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def status(*, as_json: bool) -> None:
     """Show which implementations can carry a flow here, and what to do for the others."""
     from jostle.quic_programs.status import SCHEMA, states

@@ -9,6 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+from typing import TYPE_CHECKING
+
+from jostle.errors import InterruptedRunError
+
+if TYPE_CHECKING:
+    from jostle.running.executors.local import Executor
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -49,3 +55,19 @@ def orderly_interruption() -> Iterator[Interruption]:
     finally:
         for number, handler in zip(_SIGNALS, before, strict=True):
             signal.signal(number, handler)
+
+
+@contextmanager
+def interruptible(executor: Executor) -> Iterator[None]:
+    """Let an executor carry runs out; when it ends, or a signal comes, nothing more is begun.
+
+    Runs that were interrupted end the command with the status that their signal asks for.
+    """
+    with orderly_interruption() as interruption:
+        try:
+            yield
+        except InterruptedRunError as error:
+            error.exit_status = interruption.exit_status
+            raise
+        finally:
+            executor.shutdown(wait=True, cancel_futures=True)
