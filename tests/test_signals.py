@@ -25,11 +25,14 @@ def test_a_signal_is_an_error_with_its_status(number: int, code: int) -> None:
 
 @pytest.mark.parametrize(("number", "code"), SIGNALS)
 def test_interrupted_runs_say_how_many_they_were(number: int, code: int) -> None:
-    with pytest.raises(InterruptedRunError, match="2 of 6 runs") as stopped, orderly_interruption():
+    def carry_out() -> None:
         try:
             signal.raise_signal(number)
         except KeyboardInterrupt as interrupt:
             raise InterruptedRunError(2, 6) from interrupt
+
+    with pytest.raises(InterruptedRunError, match="2 of 6 runs") as stopped, orderly_interruption():
+        carry_out()
     assert stopped.value.exit_status == code
 
 
