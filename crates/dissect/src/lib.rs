@@ -7,6 +7,7 @@
 //! [`RunRecord`](jostle_record::RunRecord): everything that shows runs shows captures.
 
 mod connections;
+mod diagram;
 mod error;
 mod file;
 mod measure;
@@ -19,6 +20,9 @@ mod sending;
 mod sequence;
 mod survey;
 
+pub use diagram::{
+    AnswerColumns, Diagram, Kind, PacketColumns, SackColumns, Wanted, diagrams, look_closely,
+};
 pub use error::Error;
 pub use measure::{Measurement, analyze, look};
 
