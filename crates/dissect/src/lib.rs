@@ -6,6 +6,7 @@
 //! of the file. What leaves a [`Recorder`](jostle_record::Recorder) is a
 //! [`RunRecord`](jostle_record::RunRecord): everything that shows runs shows captures.
 
+mod closely;
 mod connections;
 mod diagram;
 mod error;
@@ -20,9 +21,8 @@ mod sending;
 mod sequence;
 mod survey;
 
-pub use diagram::{
-    AnswerColumns, Diagram, Kind, PacketColumns, SackColumns, Wanted, diagrams, look_closely,
-};
+pub use closely::{diagrams, look_closely};
+pub use diagram::{AnswerColumns, Diagram, Kind, PacketColumns, SackColumns, Wanted};
 pub use error::Error;
 pub use measure::{Measurement, analyze, look};
 
