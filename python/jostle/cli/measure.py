@@ -70,7 +70,7 @@ def measure(
     capture: bool,
     out: str | None,
     as_json: bool,
-) -> int:
+) -> None:
     """Measure the path to HOST: pings at rest, then transfers with pings beside them.
 
     HOST runs `iperf3 -s`, or a web server with a large file (give its URL; with --direction up one
@@ -85,13 +85,8 @@ def measure(
     make_folder_of(None if folder.exists() else str(folder))
     directions = _DIRECTIONS[direction] if direction else ()
     asked = Asked(host, by, port, seconds, controllers, directions, capture)
-    with orderly_interruption() as interruption:
-        try:
-            with _bar() as told:
-                found = measured(asked, folder, told)
-        except KeyboardInterrupt:
-            echo("interrupted: nothing is kept", err=True)
-            return interruption.exit_status
+    with orderly_interruption("interrupted: nothing is kept"), _bar() as told:
+        found = measured(asked, folder, told)
     if as_json:
         echo(json.dumps(found.manifest, ensure_ascii=False, allow_nan=False))
     else:
@@ -99,7 +94,6 @@ def measure(
     for note in _notes(found.manifest):
         echo(f"note: {note}", err=as_json)
     echo(f"written: {folder}", err=as_json)
-    return 0
 
 
 def _usual_name(host: str) -> str:
