@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Sequence
 
@@ -31,6 +30,7 @@ from jostle.cli.show import explain, list_, schema
 from jostle.cli.store import store
 from jostle.cli.study import study
 from jostle.cli.suite import suite
+from jostle.cli.sweep import sweep
 from jostle.cli.trace import trace
 from jostle.cli.tune import tune
 from jostle.cli.validate import validate
@@ -41,8 +41,8 @@ from jostle.printable import echo
 __all__ = ["cli", "main", "status"]
 
 INTERRUPTED = 130
-READ_NO_MORE = 128 + signal.SIGPIPE
-"""As shells report a program that SIGPIPE ended."""
+READ_NO_MORE = 128 + 13
+"""As shells report a program that SIGPIPE (13, which Windows has not) ended."""
 
 
 def _print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
@@ -71,9 +71,9 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    new, run, plot, compare, sensitivity, boundary, tune, conformance, study, suite, scorecard,
-    validate, identify, fit, advise, analyze, kernel, quic, emulate, trace, list_, explain, schema,
-    report, view, store, completion,
+    new, run, sweep, plot, compare, sensitivity, boundary, tune, conformance, study, suite,
+    scorecard, validate, identify, fit, advise, analyze, kernel, quic, emulate, trace, list_,
+    explain, schema, report, view, store, completion,
 )  # fmt: skip
 
 for _command in _COMMANDS:
