@@ -333,3 +333,16 @@ def test_modules_stand_beside_their_folders() -> None:
     """`name.rs` beside `name/`; but Cargo would take `tests/common.rs` for a test of its own."""
     folders = [path for path in texts() if path.name == "mod.rs" and "src" in path.parts]
     assert folders == []
+
+
+def test_what_subclasses_have_to_do_is_abstract() -> None:
+    """A class that lacks a method cannot be made, rather than failing when it is called."""
+    stub = re.compile(r"raise NotImplementedError|\b(?:unimplemented|todo)!")
+    wrong = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in texts()
+        if path.suffix in {".py", ".rs"} and path != Path(__file__)
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if stub.search(line)
+    ]
+    assert wrong == []

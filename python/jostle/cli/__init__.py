@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 import click
 
@@ -54,7 +55,32 @@ def _print_version(context: click.Context, _parameter: click.Parameter, wanted: 
     context.exit()
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+_ROOMS: Final[dict[str, tuple[click.Command, ...]]] = {
+    "Run": (new, run, sweep, plot, report, view, compare),
+    "Ask where, which and why": (sensitivity, boundary, tune),
+    "Hold against others": (study, suite, scorecard, validate, conformance),
+    "Begin with a real network": (analyze, fit, identify, advise, trace, emulate),
+    "Look up and look after": (list_, explain, schema, store, kernel, quic, completion),
+}
+"""Commands as the help shows them: by what somebody wants."""
+
+
+class _Rooms(click.Group):
+    """Commands under the headings of `_ROOMS`, in that order."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a list per heading, all with the same columns."""
+        names = self.list_commands(ctx)
+        width = max(map(len, names))
+        for heading, commands in _ROOMS.items():
+            with formatter.section(heading):
+                room = formatter.width - width - 6
+                formatter.write_dl(
+                    [(f"{one.name:<{width}}", one.get_short_help_str(room)) for one in commands]
+                )
+
+
+@click.group(cls=_Rooms, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version",
     is_flag=True,
@@ -70,14 +96,9 @@ def cli() -> None:
     """
 
 
-_COMMANDS = (
-    new, run, sweep, plot, compare, sensitivity, boundary, tune, conformance, study, suite,
-    scorecard, validate, identify, fit, advise, analyze, kernel, quic, emulate, trace, list_,
-    explain, schema, report, view, store, completion,
-)  # fmt: skip
-
-for _command in _COMMANDS:
-    cli.add_command(_command)
+for _commands in _ROOMS.values():
+    for _command in _commands:
+        cli.add_command(_command)
 
 
 def main() -> None:
