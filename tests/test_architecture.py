@@ -346,3 +346,13 @@ def test_what_subclasses_have_to_do_is_abstract() -> None:
         if stub.search(line)
     ]
     assert wrong == []
+
+
+def test_commands_share_the_options_that_they_have_in_common() -> None:
+    """An option that is the same to the letter is imported, for otherwise one of them changes."""
+    where: dict[str, list[str]] = {}
+    for path in sorted((PACKAGE / "cli").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "click.option":
+                where.setdefault(ast.unparse(node), []).append(f"{path.name}:{node.lineno}")
+    assert {option: places for option, places in where.items() if len(places) > 1} == {}

@@ -15,7 +15,8 @@ import click
 
 from jostle.cli.detaching import DETACH, detach, last_lines
 from jostle.cli.environment import Environment
-from jostle.cli.run import run, store_option
+from jostle.cli.options import json_option, store_option
+from jostle.cli.run import run
 from jostle.errors import InputError
 from jostle.printable import echo
 
@@ -40,7 +41,7 @@ def sweep() -> None:
 
 @sweep.command(short_help="Show how far sweeps are.")
 @_name
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 @store_option
 def status(*, name: str | None, as_json: bool, store_path: str) -> None:
     """Show how many runs of each plan are done, have failed and are left, and who carries it out.

@@ -192,11 +192,12 @@ def _state_mistakes(path: KeyPath, value: Value) -> Mistakes:
         "then": name == "mode_followed",
         "quantity": name == "internal",
     }
-    may = {"mode": of_states, "then": needs["then"], "quantity": needs["quantity"]}
     for key, needed in needs.items():
         if needed and not getattr(value, key):
             yield path, f"`{name}` needs `{key}`"
-        if getattr(value, key) and not may[key]:
+    may = needs | {"mode": of_states, "shown": of_states, "unset": needs["quantity"]}
+    for key, allowed in may.items():
+        if getattr(value, key) not in ("", None) and not allowed:
             yield (*path, key), f"`{key}` is of no matter for `{name}`"
 
 
