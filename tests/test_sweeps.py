@@ -74,13 +74,13 @@ def command(folder: Path, *words: str) -> Command:
     return Command(("sweep.toml", *words), str(folder), {}, "host", os.getpid(), 1.0)
 
 
-def record(store: Path, *words: str, **more: Any) -> Recording:
+def record(store: Path, *words: str, folder: Path | None = None, **more: Any) -> Recording:
     more.setdefault("stop", lambda: None)
-    return Recording(store, command(store, *words), [("Swept", 10)], **more)
+    return Recording(store, command(folder or store, *words), [("Swept", 10)], **more)
 
 
 def test_a_detached_sweep_is_seen_stopped_and_resumed(jostle: Jostle, tmp_path: Path) -> None:
-    options = ("--store", "store", "--set", "flows.one.controller=reno", "--repeats", "300")
+    options = ("--store", "store", "--set", "flows.one.controller=reno", "--repeats", "5000")
     began = jostle("run", "sweep.toml", *options, "--jobs", "1", "--detach")
     assert (began.returncode, began.stderr) == (0, "")
     (sweep,) = sweeps_of(tmp_path / "store")
@@ -102,22 +102,34 @@ def test_a_detached_sweep_is_seen_stopped_and_resumed(jostle: Jostle, tmp_path: 
     assert (stopped.returncode, stopped.stderr) == (0, "")
     plan = told(jostle)
     assert plan["sweeps"][0]["state"] == "stopped"
-    assert 0 < plan["done"] < 300
-    assert plan["done"] + plan["left"] == plan["total"] == 300
+    assert 0 < plan["done"] < 5000
+    assert plan["done"] + plan["left"] == plan["total"] == 5000
     # Nothing that was told to be finished is missing.
     assert plan["done"] >= plan["sweeps"][0]["done"]
     one = jostle("sweep", "status", sweep.name[:4], "--store", "store").stdout
-    assert "command: jostle run sweep.toml --set flows.one.controller=reno --repeats 300" in one
+    assert "command: jostle run sweep.toml --set flows.one.controller=reno --repeats 5000" in one
     assert "interrupted: " in one
+    try:
+        resumed = jostle("sweep", "resume", "--store", "store", "--detach")
+        assert resumed.returncode == 0
+        wait_until(lambda: told(jostle)["sweeps"][0]["done"] > 0, "it does not go on")
+        assert told(jostle)["sweeps"][0]["stored"] == plan["done"]
+    finally:
+        (sweep.place / "stop").touch()
+    wait_until(lambda: told(jostle)["sweeps"][0]["state"] == "stopped", "it does not stop")
+
+
+def test_what_is_resumed_is_what_was_given(jostle: Jostle, tmp_path: Path) -> None:
+    options = ("--set", "flows.one.controller=reno", "--repeats", "3", "--seed", "7")
+    store = tmp_path / "store"
+    words = (*options, "--json", "--store", str(store))
+    with suppress(KeyboardInterrupt), record(store, *words, folder=tmp_path, detached=True):
+        raise KeyboardInterrupt
     resumed = jostle("sweep", "resume", "--store", "store")
     assert resumed.returncode == 0
-    assert f"{plan['done']} of 300 runs are in the store" in resumed.stderr
-    assert told(jostle)["sweeps"][0]["state"] == "finished"
-    documents = [
-        jostle("run", "sweep.toml", *options[2:], "--store", store, "--json").stdout
-        for store in ("store", "quiet")
-    ]
-    assert documents[0] == documents[1]
+    given = jostle("run", "sweep.toml", *options, "--json", "--store", "quiet")
+    assert resumed.stdout == given.stdout
+    assert sweeps_of(store) == []
 
 
 def test_a_killed_sweep_is_told_from_one_that_runs(jostle: Jostle, tmp_path: Path) -> None:
