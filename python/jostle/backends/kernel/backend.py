@@ -23,6 +23,8 @@ _PATIENCE_S = 120.0
 _LEAST_PACKETS_PER_S = 3_000
 # A packet of QUIC costs several system calls of a process and its encryption.
 _LEAST_QUIC_PACKETS_PER_S = 200
+# Two threads that come and go, and two sockets: 5 ms on a machine that has nothing else to do.
+_PER_CONNECTION_S = 0.1
 
 
 class KernelBackend:
@@ -109,13 +111,15 @@ class KernelBackend:
         """
         self.check(spec)
         text = canonical_json(spec)
+        work = job.build(spec, self.image, self._defaults)
         done = carried_out(
-            job.build(spec, self.image, self._defaults),
+            work,
             job.files(spec, self.image, lambda link: self._draw(text, link, cancelled)),
             self.image,
             memory_mb=job.memory_mb(spec),
             seed=spec["seed"],
-            timeout_s=timeout_s(spec, self.image.kind),
+            timeout_s=timeout_s(spec, self.image.kind)
+            + job.connections_of(work) * _PER_CONNECTION_S,
             cancelled=cancelled,
         )
         with done as (folder, wall_s):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 import traceback
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from typing import Any
 from . import disciplines, flow, links, network, sampling
 from .capture import Capture
 from .clock import clock_offset_ns, fine_timers
+from .connections import ConnectionsFlow
 from .datagrams import DatagramFlow, PingFlow
 from .failure import GuestFailure, report
 from .flow import Flow
@@ -27,6 +29,7 @@ def main(folder: Path) -> None:
     """Carry out the job in `folder`."""
     job: dict[str, Any] = json.loads((folder / "job.json").read_bytes())
     fine_timers()
+    _many_files()
     network.load_modules(job["modules"])
     network.check_controllers(job["controllers"])
     network.set_parameters(job["parameters"], job["may_set_parameters"])
@@ -60,6 +63,12 @@ def main(folder: Path) -> None:
     partial.rename(folder / "events.json")
 
 
+def _many_files() -> None:
+    """Let sockets be as many as this process may have."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def _flows(job: Mapping[str, Any], hosts: Mapping[str, Host], folder: Path) -> list[Flow]:
     programs = folder / "programs"
     if any("server" in one for one in job["flows"]):
@@ -77,6 +86,8 @@ def _flows(job: Mapping[str, Any], hosts: Mapping[str, Host], folder: Path) -> l
         if one["transport"] == "udp":
             kind = PingFlow if one["source"]["kind"] == "ping" else DatagramFlow
             return kind(number, one, hosts, folder=folder)
+        if one["connections"] is not None:
+            return ConnectionsFlow(number, one, hosts)
         return TcpFlow(number, one, hosts)
 
     return [made(number, one) for number, one in enumerate(job["flows"])]

@@ -143,11 +143,7 @@ class TcpFlow(ThreadedFlow):
 
     def _receive(self) -> None:
         self._hosts[self._job["receiver"]].enter()
-        listener = socket.socket()
-        if self._job["receiver_controller"] is not None:
-            set_controller(listener, self._job["receiver_controller"])
-        listener.bind((self._job["receiver_address"], PORT))
-        listener.listen(1)
+        listener = listening(self._job, 1)
         self._listens.set()
         connection, _ = listener.accept()
         end_abruptly(connection)
@@ -161,7 +157,10 @@ class TcpFlow(ThreadedFlow):
             return  # The sender's end knows why.
 
     def _read(self, connection: socket.socket) -> None:
-        """Read until the connection ends: in portions, and what is left of a message at once."""
+        """Read until the connection ends, or the last message is whole.
+
+        It reads in portions, and what is left of a message at once.
+        """
         portion_bytes, most_bytes = self._job["read_bytes"], self._job["read_most_bytes"]
         left_bytes = self._first_bytes()
         buffer = bytearray(max(portion_bytes, most_bytes))
@@ -183,6 +182,8 @@ class TcpFlow(ThreadedFlow):
                 left_bytes -= taken_bytes
                 if not left_bytes:
                     left_bytes = self._take(connection)
+                    if left_bytes is None:
+                        return
 
     def _first_bytes(self) -> int | None:
         """Size of the first message; None if there are no messages."""
@@ -215,13 +216,14 @@ class TcpFlow(ThreadedFlow):
             unsent_bytes = _STOPPABLE_UNSENT_BYTES
         sender.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, unsent_bytes)
         end_abruptly(sender)
-        sender.bind((self._job["sender_address"], 0))
+        sender.bind((self._job["sender_address"], self._job["sender_port"]))
         due_ns = self._begin_ns() + self._job["start_ns"]
         if self._stop_ns is not None and due_ns >= self._stop_ns:
             return
         self._due_ns = due_ns
         sleep_until(due_ns)
         self._sender = sender
+        self._connecting(sender)
         self._opened_ns = time.monotonic_ns()
         if self._player is not None:
             # The client's first packet is under way.
@@ -233,6 +235,9 @@ class TcpFlow(ThreadedFlow):
         except (ConnectionError, TimeoutError) as error:
             # A connection that dies (a link that loses everything) is a result, not a mistake.
             self._broken = error.strerror or str(error)
+
+    def _connecting(self, sender: socket.socket) -> None:
+        """Do what is to be done before the connection opens."""
 
     def _begin_ns(self) -> int:
         """Tell when its time of waiting begins: with the run, or when the flow before completes.
@@ -383,6 +388,16 @@ class TcpFlow(ThreadedFlow):
 def set_controller(connection: socket.socket, name: str) -> None:
     """Give a connection its congestion control."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+
+
+def listening(job: Mapping[str, Any], backlog: int) -> socket.socket:
+    """Open the socket of a flow's receiver, which waits for so many connections at once."""
+    listener = socket.socket()
+    if job["receiver_controller"] is not None:
+        set_controller(listener, job["receiver_controller"])
+    listener.bind((job["receiver_address"], PORT))
+    listener.listen(backlog)
+    return listener
 
 
 def end_abruptly(connection: socket.socket) -> None:
