@@ -33,6 +33,16 @@ def card(jostle, store):
     return judged
 
 
+def test_marks_on_everything_leave_the_smallest_window(card):
+    """RFC 3168, 6.1.2: each round trip with marks is congestion; Linux keeps two packets."""
+    assert card("robustness", "reno", *only("mangled"))["mangled"]["verdict"] == "pass"
+    frame = run(load_scenario(SUITES / "robustness" / "mangled.toml"), repeats=1, store=False).flows
+    goodput = frame.filter(frame["phase"] == "steady")["goodput_bps"][0]
+    assert goodput == pytest.approx(2 * 1448 * 8 / 0.040, rel=0.05)
+    # BBR takes no notice of classic marks (rfc9743, 7.1-marks): times what the baseline gets.
+    assert card("robustness", "bbr", *only("mangled"))["mangled"]["value"] > 20
+
+
 def test_careful_resume_is_what_meets_c4s_bound_by_way_of_a_satellite(card):
     """RFC 9959, section 1, and draft-huitema-ccwg-c4-test, 2.2.3: 100 MB in 7.4 s, 4.2 at best."""
     row = card("c4", "cubic", *only("satellite"))["satellite"]
