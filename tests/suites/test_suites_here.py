@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -86,7 +87,9 @@ def test_recorded_cards_are_of_these_suites_and_of_controllers_that_there_are():
         assert set(card["criteria"]) == set(criteria), "run docs/record_cards.py"
         levels = {name: row[0] for name, row in card["criteria"].items()}
         assert levels == {name: one.level for name, one in criteria.items()}
-        assert card["controller"] in registered
+        # "bbr3 (flavour = google)" is a variant of a row; parts of QUIC's stack are no rows.
+        name = re.split(r", | \(", card["controller"])[0]
+        assert name in registered or name.startswith("noq:")
     assert {card["suite"] for card in cards} >= {"rfc9743", "harm", "lbe", "starvation", "l4s"}
 
 
