@@ -41,7 +41,8 @@ ROOM_MAY_USE = {
     "run_spec": "",
     "implementations": "",
     "printable": "",
-    "locked_folders": "",
+    "locks": "",
+    "locked_folders": "locks",
     "python_controllers": "errors foreign_files",
     "scenario": "_core errors foreign_files run_spec implementations python_controllers",
     "gym": "_core errors scenario",
@@ -54,7 +55,7 @@ ROOM_MAY_USE = {
     "stats": "",
     "figures": "errors stats",
     "results": "_core errors backends stats figures",
-    "running": "errors foreign_files printable locked_folders python_controllers scenario "
+    "running": "errors foreign_files printable locks locked_folders python_controllers scenario "
     "backends stats results",
     "captures": "_core errors foreign_files run_spec scenario backends results running",
     "inference": "errors run_spec python_controllers scenario emulate backends stats figures "

@@ -81,10 +81,13 @@ class Done:
         Why it failed; None if it did not.
     record
         The run, where it has no store to go to.
+    quarantined
+        Whether it failed because it kills whatever carries it out.
     """
 
     error: str | None = None
     record: RunRecord | None = None
+    quarantined: bool = False
 
 
 @dataclass(frozen=True)

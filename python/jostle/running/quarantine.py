@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jostle.backends import Spec
     from jostle.running.store import Store
 
-__all__ = ["quarantine"]
+__all__ = ["quarantine", "quarantined"]
 
 _FOLDER = ".quarantine"
 
@@ -26,3 +28,11 @@ def quarantine(store: Store | None, name: str, spec: Spec) -> str:
     except OSError as error:
         return f"{text}; its RunSpec could not be written: {error.strerror}"
     return f"{text}; its RunSpec is {path}"
+
+
+def quarantined(store: Path) -> frozenset[str]:
+    """Names of the runs that were set aside in a store."""
+    try:
+        return frozenset(Path(name).stem for name in os.listdir(store / _FOLDER))
+    except OSError:
+        return frozenset()

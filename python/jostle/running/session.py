@@ -165,7 +165,10 @@ class Session:
             mine = self.shard.part(mine)
         if self.store is not None and self.noting and not whole_conditions:
             made_by = (self.backend.name, self.backend.version)
-            new = write_plan(self.store.root, plan.title, made_by, plan.conditions, places)
+            written = write_plan(self.store.root, plan.title, made_by, plan.conditions, places)
+            if written is not None:
+                progress.noted(written.path.name)
+            new = written.path if written is not None and written.new else None
             if noted is not None and new != noted:
                 noted.unlink(missing_ok=True)
             noted = new
@@ -288,7 +291,7 @@ class _Work:
                 return
             spec = self._plan.runs[self._wanted[names[0]]].spec
             store = None if self._writer is None else self._writer.store
-            done: Sequence[Done] = [Done(quarantine(store, names[0], spec))]
+            done: Sequence[Done] = [Done(quarantine(store, names[0], spec), quarantined=True)]
         elif error is not None:
             done = [Done(str(error).strip() or type(error).__name__)] * len(names)
         else:
@@ -303,7 +306,11 @@ class _Work:
             else:
                 outcome.errors[name] = one.error
                 planned = self._plan.runs[self._wanted[name]]
-                self._progress.failed(Failure(planned.condition, planned.seed, one.error))
+                failure = Failure(planned.condition, planned.seed, one.error)
+                if one.quarantined:
+                    self._progress.quarantined(failure)
+                else:
+                    self._progress.failed(failure)
 
     def give_up(self) -> None:
         """Stop what runs, drop what has not begun, wait for it, and write what was finished.
