@@ -20,6 +20,7 @@ from jostle.cli.environment import Environment
 from jostle.cli.fit import fit
 from jostle.cli.identify import identify
 from jostle.cli.kernel import kernel
+from jostle.cli.measure import measure
 from jostle.cli.new import new
 from jostle.cli.plot import plot
 from jostle.cli.quic import quic
@@ -59,7 +60,7 @@ _ROOMS: Final[dict[str, tuple[click.Command, ...]]] = {
     "Run": (new, run, sweep, plot, report, view, compare),
     "Ask where, which and why": (sensitivity, boundary, tune),
     "Hold against others": (study, suite, scorecard, validate, conformance),
-    "Begin with a real network": (analyze, fit, identify, advise, trace, emulate),
+    "Begin with a real network": (measure, analyze, fit, identify, advise, trace, emulate),
     "Look up and look after": (list_, explain, schema, store, kernel, quic, completion),
 }
 """Commands as the help shows them: by what somebody wants."""
