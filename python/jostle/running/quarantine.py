@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,9 +17,16 @@ __all__ = ["quarantine", "quarantined"]
 _FOLDER = ".quarantine"
 
 
-def quarantine(store: Store | None, name: str, spec: Spec) -> str:
-    """Write a run's RunSpec into the store, and say what became of it."""
-    text = "its worker died, and so did the next that was given the run alone"
+def quarantine(store: Store | None, name: str, spec: Spec, patience_s: float) -> str:
+    """Write a run's RunSpec into the store, and say what became of it.
+
+    Parameters
+    ----------
+    patience_s
+        After how many seconds it counted as stuck.
+    """
+    stuck = f", or the run did not end within {patience_s:.0f} s" if patience_s < math.inf else ""
+    text = f"its worker died{stuck}; so it was with the next that was given the run alone"
     if store is None:
         return text
     path = store.root / _FOLDER / f"{name}.json"
