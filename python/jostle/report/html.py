@@ -18,7 +18,7 @@ from jostle.figures.files import replace_file
 from jostle.figures.save import to_bytes
 from jostle.foreign_files import SCENARIO_BYTES, read_text
 from jostle.printable import printable, printable_markup
-from jostle.report import assets
+from jostle.report import assets, sequence
 from jostle.report.series import charts
 from jostle.report.topology import topology
 from jostle.results import pictures
@@ -26,6 +26,7 @@ from jostle.results.overview import overview
 from jostle.results.tables import LINKS, Table, html_table, interval_note, phase_tables
 
 if TYPE_CHECKING:
+    from jostle.figures.sequence_data import SequencesData
     from jostle.results import ResultSet
 
 MOST_DRAWINGS = 40
@@ -44,6 +45,7 @@ def render(
     options: Sequence[str] = (),
     *,
     command: str = "report",
+    sequences: SequencesData | None = None,
 ) -> str:
     """Write results as an HTML document.
 
@@ -58,7 +60,10 @@ def render(
         Its options, word by word.
     command
         What it is called: another one for what was measured, not run.
+    sequences
+        A time–sequence diagram, which stands in the first part of the page.
     """
+    names_of_scripts = assets.SCRIPTS if sequences is None else assets.WITH_SEQUENCES
     environment = Environment(
         loader=PackageLoader("jostle.report"),
         autoescape=True,
@@ -74,9 +79,10 @@ def render(
         files=names,
         command=shlex.join(["jostle", command, *options, *(names or _FILE[command])]),
         version=metadata.version("jostle"),
-        policy=assets.policy(),
+        policy=assets.policy(names_of_scripts),
         styles=assets.styles(),
-        scripts=assets.scripts(),
+        scripts=assets.scripts(names_of_scripts),
+        sequence=None if sequences is None else _sequence(sequences),
     )
 
 
@@ -87,6 +93,7 @@ def write_report(
     options: Sequence[str] = (),
     *,
     command: str = "report",
+    sequences: SequencesData | None = None,
 ) -> Path:
     """Write a report; see `render`.
 
@@ -96,7 +103,8 @@ def write_report(
         When the file cannot be written.
     """
     path = Path(path)
-    replace_file(path, render(every, files, options, command=command).encode())
+    page = render(every, files, options, command=command, sequences=sequences)
+    replace_file(path, page.encode())
     return path
 
 
@@ -136,6 +144,11 @@ def _scenario(results: ResultSet, file: str | None) -> dict[str, Any]:
         "specs": _specs(results),
         "run_ids": [(results.labels[r.condition], r.seed, r.run.run_id) for r in results.results],
     }
+
+
+def _sequence(sequences: SequencesData) -> tuple[Markup, str]:
+    fitting = sequence.fitting(sequences)
+    return data_block(*sequence.packed(fitting)), fitting.caption
 
 
 def _html(tables: Sequence[Table], title: str, *, of: bool) -> Markup:
