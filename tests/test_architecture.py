@@ -41,7 +41,8 @@ ROOM_MAY_USE = {
     "run_spec": "",
     "implementations": "",
     "printable": "",
-    "locked_folders": "",
+    "locks": "",
+    "locked_folders": "locks",
     "python_controllers": "errors foreign_files",
     "scenario": "_core errors foreign_files run_spec implementations python_controllers",
     "gym": "_core errors scenario",
@@ -54,9 +55,10 @@ ROOM_MAY_USE = {
     "stats": "",
     "figures": "errors stats",
     "results": "_core errors backends stats figures",
-    "running": "errors foreign_files printable locked_folders python_controllers scenario "
+    "running": "errors foreign_files printable locks locked_folders python_controllers scenario "
     "backends stats results",
     "captures": "_core errors foreign_files run_spec scenario backends results running",
+    "live": "errors locked_folders captures",
     "inference": "errors run_spec python_controllers scenario emulate backends stats figures "
     "results running captures",
     "report": "foreign_files printable scenario stats figures results",
@@ -69,7 +71,7 @@ ROOM_MAY_USE = {
     "search": "errors foreign_files printable scenario backends stats figures results running "
     "studies",
     "cli": "errors foreign_files printable scenario templates emulate kernel_images quic_programs "
-    "backends running results figures captures inference report view fidelity studies "
+    "backends running results figures captures live inference report view fidelity studies "
     "suites search",
     "api": "errors printable scenario backends running results captures report",
 }

@@ -33,6 +33,26 @@ def card(jostle, store):
     return judged
 
 
+def test_careful_resume_is_what_meets_c4s_bound_by_way_of_a_satellite(card):
+    """RFC 9959, section 1, and draft-huitema-ccwg-c4-test, 2.2.3: 100 MB in 7.4 s, 4.2 at best."""
+    row = card("c4", "cubic", *only("satellite"))["satellite"]
+    assert row["verdict"] == "pass"
+    given = load_scenario(SUITES / "c4" / "satellite.toml")
+    given = given.set({f"flows.{flow}.memory": "none" for flow in ("before", "main")})
+    frame = run(given, repeats=1, store=False).flows
+    without = frame.filter((frame["flow"] == "main") & (frame["phase"] == "overall"))
+    assert without["completion_s"][0] > row["bound"] + 2
+
+
+def test_a_frame_of_a_call_is_not_quicker_than_its_way(card):
+    """The draft's paths have half of their round trips on the way there: 15 ms of 30."""
+    rows = card("c4", "prague", *only("media-100", "media-longer"))
+    ways = {"media-100": 15, "media-longer": 50}
+    for name, row in rows.items():
+        mean, most = (one["value"] for one in row["comparisons"])
+        assert ways[name] < mean < most
+
+
 def failed(rows) -> set[str]:
     return {name for name, row in rows.items() if row["verdict"] == "fail"}
 

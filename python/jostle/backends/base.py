@@ -153,6 +153,9 @@ class Backend(Protocol):
             When it cannot; the text names the scenario's keys that stand in the way.
         """
 
+    def patience_s(self, spec: Spec) -> float:
+        """Seconds of real time after which a run of `spec` is stuck, on the slowest of machines."""
+
     def run(self, spec: Spec, cancelled: Cancelled | None = None) -> RunRecord:
         """Run `spec` to its end.
 

@@ -40,6 +40,12 @@ _METRICS: Final = {
     "pacing_rate_bps": ("pacing_rate", 1.0),
 }
 _NO_THRESHOLD: Final = 2.0**62
+_QUIC: Final = {
+    "implementation": None, "initial_mtu_bytes": 1200, "mtu_discovery": False,
+    "ack_frequency": None, "recovery": "rfc9002", "gso_packets": 1, "pacing": False, "streams": 1,
+    "stream_receive_window_bytes": 0, "handshake": "1rtt", "crypto": "tls",
+}  # fmt: skip
+"""What the specification of a QUIC flow has to have; nothing of it is known."""
 _COUNTERS: Final = (
     "sent_bytes", "received_bytes", "delivered_bytes", "sent_packets", "retransmitted_packets",
 )  # fmt: skip
@@ -326,6 +332,8 @@ def _described(one: _Connection, origin_ms: float, end_ns: int) -> dict[str, Any
     source = {"kind": "fixed", "bytes": one.sent.stream_bytes} if complete else {"kind": "bulk"}
     mss = min(max(one.datagram_bytes, 1), 65_507) + 28 - (HEADER_BYTES - 14)
     described = flow_spec(one.name, "quic", source, mss)
+    # What a log tells of itself counts: without this table QUIC is sealed, as in a capture.
+    described["quic"] = _QUIC | {"initial_mtu_bytes": one.datagram_bytes}
     described["start_ns"] = min(max(_ns(one.first_ms or 0.0, origin_ms), 0), end_ns - 1)
     return described
 

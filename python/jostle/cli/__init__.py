@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -21,6 +20,7 @@ from jostle.cli.environment import Environment
 from jostle.cli.fit import fit
 from jostle.cli.identify import identify
 from jostle.cli.kernel import kernel
+from jostle.cli.measure import measure
 from jostle.cli.new import new
 from jostle.cli.plot import plot
 from jostle.cli.quic import quic
@@ -32,6 +32,7 @@ from jostle.cli.show import explain, list_, schema
 from jostle.cli.store import store
 from jostle.cli.study import study
 from jostle.cli.suite import suite
+from jostle.cli.sweep import sweep
 from jostle.cli.trace import trace
 from jostle.cli.tune import tune
 from jostle.cli.validate import validate
@@ -42,8 +43,8 @@ from jostle.printable import echo
 __all__ = ["cli", "main", "status"]
 
 INTERRUPTED = 130
-READ_NO_MORE = 128 + signal.SIGPIPE
-"""As shells report a program that SIGPIPE ended."""
+READ_NO_MORE = 128 + 13
+"""As shells report a program that SIGPIPE (13, which Windows has not) ended."""
 
 
 def _print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
@@ -56,10 +57,10 @@ def _print_version(context: click.Context, _parameter: click.Parameter, wanted: 
 
 
 _ROOMS: Final[dict[str, tuple[click.Command, ...]]] = {
-    "Run": (new, run, plot, report, view, compare),
+    "Run": (new, run, sweep, plot, report, view, compare),
     "Ask where, which and why": (sensitivity, boundary, tune),
     "Hold against others": (study, suite, scorecard, validate, conformance),
-    "Begin with a real network": (analyze, fit, identify, advise, trace, emulate),
+    "Begin with a real network": (measure, analyze, fit, identify, advise, trace, emulate),
     "Look up and look after": (list_, explain, schema, store, kernel, quic, completion),
 }
 """Commands as the help shows them: by what somebody wants."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from jostle.cli.detaching import DETACH, DETACHED, KeepsWords, Swept, command_of, detach
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder, make_folder_of
 from jostle.cli.options import (
@@ -34,14 +36,16 @@ from jostle.printable import echo
 if TYPE_CHECKING:
     from jostle.backends import Backend
     from jostle.results import ResultSet
+    from jostle.running.progress import Progress
     from jostle.running.segments.content import Keep
     from jostle.running.session import Session
     from jostle.running.shards import Shard
     from jostle.running.store import Store
+    from jostle.running.sweeps.recording import Recording
     from jostle.scenario import Plan
 
 
-@click.command(short_help="Run scenarios and show who gets how much.")
+@click.command(cls=KeepsWords, short_help="Run scenarios and show who gets how much.")
 @plan_options
 @json_option
 @click.option("--figures", "figures", metavar="DIR", help="Draw every figure into this folder.")
@@ -66,6 +70,13 @@ if TYPE_CHECKING:
     help="Where runs are carried out: local, threads; processes; dask, its processes on this "
     "machine; dask=ADDRESS, workers of its scheduler there.",
 )
+@click.option(
+    DETACH,
+    "away",
+    is_flag=True,
+    help="Go on in a process that outlives this shell: see `jostle sweep`.",
+)
+@click.option(DETACHED, "detached", is_flag=True, hidden=True)
 @formats_option
 @click.option("--report", "report", metavar="HTML", help="Write a self-contained report.")
 @click.option("--phase", "phases", metavar="NAME", multiple=True, help="Show this phase alone.")
@@ -82,6 +93,8 @@ def run(
     report: str | None,
     phases: tuple[str, ...],
     shard: str | None,
+    away: bool,
+    detached: bool,
     **options: Any,
 ) -> int:
     """Run each scenario FILE and show throughput, RTT, retransmissions and fairness per phase.
@@ -104,7 +117,14 @@ def run(
         make_folder_of(file if file != "-" else None)
     make_folder(figures)
     make_folder_of(report)
-    every = carry_out(environment, plans, **options, keep=keep, shard=part)
+    sweep = None
+    if not options["no_cache"]:
+        sweep = Swept(command_of(options["files"], options["store_path"]), detached)
+    if away:
+        if sweep is None:
+            raise InputError("--detach: its runs are kept in the store; leave out --no-cache")
+        return detach(sweep.command, store_of(options["store_path"]).root)
+    every = carry_out(environment, plans, **options, keep=keep, shard=part, sweep=sweep)
     if part is not None:
         return _told_of_shard(part, every)
     from jostle.cli import output
@@ -170,6 +190,7 @@ def carry_out(
     keep: Keep = "series",
     shard: Shard | None = None,
     executor: str = "local",
+    sweep: Swept | None = None,
     **given: Any,
 ) -> list[ResultSet]:
     """Carry out every plan, with progress on stderr."""
@@ -182,6 +203,7 @@ def carry_out(
         keep=keep,
         shard=shard,
         where=executor,
+        sweep=sweep,
     )
     return every
 
@@ -195,11 +217,13 @@ def carry_out_with(
     keep: Keep = "series",
     shard: Shard | None = None,
     where: str = "local",
+    sweep: Swept | None = None,
 ) -> list[list[ResultSet]]:
-    """Carry out plans by several backends, with progress on stderr; results by backend."""
-    from jostle.results import conditions
+    """Carry out plans by several backends, with progress on stderr; results by backend.
+
+    A `sweep` is of one backend.
+    """
     from jostle.running.executors import make
-    from jostle.running.progress import on_stderr
     from jostle.running.session import Session
 
     if where != "local" and "://" not in store_path:
@@ -218,11 +242,25 @@ def carry_out_with(
     sessions = _possible(
         [(Session(backend, executor, store, keep, shard=shard), plans) for backend, plans in work]
     )
-    with interruptible(executor):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(interruptible(executor))
+        recording = None
+        if sweep is not None and store is not None:
+            recording = stack.enter_context(sweep.record(store, sessions[0][1], shard))
         return [
-            [session.carry_out(p, on_stderr(conditions.labels(p.conditions))) for p in plans]
+            [session.carry_out(*one) for one in _shown(plans, recording)]
             for session, plans in sessions
         ]
+
+
+def _shown(plans: Sequence[Plan], recording: Recording | None) -> Iterator[tuple[Plan, Progress]]:
+    """Plans, and what tells how each goes: on stderr, and in the store if that is recorded."""
+    from jostle.results import conditions
+    from jostle.running.progress import on_stderr
+
+    for position, plan in enumerate(plans):
+        shown = on_stderr(conditions.labels(plan.conditions))
+        yield plan, shown if recording is None else recording.progress(position, shown)
 
 
 def _possible(

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from jostle.inference.observation import Observation
     from jostle.run_spec import RunSpec
 
-__all__ = ["around_a_link", "estimated", "of_a_run", "shaken"]
+__all__ = ["LONE", "around_a_link", "estimated", "of_a_run", "sender_in", "shaken"]
 
+LONE: Final = "flow"
+"""Name of the flow of a run with no other: those of captures ("192.0.2.1:443 > …") are no names."""
 _RATE: Final = 0.002
 _LIMIT: Final = 0.02
 """Parts by which a link of a second run differs: about as well as links are known."""
@@ -85,6 +87,12 @@ def estimated(observed: Observation) -> RunSpec:
     return _alone(observed, {"bottleneck": bottleneck, "rtt": f"{rtt_s:.6f} s"})
 
 
+def sender_in(around: RunSpec, flow: str) -> str:
+    """Give the name that an observed flow has in a run around it: its own, or `LONE`."""
+    names = {each["name"] for each in around["flows"]}
+    return flow if flow in names else LONE
+
+
 _FULL: Final = 95
 """Percentile of the throughput of intervals at which a link was full."""
 _NEARLY: Final = 0.95
@@ -102,7 +110,7 @@ def _alone(observed: Observation, network: Mapping[str, Any]) -> RunSpec:
         **rest,
         "duration": f"{max(observed.length_s, 0.001):.6f} s",
         "interval": f"{observed.interval_s:.6f} s",
-        "flows": [{"name": observed.flow, "controller": "reno", "rtt": network["rtt"]}],
+        "flows": [{"name": LONE, "controller": "reno", "rtt": network["rtt"]}],
     }
     scenario = Scenario.from_dict(document, name="network")
     return _quiet(copy.deepcopy(scenario.plan().runs[0].spec))

@@ -7,18 +7,17 @@ import itertools
 import json
 import shlex
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from jostle.figures.files import replace_file
 from jostle.figures.save import to_bytes
 from jostle.foreign_files import SCENARIO_BYTES, read_text
-from jostle.printable import printable, printable_markup
+from jostle.printable import printable
 from jostle.report import assets, sequence
+from jostle.report.page import rendered
 from jostle.report.series import charts
 from jostle.report.topology import topology
 from jostle.results import pictures
@@ -63,26 +62,17 @@ def render(
     sequences
         A time–sequence diagram, which stands in the first part of the page.
     """
-    names_of_scripts = assets.SCRIPTS if sequences is None else assets.WITH_SEQUENCES
-    environment = Environment(
-        loader=PackageLoader("jostle.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=printable_markup,
-        trim_blocks=True,
-    )
     names = [Path(file).name for file in files]
-    return environment.get_template("report.html.jinja").render(
+    return rendered(
+        "jostle.report",
+        "report.html.jinja",
         scenarios=[
             _scenario(results, file) for results, file in itertools.zip_longest(every, files)
         ],
         files=names,
         command=shlex.join(["jostle", command, *options, *(names or _FILE[command])]),
-        version=metadata.version("jostle"),
-        policy=assets.policy(names_of_scripts),
-        styles=assets.styles(),
-        scripts=assets.scripts(names_of_scripts),
         sequence=None if sequences is None else _sequence(sequences),
+        scripts=assets.SCRIPTS if sequences is None else assets.WITH_SEQUENCES,
     )
 
 

@@ -18,6 +18,7 @@ from jostle.scenario import Scenario
 from jostle.scenario.resolving.links import topology
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report
+from jostle.scenario.text.toml_file import TomlFile
 from jostle.scenario.text.units import QuantityError, parse_size, parse_span
 from jostle.studies.models import (
     ALL_FLOWS,
@@ -129,6 +130,18 @@ def scenario_path_mistakes(
             may_leave = named.is_symlink() or "/" in document
             if may_leave and named.exists() and not _is_inside(named, folder):
                 yield path, _outside(document)
+
+
+def check_paths(path: Path, folder: Path) -> None:
+    """See that all files that a scenario names lie in the folder of its study or suite.
+
+    Raises
+    ------
+    ScenarioError
+        If one does not.
+    """
+    toml = TomlFile.read(path)
+    toml.check(scenario_path_mistakes(toml.document, path.parent, folder))
 
 
 def _is_inside(file: Path, folder: Path) -> bool:

@@ -13,6 +13,11 @@ from jostle.backends.kernel.spans import LEAST_NS, MOST, draw
 from jostle.run_spec import FlowSpec
 
 
+def is_many(flow: FlowSpec) -> bool:
+    """Tell whether a flow is many connections, which come and go."""
+    return flow.get("arrivals") is not None or flow["source"]["kind"] == "web"
+
+
 def connections(spec: Spec, flow: FlowSpec) -> list[dict[str, Any]] | None:
     """List the connections of a flow in their order; None if it is a single one.
 

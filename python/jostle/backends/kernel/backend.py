@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import math
 from typing import Any
 
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
@@ -24,6 +25,8 @@ _LEAST_PACKETS_PER_S = 3_000
 # A packet of QUIC costs several system calls of a process and its encryption.
 _LEAST_QUIC_PACKETS_PER_S = 200
 # Two threads that come and go, and two sockets: 5 ms on a machine that has nothing else to do.
+_MANY_CONNECTIONS_S = 3600.0
+"""How much longer a run may take whose connections come and go, however many those are."""
 _PER_CONNECTION_S = 0.1
 
 
@@ -100,6 +103,17 @@ class KernelBackend:
     def check(self, spec: Spec) -> None:
         """See that `spec` can be run here; see `Backend.check`."""
         capabilities.check(spec, self._defaults, self.image.kind)
+
+    def patience_s(self, spec: Spec) -> float:
+        """Seconds of real time after which a run of `spec` is stuck; see `Backend.patience_s`.
+
+        A guest that is stuck is ended before that. Where runs are carried out one at a time they
+        wait for each other, and none is stuck.
+        """
+        if self.image.kind != "virtual":
+            return math.inf
+        many = any(flow.get("arrivals") is not None for flow in spec["flows"])
+        return 2 * timeout_s(spec, self.image.kind) + (_MANY_CONNECTIONS_S if many else 0.0)
 
     def run(self, spec: Spec, cancelled: Cancelled | None = None) -> RunRecord:
         """Run `spec` to its end; see `Backend.run`.

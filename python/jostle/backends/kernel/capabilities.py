@@ -30,7 +30,7 @@ _LEAST_DATAGRAM_BYTES = 18
 # What `guest/traffic.py` can send.
 _SOURCES = {
     *("bulk", "fixed", "on_off", "request_response", "media", "trace", "video"),
-    "relay",
+    *("web", "relay"),
 }
 
 

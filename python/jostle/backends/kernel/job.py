@@ -19,7 +19,8 @@ from jostle.backends.kernel import (
     playback,
     programs,
 )
-from jostle.backends.kernel.arrivals import connections
+from jostle.backends.kernel.arrivals import connections, is_many
+from jostle.backends.kernel.pages import pages
 from jostle.backends.kernel.spans import factors, sizes_bytes, spans_ns, writes
 from jostle.backends.kernel.topology import (
     Burst,
@@ -144,7 +145,7 @@ def connections_of(job: Mapping[str, Any]) -> int:
 
 def samples_per_interval(spec: Spec) -> int:
     """Into how many parts samples divide an interval of the series."""
-    flows = sum(1 if flow.get("arrivals") is None else _AT_ONCE for flow in spec["flows"])
+    flows = sum(_AT_ONCE if is_many(flow) else 1 for flow in spec["flows"])
     target_ns = _STEP_PER_FLOW_NS * flows
     target_ns = max(_LEAST_STEP_NS, min(_LONGEST_STEP_NS, target_ns))
     interval_ns: int = spec["interval_ns"]
@@ -167,7 +168,7 @@ def memory_mb(spec: Spec) -> int:
         waiting = classes.queues_of(number, spec)
         network_bytes += in_flight_bytes + sum(_queue_bytes(one, largest_bytes) for one in waiting)
     windows_bytes = sum(int(flow["receive_window_bytes"]) for flow in spec["flows"])
-    many = sum(flow.get("arrivals") is not None for flow in spec["flows"])
+    many = sum(is_many(flow) for flow in spec["flows"])
     if many:
         # Nobody knows how many windows there are at a time.
         windows_bytes = network_bytes
@@ -218,16 +219,17 @@ def _longest_delay_ns(delay: DelaySpec) -> int:
 
 def _machine_sysctls(spec: Spec) -> dict[str, str]:
     # Pages that all of TCP may use; by default a guest with little memory throttles itself.
-    pages = (memory_mb(spec) << 20) // _PAGE_BYTES
+    of_memory = (memory_mb(spec) << 20) // _PAGE_BYTES
+    limits = f"{of_memory // 2} {of_memory * 3 // 4} {of_memory}"
     made = {
-        "net.ipv4.tcp_mem": f"{pages // 2} {pages * 3 // 4} {pages}",
+        "net.ipv4.tcp_mem": limits,
         # Packets between the two ends of a wire: of a burst, more than 1000 would be lost there.
         "net.core.netdev_max_backlog": str(_BACKLOG_PACKETS),
     }
     if any(flow["transport"] == "quic" for flow in spec["flows"]):
         made["net.core.rmem_default"] = made["net.core.rmem_max"] = str(_UDP_BUFFER_BYTES)
         made["net.core.wmem_default"] = made["net.core.wmem_max"] = str(_UDP_BUFFER_BYTES)
-        made["net.ipv4.udp_mem"] = f"{pages // 2} {pages * 3 // 4} {pages}"
+        made["net.ipv4.udp_mem"] = limits
     return made
 
 
@@ -309,6 +311,7 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         "connections": many,
         "continues": continuations(spec).get(number),
         "spans_ns": [] if many else spans_ns(spec["seed"], flow, spec["duration_ns"]),
+        "pages": pages(spec["seed"], flow, spec["duration_ns"]),
         "factors": factors(spec["seed"], flow, spec["duration_ns"]),
         "trip_ns": _way_back_ns(spec, flow),
         "sizes_bytes": [size for _, size in written]

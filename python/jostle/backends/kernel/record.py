@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.backends.base import RunRecord, Spec, canonical_json
 from jostle.backends.engine_record import run_record
-from jostle.backends.kernel import job, programs, qlogs, samples, transfers
+from jostle.backends.kernel import job, pages, programs, qlogs, samples, transfers
+from jostle.backends.kernel.arrivals import is_many
 from jostle.backends.kernel.measured import seen_of_flow, seen_of_link
 from jostle.backends.kernel.measured_connections import seen_of_connections
 from jostle.backends.kernel.measured_datagrams import seen_of_datagram_flow
@@ -44,21 +45,19 @@ def record(
     recorded = run_record(made, spec, backend, version, wall_s=wall_s)
     known = _without_unknown(recorded.flows, spec)
     recorded = dataclasses.replace(recorded, tables={**recorded.tables, "flows": known})
-    return _with_transfers(recorded, spec, seen)
+    return _with_connections(recorded, spec, seen)
 
 
-def _with_transfers(recorded: RunRecord, spec: Spec, seen: samples.Samples) -> RunRecord:
-    """Tell what the engine is not told: transfers of flows that are many connections."""
+def _with_connections(recorded: RunRecord, spec: Spec, seen: samples.Samples) -> RunRecord:
+    """Tell what the engine is not told: pages, and transfers of flows that are many connections."""
+    summary, tables = dict(recorded.summary), dict(recorded.tables)
+    summary["flows"] = pages.told_to_flows(summary["flows"], spec, seen.events)
     columns = transfers.table(spec, seen.events)
-    if columns is None:
-        return recorded
-    groups = transfers.told_to_groups(recorded.summary["groups"], spec, columns)
-    table = Table(columns, {"flow": [flow["name"] for flow in spec["flows"]]})
-    return dataclasses.replace(
-        recorded,
-        summary={**recorded.summary, "groups": groups},
-        tables={**recorded.tables, "transfers": table},
-    )
+    if columns is not None:
+        summary["groups"] = transfers.told_to_groups(summary["groups"], spec, columns)
+        names = [flow["name"] for flow in spec["flows"]]
+        tables["transfers"] = Table(columns, {"flow": names})
+    return dataclasses.replace(recorded, summary=summary, tables=tables)
 
 
 def _without_unknown(flows: pl.DataFrame, spec: Spec) -> pl.DataFrame:
@@ -80,7 +79,7 @@ def _flow(spec: Spec, number: int, seen: samples.Samples, folder: Path) -> dict[
         return seen_of_quic_flow(flow, number, len(seen.time_ns), events, folder)
     if flow["transport"] == "udp":
         return seen_of_datagram_flow(flow, number, seen.time_ns, events, folder)
-    if flow.get("arrivals") is not None:
+    if is_many(flow):
         return seen_of_connections(flow, seen.time_ns, seen.connections(number), events)
     if not programs.is_program(flow):
         return seen_of_flow(flow, *seen.tcp(number), events)

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.backends.base import Spec
 from jostle.backends.kernel import packets
+from jostle.backends.kernel.ranks import mean, ranked
 from jostle.run_spec import FlowSpec
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Column = NDArray[Any]
-    Floats = NDArray[np.float64]
 
 # Classes of sizes, `SIZES_BYTES` of crates/record/src/transfer.rs: above, and up to.
 _CLASSES = {
@@ -137,15 +136,18 @@ def _measures(transfers: Mapping[str, Column], duration_ns: int) -> dict[str, An
 
     sizes_bytes, completions_s = transfers["bytes"], transfers["completion_s"]
     over = ~np.isnan(completions_s)
+    took_s: list[float] = completions_s[over].tolist()
     rates_bps = sizes_bytes[over] * 8.0 / completions_s[over]
     unfinished = int(np.count_nonzero(~over))
     made: dict[str, Any] = {
-        "completion_mean_s": _mean(completions_s[over]),
+        "completion_mean_s": mean(took_s),
         **{
-            f"completion_p{percent}_s": _ranked(completions_s[over], unfinished, percent / 100)
+            f"completion_p{percent}_s": ranked(
+                completions_s[over].tolist(), unfinished, percent / 100
+            )
             for percent in (50, 95, 99)
         },
-        "completion_rate_mean_bps": _mean(rates_bps),
+        "completion_rate_mean_bps": mean(rates_bps.tolist()),
         "unfinished": unfinished if len(over) else None,
         "transfers_finished": float(np.count_nonzero(over)),
         "offered_rate_bps": float(sizes_bytes.sum()) * 8.0 / (duration_ns / 1e9),
@@ -160,42 +162,27 @@ def _measures(transfers: Mapping[str, Column], duration_ns: int) -> dict[str, An
     for name, members in classes.items():
         one = {key: column[members] for key, column in transfers.items()}
         made[f"{name}transfers"] = float(len(one["bytes"]))
-        made[f"{name}slowdown_mean"] = _mean(one["slowdown"][~np.isnan(one["slowdown"])])
+        made[f"{name}slowdown_mean"] = mean(_known(one["slowdown"]))
         if name:
-            made[f"{name}completion_mean_s"] = _mean(completions_s[members & over])
+            made[f"{name}completion_mean_s"] = mean(completions_s[members & over].tolist())
         if name in ("", "small_"):
             made[f"{name}slowdown_p99"] = _slowdown(one, 0.99)
     small = classes["small_"]
     late = int(np.count_nonzero(small & ~over))
-    made["small_completion_p99_s"] = _ranked(completions_s[small & over], late, 0.99)
+    made["small_completion_p99_s"] = ranked(completions_s[small & over].tolist(), late, 0.99)
     return made
-
-
-def _mean(values: Floats) -> float | None:
-    return float(values.mean()) if len(values) else None
 
 
 def _slowdown(transfers: Mapping[str, Column], share: float) -> float | None:
     import numpy as np
 
-    known = transfers["slowdown"][~np.isnan(transfers["slowdown"])]
+    known = _known(transfers["slowdown"])
     unfinished = int(np.count_nonzero(np.isnan(transfers["completion_s"])))
-    return _ranked(known, unfinished, share) if len(known) else None
+    return ranked(known, unfinished, share) if known else None
 
 
-def _ranked(known: Floats, larger: int, share: float) -> float | None:
-    """Give a quantile on the line between ranks, as `ranked` of `measures/group.rs`.
+def _known(values: Column) -> list[float]:
+    import numpy as np
 
-    Parameters
-    ----------
-    known
-        Values, beside `larger` others that are larger than all of them.
-    """
-    rank = share * (len(known) + larger - 1)
-    below = int(max(rank, 0))
-    part = rank - below
-    if below + (part > 0) >= len(known):
-        return None
-    ordered = sorted(known.tolist())
-    low: float = ordered[below]
-    return low if part == 0 else low + (ordered[below + 1] - low) * part
+    found: list[float] = values[~np.isnan(values)].tolist()
+    return found

@@ -40,6 +40,8 @@ class DaskExecutor:
         When Dask is not installed, the scheduler does not answer, or a worker has another engine.
     """
 
+    restarts_workers = True
+
     def __init__(self, address: str | None = None, jobs: int | None = None) -> None:
         try:
             import dask
@@ -64,11 +66,20 @@ class DaskExecutor:
         except (OSError, ValueError) as error:
             raise InputError(f"no scheduler of Dask answers at {address}: {error}") from error
         try:
+            self._check_scheduler()
             check_versions(self.client.run(engine_version, on_error="return"))
         except BaseException:
             self.shutdown()
             raise
         self._executor: Any = self.client.get_executor(pure=False)
+
+    def _check_scheduler(self) -> None:
+        """See that the scheduler can read what it passes on, which it does."""
+        try:
+            self.client.run_on_scheduler(engine_version)
+        except Exception as error:
+            text = f"the scheduler at {self.client.scheduler.address} cannot load jostle: {error}"
+            raise InputError(f"{text}. Install it there, too") from error
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Carry out `fn` on some worker."""

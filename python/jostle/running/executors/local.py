@@ -12,7 +12,10 @@ T = TypeVar("T")
 
 
 class Executor(Protocol):
-    """The part of `concurrent.futures.Executor` that a plan needs."""
+    """The part of `concurrent.futures.Executor` that a plan needs.
+
+    One whose attribute `restarts_workers` is true has jobs end their process when a run is stuck.
+    """
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Carry out `fn` some time from now."""

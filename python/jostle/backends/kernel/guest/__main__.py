@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import disciplines, flow, links, network, sampling
+from .browser import BrowserFlow
 from .capture import Capture
 from .clock import clock_offset_ns, fine_timers
 from .connections import ConnectionsFlow
@@ -81,16 +82,24 @@ def _flows(job: Mapping[str, Any], hosts: Mapping[str, Host], folder: Path) -> l
             return ProgramFlow(number, one, hosts, programs / str(number), folder)
         if "engine" in one:
             return QuicFlow(number, one, hosts, moments_ns=moments_ns, folder=folder)
-        if one["source"]["kind"] == "relay":
-            return RelayFlow(number, one, hosts)
         if one["transport"] == "udp":
             kind = PingFlow if one["source"]["kind"] == "ping" else DatagramFlow
             return kind(number, one, hosts, folder=folder)
-        if one["connections"] is not None:
-            return ConnectionsFlow(number, one, hosts)
-        return TcpFlow(number, one, hosts)
+        return _tcp_flow(number, one, hosts)
 
     return [made(number, one) for number, one in enumerate(job["flows"])]
+
+
+def _tcp_flow(number: int, one: Mapping[str, Any], hosts: Mapping[str, Host]) -> Flow:
+    """Make a flow over TCP."""
+    if one["connections"] is not None:
+        return ConnectionsFlow(number, one, hosts)
+    match one["source"]["kind"]:
+        case "relay":
+            return RelayFlow(number, one, hosts)
+        case "web":
+            return BrowserFlow(number, one, hosts)
+    return TcpFlow(number, one, hosts)
 
 
 def _status() -> int:

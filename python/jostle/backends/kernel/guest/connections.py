@@ -18,10 +18,19 @@ from .namespaces import Host
 from .tally import Ends, Tally, retransmitted_packets
 from .traffic import TcpFlow, end_abruptly, listening
 
-# Ports of senders: the first, and how many are used before they are used again.
+BACKLOG = 4096
+"""Connections that may wait to be accepted."""
+
+STACK_BYTES = 256 << 10
+"""What a thread of a connection calls is a few functions deep."""
+
+# Ports of those who connect: the first, and how many are used before they are used again.
 _FIRST_PORT, _PORTS = 10_000, 50_000
-_BACKLOG = 4096
-_STACK_BYTES = 256 << 10
+
+
+def port_of(connection: int) -> int:
+    """Port from which the flow's connection of a number is opened."""
+    return _FIRST_PORT + connection % _PORTS
 
 
 class _Connection(TcpFlow):
@@ -106,8 +115,7 @@ class ConnectionsFlow(ThreadedFlow):
         # Those that have come, in their order; and those of them that are waited for, by port.
         self._came: list[_Connection] = []
         self._awaited: dict[int, _Connection] = {}
-        # What a thread of a connection calls is a few functions deep.
-        threading.stack_size(_STACK_BYTES)
+        threading.stack_size(STACK_BYTES)
 
     def sample(self) -> bytes:
         """One record."""
@@ -128,7 +136,8 @@ class ConnectionsFlow(ThreadedFlow):
 
     def _receive(self) -> None:
         self._hosts[self._job["receiver"]].enter()
-        listener = listening(self._job, _BACKLOG)
+        job = self._job
+        listener = listening(job["receiver_address"], job["receiver_controller"], BACKLOG)
         self._listens.set()
         while True:
             connection, (_, port) = listener.accept()
@@ -138,7 +147,7 @@ class ConnectionsFlow(ThreadedFlow):
     def _send(self) -> None:
         self._due_ns = self._start_ns + self._job["start_ns"]
         for number, opens in enumerate(self._job["connections"]):
-            port = _FIRST_PORT + number % _PORTS
+            port = port_of(number)
             ends = Ends()
             job = {**self._job, **opens, "stop_ns": None, "sender_port": port}
             connection = _Connection(self.number, job, self._hosts, ends)

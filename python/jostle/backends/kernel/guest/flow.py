@@ -121,7 +121,7 @@ class ThreadedFlow(FlowOfJob, ABC):
     def _send(self) -> None:
         """Be the sender, in a thread of its own."""
 
-    def _thread(self, target: Callable[[], None]) -> None:
+    def _thread(self, target: Callable[[], None]) -> threading.Thread:
         def guarded() -> None:
             try:
                 target()
@@ -129,7 +129,9 @@ class ThreadedFlow(FlowOfJob, ABC):
                 self.failure = error
                 self._listens.set()
 
-        threading.Thread(target=guarded, daemon=True).start()
+        thread = threading.Thread(target=guarded, daemon=True)
+        thread.start()
+        return thread
 
 
 class Starts(Protocol):
