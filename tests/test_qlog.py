@@ -16,7 +16,7 @@ from jostle.scenario import loads
 
 SCENARIO = """
 title = "Logs"
-duration = "10 s"
+duration = "20 s"
 seed = 3
 capture = { qlog = true }
 [[links]]
@@ -70,15 +70,17 @@ def test_a_senders_log_gives_what_the_run_measured(record, name):
     # The log ends with its last event, the run later: bytes are the same.
     bytes_of = lambda rates, key, seconds: rates[key] / 8 * seconds  # noqa: E731
     assert bytes_of(seen, "sending_rate_bps", lasted_s) == pytest.approx(
-        bytes_of(truth, "sending_rate_bps", 10), rel=1e-9
+        bytes_of(truth, "sending_rate_bps", 20), rel=1e-9
     )
+    # What arrived and is not acknowledged at the end is in flight.
     assert bytes_of(seen, "goodput_bps", lasted_s) == pytest.approx(
-        bytes_of(truth, "goodput_bps", 10), rel=0.005
+        bytes_of(truth, "goodput_bps", 20), abs=100_000 * (name == "two") + 1
     )
     for rtt in ("rtt_mean_s", "rtt_p50_s", "rtt_p95_s"):
         assert seen[rtt] == pytest.approx(truth[rtt], rel=0.01), rtt
     assert one["start_s"] == flow["start_s"]
-    assert one["completion_s"] == pytest.approx(flow["completion_s"])
+    assert one["completion_s"] == flow["completion_s"]
+    assert (flow["completion_s"] is not None) == (name == "one")
 
 
 def test_its_series_is_that_of_the_run(record):
@@ -101,7 +103,7 @@ def test_a_receivers_log_gives_what_came(record):
     _, seen, lasted_s = measured(record.captures["one.receiver.sqlog"])
     _, truth = of_run(record, "one")
     assert seen["goodput_bps"] * lasted_s / 8 == pytest.approx(3_000_000)
-    assert seen["throughput_bps"] * lasted_s == pytest.approx(truth["throughput_bps"] * 10)
+    assert seen["throughput_bps"] * lasted_s == pytest.approx(truth["throughput_bps"] * 20)
     assert seen["cwnd_mean_bytes"] is None
     assert seen["rtt_mean_s"] is None
 
@@ -205,7 +207,7 @@ def test_what_is_acknowledged_counts_in_its_order(tmp_path):
             acked(3600.0, [0, 3], kind="handshake"), acked(4000.0, [0, 3]),
         )
     )  # fmt: skip
-    results = jostle.analyze(path, interval="1 s")
+    results = jostle.analyze(path)
     _, seen, lasted_s = measured(path)
     assert seen["sent_packets"] == 4
     assert seen["retransmitted_packets"] == 1
@@ -214,7 +216,7 @@ def test_what_is_acknowledged_counts_in_its_order(tmp_path):
     (flow,) = results.flow_names(0)
     goodput = results.series(flow, "goodput")
     bytes_by = (goodput["seed_0"] / 80).cum_sum().round().to_list()
-    assert [bytes_by[at] for at in (20, 33, 36)] == [1000, 1000, 3000]
+    assert [bytes_by[at] for at in (20, 33, 34)] == [1000, 1000, 3000]
 
 
 def test_connections_of_one_log_are_flows(tmp_path):

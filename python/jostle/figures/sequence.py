@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 _HEIGHT_IN = 2.7
 _ROW_IN = 0.16
 _CAPTION_ROW_IN = 0.11
+_WINDOW_ROOM: Final = 0.3
+"""How much the window may take above what was sent, as a share of that: it is often far above."""
+_AGAIN: Final = "sent again"
 _UNITS: Final = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 COLOUR_OF: Final = {
@@ -54,6 +57,7 @@ def sequences(data: SequencesData) -> Figure:
     """Draw packets as bars from their first to their last byte, ACKs and window as steps."""
     with mpl.rc_context(RC):  # type: ignore[arg-type]
         scale, unit = _unit(data)
+        low, high = _limits(data)
         alone = len(data.flows) == 1
         drawn = Figure(figsize=(COLUMN_IN, _HEIGHT_IN), layout="constrained")
         FigureCanvasAgg(drawn)
@@ -61,8 +65,9 @@ def sequences(data: SequencesData) -> Figure:
         handles: dict[str, Any] = {}
         for at, flow in enumerate(data.flows):
             own = None if alone else COLOURS[at % len(COLOURS)]
-            handles |= _flow(axis, flow, scale, own)
-        low, high = _limits(data)
+            handles |= _flow(axis, flow, scale, high, own)
+        if not alone and _AGAIN in handles:
+            handles[_AGAIN] = handles.pop(_AGAIN)
         axis.set_ylim(low / scale, high / scale)
         axis.set_xlim(*_times(data))
         axis.set_xlabel("Time (s)" if alone else "Time since the flow began (s)")
@@ -83,8 +88,10 @@ def sequences(data: SequencesData) -> Figure:
         return drawn
 
 
-def _flow(axis: Axes, flow: SequenceData, scale: float, own: str | None) -> dict[str, Any]:
-    """Draw a flow; alone its parts have colours, beside others it has its own one."""
+def _flow(
+    axis: Axes, flow: SequenceData, scale: float, top: float, own: str | None
+) -> dict[str, Any]:
+    """Draw a flow up to some byte; alone its parts have colours, beside others it has its own."""
 
     def colour(what: str) -> str:
         return own or COLOUR_OF[what]
@@ -96,7 +103,7 @@ def _flow(axis: Axes, flow: SequenceData, scale: float, own: str | None) -> dict
             ("window", answers.edge, (0, (3, 2)) if own else "-"),
             ("acknowledged", answers.acknowledged, "-"),
         ):
-            if not np.isnan(values).all():
+            if not np.isnan(values).all() and np.nanmin(values) <= top:
                 (handles[what],) = axis.step(
                     answers.time_s, values / scale, where="post", color=colour(what),
                     linewidth=0.7, linestyle=dash, alpha=0.6 if own else 1.0,
@@ -125,10 +132,10 @@ def _flow(axis: Axes, flow: SequenceData, scale: float, own: str | None) -> dict
     order = [what for what in COLOUR_OF if what in handles]
     if own is None:
         return {what: handles[what] for what in order}
-    again = [what for what in order if what.startswith("sent again")]
+    again = [what for what in order if what.startswith(_AGAIN)]
     known = {flow.label: Line2D([], [], color=own, linewidth=1.4)}
     if again:
-        known["sent again"] = Line2D(
+        known[_AGAIN] = Line2D(
             [], [], linestyle="", marker="v", color=GREY, markersize=3.5, markeredgewidth=0
         )
     return known
@@ -156,9 +163,9 @@ def _limits(data: SequencesData) -> tuple[float, float]:
     low, high = min(float(part.min()) for part in parts), max(float(part.max()) for part in parts)
     room = max(high - low, 1.0)
     edges = [float(np.nanmin(flow.answers.edge, initial=np.inf)) for flow in data.flows]
-    if min(edges) < high + room:
+    if min(edges) < high + _WINDOW_ROOM * room:
         tops = [float(np.nanmax(flow.answers.edge, initial=0.0)) for flow in data.flows]
-        high = min(max(high, *tops), high + room)
+        high = min(max(high, *tops), high + _WINDOW_ROOM * room)
     return low - 0.03 * room, high + 0.05 * room
 
 
