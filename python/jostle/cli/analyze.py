@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import click
 
 from jostle.cli.folders import make_folder, make_folder_of
 from jostle.cli.options import json_option
+from jostle.cli.spans import seconds
 from jostle.cli.tables import formats_option, frame_of, shown_of, table_options, write_frame
 from jostle.errors import InputError
 from jostle.printable import echo
@@ -110,7 +112,8 @@ def analyze(
     if time_sequence:
         from jostle.results.sequences import sequences_data
 
-        sequences = sequences_data(results, 0, drawn, from_, to)
+        from_s, to_s = seconds("--from", from_, 0.0), seconds("--to", to, math.inf)
+        sequences = sequences_data(results, 0, drawn, from_s, to_s)
         words += ["--time-sequence", *(word for name in drawn for word in ("--flow", name))]
         words += [
             word for name, at in (("--from", from_), ("--to", to)) if at for word in (name, at)

@@ -11,6 +11,7 @@ from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder_of
 from jostle.cli.options import plan_options
 from jostle.cli.run import carry_out, plan_files
+from jostle.cli.spans import seconds
 from jostle.cli.tables import (
     conditions_option,
     each_option,
@@ -111,7 +112,9 @@ def plot(
 
     into = files_given(options)
     given = {name: options.pop(name) for name in ("x", "y", "by", "phase", "flows", "each")}
-    given |= {name: options.pop(name) for name in ("events", "from_", "to")}
+    given["events"] = options.pop("events")
+    given["from_s"] = seconds("--from", options.pop("from_"), 0.0)
+    given["to_s"] = seconds("--to", options.pop("to"), 0.0)
     if len(options["files"]) != 1:
         raise InputError("a plot is of one scenario: give one FILE")
     stem, endings = stem_of(output or f"{kind}.{formats[0] if formats else 'png'}", formats)

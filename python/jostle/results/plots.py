@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -171,12 +172,12 @@ class Plots:
 
     def time_sequence(
         self, *, condition: int | str | Condition | None = None, flows: Keys = (),
-        from_: str = "", to: str = "",
+        from_s: float = 0.0, to_s: float = math.inf,
     ) -> Figure:  # fmt: skip
         """Draw each packet of captured TCP flows over time; see `sequences.sequences_data`."""
         at = 0 if self._results.sources else self._results.position(condition)
         several = _several(flows)
-        return self._drawn(sequences.sequences_data(self._results, at, several, from_, to))
+        return self._drawn(sequences.sequences_data(self._results, at, several, from_s, to_s))
 
 
 class _Data(Plots):
@@ -238,12 +239,12 @@ _ARGUMENTS: Final[Mapping[Kind, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "envelope": (("by", "phase", "flows"), ()),
     "phase": (("x", "y", "condition", "flows"), ()),
     "rrul": (("condition",), ()),
-    "time-sequence": (("condition", "flows", "from_", "to"), ()),
+    "time-sequence": (("condition", "flows", "from_s", "to_s"), ()),
 }
 """Arguments of each kind, and those that it needs."""
 
 
-_OPTION: Final = {"flows": "flow", "from_": "from"}
+_OPTION: Final = {"flows": "flow", "from_s": "from", "to_s": "to"}
 
 
 def _options(names: Sequence[str]) -> str:

@@ -20,7 +20,6 @@ from jostle.figures.sequence_data import (
     SequencesData,
     laid_over,
 )
-from jostle.scenario.text.units import parse_span
 
 if TYPE_CHECKING:
     from jostle._core import Diagram
@@ -34,29 +33,11 @@ FLOWS: Final = 20
 _FOREVER_NS: Final = 2**63
 
 
-def window(from_: str, to: str) -> tuple[int, int]:
-    """Read the ends of a window, in ns: each a time with its unit, or nothing.
-
-    Raises
-    ------
-    InputError
-        When one is no time, or nothing lies between them.
-    """
-    ends = []
-    for name, text, otherwise in (("from", from_, 0), ("to", to, _FOREVER_NS)):
-        try:
-            ends.append(parse_span(text) if text else otherwise)
-        except ValueError as error:
-            raise InputError(f"{name}: {error}") from error
-    if not 0 <= ends[0] < ends[1]:
-        raise InputError(f"from {from_ or 0} to {to}: nothing lies between")
-    return ends[0], ends[1]
-
-
 def read(
     paths: Sequence[str | os.PathLike[str]],
     flow: str = "",
-    between_ns: tuple[int, int] = (0, _FOREVER_NS),
+    from_s: float = 0.0,
+    to_s: float = math.inf,
     *,
     flows: int = FLOWS,
     rows: int = ROWS,
@@ -70,7 +51,7 @@ def read(
         Captures; of those that belong together the one near the flow's sender is read.
     flow
         Its name; of each measurement the flow with the most payload if there is none.
-    between_ns
+    from_s, to_s
         A window on the clock of the measurement.
     flows
         Largest flows of a measurement, among which the flow is.
@@ -87,13 +68,17 @@ def read(
     Raises
     ------
     InputError
-        When a file is no capture, or no measurement has the flow.
+        When a file is no capture, no measurement has the flow, or nothing lies in the window.
     """
     from jostle import _core
 
+    if not 0 <= from_s < to_s:
+        raise InputError(f"from {from_s:g} s to {to_s:g} s: nothing lies between")
+    until_ns = _FOREVER_NS if to_s >= _FOREVER_NS / 1e9 else round(to_s * 1e9)
+
     try:
         found = _core.sequence_diagrams(
-            list(paths), flow=flow or None, from_ns=between_ns[0], to_ns=between_ns[1],
+            list(paths), flow=flow or None, from_ns=round(from_s * 1e9), to_ns=until_ns,
             rows=rows, flows=flows, told=told,
         )  # fmt: skip
     except _core.Cancelled as error:
@@ -130,8 +115,8 @@ def sequences_data(
     results: FinishedRuns,
     condition: int,
     flows: Sequence[str] = (),
-    from_: str = "",
-    to: str = "",
+    from_s: float = 0.0,
+    to_s: float = math.inf,
 ) -> SequencesData:
     """Take the time–sequence diagram of flows: of captures, or of the first run of a condition.
 
@@ -144,17 +129,16 @@ def sequences_data(
     flows
         Names; of captures the one with the most payload of each if there are none, of runs all
         over TCP.
-    from_, to
-        A window on the clock of the measurement or the run, such as `"1.5 s"`.
+    from_s, to_s
+        A window on the clock of the measurement or the run.
 
     Raises
     ------
     InputError
-        When there is no capture, no such flow, or nothing between `from_` and `to`.
+        When there is no capture, no such flow, or nothing lies in the window.
     """
-    between_ns = window(from_, to)
     if results.sources:
-        found = [one for name in flows or [""] for one in read(results.sources, name, between_ns)]
+        found = [one for name in flows or [""] for one in read(results.sources, name, from_s, to_s)]
         return laid_over(tuple(found))
     if not results.of(condition):
         raise InputError(f"nothing to draw: no run of `{results.labels[condition]}` finished")
@@ -175,7 +159,7 @@ def sequences_data(
     found = [
         one
         for name in flows or known
-        for one in read([run.captures[f"{name}.sender"]], name, between_ns)
+        for one in read([run.captures[f"{name}.sender"]], name, from_s, to_s)
     ]
     return laid_over(tuple(found), results.labels[condition])
 
