@@ -17,14 +17,17 @@ class Cluster:
     ----------
     folder
         What they write goes here.
+    environment
+        What they have in theirs beside what is here.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **environment: str) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self._port = free.getsockname()[1]
         self.address = f"tcp://127.0.0.1:{self._port}"
         self._folder = folder
+        self._environment = {**os.environ, **environment}
         self.scheduler: subprocess.Popen[bytes] | None = None
         self._workers: list[subprocess.Popen[bytes]] = []
 
@@ -69,5 +72,5 @@ class Cluster:
                 [sys.executable, "-m", "dask", *words, "--no-dashboard"],
                 cwd=self._folder, stdout=log, stderr=log, start_new_session=True,
                 # All of them look at what they are given, and tests have classes of their own.
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))},
+                env={**self._environment, "PYTHONPATH": os.pathsep.join(filter(None, path))},
             )  # fmt: skip

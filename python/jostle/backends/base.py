@@ -166,6 +166,41 @@ class Backend(Protocol):
         """
 
 
+@dataclass(frozen=True)
+class Lack:
+    """Why a machine cannot carry runs out.
+
+    Attributes
+    ----------
+    why
+        In words.
+    can_be_sent
+        Whether that is all, and can be had from the machine that asks.
+    """
+
+    why: str
+    can_be_sent: bool
+
+
+class Needs(Protocol):
+    """What a backend needs of a machine beside jostle: what its `on_workers` returns, if any.
+
+    It pickles, and is asked on the machine in question.
+    """
+
+    def lacks(self) -> Lack | None:
+        """Say what is not there; None if nothing."""
+
+    def supply(self) -> Callable[[], None]:
+        """Pack what can be sent: called on a machine that lacks it, the result puts it there.
+
+        Raises
+        ------
+        InputError
+            When it cannot be sent.
+        """
+
+
 _CANONICAL = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jostle.errors import JostleError
 from jostle.locked_folders import TemporaryFolder
 from jostle.python_controllers.making import adopt, remembered
 from jostle.python_controllers.sources import Source
@@ -184,7 +185,10 @@ class Job:
         return done
 
     def _one(self, spec: Spec, version: str) -> Done:
-        here = self.backend.version_of(spec)
+        try:
+            here = self.backend.version_of(spec)
+        except JostleError as error:
+            return Done(str(error))
         if here != version:
             return Done(
                 f"the backend `{self.backend.name}` is {here} here, and {version} where the "

@@ -13,7 +13,7 @@ from jostle.backends import Backend, Run, run_id
 from jostle.errors import InputError, InterruptedRunError, LostExecutorError, StoreError
 from jostle.results import Failure, Result, ResultSet
 from jostle.running import repeats
-from jostle.running.executors import is_lost
+from jostle.running.executors import Prepared, is_lost
 from jostle.running.job import Done, Ended, Job, Stop
 from jostle.running.pace import Pace
 from jostle.running.plans import write_plan
@@ -120,6 +120,8 @@ class Session:
             raise refusal.error()
         if plan.until is not None:
             repeats.check(plan.until)
+        if isinstance(self.executor, Prepared):
+            self.executor.prepare(self.backend)
         captured = any(planned.spec.get("capture") for planned in plan.one_of_each())
         if captured and self.store is not None and not self.store.takes_captures:
             raise InputError("capture: its files need a store that is a folder")

@@ -15,6 +15,7 @@ from jostle.backends.kernel.controllers import Defaults, defaults_of
 from jostle.backends.kernel.playback import JITTER_POINTS, DrawnImpairments, peak_bps
 from jostle.backends.kernel.record import record
 from jostle.backends.kernel.runner import PROGRAM, KernelRunError, carried_out
+from jostle.backends.kernel.workers import KernelNeeds
 from jostle.backends.sim import Engine, load_engine
 from jostle.errors import RunCancelledError
 from jostle.kernel_images import Image, Kind, find
@@ -103,6 +104,10 @@ class KernelBackend:
     def check(self, spec: Spec) -> None:
         """See that `spec` can be run here; see `Backend.check`."""
         capabilities.check(spec, self._defaults, self.image.kind)
+
+    def on_workers(self) -> KernelNeeds:
+        """Say what a machine needs to carry runs out; see `Needs`."""
+        return KernelNeeds(self.image, self.image.identity)
 
     def patience_s(self, spec: Spec) -> float:
         """Seconds of real time after which a run of `spec` is stuck; see `Backend.patience_s`.
