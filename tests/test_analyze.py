@@ -358,10 +358,22 @@ def changed(document: dict, **trip: object) -> str:
     return json.dumps(document)
 
 
+def claiming(**numbers: float) -> str:
+    """Tell a document of iperf3's whose last interval claims these numbers."""
+    document = iperf3()
+    document["intervals"][-1]["streams"][0] |= numbers
+    return json.dumps(document)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
         ("a.json", "{", "no JSON"),
+        ("a.json", claiming(bytes=1e300), r"sent_bytes of 1\.\d+e\+300: 0 to 9.01e\+15 are"),
+        ("a.json", claiming(bytes=1e16), r"sent_bytes of 1\.\d+e\+16: 0 to"),
+        ("a.json", claiming(bytes=-1e12), r"sent_bytes of -1\.\d+e\+12: 0 to"),
+        ("a.json", claiming(snd_cwnd=1e300), "cwnd_bytes of 1e"),
+        ("a.json", claiming(rtt=1e300), "rtt_s of 1e"),
         ("a.json", json.dumps({**irtt(), "round_trips": []}), "no round trips"),
         ("a.json", changed(irtt(), seqno=0), "repeat"),
         ("a.json", changed(irtt(), seqno="x"), "irtt client -o"),
@@ -463,9 +475,9 @@ def test_what_ss_printed_is_measured(time_is_after, tmp_path):
     [
         (ss(1), "fewer than two times"),
         (ss(2) + ss(2), "decrease"),
-        (ss().replace("bytes_sent", "x").replace("bytes_acked", "x"), "sends anything"),
+        (ss().replace("bytes_sent", "x").replace("bytes_acked", "x"), "sends or receives"),
         (ss().replace("mss:1448", "mss:99999999"), "a segment of 99999999 bytes"),
-        ("1700000000\n1700000001\n cwnd:1\n", "sends anything"),
+        ("1700000000\n1700000001\n cwnd:1\n", "sends or receives"),
         ("cwnd:1", "fewer than two times"),
         (ss() + "0 0 a:1 b:2\n" + " cwnd:1\n" * 2_000, "more than 10000 characters"),
     ],

@@ -3,7 +3,8 @@
 The engine is compiled twice where the compiler's `llvm-profdata` is at hand
 (`rustup component add llvm-tools`): first so that it counts which ways it takes through its code,
 then for the ways that it took in some scenarios. It is the same program and gives the same results;
-docs/performance.md says what is gained. Without that tool it is compiled once.
+docs/performance.md says what is gained. Without that tool it is compiled once, as it is on Windows,
+where `profiled-rustc` is no program.
 """
 
 from __future__ import annotations
@@ -79,10 +80,10 @@ def profile(folder: Path, profdata: str, options: list[str]) -> Path:
 def main(out: Path, options: list[str]) -> None:
     """Build the wheel into `out`, which has no other; `options` are maturin's."""
     out = out.resolve()
-    profdata = find_profdata()
+    profdata = None if os.name == "nt" else find_profdata()
     if profdata is None:
-        print("No llvm-profdata: the engine is compiled without a profile, and slower")
-        print("(rustup component add llvm-tools)")
+        print("The engine is compiled without a profile, and slower for it.")
+        print("Elsewhere than on Windows: rustup component add llvm-tools")
         build(out, options)
         return
     with tempfile.TemporaryDirectory(prefix="profile-") as name:
