@@ -99,6 +99,8 @@ fn every_controller_follows_its_golden_trace() {
     let ecn_low = ("ecn_low", Value::Bool(true));
     cases.push(case("bbr3-google", build("bbr3", &[google()], None)));
     cases.push(case("bbr3-google-ecn", build("bbr3", &[google(), ecn_low], None)));
+    let rfc9438 = [("flavour", text("rfc9438"))];
+    cases.push(case("cubic-rfc9438", build("cubic", &rfc9438, Some("hystart++"))));
     cases.push(case("cubic-linux-4.15", build("cubic", &[("linux", text("4.15"))], None)));
     let no_hystart = build("cubic", &[("hystart", Value::Bool(false))], None);
     cases.push(case("cubic-no-hystart", no_hystart));
