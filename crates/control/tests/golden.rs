@@ -99,6 +99,7 @@ fn every_controller_follows_its_golden_trace() {
     let ecn_low = ("ecn_low", Value::Bool(true));
     cases.push(case("bbr3-google", build("bbr3", &[google()], None)));
     cases.push(case("bbr3-google-ecn", build("bbr3", &[google(), ecn_low], None)));
+    cases.push(case("copa-mvfst", build("copa", &[("flavour", text("mvfst"))], None)));
     let rfc9438 = [("flavour", text("rfc9438"))];
     cases.push(case("cubic-rfc9438", build("cubic", &rfc9438, Some("hystart++"))));
     cases.push(case("cubic-linux-4.15", build("cubic", &[("linux", text("4.15"))], None)));
