@@ -2,26 +2,34 @@
 
     jostle suite rfc9743 --controller bbr --quick --json > bbr.json
     jostle suite rfc9743 --controller bbr --quick --json --backend kernel > bbr-linux.json
-    python docs/record_cards.py bbr.json bbr-linux.json …
+    jostle suite rfc9743 --controller bbr3 --json > bbr3-all-runs.json
+    python docs/record_cards.py bbr.json bbr-linux.json bbr3-all-runs.json …
 
 Takes any number of documents, each a card or a scorecard; those that are recorded already and not
 among them stay. Writes `cards.json`, what is kept of each card, and `cards.inc`, the tables of the
-page.
+page, in the order of the registry.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from jostle import _core
+
 HERE = Path(__file__).parent
 KEPT = HERE / "cards.json"
 TARGET = HERE / "cards.inc"
+REGISTERED = [row["name"] for row in json.loads(_core.registry())["controllers"]]
+OPEN = 4
+"""Where a card of all runs says whether a verdict is certain."""
 LEVELS = ("must", "should", "explore")
 LINUX = " (Linux)"
+ALL_RUNS = ", all runs"
 
 Card = Mapping[str, Any]
 
@@ -35,15 +43,22 @@ def main() -> None:
         for card in document.get("cards", [document]):
             if not card["failures"]:
                 cards[key(card)] = short(card)
-    ordered = sorted(cards.values(), key=lambda card: card["suite"])
+    ordered = sorted(cards.values(), key=place)
     lines = ",\n".join(json.dumps(card, ensure_ascii=False) for card in ordered)
     KEPT.write_text(f"[\n{lines}\n]\n", "utf-8")
     TARGET.write_text("\n".join(tables(ordered)) + "\n", "utf-8")
 
 
-def key(card: Card) -> tuple[str, str, str]:
-    """Give suite, controller and backend."""
-    return card["suite"], card["controller"], card["backend"]
+def key(card: Card) -> tuple[str, str, str, bool]:
+    """Give suite, controller and backend, and whether the card is a quick look."""
+    return card["suite"], card["controller"], card["backend"], card["quick"]
+
+
+def place(card: Card) -> tuple[str, int, str, str, bool]:
+    """Give what cards are sorted by: variants follow what they are variants of."""
+    name = re.split(r", | \(", card["controller"])[0]
+    at = next((at for at, row in enumerate(REGISTERED) if row == name), len(REGISTERED))
+    return card["suite"], at, card["controller"], card["backend"], not card["quick"]
 
 
 def short(card: Card) -> dict[str, Any]:
@@ -51,7 +66,13 @@ def short(card: Card) -> dict[str, Any]:
     names = ("suite", "title", "controller", "baseline", "backend", "version", "quick")
     return {name: card[name] for name in names} | {
         "criteria": {
-            one["id"]: [one["level"], number(one["value"]), one["relation"], one["verdict"]]
+            one["id"]: [
+                one["level"],
+                number(one["value"]),
+                one["relation"],
+                one["verdict"],
+                *([] if card["quick"] else [one["certain"]]),
+            ]
             for one in card["criteria"]
         }
     }
@@ -66,24 +87,27 @@ def tables(cards: Sequence[Card]) -> Iterator[str]:
     """Say suite by suite how many criteria each controller meets, and which it does not."""
     for suite in dict.fromkeys(card["suite"] for card in cards):
         here = [card for card in cards if card["suite"] == suite]
-        quick = ", single runs" if any(card["quick"] for card in here) else ""
-        yield f"**{suite}** ({here[0]['title']}){quick}"
+        yield f"**{suite}** ({here[0]['title']})"
         yield ""
         yield "| Controller | " + " | ".join(LEVELS) + " | not met |"
         yield "| --- | " + "--- | " * len(LEVELS) + "--- |"
         for card in here:
             rows = card["criteria"]
             name = card["controller"] + (LINUX if card["backend"] == "kernel" else "")
+            name += "" if card["quick"] else ALL_RUNS
             counts = [
                 count([row[3] for row in rows.values() if row[0] == level]) for level in LEVELS
             ]
-            failed = [
-                f"{'**' if row[0] == 'must' else ''}{id_}{'**' if row[0] == 'must' else ''}"
-                for id_, row in rows.items()
-                if row[3] == "fail"
-            ]
+            failed = [not_met(id_, row) for id_, row in rows.items() if row[3] == "fail"]
             yield f"| {name} | " + " | ".join(counts) + f" | {', '.join(failed) or '–'} |"
         yield ""
+
+
+def not_met(name: str, row: Sequence[Any]) -> str:
+    """Write the name of a criterion that is not met, in bold if it must be; and if that is open."""
+    strong = "**" if row[0] == "must" else ""
+    is_open = len(row) > OPEN and not row[OPEN]
+    return f"{strong}{name}{strong}{' (open)' if is_open else ''}"
 
 
 def count(verdicts: Sequence[str]) -> str:

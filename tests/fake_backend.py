@@ -65,6 +65,9 @@ class FakeBackend:
     def version_of(self, spec: Spec) -> str:
         return self.version
 
+    def patience_s(self, spec: Spec) -> float:
+        return 60.0
+
     def check(self, spec: Spec) -> None:
         if self.refuses:
             raise InputError(self.refuses)

@@ -68,7 +68,7 @@ class Capture:
 
 def read(path: Path) -> Capture:
     """Read a file; whatever is not as expected is an assertion."""
-    blocks = list(_blocks(path.read_bytes()))
+    blocks = list(blocks_of(path.read_bytes()))
     (section, options), (interface, described), *packets, (statistics, counts) = blocks
     assert (section, interface, statistics) == (0x0A0D0D0A, 1, 5)
     assert {kind for kind, _ in packets} <= {6}
@@ -116,7 +116,7 @@ class Datagrams:
 
 def read_datagrams(path: Path) -> Datagrams:
     """Read a file of a flow over QUIC."""
-    blocks = list(_blocks(path.read_bytes()))
+    blocks = list(blocks_of(path.read_bytes()))
     (section, options), (interface, described), *rest, (statistics, _) = blocks
     assert (section, interface, statistics) == (0x0A0D0D0A, 1, 5)
     secrets, packets = [], []
@@ -150,7 +150,7 @@ def _datagram(body: bytes) -> Datagram:
     )
 
 
-def _blocks(content: bytes) -> Iterator[tuple[int, bytes]]:
+def blocks_of(content: bytes) -> Iterator[tuple[int, bytes]]:
     at = 0
     while at < len(content):
         kind, size = struct.unpack_from("<II", content, at)

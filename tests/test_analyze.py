@@ -463,9 +463,9 @@ def test_what_ss_printed_is_measured(time_is_after, tmp_path):
     [
         (ss(1), "fewer than two times"),
         (ss(2) + ss(2), "decrease"),
-        (ss().replace("bytes_sent", "x").replace("bytes_acked", "x"), "sends anything"),
+        (ss().replace("bytes_sent", "x").replace("bytes_acked", "x"), "sends or receives"),
         (ss().replace("mss:1448", "mss:99999999"), "a segment of 99999999 bytes"),
-        ("1700000000\n1700000001\n cwnd:1\n", "sends anything"),
+        ("1700000000\n1700000001\n cwnd:1\n", "sends or receives"),
         ("cwnd:1", "fewer than two times"),
         (ss() + "0 0 a:1 b:2\n" + " cwnd:1\n" * 2_000, "more than 10000 characters"),
     ],

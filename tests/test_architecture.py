@@ -41,7 +41,8 @@ ROOM_MAY_USE = {
     "run_spec": "",
     "implementations": "",
     "printable": "",
-    "locked_folders": "",
+    "locks": "",
+    "locked_folders": "locks",
     "python_controllers": "errors foreign_files",
     "scenario": "_core errors foreign_files run_spec implementations python_controllers",
     "gym": "_core errors scenario",
@@ -54,9 +55,10 @@ ROOM_MAY_USE = {
     "stats": "",
     "figures": "errors stats",
     "results": "_core errors backends stats figures",
-    "running": "errors foreign_files printable locked_folders python_controllers scenario "
+    "running": "errors foreign_files printable locks locked_folders python_controllers scenario "
     "backends stats results",
     "captures": "_core errors foreign_files run_spec scenario backends results running",
+    "live": "errors locked_folders captures",
     "inference": "errors run_spec python_controllers scenario emulate backends stats figures "
     "results running captures",
     "report": "foreign_files printable scenario stats figures results",
@@ -69,7 +71,7 @@ ROOM_MAY_USE = {
     "search": "errors foreign_files printable scenario backends stats figures results running "
     "studies",
     "cli": "errors foreign_files printable scenario templates emulate kernel_images quic_programs "
-    "backends running results figures captures inference report view fidelity studies "
+    "backends running results figures captures live inference report view fidelity studies "
     "suites search",
     "api": "errors printable scenario backends running results captures report",
 }
@@ -332,3 +334,26 @@ def test_modules_stand_beside_their_folders() -> None:
     """`name.rs` beside `name/`; but Cargo would take `tests/common.rs` for a test of its own."""
     folders = [path for path in texts() if path.name == "mod.rs" and "src" in path.parts]
     assert folders == []
+
+
+def test_what_subclasses_have_to_do_is_abstract() -> None:
+    """A class that lacks a method cannot be made, rather than failing when it is called."""
+    stub = re.compile(r"raise NotImplementedError|\b(?:unimplemented|todo)!")
+    wrong = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in texts()
+        if path.suffix in {".py", ".rs"} and path != Path(__file__)
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if stub.search(line)
+    ]
+    assert wrong == []
+
+
+def test_commands_share_the_options_that_they_have_in_common() -> None:
+    """An option that is the same to the letter is imported, for otherwise one of them changes."""
+    where: dict[str, list[str]] = {}
+    for path in sorted((PACKAGE / "cli").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "click.option":
+                where.setdefault(ast.unparse(node), []).append(f"{path.name}:{node.lineno}")
+    assert {option: places for option, places in where.items() if len(places) > 1} == {}

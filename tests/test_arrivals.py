@@ -116,6 +116,9 @@ def test_what_cannot_come(lines: list[str], message: str) -> None:
         loads(with_flow(*lines)).plan()
 
 
-def test_the_kernel_says_that_it_cannot() -> None:
-    problems = list(_flow_problems(loads(SCENARIO).plan().runs[0].spec["flows"][0]))
+def test_the_kernel_has_them_over_tcp_alone() -> None:
+    flow = loads(SCENARIO).plan().runs[0].spec["flows"][0]
+    assert list(_flow_problems(flow)) == []
+    quic = loads(SCENARIO + 'transport = "quic"').plan().runs[0].spec["flows"][0]
+    problems = list(_flow_problems(quic))
     assert any("many connections" in str(problem) for problem in problems)

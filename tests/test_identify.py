@@ -242,6 +242,22 @@ def test_a_flow_that_queues_nowhere_shows_no_bottleneck() -> None:
         surroundings.estimated(flat)
 
 
+def test_intervals_that_a_busy_machine_moves_do_not_make_a_link_faster() -> None:
+    random = np.random.default_rng(5)
+    late = random.exponential(0.002, 301)
+    # Of each interval of 100 ms, what came late counts in the next one.
+    moved = 2e7 * (1 - np.diff(late) / 0.1)
+    moved[::40] = 1.4e7
+    curve = 40 * np.abs(np.sin(np.arange(300) / 10))
+    seen = Observation("f", 0.0, 0.1, 0.04 + curve / 1e3, 1e4 + 1e3 * curve, moved)
+    (link,) = surroundings.estimated(seen)["links"]
+    assert link["capacity"]["rate_bps"] == pytest.approx(2e7, rel=0.005)
+    # A link that is full now and then is as fast as it is then.
+    seen = Observation("f", 0.0, 0.1, 0.04 + curve / 1e3, 1e4 + curve, 1e7 + 2e5 * curve)
+    (link,) = surroundings.estimated(seen)["links"]
+    assert link["capacity"]["rate_bps"] == pytest.approx(1.8e7, rel=0.04)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

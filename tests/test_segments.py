@@ -263,6 +263,26 @@ def test_a_writer_writes_when_it_is_full_or_somebody_waits(tmp_path, records, mo
     assert Store(tmp_path).count([one.run_id for one in records]) == 5
 
 
+def test_what_is_being_written_when_ctrl_c_comes_is_written_by_the_next(tmp_path, records):
+    store = Store(tmp_path)
+    writer = Writer(store)
+    for record in records[:2]:
+        writer.put(record)
+    put_all = store.put_all
+
+    def interrupted(runs):
+        store.put_all = put_all
+        raise KeyboardInterrupt
+
+    store.put_all = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        writer.flush()
+    assert store.count([record.run_id for record in records]) == 0
+    writer.put(records[2])
+    writer.flush()
+    assert store.count([record.run_id for record in records]) == 3
+
+
 def test_a_writer_in_another_process_writes_when_its_work_ends(tmp_path, records):
     here = Writer(Store(tmp_path))
     here.put(records[0])

@@ -5,13 +5,14 @@ usage: python tools/soak.py [--minutes M] [--seed S]
 Each round starts a command, ends it by SIGKILL or SIGINT after a random time, and looks: every run
 that a store shows is whole, what was interrupted goes on, and in the end its results are those of a
 store that nobody disturbed. The next start removes what a killed process left: temporary folders,
-namespaces, guests.
+namespaces, guests. On a cluster of Dask the command is left alone, while its workers and its
+scheduler are killed.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
+import importlib.util
 import json
 import os
 import random
@@ -22,10 +23,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import polars as pl
+
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "tests"))
+from dask_cluster import Cluster  # noqa: E402
+
 JOSTLE = [sys.executable, "-c", "from jostle.cli import main; main()"]
 SCENARIO = """
 duration = "{duration}"
@@ -104,14 +110,72 @@ class Soak:
             if not self.disturb(*command, "--store", disturbed.name, longest_s=longest_s):
                 break
             self.rounds += 1
-            check_store(disturbed)
+            self._check_store(disturbed)
+        self._compare(command, disturbed, quiet)
+
+    def _compare(self, command: Sequence[str], disturbed: Path, quiet: Path) -> None:
+        """Carry a sweep out to its end, and see that it is as if nobody had disturbed it."""
         ends = [self.call(*command, "--store", store.name) for store in (disturbed, quiet)]
         for end in ends:
             expect(end.returncode == 0, f"status {end.returncode}: {end.stderr[-500:]}")
             expect("damaged" not in end.stderr, end.stderr)
         expect(ends[0].stdout == ends[1].stdout, "an interrupted sweep gave other results")
-        expect(digests(disturbed) == digests(quiet), "an interrupted sweep stored other files")
+        expect(tables(disturbed) == tables(quiet), "an interrupted sweep stored other tables")
+        self._check_store(disturbed)
         self.nothing_left()
+
+    def _check_store(self, store: Path) -> None:
+        """See that every run that the store shows is whole."""
+        if store.is_dir():
+            told = self.call("store", "check", "--store", store.name)
+            expect(told.returncode == 0, told.stdout + told.stderr)
+
+    def on_dask(self) -> None:
+        """Kill workers and the scheduler under a sweep until it is done."""
+        scenario = self.folder / "scenario.toml"
+        scenario.write_text(SCENARIO.format(duration="20 s", repeats=400), "utf-8")
+        disturbed, quiet = self.folder / "disturbed", self.folder / "quiet"
+        for store in (disturbed, quiet):
+            shutil.rmtree(store, ignore_errors=True)
+        command = ("run", scenario.name, "--json")
+        for _ in range(4):
+            cluster = Cluster(self.folder)
+            cluster.start_scheduler()
+            cluster.start_workers(2)
+            try:
+                done = self._on_cluster(cluster, *command, "--store", disturbed.name)
+            finally:
+                cluster.close()
+            self._check_store(disturbed)
+            if done:
+                break
+        self._compare(command, disturbed, quiet)
+
+    def _on_cluster(self, cluster: Cluster, *words: str) -> bool:
+        """Give a command while processes of its cluster die; true if it was done all the same."""
+        there = ("--executor", f"dask={cluster.address}")
+        with (self.folder / "log").open("ab") as log:
+            process = subprocess.Popen(
+                [*JOSTLE, *words, *there],
+                cwd=self.folder, env=self.environment, stdout=log, stderr=log,
+            )  # fmt: skip
+            try:
+                for _ in range(self.random.randint(0, 3)):
+                    time.sleep(self.random.uniform(1.0, 5.0))
+                    workers = cluster.worker_pids()
+                    if workers:
+                        self.rounds += 1
+                        with suppress(ProcessLookupError):
+                            os.kill(self.random.choice(workers), signal.SIGKILL)
+                if self.random.random() < 0.5:
+                    time.sleep(self.random.uniform(0.0, 3.0))
+                    self.rounds += 1
+                    cluster.kill_scheduler()
+                # A command that hears of no scheduler any more has to end.
+                return process.wait(600) == 0
+            finally:
+                process.kill()
+                process.wait()
 
     def emulated(self) -> None:
         """Disturb a command behind an emulated link."""
@@ -132,22 +196,18 @@ class Soak:
         expect(not guests, f"guests are left: {guests}")
 
 
-def check_store(store: Path) -> None:
-    """See that every run that the store shows is whole."""
-    for folder in store.glob("[0-9a-f]*") if store.is_dir() else ():
-        manifest = json.loads((folder / "manifest.json").read_bytes())
-        for name, digest in manifest["sha256"].items():
-            found = hashlib.sha256((folder / name).read_bytes()).hexdigest()
-            expect(found == digest, f"{folder / name} is not whole")
-
-
-def digests(store: Path) -> dict[str, str]:
-    """Return the digest of every file of every run that does not depend on the hour."""
-    return {
-        str(path.relative_to(store)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(store.glob("[0-9a-f]*/**/*"))
-        if path.is_file() and path.name != "timing.json"
-    }
+def tables(store: Path) -> dict[str, str]:
+    """Return all that was measured, by table: a run that is there twice counts once."""
+    found = {}
+    for name in ("runs", "measures", "flows", "links", "internals"):
+        parts = []
+        seen: set[str] = set()
+        for path in sorted(store.glob(f"segments/*/{name}.parquet")):
+            part = pl.read_parquet(path)
+            parts.append(part.filter(~pl.col("run").is_in(list(seen))))
+            seen |= set(part["run"].to_list())
+        found[name] = pl.concat(parts).sort("run", maintain_order=True).write_ndjson()
+    return found
 
 
 def processes() -> Iterator[int]:
@@ -185,6 +245,8 @@ def kinds(soak: Soak) -> Sequence[str]:
     told = json.loads(soak.call("kernel", "status", "--json").stdout)["kernels"]
     if any(one["kind"] == "virtual" and one["available"] for one in told):
         found.append("on_the_kernel")
+    if importlib.util.find_spec("distributed"):
+        found.append("on_dask")
     if os.geteuid() == 0 and shutil.which("ip"):
         found.append("emulated")
     return found
@@ -194,13 +256,15 @@ def main() -> int:
     """Go round until the time is over."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--minutes", type=float, default=10.0)
+    options.add_argument("--only", help="one kind, such as on_dask")
     options.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
     given = options.parse_args()
     print(f"seed {given.seed}", flush=True)
     until_s = time.monotonic() + 60 * given.minutes
     with temporary() as folder:
         soak = Soak(folder, given.seed)
-        chosen = kinds(soak)
+        chosen = [kind for kind in kinds(soak) if given.only in (None, kind)]
+        expect(bool(chosen), f"{given.only} cannot be disturbed here")
         while time.monotonic() < until_s:
             kind = soak.random.choice(chosen)
             print(f"{kind} (in {folder})", flush=True)

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use jostle_dissect::{Options, look};
+use jostle_dissect::{Options, Wanted, look, look_closely};
 use libfuzzer_sys::fuzz_target;
 
 /// pcap, little-endian, with microseconds, of Ethernet.
@@ -19,6 +19,8 @@ fuzz_target!(|data: &[u8]| {
         packet(&mut file, at, drawn);
     }
     let _ = look(&file, &options);
+    let wanted = Wanted { flow: None, from_ns: 0, to_ns: u64::MAX, rows: 50 };
+    let _ = look_closely(&file, &options, &wanted);
 });
 
 /// A segment whose header is what was drawn, but for the ports and where it ends.

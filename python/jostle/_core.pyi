@@ -105,6 +105,84 @@ def analyze_captures(
     """
 
 @final
+class Diagram:
+    """A flow, packet by packet. Bytes count from the first one of data."""
+
+    @property
+    def file(self) -> int:
+        """The file, as a position of what was given."""
+    @property
+    def flow(self) -> str:
+        """Name of the flow."""
+    @property
+    def controller(self) -> str:
+        """Its controller, if the file says it."""
+    @property
+    def is_near_sender(self) -> bool:
+        """Whether it was captured near the sender."""
+    @property
+    def start_ns(self) -> int:
+        """When the flow began."""
+    @property
+    def from_ns(self) -> int:
+        """Part of the clock that the tables cover."""
+    @property
+    def to_ns(self) -> int:
+        """Its end."""
+    @property
+    def is_cut(self) -> bool:
+        """Whether there were more rows: `to_ns` is earlier than asked for."""
+    @property
+    def kinds(self) -> list[str]:
+        """Names of what `packets["kind"]` counts."""
+    @property
+    def packets(self) -> dict[str, npt.NDArray[Any]]:
+        """Packets of data: `time_ns`, `start`, `end`, `kind`."""
+    @property
+    def answers(self) -> dict[str, npt.NDArray[Any]]:
+        """Segments of the receiver: `time_ns`, `acknowledged`, `edge` (NaN where not known)."""
+    @property
+    def sacks(self) -> dict[str, npt.NDArray[Any]]:
+        """Blocks of selective acknowledgements: `time_ns`, `start`, `end`, `is_duplicate`."""
+
+def sequence_diagrams(
+    files: Sequence[str | PathLike[str]],
+    *,
+    flow: str | None,
+    from_ns: int,
+    to_ns: int,
+    rows: int,
+    flows: int,
+    told: Callable[[int], bool] | None = None,
+) -> list[Diagram]:
+    """Read a TCP flow of captures packet by packet: what a time–sequence diagram is drawn from.
+
+    Parameters
+    ----------
+    files
+        Of those that belong together the one near the flow's sender is read.
+    flow
+        Its name; of each measurement the flow with the most payload if none is given.
+    from_ns, to_ns
+        A window on the clock of the measurement, its end excluded.
+    rows
+        Rows of each table at most.
+    flows
+        Most flows of a measurement, the largest ones, among which the flow is.
+    told
+        As in `analyze_captures`.
+
+    Raises
+    ------
+    ValueError
+        If a file is no capture, or none has the flow.
+    OSError
+        If a file cannot be read.
+    Cancelled
+        If `told` said so.
+    """
+
+@final
 class Series:
     """The series of a run, asked for measures over any window.
 

@@ -81,6 +81,27 @@ class RunCancelledError(JostleError):
     """A run was stopped before its end, because the user asked for it."""
 
 
+class LostExecutorError(JostleError):
+    """What carried runs out is gone, as Dask's scheduler; what was finished is stored.
+
+    Parameters
+    ----------
+    kept
+        Runs of the plan that are in the store; None without a store.
+    total
+        Runs of the plan, or of the shard.
+    """
+
+    def __init__(self, kept: int | None, total: int) -> None:
+        runs = "nothing is kept without a store"
+        if kept is not None:
+            runs = (
+                f"{kept} of {total} runs are in the store; start a scheduler and workers, and give "
+                "the same command again to go on from there"
+            )
+        super().__init__(f"the scheduler was lost, and with it what it had been given: {runs}")
+
+
 class InterruptedRunError(JostleError):
     """The user interrupted a plan; what was finished is stored.
 

@@ -1,12 +1,11 @@
 """Folders that are written for a while, and what is left of those whose writer was killed.
 
-A folder that is being written is locked by its writer (`flock`), and the lock ends with the
+A folder that is being written is locked by its writer (`locks.py`), and the lock ends with the
 process, however that ends. So what is not locked is abandoned, whatever the clocks say.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -17,6 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final
+
+from jostle.locks import FolderLock
 
 __all__ = ["Partial", "TemporaryFolder", "remove_abandoned", "temporary_folder"]
 
@@ -45,16 +46,14 @@ class Partial:
     def __init__(self, parent: Path, name: str) -> None:
         self.parent = parent
         self.path = parent / f"{name}-{uuid.uuid4().hex}"
-        self._lock = -1
+        self._lock: FolderLock | None = None
 
     def __enter__(self) -> Path:
         # Whoever cleans up waits until the new folder is locked.
-        with _Locked(self.parent, fcntl.LOCK_SH):
+        with _locked(self.parent, shared=True, wait_s=None):
             self.path.mkdir()
-            self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
             # Where folders cannot be locked (some network file systems), none is ever removed.
-            with suppress(OSError):
-                fcntl.flock(self._lock, fcntl.LOCK_EX)
+            self._lock = FolderLock.take(self.path, wait_s=None)
         return self.path
 
     def __exit__(
@@ -65,7 +64,8 @@ class Partial:
     ) -> None:
         # Renamed, it is no longer here.
         shutil.rmtree(self.path, ignore_errors=True)
-        os.close(self._lock)
+        if self._lock is not None:
+            self._lock.release()
 
 
 def remove_abandoned(parent: Path) -> None:
@@ -79,7 +79,7 @@ def remove_abandoned(parent: Path) -> None:
     OSError
         When `parent` is a link, or cannot be read.
     """
-    with _Locked(parent, fcntl.LOCK_EX | fcntl.LOCK_NB) as locked:
+    with _locked(parent, shared=False, wait_s=0.0) as locked:
         if not locked:
             return
         for folder in parent.iterdir():
@@ -89,17 +89,12 @@ def remove_abandoned(parent: Path) -> None:
 
 def _is_abandoned(folder: Path) -> bool:
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        lock = FolderLock.take(folder)
     except OSError:  # A file, a link, or gone meanwhile.
         return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    else:
-        return True
-    finally:
-        os.close(descriptor)
+    if lock is not None:
+        lock.release()
+    return lock is not None
 
 
 class TemporaryFolder:
@@ -127,39 +122,44 @@ class TemporaryFolder:
         while True:
             made = Path(tempfile.mkdtemp(prefix=f".jostle-{purpose}-", dir=parent))
             # Before it is locked, another process may take it for one that was left behind.
-            with suppress(FileNotFoundError):
-                lock = _shared(made)
-                try:
-                    self.path = made.rename(parent / f"jostle-{purpose}-{uuid.uuid4().hex}")
-                except BaseException:
-                    os.close(lock)
-                    raise
-                self._lock = lock
+            with suppress(FileNotFoundError, NotADirectoryError):
+                self._own(made, parent / f"jostle-{purpose}-{uuid.uuid4().hex}")
                 return
 
     @classmethod
     def taken_over(cls, path: Path) -> TemporaryFolder:
         """Return a folder that another process has handed over, under another name from here on."""
         folder = cls.__new__(cls)
-        folder._lock = _shared(path)
         purpose, _, _ = path.name.rpartition("-")
-        folder.path = path.rename(path.with_name(f"{purpose}-{uuid.uuid4().hex}"))
+        folder._own(path, path.with_name(f"{purpose}-{uuid.uuid4().hex}"))
         return folder
+
+    def _own(self, made: Path, named: Path) -> None:
+        """Lock a folder beside its other owners, and give it the name that it has here."""
+        self._lock = FolderLock.take(made, shared=True, wait_s=None)
+        try:
+            self.path = made.rename(named) if self._lock is None else self._lock.rename(named)
+        except BaseException:
+            if self._lock is not None:
+                self._lock.release()
+            raise
 
     def hand_over(self) -> Path:
         """Leave the folder to whoever takes it over; it stays locked here until that is done."""
         for path in [path for path in _handed_over if not path.exists()]:
-            os.close(_handed_over.pop(path))
-        _handed_over[self.path] = self._lock
+            _handed_over.pop(path).release()
+        if self._lock is not None:
+            _handed_over[self.path] = self._lock
         return self.path
 
     def remove(self) -> None:
         """Remove it with all that is in it."""
         shutil.rmtree(self.path, ignore_errors=True)
-        os.close(self._lock)
+        if self._lock is not None:
+            self._lock.release()
 
 
-_handed_over: Final[dict[Path, int]] = {}
+_handed_over: Final[dict[Path, FolderLock]] = {}
 """Folders on their way to other processes, and what holds their locks here."""
 
 
@@ -176,14 +176,6 @@ def _sweep(parent: Path, purpose: str) -> None:
                 folder.rmdir()
 
 
-def _shared(folder: Path) -> int:
-    """Lock a folder beside its other owners; returns the descriptor that holds the lock."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    with suppress(OSError):
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
-    return descriptor
-
-
 @contextmanager
 def temporary_folder(purpose: str) -> Iterator[Path]:
     """Make a `TemporaryFolder`, and remove it in the end."""
@@ -195,25 +187,21 @@ def temporary_folder(purpose: str) -> Iterator[Path]:
 
 
 def _is_own(folder: Path) -> bool:
+    if not hasattr(os, "geteuid"):
+        # On Windows every user has a folder of temporary files of their own.
+        return True
     try:
         return folder.lstat().st_uid == os.geteuid()
     except OSError:
         return False
 
 
-class _Locked:
-    """Holds a lock on a folder; true if it was to be had."""
-
-    def __init__(self, folder: Path, how: int) -> None:
-        self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        self._how = how
-
-    def __enter__(self) -> bool:
-        try:
-            fcntl.flock(self._descriptor, self._how)
-        except OSError:
-            return False
-        return True
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
+@contextmanager
+def _locked(folder: Path, *, shared: bool, wait_s: float | None) -> Iterator[bool]:
+    """Hold a lock on a folder; true if it was to be had."""
+    lock = FolderLock.take(folder, shared=shared, wait_s=wait_s)
+    try:
+        yield lock is not None
+    finally:
+        if lock is not None:
+            lock.release()

@@ -31,7 +31,6 @@ REFUSED = {
     ),
     "bottleneck.outage": ('{ every = "5 s", durations = "1 s" }', "bottleneck.outage", "outages"),
     "bottleneck.quick_start": ('"5 Mbit/s"', "bottleneck.quick_start", "Quick-Start"),
-    "flows.one.source": ('{ kind = "web" }', "flows.one.source", "nothing in the guest sends so"),
     "flows.one.memory": ('"stateful"', "flows.one.memory", "no such memory"),
     "flows.one.initial_pacing": ("true", "flows.one.initial_pacing", "fq"),
     "flows.one.initial_receive_window": (
@@ -139,6 +138,15 @@ def test_jitter_that_is_too_fine_to_be_played_back_is_refused(defaults):
     spec = spec_of(overrides={"bottleneck.jitter": jitter})
     (problem,) = capabilities.problems(spec, defaults, "virtual")
     assert problem.key == "bottleneck.jitter.correlation"
+
+
+def test_a_source_that_nothing_sends_is_refused(defaults):
+    spec = spec_of()
+    spec["flows"][0]["source"] = {"kind": "carrier_pigeon"}
+    (found,) = capabilities.problems(spec, defaults, "virtual")
+    assert str(found).startswith(
+        "flows.one.source: `carrier_pigeon`: nothing in the guest sends so"
+    )
 
 
 @pytest.mark.parametrize("key", REFUSED, ids=lambda key: f"{key.strip()}-{key.count(' ')}")

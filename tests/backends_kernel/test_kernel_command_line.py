@@ -86,7 +86,7 @@ def test_a_kernel_that_breaks_down_is_an_error_and_leaves_nothing(
     assert "run failed (seed 1): the guest kernel broke down" in told
     assert "Traceback" not in told
     assert list(work.iterdir()) == []
-    assert sorted(path.name for path in store.iterdir()) == [".partial", ".plans"]
+    assert sorted(path.name for path in store.iterdir()) == [".partial", ".plans", ".sweeps"]
     assert list((store / ".partial").iterdir()) == []
 
 

@@ -36,7 +36,7 @@ def states(finished):
     return States(finished, "test")
 
 
-def taken(states: States, measure: str, span: Seconds = WHOLE, **keys: str) -> float | None:
+def taken(states: States, measure: str, span: Seconds = WHOLE, **keys: str | float) -> float | None:
     return states.value(Value(measure=measure, **keys), span)  # type: ignore[arg-type]
 
 
@@ -90,6 +90,22 @@ def test_internal_quantities_are_taken_in_a_mode(states):
     assert taken(states, "internal", quantity="nothing") is None
 
 
+def test_a_bound_that_is_not_set_is_left_out(states):
+    bound = {"quantity": "bw_shortterm_bps", "take": "min"}
+    # Nothing is lost here, so that there is never such a bound; bbr3 shows it as 0.
+    assert taken(states, "internal", **bound) == 0
+    assert taken(states, "internal", **bound, unset=0) is None
+    gain = {"quantity": "pacing_gain", "take": "min"}
+    assert taken(states, "internal", **gain, unset=0.5) == pytest.approx(0.9, rel=0.01)
+
+
+def test_a_controller_without_such_modes_has_no_value(states):
+    assert taken(states, "mode_visits", mode="probe_up") == 0
+    assert taken(states, "mode_visits", mode="probe_up", shown="probe_bw") == 0
+    assert taken(states, "mode_visits", mode="probe_up", shown="slow_start") is None
+    assert taken(states, "mode_time", mode="drain", shown="slow_start") is None
+
+
 @pytest.mark.parametrize(
     ("name", "unit"),
     [("bottleneck_bps", "Mbit/s"), ("min_rtt_s", "ms"), ("w_max_packets", "packets"), ("gain", "")],
@@ -106,6 +122,8 @@ def test_the_unit_ends_the_name(name, unit):
         ({"measure": "mode_followed", "mode": "drain"}, "needs `then`"),
         ({"measure": "throughput", "mode": "drain"}, "of no matter"),
         ({"measure": "mode_time", "mode": "drain", "quantity": "x"}, "of no matter"),
+        ({"measure": "mode_time", "mode": "drain", "unset": 0}, "`unset` is of no matter"),
+        ({"measure": "throughput", "shown": "drain"}, "`shown` is of no matter"),
     ],
 )
 def test_what_does_not_go_together_is_told(given, said):

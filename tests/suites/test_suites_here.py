@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
-from jostle import _core
+from jostle import _core, run
+from jostle import load as load_scenario
 from jostle.suites import load, names
 
 HERE = Path(__file__).parent
+SUITES = HERE.parents[1] / "suites"
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +34,40 @@ def card(jostle, store):
     return judged
 
 
+def test_marks_on_everything_leave_the_smallest_window(card):
+    """RFC 3168, 6.1.2: each round trip with marks is congestion; Linux keeps two packets."""
+    assert card("robustness", "reno", *only("mangled"))["mangled"]["verdict"] == "pass"
+    frame = run(load_scenario(SUITES / "robustness" / "mangled.toml"), repeats=1, store=False).flows
+    goodput = frame.filter(frame["phase"] == "steady")["goodput_bps"][0]
+    assert goodput == pytest.approx(2 * 1448 * 8 / 0.040, rel=0.05)
+    # BBR takes no notice of classic marks (rfc9743, 7.1-marks): times what the baseline gets.
+    assert card("robustness", "bbr", *only("mangled"))["mangled"]["value"] > 20
+
+
+def test_careful_resume_is_what_meets_c4s_bound_by_way_of_a_satellite(card):
+    """RFC 9959, section 1, and draft-huitema-ccwg-c4-test, 2.2.3: 100 MB in 7.4 s, 4.2 at best."""
+    row = card("c4", "cubic", *only("satellite"))["satellite"]
+    assert row["verdict"] == "pass"
+    given = load_scenario(SUITES / "c4" / "satellite.toml")
+    given = given.set({f"flows.{flow}.memory": "none" for flow in ("before", "main")})
+    frame = run(given, repeats=1, store=False).flows
+    without = frame.filter((frame["flow"] == "main") & (frame["phase"] == "overall"))
+    assert without["completion_s"][0] > row["bound"] + 2
+
+
+def test_a_frame_of_a_call_is_not_quicker_than_its_way(card):
+    """The draft's paths have half of their round trips on the way there: 15 ms of 30."""
+    rows = card("c4", "prague", *only("media-100", "media-longer"))
+    ways = {"media-100": 15, "media-longer": 50}
+    for name, row in rows.items():
+        mean, most = (one["value"] for one in row["comparisons"])
+        assert ways[name] < mean < most
+
+
+def failed(rows) -> set[str]:
+    return {name for name, row in rows.items() if row["verdict"] == "fail"}
+
+
 def only(*ids: str) -> list[str]:
     return [word for one in ids for word in ("--only", one)]
 
@@ -50,7 +87,9 @@ def test_recorded_cards_are_of_these_suites_and_of_controllers_that_there_are():
         assert set(card["criteria"]) == set(criteria), "run docs/record_cards.py"
         levels = {name: row[0] for name, row in card["criteria"].items()}
         assert levels == {name: one.level for name, one in criteria.items()}
-        assert card["controller"] in registered
+        # "bbr3 (flavour = google)" is a variant of a row; parts of QUIC's stack are no rows.
+        name = re.split(r", | \(", card["controller"])[0]
+        assert name in registered or name.startswith("noq:")
     assert {card["suite"] for card in cards} >= {"rfc9743", "harm", "lbe", "starvation", "l4s"}
 
 
@@ -64,10 +103,17 @@ def test_they_are_listed(jostle):
 def test_what_standards_built_on_meets_every_must(card, controller):
     """RFC 5681 and RFC 9438 are what RFC 9743 measures others by."""
     rows = card("rfc9743", controller)
-    failed = [name for name, row in rows.items() if row["verdict"] == "fail"]
-    assert not [name for name in failed if rows[name]["level"] == "must"]
+    assert not [name for name in failed(rows) if rows[name]["level"] == "must"]
     # RFC 9743, section 5.1.2: they fill any buffer.
-    assert "5.1.2-better" in failed
+    assert "5.1.2-better" in failed(rows)
+
+
+@pytest.mark.parametrize("suite", ["starvation", "responsiveness", "stability", "robustness"])
+def test_what_standards_built_on_is_no_risk_elsewhere(card, suite):
+    for controller in ("reno", "cubic"):
+        rows = card(suite, controller)
+        assert not [name for name in failed(rows) if rows[name]["level"] == "must"]
+        assert [row for row in rows.values() if row["verdict"] == "pass"]
 
 
 def test_bbr_fails_what_is_published_of_its_first_version(card):
@@ -81,6 +127,27 @@ def test_bbr_fails_what_is_published_of_its_first_version(card):
     # Two flows lose much below about 1.5 BDP, as the RFC says, and hardly anything from there on.
     assert loss["2", "0.5 BDP"] > 4
     assert loss["2", "1.5 BDP"] < 1
+
+
+def test_bbr_favours_the_farther_flow_and_cubic_the_nearer_one(card):
+    """Turkovic, Kuipers and Uhlig (arXiv:1903.03852, 2019): "BBR, favour[s] the flow with the
+    higher RTT", "loss-based algorithms such as Cubic [...] the flow with a lower RTT".
+    """
+    assert failed(card("rfc9743", "bbr", *only("5.1.4-distances"))) == {"5.1.4-distances"}
+    near, far = goodputs("rfc9743/distances.toml", "bbr")
+    assert far > 5 * near
+    near, far = goodputs("rfc9743/distances.toml", "cubic")
+    assert near > 1.5 * far
+
+
+def goodputs(scenario: str, controller: str) -> list[float]:
+    """Run a scenario of a suite once with a controller, at one BDP: goodputs of its two flows."""
+    given = load_scenario(SUITES / scenario)
+    flows = given.document["flows"]
+    keys = {f"flows.{flow['name']}.controller": controller for flow in flows}
+    given = given.set(keys | {"bottleneck.queue.limit": "1 BDP"})
+    frame = run(given, repeats=1, store=False).flows
+    return frame.filter(frame["phase"] == "steady")["goodput_bps"].to_list()
 
 
 def test_a_controller_that_ignores_loss_fails_loudly(card):
@@ -119,9 +186,10 @@ def test_cubic_is_no_scavenger(card):
 
 
 def test_bbr_does_harm_and_vegas_none(card):
-    """Ware et al. (HotNets and IMC 2019)."""
-    assert card("harm", "bbr", *only("throughput"))["throughput"]["verdict"] == "fail"
-    assert card("harm", "vegas", *only("throughput"))["throughput"]["verdict"] == "pass"
+    """Ware et al. (HotNets and IMC 2019): by throughput; RFC 9743, 5.1.3: by losses."""
+    harms = ("throughput", "loss")
+    assert failed(card("harm", "bbr", *only(*harms))) == set(harms)
+    assert failed(card("harm", "vegas", *only(*harms))) == set()
 
 
 def test_a_scavenger_does_not_find_new_capacity_in_time_for_c4(card):
@@ -133,17 +201,34 @@ def test_a_scavenger_does_not_find_new_capacity_in_time_for_c4(card):
 
 def test_bbr_version_3_passes_the_cases_of_its_draft(card):
     rows = card("bbr", "bbr3")
-    assert not [name for name, row in rows.items() if row["verdict"] == "fail"]
-    assert len([row for row in rows.values() if row["verdict"] == "pass"]) >= 18
-    # Google's release has other gains than the draft: 0.35 in Drain, 0.91 in DOWN.
-    release = card("bbr", '{ name = "bbr3", flavour = "google" }', *only("03-drain-inflight"))
-    assert release["03-drain-inflight"]["verdict"] == "fail"
-    assert release["03-drain-inflight"]["value"] == pytest.approx(0.35, rel=0.03)
+    assert {row["verdict"] for row in rows.values() if row["level"] == "must"} == {"pass"}
+    # What the draft's own constants do not reach behind a deep queue: docs/suites.md.
+    assert failed(rows) == {"16-tenth-deep"}
+    # "BBR.round_count > BBR.drain_start_round + 3" (CheckDrainDone): time ended it.
+    assert rows["04-drain-time"]["value"] == pytest.approx(4, abs=0.2)
+
+
+def test_what_the_release_of_bbr_version_3_does_otherwise_than_its_draft(card):
+    """`tcp_bbr.c` of google/bbr: bbr_drain_gain, bbr_pacing_gain, bbr_check_drain without time."""
+    rows = card("bbr", '{ name = "bbr3", flavour = "google" }')
+    assert failed(rows) == {
+        "03-drain-inflight",
+        "04-drain-time",
+        "08-down-inflight",
+        "16-tenth-deep",
+    }
+    assert rows["03-drain-inflight"]["value"] == pytest.approx(1000 / 2885, rel=0.03)
+    assert rows["08-down-inflight"]["value"] == pytest.approx(0.91, rel=0.01)
+    assert rows["04-drain-time"]["value"] > 8
 
 
 def test_a_controller_without_these_states_is_unknown(card):
-    rows = card("bbr", "cubic", *only("03-drain-inflight", "10-probe-rtt"))
-    assert {row["verdict"] for row in rows.values()} == {"unknown"}
+    of_states = ("03-drain-inflight", "06-up-loss", "07-limited", "10-probe-rtt", "11-idle",
+                 "20-probe-rtt-in-startup")  # fmt: skip
+    rows = card("bbr", "cubic", *only(*of_states))
+    assert {name: row["verdict"] for name, row in rows.items()} == dict.fromkeys(
+        of_states, "unknown"
+    )
 
 
 def test_prague_needs_marks_and_takes_classic_ones_for_its_own(card):

@@ -288,8 +288,7 @@ fn look(
             Ok(None)
         }
         PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => {
-            let resolution = interface
-                .ts_resolution()
+            let resolution = units_per_second(interface.if_tsresol)
                 .ok_or("an interface whose clock has no possible resolution (if_tsresol)")?;
             let offset_s = interface.ts_offset();
             interfaces.push(Clock { link: interface.linktype, resolution, offset_s });
@@ -319,6 +318,14 @@ fn look(
         }
         PcapBlockOwned::NG(_) => Ok(None),
     }
+}
+
+/// What one byte says of a clock (draft-ietf-opsawg-pcapng, `if_tsresol`): "If the Most Significant Bit
+/// is equal to zero, the remaining bits indicate the resolution of the timestamp as a negative power of
+/// 10"; else of 2.
+fn units_per_second(tsresol: u8) -> Option<u64> {
+    let power = u32::from(tsresol & 0x7f);
+    if tsresol & 0x80 == 0 { 10_u64.checked_pow(power) } else { 1_u64.checked_shl(power) }
 }
 
 /// Packets that came too fast for an interface, or for the system behind it.
@@ -380,5 +387,18 @@ impl<R: Read> Read for Full<R> {
             }
         }
         Ok(filled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_count_in_powers_of_ten_and_of_two() {
+        let known = [6, 9, 0x80, 0x80 | 30, 19].map(units_per_second);
+        let expected = [1_000_000, 1_000_000_000, 1, 1 << 30, 10_000_000_000_000_000_000];
+        assert_eq!(known, expected.map(Some));
+        assert_eq!([20, 0x7f, 0x80 | 64, 0xff].map(units_per_second), [None; 4]);
     }
 }

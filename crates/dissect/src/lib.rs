@@ -6,7 +6,9 @@
 //! of the file. What leaves a [`Recorder`](jostle_record::Recorder) is a
 //! [`RunRecord`](jostle_record::RunRecord): everything that shows runs shows captures.
 
+mod closely;
 mod connections;
+mod diagram;
 mod error;
 mod file;
 mod measure;
@@ -19,6 +21,8 @@ mod sending;
 mod sequence;
 mod survey;
 
+pub use closely::{diagrams, look_closely};
+pub use diagram::{AnswerColumns, Diagram, Kind, PacketColumns, SackColumns, Wanted};
 pub use error::Error;
 pub use measure::{Measurement, analyze, look};
 

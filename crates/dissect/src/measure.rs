@@ -9,6 +9,7 @@ use jostle_units::Time;
 
 use crate::Options;
 use crate::connections::Connections;
+use crate::diagram::Diagram;
 use crate::error::Error;
 use crate::file::{Packets, Position};
 use crate::packet::{self, Body, Packet, Segment};
@@ -106,14 +107,14 @@ fn measure(
 }
 
 /// Packets of several files in the order of their times.
-struct Merged {
+pub(crate) struct Merged {
     files: Vec<(Packets, i64)>,
     /// The next packet of each file.
     next: Vec<Option<(u64, Packet)>>,
 }
 
 impl Merged {
-    fn new(packets: Vec<Packets>, shifts_ns: &[i64]) -> Result<Self, Error> {
+    pub fn new(packets: Vec<Packets>, shifts_ns: &[i64]) -> Result<Self, Error> {
         let files: Vec<_> = packets.into_iter().zip(shifts_ns.iter().copied()).collect();
         let mut merged = Self { next: vec![None; files.len()], files };
         for file in 0..merged.files.len() {
@@ -134,7 +135,7 @@ impl Merged {
         Ok(())
     }
 
-    fn next(&mut self) -> Result<Option<(usize, u64, Packet)>, Error> {
+    pub fn next(&mut self) -> Result<Option<(usize, u64, Packet)>, Error> {
         let there = self.next.iter().enumerate();
         let first = there.filter_map(|(file, next)| Some((next.as_ref()?.0, file))).min();
         let Some((now_ns, file)) = first else { return Ok(None) };
@@ -155,7 +156,7 @@ struct Followed {
 }
 
 /// Follows the flows of a plan.
-struct Following<'a> {
+pub(crate) struct Following<'a> {
     plan: &'a Plan,
     recorder: Recorder,
     flows: Vec<Followed>,
@@ -164,10 +165,12 @@ struct Following<'a> {
     routes: Vec<Vec<[Option<u32>; 2]>>,
     now_ns: u64,
     bin_end_ns: u64,
+    /// What is told of every packet of the first flow, if anybody asked.
+    pub diagram: Option<Diagram>,
 }
 
 impl<'a> Following<'a> {
-    fn new(plan: &'a Plan, spec: &RunSpec) -> Self {
+    pub fn new(plan: &'a Plan, spec: &RunSpec) -> Self {
         let seen: Vec<_> = plan.flows.iter().map(|flow| flow.sender.is_some()).collect();
         let mut routes: Vec<Vec<[Option<u32>; 2]>> =
             plan.files.iter().map(|_| Vec::new()).collect();
@@ -187,10 +190,16 @@ impl<'a> Following<'a> {
             routes,
             now_ns: 0,
             bin_end_ns: plan.interval_ns.min(plan.duration_ns),
+            diagram: None,
         }
     }
 
-    fn see(&mut self, file: usize, now_ns: u64, packet: &Packet) {
+    /// The same, which tells a diagram of every packet of its only flow.
+    pub fn with_diagram(self, diagram: Diagram) -> Self {
+        Self { diagram: Some(diagram), ..self }
+    }
+
+    pub fn see(&mut self, file: usize, now_ns: u64, packet: &Packet) {
         // Clocks that were set back stand still until they are where they were.
         let now_ns = now_ns.max(self.now_ns).min(self.plan.duration_ns - 1);
         self.now_ns = now_ns;
@@ -220,11 +229,20 @@ impl<'a> Following<'a> {
             }
         };
         let at_sender = place.sender.is_some_and(|place| place.file == file);
-        if let (true, Some(sending)) = (at_sender, &mut followed.sending) {
-            sending.sent(now_ns, packet, segment, &mut self.recorder);
-        } else if let Some(receiving) = &mut followed.receiving {
-            let from = followed.sending.as_ref();
-            receiving.came(now_ns, packet, segment, from, &mut self.recorder);
+        let (seen, origin) = match (at_sender, &mut followed.sending, &mut followed.receiving) {
+            (true, Some(sending), _) => {
+                let seen = sending.sent(now_ns, packet, segment, &mut self.recorder);
+                (seen, sending.origin())
+            }
+            (_, sending, Some(receiving)) => {
+                let from = sending.as_ref();
+                let seen = receiving.came(now_ns, packet, segment, from, &mut self.recorder);
+                (seen, receiving.origin())
+            }
+            _ => return,
+        };
+        if let (Some(diagram), Some(seen)) = (&mut self.diagram, seen) {
+            diagram.packet(now_ns, seen, origin);
         }
     }
 
@@ -233,10 +251,13 @@ impl<'a> Following<'a> {
         let (place, now_ns) = (&self.plan.flows[flow as usize], self.now_ns);
         let followed = &mut self.flows[flow as usize];
         let at_sender = place.sender.is_some_and(|place| place.file == file);
-        if let (true, Some(sending)) = (at_sender, &mut followed.sending) {
-            sending.came(now_ns, segment, &mut self.recorder);
-        } else if let Some(receiving) = &mut followed.receiving {
-            receiving.left(now_ns, segment);
+        let answer = match (at_sender, &mut followed.sending, &mut followed.receiving) {
+            (true, Some(sending), _) => sending.came(now_ns, segment, &mut self.recorder),
+            (_, _, Some(receiving)) => receiving.left(now_ns, segment),
+            _ => None,
+        };
+        if let (Some(diagram), Some(answer)) = (&mut self.diagram, answer) {
+            diagram.answer(now_ns, answer, segment);
         }
         let complete = match (&followed.sending, &followed.receiving) {
             (Some(sending), _) => sending.is_complete(),

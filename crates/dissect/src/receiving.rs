@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use jostle_record::{AckRow, Captured, FlowState, Recorder, Sink};
 use jostle_units::{Span, Time};
 
+use crate::diagram::{Answer, Kind, Seen};
 use crate::packet::{Packet, Segment};
 use crate::ranges::{Range, Ranges};
 use crate::sending::{Given, Opening, Sending};
@@ -19,6 +20,8 @@ const OVERTAKEN_NS: u64 = 3_000_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Receiving {
     given: Given,
+    /// First byte of data; none before anything is known.
+    start: Option<u64>,
     /// What comes next in order; none before anything is known.
     next: Option<u64>,
     high: u64,
@@ -40,19 +43,11 @@ pub(crate) struct Receiving {
     last_data_ns: u64,
 }
 
-/// What a packet that came is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Came {
-    New,
-    Overtaken,
-    Again,
-    Twice,
-}
-
 impl Receiving {
     pub fn new(given: Given) -> Self {
         Self {
             given,
+            start: None,
             next: None,
             high: 0,
             beyond: Ranges::default(),
@@ -77,7 +72,8 @@ impl Receiving {
         }
     }
 
-    /// A segment of the sender comes; `from` is what the capture at its end has of it.
+    /// A segment of the sender comes; `from` is what the capture at its end has of it. Returns what it is,
+    /// if it carries data.
     pub fn came(
         &mut self,
         now_ns: u64,
@@ -85,15 +81,15 @@ impl Receiving {
         segment: &Segment,
         from: Option<&Sending>,
         to: &mut Recorder,
-    ) {
+    ) -> Option<Seen> {
         self.opening.see(segment, now_ns);
         if segment.syn {
             self.begin(first(segment.sequence.wrapping_add(1)));
-            return;
+            return None;
         }
         self.finished |= segment.fin;
         if segment.payload_bytes == 0 {
-            return;
+            return None;
         }
         if self.next.is_none() {
             self.begin(first(segment.sequence));
@@ -102,10 +98,10 @@ impl Receiving {
         let end = start + u64::from(segment.payload_bytes);
         let next = self.next.unwrap_or(start);
         if start > self.high + WINDOW_MAX || end + WINDOW_MAX < self.high {
-            return;
+            return None;
         }
         if segment.payload_bytes == 1 && end <= next {
-            return;
+            return None;
         }
         self.first_data_ns.get_or_insert(now_ns);
         self.last_data_ns = now_ns;
@@ -123,27 +119,33 @@ impl Receiving {
         match from {
             Some(from) => travelled(now_ns, segment, packets, from, flow, to),
             None => {
-                let again = matches!(came, Came::Again | Came::Twice);
+                let again = matches!(came, Kind::Again | Kind::Twice);
                 to.sent_payload(now, flow, (packets, u64::from(wire_bytes), 0), again);
                 self.round_trip(now_ns, segment, to);
             }
         }
+        Some(Seen { start, end, kind: came })
+    }
+
+    /// The first byte of data.
+    pub fn origin(&self) -> u64 {
+        self.start.unwrap_or(0)
     }
 
     fn begin(&mut self, start: u64) {
         if self.next.is_none() {
-            (self.next, self.high) = (Some(start), start);
+            (self.start, self.next, self.high) = (Some(start), Some(start), start);
         }
     }
 
-    fn judge(&self, now_ns: u64, start: u64, end: u64, segment: &Segment) -> Came {
+    fn judge(&self, now_ns: u64, start: u64, end: u64, segment: &Segment) -> Kind {
         let next = self.next.unwrap_or(start);
         if end <= next || self.beyond.covers(start.max(next), end) {
-            return Came::Twice;
+            return Kind::Twice;
         }
         // Beyond the hole that it fills.
         let Some(behind) = self.beyond.after(start).filter(|_| start < self.high) else {
-            return Came::New;
+            return Kind::New;
         };
         let overtaken = match segment.stamps {
             Some((stamp, _)) => !is_after(stamp, behind.stamp),
@@ -152,16 +154,16 @@ impl Receiving {
                 now_ns.saturating_sub(behind.since_ns) < half
             }
         };
-        if overtaken { Came::Overtaken } else { Came::Again }
+        if overtaken { Kind::OutOfOrder } else { Kind::Again }
     }
 
-    fn count(&mut self, came: Came, start: u64, end: u64, packets: u32) {
+    fn count(&mut self, came: Kind, start: u64, end: u64, packets: u32) {
         let packets = u64::from(packets);
         match came {
-            Came::New => {}
-            Came::Overtaken => *self.seen.out_of_order.get_or_insert(0) += packets,
-            Came::Twice => *self.seen.spurious.get_or_insert(0) += packets,
-            Came::Again => {
+            Kind::New | Kind::Fast | Kind::Timeout | Kind::Probe => {}
+            Kind::OutOfOrder => *self.seen.out_of_order.get_or_insert(0) += packets,
+            Kind::Twice => *self.seen.spurious.get_or_insert(0) += packets,
+            Kind::Again => {
                 self.seen.lost_packets += packets;
                 if start != self.burst_end {
                     *self.seen.loss_bursts.get_or_insert(0) += 1;
@@ -223,22 +225,30 @@ impl Receiving {
         }
     }
 
-    /// A segment of the receiver leaves.
-    pub fn left(&mut self, now_ns: u64, segment: &Segment) {
+    /// A segment of the receiver leaves. Returns what it acknowledges, once there is something.
+    pub fn left(&mut self, now_ns: u64, segment: &Segment) -> Option<Answer> {
         self.opening.see(segment, now_ns);
         if segment.syn || segment.rst || !segment.ack {
-            return;
+            return None;
         }
         self.seen.echoes += u64::from(segment.ece);
         let is_closed = segment.window == 0;
         self.seen.zero_windows += u64::from(is_closed && !self.closed_window);
         self.closed_window = is_closed;
         self.window_bytes = self.scale.map(|scale| u64::from(segment.window) << scale.min(14));
-        if let Some(next) = self.next {
-            let number = near(next, segment.acknowledgment);
+        let number = self.next.map(|next| near(next, segment.acknowledgment));
+        if let (Some(next), Some(number)) = (self.next, number) {
             self.acknowledged_end |= self.finished && number > next;
         }
-        let Some((stamp, _)) = segment.stamps else { return };
+        if let Some((stamp, _)) = segment.stamps {
+            self.wait_for(stamp, now_ns);
+        }
+        let answer = |number| Answer { number, origin: self.origin(), scale: self.given.scale };
+        number.map(answer)
+    }
+
+    /// The echo of a time stamp that leaves will tell of a round trip.
+    fn wait_for(&mut self, stamp: u32, now_ns: u64) {
         if self.stamps.back().is_none_or(|(newest, _)| is_after(stamp, *newest)) {
             if self.stamps.len() == STAMPS_KEPT {
                 self.stamps.pop_front();

@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 use jostle_record::{AckRow, Captured, FlowState, Recorder, Sink};
 use jostle_units::{Span, Time};
 
+use crate::diagram::{Answer, Kind, Seen};
 use crate::outstanding::{Arrived, Outstanding, Piece};
 use crate::packet::{Packet, Segment};
 use crate::ranges::{Range, Ranges};
-use crate::sequence::{WINDOW_MAX, first, is_after, near};
+use crate::sequence::{Block, WINDOW_MAX, blocks, first, is_after, near};
 
 /// Retransmissions that a D-SACK may still be about.
 const REPEATED_KEPT: usize = 1 << 10;
@@ -25,14 +26,6 @@ pub(crate) struct Given {
     pub scale: Option<u8>,
     /// There is a capture at the other end, which tells what arrives.
     pub has_other_end: bool,
-}
-
-/// Why a packet was sent again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cause {
-    Fast,
-    Timeout,
-    Probe,
 }
 
 /// A sender as its capture shows it.
@@ -172,16 +165,22 @@ impl Sending {
         }
     }
 
-    /// A segment leaves.
-    pub fn sent(&mut self, now_ns: u64, packet: &Packet, segment: &Segment, to: &mut Recorder) {
+    /// A segment leaves. Returns what it is, if it carries data.
+    pub fn sent(
+        &mut self,
+        now_ns: u64,
+        packet: &Packet,
+        segment: &Segment,
+        to: &mut Recorder,
+    ) -> Option<Seen> {
         self.opening.see(segment, now_ns);
         if segment.syn {
             self.begin(first(segment.sequence.wrapping_add(1)));
-            return;
+            return None;
         }
         self.finished |= segment.fin;
         if segment.payload_bytes == 0 {
-            return;
+            return None;
         }
         let (start, end) = match self.start {
             None => {
@@ -196,11 +195,11 @@ impl Sending {
         };
         // What no window allows was made up, or is of another connection.
         if start > self.high + WINDOW_MAX || end + WINDOW_MAX < self.high {
-            return;
+            return None;
         }
         // Keep-alives (RFC 9293 §3.8.4) and probes of a closed window carry a byte that has arrived.
         if segment.payload_bytes == 1 && end <= self.acknowledged {
-            return;
+            return None;
         }
         self.limits.until(now_ns);
         self.first_data_ns.get_or_insert(now_ns);
@@ -210,8 +209,9 @@ impl Sending {
         self.seen.capable += u64::from(packet.understands_marks) * u64::from(packets);
         self.seen.marked += u64::from(packet.is_marked) * u64::from(packets);
         self.sent_packets += u64::from(packets);
+        let mut kind = Kind::New;
         if start < self.high {
-            self.sent_again(now_ns, start, end.min(self.high), segment, to);
+            kind = self.sent_again(now_ns, start, end.min(self.high), segment, to);
         }
         if end > self.high {
             self.sent_new(now_ns, start, end, segment, to);
@@ -219,6 +219,7 @@ impl Sending {
         let in_flight_bytes = self.outstanding.in_flight_bytes();
         self.window.see(now_ns, in_flight_bytes, self.srtt_ns);
         self.judge_limits();
+        Some(Seen { start, end, kind })
     }
 
     fn begin(&mut self, start: u64) {
@@ -267,7 +268,7 @@ impl Sending {
         end: u64,
         segment: &Segment,
         to: &mut Recorder,
-    ) {
+    ) -> Kind {
         let stamp = segment.stamps.map_or(0, |(value, _)| value);
         let payload_bytes = end - start;
         let packets = payload_bytes.div_ceil(u64::from(self.given.mss_bytes)) as u32;
@@ -278,15 +279,15 @@ impl Sending {
         if hole.is_some_and(|hole| segment.stamps.is_some() && !is_after(stamp, hole.stamp)) {
             to.sent_payload(now, self.given.flow, (packets, wire_bytes, 0), false);
             *self.seen.out_of_order.get_or_insert(0) += u64::from(packets);
-            return;
+            return Kind::OutOfOrder;
         }
         let cause = self.cause(start, end);
         let first_time = self.outstanding.repeat(start, end, now_ns, stamp);
-        let cause = if cause == Cause::Probe && !first_time { Cause::Timeout } else { cause };
+        let cause = if cause == Kind::Probe && !first_time { Kind::Timeout } else { cause };
         let count = match cause {
-            Cause::Fast => &mut self.seen.fast,
-            Cause::Timeout => &mut self.seen.timeout,
-            Cause::Probe => &mut self.seen.probe,
+            Kind::Fast => &mut self.seen.fast,
+            Kind::Probe => &mut self.seen.probe,
+            _ => &mut self.seen.timeout,
         };
         *count.get_or_insert(0) += u64::from(packets);
         self.repeated_packets += u64::from(packets);
@@ -300,36 +301,38 @@ impl Sending {
         }
         self.repeated.push_back((start, end));
         to.sent_payload(now, self.given.flow, (packets, wire_bytes, 0), true);
+        cause
     }
 
-    fn cause(&self, start: u64, end: u64) -> Cause {
+    /// Why a packet was sent again.
+    fn cause(&self, start: u64, end: u64) -> Kind {
         let told = self.outstanding.highest_sacked().is_some_and(|highest| highest > start);
         if told || self.duplicate_acks >= DUPLICATE_ACKS {
-            Cause::Fast
+            Kind::Fast
         } else if end == self.high {
-            Cause::Probe
+            Kind::Probe
         } else {
-            Cause::Timeout
+            Kind::Timeout
         }
     }
 
-    /// A segment of the other end comes.
-    pub fn came(&mut self, now_ns: u64, segment: &Segment, to: &mut Recorder) {
+    /// A segment of the other end comes. Returns what it acknowledges, if it can be.
+    pub fn came(&mut self, now_ns: u64, segment: &Segment, to: &mut Recorder) -> Option<Answer> {
         self.opening.see(segment, now_ns);
         if !segment.ack || segment.rst {
-            return;
+            return None;
         }
         if self.start.is_none() {
             self.begin(first(segment.acknowledgment));
         }
         if segment.syn {
-            return;
+            return None;
         }
         let number = near(self.acknowledged, segment.acknowledgment);
         // "If the ACK acks something not yet sent, … drop the segment" (RFC 9293 §3.10.7.4), unless
         // it is the capture that has not seen it.
         if number > self.high + WINDOW_MAX || number + WINDOW_MAX < self.acknowledged {
-            return;
+            return None;
         }
         self.limits.until(now_ns);
         self.seen.echoes += u64::from(segment.ece);
@@ -354,6 +357,12 @@ impl Sending {
         }
         self.tell(now_ns, &arrived, advanced, (rtt, lost_packets), to);
         self.judge_limits();
+        Some(Answer { number, origin: self.origin(), scale: self.given.scale })
+    }
+
+    /// The first byte of data.
+    pub fn origin(&self) -> u64 {
+        self.start.unwrap_or(0)
     }
 
     /// The number that an ACK can have; what the capture lacks of what was sent is left out.
@@ -374,21 +383,7 @@ impl Sending {
     /// Takes from an ACK what it says of single packets.
     fn take(&mut self, number: u64, segment: &Segment) -> Arrived {
         let mut arrived = Arrived::default();
-        let blocks = segment.blocks();
-        let place = |&(start, end): &(u32, u32)| {
-            let start = near(number, start);
-            (start, start + u64::from(end.wrapping_sub(start as u32)))
-        };
-        for (position, block) in blocks.iter().enumerate() {
-            let (start, end) = place(block);
-            // RFC 2883 §4: the first block reports a duplicate if it lies below the ACK, or in the
-            // second block.
-            let inside = |other: &(u32, u32)| {
-                let (from, to) = place(other);
-                from <= start && end <= to && (from, to) != (start, end)
-            };
-            let is_duplicate =
-                position == 0 && (end <= number || blocks.get(1).is_some_and(inside));
+        for Block { start, end, is_duplicate } in blocks(number, segment) {
             if is_duplicate {
                 self.note_duplicate(start, end);
             } else if start < end && end <= self.high && start >= number {

@@ -1,5 +1,7 @@
 //! Sequence numbers that do not wrap.
 
+use crate::packet::Segment;
+
 /// The first numbers lie here, so that what lies before them is still a number.
 const BASE: u64 = 1 << 32;
 
@@ -20,6 +22,35 @@ pub(crate) fn near(reference: u64, raw: u32) -> u64 {
 /// Whether one time stamp, or number of 32 bits, comes after another (RFC 7323 §5.2).
 pub(crate) fn is_after(one: u32, other: u32) -> bool {
     one.wrapping_sub(other) as i32 > 0
+}
+
+/// A selective acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub start: u64,
+    pub end: u64,
+    /// It reports what came twice.
+    pub is_duplicate: bool,
+}
+
+/// The blocks of an ACK whose number is `number`.
+pub(crate) fn blocks(number: u64, segment: &Segment) -> impl Iterator<Item = Block> {
+    let every = segment.blocks();
+    let place = move |&(start, end): &(u32, u32)| {
+        let start = near(number, start);
+        (start, start + u64::from(end.wrapping_sub(start as u32)))
+    };
+    every.iter().enumerate().map(move |(position, block)| {
+        let (start, end) = place(block);
+        // RFC 2883 §4: the first block reports a duplicate if it lies below the ACK, or in the
+        // second block.
+        let inside = |other: &(u32, u32)| {
+            let (from, to) = place(other);
+            from <= start && end <= to && (from, to) != (start, end)
+        };
+        let is_duplicate = position == 0 && (end <= number || every.get(1).is_some_and(inside));
+        Block { start, end, is_duplicate }
+    })
 }
 
 #[cfg(test)]

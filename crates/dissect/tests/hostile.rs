@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use jostle_dissect::{Error, Measurement, Options, look};
+use jostle_dissect::{Diagram, Error, Kind, Measurement, Options, Wanted, look, look_closely};
 use proptest::prelude::*;
 
 const OPTIONS: Options = Options { flows: 4, interval_ns: 1_000_000_000 };
@@ -105,6 +105,12 @@ fn measured(segments: &[Segment]) -> Measurement {
     look(&pcap(segments), &OPTIONS).unwrap()
 }
 
+const EVERYTHING: Wanted = Wanted { flow: None, from_ns: 0, to_ns: u64::MAX, rows: 1_000 };
+
+fn drawn(segments: &[Segment], wanted: &Wanted) -> Diagram {
+    look_closely(&pcap(segments), &OPTIONS, wanted).unwrap()
+}
+
 /// A number in the summary of the only flow.
 fn of(measurement: &Measurement, key: &str) -> serde_json::Value {
     let flow = serde_json::to_value(&measurement.record.summary.flows[0]).unwrap();
@@ -141,6 +147,25 @@ proptest! {
                 let text = serde_json::to_string(&flow).unwrap();
                 prop_assert!(!text.contains("null,null,null,inf"), "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn no_diagram_has_more_rows_than_are_wanted(
+        segments in proptest::collection::vec(any_segment(), 1..120),
+        rows in 0..40_usize,
+        (from_ns, length_ns) in (0..60_000_000_000_u64, 0..60_000_000_000_u64),
+    ) {
+        let wanted = Wanted { flow: None, from_ns, to_ns: from_ns + length_ns, rows };
+        if let Ok(found) = look_closely(&pcap(&segments), &OPTIONS, &wanted) {
+            let Diagram { packets, answers, sacks, .. } = &found;
+            for times in [&packets.time_ns, &answers.time_ns, &sacks.time_ns] {
+                prop_assert!(times.len() <= rows);
+                prop_assert!(times.is_sorted());
+                prop_assert!(times.iter().all(|at| (from_ns..=found.to_ns).contains(at)));
+            }
+            prop_assert!(packets.start.iter().zip(&packets.end).all(|(start, end)| start < end));
+            prop_assert!(packets.kind.iter().all(|kind| usize::from(*kind) < Kind::NAMES.len()));
         }
     }
 
@@ -212,6 +237,64 @@ fn what_is_sent_again_is_told_apart() {
 }
 
 #[test]
+fn a_diagram_has_every_packet_and_what_the_receiver_said_of_it() {
+    let mut segments: Vec<_> = (0..4).map(|at| Segment::data(1 + at * 1_000, 1_000)).collect();
+    segments.push(Segment::ack(1, &[(1_001, 3_001), (3_001, 4_001)]));
+    segments.push(Segment::data(1, 1_000));
+    segments.push(Segment::ack(4_001, &[(1, 1_001)]));
+    segments.push(Segment::data(4_001, 500));
+    segments.push(Segment::data(4_001, 500));
+    let found = drawn(&segments, &EVERYTHING);
+    assert_eq!(found.packets.time_ns[0], 0);
+    assert_eq!(found.packets.start, [0, 1_000, 2_000, 3_000, 0, 4_000, 4_000]);
+    assert_eq!(found.packets.end, [1_000, 2_000, 3_000, 4_000, 1_000, 4_500, 4_500]);
+    let new = Kind::New as u8;
+    let kinds = [new, new, new, new, Kind::Fast as u8, new, Kind::Probe as u8];
+    assert_eq!(found.packets.kind, kinds);
+    assert_eq!(found.answers.acknowledged, [0, 4_000]);
+    // Without a handshake nobody knows the scale of windows.
+    assert!(found.answers.edge.iter().all(|edge| edge.is_nan()));
+    assert_eq!(found.sacks.start, [1_000, 3_000, 0]);
+    assert_eq!(found.sacks.end, [3_000, 4_000, 1_000]);
+    assert_eq!(found.sacks.is_duplicate, [false, false, true]);
+    assert!(found.is_near_sender && !found.is_cut);
+
+    // A window, and too few rows for it.
+    let wanted = Wanted { from_ns: 1_000_000, to_ns: 6_000_000, ..EVERYTHING };
+    let found = drawn(&segments, &wanted);
+    assert_eq!(found.packets.start, [1_000, 2_000, 3_000, 0]);
+    assert_eq!(found.answers.acknowledged, [0]);
+    let found = drawn(&segments, &Wanted { rows: 2, ..wanted });
+    assert_eq!(found.packets.start, [1_000, 2_000]);
+    assert!(found.is_cut);
+    assert_eq!(found.to_ns, 3_000_000);
+    assert!(found.answers.time_ns.is_empty());
+}
+
+#[test]
+fn a_diagram_knows_the_window_from_the_handshake() {
+    let scaled = |mut segment: Segment| {
+        segment.options.extend([1, 3, 3, 4]);
+        segment
+    };
+    let segments = [
+        scaled(Segment { flags: SYN, ..Segment::data(0, 0) }),
+        scaled(Segment { flags: SYN | ACK, sequence: 0, ..Segment::ack(1, &[]) }),
+        Segment::data(1, 1_000),
+        Segment::ack(1_001, &[]),
+    ];
+    let found = drawn(&segments, &EVERYTHING);
+    assert_eq!(found.answers.acknowledged, [1_000]);
+    assert_eq!(found.answers.edge, [1_000.0 + 16_000.0]);
+    let error = look_closely(
+        &pcap(&segments),
+        &OPTIONS,
+        &Wanted { flow: Some("another".to_owned()), ..EVERYTHING },
+    );
+    assert!(matches!(error, Err(Error::Empty { .. })), "{error:?}");
+}
+
+#[test]
 fn a_receiver_tells_late_packets_from_those_sent_again() {
     let handshake = [
         Segment { flags: SYN, ..Segment::data(0, 0).with_stamps(100, 0) },
@@ -237,6 +320,11 @@ fn a_receiver_tells_late_packets_from_those_sent_again() {
     assert_eq!(of(&found, "loss_bursts"), 1);
     assert_eq!(of(&found, "spurious_retransmissions"), 1);
     assert_eq!(of(&found, "cwnd_mean_bytes"), serde_json::Value::Null);
+    let seen = drawn(&segments, &EVERYTHING);
+    assert!(!seen.is_near_sender);
+    let kinds = seen.packets.kind.iter().map(|kind| Kind::NAMES[usize::from(*kind)]);
+    let expected = ["new", "new", "out_of_order", "new", "new", "again", "twice"];
+    assert!(kinds.eq(expected), "{:?}", seen.packets.kind);
 }
 
 #[test]

@@ -38,6 +38,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(learning::learning, module)?)?;
     module.add_function(wrap_pyfunction!(learning::design, module)?)?;
     module.add_class::<dissect::Measurement>()?;
+    module.add_class::<dissect::Diagram>()?;
     #[cfg(target_os = "linux")]
     {
         module.add_class::<emulate::Emulator>()?;
@@ -49,6 +50,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(registry::check_file, module)?)?;
     module.add_function(wrap_pyfunction!(capture::capture_from_ring, module)?)?;
     module.add_function(wrap_pyfunction!(dissect::analyze_captures, module)?)?;
+    module.add_function(wrap_pyfunction!(dissect::sequence_diagrams, module)?)?;
     module.add_function(wrap_pyfunction!(measures::record_of_samples, module)?)?;
     module.add_function(wrap_pyfunction!(run::check, module)?)?;
     module.add_function(wrap_pyfunction!(run::find_problem, module)?)?;

@@ -55,20 +55,20 @@ impl Record {
 }
 
 /// Columns by name, in the order in which they are added.
-struct Columns<'py>(Bound<'py, PyDict>);
+pub(crate) struct Columns<'py>(Bound<'py, PyDict>);
 
 impl<'py> Columns<'py> {
-    fn new(py: Python<'py>) -> Self {
+    pub fn new(py: Python<'py>) -> Self {
         Self(PyDict::new(py))
     }
 
     /// Adds a column; NumPy owns its memory from here on.
-    fn with<T: Element>(self, name: &str, column: Vec<T>) -> PyResult<Self> {
+    pub fn with<T: Element>(self, name: &str, column: Vec<T>) -> PyResult<Self> {
         self.0.set_item(name, column.into_pyarray(self.0.py()))?;
         Ok(self)
     }
 
-    fn finish(self) -> Py<PyDict> {
+    pub fn finish(self) -> Py<PyDict> {
         self.0.unbind()
     }
 }

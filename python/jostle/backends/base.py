@@ -153,6 +153,9 @@ class Backend(Protocol):
             When it cannot; the text names the scenario's keys that stand in the way.
         """
 
+    def patience_s(self, spec: Spec) -> float:
+        """Seconds of real time after which a run of `spec` is stuck, on the slowest of machines."""
+
     def run(self, spec: Spec, cancelled: Cancelled | None = None) -> RunRecord:
         """Run `spec` to its end.
 
@@ -160,6 +163,41 @@ class Backend(Protocol):
         ------
         RunCancelledError
             When `cancelled` became true before the end.
+        """
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Why a machine cannot carry runs out.
+
+    Attributes
+    ----------
+    why
+        In words.
+    can_be_sent
+        Whether that is all, and can be had from the machine that asks.
+    """
+
+    why: str
+    can_be_sent: bool
+
+
+class Needs(Protocol):
+    """What a backend needs of a machine beside jostle: what its `on_workers` returns, if any.
+
+    It pickles, and is asked on the machine in question.
+    """
+
+    def lacks(self) -> Lack | None:
+        """Say what is not there; None if nothing."""
+
+    def supply(self) -> Callable[[], None]:
+        """Pack what can be sent: called on a machine that lacks it, the result puts it there.
+
+        Raises
+        ------
+        InputError
+            When it cannot be sent.
         """
 
 

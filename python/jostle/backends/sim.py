@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+_PATIENCE_S = 300.0
+"""How long a run may take that sends nothing."""
+_LEAST_PACKETS_PER_S = 20_000
+"""Of the millions that a core forwards, on a machine with far too much to do."""
+_LEAST_PYTHON_PACKETS_PER_S = 1_000
+"""The same with controllers that are called at every ACK."""
+
 MakeController = Callable[[str, Mapping[str, Any], int], object]
 """Makes a controller written in Python from its name, its parameters and a seed."""
 
@@ -159,6 +166,17 @@ class SimBackend:
             raise InputError(f"{place}: {message}" if place else message)
         for flow in spec["flows"]:
             _check_quic(flow)
+
+    def patience_s(self, spec: Spec) -> float:
+        """Seconds of real time after which a run of `spec` is stuck; see `Backend.patience_s`."""
+        from jostle.backends.kernel.packets import packet_bytes
+        from jostle.backends.kernel.playback import peak_bps
+
+        sent_bits = sum(map(peak_bps, spec["links"])) * spec["duration_ns"] / 1e9
+        packet_bits = 8 * min(map(packet_bytes, spec["flows"]))
+        python = any(is_python_controller(flow["controller"]["name"]) for flow in spec["flows"])
+        per_s = _LEAST_PYTHON_PACKETS_PER_S if python else _LEAST_PACKETS_PER_S
+        return _PATIENCE_S + sent_bits / packet_bits / per_s
 
     def run(self, spec: Spec, cancelled: Cancelled | None = None) -> RunRecord:
         """Run `spec` to its end; see `Backend.run`."""

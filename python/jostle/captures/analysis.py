@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from jostle.backends.base import canonical_json
 from jostle.backends.engine_record import EngineRecord, run_record
 from jostle.captures import logs
+from jostle.captures.folders import measured_files
 from jostle.errors import InputError, RunCancelledError
 from jostle.foreign_files import open_regular
 from jostle.results import Result, ResultSet
@@ -62,7 +63,7 @@ def analyze(
     with ThreadPoolExecutor(1) as beside:
         digests = {file: beside.submit(_digest, file) for file in files}
         try:
-            found = _captures(files, flows, interval_ns, told) + _logs(files)
+            found = _captures(files, flows, interval_ns, told) + _logs(files, interval_ns)
         except BaseException:
             for digest in digests.values():
                 digest.cancel()
@@ -115,8 +116,8 @@ def _captures(
     ]
 
 
-def _logs(files: Sequence[Path]) -> list[_Measured]:
-    """Measure what other tools wrote down, each file by itself."""
+def _logs(files: Sequence[Path], interval_ns: int) -> list[_Measured]:
+    """Measure what other tools wrote down, each file by itself, in bins no shorter than given."""
     import numpy as np
 
     from jostle import _core
@@ -124,6 +125,7 @@ def _logs(files: Sequence[Path]) -> list[_Measured]:
     found = []
     for path in filter(logs.is_log, files):
         log = logs.read(path)
+        log.spec["interval_ns"] = max(log.spec["interval_ns"], interval_ns)
         text = canonical_json({**log.spec, "measured": []})
         times = np.array(log.times_ns, dtype=np.int64)
         try:
@@ -138,6 +140,8 @@ def _logs(files: Sequence[Path]) -> list[_Measured]:
 def files_of(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
     """Give the captures that paths name: files, and all captures of folders, by name.
 
+    Of a folder that `jostle measure` wrote, they are its logs and captures.
+
     Raises
     ------
     InputError
@@ -149,6 +153,10 @@ def files_of(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
             if not path.exists():
                 raise InputError(f"{path}: there is no such file")
             found.append(path)
+            continue
+        measured = measured_files(path)
+        if measured is not None:
+            found += measured
             continue
         inside = sorted(one for one in path.iterdir() if _is_capture(one))
         if not inside:

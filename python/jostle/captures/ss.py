@@ -34,6 +34,23 @@ _CONTROLLER: Final = re.compile(
     r"^\s*(?:(?:ts|sack|ecn|ecnseen|fastopen)\s+)*([a-z][a-z0-9_]*)(?=\s)"
 )
 _SCALES: Final = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_DIRECTIONS: Final = (
+    {
+        "delivered": "bytes_acked", "sent": "bytes_sent", "packets": "data_segs_out",
+        "again": "retrans_total", "arrived": "delivered",
+    },
+    # What a sender sends again its receiver does not count.
+    {
+        "delivered": "bytes_received", "sent": "bytes_received", "packets": "data_segs_in",
+        "again": "", "arrived": "",
+    },
+)  # fmt: skip
+_LEAST_PART: Final = 0.1
+"""Of what the other direction carries: requests beside what they ask for are no flow."""
+_OF_RECEIVERS: Final = (
+    "where a flow is received, its window and what was sent again are not known: 0 means nothing "
+    "there"
+)
 
 Connection = tuple[str, str]
 Said = dict[Connection, str]
@@ -47,7 +64,8 @@ def is_ss(text: str) -> bool:
 def of_ss(text: str) -> Log:
     """Take windows, RTTs, and what was sent, sent again and acknowledged since the sample before.
 
-    Connections that send nothing while they are looked at are left out.
+    Of what a connection receives, there is what came, and the RTT that a receiver takes from time
+    stamps. A direction that carries less than a tenth of the other one is left out.
 
     Raises
     ------
@@ -63,15 +81,14 @@ def of_ss(text: str) -> Log:
     if len(samples) * len(connections) > _MOST_SAMPLES:
         raise ValueError(f"times × connections are more than {_MOST_SAMPLES}")
     times = [at - samples[0][0] for at, _ in samples]
-    flows, told = [], []
+    found = []
     for connection in connections:
-        lines = [said.get(connection) for _, said in samples]
-        if found := _flow(connection, lines, times):
-            flows.append(found[0])
-            told.append(found[1])
-    if not flows:
-        raise ValueError("no connection sends anything in it")
-    return Log(spec(times, flows), times, told)
+        found += _flows(connection, [said.get(connection) for _, said in samples], times)
+    if not found:
+        raise ValueError("no connection sends or receives anything in it")
+    flows, told = zip(*found, strict=True)
+    received = any(one["controller"]["name"] == "unknown" for one in flows)
+    return Log(spec(times, list(flows)), times, list(told), (_OF_RECEIVERS,) if received else ())
 
 
 def _samples(text: str) -> list[tuple[int, Said]]:
@@ -101,52 +118,87 @@ def _samples(text: str) -> list[tuple[int, Said]]:
     return samples
 
 
-def _flow(
+def _flows(
     connection: Connection, lines: Sequence[str | None], times: Sequence[int]
-) -> tuple[dict[str, Any], dict[str, Any]] | None:
+) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Take the directions of a connection that carry data: what it sends, what it receives."""
     known = [at for at, line in enumerate(lines) if line is not None and is_ss(line)]
     numbers = {at: _numbers(lines[at] or "") for at in known}
-    mss = int(max((numbers[at].get("mss", 0.0) for at in known), default=0)) or FULL_BYTES
-    if mss > 65_535:
-        raise ValueError(f"a segment of {mss} bytes")
     # Of a connection that was there before the log, what it had done counts for nothing.
     zero = numbers[known[0]] if known and known[0] == 0 else {}
-    counted = {name: [0.0] * len(times) for name in ("sent", "acked", "packets", "again")}
-    states = nothing(len(times))
-    for at in range(len(times)):
+    sizes = [
+        int(max((one.get(key, 0.0) for one in numbers.values()), default=0)) or FULL_BYTES
+        for key in ("mss", "rcvmss")
+    ]
+    if max(sizes) > 65_535:
+        raise ValueError(f"a segment of {max(sizes)} bytes")
+    there = [
+        _counted(connection, numbers, zero, count=len(times), keys=keys, mss=mss)
+        for keys, mss in zip(_DIRECTIONS, sizes, strict=True)
+    ]
+    most = max(one["delivered"][-1] for one in there)
+    found = []
+    for sends, counted, mss in zip((True, False), there, sizes, strict=True):
+        # Requests beside what they ask for are no flow of their own.
+        if counted["delivered"][-1] < max(_LEAST_PART * most, 1):
+            continue
+        states = nothing(len(times))
+        for at, now in numbers.items():
+            (_note if sends else _note_received)(states, at, now, mss)
+        ends = connection if sends else connection[::-1]
+        described = flow_spec(" > ".join(ends)[:255], "tcp", {"kind": "bulk"}, mss)
+        controller = _CONTROLLER.match(lines[known[0]] or "") if sends else None
+        described["controller"]["name"] = controller[1] if controller else "unknown"
+        told = seen(_counters(counted, mss), states, len(times))
+        described["start_ns"] = told["start_ns"] = times[max(known[0] - 1, 0)]
+        found.append((described, told))
+    return found
+
+
+def _counted(
+    connection: Connection,
+    numbers: Mapping[int, Mapping[str, float]],
+    zero: Mapping[str, float],
+    *,
+    count: int,
+    keys: Mapping[str, str],
+    mss: int,
+) -> dict[str, list[float]]:
+    """Count what a direction did up to each sample, by the keys that ss has for it."""
+    counted = {name: [0.0] * count for name in keys}
+    for at in range(count):
         if at not in numbers:
             for values in counted.values():
                 values[at] = values[at - 1] if at else 0.0
             continue
         now = numbers[at]
-        sent = _grown(now, zero, "bytes_sent", _grown(now, zero, "bytes_acked", 0.0))
+        payload = _grown(now, zero, keys["delivered"], 0.0)
+        whole = _grown(now, zero, keys["sent"], payload)
         new = {
-            "sent": sent,
-            "acked": _grown(now, zero, "bytes_acked", 0.0),
-            "packets": _grown(now, zero, "data_segs_out", math.ceil(sent / mss)),
-            "again": now.get("retrans_total", 0.0) - zero.get("retrans_total", 0.0),
+            "delivered": payload,
+            "sent": whole,
+            "packets": _grown(now, zero, keys["packets"], math.ceil(whole / mss)),
+            "again": _grown(now, zero, keys["again"], 0.0),
+            # Packets that came, those beyond a hole too: what is acknowledged stands still there.
+            "arrived": _grown(now, zero, keys["arrived"], math.ceil(payload / mss)) * mss,
         }
         for name, value in new.items():
             if value < (counted[name][at - 1] if at else 0.0):
                 raise ValueError(f"{' > '.join(connection)}: what it counts decreases")
             counted[name][at] = value
-        _note(states, at, now, mss)
-    if not counted["sent"] or counted["sent"][-1] <= 0:
-        return None
+    return counted
+
+
+def _counters(counted: Mapping[str, Sequence[float]], mss: int) -> dict[str, Sequence[float]]:
+    """Give what was counted as the engine takes it: bytes of wire with their headers."""
     headers = [HEADER_BYTES * packets for packets in counted["packets"]]
-    counters = {
+    return {
         "sent_bytes": [a + b for a, b in zip(counted["sent"], headers, strict=True)],
-        "received_bytes": [a + math.ceil(a / mss) * HEADER_BYTES for a in counted["acked"]],
-        "delivered_bytes": counted["acked"],
+        "received_bytes": [a + math.ceil(a / mss) * HEADER_BYTES for a in counted["arrived"]],
+        "delivered_bytes": counted["delivered"],
         "sent_packets": counted["packets"],
         "retransmitted_packets": counted["again"],
     }
-    described = flow_spec(" > ".join(connection)[:255], "tcp", {"kind": "bulk"}, mss)
-    controller = _CONTROLLER.match(lines[known[0]] or "")
-    described["controller"]["name"] = controller[1] if controller else "unknown"
-    told = seen(counters, states, len(times))
-    described["start_ns"] = told["start_ns"] = times[max(known[0] - 1, 0)]
-    return described, told
 
 
 def _numbers(line: str) -> dict[str, float]:
@@ -180,3 +232,16 @@ def _note(states: dict[str, list[float]], at: int, now: Mapping[str, float], mss
     states["in_flight_bytes"][at] = max(now.get("unacked", 0.0) - left, 0.0) * mss
     if "pacing_rate" in now:
         states["pacing_rate_bps"][at] = now["pacing_rate"]
+
+
+def _note_received(
+    states: dict[str, list[float]], at: int, now: Mapping[str, float], _mss: int
+) -> None:
+    """Keep what a receiver knows: the time from an ACK to the first segment that echoes it."""
+    # A window that is not there is 0: without one the engine takes no RTT.
+    states["cwnd_bytes"][at] = 0.0
+    if now.get("rcv_rtt"):
+        states["rtt_s"][at] = states["srtt_s"][at] = now["rcv_rtt"] / 1e3
+    # Its own least RTT is the handshake's, if not that of a request: before anything queues.
+    if now.get("minrtt"):
+        states["rtt_min_s"][at] = now["minrtt"] / 1e3

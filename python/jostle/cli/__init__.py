@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
-import signal
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 import click
 
@@ -20,6 +21,7 @@ from jostle.cli.environment import Environment
 from jostle.cli.fit import fit
 from jostle.cli.identify import identify
 from jostle.cli.kernel import kernel
+from jostle.cli.measure import measure
 from jostle.cli.new import new
 from jostle.cli.plot import plot
 from jostle.cli.quic import quic
@@ -31,6 +33,7 @@ from jostle.cli.show import explain, list_, schema
 from jostle.cli.store import store
 from jostle.cli.study import study
 from jostle.cli.suite import suite
+from jostle.cli.sweep import sweep
 from jostle.cli.trace import trace
 from jostle.cli.tune import tune
 from jostle.cli.validate import validate
@@ -41,8 +44,8 @@ from jostle.printable import echo
 __all__ = ["cli", "main", "status"]
 
 INTERRUPTED = 130
-READ_NO_MORE = 128 + signal.SIGPIPE
-"""As shells report a program that SIGPIPE ended."""
+READ_NO_MORE = 128 + 13
+"""As shells report a program that SIGPIPE (13, which Windows has not) ended."""
 
 
 def _print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
@@ -54,7 +57,32 @@ def _print_version(context: click.Context, _parameter: click.Parameter, wanted: 
     context.exit()
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+_ROOMS: Final[dict[str, tuple[click.Command, ...]]] = {
+    "Run": (new, run, sweep, plot, report, view, compare),
+    "Ask where, which and why": (sensitivity, boundary, tune),
+    "Hold against others": (study, suite, scorecard, validate, conformance),
+    "Begin with a real network": (measure, analyze, fit, identify, advise, trace, emulate),
+    "Look up and look after": (list_, explain, schema, store, kernel, quic, completion),
+}
+"""Commands as the help shows them: by what somebody wants."""
+
+
+class _Rooms(click.Group):
+    """Commands under the headings of `_ROOMS`, in that order."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a list per heading, all with the same columns."""
+        names = self.list_commands(ctx)
+        width = max(map(len, names))
+        for heading, commands in _ROOMS.items():
+            with formatter.section(heading):
+                room = formatter.width - width - 6
+                formatter.write_dl(
+                    [(f"{one.name:<{width}}", one.get_short_help_str(room)) for one in commands]
+                )
+
+
+@click.group(cls=_Rooms, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version",
     is_flag=True,
@@ -70,18 +98,17 @@ def cli() -> None:
     """
 
 
-_COMMANDS = (
-    new, run, plot, compare, sensitivity, boundary, tune, conformance, study, suite, scorecard,
-    validate, identify, fit, advise, analyze, kernel, quic, emulate, trace, list_, explain, schema,
-    report, view, store, completion,
-)  # fmt: skip
-
-for _command in _COMMANDS:
-    cli.add_command(_command)
+for _commands in _ROOMS.values():
+    for _command in _commands:
+        cli.add_command(_command)
 
 
 def main() -> None:
     """Entry point of the `jostle` command."""
+    for stream in (sys.stdout, sys.stderr):
+        # Windows gives pipes the user's code page, which lacks characters of tables and titles.
+        if sys.platform == "win32" and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")
     sys.exit(status(sys.argv[1:]))
 
 

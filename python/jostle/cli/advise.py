@@ -10,7 +10,8 @@ import click
 
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder
-from jostle.cli.run import jobs_option, store_option
+from jostle.cli.options import jobs_option, json_option, store_option
+from jostle.cli.signals import interruptible
 from jostle.errors import InputError
 from jostle.printable import echo
 
@@ -54,7 +55,7 @@ _GOALS = ("short downloads", "bulk", "calls")
 )  # fmt: skip
 @store_option
 @jobs_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
+@json_option
 @click.option(
     "--output", "-o", metavar="DIR", help="Write scenarios of the best and of now to this folder."
 )
@@ -94,14 +95,14 @@ def advise(
     executor = local(jobs)
     try:
         network = find_network(data, Path(store_path), flow)
-        found = advised(
-            network, GOALS[goal], names, Session(environment.backend("sim"), executor, None), seeds,
-            length_s=length, queues=queues, proxy=proxy,
-        )  # fmt: skip
+        with interruptible(executor):
+            session = Session(environment.backend("sim"), executor, None)
+            found = advised(
+                network, GOALS[goal], names, session, seeds, length_s=length, queues=queues,
+                proxy=proxy,
+            )  # fmt: skip
     except ScenarioError as error:
         raise InputError(str(error)) from error
-    finally:
-        executor.shutdown(wait=True, cancel_futures=True)
     if as_json:
         document = {**found.to_dict(), "goal": goal, "network": network.to_dict()}
         echo(json.dumps(document, ensure_ascii=False, allow_nan=False))

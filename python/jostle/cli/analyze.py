@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jostle.cli.folders import make_folder, make_folder_of
+from jostle.cli.options import json_option
 from jostle.cli.tables import formats_option, frame_of, shown_of, table_options, write_frame
 from jostle.printable import echo
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Bin of the series; longer ones where there would be too many.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+@json_option
 @click.option("--figures", metavar="DIR", help="Draw every figure into this folder.")
 @formats_option
 @click.option("--report", metavar="HTML", help="Write a self-contained report.")

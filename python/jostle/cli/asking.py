@@ -11,8 +11,10 @@ import click
 
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder_of
+from jostle.cli.options import chosen_of, json_option, overrides_of
 from jostle.cli.plot import stem_of
-from jostle.cli.run import chosen_of, overrides_of, store_of
+from jostle.cli.run import store_of
+from jostle.cli.signals import interruptible
 from jostle.cli.tables import formats_option
 from jostle.errors import InputError
 from jostle.printable import echo
@@ -36,7 +38,7 @@ def answer_options(command: F) -> F:
             help="Draw the answer into this file; its ending (.png, .svg, .pdf) is a format unless "
             "--format is given.",
         ),
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead."),
+        json_option,
     ):
         command = option(command)
     return command
@@ -87,19 +89,11 @@ def draw(data: FigureData, output: str, formats: tuple[str, ...], *, quiet: bool
 @contextmanager
 def session_of(environment: Environment, options: Mapping[str, Any]) -> Iterator[Session]:
     """Give what carries the runs of an answer out; stored ones are looked up, new ones stored."""
-    from jostle.cli.signals import orderly_interruption
-    from jostle.errors import InterruptedRunError
     from jostle.running.executors import local
     from jostle.running.session import Session
 
     backend = environment.backend(options["backend"], chosen_of(options))
     store = None if options["no_cache"] else store_of(options["store_path"])
     executor = local(options["jobs"])
-    with orderly_interruption() as interruption:
-        try:
-            yield Session(backend, executor, store, noting=False)
-        except InterruptedRunError as error:
-            error.exit_status = interruption.exit_status
-            raise
-        finally:
-            executor.shutdown(wait=True, cancel_futures=True)
+    with interruptible(executor):
+        yield Session(backend, executor, store, noting=False)

@@ -9,7 +9,7 @@ import click
 
 from jostle.cli.asking import answer_options, draw, print_document, scenario_of, session_of
 from jostle.cli.environment import Environment
-from jostle.cli.run import plan_options
+from jostle.cli.options import plan_options
 from jostle.errors import InputError
 from jostle.printable import echo
 

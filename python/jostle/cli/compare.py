@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jostle.cli.environment import Environment
-from jostle.cli.run import plan_options
+from jostle.cli.options import plan_options
 from jostle.cli.sides import pairs_of, sides_options
 from jostle.cli.tables import file_options, files_given, write_frame
 from jostle.printable import echo

@@ -11,7 +11,8 @@ import click
 
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder_of
-from jostle.cli.run import carry_out, plan_files, plan_options
+from jostle.cli.options import json_option, plan_options
+from jostle.cli.run import carry_out, plan_files
 from jostle.cli.sides import Pair, pairs_of, sides_options
 from jostle.cli.tables import (
     conditions_option,
@@ -42,7 +43,7 @@ SCHEMA = "jostle.conformance/1"
 )
 @click.option("--phase", metavar="NAME", default="", help="This phase, not 95 % of a flow's life.")
 @conditions_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+@json_option
 @click.option("--figure", metavar="FILE", help="Draw the envelopes; its ending is a format.")
 @formats_option
 @click.pass_obj

@@ -12,8 +12,9 @@ import click
 from jostle.cli import completing
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder_of
+from jostle.cli.options import jobs_option, json_option, overrides_of, settings_option, store_option
 from jostle.cli.plot import stem_of
-from jostle.cli.run import jobs_option, overrides_of, store_option
+from jostle.cli.signals import interruptible
 from jostle.errors import InputError, unknown
 from jostle.printable import echo
 
@@ -49,14 +50,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="Measured as well, and not fitted to: shows whether the fit predicts.",
 )
-@click.option(
-    "--set",
-    "settings",
-    metavar="KEY=VALUE",
-    shell_complete=completing.settings,
-    multiple=True,
-    help="Override a key of the scenario.",
-)
+@settings_option
 @click.option(
     "--guesses",
     type=click.IntRange(min=10),
@@ -80,7 +74,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Draw what was measured and held out beside the fit; the ending is the format.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+@json_option
 @click.pass_obj
 def fit(
     environment: Environment,
@@ -125,7 +119,7 @@ def fit(
     make_folder_of(output)
     make_folder_of(figure)
     executor = local(jobs)
-    try:
+    with interruptible(executor):
         session = Session(environment.backend("sim"), executor, None)
         found = fitted_to(
             scenario,
@@ -140,8 +134,6 @@ def fit(
             ),
         )
         predicted, later = compare(found.scenario, held, session, repeats)
-    finally:
-        executor.shutdown(wait=True, cancel_futures=True)
     if as_json:
         told = {**found.to_dict(), "held_out": _documents(predicted)}
         echo(json.dumps(told, ensure_ascii=False, allow_nan=False))

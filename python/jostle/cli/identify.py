@@ -10,8 +10,9 @@ import click
 
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder_of
+from jostle.cli.options import jobs_option, json_option, store_option
 from jostle.cli.plot import stem_of
-from jostle.cli.run import jobs_option, store_option
+from jostle.cli.signals import interruptible
 from jostle.errors import InputError
 from jostle.printable import echo
 
@@ -47,7 +48,7 @@ _SHOWN = 8
 )
 @store_option
 @jobs_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
+@json_option
 @click.option(
     "--figure",
     metavar="FILE",
@@ -98,11 +99,9 @@ def identify(
         except ScenarioError as error:
             raise InputError(str(error)) from error
     executor = local(jobs)
-    try:
+    with interruptible(executor):
         session = Session(environment.backend("sim"), executor, None)
         found = ranked(observed, around, names, session, replicas)
-    finally:
-        executor.shutdown(wait=True, cancel_futures=True)
     if as_json:
         document = found.to_dict()
         document["link"]["from"] = network

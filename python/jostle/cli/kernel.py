@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jostle.cli.options import json_option
 from jostle.printable import echo
 
 if TYPE_CHECKING:
@@ -62,22 +63,16 @@ def build(
     folder after it has booted once. As root on Debian it installs what is missing, if it is told
     or allowed to. Interrupted, the same command goes on from where it was.
     """
-    from jostle.cli.signals import orderly_interruption
-    from jostle.errors import JostleError
+    from jostle.cli.signals import GOES_ON, orderly_interruption
     from jostle.kernel_images.build import Request
 
     request = Request(series, jobs or len(os.sched_getaffinity(0)), source, sha256, force)
-    with orderly_interruption() as interruption:
-        try:
-            _build(request, install)
-        except KeyboardInterrupt as error:
-            stopped = JostleError("interrupted; give the same command again to go on from there")
-            stopped.exit_status = interruption.exit_status
-            raise stopped from error
+    with orderly_interruption(GOES_ON):
+        _build(request, install)
 
 
 @kernel.command(short_help="Show which kernels there are.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def status(as_json: bool) -> None:
     """Show which kernels can be used here, and what to do for the others."""
     from jostle.kernel_images import status as kernels

@@ -9,9 +9,11 @@ import click
 
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder_of
-from jostle.cli.run import carry_out, plan_files, plan_options
+from jostle.cli.options import plan_options
+from jostle.cli.run import carry_out, plan_files
 from jostle.cli.tables import (
     conditions_option,
+    each_option,
     file_options,
     files_given,
     formats_option,
@@ -65,7 +67,7 @@ _KINDS = ("series", "lines", "heatmap", "cdf", "box", "scatter", "envelope", "ph
 @click.option(
     "--flow", "flows", multiple=True, metavar="NAME", help="This flow, group or link alone."
 )
-@click.option("--each", is_flag=True, help="Show each flow that `count` made, not their mean.")
+@each_option
 @click.option(
     "--events",
     is_flag=True,

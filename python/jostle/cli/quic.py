@@ -7,6 +7,7 @@ import time
 
 import click
 
+from jostle.cli.options import json_option
 from jostle.printable import echo
 
 
@@ -25,8 +26,7 @@ def build(*, name: str, force: bool) -> None:
     the programs go into the user's cache folder. Interrupted, the same command goes on from where
     it was.
     """
-    from jostle.cli.signals import orderly_interruption
-    from jostle.errors import JostleError
+    from jostle.cli.signals import GOES_ON, orderly_interruption
     from jostle.quic_programs import build as builder
     from jostle.quic_programs import folder
 
@@ -36,19 +36,14 @@ def build(*, name: str, force: bool) -> None:
         echo("(--force builds it anew)", err=True)
         return
     started_s = time.monotonic()
-    with orderly_interruption() as interruption:
-        try:
-            place = builder.build(name, lambda line: echo(f"  {line}", err=True), anew=force)
-        except KeyboardInterrupt as error:
-            stopped = JostleError("interrupted; give the same command again to go on from there")
-            stopped.exit_status = interruption.exit_status
-            raise stopped from error
+    with orderly_interruption(GOES_ON):
+        place = builder.build(name, lambda line: echo(f"  {line}", err=True), anew=force)
     took_s = time.monotonic() - started_s
     echo(f"{name}, built in {took_s / 60:.1f} min: {place / 'bin'}")
 
 
 @quic.command(short_help="Show which implementations there are.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def status(*, as_json: bool) -> None:
     """Show which implementations can carry a flow here, and what to do for the others."""
     from jostle.quic_programs.status import SCHEMA, states

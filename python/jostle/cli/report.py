@@ -8,12 +8,8 @@ import click
 
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder_of
-from jostle.cli.run import (
-    carry_out,
-    options_of_a_report,
-    plan_files,
-    plan_options,
-)
+from jostle.cli.options import options_of_a_report, plan_options
+from jostle.cli.run import carry_out, plan_files
 from jostle.printable import echo
 
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from jostle.backends.registry import BACKENDS, DEFAULT, all_options
-from jostle.cli import completing
+from jostle.cli.detaching import DETACH, DETACHED, KeepsWords, Swept, command_of, detach
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder, make_folder_of
+from jostle.cli.options import (
+    chosen_of,
+    json_option,
+    options_of_a_report,
+    overrides_of,
+    plan_options,
+)
+from jostle.cli.signals import interruptible
 from jostle.cli.tables import (
     Shown,
     formats_option,
@@ -22,120 +30,24 @@ from jostle.cli.tables import (
     table_options,
     write_frame,
 )
-from jostle.errors import InputError, InterruptedRunError, unknown
+from jostle.errors import InputError, unknown
 from jostle.printable import echo
-from jostle.running import DEFAULT_STORE, STORE_VARIABLE
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
     from jostle.results import ResultSet
+    from jostle.running.progress import Progress
     from jostle.running.segments.content import Keep
     from jostle.running.session import Session
     from jostle.running.shards import Shard
     from jostle.running.store import Store
+    from jostle.running.sweeps.recording import Recording
     from jostle.scenario import Plan
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-jobs_option = click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    help="Runs at the same time; as many as there are cores if absent.",
-)
-store_option = click.option(
-    "--store",
-    "store_path",
-    metavar="DIR",
-    envvar=STORE_VARIABLE,
-    default=DEFAULT_STORE,
-    show_default=True,
-    show_envvar=True,
-    help="Folder of finished runs.",
-)
-
-
-def plan_options(command: F) -> F:
-    """Options of every command that carries scenarios out by one backend."""
-    runs = "; ".join(f"{row.name}, {row.summary}" for row in BACKENDS.values())
-    backend = click.option(
-        "--backend",
-        type=click.Choice(list(BACKENDS)),
-        default=DEFAULT,
-        show_default=True,
-        help=f"What runs them: {runs}.",
-    )
-    return backend(backend_options(scenario_options(command)))
-
-
-def backend_options(command: F) -> F:
-    """Options that backends have."""
-    for option in reversed(all_options()):
-        command = click.option(
-            f"--{option.name.replace('_', '-')}",
-            type=click.Choice(option.choices) if option.choices else str,
-            metavar=None if option.choices else option.name.rpartition("_")[2].upper(),
-            help=option.summary,
-        )(command)
-    return command
-
-
-def chosen_of(given: Mapping[str, Any]) -> dict[str, str | None]:
-    """Take what was chosen of backends' options out of all options of a command."""
-    return {option.name: given[option.name] for option in all_options()}
-
-
-def python_option(command: F) -> F:
-    """Add the option that lets a scenario name code."""
-    return click.option(
-        "--python",
-        is_flag=True,
-        help="Let a scenario run controllers written in Python, which lie in its folder and run "
-        "with your rights.",
-    )(command)
-
-
-def scenario_options(command: F) -> F:
-    """Options of every command that carries scenarios out, whatever runs them."""
-    options = [
-        click.argument(
-            "files",
-            metavar="FILE…",
-            nargs=-1,
-            required=True,
-            shell_complete=completing.scenario_files,
-        ),
-        click.option(
-            "--repeats",
-            type=click.IntRange(min=1),
-            help="Runs per condition, one seed each, whatever the scenario's `until` says.",
-        ),
-        click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the first run."),
-        click.option(
-            "--set",
-            "settings",
-            metavar="KEY=VALUE",
-            shell_complete=completing.settings,
-            multiple=True,
-            help="Override a key of the scenario.",
-        ),
-        jobs_option,
-        store_option,
-        click.option(
-            "--no-cache",
-            is_flag=True,
-            help="Run everything, neither using the store nor adding to it.",
-        ),
-        python_option,
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-@click.command(short_help="Run scenarios and show who gets how much.")
+@click.command(cls=KeepsWords, short_help="Run scenarios and show who gets how much.")
 @plan_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+@json_option
 @click.option("--figures", "figures", metavar="DIR", help="Draw every figure into this folder.")
 @click.option(
     "--keep",
@@ -158,6 +70,13 @@ def scenario_options(command: F) -> F:
     help="Where runs are carried out: local, threads; processes; dask, its processes on this "
     "machine; dask=ADDRESS, workers of its scheduler there.",
 )
+@click.option(
+    DETACH,
+    "away",
+    is_flag=True,
+    help="Go on in a process that outlives this shell: see `jostle sweep`.",
+)
+@click.option(DETACHED, "detached", is_flag=True, hidden=True)
 @formats_option
 @click.option("--report", "report", metavar="HTML", help="Write a self-contained report.")
 @click.option("--phase", "phases", metavar="NAME", multiple=True, help="Show this phase alone.")
@@ -174,6 +93,8 @@ def run(
     report: str | None,
     phases: tuple[str, ...],
     shard: str | None,
+    away: bool,
+    detached: bool,
     **options: Any,
 ) -> int:
     """Run each scenario FILE and show throughput, RTT, retransmissions and fairness per phase.
@@ -196,7 +117,14 @@ def run(
         make_folder_of(file if file != "-" else None)
     make_folder(figures)
     make_folder_of(report)
-    every = carry_out(environment, plans, **options, keep=keep, shard=part)
+    sweep = None
+    if not options["no_cache"]:
+        sweep = Swept(command_of(options["files"], options["store_path"]), detached)
+    if away:
+        if sweep is None:
+            raise InputError("--detach: its runs are kept in the store; leave out --no-cache")
+        return detach(sweep.command, store_of(options["store_path"]).root)
+    every = carry_out(environment, plans, **options, keep=keep, shard=part, sweep=sweep)
     if part is not None:
         return _told_of_shard(part, every)
     from jostle.cli import output
@@ -262,6 +190,7 @@ def carry_out(
     keep: Keep = "series",
     shard: Shard | None = None,
     executor: str = "local",
+    sweep: Swept | None = None,
     **given: Any,
 ) -> list[ResultSet]:
     """Carry out every plan, with progress on stderr."""
@@ -274,6 +203,7 @@ def carry_out(
         keep=keep,
         shard=shard,
         where=executor,
+        sweep=sweep,
     )
     return every
 
@@ -287,12 +217,13 @@ def carry_out_with(
     keep: Keep = "series",
     shard: Shard | None = None,
     where: str = "local",
+    sweep: Swept | None = None,
 ) -> list[list[ResultSet]]:
-    """Carry out plans by several backends, with progress on stderr; results by backend."""
-    from jostle.cli.signals import orderly_interruption
-    from jostle.results import conditions
+    """Carry out plans by several backends, with progress on stderr; results by backend.
+
+    A `sweep` is of one backend.
+    """
     from jostle.running.executors import make
-    from jostle.running.progress import on_stderr
     from jostle.running.session import Session
 
     if where != "local" and "://" not in store_path:
@@ -311,17 +242,25 @@ def carry_out_with(
     sessions = _possible(
         [(Session(backend, executor, store, keep, shard=shard), plans) for backend, plans in work]
     )
-    with orderly_interruption() as interruption:
-        try:
-            return [
-                [session.carry_out(p, on_stderr(conditions.labels(p.conditions))) for p in plans]
-                for session, plans in sessions
-            ]
-        except InterruptedRunError as error:
-            error.exit_status = interruption.exit_status
-            raise
-        finally:
-            executor.shutdown(wait=True, cancel_futures=True)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(interruptible(executor))
+        recording = None
+        if sweep is not None and store is not None:
+            recording = stack.enter_context(sweep.record(store, sessions[0][1], shard))
+        return [
+            [session.carry_out(*one) for one in _shown(plans, recording)]
+            for session, plans in sessions
+        ]
+
+
+def _shown(plans: Sequence[Plan], recording: Recording | None) -> Iterator[tuple[Plan, Progress]]:
+    """Plans, and what tells how each goes: on stderr, and in the store if that is recorded."""
+    from jostle.results import conditions
+    from jostle.running.progress import on_stderr
+
+    for position, plan in enumerate(plans):
+        shown = on_stderr(conditions.labels(plan.conditions))
+        yield plan, shown if recording is None else recording.progress(position, shown)
 
 
 def _possible(
@@ -382,38 +321,6 @@ def plan_files(
         for note in plan.notes:
             echo(f"note: {note}", err=True)
     return plans
-
-
-def overrides_of(settings: Sequence[str]) -> dict[str, str]:
-    """Take `KEY=VALUE` of each `--set` apart."""
-    overrides = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not equals or not key.strip():
-            raise InputError(f"--set {setting}: write it as KEY=VALUE")
-        overrides[key.strip()] = value.strip()
-    return overrides
-
-
-def options_as_given(options: Mapping[str, Any]) -> list[str]:
-    """Write options as words of a command; those that were left out stay out."""
-    words = []
-    for name, value in options.items():
-        option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
-        if isinstance(value, bool):
-            words += [option] if value else []
-        else:
-            values = value if name == "settings" else [value] if value is not None else []
-            words += [word for each in values for word in (option, str(each))]
-    return words
-
-
-def options_of_a_report(options: Mapping[str, Any]) -> list[str]:
-    """Write those options that results depend on."""
-    given = chosen_of(options) | {name: options.get(name) for name in ("repeats", "seed", "python")}
-    if options["backend"] != DEFAULT:
-        given = {"backend": options["backend"], **given}
-    return options_as_given({**given, "settings": options["settings"]})
 
 
 def _check_phases(plans: Sequence[Plan], names: Sequence[str]) -> None:

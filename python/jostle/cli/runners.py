@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from jostle.errors import InterruptedRunError
+from jostle.cli.run import store_of
+from jostle.cli.signals import interruptible
 from jostle.printable import echo
 
 if TYPE_CHECKING:
@@ -34,14 +35,12 @@ def runners(
     store_path
         Folder of finished runs.
     """
-    from jostle.cli.signals import orderly_interruption
     from jostle.results import conditions
     from jostle.running.executors import local
     from jostle.running.progress import on_stderr
     from jostle.running.session import Session
-    from jostle.running.shared_store import open_store
 
-    store = open_store(store_path, warn=lambda text: echo(f"warning: {text}", err=True))
+    store = store_of(store_path)
     executor = local(jobs)
     told = 0
 
@@ -59,11 +58,5 @@ def runners(
 
         return run
 
-    with orderly_interruption() as interruption:
-        try:
-            yield {name: runner(backend) for name, backend in backends.items()}
-        except InterruptedRunError as error:
-            error.exit_status = interruption.exit_status
-            raise
-        finally:
-            executor.shutdown(wait=True, cancel_futures=True)
+    with interruptible(executor):
+        yield {name: runner(backend) for name, backend in backends.items()}

@@ -14,7 +14,7 @@ import click
 from jostle.cli import completing
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder_of
-from jostle.cli.run import chosen_of
+from jostle.cli.options import chosen_of, json_option, junit_option
 from jostle.cli.runners import runners
 from jostle.cli.suite import asked_task, judging_options, options_of_card
 from jostle.errors import InputError
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="The page.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option("--junit", metavar="FILE", help="Write JUnit XML, for continuous integration.")
+@json_option
+@junit_option
 @click.pass_obj
 def scorecard(
     environment: Environment,

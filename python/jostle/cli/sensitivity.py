@@ -8,7 +8,8 @@ import click
 
 from jostle.cli.asking import answer_options, draw, print_document, scenario_of
 from jostle.cli.environment import Environment
-from jostle.cli.run import carry_out, plan_options
+from jostle.cli.options import plan_options
+from jostle.cli.run import carry_out
 from jostle.errors import InputError
 
 DOCUMENT = "jostle.sensitivity/1"

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from jostle.cli.folders import make_folder_of
+from jostle.cli.options import store_option
 from jostle.errors import InputError
 from jostle.printable import echo
-from jostle.running import DEFAULT_STORE, STORE_VARIABLE
 
 if TYPE_CHECKING:
     from jostle.running.store import Store
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _store_option(command: F) -> F:
-    return click.option(
-        "--store",
-        "store_path",
-        metavar="DIR",
-        envvar=STORE_VARIABLE,
-        default=DEFAULT_STORE,
-        show_default=True,
-        show_envvar=True,
-        help="Folder of finished runs.",
-    )(command)
 
 
 @click.group(short_help="Check, tidy up, export or ask a store of finished runs.")
@@ -38,7 +22,7 @@ def store() -> None:
 
 
 @store.command(short_help="See whether everything is what was written.")
-@_store_option
+@store_option
 def check(*, store_path: str) -> int:
     """Hold every file of every run against its digest, and every run against its name.
 
@@ -58,7 +42,7 @@ def check(*, store_path: str) -> int:
 
 @store.command(short_help="Merge small segments, remove what is there twice.")
 @click.option("--damaged", is_flag=True, help="Remove what was moved aside because of damage.")
-@_store_option
+@store_option
 def gc(*, damaged: bool, store_path: str) -> None:
     """Merge small segments, and leave out runs that are stored twice. No run goes.
 
@@ -74,7 +58,7 @@ def gc(*, damaged: bool, store_path: str) -> None:
 
 
 @store.command(short_help="Turn a store of folders into one of segments.")
-@_store_option
+@store_option
 def convert(*, store_path: str) -> None:
     """Write runs that have a folder each, as earlier versions wrote them, into segments.
 
@@ -93,7 +77,7 @@ def convert(*, store_path: str) -> None:
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
 @click.option("--table", default="measures", show_default=True, help="Which one.")
 @click.option("--run", metavar="RUN", help="The run that becomes a data file of flent.")
-@_store_option
+@store_option
 def export(*, file: Path, table: str, run: str | None, store_path: str) -> None:
     """Write a table of all runs into FILE, which ends in .parquet or .csv.
 
@@ -134,7 +118,7 @@ def _export_run(run: str, file: Path, root: Path) -> None:
     show_default=True,
     help="Rows that are shown; 0 for all. CSV and JSON have all.",
 )
-@_store_option
+@store_option
 def sql(*, question: str, as_csv: bool, as_json: bool, limit: int, store_path: str) -> None:
     """Answer QUESTION by DuckDB: "SELECT controller, avg(throughput_bps) FROM measures GROUP BY 1".
 
@@ -167,7 +151,7 @@ def sql(*, question: str, as_csv: bool, as_json: bool, limit: int, store_path: s
 
 @store.command(short_help="Copy a store to object storage.")
 @click.argument("url", metavar="URL")
-@_store_option
+@store_option
 def push(*, url: str, store_path: str) -> None:
     """Copy segments and plans that are not there to URL: s3://BUCKET/PREFIX, gs://… or az://…."""
     from jostle.running.shared_store import push as copy
@@ -177,7 +161,7 @@ def push(*, url: str, store_path: str) -> None:
 
 @store.command(short_help="Copy a store from object storage.")
 @click.argument("url", metavar="URL")
-@_store_option
+@store_option
 def pull(*, url: str, store_path: str) -> None:
     """Copy segments and plans that are not here from URL: s3://BUCKET/PREFIX, gs://… or az://…."""
     from jostle.running.shared_store import is_url

@@ -13,17 +13,19 @@ from jostle.backends.registry import BACKENDS, DEFAULT
 from jostle.cli import completing
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder
-from jostle.cli.run import (
+from jostle.cli.options import (
     backend_options,
     chosen_of,
+    jobs_option,
+    json_option,
     options_as_given,
     python_option,
+    store_option,
 )
 from jostle.cli.runners import runners
 from jostle.cli.tables import file_options, files_given, write_frame
 from jostle.errors import InputError
 from jostle.printable import echo
-from jostle.running import DEFAULT_STORE, STORE_VARIABLE
 
 if TYPE_CHECKING:
     import polars as pl
@@ -67,21 +69,8 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Run nothing: list the paper's figures and tables, and what stands for each here.",
 )
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    help="Runs at the same time; as many as there are cores if absent.",
-)
-@click.option(
-    "--store",
-    "store_path",
-    metavar="DIR",
-    envvar=STORE_VARIABLE,
-    default=DEFAULT_STORE,
-    show_default=True,
-    show_envvar=True,
-    help="Folder of finished runs.",
-)
+@jobs_option
+@store_option
 @click.option(
     "--output",
     "-o",
@@ -90,7 +79,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Folder for a page and figures per study.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+@json_option
 @python_option
 @click.pass_obj
 def study(

@@ -9,15 +9,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from jostle.backends.registry import BACKENDS, DEFAULT
+from jostle.backends.registry import DEFAULT
 from jostle.cli import completing
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder_of
-from jostle.cli.run import backend_options, chosen_of, options_as_given, python_option
+from jostle.cli.options import (
+    backend_option,
+    backend_options,
+    chosen_of,
+    jobs_option,
+    json_option,
+    junit_option,
+    options_as_given,
+    python_option,
+    store_option,
+)
 from jostle.cli.runners import runners
 from jostle.errors import InputError
 from jostle.printable import echo
-from jostle.running import DEFAULT_STORE, STORE_VARIABLE
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
@@ -54,28 +63,9 @@ def judging_options(command: F) -> F:
             "--quick", is_flag=True, help="A quick look: fewer conditions, fewer repeats."
         ),
         click.option("--repeats", type=click.IntRange(min=1), help="Runs per condition."),
-        click.option(
-            "--backend",
-            type=click.Choice(list(BACKENDS)),
-            default=DEFAULT,
-            show_default=True,
-            help="What runs it.",
-        ),
-        click.option(
-            "--jobs",
-            type=click.IntRange(min=1),
-            help="Runs at the same time; as many as there are cores if absent.",
-        ),
-        click.option(
-            "--store",
-            "store_path",
-            metavar="DIR",
-            envvar=STORE_VARIABLE,
-            default=DEFAULT_STORE,
-            show_default=True,
-            show_envvar=True,
-            help="Folder of finished runs.",
-        ),
+        backend_option,
+        jobs_option,
+        store_option,
         python_option,
     ]
     command = backend_options(command)
@@ -102,8 +92,8 @@ def judging_options(command: F) -> F:
     show_default=True,
     help="From which level on a criterion that is not met makes the exit status 1.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
-@click.option("--junit", metavar="FILE", help="Write JUnit XML, for continuous integration.")
+@json_option
+@junit_option
 @click.pass_obj
 def suite(
     environment: Environment,

@@ -11,6 +11,7 @@ import click
 
 from jostle.cli import completing
 from jostle.cli.folders import make_folder_of
+from jostle.cli.options import keyed
 from jostle.errors import InputError
 from jostle.printable import echo
 
@@ -88,9 +89,7 @@ def table_options(command: F) -> F:
             shell_complete=completing.registered("measures"),
             help="What --pivot shows.",
         ),
-        click.option(
-            "--each", is_flag=True, help="Show each flow that `count` made, not their mean."
-        ),
+        each_option,
         click.option(
             "--limit",
             type=click.IntRange(min=0),
@@ -128,6 +127,11 @@ def files_given(options: dict[str, Any]) -> dict[str, str | None]:
     return into
 
 
+each_option = click.option(
+    "--each", is_flag=True, help="Show each flow that `count` made, not their mean."
+)
+
+
 def conditions_option(command: F) -> F:
     """Add the option that chooses conditions."""
     return click.option(
@@ -146,13 +150,7 @@ def parsed_where(given: Sequence[str]) -> dict[str, str]:
     InputError
         When one is something else.
     """
-    found = {}
-    for one in given:
-        key, equals, value = one.partition("=")
-        if not equals or not key.strip():
-            raise InputError(f"--where {one}: write it as KEY=VALUE")
-        found[key.strip()] = value.strip()
-    return found
+    return keyed("--where", given)
 
 
 def _formats(

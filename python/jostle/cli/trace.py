@@ -70,6 +70,8 @@ def _reading(command: F) -> F:
 
 
 _FILE = click.argument("file", type=click.Path(path_type=Path))
+_written = click.option("--output", "-o", required=True, metavar="FILE",
+                        help="File to write: .csv is a table, others are Mahimahi's.")  # fmt: skip
 
 
 @trace.command(short_help="Draw a recording, and tell it in numbers.")
@@ -102,8 +104,7 @@ def show(file: Path, *, where: Sequence[str], step: float, output: str) -> None:
 @trace.command(short_help="Write a recording in another format.")
 @_FILE
 @_reading
-@click.option("--output", "-o", required=True, metavar="FILE",
-              help="File to write: .csv is a table, others are Mahimahi's.")  # fmt: skip
+@_written
 @click.option("--column", metavar="NAME", help="Rate that becomes delivery opportunities.")
 @click.option("--gaps", type=click.Choice(_GAPS),
               help="Gaps: cut out, the last value holds, nothing is carried.")  # fmt: skip
@@ -155,8 +156,7 @@ def convert(
               help="With --like: states of the Markov chain.")  # fmt: skip
 @click.option("--duration", type=_Span(), required=True, metavar="TIME")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@click.option("--output", "-o", required=True, metavar="FILE",
-              help="File to write: .csv is a table, others are Mahimahi's.")  # fmt: skip
+@_written
 @click.option("--figure", metavar="FILE", help="With --like: figure that compares both.")
 def make(
     *,

@@ -9,7 +9,7 @@ import click
 
 from jostle.cli.asking import answer_options, draw, load, print_document, session_of
 from jostle.cli.environment import Environment
-from jostle.cli.run import plan_options
+from jostle.cli.options import keyed, plan_options
 from jostle.errors import InputError
 from jostle.printable import echo
 
@@ -127,7 +127,7 @@ def _task(environment: Environment, parameters: Sequence[str], options: dict[str
     )
     if not objectives:
         raise InputError("say what is to be best: --maximize or --minimize OBJECTIVE")
-    hold = dict(_pair(text) for text in options["hold"])
+    hold = keyed("--hold-out", options["hold"])
     task = Task(
         scenarios, held, hold, tuple(_variable(scenarios[0], text) for text in parameters),
         objectives, tuple(map(parse_constraint, options["constraints"])),
@@ -144,13 +144,6 @@ def _loaded(environment: Environment, file: str, options: dict[str, Any]) -> Sce
     from jostle.scenario import ScenarioError
 
     return load(environment, file, options, ScenarioError)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise InputError(f"--hold-out {text}: write it as KEY=VALUE")
-    return key.strip(), value.strip()
 
 
 def _variable(scenario: Scenario, text: str) -> Any:

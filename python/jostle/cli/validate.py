@@ -12,14 +12,14 @@ import click
 
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder, make_folder_of
-from jostle.cli.run import (
+from jostle.cli.options import (
     backend_options,
-    carry_out_with,
     chosen_of,
+    json_option,
     options_as_given,
-    plan_files,
     scenario_options,
 )
+from jostle.cli.run import carry_out_with, plan_files
 from jostle.cli.tables import file_options, files_given, formats_option, write_frame
 from jostle.errors import InputError
 from jostle.printable import echo
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     help="Runs per condition in the simulator, which cost little; as many as on the kernel if "
     "absent.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+@json_option
 @click.option(
     "--figures",
     metavar="DIR",

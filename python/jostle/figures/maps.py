@@ -40,21 +40,14 @@ def alone(data: MapData | RegionData) -> Figure:
 def maps(parts: Sequence[tuple[str, MapData]], caption: str = "") -> Figure:
     """Draw maps beside each other, with one scale of colours."""
     with mpl.rc_context(RC):  # type: ignore[arg-type]
-        across = min(len(parts), 3)
-        down = -(-len(parts) // across)
-        width_in = COLUMN_IN if across == 1 else _PAGE_WIDTH_IN
-        figure = Figure(figsize=(width_in, _HEIGHT_IN * down), layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = figure.subplots(down, across, squeeze=False)
-        colours, norm = _scale(parts[0][1])
-        dots: Any = None
-        for axis, (title, data) in zip(axes.flat, parts, strict=False):
-            dots = _map(axis, data, colours, norm)
-            axis.set_title(title, color=GREY)
-        for axis in axes.flat[len(parts) :]:
-            axis.set_visible(False)
+        figure, axes = _beside_each_other([title for title, _ in parts])
+        width_in = figure.get_figwidth()
         first = parts[0][1]
-        bar = figure.colorbar(dots, ax=axes.ravel().tolist(), location="bottom", aspect=34,
+        colours, norm = _scale(first)
+        dots: Any = None
+        for axis, (_, data) in zip(axes, parts, strict=False):
+            dots = _map(axis, data, colours, norm)
+        bar = figure.colorbar(dots, ax=axes, location="bottom", aspect=34,
                               shrink=min(1.0, 3.2 / width_in), pad=0.02)  # fmt: skip
         unit = f" ({first.unit})" if first.unit else ""
         bar.set_label(wrapped(f"{first.quantity}{unit}", min(0.8 * width_in, 3.2)))
@@ -67,21 +60,28 @@ def maps(parts: Sequence[tuple[str, MapData]], caption: str = "") -> Figure:
 def regions(parts: Sequence[tuple[str, RegionData]], caption: str = "") -> Figure:
     """Draw where something holds beside each other, with its boundary and the points."""
     with mpl.rc_context(RC):  # type: ignore[arg-type]
-        across = min(len(parts), 3)
-        down = -(-len(parts) // across)
-        width_in = COLUMN_IN if across == 1 else _PAGE_WIDTH_IN
-        figure = Figure(figsize=(width_in, _HEIGHT_IN * down), layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = figure.subplots(down, across, squeeze=False)
-        for axis, (title, data) in zip(axes.flat, parts, strict=False):
+        figure, axes = _beside_each_other([title for title, _ in parts])
+        for axis, (_, data) in zip(axes, parts, strict=False):
             _region(axis, data)
-            axis.set_title(title, color=GREY)
-        for axis in axes.flat[len(parts) :]:
-            axis.set_visible(False)
-        handles, labels = axes.flat[0].get_legend_handles_labels()
+        handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=2, borderaxespad=0.1)
         add_caption(figure, caption)
         return figure
+
+
+def _beside_each_other(titles: Sequence[str]) -> tuple[Figure, list[Axes]]:
+    """Make a figure with axes for each title, up to three beside each other, below each other."""
+    across = min(len(titles), 3)
+    down = -(-len(titles) // across)
+    width_in = COLUMN_IN if across == 1 else _PAGE_WIDTH_IN
+    figure = Figure(figsize=(width_in, _HEIGHT_IN * down), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes: list[Axes] = figure.subplots(down, across, squeeze=False).ravel().tolist()
+    for axis, title in zip(axes, titles, strict=False):
+        axis.set_title(title, color=GREY)
+    for axis in axes[len(titles) :]:
+        axis.set_visible(False)
+    return figure, axes
 
 
 _LOOKS: Final = ((1.0, "holds", "o", COLOURS[0]), (0.0, "does not hold", "s", COLOURS[1]))

@@ -35,7 +35,8 @@ def curve_distances(observed: Observation, others: Sequence[Observation]) -> Flo
 
     The geometric mean of the distances of two curves, each in parts of the largest value that any
     of the flows has: queueing delay (which CCAnalyzer compares: Ware et al., SIGCOMM 2024) and
-    bytes in flight (as Nebby does: Mishra et al., SIGCOMM 2024).
+    bytes in flight (as Nebby does: Mishra et al., SIGCOMM 2024). A receiver knows neither window
+    nor flight: of a flow that was seen there, throughput × RTT stands for them, of all flows alike.
 
     Parameters
     ----------
@@ -50,7 +51,8 @@ def curve_distances(observed: Observation, others: Sequence[Observation]) -> Flo
     """
     size = observed.rtt_s.size
     whole = np.ones(len(others))
-    for name in ("queueing_delay_s", "in_flight_bytes"):
+    flight = "in_flight_bytes" if observed.knows_flight else "carried_bytes"
+    for name in ("queueing_delay_s", flight):
         curve = _coarse(getattr(observed, name))
         every = np.stack([_coarse(_of_length(getattr(one, name), size)) for one in others])
         largest = max(float(curve.max()), float(every.max())) or 1.0

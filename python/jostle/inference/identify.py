@@ -13,7 +13,7 @@ from jostle.errors import InputError, JostleError
 from jostle.inference.candidates import candidates
 from jostle.inference.curves import curve_distances
 from jostle.inference.observation import Observation, observe
-from jostle.inference.surroundings import shaken
+from jostle.inference.surroundings import sender_in, shaken
 from jostle.scenario import Condition, Plan, PlannedRun
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ def seen_of(
 
     Runs that send too little to be compared are left out. Parameters are those of `identify`.
     """
+    flow = sender_in(around, flow)
     sender = next(each for each in around["flows"] if each["name"] == flow)
     chosen = candidates(names, sender)
     if not chosen:

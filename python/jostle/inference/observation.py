@@ -34,7 +34,7 @@ class Observation:
     rtt_s
         Shape (n,): mean RTT of each interval; NaN where none was measured.
     in_flight_bytes
-        Shape (n,): what was under way at the end of each.
+        Shape (n,): what was under way at the end of each; all 0 where only the receiver was seen.
     throughput_bps
         Shape (n,): what arrived.
     """
@@ -50,6 +50,17 @@ class Observation:
     def length_s(self) -> float:
         """From the first packet to the last."""
         return self.interval_s * self.rtt_s.size
+
+    @property
+    def knows_flight(self) -> bool:
+        """Whether its sender told what was under way."""
+        return bool(np.any(self.in_flight_bytes))
+
+    @property
+    def carried_bytes(self) -> Floats:
+        """Throughput × RTT: by Little's law the mean of what was under way, wherever it is seen."""
+        carried: Floats = self.throughput_bps / 8 * _filled(self.rtt_s)
+        return carried
 
     @property
     def queueing_delay_s(self) -> Floats:

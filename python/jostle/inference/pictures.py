@@ -28,10 +28,15 @@ def beside_the_nearest(found: Identification) -> StackedData:
     for one in found.ranking[:_SHOWN]:
         flows.append((f"{one.controller}, {one.probability:.0%}", one.nearest))
     delays = [(label, one, one.queueing_delay_s * 1e3) for label, one in flows]
-    in_flight = [(label, one, one.in_flight_bytes / 1e3) for label, one in flows]
+    # As they are compared.
+    known = found.observed.knows_flight
+    in_flight = [
+        (label, one, (one.in_flight_bytes if known else one.carried_bytes) / 1e3)
+        for label, one in flows
+    ]
     panels = (
         PanelData("Queueing delay", "ms", _lines(delays)),
-        PanelData("In flight", "kB", _lines(in_flight)),
+        PanelData("In flight" if known else "Throughput × RTT", "kB", _lines(in_flight)),
     )
     caption = "Each candidate's closest run, from its own start; runs may be shifted in time."
     return StackedData("", panels, (), 1, caption)

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from jostle.emulate.link_file import LinkFile
     from jostle.inference.observation import Observation
     from jostle.run_spec import RunSpec
+    from jostle.stats.describe import Floats
 
-__all__ = ["around_a_link", "estimated", "of_a_run", "shaken"]
+__all__ = ["LONE", "around_a_link", "estimated", "of_a_run", "sender_in", "shaken"]
 
+LONE: Final = "flow"
+"""Name of the flow of a run with no other: those of captures ("192.0.2.1:443 > …") are no names."""
 _RATE: Final = 0.002
 _LIMIT: Final = 0.02
 """Parts by which a link of a second run differs: about as well as links are known."""
@@ -67,10 +70,7 @@ def estimated(observed: Observation) -> RunSpec:
     InputError
         When nothing arrived, or nothing queued.
     """
-    arrived = observed.throughput_bps
-    full_bps = float(np.percentile(arrived, _FULL))
-    # Whole packets make an interval seem faster, and the next one slower, than the link is.
-    rate_bps = float(arrived[arrived >= _NEARLY * full_bps].mean())
+    rate_bps = _full_rate(observed.throughput_bps)
     delay_s = float(observed.queueing_delay_s.max())
     least_s = float(np.nanmin(observed.rtt_s))
     # The quiet path, without the packet's own time on the bottleneck.
@@ -85,10 +85,34 @@ def estimated(observed: Observation) -> RunSpec:
     return _alone(observed, {"bottleneck": bottleneck, "rtt": f"{rtt_s:.6f} s"})
 
 
+def _full_rate(arrived: Floats) -> float:
+    """Give the rate around which most of the fastest intervals lie, in bit/s.
+
+    What waits for a busy machine makes one interval slow and the next one as much too fast: a mean
+    of the fastest would be above the link's rate.
+    """
+    fast = np.sort(arrived[arrived >= _NEARLY * float(np.percentile(arrived, _FULL))])
+    half = -(-fast.size // 2)
+    # The shortest stretch that has half of them is where they are densest.
+    widths = fast[half - 1 :] - fast[: fast.size - half + 1]
+    at = int(widths.argmin())
+    centre = float(fast[at : at + half].mean())
+    # Whole packets make an interval seem faster, and the next one slower, than the link is.
+    return float(arrived[np.abs(arrived - centre) <= _AROUND * centre].mean())
+
+
+def sender_in(around: RunSpec, flow: str) -> str:
+    """Give the name that an observed flow has in a run around it: its own, or `LONE`."""
+    names = {each["name"] for each in around["flows"]}
+    return flow if flow in names else LONE
+
+
 _FULL: Final = 95
 """Percentile of the throughput of intervals at which a link was full."""
-_NEARLY: Final = 0.95
+_NEARLY: Final = 0.9
 """Part of that from which on it was full as well."""
+_AROUND: Final = 0.04
+"""Part by which an interval in which a link was full differs from it, by packets and by jitter."""
 _ANY: Final[Mapping[str, Any]] = {
     "bottleneck": {"rate": "1 Mbit/s", "queue": {"kind": "drop_tail", "limit": "1 BDP"}},
     "rtt": "40 ms",
@@ -102,7 +126,7 @@ def _alone(observed: Observation, network: Mapping[str, Any]) -> RunSpec:
         **rest,
         "duration": f"{max(observed.length_s, 0.001):.6f} s",
         "interval": f"{observed.interval_s:.6f} s",
-        "flows": [{"name": observed.flow, "controller": "reno", "rtt": network["rtt"]}],
+        "flows": [{"name": LONE, "controller": "reno", "rtt": network["rtt"]}],
     }
     scenario = Scenario.from_dict(document, name="network")
     return _quiet(copy.deepcopy(scenario.plan().runs[0].spec))

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -72,11 +73,22 @@ class Image:
 
     @functools.cached_property
     def digest(self) -> str:
-        """SHA-256 of the program; of nothing if it runs already."""
+        """SHA-256 of the program; of nothing if it runs already.
+
+        Raises
+        ------
+        KernelMissingError
+            When the program is not there.
+        """
         if self.path is None:
             return hashlib.sha256().hexdigest()
-        with self.path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        try:
+            found = self.path.stat()
+            return _digest(self.path, found.st_mtime_ns, found.st_size)
+        except OSError as error:
+            raise KernelMissingError(
+                f"the kernel {self.path} cannot be read here: {error.strerror}"
+            ) from error
 
     @functools.cached_property
     def identity(self) -> str:
@@ -84,6 +96,17 @@ class Image:
         if self.path is None:
             return f"{self.kind}-{self.version}-{platform.version()}"
         return f"{self.kind}-{self.version}-{self.digest[:12]}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is known of the program is known of this machine's.
+        return _found_again, (self.kind, self.path, self.version, self.modules, self.digest)
+
+
+@functools.cache
+def _digest(path: Path, _mtime_ns: int, _size: int) -> str:
+    """SHA-256 of a file that has not changed since it was read last."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)
@@ -179,6 +202,24 @@ def find(kind: Kind, version: str | None = None) -> Image:
             return _realtime(version)
         case "native":
             return _native(version)
+
+
+def _found_again(
+    kind: Kind, path: Path | None, version: str, modules: Path | None, digest: str
+) -> Image:
+    """Return the kernel that another process has, which may lie elsewhere here.
+
+    One that is not here is returned as it is there: whoever only passes it on does not need it.
+    """
+    image = Image(kind, path, version, modules)
+    with contextlib.suppress(KernelMissingError):
+        if path is None or image.digest == digest:
+            return image
+    if kind == "virtual":
+        for kernel in built():
+            if kernel.facts.get("sha256") == digest and kernel.is_as_built:
+                return kernel.image
+    return image
 
 
 def missing_tools() -> list[str]:

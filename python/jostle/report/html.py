@@ -7,18 +7,16 @@ import itertools
 import json
 import shlex
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from jostle.figures.files import replace_file
 from jostle.figures.save import to_bytes
 from jostle.foreign_files import SCENARIO_BYTES, read_text
-from jostle.printable import printable, printable_markup
-from jostle.report import assets
+from jostle.printable import printable
+from jostle.report.page import rendered
 from jostle.report.series import charts
 from jostle.report.topology import topology
 from jostle.results import pictures
@@ -59,24 +57,15 @@ def render(
     command
         What it is called: another one for what was measured, not run.
     """
-    environment = Environment(
-        loader=PackageLoader("jostle.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=printable_markup,
-        trim_blocks=True,
-    )
     names = [Path(file).name for file in files]
-    return environment.get_template("report.html.jinja").render(
+    return rendered(
+        "jostle.report",
+        "report.html.jinja",
         scenarios=[
             _scenario(results, file) for results, file in itertools.zip_longest(every, files)
         ],
         files=names,
         command=shlex.join(["jostle", command, *options, *(names or _FILE[command])]),
-        version=metadata.version("jostle"),
-        policy=assets.policy(),
-        styles=assets.styles(),
-        scripts=assets.scripts(),
     )
 
 

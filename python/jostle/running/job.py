@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jostle.errors import JostleError
 from jostle.locked_folders import TemporaryFolder
 from jostle.python_controllers.making import adopt, remembered
 from jostle.python_controllers.sources import Source
+from jostle.running.watch import Watch
 
 if TYPE_CHECKING:
     from jostle.backends import Backend, RunRecord, Spec
@@ -81,10 +83,13 @@ class Done:
         Why it failed; None if it did not.
     record
         The run, where it has no store to go to.
+    quarantined
+        Whether it failed because it kills whatever carries it out.
     """
 
     error: str | None = None
     record: RunRecord | None = None
+    quarantined: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,6 +126,8 @@ class Job:
         Whether to give up.
     sources
         Controllers written in Python that they need, by digest.
+    watched
+        Whether a run that does not end ends its process.
     """
 
     backend: Backend
@@ -129,13 +136,22 @@ class Job:
     specs: Sequence[Spec]
     stop: Callable[[], bool]
     sources: Mapping[str, Source]
+    watched: bool = False
 
     @classmethod
-    def of(cls, backend: Backend, writer: Writer | None, specs: Sequence[Spec], stop: Stop) -> Job:
+    def of(
+        cls,
+        backend: Backend,
+        writer: Writer | None,
+        specs: Sequence[Spec],
+        stop: Stop,
+        *,
+        watched: bool = False,
+    ) -> Job:
         """Make the job of specs."""
         versions = [backend.version_of(spec) for spec in specs]
         sources = {key: source for spec in specs for key, source in remembered(spec).items()}
-        return cls(backend, versions, writer, specs, stop, sources)
+        return cls(backend, versions, writer, specs, stop, sources, watched)
 
     def __call__(self) -> Ended:
         """Carry the runs out; one that fails does not stop the others.
@@ -147,19 +163,32 @@ class Job:
         """
         began_s = time.perf_counter()
         adopt(self.sources)
-        done = []
         try:
-            for spec, version in zip(self.specs, self.versions, strict=True):
-                if self.stop():
-                    break
-                done.append(self._one(spec, version))
+            if self.watched:
+                with Watch() as watch:
+                    done = self._each(watch)
+            else:
+                done = self._each(None)
         finally:
             if self.writer is not None:
                 self.writer.settle()
         return Ended(done, time.perf_counter() - began_s)
 
+    def _each(self, watch: Watch | None) -> list[Done]:
+        done: list[Done] = []
+        for spec, version in zip(self.specs, self.versions, strict=True):
+            if self.stop():
+                break
+            if watch is not None:
+                watch.allow(self.backend.patience_s(spec))
+            done.append(self._one(spec, version))
+        return done
+
     def _one(self, spec: Spec, version: str) -> Done:
-        here = self.backend.version_of(spec)
+        try:
+            here = self.backend.version_of(spec)
+        except JostleError as error:
+            return Done(str(error))
         if here != version:
             return Done(
                 f"the backend `{self.backend.name}` is {here} here, and {version} where the "

@@ -33,6 +33,14 @@ _RUN_ID = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
+class Noted:
+    """A plan's file in a store, and whether it was not there before."""
+
+    path: Path
+    new: bool
+
+
+@dataclass(frozen=True)
 class StoredPlan:
     """A plan as its file in a store has it.
 
@@ -65,7 +73,7 @@ def write_plan(
     backend: tuple[str, str],
     conditions: Sequence[Mapping[str, str]],
     runs: Sequence[tuple[int, int, str]],
-) -> Path | None:
+) -> Noted | None:
     """Note a plan that is being carried out in a store, unless it is too long.
 
     A store that cannot be written to is left as it is: its runs can be looked up all the same.
@@ -83,8 +91,8 @@ def write_plan(
 
     Returns
     -------
-    Path or None
-        The file, if this call wrote it.
+    Noted or None
+        None if it could not be written.
     """
     if len(runs) > MOST_RUNS:
         return None
@@ -105,16 +113,21 @@ def write_plan(
         return None
     with contextlib.suppress(OSError):
         if path.is_file():
-            os.utime(path, follow_symlinks=False)
-            return None
+            _touch(path)
+            return Noted(path, new=False)
         folder.mkdir(exist_ok=True)
         try:
             partial.write_bytes(content)
             partial.rename(path)
-            return path
+            return Noted(path, new=True)
         finally:
             partial.unlink(missing_ok=True)
     return None
+
+
+def _touch(path: Path) -> None:
+    # Windows follows links, always; there are none in a store.
+    os.utime(path, follow_symlinks=os.utime not in os.supports_follow_symlinks)
 
 
 def plan_names(store: Path) -> Iterator[tuple[str, float]]:

@@ -25,6 +25,9 @@ class Progress:
     Every method is called from the thread that carries the plan out.
     """
 
+    def noted(self, plan: str) -> None:
+        """Hear the name of the plan's file in the store; in every round of repeats anew."""
+
     def begin(self, total: int, stored: int) -> None:
         """`total` different runs are needed, `stored` of them are there already."""
 
@@ -33,6 +36,10 @@ class Progress:
 
     def failed(self, failure: Failure) -> None:
         """Hear that a run failed."""
+
+    def quarantined(self, failure: Failure) -> None:
+        """Hear that a run failed because it kills whatever carries it out."""
+        self.failed(failure)
 
     def end(self) -> None:
         """Nothing more will be told, whether or not the plan was carried out."""

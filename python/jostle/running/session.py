@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import queue
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jostle.backends import Backend, Run, run_id
-from jostle.errors import InputError, InterruptedRunError, StoreError
+from jostle.errors import InputError, InterruptedRunError, LostExecutorError, StoreError
 from jostle.results import Failure, Result, ResultSet
 from jostle.running import repeats
-from jostle.running.executors import is_lost
+from jostle.running.executors import Prepared, is_lost
 from jostle.running.job import Done, Ended, Job, Stop
 from jostle.running.pace import Pace
 from jostle.running.plans import write_plan
@@ -120,6 +120,8 @@ class Session:
             raise refusal.error()
         if plan.until is not None:
             repeats.check(plan.until)
+        if isinstance(self.executor, Prepared):
+            self.executor.prepare(self.backend)
         captured = any(planned.spec.get("capture") for planned in plan.one_of_each())
         if captured and self.store is not None and not self.store.takes_captures:
             raise InputError("capture: its files need a store that is a folder")
@@ -165,7 +167,10 @@ class Session:
             mine = self.shard.part(mine)
         if self.store is not None and self.noting and not whole_conditions:
             made_by = (self.backend.name, self.backend.version)
-            new = write_plan(self.store.root, plan.title, made_by, plan.conditions, places)
+            written = write_plan(self.store.root, plan.title, made_by, plan.conditions, places)
+            if written is not None:
+                progress.noted(written.path.name)
+            new = written.path if written is not None and written.new else None
             if noted is not None and new != noted:
                 noted.unlink(missing_ok=True)
             noted = new
@@ -202,8 +207,10 @@ class Session:
         except KeyboardInterrupt as interrupt:
             # Runs that are being written finish writing; the others stop at once.
             work.give_up()
-            kept = None if self.store is None else self.store.count(wanted)
-            raise InterruptedRunError(kept, len(wanted), self.shard) from interrupt
+            raise InterruptedRunError(self._kept(wanted), len(wanted), self.shard) from interrupt
+        except _LostError as lost:
+            work.give_up()
+            raise LostExecutorError(self._kept(wanted), len(wanted)) from lost
         except BaseException:
             with contextlib.suppress(StoreError):
                 work.give_up()
@@ -215,9 +222,16 @@ class Session:
             if name not in outcome.runs and name not in outcome.errors:
                 raise StoreError(f"cannot store run {name}: what is written there does not last")
 
+    def _kept(self, wanted: Collection[str]) -> int | None:
+        return None if self.store is None else self.store.count(wanted)
+
     def _look_up(self, names: Iterable[str], outcome: _Outcome) -> None:
         if self.store is not None:
             outcome.runs.update(self.store.find(names, series=self.keep == "series"))
+
+
+class _LostError(Exception):
+    """An executor gave up what it had been given."""
 
 
 class _Work:
@@ -234,6 +248,7 @@ class _Work:
         self.stop = Stop()
         self._backend = session.backend
         self._executor = session.executor
+        self._watched: bool = getattr(session.executor, "restarts_workers", False)
         self._writer = writer
         self._plan = plan
         self._wanted = wanted
@@ -270,7 +285,7 @@ class _Work:
 
     def _submit(self, names: Sequence[str], *, suspected: bool = False) -> None:
         specs = [self._plan.runs[self._wanted[name]].spec for name in names]
-        job = Job.of(self._backend, self._writer, specs, self.stop)
+        job = Job.of(self._backend, self._writer, specs, self.stop, watched=self._watched)
         future = self._executor.submit(job)
         self._futures[future] = names
         self._alone = suspected
@@ -278,6 +293,9 @@ class _Work:
 
     def _settle(self, future: Future[Ended], names: Sequence[str], outcome: _Outcome) -> None:
         """Take what became of runs."""
+        if future.cancelled():
+            # Nobody here has done that: Dask gives up what is out when its scheduler is gone.
+            raise _LostError
         error = future.exception()
         if isinstance(error, StoreError):
             # That is not the runs' fault.
@@ -288,7 +306,8 @@ class _Work:
                 return
             spec = self._plan.runs[self._wanted[names[0]]].spec
             store = None if self._writer is None else self._writer.store
-            done: Sequence[Done] = [Done(quarantine(store, names[0], spec))]
+            text = quarantine(store, names[0], spec, self._backend.patience_s(spec))
+            done: Sequence[Done] = [Done(text, quarantined=True)]
         elif error is not None:
             done = [Done(str(error).strip() or type(error).__name__)] * len(names)
         else:
@@ -303,7 +322,11 @@ class _Work:
             else:
                 outcome.errors[name] = one.error
                 planned = self._plan.runs[self._wanted[name]]
-                self._progress.failed(Failure(planned.condition, planned.seed, one.error))
+                failure = Failure(planned.condition, planned.seed, one.error)
+                if one.quarantined:
+                    self._progress.quarantined(failure)
+                else:
+                    self._progress.failed(failure)
 
     def give_up(self) -> None:
         """Stop what runs, drop what has not begun, wait for it, and write what was finished.

@@ -101,10 +101,18 @@ class Writer:
         """
         # Whoever flushes waits until what others took before is written, too.
         with self._writing:
-            with self._lock:
-                runs, self._waiting, self._bytes = list(self._waiting.values()), {}, 0
-            if runs:
-                self.store.put_all(runs)
+            runs: dict[str, PackedRun] = {}
+            try:
+                with self._lock:
+                    runs, self._waiting, self._bytes = self._waiting, {}, 0
+                if runs:
+                    self.store.put_all(list(runs.values()))
+            except BaseException:
+                # Ctrl-C comes anywhere, and what had finished is written all the same, by the next.
+                with self._lock:
+                    self._waiting = runs | self._waiting
+                    self._bytes += sum(run.size_bytes for run in runs.values())
+                raise
 
 
 def _elsewhere(store: Store, keep: Keep) -> Writer:

@@ -18,6 +18,7 @@ from jostle.scenario import Scenario
 from jostle.scenario.resolving.links import topology
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report
+from jostle.scenario.text.toml_file import TomlFile
 from jostle.scenario.text.units import QuantityError, parse_size, parse_span
 from jostle.studies.models import (
     ALL_FLOWS,
@@ -131,6 +132,18 @@ def scenario_path_mistakes(
                 yield path, _outside(document)
 
 
+def check_paths(path: Path, folder: Path) -> None:
+    """See that all files that a scenario names lie in the folder of its study or suite.
+
+    Raises
+    ------
+    ScenarioError
+        If one does not.
+    """
+    toml = TomlFile.read(path)
+    toml.check(scenario_path_mistakes(toml.document, path.parent, folder))
+
+
 def _is_inside(file: Path, folder: Path) -> bool:
     try:
         return file.resolve().is_relative_to(folder.resolve())
@@ -192,11 +205,12 @@ def _state_mistakes(path: KeyPath, value: Value) -> Mistakes:
         "then": name == "mode_followed",
         "quantity": name == "internal",
     }
-    may = {"mode": of_states, "then": needs["then"], "quantity": needs["quantity"]}
     for key, needed in needs.items():
         if needed and not getattr(value, key):
             yield path, f"`{name}` needs `{key}`"
-        if getattr(value, key) and not may[key]:
+    may = needs | {"mode": of_states, "shown": of_states, "unset": needs["quantity"]}
+    for key, allowed in may.items():
+        if getattr(value, key) not in ("", None) and not allowed:
             yield (*path, key), f"`{key}` is of no matter for `{name}`"
 
 

@@ -10,9 +10,8 @@ from pydantic import ValidationError
 
 from jostle.errors import InputError, unknown
 from jostle.results.measures import measures
-from jostle.scenario.text.document import parse, read_text
-from jostle.scenario.text.positions import KeyPath, positions
-from jostle.scenario.text.problems import ScenarioError
+from jostle.scenario.text.positions import KeyPath
+from jostle.scenario.text.toml_file import TomlFile
 from jostle.studies.check import (
     file_mistakes,
     path_mistakes,
@@ -22,7 +21,7 @@ from jostle.studies.check import (
 )
 from jostle.studies.findings import references
 from jostle.studies.models import Claim, Number, StudyFile, Value
-from jostle.studies.readings import problem, read_scenarios, reading_mistakes
+from jostle.studies.readings import read_scenarios, reading_mistakes
 from jostle.studies.study import LINUX, Study
 
 FILE = "study.toml"
@@ -57,28 +56,23 @@ def load(name: str, folder: Path = INSTALLED, *, python: bool = False) -> Study:
     path = folder / name / FILE
     if not path.is_file():
         raise InputError(unknown("study", name, names(folder)))
-    text, document = parse(read_text(path), str(path))
-    lines = positions(text)
+    toml = TomlFile.read(path)
     try:
-        file = StudyFile.model_validate(with_defaults(document))
+        file = StudyFile.model_validate(with_defaults(toml.document))
     except ValidationError as error:
-        problems = [problem(lines, at, text) for at, text in told(error)]
-        raise ScenarioError(str(path), problems) from None
-    mistakes = [
-        *file_mistakes(file),
-        *reading_mistakes(file),
-        *path_mistakes(file, path.parent),
-    ]
-    problems = [problem(lines, at, text) for at, text in mistakes]
-    if problems:
-        raise ScenarioError(str(path), problems)
-    scenarios, changed = read_scenarios(file, path.parent, lines, python=python)
+        raise toml.error(told(error)) from None
+    toml.check(
+        [
+            *file_mistakes(file),
+            *reading_mistakes(file),
+            *path_mistakes(file, path.parent),
+        ]
+    )
+    scenarios, changed = read_scenarios(file, toml, python=python)
     study = Study(name, path.parent, file, scenarios, changed=changed)
     # What a reference can name follows from numbers that are right.
-    found = [*mismatches(study)] or [*_reference_mismatches(study)]
-    problems = [problem(lines, at, text) for at, text in found]
-    if problems:
-        raise ScenarioError(str(path), problems)
+    toml.check(mismatches(study))
+    toml.check(_reference_mismatches(study))
     return study
 
 

@@ -239,8 +239,14 @@ class Value(_Table):
     mode, then
         Of measures of states: the controller's word for what it does (`probe_bw_up`), or what that
         begins with (`probe_bw`), and with `mode_followed` that of what comes after it.
+    shown
+        Of measures of states: a mode that a controller of the kind that is meant shows in any run.
+        A run without it has no value, where that of one which never was in `mode` would be 0.
     quantity, take
         Of `internal`: its name in the table `internals`, and what is taken of it over time.
+    unset
+        Of `internal`: the number by which the controller says that there is none, as of a bound
+        that is not set. Intervals with it are left out.
     below, above
         With the summary `share`: the runs that are meant, in the measure's unit. With the measure
         `echo_share`: the round trips that are meant, in ms.
@@ -262,8 +268,10 @@ class Value(_Table):
     relative_to: dict[str, str] = {}
     mode: str = ""
     then: str = ""
+    shown: str = ""
     quantity: str = ""
     take: Literal["mean", "min", "max", "last"] = "mean"
+    unset: float | None = None
     below: float | None = None
     above: float | None = None
     summary: Summary = "mean"

@@ -6,15 +6,11 @@ import base64
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any, Final
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from jostle.backends.registry import DEFAULT
 from jostle.foreign_files import TEXT_BYTES, read_text
-from jostle.printable import printable_markup
-from jostle.report import assets
+from jostle.report.page import rendered
 from jostle.results.formats import ABSENT
 from jostle.studies.coverage import coverage_rows
 from jostle.studies.document import (
@@ -96,18 +92,10 @@ def page(
     command
         Words of the command that gives the page again.
     """
-    environment = Environment(
-        loader=PackageLoader("jostle.studies"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=printable_markup,
-        trim_blocks=True,
-    )
-    environment.filters["inline"] = inline
     first_column, first = next(iter(evaluations.items()))
     named = by_reading(evaluations, first_column.backend)
     groups = verdicts(evaluations) if first.claims else []
-    shown = {
+    shown: dict[str, Any] = {
         "learned": learned(study.file, first_column.reading, named),
         "not_run": not_run(study.file, named),
         "groups": groups,
@@ -117,7 +105,10 @@ def page(
         "series": over_time(runs),
         "tables": _tables(study, evaluations),
     }
-    return environment.get_template("study.html.jinja").render(
+    return rendered(
+        "jostle.studies",
+        "study.html.jinja",
+        filters={"inline": inline},
         **shown,
         title=study.file.title,
         paper=study.file.paper,
@@ -139,10 +130,6 @@ def page(
         | {one.title: Provenance(one.kept, []) for one in evaluations if one.kept},
         command=shlex.join(command),
         judged=bool(first.claims) or any(row.published is not None for row in first.numbers),
-        version=metadata.version("jostle"),
-        policy=assets.policy(),
-        styles=assets.styles(),
-        scripts=assets.scripts(),
     )
 
 

@@ -10,10 +10,10 @@ from typing import Any
 from jostle.errors import unknown
 from jostle.scenario import Scenario
 from jostle.scenario import load as load_scenario
-from jostle.scenario.text.document import parse, read_text
-from jostle.scenario.text.positions import KeyPath, Lines, line_of, positions
-from jostle.scenario.text.problems import Problem, ScenarioError
-from jostle.studies.check import PLAIN, Mistakes, scenario_path_mistakes
+from jostle.scenario.text.positions import KeyPath
+from jostle.scenario.text.problems import ScenarioError
+from jostle.scenario.text.toml_file import TomlFile
+from jostle.studies.check import PLAIN, Mistakes, check_paths, scenario_path_mistakes
 from jostle.studies.models import Change, Experiment, Reading, StudyFile
 from jostle.studies.study import DESCRIBED, LINUX
 
@@ -23,22 +23,15 @@ Placed = tuple[KeyPath, Change]
 """A change, and where it stands."""
 
 
-def problem(lines: Lines, path: KeyPath, text: str) -> Problem:
-    """Place a mistake on its line."""
-    return Problem(line_of(lines, path), ".".join(str(step) for step in path), text)
-
-
 def read_scenarios(
-    file: StudyFile, folder: Path, lines: Lines, *, python: bool
+    file: StudyFile, toml: TomlFile, *, python: bool
 ) -> tuple[Scenarios, dict[str, Scenarios]]:
     """Read the scenarios of a study.
 
     Parameters
     ----------
-    file, folder
-        The study, whose readings are right, and where it is.
-    lines
-        Of `study.toml`.
+    file, toml
+        The study, whose readings are right, and `study.toml` as it was read.
     python
         Whether scenarios may name controllers written in Python.
 
@@ -52,7 +45,7 @@ def read_scenarios(
     ScenarioError
         When a scenario, or what a reading makes of it, is wrong.
     """
-    reader = _Reader(file, folder, lines, python=python)
+    reader = _Reader(file, toml, python=python)
     described = {name: reader.scenario(name, ()) for name in file.experiments}
     changed: dict[str, Scenarios] = {}
     for at, reading in enumerate(file.readings):
@@ -76,17 +69,17 @@ def _changes(file: StudyFile, at: int) -> Iterator[Placed]:
 
 
 class _Reader:
-    def __init__(self, file: StudyFile, folder: Path, lines: Lines, *, python: bool) -> None:
+    def __init__(self, file: StudyFile, toml: TomlFile, *, python: bool) -> None:
         self._file = file
-        self._folder = folder
-        self._lines = lines
+        self._folder = toml.path.parent
+        self._toml = toml
         self._python = python
 
     def scenario(self, name: str, changes: Sequence[Placed]) -> Scenario:
         """Read the scenario of an experiment with its own changes and those of a reading."""
         experiment = self._file.experiments[name]
         path = self._folder / experiment.scenario
-        self._check_paths(path)
+        check_paths(path, self._folder)
         own = [
             (("experiments", name, "changes", at), one) for at, one in enumerate(experiment.changes)
         ]
@@ -107,7 +100,7 @@ class _Reader:
             f"it changes what the grid of {experiment.scenario} varies — set the value of a label: "
             """'grid."KEY".LABEL'"""
         )
-        return ScenarioError(self._source, [problem(self._lines, placed[0], text)])
+        return self._toml.error([(placed[0], text)])
 
     def _by_condition(
         self, path: Path, experiment: Experiment, scenario: Scenario, changes: Sequence[Placed]
@@ -127,7 +120,7 @@ class _Reader:
             if at not in used:
                 where = "; ".join(f"{key} = {label}" for key, label in change.where.items())
                 text = f"no condition of {experiment.scenario} has {where}"
-                raise ScenarioError(self._source, [problem(self._lines, (*place, "where"), text)])
+                raise self._toml.error([((*place, "where"), text)])
         for there, conditions in groups.items():
             other = self._load(path, [changes[at] for at in there])
             if other.grid != scenario.grid:
@@ -143,7 +136,7 @@ class _Reader:
             return load_scenario(path, overrides, python=self._python)
         except ScenarioError as error:
             ours = [
-                problem(self._lines, (*at, "set", key), f"in {path.name}: {one.message}")
+                ((*at, "set", key), f"in {path.name}: {one.message}")
                 for one in error.problems
                 for at, change in changes
                 for key in change.set
@@ -151,25 +144,11 @@ class _Reader:
             ]
             if not ours:
                 raise
-            raise ScenarioError(self._source, ours) from None
-
-    def _check_paths(self, path: Path) -> None:
-        """All files of a scenario lie in the study's folder."""
-        text, document = parse(read_text(path), str(path))
-        mistakes = [*scenario_path_mistakes(document, path.parent, self._folder)]
-        if mistakes:
-            lines = positions(text)
-            raise ScenarioError(str(path), [problem(lines, at, said) for at, said in mistakes])
+            raise self._toml.error(ours) from None
 
     def _check_values(self, path: Path, at: KeyPath, change: Change) -> None:
-        mistakes = scenario_path_mistakes(change.set, path.parent, self._folder, (*at, "set"))
-        problems = [problem(self._lines, place, said) for place, said in mistakes]
-        if problems:
-            raise ScenarioError(self._source, problems)
-
-    @property
-    def _source(self) -> str:
-        return str(self._folder / "study.toml")
+        where = (*at, "set")
+        self._toml.check(scenario_path_mistakes(change.set, path.parent, self._folder, where))
 
 
 def _as_toml(value: Any) -> str:

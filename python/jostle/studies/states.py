@@ -77,6 +77,8 @@ class States:
 
     def value(self, value: Value, span: Seconds) -> float | None:
         """Take a measure of states over a window, in its own unit; None where it has no value."""
+        if value.shown and not any(_is(one, value.shown) for one in self._modes):
+            return None
         if value.measure == "internal":
             return self._internal(value, span)
         if value.measure == "mode_time":
@@ -145,10 +147,12 @@ class States:
                 if _is(mode, value.mode)
             }
             inside &= np.array([float(t) in there for t in times], dtype=bool)
+        if value.unset is not None:
+            inside &= values != value.unset
         found = present(values[inside])
         return (
             float(_TAKEN[value.take](found)) * internal_unit(value.quantity)[1]
-            if (found.size)
+            if found.size
             else None
         )
 

@@ -12,13 +12,11 @@ from pydantic import ValidationError
 from jostle.errors import InputError, unknown
 from jostle.scenario import Scenario
 from jostle.scenario import load as load_scenario
-from jostle.scenario.text.document import parse, read_text
-from jostle.scenario.text.positions import KeyPath, positions
-from jostle.scenario.text.problems import ScenarioError
-from jostle.studies.check import PLAIN, path_mistakes, scenario_path_mistakes, told
+from jostle.scenario.text.positions import KeyPath
+from jostle.scenario.text.toml_file import TomlFile
+from jostle.studies.check import PLAIN, check_paths, path_mistakes, told
 from jostle.studies.load import mismatches, with_defaults
 from jostle.studies.models import Claim, StudyFile
-from jostle.studies.readings import problem
 from jostle.studies.study import Study
 from jostle.suites.models import (
     Criterion,
@@ -63,22 +61,16 @@ def load(name: str, folder: Path = INSTALLED) -> Suite:
     path = folder / name / FILE
     if not path.is_file():
         raise InputError(unknown("suite", name, names(folder)))
-    text, document = parse(read_text(path), str(path))
-    lines = positions(text)
+    toml = TomlFile.read(path)
     try:
-        file = SuiteFile.model_validate(with_defaults(document))
+        file = SuiteFile.model_validate(with_defaults(toml.document))
     except ValidationError as error:
         keys = sorted({key for model in _MODELS for key in model.model_fields})
-        problems = [problem(lines, at, said) for at, said in told(error, keys)]
-        raise ScenarioError(str(path), problems) from None
-    problems = [problem(lines, at, said) for at, said in _mistakes(file, path.parent)]
-    if problems:
-        raise ScenarioError(str(path), problems)
+        raise toml.error(told(error, keys)) from None
+    toml.check(_mistakes(file, path.parent))
     scenarios = {name: _scenario(path.parent, one) for name, one in file.experiments.items()}
     suite = Suite(name, path.parent, file, scenarios)
-    problems = [problem(lines, at, said) for at, said in _mismatches(suite)]
-    if problems:
-        raise ScenarioError(str(path), problems)
+    toml.check(_mismatches(suite))
     return suite
 
 
@@ -101,11 +93,7 @@ def with_subject(suite: Suite, experiment: str, subject: Subject, *, python: boo
 
 def _scenario(folder: Path, experiment: SuiteExperiment) -> Scenario:
     path = folder / experiment.scenario
-    text, document = parse(read_text(path), str(path))
-    mistakes = [*scenario_path_mistakes(document, path.parent, folder)]
-    if mistakes:
-        lines = positions(text)
-        raise ScenarioError(str(path), [problem(lines, at, said) for at, said in mistakes])
+    check_paths(path, folder)
     return load_scenario(path)
 
 

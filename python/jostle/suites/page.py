@@ -6,15 +6,13 @@ import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from jostle.foreign_files import TEXT_BYTES, read_text
-from jostle.printable import printable, printable_markup
-from jostle.report import assets
+from jostle.printable import printable
+from jostle.report.page import rendered
 from jostle.studies.prose import inline, whole
 from jostle.suites.carry_out import Outcome
 from jostle.suites.chart import drawing
@@ -89,18 +87,14 @@ def page(outcomes: Sequence[Outcome], pictures: Pictures, words: str) -> str:
     words
         The command that gives the page again.
     """
-    environment = Environment(
-        loader=PackageLoader("jostle.suites"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=printable_markup,
-        trim_blocks=True,
-    )
-    environment.filters["inline"] = inline
     cards = [one.card for one in outcomes]
     controllers, counted_in = entries(cards)
     first = cards[0]
-    return environment.get_template("scorecard.html.jinja").render(
+    return rendered(
+        "jostle.suites",
+        "scorecard.html.jinja",
+        scripts=SCRIPTS,
+        filters={"inline": inline},
         controllers=controllers,
         suites=[
             _suite([one for one in outcomes if one.card.suite == name], pictures)
@@ -119,10 +113,6 @@ def page(outcomes: Sequence[Outcome], pictures: Pictures, words: str) -> str:
         backend=f"{first.backend} {first.version}",
         runs=sum(card.runs for card in cards),
         command=words,
-        version=metadata.version("jostle"),
-        policy=assets.policy(SCRIPTS),
-        styles=assets.styles(),
-        scripts=assets.scripts(SCRIPTS),
     )
 
 

@@ -19,11 +19,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from jostle.errors import InputError, JostleError
-from jostle.printable import printable_markup
 from jostle.report import assets
+from jostle.report.page import rendered
 from jostle.view.library import Library
 
 SCRIPTS = ("uplot.js", "charts.js", "view.js")
@@ -151,14 +149,5 @@ def _json(value: object) -> bytes:
 
 
 def _page(store: Path) -> bytes:
-    environment = Environment(
-        loader=PackageLoader("jostle.view"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=printable_markup,
-        trim_blocks=True,
-    )
-    text = environment.get_template("view.html.jinja").render(
-        store=str(store.resolve()), styles=assets.styles(), scripts=assets.scripts(SCRIPTS)
-    )
+    text = rendered("jostle.view", "view.html.jinja", scripts=SCRIPTS, store=str(store.resolve()))
     return text.encode()

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import math
 from typing import Any
 
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
@@ -14,6 +15,7 @@ from jostle.backends.kernel.controllers import Defaults, defaults_of
 from jostle.backends.kernel.playback import JITTER_POINTS, DrawnImpairments, peak_bps
 from jostle.backends.kernel.record import record
 from jostle.backends.kernel.runner import PROGRAM, KernelRunError, carried_out
+from jostle.backends.kernel.workers import KernelNeeds
 from jostle.backends.sim import Engine, load_engine
 from jostle.errors import RunCancelledError
 from jostle.kernel_images import Image, Kind, find
@@ -23,6 +25,10 @@ _PATIENCE_S = 120.0
 _LEAST_PACKETS_PER_S = 3_000
 # A packet of QUIC costs several system calls of a process and its encryption.
 _LEAST_QUIC_PACKETS_PER_S = 200
+# Two threads that come and go, and two sockets: 5 ms on a machine that has nothing else to do.
+_MANY_CONNECTIONS_S = 3600.0
+"""How much longer a run may take whose connections come and go, however many those are."""
+_PER_CONNECTION_S = 0.1
 
 
 class KernelBackend:
@@ -99,6 +105,21 @@ class KernelBackend:
         """See that `spec` can be run here; see `Backend.check`."""
         capabilities.check(spec, self._defaults, self.image.kind)
 
+    def on_workers(self) -> KernelNeeds:
+        """Say what a machine needs to carry runs out; see `Needs`."""
+        return KernelNeeds(self.image, self.image.identity)
+
+    def patience_s(self, spec: Spec) -> float:
+        """Seconds of real time after which a run of `spec` is stuck; see `Backend.patience_s`.
+
+        A guest that is stuck is ended before that. Where runs are carried out one at a time they
+        wait for each other, and none is stuck.
+        """
+        if self.image.kind != "virtual":
+            return math.inf
+        many = any(flow.get("arrivals") is not None for flow in spec["flows"])
+        return 2 * timeout_s(spec, self.image.kind) + (_MANY_CONNECTIONS_S if many else 0.0)
+
     def run(self, spec: Spec, cancelled: Cancelled | None = None) -> RunRecord:
         """Run `spec` to its end; see `Backend.run`.
 
@@ -109,13 +130,15 @@ class KernelBackend:
         """
         self.check(spec)
         text = canonical_json(spec)
+        work = job.build(spec, self.image, self._defaults)
         done = carried_out(
-            job.build(spec, self.image, self._defaults),
+            work,
             job.files(spec, self.image, lambda link: self._draw(text, link, cancelled)),
             self.image,
             memory_mb=job.memory_mb(spec),
             seed=spec["seed"],
-            timeout_s=timeout_s(spec, self.image.kind),
+            timeout_s=timeout_s(spec, self.image.kind)
+            + job.connections_of(work) * _PER_CONNECTION_S,
             cancelled=cancelled,
         )
         with done as (folder, wall_s):

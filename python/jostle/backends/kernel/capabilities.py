@@ -30,7 +30,7 @@ _LEAST_DATAGRAM_BYTES = 18
 # What `guest/traffic.py` can send.
 _SOURCES = {
     *("bulk", "fixed", "on_off", "request_response", "media", "trace", "video"),
-    "relay",
+    *("web", "relay"),
 }
 
 
@@ -153,9 +153,6 @@ def _problems_of_tc(link: LinkSpec) -> Iterator[Problem]:
 
 
 def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:
-    if flow.get("arrivals") is not None:
-        text = f"a flow of many connections: a process here has one; {_SIMULATOR}"
-        yield Problem(flow_key(flow, "arrivals"), text)
     if flow["transport"] == "quic":
         yield from _quic_problems(flow)
         return
@@ -198,6 +195,9 @@ def _path_problems(flow: FlowSpec) -> Iterator[Problem]:
 
 def _quic_problems(flow: FlowSpec) -> Iterator[Problem]:
     yield from _path_problems(flow)
+    if flow.get("arrivals") is not None:
+        text = "a flow of many connections: a process here has one over QUIC; TCP's come and go, "
+        yield Problem(flow_key(flow, "arrivals"), f"{text}and {_SIMULATOR}")
     if programs.is_program(flow):
         yield from programs.problems(flow)
         return

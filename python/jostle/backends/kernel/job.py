@@ -19,6 +19,8 @@ from jostle.backends.kernel import (
     playback,
     programs,
 )
+from jostle.backends.kernel.arrivals import connections, is_many
+from jostle.backends.kernel.pages import pages
 from jostle.backends.kernel.spans import factors, sizes_bytes, spans_ns, writes
 from jostle.backends.kernel.topology import (
     Burst,
@@ -49,6 +51,8 @@ _LEAD_NS = 1_000_000_000
 
 # Each sample costs some system calls per flow.
 _STEP_PER_FLOW_NS = 10_000_000
+# A flow that comes as many connections has more than one of them at a time.
+_AT_ONCE = 5
 _LEAST_STEP_NS, _LONGEST_STEP_NS = 10_000_000, 50_000_000
 
 # Receivers wake up once per so many bytes, or so many parts of their window if that is small.
@@ -65,6 +69,8 @@ _MEMORY_PER_BYTE, _MEMORY_PER_PACKET_BYTES = 2, 3028
 _PAGE_BYTES = 4096
 # What two programs take, and what the client has written and not yet been forgotten.
 _MEMORY_PER_PROGRAMS_MB = 96
+# Some thousand connections at a time: two sockets and two threads each.
+_MEMORY_PER_MANY_MB = 256
 # A datagram that waits for its program to read it; the usual default would lose them after some 90.
 _UDP_BUFFER_BYTES = 32 << 20
 # A file that nobody gets to the end of: what all links together could have carried.
@@ -77,8 +83,8 @@ _BACKLOG_PACKETS = 10_000_000
 def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str, Any]:
     """Translate a run that has no problems (see `capabilities`)."""
     made = topology(spec, _MACHINES[image.kind])
-    connections = [flow for flow in spec["flows"] if flow["transport"] == "tcp"]
-    plan = controllers.plan(connections, defaults, image.kind)
+    of_tcp = [flow for flow in spec["flows"] if flow["transport"] == "tcp"]
+    plan = controllers.plan(of_tcp, defaults, image.kind)
     names = iter(plan.names)
     return {
         "duration_ns": spec["duration_ns"],
@@ -132,9 +138,15 @@ def is_own_quic(flow: FlowSpec) -> bool:
     return flow["transport"] == "quic" and not programs.is_program(flow)
 
 
+def connections_of(job: Mapping[str, Any]) -> int:
+    """Count the connections that come in a job."""
+    return sum(len(flow.get("connections") or ()) for flow in job["flows"])
+
+
 def samples_per_interval(spec: Spec) -> int:
     """Into how many parts samples divide an interval of the series."""
-    target_ns = _STEP_PER_FLOW_NS * len(spec["flows"])
+    flows = sum(_AT_ONCE if is_many(flow) else 1 for flow in spec["flows"])
+    target_ns = _STEP_PER_FLOW_NS * flows
     target_ns = max(_LEAST_STEP_NS, min(_LONGEST_STEP_NS, target_ns))
     interval_ns: int = spec["interval_ns"]
     return math.ceil(interval_ns / target_ns)
@@ -156,6 +168,10 @@ def memory_mb(spec: Spec) -> int:
         waiting = classes.queues_of(number, spec)
         network_bytes += in_flight_bytes + sum(_queue_bytes(one, largest_bytes) for one in waiting)
     windows_bytes = sum(int(flow["receive_window_bytes"]) for flow in spec["flows"])
+    many = sum(is_many(flow) for flow in spec["flows"])
+    if many:
+        # Nobody knows how many windows there are at a time.
+        windows_bytes = network_bytes
     # What proxies hold beside what is on its way.
     network_bytes += sum(_buffer_bytes(flow) for flow in spec["flows"])
     held_bytes = min(network_bytes, windows_bytes)
@@ -167,6 +183,7 @@ def memory_mb(spec: Spec) -> int:
     needed_mb += _MEMORY_PER_PROGRAMS_MB * sum(
         flow["transport"] == "quic" for flow in spec["flows"]
     )
+    needed_mb += _MEMORY_PER_MANY_MB * many
     needed_mb += captures.memory_bytes(spec) >> 20
     needed_mb += sum(
         programs.memory_bytes(flow, _file_bytes(spec, flow)) >> 20
@@ -202,16 +219,17 @@ def _longest_delay_ns(delay: DelaySpec) -> int:
 
 def _machine_sysctls(spec: Spec) -> dict[str, str]:
     # Pages that all of TCP may use; by default a guest with little memory throttles itself.
-    pages = (memory_mb(spec) << 20) // _PAGE_BYTES
+    of_memory = (memory_mb(spec) << 20) // _PAGE_BYTES
+    limits = f"{of_memory // 2} {of_memory * 3 // 4} {of_memory}"
     made = {
-        "net.ipv4.tcp_mem": f"{pages // 2} {pages * 3 // 4} {pages}",
+        "net.ipv4.tcp_mem": limits,
         # Packets between the two ends of a wire: of a burst, more than 1000 would be lost there.
         "net.core.netdev_max_backlog": str(_BACKLOG_PACKETS),
     }
     if any(flow["transport"] == "quic" for flow in spec["flows"]):
         made["net.core.rmem_default"] = made["net.core.rmem_max"] = str(_UDP_BUFFER_BYTES)
         made["net.core.wmem_default"] = made["net.core.wmem_max"] = str(_UDP_BUFFER_BYTES)
-        made["net.ipv4.udp_mem"] = f"{pages // 2} {pages * 3 // 4} {pages}"
+        made["net.ipv4.udp_mem"] = limits
     return made
 
 
@@ -265,12 +283,15 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
     portion = _read_bytes(flow)
     owner = _owner(spec, number)
     written = writes(owner, spec["duration_ns"])
+    many = connections(spec, flow)
     sparing = portion == _READ_BYTES or flow["receive_window_autotuning"]
     return {
         "transport": "tcp",
         "sender": f"s{number}",
         "receiver": f"r{number}",
         "sender_address": sender_address(number),
+        # Any that is free.
+        "sender_port": 0,
         "receiver_address": receiver_address(number),
         "controller": controller,
         "receiver_controller": _receiver_controller(flow),
@@ -287,11 +308,14 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         # Of a trace the guest needs no more than what is in `writes`.
         "source": {"kind": "trace"} if flow["source"]["kind"] == "trace" else flow["source"],
         "segment_bytes": packets.payload_bytes(flow),
+        "connections": many,
         "continues": continuations(spec).get(number),
-        "spans_ns": spans_ns(spec["seed"], flow, spec["duration_ns"]),
+        "spans_ns": [] if many else spans_ns(spec["seed"], flow, spec["duration_ns"]),
+        "pages": pages(spec["seed"], flow, spec["duration_ns"]),
         "factors": factors(spec["seed"], flow, spec["duration_ns"]),
         "trip_ns": _way_back_ns(spec, flow),
-        "sizes_bytes": [size for _, size in written] or sizes_bytes(spec["seed"], owner),
+        "sizes_bytes": [size for _, size in written]
+        or ([] if many else sizes_bytes(spec["seed"], owner)),
         "writes": written,
     }
 

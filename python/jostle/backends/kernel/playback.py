@@ -17,6 +17,7 @@ from typing import Any
 
 from jostle.backends.base import Spec
 from jostle.backends.kernel import packets
+from jostle.backends.kernel.arrivals import is_many
 from jostle.backends.kernel.guest.netlink import attribute
 from jostle.run_spec import LinkSpec
 
@@ -51,15 +52,21 @@ def own_links(spec: Spec) -> frozenset[int]:
     `netem` can lose packets at random, but not the same ones as the simulator. `htb` hands a packet
     over when its sending begins: what makes up for the sending of a jumbo frame (see `topology`)
     adds as much to the round trip of a SYN. It does so on the way back, too late for frames, whose
-    delay is measured one way.
+    delay is measured one way, and not for requests and transfers that are less than a packet.
     """
-    timed = [flow for flow in spec["flows"] if flow["source"]["kind"] in ("media", "trace")]
+    timed = [
+        flow
+        for flow in spec["flows"]
+        if flow["source"]["kind"] in ("media", "trace") or is_many(flow)
+    ]
+    asked = [flow for flow in spec["flows"] if flow["source"]["kind"] == "web"]
     return frozenset(
         number
         for number, link in enumerate(spec["links"])
         if _is_own(link)
         or packets.sizes_on(number, spec["flows"]) != {packets.PACKET_BYTES}
         or any(number in flow["path"] for flow in timed)
+        or any(number in flow["reverse_path"] for flow in asked)
     )
 
 

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.backends.base import RunRecord, Spec, canonical_json
 from jostle.backends.engine_record import run_record
-from jostle.backends.kernel import job, programs, qlogs, samples
+from jostle.backends.kernel import job, pages, programs, qlogs, samples, transfers
+from jostle.backends.kernel.arrivals import is_many
 from jostle.backends.kernel.measured import seen_of_flow, seen_of_link
+from jostle.backends.kernel.measured_connections import seen_of_connections
 from jostle.backends.kernel.measured_datagrams import seen_of_datagram_flow
 from jostle.backends.kernel.measured_programs import seen_of_program_flow
 from jostle.backends.kernel.measured_quic import seen_of_quic_flow
 from jostle.backends.sim import Engine
+from jostle.backends.tables import Table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,7 +44,20 @@ def record(
     made = engine.record_of_samples(canonical_json(spec), seen.time_ns, flows, links)
     recorded = run_record(made, spec, backend, version, wall_s=wall_s)
     known = _without_unknown(recorded.flows, spec)
-    return dataclasses.replace(recorded, tables={**recorded.tables, "flows": known})
+    recorded = dataclasses.replace(recorded, tables={**recorded.tables, "flows": known})
+    return _with_connections(recorded, spec, seen)
+
+
+def _with_connections(recorded: RunRecord, spec: Spec, seen: samples.Samples) -> RunRecord:
+    """Tell what the engine is not told: pages, and transfers of flows that are many connections."""
+    summary, tables = dict(recorded.summary), dict(recorded.tables)
+    summary["flows"] = pages.told_to_flows(summary["flows"], spec, seen.events)
+    columns = transfers.table(spec, seen.events)
+    if columns is not None:
+        summary["groups"] = transfers.told_to_groups(summary["groups"], spec, columns)
+        names = [flow["name"] for flow in spec["flows"]]
+        tables["transfers"] = Table(columns, {"flow": names})
+    return dataclasses.replace(recorded, summary=summary, tables=tables)
 
 
 def _without_unknown(flows: pl.DataFrame, spec: Spec) -> pl.DataFrame:
@@ -63,6 +79,8 @@ def _flow(spec: Spec, number: int, seen: samples.Samples, folder: Path) -> dict[
         return seen_of_quic_flow(flow, number, len(seen.time_ns), events, folder)
     if flow["transport"] == "udp":
         return seen_of_datagram_flow(flow, number, seen.time_ns, events, folder)
+    if is_many(flow):
+        return seen_of_connections(flow, seen.time_ns, seen.connections(number), events)
     if not programs.is_program(flow):
         return seen_of_flow(flow, *seen.tcp(number), events)
     log = qlogs.read(folder / "qlog" / str(number))

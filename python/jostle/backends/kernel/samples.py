@@ -52,6 +52,13 @@ _PROGRAMS = {
     "received_bytes": ("u8", 24), "delivered_bytes": ("u8", 32),
 }  # fmt: skip
 
+# See `CONNECTIONS` of `guest/records.py`.
+_CONNECTIONS = {
+    "sent_packets": ("u8", 0), "sent_bytes": ("u8", 8), "retransmitted_packets": ("u8", 16),
+    "received_packets": ("u8", 24), "delivered_bytes": ("u8", 32), "in_flight_bytes": ("u8", 40),
+    "acks": ("u8", 48), "rtts_us": ("u8", 56), "min_rtt_us": ("u8", 64),
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Samples:
@@ -62,7 +69,7 @@ class Samples:
     time_ns
         When, in ns of the run, rising.
     flows
-        Per sample and flow what it said of itself; see `tcp` and `programs`.
+        Per sample and flow what it said of itself; see `tcp`, `programs` and `connections`.
     queues
         Per sample and link: counters.
     events
@@ -89,6 +96,10 @@ class Samples:
     def programs(self, flow: int) -> Records:
         """Of a flow that programs carry: what its hosts' devices counted, and its client."""
         return self._of(flow, _struct(_PROGRAMS, FLOW_BYTES))
+
+    def connections(self, flow: int) -> Records:
+        """Of a flow that is many connections: all of them together."""
+        return self._of(flow, _struct(_CONNECTIONS, FLOW_BYTES))
 
     def _of(self, flow: int, kind: np.dtype[np.void]) -> Records:
         import numpy as np

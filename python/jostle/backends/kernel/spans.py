@@ -12,10 +12,12 @@ from typing import Any
 
 from jostle.run_spec import FlowSpec
 
-# A source that acts again at the same instant would never let time pass.
-_LEAST_NS = 1_000
-# Beyond that the same come again: a source with a thousand turns per second for 20 minutes.
-_MOST = 1 << 20
+LEAST_NS = 1_000
+"""A source that acts again at the same instant would never let time pass."""
+
+MOST = 1 << 20
+"""Beyond that the same come again: a source with a thousand turns per second for 20 minutes."""
+
 _AT_ONCE = 1 << 12
 # Parts of which a factor is a whole number.
 _UNIT = 1e12
@@ -35,12 +37,12 @@ def spans_ns(seed: int, flow: FlowSpec, duration_ns: int) -> list[int]:
         case _:
             return []
     if all(isinstance(span, int) for span in spans):
-        return [max(_LEAST_NS, span) for span in spans]
+        return [max(LEAST_NS, span) for span in spans]
     name = f"flow/{flow['name']}/source"
     lasting: list[int] = []
     count = _AT_ONCE
-    while sum(lasting) <= duration_ns and len(lasting) < _MOST:
-        lasting = [max(_LEAST_NS, ns) for ns in _draw(spans, seed, name, count)]
+    while sum(lasting) <= duration_ns and len(lasting) < MOST:
+        lasting = [max(LEAST_NS, ns) for ns in draw(spans, seed, name, count)]
         count *= 4
     return lasting
 
@@ -64,7 +66,7 @@ def factors(seed: int, flow: FlowSpec, duration_ns: int) -> list[float]:
     ]
     uniform = {"law": {"kind": "empirical", "points": points}, "min": None, "max": None}
     name = f"flow/{flow['name']}/source"
-    return [one / _UNIT for one in _draw([uniform], seed, name, min(segments, _MOST))]
+    return [one / _UNIT for one in draw([uniform], seed, name, min(segments, MOST))]
 
 
 def sizes_bytes(seed: int, flow: FlowSpec) -> list[int]:
@@ -75,9 +77,9 @@ def sizes_bytes(seed: int, flow: FlowSpec) -> list[int]:
     if isinstance(source["bytes"], int):
         return [source["bytes"]]
     count = source.get("count", 1)
-    several = _AT_ONCE if count is None else min(count, _MOST)
+    several = _AT_ONCE if count is None else min(count, MOST)
     name = f"flow/{flow['name']}/sizes"
-    return [max(1, size) for size in _draw([source["bytes"]], seed, name, several)]
+    return [max(1, size) for size in draw([source["bytes"]], seed, name, several)]
 
 
 def writes(flow: FlowSpec, duration_ns: int) -> list[tuple[int, int]]:
@@ -98,7 +100,8 @@ def writes(flow: FlowSpec, duration_ns: int) -> list[tuple[int, int]]:
     ]
 
 
-def _draw(quantities: Sequence[Any], seed: int, name: str, count: int) -> list[int]:
+def draw(quantities: Sequence[Any], seed: int, name: str, count: int) -> list[int]:
+    """Draw so many values of quantities in turn from a named stream of the run's."""
     from jostle import _core
 
     return _core.draw_quantities([json.dumps(one) for one in quantities], seed, name, count)

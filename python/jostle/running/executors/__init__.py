@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from jostle.errors import InputError
-from jostle.running.executors.local import Executor, available_cores, local
+from jostle.running.executors.local import Executor, Prepared, available_cores, local
 
-__all__ = ["Executor", "available_cores", "is_lost", "local", "make"]
+__all__ = ["Executor", "Prepared", "available_cores", "is_lost", "local", "make"]
 
 
 def make(text: str, jobs: int | None = None) -> Executor:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.errors import InputError
 from jostle.running.executors.local import available_cores
+
+if TYPE_CHECKING:
+    from jostle.backends import Backend
+    from jostle.backends.base import Lack, Needs
 
 T = TypeVar("T")
 
@@ -40,6 +44,8 @@ class DaskExecutor:
         When Dask is not installed, the scheduler does not answer, or a worker has another engine.
     """
 
+    restarts_workers = True
+
     def __init__(self, address: str | None = None, jobs: int | None = None) -> None:
         try:
             import dask
@@ -64,11 +70,42 @@ class DaskExecutor:
         except (OSError, ValueError) as error:
             raise InputError(f"no scheduler of Dask answers at {address}: {error}") from error
         try:
+            self._check_scheduler()
             check_versions(self.client.run(engine_version, on_error="return"))
         except BaseException:
             self.shutdown()
             raise
         self._executor: Any = self.client.get_executor(pure=False)
+
+    def prepare(self, backend: Backend) -> None:
+        """See that workers have what a backend needs, and send it to them if it can be sent.
+
+        Raises
+        ------
+        InputError
+            When a worker lacks something else, or it cannot be sent.
+        """
+        on_workers: Callable[[], Needs] | None = getattr(backend, "on_workers", None)
+        if on_workers is None:
+            return
+        needs = on_workers()
+        found: dict[str, Lack | None] = self.client.run(needs.lacks)
+        _refuse({name: lack for name, lack in found.items() if lack and not lack.can_be_sent})
+        if found and not any(found.values()):
+            return
+        from jostle.running.executors.supplies import Supplies
+
+        # Workers that join later get it, too.
+        self.client.register_plugin(Supplies(needs.supply()), name=f"jostle-{backend.version}")
+        _refuse(self.client.run(needs.lacks))
+
+    def _check_scheduler(self) -> None:
+        """See that the scheduler can read what it passes on, which it does."""
+        try:
+            self.client.run_on_scheduler(engine_version)
+        except Exception as error:
+            text = f"the scheduler at {self.client.scheduler.address} cannot load jostle: {error}"
+            raise InputError(f"{text}. Install it there, too") from error
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Carry out `fn` on some worker."""
@@ -80,6 +117,12 @@ class DaskExecutor:
         self.client.close()
         if self.cluster is not None:
             self.cluster.close()
+
+
+def _refuse(found: Mapping[str, Lack | None]) -> None:
+    for worker, lack in sorted(found.items()):
+        if lack is not None:
+            raise InputError(f"the worker {worker} cannot carry the runs out: {lack.why}")
 
 
 def check_versions(found: dict[str, object]) -> None:

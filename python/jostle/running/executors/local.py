@@ -5,20 +5,40 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar, runtime_checkable
+
+if TYPE_CHECKING:
+    from jostle.backends import Backend
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Executor(Protocol):
-    """The part of `concurrent.futures.Executor` that a plan needs."""
+    """The part of `concurrent.futures.Executor` that a plan needs.
+
+    One whose attribute `restarts_workers` is true has jobs end their process when a run is stuck.
+    """
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Carry out `fn` some time from now."""
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more work; drop what has not begun if `cancel_futures`."""
+
+
+@runtime_checkable
+class Prepared(Protocol):
+    """An executor that sees beforehand whether its workers have what a backend needs."""
+
+    def prepare(self, backend: Backend) -> None:
+        """Send workers what they lack and can be sent.
+
+        Raises
+        ------
+        InputError
+            When something is left that one lacks.
+        """
 
 
 def available_cores() -> int:

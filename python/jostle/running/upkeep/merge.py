@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from jostle.errors import StoreError
 from jostle.locked_folders import Partial
+from jostle.locks import FolderLock
 from jostle.running.disk import DamagedError, store_error
 from jostle.running.segments import folder as folders
 from jostle.running.segments.content import MEASURES, RUNS, SCOPES
@@ -179,15 +178,13 @@ def merged(group: list[Segment], kept: dict[str, set[str]]) -> dict[str, pl.Data
 @contextmanager
 def _alone(root: Path) -> Iterator[None]:
     (root / folders.FOLDER).mkdir(exist_ok=True)
-    descriptor = os.open(root / folders.FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    lock = FolderLock.take(root / folders.FOLDER)
+    if lock is None:
+        raise StoreError(f"the store {root} is being tidied up by another process")
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise StoreError(f"the store {root} is being tidied up by another process") from error
         yield
     finally:
-        os.close(descriptor)
+        lock.release()
 
 
 def _size(folder: Path) -> int:

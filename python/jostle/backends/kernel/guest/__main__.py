@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 import traceback
 from collections.abc import Mapping
@@ -11,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from . import disciplines, flow, links, network, sampling
+from .browser import BrowserFlow
 from .capture import Capture
 from .clock import clock_offset_ns, fine_timers
+from .connections import ConnectionsFlow
 from .datagrams import DatagramFlow, PingFlow
 from .failure import GuestFailure, report
 from .flow import Flow
@@ -27,6 +30,7 @@ def main(folder: Path) -> None:
     """Carry out the job in `folder`."""
     job: dict[str, Any] = json.loads((folder / "job.json").read_bytes())
     fine_timers()
+    _many_files()
     network.load_modules(job["modules"])
     network.check_controllers(job["controllers"])
     network.set_parameters(job["parameters"], job["may_set_parameters"])
@@ -60,6 +64,12 @@ def main(folder: Path) -> None:
     partial.rename(folder / "events.json")
 
 
+def _many_files() -> None:
+    """Let sockets be as many as this process may have."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def _flows(job: Mapping[str, Any], hosts: Mapping[str, Host], folder: Path) -> list[Flow]:
     programs = folder / "programs"
     if any("server" in one for one in job["flows"]):
@@ -72,14 +82,24 @@ def _flows(job: Mapping[str, Any], hosts: Mapping[str, Host], folder: Path) -> l
             return ProgramFlow(number, one, hosts, programs / str(number), folder)
         if "engine" in one:
             return QuicFlow(number, one, hosts, moments_ns=moments_ns, folder=folder)
-        if one["source"]["kind"] == "relay":
-            return RelayFlow(number, one, hosts)
         if one["transport"] == "udp":
             kind = PingFlow if one["source"]["kind"] == "ping" else DatagramFlow
             return kind(number, one, hosts, folder=folder)
-        return TcpFlow(number, one, hosts)
+        return _tcp_flow(number, one, hosts)
 
     return [made(number, one) for number, one in enumerate(job["flows"])]
+
+
+def _tcp_flow(number: int, one: Mapping[str, Any], hosts: Mapping[str, Host]) -> Flow:
+    """Make a flow over TCP."""
+    if one["connections"] is not None:
+        return ConnectionsFlow(number, one, hosts)
+    match one["source"]["kind"]:
+        case "relay":
+            return RelayFlow(number, one, hosts)
+        case "web":
+            return BrowserFlow(number, one, hosts)
+    return TcpFlow(number, one, hosts)
 
 
 def _status() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -87,7 +88,7 @@ class FlowOfJob:
             raise GuestFailure(f"flow {self.number}: {self.failure}") from self.failure
 
 
-class ThreadedFlow(FlowOfJob):
+class ThreadedFlow(FlowOfJob, ABC):
     """A flow whose ends are threads of this process; what fails in one of them is its failure."""
 
     def __init__(self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
@@ -112,13 +113,15 @@ class ThreadedFlow(FlowOfJob):
     def end(self) -> None:
         """Nothing: sockets end with the process that has them."""
 
+    @abstractmethod
     def _receive(self) -> None:
-        raise NotImplementedError
+        """Be the receiver, in a thread of its own; set `_listens` when it can be reached."""
 
+    @abstractmethod
     def _send(self) -> None:
-        raise NotImplementedError
+        """Be the sender, in a thread of its own."""
 
-    def _thread(self, target: Callable[[], None]) -> None:
+    def _thread(self, target: Callable[[], None]) -> threading.Thread:
         def guarded() -> None:
             try:
                 target()
@@ -126,7 +129,9 @@ class ThreadedFlow(FlowOfJob):
                 self.failure = error
                 self._listens.set()
 
-        threading.Thread(target=guarded, daemon=True).start()
+        thread = threading.Thread(target=guarded, daemon=True)
+        thread.start()
+        return thread
 
 
 class Starts(Protocol):

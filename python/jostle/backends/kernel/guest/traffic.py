@@ -1,12 +1,7 @@
 """Applications: what they send over real sockets, and when.
 
 A wake-up of a process costs far more than a packet, above all in a guest kernel. Senders block in
-the kernel, receivers wake once per `read_bytes`. A receiver that slept and read later would change
-the traffic: unread data delay ACKs (`__tcp_ack_snd_check`). SO_RCVLOWAT leaves them alone, and
-MSG_TRUNC throws data away without copying them. Each read leaves a byte, and the next one waits in
-`poll`: a read that takes everything sends an ACK of its own (`__tcp_cleanup_rbuf`), of a single
-segment, if that had PSH (`tcp_measure_rcv_mss`), as the last one of every burst has. The end of a
-message is read whole, as every application would: its ACK, too, is sent at once.
+the kernel; how receivers read stands in `reading.py`.
 """
 
 from __future__ import annotations
@@ -25,6 +20,7 @@ from .clock import sleep_until
 from .flow import Flow, ThreadedFlow
 from .namespaces import Host
 from .player import Player
+from .reading import read_messages
 from .records import DETAILS_BYTES, TCP_INFO_BYTES
 
 PORT = 5201
@@ -143,11 +139,7 @@ class TcpFlow(ThreadedFlow):
 
     def _receive(self) -> None:
         self._hosts[self._job["receiver"]].enter()
-        listener = socket.socket()
-        if self._job["receiver_controller"] is not None:
-            set_controller(listener, self._job["receiver_controller"])
-        listener.bind((self._job["receiver_address"], PORT))
-        listener.listen(1)
+        listener = listening(self._job["receiver_address"], self._job["receiver_controller"], 1)
         self._listens.set()
         connection, _ = listener.accept()
         end_abruptly(connection)
@@ -161,28 +153,8 @@ class TcpFlow(ThreadedFlow):
             return  # The sender's end knows why.
 
     def _read(self, connection: socket.socket) -> None:
-        """Read until the connection ends: in portions, and what is left of a message at once."""
-        portion_bytes, most_bytes = self._job["read_bytes"], self._job["read_most_bytes"]
-        left_bytes = self._first_bytes()
-        buffer = bytearray(max(portion_bytes, most_bytes))
-        readable = select.poll()
-        readable.register(connection, select.POLLIN)
-        awaited_bytes = 0
-        while True:
-            wanted_bytes, limit_bytes = portion_bytes, most_bytes
-            if left_bytes is not None and left_bytes <= portion_bytes:
-                wanted_bytes = limit_bytes = left_bytes
-            if awaited_bytes != wanted_bytes:
-                awaited_bytes = wanted_bytes
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, awaited_bytes)
-            readable.poll()
-            taken_bytes = connection.recv_into(buffer, limit_bytes, socket.MSG_TRUNC)
-            if not taken_bytes:
-                return
-            if left_bytes is not None:
-                left_bytes -= taken_bytes
-                if not left_bytes:
-                    left_bytes = self._take(connection)
+        """Read until the connection ends, or the last message is whole."""
+        read_messages(connection, self._job, self._first_bytes(), lambda: self._take(connection))
 
     def _first_bytes(self) -> int | None:
         """Size of the first message; None if there are no messages."""
@@ -215,13 +187,14 @@ class TcpFlow(ThreadedFlow):
             unsent_bytes = _STOPPABLE_UNSENT_BYTES
         sender.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, unsent_bytes)
         end_abruptly(sender)
-        sender.bind((self._job["sender_address"], 0))
+        sender.bind((self._job["sender_address"], self._job["sender_port"]))
         due_ns = self._begin_ns() + self._job["start_ns"]
         if self._stop_ns is not None and due_ns >= self._stop_ns:
             return
         self._due_ns = due_ns
         sleep_until(due_ns)
         self._sender = sender
+        self._connecting(sender)
         self._opened_ns = time.monotonic_ns()
         if self._player is not None:
             # The client's first packet is under way.
@@ -233,6 +206,9 @@ class TcpFlow(ThreadedFlow):
         except (ConnectionError, TimeoutError) as error:
             # A connection that dies (a link that loses everything) is a result, not a mistake.
             self._broken = error.strerror or str(error)
+
+    def _connecting(self, sender: socket.socket) -> None:
+        """Do what is to be done before the connection opens."""
 
     def _begin_ns(self) -> int:
         """Tell when its time of waiting begins: with the run, or when the flow before completes.
@@ -383,6 +359,19 @@ class TcpFlow(ThreadedFlow):
 def set_controller(connection: socket.socket, name: str) -> None:
     """Give a connection its congestion control."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+
+
+def listening(address: str, controller: str | None, backlog: int) -> socket.socket:
+    """Open a socket that waits for connections, so many of them at once.
+
+    They have `controller`; None: what the host has.
+    """
+    listener = socket.socket()
+    if controller is not None:
+        set_controller(listener, controller)
+    listener.bind((address, PORT))
+    listener.listen(backlog)
+    return listener
 
 
 def end_abruptly(connection: socket.socket) -> None:

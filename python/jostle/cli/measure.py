@@ -1,0 +1,176 @@
+"""`jostle measure`."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jostle.cli.folders import make_folder_of
+from jostle.cli.signals import orderly_interruption
+from jostle.printable import echo
+
+if TYPE_CHECKING:
+    from jostle.live.measurement import Measurement, Told
+    from jostle.live.transfer import Direction
+
+_DIRECTIONS: Mapping[str, tuple[Direction, ...]] = {
+    "down": ("down",), "up": ("up",), "both": ("down", "up")
+}  # fmt: skip
+
+
+@click.command(short_help="Measure the path to a host, for the commands that read captures.")
+@click.argument("host", metavar="HOST|URL")
+@click.option(
+    "--with",
+    "by",
+    type=click.Choice(("iperf3", "http")),
+    help="What the host serves: iperf3 unless a URL is given.",
+)
+@click.option("--port", type=click.IntRange(1, 65_535), help="Port of the server.")
+@click.option(
+    "--seconds", type=click.IntRange(2, 3600), default=10, show_default=True,
+    help="Length of each transfer; `jostle identify` needs 5 at least, and likes 30.",
+)  # fmt: skip
+@click.option(
+    "--controllers",
+    metavar="NAMES",
+    default="available",
+    show_default=True,
+    help="Congestion controllers that send, one transfer each: those that this user may set here, "
+    "or names with commas between them.",
+)
+@click.option(
+    "--direction",
+    type=click.Choice(tuple(_DIRECTIONS)),
+    help="`down` to this host, `up` from it, or both; by default both with iperf3, and down "
+    "with a web server.",
+)
+@click.option("--capture", is_flag=True, help="Keep the packets, too, with tcpdump. Needs root.")
+@click.option(
+    "--out", "-o", metavar="FOLDER",
+    help="Where files go, a folder that is not there yet; measure-HOST-TIME by default.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the manifest instead of a table.")
+def measure(
+    *,
+    host: str,
+    by: str | None,
+    port: int | None,
+    seconds: int,
+    controllers: str,
+    direction: str | None,
+    capture: bool,
+    out: str | None,
+    as_json: bool,
+) -> None:
+    """Measure the path to HOST: pings at rest, then transfers with pings beside them.
+
+    HOST runs `iperf3 -s`, or a web server with a large file (give its URL; with --direction up one
+    that takes a POST). Of this host's own connections the kernel's TCP_INFO is kept every 20 ms,
+    without root. What is written `jostle analyze` reads as a folder, and `fit`, `identify` and
+    `advise` file by file.
+    """
+    from jostle.live import Asked
+    from jostle.live import measure as measured
+
+    folder = Path(out or _usual_name(host))
+    make_folder_of(None if folder.exists() else str(folder))
+    directions = _DIRECTIONS[direction] if direction else ()
+    asked = Asked(host, by, port, seconds, controllers, directions, capture)
+    with orderly_interruption("interrupted: nothing is kept"), _bar() as told:
+        found = measured(asked, folder, told)
+    if as_json:
+        echo(json.dumps(found.manifest, ensure_ascii=False, allow_nan=False))
+    else:
+        _print(found)
+    for note in _notes(found.manifest):
+        echo(f"note: {note}", err=as_json)
+    echo(f"written: {folder}", err=as_json)
+
+
+def _usual_name(host: str) -> str:
+    """Name a folder after the host and the time."""
+    plain = re.sub(r"[^\w.-]+", "-", host.partition("://")[2] or host).strip("-.")[:60]
+    return f"measure-{plain or 'host'}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+@contextmanager
+def _bar() -> Iterator[Told]:
+    """Show a bar on a terminal, and a line for each transfer elsewhere."""
+    if not sys.stderr.isatty():
+        said: list[str] = []
+
+        def line(_passed_s: float, _total_s: float, doing: str) -> None:
+            if said[-1:] != [doing]:
+                said.append(doing)
+                echo(f"measuring: {doing}", err=True)
+
+        yield line
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("measuring")
+
+        def told(passed_s: float, total_s: float, doing: str) -> None:
+            bar.update(task, completed=passed_s, total=total_s, description=doing)
+
+        yield told
+
+
+def _print(found: Measurement) -> None:
+    from jostle.cli import output
+    from jostle.results.tables import Table
+
+    manifest = found.manifest
+    header = (
+        "transfer", "goodput\nMbit/s", "retransmitted\n%", "ping, median\nms", "p95\nms",
+        "pings lost\n%",
+    )  # fmt: skip
+    rows = []
+    if (idle := manifest["idle"]) is not None:
+        rows.append(("at rest", "", "", *_pings(idle)))
+    for one in manifest["transfers"]:
+        seen = one["measured"]
+        # A receiver does not see what is sent again.
+        again = seen["retransmission_ratio"] if one["direction"] == "up" else None
+        rows.append(
+            (one["name"], _number(seen["goodput_bps"], 1e-6, 2), _number(again, 100, 3),
+             *_pings(one["pings"]))
+        )  # fmt: skip
+    to = output.console()
+    to.print(manifest["target"], style="bold")
+    output.print_table(to, Table(header, tuple(rows), (), 1))
+    if idle is not None:
+        said = (
+            "Pings beside a transfer are those after its first fifth: what they take more than at "
+        )
+        output.print_note(to, f"{said}rest they wait in queues.")
+
+
+def _pings(of: Mapping[str, Any] | None) -> tuple[str, str, str]:
+    if of is None:
+        return ("–", "–", "–")
+    lost = of["lost"] / of["sent"] if of["sent"] else None
+    return (
+        _number(of["rtt_p50_s"], 1e3, 1), _number(of["rtt_p95_s"], 1e3, 1), _number(lost, 100, 1)
+    )  # fmt: skip
+
+
+def _number(value: float | None, factor: float, digits: int) -> str:
+    return "–" if value is None else f"{value * factor:.{digits}f}"
+
+
+def _notes(manifest: Mapping[str, Any]) -> list[str]:
+    left_out = manifest["controllers"]["left_out"].values()
+    return [*(f"left out: {why}" for why in left_out), *manifest["notes"]]

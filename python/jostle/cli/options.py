@@ -1,0 +1,156 @@
+"""Options that several commands have, and what is read from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from jostle.backends.registry import BACKENDS, DEFAULT, all_options
+from jostle.cli import completing
+from jostle.errors import InputError
+from jostle.running import DEFAULT_STORE, STORE_VARIABLE
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Runs at the same time; as many as there are cores if absent.",
+)
+store_option = click.option(
+    "--store",
+    "store_path",
+    metavar="DIR",
+    envvar=STORE_VARIABLE,
+    default=DEFAULT_STORE,
+    show_default=True,
+    show_envvar=True,
+    help="Folder of finished runs.",
+)
+backend_option = click.option(
+    "--backend",
+    type=click.Choice(list(BACKENDS)),
+    default=DEFAULT,
+    show_default=True,
+    help="What runs them: "
+    + "; ".join(f"{row.name}, {row.summary}" for row in BACKENDS.values())
+    + ".",
+)
+settings_option = click.option(
+    "--set",
+    "settings",
+    metavar="KEY=VALUE",
+    shell_complete=completing.settings,
+    multiple=True,
+    help="Override a key of the scenario.",
+)
+python_option = click.option(
+    "--python",
+    is_flag=True,
+    help="Let a scenario run controllers written in Python, which lie in its folder and run "
+    "with your rights.",
+)
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document instead of tables."
+)
+junit_option = click.option(
+    "--junit", metavar="FILE", help="Write JUnit XML, for continuous integration."
+)
+
+
+def plan_options(command: F) -> F:
+    """Options of every command that carries scenarios out by one backend."""
+    return backend_option(backend_options(scenario_options(command)))
+
+
+def backend_options(command: F) -> F:
+    """Options that backends have."""
+    for option in reversed(all_options()):
+        command = click.option(
+            f"--{option.name.replace('_', '-')}",
+            type=click.Choice(option.choices) if option.choices else str,
+            metavar=None if option.choices else option.name.rpartition("_")[2].upper(),
+            help=option.summary,
+        )(command)
+    return command
+
+
+def chosen_of(given: Mapping[str, Any]) -> dict[str, str | None]:
+    """Take what was chosen of backends' options out of all options of a command."""
+    return {option.name: given[option.name] for option in all_options()}
+
+
+def scenario_options(command: F) -> F:
+    """Options of every command that carries scenarios out, whatever runs them."""
+    options = [
+        click.argument(
+            "files",
+            metavar="FILE…",
+            nargs=-1,
+            required=True,
+            shell_complete=completing.scenario_files,
+        ),
+        click.option(
+            "--repeats",
+            type=click.IntRange(min=1),
+            help="Runs per condition, one seed each, whatever the scenario's `until` says.",
+        ),
+        click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the first run."),
+        settings_option,
+        jobs_option,
+        store_option,
+        click.option(
+            "--no-cache",
+            is_flag=True,
+            help="Run everything, neither using the store nor adding to it.",
+        ),
+        python_option,
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def keyed(option: str, given: Sequence[str]) -> dict[str, str]:
+    """Take `KEY=VALUE` of each time that an option was given apart.
+
+    Raises
+    ------
+    InputError
+        When one is something else.
+    """
+    found = {}
+    for one in given:
+        key, equals, value = one.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"{option} {one}: write it as KEY=VALUE")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def overrides_of(settings: Sequence[str]) -> dict[str, str]:
+    """Take what `--set` sets of a scenario."""
+    return keyed("--set", settings)
+
+
+def options_as_given(options: Mapping[str, Any]) -> list[str]:
+    """Write options as words of a command; those that were left out stay out."""
+    words = []
+    for name, value in options.items():
+        option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
+        if isinstance(value, bool):
+            words += [option] if value else []
+        else:
+            values = value if name == "settings" else [value] if value is not None else []
+            words += [word for each in values for word in (option, str(each))]
+    return words
+
+
+def options_of_a_report(options: Mapping[str, Any]) -> list[str]:
+    """Write those options that results depend on."""
+    given = chosen_of(options) | {name: options.get(name) for name in ("repeats", "seed", "python")}
+    if options["backend"] != DEFAULT:
+        given = {"backend": options["backend"], **given}
+    return options_as_given({**given, "settings": options["settings"]})

@@ -1,0 +1,190 @@
+"""Transfers with a web server, over one connection of our own."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from importlib import metadata
+from typing import Final
+
+from jostle.errors import InputError, JostleError
+from jostle.live.sampling import Sampler, of_socket
+from jostle.live.target import Target
+from jostle.live.transfer import Carried, Step, Tick
+
+__all__ = ["carry_out"]
+
+_CONNECT_S: Final = 5.0
+_ANSWER_S: Final = 10.0
+_BLOCK: Final = 1 << 16
+_UNSENT: Final = 1 << 17
+"""Bytes that wait in the socket at most: an upload is to end in time."""
+_TCP_NOTSENT_LOWAT: Final = 25
+_REDIRECTS: Final = range(300, 400)
+_REFUSED: Final = 400
+
+
+def carry_out(target: Target, step: Step, tick: Tick) -> Carried:
+    """Make one transfer.
+
+    Raises
+    ------
+    InputError
+        When there is no server, or it does not give or take what is asked for.
+    JostleError
+        When the transfer breaks off.
+    """
+    connection = _connected(target, step)
+    with closing(connection):
+        plain = connection.sock
+        assert plain is not None
+        with Sampler(of_socket(plain)) as sampler:
+            began = time.monotonic()
+            until = began + step.seconds
+            try:
+                (_download if step.direction == "down" else _upload)(
+                    connection, plain, target, until, tick
+                )
+            except (OSError, http.client.HTTPException) as error:
+                raise JostleError(f"{target.label}: the transfer broke off: {error!r}") from error
+            lasted = time.monotonic() - began
+        if step.direction == "up":
+            _taken(connection, target)
+    notes = []
+    if lasted < 0.9 * step.seconds:
+        notes.append(
+            f"{step.name}: the server ended the connection after {lasted:.1f} s of {step.seconds}: "
+            "a larger file tells more"
+        )
+    verb = "GET" if step.direction == "down" else "POST"
+    return Carried(sampler.largest(), f"{verb} {target.label}", notes=notes)
+
+
+def _connected(target: Target, step: Step) -> http.client.HTTPConnection:
+    made = socket.socket(target.family, socket.SOCK_STREAM)
+    try:
+        if step.direction == "up":
+            if step.controller:
+                name = step.controller.encode()
+                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name)
+            made.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, _UNSENT)
+        made.settimeout(_CONNECT_S)
+        made.connect((target.address, target.port))
+        if target.secure:
+            made = ssl.create_default_context().wrap_socket(made, server_hostname=target.host)
+    except OSError as error:
+        made.close()
+        raise InputError(
+            f"no web server answers at {target.label} ({error.strerror or error}): see to the URL"
+        ) from error
+    connection = http.client.HTTPConnection(target.host, target.port)
+    # The connection is there: that class would open one of its own otherwise.
+    connection.sock = made
+    connection.auto_open = 0
+    return connection
+
+
+def _headers() -> dict[str, str]:
+    return {
+        "User-Agent": f"jostle/{metadata.version('jostle')}",
+        "Accept-Encoding": "identity",
+        "Cache-Control": "no-cache",
+    }
+
+
+def _download(
+    connection: http.client.HTTPConnection,
+    plain: socket.socket,
+    target: Target,
+    until: float,
+    tick: Tick,
+) -> None:
+    """Ask for the file again and again until the time is over, or the server closes."""
+    room = bytearray(_BLOCK)
+    while time.monotonic() < until:
+        plain.settimeout(_ANSWER_S)
+        connection.request("GET", target.path, headers=_headers())
+        answer = connection.getresponse()
+        _fine(answer, target)
+        took = 0
+        while True:
+            tick()
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            plain.settimeout(left)
+            try:
+                size = answer.readinto(room)
+            except TimeoutError:
+                return
+            took += size
+            if not size:
+                break
+        if not took:
+            raise InputError(f"{target.label} is empty: give the URL of a large file")
+        if answer.will_close or connection.sock is None:
+            return
+
+
+def _upload(
+    connection: http.client.HTTPConnection,
+    plain: socket.socket,
+    target: Target,
+    until: float,
+    tick: Tick,
+) -> None:
+    """Send chunks until the time is over, or the server has heard enough."""
+    plain.settimeout(_ANSWER_S)
+    connection.putrequest("POST", target.path, skip_accept_encoding=True)
+    for name, value in _headers().items():
+        connection.putheader(name, value)
+    connection.putheader("Content-Type", "application/octet-stream")
+    connection.putheader("Transfer-Encoding", "chunked")
+    connection.endheaders()
+    try:
+        for piece in _chunks(until):
+            plain.sendall(piece)
+            tick()
+    except TimeoutError as error:
+        raise JostleError(f"{target.label}: nothing could be sent for {_ANSWER_S:g} s") from error
+    except OSError:
+        # It says why in its answer, if it says it.
+        return
+
+
+def _chunks(until: float) -> Iterator[bytes]:
+    """Give chunks (RFC 9112, section 7.1) of what nothing on the way can compress."""
+    chunk = b"%x\r\n" % _BLOCK + os.urandom(_BLOCK) + b"\r\n"
+    while time.monotonic() < until:
+        yield chunk
+    yield b"0\r\n\r\n"
+
+
+def _taken(connection: http.client.HTTPConnection, target: Target) -> None:
+    """See that the server took what was sent."""
+    if connection.sock is not None:
+        connection.sock.settimeout(_ANSWER_S)
+    try:
+        answer = connection.getresponse()
+    except (OSError, http.client.HTTPException) as error:
+        raise InputError(
+            f"{target.label} takes no uploads: it closed the connection ({error!r}). Give a URL "
+            "that takes a POST, or --direction down"
+        ) from error
+    _fine(answer, target)
+
+
+def _fine(answer: http.client.HTTPResponse, target: Target) -> None:
+    if answer.status in _REDIRECTS:
+        where = answer.getheader("Location") or "another place"
+        raise InputError(f"{target.label} is at {where}: give that URL")
+    if answer.status >= _REFUSED:
+        raise InputError(
+            f"{target.label}: the server answers {answer.status} {answer.reason} — give the URL of "
+            "a large file, or for --direction up one that takes a POST"
+        )

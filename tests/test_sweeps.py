@@ -1,0 +1,325 @@
+"""Sweeps, as another shell sees, stops and resumes them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jostle.cli.detaching import last_lines
+from jostle.cli.sweep import _lasting
+from jostle.errors import InputError, InterruptedRunError, StoreError
+from jostle.locks import FolderLock
+from jostle.results import Failure
+from jostle.running.progress import Progress
+from jostle.running.sweeps.plans import parts_of
+from jostle.running.sweeps.recording import Recording
+from jostle.running.sweeps.records import Command, find, sweeps_of
+
+# Some 15 ms each in the simulator, all the same to the store.
+SCENARIO = """
+title = "Swept"
+duration = "20 s"
+[bottleneck]
+rate = "20 Mbit/s"
+queue = { kind = "drop_tail", limit = "1 BDP" }
+[[flows]]
+name = "one"
+controller = "cubic"
+rtt = "40 ms"
+start_jitter = "20 ms"
+"""
+JOSTLE = [sys.executable, "-P", "-c", "from jostle.cli import main; main()"]
+Jostle = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def jostle(tmp_path: Path) -> Jostle:
+    (tmp_path / "sweep.toml").write_text(SCENARIO, "utf-8")
+
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*JOSTLE, *words], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+
+    return call
+
+
+def told(jostle: Jostle, store: str = "store") -> Mapping[str, Any]:
+    """What `status` says of the only plan of a store."""
+    document = json.loads(jostle("sweep", "status", "--store", store, "--json").stdout)
+    assert document["schema"] == "jostle.sweeps/1"
+    (plan,) = document["plans"]
+    return dict(plan)
+
+
+def wait_until(holds: Callable[[], bool], what: str, patience_s: float = 60.0) -> None:
+    until_s = time.monotonic() + patience_s
+    while not holds():
+        assert time.monotonic() < until_s, what
+        time.sleep(0.05)
+
+
+def command(folder: Path, *words: str) -> Command:
+    return Command(("sweep.toml", *words), str(folder), {}, "host", os.getpid(), 1.0)
+
+
+def record(store: Path, *words: str, folder: Path | None = None, **more: Any) -> Recording:
+    more.setdefault("stop", lambda: None)
+    return Recording(store, command(folder or store, *words), [("Swept", 10)], **more)
+
+
+def test_a_detached_sweep_is_seen_stopped_and_resumed(jostle: Jostle, tmp_path: Path) -> None:
+    options = ("--store", "store", "--set", "flows.one.controller=reno", "--repeats", "5000")
+    began = jostle("run", "sweep.toml", *options, "--jobs", "1", "--detach")
+    assert (began.returncode, began.stderr) == (0, "")
+    (sweep,) = sweeps_of(tmp_path / "store")
+    try:
+        assert sweep.state == "running"
+        assert began.stdout.startswith(f"sweep {sweep.name} runs, process {sweep.command.process};")
+        assert os.getsid(sweep.command.process) == sweep.command.process, "it has no terminal"
+        again = jostle("run", "sweep.toml", *options, "--jobs", "1", "--detach")
+        assert again.returncode == 2
+        assert "is running already" in again.stderr
+        wait_until(lambda: told(jostle)["sweeps"][0]["done"] > 5, "it does not go on")
+        text = jostle("sweep", "status", "--store", "store").stdout
+        assert text.startswith("Swept: ")
+        assert f"  {sweep.name} running, " in text
+        assert " runs/s, about " in text
+        stopped = jostle("sweep", "stop", "--store", "store")
+    finally:
+        (sweep.place / "stop").touch()
+    assert (stopped.returncode, stopped.stderr) == (0, "")
+    plan = told(jostle)
+    assert plan["sweeps"][0]["state"] == "stopped"
+    assert 0 < plan["done"] < 5000
+    assert plan["done"] + plan["left"] == plan["total"] == 5000
+    # Nothing that was told to be finished is missing.
+    assert plan["done"] >= plan["sweeps"][0]["done"]
+    one = jostle("sweep", "status", sweep.name[:4], "--store", "store").stdout
+    assert "command: jostle run sweep.toml --set flows.one.controller=reno --repeats 5000" in one
+    assert "interrupted: " in one
+    try:
+        resumed = jostle("sweep", "resume", "--store", "store", "--detach")
+        assert resumed.returncode == 0
+        wait_until(lambda: told(jostle)["sweeps"][0]["done"] > 0, "it does not go on")
+        assert told(jostle)["sweeps"][0]["stored"] == plan["done"]
+    finally:
+        (sweep.place / "stop").touch()
+    wait_until(lambda: told(jostle)["sweeps"][0]["state"] == "stopped", "it does not stop")
+
+
+def test_what_is_resumed_is_what_was_given(jostle: Jostle, tmp_path: Path) -> None:
+    options = ("--set", "flows.one.controller=reno", "--repeats", "3", "--seed", "7")
+    store = tmp_path / "store"
+    words = (*options, "--json", "--store", str(store))
+    with suppress(KeyboardInterrupt), record(store, *words, folder=tmp_path, detached=True):
+        raise KeyboardInterrupt
+    resumed = jostle("sweep", "resume", "--store", "store")
+    assert resumed.returncode == 0
+    given = jostle("run", "sweep.toml", *options, "--json", "--store", "quiet")
+    assert resumed.stdout == given.stdout
+    assert sweeps_of(store) == []
+
+
+def test_a_killed_sweep_is_told_from_one_that_runs(jostle: Jostle, tmp_path: Path) -> None:
+    words = ("run", "sweep.toml", "--store", "store", "--repeats", "2000")
+    with subprocess.Popen(
+        [*JOSTLE, *words], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        wait_until(lambda: len(sweeps_of(tmp_path / "store")) == 1, "it does not begin")
+        (sweep,) = sweeps_of(tmp_path / "store")
+        assert sweep.state == "running"
+        assert sweep.command.process == process.pid
+        process.send_signal(signal.SIGKILL)
+    assert told(jostle)["sweeps"][0]["state"] == "killed"
+    refused = jostle("sweep", "stop", "--store", "store")
+    assert refused.returncode == 2
+    assert "no sweep that is running" in refused.stderr
+    # What has changed would be another sweep.
+    (tmp_path / "sweep.toml").write_text(SCENARIO.replace("20 s", "21 s"), "utf-8")
+    refused = jostle("sweep", "resume", "--store", "store")
+    assert refused.returncode == 2
+    assert "sweep.toml has changed since sweep" in refused.stderr
+
+
+def test_what_is_done_leaves_no_record(jostle: Jostle, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert jostle("run", "sweep.toml", "--store", "store").returncode == 0
+        assert list((tmp_path / "store" / ".sweeps").iterdir()) == []
+    nothing = jostle("sweep", "status", "--store", "store")
+    assert nothing.stdout == "no sweep is running or was stopped in store\n"
+
+
+def test_what_cannot_begin_is_told_by_whoever_detaches(jostle: Jostle, tmp_path: Path) -> None:
+    words = ("run", "sweep.toml", "--store", "store", "--detach")
+    ended = jostle(*words, "--executor", "slurm")
+    assert ended.returncode == 2
+    assert "choose local, processes, dask" in ended.stderr
+    unkept = jostle(*words, "--no-cache")
+    assert unkept.returncode == 2
+    assert "leave out --no-cache" in unkept.stderr
+    missing = jostle("run", "nothing.toml", "--store", "other", "--detach")
+    assert missing.returncode == 2
+    assert not (tmp_path / "other").exists()
+
+
+def test_code_of_a_sweep_has_to_be_allowed_again(jostle: Jostle, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    with pytest.raises(ZeroDivisionError), record(store, "--python", detached=True):
+        raise ZeroDivisionError
+    (sweep,) = sweeps_of(store)
+    assert sweep.state == "failed"
+    refused = jostle("sweep", "resume", "--store", "store")
+    assert refused.returncode == 2
+    assert "allow it with --python" in refused.stderr
+
+
+def test_a_sweep_of_another_user_is_not_resumed(
+    jostle: Jostle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InterruptedRunError), record(tmp_path, detached=True):
+        raise InterruptedRunError(3, 10)
+    (sweep,) = sweeps_of(tmp_path)
+    assert (sweep.state, sweep.is_own) == ("stopped", True)
+    owner = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    assert not sweep.is_own
+
+
+def test_shards_are_one_plan(tmp_path: Path) -> None:
+    clock = iter(range(100))
+    begun = []
+    for number in (1, 2):
+        recording = record(tmp_path, "--shard", f"{number}/2", clock=lambda: next(clock))
+        progress = recording.progress(0, Progress())
+        with suppress(KeyboardInterrupt), recording:
+            progress.noted("0" * 32 + ".json")
+            progress.begin(10, 2)
+            progress.advance()
+            progress.quarantined(Failure(0, 1, "its worker died"))
+            begun.append(sweeps_of(tmp_path))
+            raise KeyboardInterrupt
+    assert [len(sweeps) for sweeps in begun] == [1, 2]
+    (part,) = parts_of(tmp_path, sweeps_of(tmp_path))
+    # The plan's file is not there: what the sweeps tell of themselves counts.
+    assert (part.total, part.done, part.failed, part.quarantined) == (20, 6, 2, 2)
+    assert part.left == 12
+    assert len(part.sweeps) == 2
+    with pytest.raises(InputError, match="more than one sweep that is stopped"):
+        find(tmp_path, None, ("stopped",))
+    with pytest.raises(InputError, match="no sweep `zz`"):
+        find(tmp_path, "zz", ())
+
+
+def test_the_rate_is_that_of_the_last_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 0.0
+    monkeypatch.setattr("jostle.running.sweeps.recording._WRITE_EVERY_S", 0.0)
+    recording = record(tmp_path, clock=lambda: now_s)
+    progress = recording.progress(0, Progress())
+    with recording:
+        progress.begin(1000, 100)
+        assert sweeps_of(tmp_path)[0].progress.rate is None
+        for step_s in [1.0] * 100 + [0.1] * 600:
+            now_s += step_s
+            progress.advance()
+        told = sweeps_of(tmp_path)[0].progress
+        assert told.rate == pytest.approx(10.0, rel=0.01)
+        assert (told.total, told.stored, told.done, told.left) == (1000, 100, 700, 200)
+    assert sweeps_of(tmp_path) == []
+
+
+def test_rounds_of_repeats_come_on_top(tmp_path: Path) -> None:
+    recording = record(tmp_path)
+    progress = recording.progress(0, Progress())
+    with recording:
+        progress.begin(10, 0)
+        progress.begin(5, 1)
+        told = sweeps_of(tmp_path)[0].progress
+        assert (told.total, told.stored) == (15, 1)
+
+
+def test_a_wish_to_stop_is_heard_once(tmp_path: Path) -> None:
+    heard = threading.Event()
+    recording = record(tmp_path, detached=True, stop=heard.set)
+    with recording:
+        (sweep,) = sweeps_of(tmp_path)
+        sweep.ask_to_stop()
+        assert heard.wait(10.0)
+    # It is not there for the next that carries the sweep out.
+    assert not (sweep.place / "stop").exists()
+
+
+def test_the_same_command_twice_is_recorded_once(tmp_path: Path) -> None:
+    first, second = record(tmp_path), record(tmp_path)
+    with first, second:
+        first.progress(0, Progress()).begin(10, 0)
+        second.progress(0, Progress()).begin(10, 5)
+        (sweep,) = sweeps_of(tmp_path)
+        assert sweep.progress.stored == 0
+
+
+def test_what_is_no_sweep_is_left_out(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), record(tmp_path, detached=True):
+        raise KeyboardInterrupt
+    (sweep,) = sweeps_of(tmp_path)
+    path = sweep.place / "command.json"
+    whole = json.loads(path.read_text("utf-8"))
+    for change in ({"format": "jostle.sweep/9"}, {"words": 3}, {"files": []}, {"process": "x"}):
+        path.write_text(json.dumps({**whole, **change}), "utf-8")
+        assert sweeps_of(tmp_path) == []
+    path.write_text(json.dumps(whole), "utf-8")
+    assert len(sweeps_of(tmp_path)) == 1
+    (tmp_path / ".sweeps" / "0badc0de").symlink_to(sweep.place)
+    assert len(sweeps_of(tmp_path)) == 1
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / ".sweeps").symlink_to(tmp_path / ".sweeps")
+    with pytest.raises(StoreError, match="is a symbolic link"):
+        sweeps_of(elsewhere)
+    with record(elsewhere, detached=True) as recording:
+        assert not recording.place.exists()
+
+
+def test_a_lock_that_is_looked_at_is_taken_all_the_same(tmp_path: Path) -> None:
+    recording = record(tmp_path, detached=True)
+    recording.place.mkdir(parents=True)
+    looking = FolderLock.take(recording.place, shared=True)
+    assert looking is not None
+    threading.Timer(0.2, looking.release).start()
+    with recording:
+        assert [sweep.state for sweep in sweeps_of(tmp_path)] == ["running"]
+
+
+def test_the_id_is_that_of_the_command(tmp_path: Path) -> None:
+    one = command(tmp_path, "--seed", "1")
+    assert replace(one, began_s=5.0, process=1).name == one.name
+    assert replace(one, folder="/elsewhere").name != one.name
+    assert command(tmp_path, "--seed", "2").name != one.name
+
+
+def test_how_long_things_last() -> None:
+    given = [0.4, 59, 60, 61, 3_599.7, 3_661, 86_400, 200_000]
+    assert [_lasting(seconds) for seconds in given] == [
+        "0 s", "59 s", "1 min", "1 min 1 s", "1 h", "1 h 1 min", "1 d", "2 d 7 h",
+    ]  # fmt: skip
+
+
+def test_the_end_of_a_log(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("".join(f"{number}\n" for number in range(5000)), "utf-8")
+    assert last_lines(log, lines=2) == "4998\n4999"
+    assert last_lines(log, begin=log.stat().st_size) == ""
+    assert last_lines(tmp_path / "none") == ""
