@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -40,6 +42,29 @@ def test_actions_are_pinned_and_rights_are_few(path: Path) -> None:
     assert [one for one in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", one)] == []
     assert "permissions:\n  contents: read\n" in text
     assert "secrets." not in text
+
+
+def test_wheels_are_tried_on_every_platform_before_they_are_released() -> None:
+    """What actionlint finds, as far as it can be said without it, and who gets a wheel."""
+    told = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
+    jobs = told["jobs"]
+    for job in jobs.values():
+        assert {"runs-on", "timeout-minutes", "steps"} <= set(job)
+        assert set(_words(job.get("needs"))) <= set(jobs)
+        assert all(("uses" in step) != ("run" in step) for step in job["steps"])
+    rows = jobs["wheels"]["strategy"]["matrix"]["include"]
+    kinds = sorted(row["os"].rpartition("-")[0].rstrip("-.0123456789") for row in rows)
+    assert kinds == ["macos", "ubuntu", "ubuntu", "windows"]
+    assert len({row["os"] for row in rows}) == len(rows), "artifacts are called after it"
+    keys = {key for row in rows for key in row}
+    text = json.dumps(jobs["wheels"])
+    assert set(re.findall(r"matrix\.(\w+)", text)) == keys
+    assert "tools/try_wheel.py" in text
+    assert jobs["release"]["needs"] == "wheels"
+
+
+def _words(value: str | list[str] | None) -> list[str]:
+    return [value] if isinstance(value, str) else value or []
 
 
 def test_licences_are_permitted() -> None:

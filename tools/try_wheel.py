@@ -40,7 +40,7 @@ def main(wheel: Path) -> None:
         run(python, "-m", "pip", "install", "--quiet", wheel.resolve(), cwd=folder)
         shutil.copy(SCENARIO, folder)
         where = run(python, "-c", "import jostle; print(jostle.__file__)", cwd=folder).strip()
-        assert Path(where).is_relative_to(folder.resolve()), where
+        assert Path(where).resolve().is_relative_to(folder.resolve()), where
         told = run(jostle, "run", SCENARIO.name, "--json", "--repeats", "1", cwd=folder)
         conditions = json.loads(told)["conditions"]
         assert conditions, told[:1000]

@@ -47,6 +47,11 @@ GUEST_BYTES: Final = 2000 * _MB
 """Of a file that a guest leaves: samples each millisecond of an hour, of a few flows."""
 
 
+# Without O_NONBLOCK, opening a pipe waits for somebody who writes to it. Windows has neither pipes
+# among its files nor descriptors that others inherit, but turns ends of lines without O_BINARY.
+_AS_IT_IS: Final = sum(getattr(os, flag, 0) for flag in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+
+
 def open_regular(path: str | Path) -> BufferedReader:
     """Open a file for reading, if it is a regular one.
 
@@ -57,8 +62,7 @@ def open_regular(path: str | Path) -> BufferedReader:
     ValueError
         If the path holds a null character.
     """
-    # Without O_NONBLOCK, opening a pipe waits for somebody who writes to it.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | _AS_IT_IS)
     try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(mode):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -104,6 +105,10 @@ for _commands in _ROOMS.values():
 
 def main() -> None:
     """Entry point of the `jostle` command."""
+    for stream in (sys.stdout, sys.stderr):
+        # Windows gives pipes the user's code page, which lacks characters of tables and titles.
+        if sys.platform == "win32" and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")
     sys.exit(status(sys.argv[1:]))
 
 

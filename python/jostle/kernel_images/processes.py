@@ -37,7 +37,7 @@ class Group:
     environment
         The whole environment of the program; that of this process if absent.
     stop_signal
-        What ends the group when this process dies.
+        What ends the group when this process dies; SIGKILL if absent.
     """
 
     def __init__(
@@ -46,12 +46,14 @@ class Group:
         *,
         environment: Mapping[str, str] | None = None,
         cwd: str | os.PathLike[str] | None = None,
-        stop_signal: signal.Signals = signal.SIGKILL,
+        stop_signal: signal.Signals | None = None,
     ) -> None:
+        # Windows, where nothing of this is used, has no SIGKILL.
+        last = stop_signal or signal.SIGKILL
         # A session of its own: Ctrl-C reaches this process alone, which then ends the group in
         # the order it wants; and a panicking UML, which ends "its group", spares us.
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", _GUARDED, stop_signal.name.removeprefix("SIG"), *command],
+            ["/bin/sh", "-c", _GUARDED, last.name.removeprefix("SIG"), *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -141,7 +143,7 @@ def running(
     first, patience_s
         See `Group.end`.
     """
-    group = Group(command, environment=environment, cwd=cwd, stop_signal=first or signal.SIGKILL)
+    group = Group(command, environment=environment, cwd=cwd, stop_signal=first)
 
     failures: list[Exception] = []
 

@@ -51,6 +51,9 @@ def write_synced(path: Path, content: bytes) -> None:
 
 def sync_folder(folder: Path) -> None:
     """See that the names in a folder outlive a power cut."""
+    if not hasattr(os, "O_DIRECTORY"):
+        # On Windows folders are no files, and NTFS keeps a journal of names by itself.
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
