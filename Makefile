@@ -62,12 +62,13 @@ demo: $(STAMPS)/package
 	$(call say,Two flows share a satellite link: five pairs of controllers)
 	@$(BIN)/jostle run scenarios/geo-shared.toml --figures demo
 
-# What the installation above has compiled is not compiled again. The environment is made with the
-# versions that were tested.
+# The engine is compiled for the ways that its runs take, if the compiler's llvm-profdata is there; if not,
+# what the installation above has compiled is not compiled again. The environment is made with the versions
+# that were tested.
 wheel: $(STAMPS)/package
 	$(call say,A wheel, and the demo from it in an empty environment)
 	@rm -rf dist
-	$(BIN)/maturin build --quiet --release --locked --out dist
+	$(BIN)/python tools/build_wheel.py dist
 	$(BIN)/python tools/try_wheel.py dist/*.whl
 
 test: lint test-rust test-python docs

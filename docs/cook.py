@@ -32,7 +32,8 @@ INTRODUCTION = """\
 
 Fifteen questions that people have, each with a scenario, at most two commands and a picture. The
 scenarios are in `scenarios/cookbook/`; change one, and ask your own. Numbers are means over the
-runs of the scenario ± half of their 95 % interval.
+runs of the scenario ± half of their 95 % interval. Who comes with a measurement instead of a
+scenario finds [an example of its own](from-measurement.md).
 """
 
 

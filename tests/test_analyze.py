@@ -358,10 +358,22 @@ def changed(document: dict, **trip: object) -> str:
     return json.dumps(document)
 
 
+def claiming(**numbers: float) -> str:
+    """Tell a document of iperf3's whose last interval claims these numbers."""
+    document = iperf3()
+    document["intervals"][-1]["streams"][0] |= numbers
+    return json.dumps(document)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
         ("a.json", "{", "no JSON"),
+        ("a.json", claiming(bytes=1e300), r"sent_bytes of 1\.\d+e\+300: 0 to 9.01e\+15 are"),
+        ("a.json", claiming(bytes=1e16), r"sent_bytes of 1\.\d+e\+16: 0 to"),
+        ("a.json", claiming(bytes=-1e12), r"sent_bytes of -1\.\d+e\+12: 0 to"),
+        ("a.json", claiming(snd_cwnd=1e300), "cwnd_bytes of 1e"),
+        ("a.json", claiming(rtt=1e300), "rtt_s of 1e"),
         ("a.json", json.dumps({**irtt(), "round_trips": []}), "no round trips"),
         ("a.json", changed(irtt(), seqno=0), "repeat"),
         ("a.json", changed(irtt(), seqno="x"), "irtt client -o"),

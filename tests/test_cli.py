@@ -294,7 +294,17 @@ def test_lists(jostle, engine):
 def test_list_alone_names_the_kinds(jostle):
     code, out, _ = jostle("list")
     assert code == 0
-    assert {"controllers", "slow-starts", "queues", "profiles", "scenarios"} <= set(out.split())
+    every = {"controllers", "slow-starts", "queues", "profiles", "scenarios", "studies", "suites"}
+    assert every <= set(out.split())
+
+
+@pytest.mark.parametrize(
+    ("kind", "one"), [("studies", "geo-solo"), ("suites", "rfc9743")], ids=["studies", "suites"]
+)
+def test_studies_and_suites_are_listed_with_their_titles(jostle, kind, one):
+    code, out, _ = jostle("list", kind)
+    assert code == 0
+    assert re.search(rf"^{one} +\w.+", out, re.MULTILINE)
 
 
 def test_profiles_are_listed_and_explained(jostle):

@@ -103,7 +103,7 @@ def test_shells_complete(shell: str, program: str, tmp_path: Path) -> None:
     assert [line.split("\t")[0] for line in found] == list(_LINES.values())
 
 
-@pytest.mark.parametrize("kind", ["profiles", "measures", "studies"])
+@pytest.mark.parametrize("kind", ["profiles", "measures", "studies", "suites"])
 def test_what_has_no_family_tree_says_so(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert status(["list", kind, "--tree"]) == 2
     assert f"no family tree of {kind}" in capsys.readouterr().err

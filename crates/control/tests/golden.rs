@@ -99,10 +99,14 @@ fn every_controller_follows_its_golden_trace() {
     let ecn_low = ("ecn_low", Value::Bool(true));
     cases.push(case("bbr3-google", build("bbr3", &[google()], None)));
     cases.push(case("bbr3-google-ecn", build("bbr3", &[google(), ecn_low], None)));
+    cases.push(case("copa-mvfst", build("copa", &[("flavour", text("mvfst"))], None)));
+    let rfc9438 = [("flavour", text("rfc9438"))];
+    cases.push(case("cubic-rfc9438", build("cubic", &rfc9438, Some("hystart++"))));
     cases.push(case("cubic-linux-4.15", build("cubic", &[("linux", text("4.15"))], None)));
     let no_hystart = build("cubic", &[("hystart", Value::Bool(false))], None);
     cases.push(case("cubic-no-hystart", no_hystart));
     cases.push(case("cubic-paced-chirping", build("cubic", &[], Some("paced-chirping"))));
+    cases.push(case("reno-rfc9002", build("reno", &[("flavour", text("rfc9002"))], None)));
     // Its limited slow start shows where a buffer holds several BDPs.
     let limited = [("after_rise", text("limited"))];
     let limited = build_with("reno", &[], Some("hystart++"), &limited);

@@ -23,6 +23,8 @@ PING_TIMEOUT_NS: Final = 10 * NS
 
 MOST_NS: Final = 366 * 86_400 * NS
 """What is longer is damaged."""
+MOST_COUNT: Final = 2**53
+"""Bytes, packets, bit/s: 9 PB. What is more is damaged, and not all whole numbers are doubles."""
 MOST_ROWS: Final = 100_000
 """Bins of a series: a log that asks for more gets longer ones."""
 
@@ -123,10 +125,22 @@ def nothing(count: int) -> dict[str, list[float]]:
 def seen(
     counters: Mapping[str, Sequence[float]], states: Mapping[str, Sequence[float]], count: int
 ) -> dict[str, Any]:
-    """Give what was seen of a flow, in the engine's words."""
+    """Give what was seen of a flow, in the engine's words.
+
+    Raises
+    ------
+    ValueError
+        When a number is one that no flow can have.
+    """
     import numpy as np
 
     made = {name: np.array(values, dtype=float) for name, values in {**counters, **states}.items()}
+    for name, values in made.items():
+        most = MOST_NS / NS if name.endswith("_s") else MOST_COUNT
+        there = values if name in counters else values[~np.isnan(values)]
+        wrong = there[~((there >= 0) & (there <= most))]
+        if wrong.size:
+            raise ValueError(f"{name} of {wrong[0]:g}: 0 to {most:.3g} are read")
     return made | {
         "start_ns": 0,
         "completed_ns": None,

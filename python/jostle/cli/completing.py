@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from jostle.cli.environment import Environment
-from jostle.cli.names import kinds_of, profiles_of, studies_of
+from jostle.cli.names import kinds_of, profiles_of, studies_of, suites_of
 from jostle.printable import echo
 
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
@@ -113,9 +113,7 @@ def suites(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Complete ids of suites, and paths of others."""
-    from jostle.suites import names
-
-    found = _items([("list", "what there is"), *((name, "") for name in names())], incomplete)
+    found = _items([("list", "what there is"), *suites_of()], incomplete)
     return found or scenario_files(context, parameter, incomplete)
 
 

@@ -1,9 +1,9 @@
-"""What commands name: kinds of things, profiles, scenarios, studies."""
+"""What commands name: kinds of things, profiles, scenarios, studies, suites."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,8 @@ MEASURES = "measures"
 PROFILES = "profiles"
 SCENARIOS = "scenarios"
 STUDIES = "studies"
-NOT_OF_THE_ENGINE = (PROFILES, SCENARIOS, STUDIES)
+SUITES = "suites"
+NOT_OF_THE_ENGINE = (PROFILES, SCENARIOS, STUDIES, SUITES)
 
 
 def kinds_of(environment: Environment) -> list[str]:
@@ -54,10 +55,26 @@ def studies_of() -> list[tuple[str, str]]:
     """Studies that come with jostle, and those in `studies` here as paths; with their titles."""
     from jostle.studies import INSTALLED, load, names
 
-    found = [(name, load(name).file.title) for name in names()]
-    here = Path("studies")
-    if here.resolve() != INSTALLED:
-        found += [(f"./{here}/{name}", load(name, here).file.title) for name in names(here)]
+    return _ids(STUDIES, INSTALLED, names, lambda name, folder: load(name, folder).file.title)
+
+
+def suites_of() -> list[tuple[str, str]]:
+    """Suites that come with jostle, and those in `suites` here as paths; with their titles."""
+    from jostle.suites import INSTALLED, load, names
+
+    return _ids(SUITES, INSTALLED, names, lambda name, folder: load(name, folder).file.title)
+
+
+def _ids(
+    kind: str,
+    installed: Path,
+    names: Callable[[Path], list[str]],
+    title: Callable[[str, Path], str],
+) -> list[tuple[str, str]]:
+    found = [(name, title(name, installed)) for name in names(installed)]
+    here = Path(kind)
+    if here.resolve() != installed:
+        found += [(f"./{here}/{name}", title(name, here)) for name in names(here)]
     if not found:
-        raise InputError("jostle was installed without studies")
+        raise InputError(f"jostle was installed without {kind}")
     return found

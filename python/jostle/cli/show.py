@@ -19,10 +19,12 @@ from jostle.cli.names import (
     PROFILES,
     SCENARIOS,
     STUDIES,
+    SUITES,
     kinds_of,
     profiles_of,
     scenarios_of,
     studies_of,
+    suites_of,
 )
 from jostle.errors import InputError, close_to, unknown
 from jostle.printable import echo
@@ -35,7 +37,7 @@ _NO_LIMIT = 2**50
 _WIDTH = 100
 
 
-@click.command("list", short_help="List controllers, slow starts, queues, scenarios, studies.")
+@click.command("list", short_help="List controllers, queues, scenarios, studies, suites, …")
 @click.argument("kind", required=False, shell_complete=completing.kinds)
 @click.option("--tree", is_flag=True, help="Show who builds on whom: a family tree.")
 @click.option(
@@ -59,8 +61,9 @@ def list_(environment: Environment, kind: str | None, *, tree: bool, figure: Pat
     elif kind == SCENARIOS:
         rows = [(str(path), "", title) for path, title in scenarios_of()]
         header = ("file", "", "title")
-    elif kind == STUDIES:
-        rows = [(name, "", title) for name, title in studies_of()]
+    elif kind in (STUDIES, SUITES):
+        listed = studies_of() if kind == STUDIES else suites_of()
+        rows = [(name, "", title) for name, title in listed]
         header = ("id", "", "title")
     elif kind == PROFILES:
         rows = [(name, "", keys["summary"]) for name, keys in profiles_of().items()]

@@ -11,10 +11,11 @@ from markupsafe import Markup
 from jostle.suites.document import place, shown
 from jostle.suites.judge import Decided, Judged
 
-_WIDTH: Final = 520
-_LEFT: Final = 190
+_WIDTH: Final = 680
+_LEFT: Final = 350
 _ROW: Final = 18
 _MOST_ROWS: Final = 40
+_MOST_LETTERS: Final = 62
 _FAR: Final = 4.0
 """So many times its bound is drawn at the edge."""
 
@@ -51,10 +52,10 @@ def drawing(rows: Sequence[tuple[str, Judged]]) -> Markup:
 def _line(at: int, name: str, one: Decided, *, several: bool) -> Markup:
     y = _ROW * at + _ROW / 2
     ours, bound = one.tested.ours, one.tested.bound
-    label = place(one.where) or name
-    label = f"{name}: {place(one.where)}" if several and one.where else label
-    label = label if len(label) <= 34 else label[:33] + "…"
-    text = Markup('<text x="0" y="{}">{}</text>').format(y + 4, label)
+    told = place(one)
+    label = f"{name}: {told}" if several and told else told or name
+    short = label if len(label) <= _MOST_LETTERS else label[: _MOST_LETTERS - 1] + "…"
+    text = Markup('<text x="0" y="{}">{}</text>').format(y + 4, short)
     if ours.value is None:
         return text + Markup('<text class="quiet" x="{}" y="{}">no value</text>').format(
             _LEFT, y + 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 from xml.etree import ElementTree as Xml
 
@@ -24,8 +24,8 @@ def document(card: Card) -> dict[str, Any]:
     """Give a card as plain data, `jostle.suite/1`.
 
     A criterion has at its top the comparison that is worst off: `value`, `interval`, `unit`,
-    `relation`, `bound`, `where`; all of them are under `comparisons`. A value is null if nothing
-    gave one, and if it never came, which `never` says.
+    `relation`, `bound`, `where`, and `what` if it is one of several; all of them are under
+    `comparisons`. A value is null if nothing gave one, and if it never came, which `never` says.
     """
     return {
         "schema": SCHEMA,
@@ -80,6 +80,7 @@ def _criterion(card: Card, row: Judged) -> dict[str, Any]:
 
 _KEYS: Final = (
     "value", "interval", "unit", "n", "never", "relation", "bound", "certain", "where",
+    "what",
 )  # fmt: skip
 
 
@@ -97,6 +98,7 @@ def _comparison(one: Decided) -> dict[str, Any]:
         "bound": one.tested.bound,
         "certain": one.tested.certain,
         "where": dict(one.where),
+        "what": one.what,
         "verdict": one.verdict,
     }
 
@@ -136,12 +138,13 @@ def in_words(row: Judged) -> str:
     one = row.deciding
     if one is None:
         return ABSENT
-    return f"{shown(one.tested.ours)} ({one.tested.relation}){place(one.where, ', ')}"
+    return f"{shown(one.tested.ours)} ({one.tested.relation}){place(one, ', ')}"
 
 
-def place(where: Mapping[str, str], before: str = "") -> str:
-    """Write for which labels a comparison is."""
-    text = ", ".join(f"{key} {label}" for key, label in where.items())
+def place(one: Decided, before: str = "") -> str:
+    """Write for which labels a comparison is, and which of its criterion's."""
+    labels = [f"{key} {label}" for key, label in one.where.items()]
+    text = ", ".join([*labels, *([one.what] if one.what else [])])
     return before + text if text else ""
 
 

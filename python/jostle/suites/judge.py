@@ -41,11 +41,14 @@ class Decided:
         Position of the comparison among those of the criterion.
     tested
         The value, its interval, the bound.
+    what
+        In what its value differs from those of the criterion's other comparisons, in words.
     """
 
     where: Labels
     part: int
     tested: Tested
+    what: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -157,16 +160,43 @@ def judge(
         What the backend could not do, in words.
     """
     rows = evaluate(runs).claims
+    differences = [told_apart(criterion) for criterion in criteria]
     found: dict[int, list[Decided]] = {}
     for cell, claim, row in zip(cells, runs.study.file.claims, rows, strict=True):
+        said = differences[cell.criterion]
         found.setdefault(cell.criterion, []).extend(
-            Decided(cell.where, at, _as_read(runs, part, tested))
+            Decided(cell.where, at, _as_read(runs, part, tested), said[at])
             for at, (part, tested) in enumerate(zip(claim.parts, row.parts, strict=True))
         )
     return tuple(
         _judged(criterion, tuple(found.get(at, ())), left_out)
         for at, criterion in enumerate(criteria)
     )
+
+
+def told_apart(criterion: Criterion) -> list[str]:
+    """Say in what the values of a criterion's comparisons differ; empty where in nothing.
+
+    Two bounds of one value are told apart by what they are.
+    """
+    values = [part.left for part in criterion.parts]
+    said: list[list[str]] = [[] for _ in values]
+    for key in _TOLD:
+        words = [_word(getattr(value, key, "")) for value in values]
+        if len(set(words)) > 1:
+            for one, word in zip(said, words, strict=True):
+                one.extend([word] if word else [])
+    return [", ".join(words) for words in said]
+
+
+_TOLD: Final = ("experiment", "where", "flow", "measure", "quantity", "mode", "then", "window")
+"""Keys of a value that tell a reader which one it is."""
+
+
+def _word(given: str | Mapping[str, str]) -> str:
+    if isinstance(given, str):
+        return given
+    return ", ".join(f"{key} {label}" for key, label in given.items())
 
 
 def _as_read(runs: Runs, part: Part, tested: Tested) -> Tested:

@@ -81,4 +81,4 @@ def _of(outcome: Outcome, row: Judged) -> Iterator[tuple[str, FigureData]]:
     if position < 0 or not results.of(position):
         return
     title = suite.scenarios[suite.experiment_of(value)].title
-    yield f"{title}{place(decided.where, ', ')}", series_data(results, position)
+    yield f"{title}{place(decided, ', ')}", series_data(results, position)

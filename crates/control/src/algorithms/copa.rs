@@ -3,9 +3,11 @@
 //! Arun & Balakrishnan, "Copa: Practical Delay-Based Congestion Control for the Internet", NSDI
 //! 2018. The paper leaves the details of the velocity to the implementations, which differ. "Release"
 //! is that of the authors (genericCC), which the defaults follow as a whole, for its parts depend on
-//! each other; "mvfst" is the one in Meta's QUIC.
+//! each other; "mvfst" is the one in Meta's QUIC, a flavour of its own.
 
+mod direction;
 mod losses;
+mod mvfst;
 mod parameters;
 mod rtts;
 #[cfg(test)]
@@ -14,7 +16,9 @@ mod tests;
 use jostle_catalogue::Entry;
 use jostle_units::{Rate, Span, Time};
 
+use self::direction::Direction;
 use self::losses::Losses;
+use self::mvfst::Mvfst;
 use self::parameters::{ModeRule, PARAMETERS, Parameters};
 use self::rtts::{Rtts, seconds};
 use crate::controller::{
@@ -34,7 +38,13 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
         parameters: PARAMETERS,
     },
     start: Start::Own,
-    build: |parts| Box::new(Copa::new(Parameters::new(&parts.values))),
+    build: |parts| {
+        let parameters = Parameters::new(&parts.values);
+        if parts.values.choice("flavour") == "mvfst" {
+            return Box::new(Mvfst::new(&parameters));
+        }
+        Box::new(Copa::new(parameters))
+    },
 };
 
 /// Smallest window (release).
@@ -47,12 +57,6 @@ const PACING_GAIN: f64 = 2.0;
 const ROUNDS_TO_JUDGE: u64 = 5;
 /// Steepest competition: 1/δ this large fills any buffer.
 const MAX_INVERSE_DELTA: f64 = 1e6;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Direction {
-    Up,
-    Down,
-}
 
 /// Window and 1/δ before a congestion signal.
 #[derive(Clone, Copy, Debug)]

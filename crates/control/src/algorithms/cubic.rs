@@ -1,8 +1,13 @@
-//! CUBIC as Linux has it.
+//! CUBIC as Linux has it, and as RFC 9438 has it (`flavour`).
+
+mod region;
+mod rfc9438;
 
 use jostle_catalogue::{Entry, Kind, Linux, Parameter, Values};
 use jostle_units::{Span, Time};
 
+use self::region::Region;
+use self::rfc9438::Rfc9438;
 use crate::controller::{AckSample, Congestion, Established, Measurement, Observer, RecoveryState};
 use crate::row::{ControllerRow, Start};
 use crate::slow_start::Standard;
@@ -19,13 +24,20 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
                  Linux 6.1 and 4.15 tcp_cubic.c",
         parameters: &[
             Parameter {
+                name: "flavour",
+                summary: "whose CUBIC: that of linux, in its integers and with its departures, or that \
+                          of the text of rfc9438, in real numbers; kernels have the former alone",
+                kind: Kind::Choice { default: "linux", choices: &["linux", "rfc9438"] },
+            },
+            Parameter {
                 name: "fast_convergence",
                 summary: "remember less than the window at a loss below the last one",
                 kind: Kind::Bool { default: true },
             },
             Parameter {
                 name: "beta",
-                summary: "share of the window that is kept at a loss, in 1024ths",
+                summary: "share of the window that is kept at a loss, in 1024ths; rfc9438 takes it to the \
+                          thousandth, so that the default is 0.7",
                 kind: Kind::Integer { default: 717, min: 1, max: 1023 },
             },
             Parameter {
@@ -35,7 +47,8 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
             },
             Parameter {
                 name: "bic_scale",
-                summary: "steepness: C in packets/s³ is 10/1024 of it",
+                summary: "steepness: C in packets/s³ is 10/1024 of it; rfc9438 takes it to the \
+                          thousandth, so that the default is 0.4",
                 kind: Kind::Integer { default: 41, min: 1, max: 1_000_000 },
             },
             Parameter {
@@ -59,13 +72,16 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
     },
     start: Start::Composed("hystart"),
     build: |parts| {
-        let law = Cubic::new(&parts.values);
+        let values = &parts.values;
         let mut slow_start = parts.slow_start;
-        if !parts.values.bool("hystart") {
+        if !values.bool("hystart") {
             slow_start = Box::new(Standard);
         }
-        slow_start.follow(law.kernel);
-        Box::new(Windowed::new(law, slow_start).with_abe(&parts.values))
+        slow_start.follow(Linux::from_choice(values.choice("linux")));
+        if values.choice("flavour") == "rfc9438" {
+            return Box::new(Windowed::new(Rfc9438::new(values), slow_start).with_abe(values));
+        }
+        Box::new(Windowed::new(Cubic::new(values), slow_start).with_abe(values))
     },
 };
 
@@ -131,15 +147,6 @@ struct State {
     /// What cwnd Reno would have.
     reno_cwnd: u32,
     region: Region,
-}
-
-/// Which part of the curve decides the growth.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Region {
-    #[default]
-    Concave,
-    Convex,
-    RenoFriendly,
 }
 
 pub(super) const fn ms(now: Time) -> u64 {
@@ -360,11 +367,7 @@ impl WindowLaw for Cubic {
     }
 
     fn mode(&self) -> &'static str {
-        match self.state.region {
-            Region::Concave => "concave",
-            Region::Convex => "convex",
-            Region::RenoFriendly => "reno_friendly",
-        }
+        self.state.region.name()
     }
 
     fn observe(&self, observer: &mut dyn Observer) {

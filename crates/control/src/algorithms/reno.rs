@@ -1,7 +1,10 @@
-//! Reno.
+//! Reno as Linux has it, and NewReno as RFC 9002 has it (`flavour`).
 
-use jostle_catalogue::Entry;
+mod rfc9002;
 
+use jostle_catalogue::{Entry, Kind, Parameter};
+
+use self::rfc9002::Rfc9002;
 use crate::controller::{AckSample, Congestion};
 use crate::row::{ControllerRow, Start};
 use crate::window::Window;
@@ -13,11 +16,25 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
         summary: "adds one packet per round trip, halves on loss",
         class: "loss",
         based_on: &[],
-        source: "RFC 5681, RFC 6582; Linux 6.1 tcp_cong.c, tcp_reno",
-        parameters: &[BETA_ECN],
+        source: "RFC 5681, RFC 6582; Linux 6.1 tcp_cong.c, tcp_reno; RFC 9002, section 7",
+        parameters: &[
+            Parameter {
+                name: "flavour",
+                summary: "whose Reno: that of linux, in whole packets, or the controller of rfc9002 \
+                          for QUIC, in bytes; kernels have the former alone",
+                kind: Kind::Choice { default: "linux", choices: &["linux", "rfc9002"] },
+            },
+            BETA_ECN,
+        ],
     },
     start: Start::Composed("standard"),
-    build: |parts| Box::new(Windowed::new(Reno, parts.slow_start).with_abe(&parts.values)),
+    build: |parts| {
+        let (values, slow_start) = (&parts.values, parts.slow_start);
+        if values.choice("flavour") == "rfc9002" {
+            return Box::new(Windowed::new(Rfc9002::default(), slow_start).with_abe(values));
+        }
+        Box::new(Windowed::new(Reno, slow_start).with_abe(values))
+    },
 };
 
 /// Additive increase by one packet per window, multiplicative decrease by half.

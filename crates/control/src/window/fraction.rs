@@ -17,6 +17,17 @@ impl Fraction {
         debug_assert!((0.0..=1.0).contains(&self.0), "{} of a packet", self.0);
     }
 
+    /// The window with what was left over.
+    pub fn of(&self, window: &Window) -> f64 {
+        f64::from(window.cwnd) + self.0
+    }
+
+    /// What is left over from now on, below one packet.
+    pub fn set(&mut self, packets: f64) {
+        debug_assert!((0.0..1.0).contains(&packets), "{packets} of a packet");
+        self.0 = packets;
+    }
+
     /// Forgets what was left over.
     pub fn clear(&mut self) {
         self.0 = 0.0;
@@ -32,7 +43,7 @@ mod tests {
         let mut window = Window { cwnd: 10, clamp: 12, ..Window::default() };
         let mut fraction = Fraction::default();
         (0..7).for_each(|_| fraction.add(&mut window, 0.25));
-        assert_eq!((window.cwnd, fraction.0), (11, 0.75));
+        assert_eq!((window.cwnd, fraction.0, fraction.of(&window)), (11, 0.75, 11.75));
         fraction.add(&mut window, -0.5);
         assert_eq!((window.cwnd, fraction.0), (11, 0.25));
         fraction.add(&mut window, 1e300);

@@ -29,6 +29,8 @@ pub struct Path {
     pub buffer: usize,
     /// Probability that a packet is lost before it reaches the bottleneck.
     pub loss: f64,
+    /// Of how many packets the last one is lost there, again and again; 0 for none.
+    pub lose_every: u64,
     /// Packets that may wait, the one in transmission included, before arrivals are marked, if the
     /// controller is one that needs marks.
     pub mark_above: usize,
@@ -42,7 +44,16 @@ pub struct Path {
 impl Path {
     /// A path without random loss and marks whose receiver acknowledges every packet.
     pub fn new(rate: Rate, rtt: Span, buffer: usize) -> Self {
-        Self { rate, rtt, buffer, loss: 0.0, mark_above: usize::MAX, bucket: 0, ack_every: 1 }
+        Self {
+            rate,
+            rtt,
+            buffer,
+            loss: 0.0,
+            lose_every: 0,
+            mark_above: usize::MAX,
+            bucket: 0,
+            ack_every: 1,
+        }
     }
 
     /// Bandwidth-delay product in packets.

@@ -438,7 +438,9 @@ impl Transfer {
             self.window.push_back(Packet { stamp, delivered: false, marked });
             self.total_sent += 1;
             self.in_flight += 1;
-            if !self.random.chance(self.path.loss) && queue < self.path.buffer {
+            let due = self.path.lose_every > 0 && (number + 1) % self.path.lose_every == 0;
+            let lost = self.random.chance(self.path.loss) || due;
+            if !lost && queue < self.path.buffer {
                 let start = self.departures.back().map_or(self.now, |&at| at.max(self.now));
                 let each = self.path.rate.time_for(u64::from(FULL_PACKET_BYTES));
                 let end = start + each;

@@ -5,9 +5,22 @@ use jostle_units::Span;
 
 pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
+        name: "flavour",
+        summary: "whose Copa: that of the authors' release, or mvfst's, in Meta's QUIC, which has no \
+                  competitive mode and takes delta and rtt_standing alone",
+        kind: Kind::Choice { default: "release", choices: &["release", "mvfst"] },
+    },
+    Parameter {
         name: "delta",
-        summary: "weight of delay against throughput: 1/delta packets are kept in the queue",
-        kind: Kind::Number { default: 0.5, min: 0.001, max: 100.0 },
+        summary: "weight of delay against throughput, at least 0.001: 1/delta packets are kept in the \
+                  queue; 0 for the flavour's: 0.5 of the release, 0.05 of mvfst",
+        kind: Kind::Number { default: 0.0, min: 0.0, max: 100.0 },
+    },
+    Parameter {
+        name: "rtt_standing",
+        summary: "the queueing delay is RTTstanding's (copaUseRttStanding of mvfst); off: the latest \
+                  RTT's",
+        kind: Kind::Bool { default: false },
     },
     Parameter {
         name: "mode",
@@ -90,6 +103,8 @@ pub(super) enum ModeRule {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parameters {
     pub(super) delta: f64,
+    /// Of mvfst.
+    pub(super) uses_standing: bool,
     pub(super) rule: ModeRule,
     pub(super) empty_share: f64,
     pub(super) empty_rtts: u64,
@@ -106,7 +121,12 @@ pub(super) struct Parameters {
 impl Parameters {
     pub(super) fn new(values: &Values) -> Self {
         Self {
-            delta: values.number("delta"),
+            delta: match values.number("delta") {
+                0.0 if values.choice("flavour") == "mvfst" => 0.05,
+                0.0 => 0.5,
+                given => given.max(0.001),
+            },
+            uses_standing: values.bool("rtt_standing"),
             rule: match values.choice("mode") {
                 "default" => ModeRule::Default,
                 "competitive" => ModeRule::Competitive,

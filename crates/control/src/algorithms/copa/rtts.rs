@@ -14,14 +14,14 @@ pub(super) fn seconds(rtt: Span) -> f64 {
 
 /// Minimum over a sliding window.
 #[derive(Clone, Copy, Debug, Default)]
-struct WindowedMin(WindowedMax);
+pub(super) struct WindowedMin(WindowedMax);
 
 impl WindowedMin {
-    fn update(&mut self, window: Span, now: Time, rtt: Span) {
+    pub(super) fn update(&mut self, window: Span, now: Time, rtt: Span) {
         self.0.update(window.as_ns(), now.as_ns(), u64::MAX - rtt.as_ns());
     }
 
-    fn get(&self) -> Span {
+    pub(super) fn get(&self) -> Span {
         Span::from_ns(u64::MAX - self.0.get())
     }
 }

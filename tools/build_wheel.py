@@ -1,0 +1,95 @@
+"""Build a wheel for this machine: `make wheel`, and the releases.
+
+The engine is compiled twice where the compiler's `llvm-profdata` is at hand
+(`rustup component add llvm-tools`): first so that it counts which ways it takes through its code,
+then for the ways that it took in some scenarios. It is the same program and gives the same results;
+docs/performance.md says what is gained. Without that tool it is compiled once, as it is on Windows,
+where `profiled-rustc` is no program.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+# Window-based, rate-based and model-based controllers over a long path; queues and their losses;
+# short flows; QUIC beside TCP.
+SCENARIOS = ["geo-shared", "fair-queues", "aqm-comparison", "short-flows", "quic-beside-tcp"]
+
+
+def output(*command: str | Path) -> str:
+    """Run a command; returns what it prints."""
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout
+
+
+def find_profdata() -> str | None:
+    """Look for the compiler's `llvm-profdata`, or one of the same LLVM: it has the same format."""
+    about = output("rustc", "-vV")
+    known = dict(re.findall(r"^(host|LLVM version): (.+)$", about, re.MULTILINE))
+    sysroot = output("rustc", "--print", "sysroot").strip()
+    own = Path(sysroot, "lib", "rustlib", known["host"], "bin")
+    series = known["LLVM version"].split(".")[0]
+    return shutil.which("llvm-profdata", path=own) or shutil.which(f"llvm-profdata-{series}")
+
+
+def build(out: Path, options: list[str], flags: str | None = None) -> Path:
+    """Make the wheel; the project's own crates are compiled with `flags`."""
+    environment = dict(os.environ)
+    if flags is not None:
+        # Elsewhere than what is installed, which would be compiled anew after it. Cargo does not
+        # know of the flags: what it made with others has to go first.
+        environment["CARGO_TARGET_DIR"] = str(ROOT / "target" / "profiled")
+        environment["RUSTC_WORKSPACE_WRAPPER"] = str(ROOT / "tools" / "profiled-rustc")
+        environment["JOSTLE_PROFILE_FLAGS"] = flags
+        clean = ["cargo", "clean", "--quiet", "--workspace"]
+        subprocess.run(clean, cwd=ROOT, env=environment, check=True)
+    maturin = [sys.executable, "-m", "maturin", "build", "--quiet", "--release", "--locked"]
+    subprocess.run([*maturin, "--out", out, *options], cwd=ROOT, env=environment, check=True)
+    (wheel,) = out.glob("*.whl")
+    return wheel
+
+
+def profile(folder: Path, profdata: str, options: list[str]) -> Path:
+    """Count the ways that the engine takes in runs of `SCENARIOS`."""
+    package, runs, merged = folder / "package", folder / "runs", folder / "engine.profdata"
+    wheel = build(folder / "wheel", options, f"-Cprofile-generate={folder / 'compiling'}")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", package]
+    subprocess.run([*pip, wheel], check=True)
+    environment = dict(
+        os.environ,
+        PYTHONPATH=str(package),
+        LLVM_PROFILE_FILE=str(runs / "%p-%m.profraw"),
+        JOSTLE_STORE=str(folder / "store"),
+    )
+    program = "import sys; from jostle.cli import main; sys.exit(main())"
+    jostle = [sys.executable, "-P", "-c", program, "run", "--repeats", "1", "--json"]
+    files = [ROOT / "scenarios" / f"{name}.toml" for name in SCENARIOS]
+    subprocess.run(
+        [*jostle, *files], env=environment, cwd=folder, stdout=subprocess.DEVNULL, check=True
+    )
+    subprocess.run([profdata, "merge", "-o", merged, *runs.glob("*.profraw")], check=True)
+    return merged
+
+
+def main(out: Path, options: list[str]) -> None:
+    """Build the wheel into `out`, which has no other; `options` are maturin's."""
+    out = out.resolve()
+    profdata = None if os.name == "nt" else find_profdata()
+    if profdata is None:
+        print("The engine is compiled without a profile, and slower for it.")
+        print("Elsewhere than on Windows: rustup component add llvm-tools")
+        build(out, options)
+        return
+    with tempfile.TemporaryDirectory(prefix="profile-") as name:
+        merged = profile(Path(name), profdata, options)
+        build(out, options, f"-Cprofile-use={merged}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])
