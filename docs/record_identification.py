@@ -3,8 +3,9 @@
     python docs/record_identification.py STORE
 
 runs every controller of Linux on the kernel in virtual time, as far as STORE has not, over links
-that calibrate probabilities and over others that only test. Writes `identify-results.inc`, and
-prints the constants of `jostle/inference/identify.py` that the first links make likeliest.
+that calibrate probabilities and over others that only test. Writes `identify-results.inc` with its
+figure, and prints the constants of `jostle/inference/identify.py` that the first links make
+likeliest.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import jostle
 import numpy as np
+from draw_identification import draw
 from jostle.backends import SimBackend, load_engine
 from jostle.inference import surroundings
 from jostle.inference.candidates import chosen_names
@@ -65,6 +67,7 @@ def main() -> None:
     print(f"sharpness {sharpness:.2f}, strange {strange:.3f}")
     tested = {link: distances(link, names, store, capture=True) for link in TESTING}
     TARGET.write_text("\n".join(page(tested, known, (sharpness, strange))) + "\n", "utf-8")
+    draw()
 
 
 def distances(link: Link, names: Sequence[str], store: str, *, capture: bool) -> list[Unknown]:

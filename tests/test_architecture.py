@@ -43,6 +43,7 @@ ROOM_MAY_USE = {
     "printable": "",
     "locks": "",
     "locked_folders": "locks",
+    "qlog_events": "",
     "python_controllers": "errors foreign_files",
     "scenario": "_core errors foreign_files run_spec implementations python_controllers",
     "gym": "_core errors scenario",
@@ -50,14 +51,14 @@ ROOM_MAY_USE = {
     "emulate": "_core errors scenario",
     "kernel_images": "errors foreign_files locked_folders",
     "quic_programs": "errors implementations kernel_images",
-    "backends": "_core errors foreign_files run_spec implementations locked_folders "
+    "backends": "_core errors foreign_files run_spec implementations locked_folders qlog_events "
     "python_controllers kernel_images quic_programs",
     "stats": "",
     "figures": "errors stats",
     "results": "_core errors backends stats figures",
     "running": "errors foreign_files printable locks locked_folders python_controllers scenario "
     "backends stats results",
-    "captures": "_core errors foreign_files run_spec scenario backends results running",
+    "captures": "_core errors foreign_files run_spec qlog_events scenario backends results running",
     "live": "errors locked_folders captures",
     "inference": "errors run_spec python_controllers scenario emulate backends stats figures "
     "results running captures",
@@ -86,6 +87,7 @@ DRAWS = {
     "figures/maps.py",
     "figures/recorded.py",
     "figures/save.py",
+    "figures/sequence.py",
 }
 
 LONGEST_FILE_LINES = 600

@@ -155,6 +155,10 @@ def test_ipv6(below, frames, plain, tmp_path):
     }
 
 
+def test_both_byte_orders_and_clocks_of_pcapng(frames, plain, tmp_path):
+    assert measured(tmp_path / "a.pcapng", rewritten.bigendian_pcapng(frames)) == plain
+
+
 def test_microseconds(frames, plain, tmp_path):
     found = measured(tmp_path / "a.pcap", rewritten.pcap(frames, per_second=10**6))
     for key in ("fast_retransmissions", "timeout_retransmissions", "loss_bursts"):

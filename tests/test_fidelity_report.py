@@ -69,7 +69,7 @@ def test_page(comparisons: list[Comparison]) -> None:
         ["packets sent again", "12", "12", "100.0 %"],
         ["share", "12", "12", "100.0 %"],
     ]
-    assert controllers[2:] == [["bbr", "2 of 12", "", ""], ["cubic + bbr", "", "", "12 of 12"]]
+    assert controllers[2:] == [["bbr", "2 of 12", ""], ["cubic + bbr", "", "12 of 12"]]
     assert scenarios[2] == ["`alone`", "Title of alone", "12", "2", "16.7 %"]
     assert len(worst) == 2 + 10
     assert worst[2] == [

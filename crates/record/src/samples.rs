@@ -324,8 +324,12 @@ impl Telling<'_> {
             let bytes = grown(&seen.sent_bytes, &mut told.sent_bytes);
             let received = grown(&seen.received_bytes, &mut told.received_bytes);
             let delivered = grown(&seen.delivered_bytes, &mut told.delivered_bytes);
-            self.recorder.sent(moment, number, packets.saturating_sub(again) as u32, bytes, false);
-            self.recorder.sent(moment, number, again as u32, 0, true);
+            for (part, part_bytes) in packets_in_parts(packets.saturating_sub(again), bytes) {
+                self.recorder.sent(moment, number, part, part_bytes, false);
+            }
+            for (part, _) in packets_in_parts(again, 0) {
+                self.recorder.sent(moment, number, part, 0, true);
+            }
             for part in parts(received) {
                 self.recorder.received(moment, number, part);
             }
@@ -409,6 +413,22 @@ fn parts(bytes: u64) -> impl Iterator<Item = u32> {
     (0..bytes.div_ceil(most)).map(move |part| (bytes - part * most).min(most) as u32)
 }
 
+/// Packets with their bytes in parts of which events can hold the packets; at least one part.
+fn packets_in_parts(packets: u64, bytes: u64) -> impl Iterator<Item = (u32, u64)> {
+    let most = u64::from(u32::MAX);
+    let count = packets.div_ceil(most).max(1);
+    // Bytes of the first so many packets; bytes without a packet are in the only part.
+    let bytes_of = move |first: u64| match first < packets {
+        true => (u128::from(bytes) * u128::from(first) / u128::from(packets)) as u64,
+        false => bytes,
+    };
+    (0..count).map(move |part| {
+        let (from, to) = (part * most, packets.min((part + 1) * most));
+        let before = if part == 0 { 0 } else { bytes_of(from) };
+        ((to - from) as u32, bytes_of(to) - before)
+    })
+}
+
 /// Bytes of packets, as equal as can be.
 fn shared(bytes: u64, packets: u64) -> impl Iterator<Item = u32> {
     let (each, rest) = (bytes / packets.max(1), bytes % packets.max(1));
@@ -428,6 +448,15 @@ mod tests {
         assert_eq!(shared(10, 3).collect::<Vec<_>>(), [4, 3, 3]);
         assert_eq!(shared(0, 0).count(), 0);
         assert_eq!(parts((1 << 32) + 5).map(u64::from).sum::<u64>(), (1 << 32) + 5);
+    }
+
+    #[test]
+    fn packets_beyond_what_an_event_holds_keep_their_bytes() {
+        let most = u64::from(u32::MAX);
+        let told = |packets, bytes| packets_in_parts(packets, bytes).collect::<Vec<_>>();
+        assert_eq!(told(3, 10), [(3, 10)]);
+        assert_eq!(told(0, 7), [(0, 7)]);
+        assert_eq!(told(most + 2, 1500 * (most + 2)), [(u32::MAX, 1500 * most), (2, 3000)]);
     }
 
     #[test]

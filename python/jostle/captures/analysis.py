@@ -83,6 +83,7 @@ def analyze(
         _title(files), BACKEND, version, conditions=_apart(conditions), results=results
     )
     measured.said = tuple(dict.fromkeys(notes))
+    measured.sources = tuple(file for file in files if not logs.is_log(file))
     return measured
 
 

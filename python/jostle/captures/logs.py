@@ -5,6 +5,7 @@ Nothing is made up: what a log does not say is absent.
 
 from __future__ import annotations
 
+import gzip
 import json
 import zlib
 from pathlib import Path
@@ -13,13 +14,16 @@ from typing import Any, Final
 from jostle.captures.flent import of_flent
 from jostle.captures.iperf3 import of_iperf3
 from jostle.captures.pings import of_irtt, of_ping
+from jostle.captures.qlog import of_qlog
 from jostle.captures.samples import Log
 from jostle.captures.ss import is_ss, of_ss
 from jostle.errors import InputError
-from jostle.foreign_files import TRACE_BYTES, read_bytes
+from jostle.foreign_files import TRACE_BYTES, open_regular, read_bytes
 
-_SUFFIXES: Final = (".json", ".txt", ".log", ".flent")
+_QLOG: Final = (".qlog", ".sqlog")
+_SUFFIXES: Final = (".json", ".txt", ".log", ".flent", *_QLOG)
 _MB: Final = 10**6
+_GZIP: Final = b"\x1f\x8b"
 _WRONG: Final = (
     LookupError, TypeError, AttributeError, ValueError, ArithmeticError, StopIteration,
 )  # fmt: skip
@@ -39,6 +43,8 @@ def read(path: Path) -> Log:
     InputError
         When it is none of a known kind, or says nothing that can be measured.
     """
+    if path.name.removesuffix(".gz").endswith(_QLOG):
+        return _qlog(path)
     try:
         text = _content(path).decode("utf-8", "replace")
     except (OSError, ValueError, zlib.error) as error:
@@ -59,6 +65,21 @@ def read(path: Path) -> Log:
     return found
 
 
+def _qlog(path: Path) -> Log:
+    """Read a qlog line by line: it has one of each packet."""
+    try:
+        with open_regular(path) as packed:
+            is_packed = packed.peek(2).startswith(_GZIP)
+            with gzip.open(packed) if is_packed else packed as file:
+                return of_qlog(file, path)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: {error}") from error
+    except ValueError as error:
+        message = str(error)
+        where = path.parent / message if message.startswith(path.name) else f"{path}: {message}"
+        raise InputError(str(where)) from error
+
+
 def _of_document(path: Path, document: dict[str, Any]) -> Log:
     """Tell by its keys which tool wrote a document."""
     made_of, words = of_iperf3, "iperf3 --json writes"
@@ -74,7 +95,7 @@ def _of_document(path: Path, document: dict[str, Any]) -> Log:
 
 def _content(path: Path) -> bytes:
     content = read_bytes(path, TRACE_BYTES)
-    if not content.startswith(b"\x1f\x8b"):
+    if not content.startswith(_GZIP):
         return content
     # 16 for gzip's header. A small file may be made of gigabytes of zeros.
     unpacking = zlib.decompressobj(16 + zlib.MAX_WBITS)

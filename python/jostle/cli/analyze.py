@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +12,13 @@ import click
 
 from jostle.cli.folders import make_folder, make_folder_of
 from jostle.cli.options import json_option
+from jostle.cli.spans import seconds
 from jostle.cli.tables import formats_option, frame_of, shown_of, table_options, write_frame
+from jostle.errors import InputError
 from jostle.printable import echo
 
 if TYPE_CHECKING:
+    from jostle.figures.sequence_data import SequencesData
     from jostle.results import ResultSet
 
 
@@ -38,6 +42,21 @@ if TYPE_CHECKING:
 @click.option("--figures", metavar="DIR", help="Draw every figure into this folder.")
 @formats_option
 @click.option("--report", metavar="HTML", help="Write a self-contained report.")
+@click.option(
+    "--time-sequence",
+    is_flag=True,
+    help="Show each packet of a TCP flow over time, as tcptrace does, in the figures and the "
+    "report; the flows of several measurements over each other.",
+)
+@click.option(
+    "--flow",
+    "drawn",
+    multiple=True,
+    metavar="NAME",
+    help="With --time-sequence: this flow, not the one with the most payload.",
+)
+@click.option("--from", "from_", default="", metavar="TIME", help="With --time-sequence.")
+@click.option("--to", default="", metavar="TIME", help="With --time-sequence: only up to here.")
 @click.option("--store", metavar="DIR", help="Keep the results in this folder, as finished runs.")
 @table_options
 def analyze(
@@ -50,6 +69,10 @@ def analyze(
     formats: tuple[str, ...],
     report: str | None,
     store: str | None,
+    time_sequence: bool,
+    drawn: tuple[str, ...],
+    from_: str,
+    to: str,
     **options: Any,
 ) -> int:
     """Measure each capture FILE (pcap or pcapng, plain, .gz or .zst, or a folder of them).
@@ -63,6 +86,7 @@ def analyze(
     into = {suffix: options.pop(suffix) for suffix in ("csv", "parquet")}
     for file in into.values():
         make_folder_of(file if file != "-" else None)
+    _check_sequence(time_sequence, any((drawn, from_, to)), figures or report)
     make_folder(figures)
     make_folder_of(report)
     from jostle import captures
@@ -83,9 +107,30 @@ def analyze(
         else:
             output.print_pivot(results, *shown.pivot, shown, ())
     output.print_notes(results, err=quiet)
-    words = ["--flows", str(flows), "--interval", interval, *(Path(file).name for file in files)]
-    _write(results, figures, formats, report, words, quiet=quiet)
+    words = ["--flows", str(flows), "--interval", interval]
+    sequences = None
+    if time_sequence:
+        from jostle.results.sequences import sequences_data
+
+        from_s, to_s = seconds("--from", from_, 0.0), seconds("--to", to, math.inf)
+        sequences = sequences_data(results, 0, drawn, from_s, to_s)
+        words += ["--time-sequence", *(word for name in drawn for word in ("--flow", name))]
+        words += [
+            word for name, at in (("--from", from_), ("--to", to)) if at for word in (name, at)
+        ]
+    words += [Path(file).name for file in files]
+    _write(results, figures, formats, report, words, sequences=sequences, quiet=quiet)
     return 0
+
+
+def _check_sequence(wanted: bool, part: bool, shown_in: str | None) -> None:
+    """See that options of a diagram are given with one, and one with a place for it."""
+    if part and not wanted:
+        raise InputError(
+            "--flow, --from and --to choose what --time-sequence shows: give that, too"
+        )
+    if wanted and not shown_in:
+        raise InputError("--time-sequence is drawn into --figures DIR or --report HTML: give one")
 
 
 def _write(
@@ -95,17 +140,25 @@ def _write(
     report: str | None,
     command: Sequence[str],
     *,
+    sequences: SequencesData | None,
     quiet: bool,
 ) -> None:
     """Draw figures and write the report, where they were asked for."""
     if figures is not None:
         from jostle.results import pictures
 
-        for path in pictures.save_all(results, Path(figures), formats or ("png",), 1):
+        endings = formats or ("png",)
+        for path in pictures.save_all(results, Path(figures), endings, 1):
             echo(f"figure: {path}", err=quiet)
+        if sequences is not None:
+            from jostle.figures.drawn import drawn
+            from jostle.figures.save import save
+
+            for path in save(drawn(sequences), str(Path(figures) / "time-sequence"), endings):
+                echo(f"figure: {path}", err=quiet)
     if report is not None:
         from jostle.report import write_report
 
         # A capture is no text to be shown in the page: its name and digest are.
-        path = write_report([results], report, (), command, command="analyze")
+        path = write_report([results], report, (), command, command="analyze", sequences=sequences)
         echo(f"report: {path}", err=quiet)

@@ -11,6 +11,7 @@ from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder_of
 from jostle.cli.options import plan_options
 from jostle.cli.run import carry_out, plan_files
+from jostle.cli.spans import seconds
 from jostle.cli.tables import (
     conditions_option,
     each_option,
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
     from jostle.results import ResultSet
     from jostle.results.plots import Kind
 
-_KINDS = ("series", "lines", "heatmap", "cdf", "box", "scatter", "envelope", "phase", "rrul")
+_KINDS = (
+    "series", "lines", "heatmap", "cdf", "box", "scatter", "envelope", "phase", "rrul",
+    "time-sequence",
+)  # fmt: skip
 
 
 @click.command(short_help="Draw any measure: over time, over a key, as a distribution.")
@@ -45,7 +49,8 @@ _KINDS = ("series", "lines", "heatmap", "cdf", "box", "scatter", "envelope", "ph
     "distributions. scatter: one measure against another, an ellipse each. envelope: delay and "
     "throughput every ten round trips, and the Performance Envelope of each flow. phase: two "
     "flows, or with --x two measures, against each other over time. rrul: throughput of all flows "
-    "each way over the RTT of pings, as flent draws response under load.",
+    "each way over the RTT of pings, as flent draws response under load. time-sequence: every "
+    "packet of captured TCP flows, as tcptrace draws them.",
 )
 @click.option(
     "--x", default="", metavar="KEY", help="Key of the grid; scatter and phase: a measure."
@@ -68,6 +73,10 @@ _KINDS = ("series", "lines", "heatmap", "cdf", "box", "scatter", "envelope", "ph
     "--flow", "flows", multiple=True, metavar="NAME", help="This flow, group or link alone."
 )
 @each_option
+@click.option(
+    "--from", "from_", default="", metavar="TIME", help="With time-sequence: from here on."
+)
+@click.option("--to", default="", metavar="TIME", help="With time-sequence: up to here.")
 @click.option(
     "--events",
     is_flag=True,
@@ -104,6 +113,8 @@ def plot(
     into = files_given(options)
     given = {name: options.pop(name) for name in ("x", "y", "by", "phase", "flows", "each")}
     given["events"] = options.pop("events")
+    given["from_s"] = seconds("--from", options.pop("from_"), 0.0)
+    given["to_s"] = seconds("--to", options.pop("to"), 0.0)
     if len(options["files"]) != 1:
         raise InputError("a plot is of one scenario: give one FILE")
     stem, endings = stem_of(output or f"{kind}.{formats[0] if formats else 'png'}", formats)
@@ -120,7 +131,7 @@ def plot(
     chosen = results.where(parsed_where(where)) if where else results
     if not chosen.conditions:
         raise InputError("--where: no condition has all of these values")
-    if kind in ("series", "phase", "rrul") and len(chosen.conditions) > 1:
+    if kind in _OF_ONE and len(chosen.conditions) > 1:
         raise InputError(_several_conditions(kind, chosen))
     data = data_of(chosen, kind, asked)
     quiet = write_frame(lambda: _frame(data), into)
@@ -131,6 +142,9 @@ def plot(
 
 for _option in reversed(file_options("what it shows")):
     plot = _option(plot)
+
+
+_OF_ONE = ("series", "phase", "rrul", "time-sequence")
 
 
 def _frame(data: FigureData) -> pl.DataFrame:

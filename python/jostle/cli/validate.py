@@ -176,7 +176,7 @@ def _print(comparisons: Sequence[Comparison], as_json: bool, *, quiet: bool) -> 
     output.print_note(
         to,
         "± half of the 95 % confidence interval of the mean (Student t). Goodput, share and SRTT "
-        "of the second half, retransmissions of the whole run.",
+        "of the second half, all else of the whole run.",
     )
     output.print_note(to, not_judged(comparisons))
     are = "is" if cells == 1 else "are"

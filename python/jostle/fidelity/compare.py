@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from jostle.fidelity.observe import Observation, Quantity, observe, quantities
+from jostle.fidelity.applications import APPLICATIONS, Application, application_of
+from jostle.fidelity.observe import Observation, Quantity, observe, quantities, quantities_of
 from jostle.fidelity.tolerances import TOLERANCES, Kind, Tolerance
 from jostle.stats import Estimate, difference, estimate
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from jostle.backends import Spec
     from jostle.results import Failure, Result, ResultSet
     from jostle.results.conditions import Condition
+    from jostle.run_spec import FlowSpec
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,13 @@ class MeasureComparison:
 
 @dataclass(frozen=True)
 class FlowComparison:
-    """One flow of a cell."""
+    """One flow of a cell, and which application it carries, if it does."""
 
     name: str
     controller: str
     transport: str
     measures: tuple[MeasureComparison, ...]
+    application: Application | None = None
 
     @property
     def sender(self) -> str:
@@ -225,7 +228,8 @@ def _cell(simulator: ResultSet, kernel: ResultSet, condition: int, label: str) -
             name=flow["name"],
             controller=flow["controller"]["name"],
             transport=flow["transport"],
-            measures=_measures(flow["name"], kind, ours, theirs),
+            measures=_measures(flow, kind, ours, theirs),
+            application=application_of(flow),
         )
         for flow in spec["flows"]
     )
@@ -243,6 +247,8 @@ def _of_the_same_seeds(*sides: Sequence[Result]) -> list[list[dict[str, Observat
 
 
 def _kind(spec: Spec) -> Kind:
+    if any(application_of(flow) for flow in spec["flows"]):
+        return "applications"
     if len(spec["flows"]) > 1:
         return "shared"
     loses = any(link["loss"] or link["outages"] for link in spec["links"])
@@ -250,16 +256,18 @@ def _kind(spec: Spec) -> Kind:
 
 
 def _measures(
-    flow: str,
+    flow: FlowSpec,
     kind: Kind,
     ours: Sequence[Mapping[str, Observation]],
     theirs: Sequence[Mapping[str, Observation]],
 ) -> tuple[MeasureComparison, ...]:
-    tolerances = {tolerance.quantity: tolerance for tolerance in TOLERANCES[kind]}
+    application = application_of(flow)
+    judged = TOLERANCES[kind] if application is None else APPLICATIONS[application]
+    tolerances = {tolerance.quantity: tolerance for tolerance in judged}
     measures = []
-    for quantity in quantities():
-        simulator = [getattr(run[flow], quantity.name) for run in ours]
-        kernel = [getattr(run[flow], quantity.name) for run in theirs]
+    for quantity in quantities() if application is None else quantities_of(application):
+        simulator = [run[flow["name"]].of(quantity.name) for run in ours]
+        kernel = [run[flow["name"]].of(quantity.name) for run in theirs]
         measures.append(
             MeasureComparison(
                 quantity,

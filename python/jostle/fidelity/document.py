@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from jostle.fidelity.applications import APPLICATIONS
 from jostle.fidelity.tolerances import TOLERANCES
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def document(comparisons: Sequence[Comparison]) -> dict[str, Any]:
                 }
                 for t in tolerances
             }
-            for kind, tolerances in TOLERANCES.items()
+            for kind, tolerances in (TOLERANCES | APPLICATIONS).items()
         },
         "cells": {"within": sum(cell.within for cell in cells), "total": len(cells)},
         "scenarios": [_scenario(comparison) for comparison in comparisons],

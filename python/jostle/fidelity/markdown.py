@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from jostle.fidelity.applications import APPLICATIONS, TITLES, Application
 from jostle.fidelity.causes import Cause, cause_of
 from jostle.fidelity.observe import quantities
 from jostle.fidelity.tables import difference_text
-from jostle.fidelity.tolerances import TOLERANCES, Kind
+from jostle.fidelity.tolerances import TOLERANCES, Kind, Tolerance
 from jostle.results.formats import ABSENT, with_interval
+from jostle.results.measures import measure
 
 if TYPE_CHECKING:
     from jostle.fidelity.compare import Cell, Comparison, FlowComparison, MeasureComparison
@@ -21,6 +23,7 @@ _KIND_TITLES: Final[dict[Kind, str]] = {
     "solo": "a flow alone",
     "lossy": "alone, with random loss",
     "shared": "flows that share",
+    "applications": "beside an application",
 }
 
 Row = Sequence[str]
@@ -52,7 +55,7 @@ def page(
         _introduction(comparisons, command),
         "## What is compared",
         _METHOD,
-        _tolerances(),
+        _tolerances(cells),
         "## How many cells are within the tolerances",
         _share_by(cells, _by_kind, ("", "cells", "within", "share")),
         "By quantity, where it is judged:",
@@ -79,7 +82,8 @@ both lose the same ones, and only runs of the same seed are compared. Where a sc
 `start_jitter`, every flow starts at a time drawn from one shortest round trip, because competition
 is chaotic and a single pair of starts would show one of many outcomes. A cell is one condition of a
 scenario; its numbers are means over the runs with Student's 95 % interval. Goodput, share and
-smoothed RTT are those of the second half of a run, packets sent again those of all of it.
+smoothed RTT are those of the second half of a run, packets sent again, and what those who use an
+application notice, those of all of it.
 [](measures.md) defines them, but for the smoothed RTT (SRTT), the mean of what it is at the ends of
 the intervals. A cell is within the tolerances if each of its flows is:"""
 
@@ -103,17 +107,37 @@ def _runs(comparisons: Sequence[Comparison], side: int) -> str:
     return f"{fewest} to {most} runs"
 
 
-def _tolerances() -> str:
-    lines = [
-        f"- {_KIND_TITLES[kind]}: "
-        + "; ".join(f"{_title(t.quantity)} {t.words}" for t in TOLERANCES[kind])
-        for kind in _KIND_TITLES
-    ]
-    return "\n".join(lines)
+def _tolerances(cells: Sequence[Cell]) -> str:
+    return "\n".join(
+        f"- {title}: " + "; ".join(f"{_title(t.quantity)} {t.words}" for t in tolerances)
+        for title, tolerances, _ in _judged(cells)
+    )
+
+
+def _judged(
+    cells: Sequence[Cell],
+) -> Iterator[tuple[str, Sequence[Tolerance], Callable[[Cell, FlowComparison], bool]]]:
+    """Yield what is judged: its name, the tolerances, and of which flows of which cells."""
+
+    def is_bulk(kind: Kind) -> Callable[[Cell, FlowComparison], bool]:
+        return lambda cell, flow: cell.kind == kind and flow.application is None
+
+    def carries(application: Application) -> Callable[[Cell, FlowComparison], bool]:
+        return lambda _, flow: flow.application == application
+
+    some = any(cell.kind == "applications" for cell in cells)
+    for kind, title in _KIND_TITLES.items():
+        if some or kind != "applications":
+            yield title, TOLERANCES[kind], is_bulk(kind)
+    for application, title in TITLES.items():
+        if any(flow.application == application for cell in cells for flow in cell.flows):
+            yield title, APPLICATIONS[application], carries(application)
 
 
 def _title(name: str) -> str:
-    return next(quantity.title for quantity in quantities() if quantity.name == name)
+    return (
+        next((one.title for one in quantities() if one.name == name), None) or measure(name).title
+    )
 
 
 def _by_kind(cell: Cell) -> str:
@@ -136,29 +160,33 @@ def _counts(within: Sequence[bool]) -> tuple[str, str, str]:
 
 def _by_quantity(cells: Sequence[Cell]) -> str:
     rows = []
-    for kind in _KIND_TITLES:
-        for tolerance in TOLERANCES[kind]:
-            found = [
-                all(m.within for _, m in cell.judged if m.tolerance is tolerance)
-                for cell in cells
-                if cell.compared and cell.kind == kind
-            ]
+    for title, tolerances, concerns in _judged(cells):
+        for tolerance in tolerances:
+            found = []
+            for cell in cells:
+                of_cell = [
+                    bool(one.within)
+                    for flow, one in cell.judged
+                    if one.tolerance is tolerance and concerns(cell, flow)
+                ]
+                found += [all(of_cell)] if of_cell else []
             if found:
-                rows.append((_KIND_TITLES[kind], _title(tolerance.quantity), *_counts(found)))
+                rows.append((title, _title(tolerance.quantity), *_counts(found)))
     return _table(("", "quantity", "cells", "within", "share"), rows)
 
 
 def _by_controllers(cells: Sequence[Cell]) -> str:
     compared = [cell for cell in cells if cell.compared]
     mixes = list(dict.fromkeys(_mix(cell) for cell in compared))
+    kinds = [kind for kind in _KIND_TITLES if any(cell.kind == kind for cell in compared)]
     rows = []
     for mix in mixes:
         row = [mix]
-        for kind in _KIND_TITLES:
+        for kind in kinds:
             found = [c.within for c in compared if c.kind == kind and _mix(c) == mix]
             row.append(f"{sum(found)} of {len(found)}" if found else "")
         rows.append(row)
-    return _table(("controllers", *(_KIND_TITLES[kind] for kind in _KIND_TITLES)), rows)
+    return _table(("controllers", *(_KIND_TITLES[kind] for kind in kinds)), rows)
 
 
 def _mix(cell: Cell) -> str:
@@ -210,6 +238,8 @@ def _mean(measure: MeasureComparison, side: str) -> str:
 
 
 def _every_cell(comparison: Comparison) -> str:
+    if any(cell.kind == "applications" for cell in comparison.cells):
+        return _every_application(comparison)
     rows: list[Row] = []
     alone = all(len(cell.flows) <= 1 for cell in comparison.cells)
     judged = [tolerance.quantity for tolerance in TOLERANCES["solo" if alone else "shared"]]
@@ -227,6 +257,38 @@ def _every_cell(comparison: Comparison) -> str:
     return f"### {comparison.scenario}\n\n{comparison.title}\n\n{_table(header, rows)}"
 
 
+def _every_application(comparison: Comparison) -> str:
+    """Write a row per quantity: flows are judged by different ones."""
+    rows: list[Row] = []
+    for cell in comparison.cells:
+        label = cell.label
+        if not cell.compared:
+            rows.append((label, "", "runs failed", "", ""))
+        name = ""
+        for flow, one in cell.judged:
+            shown = one.quantity
+            same, name = flow.name == name, flow.name
+            rows.append(
+                (
+                    label,
+                    "" if same else name,
+                    shown.title,
+                    f"{_mean(one, 'kernel')} {shown.shown_unit}".rstrip(),
+                    _difference(one),
+                )
+            )
+            label = ""
+    header = ("condition", "flow", "quantity", "kernel", "difference")
+    return f"### {comparison.scenario}\n\n{comparison.title}\n\n{_table(header, rows)}"
+
+
+def _difference(measure: MeasureComparison) -> str:
+    text = difference_text(measure)
+    if measure.resolved is False:
+        text = f"~ {text}"
+    return f"**{text}**" if measure.within is False else text
+
+
 def _flow_row(
     cell: Cell | None, flow: FlowComparison, judged: Sequence[str], alone: bool
 ) -> list[str]:
@@ -236,10 +298,7 @@ def _flow_row(
         measure = flow.of(quantity)
         shown = measure.quantity
         row.append(f"{_mean(measure, 'kernel')} {shown.shown_unit}")
-        text = difference_text(measure)
-        if measure.resolved is False:
-            text = f"~ {text}"
-        row.append(f"**{text}**" if measure.within is False else text)
+        row.append(_difference(measure))
     return row
 
 

@@ -8,17 +8,20 @@ RTT that it measured, so that the measure `rtt` is not the same thing on both si
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from jostle.results.measures import measure
+from jostle.fidelity.applications import APPLICATIONS, Application, application_of
+from jostle.results.measures import Measure, measure
 from jostle.results.series import series_of
 from jostle.stats.describe import mean
 
 if TYPE_CHECKING:
     from jostle.backends import Run
+    from jostle.run_spec import FlowSpec
     from jostle.stats.describe import Floats
 
 
@@ -48,6 +51,7 @@ class Quantity:
 
 _SRTT: Final = "srtt"
 _DECIMALS: Final = {"goodput": 2, "share": 1, _SRTT: 1, "retransmitted": 0}
+_OF_APPLICATIONS: Final = 2
 
 
 @functools.cache
@@ -60,6 +64,15 @@ def quantities() -> tuple[Quantity, ...]:
         title = "SRTT" if name == _SRTT else row.title
         found.append(Quantity(name, title, row.unit, row.reads, row.factor, decimals))
     return tuple(found)
+
+
+@functools.cache
+def quantities_of(application: Application) -> tuple[Quantity, ...]:
+    """Everything that is compared of an application."""
+    return tuple(
+        Quantity(row.name, row.title, row.unit, row.reads, row.factor, _OF_APPLICATIONS)
+        for row in (measure(tolerance.quantity) for tolerance in APPLICATIONS[application])
+    )
 
 
 @dataclass(frozen=True)
@@ -76,12 +89,22 @@ class Observation:
         if there is none.
     retransmitted
         Measure of the whole run: the first overflow is where most are.
+    noticed
+        Of an application what those who use it notice, by measure: of the whole run.
     """
 
     goodput: float | None
     share: float | None
     srtt: float | None
     retransmitted: float | None
+    noticed: Mapping[str, float | None] = field(default_factory=dict)
+
+    def of(self, quantity: str) -> float | None:
+        """One of these quantities, by its name."""
+        value: float | None = (
+            self.noticed[quantity] if quantity in self.noticed else getattr(self, quantity)
+        )
+        return value
 
 
 def observe(run: Run) -> dict[str, Observation]:
@@ -95,9 +118,23 @@ def observe(run: Run) -> dict[str, Observation]:
             share=series.over("share", number, half_s, end_s),
             srtt=_mean_srtt_s(run, flow["name"], half_s),
             retransmitted=series.over("retransmitted", number, 0.0, end_s),
+            noticed=_noticed(run, flow),
         )
         for number, flow in enumerate(run.spec["flows"])
     }
+
+
+def _noticed(run: Run, flow: FlowSpec) -> dict[str, float | None]:
+    application = application_of(flow)
+    if application is None:
+        return {}
+    names = [tolerance.quantity for tolerance in APPLICATIONS[application]]
+    return {name: _of_whole_run(measure(name), run, flow) for name in names}
+
+
+def _of_whole_run(row: Measure, run: Run, flow: FlowSpec) -> float | None:
+    who = (flow.get("group") or flow["name"]) if row.scope == "group" else flow["name"]
+    return row.of_summary(run.summary, "overall", who)
 
 
 def _mean_srtt_s(run: Run, flow: str, half_s: float) -> float | None:

@@ -94,7 +94,7 @@ def difference_text(measure: MeasureComparison) -> str:
     shown = measure.quantity
     if measure.difference.value is None:
         return ABSENT
-    if shown.name == "share":
+    if shown.shown_unit == "%":
         return f"{signed(measure.difference.value * shown.factor, 1)} points"
     relative = measure.relative
     percent = None if relative is None else f"{signed(100 * relative, 1)} %"

@@ -8,9 +8,9 @@ from typing import Final, Literal
 
 from jostle.stats import Estimate
 
-Kind = Literal["solo", "lossy", "shared"]
-"""A flow alone, alone on links that lose packets at random, or with others: which runs are compared
-and what is judged depend on it."""
+Kind = Literal["solo", "lossy", "shared", "applications"]
+"""A flow alone, alone on links that lose packets at random, with others, or beside applications:
+which runs are compared and what is judged depend on it."""
 
 
 @dataclass(frozen=True)
@@ -80,5 +80,14 @@ TOLERANCES: Final[dict[Kind, tuple[Tolerance, ...]]] = {
             or_inside_interval=True,
         ),
     ),
+    # Of what is beside an application: how much that has to bear.
+    "applications": (
+        Tolerance(
+            "goodput",
+            "within 5 %, or inside the 95 % interval of the kernel's mean",
+            relative=0.05,
+            or_inside_interval=True,
+        ),
+    ),
 }
-"""What is judged, by kind; other quantities are shown without a verdict."""
+"""What is judged of flows of bulk data, by kind; other quantities are shown without a verdict."""

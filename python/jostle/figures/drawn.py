@@ -16,6 +16,7 @@ from jostle.figures.data import (
     ScatterData,
     StackedData,
 )
+from jostle.figures.sequence_data import SequencesData
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,6 +31,7 @@ FigureData = (
     | ScatterData
     | Multiples
     | EventsData
+    | SequencesData
 )
 
 _FEWEST = 6
@@ -38,21 +40,25 @@ _FEWEST = 6
 
 def drawn(data: FigureData) -> Figure:
     """Draw a figure's data."""
-    from jostle.figures import charts, draw, events, heat, maps
+    from jostle.figures import charts, draw, events, heat, maps, sequence
 
+    figure: Figure
     match data:
         case StackedData():
-            return draw.stacked(data)
+            figure = draw.stacked(data)
         case HeatMapData():
-            return heat.heat_map(data)
+            figure = heat.heat_map(data)
         case MapData() | RegionData():
-            return maps.alone(data)
+            figure = maps.alone(data)
         case Multiples():
-            return charts.multiples(data)
+            figure = charts.multiples(data)
         case EventsData():
-            return events.events(data)
+            figure = events.events(data)
+        case SequencesData():
+            figure = sequence.sequences(data)
         case CurvesData() | GroupsData() | ScatterData():
-            return charts.chart(data)
+            figure = charts.chart(data)
+    return figure
 
 
 def rendered(

@@ -16,6 +16,7 @@ from jostle.figures.data import (
     ScatterData,
     StackedData,
 )
+from jostle.figures.sequence_data import SequencesData
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,7 +35,9 @@ def figure_frame(data: FigureData) -> pl.DataFrame:
         `chart` (title of a small multiple, or what a panel shows), `label` (of the line, box or
         cloud) and, as the kind has them: `x`, `y`, `low`, `high` of lines; `row`, `column`, `value`
         of a heat map, `x`, `y`, `value` of one of points; `group` and the numbers of a box;
-        `time_s`, `what` and `value` of events.
+        `time_s`, `what` and `value` of events; `time_s`, `what`, `start` and `end` (bytes) of a
+        time–sequence diagram, in which an ACK's `start` is what it acknowledges and its `end` the
+        edge of the window.
     """
     import polars as pl
 
@@ -66,6 +69,8 @@ def _rows(data: FigureData) -> Iterator[Row]:
             yield from _boxes(data)
         case EventsData():
             yield from _events(data)
+        case SequencesData():
+            yield from _sequences(data)
 
 
 def _cells(data: HeatMapData) -> Iterator[Row]:
@@ -108,6 +113,22 @@ def _events(data: EventsData) -> Iterator[Row]:
             yield _event(flow.label, time_s, "lost at a window of (kB)", window)
         for span in flow.modes:
             yield _event(flow.label, span.from_s, span.mode, span.to_s - span.from_s)
+
+
+def _sequences(data: SequencesData) -> Iterator[Row]:
+    for flow in data.flows:
+        packets, answers, sacks = flow.packets, flow.answers, flow.sacks
+        whats = [packets.kinds[kind] for kind in packets.kind]
+        tables = [
+            (whats, packets.time_s, packets.start, packets.end),
+            (["ack"] * answers.time_s.size, answers.time_s, answers.acknowledged, answers.edge),
+            (["dsack" if twice else "sack" for twice in sacks.is_duplicate], sacks.time_s,
+             sacks.start, sacks.end),
+        ]  # fmt: skip
+        for table in tables:
+            for what, time_s, start, end in zip(*table, strict=True):
+                row = _row("", flow.label, time_s=time_s, start=start, end=end)
+                yield {**row, "what": what}
 
 
 def _event(label: str, time_s: float, what: str, value: float) -> Row:

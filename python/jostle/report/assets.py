@@ -14,6 +14,9 @@ STYLES = ("uplot.css", "page.css")
 SCRIPTS = ("uplot.js", "charts.js", "page.js")
 """uPlot 1.6.32 (MIT, Leon Sorokin; licence in `static/uplot.LICENSE`), then our own."""
 
+WITH_SEQUENCES = (*SCRIPTS, "sequence.js")
+"""Of pages that have time–sequence diagrams."""
+
 
 @functools.cache
 def asset(name: str) -> str:

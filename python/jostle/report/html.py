@@ -16,6 +16,7 @@ from jostle.figures.files import replace_file
 from jostle.figures.save import to_bytes
 from jostle.foreign_files import SCENARIO_BYTES, read_text
 from jostle.printable import printable
+from jostle.report import assets, sequence
 from jostle.report.page import rendered
 from jostle.report.series import charts
 from jostle.report.topology import topology
@@ -24,6 +25,7 @@ from jostle.results.overview import overview
 from jostle.results.tables import LINKS, Table, html_table, interval_note, phase_tables
 
 if TYPE_CHECKING:
+    from jostle.figures.sequence_data import SequencesData
     from jostle.results import ResultSet
 
 MOST_DRAWINGS = 40
@@ -42,6 +44,7 @@ def render(
     options: Sequence[str] = (),
     *,
     command: str = "report",
+    sequences: SequencesData | None = None,
 ) -> str:
     """Write results as an HTML document.
 
@@ -56,6 +59,8 @@ def render(
         Its options, word by word.
     command
         What it is called: another one for what was measured, not run.
+    sequences
+        A time–sequence diagram, which stands in the first part of the page.
     """
     names = [Path(file).name for file in files]
     return rendered(
@@ -66,6 +71,8 @@ def render(
         ],
         files=names,
         command=shlex.join(["jostle", command, *options, *(names or _FILE[command])]),
+        sequence=None if sequences is None else _sequence(sequences),
+        scripts=assets.SCRIPTS if sequences is None else assets.WITH_SEQUENCES,
     )
 
 
@@ -76,6 +83,7 @@ def write_report(
     options: Sequence[str] = (),
     *,
     command: str = "report",
+    sequences: SequencesData | None = None,
 ) -> Path:
     """Write a report; see `render`.
 
@@ -85,7 +93,8 @@ def write_report(
         When the file cannot be written.
     """
     path = Path(path)
-    replace_file(path, render(every, files, options, command=command).encode())
+    page = render(every, files, options, command=command, sequences=sequences)
+    replace_file(path, page.encode())
     return path
 
 
@@ -125,6 +134,11 @@ def _scenario(results: ResultSet, file: str | None) -> dict[str, Any]:
         "specs": _specs(results),
         "run_ids": [(results.labels[r.condition], r.seed, r.run.run_id) for r in results.results],
     }
+
+
+def _sequence(sequences: SequencesData) -> tuple[Markup, str]:
+    fitting = sequence.fitting(sequences)
+    return data_block(*sequence.packed(fitting)), fitting.caption
 
 
 def _html(tables: Sequence[Table], title: str, *, of: bool) -> Markup:

@@ -12,6 +12,8 @@ from jostle.results import conditions as naming
 from jostle.results.conditions import Condition
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import polars as pl
 
     from jostle.backends import Run, Spec
@@ -82,6 +84,8 @@ class FinishedRuns:
         self.failures = tuple(failures)
         self.said: tuple[str, ...] = ()
         """What whoever carried the runs out has to say of them."""
+        self.sources: tuple[Path, ...] = ()
+        """Captures that were measured; none if these are runs."""
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from jostle.errors import InputError, unknown
-from jostle.results import load_response, over_time, plot_data
+from jostle.results import load_response, over_time, plot_data, sequences
 from jostle.results.measures import measure
 from jostle.results.plot_data import Choice
 from jostle.results.samples import find_key
@@ -18,10 +19,13 @@ if TYPE_CHECKING:
     from jostle.results.conditions import Condition
     from jostle.results.finished import FinishedRuns
 
-Kind = Literal["series", "lines", "heatmap", "cdf", "box", "scatter", "envelope", "phase", "rrul"]
+Kind = Literal[
+    "series", "lines", "heatmap", "cdf", "box", "scatter", "envelope", "phase", "rrul",
+    "time-sequence",
+]  # fmt: skip
 KINDS: Final[tuple[Kind, ...]] = (
     "series", "lines", "heatmap", "cdf", "box", "scatter", "envelope", "phase",
-    "rrul",
+    "rrul", "time-sequence",
 )  # fmt: skip
 
 Keys = str | Sequence[str]
@@ -166,6 +170,15 @@ class Plots:
         at = self._results.position(condition)
         return self._drawn(load_response.load_response_data(self._results, at))
 
+    def time_sequence(
+        self, *, condition: int | str | Condition | None = None, flows: Keys = (),
+        from_s: float = 0.0, to_s: float = math.inf,
+    ) -> Figure:  # fmt: skip
+        """Draw each packet of captured TCP flows over time; see `sequences.sequences_data`."""
+        at = 0 if self._results.sources else self._results.position(condition)
+        several = _several(flows)
+        return self._drawn(sequences.sequences_data(self._results, at, several, from_s, to_s))
+
 
 class _Data(Plots):
     """The same methods, which give what would be drawn."""
@@ -178,7 +191,7 @@ class _Data(Plots):
 def data_of(results: FinishedRuns, kind: Kind, given: Mapping[str, object]) -> FigureData:
     """Take a plot's data; `given` are the arguments of its method, of which empty ones go."""
     wanted = {name: value for name, value in given.items() if value}
-    data: FigureData = getattr(_Data(results), kind)(**wanted)
+    data: FigureData = getattr(_Data(results), kind.replace("-", "_"))(**wanted)
     return data
 
 
@@ -226,12 +239,16 @@ _ARGUMENTS: Final[Mapping[Kind, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "envelope": (("by", "phase", "flows"), ()),
     "phase": (("x", "y", "condition", "flows"), ()),
     "rrul": (("condition",), ()),
+    "time-sequence": (("condition", "flows", "from_s", "to_s"), ()),
 }
 """Arguments of each kind, and those that it needs."""
 
 
+_OPTION: Final = {"flows": "flow", "from_s": "from", "to_s": "to"}
+
+
 def _options(names: Sequence[str]) -> str:
-    return ", ".join(f"--{name.removesuffix('s') if name == 'flows' else name}" for name in names)
+    return ", ".join(f"--{_OPTION.get(name, name)}" for name in names)
 
 
 def _several(names: Keys) -> tuple[str, ...]:

@@ -1,46 +1,12 @@
 //! Measures of a flow that was captured, over the whole capture.
 
-use super::row::{Compute, Measure, NUMBER, PACKETS, PERCENT, Place, ROUND_TRIP, Scope};
+use super::row::measures_of_a_run;
 use crate::captured::Captured;
 use crate::stretch::ratio;
 
-macro_rules! rows {
-    ($($(#[doc = $definition:literal])+
-        $key:ident: $type:ty, $name:literal, $title:literal, $unit:ident; $compute:expr;)+) => {
-        /// What the summary has of a captured flow, of the whole capture.
-        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
-        pub struct CapturedSummary {
-            $($(#[doc = $definition])+ pub $key: $type,)+
-        }
-
-        impl CapturedSummary {
-            /// What follows from what was seen.
-            pub fn of(captured: &Captured) -> Self {
-                Self {$(
-                    $key: {
-                        let compute: fn(&Captured) -> Option<f64> = $compute;
-                        super::row::Field::of(compute(captured))
-                    },
-                )+}
-            }
-        }
-
-        pub(super) const ROWS: &[Measure] = &[$(Measure {
-            name: $name,
-            title: $title,
-            key: stringify!($key),
-            unit: $unit,
-            scope: Scope::Flow,
-            place: Place::Flow,
-            any_window: false,
-            column: None,
-            definition: concat!($($definition),+),
-            compute: Compute::Captured($compute),
-        }),+];
-    };
-}
-
-rows! {
+measures_of_a_run! {
+    /// What the summary has of a captured flow, of the whole capture.
+    pub CapturedSummary, of Captured by Captured;
     /// Of a capture: time from the first SYN until the ACK that ends the handshake, a round trip
     /// wherever on the path it is captured.
     handshake_s: Option<f64>, "handshake", "handshake", ROUND_TRIP; |seen| seen.handshake_s;

@@ -243,3 +243,50 @@ macro_rules! measures {
     (@column $column:literal) => { Some($column) };
 }
 pub(super) use measures;
+
+/// Defines the measures of one kind of things over the whole run: the struct that the summary has of
+/// a flow, how it is filled (`of`), and the rows. A line says key and type in the summary, name,
+/// title, unit, and how it is computed from the thing. Its comment is the definition.
+macro_rules! measures_of_a_run {
+    (
+        $(#[$about:meta])+ $see:vis $summary:ident, of $of:ident by $kind:ident;
+        $(
+            $(#[doc = $definition:literal])+
+            $key:ident: $type:ty, $name:literal, $title:literal, $unit:ident; $compute:expr;
+        )+
+    ) => {
+        $(#[$about])+
+        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+        pub struct $summary {
+            $($(#[doc = $definition])+ pub $key: $type,)+
+        }
+
+        impl $summary {
+            /// What it is of one.
+            $see fn of(it: &$of) -> Self {
+                Self {$(
+                    $key: {
+                        let compute: fn(&$of) -> Option<f64> = $compute;
+                        $crate::measures::row::Field::of(compute(it))
+                    },
+                )+}
+            }
+        }
+
+        pub(super) const ROWS: &[$crate::measures::row::Measure] = &[$(
+            $crate::measures::row::Measure {
+                name: $name,
+                title: $title,
+                key: stringify!($key),
+                unit: $crate::measures::row::$unit,
+                scope: $crate::measures::row::Scope::Flow,
+                place: $crate::measures::row::Place::Flow,
+                any_window: false,
+                column: None,
+                definition: concat!($($definition),+),
+                compute: $crate::measures::row::Compute::$kind($compute),
+            },
+        )+];
+    };
+}
+pub(super) use measures_of_a_run;

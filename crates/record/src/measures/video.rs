@@ -2,45 +2,12 @@
 
 use jostle_units::Span;
 
-use super::row::{Compute, Measure, NUMBER, PERCENT, Place, RATE, Scope, TIME};
+use super::row::measures_of_a_run;
 use crate::playback::Watched;
 
-macro_rules! rows {
-    ($($(#[doc = $definition:literal])+
-        $key:ident: $type:ty, $name:literal, $title:literal, $unit:ident; $compute:expr;)+) => {
-        /// What the summary has of a video, of the whole run.
-        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
-        pub struct VideoSummary {
-            $($(#[doc = $definition])+ pub $key: $type,)+
-        }
-
-        impl VideoSummary {
-            pub(crate) fn of(watched: &Watched) -> Self {
-                Self {$(
-                    $key: {
-                        let compute: fn(&Watched) -> Option<f64> = $compute;
-                        super::row::Field::of(compute(watched))
-                    },
-                )+}
-            }
-        }
-
-        pub(super) const ROWS: &[Measure] = &[$(Measure {
-            name: $name,
-            title: $title,
-            key: stringify!($key),
-            unit: $unit,
-            scope: Scope::Flow,
-            place: Place::Flow,
-            any_window: false,
-            column: None,
-            definition: concat!($($definition),+),
-            compute: Compute::Video($compute),
-        }),+];
-    };
-}
-
-rows! {
+measures_of_a_run! {
+    /// What the summary has of a video, of the whole run.
+    pub(crate) VideoSummary, of Watched by Video;
     /// Time from the opening of a flow of video until the video begins to play; absent if it never
     /// does.
     startup_delay_s: Option<f64>, "startup_delay", "start-up delay", TIME; startup_delay;

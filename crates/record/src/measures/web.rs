@@ -1,46 +1,12 @@
 //! Measures of the pages that a browser loads, over the whole run.
 
 use super::group::ranked;
-use super::row::{Compute, Measure, NUMBER, Place, Scope, TIME};
+use super::row::measures_of_a_run;
 use crate::page::PageLoads;
 
-macro_rules! rows {
-    ($($(#[doc = $definition:literal])+
-        $key:ident: $type:ty, $name:literal, $title:literal, $unit:ident; $compute:expr;)+) => {
-        /// What the summary has of a browser's pages, of the whole run.
-        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
-        pub struct WebSummary {
-            $($(#[doc = $definition])+ pub $key: $type,)+
-        }
-
-        impl WebSummary {
-            /// Of loads in rising order.
-            pub(crate) fn of(pages: &PageLoads) -> Self {
-                Self {$(
-                    $key: {
-                        let compute: fn(&PageLoads) -> Option<f64> = $compute;
-                        super::row::Field::of(compute(pages))
-                    },
-                )+}
-            }
-        }
-
-        pub(super) const ROWS: &[Measure] = &[$(Measure {
-            name: $name,
-            title: $title,
-            key: stringify!($key),
-            unit: $unit,
-            scope: Scope::Flow,
-            place: Place::Flow,
-            any_window: false,
-            column: None,
-            definition: concat!($($definition),+),
-            compute: Compute::Pages($compute),
-        }),+];
-    };
-}
-
-rows! {
+measures_of_a_run! {
+    /// What the summary has of a browser's pages, of the whole run.
+    pub(crate) WebSummary, of PageLoads by Pages;
     /// Median of the times from the moment at which a browser asks for a page, before it has a
     /// connection, to the last byte of the page's last object, over all pages that were whole.
     page_load_p50_s: Option<f64>, "page_load", "page load time", TIME; |pages| ranked(&pages.took_s, 0, 0.5);

@@ -1,0 +1,82 @@
+"""What is compared of applications: what those who use them notice.
+
+A flow of bulk data is judged by what it gets of a link. Whoever calls, plays or reads asks for
+something else, and that has tolerances of its own, here and nowhere else. Measures are of the whole
+run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from jostle.fidelity.tolerances import Tolerance
+
+if TYPE_CHECKING:
+    from jostle.run_spec import FlowSpec
+
+Application = Literal["call", "frames", "film", "pings", "pages", "transfers"]
+
+TITLES: Final[dict[Application, str]] = {
+    "call": "a call",
+    "frames": "media frames",
+    "film": "a film",
+    "pings": "pings",
+    "pages": "web pages",
+    "transfers": "connections that come and go",
+}
+
+_OF_SOURCES: Final[dict[str, Application]] = {
+    "cbr": "call",
+    "media": "frames",
+    "video": "film",
+    "ping": "pings",
+    "web": "pages",
+}
+
+
+def application_of(flow: FlowSpec) -> Application | None:
+    """Say which application a flow carries; None of one that is judged by what it gets."""
+    if flow.get("arrivals") is not None:
+        return "transfers"
+    return _OF_SOURCES.get(flow["source"]["kind"])
+
+
+def _near(quantity: str, words: str, *, relative: float = 0.0, absolute: float = 0.0) -> Tolerance:
+    """Allow a part of the kernel's mean, or an amount; or what chance may do to that mean."""
+    return Tolerance(
+        quantity,
+        f"within {words}, or inside the 95 % interval of the kernel's mean",
+        relative=relative,
+        absolute=absolute,
+        or_inside_interval=True,
+    )
+
+
+def _near_time(quantity: str, milliseconds: int) -> Tolerance:
+    """Allow a tenth, or so much."""
+    words = f"10 % or {milliseconds} ms"
+    return _near(quantity, words, relative=0.1, absolute=milliseconds / 1e3)
+
+
+APPLICATIONS: Final[dict[Application, tuple[Tolerance, ...]]] = {
+    "call": (_near_time("one_way_delay", 1), _near("mos", "0.1", absolute=0.1)),
+    "frames": (
+        _near_time("frame_delay", 1),
+        _near_time("frame_delay_p95", 2),
+        _near("frames_late", "2 percentage points", absolute=0.02),
+    ),
+    "film": (
+        _near("bitrate", "5 %", relative=0.05),
+        _near_time("startup_delay", 50),
+        _near("rebuffering", "2 percentage points", absolute=0.02),
+    ),
+    "pings": (_near_time("rtt", 1),),
+    "pages": (_near_time("page_load", 10), _near_time("page_load_mean", 10)),
+    "transfers": (
+        _near_time("group_completion", 1),
+        _near_time("completion_p95", 2),
+        _near_time("small_completion", 1),
+        _near_time("medium_completion", 2),
+    ),
+}
+"""What is judged of each."""

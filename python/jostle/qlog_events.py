@@ -1,0 +1,154 @@
+"""Events of qlog files, whoever wrote them.
+
+Read loosely, because stacks write several drafts (draft-ietf-quic-qlog-main-schema, 0.3 and later):
+one JSON document, or one event per line, with or without a record separator (RFC 7464).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from io import BufferedIOBase
+from typing import Any, Final
+
+# RFC 7464.
+_SEPARATOR: Final = b"\x1e"
+_MAX_LINE_BYTES: Final = 1 << 20
+MAX_BYTES: Final = 4 * 10**9
+"""Of a file, unpacked: what packs zeros has no end otherwise."""
+MAX_DOCUMENT_BYTES: Final = 256 * 10**6
+"""Of what is one document: it is in memory as a whole."""
+CALENDAR_MS: Final = 1e12
+"""Above it a time in ms counts from 1970, below it from the connection's start: 2001."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What stands above the events of a connection.
+
+    Attributes
+    ----------
+    number
+        Its position in the file.
+    about
+        `title`, `vantage_point`, `common_fields`, as far as they are there.
+    """
+
+    number: int
+    about: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event: when it was, in ms of the log's clock, its name without its category, its data."""
+
+    time_ms: float
+    name: str
+    data: Mapping[str, Any]
+    trace: Trace
+    group: str = ""
+
+
+def events(file: BufferedIOBase, file_name: str, marks: Collection[bytes] = ()) -> Iterator[Event]:
+    """Yield the events of a file in the order in which they stand there.
+
+    Parameters
+    ----------
+    file
+        Read from where it is, up to its end.
+    file_name
+        For messages.
+    marks
+        What stands in every line of interest, one of them; other lines are not parsed. All lines
+        are of interest if there are none.
+
+    Raises
+    ------
+    ValueError
+        When it is not qlog; the text says where.
+    """
+    first = file.readline(_MAX_LINE_BYTES).lstrip(_SEPARATOR)
+    try:
+        header = _object(json.loads(first), file_name, 1)
+    except ValueError:
+        # One document, maybe written over several lines.
+        rest = file.read(MAX_DOCUMENT_BYTES)
+        if file.read(1):
+            most = MAX_DOCUMENT_BYTES // 10**6
+            raise ValueError(f"{file_name}: a document of more than {most} MB") from None
+        header = _json(first + rest, file_name, 1)
+    if not any(key in header for key in ("qlog_version", "file_schema", "traces", "trace")):
+        raise ValueError(f"{file_name}: no qlog: it says no version, schema or trace")
+    traces = header.get("traces") or [header.get("trace") or {}]
+    for number, about in enumerate(traces):
+        if not isinstance(about, Mapping):
+            raise ValueError(f"{file_name}: no qlog: trace {number + 1} is not an object")
+        clock = _Clock(about)
+        for position, event in enumerate(about.get("events") or (), start=1):
+            where = f"event {position} of trace {number + 1}"
+            yield clock.event(event, Trace(number, about), f"{file_name}, {where}")
+    last = Trace(len(traces) - 1, traces[-1])
+    clock = _Clock(last.about)
+    number, left = 1, MAX_BYTES
+    while line := file.readline(_MAX_LINE_BYTES):
+        number, left = number + 1, left - len(line)
+        if left < 0:
+            raise ValueError(f"{file_name}: more than {MAX_BYTES // 10**9} GB")
+        line = line.strip(_SEPARATOR + b"\r\n \0")
+        # Where times count from the event before, every event counts.
+        if not line or (marks and not clock.deltas and not any(mark in line for mark in marks)):
+            continue
+        if not line.endswith(b"}"):
+            # A program that was killed left half of its last line.
+            continue
+        where = f"{file_name}, line {number}"
+        yield clock.event(_json(line, file_name, number), last, where)
+
+
+class _Clock:
+    """What times count from, in ms, and whether each counts from the one before."""
+
+    def __init__(self, about: Mapping[str, Any]) -> None:
+        common = about.get("common_fields") or {}
+        form = str(common.get("time_format", "relative"))
+        reference = common.get("reference_time", 0)
+        if isinstance(reference, Mapping):
+            # Since draft 10 of the main schema: an epoch, and when it was on the calendar.
+            reference = 0
+        self._reference_ms = 0.0 if form == "absolute" else float(reference)
+        self.deltas = form in ("delta", "relative_to_previous_event")
+        self._group = str(common.get("group_id", ""))
+        self._now_ms = 0.0
+
+    def event(self, event: object, trace: Trace, where: str) -> Event:
+        try:
+            return self._event(event, trace)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"{where}: no event of qlog ({error!r})") from error
+
+    def _event(self, event: Any, trace: Trace) -> Event:
+        time_ms = float(event["time"])
+        if not math.isfinite(time_ms):
+            raise ValueError(f"a time of {time_ms} ms")
+        self._now_ms = time_ms + (self._now_ms if self.deltas else self._reference_ms)
+        name = str(event.get("name", "")).rpartition(":")[2]
+        data = event.get("data") or {}
+        if not isinstance(data, Mapping):
+            raise TypeError(f"data of `{name}` is no object")
+        return Event(self._now_ms, name, data, trace, str(event.get("group_id", self._group)))
+
+
+def _json(text: bytes, name: str, line: int) -> Mapping[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{name}, line {line}: no qlog: {error}") from error
+    return _object(found, name, line)
+
+
+def _object(found: object, name: str, line: int) -> Mapping[str, Any]:
+    if not isinstance(found, Mapping):
+        raise ValueError(f"{name}, line {line}: no qlog: not an object")
+    return found
