@@ -271,3 +271,21 @@ def test_what_is_wrong_is_told(
 ) -> None:
     assert status(["identify", *words, "--store", str(tmp_path)]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("end", ["sender", "receiver"])
+def test_a_capture_at_either_end_names_the_sender(
+    end: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    captured = scenario("cubic", capture=True, duration="30 s")
+    (result,) = jostle.run(captured, store=tmp_path).results
+    file = str(result.run.captures[f"download.{end}"])
+    words = ["--candidates", "reno,cubic,bic,highspeed,vegas", "--replicas", "2", "--json"]
+    assert status(["identify", file, *words]) == 0
+    told = json.loads(capsys.readouterr().out)
+    first, second = told["ranking"][:2]
+    assert first["controller"] == "cubic"
+    assert first["distance"] < 0.5 * second["distance"]
+    # A queue that is a few per cent too short, as means of intervals show it, makes all candidates
+    # strangers; so do bytes in flight that a receiver does not know.
+    assert told["none_of_these"] < first["probability"]

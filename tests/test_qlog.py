@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import jostle
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from jostle.backends import RunRecord, SimBackend
 from jostle.cli import status
 from jostle.errors import InputError
@@ -264,3 +267,38 @@ def test_a_log_that_was_cut_off_counts_up_to_there(record, tmp_path):
     _, seen, _ = measured(path)
     _, all_of_it, _ = measured(record.captures["one.sender.sqlog"])
     assert 500 < seen["sent_packets"] < all_of_it["sent_packets"]
+
+
+_WORDS_LIST = (
+    "time", "name", "data", "header", "packet_type", "packet_number", "raw", "length", "frames",
+    "frame_type", "stream_id", "offset", "acked_ranges", "latest_rtt", "group_id", "fin",
+)  # fmt: skip
+_WORDS = st.sampled_from(_WORDS_LIST)
+_ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_WORDS, inner, max_size=4),
+    max_leaves=8,
+)
+
+
+def changed(inside: Any, changes: dict[str, Any]) -> Any:
+    """Put other values in the place of some, wherever their keys stand."""
+    if isinstance(inside, list):
+        return [changed(one, changes) for one in inside]
+    if isinstance(inside, dict):
+        return {key: changes.get(key, changed(one, changes)) for key, one in inside.items()}
+    return inside
+
+
+@given(changes=st.dictionaries(_WORDS, _ANYTHING, max_size=3), which=st.integers(0, 2))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+def test_whatever_stands_in_an_event_is_measured_or_refused(changes, which, tmp_path_factory):
+    metrics = {"time": 60.0, "name": "metrics_updated", "data": {"latest_rtt": 50}}
+    events = [sent(0, 0, 1000), acked(50.0, [0]), metrics]
+    events[which] = changed(events[which], changes)
+    path = tmp_path_factory.mktemp("any") / "a.qlog"
+    path.write_text(sequence(*events))
+    # A refusal is one that the user reads; whatever else is raised fails here.
+    with contextlib.suppress(InputError):
+        (flow, *_) = jostle.analyze(path).results[0].run.summary["flows"]
+        assert flow["phases"]["overall"]["sent_packets"] in (0, 1)

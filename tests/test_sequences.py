@@ -155,6 +155,13 @@ def test_a_capture_and_a_simulation_lie_over_each_other(record, tmp_path):
     assert labels[-1] == "sent again"
 
 
+def test_files_of_the_same_name_are_told_apart(record):
+    other = SimBackend().run(loads(SCENARIO.replace("seed = 3", "seed = 4")).plan().runs[0].spec)
+    both = read([sender(record), sender(other)])
+    first = "one.sender.pcapng: one (cubic)"
+    assert [one.label for one in both] == [first, f"{first} (2)"]
+
+
 def test_the_figure_of_nothing_is_drawn(record):
     (found,) = read([sender(record)], "one", 0.0, 1e-6)
     assert found.packets.time_s.size == 0

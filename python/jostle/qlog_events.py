@@ -23,6 +23,20 @@ MAX_DOCUMENT_BYTES: Final = 256 * 10**6
 CALENDAR_MS: Final = 1e12
 """Above it a time in ms counts from 1970, below it from the connection's start: 2001."""
 
+METRICS: Final = {
+    "srtt_s": ("smoothed_rtt", 1e-3),
+    "rtt_min_s": ("min_rtt", 1e-3),
+    "cwnd_bytes": ("congestion_window", 1.0),
+    "ssthresh_bytes": ("ssthresh", 1.0),
+    "in_flight_bytes": ("bytes_in_flight", 1.0),
+    "pacing_rate_bps": ("pacing_rate", 1.0),
+}
+"""Quantity → name in qlog, and what a value there is multiplied by. Times are in ms."""
+METRICS_UPDATED: Final = ("metrics_updated", "recovery_metrics_updated")
+"""Names of the event that tells them, before and since -09 of the events."""
+NO_THRESHOLD: Final = 2.0**62
+"""From here on a slow-start threshold is one that a stack has not set."""
+
 
 @dataclass(frozen=True)
 class Trace:

@@ -103,6 +103,16 @@ REFUSED = {
         "flows.one.controller.rtt0",
         "whole ms",
     ),
+    "flows.one.controller      ": (
+        '{ name = "cubic", flavour = "rfc9438" }',
+        "flows.one.controller.flavour",
+        "no such parameter",
+    ),
+    "flows.one.controller       ": (
+        '{ name = "reno", flavour = "rfc9002" }',
+        "flows.one.controller.flavour",
+        "no such parameter",
+    ),
     "flows.one.slow_start": (
         '{ name = "hystart", linux = "4.15" }',
         "flows.one.slow_start.linux",

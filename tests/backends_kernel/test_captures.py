@@ -23,6 +23,7 @@ from jostle.backends.kernel.guest.capture import Capture
 from jostle.backends.kernel.guest.failure import GuestFailure
 from jostle.backends.kernel.guest.namespaces import Host, batch
 from jostle.kernel_images import Image
+from jostle.results.sequences import read
 
 from backends_kernel.kernel_specs import PARKING_LOT, SCENARIO, spec_of
 
@@ -92,6 +93,19 @@ def test_measured_anew_they_give_what_the_kernel_said(record, name, flow):
     smoothed = results.series(name, "srtt")["seed_0"].drop_nulls()
     assert smoothed.mean() == pytest.approx(truth["rtt_mean_s"], rel=0.01)
     assert seen["spurious_retransmissions"] <= measured["retransmitted_packets"]
+
+
+@pytest.mark.parametrize(("name", "flow"), [("one", 0), ("two", 1)])
+def test_a_diagram_has_every_packet(record, name, flow):
+    (found,) = read([record.captures[f"{name}.sender"]])
+    packets = pcapng.read(record.captures[f"{name}.sender"])
+    counted = overall(record, flow)
+    assert found.packets.time_s.size == counted["sent_packets"]
+    again = ~found.packets.of("sent")
+    assert again.sum() == counted["retransmitted_packets"]
+    # A hole is SACKed above before it is filled, but for what a timeout sends again.
+    assert found.sacks.time_s.size > 0
+    assert found.answers.time_s.size == len(packets.of(2)) - 1
 
 
 def test_headers_are_the_kernels(record):

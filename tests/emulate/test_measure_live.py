@@ -11,8 +11,13 @@ from typing import Any
 
 import jostle
 import pytest
+from jostle.backends import SimBackend, load_engine
 from jostle.cli import status
+from jostle.inference.fit import Experiment, fit
+from jostle.inference.free_keys import free_keys
 from jostle.inference.known_network import find_network
+from jostle.running.executors import local
+from jostle.running.session import Session
 from test_emulate_live import JOSTLE, can_emulate, command
 
 pytestmark = [
@@ -78,11 +83,34 @@ def test_what_was_emulated_is_found(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert status(["identify", str(file), "--replicas", "2", "--json"]) == 0
         ranking = json.loads(capsys.readouterr().out)["ranking"]
         assert {"reno", "lp"} & {each["controller"] for each in ranking[:2]}
+    _fits(tmp_path / "seen" / "up-reno.log")
     found = jostle.analyze(tmp_path / "seen")
     files = [condition["capture"] for condition in found.conditions]
     assert files == [
         "down-reno.log", "up-reno.log", "idle.ping.log", "down-reno.ping.log", "up-reno.ping.log"
     ]  # fmt: skip
+
+
+def _fits(file: Path) -> None:
+    """See that a fit finds the rate and the queue of the way up, from half and twice of them."""
+    guess = {
+        "duration": f"{SECONDS} s",
+        "bottleneck": {"rate": "8 Mbit/s", "queue": {"kind": "drop_tail", "limit": "90 kB"}},
+        "flows": [{"name": "upload", "controller": "reno", "rtt": "40.5 ms"}],
+    }
+    scenario = jostle.Scenario.from_dict(guess)
+    run = jostle.analyze(file).results[0].run
+    words = ["bottleneck.rate=3..12 Mbit/s", "bottleneck.queue.limit=25..120 kB"]
+    executor = local(1)
+    try:
+        session = Session(SimBackend(load_engine()), executor, None)
+        keys = free_keys(scenario.document, words)
+        found = fit(scenario, [Experiment(0, run)], keys, session, budget=40, replicates=6)
+    finally:
+        executor.shutdown()
+    rate, limit = (one.value for one in found.parameters)
+    assert rate == pytest.approx(5, rel=0.05)
+    assert limit == pytest.approx(50, rel=0.2)
 
 
 def test_packets_are_kept_where_they_are_asked_for(tmp_path: Path) -> None:

@@ -51,6 +51,22 @@ fn alone_it_keeps_two_packets_in_the_queue_and_empties_it() {
     assert_eq!(transfer.total_lost, 0);
 }
 
+/// mvfst: 1/δ is 20 packets, by which the queue seldom empties: what its RTTmin then has of a queue comes
+/// on top.
+#[test]
+fn of_mvfst_it_keeps_twenty_packets_above_its_least_rtt() {
+    let path = Path::new(Rate::from_mbps(20), Span::from_ms(40), 1000);
+    let given = [("flavour", Value::Text("mvfst".into()))];
+    let mut transfer = Transfer::new(path, build("copa", &given, None));
+    transfer.run_until(20.0);
+    let (lengths, _) = queues(&mut transfer, 60.0);
+    let least = *lengths.iter().min().unwrap() as f64;
+    let above = mean(&lengths) - least;
+    assert!((20.0..=30.0).contains(&above), "{above:.1} packets above {least}");
+    assert!(least > 0.0, "never empty");
+    assert_eq!(transfer.total_lost, 0);
+}
+
 /// A smaller δ keeps more packets in the queue, in proportion.
 #[test]
 fn delta_sets_the_queue() {

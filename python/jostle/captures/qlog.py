@@ -17,7 +17,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from jostle.captures.samples import HEADER_BYTES, MOST_ROWS, NS, STATES, Log, flow_spec, seen, spec
-from jostle.qlog_events import CALENDAR_MS, Event, events
+from jostle.qlog_events import (
+    CALENDAR_MS,
+    METRICS,
+    METRICS_UPDATED,
+    NO_THRESHOLD,
+    Event,
+    events,
+)
 
 PACKET_BYTES: Final = 42
 """Headers of UDP, IPv4 and Ethernet, which no log has."""
@@ -31,15 +38,6 @@ _SPACES: Final = {"initial": "initial", "handshake": "handshake"}
 _SHORT: Final = "1RTT"
 _MODE: Final = re.compile(r"[a-z][a-z_]{0,39}")
 _MOST_MODES: Final = 40
-_METRICS: Final = {
-    "srtt_s": ("smoothed_rtt", 1e-3),
-    "rtt_min_s": ("min_rtt", 1e-3),
-    "cwnd_bytes": ("congestion_window", 1.0),
-    "ssthresh_bytes": ("ssthresh", 1.0),
-    "in_flight_bytes": ("bytes_in_flight", 1.0),
-    "pacing_rate_bps": ("pacing_rate", 1.0),
-}
-_NO_THRESHOLD: Final = 2.0**62
 _QUIC: Final = {
     "implementation": None, "initial_mtu_bytes": 1200, "mtu_discovery": False,
     "ack_frequency": None, "recovery": "rfc9002", "gso_packets": 1, "pacing": False, "streams": 1,
@@ -165,7 +163,7 @@ class _Connection:
         self.acknowledged: dict[int, _Coverage] = {}
         self.in_order: dict[int, _Coverage] = {}
         self.acked_bytes = self.acked_wire_bytes = self.came_bytes = 0
-        self.states = dict.fromkeys((*_METRICS, "rtt_s"), math.nan)
+        self.states = dict.fromkeys((*METRICS, "rtt_s"), math.nan)
         self.mode = "unknown"
         self.initial_cwnd = 0
         self.completed_ms: float | None = None
@@ -180,8 +178,8 @@ class _Connection:
             self._packet(event, self.sent)
         elif name == "packet_received":
             self._packet(event, self.came)
-        elif name in ("metrics_updated", "recovery_metrics_updated"):
-            for state, (key, factor) in _METRICS.items():
+        elif name in METRICS_UPDATED:
+            for state, (key, factor) in METRICS.items():
                 if key in data:
                     self.states[state] = _number(data[key], key) * factor
             if "latest_rtt" in data:
@@ -359,7 +357,7 @@ def _seen(
             states[name].append(row[3].get(name, math.nan) if row else math.nan)
         if not new:
             states["rtt_s"][-1] = math.nan
-        if states["ssthresh_bytes"][-1] >= _NO_THRESHOLD:
+        if states["ssthresh_bytes"][-1] >= NO_THRESHOLD:
             states["ssthresh_bytes"][-1] = math.nan
         mode = row[4] if row and _MODE.fullmatch(row[4]) else "unknown"
         if mode not in known and len(known) >= _MOST_MODES:

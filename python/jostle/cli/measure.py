@@ -134,19 +134,19 @@ def _print(found: Measurement) -> None:
 
     manifest = found.manifest
     header = (
-        "transfer", "goodput\nMbit/s", "retransmitted\n%", "ping, median\nms", "p95\nms",
-        "pings lost\n%",
+        "transfer", "goodput\nMbit/s", "retransmitted\n%", "RTT\nms", "ping, median\nms",
+        "p95\nms", "pings lost\n%",
     )  # fmt: skip
     rows = []
     if (idle := manifest["idle"]) is not None:
-        rows.append(("at rest", "", "", *_pings(idle)))
+        rows.append(("at rest", "", "", "", *_pings(idle)))
     for one in manifest["transfers"]:
         seen = one["measured"]
         # A receiver does not see what is sent again.
         again = seen["retransmission_ratio"] if one["direction"] == "up" else None
         rows.append(
             (one["name"], _number(seen["goodput_bps"], 1e-6, 2), _number(again, 100, 3),
-             *_pings(one["pings"]))
+             _number(seen["rtt_mean_s"], 1e3, 1), *_pings(one["pings"]))
         )  # fmt: skip
     to = output.console()
     to.print(manifest["target"], style="bold")

@@ -16,11 +16,8 @@ from jostle.inference.sources import find_measured
 from jostle.inference.surroundings import LONE, estimated, of_a_run
 from jostle.scenario import load
 from jostle.scenario.resolving.profiles import profiles
-from jostle.scenario.text.units import PACKET_BYTES
 
 if TYPE_CHECKING:
-    from jostle.backends import Run
-    from jostle.inference.observation import Observation
     from jostle.run_spec import RunSpec
 
 __all__ = ["KnownNetwork", "find_network"]
@@ -33,8 +30,6 @@ _ESTIMATED: Final[Mapping[str, tuple[float, float]]] = {
 Queues are longer than the longest mean of an interval; the shortest RTT of Linux has some tenths of
 a millisecond of the hosts (docs/fit.md).
 """
-_CAPTURED: Final = "handshake_s"
-"""A measure that flows of captures have, and those of logs have not."""
 _OUTER: Final = ("bottleneck", "downlink", "uplink")
 
 
@@ -137,26 +132,8 @@ def find_network(given: str, store: Path, flow: str | None = None) -> KnownNetwo
         return KnownNetwork("run", tables, rtt)
     observed = observe(run, flow)
     _, _, numbers = _one_link(estimated(observed), LONE)
-    numbers = _with_the_shortest(numbers, run, observed)
     tables = {"bottleneck": _drop_tail(numbers["rate"], numbers["limit"], numbers["rtt"] / 2)}
     return KnownNetwork("estimated", tables, f"{numbers['rtt']:.9f} s", _ESTIMATED, numbers)
-
-
-def _with_the_shortest(
-    numbers: dict[str, float], run: Run, observed: Observation
-) -> dict[str, float]:
-    """Count from the shortest RTT of all where a capture has it, not of means of intervals."""
-    rows: Any = run.summary["flows"]
-    row = next(row for row in rows if row["name"] == observed.flow)
-    shortest_s = row["phases"]["overall"]["rtt_min_s"]
-    if shortest_s is None:
-        return numbers
-    if _CAPTURED not in row:
-        # The kernel's own begins with the SYN, whose time on the bottleneck is next to nothing.
-        shortest_s += PACKET_BYTES * 8 / numbers["rate"]
-    less_s = float(np.nanmin(observed.rtt_s)) - float(shortest_s)
-    limit = numbers["limit"] + less_s * numbers["rate"] / 8
-    return {**numbers, "rtt": numbers["rtt"] - less_s, "limit": limit}
 
 
 def _queue(profile: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FEWEST_INTERVALS", "Observation", "observe"]
 
+_CAPTURED: Final = "handshake_s"
+"""A measure that flows of captures have, and those of logs have not."""
 FEWEST_INTERVALS: Final = 40
 """Of a flow that can be told from others: shorter ones show no more than a slow start."""
 
@@ -37,6 +39,11 @@ class Observation:
         Shape (n,): what was under way at the end of each; all 0 where only the receiver was seen.
     throughput_bps
         Shape (n,): what arrived.
+    least_rtt_s
+        The shortest of all RTTs, which no mean of an interval shows; None if it is not known.
+    least_is_the_syn
+        Whether that is the kernel's own, which begins with the SYN: its time on a bottleneck is
+        next to nothing.
     """
 
     flow: str
@@ -45,6 +52,8 @@ class Observation:
     rtt_s: Floats
     in_flight_bytes: Floats
     throughput_bps: Floats
+    least_rtt_s: float | None = None
+    least_is_the_syn: bool = False
 
     @property
     def length_s(self) -> float:
@@ -115,9 +124,12 @@ def observe(run: Run, flow: str | None = None) -> Observation:
     interval_s = float(np.median(np.diff(times)))
     start_s = float(numbers["time_s"][0]) - interval_s
     in_flight = np.nan_to_num(numbers["in_flight_bytes"])
+    summaries: Any = run.summary["flows"]
+    row = next(each for each in summaries if each["name"] == flow)
     return Observation(
-        flow, start_s, interval_s, rtt_s, in_flight, np.nan_to_num(numbers["throughput_bps"])
-    )
+        flow, start_s, interval_s, rtt_s, in_flight, np.nan_to_num(numbers["throughput_bps"]),
+        row["phases"]["overall"]["rtt_min_s"], _CAPTURED not in row,
+    )  # fmt: skip
 
 
 def _filled(values: Floats) -> Floats:

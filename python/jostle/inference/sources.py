@@ -54,7 +54,9 @@ def _captured(path: Path) -> Run:
 
     results = captures.analyze([path])
     if len(results.results) != 1:
+        names = [condition["capture"] for condition in results.conditions]
         raise InputError(
-            f"{path}: {len(results.results)} measurements — give one capture, or those of both ends"
+            f"{path}: {len(names)} measurements — give one of them ({', '.join(names)}), or "
+            "captures of both ends of the same connections"
         )
     return results.results[0].run

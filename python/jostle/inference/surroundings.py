@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -71,10 +72,13 @@ def estimated(observed: Observation) -> RunSpec:
         When nothing arrived, or nothing queued.
     """
     rate_bps = _full_rate(observed.throughput_bps)
-    delay_s = float(observed.queueing_delay_s.max())
+    packet_s = PACKET_BYTES * 8 / rate_bps if rate_bps > 0 else math.inf
     least_s = float(np.nanmin(observed.rtt_s))
+    if observed.least_rtt_s is not None:
+        least_s = observed.least_rtt_s + (packet_s if observed.least_is_the_syn else 0.0)
+    delay_s = float(np.nanmax(observed.rtt_s)) - least_s
     # The quiet path, without the packet's own time on the bottleneck.
-    rtt_s = least_s - PACKET_BYTES * 8 / rate_bps if rate_bps > 0 else 0.0
+    rtt_s = least_s - packet_s
     if rtt_s <= 0 or delay_s * rate_bps < PACKET_BYTES * 8:
         raise InputError(
             f"flow {observed.flow} shows no bottleneck: its RTT hardly varies — describe the "
@@ -82,7 +86,7 @@ def estimated(observed: Observation) -> RunSpec:
         )
     queue = {"kind": "drop_tail", "limit": f"{round(delay_s * rate_bps / 8)} B"}
     bottleneck = {"rate": f"{round(rate_bps)} bit/s", "queue": queue}
-    return _alone(observed, {"bottleneck": bottleneck, "rtt": f"{rtt_s:.6f} s"})
+    return _alone(observed, {"bottleneck": bottleneck, "rtt": f"{rtt_s:.9f} s"})
 
 
 def _full_rate(arrived: Floats) -> float:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -86,7 +88,15 @@ def read(
     except (ValueError, OSError) as error:
         raise InputError(str(error)) from error
     several = len(found) > 1
-    return [_data(one, Path(paths[one.file]).name if several else "") for one in found]
+    labels: Counter[str] = Counter()
+    shown = []
+    for one in found:
+        data = _data(one, Path(paths[one.file]).name if several else "")
+        labels[data.label] += 1
+        # Files of the same name, in other folders.
+        more = f" ({labels[data.label]})" if labels[data.label] > 1 else ""
+        shown.append(replace(data, label=data.label + more))
+    return shown
 
 
 def _data(one: Diagram, file: str) -> SequenceData:

@@ -253,7 +253,7 @@ class _Work:
         self._plan = plan
         self._wanted = wanted
         self._progress = progress
-        self._pace = Pace()
+        self._pace = Pace(getattr(session.executor, "workers", 0))
         self._suspects: list[str] = []
         self._alone = False
         self._futures: dict[Future[Ended], Sequence[str]] = {}

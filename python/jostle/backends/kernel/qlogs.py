@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.foreign_files import GUEST_BYTES, open_regular
-from jostle.qlog_events import CALENDAR_MS, Event, events
+from jostle.qlog_events import (
+    CALENDAR_MS,
+    METRICS,
+    METRICS_UPDATED,
+    NO_THRESHOLD,
+    Event,
+    events,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,18 +28,6 @@ if TYPE_CHECKING:
 
 # What stands in every line of interest; parsing all packets would take minutes.
 _MARKS = (b"metrics_updated", b"packet_lost", b"packets_lost", b"congestion_state_updated")
-
-# Quantity → name in qlog, and what a value there is multiplied by. Times are in ms.
-_QUANTITIES = {
-    "srtt_s": ("smoothed_rtt", 1e-3),
-    "rtt_min_s": ("min_rtt", 1e-3),
-    "cwnd_bytes": ("congestion_window", 1.0),
-    "ssthresh_bytes": ("ssthresh", 1.0),
-    "in_flight_bytes": ("bytes_in_flight", 1.0),
-    "pacing_rate_bps": ("pacing_rate", 1.0),
-}
-# A threshold of a stack that has none.
-_NO_THRESHOLD = 2.0**62
 
 
 @dataclass(frozen=True)
@@ -89,12 +84,12 @@ def _log(path: Path) -> Log:
     lost: list[int] = []
     modes: list[str] = []
     count, mode = 0, ""
-    known = dict.fromkeys(_QUANTITIES, float("nan"))
+    known = dict.fromkeys(METRICS, float("nan"))
     relative = None
     for event in _events(path):
         data = event.data
-        if event.name in ("metrics_updated", "recovery_metrics_updated"):
-            for quantity, (key, factor) in _QUANTITIES.items():
+        if event.name in METRICS_UPDATED:
+            for quantity, (key, factor) in METRICS.items():
                 if key in data:
                     known[quantity] = float(data[key]) * factor
         elif event.name in ("packet_lost", "packets_lost"):
@@ -109,9 +104,9 @@ def _log(path: Path) -> Log:
         rows.append(list(known.values()))
         lost.append(count)
         modes.append(mode)
-    table = np.array(rows, float).reshape(len(rows), len(_QUANTITIES)).T
-    values = dict(zip(_QUANTITIES, table, strict=True))
-    values["ssthresh_bytes"][values["ssthresh_bytes"] >= _NO_THRESHOLD] = np.nan
+    table = np.array(rows, float).reshape(len(rows), len(METRICS)).T
+    values = dict(zip(METRICS, table, strict=True))
+    values["ssthresh_bytes"][values["ssthresh_bytes"] >= NO_THRESHOLD] = np.nan
     return Log(
         np.maximum.accumulate(np.array(times, float)),
         values,

@@ -107,6 +107,11 @@ class DaskExecutor:
             text = f"the scheduler at {self.client.scheduler.address} cannot load jostle: {error}"
             raise InputError(f"{text}. Install it there, too") from error
 
+    @property
+    def workers(self) -> int:
+        """How many jobs they carry out at once, now."""
+        return sum(self.client.nthreads().values())
+
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Carry out `fn` on some worker."""
         future: Future[T] = self._executor.submit(fn, *args, **kwargs)

@@ -17,7 +17,8 @@ T = TypeVar("T")
 class Executor(Protocol):
     """The part of `concurrent.futures.Executor` that a plan needs.
 
-    One whose attribute `restarts_workers` is true has jobs end their process when a run is stuck.
+    One whose attribute `restarts_workers` is true has jobs end their process when a run is stuck;
+    `workers`, where there is one, says how many jobs it carries out at once.
     """
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:

@@ -153,7 +153,7 @@ impl WindowLaw for Rfc9438 {
     }
 
     /// §4.2: "t MUST NOT include periods during which cwnd has not been updated due to
-    /// application-limited behavior": since the last ACK nothing was in flight, or will be told here.
+    /// application-limited behavior": since the last ACK nothing has been in flight.
     fn on_flight_start(&mut self, _window: &mut Window, now: Time, _idle: Span) {
         if let Some(stage) = &mut self.state.stage {
             stage.t_epoch += now.since(self.heard_at);

@@ -18,11 +18,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .clock import sleep_until
-from .connections import BACKLOG, STACK_BYTES, port_of
-from .flow import Flow, ThreadedFlow
+from .connections import BACKLOG, FlowOfMany, port_of
+from .flow import Flow
 from .namespaces import Host
 from .reading import read_messages
-from .tally import Ends, Tally
+from .tally import Ends
 from .traffic import PORT, ZEROS, end_abruptly, listening, set_controller
 
 # Between two pages some time passes, as in the simulator.
@@ -105,18 +105,8 @@ class _Page:
         self.is_over = False
 
 
-class BrowserFlow(ThreadedFlow):
-    """A browser and its server: see `TcpFlow`.
-
-    Parameters
-    ----------
-    number
-        Its position in the job.
-    job
-        Its part of the job.
-    hosts
-        All hosts, by name.
-    """
+class BrowserFlow(FlowOfMany):
+    """A browser and its server; see `FlowOfJob`."""
 
     def __init__(self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
         super().__init__(number, job, hosts)
@@ -125,7 +115,6 @@ class BrowserFlow(ThreadedFlow):
         self._pages: Iterator[Any] = itertools.islice(
             itertools.cycle(job["pages"]), self._source["pages"]
         )
-        self._tally = Tally()
         self._awaited: dict[int, _Line] = {}
         self._opened = itertools.count()
         # One thread at a time decides what is asked for.
@@ -135,17 +124,12 @@ class BrowserFlow(ThreadedFlow):
         self._broken: str | None = None
         # When each page was asked for, and how long it took, if it is whole.
         self._loads_ns: list[tuple[int, int | None]] = []
-        threading.stack_size(STACK_BYTES)
 
     def start(self, start_ns: int, flows: Sequence[Flow]) -> None:
         """Start the browser, with the run's time 0 at `start_ns`."""
         super().start(start_ns, flows)
         if self._job["stop_ns"] is not None:
             self._thread(self._stop)
-
-    def sample(self) -> bytes:
-        """One record."""
-        return self._tally.sample()
 
     def events(self, start_ns: int) -> dict[str, Any]:
         """Those of every flow, and of each page when it was asked for and how long it took."""

@@ -21,9 +21,8 @@ from .traffic import TcpFlow, end_abruptly, listening
 BACKLOG = 4096
 """Connections that may wait to be accepted."""
 
-STACK_BYTES = 256 << 10
-"""What a thread of a connection calls is a few functions deep."""
-
+# What a thread of a connection calls is a few functions deep.
+_STACK_BYTES = 256 << 10
 # Ports of those who connect: the first, and how many are used before they are used again.
 _FIRST_PORT, _PORTS = 10_000, 50_000
 
@@ -96,30 +95,27 @@ class _Connection(TcpFlow):
         self._ends.sender = sender
 
 
-class ConnectionsFlow(ThreadedFlow):
-    """A flow of connections that come and go.
-
-    Parameters
-    ----------
-    number
-        Its position in the job.
-    job
-        Its part of the job.
-    hosts
-        All hosts, by name.
-    """
+class FlowOfMany(ThreadedFlow):
+    """A flow of many connections, which are sampled together; see `FlowOfJob`."""
 
     def __init__(self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
         super().__init__(number, job, hosts)
         self._tally = Tally()
-        # Those that have come, in their order; and those of them that are waited for, by port.
-        self._came: list[_Connection] = []
-        self._awaited: dict[int, _Connection] = {}
-        threading.stack_size(STACK_BYTES)
+        threading.stack_size(_STACK_BYTES)
 
     def sample(self) -> bytes:
         """One record."""
         return self._tally.sample()
+
+
+class ConnectionsFlow(FlowOfMany):
+    """A flow of connections that come and go; see `FlowOfJob`."""
+
+    def __init__(self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
+        super().__init__(number, job, hosts)
+        # Those that have come, in their order; and those of them that are waited for, by port.
+        self._came: list[_Connection] = []
+        self._awaited: dict[int, _Connection] = {}
 
     def events(self, start_ns: int) -> dict[str, Any]:
         """Those of every flow, and its transfers.

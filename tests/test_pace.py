@@ -1,0 +1,42 @@
+"""How many runs go out at once, and how many jobs."""
+
+from __future__ import annotations
+
+import pytest
+from jostle.running.pace import Pace
+
+
+def test_nothing_is_known_at_first() -> None:
+    pace = Pace()
+    assert (pace.runs_of_a_job(10_000), pace.ahead) == (1, 32)
+
+
+def test_short_runs_go_out_together() -> None:
+    pace = Pace()
+    pace.ended(1, 0.01)
+    assert pace.runs_of_a_job(100_000) == 50
+    pace.ended(50, 0.5)
+    assert pace.ahead == 34
+    # The last are divided among all who may be there.
+    assert pace.runs_of_a_job(640) == 10
+    assert pace.runs_of_a_job(3) == 1
+
+
+@pytest.mark.parametrize("workers", [1, 40, 1000])
+def test_every_worker_has_a_job_and_another(workers: int) -> None:
+    pace = Pace(workers)
+    assert pace.ahead >= 2 * workers
+    for _ in range(5000):
+        pace.ended(1, 60.0)
+    assert pace.ahead == max(1024, 2 * workers)
+    assert pace.runs_of_a_job(100_000) == 1
+
+
+def test_a_thousand_workers_get_longer_jobs() -> None:
+    few, many = Pace(4), Pace(1000)
+    for pace in (few, many):
+        pace.ended(1, 0.01)
+    assert few.runs_of_a_job(1_000_000) == 50
+    # 1,000 jobs of 2.5 s are 400 in a second, half of what a scheduler can do.
+    assert many.runs_of_a_job(1_000_000) == 250
+    assert many.runs_of_a_job(10_000) == 10
