@@ -241,8 +241,8 @@ impl Network {
         self.arrange(link);
     }
 
-    /// Schedules a link's event if it is due earlier than before. Always a part of its callers: two
-    /// of three times there is nothing to schedule.
+    /// Schedules a link's event if it is due earlier than before. Always a part of its callers: every
+    /// other time there is nothing to schedule.
     #[inline(always)]
     fn arrange(&mut self, link: u32) {
         let hop = &mut self.hops[link as usize];
