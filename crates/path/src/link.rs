@@ -188,9 +188,8 @@ impl<B: Copy> Link<B> {
 
     /// Starts the service that is due at `free_at`.
     fn serve<P: Probe<B>>(&mut self, probe: &mut P) {
-        if let Some(frames) = self.frames.take() {
-            self.frames = Some(self.serve_frame(frames, probe));
-            return;
+        if self.frames.is_some() {
+            return self.serve_framed(probe);
         }
         let start = self.free_at;
         let Some(mut packet) = self.take(start, probe) else { return };
@@ -200,9 +199,17 @@ impl<B: Copy> Link<B> {
         self.travel(finish, packet, probe);
     }
 
-    /// The same of a link with frames: it begins to wait for the medium, or has it and sends.
+    /// The same of a link with frames. Its frames are taken out meanwhile, here and not where links
+    /// without any would pay for it.
     #[cold]
     #[inline(never)]
+    fn serve_framed<P: Probe<B>>(&mut self, probe: &mut P) {
+        if let Some(frames) = self.frames.take() {
+            self.frames = Some(self.serve_frame(frames, probe));
+        }
+    }
+
+    /// It begins to wait for the medium, or has it and sends.
     fn serve_frame<P: Probe<B>>(
         &mut self,
         mut frames: Box<Frames<B>>,

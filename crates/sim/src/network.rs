@@ -241,8 +241,9 @@ impl Network {
         self.arrange(link);
     }
 
-    /// Schedules a link's event if it is due earlier than before.
-    #[inline]
+    /// Schedules a link's event if it is due earlier than before. Always a part of its callers: every
+    /// other time there is nothing to schedule.
+    #[inline(always)]
     fn arrange(&mut self, link: u32) {
         let hop = &mut self.hops[link as usize];
         let next = hop.link.next_time();
@@ -321,8 +322,9 @@ impl Network {
     }
 
     /// The event of a delay line came up: the next packet that has reached its sender. Once there
-    /// is none, the next event is scheduled.
-    #[inline]
+    /// is none, the next event is scheduled. Always a part of the loop that asks for it, or each packet
+    /// would be copied once more.
+    #[inline(always)]
     pub fn reached_sender(&mut self, now: Time, line: u32) -> Option<Arriving> {
         let travelling = &mut self.lines[line as usize].travelling;
         let exit = travelling.front()?.exit;
