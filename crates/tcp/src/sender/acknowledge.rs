@@ -59,8 +59,15 @@ impl Sender {
         if let Some(prior) = newest_prior {
             self.rack.update_window(prior, self.sampler.delivered());
         }
-        let slow_path = self.leaves_fast_path(ack, &findings);
+        let other_window = self.peer_window.differs(ack.window, findings.advanced);
+        // `tcp_rcv_established`: the ACK does not look as header prediction expects, with the window
+        // of the one before and without blocks or marks.
+        let slow_path = ack.block_count > 0 || ack.ece || other_window;
         if before.outstanding == 0 {
+            // `tcp_ack_update_window`: whom the receiver's window held back was idle, too.
+            if other_window && self.has_data() {
+                self.restart_after_idle(now);
+            }
             self.on_idle_ack(now, ack, &before, findings, out);
             return None;
         }
@@ -218,6 +225,10 @@ impl Sender {
         };
         if reducing {
             self.reduce_window(delivered, lost, findings.advanced);
+        } else if progress && self.owns_window() {
+            // `tcp_cong_avoid` renews `snd_cwnd_stamp` with every ACK that may raise the window,
+            // whether it does or not: only who hears of no progress for an RTO has not used it.
+            self.usage.since = now;
         }
         self.controller.on_ack(&sample);
         self.take_answers();
@@ -268,13 +279,6 @@ impl Sender {
             next_to_send: u64::from(self.board.next()),
         });
         marked
-    }
-
-    /// Whether an ACK takes the slow path (`tcp_rcv_established`): it does not look as header
-    /// prediction expects, with the window of the ACK before and without blocks or marks.
-    fn leaves_fast_path(&mut self, ack: &Ack, findings: &Findings) -> bool {
-        let other_window = self.peer_window.differs(ack.window, findings.advanced);
-        ack.block_count > 0 || ack.ece || other_window
     }
 
     /// `tcp_xmit_recovery`.

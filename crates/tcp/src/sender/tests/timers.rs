@@ -123,9 +123,9 @@ fn after_a_probe(spurious: bool) -> Script {
 #[test]
 fn a_probe_that_repaired_a_loss_halves_the_window() {
     let script = after_a_probe(false);
-    // The window had grown to 20, and RFC 2861 has taken it half-way back to 10.
-    assert_eq!(script.sender.ssthresh, 15 / 2);
-    assert!(script.sender.cwnd() <= 8, "{}", script.sender.cwnd());
+    // The window had grown to 20.
+    assert_eq!(script.sender.ssthresh, 20 / 2);
+    assert!(script.sender.cwnd() <= 11, "{}", script.sender.cwnd());
     assert_eq!(script.state(), RecoveryState::Open);
 }
 

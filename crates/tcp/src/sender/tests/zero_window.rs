@@ -53,6 +53,25 @@ fn a_window_update_ends_the_probes() {
     assert_eq!(script.timed_numbers(), [(ms(1_040) + rto, 12)]);
 }
 
+/// `tcp_ack_update_window`: who waited for the receiver longer than an RTO begins as after silence.
+#[test]
+fn a_window_that_opens_late_finds_the_senders_halved() {
+    for (rtos, cwnd) in [(1, 20), (2, 10)] {
+        let mut script = closed();
+        script.sender.set_cwnd(20);
+        script.until(
+            script.sender.last_send + Span::from_ns(script.sender.rto.span().as_ns() * rtos),
+        );
+        script.left();
+        // The first only offers nothing anew: it is no update.
+        script.receive(Ack { window: 0, ..script.ack(10) });
+        assert_eq!(script.sender.cwnd(), 20);
+        script.receive(Ack { window: 100, ..script.ack(10) });
+        assert_eq!(script.sender.cwnd(), cwnd, "after {rtos} RTOs");
+        assert_eq!(script.numbers().len() as u32, cwnd);
+    }
+}
+
 /// `tcp_ack_probe`: an answer that leaves the window closed counts the interval anew.
 #[test]
 fn an_answer_postpones_the_next_probe() {
