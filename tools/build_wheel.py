@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -42,24 +43,33 @@ def build(out: Path, options: list[str], flags: str | None = None) -> Path:
     """Make the wheel; the project's own crates are compiled with `flags`."""
     environment = dict(os.environ)
     if flags is not None:
-        # Elsewhere than what is installed, which would be compiled anew after it. Cargo does not
-        # know of the flags: what it made with others has to go first.
-        environment["CARGO_TARGET_DIR"] = str(ROOT / "target" / "profiled")
+        # Cargo does not know of the flags, and takes what it made with others for this: each build
+        # begins with nothing.
+        target = ROOT / "target" / "profiled"
+        shutil.rmtree(target, ignore_errors=True)
+        environment["CARGO_TARGET_DIR"] = str(target)
         environment["RUSTC_WORKSPACE_WRAPPER"] = str(ROOT / "tools" / "profiled-rustc")
         environment["JOSTLE_PROFILE_FLAGS"] = flags
-        clean = ["cargo", "clean", "--quiet", "--workspace"]
-        subprocess.run(clean, cwd=ROOT, env=environment, check=True)
     maturin = [sys.executable, "-m", "maturin", "build", "--quiet", "--release", "--locked"]
     subprocess.run([*maturin, "--out", out, *options], cwd=ROOT, env=environment, check=True)
     (wheel,) = out.glob("*.whl")
     return wheel
 
 
+def counts(wheel: Path) -> bool:
+    """Whether the engine in a wheel counts its ways, which makes it slower by a third."""
+    with zipfile.ZipFile(wheel) as archive:
+        engines = [name for name in archive.namelist() if "_core" in name]
+        return any(b"__llvm_prf_cnts" in archive.read(name) for name in engines)
+
+
 def profile(folder: Path, profdata: str, options: list[str]) -> Path:
     """Count the ways that the engine takes in runs of `SCENARIOS`."""
     package, runs, merged = folder / "package", folder / "runs", folder / "engine.profdata"
     wheel = build(folder / "wheel", options, f"-Cprofile-generate={folder / 'compiling'}")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", package]
+    if not counts(wheel):
+        raise SystemExit(f"{wheel}: the engine counts nothing")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(package)]
     subprocess.run([*pip, wheel], check=True)
     environment = dict(
         os.environ,
@@ -69,7 +79,7 @@ def profile(folder: Path, profdata: str, options: list[str]) -> Path:
     )
     program = "import sys; from jostle.cli import main; sys.exit(main())"
     jostle = [sys.executable, "-P", "-c", program, "run", "--repeats", "1", "--json"]
-    files = [ROOT / "scenarios" / f"{name}.toml" for name in SCENARIOS]
+    files = [str(ROOT / "scenarios" / f"{name}.toml") for name in SCENARIOS]
     subprocess.run(
         [*jostle, *files], env=environment, cwd=folder, stdout=subprocess.DEVNULL, check=True
     )
@@ -88,7 +98,10 @@ def main(out: Path, options: list[str]) -> None:
         return
     with tempfile.TemporaryDirectory(prefix="profile-") as name:
         merged = profile(Path(name), profdata, options)
-        build(out, options, f"-Cprofile-use={merged}")
+        wheel = build(out, options, f"-Cprofile-use={merged}")
+        if counts(wheel):
+            wheel.unlink()
+            raise SystemExit(f"{wheel}: the engine still counts the ways that it takes")
 
 
 if __name__ == "__main__":
