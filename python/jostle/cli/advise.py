@@ -13,6 +13,7 @@ from jostle.cli.folders import make_folder
 from jostle.cli.options import jobs_option, json_option, store_option
 from jostle.cli.signals import interruptible
 from jostle.errors import InputError
+from jostle.inference.goals import GOALS
 from jostle.printable import echo
 
 if TYPE_CHECKING:
@@ -22,12 +23,11 @@ if TYPE_CHECKING:
     from jostle.stats import Estimate
 
 _SHOWN = 3
-_GOALS = ("short downloads", "bulk", "calls")
 
 
 @click.command(short_help="Say what would serve a goal on a network.")
 @click.argument("data", metavar="CAPTURE|RUN|PROFILE|FILE.toml")
-@click.option("--goal", type=click.Choice(_GOALS), required=True, help="What is to be served.")
+@click.option("--goal", type=click.Choice(list(GOALS)), required=True, help="What is to be served.")
 @click.option("--flow", metavar="NAME", help="Of a capture or run: the flow that shows the link.")
 @click.option(
     "--candidates",
@@ -84,7 +84,6 @@ def advise(
     """
     from jostle.inference.advise import advise as advised
     from jostle.inference.candidates import chosen_names
-    from jostle.inference.goals import GOALS
     from jostle.inference.known_network import find_network
     from jostle.running.executors import local
     from jostle.running.session import Session
