@@ -25,9 +25,9 @@ _PATIENCE_S = 120.0
 _LEAST_PACKETS_PER_S = 3_000
 # A packet of QUIC costs several system calls of a process and its encryption.
 _LEAST_QUIC_PACKETS_PER_S = 200
-# Two threads that come and go, and two sockets: 5 ms on a machine that has nothing else to do.
 _MANY_CONNECTIONS_S = 3600.0
 """How much longer a run may take whose connections come and go, however many those are."""
+# Two threads that come and go, and two sockets: 5 ms on a machine that has nothing else to do.
 _PER_CONNECTION_S = 0.1
 
 

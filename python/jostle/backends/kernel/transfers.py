@@ -1,8 +1,8 @@
 """What became of the transfers of flows that are many connections: a table, and measures of groups.
 
 The engine makes both of what it is told of a run's connections; samples do not tell it of those.
-Definitions are the engine's, of the functions that are named here, and `test_arrivals.py` holds the
-numbers against those of a simulated run.
+Definitions are the engine's, of the functions that are named here, and `test_connections.py` holds
+the numbers against those of a simulated run.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 
 from .records import CONNECTIONS, FLOW_BYTES, TCP_INFO_BYTES, UNKNOWN
 
@@ -102,7 +102,7 @@ class Tally:
     def sample(self) -> bytes:
         """One record; see `CONNECTIONS`."""
         with self._lock:
-            counts = _Counts(*(getattr(self._gone, field.name) for field in fields(_Counts)))
+            counts = replace(self._gone)
             in_flight_bytes = 0
             for ends in self._living:
                 sender = self._look(ends)
