@@ -129,7 +129,7 @@ def segments(folder: Path, puts: int) -> None:
 
 
 def memory(folder: Path, runs: int) -> None:
-    """Follow the scheduler's memory over a sweep, in two halves."""
+    """Follow the scheduler's memory over a sweep, in tenths of its time."""
     scenario = jostle.Scenario.from_dict(SCENARIO)
     with connected(folder, 2) as (cluster, executor):
         assert cluster.scheduler is not None
