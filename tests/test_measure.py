@@ -8,6 +8,7 @@ import json
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -254,7 +255,8 @@ class Web(BaseHTTPRequestHandler):
     taken: ClassVar[list[int]] = []
 
     def do_GET(self) -> None:
-        size = {"/file": 4_000_000, "/empty": 0}.get(self.path)
+        sizes = {"/file": 4_000_000, "/once": 4_000_000, "/tiny": 100, "/empty": 0}
+        size = sizes.get(self.path)
         if self.path == "/moved":
             self.send_response(302)
             self.send_header("Location", "https://example.net/file")
@@ -262,9 +264,13 @@ class Web(BaseHTTPRequestHandler):
         else:
             self.send_response(404 if size is None else 200)
         self.send_header("Content-Length", str(size or 0))
+        if self.path in ("/once", "/tiny"):
+            self.send_header("Connection", "close")
         self.end_headers()
         for _ in range((size or 0) // len(BLOCK)):
             self.wfile.write(BLOCK)
+        if self.path == "/once":
+            time.sleep(0.2)
         self.wfile.write(bytes((size or 0) % len(BLOCK)))
 
     def do_POST(self) -> None:
@@ -341,6 +347,33 @@ def test_an_upload_has_the_controller_that_was_asked_for(
         assert delivered == pytest.approx(total, rel=0.1)
 
 
+def test_a_server_that_closes_after_the_file_is_measured_up_to_there(
+    web: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "seen"
+    words = ["--seconds", "2", "--out", str(out), "--controllers", controllers.present()]
+    assert status(["measure", f"{web}/once", *words, "--json"]) == 0
+    manifest = json.loads(capsys.readouterr().out)
+    assert any("the server ended the connection after 0." in note for note in manifest["notes"])
+    (transfer,) = manifest["transfers"]
+    assert transfer["measured"]["goodput_bps"] > 1e6
+
+
+def test_pings_that_have_no_way_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Unreachable(socket.socket):
+        def connect(self, _: object) -> None:
+            raise OSError(errno.ENETUNREACH, "Network is unreachable")
+
+    monkeypatch.setattr(
+        "jostle.live.pinging.open_socket",
+        lambda family: Unreachable(family, socket.SOCK_DGRAM),
+    )
+    monkeypatch.setattr("jostle.live.pinging.PATIENCE_S", 0.1)
+    with Pinger(socket.AF_INET, "192.0.2.1") as pinger:
+        threading.Event().wait(0.05)
+    assert pinger.pings().lost >= 1
+
+
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
@@ -360,6 +393,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["{web}/missing"], "answers 404"),
         (["{web}/moved"], "is at https://example.net/file: give that URL"),
         (["{web}/empty"], "is empty"),
+        (["{web}/tiny"], "too soon to be measured: give the URL of a large file"),
         (["{web}/file", "--direction", "up"], "POST"),
         (["{web}/file", "--controllers", "nobody"], "the kernel has no controller `nobody`"),
         (["{web}/file", "--controllers", ","], "empty"),
