@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +18,8 @@ from jostle.scenario import ScenarioError
 from jostle.scenario.resolving.grid import label_of
 from jostle.search.tuning import Score, Space, Trial, search
 from jostle.studies import Runs, evaluate
-from jostle.studies.fitted import SCHEMA, Claimed, Fitted, Required, Search, Value
+from jostle.studies.evaluate import decisive
+from jostle.studies.fitted import SCHEMA, Answer, Claimed, Fitted, Required, Search, Value
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -149,7 +151,7 @@ def fit_testbed(
 
 
 def judge(testbed: Testbed, values: Mapping[str, Any] | None, carry: Carry) -> Judged | None:
-    """Judge all claims and required numbers over a network; over that described without values.
+    """Judge the claims and required numbers of a network; without values the claims as described.
 
     With the studies' own seeds. None if a run failed.
     """
@@ -164,9 +166,8 @@ def judge(testbed: Testbed, values: Mapping[str, Any] | None, carry: Carry) -> J
             return None
         claims[name] = rows
     required: list[tuple[str, NumberRow]] = []
-    for one in testbed.file.required:
-        study = testbed.studies[one.study]
-        study = study if values is None else testbed.with_values(one.study, values)
+    for one in testbed.file.required if values is not None else ():
+        study = testbed.with_values(one.study, values or {})
         results = _carried(study, {one.experiment: one.repeats}, carry, None)
         if results is None:
             return None
@@ -203,7 +204,7 @@ def kept(
         )
         for name, free in testbed.file.free.items()
     }  # fmt: skip
-    plain = {(name, row.id): row.holds for name, rows in described.claims.items() for row in rows}
+    plain = {(name, row.id): row for name, rows in described.claims.items() for row in rows}
     required = {
         row.id: Required(study=study, published=row.published, ours=row.ours.value, holds=row.holds)
         for study, row in found.fitted.required
@@ -216,7 +217,8 @@ def kept(
             claims={
                 row.id: Claimed(
                     half="fit" if row.id in testbed.halves[name].fit else "held out",
-                    holds=row.holds, described=plain[name, row.id],
+                    asked=decisive(row).relation, fitted=_answer(row),
+                    described=_answer(plain[name, row.id]),
                 )
                 for row in rows
             },
@@ -224,6 +226,11 @@ def kept(
         )
         for name, rows in found.fitted.claims.items()
     }  # fmt: skip
+
+
+def _answer(row: ClaimRow) -> Answer:
+    ours = decisive(row).ours.value
+    return Answer(holds=row.holds, ours=None if ours is None or math.isinf(ours) else ours)
 
 
 def _tried(free: Free) -> str:

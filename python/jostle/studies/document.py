@@ -11,7 +11,7 @@ from jostle.backends import BACKENDS
 from jostle.backends.registry import DEFAULT
 from jostle.results.formats import ABSENT
 from jostle.stats import Estimate
-from jostle.studies.evaluate import ClaimRow, Evaluation, NumberRow
+from jostle.studies.evaluate import ClaimRow, Evaluation, NumberRow, decisive
 from jostle.studies.findings import Readings, findings, learned
 from jostle.studies.fitted import document as fitted_document
 from jostle.studies.study import DESCRIBED, LINUX, Study
@@ -150,8 +150,7 @@ def _study(study: Study, evaluations: Evaluations) -> dict[str, Any]:
 
 
 def _claim(row: ClaimRow) -> dict[str, Any]:
-    # The part that decides: the first that does not hold, or else the first.
-    part = next((one for one in row.parts if one.holds is not True), row.parts[0])
+    part = decisive(row)
     return {
         "published": part.relation,
         "ours": _finite(part.ours),

@@ -111,6 +111,11 @@ class ClaimRow:
     finding: str
 
 
+def decisive(row: ClaimRow) -> Tested:
+    """Give the comparison that decides: the first that does not hold, or else the first."""
+    return next((one for one in row.parts if one.holds is not True), row.parts[0])
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """Everything that a study says, held against the runs of one backend."""

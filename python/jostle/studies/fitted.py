@@ -73,6 +73,22 @@ class Value(_Table):
     value: str
 
 
+class Answer(_Table):
+    """What runs say of a claim.
+
+    Attributes
+    ----------
+    holds
+        Whether it does; None if no run tells.
+    ours
+        The comparison that decides: the first that fails, or else the first. None without a value,
+        and where it is infinite.
+    """
+
+    holds: bool | None
+    ours: float | None = None
+
+
 class Claimed(_Table):
     """What became of a claim over the network that was found, and over that described.
 
@@ -80,13 +96,16 @@ class Claimed(_Table):
     ----------
     half
         Whether the fit saw it.
-    holds, described
-        Whether it held, with as many runs of both; None if no run told.
+    asked
+        What it asks for.
+    fitted, described
+        With as many runs of both.
     """
 
     half: Half
-    holds: bool | None
-    described: bool | None
+    asked: str
+    fitted: Answer
+    described: Answer
 
 
 class Required(_Table):
