@@ -13,7 +13,7 @@ import click
 from jostle.cli import completing
 from jostle.cli.asking import print_document
 from jostle.cli.environment import Environment
-from jostle.cli.options import jobs_option, json_option, store_option
+from jostle.cli.options import jobs_option, json_option, search_seed_option, store_option
 from jostle.cli.run import store_of
 from jostle.cli.signals import interruptible
 from jostle.cli.study import folder_of, print_rows
@@ -43,7 +43,7 @@ DOCUMENT = "jostle.testbed/1"
     show_default=True,
     help="What proposes values.",
 )
-@click.option("--search-seed", type=click.IntRange(0, 2**31), default=1, show_default=True)
+@search_seed_option
 @jobs_option
 @store_option
 @click.option(
