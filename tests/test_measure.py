@@ -6,7 +6,9 @@ import errno
 import itertools
 import json
 import socket
+import ssl
 import struct
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -300,6 +302,66 @@ def web() -> Iterator[str]:
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
+
+
+def test_an_address_of_ipv6_is_written_as_in_a_url() -> None:
+    assert target_of("http://[::1]:8080/big", None, None).label == "http://[::1]:8080/big"
+    assert target_of("http://[::1]/big?x=1", None, None).address == "::1"
+
+
+def test_of_a_name_the_address_that_answers_is_taken(
+    web: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = int(web.rpartition(":")[2])
+    ends = [
+        (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0)),
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)),
+    ]
+    resolve = socket.getaddrinfo
+    monkeypatch.setattr(
+        "socket.getaddrinfo",
+        lambda host, *words, **how: ends if host == "twice" else resolve(host, *words, **how),
+    )
+    assert target_of(f"http://twice:{port}/file", None, None).address == "127.0.0.1"
+    assert target_of("twice", None, port).address == "::1"
+
+
+@pytest.fixture
+def secure_web(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A server whose certificate nobody knows, and the file of that."""
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", str(key)]
+    command += ["-out", str(certificate), "-days", "2", "-subj", "/CN=127.0.0.1"]
+    command += ["-addext", "subjectAltName=IP:127.0.0.1"]
+    try:
+        subprocess.run(command, capture_output=True, check=True)
+    except FileNotFoundError:
+        pytest.skip("openssl is not installed")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Web)
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"https://127.0.0.1:{server.server_port}", certificate
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_certificate_is_looked_at(
+    secure_web: tuple[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url, certificate = secure_web
+    words = ["measure", f"{url}/file", "--seconds", "2", "--json"]
+    assert status([*words, "--out", str(tmp_path / "refused")]) == 2
+    assert "its certificate is not trusted here" in capsys.readouterr().err
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    assert status([*words, "--out", str(tmp_path / "seen")]) == 0
+    (transfer,) = json.loads(capsys.readouterr().out)["transfers"]
+    assert transfer["measured"]["goodput_bps"] > 1e6
 
 
 def test_a_web_server_is_measured(

@@ -84,6 +84,12 @@ def _connected(target: Target, step: Step) -> http.client.HTTPConnection:
         made.connect((target.address, target.port))
         if target.secure:
             made = ssl.create_default_context().wrap_socket(made, server_hostname=target.host)
+    except ssl.SSLCertVerificationError as error:
+        made.close()
+        raise InputError(
+            f"{target.label}: its certificate is not trusted here ({error.verify_message}): see to "
+            "the name, or give the file of its authority as SSL_CERT_FILE"
+        ) from error
     except OSError as error:
         made.close()
         raise InputError(
