@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jostle.studies.testbed import Free, Testbed
 
 Carry = Callable[["Plan"], "ResultSet"]
-FINALISTS: Final = 3
+FINALISTS: Final = 12
 """Best networks that are run again with other seeds: chance favours the first one of many."""
 _TRIED_FROM: Final = 1000
 _FINALISTS_FROM: Final = 2000
