@@ -315,7 +315,7 @@ class _Work:
             done = [Done(str(error).strip() or type(error).__name__)] * len(names)
         else:
             ended = future.result()
-            self._pace.ended(len(names), ended.took_s)
+            self._pace.ended(len(names), ended.took_s, ended.storing_s)
             done = ended.done
         for name, one in zip(names, done, strict=True):
             if one.error is None:
