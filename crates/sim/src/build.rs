@@ -7,10 +7,10 @@ use jostle_path::Link;
 use jostle_quic::{AckFrequency, Congestion, Crypto, End, Handshake, Recovery, Settings, Stack};
 use jostle_record::capture::log_title;
 use jostle_record::{
-    Algorithm, FlowSpec, LinkSpec, Linux, QuicCrypto, QuicHandshake, QuicRecovery, RunSpec,
-    SourceSpec, Transport,
+    Algorithm, FlowSpec, LinkSpec, Linux, QuicCrypto, QuicHandshake, QuicRecovery, ReceiverSpec,
+    RunSpec, SourceSpec, Transport,
 };
-use jostle_tcp::{Options, Receiver, Sender};
+use jostle_tcp::{Conduct, Options, Receiver, Sender};
 use jostle_units::{DATAGRAM_HEADER_BYTES, Span, Stream, Time, mss_of};
 
 use crate::Error;
@@ -286,5 +286,17 @@ fn connection(
         receiver = receiver.uncompressed();
     }
     let source = Source::new(&spec.source, run.seed, &spec.name).asked_over(way_back(spec, run));
-    Ok(Connection::new(Sender::new(options, controller), receiver, source))
+    let conduct = spec.receiver.as_ref().map(|it| conduct(it, spec, rtt, mss_bytes));
+    Ok(Connection::new(Sender::new(options, controller), receiver, source).conducted(conduct))
+}
+
+fn conduct(receiver: &ReceiverSpec, spec: &FlowSpec, rtt: Span, mss_bytes: u16) -> Conduct {
+    match *receiver {
+        ReceiverSpec::DividedAcks { pieces } => Conduct::divided(pieces),
+        ReceiverSpec::RepeatedAcks { copies } => Conduct::repeated(copies),
+        ReceiverSpec::HiddenMarks => Conduct::unmarked(),
+        ReceiverSpec::OptimisticAcks { lead } => {
+            Conduct::optimistic(lead, rtt, spec.receive_window_bytes, mss_bytes)
+        }
+    }
 }
