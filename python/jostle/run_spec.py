@@ -281,7 +281,18 @@ class ReceiverSpec4(TypedDict):
     kind: Literal["hidden_marks"]
 
 
-ReceiverSpec: TypeAlias = ReceiverSpec1 | ReceiverSpec2 | ReceiverSpec3 | ReceiverSpec4
+class ReceiverSpec5(TypedDict):
+    """Offers no more than LEDBAT++ allows, which it runs itself (rLEDBAT, RFC 9840)."""
+
+    constant: float
+    kind: Literal["rledbat"]
+    slowdowns: bool
+    target_ns: int
+
+
+ReceiverSpec: TypeAlias = (
+    ReceiverSpec1 | ReceiverSpec2 | ReceiverSpec3 | ReceiverSpec4 | ReceiverSpec5
+)
 
 
 class SourceSpec1(TypedDict):

@@ -1,4 +1,4 @@
-"""Receivers that lie: what a scenario says of them, and what becomes of it."""
+"""Receivers with a conduct of their own: what a scenario says of them, and what becomes of it."""
 
 import jostle
 import pytest
@@ -22,6 +22,12 @@ SAID = {
     '{ kind = "repeated_acks", copies = 3 }': {"kind": "repeated_acks", "copies": 3},
     '{ kind = "optimistic_acks", lead = "25 %" }': {"kind": "optimistic_acks", "lead": 0.25},
     '"hidden_marks"': {"kind": "hidden_marks"},
+    '{ kind = "rledbat", target = "30 ms" }': {
+        "kind": "rledbat",
+        "target_ns": 30_000_000,
+        "constant": 1.0,
+        "slowdowns": True,
+    },
 }
 
 

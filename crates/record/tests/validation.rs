@@ -726,6 +726,7 @@ fn receivers_fit_their_flow() {
             json!({"name": "stateful", "parameters": {}}),
             "of senders that remember, some send beyond the window",
         ),
+        ("/flows/4/receiver/target_ns", json!(0), "`flows[4].receiver"),
         ("/flows/3/ecn", json!(false), "without `ecn` there are no marks to hide"),
     ];
     for (pointer, value, expected) in cases {

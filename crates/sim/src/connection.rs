@@ -296,7 +296,11 @@ impl Transport for Connection {
         let data = match segment {
             Segment::Data(data) => data,
             Segment::Syn(syn) => {
-                let answer = Segment::SynAck(self.receiver.on_syn(now, syn));
+                let mut answer = self.receiver.on_syn(now, syn);
+                if let Some(conduct) = &mut self.conduct {
+                    conduct.greet(now, &mut answer);
+                }
+                let answer = Segment::SynAck(answer);
                 if self.part.is_some() {
                     host.network.relayed.push(flow);
                 }

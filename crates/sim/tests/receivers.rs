@@ -117,12 +117,47 @@ fn hidden_marks_leave_a_sender_to_losses() {
     assert!(hidden[1] < 0.1 * fair[1], "{fair:?}, {hidden:?}");
 }
 
+/// A flow of Cubic to a receiver of rLEDBAT, in a run of 60 s.
+fn background() -> FlowSpec {
+    let rledbat = ReceiverSpec::Rledbat { target_ns: 60 * MS, constant: 1.0, slowdowns: true };
+    FlowSpec { receiver: Some(rledbat), ..flow("background", "cubic", RTT_NS) }
+}
+
+/// A link whose queue holds 200 ms.
+fn deep() -> LinkSpec {
+    link("bottleneck", RATE_BPS, RATE_BPS / 8 / 5)
+}
+
+/// RFC 9840, abstract: "the execution of a less-than-best-effort congestion control algorithm for TCP at the receiver
+/// end". Alone it uses the link, and keeps the queue below its target.
+#[test]
+fn rledbat_uses_a_link_that_nobody_else_does() {
+    let summary = measure(&run(60 * S, vec![deep()], vec![background()]));
+    let link = summary.links[0].phases.get("second half").unwrap();
+    assert!(link.utilisation.unwrap() > 0.85, "{:?} used", link.utilisation);
+    let queue_ms = link.queue_mean_bytes * 8e3 / RATE_BPS as f64;
+    assert!(queue_ms < 60.0, "{queue_ms:.1} ms wait");
+    assert_eq!(settled(&summary, 0).retransmission_ratio, Some(0.0));
+}
+
+/// Beside a flow of Cubic, which fills the queue beyond the target, it keeps little.
+#[test]
+fn rledbat_yields_to_cubic() {
+    let late = FlowSpec { start_ns: 10 * S, ..flow("foreground", "cubic", RTT_NS) };
+    let summary = measure(&run(60 * S, vec![deep()], vec![background(), late]));
+    let [left, taken] = [0, 1].map(|i| settled(&summary, i).goodput_bps / 1e6);
+    assert!(taken > 0.9 * (left + taken), "{left:.2} beside {taken:.2} Mbit/s");
+}
+
 fn any_lie() -> impl Strategy<Value = ReceiverSpec> {
     prop_oneof![
         (2..100u32).prop_map(|pieces| ReceiverSpec::DividedAcks { pieces }),
         (1..100u32).prop_map(|copies| ReceiverSpec::RepeatedAcks { copies }),
         (0.0..1.0).prop_map(|lead| ReceiverSpec::OptimisticAcks { lead }),
         Just(ReceiverSpec::HiddenMarks),
+        (MS..200 * MS, any::<bool>()).prop_map(|(target_ns, slowdowns)| {
+            ReceiverSpec::Rledbat { target_ns, constant: 1.0, slowdowns }
+        }),
     ]
 }
 

@@ -1,14 +1,17 @@
 //! Receivers that do not do as Linux's: what another conduct makes of what arrives, and of the ACKs
-//! that are due. Most of them lie (S. Savage et al.: TCP Congestion Control with a Misbehaving
+//! that are due. One bounds its window for the sake of others (rLEDBAT); the rest lie (S. Savage et al.: TCP Congestion Control with a Misbehaving
 //! Receiver, CCR 29(5), 1999).
 
 mod optimist;
+mod rledbat;
 
+use jostle_control::Controller;
 use jostle_units::{Ecn, Span, Time};
 
 use crate::receiver::Arrival;
-use crate::segment::{Ack, Data};
+use crate::segment::{Ack, Data, SynAck};
 use optimist::Optimist;
+use rledbat::Rledbat;
 
 /// Conduct of a receiver.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ enum Kind {
     Unmarked,
     /// What has not come is acknowledged.
     Optimistic(Optimist),
+    /// The window that is offered is a controller's.
+    Rledbat(Box<Rledbat>),
 }
 
 impl Conduct {
@@ -53,6 +58,19 @@ impl Conduct {
         Self { kind: Kind::Optimistic(Optimist::new(lead, rtt, window)) }
     }
 
+    /// rLEDBAT (RFC 9840): offers no more than `controller` allows, which is told of what arrives. The
+    /// window is at most `most_bytes`, and a full segment has `mss_bytes`.
+    pub fn rledbat(controller: Box<dyn Controller>, mss_bytes: u16, most_bytes: u64) -> Self {
+        Self { kind: Kind::Rledbat(Box::new(Rledbat::new(controller, mss_bytes, most_bytes))) }
+    }
+
+    /// The receiver answers a SYN.
+    pub fn greet(&mut self, now: Time, syn_ack: &mut SynAck) {
+        if let Kind::Rledbat(rledbat) = &mut self.kind {
+            rledbat.greet(now, syn_ack);
+        }
+    }
+
     /// ECN field of an arriving packet as the receiver is to see it.
     pub const fn seen(&self, ecn: Ecn) -> Ecn {
         match (&self.kind, ecn) {
@@ -66,12 +84,16 @@ impl Conduct {
     pub fn take(&mut self, now: Time, data: &Data, part: bool) -> Option<Arrival> {
         match &mut self.kind {
             Kind::Optimistic(optimist) => Some(optimist.take(now, data, part)),
+            Kind::Rledbat(rledbat) => {
+                rledbat.see(now, data);
+                None
+            }
             Kind::Divided { .. } | Kind::Repeated { .. } | Kind::Unmarked => None,
         }
     }
 
     /// What is sent in place of an ACK that is due.
-    pub fn answers(&mut self, ack: Ack) -> Answers {
+    pub fn answers(&mut self, mut ack: Ack) -> Answers {
         let number = ack.number;
         let (first, count) = match &mut self.kind {
             Kind::Divided { pieces, told } => {
@@ -79,6 +101,10 @@ impl Conduct {
                 (first, if number > first { *pieces } else { 1 })
             }
             Kind::Repeated { copies } => (number, *copies + 1),
+            Kind::Rledbat(rledbat) => {
+                rledbat.limit(&mut ack);
+                (number, 1)
+            }
             Kind::Unmarked | Kind::Optimistic(_) => (number, 1),
         };
         Answers { ack, first: first.min(number), count, sent: 0 }

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 from jostle.scenario import fields as f
 from jostle.scenario.table import Table
 
-__all__ = ["DividedAcks", "HiddenMarks", "OptimisticAcks", "Receiver", "RepeatedAcks"]
+__all__ = ["DividedAcks", "HiddenMarks", "OptimisticAcks", "Receiver", "RepeatedAcks", "Rledbat"]
 
 
 class DividedAcks(Table):
@@ -42,9 +42,21 @@ class HiddenMarks(Table):
     kind: Literal["hidden_marks"]
 
 
+class Rledbat(Table):
+    """Runs LEDBAT++ and offers what it allows (rLEDBAT, RFC 9840)."""
+
+    kind: Literal["rledbat"]
+    target: f.PositiveSpan = 60_000_000
+    """Queueing delay to hold."""
+    constant: Annotated[float, Field(ge=0, le=10)] = 1.0
+    """Factor of the multiplicative decrease."""
+    slowdowns: bool = True
+    """Empty the queue now and then, to learn the base delay."""
+
+
 Receiver = Annotated[
     Annotated[
-        DividedAcks | RepeatedAcks | OptimisticAcks | HiddenMarks,
+        Rledbat | DividedAcks | RepeatedAcks | OptimisticAcks | HiddenMarks,
         Field(discriminator="kind"),
     ]
     | None,

@@ -1,7 +1,9 @@
 //! Which receivers make sense.
 
+use jostle_control::registry;
+
 use super::{SpecError, within};
-use crate::{FlowSpec, ReceiverSpec, SourceSpec, Transport};
+use crate::{Algorithm, FlowSpec, ReceiverSpec, SourceSpec, Transport};
 
 /// Most ACKs in place of one: each is a packet on its way.
 const MAX_ACKS: u32 = 100;
@@ -24,12 +26,21 @@ pub(super) fn check(at: &str, flow: &FlowSpec, is_split: bool) -> Result<(), Spe
             within(&format!("{at}.copies"), copies, 1..=MAX_ACKS)
         }
         ReceiverSpec::OptimisticAcks { lead } => optimistic(at, lead, flow),
+        ReceiverSpec::Rledbat { .. } => runs(at, receiver),
         ReceiverSpec::HiddenMarks if flow.ecn => Ok(()),
         ReceiverSpec::HiddenMarks => {
             let expected = "another one: without `ecn` there are no marks to hide";
             Err(SpecError::unfit(at, "`hidden_marks`", expected))
         }
     }
+}
+
+/// The parameters of the controller that it runs have the bounds of the registry.
+fn runs(at: &str, receiver: &ReceiverSpec) -> Result<(), SpecError> {
+    let Some(Algorithm { name, parameters }) = receiver.controller() else { return Ok(()) };
+    let Some(row) = registry::controller(&name) else { return Ok(()) };
+    let resolved = row.entry.resolve(&parameters);
+    resolved.map(|_| ()).map_err(|source| SpecError::Parameter { at: at.to_owned(), source })
 }
 
 /// Of what is lost it never gets a copy, so that nothing may wait for a message to be whole.

@@ -304,6 +304,7 @@ pub fn receivers() -> Value {
         json!({"kind": "repeated_acks", "copies": 3}),
         json!({"kind": "optimistic_acks", "lead": 0.5}),
         json!({"kind": "hidden_marks"}),
+        json!({"kind": "rledbat", "target_ns": 60 * MS, "constant": 1.0, "slowdowns": true}),
     ];
     let flows = (0..).zip(conducts).map(|(i, receiver): (i32, _)| {
         let mut flow = flow(&format!("to {i}"), json!({"kind": "bulk"}));

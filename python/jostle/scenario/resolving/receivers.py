@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from jostle.scenario.models import Flow
-from jostle.scenario.receivers import HiddenMarks, OptimisticAcks
+from jostle.scenario.receivers import HiddenMarks, OptimisticAcks, Rledbat
 from jostle.scenario.resolving.links import LinkFacts, bdp_bytes
 from jostle.scenario.resolving.sources import datagrams
 from jostle.scenario.resolving.transports import is_quic
@@ -41,10 +41,12 @@ def receiver_spec(flow: Flow, path: KeyPath, report: Report, *, knows_ecn: bool)
     at = (*path, "receiver")
     what = datagrams(flow)
     if what is not None:
-        message = f"{what} have no receiver that could lie — remove this key"
+        message = f"{what} have no receiver with a conduct of its own — remove this key"
         report.add(at, message, (*path, "source"))
     elif flow.pep:
-        message = "the sender's receiver is a proxy, which tells the truth — remove one of both"
+        message = (
+            "the flow's sender sees the proxy's receiver and not this one — remove one of both"
+        )
         report.add(at, message, (*path, "pep"))
     elif isinstance(receiver, HiddenMarks) and not knows_ecn:
         message = "both ends ignore ECN, so that there are no marks to hide — write ecn = true"
@@ -55,6 +57,9 @@ def receiver_spec(flow: Flow, path: KeyPath, report: Report, *, knows_ecn: bool)
     elif isinstance(receiver, OptimisticAcks) and not _goes_without(flow):
         message = "what is lost never comes, and the source waits for it — only bulk, fixed and"
         report.add(at, f"{message} on_off sources do not", (*path, "source"))
+    if isinstance(receiver, Rledbat):
+        said = receiver.model_dump(exclude={"target"})
+        return {"receiver": {**said, "target_ns": receiver.target}}
     return {"receiver": receiver.model_dump()}
 
 
