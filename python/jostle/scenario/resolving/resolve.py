@@ -445,6 +445,7 @@ def _flow(index: int, rtt: int | None, asked: _Asked) -> dict[str, Any]:
         "slow_start": slow_start,
         "memory": memory_spec(flow, path, registry, report, folder) if ours else None,
         "peer": _FIRST_PEER + index if flow.peer is None else flow.peer,
+        **_hosts(flow),
         "path": [positions[link.name] for link in there],
         "reverse_path": [positions[link.name] for link in back],
         "access_delay_ns": _access_delay(flow, rtt, path, links, report),
@@ -467,6 +468,11 @@ def _flow(index: int, rtt: int | None, asked: _Asked) -> dict[str, Any]:
         "gro": flow.gro,
         "nic_rate_bps": flow.nic_rate,
     }
+
+
+def _hosts(flow: Flow) -> dict[str, str]:
+    given = {"sender_host": flow.sender_host, "receiver_host": flow.receiver_host}
+    return {key: name for key, name in given.items() if name is not None}
 
 
 def _split(index: int, rtt: int | None, spec: Mapping[str, Any], asked: _Asked) -> Split | None:
