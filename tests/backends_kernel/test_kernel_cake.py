@@ -43,10 +43,12 @@ sender_host = "laptop"
 """
 
 
-def run_example(backend: Any, name: str, key: str, value: str) -> Any:
-    """One condition of an example that has a grid over a key."""
+def run_example(backend: Any, name: str, key: str, **parameters: str) -> Any:
+    """An example with a CAKE of these parameters instead of its grid."""
     text = (SCENARIOS / name).read_text()
-    return backend.run(spec_of(text.partition("\n[grid")[0], {key: f'"{value}"'}))
+    given = "".join(f', {parameter} = "{value}"' for parameter, value in parameters.items())
+    queue = f'{{ kind = "cake"{given} }}'
+    return backend.run(spec_of(text.partition("\n[grid")[0], {key: queue}))
 
 
 def measured(record: Any, kind: str, position: int, phase: str) -> dict[str, Any]:
@@ -57,12 +59,15 @@ def measured(record: Any, kind: str, position: int, phase: str) -> dict[str, Any
 def test_tc_is_told_what_a_queue_shares_by():
     made = topology(spec_of(HOUSEHOLD), MACHINE)
     down, up = (made.hosts[name].tc for name in ("a0", "a1"))
-    assert "besteffort dual-dsthost no-ack-filter " in down[2]
-    assert "besteffort dual-srchost ack-filter " in up[2]
+    assert " besteffort dual-dsthost rtt " in down[2]
+    assert "ack-filter" not in down[2]
+    assert " besteffort dual-srchost rtt " in up[2]
+    assert up[2].endswith(" ack-filter")
     match = "protocol ip prio 1 u32 match ip dst"
-    # Flows 1 and 2 go to the laptop. The television shares its host with nothing.
+    # To the laptop go flows 1 and 2, and ACKs of the backup. The television is nobody else's.
     assert down[3:] == [
-        f"filter add dev queue parent 10: {match} 10.2.0.{flow}/32 flowid 1:0" for flow in (2, 3)
+        f"filter add dev queue parent 10: {match} {address}/32 flowid 1:0"
+        for address in ("10.2.0.2", "10.2.0.3", "10.1.0.4")
     ]
     # What the laptop sends: ACKs, to the senders of these flows, and data.
     assert up[3:] == [
@@ -105,13 +110,13 @@ def test_a_queue_in_a_class_is_told_of_hosts():
     spec = spec_of(HOUSEHOLD, {"downlink.queue": queue})
     spec["links"][0]["classes"][0]["queue"]["parameters"]["isolation"] = "dual-dsthost"
     lines = [line for line in topology(spec, MACHINE).hosts["a0"].tc if "parent 101:" in line]
-    assert [line.split()[-1] for line in lines] == ["1:0", "1:0"]
+    assert [line.split()[-1] for line in lines] == ["1:0", "1:0", "1:0"]
 
 
 @pytest.mark.parametrize("ack_filter", ["none", "filter", "aggressive"])
 def test_the_ack_filter_is_that_of_linux(ack_filter, backend):
     real, simulated = (
-        run_example(one, "ack-filter.toml", "uplink.queue.ack_filter", ack_filter)
+        run_example(one, "ack-filter.toml", "uplink.queue", ack_filter=ack_filter)
         for one in (backend, SimBackend())
     )
     for phase in ("download alone", "with upload"):
@@ -135,7 +140,7 @@ def test_the_ack_filter_is_that_of_linux(ack_filter, backend):
 )
 def test_hosts_share_as_on_linux(isolation, share, backend: KernelBackend):
     for one in (backend, SimBackend()):
-        record = run_example(one, "household.toml", "bottleneck.queue.isolation", isolation)
+        record = run_example(one, "household.toml", "bottleneck.queue", isolation=isolation)
         goodputs = [measured(record, "flows", n, "late")["goodput_bps"] for n in range(9)]
         assert sum(goodputs) == pytest.approx(20e6 * 1448 / 1514, rel=0.03)
         assert goodputs[0] / sum(goodputs) == pytest.approx(share, rel=0.05)

@@ -144,10 +144,10 @@ def test_without_a_way_back_a_row_of_links_gets_the_narrowest_rate(tmp_path: Pat
                 "ack_thinning = { most = 8 }",
             ),
             [
-                '5: bottleneck.queue.isolation: "dual-srchost": emulated links tell flows apart '
-                'alone — "flows" or "none"',
                 '5: bottleneck.queue.ack_filter: "filter": emulated links tell flows apart '
                 'alone — "none"',
+                '5: bottleneck.queue.isolation: "dual-srchost": emulated links tell flows apart '
+                'alone — "flows" or "none"',
                 "6: bottleneck.ack_thinning: emulated links do not look for ACKs in packets "
                 "— remove it",
             ],

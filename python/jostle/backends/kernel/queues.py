@@ -26,9 +26,9 @@ INNER_HANDLE = 0x101 << 16
 """`101:`."""
 
 _ACK_FILTERS = {
-    "none": "no-ack-filter",
-    "filter": "ack-filter",
-    "aggressive": "ack-filter-aggressive",
+    "none": "",
+    "filter": " ack-filter",
+    "aggressive": " ack-filter-aggressive",
 }
 
 _RED_MAX_WLOG = 31
@@ -254,8 +254,8 @@ def _cake(queue: Parameters, place: Place) -> str:
     memory_bytes = _memory_bytes(queue["limit"], place)
     isolation = "flowblind" if queue["isolation"] == "none" else queue["isolation"]
     return (
-        f"cake {rate} besteffort {isolation} {_ACK_FILTERS[queue['ack_filter']]} "
-        f"rtt {_time(queue['rtt'])} overhead {queue['overhead']} memlimit {memory_bytes}"
+        f"cake {rate} besteffort {isolation} rtt {_time(queue['rtt'])} "
+        f"overhead {queue['overhead']} memlimit {memory_bytes}{_ACK_FILTERS[queue['ack_filter']]}"
     )
 
 

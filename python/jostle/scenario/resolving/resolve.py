@@ -20,6 +20,7 @@ from jostle.scenario.resolving.algorithms import controller_and_slow_start, memo
 from jostle.scenario.resolving.arrivals import arrivals_spec
 from jostle.scenario.resolving.classes import assign_flows
 from jostle.scenario.resolving.graphs import routed
+from jostle.scenario.resolving.hosts import hosts_spec
 from jostle.scenario.resolving.links import (
     BOTTLENECK,
     LinkFacts,
@@ -445,7 +446,7 @@ def _flow(index: int, rtt: int | None, asked: _Asked) -> dict[str, Any]:
         "slow_start": slow_start,
         "memory": memory_spec(flow, path, registry, report, folder) if ours else None,
         "peer": _FIRST_PEER + index if flow.peer is None else flow.peer,
-        **_hosts(flow),
+        **hosts_spec(flow),
         "path": [positions[link.name] for link in there],
         "reverse_path": [positions[link.name] for link in back],
         "access_delay_ns": _access_delay(flow, rtt, path, links, report),
@@ -468,11 +469,6 @@ def _flow(index: int, rtt: int | None, asked: _Asked) -> dict[str, Any]:
         "gro": flow.gro,
         "nic_rate_bps": flow.nic_rate,
     }
-
-
-def _hosts(flow: Flow) -> dict[str, str]:
-    given = {"sender_host": flow.sender_host, "receiver_host": flow.receiver_host}
-    return {key: name for key, name in given.items() if name is not None}
 
 
 def _split(index: int, rtt: int | None, spec: Mapping[str, Any], asked: _Asked) -> Split | None:
