@@ -126,7 +126,9 @@ def test_the_ack_filter_is_that_of_linux(ack_filter, backend):
                 measured(record, "flows", flow, phase)["goodput_bps"]
                 for record in (simulated, real)
             )
-            assert ours == pytest.approx(theirs, rel=0.05), (phase, flow)
+            # Beside the upload a drop more or less costs a download a twentieth of what it gets.
+            within = 0.05 if phase == "download alone" else 0.1
+            assert ours == pytest.approx(theirs, rel=within), (phase, flow)
         ours, theirs = (
             measured(record, "links", 1, phase)["dropped_ack_filter_packets"]
             for record in (simulated, real)
@@ -136,11 +138,16 @@ def test_the_ack_filter_is_that_of_linux(ack_filter, backend):
 
 
 @pytest.mark.parametrize(
-    ("isolation", "share"), [("flows", 1 / 9), ("dual-dsthost", 1 / 2), ("triple-isolate", 1 / 2)]
+    ("isolation", "least", "most"),
+    [("flows", 0.10, 0.12), ("dual-dsthost", 0.34, 0.5), ("triple-isolate", 0.34, 0.5)],
 )
-def test_hosts_share_as_on_linux(isolation, share, backend: KernelBackend):
+def test_hosts_share_as_on_linux(isolation, least, most, backend: KernelBackend):
+    """A single Cubic flow leaves the link to the others for a while after each of its drops."""
+    shares = []
     for one in (backend, SimBackend()):
         record = run_example(one, "household.toml", "bottleneck.queue", isolation=isolation)
         goodputs = [measured(record, "flows", n, "late")["goodput_bps"] for n in range(9)]
         assert sum(goodputs) == pytest.approx(20e6 * 1448 / 1514, rel=0.03)
-        assert goodputs[0] / sum(goodputs) == pytest.approx(share, rel=0.05)
+        shares.append(goodputs[0] / sum(goodputs))
+        assert least < shares[-1] < most
+    assert shares[0] == pytest.approx(shares[1], rel=0.05)

@@ -47,20 +47,17 @@ pub fn operations() -> impl Strategy<Value = Vec<Operation>> {
     prop::collection::vec(operation, 1..600)
 }
 
-/// The number of a packet, as its body. Of three one goes back, and may be an ACK; numbers of ACKs and
-/// flags change now and then.
+/// The number of a packet, as its body. One of three is an ACK; what it acknowledges and its flags change
+/// now and then. All go the same way: to and fro packets of a flow may have queues of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Serial(pub usize);
 
 impl Headers for Serial {
-    fn is_backward(&self) -> bool {
-        self.0.is_multiple_of(3)
-    }
-
     fn pure_ack(&self) -> Option<PureAck> {
         let number = (self.0 / 8) as u32;
         let marks = (self.0 % 32 < 4, 0);
-        self.is_backward().then_some(PureAck { number, marks, ..PureAck::default() })
+        let ack = PureAck { number, marks, ..PureAck::default() };
+        self.0.is_multiple_of(3).then_some(ack)
     }
 }
 
