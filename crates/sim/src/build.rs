@@ -7,10 +7,10 @@ use jostle_path::Link;
 use jostle_quic::{AckFrequency, Congestion, Crypto, End, Handshake, Recovery, Settings, Stack};
 use jostle_record::capture::log_title;
 use jostle_record::{
-    Algorithm, FlowSpec, LinkSpec, Linux, QuicCrypto, QuicHandshake, QuicRecovery, RunSpec,
-    SourceSpec, Transport,
+    Algorithm, FlowSpec, LinkSpec, Linux, QuicCrypto, QuicHandshake, QuicRecovery, ReceiverSpec,
+    RunSpec, SourceSpec, Transport,
 };
-use jostle_tcp::{Options, Receiver, Sender};
+use jostle_tcp::{Conduct, Options, Receiver, Sender};
 use jostle_units::{DATAGRAM_HEADER_BYTES, Span, Stream, Time, mss_of};
 
 use crate::Error;
@@ -286,5 +286,34 @@ fn connection(
         receiver = receiver.uncompressed();
     }
     let source = Source::new(&spec.source, run.seed, &spec.name).asked_over(way_back(spec, run));
-    Ok(Connection::new(Sender::new(options, controller), receiver, source))
+    let conduct = conduct(run, spec, rtt, mss_bytes)?;
+    Ok(Connection::new(Sender::new(options, controller), receiver, source).conducted(conduct))
+}
+
+/// What a flow's receiver does otherwise than Linux's, if it does.
+fn conduct(run: &RunSpec, spec: &FlowSpec, rtt: Span, mss: u16) -> Result<Option<Conduct>, Error> {
+    let Some(receiver) = &spec.receiver else { return Ok(None) };
+    let most_bytes = spec.receive_window_bytes;
+    Ok(Some(match *receiver {
+        ReceiverSpec::DividedAcks { pieces } => Conduct::divided(pieces),
+        ReceiverSpec::RepeatedAcks { copies } => Conduct::repeated(copies),
+        ReceiverSpec::HiddenMarks => Conduct::unmarked(),
+        ReceiverSpec::OptimisticAcks { lead } => Conduct::optimistic(lead, rtt, most_bytes, mss),
+        ReceiverSpec::Rledbat { .. } => {
+            Conduct::rledbat(receivers_controller(receiver, spec, run.seed)?, mss, most_bytes)
+        }
+    }))
+}
+
+/// The controller that a receiver runs.
+fn receivers_controller(
+    receiver: &ReceiverSpec,
+    spec: &FlowSpec,
+    seed: u64,
+) -> Result<Box<dyn Controller>, Error> {
+    let unknown = || invalid(&spec.name, "its receiver runs no controller");
+    let Algorithm { name, parameters } = receiver.controller().ok_or_else(unknown)?;
+    let row = registry::controller(&name).ok_or_else(unknown)?;
+    let random = Stream::new(seed, &format!("flow/{}/receiver", spec.name));
+    row.create(&parameters, Box::new(Standard), random).map_err(|e| invalid(&spec.name, e))
 }
