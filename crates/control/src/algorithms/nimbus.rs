@@ -172,7 +172,7 @@ impl Nimbus {
         }
     }
 
-    /// While delay is controlled pulses are 1 Hz faster (§6: others can tell modes apart by that).
+    /// While delay is controlled pulses are 1 Hz faster (release, `frequency`): others can tell modes apart by that.
     fn frequency_hz(&self) -> f64 {
         self.parameters.frequency_hz + if self.mode == Mode::Delay { 1.0 } else { 0.0 }
     }
@@ -181,7 +181,7 @@ impl Nimbus {
         f64::from(self.window.cwnd) * self.packet_bits / self.rtt.as_secs_f64()
     }
 
-    /// BasicDelay (§5; release, `update_rate_delay`): takes α of what is left over, and gives way where
+    /// BasicDelay (release, `update_rate_delay`): takes α of what is left over, and gives way where
     /// the RTT x is above what is aimed at, S + α (μ − z − S) − β μ/x (x − threshold).
     fn delay_bps(&mut self) -> f64 {
         let p = &self.parameters;
@@ -243,7 +243,8 @@ impl Nimbus {
             && elasticity < self.parameters.inelastic_below
             && now >= self.switched_at + LEAST_STAY
         {
-            // The queue that is there now is what is aimed at first.
+            // The queue that is there now is what is aimed at first; the release takes the mean RTT of the
+            // second before the last one.
             self.delay_threshold = self
                 .parameters
                 .delay_threshold
@@ -253,7 +254,8 @@ impl Nimbus {
         }
     }
 
-    /// §5: what elastic traffic has taken since it came is taken back: it takes 5 s to be seen.
+    /// What elastic traffic has taken since it came is taken back: it takes 5 s to be seen (release,
+    /// `should_switch_flow_mode`).
     fn compete(&mut self, now: Time) {
         let packets =
             self.elasticity.received_ago(BEFORE) * self.rtt.as_secs_f64() / self.packet_bits;
@@ -285,7 +287,7 @@ impl Controller for Nimbus {
         self.on_packet_size(established.mss_bytes);
         self.window = Window { cwnd: established.initial_window.max(1), ..Window::default() };
         self.rtt = established.rtt.unwrap_or(NOMINAL_RTT).max(Span::from_us(1));
-        (self.srtt, self.min_rtt) = (self.rtt, self.rtt);
+        (self.srtt, self.min_rtt) = (self.rtt, established.rtt.unwrap_or(Span::MAX));
         let now = established.now;
         (self.started_at, self.next_report, self.next_sample) = (now, now, now);
         self.switched_at = now;
@@ -303,8 +305,11 @@ impl Controller for Nimbus {
             self.rtt = rtt.max(Span::from_us(1));
         }
         if !ack.min_rtt.is_zero() {
-            (self.srtt, self.min_rtt) = (ack.srtt, ack.min_rtt);
-            self.law.look_ahead(ack.min_rtt);
+            // The transport forgets its least RTT after five minutes. The release's `base_rtt` is that of the
+            // whole connection, and has to be: a queue that is aimed at would become a part of it.
+            self.srtt = ack.srtt;
+            self.min_rtt = self.min_rtt.min(ack.min_rtt);
+            self.law.look_ahead(self.min_rtt);
         }
         if ack.lost > 0 {
             // Release: every report of losses is one of congestion, and of nothing else. An episode of
@@ -313,7 +318,9 @@ impl Controller for Nimbus {
             self.on_congestion(&Congestion { now, signal: Signal::Loss, in_flight, next_to_send });
         } else if ack.acked > 0 {
             self.cross.on_ack(ack);
-            if self.mode == Mode::Competitive && ack.may_grow && !ack.app_limited {
+            // Release: whatever a report without a loss acknowledges, in recovery as well, where the window
+            // is cut again, too. That a window grows which its application does not fill is left out.
+            if self.mode == Mode::Competitive && !ack.app_limited {
                 self.grow(ack);
             }
             if ack.now >= self.next_report {

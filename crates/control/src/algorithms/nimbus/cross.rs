@@ -1,6 +1,6 @@
 //! What the network says of the cross traffic: rates of sending and of arrival, and what follows.
 //!
-//! Goyal et al., §3.1: of the same packets, S is the rate at which they were sent and R that at which they
+//! Of the same packets, S is the rate at which they were sent and R that at which they
 //! came in. A busy link of rate μ serves us in proportion, R = μ S/(S + z), hence z = μ S/R − S.
 
 use jostle_units::{Span, Time};
@@ -13,7 +13,7 @@ const RECEIVED_WEIGHT: f64 = 0.2;
 const MARK_GAP: Span = Span::from_ms(1);
 /// … and so many of them, so that S and R are rates over a second at most.
 const MARKS: usize = 1024;
-/// Rates are taken over a round trip (§3.1), and no less than the time between samples.
+/// Rates are taken over a round trip, and no less than the time between samples.
 const LEAST_WINDOW: Span = Span::from_ms(10);
 
 /// An ACK as it was.

@@ -1,7 +1,6 @@
 //! Whether the cross traffic answers: elasticity.
 //!
-//! Goyal et al., §4.2: η = |Z(f_p)| / max |Z(f)|, f between f_p and 2 f_p, Z the spectrum of the
-//! cross traffic's rate z. Traffic that is clocked by its ACKs takes over the pulses, others do not.
+//! η = |Z(f_p)| / max |Z(f)|, f between f_p and 2 f_p, Z the spectrum of the cross traffic's rate z. Traffic that is clocked by its ACKs takes over the pulses, others do not.
 //! "Release" (`should_switch_flow_mode`) looks beside the peaks, and mistrusts faint ones.
 
 use super::spectrum::{Spectrum, bins_of};

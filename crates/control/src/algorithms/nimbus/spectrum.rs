@@ -3,7 +3,7 @@
 use std::f64::consts::PI;
 use std::ops::RangeInclusive;
 
-/// Samples of a window: 5.12 s, the power of two above the five seconds of the paper (release).
+/// Samples of a window: 5.12 s, a power of two (release).
 pub(super) const SAMPLES: usize = 512;
 /// Time between samples, in seconds (release: `measurement_interval`).
 pub(super) const SAMPLE_S: f64 = 0.01;

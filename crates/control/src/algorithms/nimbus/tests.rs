@@ -168,3 +168,21 @@ fn samples_are_taken_every_ten_milliseconds() {
     assert_eq!(nimbus.next_sample, START + Span::from_ms(60_010));
     assert_eq!(nimbus.elasticity.received_ago(SAMPLES), 48e6);
 }
+
+/// What a queue that lasts makes of the transport's least RTT, which it takes anew, is none of ours.
+#[test]
+fn the_least_rtt_is_that_of_the_connection() {
+    let mut nimbus = nimbus(&[]);
+    nimbus.on_ack(&AckSample { min_rtt: Span::from_ms(48), ..ack(1) });
+    nimbus.on_ack(&AckSample { min_rtt: Span::from_ms(58), ..ack(1) });
+    assert_eq!(nimbus.min_rtt, Span::from_ms(48));
+}
+
+/// Recovery may last as long as there are losses, and the window is cut in it.
+#[test]
+fn it_grows_in_recovery_as_well() {
+    let mut nimbus = nimbus(&[]);
+    let before = nimbus.window.cwnd;
+    nimbus.on_ack(&AckSample { acked: 3, may_grow: false, ..ack(3) });
+    assert_eq!(nimbus.window.cwnd, before + 3);
+}

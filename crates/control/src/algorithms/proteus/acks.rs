@@ -1,9 +1,9 @@
 //! Which RTTs can be trusted: those of ACKs that come as regularly as usual.
 //!
-//! Meng et al., §5: on wireless links ACKs arrive in bursts after pauses. An RTT is overlooked where the
+//! On wireless links ACKs arrive in bursts after pauses. An RTT is overlooked where the
 //! gaps before and after its ACK differ far more than they do on average, and so are those that follow,
 //! until they have come down to the average. Numbers are the release's (`OnCongestionEvent` of its queue
-//! of intervals).
+//! of intervals), which averages over ACKs of intervals that are of use; here it is over all.
 
 use jostle_units::{Span, Time};
 

@@ -1,6 +1,6 @@
 //! What of an interval's RTTs is more than noise.
 //!
-//! Meng et al., §5. Two gates: within an interval a slope that is below the residuals of its regression
+//! Two gates: within an interval a slope that is below the residuals of its regression
 //! is noise; but where mean RTTs rise over six intervals as they seldom do, or RTTs of one deviate as they
 //! seldom do, they count nevertheless. Numbers are the release's (`pcc_utility_manager.cpp`).
 
@@ -63,7 +63,7 @@ impl Tolerance {
     /// Judges an interval and takes it in.
     pub(super) fn judge(&mut self, trend: &RttTrend) -> Counts {
         // DetermineToleranceGeneral. The release takes the residuals against a slope per microsecond
-        // times packet numbers, which leaves the whole deviation; the paper, and this, against the line.
+        // times packet numbers, which leaves the whole deviation; here they are of the line.
         let significant = trend.gradient().abs() > trend.error();
         let mut counts = Counts { gradient: significant, deviation: significant };
         if trend.count() < 2 {

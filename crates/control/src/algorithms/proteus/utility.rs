@@ -55,7 +55,8 @@ impl Utility {
         }
     }
 
-    /// Whether a flow with `rate_bps` yields. A hybrid one yields above its threshold.
+    /// Whether a flow with `rate_bps` yields. A hybrid one yields above its threshold, which is in 10⁶
+    /// bit/s here and in its utility; the release asks here in units of 2²⁰.
     pub(super) fn yields_above(&self, rate_bps: f64) -> bool {
         match self.mode {
             Mode::Primary => false,
@@ -64,7 +65,7 @@ impl Utility {
         }
     }
 
-    /// §4.2 and §4.3, with x the rate in Mbit/s, L the share of packets lost, σ the deviation of RTTs:
+    /// Release (`pcc_utility_manager.cpp`), with x the rate in Mbit/s, L the share of packets lost, σ the deviation of RTTs:
     ///
     /// - primary: u = xᵗ − b x max(0, dRTT/dT) − c x L
     /// - scavenger: that, less d x σ
