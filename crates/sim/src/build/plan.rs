@@ -1,0 +1,135 @@
+//! What all connections of a flow have in common, worked out once.
+
+use jostle_control::{Controller, EcnFeedback};
+use jostle_record::{FlowSpec, FlowStreams, Linux, Quantity, RunSpec, Sampler};
+use jostle_record::{Transport, listed_bytes, nth_connection};
+use jostle_tcp::{Options, Receiver, Sender};
+use jostle_units::{Span, Stream, mss_of};
+
+use super::recipe::Recipe;
+use super::{PythonControllers, endpoints, invalid, propagation, way_back};
+use crate::Error;
+use crate::connection::Connection;
+use crate::endpoints::Endpoints;
+use crate::source::Application;
+
+/// How the connections of a flow that is many are made.
+pub(crate) enum Plan {
+    /// From what they have in common.
+    Tcp(Box<TcpPlan>, Application),
+    /// Each from a specification of its own: those over QUIC, and those whose controllers are asked of
+    /// somebody who is shown one.
+    Each,
+}
+
+impl Plan {
+    /// That of a flow of `run`.
+    pub(crate) fn of(spec: &FlowSpec, run: &RunSpec) -> Result<Self, Error> {
+        if spec.transport != Transport::Tcp || spec.controller.is_python_controller() {
+            return Ok(Self::Each);
+        }
+        Ok(Self::Tcp(Box::new(TcpPlan::of(spec, run)?), Application::new(&spec.source)))
+    }
+
+    /// Both ends of the `number`-th connection of `flow`.
+    pub(crate) fn endpoints(
+        &self,
+        number: u32,
+        flow: &FlowSpec,
+        run: &RunSpec,
+        python_controllers: PythonControllers<'_>,
+    ) -> Result<Endpoints, Error> {
+        match self {
+            Self::Tcp(plan, application) => {
+                let application = match listed_bytes(flow, number) {
+                    Some(bytes) => Application::Fixed(Sampler::new(Quantity::Constant(bytes))),
+                    None => application.clone(),
+                };
+                let none = |_| Err(invalid(&flow.name, "its controller is of no registry"));
+                plan.connection(plan.streams.of_connection(number), application, none)
+                    .map(Endpoints::Connection)
+            }
+            Self::Each => endpoints(&nth_connection(flow, number), run, python_controllers),
+        }
+    }
+}
+
+/// How TCP connections of a flow are made.
+pub(crate) struct TcpPlan {
+    streams: FlowStreams,
+    recipe: Recipe,
+    /// But for the offset of timestamps, which each connection draws.
+    options: Options,
+    /// What the first packet of whoever asks takes to the sender.
+    way_back: Span,
+    /// The path's base RTT.
+    rtt: Span,
+    receive_window_bytes: u64,
+    initial_receive_window_bytes: u64,
+    autotuned: bool,
+    linux: Linux,
+}
+
+impl TcpPlan {
+    pub(super) fn of(spec: &FlowSpec, run: &RunSpec) -> Result<Self, Error> {
+        let mss_bytes =
+            u16::try_from(mss_of(spec.mtu_bytes)).map_err(|e| invalid(&spec.name, e))?;
+        let way_back = way_back(spec, run);
+        Ok(Self {
+            streams: FlowStreams::of(run.seed, &spec.name),
+            recipe: Recipe::of(spec)?,
+            options: Options {
+                pacing: spec.pacing,
+                ecn: spec.ecn,
+                initial_window: spec.initial_window_packets,
+                timestamp_offset: 0,
+                initial_pacing: spec.initial_pacing,
+                short_path_bursts: spec.linux == Linux::V6_1,
+                peer: spec.peer,
+                mss_bytes,
+            },
+            way_back,
+            rtt: propagation(&spec.path, run) + way_back,
+            receive_window_bytes: spec.receive_window_bytes,
+            initial_receive_window_bytes: spec.initial_receive_window_bytes,
+            autotuned: spec.receive_window_autotuning,
+            linux: spec.linux,
+        })
+    }
+
+    /// The only connection of a flow that is a single one.
+    pub(super) fn only(
+        &self,
+        application: Application,
+        python: impl FnOnce(Stream) -> Result<Box<dyn Controller>, Error>,
+    ) -> Result<Connection, Error> {
+        self.connection(self.streams, application, python)
+    }
+
+    fn connection(
+        &self,
+        streams: FlowStreams,
+        application: Application,
+        python: impl FnOnce(Stream) -> Result<Box<dyn Controller>, Error>,
+    ) -> Result<Connection, Error> {
+        let timestamp_offset = streams.stream("timestamps").bits() as u32;
+        let options = Options { timestamp_offset, ..self.options };
+        let controller = self.recipe.make(streams, python)?;
+        // In Linux a receiver echoes marks as its own controller needs it: both ends have the same.
+        let feedback = match (options.ecn, controller.needs_ecn()) {
+            (false, _) => EcnFeedback::None,
+            (true, EcnFeedback::None) => EcnFeedback::Classic,
+            (true, needed) => needed,
+        };
+        let receiver =
+            Receiver::new(options.mss_bytes, self.receive_window_bytes, self.rtt, feedback)
+                .offering(self.initial_receive_window_bytes);
+        let receiver = if self.autotuned { receiver.autotuned() } else { receiver };
+        let receiver = match self.linux {
+            Linux::V4_15 => receiver.uncompressed(),
+            Linux::V6_1 => receiver,
+        };
+        let source = application.source(streams).asked_over(self.way_back);
+        Ok(Connection::new(Sender::new(options, controller), receiver, source))
+    }
+}
