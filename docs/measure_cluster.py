@@ -3,7 +3,7 @@
     python docs/measure_cluster.py tasks [TASKS]     # empty tasks: the scheduler alone
     python docs/measure_cluster.py sizes             # bytes of a job and of what comes back
     python docs/measure_cluster.py segments [PUTS]   # segments of one run each, synced
-    python docs/measure_cluster.py memory [RUNS]     # the scheduler's memory over a sweep
+    python docs/measure_cluster.py memory [RUNS]     # memory and CPU of everybody over a sweep
     python docs/measure_cluster.py workers [RUNS]    # CPU of 1, 2 and 4 workers, and of threads
 
 Scheduler and workers are processes of this machine. Seconds of CPU do not depend on how busy it is,
@@ -129,32 +129,39 @@ def segments(folder: Path, puts: int) -> None:
 
 
 def memory(folder: Path, runs: int) -> None:
-    """Follow the scheduler's memory over a sweep, in two halves."""
+    """Follow the memory of scheduler and command over a sweep, tenth by tenth of its time."""
     scenario = jostle.Scenario.from_dict(SCENARIO)
     with connected(folder, 2) as (cluster, executor):
         assert cluster.scheduler is not None
-        pid = cluster.scheduler.pid
+        at_work = [cluster.scheduler.pid, *executor.client.run(os.getpid).values()]
         over = threading.Event()
-        seen: list[float] = []
+        seen: list[tuple[float, float]] = []
 
         def look() -> None:
             while not over.wait(0.5):
-                seen.append(memory_mb(pid))
+                seen.append((memory_mb(at_work[0]), memory_mb(os.getpid())))
 
         looking = threading.Thread(target=look)
         looking.start()
-        begin_mb, begin_s, began_s = memory_mb(pid), cpu_s(pid), time.perf_counter()
+        before_mb, before_s = memory_mb(at_work[0]), [cpu_s(pid) for pid in at_work]
+        began_s, mine_s = time.perf_counter(), time.process_time()
         done = jostle.run(
             scenario, executor=executor, store=folder / "store", repeats=runs, keep="summary"
         )
+        took_s, mine_s = time.perf_counter() - began_s, time.process_time() - mine_s
         over.set()
         looking.join()
-        tenths = [max(seen[len(seen) * at // 10 : len(seen) * (at + 1) // 10 + 1])
+        used_s = [cpu_s(pid) - before for pid, before in zip(at_work, before_s, strict=True)]
+    print(f"{len(done)} runs of {runs} in {took_s:.0f} s; CPU: {used_s[0]:.1f} s of the scheduler, "
+          f"{sum(used_s[1:]):.1f} s of the workers, {mine_s:.1f} s of the command")  # fmt: skip
+    for who, megabytes in zip(("scheduler", "command"), zip(*seen, strict=True), strict=True):
+        tenths = [max(megabytes[len(seen) * at // 10 : len(seen) * (at + 1) // 10 + 1])
                   for at in range(10)]  # fmt: skip
         shown = ", ".join(f"{one:.0f}" for one in tenths)
-        print(f"{len(done)} runs in {time.perf_counter() - began_s:.0f} s; the scheduler used "
-              f"{cpu_s(pid) - begin_s:.1f} s of CPU, had {begin_mb:.0f} MB before, and at most, in "
-              f"each tenth of the time: {shown} MB")  # fmt: skip
+        print(f"memory of the {who}, at most in each tenth of the time: {shown} MB")
+    print(f"of the scheduler before: {before_mb:.0f} MB")
+    size = sum(file.stat().st_size for file in (folder / "store").rglob("*") if file.is_file())
+    print(f"the store: {size / 1e6:.0f} MB")
 
 
 def workers(folder: Path, runs: int) -> None:

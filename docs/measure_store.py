@@ -3,6 +3,7 @@
     python docs/measure_store.py sweep [RUNS]      # runs of 2 s, into a new store
     python docs/measure_store.py lookup [RUNS]     # the names of a store's runs, checked
     python docs/measure_store.py ask [RUNS]        # lazily opened, and grouped in SQL
+    python docs/measure_store.py table [RUNS]      # every measure of as many conditions, as Parquet
 
 Seconds of CPU do not depend on how busy the machine is, but for what others do to its caches.
 The stores of the last two are made up: 1,000 runs that were carried out, again and again with other
@@ -21,6 +22,7 @@ from pathlib import Path
 import jostle
 import polars as pl
 from jostle.backends.base import named
+from jostle.results.tidy import tidy
 from jostle.running.segments import folder as folders
 from jostle.running.store import Store
 from jostle.running.upkeep.tables import ask
@@ -111,6 +113,19 @@ def asked(root: Path, runs: int) -> None:
     measured("DuckDB: opened and grouped", lambda: ask(root / "summary", question))
 
 
+def table(root: Path, runs: int) -> None:
+    """Write the table of all measures of runs, each of which is a condition."""
+    rates = [f"{2 + 22 * at / runs:.4f} Mbit/s" for at in range(runs)]
+    grid = "\n".join(["[grid]", f'"bottleneck.rate" = {rates}']).replace("'", '"')
+    (root / "wide.toml").write_text(SCENARIO.partition("[grid]")[0] + grid, "utf-8")
+    wide = {"store": root / "wide", "repeats": 1, "keep": "summary"}
+    measured(f"{runs} conditions run", lambda: jostle.run(root / "wide.toml", **wide))
+    found = jostle.run(root / "wide.toml", **wide)
+    path = root / "table.parquet"
+    measured("their table", lambda: tidy(found).write_parquet(path))
+    print(f"{pl.scan_parquet(path).select(pl.len()).collect().item()} rows")
+
+
 def main() -> None:
     """Measure what is named first."""
     what = sys.argv[1] if len(sys.argv) > 1 else "sweep"
@@ -124,6 +139,8 @@ def main() -> None:
                 print(f"store: {size / 1e6:.1f} MB")
         elif what == "lookup":
             lookup(root, int(sys.argv[2]) if len(sys.argv) > 2 else 100_000)
+        elif what == "table":
+            table(root, int(sys.argv[2]) if len(sys.argv) > 2 else 10_000)
         else:
             asked(root, int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000)
 

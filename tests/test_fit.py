@@ -6,16 +6,18 @@ import json
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jostle
 import numpy as np
+import polars as pl
 import pytest
 from jostle.backends import SimBackend, load_engine
 from jostle.cli import status
 from jostle.errors import InputError
-from jostle.inference.features import features
-from jostle.inference.fit import Experiment, fit
+from jostle.inference.features import features, rtts_known
+from jostle.inference.fit import Experiment, _Search, fit
 from jostle.inference.free_keys import free_keys
 from jostle.inference.refining import chance_weights, refine, slopes_at
 from jostle.inference.uncertainty import uncertainty
@@ -102,7 +104,7 @@ def test_keys_that_are_none_are_refused(words: list[str], said: str) -> None:
 
 def test_a_count_is_scaled_by_what_moves_it() -> None:
     run = jostle.run(jostle.Scenario.from_dict(TRUTH), store=False, repeats=1).results[0].run
-    found = {one.name: one for one in features(run)}
+    found = {one.name: one for one in features(run, rtts_known(run))}
     count = found["flow 1: retransmissions"]
     assert count.value is not None
     # Steps of a standard deviation: of chance, √n, and of the model, a tenth of n.
@@ -111,6 +113,36 @@ def test_a_count_is_scaled_by_what_moves_it() -> None:
     assert step == pytest.approx(1.0, abs=0.15)
     assert found["flow 1: mean throughput"].unit == "bit/s"
     assert 0.04 < (found["flow 1: RTT, p1"].value or 0) < 0.05
+
+
+def test_rtts_are_of_the_kind_that_was_measured() -> None:
+    run = jostle.run(jostle.Scenario.from_dict(TRUTH), store=False, repeats=1).results[0].run
+    assert rtts_known(run) == ["rtt_mean_s"]
+    # A kernel that is asked now and then tells the smoothed RTT of that moment, and no other.
+    sampled = run.flows.with_columns(rtt_last_s="srtt_s", rtt_mean_s=pl.col("srtt_s") + 5e-4)
+    rtts = rtts_known(SimpleNamespace(summary=run.summary, flows=sampled))
+    assert rtts == ["srtt_s"]
+    (told,) = (one.value for one in features(run, rtts) if one.name == "flow 1: RTT, p100")
+    assert told == pytest.approx(run.flows["srtt_s"].max())
+    unknown = run.flows.with_columns(rtt_last_s=None, rtt_mean_s=None)
+    assert rtts_known(SimpleNamespace(summary=run.summary, flows=unknown)) == ["srtt_s"]
+
+
+def test_what_few_seeds_met_by_chance_is_not_fitted() -> None:
+    searched = object.__new__(_Search)
+    searched.seeds, searched.evaluations = 2, 0
+    random = np.random.default_rng(4)
+
+    def evaluate(guesses: Sequence[Floats], seeds: int, first: int = 0) -> list[Floats]:
+        # The few meet three too many; what many meet is right, on average.
+        chance = 3.0 if seeds == 2 else random.standard_normal((seeds, 1))
+        return [np.tile(10 * one, (seeds, 1)) + chance for one in guesses]
+
+    searched.evaluate = evaluate
+    searched.learn_chance(np.array([0.5]), 400)
+    assert searched.luck == pytest.approx([-3.0], abs=0.2)
+    (told,) = searched.expected_features([np.array([0.6])])
+    assert told == pytest.approx([6.0], abs=0.2)
 
 
 def linear(random: np.random.Generator) -> tuple[Floats, Floats]:

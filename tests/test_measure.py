@@ -6,8 +6,11 @@ import errno
 import itertools
 import json
 import socket
+import ssl
 import struct
+import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -254,7 +257,8 @@ class Web(BaseHTTPRequestHandler):
     taken: ClassVar[list[int]] = []
 
     def do_GET(self) -> None:
-        size = {"/file": 4_000_000, "/empty": 0}.get(self.path)
+        sizes = {"/file": 4_000_000, "/once": 4_000_000, "/tiny": 100, "/empty": 0}
+        size = sizes.get(self.path)
         if self.path == "/moved":
             self.send_response(302)
             self.send_header("Location", "https://example.net/file")
@@ -262,9 +266,13 @@ class Web(BaseHTTPRequestHandler):
         else:
             self.send_response(404 if size is None else 200)
         self.send_header("Content-Length", str(size or 0))
+        if self.path in ("/once", "/tiny"):
+            self.send_header("Connection", "close")
         self.end_headers()
         for _ in range((size or 0) // len(BLOCK)):
             self.wfile.write(BLOCK)
+        if self.path == "/once":
+            time.sleep(0.2)
         self.wfile.write(bytes((size or 0) % len(BLOCK)))
 
     def do_POST(self) -> None:
@@ -294,6 +302,66 @@ def web() -> Iterator[str]:
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
+
+
+def test_an_address_of_ipv6_is_written_as_in_a_url() -> None:
+    assert target_of("http://[::1]:8080/big", None, None).label == "http://[::1]:8080/big"
+    assert target_of("http://[::1]/big?x=1", None, None).address == "::1"
+
+
+def test_of_a_name_the_address_that_answers_is_taken(
+    web: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = int(web.rpartition(":")[2])
+    ends = [
+        (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0)),
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)),
+    ]
+    resolve = socket.getaddrinfo
+    monkeypatch.setattr(
+        "socket.getaddrinfo",
+        lambda host, *words, **how: ends if host == "twice" else resolve(host, *words, **how),
+    )
+    assert target_of(f"http://twice:{port}/file", None, None).address == "127.0.0.1"
+    assert target_of("twice", None, port).address == "::1"
+
+
+@pytest.fixture
+def secure_web(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A server whose certificate nobody knows, and the file of that."""
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", str(key)]
+    command += ["-out", str(certificate), "-days", "2", "-subj", "/CN=127.0.0.1"]
+    command += ["-addext", "subjectAltName=IP:127.0.0.1"]
+    try:
+        subprocess.run(command, capture_output=True, check=True)
+    except FileNotFoundError:
+        pytest.skip("openssl is not installed")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Web)
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"https://127.0.0.1:{server.server_port}", certificate
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_certificate_is_looked_at(
+    secure_web: tuple[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url, certificate = secure_web
+    words = ["measure", f"{url}/file", "--seconds", "2", "--json"]
+    assert status([*words, "--out", str(tmp_path / "refused")]) == 2
+    assert "its certificate is not trusted here" in capsys.readouterr().err
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    assert status([*words, "--out", str(tmp_path / "seen")]) == 0
+    (transfer,) = json.loads(capsys.readouterr().out)["transfers"]
+    assert transfer["measured"]["goodput_bps"] > 1e6
 
 
 def test_a_web_server_is_measured(
@@ -341,6 +409,33 @@ def test_an_upload_has_the_controller_that_was_asked_for(
         assert delivered == pytest.approx(total, rel=0.1)
 
 
+def test_a_server_that_closes_after_the_file_is_measured_up_to_there(
+    web: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "seen"
+    words = ["--seconds", "2", "--out", str(out), "--controllers", controllers.present()]
+    assert status(["measure", f"{web}/once", *words, "--json"]) == 0
+    manifest = json.loads(capsys.readouterr().out)
+    assert any("the server ended the connection after 0." in note for note in manifest["notes"])
+    (transfer,) = manifest["transfers"]
+    assert transfer["measured"]["goodput_bps"] > 1e6
+
+
+def test_pings_that_have_no_way_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Unreachable(socket.socket):
+        def connect(self, _: object) -> None:
+            raise OSError(errno.ENETUNREACH, "Network is unreachable")
+
+    monkeypatch.setattr(
+        "jostle.live.pinging.open_socket",
+        lambda family: Unreachable(family, socket.SOCK_DGRAM),
+    )
+    monkeypatch.setattr("jostle.live.pinging.PATIENCE_S", 0.1)
+    with Pinger(socket.AF_INET, "192.0.2.1") as pinger:
+        threading.Event().wait(0.05)
+    assert pinger.pings().lost >= 1
+
+
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
@@ -360,6 +455,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["{web}/missing"], "answers 404"),
         (["{web}/moved"], "is at https://example.net/file: give that URL"),
         (["{web}/empty"], "is empty"),
+        (["{web}/tiny"], "too soon to be measured: give the URL of a large file"),
         (["{web}/file", "--direction", "up"], "POST"),
         (["{web}/file", "--controllers", "nobody"], "the kernel has no controller `nobody`"),
         (["{web}/file", "--controllers", ","], "empty"),

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,11 @@ from jostle.cli.sweep import _lasting
 from jostle.errors import InputError, InterruptedRunError, StoreError
 from jostle.locks import FolderLock
 from jostle.results import Failure
+from jostle.running.plans import write_plan
 from jostle.running.progress import Progress
 from jostle.running.sweeps.plans import parts_of
 from jostle.running.sweeps.recording import Recording
-from jostle.running.sweeps.records import Command, find, sweeps_of
+from jostle.running.sweeps.records import Command, find, is_running, sweeps_of
 
 # Some 15 ms each in the simulator, all the same to the store.
 SCENARIO = """
@@ -166,6 +167,7 @@ def test_what_cannot_begin_is_told_by_whoever_detaches(jostle: Jostle, tmp_path:
     ended = jostle(*words, "--executor", "slurm")
     assert ended.returncode == 2
     assert "choose local, processes, dask" in ended.stderr
+    assert list((tmp_path / "store" / ".sweeps").iterdir()) == [], "what never began left its log"
     unkept = jostle(*words, "--no-cache")
     assert unkept.returncode == 2
     assert "leave out --no-cache" in unkept.stderr
@@ -271,6 +273,47 @@ def test_the_same_command_twice_is_recorded_once(tmp_path: Path) -> None:
         assert sweep.progress.stored == 0
 
 
+def test_what_was_left_of_a_command_is_forgotten_once_it_is_done(tmp_path: Path) -> None:
+    with suppress(KeyboardInterrupt), record(tmp_path, detached=True):
+        raise KeyboardInterrupt
+    assert len(sweeps_of(tmp_path)) == 1
+    # Another command has stored all of it meanwhile, so that nothing is left to do.
+    recording = record(tmp_path)
+    with recording:
+        recording.progress(0, Progress()).begin(10, 10)
+    assert sweeps_of(tmp_path) == []
+
+
+def test_what_runs_is_not_waited_for(tmp_path: Path) -> None:
+    recordings = [record(tmp_path, "--shard", f"{at}/20", detached=True) for at in range(1, 21)]
+    with ExitStack() as stack:
+        for recording in recordings:
+            stack.enter_context(recording)
+        began_s = time.monotonic()
+        assert [sweep.state for sweep in sweeps_of(tmp_path)] == ["running"] * 20
+        assert time.monotonic() - began_s < 2.0
+        gone = recordings[0].place
+    assert not is_running(gone)
+
+
+def test_runs_that_failed_and_were_stored_since_are_done(tmp_path: Path) -> None:
+    run = "0" * 32
+    noted = write_plan(tmp_path, "Swept", ("sim", "1"), [{}], [(0, 1, run)])
+    assert noted is not None
+    recording = record(tmp_path)
+    progress = recording.progress(0, Progress())
+    with recording:
+        progress.noted(noted.path.name)
+        progress.begin(1, 0)
+        progress.failed(Failure(0, 1, "its worker died"))
+    (part,) = parts_of(tmp_path, sweeps_of(tmp_path))
+    assert (part.total, part.done, part.failed, part.left) == (1, 0, 1, 0)
+    folder = tmp_path / run
+    folder.mkdir()
+    (part,) = parts_of(tmp_path, sweeps_of(tmp_path))
+    assert (part.total, part.done, part.failed, part.left) == (1, 1, 0, 0)
+
+
 def test_what_is_no_sweep_is_left_out(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), record(tmp_path, detached=True):
         raise KeyboardInterrupt
@@ -279,6 +322,10 @@ def test_what_is_no_sweep_is_left_out(tmp_path: Path) -> None:
     whole = json.loads(path.read_text("utf-8"))
     for change in ({"format": "jostle.sweep/9"}, {"words": 3}, {"files": []}, {"process": "x"}):
         path.write_text(json.dumps({**whole, **change}), "utf-8")
+        assert sweeps_of(tmp_path) == []
+    for change in ({"began_s": 1e20}, {"began_s": -1.0}, {"process": "BEYOND"}):
+        text = json.dumps({**whole, **change}).replace('"BEYOND"', "1e999")
+        path.write_text(text, "utf-8")
         assert sweeps_of(tmp_path) == []
     path.write_text(json.dumps(whole), "utf-8")
     assert len(sweeps_of(tmp_path)) == 1

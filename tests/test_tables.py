@@ -13,9 +13,10 @@ from jostle.cli import output
 from jostle.errors import InputError
 from jostle.results.formats import decimals, with_interval
 from jostle.results.glance import glance
+from jostle.results.groups import groups
 from jostle.results.measures import measure, measures
 from jostle.results.pivot import pivot_tables
-from jostle.results.samples import find_key, groups
+from jostle.results.samples import find_key
 from jostle.results.tables import View, html_table, interval_note, phase_tables
 from jostle.results.tidy import tidy
 from jostle.scenario import PlannedRun

@@ -1,6 +1,6 @@
 """Kill and interrupt jostle at random instants, and see that nothing is lost and nothing is left.
 
-usage: python tools/soak.py [--minutes M] [--seed S]
+usage: python tools/soak.py [--minutes M] [--only KIND] [--seed S]
 
 Each round starts a command, ends it by SIGKILL or SIGINT after a random time, and looks: every run
 that a store shows is whole, what was interrupted goes on, and in the end its results are those of a
@@ -100,18 +100,22 @@ class Soak:
         self._sweep("kernel", duration="5 s", repeats=2, longest_s=8.0)
 
     def _sweep(self, backend: str, *, duration: str, repeats: int, longest_s: float) -> None:
-        scenario = self.folder / "scenario.toml"
-        scenario.write_text(SCENARIO.format(duration=duration, repeats=repeats), "utf-8")
-        command = ("run", scenario.name, "--backend", backend, "--json")
-        disturbed, quiet = self.folder / "disturbed", self.folder / "quiet"
-        for store in (disturbed, quiet):
-            shutil.rmtree(store, ignore_errors=True)
+        disturbed, quiet = self._begun(duration=duration, repeats=repeats)
+        command = ("run", "scenario.toml", "--backend", backend, "--json")
         for _ in range(6):
             if not self.disturb(*command, "--store", disturbed.name, longest_s=longest_s):
                 break
             self.rounds += 1
             self._check_store(disturbed)
         self._compare(command, disturbed, quiet)
+
+    def _begun(self, **scenario: object) -> tuple[Path, Path]:
+        """Write a scenario, and return where its two stores will be."""
+        (self.folder / "scenario.toml").write_text(SCENARIO.format(**scenario), "utf-8")
+        stores = self.folder / "disturbed", self.folder / "quiet"
+        for store in stores:
+            shutil.rmtree(store, ignore_errors=True)
+        return stores
 
     def _compare(self, command: Sequence[str], disturbed: Path, quiet: Path) -> None:
         """Carry a sweep out to its end, and see that it is as if nobody had disturbed it."""
@@ -132,12 +136,8 @@ class Soak:
 
     def on_dask(self) -> None:
         """Kill workers and the scheduler under a sweep until it is done."""
-        scenario = self.folder / "scenario.toml"
-        scenario.write_text(SCENARIO.format(duration="20 s", repeats=400), "utf-8")
-        disturbed, quiet = self.folder / "disturbed", self.folder / "quiet"
-        for store in (disturbed, quiet):
-            shutil.rmtree(store, ignore_errors=True)
-        command = ("run", scenario.name, "--json")
+        disturbed, quiet = self._begun(duration="20 s", repeats=400)
+        command = ("run", "scenario.toml", "--json")
         for _ in range(4):
             cluster = Cluster(self.folder)
             cluster.start_scheduler()

@@ -11,9 +11,10 @@ import contextlib
 import errno
 import importlib
 import os
+import stat
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 try:
     import fcntl
@@ -22,7 +23,10 @@ except ImportError:  # Windows.
 else:
     _FOLDERS_HAVE_LOCKS = True
 
-__all__ = ["FolderLock"]
+__all__ = ["LOCKS_ARE_SHARED", "FolderLock"]
+
+LOCKS_ARE_SHARED: Final = _FOLDERS_HAVE_LOCKS
+"""Whether several may have a lock that they ask for as shared."""
 
 _HELD = {errno.EACCES, errno.EAGAIN, errno.EDEADLK, errno.EWOULDBLOCK}
 """What systems say where another has the lock."""
@@ -118,7 +122,7 @@ def _forget(folder: Path) -> None:
 def _opened(folder: Path) -> int:
     if _FOLDERS_HAVE_LOCKS:
         return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    if folder.is_symlink() or not folder.is_dir():
+    if not stat.S_ISDIR(folder.lstat().st_mode):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
     return os.open(_beside(folder), os.O_RDWR | os.O_CREAT)
 

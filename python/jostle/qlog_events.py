@@ -7,7 +7,6 @@ one JSON document, or one event per line, with or without a record separator (RF
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from io import BufferedIOBase
@@ -22,6 +21,10 @@ MAX_DOCUMENT_BYTES: Final = 256 * 10**6
 """Of what is one document: it is in memory as a whole."""
 CALENDAR_MS: Final = 1e12
 """Above it a time in ms counts from 1970, below it from the connection's start: 2001."""
+_MOST_MS: Final = 1e18
+"""Of a time, on whichever clock: some 30 million years, which in ns still are a number."""
+_WRONG: Final = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
+"""What an object raises that is not as qlog has it."""
 
 METRICS: Final = {
     "srtt_s": ("smoothed_rtt", 1e-3),
@@ -86,7 +89,7 @@ def events(file: BufferedIOBase, file_name: str, marks: Collection[bytes] = ()) 
     first = file.readline(_MAX_LINE_BYTES).lstrip(_SEPARATOR)
     try:
         header = _object(json.loads(first), file_name, 1)
-    except ValueError:
+    except (ValueError, RecursionError):
         # One document, maybe written over several lines.
         rest = file.read(MAX_DOCUMENT_BYTES)
         if file.read(1):
@@ -96,11 +99,11 @@ def events(file: BufferedIOBase, file_name: str, marks: Collection[bytes] = ()) 
     if not any(key in header for key in ("qlog_version", "file_schema", "traces", "trace")):
         raise ValueError(f"{file_name}: no qlog: it says no version, schema or trace")
     traces = header.get("traces") or [header.get("trace") or {}]
+    if not isinstance(traces, list):
+        raise ValueError(f"{file_name}: no qlog: its traces are no list")
     for number, about in enumerate(traces):
-        if not isinstance(about, Mapping):
-            raise ValueError(f"{file_name}: no qlog: trace {number + 1} is not an object")
-        clock = _Clock(about)
-        for position, event in enumerate(about.get("events") or (), start=1):
+        clock, inside = _opened(about, f"{file_name}: no qlog: trace {number + 1}")
+        for position, event in enumerate(inside, start=1):
             where = f"event {position} of trace {number + 1}"
             yield clock.event(event, Trace(number, about), f"{file_name}, {where}")
     last = Trace(len(traces) - 1, traces[-1])
@@ -121,6 +124,19 @@ def events(file: BufferedIOBase, file_name: str, marks: Collection[bytes] = ()) 
         yield clock.event(_json(line, file_name, number), last, where)
 
 
+def _opened(about: object, where: str) -> tuple[_Clock, list[Any]]:
+    """Give the clock of a trace, and the events that stand in it."""
+    if not isinstance(about, Mapping):
+        raise ValueError(f"{where} is not an object")
+    inside = about.get("events") or []
+    if not isinstance(inside, list):
+        raise ValueError(f"{where} has events that are no list")
+    try:
+        return _Clock(about), inside
+    except _WRONG as error:
+        raise ValueError(f"{where} has no clock of qlog ({error!r})") from error
+
+
 class _Clock:
     """What times count from, in ms, and whether each counts from the one before."""
 
@@ -139,14 +155,14 @@ class _Clock:
     def event(self, event: object, trace: Trace, where: str) -> Event:
         try:
             return self._event(event, trace)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+        except _WRONG as error:
             raise ValueError(f"{where}: no event of qlog ({error!r})") from error
 
     def _event(self, event: Any, trace: Trace) -> Event:
         time_ms = float(event["time"])
-        if not math.isfinite(time_ms):
-            raise ValueError(f"a time of {time_ms} ms")
         self._now_ms = time_ms + (self._now_ms if self.deltas else self._reference_ms)
+        if not abs(self._now_ms) <= _MOST_MS:
+            raise ValueError(f"a time of {self._now_ms} ms")
         name = str(event.get("name", "")).rpartition(":")[2]
         data = event.get("data") or {}
         if not isinstance(data, Mapping):

@@ -99,7 +99,8 @@ def test_what_cannot_be_sent_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     lack = KernelNeeds(image, image.identity).lacks()
     assert lack is not None
     assert not lack.can_be_sent
-    assert "no-such-tool missing: `apt-get install package`" in lack.why
+    assert "no-such-tool missing, which set up the networks" in lack.why
+    assert "run `apt-get install package`" in lack.why
     gone = Image("virtual", ELSEWHERE, "6.1.0")
     with pytest.raises(KernelMissingError, match="cannot be read here"):
         _ = gone.identity

@@ -1,5 +1,6 @@
 """Grids, overrides, seeds."""
 
+import json
 import pickle
 from collections.abc import Callable
 
@@ -99,6 +100,35 @@ def test_overrides_are_values_or_words(read: Read) -> None:
     assert run["phases"][1]["name"] == "late"
 
 
+@pytest.mark.parametrize(
+    ("key", "label"),
+    [
+        ('grid."flows.*.rtt"', "flows.*.rtt"),
+        ("grid.'flows.*.rtt'", "flows.*.rtt"),
+        ("grid.flows.*.rtt", "flows.*.rtt"),
+        ("grid.flows.second.rtt", "flows.second.rtt"),
+        ('grid."flows.second.rtt"', "flows.second.rtt"),
+        ("grid.bottleneck.rate", "bottleneck.rate"),
+    ],
+)
+def test_an_override_puts_a_key_into_the_grid(read: Read, key: str, label: str) -> None:
+    values = ["1 Mbit/s", "2 Mbit/s"] if label.endswith("rate") else ["10 ms", "20 ms"]
+    scenario = read(overrides={key: json.dumps(values)})
+    assert [dict(one) for one in scenario.conditions] == [{label: value} for value in values]
+    # In the place of what the file varies.
+    file = f'[grid]\n"{label}" = ["9 Mbit/s"]\n'
+    assert dict(read(add=file, overrides={key: json.dumps(values)}).grid) == dict(scenario.grid)
+
+
+def test_a_key_of_the_grid_without_quotes_is_named_whole(read: Read) -> None:
+    for add, whole in (
+        ('[grid]\nflows.second.rtt = ["10 ms"]\n', "flows.second.rtt"),
+        ('[grid]\nbottleneck.queue.limit = ["1 BDP"]\n', "bottleneck.queue.limit"),
+    ):
+        with pytest.raises(ScenarioError, match=f'whole key in quotes: "{whole}" = '):
+            read(add=add)
+
+
 def test_an_override_takes_its_key_out_of_the_grid(read: Read) -> None:
     scenario = read(add=GRID, overrides={"flows.second.controller": "reno"})
     assert list(scenario.grid) == ["bottleneck.queue.limit"]
@@ -121,6 +151,8 @@ def test_an_override_takes_its_key_out_of_the_grid(read: Read) -> None:
         ("a.b\nc", "1", "is not a key"),
         ("duration.x", "1", "is not a table"),
         ("bottleneck.queue.limit.x", "1", "is not a table"),
+        ("grid.flows.*.rtt", "[10 ms, 20 ms]", "words and quantities of a list are in quotes"),
+        ('grid."flows.*.rtt', '["10 ms"]', "is not a key"),
     ],
 )
 def test_a_bad_override_is_named_as_it_was_written(

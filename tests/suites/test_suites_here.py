@@ -164,6 +164,24 @@ def test_bbr_favours_the_farther_flow_and_cubic_the_nearer_one(card):
     assert near > 1.5 * far
 
 
+def test_bbr_starves_the_nearer_flow_where_there_is_jitter(card):
+    """Arun, Alizadeh and Balakrishnan (SIGCOMM 2022), section 5.2: 8.3 and 107 Mbit/s, of which
+    "natural OS jitter" is part.
+    """
+    row = card("starvation", "bbr", *only("distances"))["distances"]
+    ratio = {one["where"]["jitter"]: one["value"] for one in row["comparisons"]}
+    assert row["verdict"] == "fail"
+    assert ratio["5 ms"] > 10
+    assert 5 < ratio["none"] < ratio["5 ms"]
+
+
+def test_copa_and_vegas_starve_where_acks_come_in_bunches(card):
+    """The same, section 5.1: "not robust to persistent non-congestive delay"; Cubic bears it."""
+    for controller in ("copa", "vegas"):
+        assert failed(card("starvation", controller, *only("bunched"))) == {"bunched"}
+    assert not failed(card("starvation", "cubic", *only("bunched")))
+
+
 def goodputs(scenario: str, controller: str) -> list[float]:
     """Run a scenario of a suite once with a controller, at one BDP: goodputs of its two flows."""
     given = load_scenario(SUITES / scenario)

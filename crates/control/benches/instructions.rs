@@ -45,6 +45,7 @@ const DEAR: &[(&str, &str)] = &[
     ("modest-bbr", "BBR, and a search for the window beside it"),
     ("allegro", "shares out each ACK over the intervals in floating point"),
     ("vivace", "the same, and a regression over the RTTs"),
+    ("proteus", "Vivace's, and a judgement of each ACK by the gaps around it"),
     ("copa", "four windowed extremes of the RTT, and its steps in floating point"),
     ("sprout", "inference over 256 rates in every tick of 20 ms, here 200 ACKs"),
     ("remy", "averages of the gaps between ACKs in floating point, and a look into its table"),

@@ -54,6 +54,7 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::MODEST_BBR,
     algorithms::ALLEGRO,
     algorithms::VIVACE,
+    algorithms::PROTEUS,
     algorithms::COPA,
     algorithms::SPROUT,
     algorithms::REMY,

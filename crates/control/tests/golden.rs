@@ -106,6 +106,8 @@ fn every_controller_follows_its_golden_trace() {
     let no_hystart = build("cubic", &[("hystart", Value::Bool(false))], None);
     cases.push(case("cubic-no-hystart", no_hystart));
     cases.push(case("cubic-paced-chirping", build("cubic", &[], Some("paced-chirping"))));
+    let scavenger = [("mode", text("scavenger"))];
+    cases.push(case("proteus-scavenger", build("proteus", &scavenger, None)));
     cases.push(case("reno-rfc9002", build("reno", &[("flavour", text("rfc9002"))], None)));
     // Its limited slow start shows where a buffer holds several BDPs.
     let limited = [("after_rise", text("limited"))];

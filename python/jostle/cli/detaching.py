@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from jostle.running.shards import Shard
     from jostle.running.store import Store
     from jostle.running.sweeps.recording import Recording
-    from jostle.running.sweeps.records import Command
+    from jostle.running.sweeps.records import Command, Sweep
     from jostle.scenario import Plan
 
 __all__ = ["DETACH", "DETACHED", "KeepsWords", "Swept", "command_of", "detach", "last_lines"]
@@ -108,17 +109,20 @@ def detach(command: Command, store: Path) -> int:
     Raises
     ------
     InputError
-        When it is running already, or its log cannot be written.
+        When it is running already, the store cannot be read, or the log cannot be written.
     """
-    from jostle.running.sweeps.records import FOLDER, LOG, is_running, sweeps_of
+    from jostle.running.sweeps.records import FOLDER, LOG, is_running
 
+    there = _recorded(store, command)
+    if there is not None and there.state == "running":
+        raise InputError(f"sweep {command.name} is running already: jostle sweep status")
     place = store / FOLDER / command.name
     log = place / LOG
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
     try:
         place.mkdir(parents=True, exist_ok=True)
-        if is_running(place):
-            raise InputError(f"sweep {command.name} is running already: jostle sweep status")
+        # Where folders cannot be locked, nobody will tell that it runs.
+        patience_s = 0.0 if is_running(place) else _TELL_AFTER_S
         into = os.open(log, flags, 0o644)
     except OSError as error:
         raise InputError(f"cannot write {log}: {error.strerror}") from error
@@ -130,19 +134,30 @@ def detach(command: Command, store: Path) -> int:
              *command.words, DETACHED],
             cwd=command.folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out, **_apart(),
         )  # fmt: skip
-    until_s = time.monotonic() + _TELL_AFTER_S
+    until_s = time.monotonic() + patience_s
     while process.poll() is None and time.monotonic() < until_s:
-        if any(sweep.command.process == process.pid for sweep in sweeps_of(store)):
+        there = _recorded(store, command)
+        if there is not None and there.command.process == process.pid:
             break
         time.sleep(_ASK_EVERY_S)
     if process.returncode:
         echo(last_lines(log, began), err=True)
+        if not began and _recorded(store, command) is None:
+            # It never began: nobody would find the log, nor anybody remove it.
+            shutil.rmtree(place, ignore_errors=True)
         return process.returncode
     runs = "is done" if process.returncode == 0 else f"runs, process {process.pid}"
     echo(f"sweep {command.name} {runs}; log: {log}")
     # It is meant to go on without anybody who waits for it.
     process.returncode = 0
     return 0
+
+
+def _recorded(store: Path, command: Command) -> Sweep | None:
+    """Find what a store says of a command; None if nothing."""
+    from jostle.running.sweeps.records import sweeps_of
+
+    return next((sweep for sweep in sweeps_of(store) if sweep.name == command.name), None)
 
 
 def _apart() -> dict[str, Any]:

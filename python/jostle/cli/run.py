@@ -225,12 +225,12 @@ def carry_out_with(
     """
     from jostle.running.executors import make
     from jostle.running.session import Session
+    from jostle.running.shared_store import is_url
 
-    if where != "local" and "://" not in store_path:
+    if where != "local" and not is_url(store_path):
         # Other processes have folders of their own to be in.
         store_path = str(Path(store_path).absolute())
     store = None if no_cache else store_of(store_path)
-    executor = make(where, jobs)
     if store is None and any(
         planned.spec.get("capture")
         for _, plans in work
@@ -238,12 +238,13 @@ def carry_out_with(
         for planned in plan.one_of_each()
     ):
         raise InputError("capture: its files are kept in the store; leave out --no-cache")
-    # What a backend cannot do is told now, not after an hour of running.
-    sessions = _possible(
-        [(Session(backend, executor, store, keep, shard=shard), plans) for backend, plans in work]
-    )
+    executor = make(where, jobs)
     with contextlib.ExitStack() as stack:
         stack.enter_context(interruptible(executor))
+        # What a backend cannot do is told now, not after an hour of running.
+        sessions = _possible(
+            [(Session(backend, executor, store, keep, shard=shard), of) for backend, of in work]
+        )
         recording = None
         if sweep is not None and store is not None:
             recording = stack.enter_context(sweep.record(store, sessions[0][1], shard))

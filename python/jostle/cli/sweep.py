@@ -96,7 +96,7 @@ def stop(*, name: str | None, wait_s: float, store_path: str) -> int:
         raise InputError(f"sweep {found.name} does not run: it is {found.state}")
     found.ask_to_stop()
     until_s = time.monotonic() + wait_s
-    while found.place.exists() and is_running(found.place):
+    while is_running(found.place):
         if time.monotonic() > until_s:
             echo(f"sweep {found.name} was asked to stop and has not yet", err=True)
             return 1

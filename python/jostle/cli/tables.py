@@ -211,9 +211,18 @@ def frame_of(
     import polars as pl
 
     from jostle.results.tidy import tidy
+    from jostle.running.progress import on_stderr
 
     columns = (shown.measure,) if shown.pivot else shown.columns
-    frames = [tidy(one, columns, phases or None, each=shown.each) for one in every]
+    progress = on_stderr(what="conditions written", patient=True)
+    progress.begin(sum(len(one.conditions) for one in every), 0)
+    try:
+        frames = [
+            tidy(one, columns, phases or None, each=shown.each, advance=progress.advance)
+            for one in every
+        ]
+    finally:
+        progress.end()
     if len(frames) == 1:
         return frames[0]
     named = [

@@ -10,12 +10,14 @@ import numpy as np
 from jostle.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
 
     from jostle.backends import Run
     from jostle.stats.describe import Floats
 
-__all__ = ["Feature", "features"]
+__all__ = ["Feature", "features", "rtts_known"]
 
 _RATE_PERCENTS: Final = (10, 50, 90)
 _RTT_PERCENTS: Final = (1, 10, 25, 50, 75, 90, 99, 100)
@@ -50,34 +52,56 @@ class Feature:
     scaled: float
 
 
-def features(run: Run) -> list[Feature]:
+def rtts_known(run: Run) -> list[str]:
+    """Name the column of the series that has the RTTs, for each flow in the order of the run.
+
+    The mean of an interval's samples, or the smoothed RTT, where a kernel was asked now and then
+    and tells no other: its samples are smoothed, and a mean of those is not one of an ACK each.
+    """
+    import polars as pl
+
+    found = []
+    for flow in run.summary["flows"]:
+        rows = run.flows.filter(pl.col("flow") == flow["name"])
+        told = rows.filter(pl.col("rtt_mean_s").is_not_null())
+        smoothed = bool((told["rtt_last_s"] == told["srtt_s"]).fill_null(value=False).all())
+        found.append("srtt_s" if smoothed else "rtt_mean_s")
+    return found
+
+
+def features(run: Run, rtts: Sequence[str]) -> list[Feature]:
     """Take the numbers out of a run that a fit compares, flow by flow in the order of the run.
 
-    Mean and quantiles of throughput over the intervals of the series, quantiles of their mean RTTs
-    (of the smoothed RTT where a kernel only sampled that), retransmissions, and quantiles of how
-    long transfers took.
+    Mean and quantiles of throughput over the intervals of the series, quantiles of their RTTs,
+    retransmissions, and quantiles of how long transfers took.
+
+    Parameters
+    ----------
+    run
+        What was measured, or a guess that is held against it.
+    rtts
+        What `rtts_known` says of what was measured, so that both have RTTs of one kind.
     """
     import polars as pl
 
     found: list[Feature] = []
-    for position, flow in enumerate(run.summary["flows"]):
+    for position, (flow, rtt) in enumerate(zip(run.summary["flows"], rtts, strict=True)):
         rows = run.flows.filter(pl.col("flow") == flow["name"])
-        found += _of_series(f"flow {position + 1}", rows)
+        found += _of_series(f"flow {position + 1}", rows, rtt)
         found += _of_transfers(f"flow {position + 1}", run, flow["name"])
     if not found:
         raise InputError("the run has no flows")
     return found
 
 
-def _of_series(who: str, rows: pl.DataFrame) -> list[Feature]:
+def _of_series(who: str, rows: pl.DataFrame, rtts: str) -> list[Feature]:
     import polars as pl
 
     def column(name: str) -> Floats:
         values: Floats = rows[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
         return values
 
-    rate, mean_rtt = column("throughput_bps"), column("rtt_mean_s")
-    rtt = mean_rtt if not np.isnan(mean_rtt).all() else column("srtt_s")
+    rate, rtt = column("throughput_bps"), column(rtts)
     rtt = rtt[~np.isnan(rtt)]
     sent, again = (
         float(np.nansum(column(f"{name}_packets"))) for name in ("sent", "retransmitted")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from jostle.errors import InputError, JostleError
-from jostle.inference.features import Feature, features
+from jostle.inference.features import Feature, features, rtts_known
 from jostle.inference.free_keys import FreeKey
 from jostle.inference.refining import chance_weights, refine, scan, slopes_at
 from jostle.inference.refining import misfit as held_against
@@ -177,17 +177,15 @@ def fit(
     searched = _Search(scenario, experiments, keys, session, seeds)
     best, _ = searched.search(budget, seed, progress)
     for _ in range(_PASSES):
-        (many,) = searched.evaluate([best], replicates, _FIRST_SEED + seeds)
-        if many is not None:
-            searched.weights = chance_weights(many)
-        about = (searched.target, searched.weights, searched.mean_features)
+        searched.learn_chance(best, replicates)
+        about = (searched.target, searched.weights, searched.expected_features)
         best, _ = scan(best, *about)
         best, least = refine(best, *about, _STEPS)
         if progress is not None:
             progress(searched.evaluations, least)
-    slopes = slopes_at(best, searched.mean_features)
+    slopes = slopes_at(best, searched.expected_features)
     (many,) = searched.evaluate([best], replicates, _FIRST_SEED + seeds)
-    known = uncertainty(keys, best, slopes, searched.weights, many, seeds=seeds)
+    known = uncertainty(keys, best, slopes, searched.weights, many, seeds=replicates)
     return searched.told(best, least, known)
 
 
@@ -207,10 +205,15 @@ class _Search:
         self.keys = keys
         self.session = session
         self.seeds = seeds
-        self.measured = [features(one.run) for one in experiments]
+        self.rtts = [rtts_known(one.run) for one in experiments]
+        self.measured = [
+            features(one.run, rtts) for one, rtts in zip(experiments, self.rtts, strict=True)
+        ]
         self.evaluations = 0
         self.target = np.array([f.scaled for each in self.measured for f in each])
         self.weights = np.ones(self.target.size)
+        self.luck = np.zeros(self.target.size)
+        """By how much what comes on average is above the mean over the seeds of every guess."""
         self._fits(scenario)
 
     def _fits(self, scenario: Scenario) -> None:
@@ -260,7 +263,7 @@ class _Search:
             for at, measured in enumerate(self.measured):
                 done = results.of(number * len(self.experiments) + at)
                 for row, result in zip(rows, done, strict=False):
-                    scaled = {f.name: f.scaled for f in features(result.run)}
+                    scaled = {f.name: f.scaled for f in features(result.run, self.rtts[at])}
                     row += [scaled.get(f.name, float("nan")) for f in measured]
             whole = all(len(row) == self.target.size for row in rows)
             found.append(np.array(rows) if whole else None)
@@ -306,10 +309,25 @@ class _Search:
         self.evaluations += count
         return best, least
 
-    def mean_features(self, guesses: Sequence[Floats]) -> list[Floats | None]:
-        """Run guesses; scaled features of each, mean over its seeds."""
+    def learn_chance(self, best: Floats, replicates: int) -> None:
+        """Run the best guess with many seeds: how much chance counts, and what it did to the few.
+
+        All guesses have the same few seeds, so that what differs between them is not chance. But a
+        loss that these seeds meet too often would be taken for a loss that is too likely: the fit
+        would say less. What the many say of one guess is as true of its neighbours.
+        """
+        (many,) = self.evaluate([best], replicates, _FIRST_SEED + self.seeds)
+        (few,) = self.evaluate([best], self.seeds)
+        if many is None or few is None:
+            return
+        self.weights = chance_weights(many)
+        self.luck = np.nan_to_num(_mean(many) - _mean(few))
+
+    def expected_features(self, guesses: Sequence[Floats]) -> list[Floats | None]:
+        """Run guesses; scaled features of each, as they come on average."""
         self.evaluations += len(guesses)
-        return [None if one is None else _mean(one) for one in self.evaluate(guesses, self.seeds)]
+        rows = self.evaluate(guesses, self.seeds)
+        return [None if one is None else _mean(one) + self.luck for one in rows]
 
     def told(self, best: Floats, misfit: float, known: Uncertainty) -> Fit:
         """Put together what was found."""
@@ -344,9 +362,10 @@ def compare(
         results = session.carry_out(Plan("fit", (Condition(0, {}),), runs))
         if not results.results:
             raise JostleError(f"the fitted scenario cannot be run: {results.failures[0].error}")
-        values = [{f.name: f.value for f in features(r.run)} for r in results.results]
+        rtts = rtts_known(experiment.run)
+        values = [{f.name: f.value for f in features(r.run, rtts)} for r in results.results]
         rows = []
-        for feature in features(experiment.run):
+        for feature in features(experiment.run, rtts):
             there = [v for each in values if (v := each.get(feature.name)) is not None]
             rows.append((feature, float(np.mean(there)) if there else None))
         compared.append(tuple(rows))

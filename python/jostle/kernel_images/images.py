@@ -186,15 +186,7 @@ def find(kind: Kind, version: str | None = None) -> Image:
     KernelMissingError
         When there is none. The message says what to do.
     """
-    if not sys.platform.startswith("linux"):
-        raise KernelMissingError("the kernel backend needs Linux")
-    missing = missing_tools()
-    if missing:
-        packages = " ".join(sorted({TOOLS[tool] for tool in missing}))
-        raise KernelMissingError(
-            f"{', '.join(missing)} missing, which set up the networks: "
-            f"run `apt-get install {packages}`"
-        )
+    check_machine()
     match kind:
         case "virtual":
             return _virtual(version)
@@ -220,6 +212,25 @@ def _found_again(
             if kernel.facts.get("sha256") == digest and kernel.is_as_built:
                 return kernel.image
     return image
+
+
+def check_machine() -> None:
+    """See that this machine has what a run needs beside a kernel.
+
+    Raises
+    ------
+    KernelMissingError
+        When it has not. The message says what to do.
+    """
+    if not sys.platform.startswith("linux"):
+        raise KernelMissingError("the kernel backend needs Linux")
+    missing = missing_tools()
+    if missing:
+        packages = " ".join(sorted({TOOLS[tool] for tool in missing}))
+        raise KernelMissingError(
+            f"{', '.join(missing)} missing, which set up the networks: "
+            f"run `apt-get install {packages}`"
+        )
 
 
 def missing_tools() -> list[str]:

@@ -25,6 +25,8 @@ _BLOCK: Final = 1 << 16
 _UNSENT: Final = 1 << 17
 """Bytes that wait in the socket at most: an upload is to end in time."""
 _TCP_NOTSENT_LOWAT: Final = 25
+_FEWEST: Final = 2
+"""Samples without which nothing is known of a transfer: the first is what it is counted from."""
 _REDIRECTS: Final = range(300, 400)
 _REFUSED: Final = 400
 
@@ -55,14 +57,19 @@ def carry_out(target: Target, step: Step, tick: Tick) -> Carried:
             lasted = time.monotonic() - began
         if step.direction == "up":
             _taken(connection, target)
-    notes = []
+    samples, notes = sampler.largest(), []
     if lasted < 0.9 * step.seconds:
+        if len(samples) < _FEWEST:
+            raise InputError(
+                f"{target.label}: the server ended the connection after {lasted:.3f} s, too soon "
+                "to be measured: give the URL of a large file"
+            )
         notes.append(
             f"{step.name}: the server ended the connection after {lasted:.1f} s of {step.seconds}: "
             "a larger file tells more"
         )
     verb = "GET" if step.direction == "down" else "POST"
-    return Carried(sampler.largest(), f"{verb} {target.label}", notes=notes)
+    return Carried(samples, f"{verb} {target.label}", notes=notes)
 
 
 def _connected(target: Target, step: Step) -> http.client.HTTPConnection:
@@ -77,6 +84,12 @@ def _connected(target: Target, step: Step) -> http.client.HTTPConnection:
         made.connect((target.address, target.port))
         if target.secure:
             made = ssl.create_default_context().wrap_socket(made, server_hostname=target.host)
+    except ssl.SSLCertVerificationError as error:
+        made.close()
+        raise InputError(
+            f"{target.label}: its certificate is not trusted here ({error.verify_message}): see to "
+            "the name, or give the file of its authority as SSL_CERT_FILE"
+        ) from error
     except OSError as error:
         made.close()
         raise InputError(
@@ -106,13 +119,15 @@ def _download(
 ) -> None:
     """Ask for the file again and again until the time is over, or the server closes."""
     room = bytearray(_BLOCK)
+    headers = _headers()
     while time.monotonic() < until:
         plain.settimeout(_ANSWER_S)
-        connection.request("GET", target.path, headers=_headers())
+        connection.request("GET", target.path, headers=headers)
         answer = connection.getresponse()
         _fine(answer, target)
         took = 0
-        while True:
+        # With the last byte of an answer after which the server closes, the socket is closed, too.
+        while not answer.isclosed():
             tick()
             left = until - time.monotonic()
             if left <= 0:
@@ -123,8 +138,6 @@ def _download(
             except TimeoutError:
                 return
             took += size
-            if not size:
-                break
         if not took:
             raise InputError(f"{target.label} is empty: give the URL of a large file")
         if answer.will_close or connection.sock is None:

@@ -114,7 +114,9 @@ class Pinger:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Pinger:
-        self._socket.connect((self._host, 0))
+        # Where there is no way to the host, all pings are lost: the transfer says why.
+        with suppress(OSError):
+            self._socket.connect((self._host, 0))
         self._thread.start()
         return self
 

@@ -12,6 +12,8 @@ from jostle.errors import InputError
 __all__ = ["Target", "target_of"]
 
 _PORTS: Final = {"iperf3": 5201, "http": 80, "https": 443}
+_TRY_S: Final = 3.0
+"""For an address, if the name has several."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class Target:
     host
         As it was given, without port and path.
     family, address
-        What it resolves to first; all of a measurement goes there.
+        What it resolves to first, of a web server the first that answers; all of a measurement
+        goes there.
     port
         Of the server.
     secure
@@ -46,7 +49,8 @@ class Target:
     def label(self) -> str:
         """What it is called in texts."""
         if self.by == "http":
-            return f"http{'s' if self.secure else ''}://{self.host}:{self.port}{self.path}"
+            host = f"[{self.host}]" if ":" in self.host else self.host
+            return f"http{'s' if self.secure else ''}://{host}:{self.port}{self.path}"
         return f"{self.host} port {self.port}"
 
 
@@ -86,16 +90,27 @@ def target_of(given: str, by: str | None, port: int | None) -> Target:
         raise InputError(f"{given}: no host is named")
     secure = scheme == "https" and bool(mark)
     number = port or there or _PORTS["https" if secure else by]
-    family, address = _resolved(host, number)
+    family, address = _resolved(host, number, try_each=by == "http")
     path = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
     return Target(by, host, family, address, number, secure, path)
 
 
-def _resolved(host: str, port: int) -> tuple[int, str]:
+def _resolved(host: str, port: int, *, try_each: bool) -> tuple[int, str]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         said = getattr(error, "strerror", None) or error
         raise InputError(f"{host}: no address is found for this name ({said})") from error
+    # A server of iperf3 takes one client at a time, and a connection for the first.
+    if try_each and len(found) > 1:
+        found = sorted(found, key=lambda one: not _answers(str(one[4][0]), port))
     family, _, _, _, end = found[0]
     return int(family), str(end[0])
+
+
+def _answers(address: str, port: int) -> bool:
+    try:
+        socket.create_connection((address, port), timeout=_TRY_S).close()
+    except OSError:
+        return False
+    return True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jostle.report.graph_drawing import Way, graph
 from jostle.report.svg import text
-from jostle.results.samples import transport_of
+from jostle.results.groups import transport_of
 from jostle.scenario.text.units import format_short
 
 if TYPE_CHECKING:

@@ -181,7 +181,7 @@ class _Columns:
 def _end(end: float, mean: float, least: float | None, most: float | None) -> float | None:
     from jostle.stats import within
 
-    return None if math.isnan(end) else within(float(end), float(mean), least, most)
+    return None if math.isnan(end) else float(within(end, mean, least, most))
 
 
 def _measures(part: str, whole: bool) -> list[Measure]:

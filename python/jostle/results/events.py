@@ -9,8 +9,8 @@ import numpy as np
 
 from jostle.errors import InputError, unknown
 from jostle.figures.data import Bools, EventsData, FlowEvents, ModeSpan, flow_label
+from jostle.results.groups import groups
 from jostle.results.measures import measure
-from jostle.results.samples import groups
 
 if TYPE_CHECKING:
     import polars as pl

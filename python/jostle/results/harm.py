@@ -118,6 +118,11 @@ class Harms:
         return [len(self._results.flow_names(index)) for index in every]
 
     @cached_property
+    def _differ(self) -> bool:
+        """Whether any condition has fewer flows than another."""
+        return len(set(self._sizes) - {0}) > 1
+
+    @cached_property
     def _keys(self) -> list[str]:
         return list(dict.fromkeys(key for one in self._results.conditions for key in one))
 
@@ -132,7 +137,7 @@ class Harms:
 
     def alone(self, index: int) -> int | None:
         """Find the condition that differs by flows that it does not have; None if there is none."""
-        if len({size for size in self._sizes if size}) < 2:
+        if not self._differ:
             return None
         condition = self._results.conditions[index]
         flows = set(self._results.flow_names(index))

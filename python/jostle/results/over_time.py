@@ -22,8 +22,8 @@ from jostle.figures.data import (
 )
 from jostle.results.finished import OVERALL
 from jostle.results.formats import count
+from jostle.results.groups import groups
 from jostle.results.measures import Measure, measure, measures
-from jostle.results.samples import groups
 from jostle.stats import series_band
 
 if TYPE_CHECKING:

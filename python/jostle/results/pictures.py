@@ -12,9 +12,9 @@ import numpy as np
 from jostle.errors import InputError
 from jostle.figures.data import NO_CONTROLLER, HeatMapData
 from jostle.results import conditions as naming
+from jostle.results.groups import groups
 from jostle.results.measures import measure
 from jostle.results.over_time import series_data
-from jostle.results.samples import groups
 from jostle.stats import mean
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final, Literal
 from jostle.results import conditions as naming
 from jostle.results.finished import OVERALL
 from jostle.results.formats import count, decimals, plain, spread, with_interval
+from jostle.results.groups import Kind, groups
 from jostle.results.measures import Measure, measure, measures
-from jostle.results.samples import Kind, Sample, full_key, grid_keys, groups, samples
+from jostle.results.samples import Sample, full_key, grid_keys, samples
 from jostle.stats import Estimate
 
 if TYPE_CHECKING:

@@ -48,8 +48,9 @@ class Progress:
 class _Told(Progress):
     """Says what both kinds of progress say: what was stored, and what failed."""
 
-    def __init__(self, labels: Sequence[str]) -> None:
+    def __init__(self, labels: Sequence[str], what: str) -> None:
         self._labels = labels
+        self._what = what
 
     def begin(self, total: int, stored: int) -> None:
         """Begin to show; see `Progress`."""
@@ -76,10 +77,18 @@ class LineProgress(_Told):
         Names of the conditions.
     clock
         Seconds from any origin.
+    what
+        What is counted.
     """
 
-    def __init__(self, labels: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(labels)
+    def __init__(
+        self,
+        labels: Sequence[str],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        what: str = "runs",
+    ) -> None:
+        super().__init__(labels, what)
         self._clock = clock
         self._done = 0
         self._to_do = 0
@@ -99,7 +108,7 @@ class LineProgress(_Told):
             return
         self._spoke_s = now_s
         left_s = (now_s - self._began_s) / self._done * (self._to_do - self._done)
-        echo(f"{self._done} of {self._to_do} runs, about {left_s:.0f} s left", err=True)
+        echo(f"{self._done} of {self._to_do} {self._what}, about {left_s:.0f} s left", err=True)
 
     def failed(self, failure: Failure) -> None:
         """Say which run failed, and why."""
@@ -108,10 +117,21 @@ class LineProgress(_Told):
 
 
 class BarProgress(_Told):
-    """A bar with the time left."""
+    """A bar with the time left.
 
-    def __init__(self, labels: Sequence[str]) -> None:
-        super().__init__(labels)
+    Parameters
+    ----------
+    labels
+        Names of the conditions.
+    what
+        What is counted.
+    patient
+        Whether nothing is shown of what lasts less than `PATIENCE_S`; of a single run, never.
+    """
+
+    def __init__(self, labels: Sequence[str], *, what: str = "runs", patient: bool = False) -> None:
+        super().__init__(labels, what)
+        self._patient = patient
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
         self._bar: Any = None
@@ -124,9 +144,9 @@ class BarProgress(_Told):
         """Begin to show; see `Progress`."""
         super().begin(total, stored)
         self._to_do = total - stored
-        if self._to_do > 1:
+        if self._to_do > 1 and not self._patient:
             self._show()
-        elif self._to_do == 1:
+        elif self._to_do > 0:
             self._timer = threading.Timer(PATIENCE_S, self._show)
             self._timer.daemon = True
             self._timer.start()
@@ -177,7 +197,7 @@ class BarProgress(_Told):
             if self._over:
                 return
             self._bar = RichProgress(
-                TextColumn("runs"),
+                TextColumn("{task.description}"),
                 BarColumn(),
                 MofNCompleteColumn(),
                 TimeElapsedColumn(),
@@ -186,10 +206,12 @@ class BarProgress(_Told):
                 console=Console(stderr=True),
                 transient=True,
             )
-            self._task = self._bar.add_task("runs", total=self._to_do, completed=self._done)
+            self._task = self._bar.add_task(self._what, total=self._to_do, completed=self._done)
             self._bar.start()
 
 
-def on_stderr(labels: Sequence[str]) -> Progress:
+def on_stderr(labels: Sequence[str] = (), *, what: str = "runs", patient: bool = False) -> Progress:
     """Choose the progress that suits stderr: a bar on a terminal, lines elsewhere."""
-    return BarProgress(labels) if sys.stderr.isatty() else LineProgress(labels)
+    if sys.stderr.isatty():
+        return BarProgress(labels, what=what, patient=patient)
+    return LineProgress(labels, what=what)

@@ -110,9 +110,12 @@ class Session:
         Raises
         ------
         InputError
-            When the backend cannot do one of them; then none is run.
+            When the backend cannot do one of them, or workers of the executor lack what it needs;
+            then none is run.
         InterruptedRunError
             On KeyboardInterrupt; runs that had finished are stored, the others leave no trace.
+        LostExecutorError
+            When the executor gave up what it had been given; what had finished is stored.
         StoreError
             When a result cannot be stored; what was stored before is intact.
         """

@@ -39,6 +39,10 @@ __all__ = ["Loaded", "Origin", "read"]
 
 _DESIGN: Final = {("grid",): "varies", ("sample",): "samples"}
 """Tables whose keys are those of the scenario that vary."""
+_UNQUOTED: Final = (
+    "words and quantities of a list are in quotes, and the whole setting is, too, for the shell: "
+    """--set 'KEY=["10 ms", "20 ms"]'"""
+)
 MOST_PROBLEMS: Final = 100
 """Of one file that are told: nobody mends more of them at once."""
 
@@ -213,6 +217,12 @@ class _Loader:
             value = parse_value(given) if isinstance(given, str) else given
             try:
                 targets = find(self.document, key)
+                if (
+                    isinstance(value, str)
+                    and (targets[0][0],) in _DESIGN
+                    and text[:1] in {"[", "{"}
+                ):
+                    raise QuantityError(_UNQUOTED)
                 for target in targets:
                     self.document = changed(self.document, target, value)
                     self.overridden[target] = f"--set {key}={text}"

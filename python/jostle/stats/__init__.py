@@ -17,7 +17,7 @@ from jostle.stats.difference import difference
 from jostle.stats.distribution import Box, box, ecdf
 from jostle.stats.ellipse import Ellipse, sigma_ellipse
 from jostle.stats.envelope import Envelope, conformance, deviation, envelope
-from jostle.stats.estimate import Estimate, Method, estimate, within
+from jostle.stats.estimate import Estimate, Estimates, Method, estimate, estimates, within
 from jostle.stats.percentiles import percentile_estimate
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Ellipse",
     "Envelope",
     "Estimate",
+    "Estimates",
     "Method",
     "Ranks",
     "bonferroni",
@@ -38,6 +39,7 @@ __all__ = [
     "effect_size",
     "envelope",
     "estimate",
+    "estimates",
     "mann_whitney",
     "mean",
     "percentile",

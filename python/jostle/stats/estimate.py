@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from jostle.stats.describe import Floats, present
 
 Method = Literal["t", "bootstrap"]
+
+Ints = npt.NDArray[np.int64]
 
 RESAMPLES = 9999
 """Resamples of a bootstrap."""
@@ -41,6 +44,22 @@ class Estimate:
     n: int
     unit: str
     method: str
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Means over runs of m samples; every array has shape (m,), NaN where there is no number.
+
+    Attributes
+    ----------
+    value, low, high, n
+        As those of an `Estimate`.
+    """
+
+    value: Floats
+    low: Floats
+    high: Floats
+    n: Ints
 
 
 def estimate(
@@ -89,8 +108,9 @@ def estimate(
         return Estimate(value, None, None, 1, unit, "one run, no interval")
     percent = f"{confidence * 100:g} %"
     if method == "t":
-        half = half_width(n, float(sample.std(ddof=1)), confidence)
-        low, high = within(value - half, value, *bounds), within(value + half, value, *bounds)
+        half = float(half_widths(sample[np.newaxis], confidence)[0])
+        low = float(within(value - half, value, *bounds))
+        high = float(within(value + half, value, *bounds))
         cut = (low, high) != (value - half, value + half)
         words = f"mean, Student t {percent} interval" + (", cut at its bounds" if cut else "")
         return Estimate(value, low, high, n, unit, words)
@@ -99,27 +119,76 @@ def estimate(
     return Estimate(value, low, high, n, unit, words)
 
 
-def within(end: float, value: float, least: float | None, most: float | None) -> float:
-    """Move an end of an interval to the bound beyond which it lies, never past the value itself.
+def estimates(
+    samples: Floats,
+    sizes: Ints,
+    least: Floats | float | None = None,
+    most: Floats | float | None = None,
+    confidence: float = 0.95,
+) -> Estimates:
+    """Estimate many means at once, each as `estimate` does by Student's t, to the last bit.
+
+    Parameters
+    ----------
+    samples
+        Values of all samples, one sample behind the other; NaN where a run has none.
+    sizes
+        How many of these each sample has, shape (m,).
+    least, most
+        Bounds as those of `estimate`: of all samples, or of each, shape (m,).
+    confidence
+        As that of `estimate`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jostle.stats import estimates
+    >>> found = estimates(np.array([9.0, 10.0, 11.0, 3.0]), np.array([3, 1]))
+    >>> found.value.tolist(), found.n.tolist(), found.low.round(2).tolist()
+    ([10.0, 3.0], [3, 1], [7.52, nan])
+    """
+    whose = np.repeat(np.arange(sizes.size), sizes)[there := ~np.isnan(samples)]
+    there_samples, n = samples[there], np.bincount(whose, minlength=sizes.size)
+    value, low, high = (np.full(sizes.size, np.nan) for _ in range(3))
+    for size in np.unique(n[n > 0]):
+        of_size = n == size
+        alike = there_samples[of_size[whose]].reshape(-1, size)
+        value[of_size] = alike.mean(axis=1)
+        if size > 1:
+            half = half_widths(alike, confidence)
+            low[of_size], high[of_size] = value[of_size] - half, value[of_size] + half
+    return Estimates(value, within(low, value, least, most), within(high, value, least, most), n)
+
+
+def within(
+    end: Floats | float,
+    value: Floats | float,
+    least: Floats | float | None,
+    most: Floats | float | None,
+) -> Floats:
+    """Move ends of intervals to the bound beyond which they lie, never past the value itself.
 
     Examples
     --------
     >>> from jostle.stats import within
-    >>> within(-0.2, 0.1, least=0.0, most=1.0)
+    >>> float(within(-0.2, 0.1, least=0.0, most=1.0))
     0.0
     """
+    moved = np.asarray(end, dtype=np.float64)
     if least is not None:
-        end = max(end, min(least, value))
+        moved = np.maximum(moved, np.minimum(least, value))
     if most is not None:
-        end = min(end, max(most, value))
-    return end
+        moved = np.minimum(moved, np.maximum(most, value))
+    return moved
 
 
-def half_width(n: int, sd: float, confidence: float = 0.95) -> float:
-    """Half of the Student t interval of a mean from n values with sample deviation `sd`."""
+def half_widths(samples: Floats, confidence: float = 0.95) -> Floats:
+    """Halves of the Student t intervals of means; samples of one size, shape (m, n), to (m,)."""
     from scipy.special import stdtrit  # The quantile alone, without the weight of scipy.stats.
 
-    return float(stdtrit(n - 1, 0.5 + confidence / 2)) * sd / float(np.sqrt(n))
+    n = samples.shape[1]
+    wide: Floats = float(stdtrit(n - 1, 0.5 + confidence / 2)) * samples.std(axis=1, ddof=1)
+    return wide / float(np.sqrt(n))
 
 
 def _bootstrap(sample: Floats, confidence: float, seed: int) -> tuple[float, float]:

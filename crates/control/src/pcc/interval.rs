@@ -25,6 +25,21 @@ impl RttTrend {
         self.sum_rtt_rtt += from_rtt * (rtt_s - self.mean_rtt);
     }
 
+    /// Samples so far.
+    pub(crate) fn count(&self) -> u32 {
+        self.samples as u32
+    }
+
+    /// Mean of the RTTs, in seconds; 0 without any.
+    pub(crate) fn mean_s(&self) -> f64 {
+        self.mean_rtt
+    }
+
+    /// Standard deviation of the RTTs, in seconds; 0 without any.
+    pub(crate) fn deviation_s(&self) -> f64 {
+        if self.samples > 0.0 { libm::sqrt(self.sum_rtt_rtt / self.samples) } else { 0.0 }
+    }
+
     /// dRTT/dT, in seconds per second; 0 without two samples apart.
     pub(crate) fn gradient(&self) -> f64 {
         if self.sum_at_at > 0.0 { self.sum_at_rtt / self.sum_at_at } else { 0.0 }
@@ -66,6 +81,10 @@ pub(crate) struct Interval {
     pub(crate) delivered: f64,
     pub(crate) lost: f64,
     pub(crate) trend: RttTrend,
+    /// RTTs of its packets, those that `trend` was spared among them, where somebody counts them.
+    pub(crate) heard: u32,
+    /// It was given more time, which happens once.
+    pub(crate) extended: bool,
 }
 
 impl Interval {
@@ -79,6 +98,8 @@ impl Interval {
             delivered: 0.0,
             lost: 0.0,
             trend: RttTrend::default(),
+            heard: 0,
+            extended: false,
         }
     }
 
@@ -157,6 +178,19 @@ mod tests {
         assert!(scattered.gradient() > 0.03 && (scattered.error() - 0.2355).abs() < 0.01);
         assert_eq!(scattered.filtered(0.03, 1.0), 0.0);
         assert!(scattered.filtered(0.03, 0.0) > 0.0);
+    }
+
+    /// 40, 42, 44 and 46 ms: variance (9 + 1 + 1 + 9)/4 = 5 ms².
+    #[test]
+    fn the_deviation_is_that_of_the_rtts() {
+        let mut trend = RttTrend::default();
+        assert_eq!((trend.count(), trend.mean_s(), trend.deviation_s()), (0, 0.0, 0.0));
+        for i in 0..4 {
+            trend.add(f64::from(i), 0.04 + 0.002 * f64::from(i));
+        }
+        assert_eq!(trend.count(), 4);
+        assert!((trend.mean_s() - 0.043).abs() < 1e-12);
+        assert!((trend.deviation_s() - 5e-6_f64.sqrt()).abs() < 1e-12);
     }
 
     #[test]

@@ -19,8 +19,8 @@ pub(crate) const NOMINAL_RTT: Span = Span::from_ms(100);
 const MIN_PACKETS_PER_RTT: f64 = 2.0;
 /// Highest rate, far above any link.
 const MAX_BPS: f64 = 1e12;
-/// Intervals under way at most: four trials.
-const INTERVALS: usize = 4;
+/// Intervals under way at most: the trials of Proteus, three pairs.
+const INTERVALS: usize = 6;
 
 /// Paces, and keeps the intervals.
 #[derive(Debug)]
@@ -87,9 +87,13 @@ impl Monitor {
     /// Begins to measure at `rate_bps`, for `rtts` smoothed RTTs; `before` packets were sent before
     /// the interval.
     pub(crate) fn measure(&mut self, now: Time, before: u64, rate_bps: f64, rtts: f64) {
+        self.measure_for(now, before, rate_bps, rtts * self.srtt.as_secs_f64());
+    }
+
+    /// The same, for `length_s` seconds.
+    pub(crate) fn measure_for(&mut self, now: Time, before: u64, rate_bps: f64, length_s: f64) {
         let packets_s = self.least_packets as f64 * self.packet_bits / rate_bps;
-        let length_s = (rtts * self.srtt.as_secs_f64()).max(packets_s);
-        self.deadline = now + Span::from_secs_f64(length_s);
+        self.deadline = now + Span::from_secs_f64(length_s.max(packets_s));
         self.overdue = false;
         self.measuring = true;
         self.intervals.push_back(Interval::new(now, before, rate_bps));
@@ -132,6 +136,25 @@ impl Monitor {
         }
         interval.close(now, self.total_sent);
         true
+    }
+
+    /// The interval that is being sent, once its deadline has come.
+    pub(crate) fn due(&self, now: Time) -> Option<&Interval> {
+        if self.measuring && now >= self.deadline { self.intervals.back() } else { None }
+    }
+
+    /// The interval that is due goes on until an ACK asks again.
+    pub(crate) fn wait(&mut self) {
+        self.overdue = true;
+    }
+
+    /// The interval that is due is twice as long as it should have been.
+    pub(crate) fn extend(&mut self) {
+        if let Some(interval) = self.intervals.back_mut() {
+            interval.extended = true;
+            self.deadline += self.deadline.since(interval.start);
+            self.overdue = false;
+        }
     }
 
     /// The interval in which a packet was sent at `at`, if its fate is not fully known.

@@ -13,7 +13,8 @@ pub struct WindowUse {
     until: u64,
     /// `snd_cwnd_used`: most that was outstanding since the window was last filled.
     used: u32,
-    /// `snd_cwnd_stamp`: when the window was last filled, or changed for want of data.
+    /// `snd_cwnd_stamp`: when the window was last filled, changed for want of data, or may have been
+    /// raised by an ACK (`tcp_cong_avoid`).
     pub since: Time,
 }
 

@@ -342,6 +342,7 @@ fn every_controller_follows_the_size_of_packets() {
         "modest-bbr",
         "allegro",
         "vivace",
+        "proteus",
         "copa",
         "remy",
         "learned",

@@ -24,7 +24,7 @@ const ACK_GAP: Span = Span::from_us(500);
 const ACKS: u64 = 40_000;
 
 /// Rows that choose a rate and do not measure it: theirs stays what it is.
-const CHOOSE_RATES: &[&str] = &["timely", "allegro", "vivace"];
+const CHOOSE_RATES: &[&str] = &["timely", "allegro", "vivace", "proteus"];
 
 /// Numbers of a connection that have to do with bytes.
 #[derive(Debug)]

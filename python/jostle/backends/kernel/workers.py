@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +10,7 @@ from typing import Any
 from jostle.backends.base import Lack
 from jostle.errors import InputError
 from jostle.foreign_files import SCENARIO_BYTES, read_json
-from jostle.kernel_images.images import (
-    TOOLS,
-    Image,
-    KernelMissingError,
-    cache_folder,
-    missing_tools,
-)
+from jostle.kernel_images.images import Image, KernelMissingError, cache_folder, check_machine
 from jostle.locked_folders import Partial
 
 __all__ = ["KernelNeeds", "Shipment"]
@@ -103,13 +96,10 @@ class KernelNeeds:
 
     def lacks(self) -> Lack | None:
         """Say what is not there; see `Needs`."""
-        if not sys.platform.startswith("linux"):
-            return Lack("the kernel backend needs Linux", can_be_sent=False)
-        missing = missing_tools()
-        if missing:
-            packages = " ".join(sorted({TOOLS[tool] for tool in missing}))
-            why = f"{', '.join(missing)} missing: `apt-get install {packages}`"
-            return Lack(why, can_be_sent=False)
+        try:
+            check_machine()
+        except KernelMissingError as error:
+            return Lack(str(error), can_be_sent=False)
         try:
             here = self.image.identity
         except KernelMissingError as error:

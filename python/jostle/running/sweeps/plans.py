@@ -93,6 +93,8 @@ def _part(there: _There, name: str, title: str, sweeps: Sequence[Sweep]) -> Part
     else:
         total, done = len(wanted), len(wanted & there.stored)
         set_aside = len((wanted & there.aside) - there.stored)
+        # Others may have stored since what failed here.
+        failed = min(failed, total - done)
     left = max(total - done - failed, 0)
     return Part(
         title, name, total, done, failed, set_aside, left, sum(rates) if rates else None, sweeps

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import signal
 import threading
@@ -17,6 +18,7 @@ from jostle.errors import InterruptedRunError
 from jostle.locks import FolderLock
 from jostle.running.progress import Progress
 from jostle.running.sweeps.records import (
+    COMMAND,
     FOLDER,
     LOG,
     STOP,
@@ -47,6 +49,7 @@ def _interrupt() -> None:
 class Recording:
     """A sweep that this process carries out; it is in the store while something is to be done.
 
+    What an earlier process left of the same command is taken over, and goes with this one.
     A store that cannot be written to, or where another process carries out the same command, is
     left as it is.
 
@@ -92,7 +95,7 @@ class Recording:
         self._written_s = 0.0
 
     def __enter__(self) -> Recording:
-        if self._detached:
+        if self._detached or os.path.exists(self.place / COMMAND):
             self._begin()
         return self
 

@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from jostle.errors import InputError, StoreError
 from jostle.foreign_files import read_json
-from jostle.locks import FolderLock
+from jostle.locks import LOCKS_ARE_SHARED, FolderLock
 
 __all__ = ["Command", "Progressed", "State", "Sweep", "find", "sweeps_of"]
 
@@ -41,7 +41,9 @@ _ENDS = ("finished", "stopped", "failed")
 _ID = re.compile(r"[0-9a-f]{8}")
 _MOST_BYTES = 4_000_000
 """Of each of its files: the words of a command are the longest part."""
-_PROBE_S = 0.2
+_LATEST_S = 32e9
+"""The year 2984: every system has a calendar for it."""
+_PROBE_S = 0.0 if LOCKS_ARE_SHARED else 0.2
 """How long to ask for the lock of a sweep that may just be looked at by somebody else."""
 
 
@@ -183,8 +185,12 @@ class Sweep:
 
 
 def is_running(place: Path) -> bool:
-    """Whether a process holds the folder of a sweep."""
-    lock = FolderLock.take(place, shared=True, wait_s=_PROBE_S)
+    """Whether a process holds the folder of a sweep, or folders cannot be locked."""
+    try:
+        lock = FolderLock.take(place, shared=True, wait_s=_PROBE_S)
+    except FileNotFoundError:
+        # Finished, and forgotten.
+        return False
     if lock is not None:
         lock.release()
     return lock is None
@@ -210,7 +216,9 @@ def sweeps_of(store: Path) -> list[Sweep]:
         raise StoreError(f"cannot read the store {store}: {error.strerror}") from error
     for name in names:
         if _ID.fullmatch(name):
-            with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            with contextlib.suppress(
+                *(OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError)
+            ):
                 found.append(_read(folder / name))
     return sorted(found, key=lambda sweep: -sweep.command.began_s)
 
@@ -250,7 +258,7 @@ def _read(place: Path) -> Sweep:
         files={str(file): str(digest) for file, digest in told["files"].items()},
         host=str(told["host"]),
         process=int(told["process"]),
-        began_s=float(told["began_s"]),
+        began_s=_time_s(told["began_s"]),
     )
     progress = Progressed()
     with contextlib.suppress(FileNotFoundError):
@@ -268,11 +276,18 @@ def _progressed(told: Mapping[str, Any]) -> Progressed:
         titles=[str(title) for title in told["titles"]],
         plans=[str(plan) for plan in told["plans"]],
         **numbers,
-        at_s=float(told["at_s"]),
-        since_s=float(told["since_s"]),
+        at_s=_time_s(told["at_s"]),
+        since_s=_time_s(told["since_s"]),
         ended=told["ended"] if told["ended"] in _ENDS else None,
         why=str(told["why"]),
     )
+
+
+def _time_s(told: Any) -> float:
+    seconds = float(told)
+    if not 0.0 <= seconds <= _LATEST_S:
+        raise ValueError("that is no time")
+    return seconds
 
 
 def write_command(place: Path, command: Command) -> None:

@@ -64,7 +64,7 @@ def tidy_up(store: Store, *, damaged: bool = False) -> Tidied:
     Raises
     ------
     StoreError
-        When the store cannot be written, or is being tidied up already.
+        When the store cannot be written or locked, or is being tidied up already.
     """
     done = Tidied()
     try:
@@ -180,7 +180,9 @@ def _alone(root: Path) -> Iterator[None]:
     (root / folders.FOLDER).mkdir(exist_ok=True)
     lock = FolderLock.take(root / folders.FOLDER)
     if lock is None:
-        raise StoreError(f"the store {root} is being tidied up by another process")
+        raise StoreError(
+            f"the store {root} is being tidied up by another process, or cannot be locked"
+        )
     try:
         yield
     finally:

@@ -18,6 +18,10 @@ from jostle.scenario.text.units import QuantityError
 __all__ = ["WORD_KEYS", "changed", "find", "parse_value", "show", "value_at"]
 
 _NAMED: Final = ("flows", "links")
+_VARIED: Final = ("grid", "sample")
+"""Tables whose keys are keys of the scenario."""
+_NOT_BARE: Final = re.compile(r'"[^"]*"|\'[^\']*\'|(?<=\.)\*(?=\.)')
+"""What is quoted, which stays as it is, or an asterisk, which is no bare key in TOML."""
 WORD_KEYS: Final = {
     "controller": "name",
     "slow_start": "name",
@@ -37,6 +41,10 @@ def find(document: Mapping[str, Any], key: str) -> list[KeyPath]:
         If `key` is malformed or names a flow or link that does not exist.
     """
     parts = _split(key)
+    if parts[0] in _VARIED and len(parts) > 2 and "." not in parts[1]:
+        # A shell takes quotes away: `grid.flows.*.rtt` is the key "flows.*.rtt" of the grid.
+        whole = ".".join(part if part == "*" else _quoted(part) for part in parts[1:])
+        return [(parts[0], whole)]
     if parts[0] not in _NAMED:
         return [tuple(parts)]
     tables = document.get(parts[0])
@@ -114,8 +122,7 @@ def parse_value(text: str) -> Any:
 
 
 def _split(key: str) -> list[str]:
-    # `*` is no bare key in TOML.
-    quoted = re.sub(r"(?<=\.)\*(?=\.)", '"*"', key)
+    quoted = _NOT_BARE.sub(lambda found: '"*"' if found[0] == "*" else found[0], key)
     parts = []
     try:
         table: Any = tomllib.loads(f"{quoted} = 0")

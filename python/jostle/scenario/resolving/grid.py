@@ -189,8 +189,7 @@ def dimension_of(
     # `bottleneck.rate = […]` without quotes is a table "bottleneck" to TOML, not a key that varies.
     lists = isinstance(values, dict) and any(isinstance(v, list) for v in values.values())
     if "." not in key and isinstance(values, dict) and (lists or key in document):
-        inner = next(iter(values), "key")
-        report.add(path, f'put the whole key in quotes: "{key}.{inner}" = […]')
+        report.add(path, f'put the whole key in quotes: "{_whole(key, values)}" = […]')
         return None
     try:
         targets = find(document, key)
@@ -245,3 +244,12 @@ def label_of(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(label_of(v) for v in value)}]"
     return str(value)
+
+
+def _whole(key: str, values: Mapping[str, Any]) -> str:
+    """Name the key that was meant by one without quotes: down to its list, if it has one."""
+    steps, node = [key], values
+    while isinstance(node, dict) and node:
+        steps.append(next(iter(node)))
+        node = node[steps[-1]]
+    return ".".join(steps if isinstance(node, list) else [key, next(iter(values), "key")])

@@ -162,11 +162,7 @@ class BrowserFlow(FlowOfMany):
                     return
                 self._page = page
                 self._loads_ns.append((at_ns, None))
-            try:
-                self._load(page, self._open(page), main_bytes)
-            except (ConnectionError, TimeoutError) as error:
-                page.is_over = True
-                self._broken = error.strerror or str(error)
+            self._load(page, self._open(page), main_bytes)
             for thread in page.threads:
                 thread.join()
             if page.is_over:
@@ -191,13 +187,20 @@ class BrowserFlow(FlowOfMany):
         return line
 
     def _load(self, page: _Page, line: _Line, first_bytes: int) -> None:
-        """Connect, ask for an object, and then for as many others as there are."""
+        """Connect, ask for an object, and then for as many others as there are.
+
+        Without one of its connections a page is never whole.
+        """
         client = line.ends.receiver
         assert client is not None
-        client.connect((self._job["sender_address"], PORT))
-        line.ask(first_bytes, self._request)
         take = functools.partial(self._take, page, line)
-        read_messages(client, self._job, line.next_bytes(), take)
+        try:
+            client.connect((self._job["sender_address"], PORT))
+            line.ask(first_bytes, self._request)
+            read_messages(client, self._job, line.next_bytes(), take)
+        except (ConnectionError, TimeoutError) as error:
+            page.is_over = True
+            self._broken = error.strerror or str(error)
 
     def _take(self, page: _Page, line: _Line) -> int | None:
         """Take an object, which is whole; return the size of the next one that comes."""
@@ -229,15 +232,8 @@ class BrowserFlow(FlowOfMany):
             if number == 0:
                 first.ask(size_bytes, self._request)
                 continue
-            load = functools.partial(self._load_beside, page, self._open(page), size_bytes)
+            load = functools.partial(self._load, page, self._open(page), size_bytes)
             page.threads.append(self._thread(load))
-
-    def _load_beside(self, page: _Page, line: _Line, first_bytes: int) -> None:
-        try:
-            self._load(page, line, first_bytes)
-        except (ConnectionError, TimeoutError) as error:
-            page.is_over = True
-            self._broken = error.strerror or str(error)
 
     def _close(self, page: _Page) -> None:
         for line in page.lines:
