@@ -1,21 +1,20 @@
 //! From a RunSpec to links and endpoints.
 
-mod plan;
 mod recipe;
+mod tcp;
 
 use jostle_control::Controller;
 use jostle_path::Link;
 use jostle_quic::{AckFrequency, Congestion, Crypto, End, Handshake, Recovery, Settings, Stack};
 use jostle_record::capture::log_title;
 use jostle_record::{
-    FlowSpec, FlowStreams, LinkSpec, QuicCrypto, QuicHandshake, QuicRecovery, RunSpec, SourceSpec,
-    Transport,
+    FlowSpec, FlowStreams, LinkSpec, Quantity, QuicCrypto, QuicHandshake, QuicRecovery, RunSpec,
+    Sampler, SourceSpec, Transport, listed_bytes, nth_connection,
 };
 use jostle_units::{DATAGRAM_HEADER_BYTES, Span, Stream, Time};
 
-pub(crate) use self::plan::Plan;
-use self::plan::TcpPlan;
 use self::recipe::Recipe;
+use self::tcp::{TcpPlan, way_back};
 use crate::Error;
 use crate::datagrams::Datagrams;
 use crate::endpoints::Endpoints;
@@ -39,19 +38,54 @@ pub(crate) struct Flow {
     pub followers: Vec<u32>,
 }
 
-fn invalid(what: &str, error: impl std::fmt::Display) -> Error {
-    Error::Unbuildable { what: what.to_owned(), why: error.to_string() }
-}
-
 pub(crate) fn link(spec: &LinkSpec, seed: u64) -> Result<Link<Body>, Error> {
-    spec.build(seed).map_err(|error| invalid(&spec.name, error))
+    spec.build(seed).map_err(|error| Error::unbuildable(&spec.name, error))
 }
 
 fn from_python(
     spec: &FlowSpec,
     python_controllers: PythonControllers<'_>,
 ) -> impl FnOnce(Stream) -> Result<Box<dyn Controller>, Error> {
-    |random| python_controllers(spec, random).map_err(|e| invalid(&spec.name, e))
+    |random| python_controllers(spec, random).map_err(|e| Error::unbuildable(&spec.name, e))
+}
+
+/// How the connections of a flow that is many are made.
+pub(crate) enum Plan {
+    /// From what they have in common.
+    Tcp(Box<TcpPlan>, Application),
+    /// Each from a specification of its own: those over QUIC, and those whose controllers are asked of
+    /// somebody who is shown one.
+    Each,
+}
+
+impl Plan {
+    /// That of a flow of `run`.
+    pub(crate) fn of(spec: &FlowSpec, run: &RunSpec) -> Result<Self, Error> {
+        if spec.transport != Transport::Tcp || spec.controller.is_python_controller() {
+            return Ok(Self::Each);
+        }
+        Ok(Self::Tcp(Box::new(TcpPlan::of(spec, run)?), Application::new(&spec.source)))
+    }
+
+    /// Both ends of the `number`-th connection of `flow`.
+    pub(crate) fn endpoints(
+        &self,
+        number: u32,
+        flow: &FlowSpec,
+        run: &RunSpec,
+        python_controllers: PythonControllers<'_>,
+    ) -> Result<Endpoints, Error> {
+        match self {
+            Self::Tcp(plan, application) => {
+                let application = match listed_bytes(flow, number) {
+                    Some(bytes) => Application::Fixed(Sampler::new(Quantity::Constant(bytes))),
+                    None => application.clone(),
+                };
+                plan.nth(number, application).map(Endpoints::Connection)
+            }
+            Self::Each => endpoints(&nth_connection(flow, number), run, python_controllers),
+        }
+    }
 }
 
 /// Every flow of `run`.
@@ -127,7 +161,7 @@ pub(crate) fn endpoints(
         (Transport::Udp, SourceSpec::Cbr(source)) => {
             Ok(Endpoints::Datagrams(Datagrams::new(source)))
         }
-        (Transport::Udp, _) => Err(invalid(&spec.name, "it is not sent in datagrams")),
+        (Transport::Udp, _) => Err(Error::unbuildable(&spec.name, "it is not sent in datagrams")),
     }
 }
 
@@ -152,7 +186,10 @@ fn quic_ends_with(
             "noq:reno" => Stack::Reno,
             "noq:bbr3" => Stack::Bbr3,
             other => {
-                return Err(invalid(&spec.name, format_args!("there is no controller `{other}`")));
+                return Err(Error::unbuildable(
+                    &spec.name,
+                    format_args!("there is no controller `{other}`"),
+                ));
             }
         };
         Congestion::Stack(stack)
@@ -161,21 +198,24 @@ fn quic_ends_with(
         Congestion::Ours(Recipe::of(spec)?.make(streams, python)?)
     };
     let client = End::client(&settings, streams.stream("quic/client").bits(), congestion)
-        .map_err(|e| invalid(&spec.name, e))?;
+        .map_err(|e| Error::unbuildable(&spec.name, e))?;
     let server = End::server(&settings, streams.stream("quic/server").bits())
-        .map_err(|e| invalid(&spec.name, e))?;
+        .map_err(|e| Error::unbuildable(&spec.name, e))?;
     let source = Application::new(&spec.source).source(streams).asked_over(way_back(spec, run));
     let early = settings.handshake == Handshake::ZeroRtt;
     Ok(QuicEnds { client, server, source, early })
 }
 
 fn quic_settings(spec: &FlowSpec, run: &RunSpec) -> Result<Settings, Error> {
-    let missing = || invalid(&spec.name, "a QUIC flow says how its connection is made");
+    let missing = || Error::unbuildable(&spec.name, "a QUIC flow says how its connection is made");
     let quic = spec.quic.as_ref().ok_or_else(missing)?;
     if let Some(other) = &quic.implementation {
-        return Err(invalid(&spec.name, format_args!("`{}` is not simulated", other.name)));
+        return Err(Error::unbuildable(
+            &spec.name,
+            format_args!("`{}` is not simulated", other.name),
+        ));
     }
-    let bytes = |bytes: u32| u16::try_from(bytes).map_err(|e| invalid(&spec.name, e));
+    let bytes = |bytes: u32| u16::try_from(bytes).map_err(|e| Error::unbuildable(&spec.name, e));
     let largest = bytes(spec.mtu_bytes - DATAGRAM_HEADER_BYTES)?;
     Ok(Settings {
         datagram_bytes: bytes(quic.initial_mtu_bytes)?,
@@ -216,15 +256,4 @@ fn quic_settings(spec: &FlowSpec, run: &RunSpec) -> Result<Settings, Error> {
         peer: spec.peer,
         ..Settings::default()
     })
-}
-
-/// What propagation over some links takes, as the run begins.
-fn propagation(links: &[u32], run: &RunSpec) -> Span {
-    let ns = |&link: &u32| run.links[link as usize].delay.steps[0].delay_ns;
-    Span::from_ns(links.iter().map(ns).sum())
-}
-
-/// What propagation from the receiver to the sender takes.
-fn way_back(spec: &FlowSpec, run: &RunSpec) -> Span {
-    propagation(&spec.reverse_path, run) + Span::from_ns(spec.access_delay_ns)
 }

@@ -8,7 +8,6 @@ use jostle_control::slow_start::Standard;
 use jostle_record::{Algorithm, FlowSpec, FlowStreams};
 use jostle_units::Stream;
 
-use super::invalid;
 use crate::Error;
 
 /// What a flow's controllers are made of: rows of the registry, each with a value for every parameter.
@@ -61,13 +60,17 @@ impl Recipe {
 
 fn controller(spec: &FlowSpec) -> Result<(&'static ControllerRow, Values), Error> {
     let name = &spec.controller.name;
-    let row = registry::controller(name)
-        .ok_or_else(|| invalid(&spec.name, format_args!("there is no controller `{name}`")))?;
+    let row = registry::controller(name).ok_or_else(|| {
+        Error::unbuildable(&spec.name, format_args!("there is no controller `{name}`"))
+    })?;
     if row.start == Start::Own && spec.slow_start.is_some() {
-        return Err(invalid(&spec.name, format_args!("`{name}` has a slow start of its own")));
+        return Err(Error::unbuildable(
+            &spec.name,
+            format_args!("`{name}` has a slow start of its own"),
+        ));
     }
     let values = row.entry.resolve(&spec.controller.parameters);
-    Ok((row, values.map_err(|e| invalid(&spec.name, e))?))
+    Ok((row, values.map_err(|e| Error::unbuildable(&spec.name, e))?))
 }
 
 fn slow_start(
@@ -76,16 +79,17 @@ fn slow_start(
 ) -> Result<(&'static SlowStartRow, Values), Error> {
     let name = &named.name;
     let row = registry::slow_start(name).ok_or_else(|| {
-        invalid(&spec.name, format_args!("there is no slow-start method `{name}`"))
+        Error::unbuildable(&spec.name, format_args!("there is no slow-start method `{name}`"))
     })?;
     let values = row.entry.resolve(&named.parameters);
-    Ok((row, values.map_err(|e| invalid(&spec.name, e))?))
+    Ok((row, values.map_err(|e| Error::unbuildable(&spec.name, e))?))
 }
 
 fn memory(named: &Algorithm, spec: &FlowSpec) -> Result<(&'static MemoryRow, Values), Error> {
     let name = &named.name;
-    let row = registry::memory(name)
-        .ok_or_else(|| invalid(&spec.name, format_args!("there is no memory `{name}`")))?;
+    let row = registry::memory(name).ok_or_else(|| {
+        Error::unbuildable(&spec.name, format_args!("there is no memory `{name}`"))
+    })?;
     let values = row.entry.resolve(&named.parameters);
-    Ok((row, values.map_err(|e| invalid(&spec.name, e))?))
+    Ok((row, values.map_err(|e| Error::unbuildable(&spec.name, e))?))
 }

@@ -1,58 +1,14 @@
-//! What all connections of a flow have in common, worked out once.
+//! What all TCP connections of a flow have in common, worked out once.
 
 use jostle_control::{Controller, EcnFeedback};
-use jostle_record::{FlowSpec, FlowStreams, Linux, Quantity, RunSpec, Sampler};
-use jostle_record::{Transport, listed_bytes, nth_connection};
+use jostle_record::{FlowSpec, FlowStreams, Linux, RunSpec};
 use jostle_tcp::{Options, Receiver, Sender};
 use jostle_units::{Span, Stream, mss_of};
 
 use super::recipe::Recipe;
-use super::{PythonControllers, endpoints, invalid, propagation, way_back};
 use crate::Error;
 use crate::connection::Connection;
-use crate::endpoints::Endpoints;
 use crate::source::Application;
-
-/// How the connections of a flow that is many are made.
-pub(crate) enum Plan {
-    /// From what they have in common.
-    Tcp(Box<TcpPlan>, Application),
-    /// Each from a specification of its own: those over QUIC, and those whose controllers are asked of
-    /// somebody who is shown one.
-    Each,
-}
-
-impl Plan {
-    /// That of a flow of `run`.
-    pub(crate) fn of(spec: &FlowSpec, run: &RunSpec) -> Result<Self, Error> {
-        if spec.transport != Transport::Tcp || spec.controller.is_python_controller() {
-            return Ok(Self::Each);
-        }
-        Ok(Self::Tcp(Box::new(TcpPlan::of(spec, run)?), Application::new(&spec.source)))
-    }
-
-    /// Both ends of the `number`-th connection of `flow`.
-    pub(crate) fn endpoints(
-        &self,
-        number: u32,
-        flow: &FlowSpec,
-        run: &RunSpec,
-        python_controllers: PythonControllers<'_>,
-    ) -> Result<Endpoints, Error> {
-        match self {
-            Self::Tcp(plan, application) => {
-                let application = match listed_bytes(flow, number) {
-                    Some(bytes) => Application::Fixed(Sampler::new(Quantity::Constant(bytes))),
-                    None => application.clone(),
-                };
-                let none = |_| Err(invalid(&flow.name, "its controller is of no registry"));
-                plan.connection(plan.streams.of_connection(number), application, none)
-                    .map(Endpoints::Connection)
-            }
-            Self::Each => endpoints(&nth_connection(flow, number), run, python_controllers),
-        }
-    }
-}
 
 /// How TCP connections of a flow are made.
 pub(crate) struct TcpPlan {
@@ -73,7 +29,7 @@ pub(crate) struct TcpPlan {
 impl TcpPlan {
     pub(super) fn of(spec: &FlowSpec, run: &RunSpec) -> Result<Self, Error> {
         let mss_bytes =
-            u16::try_from(mss_of(spec.mtu_bytes)).map_err(|e| invalid(&spec.name, e))?;
+            u16::try_from(mss_of(spec.mtu_bytes)).map_err(|e| Error::unbuildable(&spec.name, e))?;
         let way_back = way_back(spec, run);
         Ok(Self {
             streams: FlowStreams::of(run.seed, &spec.name),
@@ -106,6 +62,12 @@ impl TcpPlan {
         self.connection(self.streams, application, python)
     }
 
+    /// The `number`-th connection of a flow that is many, with a controller of the registry.
+    pub(super) fn nth(&self, number: u32, application: Application) -> Result<Connection, Error> {
+        let none = |_| Err(Error::unbuildable("a connection", "nobody makes its controller"));
+        self.connection(self.streams.of_connection(number), application, none)
+    }
+
     fn connection(
         &self,
         streams: FlowStreams,
@@ -132,4 +94,15 @@ impl TcpPlan {
         let source = application.source(streams).asked_over(self.way_back);
         Ok(Connection::new(Sender::new(options, controller), receiver, source))
     }
+}
+
+/// What propagation over some links takes, as the run begins.
+fn propagation(links: &[u32], run: &RunSpec) -> Span {
+    let ns = |&link: &u32| run.links[link as usize].delay.steps[0].delay_ns;
+    Span::from_ns(links.iter().map(ns).sum())
+}
+
+/// What propagation from the receiver to the sender takes.
+pub(super) fn way_back(spec: &FlowSpec, run: &RunSpec) -> Span {
+    propagation(&spec.reverse_path, run) + Span::from_ns(spec.access_delay_ns)
 }
