@@ -96,11 +96,14 @@ struct Routes {
     routes: Vec<Route>,
     /// Positions in `routes`, first those of flows.
     places: Vec<u32>,
+    /// Some receiver's card puts packets together.
+    merge: bool,
 }
 
 impl Routes {
     fn new(flows: &[FlowSpec], delays_ns: &[u64]) -> Self {
-        let mut routes = Self { routes: Vec::new(), places: Vec::with_capacity(flows.len()) };
+        let places = Vec::with_capacity(flows.len());
+        let mut routes = Self { routes: Vec::new(), places, merge: false };
         let mut known = BTreeMap::new();
         for flow in flows {
             let line = delays_ns.partition_point(|delay| *delay < flow.access_delay_ns) as u32;
@@ -123,6 +126,7 @@ impl Routes {
                 });
             }
             routes.places.push(place);
+            routes.merge |= merged_mss_bytes.is_some();
         }
         routes
     }
@@ -308,7 +312,10 @@ impl Network {
                     self.push(now, next, packet, sink);
                 }
                 None if forward => return Some(packet),
-                None => self.enter_access(now, packet.flow, packet.body),
+                None => {
+                    let line = route.line;
+                    self.enter_access(now, line, packet.flow, packet.body);
+                }
             }
         }
     }
@@ -317,7 +324,7 @@ impl Network {
     /// does. Its way is at hand when a packet has arrived, its endpoints are not.
     #[inline]
     pub fn merged_mss_bytes(&self, flow: u32) -> Option<u16> {
-        self.routes.of(flow).merged_mss_bytes
+        if self.routes.merge { self.routes.of(flow).merged_mss_bytes } else { None }
     }
 
     /// The receiver of `flow` sends. Always a part of its callers: an ACK is put together in place.
@@ -326,15 +333,19 @@ impl Network {
         if sink.wants_segments() {
             tell(sink, &self.payloads, now, flow, End::Receiver, (&body, ecn));
         }
-        match self.routes.of(flow).reverse_path.get(0) {
-            None => self.enter_access(now, flow, body),
+        let route = self.routes.of(flow);
+        match route.reverse_path.get(0) {
+            None => {
+                let line = route.line;
+                self.enter_access(now, line, flow, body);
+            }
             Some(link) => self.push(now, link, packet(flow, body, ecn), sink),
         }
     }
 
+    /// A packet goes on to the delay line of its flow, the last part of its way.
     #[inline]
-    fn enter_access(&mut self, now: Time, flow: u32, body: Body) {
-        let number = self.routes.of(flow).line;
+    fn enter_access(&mut self, now: Time, number: u32, flow: u32, body: Body) {
         let line = &mut self.lines[number as usize];
         let exit = now + line.delay;
         if line.travelling.is_empty() {
