@@ -91,6 +91,8 @@ DRAWS = {
 }
 
 LONGEST_FILE_LINES = 600
+GENERATED = "run_spec.py"
+"""Written from the schema, a line for each key of a run: nobody reads it from end to end."""
 LONGEST_FUNCTION_LINES = 70
 # Longer ones that are still to be split: this list only becomes shorter. A function that is better
 # long says so inside: `Long: why`.
@@ -267,6 +269,7 @@ def test_files_have_one_subject() -> None:
         for path in texts()
         if path.suffix in {".rs", ".py"}
         and not {"tests", "benches"} & set(path.relative_to(ROOT).parts)
+        and path.name != GENERATED
     }
     assert {name: n for name, n in lines.items() if n > LONGEST_FILE_LINES} == {}
 

@@ -484,9 +484,9 @@ def test_lines_of_progress(capsys):
     progress.end()
     assert capsys.readouterr().err.splitlines() == [
         "1 of 6 runs are in the store",
-        "2 of 5 runs, about 9 s left",
+        "2 of 5 runs, 0.3 runs/s, about 9 s left",
         "run failed (bbr, seed 4): why",
-        "4 of 5 runs, about 3 s left",
+        "4 of 5 runs, 0.3 runs/s, about 3 s left, 1 failed",
     ]
 
 

@@ -40,3 +40,19 @@ def test_a_thousand_workers_get_longer_jobs() -> None:
     # 1,000 jobs of 2.5 s are 400 in a second, half of what a scheduler can do.
     assert many.runs_of_a_job(1_000_000) == 250
     assert many.runs_of_a_job(10_000) == 10
+
+
+def test_slow_storing_makes_jobs_longer_and_not_shorter() -> None:
+    # As on a disk where a sync takes seconds: jobs had ever fewer runs, each of which was synced.
+    pace = Pace(2)
+    for _ in range(30):
+        pace.ended(pace.runs_of_a_job(10**6), pace.runs_of_a_job(10**6) * 0.01, storing_s=5.0)
+    assert pace.runs_of_a_job(10**6) == 500
+    quick = Pace(2)
+    for _ in range(30):
+        quick.ended(50, 50 * 0.01, storing_s=0.05)
+    assert quick.runs_of_a_job(10**6) == 50
+    # A job of a killed worker is lost whole: it lasts ten seconds for that, and no longer.
+    long = Pace(2)
+    long.ended(1, 1.0, storing_s=60.0)
+    assert long.runs_of_a_job(10**6) == 10

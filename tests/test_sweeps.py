@@ -17,12 +17,11 @@ from typing import Any
 
 import pytest
 from jostle.cli.detaching import last_lines
-from jostle.cli.sweep import _lasting
 from jostle.errors import InputError, InterruptedRunError, StoreError
 from jostle.locks import FolderLock
 from jostle.results import Failure
 from jostle.running.plans import write_plan
-from jostle.running.progress import Progress
+from jostle.running.progress import Progress, lasting
 from jostle.running.sweeps.plans import parts_of
 from jostle.running.sweeps.recording import Recording
 from jostle.running.sweeps.records import Command, find, is_running, sweeps_of
@@ -359,7 +358,7 @@ def test_the_id_is_that_of_the_command(tmp_path: Path) -> None:
 
 def test_how_long_things_last() -> None:
     given = [0.4, 59, 60, 61, 3_599.7, 3_661, 86_400, 200_000]
-    assert [_lasting(seconds) for seconds in given] == [
+    assert [lasting(seconds) for seconds in given] == [
         "0 s", "59 s", "1 min", "1 min 1 s", "1 h", "1 h 1 min", "1 d", "2 d 7 h",
     ]  # fmt: skip
 

@@ -254,6 +254,47 @@ class RateStep(TypedDict):
     rate_bps: int
 
 
+class ReceiverSpec1(TypedDict):
+    """Sends each ACK that acknowledges something in pieces."""
+
+    kind: Literal["divided_acks"]
+    pieces: int
+
+
+class ReceiverSpec2(TypedDict):
+    """Sends each ACK several times."""
+
+    copies: int
+    kind: Literal["repeated_acks"]
+
+
+class ReceiverSpec3(TypedDict):
+    """Acknowledges whatever was sent before what arrives, and some of what was sent after it."""
+
+    kind: Literal["optimistic_acks"]
+    lead: float
+
+
+class ReceiverSpec4(TypedDict):
+    """Never says that a packet was marked."""
+
+    kind: Literal["hidden_marks"]
+
+
+class ReceiverSpec5(TypedDict):
+    """Offers no more than LEDBAT++ allows, which it runs itself (rLEDBAT, RFC 9840)."""
+
+    constant: float
+    kind: Literal["rledbat"]
+    slowdowns: bool
+    target_ns: int
+
+
+ReceiverSpec: TypeAlias = (
+    ReceiverSpec1 | ReceiverSpec2 | ReceiverSpec3 | ReceiverSpec4 | ReceiverSpec5
+)
+
+
 class SourceSpec1(TypedDict):
     """Always something to send."""
 
@@ -522,6 +563,7 @@ class FlowSpec(TypedDict):
     quic: NotRequired[QuicSpec | None]
     receive_window_autotuning: bool
     receive_window_bytes: int
+    receiver: NotRequired[ReceiverSpec | None]
     reverse_path: list[int]
     slow_start: NotRequired[Algorithm | None]
     source: SourceSpec

@@ -32,6 +32,7 @@ REFUSED = {
     "bottleneck.outage": ('{ every = "5 s", durations = "1 s" }', "bottleneck.outage", "outages"),
     "bottleneck.quick_start": ('"5 Mbit/s"', "bottleneck.quick_start", "Quick-Start"),
     "flows.one.memory": ('"stateful"', "flows.one.memory", "no such memory"),
+    "flows.one.receiver": ('"divided_acks"', "flows.one.receiver", "Linux's own"),
     "flows.one.initial_pacing": ("true", "flows.one.initial_pacing", "fq"),
     "flows.one.initial_receive_window": (
         '"1 MB"',

@@ -47,6 +47,7 @@ const DEAR: &[(&str, &str)] = &[
     ("vivace", "the same, and a regression over the RTTs"),
     ("proteus", "Vivace's, and a judgement of each ACK by the gaps around it"),
     ("copa", "four windowed extremes of the RTT, and its steps in floating point"),
+    ("nimbus", "Cubic, and rates, pulses and a spectrum in floating point every few milliseconds"),
     ("sprout", "inference over 256 rates in every tick of 20 ms, here 200 ACKs"),
     ("remy", "averages of the gaps between ACKs in floating point, and a look into its table"),
     ("learned", "a layer over another controller, and a regression over the RTTs"),

@@ -56,6 +56,7 @@ pub const CONTROLLERS: &[ControllerRow] = &[
     algorithms::VIVACE,
     algorithms::PROTEUS,
     algorithms::COPA,
+    algorithms::NIMBUS,
     algorithms::SPROUT,
     algorithms::REMY,
     algorithms::LEARNED,

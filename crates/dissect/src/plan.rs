@@ -397,6 +397,7 @@ fn flow_spec(flow: &Flow) -> FlowSpec {
         receive_window_bytes: 0,
         initial_receive_window_bytes: 0,
         receive_window_autotuning: false,
+        receiver: None,
         gro: false,
         linux: Linux::default(),
         nic_rate_bps: None,

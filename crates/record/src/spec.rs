@@ -6,6 +6,7 @@ mod datagrams;
 mod media;
 mod quantity;
 mod quic;
+mod receivers;
 mod video;
 mod web;
 
@@ -17,6 +18,7 @@ pub use jostle_catalogue::{Limit, Linux, Value};
 pub use media::*;
 pub use quantity::*;
 pub use quic::*;
+pub use receivers::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use video::*;
@@ -352,6 +354,9 @@ pub struct FlowSpec {
     /// Whether the window's limit grows from the initial one with what the application reads in a
     /// round trip, as Linux tunes receive buffers, instead of being the largest from the beginning.
     pub receive_window_autotuning: bool,
+    /// Its receiver, if that does otherwise than Linux's TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receiver: Option<ReceiverSpec>,
     /// Whether the receiver's card puts segments together that arrive at the same moment, as Linux
     /// does (generic receive offload): its TCP sees, and acknowledges, one.
     pub gro: bool,

@@ -10,6 +10,7 @@ mod link;
 mod media;
 mod quantity;
 mod quic;
+mod receivers;
 mod video;
 mod web;
 

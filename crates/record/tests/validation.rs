@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{MS, S, dumbbell, everything, many, measured, pings, quic};
+use common::{MS, S, dumbbell, everything, many, measured, pings, quic, receivers};
 use jostle_record::RunSpec;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn with(pointer: &str, value: Value) -> Value {
 
 #[test]
 fn examples_are_accepted_and_survive_json() {
-    for example in [dumbbell(), everything(), pings(), quic(), many()] {
+    for example in [dumbbell(), everything(), pings(), quic(), many(), receivers()] {
         let spec = RunSpec::from_json(&example.to_string()).unwrap();
         let again = serde_json::to_string(&spec).unwrap();
         assert_eq!(RunSpec::from_json(&again).unwrap(), spec);
@@ -708,4 +708,35 @@ fn what_was_measured_is_read_beside_results_and_run_by_nobody() {
     let mut run = dumbbell();
     run["links"] = json!([]);
     assert!(RunSpec::of_results(&run.to_string()).is_err());
+}
+
+/// What a flow's receiver does is one of TCP's, and of a flow from end to end.
+#[test]
+fn receivers_fit_their_flow() {
+    let responses =
+        json!({"kind": "request_response", "bytes": 1_000, "think_ns": 0, "count": null});
+    let cases = [
+        ("/flows/0/receiver/kind", json!("liar"), "unknown variant `liar`"),
+        ("/flows/0/receiver/pieces", json!(1), "`flows[0].receiver.pieces` cannot be 1"),
+        ("/flows/1/receiver/copies", json!(101), "expected 1 to 100"),
+        ("/flows/2/receiver/lead", json!(1.5), "`flows[2].receiver.lead` cannot be 1.5"),
+        ("/flows/2/source", responses, "what is lost never comes, and the source waits for it"),
+        (
+            "/flows/2/memory",
+            json!({"name": "stateful", "parameters": {}}),
+            "of senders that remember, some send beyond the window",
+        ),
+        ("/flows/4/receiver/target_ns", json!(0), "`flows[4].receiver"),
+        ("/flows/3/ecn", json!(false), "without `ecn` there are no marks to hide"),
+    ];
+    for (pointer, value, expected) in cases {
+        let mut spec = receivers();
+        *spec.pointer_mut(pointer).expect(pointer) = value;
+        let message = refusal(&spec);
+        assert!(message.contains(expected), "{pointer}: {message}");
+    }
+    let mut spec = quic();
+    spec["flows"][0]["receiver"] = json!({"kind": "hidden_marks"});
+    let message = refusal(&spec);
+    assert!(message.contains("expected absent: it is one of TCP"), "{message}");
 }

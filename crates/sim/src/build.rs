@@ -1,5 +1,6 @@
 //! From a RunSpec to links and endpoints.
 
+mod receivers;
 mod recipe;
 mod tcp;
 

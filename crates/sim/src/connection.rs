@@ -3,7 +3,7 @@
 use jostle_control::Observer;
 use jostle_path::Ecn;
 use jostle_record::{AckRow, FlowState, Sink};
-use jostle_tcp::{Ack, Acknowledged, Deadlines, Receiver, Segment, Sender};
+use jostle_tcp::{Ack, Acknowledged, Arrival, Conduct, Data, Deadlines, Receiver, Segment, Sender};
 use jostle_units::Time;
 
 use crate::engine::{Agenda, Deadline, Event, Timer};
@@ -18,6 +18,8 @@ use crate::source::{Action, Source};
 pub(crate) struct Connection {
     sender: Sender,
     receiver: Receiver,
+    /// What the receiver does otherwise than Linux's.
+    conduct: Option<Box<Conduct>>,
     timers: Timers,
     source: Source,
     /// The flow was stopped before everything it had to send was sent.
@@ -43,12 +45,19 @@ impl Connection {
         Self {
             sender,
             receiver,
+            conduct: None,
             timers: Timers::default(),
             source,
             cut: false,
             messages: Messages::default(),
             part: None,
         }
+    }
+
+    /// Gives its receiver another conduct than Linux's.
+    pub fn conducted(mut self, conduct: Option<Conduct>) -> Self {
+        self.conduct = conduct.map(Box::new);
+        self
     }
 
     /// Makes it a part of a flow that proxies split.
@@ -144,10 +153,38 @@ impl Connection {
 
     /// The receiver's ACK leaves, if there is one.
     #[inline]
-    fn acknowledge<S: Sink>(&self, ack: Option<Ack>, host: &mut Host<'_, S>) {
+    fn acknowledge<S: Sink>(&mut self, ack: Option<Ack>, host: &mut Host<'_, S>) {
         if let Some(ack) = ack {
+            if self.conduct.is_some() {
+                return self.answer_otherwise(ack, &mut host.reborrow());
+            }
             host.send_back(Body::Tcp(Segment::Ack(ack)), self.receiver.ecn());
         }
+    }
+
+    /// What a receiver of another conduct sends in place of an ACK.
+    #[cold]
+    #[inline(never)]
+    fn answer_otherwise<S: Sink>(&mut self, ack: Ack, host: &mut Host<'_, S>) {
+        let answers = self.conduct.as_mut().map(|conduct| conduct.answers(ack));
+        for answer in answers.into_iter().flatten() {
+            host.send_back(Body::Tcp(Segment::Ack(answer)), self.receiver.ecn());
+        }
+    }
+
+    /// A receiver of another conduct sees a segment.
+    #[cold]
+    #[inline(never)]
+    fn take_otherwise(
+        &mut self,
+        now: Time,
+        data: &Data,
+        ecn: &mut Ecn,
+        part: bool,
+    ) -> Option<Arrival> {
+        let conduct = self.conduct.as_mut()?;
+        *ecn = conduct.seen(*ecn);
+        conduct.take(now, data, part)
     }
 
     /// The application has read what kept its window closed.
@@ -251,7 +288,7 @@ impl Transport for Connection {
         &mut self,
         segment: &Segment,
         wire_bytes: u32,
-        ecn: Ecn,
+        mut ecn: Ecn,
         part: bool,
         host: &mut Host<'_, S>,
     ) {
@@ -259,7 +296,11 @@ impl Transport for Connection {
         let data = match segment {
             Segment::Data(data) => data,
             Segment::Syn(syn) => {
-                let answer = Segment::SynAck(self.receiver.on_syn(now, syn));
+                let mut answer = self.receiver.on_syn(now, syn);
+                if let Some(conduct) = &mut self.conduct {
+                    conduct.greet(now, &mut answer);
+                }
+                let answer = Segment::SynAck(answer);
                 if self.part.is_some() {
                     host.network.relayed.push(flow);
                 }
@@ -268,7 +309,13 @@ impl Transport for Connection {
             Segment::SynAck(_) | Segment::Ack(_) => return,
         };
         host.received(wire_bytes, &data.trip);
-        let arrival = if part {
+        let mut taken = None;
+        if self.conduct.is_some() {
+            taken = self.take_otherwise(now, data, &mut ecn, part);
+        }
+        let arrival = if let Some(arrival) = taken {
+            arrival
+        } else if part {
             self.receiver.on_part(now, data, ecn)
         } else {
             self.receiver.on_data(now, data, ecn)

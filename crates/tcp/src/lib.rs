@@ -5,6 +5,7 @@
 //! and calls it again at the time of its deadlines. A simulator does that from its event queue; tests
 //! do it by hand.
 
+mod conduct;
 pub mod offload;
 mod receiver;
 mod runs;
@@ -12,6 +13,7 @@ mod segment;
 mod sender;
 mod size;
 
+pub use conduct::{Answers, Conduct};
 pub use receiver::{Arrival, Receiver};
 pub use segment::{
     Ack, AckTag, Block, Clock, Data, MAX_BLOCKS, SYN_BYTES, Segment, Syn, SynAck, Trip,

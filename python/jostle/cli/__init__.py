@@ -34,6 +34,7 @@ from jostle.cli.store import store
 from jostle.cli.study import study
 from jostle.cli.suite import suite
 from jostle.cli.sweep import sweep
+from jostle.cli.testbed import testbed
 from jostle.cli.trace import trace
 from jostle.cli.tune import tune
 from jostle.cli.validate import validate
@@ -60,7 +61,7 @@ def _print_version(context: click.Context, _parameter: click.Parameter, wanted: 
 _ROOMS: Final[dict[str, tuple[click.Command, ...]]] = {
     "Run": (new, run, sweep, plot, report, view, compare),
     "Ask where, which and why": (sensitivity, boundary, tune),
-    "Hold against others": (study, suite, scorecard, validate, conformance),
+    "Hold against others": (study, testbed, suite, scorecard, validate, conformance),
     "Begin with a real network": (measure, analyze, fit, identify, advise, trace, emulate),
     "Look up and look after": (list_, explain, schema, store, kernel, quic, completion),
 }

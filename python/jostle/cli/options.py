@@ -55,6 +55,9 @@ python_option = click.option(
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document instead of tables."
 )
+search_seed_option = click.option(
+    "--search-seed", type=click.IntRange(0, 2**31), default=1, show_default=True
+)
 junit_option = click.option(
     "--junit", metavar="FILE", help="Write JUnit XML, for continuous integration."
 )

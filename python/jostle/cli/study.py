@@ -215,19 +215,26 @@ def _ids(ids: Sequence[str]) -> list[str]:
     return known
 
 
+def folder_of(name: str) -> Path:
+    """Give the folder of a study that comes with jostle, or of one that is named by its path."""
+    from jostle.studies import INSTALLED
+
+    if "/" not in name and name not in (".", ".."):
+        return INSTALLED / name
+    # `.` has no name of its own.
+    return Path(name) if Path(name).name not in ("", "..") else Path(name).resolve()
+
+
 def _load(name: str, *, python: bool) -> Study:
     """Read a study that comes with jostle, or one whose folder was given as a path."""
     from jostle.scenario import ScenarioError
     from jostle.studies import INSTALLED, load
 
-    by_path = "/" in name or name in (".", "..")
+    folder = folder_of(name)
+    by_path = folder.parent != INSTALLED
     here = Path("studies", name)
     try:
-        if by_path:
-            # `.` has no name of its own.
-            folder = Path(name) if Path(name).name not in ("", "..") else Path(name).resolve()
-            return load(folder.name, folder.parent, python=python)
-        return load(name, INSTALLED, python=python)
+        return load(folder.name, folder.parent, python=python)
     except ScenarioError as error:
         raise InputError(str(error)) from error
     except InputError as error:
@@ -329,6 +336,7 @@ def _print(one: Study, evaluations: Evaluations) -> None:
         score,
     )
     from jostle.studies.findings import findings, learned, not_run
+    from jostle.studies.fitted_rows import half_rows
 
     to = output.console()
     to.print(one.file.title, style="bold")
@@ -340,20 +348,24 @@ def _print(one: Study, evaluations: Evaluations) -> None:
     if missing := not_run(one.file, named):
         to.print(f"{ABSENT} stands for numbers of what was not run: {', '.join(missing)}.")
         to.print()
-    for make in (number_rows, ranking_rows, claim_rows):
-        _print_table(make(evaluations))
+    for make in (number_rows, ranking_rows):
+        print_rows(make(evaluations))
+    print_rows(claim_rows(evaluations, one.halves))
     for finding in findings(one.file, first.reading, named):
         to.print(_without_marks(finding.caption), style="bold")
         to.print(_without_marks(finding.text))
         to.print()
-    _print_table(reading_rows(one, evaluations))
+    print_rows(reading_rows(one, evaluations))
+    if one.fitted is not None:
+        print_rows(half_rows(one.fitted, evaluations))
     for column, evaluation in evaluations.items():
         if evaluation.claims:
             held, judged = score(evaluation.claims)
             to.print(f"{held} of {judged} claims hold ({column.title}).", style="bold")
 
 
-def _print_table(made: Table) -> None:
+def print_rows(made: Table) -> None:
+    """Print a table of a study, if it has rows."""
     from rich.table import Table as Shown
 
     from jostle.cli import output

@@ -19,6 +19,7 @@ from jostle.cli.options import json_option, store_option
 from jostle.cli.run import run
 from jostle.errors import InputError
 from jostle.printable import echo
+from jostle.running.progress import pace_words
 
 if TYPE_CHECKING:
     from jostle.running.sweeps.plans import Part
@@ -185,33 +186,16 @@ def _line_of_part(part: Part) -> str:
     words += [f"{part.failed} failed"] if part.failed else []
     words += [f"{part.quarantined} set aside"] if part.quarantined else []
     words += [f"{part.left} left"] if part.left else []
-    return ", ".join([*words, *_pace(part.rate, part.left)])
+    return ", ".join([*words, *pace_words(part.rate, part.left)])
 
 
 def _line_of_sweep(sweep: Sweep) -> str:
     told, command = sweep.progress, sweep.command
     words = [f"{sweep.name} {sweep.state}", f"{told.stored + told.done} of {told.total}"]
-    words += _pace(told.rate, told.left) if sweep.state == "running" else []
+    words += pace_words(told.rate, told.left) if sweep.state == "running" else []
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(command.began_s))
     words.append(f"process {command.process} of {command.host}, begun {since}")
     return ", ".join(words) + (f": {told.why}" if told.why else "")
-
-
-def _pace(rate: float | None, left: int) -> list[str]:
-    if rate is None or not left:
-        return []
-    return [f"{rate:.3g} runs/s", f"about {_lasting(left / rate)} left"]
-
-
-def _lasting(seconds: float) -> str:
-    """Say how long something lasts, in two units at most."""
-    whole = round(seconds)
-    for name, below, unit, smaller in (("d", "h", 86_400, 3_600), ("h", "min", 3_600, 60),
-                                       ("min", "s", 60, 1)):  # fmt: skip
-        if whole >= unit:
-            rest = whole % unit // smaller
-            return f"{whole // unit} {name} {rest} {below}" if rest else f"{whole // unit} {name}"
-    return f"{whole} s"
 
 
 def _told(part: Part) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import click
 
 from jostle.cli.asking import answer_options, draw, load, print_document, session_of
 from jostle.cli.environment import Environment
-from jostle.cli.options import keyed, plan_options
+from jostle.cli.options import keyed, plan_options, search_seed_option
 from jostle.errors import InputError
 from jostle.printable import echo
 
@@ -56,7 +56,7 @@ FOLDER = ".tuning"
     show_default=True,
     help="What proposes values.",
 )
-@click.option("--search-seed", type=click.IntRange(0, 2**31), default=1, show_default=True)
+@search_seed_option
 @click.option(
     "--hold-out", "hold", metavar="KEY=VALUE", multiple=True,
     help="Conditions of the grid that are run with what was found, and never before.",

@@ -100,12 +100,13 @@ class Ended:
     ----------
     done
         As many as the job has specs, in their order, unless the user wanted no more.
-    took_s
-        Seconds of real time.
+    took_s, storing_s
+        Seconds of real time: of the runs, and of storing them at the end.
     """
 
     done: Sequence[Done]
     took_s: float
+    storing_s: float
 
 
 @dataclass(frozen=True)
@@ -170,9 +171,10 @@ class Job:
             else:
                 done = self._each(None)
         finally:
+            ran_s = time.perf_counter()
             if self.writer is not None:
                 self.writer.settle()
-        return Ended(done, time.perf_counter() - began_s)
+        return Ended(done, ran_s - began_s, time.perf_counter() - ran_s)
 
     def _each(self, watch: Watch | None) -> list[Done]:
         done: list[Done] = []

@@ -28,6 +28,9 @@ class Progress:
     def noted(self, plan: str) -> None:
         """Hear the name of the plan's file in the store; in every round of repeats anew."""
 
+    def says(self, text: str) -> None:
+        """Hear something that those who wait should know."""
+
     def begin(self, total: int, stored: int) -> None:
         """`total` different runs are needed, `stored` of them are there already."""
 
@@ -51,6 +54,11 @@ class _Told(Progress):
     def __init__(self, labels: Sequence[str], what: str) -> None:
         self._labels = labels
         self._what = what
+        self._failed = 0
+
+    def says(self, text: str) -> None:
+        """Say it; see `Progress`."""
+        self._say(text)
 
     def begin(self, total: int, stored: int) -> None:
         """Begin to show; see `Progress`."""
@@ -62,10 +70,15 @@ class _Told(Progress):
         """Say which run failed, and why."""
         label = self._labels[failure.condition]
         where = f"{label}, seed {failure.seed}" if label else f"seed {failure.seed}"
+        self._failed += 1
         self._say(f"run failed ({where}): {failure.error}")
 
     def _say(self, text: str) -> None:
         echo(text, err=True)
+
+    def _pace(self, rate: float, left: int) -> str:
+        words = pace_words(rate, left, self._what.split()[0])
+        return ", ".join([*words, *([f"{self._failed} failed"] if self._failed else [])])
 
 
 class LineProgress(_Told):
@@ -107,8 +120,8 @@ class LineProgress(_Told):
         if now_s - self._spoke_s < LINE_EVERY_S or self._done == self._to_do:
             return
         self._spoke_s = now_s
-        left_s = (now_s - self._began_s) / self._done * (self._to_do - self._done)
-        echo(f"{self._done} of {self._to_do} {self._what}, about {left_s:.0f} s left", err=True)
+        pace = self._pace(self._done / (now_s - self._began_s), self._to_do - self._done)
+        echo(f"{self._done} of {self._to_do} {self._what}, {pace}", err=True)
 
     def failed(self, failure: Failure) -> None:
         """Say which run failed, and why."""
@@ -138,12 +151,14 @@ class BarProgress(_Told):
         self._task: Any = None
         self._to_do = 0
         self._done = 0
+        self._began_s = time.monotonic()
         self._over = False
 
     def begin(self, total: int, stored: int) -> None:
         """Begin to show; see `Progress`."""
         super().begin(total, stored)
         self._to_do = total - stored
+        self._began_s = time.monotonic()
         if self._to_do > 1 and not self._patient:
             self._show()
         elif self._to_do > 0:
@@ -156,7 +171,7 @@ class BarProgress(_Told):
         with self._lock:
             self._done += 1
             if self._bar is not None:
-                self._bar.update(self._task, completed=self._done)
+                self._bar.update(self._task, completed=self._done, pace=self._now())
 
     def failed(self, failure: Failure) -> None:
         """Say which run failed, and why."""
@@ -172,6 +187,10 @@ class BarProgress(_Told):
             if self._bar is not None:
                 self._bar.stop()
                 self._bar = None
+
+    def _now(self) -> str:
+        took_s = time.monotonic() - self._began_s
+        return self._pace(self._done / took_s, 0) if self._done and took_s > 0 else ""
 
     def _say(self, text: str) -> None:
         with self._lock:
@@ -203,11 +222,33 @@ class BarProgress(_Told):
                 TimeElapsedColumn(),
                 TextColumn("left"),
                 TimeRemainingColumn(),
+                TextColumn("{task.fields[pace]}"),
                 console=Console(stderr=True),
                 transient=True,
             )
-            self._task = self._bar.add_task(self._what, total=self._to_do, completed=self._done)
+            self._task = self._bar.add_task(
+                self._what, total=self._to_do, completed=self._done, pace=self._now()
+            )
             self._bar.start()
+
+
+def pace_words(rate: float | None, left: int, what: str = "runs") -> list[str]:
+    """Say how fast something goes, and how long what is left takes, if that is known."""
+    if not rate:
+        return []
+    fast = f"{rate:.1f}" if rate < 10 else f"{rate:.0f}"
+    return [f"{fast} {what}/s", *([f"about {lasting(left / rate)} left"] if left else [])]
+
+
+def lasting(seconds: float) -> str:
+    """Say how long something lasts, in two units at most."""
+    whole = round(seconds)
+    for name, below, unit, smaller in (("d", "h", 86_400, 3_600), ("h", "min", 3_600, 60),
+                                       ("min", "s", 60, 1)):  # fmt: skip
+        if whole >= unit:
+            rest = whole % unit // smaller
+            return f"{whole // unit} {name} {rest} {below}" if rest else f"{whole // unit} {name}"
+    return f"{whole} s"
 
 
 def on_stderr(labels: Sequence[str] = (), *, what: str = "runs", patient: bool = False) -> Progress:

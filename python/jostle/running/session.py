@@ -13,6 +13,7 @@ from jostle.backends import Backend, Run, run_id
 from jostle.errors import InputError, InterruptedRunError, LostExecutorError, StoreError
 from jostle.results import Failure, Result, ResultSet
 from jostle.running import repeats
+from jostle.running.attention import Attention
 from jostle.running.executors import Prepared, is_lost
 from jostle.running.job import Done, Ended, Job, Stop
 from jostle.running.pace import Pace
@@ -256,6 +257,7 @@ class _Work:
         self._plan = plan
         self._wanted = wanted
         self._progress = progress
+        self._attention = Attention(session.executor, progress)
         self._pace = Pace(getattr(session.executor, "workers", 0))
         self._suspects: list[str] = []
         self._alone = False
@@ -265,6 +267,8 @@ class _Work:
 
     def carry_out(self, missing: Sequence[str], outcome: _Outcome) -> None:
         """Carry runs out, and note what became of them."""
+        if missing:
+            self._attention.begin()
         begun = 0
         while True:
             while begun < len(missing) and len(self._futures) < self._pace.ahead:
@@ -278,8 +282,11 @@ class _Work:
                 self._submit([self._suspects.pop()], suspected=True)
             # Woken now and then, because a signal that another thread receives does not end
             # the wait of this one.
-            with contextlib.suppress(queue.Empty):
+            try:
                 future = self._ended.get(timeout=WAKE_EVERY_S)
+            except queue.Empty:
+                self._attention.look()
+            else:
                 self._settle(future, self._futures.pop(future), outcome)
             if self._writer is not None:
                 self._writer.flush_if_due()
@@ -315,7 +322,7 @@ class _Work:
             done = [Done(str(error).strip() or type(error).__name__)] * len(names)
         else:
             ended = future.result()
-            self._pace.ended(len(names), ended.took_s)
+            self._pace.ended(len(names), ended.took_s, ended.storing_s)
             done = ended.done
         for name, one in zip(names, done, strict=True):
             if one.error is None:

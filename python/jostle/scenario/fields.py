@@ -340,6 +340,11 @@ def memory_table(given: Any) -> Any:
     return absent(given) if given == "none" else named("name")(given)
 
 
+def receiver_table(given: Any) -> Any:
+    """Read a bare word as a table's kind, and "none" as absence."""
+    return absent(given) if given == "none" else named("kind")(given)
+
+
 def pep_tables(given: Any) -> Any:
     """Read a single proxy as a list of one, and the word "none" as a list of none."""
     if given == "none":

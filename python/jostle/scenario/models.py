@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from jostle.scenario import fields as f
+from jostle.scenario.receivers import Receiver
 from jostle.scenario.sources import Arrivals, Source
 from jostle.scenario.table import Table
 from jostle.scenario.transports import (
@@ -408,6 +409,8 @@ class Flow(Table):
     receive_window_autotuning: bool = False
     """Whether the window's limit grows from `initial_receive_window` with what is read in a round
     trip, as Linux tunes receive buffers, or is `receive_window` from the beginning."""
+    receiver: Receiver = None
+    """What the receiver does otherwise than Linux's; `"none"` for nothing."""
     gro: bool = False
     """Whether the receiver's card puts segments together that arrive at the same moment."""
     nic_rate: f.PositiveRate | None = None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from jostle.scenario.resolving.sample import Variable
     from jostle.search.objectives import Constraint, Objective
 
-__all__ = ["SAMPLERS", "Score", "Task", "Trial", "best", "evaluate", "tune"]
+__all__ = ["SAMPLERS", "Score", "Space", "Task", "Trial", "best", "evaluate", "search", "tune"]
 
 Part = Literal["tuned", "fresh", "held"]
 Carry = Callable[["Plan"], "ResultSet"]
@@ -197,13 +197,71 @@ def tune(
     InputError
         When Optuna is missing, or the sampler does not fit.
     """
+    directions = [one.direction for one in task.objectives]
+
+    def score(values: Mapping[str, Any]) -> Score | None:
+        try:
+            found = evaluate(task, values, "tuned", carry)
+        except ScenarioError:
+            # Ranges of keys are wider than what fits together.
+            return None
+        return None if found is None or None in found.objectives else found
+
+    return search(
+        Space(task.variables, directions), score, trials,
+        seed=seed, sampler=sampler, journal=journal, told=told,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Space:
+    """What is searched.
+
+    Attributes
+    ----------
+    variables
+        What has a value in every trial.
+    directions
+        Of each objective: `minimize` or `maximize`.
+    """
+
+    variables: tuple[Variable, ...]
+    directions: Sequence[str]
+
+
+def search(
+    space: Space,
+    score: Callable[[Mapping[str, Any]], Score | None],
+    trials: int,
+    *,
+    seed: int = 0,
+    sampler: str = "tpe",
+    journal: Path | None = None,
+    told: Callable[[Trial], None] = lambda _: None,
+) -> list[Trial]:
+    """Try values, whatever they are worth, until there are as many trials as are wanted.
+
+    Parameters
+    ----------
+    space
+        What may be tried.
+    score
+        Gives what values are worth, by their keys; None if that cannot be told.
+    trials, seed, sampler, journal, told
+        As those of `tune`.
+
+    Raises
+    ------
+    InputError
+        When Optuna is missing, or the sampler does not fit.
+    """
     with _quiet_optuna() as optuna:
-        if sampler == "cmaes" and len(task.objectives) > 1:
+        if sampler == "cmaes" and len(space.directions) > 1:
             raise InputError("cmaes has one objective: choose tpe or nsga2 for several")
         study = optuna.create_study(
             storage=_storage(optuna, journal),
             study_name="jostle",
-            directions=[one.direction for one in task.objectives],
+            directions=list(space.directions),
             load_if_exists=True,
         )
         running = optuna.trial.TrialState.RUNNING
@@ -217,8 +275,8 @@ def tune(
             # before in this process.
             study.sampler = _sampler(optuna, sampler, seed + number)
             asked = optuna.trial.Trial(study, open_ones[0]._trial_id) if open_ones else study.ask()
-            told(_one(task, carry, study, asked, optuna))
-        return [_finished(task, one) for one in study.get_trials(deepcopy=False)]
+            told(_one(space, score, study, asked, optuna))
+        return [_finished(space, one) for one in study.get_trials(deepcopy=False)]
 
 
 def best(task: Task, trials: Sequence[Trial]) -> list[Trial]:
@@ -269,19 +327,19 @@ def _marks(task: Task, trial: Trial) -> tuple[float, ...]:
     )
 
 
-def _one(task: Task, carry: Carry, study: Any, asked: Any, optuna: Any) -> Trial:
+def _one(
+    space: Space,
+    worth: Callable[[Mapping[str, Any]], Score | None],
+    study: Any,
+    asked: Any,
+    optuna: Any,
+) -> Trial:
     """Evaluate one trial, and note what came of it."""
-    drawn = {variable.key: _drawn(variable, asked) for variable in task.variables}
+    drawn = {variable.key: _drawn(variable, asked) for variable in space.variables}
     labels = {key: label for key, (label, _) in drawn.items()}
     values = {key: value for key, (_, value) in drawn.items()}
     asked.set_user_attr("labels", labels)
-    try:
-        score = evaluate(task, values, "tuned", carry)
-    except ScenarioError:
-        # Ranges of keys are wider than what fits together.
-        score = None
-    if score is not None and None in score.objectives:
-        score = None
+    score = worth(values)
     if score is None:
         study.tell(asked, state=optuna.trial.TrialState.FAIL)
         return Trial(asked.number, labels, values, None)
@@ -305,11 +363,11 @@ def _drawn(variable: Variable, asked: Any) -> tuple[str, Any]:
     return level.label, level.value
 
 
-def _finished(task: Task, one: Any) -> Trial:
+def _finished(space: Space, one: Any) -> Trial:
     """Read a trial from the study."""
     labels: dict[str, str] = one.user_attrs.get("labels", {})
     values: dict[str, Any] = {}
-    for variable in task.variables:
+    for variable in space.variables:
         key = variable.key
         if key not in one.params:
             continue

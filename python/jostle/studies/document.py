@@ -11,8 +11,9 @@ from jostle.backends import BACKENDS
 from jostle.backends.registry import DEFAULT
 from jostle.results.formats import ABSENT
 from jostle.stats import Estimate
-from jostle.studies.evaluate import ClaimRow, Evaluation, NumberRow
+from jostle.studies.evaluate import ClaimRow, Evaluation, NumberRow, decisive
 from jostle.studies.findings import Readings, findings, learned
+from jostle.studies.fitted import document as fitted_document
 from jostle.studies.study import DESCRIBED, LINUX, Study
 from jostle.studies.wording import digits, with_interval
 
@@ -144,12 +145,12 @@ def _study(study: Study, evaluations: Evaluations) -> dict[str, Any]:
             {"id": row.id, "published": row.published, "ours": row.ours, "holds": row.holds}
             for row in first.rankings
         ],
+        "fitted": None if study.fitted is None else fitted_document(study.fitted),
     }
 
 
 def _claim(row: ClaimRow) -> dict[str, Any]:
-    # The part that decides: the first that does not hold, or else the first.
-    part = next((one for one in row.parts if one.holds is not True), row.parts[0])
+    part = decisive(row)
     return {
         "published": part.relation,
         "ours": _finite(part.ours),
@@ -236,14 +237,18 @@ def _published(row: NumberRow) -> str:
     return digits(row.published) + sd
 
 
-def claim_rows(evaluations: Evaluations) -> Table:
-    """Table of claims: what each asks for, ours, verdict."""
-    header = ["claim", "asks for"]
+def claim_rows(evaluations: Evaluations, halves: Mapping[str, str]) -> Table:
+    """Table of claims: what each asks for, ours, verdict.
+
+    With `halves`, by id, also which of them the fit of the testbed saw.
+    """
+    header = ["claim", *(["half"] if halves else []), "asks for"]
     for one in evaluations:
         header += [one.title, "holds"]
     rows = []
     for at, first in enumerate(next(iter(evaluations.values())).claims):
-        cells = [first.text, "; ".join(part.relation for part in first.parts)]
+        cells = [first.text, *([halves.get(first.id, ABSENT)] if halves else [])]
+        cells.append("; ".join(part.relation for part in first.parts))
         for evaluation in evaluations.values():
             row = evaluation.claims[at]
             sure = row.holds is None or all(part.certain for part in row.parts)

@@ -87,6 +87,9 @@ class Tested:
         Whether the relation is true of the estimate; None where a value is missing.
     certain
         Whether it is true, or untrue, of the whole interval.
+    miss
+        How far the estimate is from where the relation would be true, in parts of the bound; 0
+        where it is true, None where it is not known.
     """
 
     relation: str
@@ -94,6 +97,7 @@ class Tested:
     ours: Estimate
     holds: bool | None
     certain: bool
+    miss: float | None = None
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,11 @@ class ClaimRow:
     parts: tuple[Tested, ...]
     holds: bool | None
     finding: str
+
+
+def decisive(row: ClaimRow) -> Tested:
+    """Give the comparison that decides: the first that does not hold, or else the first."""
+    return next((one for one in row.parts if one.holds is not True), row.parts[0])
 
 
 @dataclass(frozen=True)
@@ -296,7 +305,13 @@ def _judged(ours: Estimate, bound: float, part: Part, *, ratio: bool) -> Tested:
     # outside.
     around = part.relation == "about" and len(ends) == 2 and ends[0] < bound < ends[1]
     certain = bool(ends) and all(true_of(end) == holds for end in ends)
-    return Tested(relation, bound, ours, holds, certain and not (around and not holds))
+    miss = 0.0 if holds else _miss(ours.value, bound, margin)
+    return Tested(relation, bound, ours, holds, certain and not (around and not holds), miss)
+
+
+def _miss(value: float, bound: float, margin: float) -> float:
+    """Distance from what is asked for, in parts of the bound, or of the margin about nothing."""
+    return (abs(value - bound) - margin) / (abs(bound) or margin or 1.0)
 
 
 def _combined(

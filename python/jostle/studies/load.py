@@ -10,7 +10,9 @@ from pydantic import ValidationError
 
 from jostle.errors import InputError, unknown
 from jostle.results.measures import measures
+from jostle.scenario import Scenario
 from jostle.scenario.text.positions import KeyPath
+from jostle.scenario.text.problems import ScenarioError
 from jostle.scenario.text.toml_file import TomlFile
 from jostle.studies.check import (
     file_mistakes,
@@ -20,8 +22,10 @@ from jostle.studies.check import (
     window_labels,
 )
 from jostle.studies.findings import references
+from jostle.studies.fitted import FILE as FITTED_FILE
+from jostle.studies.fitted import FITTED, Fitted, read_fitted
 from jostle.studies.models import Claim, Number, StudyFile, Value
-from jostle.studies.readings import read_scenarios, reading_mistakes
+from jostle.studies.readings import read_changes, read_scenarios, reading_mistakes
 from jostle.studies.study import LINUX, Study
 
 FILE = "study.toml"
@@ -69,11 +73,26 @@ def load(name: str, folder: Path = INSTALLED, *, python: bool = False) -> Study:
         ]
     )
     scenarios, changed = read_scenarios(file, toml, python=python)
-    study = Study(name, path.parent, file, scenarios, changed=changed)
+    fitted = read_fitted(path.parent)
+    if fitted is not None:
+        changed[FITTED] = _fitted_scenarios(file, toml, fitted, python=python)
+        file = file.model_copy(update={"readings": (*file.readings, fitted.reading())})
+    study = Study(name, path.parent, file, scenarios, changed=changed, fitted=fitted)
     # What a reference can name follows from numbers that are right.
     toml.check(mismatches(study))
     toml.check(_reference_mismatches(study))
     return study
+
+
+def _fitted_scenarios(
+    file: StudyFile, toml: TomlFile, fitted: Fitted, *, python: bool
+) -> dict[str, Scenario]:
+    """Read the scenarios as the fitted network has them."""
+    try:
+        return read_changes(file, toml, fitted.changes, python=python)
+    except ScenarioError as error:
+        path = toml.path.parent / FITTED_FILE
+        raise InputError(f"{path}: the study cannot have this network: {error}") from error
 
 
 def with_defaults(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -379,6 +379,12 @@ class Claim(_Table):
     parts: Annotated[tuple[Part, ...], Field(min_length=1)]
     finding: str = ""
 
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """All values that it compares."""
+        sides = [side for part in self.parts for side in (part.left, part.right, *part.order)]
+        return tuple(side for side in sides if isinstance(side, Value))
+
 
 class Curve(Value):
     """A line, a bar or a box of a figure; `label` names it."""

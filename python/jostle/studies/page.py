@@ -25,6 +25,7 @@ from jostle.studies.document import (
     reading_rows,
 )
 from jostle.studies.findings import Readings, filled, learned, not_run
+from jostle.studies.fitted_rows import half_rows, value_rows
 from jostle.studies.kept_points import BACKEND, FILE
 from jostle.studies.over_time import over_time
 from jostle.studies.prose import inline, whole
@@ -36,6 +37,7 @@ _PARTS: Final = {
     "learned": "What was learned",
     "claims-found": "What holds",
     "readings": "Readings",
+    "fitted": "Fitted network",
     "over-time": "Over time",
     "figures": "Figures",
     "differences": "What differs",
@@ -101,6 +103,8 @@ def page(
         "groups": groups,
         "in_short": in_short(groups) if groups else "",
         "readings": reading_rows(study, evaluations),
+        "fitted": study.fitted,
+        "fitted_tables": _fitted_tables(study, evaluations),
         "findings": _findings(study, first_column.reading, named),
         "series": over_time(runs),
         "tables": _tables(study, evaluations),
@@ -139,6 +143,7 @@ def _parts(shown: Mapping[str, Any], *, figures: bool) -> list[tuple[str, str]]:
         "learned": shown["learned"],
         "claims-found": shown["groups"],
         "readings": shown["readings"][1],
+        "fitted": shown["fitted"],
         "over-time": shown["series"],
         "figures": figures,
         "differences": shown["findings"],
@@ -151,12 +156,19 @@ def _parts(shown: Mapping[str, Any], *, figures: bool) -> list[tuple[str, str]]:
 def _tables(study: Study, evaluations: Evaluations) -> list[tuple[str, *Table]]:
     """Collect the tables that have rows, with their headings."""
     made: dict[str, Table] = {
-        "Claims": claim_rows(evaluations),
+        "Claims": claim_rows(evaluations, study.halves),
         "Orders": ranking_rows(evaluations),
         "Numbers": number_rows(evaluations),
         "Coverage": coverage_rows(study),
     }
     return [(name, header, rows) for name, (header, rows) in made.items() if rows]
+
+
+def _fitted_tables(study: Study, evaluations: Evaluations) -> list[Table]:
+    """Collect what is shown of the fitted network, if there is one."""
+    if study.fitted is None:
+        return []
+    return [value_rows(study.fitted), half_rows(study.fitted, evaluations)]
 
 
 def _provenance(runs: Mapping[Column, Runs]) -> dict[str, Provenance]:

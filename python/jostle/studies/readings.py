@@ -14,6 +14,7 @@ from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import ScenarioError
 from jostle.scenario.text.toml_file import TomlFile
 from jostle.studies.check import PLAIN, Mistakes, check_paths, scenario_path_mistakes
+from jostle.studies.fitted import FITTED
 from jostle.studies.models import Change, Experiment, Reading, StudyFile
 from jostle.studies.study import DESCRIBED, LINUX
 
@@ -56,6 +57,34 @@ def read_scenarios(
             if (there := [one for one in placed if name in (one[1].experiments or (name,))])
         }
     return described, changed
+
+
+def read_changes(
+    file: StudyFile, toml: TomlFile, changes: Sequence[Change], *, python: bool
+) -> Scenarios:
+    """Read the scenarios of a study that changes from elsewhere concern, with these.
+
+    Parameters
+    ----------
+    file, toml
+        The study, and `study.toml` as it was read.
+    changes
+        In their order.
+    python
+        Whether scenarios may name controllers written in Python.
+
+    Raises
+    ------
+    ScenarioError
+        If a scenario cannot have them.
+    """
+    reader = _Reader(file, toml, python=python)
+    placed: list[Placed] = [(("changes", at), change) for at, change in enumerate(changes)]
+    return {
+        name: reader.scenario(name, there)
+        for name in file.experiments
+        if (there := [one for one in placed if name in (one[1].experiments or (name,))])
+    }
 
 
 def _changes(file: StudyFile, at: int) -> Iterator[Placed]:
@@ -175,7 +204,7 @@ def reading_mistakes(file: StudyFile) -> Mistakes:
             yield from _change_mistakes(file, path, change, [name])
             if change.experiments:
                 yield (*path, "experiments"), "these changes are of one experiment"
-    seen = [DESCRIBED, LINUX]
+    seen = [DESCRIBED, LINUX, FITTED]
     for at, reading in enumerate(file.readings):
         yield from _reading_mistakes(file, ("readings", at), reading, seen)
         seen.append(reading.id)
@@ -199,8 +228,8 @@ def _reading_mistakes(
     if reading.id in before:
         yield (*path, "id"), f'"{reading.id}" is there already'
     for other in reading.over:
-        if other not in before[2:]:
-            yield (*path, "over"), unknown("earlier reading", other, before[2:])
+        if other not in before[3:]:
+            yield (*path, "over"), unknown("earlier reading", other, before[3:])
     for at, change in enumerate(reading.changes):
         names = change.experiments or tuple(file.experiments)
         yield from _change_mistakes(file, (*path, "changes", at), change, names)

@@ -9,6 +9,7 @@ from typing import Final
 
 from jostle.errors import InputError, unknown
 from jostle.scenario import Scenario
+from jostle.studies.fitted import Fitted
 from jostle.studies.models import Experiment, Reading, Reference, StudyFile, Value
 
 DESCRIBED: Final = "described"
@@ -35,6 +36,8 @@ class Study:
         How the paper's set-up is taken.
     changed
         By reading: the scenarios that it changes, by name of the experiment.
+    fitted
+        The network that a fit of its testbed found, which is a reading; None if none is kept.
     """
 
     id: str
@@ -43,6 +46,7 @@ class Study:
     scenarios: Mapping[str, Scenario]
     reading: str = DESCRIBED
     changed: Mapping[str, Mapping[str, Scenario]] = field(default_factory=dict)
+    fitted: Fitted | None = None
 
     @property
     def readings(self) -> list[str]:
@@ -69,6 +73,11 @@ class Study:
     def read(self) -> Reading | None:
         """The reading at hand; None for what is described."""
         return next((one for one in self.file.readings if one.id == self.reading), None)
+
+    @property
+    def halves(self) -> Mapping[str, str]:
+        """Which half of the fit of its testbed each claim is of, by id; empty without a fit."""
+        return {} if self.fitted is None else self.fitted.halves
 
     def experiment_of(self, value: Value) -> tuple[str, Experiment]:
         """Name and experiment that a value is of."""

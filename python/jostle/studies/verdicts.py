@@ -14,10 +14,12 @@ from jostle.backends.registry import DEFAULT
 from jostle.studies.document import Column, Evaluations, by_reading
 from jostle.studies.evaluate import ClaimRow
 from jostle.studies.findings import filled
+from jostle.studies.fitted import FITTED
 from jostle.studies.wording import with_interval
 
 HOLDS = "Holds on the testbed's terms"
 BY_READING = "Holds if the set-up is read in another way"
+BY_FIT = "Holds in the fitted network only"
 LINUX = "Linux itself contradicts it"
 LINUX_ONLY = "Holds on Linux, not in the simulator"
 NOT = "Does not hold"
@@ -82,7 +84,7 @@ def verdicts(evaluations: Evaluations) -> list[Group]:
     named = by_reading(evaluations, first.backend)
     several = len({one.reading for one in evaluations if one.backend == first.backend}) > 1
     found: dict[str, list[Verdict]] = {
-        title: [] for title in (HOLDS, LINUX, LINUX_ONLY, BY_READING, BY_NONE, NOT, UNKNOWN)
+        title: [] for title in (HOLDS, LINUX, LINUX_ONLY, BY_READING, BY_FIT, BY_NONE, NOT, UNKNOWN)
     }
     for at, claim in enumerate(evaluations[first].claims):
         rows = {column: each.claims[at] for column, each in evaluations.items()}
@@ -106,6 +108,7 @@ def in_short(groups: Sequence[Group]) -> str:
         LINUX: "are contradicted by Linux itself",
         LINUX_ONLY: "hold on Linux only",
         BY_READING: "hold by another reading of the set-up",
+        BY_FIT: "hold in the fitted network only",
         BY_NONE: "hold by no reading",
         NOT: "do not hold",
         UNKNOWN: "could not be judged",
@@ -125,8 +128,11 @@ def _title(rows: Mapping[Column, ClaimRow]) -> str:
         return HOLDS
     if True in linux:
         return LINUX_ONLY
-    if any(row.holds for column, row in rows.items() if column.backend == first.backend):
-        return BY_READING
+    readings = {
+        one.reading for one, row in rows.items() if row.holds and one.backend == first.backend
+    }
+    if readings:
+        return BY_FIT if readings == {FITTED} else BY_READING
     return UNKNOWN if plain.holds is None else NOT
 
 

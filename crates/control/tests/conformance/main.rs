@@ -344,6 +344,7 @@ fn every_controller_follows_the_size_of_packets() {
         "vivace",
         "proteus",
         "copa",
+        "nimbus",
         "remy",
         "learned",
     ];

@@ -137,7 +137,10 @@ pub fn follows_the_size(row: &ControllerRow, start: &str, told: bool) -> Result<
     let always = numbers(row, start, MSS_BYTES, None);
     let changed = numbers(row, start, MSS_BYTES / 2, told.then_some(MSS_BYTES));
     let same = always.0.len() == changed.0.len()
-        && always.0.iter().all(|(name, value)| (changed.0[name] - value).abs() <= 0.02 * value);
+        && always
+            .0
+            .iter()
+            .all(|(name, value)| (changed.0[name] - value).abs() <= 0.02 * value.abs());
     if same {
         return Ok(());
     }

@@ -29,7 +29,12 @@ impl Governor {
         if !self.established {
             return;
         }
-        if self.window_limited || !self.held {
+        // RFC 9002 §7.8: "A sender SHOULD NOT consider itself application limited if it would have
+        // fully utilized the congestion window without pacing delay": what was held back says
+        // nothing. A controller that paces of itself asks for the window alone
+        // (draft-ietf-ccwg-bbr: "True if the connection has fully utilized C.cwnd at any point in
+        // the last packet-timed round trip"), as `tcp_cwnd_validate` tells it.
+        if self.window_limited || !self.held || self.owner == RecoveryOwner::Controller {
             self.usage.note(
                 self.flights.first_number(),
                 self.flights.next_number(),

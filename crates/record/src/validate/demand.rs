@@ -13,8 +13,8 @@ use jostle_units::{FULL_PACKET_BYTES, LINK_HEADER_BYTES, mss_of};
 use super::{MAX_NS, SpecError, link, within};
 use crate::room::MAX_ACK_ROWS;
 use crate::{
-    CapacitySpec, FlowSpec, JitterSpec, LinkPart, LinkSpec, OutageSpec, RunSpec, SourceSpec,
-    TraceLevel,
+    CapacitySpec, FlowSpec, JitterSpec, LinkPart, LinkSpec, OutageSpec, ReceiverSpec, RunSpec,
+    SourceSpec, TraceLevel,
 };
 
 /// Most phases, links and flows: what a run of them leaves behind is looked at by people.
@@ -170,7 +170,7 @@ fn check_acks(spec: &RunSpec) -> Result<(), SpecError> {
     }
     let bits_per_s: u128 = slowest.values().map(|bps| u128::from(*bps)).sum();
     let bits = bits_per_s * u128::from(spec.duration_ns) / 1_000_000_000;
-    let rows = bits / (8 * smallest_packet_bytes(spec));
+    let rows = bits / (8 * smallest_packet_bytes(spec)) * acks_of_one(spec);
     if rows <= u128::from(MAX_ACK_ROWS) {
         return Ok(());
     }
@@ -184,10 +184,11 @@ fn check_acks(spec: &RunSpec) -> Result<(), SpecError> {
 fn check_packets(spec: &RunSpec) -> Result<(), SpecError> {
     let senders = || spec.flows.iter().filter(|flow| !sends_datagrams(flow));
     let windows = senders()
-        .map(|flow| match flow.arrivals {
-            // Nobody knows how many there are at once.
-            Some(_) => u128::MAX,
-            None => {
+        .map(|flow| match (&flow.arrivals, &flow.receiver) {
+            // Nobody knows how many there are at once; a window of what is acknowledged before it
+            // comes bounds nothing.
+            (Some(_), _) | (_, Some(ReceiverSpec::OptimisticAcks { .. })) => u128::MAX,
+            _ => {
                 let connections = match &flow.source {
                     SourceSpec::Web(web) => web.connections,
                     _ => 1,
@@ -215,7 +216,7 @@ fn check_packets(spec: &RunSpec) -> Result<(), SpecError> {
     let beside = senders().filter(|flow| flow.path.is_empty());
     let bursts: u128 = beside.map(|flow| packets(u128::from(flow.receive_window_bytes))).sum();
     (held, sent) = (held + bursts, sent + bursts);
-    let most = windows.min(held).min(sent);
+    let most = windows.min(held).min(sent).saturating_mul(acks_of_one(spec));
     if most <= u128::from(MAX_PACKETS) {
         return Ok(());
     }
@@ -228,6 +229,16 @@ fn smallest_packet_bytes(spec: &RunSpec) -> u128 {
     let senders = spec.flows.iter().filter(|flow| !sends_datagrams(flow));
     let sizes = senders.map(|flow| u128::from(flow.mtu_bytes + LINK_HEADER_BYTES));
     sizes.min().unwrap_or_else(|| u128::from(FULL_PACKET_BYTES))
+}
+
+/// Most ACKs that a receiver sends in place of one.
+fn acks_of_one(spec: &RunSpec) -> u128 {
+    let acks = spec.flows.iter().map(|flow| match flow.receiver {
+        Some(ReceiverSpec::DividedAcks { pieces }) => u128::from(pieces),
+        Some(ReceiverSpec::RepeatedAcks { copies }) => u128::from(copies) + 1,
+        _ => 1,
+    });
+    acks.max().unwrap_or(1)
 }
 
 fn sends_datagrams(flow: &FlowSpec) -> bool {

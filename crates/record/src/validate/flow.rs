@@ -8,7 +8,7 @@ use jostle_units::{
 use super::algorithms::{controller, memory};
 use super::{
     MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, SpecError, arrivals, datagrams, link, media,
-    quantity, quic, video, web, within,
+    quantity, quic, receivers, video, web, within,
 };
 use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
 
@@ -44,6 +44,7 @@ pub(super) fn check(
     arrivals::check(at, flow, spec)?;
     web::fits(at, flow, spec)?;
     relay(at, position, flow, &spec.flows)?;
+    receivers::check(at, flow, is_relayed || flow.source.relays().is_some())?;
     let window = flow.initial_window_packets;
     within(&format!("{at}.initial_window_packets"), window, 1..=MAX_INITIAL_WINDOW_PACKETS)?;
     let smallest = u64::from(mss_of(flow.mtu_bytes));

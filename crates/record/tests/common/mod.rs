@@ -297,6 +297,25 @@ fn drawn(law: Value) -> Value {
     json!({"law": law, "min": null, "max": null})
 }
 
+/// Receivers of each conduct.
+pub fn receivers() -> Value {
+    let conducts = [
+        json!({"kind": "divided_acks", "pieces": 16}),
+        json!({"kind": "repeated_acks", "copies": 3}),
+        json!({"kind": "optimistic_acks", "lead": 0.5}),
+        json!({"kind": "hidden_marks"}),
+        json!({"kind": "rledbat", "target_ns": 60 * MS, "constant": 1.0, "slowdowns": true}),
+    ];
+    let flows = (0..).zip(conducts).map(|(i, receiver): (i32, _)| {
+        let mut flow = flow(&format!("to {i}"), json!({"kind": "bulk"}));
+        (flow["receiver"], flow["ecn"]) = (receiver, json!(true));
+        flow
+    });
+    let mut spec = dumbbell();
+    spec["flows"] = flows.collect();
+    spec
+}
+
 /// A queue or losses.
 fn part(kind: &str, parameters: Value) -> Value {
     json!({"kind": kind, "parameters": parameters})

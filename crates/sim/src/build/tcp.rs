@@ -1,10 +1,11 @@
 //! What all TCP connections of a flow have in common, worked out once.
 
 use jostle_control::{Controller, EcnFeedback};
-use jostle_record::{FlowSpec, FlowStreams, Linux, RunSpec};
+use jostle_record::{FlowSpec, FlowStreams, Linux, ReceiverSpec, RunSpec};
 use jostle_tcp::{Options, Receiver, Sender};
 use jostle_units::{Span, Stream, mss_of};
 
+use super::receivers::conduct;
 use super::recipe::Recipe;
 use crate::Error;
 use crate::connection::Connection;
@@ -12,6 +13,7 @@ use crate::source::Application;
 
 /// How TCP connections of a flow are made.
 pub(crate) struct TcpPlan {
+    flow: String,
     streams: FlowStreams,
     recipe: Recipe,
     /// But for the offset of timestamps, which each connection draws.
@@ -23,6 +25,8 @@ pub(crate) struct TcpPlan {
     receive_window_bytes: u64,
     initial_receive_window_bytes: u64,
     autotuned: bool,
+    /// Absent: it is Linux's.
+    receiver: Option<ReceiverSpec>,
     linux: Linux,
 }
 
@@ -32,6 +36,7 @@ impl TcpPlan {
             u16::try_from(mss_of(spec.mtu_bytes)).map_err(|e| Error::unbuildable(&spec.name, e))?;
         let way_back = way_back(spec, run);
         Ok(Self {
+            flow: spec.name.clone(),
             streams: FlowStreams::of(run.seed, &spec.name),
             recipe: Recipe::of(spec)?,
             options: Options {
@@ -49,6 +54,7 @@ impl TcpPlan {
             receive_window_bytes: spec.receive_window_bytes,
             initial_receive_window_bytes: spec.initial_receive_window_bytes,
             autotuned: spec.receive_window_autotuning,
+            receiver: spec.receiver.clone(),
             linux: spec.linux,
         })
     }
@@ -64,7 +70,7 @@ impl TcpPlan {
 
     /// The `number`-th connection of a flow that is many, with a controller of the registry.
     pub(super) fn nth(&self, number: u32, application: Application) -> Result<Connection, Error> {
-        let none = |_| Err(Error::unbuildable("a connection", "nobody makes its controller"));
+        let none = |_| Err(Error::unbuildable(&self.flow, "nobody makes its controller"));
         self.connection(self.streams.of_connection(number), application, none)
     }
 
@@ -92,7 +98,11 @@ impl TcpPlan {
             Linux::V6_1 => receiver,
         };
         let source = application.source(streams).asked_over(self.way_back);
-        Ok(Connection::new(Sender::new(options, controller), receiver, source))
+        let limits = (self.receive_window_bytes, options.mss_bytes);
+        let other = |it: &ReceiverSpec| conduct(it, (&self.flow, streams), self.rtt, limits);
+        let conduct = self.receiver.as_ref().map(other).transpose()?;
+        let sender = Sender::new(options, controller);
+        Ok(Connection::new(sender, receiver, source).conducted(conduct))
     }
 }
 

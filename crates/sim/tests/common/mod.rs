@@ -96,6 +96,7 @@ pub fn flow(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
         receive_window_bytes: 60_000_000,
         initial_receive_window_bytes: 65_535,
         receive_window_autotuning: false,
+        receiver: None,
         gro: false,
         nic_rate_bps: None,
     }

@@ -2,6 +2,7 @@
 
 mod hooks;
 mod invariants;
+mod lies;
 mod marks;
 mod recovery;
 mod stream;

@@ -165,6 +165,10 @@ def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:
     if flow["memory"] is not None:
         text = f"`{flow['memory']['name']}`: Linux has no such memory of peers; {_SIMULATOR}"
         yield Problem(flow_key(flow, "memory"), text)
+    receiver = flow.get("receiver")
+    if receiver is not None:
+        text = f"`{receiver['kind']}`: the receiver here is Linux's own; {_SIMULATOR}"
+        yield Problem(flow_key(flow, "receiver"), text)
     if flow["initial_pacing"]:
         text = f"Linux paces no more than fq does, from the 11th packet on; {_SIMULATOR}"
         yield Problem(flow_key(flow, "initial_pacing"), text)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_ANSWERS_IN_S = 3.0
 _RETRIED = 1
 """How often a job whose worker died is given to another: the second death is its own fault."""
 
@@ -102,15 +103,39 @@ class DaskExecutor:
     def _check_scheduler(self) -> None:
         """See that the scheduler can read what it passes on, which it does."""
         try:
-            self.client.run_on_scheduler(engine_version)
+            self._has_dashboard: bool = self.client.run_on_scheduler(_serves_dashboard)
         except Exception as error:
-            text = f"the scheduler at {self.client.scheduler.address} cannot load jostle: {error}"
+            text = f"the scheduler at {self._address} cannot load jostle: {error}"
             raise InputError(f"{text}. Install it there, too") from error
 
     @property
     def workers(self) -> int:
         """How many jobs they carry out at once, now."""
         return sum(self.client.nthreads().values())
+
+    def about(self) -> str:
+        """Say how many workers there are, where, and the link to the scheduler's dashboard."""
+        there = self.workers
+        link = f", dashboard: {self.client.dashboard_link}" if self._has_dashboard else ""
+        return f"{there} worker{'' if there == 1 else 's'} of Dask at {self._address}{link}"
+
+    def lack(self) -> str | None:
+        """Say that no worker is connected; None if one is, or if the scheduler does not answer."""
+        try:
+            there = self.client.nthreads(callback_timeout=_ANSWERS_IN_S)
+        except (OSError, TimeoutError, RuntimeError):
+            # Whether it is lost is for its client to say, which tries to reach it.
+            return None
+        if there:
+            return None
+        add = f"`dask worker {self._address}`, on a machine that has jostle"
+        return (
+            f"no worker of Dask is connected to {self._address}; runs wait for one. Add one: {add}"
+        )
+
+    @property
+    def _address(self) -> str:
+        return str(self.client.scheduler.address)
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Carry out `fn` on some worker."""
@@ -122,6 +147,15 @@ class DaskExecutor:
         self.client.close()
         if self.cluster is not None:
             self.cluster.close()
+
+
+def _serves_dashboard(dask_scheduler: Any) -> bool:
+    """Say whether a scheduler that can load jostle serves a dashboard: without bokeh it has none.
+
+    It has a link to one all the same.
+    """
+    engine_version()
+    return bool(getattr(dask_scheduler.http_application, "applications", ()))
 
 
 def _refuse(found: Mapping[str, Lack | None]) -> None:

@@ -203,6 +203,10 @@ class _Recorded(Progress):
         self._position = position
         self._shown = shown
 
+    def says(self, text: str) -> None:
+        """Pass on; see `Progress`."""
+        self._shown.says(text)
+
     def noted(self, plan: str) -> None:
         """Hear what the plan is called; see `Progress`."""
         self._recording.noted(self._position, plan)

@@ -73,6 +73,7 @@ def _with_fades(outage: Outage, fade_ns: int) -> tuple[int, QuantileTable]:
         for p, length_ns in outage.durations
         if p > share
     ]
-    # Probabilities rise: the longer ones begin, at the old shortest, one step above `level`.
-    begin = (math.nextafter(level, 1), shortest_ns)
+    # Probabilities rise: the longer ones begin, at the old shortest, just above `level`. By some
+    # steps, because what the engine reads of the digits may be one step from what was written.
+    begin = (level + 8 * math.ulp(level), shortest_ns)
     return every_ns, ((0.0, fade_ns), (level, fade_ns), begin, *rest[:-1], (1.0, rest[-1][1]))

@@ -23,7 +23,6 @@ from jostle.scenario.resolving.graphs import routed
 from jostle.scenario.resolving.links import (
     BOTTLENECK,
     LinkFacts,
-    bdp_bytes,
     is_access_line,
     link_facts,
     link_names,
@@ -41,6 +40,7 @@ from jostle.scenario.resolving.peps import (
     with_proxies,
 )
 from jostle.scenario.resolving.python_controllers import controller_spec
+from jostle.scenario.resolving.receivers import path_bdp, receive_windows, receiver_spec
 from jostle.scenario.resolving.refusals import refusal
 from jostle.scenario.resolving.slots import Slotted
 from jostle.scenario.resolving.sources import datagrams, no_controller, source_spec
@@ -53,21 +53,18 @@ from jostle.scenario.resolving.transports import (
 )
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report, did_you_mean
-from jostle.scenario.text.units import LARGEST, format_amount
+from jostle.scenario.text.units import format_amount
 
 __all__ = ["Template", "resolve"]
 
 OVERALL: Final = "overall"
 """The phase that is always there: the whole run."""
 
-_RECEIVE_WINDOW_BYTES: Final = 32 * 2**20
 _FIRST_PEER: Final = 10 << 24 | 1
 """10.0.0.1, the address of the first flow's receiver."""
 _MOST_FLOWS: Final = 10_000
 """Of a scenario, each of which is resolved when it is loaded. A RunSpec may have more."""
 _HOW_TO_END: Final = 'write for example bytes = "1 MB"'
-_SYN_WINDOW_BYTES: Final = 65_535
-"""Largest window that a SYN-ACK can offer: it cannot be scaled (RFC 7323, section 2.2)."""
 
 
 @dataclass(frozen=True)
@@ -436,11 +433,12 @@ def _flow(index: int, rtt: int | None, asked: _Asked) -> dict[str, Any]:
         controller, slow_start = foreign_controller(flow, path, report), None
     else:
         controller, slow_start = asked.algorithms(flow, path)
-    receive_window, initial_receive_window = _receive_windows(flow, rtt or 0, there)
+    receive_window, initial_receive_window = receive_windows(flow, rtt or 0, there)
+    knows_ecn = asked.knows_ecn(flow, flow.controller.name)
     return {
         "name": flow.name,
         "group": flow.name,
-        **transport_spec(flow, path, receive_window, _path_bdp(rtt or 0, there), report),
+        **transport_spec(flow, path, receive_window, path_bdp(rtt or 0, there), report),
         "controller": controller,
         "slow_start": slow_start,
         "memory": memory_spec(flow, path, registry, report, folder) if ours else None,
@@ -456,7 +454,7 @@ def _flow(index: int, rtt: int | None, asked: _Asked) -> dict[str, Any]:
             flow, path, [(it.name, positions[it.name]) for it in there], folder, report
         ),
         "pacing": flow.pacing == "fq",
-        "ecn": asked.knows_ecn(flow, flow.controller.name),
+        "ecn": knows_ecn,
         "mtu_bytes": flow.mtu,
         "initial_window_packets": flow.initial_window,
         "initial_pacing": flow.initial_pacing,
@@ -464,6 +462,7 @@ def _flow(index: int, rtt: int | None, asked: _Asked) -> dict[str, Any]:
         "receive_window_bytes": receive_window,
         "initial_receive_window_bytes": initial_receive_window,
         "receive_window_autotuning": flow.receive_window_autotuning,
+        **receiver_spec(flow, path, report, knows_ecn=knows_ecn),
         "gro": flow.gro,
         "nic_rate_bps": flow.nic_rate,
     }
@@ -572,29 +571,3 @@ def _access_delay(
         report.add((*path, "rtt"), message, *paths, *delays_at)
         return 0
     return rtt - taken
-
-
-def _receive_window(flow: Flow, rtt: int, there: Sequence[LinkFacts]) -> int:
-    """Return what the scenario says, or so much that the window never limits the flow.
-
-    The factor 2 leaves room for what a controller overshoots before it hears of its losses.
-    """
-    if flow.receive_window is None:
-        needed = [bdp_bytes(one.peak_bps, rtt) + one.queue_bytes for one in there]
-        return min(LARGEST, max(_RECEIVE_WINDOW_BYTES, 2 * max(needed, default=0)))
-    return min(LARGEST, flow.receive_window.to_bytes(_path_bdp(rtt, there)))
-
-
-def _receive_windows(flow: Flow, rtt: int, there: Sequence[LinkFacts]) -> tuple[int, int]:
-    """Return the largest window and the first: what a SYN-ACK can say unless the scenario does."""
-    largest = _receive_window(flow, rtt, there)
-    if is_quic(flow):
-        return largest, largest
-    if flow.initial_receive_window is None:
-        return largest, min(_SYN_WINDOW_BYTES, largest)
-    return largest, min(LARGEST, flow.initial_receive_window.to_bytes(_path_bdp(rtt, there)))
-
-
-def _path_bdp(rtt: int, there: Sequence[LinkFacts]) -> int:
-    """Return the bandwidth-delay product of a way: that of its slowest link."""
-    return min((bdp_bytes(one.initial_bps, rtt) for one in there), default=0)

@@ -21,6 +21,7 @@ _ONLY_OF_TCP: Final = {
     "linux": "no Linux's TCP is in a QUIC flow — remove this key",
     "initial_receive_window": "a QUIC receiver offers receive_window at once — remove this key",
     "receive_window_autotuning": "a QUIC receiver's window does not grow — remove this key",
+    "receiver": "only receivers of TCP have a conduct of their own — remove this key",
     "gro": "only segments of TCP are put together — remove this key",
 }
 """Keys that a QUIC flow cannot have, and why."""

@@ -31,6 +31,7 @@ fn framer() -> Framer {
         after: None,
         initial_receive_window_bytes: 65_535,
         receive_window_autotuning: false,
+        receiver: None,
         gro: false,
         receive_window_bytes: 6 << 20,
         nic_rate_bps: None,

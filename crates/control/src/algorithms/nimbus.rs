@@ -1,0 +1,385 @@
+//! Nimbus: pulses its rate, and learns from the answer of the cross traffic whether that is elastic.
+//!
+//! Goyal et al., "Elasticity Detection: A Building Block for Internet Congestion Control", SIGCOMM 2022.
+//! "Release" is that of its authors (ccp-project/nimbus, commit 744be3b), whose numbers these are; its
+//! units of time are reports of the datapath, every 5 ms. Of its flows each pulses, as it has it
+//! (`switching_master` is off): who listens to another's pulses is not here.
+
+mod cross;
+mod elasticity;
+mod parameters;
+mod pulse;
+mod spectrum;
+#[cfg(test)]
+mod tests;
+
+use jostle_catalogue::Entry;
+use jostle_units::{Rate, Span, Time};
+
+use self::cross::Cross;
+use self::elasticity::Elasticity;
+use self::parameters::{PARAMETERS, Parameters};
+use self::pulse::pulse;
+use self::spectrum::{SAMPLE_S, SAMPLES};
+use super::cubic::{self, Cubic};
+use super::reno::Reno;
+use crate::controller::{
+    AckSample, Congestion, Controller, Established, Observer, RecoveryOwner, Signal,
+};
+use crate::row::{ControllerRow, Start};
+use crate::window::Window;
+use crate::windowed::WindowLaw;
+
+pub(crate) const ROW: ControllerRow = ControllerRow {
+    entry: Entry {
+        name: "nimbus",
+        summary: "pulses its rate to see whether others are elastic; Cubic if they are, short queues \
+                  if not",
+        class: "hybrid",
+        based_on: &["cubic"],
+        source: "Goyal et al., \"Elasticity Detection: A Building Block for Internet Congestion \
+                 Control\", SIGCOMM 2022; release of its authors, ccp-project/nimbus",
+        parameters: PARAMETERS,
+    },
+    start: Start::Own,
+    build: |parts| Box::new(Nimbus::new(Parameters::new(&parts.values))),
+};
+
+/// Between two decisions (release: `wait_time`).
+const REPORT: Span = Span::from_ms(5);
+/// The window is judged from this age of the flow on, …
+const FIRST_JUDGEMENT: Span = Span::from_ms(10_000);
+/// … and modes are changed from this one on.
+const FIRST_SWITCH: Span = Span::from_ms(15_000);
+/// Delay is not controlled again before so much time went by.
+const LEAST_STAY: Span = Span::from_ms(5_000);
+/// What was going on before elastic traffic came, or was seen: so many samples ago, 5 s.
+const BEFORE: usize = 500;
+/// Lowest rate, as a share of the link's.
+const LEAST_SHARE: f64 = 0.05;
+/// By how much the delay threshold comes down in a report, in multiples of the least RTT.
+const THRESHOLD_STEP: f64 = 0.005;
+/// Window in multiples of rate × RTT (release, `send_pattern`): the pace is what limits.
+const WINDOW_GAIN: f64 = 2.0;
+const MIN_WINDOW: f64 = 2.0;
+/// Largest window, beyond any path, and highest rate.
+const MAX_WINDOW: f64 = 1e9;
+const MAX_BPS: f64 = 1e12;
+/// RTT assumed when the handshake gave none.
+const NOMINAL_RTT: Span = Span::from_ms(100);
+
+/// How the rate is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// As others do that fill the buffer.
+    Competitive,
+    /// So that the queue is short.
+    Delay,
+}
+
+/// Who competes.
+#[derive(Clone, Debug)]
+enum Law {
+    Cubic(Cubic),
+    Reno(Reno),
+}
+
+impl Law {
+    fn avoid(&mut self, window: &mut Window, acked: u32, ack: &AckSample) {
+        match self {
+            Self::Cubic(law) => law.avoid(window, acked, ack),
+            Self::Reno(law) => law.avoid(window, acked, ack),
+        }
+    }
+
+    fn ssthresh(&mut self, window: &Window, congestion: &Congestion) -> u32 {
+        match self {
+            Self::Cubic(law) => law.ssthresh(window, congestion),
+            Self::Reno(law) => law.ssthresh(window, congestion),
+        }
+    }
+
+    fn look_ahead(&mut self, min_rtt: Span) {
+        if let Self::Cubic(law) = self {
+            law.look_ahead(min_rtt.as_us().max(1));
+        }
+    }
+
+    fn forget_epoch(&mut self) {
+        if let Self::Cubic(law) = self {
+            law.forget_epoch();
+        }
+    }
+}
+
+/// The controller.
+pub struct Nimbus {
+    parameters: Parameters,
+    packet_bits: f64,
+    mode: Mode,
+    law: Law,
+    /// The window of who competes.
+    window: Window,
+    /// That before the last congestion signal.
+    before: Option<Window>,
+    reduced_at: Option<Time>,
+    cross: Cross,
+    elasticity: Elasticity,
+    started_at: Time,
+    next_report: Time,
+    next_sample: Time,
+    switched_at: Time,
+    rtt: Span,
+    srtt: Span,
+    min_rtt: Span,
+    /// RTT that is aimed at, in multiples of the least one.
+    delay_threshold: f64,
+    /// Rate without the pulses, and with them, in bit/s of payload.
+    rate_bps: f64,
+    pacing_bps: f64,
+    cwnd: u32,
+}
+
+impl Nimbus {
+    fn new(parameters: Parameters) -> Self {
+        let low_hz = parameters.frequency_hz;
+        let law = if parameters.reno {
+            Law::Reno(Reno)
+        } else {
+            Law::Cubic(Cubic::new(&cubic::ROW.entry.defaults()))
+        };
+        Self {
+            packet_bits: 8.0,
+            mode: Mode::Competitive,
+            law,
+            window: Window::default(),
+            before: None,
+            reduced_at: None,
+            cross: Cross::new(parameters.link_bps),
+            elasticity: Elasticity::new(low_hz, low_hz + 1.0),
+            started_at: Time::ZERO,
+            next_report: Time::ZERO,
+            next_sample: Time::ZERO,
+            switched_at: Time::ZERO,
+            rtt: NOMINAL_RTT,
+            srtt: NOMINAL_RTT,
+            min_rtt: NOMINAL_RTT,
+            delay_threshold: parameters.delay_threshold,
+            rate_bps: 1.0,
+            pacing_bps: 1.0,
+            cwnd: MIN_WINDOW as u32,
+            parameters,
+        }
+    }
+
+    /// While delay is controlled pulses are 1 Hz faster (§6: others can tell modes apart by that).
+    fn frequency_hz(&self) -> f64 {
+        self.parameters.frequency_hz + if self.mode == Mode::Delay { 1.0 } else { 0.0 }
+    }
+
+    fn window_bps(&self) -> f64 {
+        f64::from(self.window.cwnd) * self.packet_bits / self.rtt.as_secs_f64()
+    }
+
+    /// BasicDelay (§5; release, `update_rate_delay`): takes α of what is left over, and gives way where
+    /// the RTT x is above what is aimed at, S + α (μ − z − S) − β μ/x (x − threshold).
+    fn delay_bps(&mut self) -> f64 {
+        let p = &self.parameters;
+        let (sent_bps, link_bps) = (self.cross.sent_bps, self.cross.link_bps());
+        let left_bps = link_bps - self.cross.cross_bps() - sent_bps;
+        let rtt_s = self.rtt.as_secs_f64();
+        let beyond_s = rtt_s - self.delay_threshold * self.min_rtt.as_secs_f64();
+        self.delay_threshold = (self.delay_threshold - THRESHOLD_STEP).max(p.delay_threshold);
+        sent_bps + p.alpha * left_bps - p.beta * link_bps / rtt_s * beyond_s
+    }
+
+    /// What follows from the latest ACKs.
+    fn report(&mut self, ack: &AckSample) {
+        self.next_report = ack.now + REPORT;
+        self.cross.measure(ack, self.packet_bits);
+        self.take_samples(ack.now);
+        let wanted_bps = match self.mode {
+            Mode::Competitive => self.window_bps(),
+            Mode::Delay => self.delay_bps(),
+        };
+        let link_bps = self.cross.link_bps();
+        self.rate_bps = self.allowed(wanted_bps);
+        let periods = ack.now.since(self.started_at).as_secs_f64() * self.frequency_hz();
+        let pulse = pulse(periods - libm::floor(periods));
+        self.pacing_bps =
+            self.allowed(self.rate_bps + self.parameters.pulse_size * link_bps * pulse);
+        self.choose_mode(ack.now);
+    }
+
+    fn allowed(&self, rate_bps: f64) -> f64 {
+        let least = (LEAST_SHARE * self.cross.link_bps()).max(self.packet_bits);
+        rate_bps.clamp(least.min(MAX_BPS), MAX_BPS)
+    }
+
+    fn take_samples(&mut self, now: Time) {
+        let step = Span::from_secs_f64(SAMPLE_S);
+        // Of a pause longer than the window only as much is seen.
+        if now.since(self.next_sample).as_secs_f64() > SAMPLES as f64 * SAMPLE_S {
+            self.next_sample = now - Span::from_secs_f64(SAMPLES as f64 * SAMPLE_S);
+        }
+        let judging = now >= self.started_at + FIRST_JUDGEMENT;
+        while self.next_sample <= now {
+            self.elasticity.push(self.cross.cross_bps(), self.cross.received_bps);
+            self.next_sample += step;
+            if judging {
+                self.elasticity.judge(self.frequency_hz(), self.cross.link_bps());
+            }
+        }
+    }
+
+    fn choose_mode(&mut self, now: Time) {
+        if now < self.started_at + FIRST_SWITCH {
+            return;
+        }
+        let elasticity = self.elasticity.average;
+        if self.mode == Mode::Delay && elasticity > self.parameters.elastic_above {
+            self.compete(now);
+        } else if self.mode == Mode::Competitive
+            && elasticity < self.parameters.inelastic_below
+            && now >= self.switched_at + LEAST_STAY
+        {
+            // The queue that is there now is what is aimed at first.
+            self.delay_threshold = self
+                .parameters
+                .delay_threshold
+                .max(self.srtt.as_secs_f64() / self.min_rtt.as_secs_f64());
+            self.mode = Mode::Delay;
+            self.switched_at = now;
+        }
+    }
+
+    /// §5: what elastic traffic has taken since it came is taken back: it takes 5 s to be seen.
+    fn compete(&mut self, now: Time) {
+        let packets =
+            self.elasticity.received_ago(BEFORE) * self.rtt.as_secs_f64() / self.packet_bits;
+        self.window.cwnd = libm::round(packets).clamp(MIN_WINDOW, MAX_WINDOW) as u32;
+        self.window.ssthresh = self.window.cwnd;
+        self.window.count = 0;
+        self.law.forget_epoch();
+        self.mode = Mode::Competitive;
+        self.switched_at = now;
+    }
+
+    fn grow(&mut self, ack: &AckSample) {
+        let left_over =
+            if self.window.in_slow_start() { self.window.slow_start(ack.acked) } else { ack.acked };
+        if left_over > 0 {
+            self.law.avoid(&mut self.window, left_over, ack);
+        }
+        self.window.cwnd = self.window.cwnd.min(MAX_WINDOW as u32);
+    }
+
+    fn fit_window(&mut self) {
+        let packets = WINDOW_GAIN * self.pacing_bps * self.rtt.as_secs_f64() / self.packet_bits;
+        self.cwnd = packets.clamp(MIN_WINDOW, MAX_WINDOW) as u32;
+    }
+}
+
+impl Controller for Nimbus {
+    fn on_established(&mut self, established: &Established) {
+        self.on_packet_size(established.mss_bytes);
+        self.window = Window { cwnd: established.initial_window.max(1), ..Window::default() };
+        self.rtt = established.rtt.unwrap_or(NOMINAL_RTT).max(Span::from_us(1));
+        (self.srtt, self.min_rtt) = (self.rtt, self.rtt);
+        let now = established.now;
+        (self.started_at, self.next_report, self.next_sample) = (now, now, now);
+        self.switched_at = now;
+        self.rate_bps = self.window_bps();
+        self.pacing_bps = self.rate_bps;
+        self.fit_window();
+    }
+
+    fn on_packet_size(&mut self, mss_bytes: u32) {
+        self.packet_bits = 8.0 * f64::from(mss_bytes.max(1));
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        if let Some(rtt) = ack.rtt {
+            self.rtt = rtt.max(Span::from_us(1));
+        }
+        if !ack.min_rtt.is_zero() {
+            (self.srtt, self.min_rtt) = (ack.srtt, ack.min_rtt);
+            self.law.look_ahead(ack.min_rtt);
+        }
+        if ack.lost > 0 {
+            // Release: every report of losses is one of congestion, and of nothing else. An episode of
+            // recovery, of which the transport tells once, may last as long as there are losses.
+            let AckSample { now, in_flight, next_to_send, .. } = *ack;
+            self.on_congestion(&Congestion { now, signal: Signal::Loss, in_flight, next_to_send });
+        } else if ack.acked > 0 {
+            self.cross.on_ack(ack);
+            if self.mode == Mode::Competitive && ack.may_grow && !ack.app_limited {
+                self.grow(ack);
+            }
+            if ack.now >= self.next_report {
+                self.report(ack);
+            }
+        }
+        self.fit_window();
+    }
+
+    /// Release: at most once per round trip, whatever the mode; a timeout is a loss as any other.
+    fn on_congestion(&mut self, congestion: &Congestion) {
+        if self.reduced_at.is_some_and(|at| congestion.now < at + self.rtt) {
+            return;
+        }
+        self.before = Some(self.window);
+        self.reduced_at = Some(congestion.now);
+        self.window.ssthresh = self.law.ssthresh(&self.window, congestion);
+        self.window.cwnd = self.window.ssthresh.min(self.window.cwnd);
+        self.window.count = 0;
+        if self.mode == Mode::Competitive {
+            self.rate_bps = self.allowed(self.window_bps());
+            self.pacing_bps = self.rate_bps;
+            self.fit_window();
+        }
+    }
+
+    fn on_undo(&mut self, _now: Time) {
+        if let Some(before) = self.before.take() {
+            self.window.cwnd = self.window.cwnd.max(before.cwnd);
+            self.window.ssthresh = self.window.ssthresh.max(before.ssthresh);
+        }
+    }
+
+    /// What a transport sets after a timeout lasts until the next ACK.
+    fn set_cwnd(&mut self, cwnd: u32) {
+        self.cwnd = cwnd.max(1);
+    }
+
+    fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        Some(Rate::from_bps(self.pacing_bps.max(1.0) as u64))
+    }
+
+    fn recovery_owner(&self) -> RecoveryOwner {
+        RecoveryOwner::Controller
+    }
+
+    fn mode(&self) -> &'static str {
+        match self.mode {
+            Mode::Competitive if self.window.in_slow_start() => "slow_start",
+            Mode::Competitive => "competitive",
+            Mode::Delay => "delay",
+        }
+    }
+
+    fn observe(&self, observer: &mut dyn Observer) {
+        observer.value("rate_bps", self.rate_bps);
+        observer.value("pacing_bps", self.pacing_bps);
+        observer.value("link_bps", self.cross.link_bps());
+        observer.value("cross_bps", self.cross.cross_bps());
+        observer.value("sent_bps", self.cross.sent_bps);
+        observer.value("received_bps", self.cross.received_bps);
+        observer.value("elasticity", self.elasticity.average);
+        observer.value("delay_threshold", self.delay_threshold);
+    }
+}

@@ -1,0 +1,133 @@
+use std::collections::BTreeMap;
+
+use jostle_control::slow_start::Standard;
+use jostle_control::{RateCode, registry};
+use jostle_units::Stream;
+
+use super::*;
+use crate::segment::Clock;
+use crate::segment::fixtures::{ack, data};
+
+fn at_ms(ms: u64) -> Time {
+    Time::from_ns(ms * 1_000_000)
+}
+
+/// A receiver that has answered a SYN at 0 ms, and the window that it offered.
+fn greeted(most_bytes: u64) -> (Rledbat, u32) {
+    let row = registry::controller("ledbat++").unwrap();
+    let random = Stream::new(0, "unused");
+    let controller = row.create(&BTreeMap::new(), Box::new(Standard), random).unwrap();
+    let mut rledbat = Rledbat::new(controller, 1448, most_bytes);
+    let clock = Clock::at(at_ms(0));
+    let mut syn_ack = SynAck { ecn: false, rate: RateCode::NONE, clock, tsecr_ms: 1, window: 45 };
+    rledbat.greet(at_ms(0), &mut syn_ack);
+    (rledbat, syn_ack.window)
+}
+
+/// A segment arrives `rtt_ms` after the ACK whose clock it echoes.
+fn arrive(rledbat: &mut Rledbat, ms: u64, rtt_ms: u64, number: u32, tsval_ms: u32) {
+    let tsecr_ms = timestamp_ms(at_ms(ms - rtt_ms));
+    rledbat.see(at_ms(ms), &Data { tsecr_ms, ..data(number, 1448, tsval_ms, false) });
+}
+
+/// Eighteen segments over a path of 200 ms, where GAIN is 1: RLWND is 20.
+fn grown() -> Rledbat {
+    let (mut rledbat, _) = greeted(1 << 20);
+    (0..18).for_each(|number| arrive(&mut rledbat, 200, 200, number, 50));
+    assert_eq!(rledbat.controller.cwnd(), 20);
+    rledbat
+}
+
+/// Window of an ACK of everything before `number`, from a receiver with room for 700 segments.
+fn window(rledbat: &mut Rledbat, number: u32) -> u32 {
+    let mut due = ack(number, 1, 700, false);
+    rledbat.limit(&mut due);
+    due.window
+}
+
+/// LEDBAT++, section 4.1: two packets at first, and GAIN more for each that has come. At 200 ms GAIN
+/// is 1, at 5 ms a sixteenth.
+#[test]
+fn the_window_that_is_offered_grows_as_in_slow_start() {
+    let (mut far, first) = greeted(1 << 20);
+    assert_eq!(first, 2);
+    arrive(&mut far, 200, 200, 0, 50);
+    assert_eq!(window(&mut far, 1), 3);
+    arrive(&mut far, 200, 200, 1, 50);
+    assert_eq!(window(&mut far, 2), 4);
+    let (mut near, _) = greeted(1 << 20);
+    (0..15).for_each(|number| arrive(&mut near, 5, 5, number, 2));
+    assert_eq!(window(&mut near, 15), 2);
+    arrive(&mut near, 5, 5, 15, 2);
+    assert_eq!(window(&mut near, 16), 3);
+}
+
+/// A buffer that holds less decides.
+#[test]
+fn the_smaller_of_both_windows_is_offered() {
+    let mut rledbat = grown();
+    let mut due = ack(18, 1, 7, false);
+    rledbat.limit(&mut due);
+    assert_eq!(due.window, 7);
+    assert_eq!(window(&mut rledbat, 18), 20);
+}
+
+/// Section 4.3 at twice the target, a queue of 120 ms: half of RLWND in a round trip, which is one for
+/// every second segment. What was offered stays offered.
+#[test]
+fn delay_closes_the_window_by_what_arrives() {
+    let mut rledbat = grown();
+    // Of four samples the least counts: three more grow it.
+    for i in 0..3 {
+        arrive(&mut rledbat, 600 + i, 320, 18 + i as u32, 300);
+    }
+    assert_eq!(window(&mut rledbat, 21), 23);
+    arrive(&mut rledbat, 603, 320, 21, 300);
+    assert_eq!(window(&mut rledbat, 22), 23);
+    arrive(&mut rledbat, 604, 320, 22, 300);
+    assert_eq!((rledbat.controller.cwnd(), window(&mut rledbat, 23)), (22, 22));
+}
+
+#[test]
+fn a_retransmission_halves_the_window_once_in_a_round_trip() {
+    let mut rledbat = grown();
+    assert_eq!(window(&mut rledbat, 18), 20);
+    arrive(&mut rledbat, 201, 200, 20, 60);
+    arrive(&mut rledbat, 201, 200, 19, 60);
+    assert_eq!(rledbat.controller.cwnd(), 22, "19 was overtaken");
+    arrive(&mut rledbat, 202, 200, 18, 61);
+    assert_eq!(rledbat.controller.cwnd(), 11);
+    arrive(&mut rledbat, 203, 200, 17, 62);
+    assert_eq!(rledbat.controller.cwnd(), 11, "of the same loss");
+    // 38 was offered before.
+    assert_eq!((window(&mut rledbat, 21), window(&mut rledbat, 28)), (17, 11));
+    arrive(&mut rledbat, 403, 200, 16, 262);
+    assert_eq!(rledbat.controller.cwnd(), 5);
+}
+
+/// RFC 7323, 2.3: windows are said in units of up to 2^14 bytes.
+#[test]
+fn a_window_is_rounded_up_to_what_a_header_can_say() {
+    for (most_bytes, segments) in [(60_000_000, 2), (1 << 27, 2), (1 << 28, 5), (1 << 30, 11)] {
+        assert_eq!(greeted(most_bytes).1, segments, "{most_bytes} bytes at most");
+    }
+}
+
+#[test]
+fn the_first_segment_that_echoes_a_clock_tells_the_rtt() {
+    let (mut rledbat, _) = greeted(1 << 20);
+    arrive(&mut rledbat, 200, 200, 0, 50);
+    arrive(&mut rledbat, 290, 290, 1, 140);
+    assert_eq!(rledbat.rtt.srtt(), Span::from_ms(200));
+    arrive(&mut rledbat, 290, 210, 2, 140);
+    assert_eq!(rledbat.rtt.srtt(), Span::from_us(201_250));
+}
+
+#[test]
+fn a_window_that_is_not_used_does_not_grow() {
+    let mut rledbat = grown();
+    arrive(&mut rledbat, 600, 200, 18, 450);
+    assert_eq!(rledbat.controller.cwnd(), 21, "eighteen came in the round trip before");
+    arrive(&mut rledbat, 1_000, 200, 19, 850);
+    assert_eq!(rledbat.controller.cwnd(), 21);
+}

@@ -1,0 +1,114 @@
+"""Writes what fits of testbeds found into the page on studies, from what is kept beside each study.
+
+    jostle testbed geo-shared --write
+    python docs/record_testbeds.py
+
+Writes `testbeds-results.inc`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from jostle.studies import load
+from jostle.studies.fitted import FILE, Answer, Fitted
+from record_studies import digits
+
+HERE = Path(__file__).parent
+STUDIES = HERE.parent / "studies"
+TARGET = HERE / "testbeds-results.inc"
+
+
+def main() -> None:
+    """Read what is kept, write the tables."""
+    kept = {
+        path.parent.name: Fitted.model_validate_json(path.read_text("utf-8"))
+        for path in sorted(STUDIES.glob(f"*/{FILE}"))
+    }
+    lines = [*halves(kept)]
+    for testbed in dict.fromkeys(one.testbed for one in kept.values()):
+        of = {name: one for name, one in kept.items() if one.testbed == testbed}
+        lines += values(next(iter(of.values())))
+        for name, one in of.items():
+            lines += claims(name, one)
+    TARGET.write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def halves(kept: Mapping[str, Fitted]) -> Iterator[str]:
+    """How many claims of each half hold, as described and fitted."""
+    yield "| Study | network | of the fit's half | of the half held out |"
+    yield "| --- | --- | --- | --- |"
+    for name, one in kept.items():
+        for title, answer in (("as described", "described"), ("fitted", "fitted")):
+            cells = []
+            for half in ("fit", "held out"):
+                rows = [getattr(row, answer) for row in one.claims.values() if row.half == half]
+                judged = [row.holds for row in rows if row.holds is not None]
+                cells.append(f"{sum(judged)} of {len(judged)}")
+            shown = f"`{name}`" if answer == "described" else ""
+            yield f"| {shown} | {title} | " + " | ".join(cells) + " |"
+
+
+def values(one: Fitted) -> Iterator[str]:
+    """List what was free, what was tried and found, and which numbers had to be reproduced."""
+    yield ""
+    yield f"**{one.title}** (`{one.testbed}`; {one.search.trials} networks tried)"
+    yield ""
+    yield "| Free | tried | as described | fitted |"
+    yield "| --- | --- | --- | --- |"
+    for value in one.values.values():
+        yield f"| {value.text} | {value.tried} | {value.described} | {value.value} |"
+    if one.required:
+        yield ""
+        yield (
+            "Required of it, published and in this network: "
+            + "; ".join(
+                f"`{name}` {_digits(row.published)} and {_digits(row.ours)}"
+                for name, row in one.required.items()
+            )
+            + "."
+        )
+
+
+def claims(name: str, one: Fitted) -> Iterator[str]:
+    """Every claim: as described, fitted, on Linux."""
+    linux = _linux(name)
+    texts = {claim.id: claim.text for claim in load(name, STUDIES).file.claims}
+    yield ""
+    yield f"| `{name}` | half | asks for | as described | fitted | Linux 6.1 |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for claim, row in one.claims.items():
+        cells = [_answer(row.described), _answer(row.fitted), linux.get(claim, "–")]
+        text = texts.get(claim, claim)
+        yield f"| {text} | {row.half} | {row.asked} | " + " | ".join(cells) + " |"
+
+
+def _linux(name: str) -> dict[str, str]:
+    """Read what is kept of Linux's answers, by claim."""
+    path = STUDIES / name / "linux.json"
+    if not path.is_file():
+        return {}
+    document: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    found = {}
+    for claim, row in document["claims"].items():
+        part = next((part for part in row["parts"] if part["holds"] is not True), row["parts"][0])
+        found[claim] = _answer(Answer(holds=row["holds"], ours=part["ours"]))
+    return found
+
+
+def _answer(one: Answer) -> str:
+    if one.holds is None:
+        return "–"
+    word = "yes" if one.holds else "**no**"
+    return word if one.ours is None else f"{word}: {digits(one.ours)}"
+
+
+def _digits(value: float | None) -> str:
+    return "–" if value is None else digits(value)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,327 @@
+"""A testbed: the network that several studies were measured over, not all of which is known.
+
+`testbed.toml` in the folder of one of its studies says which quantities are free, in which ranges,
+and which keys of the scenarios they set. One set of values is for all of its studies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from jostle.errors import InputError, unknown
+from jostle.scenario.resolving.grid import Level, label_of
+from jostle.scenario.resolving.ranges import RangeError, parse_range
+from jostle.scenario.resolving.sample import Variable
+from jostle.scenario.text.positions import KeyPath
+from jostle.scenario.text.toml_file import TomlFile
+from jostle.studies.check import PLAIN, Mistakes, told
+from jostle.studies.halves import Halves, draw
+from jostle.studies.load import FILE as STUDY_FILE
+from jostle.studies.load import load
+from jostle.studies.models import Change
+from jostle.studies.readings import read_changes
+from jostle.studies.study import Study
+
+FILE: Final = "testbed.toml"
+_PLACE: Final = re.compile(r"\{([^{}]*)\}")
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Free(_Table):
+    """A quantity of the testbed that its papers do not tell.
+
+    Attributes
+    ----------
+    text
+        What it is.
+    range
+        From where to where, as a sample writes it: `{ from = "1 ms", to = "1 s", scale = "log" }`.
+    values
+        Instead: the values of which it has one.
+    described
+        What the studies have as described; for the reader.
+    """
+
+    text: str
+    range: dict[str, Any] | None = None
+    values: tuple[Any, ...] = ()
+    described: str = ""
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Free:
+        if (self.range is None) == (len(self.values) < 2):
+            raise ValueError("give either `range`, or two `values` or more")
+        return self
+
+
+class Searched(_Table):
+    """What of a study is run for every network that is tried.
+
+    Attributes
+    ----------
+    repeats
+        Experiment → runs per condition. Claims about other experiments do not take part.
+    """
+
+    repeats: Annotated[dict[str, Annotated[int, Field(ge=1)]], Field(min_length=1)]
+
+
+class Placed(Change):
+    """Keys that free quantities set; `{name}` in a value stands for one.
+
+    Attributes
+    ----------
+    studies
+        Whose scenarios; all of the testbed if absent.
+    """
+
+    studies: tuple[str, ...] = ()
+
+
+class Required(_Table):
+    """Numbers of a study that must be reproduced, whatever is fitted.
+
+    Attributes
+    ----------
+    study, experiment
+        Whose they are, and the experiment that measures them.
+    numbers
+        Their ids.
+    repeats
+        Runs per condition.
+    """
+
+    study: str
+    experiment: str
+    numbers: Annotated[tuple[str, ...], Field(min_length=1)]
+    repeats: Annotated[int, Field(ge=1)] = 2
+
+
+class TestbedFile(_Table):
+    """A `testbed.toml`.
+
+    Attributes
+    ----------
+    title
+        What it is, in a few words.
+    seed
+        Of the draw of halves.
+    repeats
+        Runs per condition of what is found, where an experiment has more.
+    studies
+        Which studies were measured over it.
+    free
+        What is not known of it, by name.
+    changes
+        Which keys that sets.
+    required
+        What must be reproduced as well.
+    """
+
+    __test__ = False
+
+    title: str
+    seed: int
+    repeats: Annotated[int, Field(ge=1)] = 10
+    studies: Annotated[dict[str, Searched], Field(min_length=1)]
+    free: Annotated[dict[str, Free], Field(min_length=1)]
+    changes: Annotated[tuple[Placed, ...], Field(min_length=1)]
+    required: tuple[Required, ...] = ()
+
+
+@dataclass(frozen=True)
+class Testbed:
+    """A testbed that has been read.
+
+    Attributes
+    ----------
+    toml
+        Its file as it was written.
+    file
+        What it says.
+    studies
+        Its studies, by name.
+    variables
+        What is free, by name.
+    halves
+        By study: which claims are for the fit, and which test it.
+    """
+
+    __test__ = False
+
+    toml: TomlFile
+    file: TestbedFile
+    studies: Mapping[str, Study]
+    variables: Mapping[str, Variable]
+    halves: Mapping[str, Halves]
+
+    def changes(self, study: str, values: Mapping[str, Any]) -> list[Change]:
+        """List what values of the free quantities change of a study."""
+        return [
+            Change(set=_filled(one.set, values), where=one.where, experiments=one.experiments)
+            for one in self.file.changes
+            if study in (one.studies or (study,))
+        ]
+
+    def with_values(self, study: str, values: Mapping[str, Any]) -> Study:
+        """Give a study over the network that some values make.
+
+        Raises
+        ------
+        ScenarioError
+            If its scenarios cannot have them.
+        """
+        one = self.studies[study]
+        toml = TomlFile.read(one.folder / STUDY_FILE)
+        changed = read_changes(one.file, toml, self.changes(study, values), python=False)
+        return replace(one, scenarios={**one.scenarios, **changed})
+
+
+def load_testbed(folder: Path) -> Testbed:
+    """Read the testbed in a study's folder.
+
+    Raises
+    ------
+    InputError
+        When there is none.
+    ScenarioError
+        When it, or a study of it, is wrong.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        there = sorted(one.parent.name for one in folder.parent.glob(f"*/{FILE}"))
+        known = f"; there is one of {', '.join(there)}" if there else ""
+        raise InputError(f"study {folder.name} has no {FILE}{known}")
+    toml = TomlFile.read(path)
+    try:
+        file = TestbedFile.model_validate(toml.document)
+    except ValidationError as error:
+        raise toml.error(told(error, _keys())) from None
+    toml.check(_mistakes(file))
+    studies = {name: load(name, folder.parent) for name in file.studies}
+    toml.check(_mismatches(file, studies))
+    variables = dict(_variables(file, toml))
+    halves = {
+        name: draw(study, file.studies[name].repeats, file.seed) for name, study in studies.items()
+    }
+    found = Testbed(toml, file, studies, variables, halves)
+    for share in (0.0, 1.0):
+        ends = {name: one.level(share).value for name, one in variables.items()}
+        for name in studies:
+            found.with_values(name, ends)
+    return found
+
+
+def _keys() -> list[str]:
+    every = (TestbedFile, Searched, Free, Placed, Required)
+    return sorted({key for model in every for key in model.model_fields})
+
+
+def _mistakes(file: TestbedFile) -> Mistakes:
+    for name in file.studies:
+        if not PLAIN.fullmatch(name):
+            yield ("studies", name), "name a study by its folder, beside this one"
+    for name in file.free:
+        if not PLAIN.fullmatch(name):
+            yield ("free", name), "accepted: letters, digits, - and _, with a letter or digit first"
+        if not any(name in _names(one.set) for one in file.changes):
+            yield ("free", name), "no change sets a key to it"
+    for at, change in enumerate(file.changes):
+        yield from _change_mistakes(file, ("changes", at), change)
+    for at, required in enumerate(file.required):
+        if required.study not in file.studies:
+            yield ("required", at, "study"), unknown("study", required.study, file.studies)
+
+
+def _change_mistakes(file: TestbedFile, at: KeyPath, change: Placed) -> Mistakes:
+    for name in _names(change.set):
+        if name not in file.free:
+            yield (*at, "set"), unknown("free quantity", name, file.free)
+    for study in change.studies:
+        if study not in file.studies:
+            yield (*at, "studies"), unknown("study", study, file.studies)
+
+
+def _mismatches(file: TestbedFile, studies: Mapping[str, Study]) -> Mistakes:
+    for name, study in studies.items():
+        experiments = study.file.experiments
+        for one in file.studies[name].repeats:
+            if one not in experiments:
+                yield ("studies", name, "repeats"), unknown("experiment", one, experiments)
+        yield from _change_mismatches(file, name, study)
+    for at, required in enumerate(file.required):
+        file_of = studies[required.study].file
+        if required.experiment not in file_of.experiments:
+            text = unknown("experiment", required.experiment, file_of.experiments)
+            yield ("required", at, "experiment"), text
+        numbers = [one.id for one in file_of.numbers]
+        for number in required.numbers:
+            if number not in numbers:
+                yield ("required", at, "numbers"), unknown("number", number, numbers)
+
+
+def _change_mismatches(file: TestbedFile, name: str, study: Study) -> Mistakes:
+    """Say what changes name that a study does not have."""
+    for at, change in enumerate(file.changes):
+        if name not in (change.studies or (name,)):
+            continue
+        place: KeyPath = ("changes", at)
+        for one in change.experiments:
+            if one not in study.file.experiments:
+                yield (*place, "experiments"), unknown("experiment", one, study.file.experiments)
+                continue
+            keys = study.file.experiments[one].keys
+            for key in change.where:
+                if key not in keys:
+                    yield (*place, "where"), unknown("key", key, keys)
+
+
+def _variables(file: TestbedFile, toml: TomlFile) -> Iterator[tuple[str, Variable]]:
+    for name, free in file.free.items():
+        if free.range is None:
+            levels = tuple(Level(label_of(one), one, ("free", name)) for one in free.values)
+            yield name, Variable(name, (), None, levels)
+            continue
+        try:
+            drawn = parse_range(free.range)
+        except RangeError as error:
+            raise toml.error([(("free", name, "range"), str(error))]) from None
+        yield name, Variable(name, (), drawn, ())
+
+
+def _names(value: Any) -> Iterator[str]:
+    """Free quantities that a value names."""
+    match value:
+        case dict():
+            for one in value.values():
+                yield from _names(one)
+        case list() | tuple():
+            for one in value:
+                yield from _names(one)
+        case str():
+            yield from _PLACE.findall(value)
+
+
+def _filled(value: Any, values: Mapping[str, Any]) -> Any:
+    """Put values where they are named; a text that is nothing else takes their type."""
+    match value:
+        case dict():
+            return {key: _filled(one, values) for key, one in value.items()}
+        case list() | tuple():
+            return [_filled(one, values) for one in value]
+        case str():
+            whole = _PLACE.fullmatch(value)
+            if whole:
+                return values[whole[1]]
+            return _PLACE.sub(lambda found: str(values[found[1]]), value)
+        case _:
+            return value
