@@ -5,7 +5,7 @@ mod recipe;
 mod tcp;
 
 use jostle_control::Controller;
-use jostle_path::Link;
+use jostle_path::{Hosts, Link};
 use jostle_quic::{AckFrequency, Congestion, Crypto, End, Handshake, Recovery, Settings, Stack};
 use jostle_record::capture::log_title;
 use jostle_record::{
@@ -39,8 +39,10 @@ pub(crate) struct Flow {
     pub followers: Vec<u32>,
 }
 
-pub(crate) fn link(spec: &LinkSpec, seed: u64) -> Result<Link<Body>, Error> {
-    spec.build(seed).map_err(|error| Error::unbuildable(&spec.name, error))
+pub(crate) fn link(spec: &LinkSpec, seed: u64, hosts: &[Hosts]) -> Result<Link<Body>, Error> {
+    let mut link = spec.build(seed).map_err(|error| Error::unbuildable(&spec.name, error))?;
+    link.know_hosts(hosts);
+    Ok(link)
 }
 
 fn from_python(

@@ -141,9 +141,11 @@ impl Routes {
         &mut self.routes[self.places[flow as usize] as usize]
     }
 
-    /// The next connection has the way of `flow`.
-    fn admit(&mut self, flow: u32) {
+    /// The next connection has the way of `flow`: its number.
+    fn admit(&mut self, flow: u32) -> u32 {
+        let connection = self.places.len() as u32;
         self.places.push(self.places[flow as usize]);
+        connection
     }
 }
 
@@ -247,7 +249,11 @@ impl Network {
 
     /// The next connection of a flow that is many has its way.
     pub fn admit(&mut self, flow: u32) {
-        self.routes.admit(flow);
+        let connection = self.routes.admit(flow);
+        let route = self.routes.of(flow);
+        for link in route.path.links.iter().chain(&route.reverse_path.links) {
+            self.hops[*link as usize].link.admit(connection, flow);
+        }
     }
 
     /// A packet goes on to its next link; it has one.
