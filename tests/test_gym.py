@@ -311,8 +311,11 @@ def test_the_example_trains_and_its_policy_runs(tmp_path: Path) -> None:
     assert found.loader is not None
     learn = importlib.util.module_from_spec(found)
     found.loader.exec_module(learn)
-    weights = learn.train(2, 4, 2, seed=1)
-    np.testing.assert_array_equal(learn.train(2, 4, 2, seed=1), weights)
+    weights, curve = learn.train(2, 4, 2, seed=1)
+    assert [after for after, _ in curve] == [0, 2]
+    again, same = learn.train(2, 4, 2, seed=1)
+    np.testing.assert_array_equal(again, weights)
+    assert same == curve
     learn.write(tmp_path / "trained.policy", weights, "Trained for a moment.")
     for overrides in ({}, {"flows.first.transport": "quic"}):
         scenario = jostle.load(

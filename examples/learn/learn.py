@@ -38,6 +38,9 @@ INPUTS = DESIGN.history * len(DESIGN.features)
 WEIGHTS = (INPUTS + 1) * NEURONS + NEURONS + 1
 DELAY_PRICE = 0.5
 LOSS_PRICE = 5.0
+HELD_OUT = 2**31
+"""Seed of the first episode that the search never sees."""
+LOOK_EVERY = 4
 
 Numbers = npt.NDArray[np.float64]
 
@@ -77,8 +80,19 @@ def worth(environment: FlowVectorEnv, networks: Numbers, seeds: list[int]) -> Nu
     return np.asarray((rewards / time_s).reshape(count, -1).mean(axis=1))
 
 
-def train(generations: int, networks: int, episodes: int, seed: int) -> Numbers:
-    """Search for weights; prints how it goes."""
+def train(
+    generations: int, networks: int, episodes: int, seed: int
+) -> tuple[Numbers, list[tuple[int, float]]]:
+    """Search for weights; prints how it goes.
+
+    Returns
+    -------
+    weights
+        The mean of the search after its last generation.
+    curve
+        Reward per second of that mean in episodes that the search does not see, the same each time:
+        after how many generations, and the reward.
+    """
     environment = FlowVectorEnv(
         FOLDER / "train.toml",
         "learner",
@@ -89,8 +103,12 @@ def train(generations: int, networks: int, episodes: int, seed: int) -> Numbers:
     )
     search = CMA(mean=np.zeros(WEIGHTS), sigma=0.5, population_size=networks, seed=seed)
     random = np.random.default_rng(seed)
+    unseen = [HELD_OUT + at for at in range(networks * episodes)]
+    curve = []
     start = time.monotonic()
     for generation in range(generations):
+        if generation % LOOK_EVERY == 0:
+            curve.append((generation, float(worth(environment, search.mean[None], unseen)[0])))
         drawn = np.array([search.ask() for _ in range(networks)])
         # The same episodes for all: what differs is the network and not its luck.
         seeds = random.integers(2**31, size=episodes).tolist()
@@ -99,9 +117,11 @@ def train(generations: int, networks: int, episodes: int, seed: int) -> Numbers:
         if generation % 10 == 0 or generation == generations - 1:
             took = time.monotonic() - start
             print(
-                f"{generation:4} {took:6.0f} s  mean {worths.mean():.3f}  best {worths.max():.3f}"
+                f"{generation:4} {took:6.0f} s  mean {worths.mean():.3f}  best {worths.max():.3f}",
+                flush=True,
             )
-    return np.asarray(search.mean)
+    curve.append((generations, float(worth(environment, search.mean[None], unseen)[0])))
+    return np.asarray(search.mean), curve
 
 
 def write(path: Path, weights: Numbers, about: str) -> None:
@@ -114,17 +134,21 @@ def main() -> None:
     """Train, and write the policy."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("policy", type=Path, help="file for the policy")
+    parser.add_argument("--curve", type=Path, help="CSV file for how the reward grew")
     parser.add_argument("--generations", type=int, default=80)
     parser.add_argument("--networks", type=int, default=14)
     parser.add_argument("--episodes", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    weights = train(given.generations, given.networks, given.episodes, given.seed)
+    weights, curve = train(given.generations, given.networks, given.episodes, given.seed)
     about = (
         f"Trained by examples/learn/learn.py: {given.generations} generations of {given.networks} "
         f"networks, {given.episodes} episodes each, seed {given.seed}."
     )
     write(given.policy, weights, about)
+    if given.curve is not None:
+        rows = ["generation,reward_per_s", *(f"{after},{reached!r}" for after, reached in curve)]
+        given.curve.write_text("\n".join(rows) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
