@@ -16,6 +16,13 @@ class AckFrequencySpec(TypedDict):
     reordering_threshold: int
 
 
+class AckThinningSpec(TypedDict):
+    """ACKs of a connection of which a newer one takes the place (RFC 3449 §5.2.1)."""
+
+    hold_ns: int
+    most: int
+
+
 class ArrivalsSpec1(TypedDict):
     """A Poisson process."""
 
@@ -564,7 +571,9 @@ class FlowSpec(TypedDict):
     receive_window_autotuning: bool
     receive_window_bytes: int
     receiver: NotRequired[ReceiverSpec | None]
+    receiver_host: NotRequired[str | None]
     reverse_path: list[int]
+    sender_host: NotRequired[str | None]
     slow_start: NotRequired[Algorithm | None]
     source: SourceSpec
     start_ns: int
@@ -575,6 +584,7 @@ class FlowSpec(TypedDict):
 class LinkSpec(TypedDict):
     """One direction of a link: queue, then capacity, then delay, then loss."""
 
+    ack_thinning: NotRequired[AckThinningSpec | None]
     capacity: CapacitySpec
     classes: NotRequired[list[ClassSpec] | None]
     delay: DelaySpec

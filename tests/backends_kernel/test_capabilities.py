@@ -298,6 +298,9 @@ def test_what_the_kernel_can_do_is_accepted(overrides, defaults):
 @pytest.mark.parametrize("kind", ["virtual", "native"])
 def test_links_that_no_discipline_is_are_refused_by_name(kind, defaults):
     spec = spec_of(overrides={"bottleneck.frames": '{ contention = "2 ms" }'})
+    thinning = spec_of(overrides={"bottleneck.ack_thinning": "{ most = 8 }"})
+    with pytest.raises(InputError, match=r"bottleneck\.ack_thinning: .*cake with `ack_filter`"):
+        capabilities.check(thinning, defaults, kind)
     with pytest.raises(InputError, match=r"bottleneck\.frames: no discipline here sends"):
         capabilities.check(spec, defaults, kind)
     link = {**spec_of()["links"][0], "loss_steps": [{"at_ns": 0, "probability": 0.1}]}

@@ -137,6 +137,21 @@ def test_without_a_way_back_a_row_of_links_gets_the_narrowest_rate(tmp_path: Pat
             ONE.replace("[bottleneck]", '[bottleneck]\nquick_start = "5 Mbit/s"'),
             ["3: bottleneck.quick_start: an emulated link grants nothing — take it out"],
         ),
+        (
+            ONE.replace(
+                '"drop_tail", limit = "1 BDP" }',
+                '"cake", isolation = "dual-srchost", ack_filter = "filter" }\n'
+                "ack_thinning = { most = 8 }",
+            ),
+            [
+                '5: bottleneck.queue.ack_filter: "filter": emulated links tell flows apart '
+                'alone — "none"',
+                '5: bottleneck.queue.isolation: "dual-srchost": emulated links tell flows apart '
+                'alone — "flows" or "none"',
+                "6: bottleneck.ack_thinning: emulated links do not look for ACKs in packets "
+                "— remove it",
+            ],
+        ),
         ("seed = -1\n" + ONE, [f"1: seed: a seed is a whole number from 0 to {2**63 - 1}"]),
         (
             '[[links]]\nname = "a"\nrate = "1 Mbit/s"\nqueue = "fq_codel"\n'

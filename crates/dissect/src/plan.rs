@@ -377,6 +377,8 @@ fn flow_spec(flow: &Flow) -> FlowSpec {
         slow_start: None,
         memory: None,
         peer: 0,
+        sender_host: None,
+        receiver_host: None,
         path: Vec::new(),
         reverse_path: Vec::new(),
         access_delay_ns: 0,

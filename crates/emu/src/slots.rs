@@ -1,9 +1,14 @@
 //! The packets that are on their way. A link carries numbers of slots, so a packet is copied twice
 //! only: out of one device and into the other.
 
+use jostle_path::Headers;
+
 /// Number of a packet's slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot(u32);
+
+/// Queues see of a packet what stands beside its slot.
+impl Headers for Slot {}
 
 /// Slots of one size. Those given back are used again, so a link in its steady state allocates
 /// nothing.

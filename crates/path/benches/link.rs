@@ -7,11 +7,18 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use jostle_catalogue::{Kind, Parameter, Value};
 use jostle_path::delay::{Jitter, Quantiles};
 use jostle_path::queue::Limit;
-use jostle_path::{Delay, Ecn, Link, Packet, Probe, QueueDiscipline, capacity, delay, registry};
+use jostle_path::{
+    Delay, Ecn, Headers, Link, Packet, Probe, QueueDiscipline, capacity, delay, registry,
+};
 use jostle_units::{FULL_PACKET_BYTES, Rate, Span, Stream, Time};
 
 /// As large as the simulator's transport header.
-type Body = [u64; 5];
+#[derive(Clone, Copy)]
+struct Body {
+    _words: [u64; 5],
+}
+
+impl Headers for Body {}
 
 /// What a recorder of series does at least: sums.
 #[derive(Default)]
@@ -60,7 +67,7 @@ impl<P: Probe<Body>> Loop<P> {
                 queued_at: Time::ZERO,
                 ecn: Ecn::Capable,
                 hop: 0,
-                body: [n; 5],
+                body: Body { _words: [n; 5] },
             };
             link.push(Time::ZERO, packet, &mut probe);
         }

@@ -3,7 +3,7 @@
 use jostle_units::{Ring, Time};
 
 use crate::queue::Backlog;
-use crate::{Capacity, Delay, Fate, Frames, Loss, Packet, Probe, QueueDiscipline, Reason};
+use crate::{Capacity, Delay, Fate, Frames, Hosts, Loss, Packet, Probe, QueueDiscipline, Reason};
 
 /// One direction of a link.
 ///
@@ -100,6 +100,16 @@ impl<B: Copy> Link<B> {
     #[must_use]
     pub fn with_frames(self, frames: Frames<B>) -> Self {
         Self { frames: Some(Box::new(frames)), ..self }
+    }
+
+    /// Tells the queue between which hosts flows are, by their numbers, before any packet comes.
+    pub fn know_hosts(&mut self, hosts: &[Hosts]) {
+        self.queue.know_hosts(hosts);
+    }
+
+    /// From here on packets of `flow` come with the number of a connection as well.
+    pub fn admit(&mut self, connection: u32, flow: u32) {
+        self.queue.admit(connection, flow);
     }
 
     /// A packet arrives. Calls to `push`, `pop` and `advance` come in order of time.

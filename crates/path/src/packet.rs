@@ -46,11 +46,13 @@ pub enum Reason {
     Loss,
     /// An outage of the link.
     Outage,
+    /// An ACK filter: a later ACK says the same and more.
+    AckFilter,
 }
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Overflow,
         Self::Occupancy,
         Self::Red,
@@ -62,6 +64,7 @@ impl Reason {
         Self::Policer,
         Self::Loss,
         Self::Outage,
+        Self::AckFilter,
     ];
 
     /// Name in results.
@@ -78,6 +81,7 @@ impl Reason {
             Self::Policer => "policer",
             Self::Loss => "loss",
             Self::Outage => "outage",
+            Self::AckFilter => "ack_filter",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Queue disciplines, one file per kind.
 
+mod ack_thinning;
 mod cake;
 mod codel;
 mod drop_tail;
@@ -21,6 +22,7 @@ mod testing;
 mod token_bucket;
 mod turns;
 
+pub use ack_thinning::AckThinning;
 pub use drr::{Class, Drr, MAX_QUANTUM_BYTES, MIN_QUANTUM_BYTES};
 pub use jostle_catalogue::Limit;
 
@@ -43,6 +45,7 @@ pub(crate) use fifo::{Backlog, Fifo};
 
 use jostle_units::Time;
 
+use crate::headers::Hosts;
 use crate::packet::{Ecn, Fate, Packet};
 
 /// A queue in front of a link. It holds packets that wait, not the one being sent.
@@ -73,6 +76,13 @@ pub trait QueueDiscipline<B>: Send {
 
     /// Packets waiting.
     fn packets(&self) -> u64;
+
+    /// Between which hosts flows are, by their numbers; before any packet, for disciplines that share
+    /// between hosts. Those of a flow that is not among them are its own.
+    fn know_hosts(&mut self, _hosts: &[Hosts]) {}
+
+    /// From here on packets of `flow` come with the number of a connection as well.
+    fn admit(&mut self, _connection: u32, _flow: u32) {}
 
     /// Time has passed until `now`: a chance to make up for updates that would otherwise all be made
     /// up for at the next packet. Decisions are the same with and without.

@@ -12,7 +12,7 @@ use jostle_catalogue::{Entry, ParameterError, Value, Values};
 use jostle_units::Stream;
 
 pub use crate::parameters::{FASTEST_BPS, LONGEST_NS, SHORTEST_PERIOD_NS};
-use crate::{Error, Loss, QueueDiscipline, capacity, delay, loss, queue};
+use crate::{Error, Headers, Loss, QueueDiscipline, capacity, delay, loss, queue};
 
 /// A queue discipline of the registry, for packets with bodies of type `B`.
 pub struct QueueRow<B> {
@@ -34,7 +34,7 @@ pub struct LossRow {
 
 struct Queues<B>(PhantomData<B>);
 
-impl<B: Copy + Send + 'static> Queues<B> {
+impl<B: Headers + Copy + Send + 'static> Queues<B> {
     const ALL: &'static [QueueRow<B>] = &[
         queue::DropTail::ROW,
         queue::Tbf::ROW,
@@ -55,7 +55,7 @@ impl<B: Copy + Send + 'static> Queues<B> {
 }
 
 /// All queue disciplines, in the order they are listed.
-pub fn queues<B: Copy + Send + 'static>() -> &'static [QueueRow<B>] {
+pub fn queues<B: Headers + Copy + Send + 'static>() -> &'static [QueueRow<B>] {
     Queues::ALL
 }
 
@@ -63,7 +63,9 @@ pub fn queues<B: Copy + Send + 'static>() -> &'static [QueueRow<B>] {
 ///
 /// # Errors
 /// When there is none.
-pub fn queue<B: Copy + Send + 'static>(kind: &str) -> Result<&'static QueueRow<B>, Error> {
+pub fn queue<B: Headers + Copy + Send + 'static>(
+    kind: &str,
+) -> Result<&'static QueueRow<B>, Error> {
     let rows = queues();
     rows.iter().find(|row| row.entry.name == kind).ok_or_else(|| Error::Unknown {
         part: "queue",

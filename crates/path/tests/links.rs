@@ -7,21 +7,21 @@ use jostle_path::registry::{CAPACITIES, DELAYS, LOSSES, queues};
 use jostle_path::{Delay, Link, Loss, Reason};
 use jostle_units::{Span, Time};
 use proptest::prelude::*;
-use support::{Operation, build, check_link, operations};
+use support::{Operation, Serial, build, check_link, operations};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
     fn links_keep_their_packets_their_order_and_their_capacity(
-        queue in 0..queues::<usize>().len(),
+        queue in 0..queues::<Serial>().len(),
         capacity in 0..build::CAPACITIES,
         delay in 0..build::DELAYS,
         losses in 0u8..8,
         seed: u64,
         list in operations(),
     ) {
-        let two_queues = queues::<usize>()[queue].entry.name == "dualpi2";
+        let two_queues = queues::<Serial>()[queue].entry.name == "dualpi2";
         let (queue, _) = build::queue(queue, Limit::Packets(40), seed & 1 == 0, seed);
         let (delay, least) = build::delay(delay, seed);
         let may_reorder = delay.may_reorder();

@@ -10,7 +10,7 @@ use jostle_path::registry::queues;
 use jostle_path::{Ecn, Fate, Packet, QueueDiscipline, Reason};
 use jostle_units::{Span, Time};
 use proptest::prelude::*;
-use support::{Operation, build, check_queue, operations};
+use support::{Operation, Serial, build, check_queue, operations};
 
 fn limit() -> impl Strategy<Value = Limit> {
     prop_oneof![(1u64..60).prop_map(Limit::Packets), (1_514u64..90_000).prop_map(Limit::Bytes)]
@@ -21,10 +21,10 @@ proptest! {
 
     #[test]
     fn queues_keep_their_packets_their_order_their_account_and_their_limit(
-        row in 0..queues::<usize>().len(), limit in limit(), ecn: bool, seed: u64, list in operations(),
+        row in 0..queues::<Serial>().len(), limit in limit(), ecn: bool, seed: u64, list in operations(),
     ) {
         let (mut queue, limit) = build::queue(row, limit, ecn, seed);
-        let two_lanes = queues::<usize>()[row].entry.name == "dualpi2";
+        let two_lanes = queues::<Serial>()[row].entry.name == "dualpi2";
         let account = check_queue(queue.as_mut(), limit, two_lanes, &list).map_err(TestCaseError::fail)?;
         let arrived = list.iter().filter(|o| matches!(o, Operation::Arrive { .. })).count() as u64;
         prop_assert_eq!(account.taken + account.dropped, arrived);
@@ -36,15 +36,15 @@ proptest! {
 fn the_parameters_of_these_tests_make_every_discipline_act() {
     #[derive(Default)]
     struct Count(u64, u64);
-    impl Fate<usize> for Count {
-        fn dropped(&mut self, _: Time, _: &Packet<usize>, reason: Reason) {
+    impl Fate<Serial> for Count {
+        fn dropped(&mut self, _: Time, _: &Packet<Serial>, reason: Reason) {
             self.0 += u64::from(reason != Reason::Overflow);
         }
-        fn marked(&mut self, _: Time, _: &Packet<usize>, _: Reason) {
+        fn marked(&mut self, _: Time, _: &Packet<Serial>, _: Reason) {
             self.1 += 1;
         }
     }
-    for (row, discipline) in queues::<usize>().iter().enumerate() {
+    for (row, discipline) in queues::<Serial>().iter().enumerate() {
         let (kind, class) = (discipline.entry.name, discipline.entry.class);
         if matches!(class, "passive" | "classful" | "shaping") || kind == "sfq" {
             continue;
@@ -57,8 +57,14 @@ fn the_parameters_of_these_tests_make_every_discipline_act() {
             for n in 0..3_000u64 {
                 let now = Time::ZERO + Span::from_us(n * 100);
                 for ecn in [Ecn::NotCapable, Ecn::Capable] {
-                    let packet =
-                        Packet { flow: 1, size_bytes: 1514, queued_at: now, ecn, hop: 0, body: 0 };
+                    let packet = Packet {
+                        flow: 1,
+                        size_bytes: 1514,
+                        queued_at: now,
+                        ecn,
+                        hop: 0,
+                        body: Serial(0),
+                    };
                     queue.enqueue(now, packet, &mut count);
                 }
                 queue.dequeue(now, &mut count);
@@ -96,7 +102,7 @@ enum Fault {
 /// A drop-tail queue of ten packets that goes wrong at every seventh packet.
 struct Broken {
     fault: Fault,
-    packets: VecDeque<Packet<usize>>,
+    packets: VecDeque<Packet<Serial>>,
     bytes: u64,
     calls: u64,
 }
@@ -108,8 +114,8 @@ impl Broken {
     }
 }
 
-impl QueueDiscipline<usize> for Broken {
-    fn enqueue(&mut self, now: Time, packet: Packet<usize>, fate: &mut dyn Fate<usize>) {
+impl QueueDiscipline<Serial> for Broken {
+    fn enqueue(&mut self, now: Time, packet: Packet<Serial>, fate: &mut dyn Fate<Serial>) {
         if self.strikes(Fault::Forgets) {
             return;
         }
@@ -125,7 +131,7 @@ impl QueueDiscipline<usize> for Broken {
         }
     }
 
-    fn dequeue(&mut self, _: Time, _: &mut dyn Fate<usize>) -> Option<Packet<usize>> {
+    fn dequeue(&mut self, _: Time, _: &mut dyn Fate<Serial>) -> Option<Packet<Serial>> {
         if self.strikes(Fault::Hoards) {
             return None;
         }

@@ -193,10 +193,15 @@ fn link_table(columns: &Bound<'_, PyDict>) -> PyResult<LinkTable> {
     for (reason, (dropped, marked)) in
         Reason::ALL.iter().zip(table.dropped.iter_mut().zip(&mut table.marked))
     {
-        *dropped = column(columns, &format!("dropped_{}", reason.name()))?;
-        *marked = column(columns, &format!("marked_{}", reason.name()))?;
+        *dropped = counts(columns, &format!("dropped_{}", reason.name()), table.time_s.len())?;
+        *marked = counts(columns, &format!("marked_{}", reason.name()), table.time_s.len())?;
     }
     Ok(table)
+}
+
+/// A count per interval. Tables that were stored before there was a reason have no column for it.
+fn counts(columns: &Bound<'_, PyDict>, name: &str, intervals: usize) -> PyResult<Vec<u32>> {
+    if columns.contains(name)? { column(columns, name) } else { Ok(vec![0; intervals]) }
 }
 
 /// Measures a run of which samples are known.

@@ -3,20 +3,23 @@
 
 use jostle_path::capacity::Process;
 use jostle_path::delay::{Jitter, Quantiles};
-use jostle_path::queue::{Class, Drr};
+use jostle_path::queue::{AckThinning, Class, Drr};
 use jostle_path::{
-    Capacity, Delay, Error, Frames, Link, Loss, QueueDiscipline, capacity, delay, loss, registry,
+    Capacity, Delay, Error, Frames, Headers, Link, Loss, QueueDiscipline, capacity, delay, loss,
+    registry,
 };
 use jostle_units::{Rate, Span, Stream, Time};
 
-use crate::{AutoregressiveSpec, CapacitySpec, DelaySpec, LinkPart, LinkSpec, Quantile};
+use crate::{
+    AckThinningSpec, AutoregressiveSpec, CapacitySpec, DelaySpec, LinkPart, LinkSpec, Quantile,
+};
 
 impl LinkSpec {
     /// The link that this describes. Its random streams follow from `seed` and its name.
     ///
     /// # Errors
     /// What of it makes no sense; nothing, if [`validate`](Self::validate) passes.
-    pub fn build<B: Copy + Send + 'static>(&self, seed: u64) -> Result<Link<B>, Error> {
+    pub fn build<B: Headers + Copy + Send + 'static>(&self, seed: u64) -> Result<Link<B>, Error> {
         let random = |part: &str| Stream::new(seed, &self.stream(part));
         // Outages come first: what is sent in one is put down to it.
         let mut losses: Vec<Box<dyn Loss>> = Vec::new();
@@ -33,8 +36,12 @@ impl LinkSpec {
             let steps = steps.map(|step| (Time::from_ns(step.at_ns), step.probability)).collect();
             losses.push(Box::new(loss::Steps::new(steps, random("loss_steps"))?));
         }
+        let mut queue = self.queue(&random)?;
+        if let Some(AckThinningSpec { most, hold_ns }) = self.ack_thinning {
+            queue = Box::new(AckThinning::new(queue, most, Span::from_ns(hold_ns)));
+        }
         let link = Link::new(
-            self.queue(&random)?,
+            queue,
             capacity_of(&self.capacity, random("capacity"))?,
             delay_of(&self.delay, random("jitter"))?,
             losses,
@@ -49,7 +56,7 @@ impl LinkSpec {
         })
     }
 
-    fn queue<B: Copy + Send + 'static>(
+    fn queue<B: Headers + Copy + Send + 'static>(
         &self,
         random: &dyn Fn(&str) -> Stream,
     ) -> Result<Box<dyn QueueDiscipline<B>>, Error> {

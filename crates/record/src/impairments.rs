@@ -175,6 +175,7 @@ mod tests {
     fn link(correlation_ns: u64) -> LinkSpec {
         let quantile = |probability, value_ns| Quantile { probability, value_ns };
         LinkSpec {
+            ack_thinning: None,
             frames: None,
             loss_steps: Vec::new(),
             quick_start: None,

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 pub use arrivals::*;
 pub use datagrams::*;
 pub use jostle_catalogue::{Limit, Linux, Value};
+use jostle_path::Hosts;
 pub use media::*;
 pub use quantity::*;
 pub use quic::*;
@@ -112,6 +113,9 @@ pub struct LinkSpec {
     /// Classes of flows that a classful queue shares the link among (absent: every flow is one by
     /// itself).
     pub classes: Option<Vec<ClassSpec>>,
+    /// How ACKs are thinned out before they wait in the queue (absent: not at all).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ack_thinning: Option<AckThinningSpec>,
     /// Propagation delay after sending.
     pub delay: DelaySpec,
     /// How it sends packets together (absent: one by one).
@@ -274,6 +278,16 @@ pub struct FramesSpec {
     pub contention: Vec<Quantile>,
 }
 
+/// ACKs of a connection of which a newer one takes the place (RFC 3449 §5.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AckThinningSpec {
+    /// ACKs that one stands for, at most.
+    pub most: u32,
+    /// How long one waits for a newer one, at most.
+    pub hold_ns: u64,
+}
+
 /// From `at_ns` on packets are lost with `probability`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -316,6 +330,13 @@ pub struct FlowSpec {
     pub memory: Option<Algorithm>,
     /// Address of the receiver, as an IPv4 one: what the host's memory knows it by.
     pub peer: u32,
+    /// Name of the host where its sender is, for queues that share between hosts (absent: one of its
+    /// own).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender_host: Option<String>,
+    /// Name of the host where its receiver is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receiver_host: Option<String>,
     /// Links from sender to receiver, as positions in `links`.
     pub path: Vec<u32>,
     /// Links from receiver to sender.
@@ -481,5 +502,28 @@ impl RunSpec {
             }
         }
         next
+    }
+
+    /// The hosts at the ends of every flow: those of one name have one number.
+    pub fn hosts(&self) -> Vec<Hosts> {
+        let ends = self.flows.iter().flat_map(|flow| [&flow.sender_host, &flow.receiver_host]);
+        let mut names: Vec<&str> = ends.filter_map(|name| name.as_deref()).collect();
+        names.sort_unstable();
+        names.dedup();
+        // Behind those that flows have of their own.
+        let number = |name: &Option<String>, own: u32| match name {
+            None => own,
+            Some(name) => {
+                (2 * self.flows.len() + names.partition_point(|it| it < &name.as_str())) as u32
+            }
+        };
+        let of = |(flow, spec): (u32, &FlowSpec)| {
+            let own = Hosts::of_its_own(flow);
+            Hosts {
+                sender: number(&spec.sender_host, own.sender),
+                receiver: number(&spec.receiver_host, own.receiver),
+            }
+        };
+        (0..).zip(&self.flows).map(of).collect()
     }
 }

@@ -581,6 +581,7 @@ fn the_summary_of_a_link_has_the_shape_of_the_contract() {
     assert_eq!(
         keys(&link["phases"]["startup"]),
         [
+            "dropped_ack_filter_packets",
             "dropped_cobalt_packets",
             "dropped_codel_packets",
             "dropped_loss_packets",

@@ -3,7 +3,7 @@
 use jostle_control::registry::{self, Start};
 use jostle_control::slow_start::Standard;
 use jostle_control::{Controller, EcnFeedback, SlowStart};
-use jostle_path::Link;
+use jostle_path::{Hosts, Link};
 use jostle_quic::{AckFrequency, Congestion, Crypto, End, Handshake, Recovery, Settings, Stack};
 use jostle_record::capture::log_title;
 use jostle_record::{
@@ -41,8 +41,10 @@ fn invalid(what: &str, error: impl std::fmt::Display) -> Error {
     Error::Unbuildable { what: what.to_owned(), why: error.to_string() }
 }
 
-pub(crate) fn link(spec: &LinkSpec, seed: u64) -> Result<Link<Body>, Error> {
-    spec.build(seed).map_err(|error| invalid(&spec.name, error))
+pub(crate) fn link(spec: &LinkSpec, seed: u64, hosts: &[Hosts]) -> Result<Link<Body>, Error> {
+    let mut link = spec.build(seed).map_err(|error| invalid(&spec.name, error))?;
+    link.know_hosts(hosts);
+    Ok(link)
 }
 
 fn slow_start(spec: Option<&Algorithm>, flow: &str) -> Result<Box<dyn SlowStart>, Error> {

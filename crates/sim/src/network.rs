@@ -221,7 +221,12 @@ impl Network {
 
     /// The next connection of a flow that is many has its way.
     pub fn admit(&mut self, flow: u32) {
+        let connection = (self.routes.flows.len() + self.routes.flow_of.len()) as u32;
         self.routes.flow_of.push(flow);
+        let route = &self.routes.flows[flow as usize];
+        for link in route.path.links.iter().chain(&route.reverse_path.links) {
+            self.hops[*link as usize].link.admit(connection, flow);
+        }
     }
 
     /// A packet goes on to its next link; it has one.

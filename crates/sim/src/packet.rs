@@ -1,6 +1,6 @@
 //! What travels through the simulated network: a header of TCP, or a datagram.
 
-use jostle_path::{Ecn, Packet};
+use jostle_path::{Ecn, Headers, Packet, PureAck};
 use jostle_record::{Header, HeaderKind};
 use jostle_tcp::{Ack, Data, Segment, Syn, SynAck, Trip};
 use jostle_units::{DATAGRAM_HEADER_BYTES, HEADER_BYTES, LINK_HEADER_BYTES, Time};
@@ -130,6 +130,25 @@ impl Body {
             Self::Quic(datagram) | Self::QuicBack(datagram) => Some(datagram.place),
             _ => None,
         }
+    }
+}
+
+impl Headers for Body {
+    #[inline]
+    fn is_backward(&self) -> bool {
+        !self.is_forward()
+    }
+
+    #[inline]
+    fn pure_ack(&self) -> Option<PureAck> {
+        let Self::Tcp(Segment::Ack(ack)) = self else { return None };
+        Some(PureAck {
+            number: ack.number,
+            tsecr_ms: ack.tsecr_ms,
+            marks: (ack.ece, ack.marks),
+            blocks: ack.blocks.map(|block| (block.start, block.end)),
+            block_count: ack.block_count,
+        })
     }
 }
 

@@ -47,6 +47,29 @@ impl<T: Copy> Ring<T> {
         if self.is_empty() { None } else { Some(&self.places[self.place(self.taken)]) }
     }
 
+    /// The value at `index`, counted from the first.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&T> {
+        (index < self.len()).then(|| &self.places[self.place(self.taken.wrapping_add(index))])
+    }
+
+    /// The values in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+
+    /// Takes the value at `index` out, and moves those before it.
+    pub fn remove(&mut self, index: usize) -> Option<T> {
+        let value = *self.get(index)?;
+        for behind in (0..index).rev() {
+            let from = self.place(self.taken.wrapping_add(behind));
+            let to = self.place(self.taken.wrapping_add(behind + 1));
+            self.places[to] = self.places[from];
+        }
+        self.taken = self.taken.wrapping_add(1);
+        Some(value)
+    }
+
     /// Takes the first value out.
     #[inline]
     pub fn pop_front(&mut self) -> Option<T> {
@@ -108,6 +131,10 @@ mod tests {
             let mut plain = VecDeque::new();
             for step in steps {
                 match step {
+                    Some(value) if value < 10 => {
+                        let index = value as usize;
+                        prop_assert_eq!(ring.remove(index), plain.remove(index));
+                    }
                     Some(value) if value < 40 => {
                         ring.push_back(value);
                         plain.push_back(value);
@@ -121,6 +148,7 @@ mod tests {
                 }
                 prop_assert_eq!(ring.front(), plain.front());
                 prop_assert_eq!((ring.len(), ring.is_empty()), (plain.len(), plain.is_empty()));
+                prop_assert!(ring.iter().eq(&plain));
             }
             prop_assert!(std::iter::from_fn(|| ring.pop_front()).eq(plain));
         }

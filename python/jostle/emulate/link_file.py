@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from jostle.scenario.models import Queue
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.addressing import show
 from jostle.scenario.resolving.links import (
@@ -222,8 +223,22 @@ class _Resolver:
             if one.link.queue is not None and one.link.queue.classes is not None:
                 message = "a program's flows have no names — remove it: each is a class of its own"
                 self.report.add((*one.path, "queue", "classes"), message)
+            if one.link.queue is not None:
+                self._check_headers(one, one.link.queue)
+            if one.link.ack_thinning is not None:
+                message = "emulated links do not look for ACKs in packets — remove it"
+                self.report.add((*one.path, "ack_thinning"), message)
         specs = [link_spec(one, rtt_ns, self.registry, self.report, [("rtt",)]) for one in facts]
         return [spec for spec in specs if spec is not None]
+
+    def _check_headers(self, one: LinkFacts, queue: Queue) -> None:
+        """Refuse what would need a look into a packet beyond its flow."""
+        given = queue.parameters
+        for key, known in (("isolation", ("flows", "none")), ("ack_filter", ("none",))):
+            if queue.kind == "cake" and given.get(key, known[0]) not in known:
+                allowed = " or ".join(f'"{value}"' for value in known)
+                message = f'"{given[key]}": emulated links tell flows apart alone — {allowed}'
+                self.report.add((*one.path, "queue", key), message)
 
     def default_reverse(
         self, there: Sequence[LinkFacts], delay_ns: int, *, mirrored: bool

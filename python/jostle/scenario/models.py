@@ -208,6 +208,15 @@ class Frames(Table):
     """Most bytes of a frame; it has one packet at least."""
 
 
+class AckThinning(Table):
+    """ACKs of a connection of which a newer one takes the place before they wait in the queue."""
+
+    most: Annotated[int, Field(ge=1, le=1024)]
+    """ACKs that one stands for, at most."""
+    hold: f.PositiveSpan = 5_000_000
+    """How long one waits for a newer one, at most 200 ms."""
+
+
 class Handover(Table):
     """From one way to another: for a time nothing is sent, then at another rate and delay."""
 
@@ -266,6 +275,8 @@ class Link(Table):
     """A path that is assigned anew at fixed times, as that of a terminal below satellites."""
     frames: Annotated[Frames | None, BeforeValidator(f.absent)] = None
     """Whether packets are sent together: `{ contention = "2 ms", packets = 64 }`."""
+    ack_thinning: Annotated[AckThinning | None, BeforeValidator(f.absent)] = None
+    """Whether ACKs are thinned out on the way in: `{ most = 8, hold = "5 ms" }`."""
     handovers: list[Handover] = Field(default_factory=list)
     """Times at which the link goes over to another way."""
     quick_start: Annotated[QuickStart | None, BeforeValidator(f.quick_start_table)] = None
@@ -356,6 +367,11 @@ class Flow(Table):
     peer: f.Address | None = None
     """IPv4 address by which the host remembers the receiver; every entry of `flows` has its own
     unless it says so."""
+    sender_host: f.Name | None = None
+    """Host where its sender is, for queues that share between hosts: those of one name are one; a
+    flow, of `count` each, has one of its own if absent."""
+    receiver_host: f.Name | None = None
+    """Host where its receiver is."""
     rtt: f.PositiveSpan | None = None
     """Round trip of the quiet path in all: links, their median jitter, and the rest of the way."""
     start: f.Span = 0

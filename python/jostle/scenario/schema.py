@@ -87,9 +87,9 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
         link["queue"] = {"$ref": "#/$defs/Queue"}
         recorded = {"$ref": "#/$defs/FromFile"}
         link["loss"] = {"anyOf": [_NONE, PROBABILITY_SCHEMA, {"$ref": "#/$defs/Loss"}, recorded]}
-        for key in ("jitter", "outage", "slots", "frames"):
+        for key in ("jitter", "outage", "slots", "frames", "ack_thinning"):
             # Beside a profile a table may name only the keys that it changes.
-            table = {**definitions[key.capitalize()], "required": []}
+            table = {**definitions[key.title().replace("_", "")], "required": []}
             link[key] = {"anyOf": [_NONE, table]}
         link["jitter"]["anyOf"].append(_WIFI)
         link["quick_start"] = {"anyOf": [_NONE, RATE_SCHEMA.json_schema, definitions["QuickStart"]]}

@@ -20,6 +20,7 @@ fn link(name: &str, delay_ms: u64, queue: LinkPart) -> LinkSpec {
         },
         loss: None,
         outages: None,
+        ack_thinning: None,
         frames: None,
         loss_steps: Vec::new(),
         quick_start: None,

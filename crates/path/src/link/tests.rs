@@ -8,6 +8,8 @@ use jostle_units::{Rate, Span};
 /// 1250 bytes take 100 µs at 100 Mbit/s.
 const SIZE_BYTES: u32 = 1250;
 
+impl crate::Headers for u32 {}
+
 fn packet(body: u32) -> Packet<u32> {
     Packet {
         flow: 0,

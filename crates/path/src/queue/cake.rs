@@ -2,12 +2,12 @@
 //! for Home Gateways", LANMAN 2018), as Linux `net/sched/sch_cake.c` with `besteffort`: a shaper that
 //! needs no bursts, flows in queues of their own that take turns, and COBALT in each.
 //!
-//! Left out: tins by DSCP, since packets here have none; fairness between hosts (`dual-srchost`,
-//! `triple-isolate` …), since every flow has its own here; `ack-filter`, for which a link does not know
-//! what is in a packet; ATM framing; `ingress` and `autorate-ingress`. Linux bounds memory, here
-//! packets are counted.
+//! Left out: tins by DSCP, since packets here have none; ATM framing; `ingress` and `autorate-ingress`.
+//! Linux bounds memory, here packets are counted.
 
+mod ack_filter;
 mod cobalt;
+mod isolation;
 mod sets;
 
 use std::collections::VecDeque;
@@ -16,10 +16,13 @@ use jostle_catalogue::{Entry, Kind, Parameter, Values};
 use jostle_units::{LINK_HEADER_BYTES, Rate, Ring, Stream, Time};
 
 use super::{Backlog, QueueDiscipline, mark};
+use crate::headers::{Headers, Hosts};
 use crate::packet::{Ecn, Fate, Packet, Reason};
 use crate::parameters::{FASTEST_BPS, LARGEST_PACKETS, MS, span};
 use crate::registry::{QueueRow, unrelated};
+use ack_filter::{Filter, superfluous};
 use cobalt::{Law, State, Verdict};
+use isolation::{Isolation, Loads, MODES, ends_of};
 use sets::{QUEUES, Sets};
 
 const ENTRY: Entry = Entry {
@@ -36,8 +39,13 @@ const ENTRY: Entry = Entry {
         },
         Parameter {
             name: "isolation",
-            summary: "a queue for each flow, or one for all",
-            kind: Kind::Choice { default: "flows", choices: &["flows", "none"] },
+            summary: "what has queues of its own, and who shares",
+            kind: Kind::Choice { default: "flows", choices: MODES },
+        },
+        Parameter {
+            name: "ack_filter",
+            summary: "whether ACKs go that later ones in the queue make superfluous",
+            kind: Kind::Choice { default: "none", choices: &["none", "filter", "aggressive"] },
         },
         Parameter {
             name: "overhead",
@@ -57,7 +65,11 @@ const ENTRY: Entry = Entry {
 #[derive(Debug)]
 pub struct Cake<B> {
     limit_packets: u64,
-    by_flow: bool,
+    isolation: Isolation,
+    /// By number of the flow, if they are of any matter.
+    hosts: Vec<Hosts>,
+    loads: Option<Box<Loads>>,
+    ack_filter: Option<Filter>,
     law: Law,
     quantum_bytes: i64,
     shaper: Option<Shaper>,
@@ -94,6 +106,9 @@ struct Queue<B> {
     cobalt: State,
     deficit_bytes: i64,
     place: Place,
+    /// Where the hosts of its flow are counted, and whether it is counted there (`CAKE_SET_BULK`).
+    host_places: [u32; 2],
+    bulk: bool,
     /// How often it came to rest.
     rests: u32,
 }
@@ -128,7 +143,7 @@ impl Shaper {
     }
 }
 
-impl<B: Copy + Send + 'static> Cake<B> {
+impl<B: Headers + Copy + Send + 'static> Cake<B> {
     pub(crate) const ROW: QueueRow<B> = QueueRow {
         entry: ENTRY,
         check: unrelated,
@@ -146,11 +161,21 @@ impl<B> Cake<B> {
             cobalt: State::default(),
             deficit_bytes: 0,
             place: Place::Nowhere,
+            host_places: [0; 2],
+            bulk: false,
             rests: 0,
         };
+        let isolation = Isolation::of(values.choice("isolation"));
         Self {
             limit_packets: values.amount("limit"),
-            by_flow: values.choice("isolation") == "flows",
+            isolation,
+            hosts: Vec::new(),
+            loads: Loads::new(isolation),
+            ack_filter: match values.choice("ack_filter") {
+                "filter" => Some(Filter::Filter),
+                "aggressive" => Some(Filter::Aggressive),
+                _ => None,
+            },
             law: Law::new(values.span("rtt"), rate),
             quantum_bytes: quantum_bytes(rate),
             shaper: rate.map(shaper),
@@ -164,12 +189,67 @@ impl<B> Cake<B> {
         }
     }
 
-    fn index_of(&mut self, flow: u32) -> usize {
-        if !self.by_flow {
-            return 0;
-        }
+    fn index_of(&mut self, packet: &Packet<B>) -> usize
+    where
+        B: Headers,
+    {
+        let ends = match self.isolation.knows_hosts() {
+            true => ends_of(packet, &self.hosts),
+            false => [0; 2],
+        };
+        let Some(hash) = self.isolation.hash(packet.flow, ends) else { return 0 };
         let queues = &self.queues;
-        self.sets.queue_of(flow, |index| queues[index].place != Place::Nowhere)
+        let found = self.sets.place_of(hash, |index| queues[index].place != Place::Nowhere);
+        if let (Some(loads), false) = (&mut self.loads, found.known) {
+            // The queue is another flow's from here on, as where a full set is shared.
+            let queue = &mut self.queues[found.index];
+            if queue.bulk {
+                loads.count(queue.host_places, false);
+            }
+            queue.host_places = loads.places_of(ends);
+            if queue.bulk {
+                loads.count(queue.host_places, true);
+            }
+        }
+        found.index
+    }
+
+    /// What a queue may send in its turn.
+    #[inline]
+    fn quantum_of(&mut self, index: usize) -> i64 {
+        match &self.loads {
+            None => self.quantum_bytes,
+            Some(loads) => {
+                let places = self.queues[index].host_places;
+                loads.part_of(self.quantum_bytes, places, &mut self.random)
+            }
+        }
+    }
+
+    /// The queue of a flow that has more to send than its quantum is one of its hosts' now, or no more.
+    #[inline]
+    fn share(&mut self, index: usize, bulk: bool) {
+        let queue = &mut self.queues[index];
+        if let Some(loads) = &mut self.loads
+            && queue.bulk != bulk
+        {
+            queue.bulk = bulk;
+            loads.count(queue.host_places, bulk);
+        }
+    }
+
+    /// Drops the ACK that the one which came last into a queue makes superfluous.
+    fn filter_acks(&mut self, now: Time, index: usize, filter: Filter, fate: &mut dyn Fate<B>)
+    where
+        B: Headers + Copy,
+    {
+        let packets = &mut self.queues[index].packets;
+        let Some(position) = superfluous(packets, filter) else { return };
+        if let Some(packet) = packets.remove(position) {
+            self.bytes[index] -= u64::from(packet.size_bytes);
+            self.total.remove(packet.size_bytes);
+            fate.dropped(now, &packet, Reason::AckFilter);
+        }
     }
 
     #[inline]
@@ -224,7 +304,12 @@ impl<B> Cake<B> {
                 return Some(index as usize);
             }
             list.pop_front();
-            queue.deficit_bytes += self.quantum_bytes;
+            if queue.place == Place::New && self.bytes[index as usize] > 0 {
+                self.share(index as usize, true);
+            }
+            let quantum_bytes = self.quantum_of(index as usize);
+            let queue = &mut self.queues[index as usize];
+            queue.deficit_bytes += quantum_bytes;
             queue.place = Place::Old;
             self.lists.old.push_back(index);
         }
@@ -232,6 +317,7 @@ impl<B> Cake<B> {
 
     /// It was the turn of a queue that had nothing: it waits among the decaying ones, or leaves.
     fn rest(&mut self, index: usize, now: Time) {
+        self.share(index, false);
         let queue = &mut self.queues[index];
         match queue.place {
             Place::New => _ = self.lists.new.pop_front(),
@@ -254,9 +340,9 @@ fn quantum_bytes(rate: Option<Rate>) -> i64 {
     bytes.clamp(300, 1_514) as i64
 }
 
-impl<B: Copy + Send> QueueDiscipline<B> for Cake<B> {
+impl<B: Headers + Copy + Send> QueueDiscipline<B> for Cake<B> {
     fn enqueue(&mut self, now: Time, packet: Packet<B>, fate: &mut dyn Fate<B>) {
-        let index = self.index_of(packet.flow);
+        let index = self.index_of(&packet);
         if self.total.packets == 0
             && let Some(shaper) = &mut self.shaper
             && shaper.next < now
@@ -266,12 +352,21 @@ impl<B: Copy + Send> QueueDiscipline<B> for Cake<B> {
         }
         self.bytes[index] += u64::from(packet.size_bytes);
         self.total.add(packet.size_bytes);
-        let queue = &mut self.queues[index];
-        queue.packets.push_back(packet);
-        if matches!(queue.place, Place::Nowhere | Place::Decaying) {
-            queue.place = Place::New;
-            queue.deficit_bytes = self.quantum_bytes;
-            self.lists.new.push_back(index as u32);
+        self.queues[index].packets.push_back(packet);
+        if let Some(filter) = self.ack_filter {
+            self.filter_acks(now, index, filter, fate);
+        }
+        match self.queues[index].place {
+            Place::Nowhere | Place::Decaying => {
+                let quantum_bytes = self.quantum_of(index);
+                let queue = &mut self.queues[index];
+                queue.place = Place::New;
+                queue.deficit_bytes = quantum_bytes;
+                self.lists.new.push_back(index as u32);
+            }
+            // It was empty when its first turn ended (`CAKE_SET_SPARSE_WAIT`).
+            Place::Old => self.share(index, true),
+            Place::New => {}
         }
         while self.total.packets > self.limit_packets {
             self.drop_from_fattest(now, fate);
@@ -321,6 +416,20 @@ impl<B: Copy + Send> QueueDiscipline<B> for Cake<B> {
 
     fn ready_at(&self) -> Time {
         self.ready_at
+    }
+
+    fn know_hosts(&mut self, hosts: &[Hosts]) {
+        if self.isolation.knows_hosts() {
+            self.hosts = hosts.to_vec();
+        }
+    }
+
+    fn admit(&mut self, connection: u32, flow: u32) {
+        if let Some(hosts) = self.hosts.get(flow as usize).copied() {
+            let room = self.hosts.len().max(connection as usize + 1);
+            self.hosts.resize(room, Hosts::default());
+            self.hosts[connection as usize] = hosts;
+        }
     }
 
     fn bytes(&self) -> u64 {

@@ -11,6 +11,7 @@ use jostle_catalogue::{Entry, Kind, Limit, Parameter, Values};
 use jostle_units::Time;
 
 use super::{Backlog, DropTail, QueueDiscipline};
+use crate::headers::Hosts;
 use crate::packet::{Fate, Packet};
 use crate::parameters::{self, packets};
 use crate::registry::{QueueRow, unrelated};
@@ -233,6 +234,14 @@ impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
 
     fn packets(&self) -> u64 {
         self.total.packets
+    }
+
+    fn know_hosts(&mut self, hosts: &[Hosts]) {
+        self.classes.iter_mut().for_each(|slot| slot.queue.know_hosts(hosts));
+    }
+
+    fn admit(&mut self, connection: u32, flow: u32) {
+        self.classes.iter_mut().for_each(|slot| slot.queue.admit(connection, flow));
     }
 
     fn pass(&mut self, now: Time) {

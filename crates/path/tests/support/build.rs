@@ -9,6 +9,8 @@ use jostle_path::queue::Limit;
 use jostle_path::{Capacity, Delay, Loss, QueueDiscipline, capacity, delay, loss, registry};
 use jostle_units::{Rate, Span, Stream, Time};
 
+use super::Serial;
+
 /// Number of kinds of capacity.
 pub const CAPACITIES: usize = 5;
 /// Number of flows of operations.
@@ -26,7 +28,7 @@ pub fn queue(
     limit: Limit,
     ecn: bool,
     seed: u64,
-) -> (Box<dyn QueueDiscipline<usize>>, Limit) {
+) -> (Box<dyn QueueDiscipline<Serial>>, Limit) {
     let row = &registry::queues()[row];
     let packets = match limit {
         Limit::Packets(n) => n,
@@ -64,7 +66,8 @@ pub fn queue(
             ("threshold", Kind::Size { .. }) => Some(Value::Integer(8_000)),
             ("threshold", _) => Some(Value::Integer(300_000)),
             (_, Kind::Choice { choices, .. }) => {
-                Some(Value::Text(choices[usize::from(!ecn)].to_owned()))
+                let chosen = (seed as usize).wrapping_add(usize::from(!ecn)) % choices.len();
+                Some(Value::Text(choices[chosen].to_owned()))
             }
             (name, _) => short.get(name).cloned(),
         };

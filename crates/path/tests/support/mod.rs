@@ -6,7 +6,9 @@
 pub mod build;
 
 use jostle_path::queue::Limit;
-use jostle_path::{Capacity, Ecn, Fate, Link, Packet, Probe, QueueDiscipline, Reason};
+use jostle_path::{
+    Capacity, Ecn, Fate, Headers, Link, Packet, Probe, PureAck, QueueDiscipline, Reason,
+};
 use jostle_units::{Span, Time};
 use proptest::prelude::*;
 
@@ -45,9 +47,23 @@ pub fn operations() -> impl Strategy<Value = Vec<Operation>> {
     prop::collection::vec(operation, 1..600)
 }
 
+/// The number of a packet, as its body. One of three is an ACK; what it acknowledges and its flags change
+/// now and then. All go the same way: to and fro packets of a flow may have queues of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Serial(pub usize);
+
+impl Headers for Serial {
+    fn pure_ack(&self) -> Option<PureAck> {
+        let number = (self.0 / 8) as u32;
+        let marks = (self.0 % 32 < 4, 0);
+        let ack = PureAck { number, marks, ..PureAck::default() };
+        self.0.is_multiple_of(3).then_some(ack)
+    }
+}
+
 /// A packet whose body is its number.
-fn packet(serial: usize, now: Time, flow: u32, size_bytes: u32, ecn: Ecn) -> Packet<usize> {
-    Packet { flow, size_bytes, queued_at: now, ecn, hop: 0, body: serial }
+fn packet(serial: usize, now: Time, flow: u32, size_bytes: u32, ecn: Ecn) -> Packet<Serial> {
+    Packet { flow, size_bytes, queued_at: now, ecn, hop: 0, body: Serial(serial) }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,7 +76,7 @@ enum State {
 /// Account of every packet that was handed over, and of the first thing that went wrong.
 #[derive(Default)]
 pub struct Account {
-    packets: Vec<(Packet<usize>, State)>,
+    packets: Vec<(Packet<Serial>, State)>,
     /// Packets of a flow keep their order only among those that the link takes for L4S, and among
     /// the others.
     pub two_queues: bool,
@@ -76,25 +92,25 @@ impl Account {
         self.wrong.get_or_insert(wrong);
     }
 
-    fn arrive(&mut self, now: Time, flow: u32, size_bytes: u32, ecn: Ecn) -> Packet<usize> {
+    fn arrive(&mut self, now: Time, flow: u32, size_bytes: u32, ecn: Ecn) -> Packet<Serial> {
         let packet = packet(self.packets.len(), now, flow, size_bytes, ecn);
         self.packets.push((packet, State::Inside));
         packet
     }
 
-    fn leave(&mut self, packet: &Packet<usize>, state: State) {
-        let Some((original, before)) = self.packets.get_mut(packet.body) else {
-            return self.note(format!("packet {} was never handed over", packet.body));
+    fn leave(&mut self, packet: &Packet<Serial>, state: State) {
+        let Some((original, before)) = self.packets.get_mut(packet.body.0) else {
+            return self.note(format!("packet {} was never handed over", packet.body.0));
         };
         let (original, before) = (*original, std::mem::replace(before, state));
         if before != State::Inside {
-            self.note(format!("packet {} left twice: {before:?}, {state:?}", packet.body));
+            self.note(format!("packet {} left twice: {before:?}, {state:?}", packet.body.0));
         }
         if (original.flow, original.size_bytes) != (packet.flow, packet.size_bytes) {
-            self.note(format!("packet {} has changed", packet.body));
+            self.note(format!("packet {} has changed", packet.body.0));
         }
         if original.ecn == Ecn::NotCapable && packet.ecn != Ecn::NotCapable {
-            self.note(format!("packet {} is marked, but its transport is not able", packet.body));
+            self.note(format!("packet {} is marked, but its transport is not able", packet.body.0));
         }
         match state {
             State::Dropped => self.dropped += 1,
@@ -103,16 +119,16 @@ impl Account {
     }
 
     /// A packet comes out; with `in_order`, after all of its flow that were handed over before it.
-    fn take(&mut self, packet: &Packet<usize>, in_order: bool) {
+    fn take(&mut self, packet: &Packet<Serial>, in_order: bool) {
         self.leave(packet, State::Taken);
         let flow = packet.flow as usize;
-        let arrived = self.packets.get(packet.body).map(|(original, _)| original.ecn);
+        let arrived = self.packets.get(packet.body.0).map(|(original, _)| original.ecn);
         let l4s = matches!(arrived, Some(Ecn::L4s | Ecn::Marked));
         let order = 2 * flow + usize::from(self.two_queues && l4s);
         self.last.resize(self.last.len().max(order + 1), None);
-        let last = self.last[order].replace(packet.body);
-        if in_order && last.is_some_and(|last| last > packet.body) {
-            self.note(format!("packet {} of flow {flow} came after {last:?}", packet.body));
+        let last = self.last[order].replace(packet.body.0);
+        if in_order && last.is_some_and(|last| last > packet.body.0) {
+            self.note(format!("packet {} of flow {flow} came after {last:?}", packet.body.0));
         }
     }
 
@@ -126,13 +142,13 @@ impl Account {
     }
 }
 
-impl Fate<usize> for Account {
-    fn dropped(&mut self, _: Time, packet: &Packet<usize>, _: Reason) {
+impl Fate<Serial> for Account {
+    fn dropped(&mut self, _: Time, packet: &Packet<Serial>, _: Reason) {
         self.leave(packet, State::Dropped);
     }
-    fn marked(&mut self, _: Time, packet: &Packet<usize>, _: Reason) {
+    fn marked(&mut self, _: Time, packet: &Packet<Serial>, _: Reason) {
         if packet.ecn != Ecn::Marked {
-            self.note(format!("packet {} is told as marked and is not", packet.body));
+            self.note(format!("packet {} is told as marked and is not", packet.body.0));
         }
     }
 }
@@ -144,7 +160,7 @@ impl Fate<usize> for Account {
 /// # Errors
 /// The first thing that it does wrong.
 pub fn check_queue(
-    queue: &mut dyn QueueDiscipline<usize>,
+    queue: &mut dyn QueueDiscipline<Serial>,
     limit: Limit,
     two_queues: bool,
     operations: &[Operation],
@@ -206,7 +222,7 @@ struct Watch {
     progress: Vec<(Time, u64)>,
 }
 
-impl Probe<usize> for Watch {
+impl Probe<Serial> for Watch {
     fn queue_changed(&mut self, now: Time, bytes: u64, packets: u64) {
         if now < self.last_change {
             self.account.note(format!("the queue changed at {now} after {}", self.last_change));
@@ -215,22 +231,22 @@ impl Probe<usize> for Watch {
         self.queue = (bytes, packets);
     }
 
-    fn sent(&mut self, start: Time, finish: Time, packet: &mut Packet<usize>) {
+    fn sent(&mut self, start: Time, finish: Time, packet: &mut Packet<Serial>) {
         if start < self.last_finish || finish < start || packet.queued_at > start {
             self.account.note(format!(
                 "packet {}, queued at {}, was sent from {start} to {finish}, its predecessor to {}",
-                packet.body, packet.queued_at, self.last_finish
+                packet.body.0, packet.queued_at, self.last_finish
             ));
         }
         self.last_finish = finish;
         self.sent_bytes += u64::from(packet.size_bytes);
-        self.finish.resize(self.finish.len().max(packet.body + 1), None);
-        self.finish[packet.body] = Some(finish);
+        self.finish.resize(self.finish.len().max(packet.body.0 + 1), None);
+        self.finish[packet.body.0] = Some(finish);
         self.progress.push((finish, self.sent_bytes));
     }
 
-    fn dropped(&mut self, now: Time, packet: &Packet<usize>, reason: Reason) {
-        let sent = self.finish.get(packet.body).copied().flatten();
+    fn dropped(&mut self, now: Time, packet: &Packet<Serial>, reason: Reason) {
+        let sent = self.finish.get(packet.body.0).copied().flatten();
         let on_the_way = matches!(reason, Reason::Loss | Reason::Outage);
         if sent != on_the_way.then_some(now) {
             self.account.note(format!("{reason:?} at {now} of a packet sent at {sent:?}"));
@@ -247,7 +263,7 @@ impl Probe<usize> for Watch {
 /// # Errors
 /// The first thing that it does wrong.
 pub fn check_link(
-    mut link: Link<usize>,
+    mut link: Link<Serial>,
     mut capacity: Box<dyn Capacity>,
     least_delay: Span,
     may_reorder: bool,
@@ -308,7 +324,7 @@ pub fn check_link(
 }
 
 fn take(
-    link: &mut Link<usize>,
+    link: &mut Link<Serial>,
     watch: &mut Watch,
     now: Time,
     last_exit: &mut Time,
@@ -322,9 +338,9 @@ fn take(
         return;
     };
     watch.account.take(&packet, !may_reorder);
-    let finish = watch.finish.get(packet.body).copied().flatten();
+    let finish = watch.finish.get(packet.body.0).copied().flatten();
     if finish.is_none_or(|finish| finish + least_delay > now) {
-        watch.account.note(format!("packet {} of {finish:?} came at {now}", packet.body));
+        watch.account.note(format!("packet {} of {finish:?} came at {now}", packet.body.0));
     }
     if now < *last_exit {
         watch.account.note(format!("an exit at {now} after one at {last_exit}"));

@@ -93,6 +93,10 @@ super::row::measures! {
     dropped_policer_packets: u64, "dropped_policer", "dropped: policer", PACKETS, any, "dropped_policer";
     |link, _| Some(link.dropped[Reason::Policer as usize]);
 
+    /// ACKs that a filter dropped because a later one in the queue said the same and more.
+    dropped_ack_filter_packets: u64, "dropped_ack_filter", "dropped: ACK filter", PACKETS, any, "dropped_ack_filter";
+    |link, _| Some(link.dropped[Reason::AckFilter as usize]);
+
     /// Packets lost at random after sending.
     dropped_loss_packets: u64, "dropped_loss", "dropped: random loss", PACKETS, any, "dropped_loss";
     |link, _| Some(link.dropped[Reason::Loss as usize]);

@@ -38,6 +38,12 @@ pub(super) fn check(
         within(&format!("{at}.stop_ns"), stop_ns, earliest_ns + 1..=MAX_NS)?;
     }
     after(&format!("{at}.after"), position, flow.after, &spec.flows)?;
+    for (key, name) in [("sender_host", &flow.sender_host), ("receiver_host", &flow.receiver_host)]
+    {
+        if name.as_ref().is_some_and(String::is_empty) {
+            return Err(SpecError::unfit(&format!("{at}.{key}"), "empty", "a name, or nothing"));
+        }
+    }
     within(&format!("{at}.mtu_bytes"), flow.mtu_bytes, MIN_MTU_BYTES..=MAX_MTU_BYTES)?;
     source(&format!("{at}.source"), &flow.source, flow.mtu_bytes - DATAGRAM_HEADER_BYTES)?;
     transport(at, flow)?;

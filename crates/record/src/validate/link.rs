@@ -6,12 +6,16 @@ use jostle_path::{Error, capacity, delay, loss, registry};
 
 use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, distinct, steps, within};
 use crate::{
-    AutoregressiveSpec, CapacitySpec, ClassSpec, DelaySpec, FlowSpec, FramesSpec, LinkPart,
-    LinkSpec, LossStep, OutageSpec, Quantile, QuickStartSpec, RunSpec,
+    AckThinningSpec, AutoregressiveSpec, CapacitySpec, ClassSpec, DelaySpec, FlowSpec, FramesSpec,
+    LinkPart, LinkSpec, LossStep, OutageSpec, Quantile, QuickStartSpec, RunSpec,
 };
 
 /// Most packets of a frame: as many as a Block Ack of 802.11be tells of.
 const MAX_FRAME_PACKETS: u32 = 1024;
+/// Most ACKs that one stands for: a window of a million packets lives on a thousand of them.
+const MAX_THINNED_ACKS: u32 = 1024;
+/// Longest wait of an ACK: with more, a sender's timer would run out.
+const MAX_HOLD_NS: u64 = 200_000_000;
 /// Shortest correlation of jitter that has any.
 const MIN_CORRELATION_NS: u64 = registry::SHORTEST_PERIOD_NS as u64;
 
@@ -27,6 +31,10 @@ pub(super) fn check(at: &str, link: &LinkSpec) -> Result<(), SpecError> {
     }
     if !link.loss_steps.is_empty() {
         check_loss_steps(&format!("{at}.loss_steps"), &link.loss_steps)?;
+    }
+    if let Some(AckThinningSpec { most, hold_ns }) = link.ack_thinning {
+        within(&format!("{at}.ack_thinning.most"), most, 1..=MAX_THINNED_ACKS)?;
+        within(&format!("{at}.ack_thinning.hold_ns"), hold_ns, 1..=MAX_HOLD_NS)?;
     }
     if let Some(frames) = &link.frames {
         check_frames(&format!("{at}.frames"), frames)?;

@@ -60,8 +60,9 @@ impl World {
         if spec.flows.len().max(spec.links.len()) >= POSITIONS as usize {
             return Err(Error::TooMany { most: POSITIONS });
         }
-        let links =
-            spec.links.iter().map(|link| build::link(link, spec.seed)).collect::<Result<_, _>>()?;
+        let hosts = spec.hosts();
+        let link = |link| build::link(link, spec.seed, &hosts);
+        let links = spec.links.iter().map(link).collect::<Result<_, _>>()?;
         let mut world = Self {
             network: Network::new(links, &spec.links, &spec.flows),
             flows: build::flows(spec, python_controllers)?,

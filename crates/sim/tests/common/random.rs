@@ -169,6 +169,10 @@ fn any_link(name: &'static str, rate_bps: u64, rtt_ns: u64) -> impl Strategy<Val
             loss,
             outages,
             frames,
+            ack_thinning: rate_bps.is_multiple_of(3).then_some(AckThinningSpec {
+                most: 1 + (rate_bps % 20) as u32,
+                hold_ns: 1 + rate_bps % (20 * MS),
+            }),
             loss_steps: Vec::new(),
             quick_start: rate_bps
                 .is_multiple_of(2)

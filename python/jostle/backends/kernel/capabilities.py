@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jostle.backends.base import Spec
-from jostle.backends.kernel import classes, controllers, packets, playback, programs, queues
+from jostle.backends.kernel import (
+    classes,
+    controllers,
+    hosts,
+    packets,
+    playback,
+    programs,
+    queues,
+)
 from jostle.backends.kernel.problems import Problem, flow_key, link_key
 from jostle.errors import InputError
 from jostle.kernel_images import Kind
@@ -60,7 +68,10 @@ def problems(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> list[Pro
     found = list(_run_problems(spec))
     for number, link in enumerate(spec["links"]):
         sizes_bytes = packets.sizes_on(number, spec["flows"])
-        found.extend(_link_problems(link, classes.queues_of(number, spec), sizes_bytes))
+        parts = classes.queues_of(number, spec).values()
+        found.extend(_link_problems(link, list(parts), sizes_bytes))
+        for part in parts:
+            found.extend(hosts.problems(number, spec, part))
         if kind == "virtual":
             found.extend(_playback_problems(link, spec["duration_ns"]))
         else:
@@ -94,6 +105,9 @@ def _link_problems(
                 text = f"`{part['kind']}` in a class: Linux's drr takes turns between queues that "
                 text += f"always have something; {_SIMULATOR}"
                 yield Problem(link_key(link, "queue.classes"), text)
+    if link.get("ack_thinning") is not None:
+        text = "Linux holds no ACK back: cake with `ack_filter` drops those that wait together; "
+        yield Problem(link_key(link, "ack_thinning"), f"{text}{_SIMULATOR}")
     if link.get("frames") is not None:
         text = f"no discipline here sends packets together; {_SIMULATOR}"
         yield Problem(link_key(link, "frames"), text)

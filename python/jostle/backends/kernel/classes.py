@@ -40,12 +40,17 @@ def classes_of(number: int, spec: Spec) -> list[dict[str, Any]]:
     ]
 
 
-def queues_of(number: int, spec: Spec) -> list[LinkPart]:
-    """Return the queues in which packets of a link wait."""
+def queues_of(number: int, spec: Spec) -> dict[str, LinkPart]:
+    """Return the queues in which packets of a link wait, by their handles."""
     link: LinkSpec = spec["links"][number]
     if not is_classful(link["queue"]):
-        return [link["queue"]]
-    return [one["queue"] for one in classes_of(number, spec)]
+        return {"10:": link["queue"]}
+    found = enumerate(classes_of(number, spec), 1)
+    return {_child(position): one["queue"] for position, one in found}
+
+
+def _child(position: int) -> str:
+    return f"{_FIRST_CHILD + position:x}:"
 
 
 def commands(
@@ -70,7 +75,7 @@ def commands(
     for number, (one, queue, ways) in enumerate(zip(classes, words, addresses, strict=True), 1):
         name = f"10:{number:x}"
         yield f"class add dev {device} parent 10: classid {name} drr quantum {one['quantum_bytes']}"
-        yield f"qdisc add dev {device} parent {name} handle {_FIRST_CHILD + number:x}: {queue}"
+        yield f"qdisc add dev {device} parent {name} handle {_child(number)} {queue}"
         for address in ways:
             match = f"protocol ip prio 1 u32 match ip dst {address}/32"
             yield f"filter add dev {device} parent 10: {match} flowid {name}"

@@ -165,7 +165,7 @@ def memory_mb(spec: Spec) -> int:
     for number, link in enumerate(spec["links"]):
         in_flight_bytes = playback.peak_bps(link) * longest_ns // (8 * 10**9)
         largest_bytes = max(packets.sizes_on(number, spec["flows"]))
-        waiting = classes.queues_of(number, spec)
+        waiting = list(classes.queues_of(number, spec).values())
         network_bytes += in_flight_bytes + sum(_queue_bytes(one, largest_bytes) for one in waiting)
     windows_bytes = sum(int(flow["receive_window_bytes"]) for flow in spec["flows"])
     many = sum(is_many(flow) for flow in spec["flows"])

@@ -37,6 +37,7 @@ REASONS = (
     "policer",
     "loss",
     "outage",
+    "ack_filter",
 )
 """Why packets are dropped or marked, as the simulator names it."""
 
@@ -48,12 +49,14 @@ _XSTATS: Mapping[str, tuple[str, int | None, int | None]] = {
     "codel": ("codel", 5, 6),
     "fq_codel": ("codel", 2, 3),
     "fq_pie": ("pie", 2, 4),
-    # What the guest writes there: of CAKE the marks alone, of a policer the drops behind it.
+    # What the guest writes there: of CAKE the marks and what its ACK filter dropped, of a policer
+    # the drops behind it.
     "cake": ("cobalt", None, 0),
     "policer": ("policer", 0, None),
     "pie": ("pie", 7, 9),
     "step_mark": ("step", 5, 8),
 }
+_CAKE_FILTERED = 1
 
 
 @dataclass(frozen=True)
@@ -291,9 +294,12 @@ def seen_of_link(spec: LinkSpec, queue: NDArray[np.void]) -> dict[str, Array]:
         found["dropped_overflow"] = drops
         return found
     reason, overflow_word, marked_word = own
-    overflow = nothing if overflow_word is None else queue["xstats"][:, overflow_word].astype(float)
+    words = queue["xstats"].astype(float)
+    overflow = nothing if overflow_word is None else words[:, overflow_word]
+    filtered = words[:, _CAKE_FILTERED] if spec["queue"]["kind"] == "cake" else nothing
     found["dropped_overflow"] = overflow
-    found[f"dropped_{reason}"] = np.maximum(drops - overflow, 0)
+    found["dropped_ack_filter"] = filtered
+    found[f"dropped_{reason}"] = np.maximum(drops - overflow - filtered, 0)
     if marked_word is not None:
-        found[f"marked_{reason}"] = queue["xstats"][:, marked_word].astype(float)
+        found[f"marked_{reason}"] = words[:, marked_word]
     return found

@@ -25,6 +25,12 @@ _POLICED_MTU = 65_550
 INNER_HANDLE = 0x101 << 16
 """`101:`."""
 
+_ACK_FILTERS = {
+    "none": "",
+    "filter": " ack-filter",
+    "aggressive": " ack-filter-aggressive",
+}
+
 _RED_MAX_WLOG = 31
 _RED_MAX_BURST = 1 << 20
 
@@ -246,9 +252,10 @@ def _cake(queue: Parameters, place: Place) -> str:
     rate = f"bandwidth {queue['rate']}bit" if queue["rate"] else "unlimited"
     # It bounds memory alone, which a packet takes more of than it is long.
     memory_bytes = _memory_bytes(queue["limit"], place)
+    isolation = "flowblind" if queue["isolation"] == "none" else queue["isolation"]
     return (
-        f"cake {rate} besteffort {'flows' if queue['isolation'] == 'flows' else 'flowblind'} "
-        f"rtt {_time(queue['rtt'])} overhead {queue['overhead']} memlimit {memory_bytes}"
+        f"cake {rate} besteffort {isolation} rtt {_time(queue['rtt'])} "
+        f"overhead {queue['overhead']} memlimit {memory_bytes}{_ACK_FILTERS[queue['ack_filter']]}"
     )
 
 

@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import Any
 
 from jostle.backends.base import Spec
-from jostle.backends.kernel import classes, packets, playback, queues
+from jostle.backends.kernel import classes, hosts, packets, playback, queues
 from jostle.backends.kernel.guest.netlink import ROOT
 from jostle.run_spec import FlowSpec, LinkSpec
 
@@ -149,6 +149,10 @@ def receiver_address(flow: int) -> str:
     return f"10.2.{flow // 250}.{flow % 250 + 1}"
 
 
+def _goes_to(flow: int, backward: bool) -> str:
+    return sender_address(flow) if backward else receiver_address(flow)
+
+
 def topology(spec: Spec, machine: Machine) -> Topology:
     """Lay out the network of a run."""
     made, own_links = Topology(), machine.own_links(spec)
@@ -160,6 +164,9 @@ def topology(spec: Spec, machine: Machine) -> Topology:
             _lay_link(made, number, link, machine, largest_bytes)
         if classes.is_classful(link["queue"]):
             _lay_classes(made.host(f"a{number}"), number, spec, machine, largest_bytes)
+        for handle, queue in classes.queues_of(number, spec).items():
+            device = f"dev {_QUEUE} parent {handle}"
+            made.host(f"a{number}").tc += hosts.filters(number, spec, queue, device, _goes_to)
     for number, flow in enumerate(spec["flows"]):
         _lay_flow(made, number, flow, spec, machine, own_links=own_links)
     made.timetable = _timetable(spec, machine, own_links)

@@ -36,6 +36,8 @@ BOTTLENECK = "bottleneck"
 DOWNLINK, UPLINK = "downlink", "uplink"
 """Names of the two links of an access line."""
 
+_LONGEST_HOLD_NS = 200_000_000
+
 
 @dataclass
 class LinkFacts:
@@ -320,6 +322,7 @@ def link_spec(
         "capacity": facts.capacity,
         "queue": queue,
         "classes": classes,
+        **_ack_thinning(link, path, report),
         "delay": {
             "steps": [{"at_ns": at, "delay_ns": delay} for at, delay in facts.delay_steps],
             "jitter": _jitter(link),
@@ -361,6 +364,17 @@ def _frames(link: Link) -> dict[str, Any]:
     contention = quantile_points(link.frames.contention)
     found = {"packets": link.frames.packets, "bytes": link.frames.bytes, "contention": contention}
     return {"frames": found}
+
+
+def _ack_thinning(link: Link, path: KeyPath, report: Report) -> dict[str, Any]:
+    """Return how a link thins ACKs out, if it does."""
+    if link.ack_thinning is None:
+        return {}
+    most, hold_ns = link.ack_thinning.most, link.ack_thinning.hold
+    if hold_ns > _LONGEST_HOLD_NS:
+        message = "no ACK waits for longer than 200 ms, after which a sender's timer may run out"
+        report.add((*path, "ack_thinning", "hold"), message)
+    return {"ack_thinning": {"most": most, "hold_ns": hold_ns}}
 
 
 def _median(points: QuantileTable) -> int:

@@ -20,6 +20,7 @@ from jostle.scenario.resolving.algorithms import controller_and_slow_start, memo
 from jostle.scenario.resolving.arrivals import arrivals_spec
 from jostle.scenario.resolving.classes import assign_flows
 from jostle.scenario.resolving.graphs import routed
+from jostle.scenario.resolving.hosts import hosts_spec
 from jostle.scenario.resolving.links import (
     BOTTLENECK,
     LinkFacts,
@@ -60,8 +61,6 @@ __all__ = ["Template", "resolve"]
 OVERALL: Final = "overall"
 """The phase that is always there: the whole run."""
 
-_FIRST_PEER: Final = 10 << 24 | 1
-"""10.0.0.1, the address of the first flow's receiver."""
 _MOST_FLOWS: Final = 10_000
 """Of a scenario, each of which is resolved when it is loaded. A RunSpec may have more."""
 _HOW_TO_END: Final = 'write for example bytes = "1 MB"'
@@ -442,7 +441,7 @@ def _flow(index: int, rtt: int | None, asked: _Asked) -> dict[str, Any]:
         "controller": controller,
         "slow_start": slow_start,
         "memory": memory_spec(flow, path, registry, report, folder) if ours else None,
-        "peer": _FIRST_PEER + index if flow.peer is None else flow.peer,
+        **hosts_spec(flow, index),
         "path": [positions[link.name] for link in there],
         "reverse_path": [positions[link.name] for link in back],
         "access_delay_ns": _access_delay(flow, rtt, path, links, report),

@@ -3,6 +3,7 @@ use jostle_units::Span;
 
 use super::super::testing::{Fates, capable, packet};
 use super::*;
+use crate::headers::PureAck;
 
 fn cake<const N: usize>(given: [(&str, Value); N]) -> Cake<()> {
     let given = given.map(|(name, value)| (name.to_owned(), value));
@@ -115,5 +116,132 @@ fn a_standing_queue_is_marked_and_one_that_cannot_be_is_dropped_from() {
         assert_eq!(fates.marked.is_empty(), !able);
         assert_eq!(fates.dropped.is_empty(), able);
         assert_eq!(queue.packets() + left + fates.dropped.len() as u64, 4_000);
+    }
+}
+
+/// A packet with a header of its own: whether it goes back, and what it acknowledges.
+#[derive(Clone, Copy)]
+struct Sent {
+    backward: bool,
+    ack: Option<u32>,
+}
+
+impl Headers for Sent {
+    fn is_backward(&self) -> bool {
+        self.backward
+    }
+
+    fn pure_ack(&self) -> Option<PureAck> {
+        self.ack.map(|number| PureAck { number, ..PureAck::default() })
+    }
+}
+
+fn with_headers<const N: usize>(given: [(&str, &str); N]) -> Cake<Sent> {
+    let given = given.map(|(name, value)| (name.to_owned(), Value::Text(value.to_owned())));
+    Cake::new(&ENTRY.resolve(&given.into()).unwrap(), Stream::new(1, "cake"))
+}
+
+fn sent(flow: u32, size_bytes: u32, body: Sent) -> Packet<Sent> {
+    Packet { flow, size_bytes, queued_at: us(0), ecn: Ecn::NotCapable, hop: 0, body }
+}
+
+/// Flow 0 has receiver 100, flows 1 to 8 have receiver 200, all of them sender 300.
+fn two_receivers() -> Vec<Hosts> {
+    (0..9).map(|flow| Hosts { sender: 300, receiver: if flow == 0 { 100 } else { 200 } }).collect()
+}
+
+/// Share of flow 0 while it and flows 1 to 8 always have packets waiting.
+fn share_of_the_single_flow(isolation: &str, backward: bool) -> f64 {
+    let (mut queue, mut fates) = (with_headers([("isolation", isolation)]), Fates::default());
+    queue.know_hosts(&two_receivers());
+    let body = Sent { backward, ack: None };
+    for flow in (0..9).cycle().take(90) {
+        queue.enqueue(us(0), sent(flow, 1_514, body), &mut fates);
+    }
+    let mut of_flow = [0u32; 9];
+    for _ in 0..18_000 {
+        let packet = queue.dequeue(us(0), &mut fates).unwrap();
+        of_flow[packet.flow as usize] += 1;
+        queue.enqueue(us(0), packet, &mut fates);
+    }
+    f64::from(of_flow[0]) / 18_000.0
+}
+
+#[test]
+fn hosts_share_whatever_the_number_of_their_flows() {
+    for (isolation, backward, expected) in [
+        ("flows", false, 1.0 / 9.0),
+        // The receiver is the destination of what goes there, and the source of what comes back.
+        ("dual-dsthost", false, 1.0 / 2.0),
+        ("dual-dsthost", true, 1.0 / 9.0),
+        ("dual-srchost", true, 1.0 / 2.0),
+        ("dual-srchost", false, 1.0 / 9.0),
+        // The common sender has nine flows, more than either receiver: its load is everybody's.
+        ("triple-isolate", false, 1.0 / 9.0),
+        ("dsthost", false, 1.0 / 2.0),
+        ("hosts", true, 1.0 / 2.0),
+    ] {
+        let share = share_of_the_single_flow(isolation, backward);
+        assert!((share - expected).abs() < 0.01, "{isolation} {backward}: {share}");
+    }
+}
+
+#[test]
+fn connections_are_their_flows_hosts() {
+    let (mut queue, mut fates) = (with_headers([("isolation", "dsthost")]), Fates::default());
+    queue.know_hosts(&two_receivers());
+    queue.admit(20, 0);
+    let body = Sent { backward: false, ack: None };
+    for flow in [0, 20, 1] {
+        queue.enqueue(us(0), sent(flow, 1_000, body), &mut fates);
+    }
+    let mut waiting: Vec<u64> = queue.bytes.iter().copied().filter(|bytes| *bytes > 0).collect();
+    waiting.sort_unstable();
+    assert_eq!(waiting, [1_000, 2_000]);
+}
+
+#[test]
+fn who_has_nothing_to_send_is_no_part_of_its_hosts_load() {
+    let mut queue = with_headers([("isolation", "dual-dsthost")]);
+    let mut fates = Fates::default();
+    queue.know_hosts(&two_receivers());
+    let body = Sent { backward: false, ack: None };
+    let part_of_the_first = |queue: &Cake<Sent>| {
+        let of = queue.queues.iter().find(|queue| queue.bulk).unwrap().host_places;
+        let loads = queue.loads.as_ref().unwrap();
+        loads.part_of(1_514, of, &mut Stream::new(1, "part"))
+    };
+    for flow in (1..9).cycle().take(40) {
+        queue.enqueue(us(0), sent(flow, 1_514, body), &mut fates);
+    }
+    for _ in 0..24 {
+        assert!(queue.dequeue(us(0), &mut fates).is_some());
+    }
+    assert!(part_of_the_first(&queue) <= 190);
+    while queue.dequeue(us(0), &mut fates).is_some() {}
+    // One goes on alone. The others leave when it would be their turn.
+    for _ in 0..40 {
+        queue.enqueue(us(0), sent(1, 1_514, body), &mut fates);
+        assert!(queue.dequeue(us(0), &mut fates).is_some());
+    }
+    assert_eq!(queue.queues.iter().filter(|queue| queue.bulk).count(), 1);
+    assert!(part_of_the_first(&queue) >= 1_513);
+}
+
+#[test]
+fn the_filter_keeps_what_it_drops_in_the_account() {
+    for (filter, left, lost) in [("none", 6, 0), ("filter", 3, 3), ("aggressive", 2, 4)] {
+        let (mut queue, mut fates) = (with_headers([("ack_filter", filter)]), Fates::default());
+        for number in 0..5 {
+            let body = Sent { backward: true, ack: Some(number) };
+            queue.enqueue(us(0), sent(1, 66, body), &mut fates);
+        }
+        queue.enqueue(us(0), sent(1, 1_514, Sent { backward: false, ack: None }), &mut fates);
+        assert_eq!((queue.packets(), fates.dropped.len()), (left, lost), "{filter}");
+        assert_eq!(queue.bytes(), 1_514 + 66 * (left - 1), "{filter}");
+        assert!(fates.dropped.iter().all(|(_, reason)| *reason == Reason::AckFilter));
+        let served: Vec<Option<u32>> =
+            std::iter::from_fn(|| queue.dequeue(us(0), &mut fates)).map(|p| p.body.ack).collect();
+        assert_eq!(served[served.len() - 2..], [Some(4), None]);
     }
 }

@@ -28,6 +28,8 @@ fn framer() -> Framer {
         linux: Linux::V6_1,
         memory: None,
         peer: 0,
+        sender_host: None,
+        receiver_host: None,
         after: None,
         initial_receive_window_bytes: 65_535,
         receive_window_autotuning: false,

@@ -26,7 +26,9 @@ from .records import QUEUE, XSTATS_BYTES
 _TCA_XSTATS, _TCA_STATS2 = 4, 7
 _STATS_BASIC, _STATS_QUEUE, _STATS_APP, _STATS_PKT64 = 1, 3, 4, 8
 # linux/pkt_sched.h: CAKE tells of itself in attributes, one list per tin.
-_CAKE_TINS, _CAKE_TIN_MARKED = 10, 8
+_CAKE_TINS = 10
+# Marks, and what the ACK filter dropped.
+_CAKE_COUNTS = (8, 6)
 
 
 def moments_ns(job: Mapping[str, Any]) -> list[int]:
@@ -110,18 +112,19 @@ class _Qdisc:
             elif name == _TCA_STATS2:
                 _read_stats(content, found)
                 if self.kind == "cake":
-                    found["xstats"] = struct.pack("=I", _marked_by_cake(content))
+                    counts = (_counted_by_cake(content, name) for name in _CAKE_COUNTS)
+                    found["xstats"] = struct.pack("=2I", *counts)
         return found
 
 
-def _marked_by_cake(stats: bytes) -> int:
-    """Count what all tins have marked."""
+def _counted_by_cake(stats: bytes, name: int) -> int:
+    """Add up a count of all tins."""
     return sum(
         int.from_bytes(count, sys.byteorder)
         for own in _named(stats, _STATS_APP)
         for tins in _named(own, _CAKE_TINS)
         for _, tin in attributes(tins, 0, len(tins))
-        for count in _named(tin, _CAKE_TIN_MARKED)
+        for count in _named(tin, name)
     )
 
 
