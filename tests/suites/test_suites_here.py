@@ -46,7 +46,7 @@ def test_marks_on_everything_leave_the_smallest_window(card):
 
 
 def test_receivers_that_lie_deceive_who_goes_by_losses_and_nobody_who_counts_acks(card):
-    """Savage et al. 1999: optimistic ACKs (2.3) are believed; who counts bytes is not misled (2.1)."""
+    """Savage et al. 1999: optimistic ACKs are believed (2.3), and whole segments counted (2.1)."""
     rows = card("robustness", "reno", *only("optimistic", "division"))
     assert rows["division"]["verdict"] == "pass"
     assert rows["optimistic"]["verdict"] == "fail"
