@@ -16,12 +16,13 @@ from jostle.backends import SimBackend
 from jostle.cli import status
 from jostle.errors import InputError, StoreError
 from jostle.running.executors import local
+from jostle.running.plans import write_plan
 from jostle.running.session import Session
 from jostle.running.store import Store
 from jostle.running.upkeep.check import check
 from jostle.running.upkeep.convert import convert
 from jostle.running.upkeep.merge import tidy_up
-from jostle.running.upkeep.tables import ask, write_table
+from jostle.running.upkeep.tables import ask, plans_frame, write_table
 from test_segments import forge, record, segments, stored
 
 
@@ -204,6 +205,28 @@ def test_plans_and_measures_are_asked_in_sql(tmp_path, capsys):
     assert "error: SQL: " in capsys.readouterr().err
     assert status(["store", "sql", "SELECT 1", "--store", str(tmp_path / "no")]) == 2
     assert "there is no store" in capsys.readouterr().err
+
+
+def test_plans_are_read_where_a_question_is_of_them(tmp_path, monkeypatch):
+    conditions = [{"rate": f"{at} Mbit/s", "rtt": "1 ms"} for at in range(3)]
+    runs = [(at % 3, at, f"{at:032x}") for at in range(7)]
+    for title, some in (("many", runs), ("none", [])):
+        write_plan(tmp_path, title, ("sim", "sim-1"), conditions, some)
+    frame = plans_frame(tmp_path)
+    labels = [
+        [{"key": key, "value": value} for key, value in conditions[at].items()] for at, _, _ in runs
+    ]
+    assert frame["labels"].to_list() == labels
+    assert list(frame.select("condition", "seed", "run").iter_rows()) == runs
+    assert frame["title"].unique().to_list() == ["many"]
+    assert ask(tmp_path, "SELECT count(*) AS n FROM Plans")["n"][0] == 7
+    assert "plans" in ask(tmp_path, "SHOW TABLES")["name"].to_list()
+
+    def too_long(_root):
+        raise AssertionError("plans were read")
+
+    monkeypatch.setattr("jostle.running.upkeep.tables.plans_frame", too_long)
+    assert ask(tmp_path, "SELECT 1 AS one")["one"].to_list() == [1]
 
 
 def test_measures_of_another_version_are_asked_together(tmp_path, records):

@@ -10,7 +10,7 @@ import json
 import tempfile
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from jostle.backends.tables import TABLES
 from jostle.errors import InputError, StoreError, brief, unknown
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 NAMES = (RUNS, MEASURES, *TABLES)
 """Tables that segments have."""
 PLANS = "plans"
+_ASKS_FOR_PLANS: Final = (PLANS, "show", "schema", "duckdb_", "pragma", "pg_", "sqlite_")
+"""Words of a question that names that table, or wants to know which tables there are."""
 
 
 def files_of(root: Path, table: str) -> list[Path]:
@@ -106,23 +108,33 @@ def plans_frame(root: Path) -> pl.DataFrame:
     """
     import polars as pl
 
-    rows: dict[str, list[Any]] = {
-        name: []
-        for name in ("plan", "title", "backend", "backend_version", "condition", "seed", "run")
-    }
-    labels: list[list[dict[str, str]]] = []
+    pair = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
+    types: dict[str, Any] = {
+        "plan": pl.String, "title": pl.String, "backend": pl.String, "backend_version": pl.String,
+        "condition": pl.UInt32, "seed": pl.UInt64, "run": pl.String, "labels": pair,
+    }  # fmt: skip
+    frames = [pl.DataFrame(schema=types)]
     for name, _ in plan_names(root):
         plan = read_plan(root, name)
-        made = [[{"key": k, "value": v} for k, v in one.items()] for one in plan.conditions]
-        for condition, seed, run in plan.runs:
-            values = (name, plan.title, plan.backend, plan.backend_version, condition, seed, run)
-            for column, value in zip(rows.values(), values, strict=True):
-                column.append(value)
-            labels.append(made[condition])
-    pair = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
-    types = {"condition": pl.UInt32, "seed": pl.UInt64}
-    columns = [pl.Series(n, v, dtype=types.get(n, pl.String)) for n, v in rows.items()]
-    return pl.DataFrame([*columns, pl.Series("labels", labels, dtype=pair)])
+        conditions, seeds, runs = zip(*plan.runs, strict=True) if plan.runs else ((), (), ())
+        of_runs = pl.DataFrame(
+            {"condition": conditions, "seed": seeds, "run": runs},
+            schema={key: types[key] for key in ("condition", "seed", "run")},
+        )
+        # Once for each condition: a plan may have a million runs of a few.
+        labels = [[{"key": k, "value": v} for k, v in one.items()] for one in plan.conditions]
+        made = pl.Series("labels", labels, dtype=pair)
+        about = {
+            "plan": name, "title": plan.title, "backend": plan.backend,
+            "backend_version": plan.backend_version,
+        }  # fmt: skip
+        frames.append(
+            of_runs.with_columns(
+                *(pl.lit(value, pl.String).alias(key) for key, value in about.items()),
+                made.gather(of_runs["condition"]),
+            ).select(list(types))
+        )
+    return pl.concat(frames)
 
 
 def ask(root: Path, question: str) -> pl.DataFrame:
@@ -143,7 +155,9 @@ def ask(root: Path, question: str) -> pl.DataFrame:
     import polars as pl
 
     with tempfile.TemporaryDirectory(prefix="jostle-sql-") as folder, duckdb.connect() as database:
-        _views(database, root, Path(folder))
+        # To read the plans of a large store takes longer than most answers.
+        asked = any(word in question.lower() for word in _ASKS_FOR_PLANS)
+        _views(database, root, Path(folder), with_plans=asked)
         try:
             answer = database.execute(question)
             if answer.description is None:
@@ -158,13 +172,17 @@ def ask(root: Path, question: str) -> pl.DataFrame:
     return pl.DataFrame(made)
 
 
-def _views(database: duckdb.DuckDBPyConnection, root: Path, folder: Path) -> None:
+def _views(
+    database: duckdb.DuckDBPyConnection, root: Path, folder: Path, *, with_plans: bool
+) -> None:
     for name in NAMES:
         paths = files_of(root, name)
         if paths:
             listed = ", ".join(_quoted(str(path)) for path in paths)
             more = ", union_by_name = true" if _differ(paths) else ""
             database.execute(f"CREATE VIEW {name} AS FROM read_parquet([{listed}]{more})")
+    if not with_plans:
+        return
     try:
         plans = plans_frame(root)
     except StoreError as error:
