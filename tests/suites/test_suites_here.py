@@ -45,6 +45,13 @@ def test_marks_on_everything_leave_the_smallest_window(card):
     assert card("robustness", "bbr", *only("mangled"))["mangled"]["value"] > 20
 
 
+def test_receivers_that_lie_deceive_who_goes_by_losses_and_nobody_who_counts_acks(card):
+    """Savage et al. 1999: optimistic ACKs are believed (2.3), and whole segments counted (2.1)."""
+    rows = card("robustness", "reno", *only("optimistic", "division"))
+    assert rows["division"]["verdict"] == "pass"
+    assert rows["optimistic"]["verdict"] == "fail"
+
+
 def test_careful_resume_is_what_meets_c4s_bound_by_way_of_a_satellite(card):
     """RFC 9959, section 1, and draft-huitema-ccwg-c4-test, 2.2.3: 100 MB in 7.4 s, 4.2 at best."""
     row = card("c4", "cubic", *only("satellite"))["satellite"]

@@ -100,7 +100,7 @@ impl Entry {
                     expected: parameter.kind.expected(),
                 })?,
             };
-            Ok((parameter.name, value))
+            Ok(Some(value))
         });
         Ok(Values::new(self.name, self.parameters, values.collect::<Result<_, _>>()?))
     }
@@ -132,8 +132,7 @@ impl Entry {
 
     /// Every parameter at its default; without those that have none.
     pub fn defaults(&self) -> Values {
-        let default = |p: &Parameter| Some((p.name, p.kind.default_value()?));
-        let values = self.parameters.iter().filter_map(default);
+        let values = self.parameters.iter().map(|parameter| parameter.kind.default_value());
         Values::new(self.name, self.parameters, values.collect())
     }
 }

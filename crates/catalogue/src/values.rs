@@ -1,6 +1,6 @@
 //! What a row is built from.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -13,12 +13,14 @@ use crate::parameter::{Kind, Parameter, Value};
 ///
 /// Whoever builds the row asks for them by name. A name that the row does not declare, or one of
 /// another kind, is a mistake in the engine: that panics, in every build, and the tests of a registry
-/// build every row in every setting.
+/// build every row in every setting. Copies share what they hold, so that a row can be built from the
+/// same values again and again.
 #[derive(Clone, Debug)]
 pub struct Values {
     row: &'static str,
     parameters: &'static [Parameter],
-    values: BTreeMap<&'static str, Value>,
+    /// One for each of `parameters`; only [`Entry::defaults`](crate::Entry::defaults) may leave one out.
+    values: Arc<[Option<Value>]>,
 }
 
 /// Values of the same row that are the same.
@@ -37,25 +39,25 @@ pub(crate) fn content(value: &Value) -> Vec<u8> {
 }
 
 impl Values {
-    /// `values` are those of the `parameters` of `row`, and fit them.
+    /// `values` are those of the `parameters` of `row`, in their order, and fit them.
     pub(crate) fn new(
         row: &'static str,
         parameters: &'static [Parameter],
-        values: BTreeMap<&'static str, Value>,
+        values: Arc<[Option<Value>]>,
     ) -> Self {
+        debug_assert_eq!(parameters.len(), values.len());
         Self { row, parameters, values }
     }
 
     /// The value of a parameter that is `expected`, of the kinds that `is` names.
     fn get(&self, name: &str, expected: &str, is: impl Fn(&Kind) -> bool) -> &Value {
         let row = self.row;
-        let parameter = self.parameters.iter().find(|parameter| parameter.name == name);
-        let Some(parameter) = parameter else {
+        let mut both = self.parameters.iter().zip(&*self.values);
+        let Some((parameter, value)) = both.find(|(parameter, _)| parameter.name == name) else {
             panic!("`{row}` asks for `{name}`, a parameter that it does not declare");
         };
         assert!(is(&parameter.kind), "`{row}.{name}` is not {expected}");
-        // Only `Entry::defaults` may leave one out.
-        self.values.get(name).unwrap_or_else(|| panic!("`{row}.{name}` has no default"))
+        value.as_ref().unwrap_or_else(|| panic!("`{row}.{name}` has no default"))
     }
 
     /// A parameter whose values are whole numbers.

@@ -2,7 +2,7 @@
 
 use jostle_units::{HEADER_BYTES, Span, Stream, Time, mss_of};
 
-use crate::{ArrivalsSpec, CapacitySpec, FlowSpec, Quantity, RunSpec, SourceSpec};
+use crate::{ArrivalsSpec, CapacitySpec, FlowSpec, FlowStreams, Quantity, RunSpec, SourceSpec};
 
 /// Quantiles over which headers are averaged: they are a bounded part of a size, so that steps of a
 /// ten-thousandth leave nothing of note out.
@@ -33,7 +33,7 @@ impl Arrivals {
             ArrivalsSpec::Listed { at_ns, .. } => Process::Listed { at_ns: at_ns.clone() },
             _ => Process::Poisson { mean_s: 1.0 / rate_per_s(flow, run)? },
         };
-        let random = Stream::new(run.seed, &format!("flow/{}/arrivals", flow.name));
+        let random = FlowStreams::of(run.seed, &flow.name).stream("arrivals");
         let start = Time::from_ns(flow.start_ns);
         Some(Self { process, random, start, last: start, count: 0 })
     }
@@ -61,21 +61,21 @@ impl FlowSpec {
     }
 }
 
-/// What the `number`-th connection of a flow that is many is, as a flow by itself. Its name names its
-/// random streams: what it draws depends on nothing but the seed and its number.
-pub fn nth_connection(flow: &FlowSpec, number: u32) -> FlowSpec {
-    let mut one = FlowSpec { arrivals: None, ..flow.clone() };
-    rename(&mut one, flow, number);
-    one
+/// Size of the `number`-th connection of a flow, if its arrivals list sizes.
+pub fn listed_bytes(flow: &FlowSpec, number: u32) -> Option<u64> {
+    let Some(ArrivalsSpec::Listed { bytes: Some(bytes), .. }) = &flow.arrivals else { return None };
+    Some(bytes.get(number as usize).copied().unwrap_or(1))
 }
 
-/// Makes the `number`-th connection of a flow out of another one of it.
-pub fn rename(one: &mut FlowSpec, flow: &FlowSpec, number: u32) {
-    one.name = format!("{}/{number}", flow.name);
-    if let Some(ArrivalsSpec::Listed { bytes: Some(bytes), .. }) = &flow.arrivals {
-        let bytes = bytes.get(number as usize).copied().unwrap_or(1);
-        one.source = SourceSpec::Fixed { bytes: Quantity::Constant(bytes) };
-    }
+/// The `number`-th connection of a flow that is many, as a flow by itself. Its name names its random
+/// streams ([`FlowStreams::of_connection`]).
+pub fn nth_connection(flow: &FlowSpec, number: u32) -> FlowSpec {
+    let name = format!("{}/{number}", flow.name);
+    let source = match listed_bytes(flow, number) {
+        Some(bytes) => SourceSpec::Fixed { bytes: Quantity::Constant(bytes) },
+        None => flow.source.clone(),
+    };
+    FlowSpec { name, source, arrivals: None, ..flow.clone() }
 }
 
 /// Connections per second of a flow whose connections come as a Poisson process; none of others, and

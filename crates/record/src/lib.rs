@@ -13,6 +13,7 @@ mod datagram_meter;
 mod e_model;
 mod first_sent;
 mod flow_meter;
+mod flow_streams;
 mod groups;
 mod histogram;
 mod impairments;
@@ -36,8 +37,9 @@ mod timeline;
 mod transfer;
 mod validate;
 
-pub use arrivals::{Arrivals, nth_connection, rate_per_s, rename};
+pub use arrivals::{Arrivals, listed_bytes, nth_connection, rate_per_s};
 pub use captured::Captured;
+pub use flow_streams::FlowStreams;
 pub use histogram::Histogram;
 pub use impairments::{DrawnImpairments, LossState};
 pub use measures::{

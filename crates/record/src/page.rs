@@ -2,7 +2,7 @@
 
 use jostle_units::{Span, Stream};
 
-use crate::{Quantity, Sampler, WebSpec};
+use crate::{FlowStreams, Quantity, Sampler, WebSpec};
 
 /// A page, and how long its reader looks at it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Pages {
     pub fn new(spec: &WebSpec, seed: u64, flow: &str) -> Self {
         let sampler = |quantity: &Quantity| Sampler::new(quantity.clone());
         Self {
-            random: Stream::new(seed, &format!("flow/{flow}/pages")),
+            random: FlowStreams::of(seed, flow).stream("pages"),
             main: sampler(&spec.main_bytes),
             objects: sampler(&spec.objects),
             object: sampler(&spec.object_bytes),

@@ -4,58 +4,67 @@
 //! comes from the same number: conditions that differ by a distribution differ by it and not by luck.
 
 use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
+use std::sync::Arc;
 
 use jostle_path::registry;
 use jostle_units::{Span, Stream};
 
-use crate::{CdfPoint, Distribution, Law, Quantity};
+use crate::{CdfPoint, Distribution, FlowStreams, Law, Quantity};
 
 /// Most that a draw comes to, however heavy its tail: 2⁵³, and the longest time there is.
 const MOST_COUNTED: u64 = 1 << 53;
 const LONGEST_NS: u64 = registry::LONGEST_NS as u64;
 
-/// A quantity, ready to be drawn.
+/// A quantity, ready to be drawn. Copies share their law, so that each of many connections can have one.
 #[derive(Clone, Debug)]
-pub struct Sampler {
-    quantity: Quantity,
-    /// Probabilities of the law's that lie between the bounds.
-    within: (f64, f64),
+pub struct Sampler(Prepared);
+
+#[derive(Clone, Debug)]
+enum Prepared {
+    Constant(u64),
+    Drawn {
+        law: Arc<Law>,
+        /// Probabilities of the law's that lie between the bounds.
+        within: (f64, f64),
+    },
 }
 
 impl Sampler {
     /// That of `quantity`.
     pub fn new(quantity: Quantity) -> Self {
-        let within = match &quantity {
-            Quantity::Constant(_) => (0.0, 1.0),
-            Quantity::Drawn(distribution) => distribution.within(),
-        };
-        Self { quantity, within }
+        Self(match quantity {
+            Quantity::Constant(value) => Prepared::Constant(value),
+            Quantity::Drawn(distribution) => {
+                Prepared::Drawn { within: distribution.within(), law: Arc::new(distribution.law) }
+            }
+        })
     }
 
     /// A value as it is distributed, before it is rounded. What is constant takes no random number.
     pub fn real(&self, random: &mut Stream) -> f64 {
-        match &self.quantity {
-            Quantity::Constant(value) => *value as f64,
-            Quantity::Drawn(distribution) => {
-                let (low, high) = self.within;
-                distribution.law.quantile(low + (high - low) * random.uniform())
+        match &self.0 {
+            Prepared::Constant(value) => *value as f64,
+            Prepared::Drawn { law, within: (low, high) } => {
+                law.quantile(low + (high - low) * random.uniform())
             }
         }
     }
 
     /// A value as so many whole things, at least one.
     pub fn count(&self, random: &mut Stream) -> u64 {
-        match self.quantity {
-            Quantity::Constant(value) => value,
-            Quantity::Drawn(_) => (self.real(random).round() as u64).clamp(1, MOST_COUNTED),
+        match self.0 {
+            Prepared::Constant(value) => value,
+            Prepared::Drawn { .. } => (self.real(random).round() as u64).clamp(1, MOST_COUNTED),
         }
     }
 
     /// A value as a time.
     pub fn span(&self, random: &mut Stream) -> Span {
-        match self.quantity {
-            Quantity::Constant(ns) => Span::from_ns(ns),
-            Quantity::Drawn(_) => Span::from_ns((self.real(random).round() as u64).min(LONGEST_NS)),
+        match self.0 {
+            Prepared::Constant(ns) => Span::from_ns(ns),
+            Prepared::Drawn { .. } => {
+                Span::from_ns((self.real(random).round() as u64).min(LONGEST_NS))
+            }
         }
     }
 }
@@ -71,8 +80,12 @@ impl Sizes {
     /// Those of a flow in a run with `seed`. They have random numbers of their own, so that the n-th
     /// size is the same whatever else the application draws.
     pub fn new(bytes: &Quantity, seed: u64, flow: &str) -> Self {
-        let random = Stream::new(seed, &format!("flow/{flow}/sizes"));
-        Self { sampler: Sampler::new(bytes.clone()), random }
+        Self::of(Sampler::new(bytes.clone()), FlowStreams::of(seed, flow))
+    }
+
+    /// The same of a flow or connection with these `streams`.
+    pub fn of(sampler: Sampler, streams: FlowStreams) -> Self {
+        Self { sampler, random: streams.stream("sizes") }
     }
 
     /// The next one.
@@ -81,10 +94,9 @@ impl Sizes {
     }
 }
 
-/// So many responses a flow's application asks for in a run with `seed`: drawn once, at least one.
-pub fn responses(count: &Quantity, seed: u64, flow: &str) -> u64 {
-    let mut random = Stream::new(seed, &format!("flow/{flow}/count"));
-    Sampler::new(count.clone()).count(&mut random)
+/// So many responses a flow's application asks for: drawn once, at least one.
+pub fn responses(count: &Sampler, streams: FlowStreams) -> u64 {
+    count.count(&mut streams.stream("count"))
 }
 
 impl Quantity {

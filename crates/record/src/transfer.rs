@@ -1,7 +1,9 @@
 //! What is known of a flow's transfer of an object, in the end.
 
 use crate::tables::TransferTable;
-use crate::{CapacitySpec, FlowSpec, Quantity, RunSpec, Sizes, SourceSpec, responses};
+use crate::{
+    CapacitySpec, FlowSpec, FlowStreams, Quantity, RunSpec, Sampler, Sizes, SourceSpec, responses,
+};
 
 /// What is known of a flow's transfer in the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -70,8 +72,8 @@ impl Arrived {
             }
         }
         for class in &mut all.classes {
-            class.completions_s.sort_by(f64::total_cmp);
-            class.slowdowns.sort_by(f64::total_cmp);
+            class.completions_s.sort_unstable_by(f64::total_cmp);
+            class.slowdowns.sort_unstable_by(f64::total_cmp);
         }
         all
     }
@@ -144,7 +146,8 @@ pub(crate) fn bytes_of(flow: &FlowSpec, seed: u64) -> Option<u64> {
     let (bytes, count) = match &flow.source {
         SourceSpec::Fixed { bytes } => (bytes, 1),
         SourceSpec::RequestResponse { bytes, count, .. } => {
-            (bytes, responses(count.as_ref()?, seed, &flow.name))
+            let count = Sampler::new(count.clone()?);
+            (bytes, responses(&count, FlowStreams::of(seed, &flow.name)))
         }
         SourceSpec::Trace(trace) => return Some(trace.writes.iter().map(|it| it.bytes).sum()),
         SourceSpec::Bulk

@@ -1,20 +1,22 @@
 //! From a RunSpec to links and endpoints.
 
-use jostle_control::registry::{self, Start};
-use jostle_control::slow_start::Standard;
-use jostle_control::{Controller, EcnFeedback, SlowStart};
+mod receivers;
+mod recipe;
+mod tcp;
+
+use jostle_control::Controller;
 use jostle_path::{Hosts, Link};
 use jostle_quic::{AckFrequency, Congestion, Crypto, End, Handshake, Recovery, Settings, Stack};
 use jostle_record::capture::log_title;
 use jostle_record::{
-    Algorithm, FlowSpec, LinkSpec, Linux, QuicCrypto, QuicHandshake, QuicRecovery, ReceiverSpec,
-    RunSpec, SourceSpec, Transport,
+    FlowSpec, FlowStreams, LinkSpec, Quantity, QuicCrypto, QuicHandshake, QuicRecovery, RunSpec,
+    Sampler, SourceSpec, Transport, listed_bytes, nth_connection,
 };
-use jostle_tcp::{Conduct, Options, Receiver, Sender};
-use jostle_units::{DATAGRAM_HEADER_BYTES, Span, Stream, Time, mss_of};
+use jostle_units::{DATAGRAM_HEADER_BYTES, Span, Stream, Time};
 
+use self::recipe::Recipe;
+use self::tcp::{TcpPlan, way_back};
 use crate::Error;
-use crate::connection::Connection;
 use crate::datagrams::Datagrams;
 use crate::endpoints::Endpoints;
 use crate::host::Times;
@@ -22,7 +24,7 @@ use crate::packet::Body;
 use crate::pings::Pinger;
 use crate::quic::{QuicConnection, QuicEnds};
 use crate::relay::Part;
-use crate::source::Source;
+use crate::source::Application;
 
 /// Makes the controllers that no registry has ([`jostle_record::Algorithm::is_python_controller`]): given
 /// the flow and the controller's own random numbers, a controller or what is wrong.
@@ -37,51 +39,56 @@ pub(crate) struct Flow {
     pub followers: Vec<u32>,
 }
 
-fn invalid(what: &str, error: impl std::fmt::Display) -> Error {
-    Error::Unbuildable { what: what.to_owned(), why: error.to_string() }
-}
-
 pub(crate) fn link(spec: &LinkSpec, seed: u64, hosts: &[Hosts]) -> Result<Link<Body>, Error> {
-    let mut link = spec.build(seed).map_err(|error| invalid(&spec.name, error))?;
+    let mut link = spec.build(seed).map_err(|error| Error::unbuildable(&spec.name, error))?;
     link.know_hosts(hosts);
     Ok(link)
 }
 
-fn slow_start(spec: Option<&Algorithm>, flow: &str) -> Result<Box<dyn SlowStart>, Error> {
-    let Some(spec) = spec else { return Ok(Box::new(Standard)) };
-    let row = registry::slow_start(&spec.name).ok_or_else(|| {
-        invalid(flow, format_args!("there is no slow-start method `{}`", spec.name))
-    })?;
-    row.create(&spec.parameters).map_err(|e| invalid(flow, e))
-}
-
-fn controller(
+fn from_python(
     spec: &FlowSpec,
-    seed: u64,
     python_controllers: PythonControllers<'_>,
-) -> Result<Box<dyn Controller>, Error> {
-    let controller = if spec.controller.is_python_controller() {
-        let random = Stream::new(seed, &format!("flow/{}/controller", spec.name));
-        python_controllers(spec, random).map_err(|e| invalid(&spec.name, e))?
-    } else {
-        from_registry(spec, seed)?
-    };
-    let Some(memory) = &spec.memory else { return Ok(controller) };
-    let row = registry::memory(&memory.name)
-        .ok_or_else(|| invalid(&spec.name, format_args!("there is no memory `{}`", memory.name)))?;
-    row.create(&memory.parameters, controller).map_err(|e| invalid(&spec.name, e))
+) -> impl FnOnce(Stream) -> Result<Box<dyn Controller>, Error> {
+    |random| python_controllers(spec, random).map_err(|e| Error::unbuildable(&spec.name, e))
 }
 
-fn from_registry(spec: &FlowSpec, seed: u64) -> Result<Box<dyn Controller>, Error> {
-    let name = &spec.controller.name;
-    let row = registry::controller(name)
-        .ok_or_else(|| invalid(&spec.name, format_args!("there is no controller `{name}`")))?;
-    if row.start == Start::Own && spec.slow_start.is_some() {
-        return Err(invalid(&spec.name, format_args!("`{name}` has a slow start of its own")));
+/// How the connections of a flow that is many are made.
+pub(crate) enum Plan {
+    /// From what they have in common.
+    Tcp(Box<TcpPlan>, Application),
+    /// Each from a specification of its own: those over QUIC, and those whose controllers are asked of
+    /// somebody who is shown one.
+    Each,
+}
+
+impl Plan {
+    /// That of a flow of `run`.
+    pub(crate) fn of(spec: &FlowSpec, run: &RunSpec) -> Result<Self, Error> {
+        if spec.transport != Transport::Tcp || spec.controller.is_python_controller() {
+            return Ok(Self::Each);
+        }
+        Ok(Self::Tcp(Box::new(TcpPlan::of(spec, run)?), Application::new(&spec.source)))
     }
-    let start = slow_start(spec.slow_start.as_ref(), &spec.name)?;
-    let random = Stream::new(seed, &format!("flow/{}/controller", spec.name));
-    row.create(&spec.controller.parameters, start, random).map_err(|e| invalid(&spec.name, e))
+
+    /// Both ends of the `number`-th connection of `flow`.
+    pub(crate) fn endpoints(
+        &self,
+        number: u32,
+        flow: &FlowSpec,
+        run: &RunSpec,
+        python_controllers: PythonControllers<'_>,
+    ) -> Result<Endpoints, Error> {
+        match self {
+            Self::Tcp(plan, application) => {
+                let application = match listed_bytes(flow, number) {
+                    Some(bytes) => Application::Fixed(Sampler::new(Quantity::Constant(bytes))),
+                    None => application.clone(),
+                };
+                plan.nth(number, application).map(Endpoints::Connection)
+            }
+            Self::Each => endpoints(&nth_connection(flow, number), run, python_controllers),
+        }
+    }
 }
 
 /// Every flow of `run`.
@@ -141,7 +148,11 @@ pub(crate) fn endpoints(
     python_controllers: PythonControllers<'_>,
 ) -> Result<Endpoints, Error> {
     match (spec.transport, &spec.source) {
-        (Transport::Tcp, _) => connection(spec, run, python_controllers).map(Endpoints::Connection),
+        (Transport::Tcp, _) => {
+            let application = Application::new(&spec.source);
+            let python = from_python(spec, python_controllers);
+            TcpPlan::of(spec, run)?.only(application, python).map(Endpoints::Connection)
+        }
         (Transport::Udp, &SourceSpec::Ping { bytes, every_ns, timeout_ns }) => {
             let (every, timeout) = (Span::from_ns(every_ns), Span::from_ns(timeout_ns));
             Ok(Endpoints::Pings(Pinger::new(bytes as u16, every, timeout)))
@@ -153,7 +164,7 @@ pub(crate) fn endpoints(
         (Transport::Udp, SourceSpec::Cbr(source)) => {
             Ok(Endpoints::Datagrams(Datagrams::new(source)))
         }
-        (Transport::Udp, _) => Err(invalid(&spec.name, "it is not sent in datagrams")),
+        (Transport::Udp, _) => Err(Error::unbuildable(&spec.name, "it is not sent in datagrams")),
     }
 }
 
@@ -171,36 +182,43 @@ fn quic_ends_with(
     python_controllers: PythonControllers<'_>,
 ) -> Result<QuicEnds, Error> {
     let settings = quic_settings(spec, run)?;
+    let streams = FlowStreams::of(run.seed, &spec.name);
     let congestion = if spec.controller.is_of_stack() {
         let stack = match spec.controller.name.as_str() {
             "noq:cubic" => Stack::Cubic,
             "noq:reno" => Stack::Reno,
             "noq:bbr3" => Stack::Bbr3,
             other => {
-                return Err(invalid(&spec.name, format_args!("there is no controller `{other}`")));
+                return Err(Error::unbuildable(
+                    &spec.name,
+                    format_args!("there is no controller `{other}`"),
+                ));
             }
         };
         Congestion::Stack(stack)
     } else {
-        Congestion::Ours(controller(spec, run.seed, python_controllers)?)
+        let python = from_python(spec, python_controllers);
+        Congestion::Ours(Recipe::of(spec)?.make(streams, python)?)
     };
-    let stream = |part: &str| Stream::new(run.seed, &format!("flow/{}/{part}", spec.name));
-    let client = End::client(&settings, stream("quic/client").bits(), congestion)
-        .map_err(|e| invalid(&spec.name, e))?;
-    let server =
-        End::server(&settings, stream("quic/server").bits()).map_err(|e| invalid(&spec.name, e))?;
-    let source = Source::new(&spec.source, run.seed, &spec.name).asked_over(way_back(spec, run));
+    let client = End::client(&settings, streams.stream("quic/client").bits(), congestion)
+        .map_err(|e| Error::unbuildable(&spec.name, e))?;
+    let server = End::server(&settings, streams.stream("quic/server").bits())
+        .map_err(|e| Error::unbuildable(&spec.name, e))?;
+    let source = Application::new(&spec.source).source(streams).asked_over(way_back(spec, run));
     let early = settings.handshake == Handshake::ZeroRtt;
     Ok(QuicEnds { client, server, source, early })
 }
 
 fn quic_settings(spec: &FlowSpec, run: &RunSpec) -> Result<Settings, Error> {
-    let missing = || invalid(&spec.name, "a QUIC flow says how its connection is made");
+    let missing = || Error::unbuildable(&spec.name, "a QUIC flow says how its connection is made");
     let quic = spec.quic.as_ref().ok_or_else(missing)?;
     if let Some(other) = &quic.implementation {
-        return Err(invalid(&spec.name, format_args!("`{}` is not simulated", other.name)));
+        return Err(Error::unbuildable(
+            &spec.name,
+            format_args!("`{}` is not simulated", other.name),
+        ));
     }
-    let bytes = |bytes: u32| u16::try_from(bytes).map_err(|e| invalid(&spec.name, e));
+    let bytes = |bytes: u32| u16::try_from(bytes).map_err(|e| Error::unbuildable(&spec.name, e));
     let largest = bytes(spec.mtu_bytes - DATAGRAM_HEADER_BYTES)?;
     Ok(Settings {
         datagram_bytes: bytes(quic.initial_mtu_bytes)?,
@@ -241,81 +259,4 @@ fn quic_settings(spec: &FlowSpec, run: &RunSpec) -> Result<Settings, Error> {
         peer: spec.peer,
         ..Settings::default()
     })
-}
-
-/// What propagation over some links takes, as the run begins.
-fn propagation(links: &[u32], run: &RunSpec) -> Span {
-    let ns = |&link: &u32| run.links[link as usize].delay.steps[0].delay_ns;
-    Span::from_ns(links.iter().map(ns).sum())
-}
-
-/// What propagation from the receiver to the sender takes.
-fn way_back(spec: &FlowSpec, run: &RunSpec) -> Span {
-    propagation(&spec.reverse_path, run) + Span::from_ns(spec.access_delay_ns)
-}
-
-fn connection(
-    spec: &FlowSpec,
-    run: &RunSpec,
-    python_controllers: PythonControllers<'_>,
-) -> Result<Connection, Error> {
-    let mss_bytes = u16::try_from(mss_of(spec.mtu_bytes)).map_err(|e| invalid(&spec.name, e))?;
-    let options = Options {
-        pacing: spec.pacing,
-        ecn: spec.ecn,
-        initial_window: spec.initial_window_packets,
-        timestamp_offset: Stream::new(run.seed, &format!("flow/{}/timestamps", spec.name)).bits()
-            as u32,
-        initial_pacing: spec.initial_pacing,
-        short_path_bursts: spec.linux == Linux::V6_1,
-        peer: spec.peer,
-        mss_bytes,
-    };
-    let rtt = propagation(&spec.path, run) + way_back(spec, run);
-    let controller = controller(spec, run.seed, python_controllers)?;
-    // In Linux a receiver echoes marks as its own controller needs it: both ends have the same.
-    let feedback = match (spec.ecn, controller.needs_ecn()) {
-        (false, _) => EcnFeedback::None,
-        (true, EcnFeedback::None) => EcnFeedback::Classic,
-        (true, needed) => needed,
-    };
-    let mut receiver = Receiver::new(mss_bytes, spec.receive_window_bytes, rtt, feedback)
-        .offering(spec.initial_receive_window_bytes);
-    if spec.receive_window_autotuning {
-        receiver = receiver.autotuned();
-    }
-    if spec.linux == Linux::V4_15 {
-        receiver = receiver.uncompressed();
-    }
-    let source = Source::new(&spec.source, run.seed, &spec.name).asked_over(way_back(spec, run));
-    let conduct = conduct(run, spec, rtt, mss_bytes)?;
-    Ok(Connection::new(Sender::new(options, controller), receiver, source).conducted(conduct))
-}
-
-/// What a flow's receiver does otherwise than Linux's, if it does.
-fn conduct(run: &RunSpec, spec: &FlowSpec, rtt: Span, mss: u16) -> Result<Option<Conduct>, Error> {
-    let Some(receiver) = &spec.receiver else { return Ok(None) };
-    let most_bytes = spec.receive_window_bytes;
-    Ok(Some(match *receiver {
-        ReceiverSpec::DividedAcks { pieces } => Conduct::divided(pieces),
-        ReceiverSpec::RepeatedAcks { copies } => Conduct::repeated(copies),
-        ReceiverSpec::HiddenMarks => Conduct::unmarked(),
-        ReceiverSpec::OptimisticAcks { lead } => Conduct::optimistic(lead, rtt, most_bytes, mss),
-        ReceiverSpec::Rledbat { .. } => {
-            Conduct::rledbat(receivers_controller(receiver, spec, run.seed)?, mss, most_bytes)
-        }
-    }))
-}
-
-/// The controller that a receiver runs.
-fn receivers_controller(
-    receiver: &ReceiverSpec,
-    spec: &FlowSpec,
-    seed: u64,
-) -> Result<Box<dyn Controller>, Error> {
-    let unknown = || invalid(&spec.name, "its receiver runs no controller");
-    let Algorithm { name, parameters } = receiver.controller().ok_or_else(unknown)?;
-    let row = registry::controller(&name).ok_or_else(unknown)?;
-    let random = Stream::new(seed, &format!("flow/{}/receiver", spec.name));
-    row.create(&parameters, Box::new(Standard), random).map_err(|e| invalid(&spec.name, e))
 }

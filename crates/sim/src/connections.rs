@@ -3,11 +3,11 @@
 //! Each has a number of its own, which is never used again: what is still on its way when a connection
 //! has ended, packets and timers, finds nobody. Its endpoints are gone by then; what stays is a place.
 
-use jostle_record::{Arrivals, FlowSpec, RunSpec, rename};
+use jostle_record::{Arrivals, FlowSpec, RunSpec};
 use jostle_units::Time;
 
 use crate::Error;
-use crate::build::{self, PythonControllers};
+use crate::build::{Plan, PythonControllers};
 use crate::endpoints::Endpoints;
 use crate::host::Transport;
 
@@ -23,8 +23,8 @@ struct Many {
     due: Time,
     /// How many have come.
     came: u32,
-    /// What the next one is, but for its name.
-    one: FlowSpec,
+    /// How they are made.
+    plan: Plan,
 }
 
 /// A connection that is there.
@@ -46,23 +46,24 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    pub fn new(run: &RunSpec) -> Self {
+    /// Those of the flows of `run`, before any of them is there.
+    ///
+    /// # Errors
+    /// When they cannot be built.
+    pub fn new(run: &RunSpec) -> Result<Self, Error> {
         let many = |(flow, spec): (u32, &FlowSpec)| {
             let mut arrivals = Arrivals::of(spec, run);
-            if !spec.is_many() {
-                return None;
-            }
             let due = arrivals.as_mut().map_or(Time::NEVER, Arrivals::next_at);
-            let one = FlowSpec { arrivals: None, ..spec.clone() };
-            Some(Many { flow, arrivals, due, came: 0, one })
+            Ok(Many { flow, arrivals, due, came: 0, plan: Plan::of(spec, run)? })
         };
-        Self {
-            flows: (0..).zip(&run.flows).filter_map(many).collect(),
+        let flows = (0..).zip(&run.flows).filter(|(_, spec)| spec.is_many());
+        Ok(Self {
+            flows: flows.map(many).collect::<Result<_, _>>()?,
             first: run.flows.len() as u32,
             places: Vec::new(),
             living: Vec::new(),
             free: Vec::new(),
-        }
+        })
     }
 
     fn many(&mut self, flow: u32) -> Option<&mut Many> {
@@ -92,11 +93,11 @@ impl Connections {
         python_controllers: PythonControllers<'_>,
     ) -> Result<(), Error> {
         let Some(many) = self.many(flow) else { return Ok(()) };
-        rename(&mut many.one, &run.flows[flow as usize], many.came);
+        let spec = &run.flows[flow as usize];
+        let endpoints = many.plan.endpoints(many.came, spec, run, python_controllers)?;
         let opened = many.due.min(now);
         many.came += 1;
         many.due = many.arrivals.as_mut().map_or(Time::NEVER, Arrivals::next_at);
-        let endpoints = build::endpoints(&many.one, run, python_controllers)?;
         let place = self.free.pop().unwrap_or_else(|| {
             self.living.push(None);
             self.living.len() as u32 - 1

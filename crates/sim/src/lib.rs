@@ -63,3 +63,10 @@ pub enum Error {
     #[error("the run was cancelled")]
     Cancelled,
 }
+
+impl Error {
+    /// The link or flow `what` cannot be built.
+    fn unbuildable(what: &str, why: impl std::fmt::Display) -> Self {
+        Self::Unbuildable { what: what.to_owned(), why: why.to_string() }
+    }
+}

@@ -1,6 +1,6 @@
 //! The network between the endpoints: links, the flows' ways through them, the hosts' cards.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use jostle_control::RateCode;
 use jostle_path::{Ecn, Link, Packet, Probe, Reason};
@@ -89,27 +89,63 @@ struct Route {
     merged_mss_bytes: Option<u16>,
 }
 
-/// The ways of all flows, and of their connections where a flow is many: those have its way.
+/// The ways of all flows, and of their connections where a flow is many: those have its way. Flows that
+/// go the same way share it, for the ways of ten thousand flows do not fit into a cache. One with a
+/// card has a way of its own.
 struct Routes {
-    flows: Vec<Route>,
-    /// Flows of connections, by what their numbers have beyond the last flow's.
-    flow_of: Vec<u32>,
+    routes: Vec<Route>,
+    /// Positions in `routes`, first those of flows.
+    places: Vec<u32>,
+    /// Some receiver's card puts packets together.
+    merge: bool,
 }
 
 impl Routes {
-    #[inline]
-    fn of(&self, flow: u32) -> &Route {
-        match self.flows.get(flow as usize) {
-            Some(route) => route,
-            None => self.of_connection(flow),
+    fn new(flows: &[FlowSpec], delays_ns: &[u64]) -> Self {
+        let places = Vec::with_capacity(flows.len());
+        let mut routes = Self { routes: Vec::new(), places, merge: false };
+        let mut known = BTreeMap::new();
+        for flow in flows {
+            let line = delays_ns.partition_point(|delay| *delay < flow.access_delay_ns) as u32;
+            let merged_mss_bytes = (flow.gro && flow.transport == Transport::Tcp)
+                .then(|| mss_of(flow.mtu_bytes) as u16);
+            let next = routes.routes.len() as u32;
+            let place = match flow.nic_rate_bps {
+                Some(_) => next,
+                None => *known
+                    .entry((&flow.path, &flow.reverse_path, line, merged_mss_bytes))
+                    .or_insert(next),
+            };
+            if place == next {
+                routes.routes.push(Route {
+                    path: Way::new(&flow.path),
+                    reverse_path: Way::new(&flow.reverse_path),
+                    line,
+                    card: flow.nic_rate_bps.map(|bps| Box::new(Card::new(Rate::from_bps(bps)))),
+                    merged_mss_bytes,
+                });
+            }
+            routes.places.push(place);
+            routes.merge |= merged_mss_bytes.is_some();
         }
+        routes
     }
 
-    /// Apart, so that single flows do not pay for it.
-    #[cold]
-    #[inline(never)]
-    fn of_connection(&self, connection: u32) -> &Route {
-        &self.flows[self.flow_of[connection as usize - self.flows.len()] as usize]
+    #[inline]
+    fn of(&self, flow: u32) -> &Route {
+        &self.routes[self.places[flow as usize] as usize]
+    }
+
+    #[inline]
+    fn of_mut(&mut self, flow: u32) -> &mut Route {
+        &mut self.routes[self.places[flow as usize] as usize]
+    }
+
+    /// The next connection has the way of `flow`: its number.
+    fn admit(&mut self, flow: u32) -> u32 {
+        let connection = self.places.len() as u32;
+        self.places.push(self.places[flow as usize]);
+        connection
     }
 }
 
@@ -178,15 +214,7 @@ impl Network {
         let mut delays: Vec<_> = flows.iter().map(|flow| flow.access_delay_ns).collect();
         delays.sort_unstable();
         delays.dedup();
-        let route = |flow: &FlowSpec| Route {
-            path: Way::new(&flow.path),
-            reverse_path: Way::new(&flow.reverse_path),
-            line: delays.partition_point(|delay| *delay < flow.access_delay_ns) as u32,
-            card: flow.nic_rate_bps.map(|bps| Box::new(Card::new(Rate::from_bps(bps)))),
-            merged_mss_bytes: (flow.gro && flow.transport == Transport::Tcp)
-                .then(|| mss_of(flow.mtu_bytes) as u16),
-        };
-        let routes = Routes { flows: flows.iter().map(route).collect(), flow_of: Vec::new() };
+        let routes = Routes::new(flows, &delays);
         let line = |ns: &u64| DelayLine { delay: Span::from_ns(*ns), travelling: Ring::default() };
         let lines = delays.iter().map(line).collect();
         let (agenda, payloads) = (Agenda::default(), Payloads::default());
@@ -221,9 +249,8 @@ impl Network {
 
     /// The next connection of a flow that is many has its way.
     pub fn admit(&mut self, flow: u32) {
-        let connection = (self.routes.flows.len() + self.routes.flow_of.len()) as u32;
-        self.routes.flow_of.push(flow);
-        let route = &self.routes.flows[flow as usize];
+        let connection = self.routes.admit(flow);
+        let route = self.routes.of(flow);
         for link in route.path.links.iter().chain(&route.reverse_path.links) {
             self.hops[*link as usize].link.admit(connection, flow);
         }
@@ -291,7 +318,10 @@ impl Network {
                     self.push(now, next, packet, sink);
                 }
                 None if forward => return Some(packet),
-                None => self.enter_access(now, packet.flow, packet.body),
+                None => {
+                    let line = route.line;
+                    self.enter_access(now, line, packet.flow, packet.body);
+                }
             }
         }
     }
@@ -300,24 +330,28 @@ impl Network {
     /// does. Its way is at hand when a packet has arrived, its endpoints are not.
     #[inline]
     pub fn merged_mss_bytes(&self, flow: u32) -> Option<u16> {
-        self.routes.of(flow).merged_mss_bytes
+        if self.routes.merge { self.routes.of(flow).merged_mss_bytes } else { None }
     }
 
-    /// The receiver of `flow` sends.
-    #[inline]
+    /// The receiver of `flow` sends. Always a part of its callers: an ACK is put together in place.
+    #[inline(always)]
     pub fn send_back<S: Sink>(&mut self, now: Time, flow: u32, body: Body, ecn: Ecn, sink: &mut S) {
         if sink.wants_segments() {
             tell(sink, &self.payloads, now, flow, End::Receiver, (&body, ecn));
         }
-        match self.routes.of(flow).reverse_path.get(0) {
-            None => self.enter_access(now, flow, body),
+        let route = self.routes.of(flow);
+        match route.reverse_path.get(0) {
+            None => {
+                let line = route.line;
+                self.enter_access(now, line, flow, body);
+            }
             Some(link) => self.push(now, link, packet(flow, body, ecn), sink),
         }
     }
 
+    /// A packet goes on to the delay line of its flow, the last part of its way.
     #[inline]
-    fn enter_access(&mut self, now: Time, flow: u32, body: Body) {
-        let number = self.routes.of(flow).line;
+    fn enter_access(&mut self, now: Time, number: u32, flow: u32, body: Body) {
         let line = &mut self.lines[number as usize];
         let exit = now + line.delay;
         if line.travelling.is_empty() {
@@ -342,7 +376,7 @@ impl Network {
 
     /// A network card has sent a packet: passes it on.
     pub fn on_card<S: Sink>(&mut self, now: Time, flow: u32, sink: &mut S) {
-        let route = &mut self.routes.flows[flow as usize];
+        let route = self.routes.of_mut(flow);
         let first = route.path.get(0);
         let Some(card) = &mut route.card else { return };
         let Some(mut packet) = card.queue.pop_front() else { return };
@@ -458,7 +492,7 @@ impl<S: Sink> Port<'_, S> {
 
     fn queue_on_card(&mut self, now: Time, packet: SimPacket) {
         let flow = self.flow;
-        let route = &mut self.network.routes.flows[flow as usize];
+        let route = self.network.routes.of_mut(flow);
         let Some(card) = &mut route.card else { return };
         if card.queue.is_empty() {
             let at = now + card.rate.time_for(u64::from(packet.size_bytes));

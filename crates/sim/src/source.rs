@@ -1,6 +1,6 @@
 //! Applications: what they write, and when.
 
-use jostle_record::{Sampler, Sizes, SourceSpec, responses};
+use jostle_record::{FlowStreams, Sampler, Sizes, SourceSpec, VideoSpec, responses};
 use jostle_units::{Span, Stream, Time};
 
 use crate::viewer::Viewer;
@@ -61,7 +61,7 @@ enum Kind {
         opened: bool,
     },
     /// Writes by the clock.
-    Timed(Timed),
+    Timed(Box<Timed>),
     /// Answers a browser, which is asked what it wants.
     Pages {
         /// Answers that have become whole at the receiver and were not asked for.
@@ -73,37 +73,88 @@ enum Kind {
     Datagrams,
 }
 
-impl Source {
-    /// What `spec` says of a flow in a run with `seed`.
-    pub fn new(spec: &SourceSpec, seed: u64, flow: &str) -> Self {
-        let kind = match spec {
-            SourceSpec::Bulk => Kind::Bulk,
-            SourceSpec::Fixed { bytes } => Kind::Fixed { sizes: Sizes::new(bytes, seed, flow) },
-            SourceSpec::OnOff { on_ns, off_ns } => Kind::OnOff {
-                periods: [Sampler::new(off_ns.clone()), Sampler::new(on_ns.clone())],
-                on: false,
-            },
-            SourceSpec::RequestResponse { bytes, think_ns, count } => Kind::RequestResponse {
-                sizes: Sizes::new(bytes, seed, flow),
+/// What the applications of a flow's connections have in common, prepared once: each connection that
+/// comes gets a copy, which costs little.
+#[derive(Clone, Debug)]
+pub enum Application {
+    /// Sends without an end.
+    Bulk,
+    /// Transfers something of this size.
+    Fixed(Sampler),
+    /// Is silent and sends by turns, for these times.
+    OnOff([Sampler; 2]),
+    /// Responds, to so many requests if they are counted.
+    RequestResponse {
+        /// Sizes of the responses.
+        bytes: Sampler,
+        /// The times between them.
+        think: Sampler,
+        /// How many they are.
+        count: Option<Sampler>,
+    },
+    /// Sends segments of a video.
+    Video(VideoSpec),
+    /// Writes by the clock.
+    Timed(Box<SourceSpec>),
+    /// Answers a browser.
+    Pages,
+    /// Passes on what comes in.
+    Relay,
+    /// Sends datagrams.
+    Datagrams,
+}
+
+impl Application {
+    /// What `spec` says.
+    pub fn new(spec: &SourceSpec) -> Self {
+        match spec {
+            SourceSpec::Bulk => Self::Bulk,
+            SourceSpec::Fixed { bytes } => Self::Fixed(Sampler::new(bytes.clone())),
+            SourceSpec::OnOff { on_ns, off_ns } => {
+                Self::OnOff([Sampler::new(off_ns.clone()), Sampler::new(on_ns.clone())])
+            }
+            SourceSpec::RequestResponse { bytes, think_ns, count } => Self::RequestResponse {
+                bytes: Sampler::new(bytes.clone()),
                 think: Sampler::new(think_ns.clone()),
-                count: count.as_ref().map(|count| responses(count, seed, flow)),
-                answered: 0,
+                count: count.clone().map(Sampler::new),
             },
-            SourceSpec::Video(video) => {
-                let random = Stream::new(seed, &format!("flow/{flow}/source"));
-                let viewer = Box::new(Viewer::new(video.clone(), random));
-                Kind::Video { viewer, trip: Span::ZERO, opened: false }
-            }
-            SourceSpec::Media(_) | SourceSpec::Trace(_) => {
-                Kind::Timed(Timed { spec: spec.clone(), written: 0, opened: None })
-            }
-            SourceSpec::Web(_) => Kind::Pages { whole: 0 },
-            SourceSpec::Relay { .. } => Kind::Relay,
-            SourceSpec::Ping { .. } | SourceSpec::Cbr(_) => Kind::Datagrams,
-        };
-        Self { kind, random: Stream::new(seed, &format!("flow/{flow}/source")) }
+            SourceSpec::Video(video) => Self::Video(video.clone()),
+            SourceSpec::Media(_) | SourceSpec::Trace(_) => Self::Timed(Box::new(spec.clone())),
+            SourceSpec::Web(_) => Self::Pages,
+            SourceSpec::Relay { .. } => Self::Relay,
+            SourceSpec::Ping { .. } | SourceSpec::Cbr(_) => Self::Datagrams,
+        }
     }
 
+    /// The application of the flow or connection with these `streams`.
+    pub fn source(self, streams: FlowStreams) -> Source {
+        let random = || streams.stream("source");
+        let kind = match self {
+            Self::Bulk => Kind::Bulk,
+            Self::Fixed(bytes) => Kind::Fixed { sizes: Sizes::of(bytes, streams) },
+            Self::OnOff(periods) => Kind::OnOff { periods, on: false },
+            Self::RequestResponse { bytes, think, count } => Kind::RequestResponse {
+                sizes: Sizes::of(bytes, streams),
+                think,
+                count: count.map(|count| responses(&count, streams)),
+                answered: 0,
+            },
+            Self::Video(video) => {
+                let viewer = Box::new(Viewer::new(video, random()));
+                Kind::Video { viewer, trip: Span::ZERO, opened: false }
+            }
+            Self::Timed(spec) => {
+                Kind::Timed(Box::new(Timed { spec: *spec, written: 0, opened: None }))
+            }
+            Self::Pages => Kind::Pages { whole: 0 },
+            Self::Relay => Kind::Relay,
+            Self::Datagrams => Kind::Datagrams,
+        };
+        Source { kind, random: random() }
+    }
+}
+
+impl Source {
     /// The same, with a client whose first packet needs so long to the server.
     pub fn asked_over(mut self, span: Span) -> Self {
         if let Kind::Video { trip, .. } = &mut self.kind {
@@ -236,7 +287,7 @@ mod tests {
     use super::*;
 
     fn source(spec: SourceSpec) -> Source {
-        Source::new(&spec, 1, "source")
+        Application::new(&spec).source(FlowStreams::of(1, "source"))
     }
 
     fn exponential(mean: f64) -> Quantity {

@@ -13,7 +13,7 @@ mod time;
 pub use ecn::Ecn;
 pub use rate::Rate;
 pub use ring::Ring;
-pub use stream::Stream;
+pub use stream::{Stream, StreamName};
 pub use time::{Span, Time};
 
 /// Header of Ethernet, which `tc` counts and an MTU does not.

@@ -11,24 +11,55 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 #[derive(Clone, Debug)]
 pub struct Stream(Xoshiro256PlusPlus);
 
-/// 64-bit FNV-1a. Only spreads names over seeds; the generator's own seeding mixes the bits.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+/// The name of a stream, put together from parts: what many streams have in common is read once.
+///
+/// It is the name's 64-bit FNV-1a, which only spreads names over seeds; the generator's own seeding
+/// mixes the bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamName(u64);
+
+impl StreamName {
+    /// The name that begins with `part`.
+    pub fn of(part: &str) -> Self {
+        Self(0xcbf2_9ce4_8422_2325).and(part)
+    }
+
+    /// This name with `part` behind it.
+    #[must_use]
+    pub fn and(self, part: &str) -> Self {
+        Self(part.bytes().fold(self.0, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        }))
+    }
+
+    /// This name with the digits of `number` behind it.
+    #[must_use]
+    pub fn and_number(self, number: u32) -> Self {
+        let before = if number < 10 { self } else { self.and_number(number / 10) };
+        Self((before.0 ^ u64::from(b'0' + (number % 10) as u8)).wrapping_mul(0x0000_0100_0000_01b3))
+    }
 }
 
 impl Stream {
     /// The stream of the component `name` in the run with `seed`.
     pub fn new(seed: u64, name: &str) -> Self {
-        Self(Xoshiro256PlusPlus::seed_from_u64(Self::seed(seed, name)))
+        Self::named(seed, StreamName::of(name))
+    }
+
+    /// The same of a name in parts.
+    pub fn named(seed: u64, name: StreamName) -> Self {
+        Self(Xoshiro256PlusPlus::seed_from_u64(Self::spread(seed, name)))
     }
 
     /// What [`new`](Self::new) seeds the generator with, xoshiro256++ whose state is filled by
     /// SplitMix64: for who draws the same numbers elsewhere.
     pub fn seed(seed: u64, name: &str) -> u64 {
+        Self::spread(seed, StreamName::of(name))
+    }
+
+    const fn spread(seed: u64, name: StreamName) -> u64 {
         // Multiplying by an odd constant keeps nearby seeds from cancelling nearby names.
-        seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ fnv1a(name.as_bytes())
+        seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ name.0
     }
 
     /// The next 64 random bits.
@@ -83,6 +114,16 @@ mod tests {
         assert_eq!(draw(1, "a"), draw(1, "a"));
         assert_ne!(draw(1, "a"), draw(2, "a"));
         assert_ne!(draw(1, "a"), draw(1, "b"));
+    }
+
+    #[test]
+    fn a_name_in_parts_is_the_name() {
+        for number in [0, 7, 10, 99, 100, 305, u32::MAX] {
+            let whole = format!("flow/web/{number}/sizes");
+            let parts = StreamName::of("flow/").and("web/").and_number(number).and("/sizes");
+            assert_eq!(parts, StreamName::of(&whole), "{whole}");
+            assert_eq!(Stream::named(5, parts).bits(), Stream::new(5, &whole).bits());
+        }
     }
 
     /// The kernel module's `jostle_random.h` does the same.

@@ -32,9 +32,6 @@ impl<S: Sink> Simulation<'_, S> {
     /// Something has reached the receiver of a connection, which may have been what a browser waits for.
     #[cold]
     pub(super) fn tell_browser(&mut self, now: Time, connection: u32) {
-        if self.world.browsers.is_empty() {
-            return;
-        }
         let Some(at) = self.browser_of(connection) else { return };
         let Some(endpoints) = self.world.connections.endpoints(connection) else { return };
         let whole = endpoints.take_whole();

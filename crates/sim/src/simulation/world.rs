@@ -66,7 +66,7 @@ impl World {
         let mut world = Self {
             network: Network::new(links, &spec.links, &spec.flows),
             flows: build::flows(spec, python_controllers)?,
-            connections: Connections::new(spec),
+            connections: Connections::new(spec)?,
             browsers: (0..)
                 .zip(&spec.flows)
                 .filter_map(|(flow, it)| Browser::of(flow, it, spec.seed))
