@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{MS, S, dumbbell, everything, many, measured, pings, quic, receivers};
+use common::{MS, S, dumbbell, everything, hosts, many, measured, pings, quic, receivers};
 use jostle_record::RunSpec;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn with(pointer: &str, value: Value) -> Value {
 
 #[test]
 fn examples_are_accepted_and_survive_json() {
-    for example in [dumbbell(), everything(), pings(), quic(), many(), receivers()] {
+    for example in [dumbbell(), everything(), pings(), quic(), many(), receivers(), hosts()] {
         let spec = RunSpec::from_json(&example.to_string()).unwrap();
         let again = serde_json::to_string(&spec).unwrap();
         assert_eq!(RunSpec::from_json(&again).unwrap(), spec);
@@ -739,4 +739,19 @@ fn receivers_fit_their_flow() {
     spec["flows"][0]["receiver"] = json!({"kind": "hidden_marks"});
     let message = refusal(&spec);
     assert!(message.contains("expected absent: it is one of TCP"), "{message}");
+}
+
+#[test]
+fn acks_wait_for_a_while_and_hosts_have_names() {
+    for (place, given, expected) in [
+        ("/links/0/ack_thinning/most", json!(0), "links[0].ack_thinning.most"),
+        ("/links/0/ack_thinning/most", json!(1025), "links[0].ack_thinning.most"),
+        ("/links/0/ack_thinning/hold_ns", json!(S), "links[0].ack_thinning.hold_ns"),
+        ("/flows/1/sender_host", json!(""), "flows[1].sender_host"),
+    ] {
+        let mut spec = hosts();
+        *spec.pointer_mut(place).expect(place) = given;
+        let message = refusal(&spec);
+        assert!(message.contains(expected), "{message}");
+    }
 }

@@ -196,6 +196,15 @@ pub fn classes() -> Value {
     spec
 }
 
+/// Flows of one host, on a link that thins their ACKs out.
+pub fn hosts() -> Value {
+    let mut spec = dumbbell();
+    spec["links"][0]["ack_thinning"] = json!({"most": 8, "hold_ns": 5 * MS});
+    spec["flows"][0]["receiver_host"] = json!("tv");
+    spec["flows"][1]["sender_host"] = json!("tv");
+    spec
+}
+
 /// What stands for a run where somebody else's packets were measured.
 pub fn measured() -> Value {
     let mut spec = dumbbell();
