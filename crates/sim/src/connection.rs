@@ -175,16 +175,42 @@ impl Connection {
     /// A receiver of another conduct sees a segment.
     #[cold]
     #[inline(never)]
-    fn take_otherwise(
+    fn take_otherwise<S: Sink>(
         &mut self,
-        now: Time,
         data: &Data,
-        ecn: &mut Ecn,
+        mut ecn: Ecn,
         part: bool,
-    ) -> Option<Arrival> {
-        let conduct = self.conduct.as_mut()?;
-        *ecn = conduct.seen(*ecn);
-        conduct.take(now, data, part)
+        host: &mut Host<'_, S>,
+    ) {
+        let mut taken = None;
+        if let Some(conduct) = &mut self.conduct {
+            ecn = conduct.seen(ecn);
+            taken = conduct.take(host.now, data, part);
+        }
+        let arrival = match taken {
+            Some(arrival) => arrival,
+            None if part => self.receiver.on_part(host.now, data, ecn),
+            None => self.receiver.on_data(host.now, data, ecn),
+        };
+        self.take_in(&arrival, host);
+    }
+
+    /// What a segment has brought about goes where it belongs.
+    #[inline(always)]
+    fn take_in<S: Sink>(&mut self, arrival: &Arrival, host: &mut Host<'_, S>) {
+        let &mut Host { now, flow, .. } = host;
+        if arrival.bytes > 0 {
+            host.sink.delivered(now, flow, arrival.bytes);
+            if self.messages.are_awaited() {
+                self.answer(arrival.bytes, host);
+            }
+        }
+        self.arm_receiver(flow, &mut host.network.agenda);
+        self.acknowledge(arrival.early, host);
+        self.acknowledge(arrival.ack, host);
+        if arrival.reopens {
+            self.reopen(&mut host.reborrow());
+        }
     }
 
     /// The application has read what kept its window closed.
@@ -288,7 +314,7 @@ impl Transport for Connection {
         &mut self,
         segment: &Segment,
         wire_bytes: u32,
-        mut ecn: Ecn,
+        ecn: Ecn,
         part: bool,
         host: &mut Host<'_, S>,
     ) {
@@ -309,29 +335,15 @@ impl Transport for Connection {
             Segment::SynAck(_) | Segment::Ack(_) => return,
         };
         host.received(wire_bytes, &data.trip);
-        let mut taken = None;
         if self.conduct.is_some() {
-            taken = self.take_otherwise(now, data, &mut ecn, part);
+            return self.take_otherwise(data, ecn, part, &mut host.reborrow());
         }
-        let arrival = if let Some(arrival) = taken {
-            arrival
-        } else if part {
+        let arrival = if part {
             self.receiver.on_part(now, data, ecn)
         } else {
             self.receiver.on_data(now, data, ecn)
         };
-        if arrival.bytes > 0 {
-            host.sink.delivered(now, flow, arrival.bytes);
-            if self.messages.are_awaited() {
-                self.answer(arrival.bytes, host);
-            }
-        }
-        self.arm_receiver(flow, &mut host.network.agenda);
-        self.acknowledge(arrival.early, host);
-        self.acknowledge(arrival.ack, host);
-        if arrival.reopens {
-            self.reopen(&mut host.reborrow());
-        }
+        self.take_in(&arrival, host);
     }
 
     #[inline]
