@@ -6,7 +6,8 @@ use jostle_control::{RecoveryOwner, registry};
 use jostle_path::Reason;
 use jostle_path::registry::queue as queue_row;
 use jostle_record::{
-    AckRow, FlowSpec, FlowState, Limit, LinkPart, Quantity, ReceiverSpec, RunSpec, Sink, SourceSpec,
+    AckRow, FlowSpec, FlowState, Limit, LinkPart, LinkSpec, Quantity, ReceiverSpec, RunSpec, Sink,
+    SourceSpec,
 };
 use jostle_units::{
     DATAGRAM_HEADER_BYTES, HEADER_BYTES, LINK_HEADER_BYTES, Span, Stream, Time, mss_of,
@@ -137,7 +138,7 @@ impl Ledger {
         let links = spec
             .links
             .iter()
-            .map(|link| Link { limit: limit(&link.queue, spec.flows.len()), latest: Time::ZERO });
+            .map(|link| Link { limit: most_on(link, spec.flows.len()), latest: Time::ZERO });
         Self { flows: flows.collect(), links: links.collect(), error: None }
     }
 
@@ -227,6 +228,15 @@ impl Ledger {
 }
 
 /// What a queue holds at most.
+/// What may wait on a link: in its queue, and an ACK of every flow that is held before it.
+fn most_on(link: &LinkSpec, flows: usize) -> Limit {
+    let held = if link.ack_thinning.is_some() { flows as u64 } else { 0 };
+    match limit(&link.queue, flows) {
+        Limit::Packets(packets) => Limit::Packets(packets + held),
+        Limit::Bytes(bytes) => Limit::Bytes(bytes + held * u64::from(HEADER_BYTES)),
+    }
+}
+
 fn limit(queue: &LinkPart, flows: usize) -> Limit {
     let row = queue_row::<()>(&queue.kind).unwrap();
     let values = row.resolve(&queue.parameters).unwrap();
