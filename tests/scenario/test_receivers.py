@@ -53,3 +53,9 @@ def test_a_grid_has_honest_and_lying_receivers(tmp_path):
     path.write_text(f'{SCENARIO}receive_window = "256 kB"\n{grid}')
     honest, lied_to = jostle.run(jostle.load(path), store=False).flows["retransmission_ratio"]
     assert honest > 0 == lied_to
+
+
+@pytest.mark.parametrize("receiver", ['"optimistic_acks"', '"rledbat"'])
+def test_senders_that_may_not_heed_the_window_are_refused(tmp_path, receiver):
+    with pytest.raises(jostle.ScenarioError, match="send beyond the window, which alone bounds"):
+        spec_of(tmp_path, f'{receiver}\nmemory = "stateful"')

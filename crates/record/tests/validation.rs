@@ -727,6 +727,11 @@ fn receivers_fit_their_flow() {
             "of senders that remember, some send beyond the window",
         ),
         ("/flows/4/receiver/target_ns", json!(0), "`flows[4].receiver"),
+        (
+            "/flows/4/memory",
+            json!({"name": "tcp-cache+", "parameters": {}}),
+            "which is all that rLEDBAT has",
+        ),
         ("/flows/3/ecn", json!(false), "without `ecn` there are no marks to hide"),
     ];
     for (pointer, value, expected) in cases {

@@ -178,6 +178,9 @@ proptest! {
                 ReceiverSpec::OptimisticAcks { .. } => !messages,
                 _ => true,
             };
+            if fits && matches!(lie, ReceiverSpec::Rledbat { .. }) {
+                flow.memory = None;
+            }
             if fits && matches!(lie, ReceiverSpec::OptimisticAcks { .. }) {
                 // Nothing but the window bounds what is sent and lost.
                 flow.memory = None;

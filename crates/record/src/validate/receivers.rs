@@ -26,6 +26,11 @@ pub(super) fn check(at: &str, flow: &FlowSpec, is_split: bool) -> Result<(), Spe
             within(&format!("{at}.copies"), copies, 1..=MAX_ACKS)
         }
         ReceiverSpec::OptimisticAcks { lead } => optimistic(at, lead, flow),
+        ReceiverSpec::Rledbat { .. } if flow.memory.is_some() => {
+            let expected = "another one: of senders that remember, some send beyond the window, which is \
+                            all that rLEDBAT has";
+            Err(SpecError::unfit(at, "`rledbat`", expected))
+        }
         ReceiverSpec::Rledbat { .. } => runs(at, receiver),
         ReceiverSpec::HiddenMarks if flow.ecn => Ok(()),
         ReceiverSpec::HiddenMarks => {

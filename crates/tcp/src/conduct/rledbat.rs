@@ -14,6 +14,10 @@ const HEADER_WINDOW_BITS: u32 = 16;
 /// RFC 7323 §2.3: "the shift count MUST be limited to 14".
 const SCALE_MAX: u32 = 14;
 
+/// RTTs of which the least counts, as LEDBAT++ has it of delays: time that a sender had nothing to send for
+/// is none of the path's.
+const RECENT: usize = 4;
+
 /// What the receiver's controller knows, and what it has offered.
 pub(super) struct Rledbat {
     /// Its window is RLWND, in segments.
@@ -24,12 +28,14 @@ pub(super) struct Rledbat {
     /// End of what was offered.
     end: u32,
     rtt: RttEstimator,
+    recent: [Span; RECENT],
+    measured: usize,
     /// TSval of the ACK that gave the latest RTT: the first segment that echoes it does.
     echoed_ms: u32,
     /// The segment after the highest that has arrived, and that one's TSval.
     highest: u32,
     highest_tsval_ms: u32,
-    /// A retransmission until then belongs to a loss that is known.
+    /// A retransmission until then belongs to a loss that is known, and the window stays as it is.
     known_until: Time,
     /// When the present round trip began, segments that have come in it, and in the one before.
     since: Time,
@@ -56,6 +62,8 @@ impl Rledbat {
             granule_bytes: 1 << scale,
             end: 0,
             rtt: RttEstimator::default(),
+            recent: [Span::MAX; RECENT],
+            measured: 0,
             echoed_ms: 0,
             highest: 0,
             highest_tsval_ms: 0,
@@ -101,27 +109,32 @@ impl Rledbat {
         }
         let rtt = self.measure(now, data.tsecr_ms);
         self.count(now);
-        if self.is_retransmission(data) {
-            self.on_loss(now);
-            return;
-        }
         let measurement =
             Measurement { now, rtt, packets: 1, delivered: 1, ..Measurement::default() };
         self.controller.on_measurement(&measurement);
-        self.controller.on_ack(&self.sample(now, rtt));
+        if self.is_retransmission(data) {
+            self.on_loss(now);
+        } else if now >= self.known_until {
+            // draft-bagnulo-iccrg-rledbat: after a reduction neither growth nor another one until
+            // `end.reduction.time`, so that there is "at most one multiplicative decrease per RTT".
+            self.controller.on_ack(&self.sample(now, rtt));
+        }
     }
 
     /// The RTT that a segment tells of, which echoes the clock of an ACK, to a millisecond. Those after
-    /// it that echo the same may have waited at the sender.
+    /// it that echo the same may have waited at the sender, and those that echo an older one in the network.
     fn measure(&mut self, now: Time, tsecr_ms: u32) -> Option<Span> {
-        if tsecr_ms == self.echoed_ms {
+        if tsecr_ms <= self.echoed_ms {
             return None;
         }
         self.echoed_ms = tsecr_ms;
         let elapsed_ms = timestamp_ms(now).saturating_sub(tsecr_ms).max(1);
         let rtt = Span::from_ms(u64::from(elapsed_ms));
         self.rtt.on_min_sample(now, rtt);
-        self.rtt.on_sample(rtt, self.received, self.received);
+        self.recent[self.measured % RECENT] = rtt;
+        self.measured += 1;
+        let least = self.recent.iter().copied().min().unwrap_or(rtt);
+        self.rtt.on_sample(least, self.received, self.received);
         Some(rtt)
     }
 
@@ -136,9 +149,10 @@ impl Rledbat {
     }
 
     /// Whether a segment was sent again: it comes below the highest, and its clock is later than that
-    /// one's. What the network reordered has an earlier clock, or the same.
+    /// one's. What the network reordered has an earlier clock, or the same. The highest one once more is a
+    /// probe of the tail, which only says that its ACK is missing.
     fn is_retransmission(&mut self, data: &Data) -> bool {
-        if data.number >= self.highest {
+        if data.number + 1 >= self.highest {
             self.highest = data.number + 1;
             self.highest_tsval_ms = data.tsval_ms;
             return false;

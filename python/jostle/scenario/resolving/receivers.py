@@ -51,7 +51,7 @@ def receiver_spec(flow: Flow, path: KeyPath, report: Report, *, knows_ecn: bool)
     elif isinstance(receiver, HiddenMarks) and not knows_ecn:
         message = "both ends ignore ECN, so that there are no marks to hide — write ecn = true"
         report.add(at, message, (*path, "ecn"))
-    elif isinstance(receiver, OptimisticAcks) and flow.memory is not None:
+    elif isinstance(receiver, OptimisticAcks | Rledbat) and flow.memory is not None:
         message = "of senders that remember, some send beyond the window, which alone bounds them"
         report.add(at, f"{message} here — remove one of both", (*path, "memory"))
     elif isinstance(receiver, OptimisticAcks) and not _goes_without(flow):

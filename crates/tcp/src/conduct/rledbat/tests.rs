@@ -120,7 +120,8 @@ fn the_first_segment_that_echoes_a_clock_tells_the_rtt() {
     arrive(&mut rledbat, 290, 290, 1, 140);
     assert_eq!(rledbat.rtt.srtt(), Span::from_ms(200));
     arrive(&mut rledbat, 290, 210, 2, 140);
-    assert_eq!(rledbat.rtt.srtt(), Span::from_us(201_250));
+    assert_eq!(rledbat.measure(at_ms(290), timestamp_ms(at_ms(80))), None);
+    assert_eq!(rledbat.rtt.srtt(), Span::from_ms(200), "the least of four counts");
 }
 
 #[test]
@@ -130,4 +131,41 @@ fn a_window_that_is_not_used_does_not_grow() {
     assert_eq!(rledbat.controller.cwnd(), 21, "eighteen came in the round trip before");
     arrive(&mut rledbat, 1_000, 200, 19, 850);
     assert_eq!(rledbat.controller.cwnd(), 21);
+}
+
+/// A sender that had nothing to send echoes an ACK from before its pause: that is none of the path's time.
+#[test]
+fn a_pause_of_the_sender_is_no_round_trip() {
+    let mut rledbat = grown();
+    (1..5).for_each(|i| arrive(&mut rledbat, 200 + i, 200, 17 + i as u32, 50 + i as u32));
+    let before = rledbat.rtt.srtt();
+    arrive(&mut rledbat, 4_000, 3_700, 22, 3_850);
+    assert_eq!(rledbat.rtt.srtt(), before);
+}
+
+/// draft-bagnulo-iccrg-rledbat: nothing changes until the reduction has had its round trip.
+#[test]
+fn a_window_that_was_just_halved_is_left_alone() {
+    let mut rledbat = grown();
+    arrive(&mut rledbat, 201, 200, 20, 60);
+    arrive(&mut rledbat, 202, 200, 18, 61);
+    assert_eq!(rledbat.controller.cwnd(), 10);
+    (21..40).for_each(|number| arrive(&mut rledbat, 300, 200, number, 160));
+    assert_eq!(rledbat.controller.cwnd(), 10);
+}
+
+#[test]
+fn a_probe_of_the_tail_is_no_loss() {
+    let mut rledbat = grown();
+    arrive(&mut rledbat, 700, 200, 17, 560);
+    assert!(rledbat.controller.cwnd() >= 20);
+}
+
+#[test]
+fn an_echo_that_was_overtaken_counts_no_more() {
+    let mut rledbat = grown();
+    arrive(&mut rledbat, 300, 200, 18, 150);
+    assert_eq!(rledbat.measure(at_ms(301), timestamp_ms(at_ms(50))), None);
+    assert_eq!(rledbat.measure(at_ms(301), timestamp_ms(at_ms(100))), None);
+    assert_eq!(rledbat.measure(at_ms(301), timestamp_ms(at_ms(101))), Some(Span::from_ms(200)));
 }
