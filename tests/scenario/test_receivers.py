@@ -2,6 +2,7 @@
 
 import jostle
 import pytest
+from jostle.scenario import ScenarioError
 
 SCENARIO = """
 duration = "10 s"
@@ -57,5 +58,5 @@ def test_a_grid_has_honest_and_lying_receivers(tmp_path):
 
 @pytest.mark.parametrize("receiver", ['"optimistic_acks"', '"rledbat"'])
 def test_senders_that_may_not_heed_the_window_are_refused(tmp_path, receiver):
-    with pytest.raises(jostle.ScenarioError, match="send beyond the window, which alone bounds"):
+    with pytest.raises(ScenarioError, match="send beyond the window, which alone bounds"):
         spec_of(tmp_path, f'{receiver}\nmemory = "stateful"')
