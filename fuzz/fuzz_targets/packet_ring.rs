@@ -11,8 +11,15 @@ const SPEC: &str = include_str!("../one-flow.json");
 
 fuzz_target!(|blocks: &[u8]| {
     let spec = RunSpec::from_json(SPEC).expect("the spec is one");
-    let ring =
-        Ring { flow: 0, end: End::Sender, system: "Linux", start_ns: 0, received: 0, dropped: 0 };
+    let ring = Ring {
+        flow: 0,
+        end: End::Sender,
+        system: "Linux",
+        start_ns: 0,
+        received: 0,
+        dropped: 0,
+        secrets: "",
+    };
     let mut out = Vec::new();
     if let Ok(packets) = from_ring(&spec, &ring, blocks, &mut out) {
         assert!(packets <= blocks.len() as u64);

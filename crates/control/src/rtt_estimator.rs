@@ -26,6 +26,8 @@ const RTO_MAX: Span = Span::from_secs(120);
 const RTO_INITIAL: Span = Span::from_secs(1);
 /// Linux: `tcp_min_rtt_wlen`.
 const MIN_RTT_WINDOW: Span = Span::from_secs(300);
+/// Up to this age of the minimum no other one is looked for.
+const YOUNG_MINIMUM: Span = MIN_RTT_WINDOW.mul_div(1, 4);
 
 impl Default for RttEstimator {
     fn default() -> Self {
@@ -79,6 +81,19 @@ impl RttEstimator {
     /// [`on_sample`]: Self::on_sample
     #[inline]
     pub fn on_min_sample(&mut self, now: Time, rtt: Span) {
+        let [best, _, third] = &self.minimum;
+        // The three are in order of time and of size: what is above the last changes nothing as long as
+        // the first is young.
+        if rtt > third.1 && now.since(best.0) <= YOUNG_MINIMUM {
+            return;
+        }
+        self.renew_minimum(now, rtt);
+    }
+
+    /// Linux: `minmax_running_min`, `minmax_subwin_update`.
+    #[cold]
+    #[inline(never)]
+    fn renew_minimum(&mut self, now: Time, rtt: Span) {
         let sample = (now, rtt);
         let [best, second, third] = &mut self.minimum;
         if rtt <= best.1 || now.since(third.0) > MIN_RTT_WINDOW {
@@ -96,7 +111,7 @@ impl RttEstimator {
             if now.since(best.0) > MIN_RTT_WINDOW {
                 (*best, *second, *third) = (*second, *third, sample);
             }
-        } else if second.0 == best.0 && age > MIN_RTT_WINDOW.mul_div(1, 4) {
+        } else if second.0 == best.0 && age > YOUNG_MINIMUM {
             (*second, *third) = (sample, sample);
         } else if third.0 == second.0 && age > MIN_RTT_WINDOW.mul_div(1, 2) {
             *third = sample;
@@ -140,6 +155,7 @@ impl RttEstimator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const fn at_ms(ms: u64) -> Time {
         Time::from_ns(ms * 1_000_000)
@@ -162,6 +178,23 @@ mod tests {
         let mut rtt = RttEstimator::default();
         rtt.on_sample(Span::from_ms(600), 0, 10);
         assert_eq!(rtt.rto(), Span::from_ms(600 + 4 * 300));
+    }
+
+    proptest! {
+        /// Samples that are not looked at closely change nothing.
+        #[test]
+        fn a_young_minimum_is_what_all_samples_make_of_it(
+            samples in prop::collection::vec((0u64..120_000, 40u64..50), 1..100),
+        ) {
+            let (mut quick, mut thorough) = (RttEstimator::default(), RttEstimator::default());
+            let mut now_ms = 0;
+            for (wait_ms, rtt_ms) in samples {
+                now_ms += wait_ms;
+                quick.on_min_sample(at_ms(now_ms), Span::from_ms(rtt_ms));
+                thorough.renew_minimum(at_ms(now_ms), Span::from_ms(rtt_ms));
+                prop_assert_eq!(quick.minimum, thorough.minimum);
+            }
+        }
     }
 
     #[test]

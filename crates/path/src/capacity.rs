@@ -11,7 +11,7 @@ pub use constant::{Constant, ENTRY as CONSTANT};
 pub use steps::{ENTRY as STEPS, Steps};
 pub use trace::{ENTRY as TRACE, Trace};
 
-use jostle_units::Time;
+use jostle_units::{Rate, Time};
 
 /// A link's sending rate over time. Lazily asked: `start` and `now` of all calls come in order of
 /// time.
@@ -20,6 +20,11 @@ pub trait Capacity: Send {
     /// [`Time::NEVER`] if the link stops for good. Calls come with `start` never before the result
     /// of the previous call.
     fn finish(&mut self, start: Time, size_bytes: u32) -> Time;
+
+    /// The rate, if it never changes.
+    fn constant(&self) -> Option<Rate> {
+        None
+    }
 
     /// Bytes that could have been sent from the start of the run until `now`: what utilisation is
     /// measured against.

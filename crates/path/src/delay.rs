@@ -17,6 +17,11 @@ pub trait Delay: Send {
     /// Delay of a packet that has been sent at `now`. Calls come in order of time.
     fn delay(&mut self, now: Time) -> Span;
 
+    /// The delay of all packets, if it never changes.
+    fn constant(&self) -> Option<Span> {
+        None
+    }
+
     /// Whether a packet may overtake its predecessor. If not, the link holds it back. The answer
     /// never changes.
     fn may_reorder(&self) -> bool {

@@ -1,9 +1,12 @@
 //! A link: a queue in front of a capacity, then a delay, then losses.
 
+mod parts;
+
 use jostle_units::{Ring, Time};
 
+use self::parts::{Propagation, Queue, Sending};
 use crate::queue::Backlog;
-use crate::{Capacity, Delay, Fate, Frames, Hosts, Loss, Packet, Probe, QueueDiscipline, Reason};
+use crate::{Capacity, Delay, Frames, Hosts, Loss, Packet, Probe, QueueDiscipline, Reason};
 
 /// One direction of a link.
 ///
@@ -31,9 +34,9 @@ use crate::{Capacity, Delay, Fate, Frames, Hosts, Loss, Packet, Probe, QueueDisc
 /// holds. Lost packets take their time on the wire, are judged in order of departure, and never
 /// surface. Without reordering, an exit is held back to the one before it.
 pub struct Link<B> {
-    queue: Box<dyn QueueDiscipline<B>>,
-    capacity: Box<dyn Capacity>,
-    delay: Box<dyn Delay>,
+    queue: Queue<B>,
+    capacity: Sending,
+    delay: Propagation,
     losses: Vec<Box<dyn Loss>>,
     frames: Option<Box<Frames<B>>>,
     may_reorder: bool,
@@ -55,23 +58,6 @@ struct Travelling<B> {
     packet: Packet<B>,
 }
 
-/// Passes a discipline's decisions on to the probe and keeps the link's own account.
-struct Account<'a, P> {
-    probe: &'a mut P,
-    waiting: &'a mut Backlog,
-}
-
-impl<B, P: Probe<B>> Fate<B> for Account<'_, P> {
-    fn dropped(&mut self, now: Time, packet: &Packet<B>, reason: Reason) {
-        self.waiting.remove(packet.size_bytes);
-        self.probe.dropped(now, packet, reason);
-    }
-
-    fn marked(&mut self, now: Time, packet: &Packet<B>, reason: Reason) {
-        self.probe.marked(now, packet, reason);
-    }
-}
-
 impl<B: Copy> Link<B> {
     /// A link from its parts. All of `losses` see every packet that was sent; the first verdict
     /// counts.
@@ -83,9 +69,9 @@ impl<B: Copy> Link<B> {
     ) -> Self {
         Self {
             may_reorder: delay.may_reorder(),
-            queue,
-            capacity,
-            delay,
+            queue: Queue::of(queue),
+            capacity: Sending::of(capacity),
+            delay: Propagation::of(delay),
             losses,
             frames: None,
             pipe: Ring::default(),
@@ -104,12 +90,16 @@ impl<B: Copy> Link<B> {
 
     /// Tells the queue between which hosts flows are, by their numbers, before any packet comes.
     pub fn know_hosts(&mut self, hosts: &[Hosts]) {
-        self.queue.know_hosts(hosts);
+        if let Some(queue) = self.queue.other() {
+            queue.know_hosts(hosts);
+        }
     }
 
     /// From here on packets of `flow` come with the number of a connection as well.
     pub fn admit(&mut self, connection: u32, flow: u32) {
-        self.queue.admit(connection, flow);
+        if let Some(queue) = self.queue.other() {
+            queue.admit(connection, flow);
+        }
     }
 
     /// A packet arrives. Calls to `push`, `pop` and `advance` come in order of time.
@@ -117,8 +107,7 @@ impl<B: Copy> Link<B> {
     pub fn push<P: Probe<B>>(&mut self, now: Time, mut packet: Packet<B>, probe: &mut P) {
         self.advance(now, probe);
         packet.queued_at = now;
-        self.waiting.add(packet.size_bytes);
-        self.queue.enqueue(now, packet, &mut Account { probe, waiting: &mut self.waiting });
+        self.queue.enqueue(now, packet, &mut self.waiting, probe);
         probe.queue_changed(now, self.waiting.bytes, self.waiting.packets);
         if self.idle {
             self.idle = false;
@@ -130,12 +119,24 @@ impl<B: Copy> Link<B> {
     /// The next packet that has arrived at the far end by `now`.
     #[inline]
     pub fn pop<P: Probe<B>>(&mut self, now: Time, probe: &mut P) -> Option<Packet<B>> {
+        let packet = *self.first(now, probe)?;
+        self.forget_first();
+        Some(packet)
+    }
+
+    /// As [`pop`](Self::pop), for who looks at the packet before it is copied; then
+    /// [`forget_first`](Self::forget_first) takes it out.
+    #[inline]
+    pub fn first<P: Probe<B>>(&mut self, now: Time, probe: &mut P) -> Option<&Packet<B>> {
         self.advance(now, probe);
         let head = self.pipe.front()?;
-        if head.exit > now || head.exit == Time::NEVER {
-            return None;
-        }
-        self.pipe.pop_front().map(|travelling| travelling.packet)
+        (head.exit <= now && head.exit != Time::NEVER).then_some(&head.packet)
+    }
+
+    /// The packet that [`first`](Self::first) has given leaves the link.
+    #[inline]
+    pub fn forget_first(&mut self) {
+        self.pipe.forget_front();
     }
 
     /// When to call [`pop`](Self::pop) next; [`Time::NEVER`] if nothing is on its way. To be asked
@@ -165,7 +166,9 @@ impl<B: Copy> Link<B> {
     /// once when the next packet comes.
     pub fn pass<P: Probe<B>>(&mut self, now: Time, probe: &mut P) {
         self.advance(now, probe);
-        self.queue.pass(now);
+        if let Some(queue) = self.queue.other() {
+            queue.pass(now);
+        }
         // What is sent from here on is judged at `now` or later.
         for loss in &mut self.losses {
             loss.pass(now);
@@ -261,8 +264,7 @@ impl<B: Copy> Link<B> {
     #[inline(always)]
     fn take<P: Probe<B>>(&mut self, start: Time, probe: &mut P) -> Option<Packet<B>> {
         let before = self.waiting.packets;
-        let next = self.queue.dequeue(start, &mut Account { probe, waiting: &mut self.waiting });
-        let Some(packet) = next else {
+        let Some(packet) = self.queue.dequeue(start, &mut self.waiting, probe) else {
             // The next arrival starts the link, or what a shaper holds back when it says so.
             self.idle = true;
             self.free_at = self.queue.ready_at();
@@ -274,9 +276,8 @@ impl<B: Copy> Link<B> {
         };
         self.idle = false;
         self.waiting.remove(packet.size_bytes);
-        debug_assert_eq!(
-            (self.queue.bytes(), self.queue.packets()),
-            (self.waiting.bytes, self.waiting.packets),
+        debug_assert!(
+            self.queue.agrees(&self.waiting),
             "the discipline's account differs from what it was given, handed over and dropped"
         );
         probe.queue_changed(start, self.waiting.bytes, self.waiting.packets);

@@ -71,6 +71,11 @@ pub trait QueueDiscipline<B>: Send {
         None
     }
 
+    /// The limit of a drop-tail queue that does nothing else: a link keeps such a one itself.
+    fn drop_tail_limit(&self) -> Option<Limit> {
+        None
+    }
+
     /// Bytes waiting.
     fn bytes(&self) -> u64;
 

@@ -60,5 +60,7 @@ pub fn draw_impairments(
     found.set_item("loss_seed", drawn.loss_seed)?;
     found.set_item("loss_bad", drawn.loss.bad)?;
     found.set_item("loss_drawn", drawn.loss.drawn)?;
+    found.set_item("loss_steps_seed", drawn.loss_steps_seed)?;
+    found.set_item("contention_seed", drawn.contention_seed)?;
     Ok(found.unbind())
 }

@@ -59,16 +59,27 @@ impl Histogram {
         if value > self.max {
             self.max = value;
         }
-        *self.slot(bucket(value)) += weight;
+        let bucket = bucket(value);
+        match self.weights.get_mut(bucket.wrapping_sub(self.first)) {
+            Some(of) => *of += weight,
+            None => self.add_beyond(bucket, weight),
+        }
     }
 
-    /// The weight of a bucket, after making room for it.
-    #[inline]
-    fn slot(&mut self, bucket: usize) -> &mut u64 {
+    /// Adds to a bucket after making room for it: all of it, so that who records has nothing to keep
+    /// for the time after.
+    #[cold]
+    #[inline(never)]
+    fn add_beyond(&mut self, bucket: usize, weight: u64) {
+        self.reach(bucket);
+        self.weights[bucket - self.first] += weight;
+    }
+
+    /// Makes room for a bucket if there is none.
+    fn reach(&mut self, bucket: usize) {
         if bucket.wrapping_sub(self.first) >= self.weights.len() {
             self.make_room(bucket);
         }
-        &mut self.weights[bucket - self.first]
     }
 
     /// Makes room for a bucket, and for as many more on its side as a quarter of those there are: a
@@ -100,8 +111,8 @@ impl Histogram {
         }
         // Room for all of it at once.
         if !other.weights.is_empty() {
-            self.slot(other.first);
-            self.slot(other.first + other.weights.len() - 1);
+            self.reach(other.first);
+            self.reach(other.first + other.weights.len() - 1);
             let ours = &mut self.weights[other.first - self.first..];
             for (our, weight) in ours.iter_mut().zip(&other.weights) {
                 *our += weight;

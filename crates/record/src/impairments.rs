@@ -39,6 +39,10 @@ pub struct DrawnImpairments {
     pub loss_seed: u64,
     /// The state in which losses start.
     pub loss: LossState,
+    /// Seed of the stream that losses whose probability has steps are drawn from.
+    pub loss_steps_seed: u64,
+    /// Seed of the stream that waits for the medium are drawn from.
+    pub contention_seed: u64,
 }
 
 /// State of the losses before the first packet.
@@ -116,6 +120,8 @@ impl LinkSpec {
             queue_seed: Stream::seed(seed, &self.stream("queue")),
             loss_seed: Stream::seed(seed, &self.stream("loss")),
             loss: self.loss_state(seed)?,
+            loss_steps_seed: Stream::seed(seed, &self.stream("loss_steps")),
+            contention_seed: Stream::seed(seed, &self.stream("contention")),
         }))
     }
 

@@ -143,7 +143,7 @@ impl LinkMeter {
     #[cold]
     fn cut_queue(&mut self, now: Time, timeline: &Timeline) {
         while self.queue.cursor.is_due(now) {
-            self.hold_queue(self.queue.cursor.cut());
+            self.hold_queue(self.queue.cursor.cut(), self.queue_now_bytes);
             let counters = std::mem::take(&mut self.queue.counters);
             let segment = &mut self.segments[self.queue.cursor.segment()];
             segment.counters.add(&counters);
@@ -179,26 +179,25 @@ impl LinkMeter {
         }
     }
 
-    /// Accounts for the queue as it was until `now`.
+    /// Accounts for the queue as it was until `now`, and notes that `bytes` wait from then on.
     #[inline]
-    fn hold_queue(&mut self, now: Time) {
+    fn hold_queue(&mut self, now: Time, bytes: u64) {
         debug_assert!(now >= self.queue_until, "a queue's time went back");
         let held_ns = now.since(self.queue_until).as_ns();
+        let held_bytes = std::mem::replace(&mut self.queue_now_bytes, bytes);
         // Packets come in bursts.
         if held_ns == 0 {
             return;
         }
-        self.queue.counters.queue_bytes_ns +=
-            u128::from(self.queue_now_bytes) * u128::from(held_ns);
-        self.queue_bytes.record(self.queue_now_bytes, held_ns);
         self.queue_until = now;
+        self.queue.counters.queue_bytes_ns += u128::from(held_bytes) * u128::from(held_ns);
+        self.queue_bytes.record(held_bytes, held_ns);
     }
 
     #[inline]
     pub(crate) fn queue_changed(&mut self, now: Time, bytes: u64, timeline: &Timeline) {
         self.advance_queue(now, timeline);
-        self.hold_queue(now);
-        self.queue_now_bytes = bytes;
+        self.hold_queue(now, bytes);
     }
 
     #[inline]

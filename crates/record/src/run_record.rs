@@ -118,8 +118,11 @@ impl FlowIdentity {
         let next = |at: &usize| continuations[*at].map(|next| next as usize);
         let last = std::iter::successors(next(&position), next).last().filter(|_| !is_relay);
         let foreign = flow.quic.as_ref().and_then(|quic| quic.implementation.as_ref());
-        // Of what was captured, TCP alone shows what becomes of it; a QUIC stack's log does, too.
-        let is_open = flow.transport == Transport::Tcp || flow.quic.is_some();
+        // Of what was captured, TCP alone shows what becomes of it; a QUIC stack's log does, too, and
+        // the answers to pings.
+        let is_open = flow.transport == Transport::Tcp
+            || flow.quic.is_some()
+            || matches!(flow.source, SourceSpec::Ping { .. });
         let is_sealed = spec.measured.is_some() && !is_open;
         Self {
             name: flow.name.clone(),

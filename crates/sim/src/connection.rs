@@ -152,7 +152,7 @@ impl Connection {
     }
 
     /// The receiver's ACK leaves, if there is one.
-    #[inline]
+    #[inline(never)]
     fn acknowledge<S: Sink>(&mut self, ack: Option<Ack>, host: &mut Host<'_, S>) {
         if let Some(ack) = ack {
             if self.conduct.is_some() {
@@ -206,11 +206,46 @@ impl Connection {
             }
         }
         self.arm_receiver(flow, &mut host.network.agenda);
-        self.acknowledge(arrival.early, host);
-        self.acknowledge(arrival.ack, host);
+        if arrival.early.is_some() {
+            self.acknowledge(arrival.early, &mut host.reborrow());
+        }
+        match arrival.ack {
+            // Put together in its place on the way back.
+            Some(ack) if self.conduct.is_none() => {
+                host.send_back(Body::Tcp(Segment::Ack(ack)), self.receiver.ecn());
+            }
+            ack => self.acknowledge(ack, &mut host.reborrow()),
+        }
         if arrival.reopens {
             self.reopen(&mut host.reborrow());
         }
+    }
+
+    /// A segment without data has reached the receiver.
+    #[cold]
+    #[inline(never)]
+    fn greet<S: Sink>(&mut self, segment: &Segment, host: &mut Host<'_, S>) {
+        let Segment::Syn(syn) = segment else { return };
+        let mut answer = self.receiver.on_syn(host.now, syn);
+        if let Some(conduct) = &mut self.conduct {
+            conduct.greet(host.now, &mut answer);
+        }
+        if self.part.is_some() {
+            host.network.relayed.push(host.flow);
+        }
+        host.send_back(Body::Tcp(Segment::SynAck(answer)), self.receiver.ecn());
+    }
+
+    /// What is no ACK has reached the sender.
+    #[cold]
+    #[inline(never)]
+    fn on_greeting<S: Sink>(&mut self, segment: &Segment, host: &mut Host<'_, S>) {
+        let Segment::SynAck(syn_ack) = segment else {
+            debug_assert!(false, "a packet that goes the other way");
+            return;
+        };
+        self.sender.recall(host.now, host.memory);
+        self.sender.on_syn_ack(host.now, syn_ack, &mut host.port());
     }
 
     /// The application has read what kept its window closed.
@@ -318,21 +353,9 @@ impl Transport for Connection {
         part: bool,
         host: &mut Host<'_, S>,
     ) {
-        let &mut Host { now, flow, .. } = host;
-        let data = match segment {
-            Segment::Data(data) => data,
-            Segment::Syn(syn) => {
-                let mut answer = self.receiver.on_syn(now, syn);
-                if let Some(conduct) = &mut self.conduct {
-                    conduct.greet(now, &mut answer);
-                }
-                let answer = Segment::SynAck(answer);
-                if self.part.is_some() {
-                    host.network.relayed.push(flow);
-                }
-                return host.send_back(Body::Tcp(answer), self.receiver.ecn());
-            }
-            Segment::SynAck(_) | Segment::Ack(_) => return,
+        let now = host.now;
+        let Segment::Data(data) = segment else {
+            return self.greet(segment, &mut host.reborrow());
         };
         host.received(wire_bytes, &data.trip);
         if self.conduct.is_some() {
@@ -350,17 +373,12 @@ impl Transport for Connection {
     fn receive_return<S: Sink>(&mut self, segment: &Segment, host: &mut Host<'_, S>) -> Progress {
         let now = host.now;
         let drained_before = self.sender.is_drained();
-        match segment {
-            Segment::Ack(ack) => {
-                if let Some(done) = self.sender.on_ack(now, ack, &mut host.port()) {
-                    host.sink.acked(now, host.flow, &row_of(&done));
-                }
+        if let Segment::Ack(ack) = segment {
+            if let Some(done) = self.sender.on_ack(now, ack, &mut host.port()) {
+                host.sink.acked(now, host.flow, &row_of(&done));
             }
-            Segment::SynAck(syn_ack) => {
-                self.sender.recall(now, host.memory);
-                self.sender.on_syn_ack(now, syn_ack, &mut host.port());
-            }
-            Segment::Data(_) | Segment::Syn(_) => return Progress::Open,
+        } else {
+            self.on_greeting(segment, &mut host.reborrow());
         }
         self.arm_sender(host.flow, &mut host.network.agenda);
         if self.part.is_some() {

@@ -18,15 +18,14 @@ pub(crate) enum Deadline {
     Wakeup,
 }
 
-/// Something that is due. The number says whose: a link's, a delay line's or a flow's position.
+/// Something that is due. The number says whose: a link's, a delay line's or a flow's position. They
+/// stand in the order of their kinds in an entry, so that what is read of one needs no table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A packet leaves a link at its far end.
     Link(u32),
     /// A packet reaches the end of a delay line.
     Access(u32),
-    /// Packets have crossed a way without links.
-    Wire,
     /// A flow's network card has sent a packet.
     Nic(u32),
     /// A flow's [`Deadline::Retransmission`].
@@ -39,6 +38,8 @@ pub(crate) enum Event {
     Wakeup(u32),
     /// A flow's application.
     Source(u32),
+    /// Packets have crossed a way without links.
+    Wire,
     /// The end of an interval, or a phase boundary.
     Observe,
 }

@@ -21,6 +21,19 @@ struct Hop {
     router: Option<Box<Router>>,
 }
 
+impl Hop {
+    /// Schedules the link's event if it is due earlier than before. Always a part of its callers: every
+    /// other time there is nothing to schedule.
+    #[inline(always)]
+    fn arrange(&mut self, link: u32, agenda: &mut Agenda) {
+        let next = self.link.next_time();
+        if next < self.due {
+            self.due = next;
+            agenda.schedule(next, Event::Link(link));
+        }
+    }
+}
+
 /// A sender's network card: packets leave it one after the other.
 #[derive(Debug)]
 struct Card {
@@ -190,7 +203,10 @@ impl<S: Sink> Probe<Body> for LinkProbe<'_, S> {
         self.sink.link_sent(start, finish, self.link, packet.size_bytes, waited);
     }
 
-    #[inline]
+    /// Never a part of who drops: a packet that is looked into would be taken apart, and all others with
+    /// it.
+    #[cold]
+    #[inline(never)]
     fn dropped(&mut self, now: Time, packet: &SimPacket, reason: Reason) {
         self.sink.dropped(now, self.link, packet.flow, reason as u8);
         if let Some(place) = packet.body.payload_place() {
@@ -224,10 +240,16 @@ impl Network {
 
     /// A packet that has left its sender's host goes on its way, by its first link if there is one.
     #[inline]
-    fn enter<S: Sink>(&mut self, now: Time, first: Option<u32>, packet: SimPacket, sink: &mut S) {
+    fn enter<S: Sink>(
+        &mut self,
+        now: Time,
+        first: Option<u32>,
+        packet: &mut SimPacket,
+        sink: &mut S,
+    ) {
         match first {
             Some(link) => self.push(now, link, packet, sink),
-            None => self.enter_wire(now, packet),
+            None => self.enter_wire(now, *packet),
         }
     }
 
@@ -256,12 +278,13 @@ impl Network {
         }
     }
 
-    /// A packet goes on to its next link; it has one.
+    /// A packet goes on to its next link; it has one. It is copied where it waits, and not before.
     #[inline]
-    fn push<S: Sink>(&mut self, now: Time, link: u32, mut packet: SimPacket, sink: &mut S) {
-        let hop = &mut self.hops[link as usize];
+    fn push<S: Sink>(&mut self, now: Time, link: u32, packet: &mut SimPacket, sink: &mut S) {
+        let Self { hops, agenda, payloads, .. } = self;
+        let hop = &mut hops[link as usize];
         match &mut hop.router {
-            Some(router) => router.pass(now, &mut packet),
+            Some(router) => router.pass(now, packet),
             // RFC 4782: a router that does not decrement the option's TTL has not agreed.
             None => {
                 if let Some(syn) = packet.body.as_syn_mut() {
@@ -269,20 +292,8 @@ impl Network {
                 }
             }
         }
-        hop.link.push(now, packet, &mut LinkProbe { sink, payloads: &mut self.payloads, link });
-        self.arrange(link);
-    }
-
-    /// Schedules a link's event if it is due earlier than before. Always a part of its callers: every
-    /// other time there is nothing to schedule.
-    #[inline(always)]
-    fn arrange(&mut self, link: u32) {
-        let hop = &mut self.hops[link as usize];
-        let next = hop.link.next_time();
-        if next < hop.due {
-            hop.due = next;
-            self.agenda.schedule(next, Event::Link(link));
-        }
+        hop.link.push(now, *packet, &mut LinkProbe { sink, payloads, link });
+        hop.arrange(link, agenda);
     }
 
     /// A link's event came up: begins to take what has arrived at its far end.
@@ -300,22 +311,24 @@ impl Network {
     #[inline]
     pub fn arrived<S: Sink>(&mut self, now: Time, link: u32, sink: &mut S) -> Option<SimPacket> {
         loop {
-            let hop = &mut self.hops[link as usize];
-            let Some(mut packet) =
-                hop.link.pop(now, &mut LinkProbe { sink, payloads: &mut self.payloads, link })
-            else {
-                self.arrange(link);
+            let Self { hops, agenda, payloads, .. } = self;
+            let hop = &mut hops[link as usize];
+            let Some(first) = hop.link.first(now, &mut LinkProbe { sink, payloads, link }) else {
+                hop.arrange(link, agenda);
                 return None;
             };
             self.link_packets += 1;
-            let route = self.routes.of(packet.flow);
-            let forward = packet.body.is_forward();
+            // It is looked into where it is, and then copied as a whole.
+            let route = self.routes.of(first.flow);
+            let forward = first.body.is_forward();
             let path = if forward { &route.path } else { &route.reverse_path };
-            let hop = packet.hop + 1;
-            match path.get(hop) {
+            let next = path.get(first.hop + 1);
+            let mut packet = *first;
+            hop.link.forget_first();
+            match next {
                 Some(next) => {
-                    packet.hop = hop;
-                    self.push(now, next, packet, sink);
+                    packet.hop += 1;
+                    self.push(now, next, &mut packet, sink);
                 }
                 None if forward => return Some(packet),
                 None => {
@@ -345,7 +358,7 @@ impl Network {
                 let line = route.line;
                 self.enter_access(now, line, flow, body);
             }
-            Some(link) => self.push(now, link, packet(flow, body, ecn), sink),
+            Some(link) => self.push(now, link, &mut packet(flow, body, ecn), sink),
         }
     }
 
@@ -366,12 +379,14 @@ impl Network {
     #[inline(always)]
     pub fn reached_sender(&mut self, now: Time, line: u32) -> Option<Arriving> {
         let travelling = &mut self.lines[line as usize].travelling;
-        let exit = travelling.front()?.exit;
-        if exit > now {
-            self.agenda.schedule(exit, Event::Access(line));
+        let first = travelling.front()?;
+        if first.exit > now {
+            self.agenda.schedule(first.exit, Event::Access(line));
             return None;
         }
-        travelling.pop_front()
+        let arriving = *first;
+        travelling.forget_front();
+        Some(arriving)
     }
 
     /// A network card has sent a packet: passes it on.
@@ -389,7 +404,7 @@ impl Network {
             tell(sink, &self.payloads, now, flow, End::Sender, (&packet.body, packet.ecn));
         }
         leave(sink, now, &mut packet);
-        self.enter(now, first, packet, sink);
+        self.enter(now, first, &mut packet, sink);
     }
 
     /// Brings every link up to `now`, so that nothing before `now` remains to be told.
@@ -471,22 +486,22 @@ impl<S: Sink> Port<'_, S> {
     /// it together in place.
     #[inline(always)]
     pub fn send(&mut self, now: Time, body: Body, ecn: Ecn) {
-        self.hand_over(now, packet(self.flow, body, ecn));
+        self.hand_over(now, &mut packet(self.flow, body, ecn));
     }
 
     #[inline(never)]
-    fn hand_over(&mut self, now: Time, mut packet: SimPacket) {
+    fn hand_over(&mut self, now: Time, packet: &mut SimPacket) {
         let flow = self.flow;
         let route = self.network.routes.of(flow);
         if route.card.is_some() {
-            return self.queue_on_card(now, packet);
+            return self.queue_on_card(now, *packet);
         }
         let first = route.path.get(0);
         if self.sink.wants_segments() {
             let seen = (&packet.body, packet.ecn);
             tell(self.sink, &self.network.payloads, now, flow, End::Sender, seen);
         }
-        leave(self.sink, now, &mut packet);
+        leave(self.sink, now, packet);
         self.network.enter(now, first, packet, self.sink);
     }
 

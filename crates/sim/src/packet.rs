@@ -73,11 +73,13 @@ impl Body {
     /// Whether it goes from the sender to the receiver.
     #[inline]
     pub const fn is_forward(&self) -> bool {
-        match self {
-            Self::Tcp(segment) => matches!(segment, Segment::Syn(_) | Segment::Data(_)),
-            Self::Ping(_) | Self::OneWay(_) | Self::Quic(_) => true,
-            Self::Echo(_) | Self::QuicBack(_) | Self::Request(_) => false,
-        }
+        matches!(
+            self,
+            Self::Tcp(Segment::Syn(_) | Segment::Data(_))
+                | Self::Ping(_)
+                | Self::OneWay(_)
+                | Self::Quic(_)
+        )
     }
 
     /// The SYN that it is.
@@ -92,9 +94,11 @@ impl Body {
     /// What is noted on the way of data.
     #[inline]
     pub const fn trip_mut(&mut self) -> Option<&mut Trip> {
+        if let Self::Tcp(Segment::Data(data)) = self {
+            return Some(&mut data.trip);
+        }
         match self {
-            Self::Tcp(Segment::Data(Data { trip, .. }))
-            | Self::Ping(Datagram { trip, .. })
+            Self::Ping(Datagram { trip, .. })
             | Self::OneWay(Datagram { trip, .. })
             | Self::Quic(QuicDatagram { trip, .. }) => Some(trip),
             _ => None,

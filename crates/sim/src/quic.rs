@@ -244,6 +244,8 @@ impl Transport for QuicConnection {
         self.cut |= self.client.withdraw();
     }
 
+    /// Never a part of the loop: what it works out would be worked out for every packet of TCP.
+    #[inline(never)]
     fn receive<S: Sink>(
         &mut self,
         datagram: &QuicDatagram,
@@ -272,6 +274,7 @@ impl Transport for QuicConnection {
         self.flush_server(host);
     }
 
+    #[inline(never)]
     fn receive_return<S: Sink>(
         &mut self,
         datagram: &QuicDatagram,
@@ -292,6 +295,7 @@ impl Transport for QuicConnection {
         }
     }
 
+    #[inline(never)]
     fn on_deadline<S: Sink>(&mut self, deadline: Deadline, host: &mut Host<'_, S>) {
         let now = host.now;
         match deadline {

@@ -103,7 +103,10 @@ impl<S: Sink> Simulation<'_, S> {
         let World { mut turns, mut slice_end, .. } = self.world;
         // One comparison for both.
         let mut look = slice_end.min(until);
+        let mut before = Time::ZERO;
         while let Some((now, event)) = self.world.network.agenda.pop() {
+            debug_assert!(now >= before, "{event:?} at {now:?}, after {before:?}");
+            before = now;
             if now >= look {
                 if now >= until {
                     self.world.network.agenda.put_back(now, event);

@@ -1,6 +1,6 @@
 //! Receivers that do not do as Linux's: what another conduct makes of what arrives, and of the ACKs
-//! that are due. One bounds its window for the sake of others (rLEDBAT); the rest lie (S. Savage et al.: TCP Congestion Control with a Misbehaving
-//! Receiver, CCR 29(5), 1999).
+//! that are due. One bounds its window for the sake of others (rLEDBAT); the rest lie (S. Savage et al.:
+//! TCP Congestion Control with a Misbehaving Receiver, CCR 29(5), 1999).
 
 mod optimist;
 mod rledbat;

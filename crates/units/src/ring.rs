@@ -5,9 +5,11 @@
 /// every look at it.
 #[derive(Clone, Debug)]
 pub struct Ring<T> {
-    /// As many as a power of two, or none before the first value. What lies in a place that is free
-    /// has no meaning.
-    places: Box<[T]>,
+    /// Those that were used so far, in the order in which they come round. What lies in a place that
+    /// is free has no meaning.
+    places: Vec<T>,
+    /// One less than there is room for: a power of two, or none before the first value.
+    mask: usize,
     /// Values taken out since the beginning; it may wrap.
     taken: usize,
     /// Values put in since the beginning; it may wrap.
@@ -16,13 +18,13 @@ pub struct Ring<T> {
 
 impl<T> Default for Ring<T> {
     fn default() -> Self {
-        Self { places: Box::default(), taken: 0, put: 0 }
+        Self { places: Vec::new(), mask: usize::MAX, taken: 0, put: 0 }
     }
 }
 
 impl<T: Copy> Ring<T> {
-    /// Places at first.
-    const FIRST_PLACES: usize = 4;
+    /// Room at first.
+    const FIRST_ROOM: usize = 4;
 
     /// Number of values.
     #[inline]
@@ -38,7 +40,7 @@ impl<T: Copy> Ring<T> {
 
     #[inline]
     const fn place(&self, count: usize) -> usize {
-        count & self.places.len().wrapping_sub(1)
+        count & self.mask
     }
 
     /// The first value.
@@ -74,18 +76,29 @@ impl<T: Copy> Ring<T> {
     #[inline]
     pub fn pop_front(&mut self) -> Option<T> {
         let value = *self.front()?;
-        self.taken = self.taken.wrapping_add(1);
+        self.forget_front();
         Some(value)
+    }
+
+    /// Takes the first value out, which there must be, where it has been looked at already.
+    #[inline]
+    pub fn forget_front(&mut self) {
+        debug_assert!(!self.is_empty(), "there is none");
+        self.taken = self.taken.wrapping_add(1);
     }
 
     /// Puts a value in, as the last.
     #[inline]
     pub fn push_back(&mut self, value: T) {
-        if self.len() == self.places.len() {
-            self.grow(value);
+        if self.len() == self.mask.wrapping_add(1) {
+            self.grow();
         }
         let place = self.place(self.put);
-        self.places[place] = value;
+        match self.places.get_mut(place) {
+            Some(free) => *free = value,
+            // The next one, for the first time.
+            None => self.places.push(value),
+        }
         self.put = self.put.wrapping_add(1);
     }
 
@@ -103,15 +116,15 @@ impl<T: Copy> Ring<T> {
         }
     }
 
-    /// Makes room for twice as many; `filler` lies in what is free.
+    /// Makes room for twice as many. It is not given the value that comes next, so that its callers
+    /// can put that together in its place.
     #[cold]
-    fn grow(&mut self, filler: T) {
-        let room = (2 * self.places.len()).max(Self::FIRST_PLACES);
+    fn grow(&mut self) {
+        let room = (2 * self.len()).max(Self::FIRST_ROOM);
         let mut places = Vec::with_capacity(room);
-        places.extend(std::iter::from_fn(|| self.pop_front()));
+        places.extend(self.iter());
         (self.taken, self.put) = (0, places.len());
-        places.resize(room, filler);
-        self.places = places.into_boxed_slice();
+        (self.places, self.mask) = (places, room - 1);
     }
 }
 

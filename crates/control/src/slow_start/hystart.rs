@@ -198,6 +198,14 @@ impl HyStart {
         self.train = train;
     }
 
+    /// A delay in [`HyStart::delay_unit_us`], each of which is divided by a number that is known.
+    const fn delay_of(&self, rtt: Span) -> u64 {
+        match self.kernel {
+            Linux::V4_15 => rtt.as_us() / 125,
+            Linux::V6_1 => rtt.as_us(),
+        }
+    }
+
     /// Resolution of delays: 4.15 keeps them in eighths of a millisecond.
     const fn delay_unit_us(&self) -> u64 {
         match self.kernel {
@@ -273,6 +281,29 @@ impl HyStart {
         let margin = (baseline / divisor).clamp(min_us / unit_us, max_us / unit_us);
         self.round_min > baseline + margin
     }
+
+    /// Looks for a way out of slow start. Most of a connection's ACKs come later.
+    #[inline(never)]
+    fn watch(
+        &mut self,
+        window: &mut Window,
+        measurement: &Measurement,
+        (rtt, delay, delay_min): (Span, u64, u64),
+    ) {
+        if self.kernel == Linux::V6_1 && measurement.first_unacked > self.round_end {
+            self.start_round(measurement.now, measurement.next_to_send);
+        }
+        if window.cwnd < self.low_window {
+            return;
+        }
+        let limit_us = self.train_limit_us(delay_min, window.cwnd, rtt, measurement.pacing_rate);
+        let by_train = self.detects_train && self.train_found(measurement.now, limit_us);
+        let by_delay = self.detects_delay && self.delay_found(delay, delay_min);
+        if by_train || by_delay {
+            self.found = true;
+            window.ssthresh = window.cwnd;
+        }
+    }
 }
 
 /// Time by which segmentation offload may hold ACKs back (`hystart_ack_delay`): four maximal
@@ -310,24 +341,11 @@ impl SlowStart for HyStart {
 
     fn on_measurement(&mut self, window: &mut Window, measurement: &Measurement) {
         let Some(rtt) = measurement.rtt else { return };
-        let delay = (rtt.as_us() / self.delay_unit_us()).max(1);
+        let delay = self.delay_of(rtt).max(1);
         let delay_min = self.delay_min.map_or(delay, |min| min.min(delay));
         self.delay_min = Some(delay_min);
-        if self.found || !window.in_slow_start() {
-            return;
-        }
-        if self.kernel == Linux::V6_1 && measurement.first_unacked > self.round_end {
-            self.start_round(measurement.now, measurement.next_to_send);
-        }
-        if window.cwnd < self.low_window {
-            return;
-        }
-        let limit_us = self.train_limit_us(delay_min, window.cwnd, rtt, measurement.pacing_rate);
-        let by_train = self.detects_train && self.train_found(measurement.now, limit_us);
-        let by_delay = self.detects_delay && self.delay_found(delay, delay_min);
-        if by_train || by_delay {
-            self.found = true;
-            window.ssthresh = window.cwnd;
+        if !self.found && window.in_slow_start() {
+            self.watch(window, measurement, (rtt, delay, delay_min));
         }
     }
 

@@ -38,6 +38,10 @@ impl Capacity for Constant {
         self.0.finish(start, size_bytes)
     }
 
+    fn constant(&self) -> Option<Rate> {
+        Some(Rate::from_bps(self.0.rate_bps()))
+    }
+
     fn offered_bytes(&mut self, now: Time) -> f64 {
         self.0.rate_bps() as f64 / 8.0 * now.as_secs_f64()
     }

@@ -36,4 +36,8 @@ impl Delay for Constant {
     fn delay(&mut self, _: Time) -> Span {
         self.0
     }
+
+    fn constant(&self) -> Option<Span> {
+        Some(self.0)
+    }
 }

@@ -19,13 +19,20 @@ pub struct AckThinning<B> {
     queue: Box<dyn QueueDiscipline<B>>,
     most: u32,
     hold: Span,
-    /// The ACK that waits for a newer one, by number of the flow.
-    held: Vec<Option<Held<B>>>,
-    /// When those that wait go on at the latest, in order of time: of which flow, and its number.
-    due: VecDeque<(Time, u32, u64)>,
-    /// So many have begun to wait.
-    begun: u64,
+    /// Places of ACKs that wait for newer ones, in the order in which they go on at the latest.
+    waiting: VecDeque<Place<B>>,
+    /// Number of the first of these places.
+    first: u64,
+    /// By number of the flow. Connections that come and go have a number each, so that little is kept.
+    flows: Vec<Seen>,
     backlog: Backlog,
+}
+
+struct Place<B> {
+    /// What has it goes on at the latest then.
+    until: Time,
+    /// None once it has gone on.
+    held: Option<Held<B>>,
 }
 
 struct Held<B> {
@@ -33,14 +40,26 @@ struct Held<B> {
     ack: PureAck,
     /// ACKs that it stands for, itself included.
     stands_for: u32,
-    number: u64,
+}
+
+/// What is known of a flow.
+#[derive(Clone, Copy)]
+struct Seen {
+    /// Number of the place that its latest ACK has or had.
+    place: u64,
+    /// The least number that an ACK has to have to be no duplicate.
+    news: u64,
+}
+
+impl Seen {
+    const NOTHING: Self = Self { place: u64::MAX, news: 0 };
 }
 
 impl<B: Headers + Copy + Send> AckThinning<B> {
     /// One ACK stands for `most` at most, and waits for `hold` at most.
     pub fn new(queue: Box<dyn QueueDiscipline<B>>, most: u32, hold: Span) -> Self {
-        let (held, due) = (Vec::new(), VecDeque::new());
-        Self { queue, most, hold, held, due, begun: 0, backlog: Backlog::default() }
+        let (waiting, flows) = (VecDeque::new(), Vec::new());
+        Self { queue, most, hold, waiting, first: 0, flows, backlog: Backlog::default() }
     }
 
     /// What waits no longer enters the queue, and counts there from then on.
@@ -48,9 +67,14 @@ impl<B: Headers + Copy + Send> AckThinning<B> {
         self.queue.enqueue(now, Packet { queued_at: now, ..packet }, fate);
     }
 
+    /// The place that the latest ACK of a flow has, if it is there still.
+    fn place(&mut self, seen: Seen) -> Option<&mut Place<B>> {
+        self.waiting.get_mut(seen.place.checked_sub(self.first)? as usize)
+    }
+
     /// Takes the ACK of a flow that waits.
-    fn take(&mut self, flow: u32) -> Option<Held<B>> {
-        let held = self.held.get_mut(flow as usize)?.take()?;
+    fn take(&mut self, seen: Seen) -> Option<Held<B>> {
+        let held = self.place(seen)?.held.take()?;
         self.backlog.remove(held.packet.size_bytes);
         Some(held)
     }
@@ -58,51 +82,52 @@ impl<B: Headers + Copy + Send> AckThinning<B> {
     /// Lets go what has waited for long enough by `now`, each at its own time.
     #[inline]
     fn let_go(&mut self, now: Time, fate: &mut dyn Fate<B>) {
-        while let Some((at, flow, number)) = self.due.front().copied() {
-            let waits = self.waits(flow, number);
-            if waits && at > now {
+        while let Some(place) = self.waiting.front_mut() {
+            if place.held.is_some() && place.until > now {
                 return;
             }
-            self.due.pop_front();
-            if waits && let Some(held) = self.take(flow) {
-                self.go_on(at, held.packet, fate);
+            let (until, held) = (place.until, place.held.take());
+            self.waiting.pop_front();
+            self.first += 1;
+            if let Some(held) = held {
+                self.backlog.remove(held.packet.size_bytes);
+                self.go_on(until, held.packet, fate);
             }
         }
     }
 
-    fn waits(&self, flow: u32, number: u64) -> bool {
-        let held = self.held.get(flow as usize).and_then(Option::as_ref);
-        held.is_some_and(|held| held.number == number)
-    }
-
     fn thin(&mut self, now: Time, packet: Packet<B>, ack: PureAck, fate: &mut dyn Fate<B>) {
-        let mut at_once = ack.block_count > 0;
-        let (mut stands_for, mut waiting) = (1, None);
-        if let Some(older) = self.take(packet.flow) {
-            if ack.marks == older.ack.marks && ack.says_more_than(&older.ack) {
+        let index = packet.flow as usize;
+        if self.flows.len() <= index {
+            self.flows.resize(index + 1, Seen::NOTHING);
+        }
+        let seen = self.flows[index];
+        let number = u64::from(ack.number);
+        self.flows[index].news = seen.news.max(number + 1);
+        let at_once = ack.block_count > 0 || number < seen.news;
+        let (mut stands_for, mut replaces) = (1, false);
+        if let Some(older) = self.take(seen) {
+            replaces = ack.marks == older.ack.marks && ack.says_more_than(&older.ack);
+            if replaces {
                 stands_for += older.stands_for;
-                waiting = Some(older.number);
                 fate.dropped(now, &older.packet, Reason::AckFilter);
             } else {
                 self.go_on(now, older.packet, fate);
-                at_once |= ack.number <= older.ack.number;
             }
         }
         if at_once || stands_for >= self.most {
             self.go_on(now, packet, fate);
             return;
         }
-        let number = waiting.unwrap_or(self.begun);
-        if waiting.is_none() {
-            self.begun += 1;
-            self.due.push_back((now + self.hold, packet.flow, number));
-        }
-        let index = packet.flow as usize;
-        if self.held.len() <= index {
-            self.held.resize_with(index + 1, || None);
-        }
         self.backlog.add(packet.size_bytes);
-        self.held[index] = Some(Held { packet, ack, stands_for, number });
+        let held = Some(Held { packet, ack, stands_for });
+        match self.place(seen) {
+            Some(place) if replaces => place.held = held,
+            _ => {
+                self.flows[index].place = self.first + self.waiting.len() as u64;
+                self.waiting.push_back(Place { until: now + self.hold, held });
+            }
+        }
     }
 }
 
@@ -121,7 +146,7 @@ impl<B: Headers + Copy + Send> QueueDiscipline<B> for AckThinning<B> {
     }
 
     fn ready_at(&self) -> Time {
-        let next = self.due.front().map_or(Time::NEVER, |(at, ..)| *at);
+        let next = self.waiting.front().map_or(Time::NEVER, |place| place.until);
         self.queue.ready_at().min(next)
     }
 
@@ -224,6 +249,9 @@ mod tests {
         let arrivals = [(0, 1, ack(1)), (1, 2, ack(1)), (2, 1, ack(2)), (3, 2, ack(2))];
         assert_eq!(sent(2, &arrivals).0, [(2, 2), (3, 2)]);
         assert_eq!(sent(3, &arrivals).0, [(5, 2), (6, 2)]);
+        // Whatever the order of their numbers, and beside those that nobody has.
+        let arrivals = [(0, 9, ack(1)), (1, 2, ack(1)), (2, 9, ack(2)), (3, 2, ack(2))];
+        assert_eq!(sent(2, &arrivals).0, [(2, 2), (3, 2)]);
     }
 
     #[test]
@@ -232,6 +260,12 @@ mod tests {
         let selective = PureAck { blocks, block_count: 1, ..ack(3) };
         assert_eq!(sent(9, &[(0, 1, ack(3)), (1, 1, selective)]), (vec![(1, 3)], 1));
         assert_eq!(sent(9, &[(0, 1, ack(3)), (1, 1, ack(3))]), (vec![(1, 3), (1, 3)], 0));
+        // However many they are: a third one goes on beside the two.
+        let copies: Vec<_> = (0..3).map(|at| (at, 1, ack(3))).collect();
+        assert_eq!(sent(9, &copies), (vec![(1, 3), (1, 3), (2, 3)], 0));
+        // What was sent as the last of two is repeated when nothing waits.
+        let repeated = [(0, 1, ack(1)), (1, 1, ack(3)), (2, 1, ack(3)), (3, 1, ack(5))];
+        assert_eq!(sent(2, &repeated), (vec![(1, 3), (2, 3), (8, 5)], 1));
         // The change goes on in time, and what comes after it may wait.
         let marked = PureAck { marks: (true, 0), ..ack(5) };
         assert_eq!(sent(9, &[(0, 1, ack(3)), (1, 1, marked)]), (vec![(1, 3), (6, 5)], 0));

@@ -53,6 +53,10 @@ impl<B: Copy + Send> QueueDiscipline<B> for DropTail<B> {
         self.fifo.head().map(|packet| packet.size_bytes)
     }
 
+    fn drop_tail_limit(&self) -> Option<Limit> {
+        Some(self.limit)
+    }
+
     fn bytes(&self) -> u64 {
         self.fifo.backlog().bytes
     }

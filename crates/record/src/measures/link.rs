@@ -93,7 +93,7 @@ super::row::measures! {
     dropped_policer_packets: u64, "dropped_policer", "dropped: policer", PACKETS, any, "dropped_policer";
     |link, _| Some(link.dropped[Reason::Policer as usize]);
 
-    /// ACKs that a filter dropped because a later one in the queue said the same and more.
+    /// ACKs that were filtered or thinned out because a later one said the same and more.
     dropped_ack_filter_packets: u64, "dropped_ack_filter", "dropped: ACK filter", PACKETS, any, "dropped_ack_filter";
     |link, _| Some(link.dropped[Reason::AckFilter as usize]);
 

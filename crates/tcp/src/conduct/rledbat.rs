@@ -11,8 +11,10 @@ use crate::segment::{Ack, Data, SynAck, timestamp_ms};
 
 /// Bits of a window that a header holds.
 const HEADER_WINDOW_BITS: u32 = 16;
-/// RFC 7323 §2.3: "the shift count MUST be limited to 14".
-const SCALE_MAX: u32 = 14;
+const HEADER_WINDOW_MAX: u64 = (1 << HEADER_WINDOW_BITS) - 1;
+/// The drafts of rLEDBAT ask for a shift count below 12, lest one step of the window be several segments
+/// (RFC 7323 §2.3 alone would allow 14). A larger buffer is offered as far as that goes, 134 MB.
+const SCALE_MAX: u32 = 11;
 
 /// RTTs of which the least counts, as LEDBAT++ has it of delays: time that a sender had nothing to send for
 /// is none of the path's.
@@ -25,6 +27,8 @@ pub(super) struct Rledbat {
     mss_bytes: u64,
     /// Least difference of two windows that a header can say.
     granule_bytes: u64,
+    /// Largest window that a header can say, in segments.
+    most: u32,
     /// End of what was offered.
     end: u32,
     rtt: RttEstimator,
@@ -60,6 +64,7 @@ impl Rledbat {
             controller,
             mss_bytes: u64::from(mss_bytes),
             granule_bytes: 1 << scale,
+            most: ((HEADER_WINDOW_MAX << scale) / u64::from(mss_bytes)) as u32,
             end: 0,
             rtt: RttEstimator::default(),
             recent: [Span::MAX; RECENT],
@@ -98,7 +103,7 @@ impl Rledbat {
         // A window that the scale cannot say is rounded up, as Linux does (`__tcp_select_window`).
         let bytes = u64::from(self.controller.cwnd()) * self.mss_bytes;
         let rlwnd = (bytes.next_multiple_of(self.granule_bytes) / self.mss_bytes) as u32;
-        self.end = self.end.max(number.saturating_add(rlwnd.min(room)));
+        self.end = self.end.max(number.saturating_add(rlwnd.min(room).min(self.most)));
         self.end - number
     }
 

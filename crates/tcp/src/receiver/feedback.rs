@@ -9,10 +9,15 @@ use crate::segment::Ack;
 impl Receiver {
     /// Takes note of a data segment's ECN field (`__tcp_ecn_check_ce`): an ACK that is due before
     /// the segment's own. `in_order`: nothing is missing before the segment.
+    #[inline]
     pub(super) fn note_mark(&mut self, now: Time, ecn: Ecn, in_order: bool) -> Option<Ack> {
-        if self.feedback == EcnFeedback::None {
-            return None;
+        match self.feedback {
+            EcnFeedback::None => None,
+            _ => self.take_mark(now, ecn, in_order),
         }
+    }
+
+    fn take_mark(&mut self, now: Time, ecn: Ecn, in_order: bool) -> Option<Ack> {
         let marked = ecn == Ecn::Marked;
         let mut early = None;
         match (self.feedback, ecn) {

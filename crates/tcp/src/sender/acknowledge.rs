@@ -79,7 +79,9 @@ impl Sender {
         }
         let marked = self.note_marks(now, ack, before.delivered);
         self.take_window();
-        self.on_probe_acknowledged(now, ack.number, &findings);
+        if self.tail_probe.is_out() {
+            self.on_probe_acknowledged(now, ack.number, &findings);
+        }
         let mut repair = Repair::None;
         if findings.is_dubious() || self.state != RecoveryState::Open {
             repair = self.advance_recovery(now, ack.tsecr_ms, &mut findings);

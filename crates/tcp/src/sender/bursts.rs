@@ -42,6 +42,7 @@ impl Sender {
     }
 
     /// `tcp_tso_should_defer`: wait for a larger burst if the next ACK is about to come.
+    #[inline]
     pub(super) fn should_defer(
         &self,
         now: Time,

@@ -9,7 +9,7 @@ use crate::packet::Packet;
 /// How much it drops, `CAKE_ACK_…`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filter {
-    /// Two ACKs stay beside the newest, so that duplicates still reach the sender.
+    /// One that may go stays beside the newest.
     Filter,
     /// One that the newest follows directly goes, too.
     Aggressive,

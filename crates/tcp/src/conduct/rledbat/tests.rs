@@ -105,12 +105,25 @@ fn a_retransmission_halves_the_window_once_in_a_round_trip() {
     assert_eq!(rledbat.controller.cwnd(), 5);
 }
 
-/// RFC 7323, 2.3: windows are said in units of up to 2^14 bytes.
+/// The drafts ask for a shift count below 12, so that the unit is 2 kB at most, whatever the buffer.
 #[test]
 fn a_window_is_rounded_up_to_what_a_header_can_say() {
-    for (most_bytes, segments) in [(60_000_000, 2), (1 << 27, 2), (1 << 28, 5), (1 << 30, 11)] {
-        assert_eq!(greeted(most_bytes).1, segments, "{most_bytes} bytes at most");
+    for (most_bytes, of_three) in [(60_000_000, 3), (1 << 27, 4), (1 << 28, 4), (1 << 30, 4)] {
+        let (mut rledbat, segments) = greeted(most_bytes);
+        assert_eq!(segments, 2, "{most_bytes} bytes at most");
+        rledbat.controller.set_cwnd(3);
+        assert_eq!(window(&mut rledbat, 10), of_three, "{most_bytes} bytes at most");
     }
+}
+
+/// RFC 7323, 2.2: a header holds 65,535 units.
+#[test]
+fn no_more_is_offered_than_a_header_can_say() {
+    let (mut rledbat, _) = greeted(1 << 30);
+    rledbat.controller.set_cwnd(u32::MAX / 4096);
+    let mut due = ack(0, 1, 700_000, false);
+    rledbat.limit(&mut due);
+    assert_eq!(due.window, 65_535 * 2048 / 1448);
 }
 
 #[test]

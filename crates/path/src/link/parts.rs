@@ -1,0 +1,164 @@
+//! The parts of a link. What most links have, a drop-tail queue, one rate and one delay, is a part of the
+//! link itself: three calls and a copy of the packet less. All else is behind a pointer.
+
+use jostle_catalogue::Limit;
+use jostle_units::{Ring, Span, Time};
+
+use crate::queue::Backlog;
+use crate::{Capacity, Delay, Fate, Packet, Probe, QueueDiscipline, Reason, capacity};
+
+/// What waits in front of the link.
+pub(super) enum Queue<B> {
+    /// [`drop_tail`](QueueDiscipline::drop_tail_limit), whose account is the link's.
+    DropTail(Limit, Ring<Packet<B>>),
+    Other(Box<dyn QueueDiscipline<B>>),
+}
+
+/// Passes a discipline's decisions on to the probe and keeps the link's own account.
+struct Account<'a, P> {
+    probe: &'a mut P,
+    waiting: &'a mut Backlog,
+}
+
+impl<B, P: Probe<B>> Fate<B> for Account<'_, P> {
+    fn dropped(&mut self, now: Time, packet: &Packet<B>, reason: Reason) {
+        self.waiting.remove(packet.size_bytes);
+        self.probe.dropped(now, packet, reason);
+    }
+
+    fn marked(&mut self, now: Time, packet: &Packet<B>, reason: Reason) {
+        self.probe.marked(now, packet, reason);
+    }
+}
+
+impl<B: Copy> Queue<B> {
+    /// `queue` has not been given anything.
+    pub fn of(queue: Box<dyn QueueDiscipline<B>>) -> Self {
+        debug_assert_eq!(queue.packets(), 0, "a queue that was used before");
+        match queue.drop_tail_limit() {
+            Some(limit) => Self::DropTail(limit, Ring::default()),
+            None => Self::Other(queue),
+        }
+    }
+
+    /// A packet arrives. `waiting` is the account of what waits, which it keeps.
+    #[inline]
+    pub fn enqueue<P: Probe<B>>(
+        &mut self,
+        now: Time,
+        packet: Packet<B>,
+        waiting: &mut Backlog,
+        probe: &mut P,
+    ) {
+        match self {
+            Self::DropTail(limit, packets) => {
+                if waiting.has_room(packet.size_bytes, *limit) {
+                    waiting.add(packet.size_bytes);
+                    packets.push_back(packet);
+                } else {
+                    probe.dropped(now, &packet, Reason::Overflow);
+                }
+            }
+            Self::Other(queue) => {
+                waiting.add(packet.size_bytes);
+                queue.enqueue(now, packet, &mut Account { probe, waiting });
+            }
+        }
+    }
+
+    /// The packet to send next. `waiting` counts it still.
+    #[inline]
+    pub fn dequeue<P: Probe<B>>(
+        &mut self,
+        now: Time,
+        waiting: &mut Backlog,
+        probe: &mut P,
+    ) -> Option<Packet<B>> {
+        match self {
+            Self::DropTail(_, packets) => packets.pop_front(),
+            Self::Other(queue) => queue.dequeue(now, &mut Account { probe, waiting }),
+        }
+    }
+
+    /// See [`QueueDiscipline::ready_at`].
+    pub fn ready_at(&self) -> Time {
+        match self {
+            Self::DropTail(..) => Time::NEVER,
+            Self::Other(queue) => queue.ready_at(),
+        }
+    }
+
+    /// Whether the discipline's own account says so, too.
+    pub fn agrees(&self, waiting: &Backlog) -> bool {
+        match self {
+            Self::DropTail(_, packets) => packets.len() as u64 == waiting.packets,
+            Self::Other(queue) => {
+                (queue.bytes(), queue.packets()) == (waiting.bytes, waiting.packets)
+            }
+        }
+    }
+
+    /// The discipline, where it is one that has anything to be told.
+    pub fn other(&mut self) -> Option<&mut dyn QueueDiscipline<B>> {
+        match self {
+            Self::DropTail(..) => None,
+            Self::Other(queue) => Some(queue.as_mut()),
+        }
+    }
+}
+
+/// How fast it sends.
+pub(super) enum Sending {
+    Constant(capacity::Constant),
+    Other(Box<dyn Capacity>),
+}
+
+impl Sending {
+    pub fn of(capacity: Box<dyn Capacity>) -> Self {
+        match capacity.constant() {
+            Some(rate) => Self::Constant(capacity::Constant::new(rate)),
+            None => Self::Other(capacity),
+        }
+    }
+
+    /// See [`Capacity::finish`].
+    #[inline]
+    pub fn finish(&mut self, start: Time, size_bytes: u32) -> Time {
+        match self {
+            Self::Constant(capacity) => capacity.finish(start, size_bytes),
+            Self::Other(capacity) => capacity.finish(start, size_bytes),
+        }
+    }
+
+    /// See [`Capacity::offered_bytes`].
+    pub fn offered_bytes(&mut self, now: Time) -> f64 {
+        match self {
+            Self::Constant(capacity) => capacity.offered_bytes(now),
+            Self::Other(capacity) => capacity.offered_bytes(now),
+        }
+    }
+}
+
+/// How long packets take once they are sent.
+pub(super) enum Propagation {
+    Constant(Span),
+    Other(Box<dyn Delay>),
+}
+
+impl Propagation {
+    pub fn of(delay: Box<dyn Delay>) -> Self {
+        match delay.constant() {
+            Some(span) => Self::Constant(span),
+            None => Self::Other(delay),
+        }
+    }
+
+    /// See [`Delay::delay`].
+    #[inline]
+    pub fn delay(&mut self, now: Time) -> Span {
+        match self {
+            Self::Constant(span) => *span,
+            Self::Other(delay) => delay.delay(now),
+        }
+    }
+}
