@@ -1,6 +1,7 @@
 //! ACKs for the tests of controllers.
 
 pub(crate) mod bbr;
+pub(crate) mod pcc;
 
 use jostle_units::{Span, Time};
 

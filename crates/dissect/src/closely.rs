@@ -9,14 +9,14 @@ use crate::diagram::{AnswerColumns, Diagram, PacketColumns, SackColumns, Wanted}
 use crate::error::Error;
 use crate::file::{Packets, Position};
 use crate::measure::{Following, Merged};
-use crate::plan::{Flow, Plan, plans};
+use crate::plan::{Flow, Place, Plan, plans};
 use crate::survey::{ASKED_EVERY, Survey};
 
 /// Flows that an error names.
 const NAMED: usize = 20;
 
-/// Reads a flow of each measurement that has it, packet by packet; `told` as in
-/// [`analyze`](crate::analyze).
+/// Reads flows packet by packet: of each measurement the one that is wanted, or else the largest one
+/// of each file; `told` as in [`analyze`](crate::analyze).
 ///
 /// # Errors
 /// When a file cannot be read or is no capture, or none has such a flow.
@@ -36,7 +36,7 @@ pub fn diagrams(
     let mut known = Vec::new();
     for plan in plans(&surveys, options) {
         known.extend(tcp(&plan).map(|flow| flow.name.clone()));
-        if let Some(plan) = chosen(plan, wanted) {
+        for plan in chosen(&plan, wanted) {
             let path = &files[plan.files[0]];
             let packets = Packets::open(path, position.clone())?;
             found.push(diagram(&plan, packets, wanted, &go_on)?);
@@ -56,7 +56,7 @@ pub fn look_closely(bytes: &[u8], options: &Options, wanted: &Wanted) -> Result<
     let path = Path::new("bytes");
     let packets = || Packets::of(path, std::io::Cursor::new(bytes.to_vec()));
     let survey = Survey::of_packets(path, packets()?, &|| true)?;
-    let plan = plans(&[survey], options).into_iter().find_map(|plan| chosen(plan, wanted));
+    let plan = plans(&[survey], options).iter().flat_map(|plan| chosen(plan, wanted)).next();
     let Some(plan) = plan else { return Err(no_flow(&[path.to_owned()], wanted, &[])) };
     diagram(&plan, packets()?, wanted, &|| true)
 }
@@ -77,27 +77,56 @@ fn tcp(plan: &Plan) -> impl Iterator<Item = &Flow> {
     plan.flows.iter().filter(|flow| flow.transport == Transport::Tcp)
 }
 
-/// The plan of one flow and one file: where its sender was captured, if it was.
-fn chosen(plan: Plan, wanted: &Wanted) -> Option<Plan> {
-    let flow = match &wanted.flow {
-        Some(name) => tcp(&plan).find(|flow| flow.name == *name),
-        None => tcp(&plan).max_by_key(|flow| flow.payload_bytes),
+/// Plans of one flow and one file each: the flow that is wanted, or else the largest one of every
+/// file that is not the other end of one before.
+fn chosen(plan: &Plan, wanted: &Wanted) -> Vec<Plan> {
+    if let Some(name) = &wanted.flow {
+        return tcp(plan)
+            .find(|flow| flow.name == *name)
+            .map(|flow| alone(plan, flow))
+            .into_iter()
+            .collect();
+    }
+    let mut flows: Vec<&Flow> = tcp(plan).collect();
+    flows.sort_by_key(|flow| std::cmp::Reverse(flow.payload_bytes));
+    let mut shown = vec![false; plan.files.len()];
+    let mut found = Vec::new();
+    for flow in flows {
+        let ends = [flow.sender, flow.receiver];
+        if ends.iter().flatten().any(|place| shown[place.file]) {
+            continue;
+        }
+        ends.iter().flatten().for_each(|place| shown[place.file] = true);
+        found.push(alone(plan, flow));
+    }
+    found
+}
+
+/// The plan of a flow where its sender was captured, if it was.
+fn alone(plan: &Plan, flow: &Flow) -> Plan {
+    let mut flow = flow.clone();
+    let at_sender = flow.sender.is_some();
+    let mut file = 0;
+    let mut first = |place: Option<Place>| {
+        place.map(|place| {
+            file = place.file;
+            Place { file: 0, ..place }
+        })
     };
-    let mut flow = flow?.clone();
-    let mut place = flow.sender.or(flow.receiver)?;
-    let file = std::mem::take(&mut place.file);
     (flow.sender, flow.receiver) =
-        if flow.sender.is_some() { (Some(place), None) } else { (None, Some(place)) };
+        if at_sender { (first(flow.sender), None) } else { (None, first(flow.receiver)) };
     flow.given.flow = 0;
     flow.given.has_other_end = false;
-    Some(Plan {
+    Plan {
         files: vec![plan.files[file]],
         shifts_ns: vec![plan.shifts_ns[file]],
         flows: vec![flow],
+        duration_ns: plan.duration_ns,
         // The series is of no use here.
         interval_ns: plan.duration_ns,
-        ..plan
-    })
+        notes: Vec::new(),
+        left_out: 0,
+    }
 }
 
 fn diagram(

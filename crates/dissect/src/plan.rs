@@ -73,7 +73,35 @@ pub(crate) fn plans(surveys: &[Survey], options: &Options) -> Vec<Plan> {
             None => groups.push(vec![at]),
         }
     }
-    groups.into_iter().map(|files| Plan::of(files, surveys, options)).collect()
+    let mut plans: Vec<Plan> =
+        groups.into_iter().map(|files| Plan::of(files, surveys, options)).collect();
+    for later in 1..plans.len() {
+        let (before, plan) = plans.split_at_mut(later);
+        let files = before.iter().flat_map(|plan| &plan.files);
+        plan[0].notes.extend(seen_twice(surveys, files, &plan[0].files));
+    }
+    plans
+}
+
+/// Says of files which show a connection at the same end that they are measured apart.
+fn seen_twice<'a>(
+    surveys: &[Survey],
+    before: impl Iterator<Item = &'a usize>,
+    files: &[usize],
+) -> Option<String> {
+    let pairs = before.flat_map(|one| files.iter().map(|other| (&surveys[*one], &surveys[*other])));
+    let mut twice = pairs.filter(|(one, other)| {
+        !one.about.has_own_clock()
+            && !other.about.has_own_clock()
+            && shared(one, other).any(|_| true)
+    });
+    let (one, other) = twice.next()?;
+    Some(format!(
+        "{} and {} have the same connections, at the same end: each is measured by itself \
+         (mergecap puts parts of one capture together)",
+        file_name(&one.path),
+        file_name(&other.path),
+    ))
 }
 
 /// Whether two files are of one run of ours, or of both ends of a connection.

@@ -6,10 +6,9 @@ mod common;
 
 use common::*;
 use jostle_record::{
-    ArrivalsSpec, Distribution, FlowSpec, Law, LinkSpec, Quantity, Recorder, RunRecord, RunSpec,
-    SourceSpec, TransferTable,
+    ArrivalsSpec, Distribution, FlowSpec, Law, LinkSpec, Quantity, RunRecord, SourceSpec,
+    TransferTable,
 };
-use jostle_sim::run as simulate;
 
 fn exponential(mean: f64) -> Quantity {
     Quantity::Drawn(Distribution::of(Law::Exponential { mean }))
@@ -21,13 +20,6 @@ fn short(rtt_ns: u64, bytes: Quantity, arrivals: ArrivalsSpec) -> FlowSpec {
         arrivals: Some(arrivals),
         ..flow("short", "cubic", rtt_ns)
     }
-}
-
-fn record(spec: &RunSpec) -> RunRecord {
-    spec.validate().unwrap();
-    let mut recorder = Recorder::new(spec);
-    simulate(spec, &mut recorder, &|| false).unwrap();
-    recorder.finish()
 }
 
 fn transfers(record: &RunRecord) -> &TransferTable {

@@ -5,14 +5,7 @@
 mod common;
 
 use common::*;
-use jostle_record::{Recorder, RunSpec, Summary};
-
-fn measure(spec: &RunSpec) -> Summary {
-    spec.validate().unwrap();
-    let mut recorder = Recorder::new(spec);
-    jostle_sim::run(spec, &mut recorder, &|| false).unwrap();
-    recorder.finish().summary
-}
+use jostle_record::Summary;
 
 /// Goodput in Mbit/s and retransmitted packets of every flow in the second half of the run.
 fn settled(summary: &Summary) -> Vec<(f64, u64)> {

@@ -8,14 +8,7 @@ mod common;
 
 use common::*;
 use jostle_catalogue::Value;
-use jostle_record::{FlowSpec, Recorder, RunSpec, Summary};
-
-fn measure(spec: &RunSpec) -> Summary {
-    spec.validate().unwrap();
-    let mut recorder = Recorder::new(spec);
-    jostle_sim::run(spec, &mut recorder, &|| false).unwrap();
-    recorder.finish().summary
-}
+use jostle_record::FlowSpec;
 
 fn copa(name: &str, rtt_ns: u64, given: &[(&str, Value)]) -> FlowSpec {
     let mut flow = flow(name, "copa", rtt_ns);

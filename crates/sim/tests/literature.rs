@@ -6,14 +6,7 @@ mod common;
 
 use common::*;
 use jostle_catalogue::Value;
-use jostle_record::{FlowSpec, Recorder, RunSpec, Summary};
-
-fn measure(spec: &RunSpec) -> Summary {
-    spec.validate().unwrap();
-    let mut recorder = Recorder::new(spec);
-    jostle_sim::run(spec, &mut recorder, &|| false).unwrap();
-    recorder.finish().summary
-}
+use jostle_record::{FlowSpec, RunSpec, Summary};
 
 /// algorithms.md: n flows keep n α packets in the queue, and share equally.
 #[test]

@@ -6,22 +6,8 @@ mod common;
 
 use common::*;
 use jostle_catalogue::Value;
-use jostle_record::{
-    FlowPhase, FlowSpec, LinkPart, LinkPhase, LinkSpec, Recorder, RunSpec, Sink, Summary,
-};
+use jostle_record::{FlowSpec, LinkPart, LinkPhase, LinkSpec, Sink, Summary};
 use jostle_units::{FULL_PACKET_BYTES, Time};
-
-fn measure(spec: &RunSpec) -> Summary {
-    spec.validate().unwrap();
-    let mut recorder = Recorder::new(spec);
-    jostle_sim::run(spec, &mut recorder, &|| false).unwrap();
-    recorder.finish().summary
-}
-
-/// Measures of a flow in the second half of the run.
-fn settled(summary: &Summary, flow: usize) -> &FlowPhase {
-    summary.flows[flow].phases.get("second half").unwrap()
-}
 
 fn settled_link(summary: &Summary) -> &LinkPhase {
     summary.links[0].phases.get("second half").unwrap()

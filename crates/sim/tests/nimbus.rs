@@ -7,7 +7,7 @@ mod common;
 
 use common::*;
 use jostle_catalogue::Value;
-use jostle_record::{CbrSpec, FlowSpec, RateStep, Recorder, SourceSpec, Summary, Transport};
+use jostle_record::{CbrSpec, FlowSpec, RateStep, SourceSpec, Summary, Transport};
 
 const LATE: &str = "second half";
 const RATE_BPS: u64 = 96 * MBPS;
@@ -27,11 +27,7 @@ fn cbr(rate_bps: u64) -> FlowSpec {
 
 fn measure(flows: Vec<FlowSpec>) -> Summary {
     let path = link("l", RATE_BPS, bdp_bytes(RATE_BPS, 100 * MS));
-    let spec = run(120 * S, vec![path], flows);
-    spec.validate().unwrap();
-    let mut recorder = Recorder::new(&spec);
-    jostle_sim::run(&spec, &mut recorder, &|| false).unwrap();
-    recorder.finish().summary
+    common::measure(&run(120 * S, vec![path], flows))
 }
 
 /// What the first flow had in the second half: Mbit/s, and ms that packets waited.

@@ -6,8 +6,7 @@ mod common;
 
 use common::*;
 use jostle_record::{
-    FlowSpec, JitterSpec, OutageSpec, Pings, Quantile, Recorder, RunSpec, Sink, SourceSpec,
-    Summary, Transport,
+    FlowSpec, JitterSpec, OutageSpec, Pings, Quantile, Sink, SourceSpec, Summary, Transport,
 };
 use jostle_units::{Span, Time};
 use proptest::prelude::*;
@@ -21,13 +20,6 @@ fn pings(name: &str, rtt_ns: u64, every_ns: u64) -> FlowSpec {
         source: SourceSpec::Ping { bytes: 20, every_ns, timeout_ns: 10 * S },
         ..flow(name, "reno", rtt_ns)
     }
-}
-
-fn measure(spec: &RunSpec) -> Summary {
-    spec.validate().unwrap();
-    let mut recorder = Recorder::new(spec);
-    jostle_sim::run(spec, &mut recorder, &|| false).unwrap();
-    recorder.finish().summary
 }
 
 fn pings_of(summary: &Summary, flow: usize) -> &Pings {

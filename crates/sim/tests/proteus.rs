@@ -7,7 +7,7 @@ mod common;
 
 use common::*;
 use jostle_catalogue::Value;
-use jostle_record::{FlowSpec, Recorder, Summary};
+use jostle_record::{FlowSpec, Summary};
 
 const LATE: &str = "second half";
 
@@ -15,11 +15,7 @@ const LATE: &str = "second half";
 fn measure(rate_bps: u64, buffer_bytes: u64, seconds: u64, flows: Vec<FlowSpec>) -> Summary {
     let flows = flows.into_iter().enumerate();
     let flows = flows.map(|(i, flow)| FlowSpec { start_ns: i as u64 * 10 * S, ..flow });
-    let spec = run(seconds * S, vec![link("l", rate_bps, buffer_bytes)], flows.collect());
-    spec.validate().unwrap();
-    let mut recorder = Recorder::new(&spec);
-    jostle_sim::run(&spec, &mut recorder, &|| false).unwrap();
-    recorder.finish().summary
+    common::measure(&run(seconds * S, vec![link("l", rate_bps, buffer_bytes)], flows.collect()))
 }
 
 fn proteus(mode: &str, rtt_ns: u64) -> FlowSpec {

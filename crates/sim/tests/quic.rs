@@ -10,23 +10,16 @@ mod ledger;
 #[path = "common/random.rs"]
 mod random;
 
-use common::{MBPS, MS, S, algorithm, bdp_bytes, flow, link, lost, over_quic, run};
+use common::{MBPS, MS, S, algorithm, bdp_bytes, flow, link, lost, measure, over_quic, run};
 use jostle_control::{EcnFeedback, registry};
 use jostle_record::{
     AckFrequencySpec, FlowPhase, FlowSpec, Linux, QuicHandshake, QuicRecovery, QuicSpec, Recorder,
-    RunSpec, SourceSpec, Summary, TraceLevel,
+    RunSpec, SourceSpec, TraceLevel,
 };
 use jostle_sim::Error;
 use jostle_units::{Span, Time};
 use ledger::Ledger;
 use proptest::prelude::*;
-
-fn simulate(spec: &RunSpec) -> Summary {
-    spec.validate().unwrap();
-    let mut recorder = Recorder::new(spec);
-    jostle_sim::run(spec, &mut recorder, &|| false).unwrap();
-    recorder.finish().summary
-}
 
 fn quic(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
     over_quic(flow(name, controller, rtt_ns))
@@ -55,7 +48,7 @@ fn a_download_is_complete_and_counted() {
         source: SourceSpec::Fixed { bytes: 5_000_000.into() },
         ..quic("download", "cubic", 40 * MS)
     };
-    let summary = simulate(&over(10 * S, vec![download]));
+    let summary = measure(&over(10 * S, vec![download]));
     let [flow] = &summary.flows[..] else { panic!("{summary:?}") };
     // 5 MB in datagrams of 1472 bytes at 20 Mbit/s take 2.1 s, the start some round trips more.
     let completion = flow.completion_s.unwrap();
@@ -73,7 +66,7 @@ fn alone(flow: FlowSpec) -> (f64, f64, f64) {
     let mut spec = over(60 * S, vec![flow]);
     spec.links[0].queue =
         common::part("drop_tail", serde_json::json!({"limit": {"bytes": 200_000}}));
-    let summary = simulate(&spec);
+    let summary = measure(&spec);
     let flow = summary.flows[0].phases.get("second half").unwrap();
     let link = summary.links[0].phases.get("second half").unwrap();
     (flow.goodput_bps, link.queue_mean_bytes, flow.rtt_mean_s.unwrap())
@@ -103,7 +96,7 @@ fn bbr3_probes_over_quic_as_far_as_over_tcp() {
     let (rate_bps, rtt_ns) = (20 * MBPS, 10 * MS);
     let lost = |flow: FlowSpec| {
         let bottleneck = link("bottleneck", rate_bps, bdp_bytes(rate_bps, rtt_ns));
-        let summary = simulate(&run(30 * S, vec![bottleneck], vec![flow]));
+        let summary = measure(&run(30 * S, vec![bottleneck], vec![flow]));
         let flow = &summary.flows[0].phases;
         flow.get("overall").unwrap().retransmitted_packets.unwrap() as f64
     };
@@ -118,7 +111,7 @@ fn tcp_and_quic_share_a_link() {
             flow("tcp", controllers[0], 40 * MS),
             FlowSpec { start_ns: 100 * MS, ..quic("quic", controllers[1], 40 * MS) },
         ];
-        let summary = simulate(&over(60 * S, flows));
+        let summary = measure(&over(60 * S, flows));
         let rates: Vec<_> = summary
             .flows
             .iter()
@@ -139,7 +132,7 @@ fn the_controllers_of_the_stack_carry_data() {
             source: SourceSpec::Fixed { bytes: 1_000_000.into() },
             ..quic("f", "reno", 40 * MS)
         };
-        let summary = simulate(&over(10 * S, vec![one]));
+        let summary = measure(&over(10 * S, vec![one]));
         assert!(summary.flows[0].completion_s.unwrap() < 2.0, "{name}");
         assert_eq!(summary.flows[0].controller, name);
     }
@@ -153,7 +146,7 @@ fn sources_do_over_quic_what_they_do_over_tcp() {
         count: Some(10.into()),
     };
     let on_off = SourceSpec::OnOff { on_ns: S.into(), off_ns: S.into() };
-    let summary = simulate(&over(
+    let summary = measure(&over(
         20 * S,
         vec![
             FlowSpec { source: responses, ..quic("responses", "cubic", 40 * MS) },
@@ -184,7 +177,7 @@ fn zero_rtt_saves_a_round_trip_and_fewer_acks_come_if_asked() {
             ..quic("f", "cubic", 200 * MS)
         };
         let small = with(small, |quic| quic.handshake = handshake);
-        simulate(&over(5 * S, vec![small])).flows[0].completion_s.unwrap()
+        measure(&over(5 * S, vec![small])).flows[0].completion_s.unwrap()
     };
     let saved = fixed(QuicHandshake::OneRtt) - fixed(QuicHandshake::ZeroRtt);
     // Early data are acknowledged with those of a whole connection: the last ACK may be held back for 25 ms.
@@ -289,7 +282,7 @@ fn what_is_lost_is_sent_again() {
     spec.links[0].loss = lost(0.02);
     let ledger = audit(&spec).unwrap();
     assert!(ledger.all_completed() && ledger.dropped_packets() > 20, "{ledger:?}");
-    let summary = simulate(&spec);
+    let summary = measure(&spec);
     let overall = summary.flows[0].phases.get("overall").unwrap();
     let again = overall.retransmitted_packets.unwrap();
     assert!(again > 20 && again < 2 * ledger.dropped_packets(), "{again}");

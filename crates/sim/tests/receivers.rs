@@ -10,26 +10,12 @@ mod ledger;
 mod random;
 
 use common::*;
-use jostle_record::{
-    FlowPhase, FlowSpec, LinkSpec, ReceiverSpec, Recorder, RunSpec, SourceSpec, Summary,
-};
+use jostle_record::{FlowSpec, LinkSpec, ReceiverSpec, SourceSpec};
 use ledger::Ledger;
 use proptest::prelude::*;
 
 const RATE_BPS: u64 = 25 * MBPS;
 const RTT_NS: u64 = 40 * MS;
-
-fn measure(spec: &RunSpec) -> Summary {
-    spec.validate().unwrap();
-    let mut recorder = Recorder::new(spec);
-    jostle_sim::run(spec, &mut recorder, &|| false).unwrap();
-    recorder.finish().summary
-}
-
-/// Measures of a flow in the second half of the run.
-fn settled(summary: &Summary, flow: usize) -> &FlowPhase {
-    summary.flows[flow].phases.get("second half").unwrap()
-}
 
 fn bottleneck() -> LinkSpec {
     link("bottleneck", RATE_BPS, bdp_bytes(RATE_BPS, RTT_NS))

@@ -4,10 +4,9 @@
 
 mod common;
 
-use common::{MBPS, MS, S, constant_delay, flow, link, lost, run};
+use common::{MBPS, MS, S, constant_delay, flow, link, lost, record, run};
 use jostle_record::{
-    AckRow, FlowSpec, LinkSpec, Recorder, RunRecord, RunSpec, Sink, SourceSpec, VideoChoice,
-    VideoSpec,
+    AckRow, FlowSpec, LinkSpec, RunSpec, Sink, SourceSpec, VideoChoice, VideoSpec,
 };
 use jostle_units::{Span, Time};
 use proptest::prelude::*;
@@ -35,13 +34,6 @@ fn satellite(bytes: u64, buffer_bytes: u64) -> RunSpec {
         ..flow("f", "cubic", 20 * MS)
     };
     run(60 * S, links, vec![first, relay("f@sat", "hybla", 0, 1, buffer_bytes)])
-}
-
-fn record(spec: &RunSpec) -> RunRecord {
-    spec.validate().unwrap();
-    let mut recorder = Recorder::new(spec);
-    jostle_sim::run(spec, &mut recorder, &|| false).unwrap();
-    recorder.finish()
 }
 
 /// What every connection has delivered and what of it is acknowledged, and how much a proxy ever held.

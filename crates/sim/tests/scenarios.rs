@@ -6,24 +6,12 @@ mod common;
 
 use common::*;
 use jostle_record::{
-    FlowPhase, FlowSpec, FlowState, LinkPart, LinkPhase, LinkSpec, OutageSpec, Quantile, Recorder,
-    RunSpec, Sink, SourceSpec, Summary,
+    FlowSpec, FlowState, LinkPart, LinkPhase, LinkSpec, OutageSpec, Quantile, RunSpec, Sink,
+    SourceSpec, Summary,
 };
 use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, Time};
 
 const PACKET: f64 = FULL_PACKET_BYTES as f64;
-
-fn measure(spec: &RunSpec) -> Summary {
-    spec.validate().unwrap();
-    let mut recorder = Recorder::new(spec);
-    jostle_sim::run(spec, &mut recorder, &|| false).unwrap();
-    recorder.finish().summary
-}
-
-/// Measures of a flow in the second half of the run.
-fn settled(summary: &Summary, flow: usize) -> &FlowPhase {
-    summary.flows[flow].phases.get("second half").unwrap()
-}
 
 fn settled_link(summary: &Summary, link: usize) -> &LinkPhase {
     summary.links[link].phases.get("second half").unwrap()

@@ -5,17 +5,8 @@
 mod common;
 
 use common::*;
-use jostle_record::{
-    FlowSpec, FlowState, QuickStartSpec, Recorder, RunSpec, Sink, SourceSpec, Summary,
-};
+use jostle_record::{FlowSpec, FlowState, QuickStartSpec, RunSpec, Sink, SourceSpec, Summary};
 use jostle_units::Time;
-
-fn measure(spec: &RunSpec) -> Summary {
-    spec.validate().unwrap();
-    let mut recorder = Recorder::new(spec);
-    jostle_sim::run(spec, &mut recorder, &|| false).unwrap();
-    recorder.finish().summary
-}
 
 fn started_by(start: &str, bytes: u64, rtt_ns: u64) -> FlowSpec {
     let mut download = flow("download", "cubic", rtt_ns);

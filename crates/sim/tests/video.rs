@@ -5,9 +5,7 @@
 mod common;
 
 use common::*;
-use jostle_record::{
-    FlowSpec, Recorder, RunSpec, SourceSpec, Summary, VideoChoice, VideoSpec, VideoSummary,
-};
+use jostle_record::{FlowSpec, RunSpec, SourceSpec, Summary, VideoChoice, VideoSpec, VideoSummary};
 
 fn video(bitrates_bps: &[u64], choice: VideoChoice) -> VideoSpec {
     VideoSpec {
@@ -27,13 +25,6 @@ fn watched(video: VideoSpec, rtt_ns: u64) -> FlowSpec {
 
 fn alone(duration_ns: u64, rate_bps: u64, flow: FlowSpec) -> RunSpec {
     run(duration_ns, vec![link("bottleneck", rate_bps, 100_000)], vec![flow])
-}
-
-fn measure(spec: &RunSpec) -> Summary {
-    spec.validate().unwrap();
-    let mut recorder = Recorder::new(spec);
-    jostle_sim::run(spec, &mut recorder, &|| false).unwrap();
-    recorder.finish().summary
 }
 
 fn seen(summary: &Summary) -> &VideoSummary {

@@ -5,7 +5,7 @@
 mod common;
 
 use common::*;
-use jostle_record::{FlowSpec, Recorder, RunSpec, SourceSpec, Summary, WebSpec, WebSummary};
+use jostle_record::{FlowSpec, RunSpec, SourceSpec, Summary, WebSpec, WebSummary};
 
 /// Pages of a main object and some others; parsing takes 10 ms, reading 1 s.
 fn pages(objects: u64, connections: u32) -> WebSpec {
@@ -33,13 +33,6 @@ fn home(lasting_s: u64, flows: Vec<FlowSpec>) -> RunSpec {
         link.delay = constant_delay(20 * MS);
     }
     run(lasting_s * S, links, flows)
-}
-
-fn measure(spec: &RunSpec) -> Summary {
-    spec.validate().unwrap();
-    let mut recorder = Recorder::new(spec);
-    jostle_sim::run(spec, &mut recorder, &|| false).unwrap();
-    recorder.finish().summary
 }
 
 fn loads(summary: &Summary) -> WebSummary {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::hint::black_box;
 
+use jostle_catalogue::{Kind, Value};
 use jostle_control::registry::{self, CONTROLLERS, MEMORIES, SLOW_STARTS, Start};
 use jostle_control::{
     AckSample, Congestion, Controller, EcnFeedback, Established, LostPacket, Marks, Measurement,
@@ -30,30 +31,60 @@ const RTT_NOISE_NS: u64 = 500_000;
 const MSS_BYTES: u32 = 1448;
 const INITIAL_WINDOW: u32 = 10;
 
+/// Parameters as a scenario gives them.
+type Given = BTreeMap<String, Value>;
+
+/// The parameter that chooses among several laws of one name.
+const FLAVOUR: &str = "flavour";
+
 /// A controller whose cost is measured.
 pub struct Case {
-    /// Name of the row.
-    pub name: &'static str,
+    /// Name of the row, and behind it that of the flavour if it is not the default.
+    pub name: String,
     /// Builds it.
     pub create: Box<dyn Fn() -> Box<dyn Controller>>,
 }
 
-/// A case for each controller of the registry, with its own slow start.
+/// A case for each controller of the registry, with its own slow start, and for each other flavour
+/// that it has.
 pub fn controllers() -> Vec<Case> {
-    let case = |row: &'static registry::ControllerRow| {
-        let start = match row.start {
-            Start::Composed(name) => name,
-            Start::Own => "standard",
+    CONTROLLERS.iter().flat_map(flavours).collect()
+}
+
+fn flavours(row: &'static registry::ControllerRow) -> Vec<Case> {
+    let (name, slow_start) = (row.entry.name, own_slow_start(row));
+    let mut cases =
+        vec![Case { name: name.to_owned(), create: Box::new(move || composed(name, slow_start)) }];
+    let others = row.entry.parameters.iter().filter(|parameter| parameter.name == FLAVOUR);
+    for parameter in others {
+        let Kind::Choice { default, choices } = parameter.kind else {
+            panic!("`{name}.{FLAVOUR}` is no choice")
         };
-        Case { name: row.entry.name, create: Box::new(move || composed(row.entry.name, start)) }
-    };
-    CONTROLLERS.iter().map(case).collect()
+        for &flavour in choices.iter().filter(|&&choice| choice != default) {
+            cases.push(Case {
+                name: format!("{name} {flavour}"),
+                create: Box::new(move || {
+                    let given =
+                        Given::from([(FLAVOUR.to_owned(), Value::Text(flavour.to_owned()))]);
+                    built(name, &given, slow_start)
+                }),
+            });
+        }
+    }
+    cases
+}
+
+fn own_slow_start(row: &registry::ControllerRow) -> &'static str {
+    match row.start {
+        Start::Composed(name) => name,
+        Start::Own => "standard",
+    }
 }
 
 /// Reno with each slow start of the registry.
 pub fn slow_starts() -> Vec<Case> {
     let case = |row: &'static registry::SlowStartRow| Case {
-        name: row.entry.name,
+        name: row.entry.name.to_owned(),
         create: Box::new(|| composed("reno", row.entry.name)),
     };
     SLOW_STARTS.iter().map(case).collect()
@@ -62,24 +93,27 @@ pub fn slow_starts() -> Vec<Case> {
 /// Reno by itself, and under each layer of memory of the registry.
 pub fn memories() -> Vec<Case> {
     let case = |row: &'static registry::MemoryRow| Case {
-        name: row.entry.name,
+        name: row.entry.name.to_owned(),
         create: Box::new(|| {
             let layered = row.create(&BTreeMap::new(), composed("reno", "standard"));
             layered.unwrap_or_else(|error| panic!("{}: {error}", row.entry.name))
         }),
     };
-    let reno = Case { name: "reno", create: Box::new(|| composed("reno", "standard")) };
+    let reno = Case { name: "reno".to_owned(), create: Box::new(|| composed("reno", "standard")) };
     [reno].into_iter().chain(MEMORIES.iter().map(case)).collect()
 }
 
 fn composed(controller: &str, slow_start: &str) -> Box<dyn Controller> {
-    let given = BTreeMap::new();
-    let start = registry::slow_start(slow_start).and_then(|row| row.create(&given).ok());
+    built(controller, &BTreeMap::new(), slow_start)
+}
+
+fn built(controller: &str, given: &Given, slow_start: &str) -> Box<dyn Controller> {
+    let start = registry::slow_start(slow_start).and_then(|row| row.create(&Given::new()).ok());
     let row = registry::controller(controller);
     let random = Stream::new(1, controller);
-    let built = start.zip(row).map(|(start, row)| row.create(&given, start, random));
+    let built = start.zip(row).map(|(start, row)| row.create(given, start, random));
     let Some(Ok(built)) = built else {
-        panic!("`{controller}` with `{slow_start}` has no defaults")
+        panic!("`{controller}` with `{slow_start}` and {given:?} cannot be built")
     };
     built
 }

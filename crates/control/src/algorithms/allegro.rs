@@ -10,14 +10,12 @@ mod parameters;
 mod tests;
 
 use jostle_catalogue::Entry;
-use jostle_units::{Rate, Stream, Time};
+use jostle_units::{Stream, Time};
 
 use self::decide::Phase;
 use self::parameters::{PARAMETERS, Parameters};
-use crate::controller::{
-    AckSample, Congestion, Controller, Established, Observer, RecoveryOwner, RecoveryState, Sent,
-};
-use crate::pcc::Monitor;
+use crate::controller::{AckSample, Observer};
+use crate::pcc::{Experiments, Monitor, Pcc};
 use crate::row::{ControllerRow, Parts, Start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
@@ -31,7 +29,7 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
         parameters: PARAMETERS,
     },
     start: Start::Own,
-    build: |parts| Box::new(Allegro::new(parts)),
+    build: |parts| Box::new(Pcc::new(Allegro::new(parts))),
 };
 
 /// The controller.
@@ -42,8 +40,6 @@ pub struct Allegro {
     /// Rate that the present phase works on, in bit/s of payload.
     rate_bps: f64,
     monitor: Monitor,
-    /// A timeout made the counters useless until recovery ends.
-    in_loss: bool,
     /// Utility and loss of the latest interval, for plots.
     last: (f64, f64),
 }
@@ -57,7 +53,6 @@ impl Allegro {
             phase: Phase::Starting { best: None },
             rate_bps: parameters.minimum_bps,
             monitor: Monitor::new(parameters.minimum_bps, parameters.interval_packets),
-            in_loss: false,
             last: (0.0, 0.0),
         }
     }
@@ -70,13 +65,6 @@ impl Allegro {
         self.monitor.measure(now, before, rate_bps, rtts);
     }
 
-    /// Ends the interval that is being sent if it is long enough.
-    fn close_interval(&mut self, now: Time) {
-        if self.monitor.close_interval(now) {
-            self.after_interval(now);
-        }
-    }
-
     /// Evaluates the intervals all of whose packets are delivered or lost.
     fn take_results(&mut self, now: Time) {
         while let Some(interval) = self.monitor.take_result() {
@@ -87,8 +75,22 @@ impl Allegro {
             self.take(now, (interval.rate_bps, utility));
         }
     }
+}
 
-    /// Sending begins after idle time: what was measured across it is worth nothing.
+impl Experiments for Allegro {
+    fn monitor(&self) -> &Monitor {
+        &self.monitor
+    }
+
+    fn monitor_mut(&mut self) -> &mut Monitor {
+        &mut self.monitor
+    }
+
+    fn begin(&mut self, now: Time, rate_bps: f64) {
+        self.rate_bps = rate_bps;
+        self.measure(now, 0, rate_bps);
+    }
+
     fn restart(&mut self, now: Time, before: u64) {
         if matches!(self.phase, Phase::Starting { .. }) {
             self.monitor.drop_measurements();
@@ -97,79 +99,30 @@ impl Allegro {
             self.decide(now, self.parameters.epsilon);
         }
     }
-}
 
-impl Controller for Allegro {
-    fn on_established(&mut self, established: &Established) {
-        self.rate_bps = self.monitor.establish(established);
-        self.measure(established.now, 0, self.rate_bps);
+    fn after_interval(&mut self, now: Time) {
+        self.go_on(now);
     }
 
-    fn on_packet_size(&mut self, mss_bytes: u32) {
-        self.monitor.resize(mss_bytes);
-    }
-
-    fn on_send(&mut self, sent: &Sent) {
-        let before = self.monitor.on_send(sent);
-        if sent.after_idle && !self.in_loss {
-            self.restart(sent.now, before);
-        }
-        self.close_interval(sent.now);
-    }
-
-    fn on_ack(&mut self, ack: &AckSample) {
+    fn on_ack(&mut self, ack: &AckSample, in_loss: bool) {
         self.monitor.account(ack);
-        if self.in_loss {
-            self.monitor.fit_window();
-            return;
+        if !in_loss {
+            self.close_interval(ack.now);
+            self.take_results(ack.now);
         }
-        self.close_interval(ack.now);
-        self.take_results(ack.now);
-        self.monitor.fit_window();
     }
 
-    fn on_congestion(&mut self, _congestion: &Congestion) {}
-
-    fn on_state(&mut self, now: Time, state: RecoveryState) {
-        let in_loss = state == RecoveryState::Loss;
-        if in_loss && !self.in_loss {
-            self.monitor.drop_measurements();
-            self.fall_back();
-            self.monitor.hold(self.rate_bps);
-        } else if self.in_loss && !in_loss {
-            self.decide(now, self.parameters.epsilon);
-        }
-        self.in_loss = in_loss;
+    fn rate_in_loss(&mut self) -> f64 {
+        self.fall_back();
+        self.rate_bps
     }
 
-    fn on_undo(&mut self, _now: Time) {}
-
-    fn set_cwnd(&mut self, cwnd: u32) {
-        self.monitor.set_cwnd(cwnd);
+    fn resume(&mut self, now: Time) {
+        self.decide(now, self.parameters.epsilon);
     }
 
-    fn cwnd(&self) -> u32 {
-        self.monitor.cwnd()
-    }
-
-    fn pacing_rate(&self) -> Option<Rate> {
-        Some(self.monitor.pacing_rate())
-    }
-
-    fn recovery_owner(&self) -> RecoveryOwner {
-        RecoveryOwner::Controller
-    }
-
-    fn next_wakeup(&self) -> Option<Time> {
-        self.monitor.next_wakeup()
-    }
-
-    fn on_wakeup(&mut self, now: Time) {
-        self.close_interval(now);
-    }
-
-    fn mode(&self) -> &'static str {
-        if self.in_loss { "recovering" } else { self.phase.name() }
+    fn phase(&self) -> &'static str {
+        self.phase.name()
     }
 
     fn observe(&self, observer: &mut dyn Observer) {

@@ -172,7 +172,8 @@ impl Nimbus {
         }
     }
 
-    /// While delay is controlled pulses are 1 Hz faster (release, `frequency`): others can tell modes apart by that.
+    /// While delay is controlled pulses are 1 Hz faster (release, `frequency`): others can tell modes apart
+    /// by that.
     fn frequency_hz(&self) -> f64 {
         self.parameters.frequency_hz + if self.mode == Mode::Delay { 1.0 } else { 0.0 }
     }
@@ -262,6 +263,8 @@ impl Nimbus {
         self.window.cwnd = libm::round(packets).clamp(MIN_WINDOW, MAX_WINDOW) as u32;
         self.window.ssthresh = self.window.cwnd;
         self.window.count = 0;
+        // What it was while delay was controlled is no window to return to.
+        self.before = None;
         self.law.forget_epoch();
         self.mode = Mode::Competitive;
         self.switched_at = now;

@@ -14,16 +14,14 @@ mod tolerance;
 mod utility;
 
 use jostle_catalogue::Entry;
-use jostle_units::{Rate, Stream, Time};
+use jostle_units::{Stream, Time};
 
 use self::acks::AckFilter;
-use self::experiment::{LastResult, Phase, Tried};
+use self::experiment::{LastResult, Phase};
 use self::parameters::{PARAMETERS, Parameters};
 use self::tolerance::Tolerance;
-use crate::controller::{
-    AckSample, Congestion, Controller, Established, Observer, RecoveryOwner, RecoveryState, Sent,
-};
-use crate::pcc::{Monitor, NOMINAL_RTT};
+use crate::controller::{AckSample, Observer};
+use crate::pcc::{Experiments, Monitor, NOMINAL_RTT, Pcc, Tried};
 use crate::row::{ControllerRow, Parts, Start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
@@ -37,7 +35,7 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
         parameters: PARAMETERS,
     },
     start: Start::Own,
-    build: |parts| Box::new(Proteus::new(parts)),
+    build: |parts| Box::new(Pcc::new(Proteus::new(parts))),
 };
 
 /// Fewest packets of an interval: one alone has no duration (release, `HasInvalidUtility`).
@@ -69,8 +67,6 @@ pub struct Proteus {
     widened: u32,
     /// Experiments are those of a scavenger.
     yields: bool,
-    /// A timeout made the counters useless until recovery ends.
-    in_loss: bool,
     last: LastResult,
 }
 
@@ -91,7 +87,6 @@ impl Proteus {
             rounds: 1,
             widened: 0,
             yields: parameters.utility.yields_above(0.0),
-            in_loss: false,
             last: LastResult::default(),
         }
     }
@@ -100,22 +95,6 @@ impl Proteus {
     /// long as the least RTT, at least (release: `monitor_duration_`).
     fn measure(&mut self, now: Time, before: u64, rate_bps: f64) {
         self.monitor.measure_for(now, before, rate_bps, self.min_rtt_s);
-    }
-
-    /// Ends the interval that is being sent if it is long enough and enough of its RTTs are known
-    /// (release, `CreateNewInterval`), so that it lasts a round trip and some ACKs.
-    fn close_interval(&mut self, now: Time) {
-        let Some(interval) = self.monitor.due(now) else { return };
-        let trusted = interval.trend.count();
-        if trusted < LEAST_RTTS {
-            self.monitor.wait();
-        } else if !interval.extended
-            && f64::from(trusted) <= TRUSTED_SHARE * f64::from(interval.heard)
-        {
-            self.monitor.extend();
-        } else if self.monitor.close_interval(now) {
-            self.after_interval(now);
-        }
     }
 
     /// Hands the RTT of the ACK before this one to its interval, now that it is known whether it can
@@ -135,86 +114,80 @@ impl Proteus {
     }
 }
 
-impl Controller for Proteus {
-    fn on_established(&mut self, established: &Established) {
-        self.rate_bps = self.monitor.establish(established);
+impl Experiments for Proteus {
+    fn monitor(&self) -> &Monitor {
+        &self.monitor
+    }
+
+    fn monitor_mut(&mut self) -> &mut Monitor {
+        &mut self.monitor
+    }
+
+    fn begin(&mut self, now: Time, rate_bps: f64) {
+        self.rate_bps = rate_bps;
         self.min_rtt_s = self.monitor.srtt.as_secs_f64();
-        self.measure(established.now, 0, self.rate_bps);
+        self.measure(now, 0, rate_bps);
     }
 
-    fn on_packet_size(&mut self, mss_bytes: u32) {
-        self.monitor.resize(mss_bytes);
-    }
-
-    fn on_send(&mut self, sent: &Sent) {
-        let before = self.monitor.on_send(sent);
-        if sent.after_idle && !self.in_loss {
-            self.restart(sent.now, before);
+    fn restart(&mut self, now: Time, before: u64) {
+        match self.phase {
+            Phase::Starting => {
+                self.monitor.drop_measurements();
+                self.measure(now, before, self.rate_bps);
+            }
+            Phase::Probing(_) | Phase::Moving => self.leave(now),
         }
-        self.close_interval(sent.now);
+    }
+
+    fn after_interval(&mut self, now: Time) {
+        self.go_on(now);
+    }
+
+    /// Ends the interval that is being sent if it is long enough and enough of its RTTs are known
+    /// (release, `CreateNewInterval`), so that it lasts a round trip and some ACKs.
+    fn close_interval(&mut self, now: Time) {
+        let Some(interval) = self.monitor.due(now) else { return };
+        let trusted = interval.trend.count();
+        if trusted < LEAST_RTTS {
+            self.monitor.wait();
+        } else if !interval.extended
+            && f64::from(trusted) <= TRUSTED_SHARE * f64::from(interval.heard)
+        {
+            self.monitor.extend();
+            // Twice the length may be over as well, and nobody can be woken up in the past.
+            self.close_interval(now);
+        } else if self.monitor.close_interval(now) {
+            self.go_on(now);
+        }
     }
 
     /// What this ACK says of packets is counted last: an interval is complete when the RTT of its last
     /// packet is judged, and that is with the next ACK (release, `pending_acked_packets_`).
-    fn on_ack(&mut self, ack: &AckSample) {
+    fn on_ack(&mut self, ack: &AckSample, in_loss: bool) {
         self.hear(ack);
-        if !self.in_loss {
+        if !in_loss {
             self.close_interval(ack.now);
             self.take_results(ack.now);
         }
         self.monitor.account(ack);
-        self.monitor.fit_window();
     }
 
-    fn on_congestion(&mut self, _congestion: &Congestion) {}
-
-    /// The release hears of no timeouts. As Vivace's Linux port this drops what was measured, and
-    /// probes anew when recovery is over.
-    fn on_state(&mut self, now: Time, state: RecoveryState) {
-        let in_loss = state == RecoveryState::Loss;
-        if in_loss && !self.in_loss {
-            self.monitor.drop_measurements();
-            self.monitor.hold(self.rate_bps);
-        } else if self.in_loss && !in_loss {
-            self.leave(now);
-        }
-        self.in_loss = in_loss;
+    fn rate_in_loss(&mut self) -> f64 {
+        self.rate_bps
     }
 
-    fn on_undo(&mut self, _now: Time) {}
-
-    fn set_cwnd(&mut self, cwnd: u32) {
-        self.monitor.set_cwnd(cwnd);
+    fn resume(&mut self, now: Time) {
+        self.leave(now);
     }
 
-    fn cwnd(&self) -> u32 {
-        self.monitor.cwnd()
-    }
-
-    fn pacing_rate(&self) -> Option<Rate> {
-        Some(self.monitor.pacing_rate())
+    fn phase(&self) -> &'static str {
+        self.phase.name()
     }
 
     /// Release: packets leave one by one (UDT's timer). A flow that sends in bursts waits behind itself,
     /// and takes the deviation of its RTTs for others.
     fn burst_limit(&self) -> Option<u32> {
         Some(1)
-    }
-
-    fn recovery_owner(&self) -> RecoveryOwner {
-        RecoveryOwner::Controller
-    }
-
-    fn next_wakeup(&self) -> Option<Time> {
-        self.monitor.next_wakeup()
-    }
-
-    fn on_wakeup(&mut self, now: Time) {
-        self.close_interval(now);
-    }
-
-    fn mode(&self) -> &'static str {
-        if self.in_loss { "recovering" } else { self.phase.name() }
     }
 
     fn observe(&self, observer: &mut dyn Observer) {

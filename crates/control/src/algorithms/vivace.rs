@@ -23,14 +23,12 @@ mod tests;
 mod utility;
 
 use jostle_catalogue::Entry;
-use jostle_units::{Rate, Span, Stream, Time};
+use jostle_units::{Span, Stream, Time};
 
 use self::experiment::{LastResult, Phase};
 use self::parameters::{PARAMETERS, Parameters};
-use crate::controller::{
-    AckSample, Congestion, Controller, Established, Observer, RecoveryOwner, RecoveryState, Sent,
-};
-use crate::pcc::{Monitor, NOMINAL_RTT};
+use crate::controller::{AckSample, Observer};
+use crate::pcc::{Experiments, Monitor, NOMINAL_RTT, Pcc};
 use crate::row::{ControllerRow, Parts, Start};
 
 pub(crate) const ROW: ControllerRow = ControllerRow {
@@ -44,7 +42,7 @@ pub(crate) const ROW: ControllerRow = ControllerRow {
         parameters: PARAMETERS,
     },
     start: Start::Own,
-    build: |parts| Box::new(Vivace::new(parts)),
+    build: |parts| Box::new(Pcc::new(Vivace::new(parts))),
 };
 
 /// The controller.
@@ -57,8 +55,6 @@ pub struct Vivace {
     monitor: Monitor,
     /// Smoothed RTT when the latest interval began.
     srtt_at_start: Span,
-    /// A timeout made the counters useless until recovery ends.
-    in_loss: bool,
     last: LastResult,
 }
 
@@ -72,7 +68,6 @@ impl Vivace {
             rate_bps: parameters.minimum_bps,
             monitor: Monitor::new(parameters.minimum_bps, parameters.interval_packets),
             srtt_at_start: NOMINAL_RTT,
-            in_loss: false,
             last: LastResult::default(),
         }
     }
@@ -84,34 +79,37 @@ impl Vivace {
         self.srtt_at_start = self.monitor.srtt;
         self.monitor.measure(now, before, rate_bps, rtts);
     }
-
-    /// Ends the interval that is being sent if it is long enough.
-    fn close_interval(&mut self, now: Time) {
-        if self.monitor.close_interval(now) {
-            self.after_interval(now);
-        }
-    }
 }
 
-impl Controller for Vivace {
-    fn on_established(&mut self, established: &Established) {
-        self.rate_bps = self.monitor.establish(established);
-        self.measure(established.now, 0, self.rate_bps);
+impl Experiments for Vivace {
+    fn monitor(&self) -> &Monitor {
+        &self.monitor
     }
 
-    fn on_packet_size(&mut self, mss_bytes: u32) {
-        self.monitor.resize(mss_bytes);
+    fn monitor_mut(&mut self) -> &mut Monitor {
+        &mut self.monitor
     }
 
-    fn on_send(&mut self, sent: &Sent) {
-        let before = self.monitor.on_send(sent);
-        if sent.after_idle && !self.in_loss {
-            self.restart(sent.now, before);
+    fn begin(&mut self, now: Time, rate_bps: f64) {
+        self.rate_bps = rate_bps;
+        self.measure(now, 0, rate_bps);
+    }
+
+    fn restart(&mut self, now: Time, before: u64) {
+        match self.phase {
+            Phase::Starting { .. } => {
+                self.monitor.drop_measurements();
+                self.measure(now, before, self.rate_bps);
+            }
+            Phase::Probing(_) | Phase::Moving { .. } => self.probe(now),
         }
-        self.close_interval(sent.now);
     }
 
-    fn on_ack(&mut self, ack: &AckSample) {
+    fn after_interval(&mut self, now: Time) {
+        self.go_on(now);
+    }
+
+    fn on_ack(&mut self, ack: &AckSample, in_loss: bool) {
         if let Some(rtt) = ack.rtt
             && let Some(interval) = self.monitor.interval_at(ack.sent_at)
         {
@@ -119,58 +117,24 @@ impl Controller for Vivace {
             interval.trend.add(at.as_secs_f64(), rtt.as_secs_f64());
         }
         self.monitor.account(ack);
-        if self.in_loss {
-            self.monitor.fit_window();
-            return;
+        if !in_loss {
+            self.close_interval(ack.now);
+            self.take_results(ack.now);
+            self.watch_start(ack.now);
         }
-        self.close_interval(ack.now);
-        self.take_results(ack.now);
-        self.watch_start(ack.now);
-        self.monitor.fit_window();
     }
 
-    fn on_congestion(&mut self, _congestion: &Congestion) {}
-
-    fn on_state(&mut self, now: Time, state: RecoveryState) {
-        let in_loss = state == RecoveryState::Loss;
-        if in_loss && !self.in_loss {
-            self.monitor.drop_measurements();
-            self.fall_back();
-            self.monitor.hold(self.rate_bps);
-        } else if self.in_loss && !in_loss {
-            self.probe(now);
-        }
-        self.in_loss = in_loss;
+    fn rate_in_loss(&mut self) -> f64 {
+        self.fall_back();
+        self.rate_bps
     }
 
-    fn on_undo(&mut self, _now: Time) {}
-
-    fn set_cwnd(&mut self, cwnd: u32) {
-        self.monitor.set_cwnd(cwnd);
+    fn resume(&mut self, now: Time) {
+        self.probe(now);
     }
 
-    fn cwnd(&self) -> u32 {
-        self.monitor.cwnd()
-    }
-
-    fn pacing_rate(&self) -> Option<Rate> {
-        Some(self.monitor.pacing_rate())
-    }
-
-    fn recovery_owner(&self) -> RecoveryOwner {
-        RecoveryOwner::Controller
-    }
-
-    fn next_wakeup(&self) -> Option<Time> {
-        self.monitor.next_wakeup()
-    }
-
-    fn on_wakeup(&mut self, now: Time) {
-        self.close_interval(now);
-    }
-
-    fn mode(&self) -> &'static str {
-        if self.in_loss { "recovering" } else { self.phase.name() }
+    fn phase(&self) -> &'static str {
+        self.phase.name()
     }
 
     fn observe(&self, observer: &mut dyn Observer) {

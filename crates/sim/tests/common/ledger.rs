@@ -227,7 +227,6 @@ impl Ledger {
     }
 }
 
-/// What a queue holds at most.
 /// What may wait on a link: in its queue, and an ACK of every flow that is held before it.
 fn most_on(link: &LinkSpec, flows: usize) -> Limit {
     let held = if link.ack_thinning.is_some() { flows as u64 } else { 0 };
@@ -237,6 +236,7 @@ fn most_on(link: &LinkSpec, flows: usize) -> Limit {
     }
 }
 
+/// What a queue holds at most.
 fn limit(queue: &LinkPart, flows: usize) -> Limit {
     let row = queue_row::<()>(&queue.kind).unwrap();
     let values = row.resolve(&queue.parameters).unwrap();

@@ -37,6 +37,24 @@ pub fn run(duration_ns: u64, links: Vec<LinkSpec>, flows: Vec<FlowSpec>) -> RunS
     }
 }
 
+/// What a run records, which has to be one that may be run.
+pub fn record(spec: &RunSpec) -> RunRecord {
+    spec.validate().unwrap();
+    let mut recorder = Recorder::new(spec);
+    jostle_sim::run(spec, &mut recorder, &|| false).unwrap();
+    recorder.finish()
+}
+
+/// Its measures.
+pub fn measure(spec: &RunSpec) -> Summary {
+    record(spec).summary
+}
+
+/// Measures of a flow in the second half of a run.
+pub fn settled(summary: &Summary, flow: usize) -> &FlowPhase {
+    summary.flows[flow].phases.get("second half").unwrap()
+}
+
 /// A queue or losses with parameters as in a run's specification.
 pub fn part(kind: &str, parameters: serde_json::Value) -> LinkPart {
     let parameters = serde_json::from_value(parameters).unwrap();

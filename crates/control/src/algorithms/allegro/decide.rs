@@ -3,9 +3,7 @@
 use jostle_units::Time;
 
 use super::Allegro;
-
-/// A rate in bit/s and the utility it had.
-pub(super) type Tried = (f64, f64);
+use crate::pcc::{Trials, Tried};
 
 /// The present state.
 #[derive(Clone, Copy, Debug)]
@@ -13,15 +11,7 @@ pub(super) enum Phase {
     /// Doubles the rate every interval until the utility falls.
     Starting { best: Option<Tried> },
     /// Randomised controlled trials: two intervals at r(1 + ε), two at r(1 − ε).
-    Deciding {
-        /// In each pair, whether the higher rate comes first.
-        higher_first: [bool; 2],
-        epsilon: f64,
-        begun: usize,
-        /// Results of those of which `known` tells the number.
-        results: [Tried; 4],
-        known: usize,
-    },
+    Deciding { epsilon: f64, trials: Trials<2> },
     /// Steps of n · ε_min in one direction while the utility rises.
     Adjusting { previous: Tried, upwards: bool, steps: u32 },
 }
@@ -40,34 +30,25 @@ impl Allegro {
     /// Begins the trials around the present rate.
     pub(super) fn decide(&mut self, now: Time, epsilon: f64) {
         self.monitor.drop_measurements();
-        let order = self.random.bits();
-        self.phase = Phase::Deciding {
-            higher_first: [order & 1 == 0, order & 2 == 0],
-            epsilon: epsilon.min(self.parameters.epsilon_max),
-            begun: 0,
-            results: [(0.0, 0.0); 4],
-            known: 0,
-        };
-        self.after_interval(now);
+        let epsilon = epsilon.min(self.parameters.epsilon_max);
+        self.phase = Phase::Deciding { epsilon, trials: Trials::new(2, self.random.bits()) };
+        self.go_on(now);
     }
 
     /// An interval was sent: what comes next.
-    pub(super) fn after_interval(&mut self, now: Time) {
-        match self.phase {
+    pub(super) fn go_on(&mut self, now: Time) {
+        match &mut self.phase {
             // The result of an interval comes while the next is sent; a third would be blind.
-            Phase::Starting { .. } if self.monitor.pending() < 2 => self.double(now),
-            Phase::Deciding { higher_first, epsilon, begun, results, known } if begun < 4 => {
-                let higher = higher_first[begun / 2] == begun.is_multiple_of(2);
-                let gain = if higher { 1.0 + epsilon } else { 1.0 - epsilon };
-                let rate_bps = self.monitor.allowed(self.rate_bps * gain);
-                let begun = begun + 1;
-                self.phase = Phase::Deciding { higher_first, epsilon, begun, results, known };
-                self.measure(now, self.monitor.total_sent, rate_bps);
+            Phase::Starting { .. } if self.monitor.pending() < 2 => return self.double(now),
+            Phase::Deciding { epsilon, trials } => {
+                if let Some(gain) = trials.begin(*epsilon) {
+                    let rate_bps = self.monitor.allowed(self.rate_bps * gain);
+                    return self.measure(now, self.monitor.total_sent, rate_bps);
+                }
             }
-            Phase::Starting { .. } | Phase::Deciding { .. } | Phase::Adjusting { .. } => {
-                self.monitor.hold(self.rate_bps);
-            }
+            Phase::Starting { .. } | Phase::Adjusting { .. } => {}
         }
+        self.monitor.hold(self.rate_bps);
     }
 
     fn double(&mut self, now: Time) {
@@ -77,17 +58,18 @@ impl Allegro {
 
     /// Takes in the result of the oldest interval.
     pub(super) fn take(&mut self, now: Time, tried: Tried) {
-        match self.phase {
-            Phase::Starting { best } => self.started(now, best, tried),
-            Phase::Deciding { higher_first, epsilon, begun, mut results, known } => {
-                results[known] = tried;
-                let known = known + 1;
-                self.phase = Phase::Deciding { higher_first, epsilon, begun, results, known };
-                if known == results.len() {
-                    self.conclude(now, epsilon, results);
+        match &mut self.phase {
+            Phase::Starting { best } => {
+                let best = *best;
+                self.started(now, best, tried);
+            }
+            Phase::Deciding { epsilon, trials } => {
+                let epsilon = *epsilon;
+                if let Some(all) = trials.take(tried) {
+                    self.conclude(now, epsilon, all.results);
                 }
             }
-            Phase::Adjusting { previous, upwards, steps } => {
+            &mut Phase::Adjusting { previous, upwards, steps } => {
                 if tried.1 > previous.1 {
                     self.adjust(now, tried, upwards, steps);
                 } else {
@@ -118,15 +100,15 @@ impl Allegro {
     }
 
     /// All trials are known: a direction if both pairs agree, else trials further apart.
-    pub(super) fn conclude(&mut self, now: Time, epsilon: f64, results: [Tried; 4]) {
+    pub(super) fn conclude(&mut self, now: Time, epsilon: f64, results: [[Tried; 2]; 2]) {
         // Whether the higher rate of a pair won; none where the floor made the rates equal.
-        let won = |a: Tried, b: Tried| match a.0.total_cmp(&b.0) {
+        let won = |[a, b]: [Tried; 2]| match a.0.total_cmp(&b.0) {
             std::cmp::Ordering::Equal => None,
             std::cmp::Ordering::Greater => Some(a.1 > b.1),
             std::cmp::Ordering::Less => Some(b.1 > a.1),
         };
-        let [a, b, c, d] = results;
-        let (Some(first), Some(second)) = (won(a, b), won(c, d)) else {
+        let [first, last] = results;
+        let (Some(first), Some(second)) = (won(first), won(last)) else {
             self.rate_bps =
                 self.monitor.allowed(self.rate_bps * (1.0 + self.parameters.epsilon_max));
             return self.decide(now, self.parameters.epsilon);
@@ -135,7 +117,8 @@ impl Allegro {
             return self.decide(now, epsilon + self.parameters.epsilon);
         }
         // The base of the first step is the winner of the last pair.
-        let base = if (c.0 > d.0) == second { c } else { d };
+        let [a, b] = last;
+        let base = if (a.0 > b.0) == second { a } else { b };
         self.adjust(now, base, second, 0);
     }
 

@@ -2,6 +2,8 @@
 
 use jostle_catalogue::{Kind, Parameter, Values};
 
+use crate::pcc::parameters::minimum_rate;
+
 const fn share(name: &'static str, summary: &'static str, default: f64, min: f64) -> Parameter {
     Parameter { name, summary, kind: Kind::Number { default, min, max: 0.5 } }
 }
@@ -30,11 +32,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         summary: "fewest packets of a monitor interval (paper: 10)",
         kind: Kind::Integer { default: 40, min: 2, max: 100_000 },
     },
-    Parameter {
-        name: "minimum_rate",
-        summary: "lowest rate; never less than two packets per round trip either",
-        kind: Kind::Rate { default_bps: 100_000, min_bps: 1_000, max_bps: 1_000_000_000_000 },
-    },
+    minimum_rate(100_000),
 ];
 
 /// The parameters, resolved.

@@ -1,36 +1,17 @@
 //! Allegro's decisions.
 
-use std::collections::BTreeMap;
-
 use jostle_catalogue::Value;
-use jostle_units::{Span, Stream};
+use jostle_units::Span;
 
-use super::decide::Tried;
 use super::*;
-use crate::slow_start::Standard;
+use crate::controller::{Controller, RecoveryState};
+use crate::fixtures::pcc::{NOW, RTT, established, parts};
+use crate::pcc::Tried;
 
-const RTT: Span = Span::from_ms(40);
-const NOW: Time = Time::from_ns(1_000_000_000);
-
-fn allegro(seed: u64, given: &[(&str, Value)]) -> Allegro {
-    let given: BTreeMap<_, _> = given.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();
-    let mut allegro = Allegro::new(Parts {
-        values: ROW.entry.resolve(&given).unwrap(),
-        slow_start: Box::new(Standard),
-        random: Stream::new(seed, "allegro"),
-    });
-    allegro.on_established(&with_initial_window(10));
+fn allegro(seed: u64, given: &[(&str, Value)]) -> Pcc<Allegro> {
+    let mut allegro = Pcc::new(Allegro::new(parts(&ROW, seed, given)));
+    allegro.on_established(&established(10));
     allegro
-}
-
-fn with_initial_window(initial_window: u32) -> Established {
-    Established {
-        now: Time::ZERO + RTT,
-        mss_bytes: 1448,
-        initial_window,
-        rtt: Some(RTT),
-        prospect: Default::default(),
-    }
 }
 
 /// "Larger initial congestion windows … (2.5x to 5x larger than either BBR or Cubic)" are a flow's
@@ -39,14 +20,14 @@ fn with_initial_window(initial_window: u32) -> Established {
 fn a_larger_initial_window_is_a_higher_first_rate() {
     for (initial_window, larger) in [(25, 2.5), (50, 5.0)] {
         let (mut given, usual) = (allegro(1, &[]), allegro(1, &[]));
-        given.on_established(&with_initial_window(initial_window));
+        given.on_established(&established(initial_window));
         assert!((given.rate_bps / usual.rate_bps - larger).abs() < 1e-9);
         assert_eq!(given.cwnd(), 2 * initial_window);
     }
 }
 
 /// A controller that tries rates around `rate_bps`.
-fn deciding(rate_bps: f64) -> Allegro {
+fn deciding(rate_bps: f64) -> Pcc<Allegro> {
     let mut allegro = allegro(1, &[]);
     allegro.rate_bps = rate_bps;
     allegro.decide(NOW, 0.01);
@@ -54,17 +35,15 @@ fn deciding(rate_bps: f64) -> Allegro {
 }
 
 /// Results around 10 Mbit/s; `up` says for each pair whether the higher rate was better.
-fn results(up: [bool; 2]) -> [Tried; 4] {
+fn results([first, last]: [bool; 2]) -> [[Tried; 2]; 2] {
     let utility = |higher: bool, up: bool| if higher == up { 2.0 } else { 1.0 };
     [
-        (10.1e6, utility(true, up[0])),
-        (9.9e6, utility(false, up[0])),
-        (9.9e6, utility(false, up[1])),
-        (10.1e6, utility(true, up[1])),
+        [(10.1e6, utility(true, first)), (9.9e6, utility(false, first))],
+        [(9.9e6, utility(false, last)), (10.1e6, utility(true, last))],
     ]
 }
 
-fn epsilon(allegro: &Allegro) -> f64 {
+fn epsilon(allegro: &Pcc<Allegro>) -> f64 {
     match allegro.phase {
         Phase::Deciding { epsilon, .. } => epsilon,
         _ => panic!("{:?}", allegro.phase),
@@ -95,11 +74,13 @@ fn it_starts_with_the_initial_window_per_rtt_and_doubles() {
     let first = 10.0 * 1448.0 * 8.0 * 25.0;
     assert_eq!((allegro.monitor.pacing_bps, allegro.mode()), (first, "starting"));
     allegro.monitor.total_sent = 100;
-    allegro.close_interval(allegro.monitor.deadline);
+    let due = allegro.monitor.deadline;
+    allegro.close_interval(due);
     assert_eq!(allegro.monitor.pacing_bps, 2.0 * first);
     // Both results are open: no third interval yet.
     allegro.monitor.total_sent = 200;
-    allegro.close_interval(allegro.monitor.deadline);
+    let due = allegro.monitor.deadline;
+    allegro.close_interval(due);
     assert!(!allegro.monitor.measuring);
     allegro.take(NOW, (first, 1.0));
     assert_eq!(allegro.monitor.pacing_bps, 4.0 * first);
@@ -132,7 +113,8 @@ fn trials_are_two_pairs_in_any_order() {
         let mut rates = vec![(allegro.monitor.pacing_bps / 1e3).round() as u64];
         for _ in 0..3 {
             allegro.monitor.total_sent += 100;
-            allegro.close_interval(allegro.monitor.deadline);
+            let due = allegro.monitor.deadline;
+            allegro.close_interval(due);
             rates.push((allegro.monitor.pacing_bps / 1e3).round() as u64);
         }
         for pair in rates.chunks(2) {
@@ -165,7 +147,8 @@ fn pairs_that_disagree_widen_the_trials_to_five_percent() {
     let mut tried = Vec::new();
     for _ in 0..6 {
         tried.push((epsilon(&allegro) * 100.0).round());
-        allegro.conclude(NOW, epsilon(&allegro), results([true, false]));
+        let present = epsilon(&allegro);
+        allegro.conclude(NOW, present, results([true, false]));
     }
     assert_eq!((tried, allegro.rate_bps), (vec![1.0, 2.0, 3.0, 4.0, 5.0, 5.0], 10e6));
 }
@@ -173,7 +156,7 @@ fn pairs_that_disagree_widen_the_trials_to_five_percent() {
 #[test]
 fn equal_rates_at_the_floor_leave_only_up() {
     let mut allegro = deciding(1e6);
-    allegro.conclude(NOW, 0.01, [(1e6, 1.0); 4]);
+    allegro.conclude(NOW, 0.01, [[(1e6, 1.0); 2]; 2]);
     assert_eq!((allegro.mode(), allegro.rate_bps), ("deciding", 1.05e6));
 }
 

@@ -1,7 +1,8 @@
 //! Whether the cross traffic answers: elasticity.
 //!
-//! η = |Z(f_p)| / max |Z(f)|, f between f_p and 2 f_p, Z the spectrum of the cross traffic's rate z. Traffic that is clocked by its ACKs takes over the pulses, others do not.
-//! "Release" (`should_switch_flow_mode`) looks beside the peaks, and mistrusts faint ones.
+//! η = |Z(f_p)| / max |Z(f)|, f between f_p and 2 f_p, Z the spectrum of the cross traffic's rate z.
+//! Traffic that is clocked by its ACKs takes over the pulses, others do not. "Release"
+//! (`should_switch_flow_mode`) looks beside the peaks, and mistrusts faint ones.
 
 use super::spectrum::{Spectrum, bins_of};
 
@@ -86,7 +87,8 @@ fn other_bins(frequency_hz: f64) -> std::ops::RangeInclusive<usize> {
     bins_of(frequency_hz + 1.5, 2.0 * frequency_hz - 0.5)
 }
 
-/// `a / b`, and 0 of nothing. Bounded, which it is not in the release, so that one sample without noise does not last for ever.
+/// `a / b`, and 0 of nothing. Bounded, which it is not in the release, so that one sample without noise
+/// does not last for ever.
 fn ratio(a: f64, b: f64) -> f64 {
     if a <= 0.0 { 0.0 } else { (a / b).min(1e3) }
 }

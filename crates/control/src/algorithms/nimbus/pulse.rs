@@ -5,8 +5,9 @@ use std::f64::consts::PI;
 /// Share of a period in which the rate is above its mean (release, `elasticity_est_pulse`).
 const UP: f64 = 0.25;
 
-/// Asymmetric sinusoidal pulse of amplitude 1 at a `phase` from 0 to 1 of its period: half a sine for a quarter of the period, and for the rest another one that is a third as
-/// deep, so that both hold as many bits. A sender with little to spare can take them back slowly.
+/// Asymmetric sinusoidal pulse of amplitude 1 at a `phase` from 0 to 1 of its period: half a sine for a
+/// quarter of the period, and for the rest another one that is a third as deep, so that both hold as many
+/// bits. A sender with little to spare can take them back slowly.
 pub(super) fn pulse(phase: f64) -> f64 {
     if phase < UP {
         libm::sin(PI * phase / UP)

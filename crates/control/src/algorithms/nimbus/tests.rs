@@ -134,11 +134,15 @@ fn the_mode_follows_the_elasticity() {
         nimbus.elasticity.push(0.0, if sample == 0 { 40e6 } else { 1e6 });
     }
     nimbus.elasticity.average = 2.3;
+    nimbus.window.cwnd = 900;
+    nimbus.on_congestion(&loss_at(at(15_004)));
     nimbus.choose_mode(at(15_005));
     assert_eq!(
         (nimbus.mode(), nimbus.window.cwnd, nimbus.window.ssthresh),
         ("competitive", 200, 200)
     );
+    nimbus.on_undo(at(15_006));
+    assert_eq!(nimbus.window.cwnd, 200, "and not what it was before a loss in the other mode");
     nimbus.elasticity.average = 1.9;
     nimbus.choose_mode(at(20_004));
     assert_eq!(nimbus.mode(), "competitive");
@@ -158,7 +162,7 @@ fn what_is_neither_changes_nothing() {
     assert_eq!(nimbus.mode, Mode::Delay);
 }
 
-/// In 10 s there are a thousand samples and one, however seldom ACKs come.
+/// However seldom ACKs come. Of a pause no more is seen than a window holds.
 #[test]
 fn samples_are_taken_every_ten_milliseconds() {
     let mut nimbus = on_link(48e6, 48e6);

@@ -5,10 +5,7 @@ use jostle_units::Time;
 
 use super::Proteus;
 use super::utility::Met;
-use crate::pcc::Interval;
-
-/// A rate in bit/s and the utility it had.
-pub(super) type Tried = (f64, f64);
+use crate::pcc::{Interval, Trials, Tried};
 
 /// Pairs of a probe (`kNumIntervalGroupsInProbing…`): of those who take their share, …
 const PAIRS: usize = 3;
@@ -28,15 +25,7 @@ pub(super) enum Phase {
     /// Doubles the rate while the utility rises.
     Starting,
     /// Tries a higher and a lower rate some times, each pair in random order.
-    Probing {
-        /// In each pair, whether the higher rate comes first, a bit each.
-        orders: u64,
-        /// Intervals begun.
-        begun: usize,
-        /// Results of those of which `known` tells the number.
-        results: [Tried; 2 * PAIRS],
-        known: usize,
-    },
+    Probing(Trials<PAIRS>),
     /// Moves in one direction while the utility rises that way (`DECISION_MADE`).
     Moving,
 }
@@ -45,7 +34,7 @@ impl Phase {
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Starting => "starting",
-            Self::Probing { .. } => "probing",
+            Self::Probing(_) => "probing",
             Self::Moving => "moving",
         }
     }
@@ -65,21 +54,12 @@ pub(super) struct LastResult {
 }
 
 impl Proteus {
-    /// Pairs of a probe.
-    const fn pairs(&self) -> usize {
-        if self.yields { PAIRS_YIELDING } else { PAIRS }
-    }
-
     /// An interval was sent: what comes next. Until its result is known the rate stays (a "non-useful"
     /// interval of the release), but for the trials of a probe.
-    pub(super) fn after_interval(&mut self, now: Time) {
-        if let Phase::Probing { orders, begun, results, known } = self.phase
-            && begun < 2 * self.pairs()
+    pub(super) fn go_on(&mut self, now: Time) {
+        if let Phase::Probing(trials) = &mut self.phase
+            && let Some(factor) = trials.begin(self.parameters.epsilon)
         {
-            let higher = (orders >> (begun / 2) & 1 == 0) == begun.is_multiple_of(2);
-            let epsilon = self.parameters.epsilon;
-            let factor = if higher { 1.0 + epsilon } else { 1.0 - epsilon };
-            self.phase = Phase::Probing { orders, begun: begun + 1, results, known };
             let rate_bps = self.monitor.allowed(self.rate_bps * factor);
             self.measure(now, self.monitor.total_sent, rate_bps);
         } else {
@@ -90,10 +70,9 @@ impl Proteus {
     /// Begins a probe around the present rate.
     fn probe(&mut self, now: Time) {
         self.monitor.drop_measurements();
-        let orders = self.random.bits();
-        self.phase =
-            Phase::Probing { orders, begun: 0, results: [(0.0, 0.0); 2 * PAIRS], known: 0 };
-        self.after_interval(now);
+        let pairs = if self.yields { PAIRS_YIELDING } else { PAIRS };
+        self.phase = Phase::Probing(Trials::new(pairs, self.random.bits()));
+        self.go_on(now);
     }
 
     /// Leaves another phase for a probe. A hybrid flow decides now what it is until the next time.
@@ -112,18 +91,7 @@ impl Proteus {
                 self.leave_for_probe(now);
             }
             Phase::Moving => self.leave_for_probe(now),
-            Phase::Probing { .. } => self.probe(now),
-        }
-    }
-
-    /// Sending begins after idle time: what was measured across it is worth nothing.
-    pub(super) fn restart(&mut self, now: Time, before: u64) {
-        match self.phase {
-            Phase::Starting => {
-                self.monitor.drop_measurements();
-                self.measure(now, before, self.rate_bps);
-            }
-            Phase::Probing { .. } | Phase::Moving => self.leave(now),
+            Phase::Probing(_) => self.probe(now),
         }
     }
 
@@ -131,14 +99,11 @@ impl Proteus {
     pub(super) fn take_results(&mut self, now: Time) {
         while let Some(interval) = self.monitor.take_result() {
             let tried = (interval.rate_bps, self.evaluate(&interval));
-            match self.phase {
+            match &mut self.phase {
                 Phase::Starting => self.started(now, tried),
-                Phase::Probing { orders, begun, mut results, known } => {
-                    results[known] = tried;
-                    let known = known + 1;
-                    self.phase = Phase::Probing { orders, begun, results, known };
-                    if known == 2 * self.pairs() {
-                        self.decide(now, &results[..known]);
+                Phase::Probing(trials) => {
+                    if let Some(all) = trials.take(tried) {
+                        self.decide(now, all.pairs());
                     }
                 }
                 Phase::Moving => self.moved(now, tried),
@@ -191,10 +156,9 @@ impl Proteus {
 
     /// All of a probe is known (`CanMakeDecision`). Who takes its share moves up if most pairs say so
     /// and down if all do; who yields moves if both pairs agree.
-    pub(super) fn decide(&mut self, now: Time, results: &[Tried]) {
-        let pairs = results.len() / 2;
-        let ups = results.chunks_exact(2).filter(|pair| says_up(pair)).count();
-        let upwards = if self.yields { ups == pairs } else { 2 * ups > pairs };
+    pub(super) fn decide(&mut self, now: Time, pairs: &[[Tried; 2]]) {
+        let ups = pairs.iter().filter(|pair| says_up(pair)).count();
+        let upwards = if self.yields { ups == pairs.len() } else { 2 * ups > pairs.len() };
         if !upwards && ups > 0 {
             if self.rate_bps <= self.monitor.allowed(0.0) {
                 return self.start_again(now);
@@ -205,7 +169,7 @@ impl Proteus {
         let sign = if upwards { 1.0 } else { -1.0 };
         self.rate_bps *= 1.0 + sign * self.parameters.epsilon;
         (self.rounds, self.widened) = (1, 0);
-        let slope = self.slope_of_probe(results);
+        let slope = self.slope_of_probe(pairs);
         let change = self.change(slope);
         self.step(now, sign * change);
         if matches!(self.phase, Phase::Moving) && self.rate_bps <= self.monitor.allowed(0.0) {
@@ -216,14 +180,14 @@ impl Proteus {
     /// What the utility gains per bit/s, as the pairs have it that agree with the decision, shared out
     /// over all of them (`ComputeRateChange`). The better result of the last of them is what the next is
     /// compared with.
-    fn slope_of_probe(&mut self, results: &[Tried]) -> f64 {
+    fn slope_of_probe(&mut self, pairs: &[[Tried; 2]]) -> f64 {
         let mut gain = 0.0;
-        for pair in results.chunks_exact(2).filter(|pair| says_up(pair) == self.upwards) {
+        for pair in pairs.iter().filter(|pair| says_up(pair) == self.upwards) {
             gain += (pair[0].1 - pair[1].1).abs();
             self.latest = if pair[0].1 > pair[1].1 { pair[0] } else { pair[1] };
         }
-        let apart = (results[0].0 - results[1].0).abs();
-        if apart > 0.0 { gain / (results.len() / 2) as f64 / apart } else { 0.0 }
+        let apart = pairs.first().map_or(0.0, |[a, b]| (a.0 - b.0).abs());
+        if apart > 0.0 { gain / pairs.len() as f64 / apart } else { 0.0 }
     }
 
     /// At the lowest rate nothing is left to decide: up is tried as in the beginning.
@@ -292,6 +256,6 @@ impl Proteus {
 }
 
 /// Whether the higher of two rates had the higher utility.
-fn says_up(pair: &[Tried]) -> bool {
-    (pair[0].1 > pair[1].1) == (pair[0].0 > pair[1].0)
+fn says_up([a, b]: &[Tried; 2]) -> bool {
+    (a.1 > b.1) == (a.0 > b.0)
 }

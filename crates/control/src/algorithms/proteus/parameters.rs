@@ -3,15 +3,7 @@
 use jostle_catalogue::{Kind, Parameter, Values};
 
 use super::utility::Utility;
-
-const fn number(name: &'static str, summary: &'static str, default: f64, max: f64) -> Parameter {
-    Parameter { name, summary, kind: Kind::Number { default, min: 0.0, max } }
-}
-
-const fn rate(name: &'static str, summary: &'static str, default_bps: i64) -> Parameter {
-    let kind = Kind::Rate { default_bps, min_bps: 1_000, max_bps: 1_000_000_000_000 };
-    Parameter { name, summary, kind }
-}
+use crate::pcc::parameters::{minimum_rate, number, rate};
 
 pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -42,7 +34,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     number("change_bound", "largest first change of the rate, as a share of it", 0.05, 0.5),
     number("change_bound_step", "widening of the bound each time a change hits it", 0.05, 0.5),
     rate("min_change", "smallest change of the rate", 500_000),
-    rate("minimum_rate", "lowest rate; never less than two packets per round trip either", 500_000),
+    minimum_rate(500_000),
 ];
 
 /// The parameters, resolved.

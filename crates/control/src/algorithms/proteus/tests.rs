@@ -1,42 +1,28 @@
 //! Proteus's intervals and decisions.
 
-use std::collections::BTreeMap;
-
 use jostle_catalogue::Value;
-use jostle_units::Span;
+use jostle_units::{Rate, Span};
 
 use super::*;
+use crate::controller::{Controller, RecoveryState, Sent};
 use crate::fixtures::ack;
-use crate::slow_start::Standard;
+use crate::fixtures::pcc::{NOW, RTT, established, parts};
 
-const RTT: Span = Span::from_ms(40);
-const NOW: Time = Time::from_ns(1_000_000_000);
 /// 2²⁰ · 2²⁰, in (Mbit/s)².
 const CONVERSION: f64 = 1.048_576 * 1.048_576;
 
-fn proteus(seed: u64, given: &[(&str, Value)]) -> Proteus {
-    let given: BTreeMap<_, _> = given.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();
-    let mut proteus = Proteus::new(Parts {
-        values: ROW.entry.resolve(&given).unwrap(),
-        slow_start: Box::new(Standard),
-        random: Stream::new(seed, "proteus"),
-    });
-    proteus.on_established(&Established {
-        now: Time::ZERO + RTT,
-        mss_bytes: 1448,
-        initial_window: 10,
-        rtt: Some(RTT),
-        prospect: Default::default(),
-    });
+fn proteus(seed: u64, given: &[(&str, Value)]) -> Pcc<Proteus> {
+    let mut proteus = Pcc::new(Proteus::new(parts(&ROW, seed, given)));
+    proteus.on_established(&established(10));
     proteus
 }
 
-fn of_mode(mode: &str) -> Proteus {
+fn of_mode(mode: &str) -> Pcc<Proteus> {
     proteus(1, &[("mode", Value::Text(mode.to_owned()))])
 }
 
 /// A controller in the middle of a probe around 10 Mbit/s.
-fn probing(mode: &str) -> Proteus {
+fn probing(mode: &str) -> Pcc<Proteus> {
     let mut proteus = of_mode(mode);
     proteus.rate_bps = 20e6;
     proteus.leave(NOW);
@@ -45,12 +31,12 @@ fn probing(mode: &str) -> Proteus {
 }
 
 /// Results of pairs around 10 Mbit/s whose utility has the given slopes per Mbit/s.
-fn results(slopes: &[f64]) -> Vec<Tried> {
+fn results(slopes: &[f64]) -> Vec<[Tried; 2]> {
     let at = |mbps: f64, slope: f64| (mbps * 1e6, 100.0 + slope * (mbps - 10.0));
-    slopes.iter().flat_map(|&slope| [at(10.5, slope), at(9.5, slope)]).collect()
+    slopes.iter().map(|&slope| [at(10.5, slope), at(9.5, slope)]).collect()
 }
 
-fn mbps(proteus: &Proteus) -> f64 {
+fn mbps(proteus: &Pcc<Proteus>) -> f64 {
     proteus.rate_bps / 1e6
 }
 
@@ -103,9 +89,8 @@ fn an_interval_lasts_until_four_of_its_rtts_are_known() {
     assert!(!proteus.monitor.measuring);
 }
 
-/// Seven RTTs of ten can be trusted, no more than 0.8: the interval takes twice as long, once.
-#[test]
-fn an_interval_of_which_little_can_be_trusted_takes_twice_as_long() {
+/// In an interval since [`NOW`], of ten RTTs of which seven can be trusted, no more than 0.8.
+fn with_little_trust() -> Pcc<Proteus> {
     let mut proteus = proteus(1, &[]);
     proteus.monitor.drop_measurements();
     proteus.measure(NOW, 0, 10e6);
@@ -115,11 +100,25 @@ fn an_interval_of_which_little_can_be_trusted_takes_twice_as_long() {
         interval.trend.add(f64::from(i), 0.04);
     }
     interval.heard = 10;
+    proteus
+}
+
+#[test]
+fn an_interval_of_which_little_can_be_trusted_takes_twice_as_long() {
+    let mut proteus = with_little_trust();
     proteus.on_wakeup(NOW + RTT);
     assert!(proteus.monitor.measuring);
     assert_eq!(proteus.next_wakeup(), Some(NOW + RTT + RTT));
     proteus.on_wakeup(NOW + RTT + RTT);
     assert!(!proteus.monitor.measuring);
+}
+
+/// RTTs may be so far above the least one that they are known when both lengths are over.
+#[test]
+fn nobody_is_woken_up_in_the_past() {
+    let mut proteus = with_little_trust();
+    proteus.on_ack(&ack_at(120));
+    assert!(!proteus.monitor.measuring && proteus.next_wakeup().is_none());
 }
 
 #[test]
@@ -129,7 +128,7 @@ fn a_probe_tries_three_pairs_and_that_of_a_scavenger_two() {
         let mut rates = Vec::new();
         while proteus.monitor.measuring {
             rates.push(proteus.monitor.pacing_bps.round() as u64);
-            proteus.after_interval(NOW);
+            proteus.go_on(NOW);
         }
         assert_eq!(rates.len(), 2 * pairs, "{mode}");
         for pair in rates.chunks(2) {
@@ -145,8 +144,9 @@ fn the_order_of_a_pair_is_random() {
     for seed in 0..60 {
         let mut proteus = proteus(seed, &[]);
         proteus.leave(NOW);
-        let Phase::Probing { orders: order, .. } = proteus.phase else { panic!("not probing") };
-        orders.insert(order & 7);
+        let Phase::Probing(mut trials) = proteus.phase else { panic!("not probing") };
+        let others = std::iter::from_fn(|| trials.begin(0.05)).map(|factor| factor > 1.0);
+        orders.insert(others.collect::<Vec<_>>());
     }
     assert_eq!(orders.len(), 8);
 }
@@ -224,7 +224,7 @@ fn a_move_that_did_not_pay_is_taken_back() {
     proteus.decide(NOW, &results(&[0.9, 0.9, 0.9]));
     let rate = mbps(&proteus);
     let (latest, utility) = proteus.latest;
-    proteus.moved(NOW, (proteus.rate_bps, utility - 1e-6));
+    proteus.moved(NOW, (1e6 * rate, utility - 1e-6));
     assert!(latest < 1e6 * rate);
     assert_eq!(proteus.mode(), "probing");
     close(mbps(&proteus), rate - 0.5);

@@ -65,7 +65,8 @@ impl Utility {
         }
     }
 
-    /// Release (`pcc_utility_manager.cpp`), with x the rate in Mbit/s, L the share of packets lost, σ the deviation of RTTs:
+    /// Release (`pcc_utility_manager.cpp`), with x the rate in Mbit/s, L the share of packets lost, σ the
+    /// deviation of RTTs:
     ///
     /// - primary: u = xᵗ − b x max(0, dRTT/dT) − c x L
     /// - scavenger: that, less d x σ

@@ -4,10 +4,7 @@ use jostle_units::Time;
 
 use super::Vivace;
 use super::step::Confidence;
-use crate::pcc::Interval;
-
-/// A rate in bit/s and the utility it had.
-pub(super) type Tried = (f64, f64);
+use crate::pcc::{Interval, Trials, Tried};
 
 /// The present phase.
 #[derive(Clone, Copy, Debug)]
@@ -18,15 +15,7 @@ pub(super) enum Phase {
         best: Option<Tried>,
     },
     /// Tries a higher and a lower rate, twice, in random order.
-    Probing {
-        /// In each pair, whether the higher rate comes first.
-        higher_first: [bool; 2],
-        /// Intervals begun.
-        begun: usize,
-        /// Results of those of which `known` tells the number.
-        results: [Tried; 4],
-        known: usize,
-    },
+    Probing(Trials<2>),
     /// Moves in one direction while the utility rises that way.
     Moving { previous: Tried, confidence: Confidence },
 }
@@ -35,7 +24,7 @@ impl Phase {
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Starting { .. } => "starting",
-            Self::Probing { .. } => "probing",
+            Self::Probing(_) => "probing",
             Self::Moving { .. } => "moving",
         }
     }
@@ -55,49 +44,25 @@ impl Vivace {
     /// Begins a probe around the present rate.
     pub(super) fn probe(&mut self, now: Time) {
         self.monitor.drop_measurements();
-        let order = self.random.bits();
-        self.phase = Phase::Probing {
-            higher_first: [order & 1 == 0, order & 2 == 0],
-            begun: 0,
-            results: [(0.0, 0.0); 4],
-            known: 0,
-        };
-        self.after_interval(now);
-    }
-
-    /// Sending begins after idle time: what was measured across it is worth nothing.
-    pub(super) fn restart(&mut self, now: Time, before: u64) {
-        match self.phase {
-            Phase::Starting { .. } => {
-                self.monitor.drop_measurements();
-                self.measure(now, before, self.rate_bps);
-            }
-            Phase::Probing { .. } | Phase::Moving { .. } => self.probe(now),
-        }
-    }
-
-    /// Rate of the interval `index` of a probe.
-    fn probe_rate(&self, higher_first: [bool; 2], index: usize) -> f64 {
-        let higher = higher_first[index / 2] == index.is_multiple_of(2);
-        let epsilon = self.parameters.epsilon;
-        self.monitor.allowed(self.rate_bps * if higher { 1.0 + epsilon } else { 1.0 - epsilon })
+        self.phase = Phase::Probing(Trials::new(2, self.random.bits()));
+        self.go_on(now);
     }
 
     /// An interval was sent: what comes next.
-    pub(super) fn after_interval(&mut self, now: Time) {
-        match self.phase {
+    pub(super) fn go_on(&mut self, now: Time) {
+        match &mut self.phase {
             // An interval's result comes one RTT after its end, when the next one was sent too.
             // The rate does not double a second time before that result is known.
-            Phase::Starting { .. } if self.monitor.pending() < 2 => self.speed_up(now),
-            Phase::Probing { higher_first, begun, results, known } if begun < 4 => {
-                let rate_bps = self.probe_rate(higher_first, begun);
-                self.phase = Phase::Probing { higher_first, begun: begun + 1, results, known };
-                self.measure(now, self.monitor.total_sent, rate_bps);
+            Phase::Starting { .. } if self.monitor.pending() < 2 => return self.speed_up(now),
+            Phase::Probing(trials) => {
+                if let Some(gain) = trials.begin(self.parameters.epsilon) {
+                    let rate_bps = self.monitor.allowed(self.rate_bps * gain);
+                    return self.measure(now, self.monitor.total_sent, rate_bps);
+                }
             }
-            Phase::Starting { .. } | Phase::Probing { .. } | Phase::Moving { .. } => {
-                self.monitor.hold(self.rate_bps);
-            }
+            Phase::Starting { .. } | Phase::Moving { .. } => {}
         }
+        self.monitor.hold(self.rate_bps);
     }
 
     fn speed_up(&mut self, now: Time) {
@@ -109,17 +74,17 @@ impl Vivace {
     pub(super) fn take_results(&mut self, now: Time) {
         while let Some(interval) = self.monitor.take_result() {
             let tried = (interval.rate_bps, self.evaluate(&interval));
-            match self.phase {
-                Phase::Starting { best } => self.started(now, best, tried),
-                Phase::Probing { higher_first, begun, mut results, known } => {
-                    results[known] = tried;
-                    let known = known + 1;
-                    self.phase = Phase::Probing { higher_first, begun, results, known };
-                    if known == results.len() {
-                        self.decide(now, results);
+            match &mut self.phase {
+                Phase::Starting { best } => {
+                    let best = *best;
+                    self.started(now, best, tried);
+                }
+                Phase::Probing(trials) => {
+                    if let Some(all) = trials.take(tried) {
+                        self.decide(now, all.results);
                     }
                 }
-                Phase::Moving { previous, confidence } => {
+                &mut Phase::Moving { previous, confidence } => {
                     self.moved(now, previous, confidence, tried);
                 }
             }
@@ -182,8 +147,7 @@ impl Vivace {
     }
 
     /// All of a probe is known: move if both pairs point the same way, else probe again.
-    pub(super) fn decide(&mut self, now: Time, results: [Tried; 4]) {
-        let [a, b, c, d] = results;
+    pub(super) fn decide(&mut self, now: Time, [[a, b], [c, d]]: [[Tried; 2]; 2]) {
         let (Some(first), Some(second)) = (self.slope(a, b), self.slope(c, d)) else {
             // The lowest rate allowed made both the same: only up is left to try.
             self.rate_bps = self.monitor.allowed(self.rate_bps * (1.0 + self.parameters.epsilon));

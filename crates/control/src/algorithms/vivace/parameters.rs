@@ -4,14 +4,11 @@ use jostle_catalogue::{Kind, Parameter, Values};
 
 use super::step::Steps;
 use super::utility::{Form, Utility};
+use crate::pcc::parameters::{minimum_rate, number};
 
 /// A coefficient that defaults to that of the form.
 const fn coefficient(name: &'static str, summary: &'static str) -> Parameter {
     Parameter { name, summary, kind: Kind::Number { default: -1.0, min: -1.0, max: 1e9 } }
-}
-
-const fn share(name: &'static str, summary: &'static str, default: f64, max: f64) -> Parameter {
-    Parameter { name, summary, kind: Kind::Number { default, min: 0.0, max } }
 }
 
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -43,7 +40,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         "rate change per unit of the utility's gradient, in the form's unit of the rate; -1 for \
          that of the form (1, scaled 5)",
     ),
-    share("epsilon", "distance of probed rates from the present one, as a share of it", 0.05, 0.5),
+    number("epsilon", "distance of probed rates from the present one, as a share of it", 0.05, 0.5),
     Parameter {
         name: "change_bound",
         summary: "largest first change of the rate, as a share of it; -1 for that of the form \
@@ -56,9 +53,9 @@ pub(super) const PARAMETERS: &[Parameter] = &[
                   (0.05, linear 0.07)",
         kind: Kind::Number { default: -1.0, min: -1.0, max: 1.0 },
     },
-    share("min_change", "smallest change of the rate, as a share of it", 0.02, 0.5),
-    share("gradient_tolerance", "RTT gradients below this count as 0", 0.03, 10.0),
-    share(
+    number("min_change", "smallest change of the rate, as a share of it", 0.02, 0.5),
+    number("gradient_tolerance", "RTT gradients below this count as 0", 0.03, 10.0),
+    number(
         "noise_gain",
         "RTT gradients below this many times the residuals of their regression, relative to the \
          mean RTT, count as 0",
@@ -70,24 +67,20 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         summary: "growth of the rate per interval of the starting phase (Linux port: 1.5)",
         kind: Kind::Number { default: 2.0, min: 1.01, max: 4.0 },
     },
-    share("start_loss_tolerance", "share of losses that the starting phase overlooks", 0.1, 1.0),
-    share(
+    number("start_loss_tolerance", "share of losses that the starting phase overlooks", 0.1, 1.0),
+    number(
         "start_rtt_tolerance",
         "growth of the smoothed RTT within an interval that ends the starting phase, as a share",
         0.3,
         1e6,
     ),
-    Parameter {
-        name: "minimum_rate",
-        summary: "lowest rate; never less than two packets per round trip either",
-        kind: Kind::Rate { default_bps: 500_000, min_bps: 1_000, max_bps: 1_000_000_000_000 },
-    },
+    minimum_rate(500_000),
     Parameter {
         name: "interval_rtts",
         summary: "length of a monitor interval, in smoothed RTTs",
         kind: Kind::Number { default: 1.0, min: 0.1, max: 10.0 },
     },
-    share("interval_jitter", "largest random lengthening of an interval, as a share", 0.1, 10.0),
+    number("interval_jitter", "largest random lengthening of an interval, as a share", 0.1, 10.0),
     Parameter {
         name: "interval_packets",
         summary: "fewest packets of a monitor interval; 0 for those of the form (20, linear 50)",

@@ -1,38 +1,19 @@
 //! Vivace's decisions.
 
-use std::collections::BTreeMap;
-
 use jostle_catalogue::Value;
-use jostle_units::Stream;
+use jostle_units::Rate;
 
-use super::experiment::Tried;
 use super::step::Confidence;
 use super::*;
+use crate::controller::{Controller, RecoveryState};
 use crate::fixtures::ack;
-use crate::slow_start::Standard;
+use crate::fixtures::pcc::{NOW, RTT, established, parts};
+use crate::pcc::Tried;
 
-const RTT: Span = Span::from_ms(40);
-const NOW: Time = Time::from_ns(1_000_000_000);
-
-fn vivace(seed: u64, given: &[(&str, Value)]) -> Vivace {
-    let given: BTreeMap<_, _> = given.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();
-    let mut vivace = Vivace::new(Parts {
-        values: ROW.entry.resolve(&given).unwrap(),
-        slow_start: Box::new(Standard),
-        random: Stream::new(seed, "vivace"),
-    });
-    vivace.on_established(&with_initial_window(10));
+fn vivace(seed: u64, given: &[(&str, Value)]) -> Pcc<Vivace> {
+    let mut vivace = Pcc::new(Vivace::new(parts(&ROW, seed, given)));
+    vivace.on_established(&established(10));
     vivace
-}
-
-fn with_initial_window(initial_window: u32) -> Established {
-    Established {
-        now: Time::ZERO + RTT,
-        mss_bytes: 1448,
-        initial_window,
-        rtt: Some(RTT),
-        prospect: Default::default(),
-    }
 }
 
 /// "Larger initial congestion windows … (2.5x to 5x larger than either BBR or Cubic)" are a flow's
@@ -41,14 +22,14 @@ fn with_initial_window(initial_window: u32) -> Established {
 fn a_larger_initial_window_is_a_higher_first_rate() {
     for (initial_window, larger) in [(25, 2.5), (50, 5.0)] {
         let (mut given, usual) = (vivace(1, &[]), vivace(1, &[]));
-        given.on_established(&with_initial_window(initial_window));
+        given.on_established(&established(initial_window));
         assert!((given.rate_bps / usual.rate_bps - larger).abs() < 1e-9);
         assert_eq!(given.cwnd(), 2 * initial_window);
     }
 }
 
 /// A controller that probes around `rate_bps`.
-fn probing(seed: u64, rate_bps: f64) -> Vivace {
+fn probing(seed: u64, rate_bps: f64) -> Pcc<Vivace> {
     let mut vivace = vivace(seed, &[]);
     vivace.rate_bps = rate_bps;
     vivace.probe(NOW);
@@ -56,9 +37,9 @@ fn probing(seed: u64, rate_bps: f64) -> Vivace {
 }
 
 /// Results of a probe around 10 Mbit/s whose utility has the given slopes in the two pairs.
-fn results(slopes: [f64; 2]) -> [Tried; 4] {
+fn results([first, last]: [f64; 2]) -> [[Tried; 2]; 2] {
     let at = |mbps: f64, slope: f64| (mbps * 1e6, 100.0 + slope * (mbps - 10.0));
-    [at(10.5, slopes[0]), at(9.5, slopes[0]), at(9.5, slopes[1]), at(10.5, slopes[1])]
+    [[at(10.5, first), at(9.5, first)], [at(9.5, last), at(10.5, last)]]
 }
 
 #[test]
@@ -88,7 +69,8 @@ fn an_interval_lasts_an_rtt_and_twenty_packets() {
     let twenty_packets = Span::from_secs_f64(20.0 * 1448.0 * 8.0 / 1e6);
     assert_eq!(vivace.monitor.deadline.since(NOW), twenty_packets);
     // The deadline passes with nothing sent: the interval goes on, and no timer spins.
-    vivace.on_wakeup(vivace.monitor.deadline);
+    let due = vivace.monitor.deadline;
+    vivace.on_wakeup(due);
     assert!(vivace.monitor.measuring && vivace.next_wakeup().is_none());
 }
 
@@ -115,14 +97,16 @@ fn a_probe_tries_both_rates_twice_in_any_order() {
         let mut rates = vec![vivace.monitor.pacing_bps.round() as u64];
         for _ in 0..3 {
             vivace.monitor.total_sent += 100;
-            vivace.close_interval(vivace.monitor.deadline);
+            let due = vivace.monitor.deadline;
+            vivace.close_interval(due);
             rates.push(vivace.monitor.pacing_bps.round() as u64);
         }
         for pair in rates.chunks(2) {
             assert!(pair.contains(&10_500_000) && pair.contains(&9_500_000), "{pair:?}");
         }
         vivace.monitor.total_sent += 100;
-        vivace.close_interval(vivace.monitor.deadline);
+        let due = vivace.monitor.deadline;
+        vivace.close_interval(due);
         assert!(!vivace.monitor.measuring);
         assert_eq!(vivace.monitor.pacing_bps, 10e6, "waits at the present rate");
         orders.insert(rates);
@@ -158,7 +142,7 @@ fn pairs_that_disagree_are_tried_again() {
 #[test]
 fn a_probe_at_the_floor_goes_up() {
     let mut vivace = probing(1, 1e6);
-    vivace.decide(NOW, [(1e6, 1.0); 4]);
+    vivace.decide(NOW, [[(1e6, 1.0); 2]; 2]);
     assert_eq!((vivace.mode(), vivace.rate_bps), ("probing", 1.05e6));
 }
 
